@@ -40,6 +40,17 @@ pub fn hostile() -> PathBuf {
     folder
 }
 
+/// Small inputs of known faults.
+///
+/// # Panics
+/// When their folder is missing.
+#[must_use]
+pub fn faults() -> PathBuf {
+    let folder = shared_data().join("faults");
+    assert!(folder.is_dir(), "HANDLESCOPE_DATA has no folder {}", folder.display());
+    folder
+}
+
 /// A published trace, unpacked when it is an archive.
 #[derive(Debug)]
 pub struct SharedTrace {

@@ -1,6 +1,8 @@
 //! `.dump Events`: what a trace holds, by provider and event, named by its own metadata.
 
-use handlescope_tests::binary::{Run, Shell, run_over};
+use std::fs;
+
+use handlescope_tests::binary::{Run, Shell, run_over, sample_trace};
 use handlescope_tests::bytes::{Bytes, Guid, PointerSize};
 use handlescope_tests::header::{ExtendedItem, ManifestEvent, Stamp};
 use handlescope_tests::payload::{EventInfo, manifest_chunks, trace_logging};
@@ -306,4 +308,29 @@ fn a_redacted_copy_has_the_counts_without_the_names() {
     assert!(found.contains(&(Value::Null, Value::Null, 3)), "those of TraceLogging: {found:?}");
     let warning = "metadata of events that cannot be read";
     assert!(!run.stderr.contains(warning), "{}", run.stderr);
+}
+
+#[test]
+fn what_no_trace_has_is_said_and_fails() {
+    let shell = Shell::new();
+    fs::copy(sample_trace(), shell.path("leaky.etl")).unwrap();
+    for (option, value, message) in [
+        (
+            "-events",
+            "NoSuchProvider",
+            "-events: no trace has an event of a provider NoSuchProvider; ",
+        ),
+        ("-events", "Windows Kernle", "did you mean Windows Kernel?"),
+        (
+            "-resource",
+            "NoSuch/Open acquire",
+            "-resource: no trace has an event of a provider NoSuch; ",
+        ),
+        ("-resource", "*/NoSuch acquire", "-resource: no trace has an event NoSuch of *"),
+    ] {
+        let run = shell.run(&["extract", "leaky.etl", option, value]);
+        assert_eq!(run.status, Some(1), "{value}: {}", run.stderr);
+        assert!(run.stderr.contains(message), "{}", run.stderr);
+        assert!(shell.path("Extract/leaky.json7z").is_file());
+    }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use handlescope_tests::binary::{handlescope, run_script, sample_symbols, sample_trace};
+use handlescope_tests::binary::{Shell, handlescope, run_script, sample_symbols, sample_trace};
 use handlescope_tests::data::SharedTrace;
 use handlescope_tests::needs_data;
 use handlescope_tests::scenario::{TraceBuilder, View};
@@ -160,4 +160,55 @@ fn a_range_of_ids_counts_in_each_file() {
         ids.sort_unstable();
         assert_eq!(ids, [3, 4, 5], "{file}");
     }
+}
+
+/// Two traces of one name, and one whose path is only the name.
+fn of_one_name() -> Shell {
+    let shell = Shell::new();
+    for folder in ["a", "b"] {
+        std::fs::create_dir(shell.path(folder)).unwrap();
+        std::fs::copy(sample_trace(), shell.path(folder).join("leaky.etl")).unwrap();
+    }
+    std::fs::copy(sample_trace(), shell.path("leaky.etl")).unwrap();
+    shell
+}
+
+#[test]
+fn two_traces_of_one_name_are_told_apart() {
+    let shell = of_one_name();
+    let script = ".dump ObjectRef -ShowTotal Process\n.converttime -time 1s\n";
+    let run = shell.script(&["a/leaky.etl", "b/leaky.etl"], script).ok();
+    let name = |folder: &str, name: &str| Path::new(folder).join(name).display().to_string();
+    for folder in ["a", "b"] {
+        let (stem, file) = (name(folder, "leaky"), name(folder, "leaky.etl"));
+        for line in [
+            format!("    {stem}\n"),
+            format!("Totals of {stem}\n"),
+            format!("leaky.exe(7316) in {stem} "),
+            format!(" for file {file}\n"),
+        ] {
+            assert!(run.stdout.contains(&line), "{line}: {}", run.stdout);
+        }
+    }
+    let run = shell.script(&["a/leaky.etl"], script).ok();
+    assert!(run.stdout.contains("    leaky\n"), "{}", run.stdout);
+    assert!(run.stdout.contains(" for file leaky.etl\n"), "{}", run.stdout);
+}
+
+#[test]
+fn a_name_unloads_one_trace_and_no_other() {
+    let shell = of_one_name();
+    let listed = |files: &[&str], command: &str| {
+        let run = shell.script(files, &format!("{command}\n.list\n"));
+        let names = run.stdout.lines().skip(1).filter_map(|line| line.split_whitespace().nth(1));
+        (names.map(str::to_owned).collect::<Vec<_>>(), run.stderr)
+    };
+    let a = Path::new("a").join("leaky.etl").display().to_string();
+    let both = ["leaky.etl", a.as_str()];
+    assert_eq!(listed(&both, ".unload leaky.etl").0, [a.as_str()]);
+    assert_eq!(listed(&both, &format!(".unload {a}")).0, ["leaky.etl"]);
+    assert!(listed(&both, ".unload *leaky.etl").0.is_empty());
+    let (_, errors) = listed(&["a/leaky.etl", "b/leaky.etl"], ".unload leaky.etl");
+    assert!(errors.contains("'leaky.etl' is the name of "), "{errors}");
+    assert!(errors.contains("name one by its path"), "{errors}");
 }

@@ -233,3 +233,23 @@ fn a_count_without_a_name_is_called_count() {
     assert!(by_type.starts_with("type,count\n"), "{by_type}");
     assert!(asked("SELECT count(*) AS len FROM leaks").starts_with("len\n"));
 }
+
+#[test]
+fn calls_over_one_column_have_names_of_their_own() {
+    let shell = Shell::new();
+    let trace = handlescope_tests::binary::sample_trace();
+    let header = |query: &str| {
+        let command = format!(".sql {query} -csv");
+        let run = shell.run(&[trace.to_str().unwrap(), "-c", &command]).ok();
+        run.stdout.lines().next().map(str::to_owned)
+    };
+    assert_eq!(
+        header("SELECT kind, min(handle), max(handle) FROM events GROUP BY kind").as_deref(),
+        Some("kind,min(handle),max(handle)")
+    );
+    assert_eq!(
+        header("SELECT min(handle), max(handle) AS last, max(handle), count(*) FROM events")
+            .as_deref(),
+        Some("min(handle),last,max(handle),count")
+    );
+}

@@ -7,6 +7,7 @@ use std::process::Command;
 use handlescope_extract::{NoObserver, complete};
 use handlescope_model::{Cancel, Table, Trace};
 use handlescope_tests::binary::{Run, Shell, sample_symbols};
+use handlescope_tests::folders::copy_folder;
 use handlescope_tests::needs_linker;
 use handlescope_tests::scenario::TraceBuilder;
 
@@ -189,4 +190,14 @@ fn stored_names_say_where_the_source_can_be_got() {
     assert!(expected.contains("https://git.example/raw/abc/m.cpp"), "{expected}");
     let _ = shell.run(&["m.json7z", "-symfolder", symbols, "-c", ".symbolize"]).ok();
     assert_eq!(ask("nowhere"), expected);
+}
+
+#[test]
+fn symbols_beside_a_trace_name_its_frames_in_an_extract_without_loading_it() {
+    let shell = Shell::new();
+    copy_folder(&sample_symbols(), &shell.path("leaky.etl.NGENPDB"));
+    for option in ["--etwanalyzer", "-symbols"] {
+        let run = shell.run(&["extract", "leaky.etl", option]).ok();
+        assert!(run.stdout.contains("96 of 96 frames have names"), "{option}: {}", run.stdout);
+    }
 }

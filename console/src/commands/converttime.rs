@@ -1,5 +1,7 @@
 //! `.converttime`: from a point in time to seconds since session start, and back.
 
+use std::path::Path;
+
 use handlescope_extract::filetime::UNIX_EPOCH;
 use handlescope_model::tables::{TraceInfo, UtcOffsets};
 use jiff::{
@@ -15,7 +17,7 @@ use super::{
 use crate::{
     filter::Filter,
     grammar::{Arguments, Opt, OptionGroup, ParseError, Take, parse},
-    paths::shown,
+    paths::{names_apart, shown},
     query::trace_info,
     render::time::{Clock, Seconds, instant},
     trace::choose,
@@ -84,16 +86,18 @@ impl Command for ConvertTime {
         let not_a_time = || CommandError::NoTime { text: text.to_owned() };
         let time = When::parse(text).ok_or_else(not_a_time)?;
         let (mut inside, mut outside) = (Vec::new(), Vec::new());
-        for (_, file) in choose(&session.files, &args.files, messages)? {
+        let files = choose(&session.files, &args.files, messages)?;
+        let paths: Vec<&Path> = files.iter().map(|(_, file)| file.path.as_path()).collect();
+        let name = |path: &Path| shown(path).file_name().unwrap_or_default().to_owned();
+        let names = names_apart(&paths, name);
+        for ((_, file), name) in files.into_iter().zip(names) {
             let info = trace_info(&file.trace)?;
             if !info.has_clock() {
                 messages.note(format_args!("{}: has no clock", Untrusted(&file.path)));
                 continue;
             }
             let ns = since_start(time, &info).ok_or_else(not_a_time)?;
-            let name = shown(&file.path);
-            let name = name.file_name().unwrap_or_default().to_string_lossy();
-            let line = format!("{} for file {}", other_form(time, ns, &info), Untrusted(&*name));
+            let line = format!("{} for file {}", other_form(time, ns, &info), Untrusted(&name));
             if is_recorded(ns, &info) { inside.push(line) } else { outside.push(line) }
         }
         if inside.is_empty() {

@@ -50,6 +50,21 @@ pub enum CommandError {
     /// `.unload` of something that is not loaded.
     #[error("'{}' is not loaded; .list shows what is", Untrusted(.name))]
     NotLoaded { name: String },
+    /// `.unload` of a name that several loaded files have.
+    #[error("'{}' is the name of {}; name one by its path", Untrusted(.name), Untrusted(.paths))]
+    SeveralLoaded {
+        name: String,
+        /// With commas between them.
+        paths: String,
+    },
+    /// `-events` or `-resource` name what no trace has. The extracts are there nevertheless.
+    #[error("{option}: no trace has an {what}{}; the extract is without it", Untrusted(.hint))]
+    NotInTraces {
+        option: &'static str,
+        what: String,
+        /// Names that there are.
+        hint: String,
+    },
     /// `.converttime` of something that is not a time.
     #[error(
         "'{}' is not a valid time; write 2024-05-10 12:46:37.5, 12:46:37, an ISO time, or \

@@ -1,6 +1,6 @@
 //! `.unload`
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::{Command, CommandError, Context, Entered, Signature, shared::groups};
 use crate::{
@@ -21,7 +21,7 @@ impl Command for Unload {
         usage: "[FILE…]",
         arguments: Arguments::LoadedFiles,
         summary: "unload traces, all of them or those named",
-        details: "FILE is a path as .list shows it, or just the file name; * and ? work.",
+        details: "FILE is a path as .list shows it, or its end, such as the file name, if no other has it; * and ? work.",
         examples: &[".unload", ".unload leaky.etl"],
     };
 
@@ -36,13 +36,11 @@ impl Command for Unload {
             session.search_beside_files();
             return Ok(());
         }
-        let names: Vec<Unloaded> = names.iter().map(|name| Unloaded::new(name)).collect();
+        let mut unloaded: Vec<PathBuf> = Vec::new();
         for name in &names {
-            if !session.files.iter().any(|file| name.is(file)) {
-                return Err(CommandError::NotLoaded { name: name.typed.to_owned() });
-            }
+            unloaded.extend(Unloaded::new(name).files(&session.files)?);
         }
-        session.files.retain(|file| !names.iter().any(|name| name.is(file)));
+        session.files.retain(|file| !unloaded.contains(&file.path));
         session.search_beside_files();
         Ok(())
     }
@@ -59,16 +57,35 @@ impl Unloaded<'_> {
         Unloaded { typed, wildcard: Wildcard::new(typed).ok() }
     }
 
-    /// Whether a file is meant: by its path as it was named, or by its file name.
-    fn is(&self, file: &LoadedTrace) -> bool {
-        let name = file.path.file_name().unwrap_or_default().to_string_lossy();
-        let (path, listed) = (file.path.to_string_lossy(), shown(&file.path));
-        let matches = |text: &str| self.wildcard.as_ref().is_some_and(|w| w.matches(text));
+    /// The files that are meant: that of the path, as it was named or as .list shows it; else those that a pattern
+    /// matches; else the only one with the end of its path.
+    fn files(&self, files: &[LoadedTrace]) -> Result<Vec<PathBuf>, CommandError> {
         let typed = with_home(self.typed);
-        file.path == typed
-            || listed == typed
-            || Path::new(self.typed) == Path::new(name.as_ref())
-            || matches(&path)
-            || matches(&name)
+        let paths = |is_meant: &dyn Fn(&Path) -> bool| -> Vec<PathBuf> {
+            let paths = files.iter().map(|file| &file.path);
+            paths.filter(|path| is_meant(path)).cloned().collect()
+        };
+        let exact = paths(&|path| path == typed || shown(path) == typed);
+        if !exact.is_empty() {
+            return Ok(exact);
+        }
+        let matches = |text: &str| self.wildcard.as_ref().is_some_and(|w| w.matches(text));
+        let name =
+            |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let meant = paths(&|path| {
+            matches(&path.to_string_lossy())
+                || matches(&name(path))
+                || path.ends_with(&typed)
+                || shown(path).ends_with(&typed)
+        });
+        match meant.as_slice() {
+            [] => Err(CommandError::NotLoaded { name: self.typed.to_owned() }),
+            [_, _, ..] if !self.typed.contains(['*', '?']) => {
+                let paths = meant.iter().map(|path| path.to_string_lossy());
+                let paths = paths.collect::<Vec<_>>().join(", ");
+                Err(CommandError::SeveralLoaded { name: self.typed.to_owned(), paths })
+            }
+            _ => Ok(meant),
+        }
     }
 }

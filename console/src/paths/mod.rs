@@ -24,6 +24,6 @@ pub(crate) use names::{
 pub(crate) use overwrite::{Output, Overwrite, OverwriteError};
 pub(crate) use pattern::{Pattern, verdict};
 pub(crate) use roots::{RootError, Roots};
-pub(crate) use same::{SameTrace, is_same_file, shown, stem};
+pub(crate) use same::{SameTrace, is_same_file, names_apart, shown, stem};
 pub(crate) use walk::{Walk, folders_in};
 pub(crate) use write::{Aside, append_whole, write_aside, write_whole};

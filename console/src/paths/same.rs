@@ -1,7 +1,7 @@
 //! Which files are the same trace.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, HashMap},
     ffi::OsString,
     path::{Path, PathBuf},
 };
@@ -65,6 +65,28 @@ pub(crate) fn shown(path: &Path) -> PathBuf {
         Some(one_less) if *one_less != *name => path.with_file_name(name),
         _ => path.to_path_buf(),
     }
+}
+
+/// What names several traces apart: what `name` makes of each path, with as many folders in front of it as it takes.
+/// What folders do not tell apart has its whole path.
+pub(crate) fn names_apart(paths: &[&Path], name: impl Fn(&Path) -> OsString) -> Vec<PathBuf> {
+    let label = |path: &Path, folders: usize| -> PathBuf {
+        let all: Vec<_> = path.parent().into_iter().flat_map(Path::components).collect();
+        let last = all.get(all.len().saturating_sub(folders)..).unwrap_or_default();
+        last.iter().collect::<PathBuf>().join(name(path))
+    };
+    let mut labels: Vec<PathBuf> = paths.iter().map(|path| label(path, 0)).collect();
+    let most = paths.iter().map(|path| path.components().count()).max().unwrap_or_default();
+    for folders in 1..=most {
+        let mut counts: HashMap<PathBuf, usize> = HashMap::new();
+        labels.iter().for_each(|label| *counts.entry(label.clone()).or_default() += 1);
+        for (path, own) in paths.iter().zip(&mut labels) {
+            if counts.get(own).is_some_and(|count| *count > 1) {
+                *own = if folders == most { path.to_path_buf() } else { label(path, folders) };
+            }
+        }
+    }
+    labels
 }
 
 /// Each trace once, by name: the trace itself before an archive with it, and both before the

@@ -40,10 +40,13 @@ const MESSAGES: &[(&str, Words)] = &[
     (r"(?s)^HAVING clause not valid outside of GROUP BY; found:.*$", |_| {
         Some("HAVING is allowed only after GROUP BY; use WHERE without it".to_owned())
     }),
-    (r"^projections contained duplicate output name '(.+?)'\. ", |parts| {
-        let name = parts.get(1)?.as_str();
-        Some(format!("two columns of the answer have the name '{name}'; rename one with AS"))
-    }),
+    (
+        r"^(?:projections|group_by aggregations) contained duplicate output name '(.+?)'\. ",
+        |parts| {
+            let name = parts.get(1)?.as_str();
+            Some(format!("two columns of the answer have the name '{name}'; rename one with AS"))
+        },
+    ),
     (
         r"^conversion from `(.+?)` to `(.+?)` failed in column '(.+?)' for (\d+) out of (\d+) values: (?s:(.+))$",
         |parts| {

@@ -13,6 +13,7 @@ use super::{
     functions::Functions,
     joins::{Refused, TooLarge, limit_joins},
     memory::{Memory, MemoryLimit},
+    names::with_names,
     relations::{Relation, View},
     scan::scan,
     stack_texts::stack_texts,
@@ -35,6 +36,9 @@ const MOST_JOINED: usize = 500;
 /// What polars calls `count(*)`, and what everybody else does.
 const POLARS_COUNT: &str = "len";
 const COUNT: &str = "count";
+
+/// What polars says of two columns of one name.
+const SAME_NAME: &str = "duplicate output name";
 
 /// Between two looks at Ctrl-C.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
@@ -85,10 +89,18 @@ pub fn sql(
     let noted = Arc::clone(&refused);
     let answer = apart(
         move || {
-            context.execute(&text)?._collect_post_opt(|root, plans, expressions, _| {
-                limit_joins(root, plans, expressions, &noted);
-                Ok(())
-            })
+            let mut execute = |text: &str| {
+                context.execute(text)?._collect_post_opt(|root, plans, expressions, _| {
+                    limit_joins(root, plans, expressions, &noted);
+                    Ok(())
+                })
+            };
+            match execute(&text) {
+                Err(error) if error.to_string().contains(SAME_NAME) => {
+                    with_names(&text).map_or(Err(error), |named| execute(&named))
+                }
+                answer => answer,
+            }
         },
         &mut memory,
         cancel,

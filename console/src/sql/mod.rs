@@ -10,6 +10,7 @@ mod error;
 mod functions;
 mod joins;
 mod memory;
+mod names;
 mod opened;
 mod paths;
 mod relations;

@@ -49,11 +49,19 @@ impl Session {
     /// Searches for symbols also where they were saved with the loaded traces; to be called when other traces
     /// are loaded.
     pub fn search_beside_files(&mut self) {
+        self.search_beside(&[]);
+    }
+
+    /// Searches for symbols also where they were saved with loaded and other traces.
+    pub(crate) fn search_beside(&mut self, others: &[PathBuf]) {
         // Whatever the current folder will be.
         let path = |path: &PathBuf| absolute(path).unwrap_or_else(|_| path.clone());
         let loaded = self.files.iter().map(|file| &file.path);
-        let mut beside: Vec<_> =
-            loaded.chain(&self.replayed).flat_map(|trace| symbols_beside(&path(trace))).collect();
+        let mut beside: Vec<_> = loaded
+            .chain(&self.replayed)
+            .chain(others)
+            .flat_map(|trace| symbols_beside(&path(trace)))
+            .collect();
         let mut seen = HashSet::new();
         beside.retain(|place| seen.insert(place.clone()));
         if beside != self.symbol_options.beside {

@@ -108,6 +108,8 @@ warning_kinds! {
     LongLine => "line longer than 64 KiB, its rest left out",
     /// Bytes in a text that are not characters.
     LossyText => "line with bytes that are not characters, replaced by U+FFFD",
+    /// A snapshot of `!htrace` that the text allows at several places.
+    UncertainSnapshot => "snapshot of !htrace that may stand at several places, the last of which was taken",
     /// A handle value that was opened twice in a row.
     ReopenedHandle => "handle value opened again without a close, so that the close is missing",
     /// A close whose object was never seen.

@@ -8,7 +8,7 @@ use handlescope_model::tables::{
 use handlescope_model::{FrameIdx, ModuleIdx};
 
 use super::frame::{FrameLine, Place};
-use super::history::{Entry, History, NodeId};
+use super::history::History;
 use crate::intern::{ByteInterner, Interner};
 
 /// What was read so far.
@@ -125,11 +125,6 @@ impl Entries {
         let known = self.programs.entry(pid).or_insert_with(|| Some(path.clone()));
         // A pid that was used again belongs to both of them.
         *known = known.take().filter(|known| *known == path);
-    }
-
-    /// Takes a listing, the newest entry first, and returns the event of the oldest.
-    pub(super) fn add_listing(&mut self, listing: &[Entry]) -> Option<NodeId> {
-        self.history.merge(listing.iter().rev().copied())
     }
 
     pub(super) fn process_table(&self) -> Processes {

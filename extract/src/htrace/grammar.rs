@@ -13,6 +13,23 @@ pub(super) enum Operation {
     BadReference,
 }
 
+/// What a prompt says about the output that follows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Typed {
+    /// The program may run before the next prompt.
+    pub(super) runs: bool,
+    /// The only listing that is asked for, not being one of `-diff`.
+    pub(super) listing: Option<Listing>,
+}
+
+/// What `!htrace` lists.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Listing {
+    All,
+    /// The entries of one handle value.
+    Handle,
+}
+
 /// A line outside of stacks.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Statement<'a> {
@@ -26,8 +43,10 @@ pub(super) enum Statement<'a> {
     BadIds,
     /// A line of dashes, between entries.
     Rule,
-    /// The last lines of a listing: how many entries it has.
-    Count(u64),
+    /// How many entries tracing holds, in front of the last line of a listing.
+    Parsed(u64),
+    /// The last lines of a listing: how many entries tracing holds, if they say so, and how many it has.
+    Count { parsed: Option<u64>, count: u64 },
     /// `!htrace` of the kernel debugger names the kernel address of the process whose handles follow.
     KernelProcess(u64),
     /// `|` names the program of a process.
@@ -36,9 +55,11 @@ pub(super) enum Statement<'a> {
     Enabled,
     /// A snapshot was taken: by its own command, at the beginning of tracing, or for `-diff`.
     Snapshot,
-    /// A listing of `-diff` follows.
-    SincePrevious,
-    /// A prompt, or a line in front of a listing: no listing goes on after it.
+    /// A listing of `-diff` follows; how many entries came since the previous snapshot, if it says so.
+    SincePrevious { new: Option<u64> },
+    /// A prompt, and what was typed there.
+    Prompt(Typed),
+    /// A line in front of a listing: no listing goes on after it.
     Break,
 }
 
@@ -55,8 +76,12 @@ impl<'a> Statement<'a> {
         if line.len() >= 10 && line.chars().all(|character| character == '-') {
             return Some(Self::Rule);
         }
+        let parsed = count(line, "Parsed");
         if let Some(count) = ["Dumped", "Displayed"].iter().find_map(|name| count(line, name)) {
-            return Some(Self::Count(count));
+            return Some(Self::Count { parsed, count });
+        }
+        if let Some(parsed) = parsed {
+            return Some(Self::Parsed(parsed));
         }
         if line.starts_with("Handle tracing enabled") {
             return Some(Self::Enabled);
@@ -64,13 +89,15 @@ impl<'a> Statement<'a> {
         if line.starts_with("Handle tracing information snapshot") {
             return Some(Self::Snapshot);
         }
-        if line.contains("since the previous snapshot") && !is_prompt(line) {
-            return Some(Self::SincePrevious);
+        if let Some(typed) = typed(line) {
+            return Some(Self::Prompt(typed));
         }
-        if is_prompt(line)
-            || line.starts_with("Handle tracing")
-            || line.starts_with("Outstanding handles")
-        {
+        if line.contains("since the previous snapshot") {
+            let new =
+                hex(line).filter(|(_, rest)| rest.trim_start().starts_with("new stack trace"));
+            return Some(Self::SincePrevious { new: new.map(|(new, _)| new) });
+        }
+        if line.starts_with("Handle tracing") || line.starts_with("Outstanding handles") {
             return Some(Self::Break);
         }
         if let Some(rest) = word(line, "Process")
@@ -154,16 +181,49 @@ fn count(line: &str, name: &str) -> Option<u64> {
     rest.trim_start().starts_with("stack trace").then_some(count)
 }
 
-/// `0:000> `, `0:000:x86> `, `1: kd> ` and the like.
-fn is_prompt(line: &str) -> bool {
+/// What was typed at a prompt: `0:000> `, `0:000:x86> `, `1: kd> ` and the like.
+fn typed(line: &str) -> Option<Typed> {
     /// Longer ones there are none.
     const LONGEST: usize = 24;
-    let Some(prompt) = line.find('>').and_then(|end| line.get(..end)) else { return false };
+    let (prompt, commands) = line.split_once('>')?;
     let is_in_prompt = |byte: u8| byte.is_ascii_alphanumeric() || b": _".contains(&byte);
     let has_thread = prompt.starts_with(|c: char| c.is_ascii_digit()) && prompt.contains(':');
-    prompt.len() <= LONGEST
+    let is_prompt = prompt.len() <= LONGEST
         && prompt.bytes().all(is_in_prompt)
-        && (has_thread || ["kd", "lkd"].contains(&prompt))
+        && (has_thread || ["kd", "lkd"].contains(&prompt));
+    is_prompt.then(|| Typed::of(commands))
+}
+
+impl Typed {
+    fn of(commands: &str) -> Self {
+        let mut typed = Self { runs: false, listing: None };
+        let mut listings = 0;
+        for command in commands.split(';').map(str::trim) {
+            typed.runs |= !is_known_to_stay(command);
+            let Some(arguments) = command.strip_prefix("!htrace") else { continue };
+            let argument = arguments.split_whitespace().next().unwrap_or_default();
+            if argument.starts_with('-') {
+                continue;
+            }
+            listings += 1;
+            // Handle 0 stands for all.
+            let is_handle = hex(argument).is_some_and(|(handle, _)| handle != 0);
+            typed.listing = Some(if is_handle { Listing::Handle } else { Listing::All });
+        }
+        typed.listing = typed.listing.filter(|_| listings == 1);
+        typed
+    }
+}
+
+/// Whether a command leaves the program stopped. An empty line repeats the last command.
+fn is_known_to_stay(command: &str) -> bool {
+    const STAY: [&str; 10] =
+        ["!htrace", "!handle", "|", "||", "k", "kn", "lm", "~", "r", "vertarget"];
+    let name = command.split_whitespace().next().unwrap_or_default();
+    name.is_empty()
+        || name.starts_with('*')
+        || [".log", ".echo", ".sym", ".reload", ".time"].iter().any(|start| name.starts_with(start))
+        || STAY.contains(&name)
 }
 
 /// `.  0 id: 17e8 create name: C:\leaky.exe`, a line of `|`.
@@ -253,23 +313,43 @@ mod tests {
 
     #[test]
     fn counts_prompts_and_programs_are_recognized() {
-        assert_eq!(Statement::parse("Parsed 0x6 stack traces."), None);
-        assert_eq!(Statement::parse("Dumped 0xC stack traces."), Some(Statement::Count(12)));
+        let count = |parsed, count| Some(Statement::Count { parsed, count });
+        assert_eq!(Statement::parse("Parsed 0x6 stack traces."), Some(Statement::Parsed(6)));
+        assert_eq!(Statement::parse("Dumped 0xC stack traces."), count(None, 12));
         let both = "Parsed 0x6 stack traces. Dumped 0x5 stack traces.";
-        assert_eq!(Statement::parse(both), Some(Statement::Count(5)));
+        assert_eq!(Statement::parse(both), count(Some(6), 5));
         let displayed = "Displayed 0x13 stack traces for outstanding handles opened since the previous snapshot.";
-        assert_eq!(Statement::parse(displayed), Some(Statement::Count(0x13)));
-        for prompt in
-            ["0:000> !htrace", "0:000:x86> g", "kd> g", "1: kd> g", "0: kd:x86> g", "lkd> g"]
-        {
-            assert_eq!(Statement::parse(prompt), Some(Statement::Break), "{prompt}");
+        assert_eq!(Statement::parse(displayed), count(None, 0x13));
+        for (line, runs, listing) in [
+            ("0:000> !htrace", false, Some(Listing::All)),
+            ("0:000> !htrace 0", false, Some(Listing::All)),
+            ("0:000> !htrace 7CC 81400300", false, Some(Listing::Handle)),
+            ("0:000> !htrace -diff; !handle 0 f", false, None),
+            ("0:000> !htrace; !htrace 4", false, None),
+            ("0:000> !htrace -snapshot; g", true, None),
+            ("0:000> |", false, None),
+            ("0:000>", false, None),
+            ("0:000:x86> g", true, None),
+            ("kd> p", true, None),
+            ("1: kd> g", true, None),
+            ("0: kd:x86> g", true, None),
+            ("lkd> !process", true, None),
+        ] {
+            let typed = Typed { runs, listing };
+            assert_eq!(Statement::parse(line), Some(Statement::Prompt(typed)), "{line}");
         }
         for (line, expected) in [
             ("Handle tracing enabled.", Statement::Enabled),
             ("Handle tracing disabled.", Statement::Break),
             ("Handle tracing information snapshot successfully taken.", Statement::Snapshot),
-            ("0x5 new stack traces since the previous snapshot.", Statement::SincePrevious),
-            ("Outstanding handles opened since the previous snapshot:", Statement::SincePrevious),
+            (
+                "0x1F new stack traces since the previous snapshot.",
+                Statement::SincePrevious { new: Some(31) },
+            ),
+            (
+                "Outstanding handles opened since the previous snapshot:",
+                Statement::SincePrevious { new: None },
+            ),
             ("Outstanding handles:", Statement::Break),
         ] {
             assert_eq!(Statement::parse(line), Some(expected), "{line}");

@@ -1,18 +1,24 @@
 //! Text of a debugger (WinDbg, cdb, ntsd, kd) with the output of `!htrace` → the tables of a trace.
 //!
-//! Line by line: `grammar` and `frame` read a line, `parser` puts lines together to entries and listings,
-//! `history` listings to one history, in which each event counts once, and `tables` makes objects of it.
+//! Line by line: `grammar` and `frame` read a line, `parser` puts lines together to entries and steps,
+//! `history` steps to one history, in which each event counts once, and `tables` makes objects of it.
 //! What the text does not say stays unknown: times (there is an order only), types and names of objects, and
 //! mostly the programs.
 
+mod differences;
 mod entries;
 mod frame;
 mod grammar;
 mod history;
 mod parser;
+#[cfg(test)]
+mod session_tests;
+mod single;
 mod tables;
 #[cfg(test)]
 mod tests;
+mod timeline;
+mod window;
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};

@@ -2,8 +2,8 @@
 
 use super::entries::Entries;
 use super::frame::FrameLine;
-use super::grammar::{Operation, Statement};
-use super::history::Entry;
+use super::grammar::{Listing, Operation, Statement, Typed};
+use super::history::{Entry, History, Output, Step};
 use crate::etl::{Diagnostics, WarningKind};
 use crate::text::Line;
 
@@ -20,10 +20,15 @@ pub(super) struct Parser {
     findings: Diagnostics,
     /// The entry whose lines are being read.
     entry: Option<Reading>,
-    /// Entries of the listing so far, the newest first.
-    listing: Vec<Entry>,
-    /// Entries of the listing that were counted but are not entries here.
-    left_out: u64,
+    /// Entries of the listing so far, the newest first; `None` for those that cannot be read.
+    listing: Vec<Option<Entry>>,
+    /// How many entries tracing holds, as the end of a listing says.
+    parsed: Option<u64>,
+    /// What the last prompt asks for.
+    typed: Option<Typed>,
+    /// Whether the program may have run since the last step.
+    running: Running,
+    steps: Vec<Step>,
     /// The process whose handles the kernel debugger lists, by its kernel address.
     kernel_process: Option<u64>,
     /// What the last lines say about snapshots.
@@ -43,8 +48,25 @@ enum Taking {
     Beginning,
     /// One was taken, and nothing followed yet.
     Taken,
-    /// The listing is what was opened since the previous one.
-    Difference,
+    /// The listing is what was opened since the previous one; of how many events since, if the text says so.
+    Difference(Option<u64>),
+}
+
+/// What the prompts since the last step say.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum Running {
+    /// There was none.
+    #[default]
+    Unknown,
+    /// All of them asked for what leaves the program stopped.
+    Stopped,
+    MayRun,
+}
+
+impl Running {
+    fn after(self, prompt: Typed) -> Self {
+        if prompt.runs || self == Self::MayRun { Self::MayRun } else { Self::Stopped }
+    }
 }
 
 /// An entry being read.
@@ -107,7 +129,14 @@ impl Parser {
                 self.leave_out(WarningKind::BadLine);
             }
             Some(Statement::Rule) => self.end_entry(),
-            Some(Statement::Count(count)) => self.end_listing(Some(count)),
+            Some(Statement::Parsed(parsed)) => {
+                self.end_entry();
+                self.parsed = Some(parsed);
+            }
+            Some(Statement::Count { parsed, count }) => {
+                self.parsed = parsed.or(self.parsed);
+                self.end_listing(Some(count));
+            }
             Some(Statement::KernelProcess(address)) => {
                 self.end_listing(None);
                 self.kernel_process = Some(address);
@@ -115,6 +144,7 @@ impl Parser {
             Some(Statement::Program { pid, path }) => self.entries.program(pid, path),
             Some(Statement::Enabled) => {
                 self.end_command();
+                self.step(Output::Enabled);
                 self.taking = Taking::Beginning;
             }
             Some(Statement::Snapshot) => {
@@ -122,12 +152,31 @@ impl Parser {
                 self.end_command();
                 self.taking = if is_first { Taking::Nothing } else { Taking::Taken };
             }
-            Some(Statement::SincePrevious) => {
-                self.end_listing(None);
-                self.taking = Taking::Difference;
+            Some(Statement::SincePrevious { new }) => match self.taking {
+                Taking::Difference(known) if !self.is_in_listing() => {
+                    self.taking = Taking::Difference(known.or(new));
+                }
+                _ => {
+                    self.end_listing(None);
+                    self.taking = Taking::Difference(new);
+                }
+            },
+            Some(Statement::Prompt(typed)) => {
+                self.end_command();
+                self.typed = Some(typed);
+                self.running = self.running.after(typed);
             }
             Some(Statement::Break) => self.end_command(),
         }
+    }
+
+    /// Adds what a command printed.
+    fn step(&mut self, output: Output) {
+        let may_have_run = self.running != Running::Stopped;
+        self.steps.push(Step { output, may_have_run });
+        // A command that lets the program run may do so after its output.
+        let runs = self.typed.is_some_and(|typed| typed.runs);
+        self.running = if runs { Running::MayRun } else { Running::Unknown };
     }
 
     /// Ends what a command printed.
@@ -140,7 +189,7 @@ impl Parser {
     /// Ends a snapshot that was taken for no difference.
     fn end_snapshot(&mut self) {
         if self.taking == Taking::Taken {
-            self.entries.history.take_snapshot();
+            self.step(Output::Snapshot);
             self.taking = Taking::Nothing;
         }
     }
@@ -148,6 +197,8 @@ impl Parser {
     /// What was read, and what was odd, after the last line.
     pub(super) fn finish(mut self) -> (Entries, Diagnostics) {
         self.end_command();
+        self.entries.history = History::of(std::mem::take(&mut self.steps));
+        self.findings.add(WarningKind::UncertainSnapshot, self.entries.history.uncertain, None);
         (self.entries, self.findings)
     }
 
@@ -159,7 +210,7 @@ impl Parser {
     fn leave_out(&mut self, kind: WarningKind) {
         self.find(kind);
         self.entry = None;
-        self.left_out += 1;
+        self.listing.push(None);
     }
 
     fn ids(&mut self, thread: Option<u32>, process: Option<u32>) {
@@ -205,23 +256,43 @@ impl Parser {
         }
         let process = self.entries.process(process, self.kernel_process);
         let thread = thread.unwrap_or_default();
-        self.listing.push(Entry { handle, operation, thread, process, stack, addresses });
+        self.listing.push(Some(Entry { handle, operation, thread, process, stack, addresses }));
     }
 
     /// Ends a listing. `count` is how many entries it says it has, in its last line.
     fn end_listing(&mut self, count: Option<u64>) {
         self.end_entry();
         self.kernel_process = self.kernel_process.filter(|_| count.is_none());
-        let read = self.listing.len() as u64 + std::mem::take(&mut self.left_out);
+        let read = self.listing.len() as u64;
         match count {
             None if read > 0 => self.find(WarningKind::CutListing),
             Some(count) if count != read => self.find(WarningKind::OtherCount),
             _ => {}
         }
-        let oldest = self.entries.add_listing(&self.listing);
-        if self.taking == Taking::Difference {
-            self.entries.history.opened_since_snapshot(oldest);
+        let parsed = self.parsed.take();
+        let mut listing = std::mem::take(&mut self.listing);
+        listing.reverse();
+        if let Taking::Difference(new) = self.taking {
+            let opens = listing.into_iter().flatten().collect();
+            self.step(Output::Difference { new, opens });
+            self.taking = Taking::Nothing;
+        } else if !listing.is_empty() {
+            let is_cut = count != Some(read);
+            let is_all = match self.typed.and_then(|typed| typed.listing) {
+                Some(asked) => asked == Listing::All,
+                None => parsed == Some(read) || has_several_handles(&listing),
+            };
+            self.step(match is_all {
+                true => Output::All { entries: listing, is_cut },
+                false => Output::Some { entries: listing.into_iter().flatten().collect() },
+            });
         }
-        self.listing.clear();
     }
+}
+
+/// Whether a listing is of more than one handle value.
+fn has_several_handles(listing: &[Option<Entry>]) -> bool {
+    let mut handles = listing.iter().flatten().map(|entry| entry.handle);
+    let first = handles.next();
+    handles.any(|handle| Some(handle) != first)
 }

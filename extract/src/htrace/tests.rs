@@ -153,14 +153,17 @@ fn a_deep_stack_is_cut() {
     assert_eq!(findings.of(WarningKind::DeepStack), 5_000 - (1 << 10));
 }
 
-/// The output of a command, its events being `o34`, `c34` and the like, the newest first.
+/// The output of a command, its events being `o34`, `c34` and the like, the newest first. A difference says in front
+/// of them how many are new: `3 o34`.
 fn output(command: &str, events: &str) -> String {
     let taken = "Handle tracing information snapshot successfully taken.\n";
+    let (new, events) =
+        events.split_once(' ').filter(|_| command.ends_with("-diff")).unwrap_or(("", events));
     let before = match command {
         "!htrace -enable" => format!("Handle tracing enabled.\n{taken}"),
         "!htrace -snapshot" => taken.to_owned(),
         "!htrace -diff" => format!(
-            "{taken}0x5 new stack traces since the previous snapshot.\nIgnoring handles that were \
+            "{taken}0x{new} new stack traces since the previous snapshot.\nIgnoring handles that were \
              already closed...\nOutstanding handles opened since the previous snapshot:\n"
         ),
         _ => String::new(),
@@ -168,39 +171,102 @@ fn output(command: &str, events: &str) -> String {
     let mut text = format!("0:000> {command}\n{before}");
     for event in events.split_whitespace() {
         let (operation, handle) = event.split_at(1);
-        let operation = if operation == "o" { "OPEN" } else { "CLOSE" };
+        let operation = match operation {
+            "o" => "OPEN",
+            "c" => "CLOSE",
+            _ => "BAD REF",
+        };
+        let (handle, stack) = handle.split_once('@').unwrap_or((handle, "7"));
         let _ = write!(
             text,
             "-----------\nHandle = 0x{handle} - {operation}\nThread ID = 0x1, Process ID = 0x2\n\n\
-             0x77{handle}: a!f+0x1\n"
+             0x{stack}{handle}: a!f+0x1\n"
         );
     }
     text
 }
 
+/// The history of a session and the places of its snapshots.
+fn history(session: &[(&str, &str)]) -> (String, Vec<u32>) {
+    let text: String = session.iter().map(|(command, events)| output(command, events)).collect();
+    let (entries, _) = read_text(text.as_bytes());
+    let events = events(&entries).into_iter();
+    let events: Vec<String> = events.map(|(kind, handle)| format!("{kind}{handle:x}")).collect();
+    (events.join(" "), entries.history.snapshots().to_vec())
+}
+
+const ALL: &str = "!htrace";
+const SNAPSHOT: &str = "!htrace -snapshot";
+const DIFF: &str = "!htrace -diff";
+const RUN: (&str, &str) = ("g", "");
+
 #[test]
 fn snapshots_lie_between_the_events_that_the_text_puts_around_them() {
-    let (all, snapshot, diff) = ("!htrace", "!htrace -snapshot", "!htrace -diff");
     for (session, events, expected) in [
         // What is listed before comes before, what is opened since comes after.
-        (&[(all, "o14 o10"), (snapshot, ""), (diff, "o1c o18")][..], "o10 o14 o18 o1c", &[2][..]),
+        (
+            &[(ALL, "o14 o10"), (SNAPSHOT, ""), RUN, (DIFF, "2 o1c o18")][..],
+            "o10 o14 o18 o1c",
+            &[2][..],
+        ),
         // A listing after it may have both.
-        (&[(snapshot, ""), (all, "o18 o14 o10"), (diff, "o18")], "o10 o14 o18", &[2]),
-        (&[(snapshot, ""), (diff, "o18"), (all, "o18 o14 o10")], "o10 o14 o18", &[2]),
-        (&[(all, "o10"), (snapshot, ""), (all, "o14 c10 o10")], "o10 c10 o14", &[1]),
-        // Only the first difference is since the snapshot.
-        (&[(all, "o10"), (snapshot, ""), (diff, "o14"), (diff, "o18 o14")], "o10 o14 o18", &[1]),
-        (&[(all, "o10"), (snapshot, ""), (all, "o14 o10"), (snapshot, "")], "o10 o14", &[1, 2]),
+        (&[(SNAPSHOT, ""), RUN, (ALL, "o18 o14 o10"), (DIFF, "1 o18")], "o10 o14 o18", &[2]),
+        (&[(SNAPSHOT, ""), RUN, (DIFF, "1 o18"), (ALL, "o18 o14 o10")], "o10 o14 o18", &[2]),
+        (&[(ALL, "o10"), (SNAPSHOT, ""), RUN, (ALL, "o14 c10 o10")], "o10 c10 o14", &[1]),
+        (&[(ALL, "o10"), RUN, (SNAPSHOT, ""), (ALL, "o14 c10 o10")], "o10 c10 o14", &[3]),
+        // Opened, closed and opened again: the last place where that is all, not the first.
+        (&[(SNAPSHOT, ""), RUN, (DIFF, "1 o10"), RUN, (ALL, "o10 c10 o10")], "o10 c10 o10", &[2]),
+        // A difference begins where the one before ended.
+        (
+            &[(ALL, "o10"), (SNAPSHOT, ""), RUN, (DIFF, "1 o14"), RUN, (DIFF, "1 o18")],
+            "o10 o14 o18",
+            &[1],
+        ),
+        (
+            &[(ALL, "o10"), (SNAPSHOT, ""), RUN, (ALL, "o14 o10"), (SNAPSHOT, "")],
+            "o10 o14",
+            &[1, 2],
+        ),
         // Neither the beginning of tracing nor a difference is one.
-        (&[("!htrace -enable", ""), (all, "o10"), (diff, "o10")], "o10", &[]),
-        (&[(snapshot, "")], "", &[0]),
+        (&[("!htrace -enable", ""), (ALL, "o10"), (DIFF, "1 o10")], "o10", &[]),
+        (&[(SNAPSHOT, "")], "", &[0]),
     ] {
-        let lines = session.iter().map(|(command, events)| output(command, events));
-        let (entries, _) = read_text(lines.collect::<String>().as_bytes());
-        let found = self::events(&entries).into_iter();
-        let found: Vec<String> =
-            found.map(|(operation, handle)| format!("{operation}{handle:x}")).collect();
-        assert_eq!(found.join(" "), events, "{session:?}");
-        assert_eq!(entries.history.snapshots(), expected, "{session:?}");
+        assert_eq!(history(session), (events.to_owned(), expected.to_vec()), "{session:?}");
     }
+}
+
+#[test]
+fn what_listings_have_in_common_counts_once() {
+    for (session, expected) in [
+        (&[(ALL, "o2 c1 o1"), RUN, (ALL, "o3 c2 o2 c1 o1")][..], "o1 c1 o2 c2 o3"),
+        (&[(ALL, "o2 o1"), RUN, (ALL, "o2 o1")], "o1 o2"),
+        // Tracing has forgotten the first two.
+        (&[(ALL, "o1 c1 o2 o1"), RUN, (ALL, "c2 o1 c1")], "o1 o2 c1 o1 c2"),
+        // The last open of `-diff`, and then all.
+        (&[(DIFF, "3 o2"), RUN, (ALL, "o3 c2 o2 c1 o1")], "o1 c1 o2 c2 o3"),
+        // Of one handle after the other, and then all.
+        (&[("!htrace 2", "c2 o2"), ("!htrace 1", "o1"), RUN, (ALL, "o3 c2 o2 o1")], "o1 o2 c2 o3"),
+        (&[(ALL, "c2 o2"), RUN, ("!htrace 2", "o2 c2 o2")], "o2 c2 o2"),
+        // Opened again by other and by the same code.
+        (&[("!htrace 1", "c1 o1"), RUN, (DIFF, "1 o1@8")], "o1 c1 o1"),
+        (&[(ALL, "c1 o1"), RUN, (DIFF, "1 o1")], "o1 c1 o1"),
+        (&[(ALL, "o1 c1 o1"), RUN, (ALL, "o1 c1 o1 c1 o1")], "o1 c1 o1 c1 o1"),
+        (&[(DIFF, "1 o1"), RUN, (DIFF, "2 o1@8"), RUN, (ALL, "o1@8 c1 o1")], "o1 c1 o1"),
+        (&[(ALL, "x1 o1"), RUN, (ALL, "x1 x1 o1")], "o1 x1 x1"),
+        // Nothing in common: a handle value is not opened twice in a row, so something is missing.
+        (&[(ALL, "o2 o1"), RUN, (ALL, "o2 o1@8")], "o1 o2 o1 o2"),
+        // What is enabled again starts anew.
+        (&[(ALL, "c1 o1"), ("!htrace -enable", ""), RUN, (ALL, "c1 o1")], "o1 c1 o1 c1"),
+    ] {
+        assert_eq!(history(session).0, expected, "{session:?}");
+    }
+}
+
+#[test]
+fn many_listings_take_no_quadratic_time() {
+    let session = [(ALL, "o2@8 c1 o1"), RUN, (DIFF, "2 o2"), RUN, ("!htrace 1", "c1 o1")];
+    let text: String = session.map(|(command, events)| output(command, events)).concat();
+    let text = text.repeat(10_000);
+    let (entries, _) = read_text(text.as_bytes());
+    assert!(entries.history.len() > 10_000);
 }

@@ -203,10 +203,19 @@ impl<'a> StackResolver<'a> {
         let (mut from, mut to) = (i64::MIN, i64::MAX);
         let mut frames = Vec::new();
         for address in addresses {
-            let located = self.spaces.locate(pid, address, time);
-            let managed = self.methods.locate(pid, address, time);
+            let mut located = self.spaces.locate(pid, address, time);
+            let mut managed = self.methods.locate(pid, address, time);
             from = from.max(located.from).max(managed.from);
             to = to.min(located.to).min(managed.to);
+            // The last instruction of a module or method may be a call.
+            if let (None, None, Some(call)) = (located.place, managed.place, address.checked_sub(1))
+            {
+                located = self.spaces.locate(pid, call, time);
+                located.place = located.place.map(|(module, rva)| (module, rva + 1));
+                managed = self.methods.locate(pid, call, time);
+                from = from.max(located.from).max(managed.from);
+                to = to.min(located.to).min(managed.to);
+            }
             // Code compiled at run time may lie where an image was before.
             let module = located.place.filter(|_| located.is_live || managed.place.is_none());
             let method = managed.place.map(|(method, _)| method);

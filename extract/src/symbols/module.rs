@@ -22,15 +22,15 @@ pub(super) enum ModuleSymbols {
 }
 
 impl ModuleSymbols {
-    /// The functions at `rvas`. `size` is that of the module, 0 if unknown: a public symbol has no
-    /// end, so the last function would otherwise reach on for ever.
+    /// The functions that the addresses `rvas` return to. `size` is that of the module, 0 if unknown: a public
+    /// symbol has no end, so the last function would otherwise reach on for ever.
     pub(super) fn resolve(&self, rvas: &[u64], size: u64) -> Vec<FrameChain> {
         let is_inside = |rva: &&u64| size == 0 || **rva < size;
         match self {
             Self::Symcache(symcache) => symcache.resolve(rvas, is_inside),
             Self::Exports(exports) => rvas
                 .iter()
-                .map(|rva| Some(rva).filter(is_inside).and_then(|&rva| exports.function(rva)))
+                .map(|rva| Some(rva).filter(is_inside).and_then(|&rva| exports.caller(rva)))
                 .map(|frame| frame.map_or_else(FrameChain::default, |frame| Arc::new([frame])))
                 .collect(),
         }
@@ -85,9 +85,8 @@ impl SymcacheNames {
         rvas.iter()
             .map(|rva| {
                 locations.clear();
-                let function = Some(*rva).filter(|rva| is_inside(&rva));
-                if let Some(function) = function.and_then(|rva| symcache.lookup(rva).last()) {
-                    find(&symcache, *rva, start_of(&function), &mut locations);
+                if is_inside(&rva) {
+                    find(&symcache, *rva, &mut locations);
                 }
                 chain(&locations, *rva, &mut texts, &place)
             })
@@ -95,24 +94,26 @@ impl SymcacheNames {
     }
 }
 
-/// Finds what stands at an address in a function that starts at `start`.
+/// Finds what calls at an address, the instruction in front of it: it has the function, the line, and what is inlined.
+/// Behind it the next statement begins, and the next function when the call does not return.
 ///
-/// Nearly all addresses of stacks are those after a call, where the next statement begins. The call
-/// itself has the line and what is inlined, so it is looked up unless the function begins here.
-fn find<'c>(
-    symcache: &'c SymCache<'c>,
-    rva: u64,
-    start: u64,
-    locations: &mut Vec<SourceLocation<'c, 'c>>,
-) {
-    if start < rva {
-        locations.extend(symcache.lookup(rva - 1));
-        if locations.last().is_some_and(|function| start_of(function) == start) {
-            return;
-        }
-        locations.clear();
+/// Where no function is in front of it, it is the address itself: the start of a function. So it is, too, where a public
+/// symbol is in front: that has no end, and may have ended before.
+fn find<'c>(symcache: &'c SymCache<'c>, rva: u64, locations: &mut Vec<SourceLocation<'c, 'c>>) {
+    if let Some(call) = rva.checked_sub(1) {
+        locations.extend(symcache.lookup(call));
     }
-    locations.extend(symcache.lookup(rva));
+    // Private symbols have lines.
+    let has_end = locations.iter().any(|location| location.line() != 0);
+    if has_end {
+        return;
+    }
+    let starts_here =
+        || symcache.lookup(rva).last().is_some_and(|function| start_of(&function) == rva);
+    if locations.is_empty() || starts_here() {
+        locations.clear();
+        locations.extend(symcache.lookup(rva));
+    }
 }
 
 fn start_of(location: &SourceLocation<'_, '_>) -> u64 {

@@ -3,16 +3,26 @@
 //! A PDB names a function up to twice, in two spellings: the public symbol as the linker saw it
 //! (`?Open@Cache@@QEAAXH@Z`, or `_open@4` from 32-bit C), the private one as the compiler saw it
 //! (`Cache::Open`), which `symbolic` completes with the parameters (`Cache::Open(int)`). Whichever
-//! of them a PDB holds, one function should have one name in stacks and filters: `Cache::Open`.
+//! of them a PDB holds, one function should have one name in stacks and filters: `Cache::Open`, with templates as
+//! DbgHelp spells them (`std::vector<int,std::allocator<int> >`).
+
+mod decorated;
+mod spelling;
 
 use symbolic::common::{Arch, CpuFamily, Language, Name, NameMangling};
 use symbolic_demangle::{Demangle, DemangleOptions};
 
 /// The name to show for a name out of a symcache.
 pub(super) fn readable(name: &str) -> String {
-    Name::new(name, NameMangling::Unknown, Language::Unknown)
-        .demangle(DemangleOptions::name_only())
-        .unwrap_or_else(|| name.to_owned())
+    if let Some(name) = decorated::undecorated(name) {
+        return name;
+    }
+    let demangled = Name::new(name, NameMangling::Unknown, Language::Unknown)
+        .demangle(DemangleOptions::name_only());
+    match demangled {
+        Some(demangled) if demangled != name => demangled,
+        _ => spelling::spelled(name),
+    }
 }
 
 /// Cuts the parameter list, and qualifiers after it, off the name of a private symbol.
@@ -85,6 +95,18 @@ mod tests {
             ("_ZN5Cache4OpenEi", "Cache::Open"),
             ("??$Find@H@Cache@@QEAAHH@Z", "Cache::Find<int>"),
             ("??RLess@@QEBA_NHH@Z", "Less::operator()"),
+            (
+                "??0?$vector@HU?$allocator@H@std@@@std@@QEAA@XZ",
+                "std::vector<int,std::allocator<int> >::vector",
+            ),
+            ("??$f@_K@@YAHPEA_K@Z", "f<unsigned __int64>"),
+            ("??$f@$$CBH@@YAHPEBH@Z", "f<int const >"),
+            ("??$f@PEBUS@ns@@@@YAHPEAPEBUS@ns@@@Z", "f<ns::S const *>"),
+            ("??$f@PEQS@@H@@YAHPEAPEQS@@H@Z", "f<int S::*>"),
+            ("??$g@P8S@ns@@EAAHH@Z@@YAHP8S@ns@@EAAHH@Z@Z", "g<int (__cdecl ns::S::*)(int)>"),
+            ("??$f@$$BY03H@@YAHPEAY03H@Z", "f<int [4]>"),
+            ("??BOp@@QEAAHXZ", "Op::operator int"),
+            ("??$?BUS@ns@@@Op@@QEAAPEAUS@ns@@XZ", "Op::operator ns::S *<ns::S>"),
         ];
         for (mangled, readable_name) in pairs {
             assert_eq!(readable(mangled), readable_name);

@@ -117,8 +117,17 @@ impl ExportTable {
         })
     }
 
+    /// The exported function that an address returns to: where none is at the address, that of the instruction in
+    /// front of it. Most ends of exports are not known, so an address where one starts is its own.
+    pub(super) fn caller(&self, rva: u64) -> Option<ResolvedFrame> {
+        self.function(rva).or_else(|| {
+            let caller = self.function(rva.checked_sub(1)?)?;
+            Some(ResolvedFrame { offset: caller.offset + 1, ..caller })
+        })
+    }
+
     /// The exported function at an address.
-    pub(super) fn function(&self, rva: u64) -> Option<ResolvedFrame> {
+    fn function(&self, rva: u64) -> Option<ResolvedFrame> {
         let rva = u32::try_from(rva).ok()?;
         let section = self.code.iter().find(|section| section.contains(rva))?;
         let export = match self.place(rva, *section) {

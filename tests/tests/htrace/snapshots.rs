@@ -2,6 +2,8 @@
 
 use std::fs;
 
+use handlescope_tests::data::faults;
+use handlescope_tests::needs_data;
 use serde_json::{Value, json};
 
 use super::{EVENTS, SESSION, answer, events, with};
@@ -100,4 +102,24 @@ fn a_name_of_a_snapshot_of_the_debugger_may_get_another_point() {
         "{}",
         run.stdout
     );
+}
+
+#[needs_data]
+#[test]
+fn what_differences_and_a_listing_of_all_repeat_counts_once() {
+    let text = fs::read(faults().join("dup2.log")).unwrap();
+    let shell = with(text);
+    let run = shell.run(&["session.log", "-c", ".dump ObjectRef -ShowTotal File"]).ok();
+    assert!(run.stdout.contains("Created/Closed/Duplicated: 2/1/0 Diff: 1"), "{}", run.stdout);
+    assert!(!run.stderr.contains("close is missing"), "{}", run.stderr);
+}
+
+#[needs_data]
+#[test]
+fn a_difference_since_a_snapshot_is_what_the_debugger_printed() {
+    let shell = with(fs::read(faults().join("snap.log")).unwrap());
+    let list = shell.run(&["session.log", "-c", ".snapshot"]).ok().stdout;
+    assert!(list.contains("after 3 events"), "{list}");
+    let text = shell.run(&["session.log", "-c", ".diff snapshot1"]).ok().stdout;
+    assert!(text.ends_with("Opened after snapshot1 and still open at end: 1\n"), "{text}");
 }

@@ -9,7 +9,7 @@ use std::{
 use handlescope_extract::{EventChoice, ExtractOptions};
 use handlescope_model::{Trace, Untrusted};
 
-use super::args::ExtractArgs;
+use super::{args::ExtractArgs, asked::Asked};
 use crate::{
     cancel::{Cancel, Cancelled},
     commands::error::CommandError,
@@ -35,7 +35,7 @@ pub(super) struct Tally {
     pub(super) failed: usize,
 }
 
-/// Extracts traces, and adds to the extracts what `finish` does. Each summary goes to `out`,
+/// Extracts traces, and adds to the extracts what `finish` does; returns also what was asked for and whether it is there. Each summary goes to `out`,
 /// everything else to `messages`. A file that fails is reported and does not keep the others from
 /// being done.
 ///
@@ -43,18 +43,19 @@ pub(super) struct Tally {
 /// When `out` cannot be written, it was cancelled, or `-resource` says nothing that can be done.
 pub(super) fn extract_files(
     args: &ExtractArgs,
+    inputs: &[PathBuf],
+    mut tally: Tally,
     cancel: &Cancel,
     finish: Option<&Finish<'_>>,
     out: &mut dyn Write,
     messages: &mut Messages<'_>,
-) -> Result<Tally, CommandError> {
+) -> Result<(Tally, Asked), CommandError> {
     let mut outputs: HashMap<PathBuf, PathBuf> = HashMap::new();
-    let mut tally = Tally::default();
     let events = args.events.as_deref().map(EventChoice::of).unwrap_or_default();
     let stacks = args.stacks.unwrap_or_default();
     let resources = mappings(args.resource.as_deref())?;
+    let mut asked = Asked::of(&events, &resources);
     let options = ExtractOptions { stacks, events, resources, ..options(args.max_size) };
-    let inputs = inputs(args, messages, &mut tally);
     for (index, input) in inputs.iter().enumerate() {
         if args.dry_run {
             writeln!(out, "{}", Untrusted(input))?;
@@ -77,7 +78,7 @@ pub(super) fn extract_files(
             ));
             continue;
         }
-        match extract_file(input, &output, options.clone(), cancel, messages) {
+        match extract_file(input, &output, options.clone(), &mut asked, cancel, messages) {
             Ok(summary) => {
                 writeln!(out, "{summary}")?;
                 match finish.map(|finish| finish(&output, messages)) {
@@ -98,7 +99,7 @@ pub(super) fn extract_files(
         }
     }
     summarize(args, tally, messages);
-    Ok(tally)
+    Ok((tally, asked))
 }
 
 /// The last line about several files.
@@ -114,7 +115,11 @@ fn summarize(args: &ExtractArgs, tally: Tally, messages: &mut Messages<'_>) {
 
 /// All traces that are meant, each once. A query that stands for none is reported and counts as a file
 /// that failed; a folder or pattern passes over files that are not traces.
-fn inputs(args: &ExtractArgs, messages: &mut Messages<'_>, tally: &mut Tally) -> Vec<PathBuf> {
+pub(super) fn inputs(
+    args: &ExtractArgs,
+    messages: &mut Messages<'_>,
+    tally: &mut Tally,
+) -> Vec<PathBuf> {
     let mut inputs: Vec<PathBuf> = Vec::new();
     for query in &args.queries {
         let mut problems = Vec::new();
@@ -144,6 +149,7 @@ fn extract_file(
     input: &Path,
     output: &Path,
     options: ExtractOptions,
+    asked: &mut Asked,
     cancel: &Cancel,
     messages: &mut Messages<'_>,
 ) -> Result<String, LoadError> {
@@ -154,7 +160,9 @@ fn extract_file(
         .map_err(|source| LoadError::NoPlace { path: output.to_path_buf(), source })?;
     let summary = run(input, output, options, cancel, messages)?;
     warn(input, summary.warnings.iter().cloned(), messages);
-    for Caveat { text, .. } in Caveat::of_trace(&Trace::open(output)?)? {
+    let trace = Trace::open(output)?;
+    asked.look_at(&trace)?;
+    for Caveat { text, .. } in Caveat::of_trace(&trace)? {
         messages.warning(format_args!("{}: {text}", Untrusted(input)));
     }
     Ok(line(output, &summary))

@@ -1,6 +1,7 @@
 //! `.extract` and `handlescope extract`
 
 mod args;
+mod asked;
 mod files;
 mod options;
 
@@ -11,7 +12,7 @@ use thiserror::Error;
 
 pub(crate) use args::ExtractArgs;
 
-use self::files::{Finish, Tally, extract_files};
+use self::files::{Finish, Tally, extract_files, inputs};
 use super::{
     Command, CommandError, Context, Entered, Signature,
     shared::{
@@ -115,6 +116,12 @@ impl Command for Extract {
             let names = args.unknown_extractors.join(", ");
             messages.note(format_args!("note: {names}: {EXTRACTED}"));
         }
+        let mut tally = Tally::default();
+        let inputs = inputs(&args, messages, &mut tally);
+        if args.store_names || args.etwanalyzer {
+            session.search_beside(&inputs);
+        }
+        let session = &**session;
         let symbolizer = || session.symbolizer();
         let finish = |output: &Path, messages: &mut Messages<'_>| {
             let (trace, frames) = (Trace::open(output)?, FrameNameCache::default());
@@ -127,9 +134,15 @@ impl Command for Extract {
         };
         let is_unfinished = args.store_names || args.etwanalyzer;
         let finish = is_unfinished.then_some(&finish as &Finish<'_>);
-        let Tally { files, failed } = extract_files(&args, cancel, finish, out, messages)?;
+        let done = extract_files(&args, &inputs, tally, cancel, finish, out, messages);
         session.warn_of_missing_symbols(messages);
-        if failed > 0 { Err(CommandError::NotExtracted { failed, files }) } else { Ok(()) }
+        context.session.search_beside_files();
+        let (Tally { files, failed }, asked) = done?;
+        if failed > 0 {
+            Err(CommandError::NotExtracted { failed, files })
+        } else {
+            asked.check(context.messages)
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf, absolute};
 
 use handlescope_model::{EventKind, Untrusted};
 use nu_ansi_term::Color;
@@ -13,7 +14,7 @@ use super::numbers::{OrUnknown, counted};
 use super::process::ProcessStyle;
 use super::stack::StackStyle;
 use super::totals::{CountTable, LeakLines, Summary};
-use crate::paths::stem;
+use crate::paths::{names_apart, stem};
 use crate::query::{CountBy, FileAnswer, LeftOut, Listing, ObjectRefAnswer, Selected, ShowTotal};
 use crate::render::style::ObjectRefStyle;
 use crate::render::time::{Clock, Seconds};
@@ -43,12 +44,13 @@ pub(in crate::render) fn object_ref(
     };
     let is_one = answer.files.len() == 1;
     let mut without_match = 0;
-    for file in &answer.files {
+    let names = file_names(answer, display);
+    for (file, name) in answer.files.iter().zip(&names) {
         if !is_one && file.is_without_match() {
             without_match += 1;
             continue;
         }
-        write_header(file, display, out)?;
+        write_header(file, name, display, out)?;
         if let Some(groups) = &file.groups {
             groups::write(file, groups, args, display, out)?;
         }
@@ -67,18 +69,15 @@ pub(in crate::render) fn object_ref(
             let (criteria, exit_stacks) = (args.criteria, file.exit_stacks);
             let (totals, without_leak) = (file.totals, file.without_leak);
             let lines = LeakLines { criteria, totals, without_leak, exit_stacks };
-            let label = if is_one {
-                String::new()
-            } else {
-                format!("Totals of {}\n", file_name(file, display))
-            };
+            let label =
+                if is_one { String::new() } else { format!("Totals of {}\n", Untrusted(name)) };
             let lines = wrapped(&lines.to_string(), display.screen.width);
             let summary = format!("{label}{}{lines}", summary(file.totals));
             writeln!(out, "{}", display.screen.paint(Color::Yellow, summary))?;
         }
     }
     if has_totals && !is_one {
-        write_all(answer, args, display, &summary(answer.totals()), out)?;
+        write_all(answer, &names, args, display, &summary(answer.totals()), out)?;
     }
     if without_match > 0 {
         let files = counted(answer.files.len() as u64, "file");
@@ -112,6 +111,7 @@ fn write_left_out(
 /// Writes the totals of several files.
 fn write_all(
     answer: &ObjectRefAnswer<'_>,
+    names: &[String],
     args: &ObjectRefStyle<'_>,
     display: &Display,
     summary: &Summary,
@@ -120,7 +120,7 @@ fn write_all(
     let all = format!("All {} files", answer.files.len());
     writeln!(out, "{}", display.screen.paint(Color::Cyan, all))?;
     if let (Some(counts), Some(by)) = (&answer.handle_counts, CountBy::of(args.criteria)) {
-        let files = answer.files.iter().map(|file| (file.index(), file_name(file, display)));
+        let files = answer.files.iter().map(FileAnswer::index).zip(names.iter().cloned());
         let files = Some(&files.collect());
         let (criteria, screen) = (args.criteria, display.screen);
         CountTable { counts, by, criteria, files, screen }.write(out)?;
@@ -133,20 +133,27 @@ fn write_all(
 }
 
 /// When the recording began, and the name of the trace.
-fn write_header(file: &FileAnswer<'_>, display: &Display, out: &mut impl Write) -> io::Result<()> {
+fn write_header(
+    file: &FileAnswer<'_>,
+    name: &str,
+    display: &Display,
+    out: &mut impl Write,
+) -> io::Result<()> {
     let started = Clock::session_start(&file.info);
-    let header = format!("{started:<22} {}", Untrusted(&file_name(file, display)));
+    let header = format!("{started:<22} {}", Untrusted(name));
     writeln!(out, "{}", display.screen.paint(Color::Cyan, header))
 }
 
-fn file_name(file: &FileAnswer<'_>, display: &Display) -> String {
-    let path = file.path();
-    if display.full_file_name {
+/// What the files are called, so that two of one name can be told apart.
+fn file_names(answer: &ObjectRefAnswer<'_>, display: &Display) -> Vec<String> {
+    let paths: Vec<&Path> = answer.files.iter().map(FileAnswer::path).collect();
+    let names: Vec<PathBuf> = if display.full_file_name {
         // The path as it was named, if the current folder is gone.
-        std::path::absolute(path).unwrap_or_else(|_| path.to_owned()).to_string_lossy().into_owned()
+        paths.iter().map(|path| absolute(path).unwrap_or_else(|_| path.to_path_buf())).collect()
     } else {
-        stem(path).to_string_lossy().into_owned()
-    }
+        names_apart(&paths, stem)
+    };
+    names.iter().map(|name| name.to_string_lossy().into_owned()).collect()
 }
 
 fn write_objects(

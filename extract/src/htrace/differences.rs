@@ -1,0 +1,368 @@
+//! Where snapshots and the listings of `-diff` stand among the events.
+//!
+//! `0x5 new stack traces since the previous snapshot` says how far a difference is from the snapshot before, which
+//! may be that of a difference, too. So snapshots and differences are chains of known lengths, of
+//! which only the start is not known. It is bounded by the listings around, and by what the differences
+//! print: the opens among these events that are not closed again, all of them. Of several such starts the last
+//! is taken of those that need the fewest events which no listing of all has.
+
+use super::history::{Entry, Fact, Output};
+use super::timeline::{END, Place, START, Span, Timeline, distance};
+use super::window::Window;
+
+/// Starts of a chain that are tried, so that no text takes hours.
+const STARTS: i64 = 1 << 20;
+
+/// Events of windows that are looked at for all of a text, for the same reason.
+const LOOKS: u64 = 500_000_000;
+
+/// The places of all facts.
+#[derive(Debug)]
+pub(super) struct Differences {
+    /// By fact: how many events came before it, for snapshots and differences.
+    times: Vec<i64>,
+    /// By fact: the first event that a difference is about.
+    starts: Vec<i64>,
+    /// By fact: when it may have been printed.
+    spans: Vec<Span>,
+    /// Snapshots that may stand at several places.
+    pub(super) uncertain: u64,
+    /// Chains with differences that do not fit anywhere.
+    pub(super) contradictions: usize,
+    looks: u64,
+}
+
+/// Snapshots and differences whose distances are known.
+struct Chain {
+    links: Vec<Link>,
+    /// Where it may start.
+    span: Span,
+    /// Snapshots in it that have a name.
+    snapshots: u64,
+}
+
+/// A fact in a chain.
+#[derive(Clone, Copy)]
+struct Link {
+    fact: usize,
+    /// Events after the start of the chain.
+    after: i64,
+    /// Whether it is a snapshot that has a name.
+    is_snapshot: bool,
+}
+
+impl Chain {
+    fn of(link: Link, span: Span) -> Self {
+        let snapshots = u64::from(link.is_snapshot);
+        Self { links: vec![link], span: span.after(-link.after), snapshots }
+    }
+
+    /// Adds a fact so many events after the last one, unless its time does not allow that.
+    fn add(&mut self, fact: usize, new: i64, is_snapshot: bool, span: Span) -> bool {
+        let after = self.links.last().map_or(0, |link| link.after.saturating_add(new)).min(END);
+        let Some(span) = self.span.and(span.after(-after)) else { return false };
+        self.span = span;
+        self.links.push(Link { fact, after, is_snapshot });
+        self.snapshots += u64::from(is_snapshot);
+        true
+    }
+}
+
+impl Differences {
+    pub(super) fn of(facts: &[Fact], timeline: &Timeline) -> Self {
+        let mut places = Self {
+            times: vec![0; facts.len()],
+            starts: vec![START; facts.len()],
+            spans: spans(facts, timeline),
+            uncertain: 0,
+            contradictions: 0,
+            looks: 0,
+        };
+        let chains = places.chains(facts, timeline);
+        let starts = places.bounded_starts(&chains, facts, timeline);
+        let mut chains = chains.iter().zip(starts).peekable();
+        // What comes next is not before this, nor what comes in the next difference.
+        let (mut floor, mut previous) = (START, START);
+        for (number, fact) in facts.iter().enumerate() {
+            if let Some((chain, start)) = chains.next_if(|(chain, _)| chain.first() == number) {
+                let room = Span { first: floor, last: END }.after(-chain.lead());
+                let starts = start.map_or_else(|| chain.starts(room, facts, timeline), Span::at);
+                places.put(chain, starts, previous, facts, timeline);
+            }
+            match &fact.output {
+                Output::All { .. } => {
+                    let time = timeline.times.get(number).copied().flatten();
+                    floor = floor.max(time.unwrap_or(START));
+                }
+                Output::Some { entries } => {
+                    let Some(span) = places.spans.get_mut(number) else { continue };
+                    span.first = span.first.max(floor).min(span.last);
+                    // All of them may be new.
+                    floor = span.first.saturating_add(entries.len() as i64).min(span.last);
+                }
+                Output::Enabled | Output::Snapshot | Output::Difference { .. } => {
+                    previous = places.time(number);
+                    floor = floor.max(previous);
+                }
+            }
+        }
+        places
+    }
+
+    /// How many events came before a snapshot or difference.
+    pub(super) fn time(&self, fact: usize) -> i64 {
+        self.times.get(fact).copied().unwrap_or_default()
+    }
+
+    /// When a fact may have been printed.
+    pub(super) fn span(&self, fact: usize) -> Span {
+        self.spans.get(fact).copied().unwrap_or(Span::ALL)
+    }
+
+    /// Adds the opens of a difference that are not known yet.
+    pub(super) fn place(&self, fact: usize, facts: &[Fact], timeline: &mut Timeline) {
+        let Some(Fact { step, output: Output::Difference { opens, .. }, .. }) = facts.get(fact)
+        else {
+            return;
+        };
+        let first = self.starts.get(fact).copied().unwrap_or(START);
+        let window = Window::of(timeline, first, self.time(fact));
+        let mut unknown = window.explain(opens).unwrap_or_else(|| window.unknown(opens));
+        // A handle that was open before takes a close to be opened again. Where no events are left for
+        // that, the text lists what it has listed already.
+        let is_open = |(place, open): &(Place, Entry)| {
+            timeline.last_of(open.handle, *place).is_some_and(|last| last.is_same(open))
+        };
+        let reopened = unknown.iter().filter(|open| is_open(open)).count();
+        if (unknown.len() + reopened) as i64 > window.missing() {
+            unknown.retain(|open| !is_open(open));
+        }
+        for (place, open) in unknown {
+            timeline.add(place, *step, open);
+        }
+    }
+
+    fn chains(&self, facts: &[Fact], timeline: &Timeline) -> Vec<Chain> {
+        let mut chains: Vec<Chain> = Vec::new();
+        let mut did_not_run = false;
+        for (number, fact) in facts.iter().enumerate() {
+            did_not_run &= !fact.may_have_run;
+            let new = match &fact.output {
+                Output::All { .. } | Output::Some { .. } => continue,
+                Output::Difference { new, .. } => new.map(distance),
+                Output::Enabled | Output::Snapshot => Some(0).filter(|_| did_not_run),
+            };
+            did_not_run = true;
+            let (span, is_snapshot) = (self.span(number), matches!(fact.output, Output::Snapshot));
+            let linked = chains.last_mut().zip(new);
+            if linked.is_some_and(|(chain, new)| chain.add(number, new, is_snapshot, span)) {
+                continue;
+            }
+            // Without a snapshot before, the text starts later than tracing.
+            let after = new.filter(|_| chains.is_empty()).unwrap_or_default();
+            let mut chain = Chain::of(Link { fact: number, after, is_snapshot }, span);
+            if let Output::Enabled = fact.output {
+                let first = timeline.known.first_key_value().map_or(END, |(place, _)| place.0);
+                chain.span = Span { first: START, last: first };
+            }
+            chains.push(chain);
+        }
+        chains
+    }
+
+    /// The starts of the chains with differences that a listing of all follows: each the last that leaves room
+    /// for the next chain.
+    fn bounded_starts(
+        &mut self,
+        chains: &[Chain],
+        facts: &[Fact],
+        timeline: &Timeline,
+    ) -> Vec<Option<i64>> {
+        let mut next = END;
+        let mut starts: Vec<Option<i64>> = Vec::with_capacity(chains.len());
+        for chain in chains.iter().rev() {
+            let is_bounded = chain.span.last != END && chain.opens(facts).next().is_some();
+            starts.push(is_bounded.then(|| {
+                let room = Span { first: START, last: next - chain.length() };
+                let starts = chain.starts(room, facts, timeline);
+                next = self.start(chain, starts, START, facts, timeline);
+                next
+            }));
+        }
+        starts.reverse();
+        starts
+    }
+
+    /// Puts a chain at the best of some starts. Its first difference is about what is after `previous`,
+    /// unless it counts that.
+    fn put(
+        &mut self,
+        chain: &Chain,
+        starts: Span,
+        previous: i64,
+        facts: &[Fact],
+        timeline: &Timeline,
+    ) {
+        let start = match starts.first == starts.last {
+            true => starts.first,
+            false => self.start(chain, starts, previous, facts, timeline),
+        };
+        for (link, window) in chain.windows(start, previous) {
+            let places = self.times.get_mut(link.fact).zip(self.starts.get_mut(link.fact));
+            if let Some((time, first)) = places {
+                (*time, *first) = (window.last, window.first);
+            }
+        }
+    }
+
+    /// The best start of a chain.
+    fn start(
+        &mut self,
+        chain: &Chain,
+        starts: Span,
+        previous: i64,
+        facts: &[Fact],
+        timeline: &Timeline,
+    ) -> i64 {
+        // Without a difference, all that is only printed later came later.
+        if chain.opens(facts).next().is_none() {
+            let is_open = chain.is_open_between(starts.first, starts.last, timeline);
+            self.uncertain += u64::from(is_open) * chain.snapshots;
+            return starts.first;
+        }
+        // The fewest unknown events, the last place with them, and whether the text allows others.
+        let (mut fewest, mut best, mut is_open) = (usize::MAX, starts.last, false);
+        for start in (starts.first.max(starts.last - STARTS)..=starts.last).rev() {
+            let Some(unknown) = self.unknown(chain, start, previous, facts, timeline) else {
+                continue;
+            };
+            if unknown < fewest {
+                (fewest, best, is_open) = (unknown, start, false);
+            } else if unknown == fewest {
+                is_open |= chain.is_open_between(start, best, timeline);
+            }
+            // No start is better; whether others are as good is of interest to snapshots with a name.
+            let is_known = fewest == 0 && (is_open || chain.snapshots == 0);
+            if is_known || self.looks > LOOKS {
+                break;
+            }
+        }
+        is_open |= self.looks > LOOKS;
+        self.contradictions += usize::from(fewest == usize::MAX);
+        self.uncertain += u64::from(is_open) * chain.snapshots;
+        best
+    }
+
+    /// How many opens of a chain no listing of all has, if it can start there.
+    fn unknown(
+        &mut self,
+        chain: &Chain,
+        start: i64,
+        previous: i64,
+        facts: &[Fact],
+        timeline: &Timeline,
+    ) -> Option<usize> {
+        let mut unknown = 0;
+        for (link, window) in chain.windows(start, previous) {
+            self.looks += 1;
+            let Some(opens) = opens(facts, link.fact) else { continue };
+            let window = Window::of(timeline, window.first, window.last);
+            self.looks += window.len() as u64;
+            unknown += window.explain(opens)?.len();
+        }
+        Some(unknown)
+    }
+}
+
+impl Chain {
+    /// The first fact.
+    fn first(&self) -> usize {
+        self.links.first().map_or(usize::MAX, |link| link.fact)
+    }
+
+    /// Events until the last fact.
+    fn length(&self) -> i64 {
+        self.links.last().map_or(0, |link| link.after)
+    }
+
+    /// Events that its first difference counts.
+    fn lead(&self) -> i64 {
+        self.links.first().map_or(0, |link| link.after)
+    }
+
+    /// Where it may start, so that others have room. Neither end is without bounds, unless it has no differences.
+    fn starts(&self, room: Span, facts: &[Fact], timeline: &Timeline) -> Span {
+        let span = self.span.and(room).unwrap_or(self.span);
+        let Some(opens) = self.opens(facts).next() else {
+            let last = if span.last == END { span.first } else { span.last };
+            return Span { last, ..span };
+        };
+        let first_known = timeline.known.first_key_value().map_or(0, |(place, _)| place.0);
+        let known_until = timeline.known.last_key_value().map_or(0, |(place, _)| place.0 + 1);
+        // What a difference lists behind all that is known may be new.
+        let new = if self.links.len() == 1 && self.lead() == 0 { opens.len() as i64 } else { 0 };
+        let last = if span.last == END { span.first.max(known_until) + new } else { span.last };
+        // In front of all that is known, one start is as good as another.
+        let first = span.first.max(last.min(first_known).saturating_sub(self.length() + 1));
+        Span { first, last }
+    }
+
+    fn opens<'a>(&self, facts: &'a [Fact]) -> impl Iterator<Item = &'a [Entry]> {
+        self.links.iter().filter_map(|link| opens(facts, link.fact))
+    }
+
+    /// Each link with the events since the snapshot before it; those of the first one begin at `previous`,
+    /// unless it counts them.
+    fn windows(&self, start: i64, previous: i64) -> impl Iterator<Item = (&Link, Span)> {
+        let mut before = if self.lead() > 0 { start } else { previous.min(start) };
+        self.links.iter().map(move |link| {
+            let last = start.saturating_add(link.after);
+            (link, Span { first: std::mem::replace(&mut before, last), last })
+        })
+    }
+
+    /// Whether events that are known lie between two places of one of its snapshots.
+    fn is_open_between(&self, left: i64, right: i64, timeline: &Timeline) -> bool {
+        let lies_between = |link: &Link| {
+            let [left, right] = [left, right].map(|start| (start.saturating_add(link.after), 0));
+            timeline.known.range(left..right.max(left)).next().is_some()
+        };
+        self.links.iter().filter(|link| link.is_snapshot).any(lies_between)
+    }
+}
+
+fn opens(facts: &[Fact], fact: usize) -> Option<&[Entry]> {
+    match &facts.get(fact)?.output {
+        Output::Difference { opens, .. } => Some(opens),
+        _ => None,
+    }
+}
+
+/// When each fact may have been printed, by the listings of all around it.
+fn spans(facts: &[Fact], timeline: &Timeline) -> Vec<Span> {
+    let time = |number: usize| timeline.times.get(number).copied().flatten();
+    let mut spans = vec![Span::ALL; facts.len()];
+    // The last listing of all, and whether the program did not run since.
+    let (mut last, mut is_same) = (None, false);
+    for (number, (fact, span)) in facts.iter().zip(&mut spans).enumerate() {
+        is_same &= !fact.may_have_run;
+        if let Some(time) = time(number) {
+            (last, is_same) = (Some(time), true);
+        }
+        if let Some(last) = last {
+            *span = Span { first: last, last: if is_same { last } else { END } };
+        }
+    }
+    let (mut next, mut is_same) = (None, false);
+    for (number, (fact, span)) in facts.iter().zip(&mut spans).enumerate().rev() {
+        if let Some(time) = time(number) {
+            (next, is_same) = (Some(time), true);
+        }
+        if let Some(next) = next {
+            let until = Span { first: if is_same { next } else { START }, last: next };
+            *span = span.and(until).unwrap_or(*span);
+        }
+        is_same &= !fact.may_have_run;
+    }
+    spans
+}

@@ -1,0 +1,322 @@
+//! The listings of all that is traced, on one axis of event numbers.
+//!
+//! Such a listing is the end of the axis at its time, as far back as tracing remembers. So it continues the one before
+//! by so many events that what both print is equal: by the fewest that the rest of the text allows. The rest are
+//! the events counted by `-diff`, prompts between which the program did not run, and that a handle
+//! value is not opened while it is open.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use super::grammar::Operation;
+use super::history::{Entry, Fact, Output};
+
+/// A number of an event, and an order among those that stand at a number which is not known exactly.
+pub(super) type Place = (i64, u32);
+
+/// Before and after all events. Sums of some of them fit, too.
+pub(super) const START: i64 = i64::MIN / 8;
+pub(super) const END: i64 = i64::MAX / 8;
+
+/// Comparisons of entries for all of a text, so that no text takes hours.
+const COMPARISONS: u64 = 2_000_000_000;
+
+/// From one number of events to another one, both included.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Span {
+    pub(super) first: i64,
+    pub(super) last: i64,
+}
+
+impl Span {
+    pub(super) const ALL: Self = Self { first: START, last: END };
+
+    pub(super) fn at(time: i64) -> Self {
+        Self { first: time, last: time }
+    }
+
+    /// The span so many events later.
+    pub(super) fn after(self, events: i64) -> Self {
+        let moved = |time: i64| if time == START || time == END { time } else { time + events };
+        Self { first: moved(self.first), last: moved(self.last) }
+    }
+
+    /// What both have, unless that is nothing.
+    pub(super) fn and(self, other: Self) -> Option<Self> {
+        let (first, last) = (self.first.max(other.first), self.last.min(other.last));
+        (first <= last).then_some(Self { first, last })
+    }
+}
+
+/// A count that a text claims, as a distance on the axis.
+pub(super) fn distance(count: u64) -> i64 {
+    // No more than this fits into memory, far from the ends of the axis.
+    i64::try_from(count).unwrap_or(i64::MAX).min(1 << 40)
+}
+
+/// The events of a process that are known, and the times of the listings of all.
+pub(super) struct Timeline {
+    /// Each with the first step that shows it.
+    pub(super) known: BTreeMap<Place, (usize, Entry)>,
+    /// By fact: the number of events at the time of a listing of all.
+    pub(super) times: Vec<Option<i64>>,
+    of_handles: HashMap<u64, BTreeSet<Place>>,
+    /// Listings of all that have nothing in common with the one before, and where they begin.
+    gaps: Vec<(usize, i64)>,
+    comparisons: u64,
+}
+
+/// A listing of all, where it ends and where it begins.
+#[derive(Clone, Copy)]
+struct Placed {
+    time: i64,
+    start: i64,
+    is_cut: bool,
+}
+
+/// What is known of the time while the facts are gone through.
+struct Clock {
+    now: Span,
+    /// The last snapshot.
+    snapshot: Option<Span>,
+    /// The program did not run since.
+    is_at_snapshot: bool,
+}
+
+impl Clock {
+    fn advance(&mut self, fact: &Fact) {
+        if fact.may_have_run {
+            self.now.last = END;
+            self.is_at_snapshot = false;
+        }
+        match &fact.output {
+            Output::Enabled | Output::Snapshot => {}
+            Output::Difference { new, .. } => {
+                let then = self.snapshot.zip(*new);
+                let then = then.and_then(|(at, new)| at.after(distance(new)).and(self.now));
+                self.now = then.unwrap_or(self.now);
+            }
+            Output::All { .. } | Output::Some { .. } => return,
+        }
+        self.snapshot = Some(self.now);
+        // All that is listed came after the beginning.
+        self.is_at_snapshot = !matches!(fact.output, Output::Enabled);
+    }
+
+    /// Notes the time of a listing.
+    fn set(&mut self, time: i64) {
+        self.now = Span::at(time);
+        if let Some(snapshot) = &mut self.snapshot {
+            snapshot.last = snapshot.last.min(time);
+            if self.is_at_snapshot {
+                *snapshot = self.now;
+            }
+        }
+    }
+}
+
+impl Timeline {
+    pub(super) fn of(facts: &[Fact]) -> Self {
+        let mut timeline = Self {
+            known: BTreeMap::new(),
+            times: vec![None; facts.len()],
+            of_handles: HashMap::new(),
+            gaps: Vec::new(),
+            comparisons: 0,
+        };
+        let differences = next_differences(facts);
+        let mut clock = Clock { now: Span::ALL, snapshot: None, is_at_snapshot: false };
+        let mut last: Option<Placed> = None;
+        for (number, fact) in facts.iter().enumerate() {
+            clock.advance(fact);
+            let Output::All { entries, is_cut } = &fact.output else { continue };
+            // What the next difference counts ends the time of this listing, too.
+            let next = differences.get(number).copied().flatten().zip(clock.snapshot);
+            let until = next.map_or(Span::ALL, |(next, snapshot)| {
+                let at = snapshot.after(distance(next.new));
+                if next.may_have_run { Span { first: START, ..at } } else { at }
+            });
+            let allowed = clock.now.and(until).unwrap_or(clock.now);
+            let length = entries.len() as i64;
+            let time = match last {
+                None => length,
+                Some(last) => timeline.time_of(entries, last, allowed),
+            };
+            let start = time - length;
+            // A copy of an older part of the text has nothing new.
+            let is_copy = last.is_some_and(|last| start > last.time && timeline.has(entries, last));
+            if !is_copy {
+                clock.set(time);
+                if last.is_some_and(|last| start >= last.time) {
+                    timeline.gaps.push((number, start));
+                }
+                timeline.insert(fact.step, entries, start);
+                last = Some(Placed { time, start, is_cut: *is_cut });
+                if let Some(own) = timeline.times.get_mut(number) {
+                    *own = Some(time);
+                }
+            }
+        }
+        timeline
+    }
+
+    /// When a listing was printed that follows another one.
+    fn time_of(&mut self, entries: &[Option<Entry>], last: Placed, allowed: Span) -> i64 {
+        let length = entries.len() as i64;
+        // Tracing does not remember what it had forgotten.
+        let earliest = if last.is_cut { last.time } else { last.time.max(last.start + length) };
+        let behind = last.time + length;
+        let times = |allowed: Span| Span { first: earliest, last: behind }.and(allowed);
+        for allowed in [allowed, Span::ALL] {
+            let Some(Span { first, last: until }) = times(allowed) else { continue };
+            if let Some(time) = (first..=until).find(|time| self.continues(entries, last, *time)) {
+                return time;
+            }
+            // Nothing in common: events between the two are not known.
+            if allowed.last > behind {
+                return allowed.first.max(behind + 1);
+            }
+        }
+        behind + 1
+    }
+
+    /// Whether a listing can end at a time, behind all that is known.
+    fn continues(&mut self, entries: &[Option<Entry>], last: Placed, time: i64) -> bool {
+        let start = time - entries.len() as i64;
+        let common = (last.time - start).max(0) as usize;
+        let (common, new) = entries.split_at(common.min(entries.len()));
+        for (place, entry) in (start..).zip(common) {
+            self.comparisons += 1;
+            let known = self.known.get(&(place, 0));
+            if known.zip(entry.as_ref()).is_some_and(|((_, known), entry)| !known.is_same(entry)) {
+                return false;
+            }
+        }
+        // Its order alternates with that of the events in front of it, unless some are missing between.
+        self.comparisons < COMPARISONS && self.alternates(common, new, start, last.time)
+    }
+
+    /// Whether each handle value that the new entries open is closed before, and the other way round.
+    fn alternates(
+        &mut self,
+        common: &[Option<Entry>],
+        new: &[Option<Entry>],
+        start: i64,
+        time: i64,
+    ) -> bool {
+        let mut firsts: HashMap<u64, Operation> = HashMap::new();
+        let changes = |entry: &&Entry| entry.operation != Operation::BadReference;
+        for entry in new.iter().flatten().filter(changes) {
+            firsts.entry(entry.handle).or_insert(entry.operation);
+        }
+        for entry in common.iter().flatten() {
+            firsts.remove(&entry.handle);
+        }
+        self.comparisons += new.len() as u64;
+        let mut expected = start.min(time) - 1;
+        for (&(place, _), (_, entry)) in self.known.range(..(start.min(time), 0)).rev() {
+            self.comparisons += 1;
+            if place != expected || firsts.is_empty() {
+                break;
+            }
+            expected -= 1;
+            if changes(&entry) && firsts.remove(&entry.handle) == Some(entry.operation) {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Number of listings of all that have nothing in common with the one before.
+    pub(super) fn gaps(&self) -> usize {
+        self.gaps.len()
+    }
+
+    /// Changes how many events are missing in front of such a listing.
+    pub(super) fn widen(&mut self, gap: usize, by: i64) {
+        let Some(&(fact, start)) = self.gaps.get(gap) else { return };
+        let later = self.known.split_off(&(start, 0));
+        self.known.extend(
+            later.into_iter().map(|((number, order), entry)| ((number + by, order), entry)),
+        );
+        self.times.iter_mut().skip(fact).flatten().for_each(|time| *time += by);
+        self.gaps.iter_mut().skip(gap).for_each(|(_, start)| *start += by);
+    }
+
+    /// Gathers the events of each handle value.
+    pub(super) fn index(&mut self) {
+        for (&place, (_, entry)) in &self.known {
+            self.of_handles.entry(entry.handle).or_default().insert(place);
+        }
+    }
+
+    /// Adds an event behind all that stand at the number of `place`, or in front of the next number.
+    pub(super) fn add(&mut self, place: Place, step: usize, entry: Entry) {
+        let last = self.known.range(..=(place.0, u32::MAX)).next_back().map(|(place, _)| *place);
+        let behind =
+            last.filter(|last| last.0 == place.0).map_or(place.1.max(1), |last| last.1 + 1);
+        let place = (place.0, behind);
+        self.known.insert(place, (step, entry));
+        self.of_handles.entry(entry.handle).or_default().insert(place);
+    }
+
+    /// The last event of a handle value before a place.
+    pub(super) fn last_of(&self, handle: u64, before: Place) -> Option<&Entry> {
+        let last = self.of_handles.get(&handle)?.range(..before).next_back()?;
+        self.known.get(last).map(|(_, entry)| entry)
+    }
+
+    /// Places of the events of a handle value.
+    pub(super) fn places_of(&self, handle: u64) -> impl Iterator<Item = Place> {
+        self.of_handles.get(&handle).into_iter().flatten().copied()
+    }
+
+    fn insert(&mut self, step: usize, entries: &[Option<Entry>], start: i64) {
+        for (place, entry) in (start..).zip(entries) {
+            let Some(entry) = entry else { continue };
+            let known = self.known.entry((place, 0)).or_insert((step, *entry));
+            // Later listings know more names of functions.
+            known.1.stack = entry.stack.or(known.1.stack);
+        }
+    }
+
+    /// Whether the listing before has another one as a whole.
+    fn has(&mut self, entries: &[Option<Entry>], last: Placed) -> bool {
+        let Some((&(first, _), _)) = self.known.first_key_value() else { return false };
+        let length = entries.len() as i64;
+        (first..=last.time - length).any(|start| {
+            (start..).zip(entries).all(|(place, entry)| {
+                self.comparisons += 1;
+                let known = self.known.get(&(place, 0)).filter(|_| self.comparisons < COMPARISONS);
+                known.zip(entry.as_ref()).is_some_and(|((_, known), entry)| known.is_same(entry))
+            })
+        })
+    }
+}
+
+/// A difference that counts what is new.
+#[derive(Clone, Copy)]
+struct NextDifference {
+    new: u64,
+    may_have_run: bool,
+}
+
+/// By fact: the next difference, unless a snapshot comes first.
+fn next_differences(facts: &[Fact]) -> Vec<Option<NextDifference>> {
+    let mut next = None;
+    let mut all = Vec::with_capacity(facts.len());
+    for fact in facts.iter().rev() {
+        all.push(next);
+        match &fact.output {
+            Output::Difference { new, .. } => {
+                next = new.map(|new| NextDifference { new, may_have_run: false });
+            }
+            Output::Enabled | Output::Snapshot => next = None,
+            Output::All { .. } | Output::Some { .. } => {}
+        }
+        if let Some(next) = &mut next {
+            next.may_have_run |= fact.may_have_run;
+        }
+    }
+    all.reverse();
+    all
+}

@@ -1,0 +1,689 @@
+//! Names of functions out of names that MSVC and clang decorate, in the spelling of the compiler and of DbgHelp.
+//!
+//! The grammar is that of `microsoftDemangle` in LLVM (`MicrosoftDemangle.cpp`); the spelling that of `UnDecorateSymbolName`
+//! with `UNDNAME_NAME_ONLY`, without `class`, `struct`, `union` and `enum`, which names of private symbols lack.
+
+/// Names and types within each other; symbols of compilers have fewer.
+const DEEPEST: usize = 64;
+
+/// Length of a name; references within a symbol could spell one without end.
+const LONGEST: usize = 16 << 10;
+
+/// The name of a function out of a decorated one; `None` for what is none, or not known here.
+pub(super) fn undecorated(symbol: &str) -> Option<String> {
+    let mut parser = Parser { rest: symbol.strip_prefix('?')?, ..Parser::default() };
+    // A name that was too long for the linker.
+    if parser.rest.starts_with("?@") {
+        return None;
+    }
+    let name = parser.symbol_name()?;
+    // Data have digits, tables and other things of the compiler as well.
+    let is_function = parser.rest.starts_with(|c: char| c.is_ascii_uppercase() || c == '$');
+    is_function.then_some(name)
+}
+
+#[derive(Default)]
+struct Parser<'a> {
+    rest: &'a str,
+    /// The first ten names, which digits refer to.
+    names: Vec<String>,
+    /// The first ten parameters longer than a letter.
+    types: Vec<String>,
+    depth: usize,
+}
+
+/// A type in two parts, between which a name or the `*` of a pointer stands.
+struct Type {
+    before: String,
+    after: String,
+    /// Whether a pointer to it needs parentheses: a function or an array.
+    is_compound: bool,
+    /// Calling convention and class of a function that is pointed to.
+    convention: String,
+}
+
+impl Type {
+    fn plain(text: impl Into<String>) -> Self {
+        Self {
+            before: text.into(),
+            after: String::new(),
+            is_compound: false,
+            convention: String::new(),
+        }
+    }
+
+    fn text(self) -> String {
+        let Self { before, after, .. } = self;
+        if after.starts_with('(') || after.starts_with('[') {
+            let space = if before.ends_with(')') || before.ends_with('*') && before.contains('(') {
+                ""
+            } else {
+                " "
+            };
+            return format!("{before}{space}{after}");
+        }
+        before + &after
+    }
+
+    /// A pointer or reference to it, `sign` being `*`, `&` or `ns::Class::*`.
+    fn pointed_to(self, sign: &str) -> Self {
+        let Self { before, after, is_compound, convention } = self;
+        if is_compound {
+            let convention = match (convention.as_str(), sign) {
+                ("", _) => String::new(),
+                (convention, "*" | "&" | "&&") => convention.to_owned(),
+                (convention, _) => format!("{convention} "),
+            };
+            let before = format!("{before} ({convention}{sign}");
+            return Self {
+                before,
+                after: format!("){after}"),
+                is_compound: false,
+                convention: String::new(),
+            };
+        }
+        // Pointers to pointers to functions stay within the parentheses.
+        let space = if before.ends_with(' ') { "" } else { " " };
+        Self {
+            before: format!("{before}{space}{sign}"),
+            after,
+            is_compound: false,
+            convention: String::new(),
+        }
+    }
+
+    fn with(mut self, qualifiers: &str) -> Self {
+        if !qualifiers.is_empty() && !self.is_compound {
+            self.before += " ";
+            self.before += qualifiers;
+        }
+        self
+    }
+}
+
+/// Joins the arguments of a template, as the compiler does: `> >`, and a space after a qualifier.
+pub(super) fn template(name: &str, arguments: &[String]) -> String {
+    let spaced = |text: &String| {
+        let is_qualifier = [" const", " volatile"].iter().any(|word| text.ends_with(word));
+        if is_qualifier && !text.ends_with("* const") && !text.ends_with("* volatile") {
+            format!("{text} ")
+        } else {
+            text.clone()
+        }
+    };
+    let mut text = arguments.iter().map(spaced).collect::<Vec<_>>().join(",");
+    if text.ends_with('>') {
+        text.push(' ');
+    }
+    format!("{name}<{text}>")
+}
+
+impl Parser<'_> {
+    fn consume(&mut self, text: &str) -> bool {
+        self.rest.strip_prefix(text).map(|rest| self.rest = rest).is_some()
+    }
+
+    fn next(&mut self) -> Option<char> {
+        let next = self.rest.chars().next()?;
+        self.rest = self.rest.get(next.len_utf8()..)?;
+        Some(next)
+    }
+
+    /// Does something within something else, unless that is too deep.
+    fn within<T>(&mut self, part: impl FnOnce(&mut Self) -> Option<T>) -> Option<T> {
+        if self.depth >= DEEPEST {
+            return None;
+        }
+        self.depth += 1;
+        let part = part(self);
+        self.depth -= 1;
+        part
+    }
+
+    fn remember(&mut self, name: &str) {
+        if self.names.len() < 10 && !self.names.iter().any(|known| known == name) {
+            self.names.push(name.to_owned());
+        }
+    }
+
+    /// The name that a symbol starts with, with its scopes.
+    fn symbol_name(&mut self) -> Option<String> {
+        self.within(|parser| {
+            let name = parser.unqualified(true)?;
+            let scopes = parser.scopes()?;
+            let class = scopes.last().map_or("", |class| class);
+            let class = bare(class);
+            let name = match name {
+                Unqualified::Name(name) => name,
+                Unqualified::Constructor(arguments) => format!("{class}{arguments}"),
+                Unqualified::Destructor => format!("~{class}"),
+                // The type is what the function returns.
+                Unqualified::Conversion(arguments) => {
+                    format!("operator {}{arguments}", parser.clone_for_return()?)
+                }
+            };
+            let mut parts = scopes;
+            parts.push(name);
+            let text = parts.join("::");
+            (text.len() <= LONGEST).then_some(text)
+        })
+    }
+
+    /// What the function returns whose class and qualifiers come next.
+    fn clone_for_return(&mut self) -> Option<String> {
+        let mut ahead = Parser {
+            rest: self.rest,
+            names: self.names.clone(),
+            types: self.types.clone(),
+            depth: self.depth,
+        };
+        let class = ahead.next()?;
+        // Members that are not static have qualifiers of `this`.
+        if !"CDKLSTYZ".contains(class) {
+            ahead.consume("E");
+            ahead.qualifiers()?;
+        }
+        ahead.convention()?;
+        Some(ahead.returned()?.text())
+    }
+
+    /// Scopes, the outermost first.
+    fn scopes(&mut self) -> Option<Vec<String>> {
+        let mut scopes = Vec::new();
+        while !self.consume("@") {
+            let scope = self.scope()?;
+            scopes.push(scope);
+            if scopes.len() > DEEPEST {
+                return None;
+            }
+        }
+        scopes.reverse();
+        Some(scopes)
+    }
+
+    fn scope(&mut self) -> Option<String> {
+        if let Some(known) = self.known_name() {
+            return known;
+        }
+        if self.rest.starts_with("?$") {
+            return match self.unqualified(false)? {
+                Unqualified::Name(name) => Some(name),
+                _ => None,
+            };
+        }
+        if self.consume("?A") {
+            let (_, rest) = self.rest.split_once('@')?;
+            self.rest = rest;
+            let name = "`anonymous namespace'".to_owned();
+            self.remember(&name);
+            return Some(name);
+        }
+        if self.consume("?Q") {
+            return Some(format!("[{}]", self.simple()?));
+        }
+        if self.rest.starts_with("??") {
+            self.consume("?");
+            let function = self.within(|parser| parser.local_scope())?;
+            return Some(format!("`{function}'"));
+        }
+        if self.consume("?") {
+            let number = self.number()?;
+            return Some(format!("`{number}'"));
+        }
+        self.simple()
+    }
+
+    /// A function that something is defined in: its name and type.
+    fn local_scope(&mut self) -> Option<String> {
+        self.consume("?").then_some(())?;
+        let name = self.symbol_name()?;
+        self.function_end()?;
+        Some(name)
+    }
+
+    /// Passes over the type of a function symbol.
+    fn function_end(&mut self) -> Option<()> {
+        let class = self.next()?;
+        if class == '9' {
+            return Some(());
+        }
+        if !class.is_ascii_uppercase() {
+            return None;
+        }
+        // Thunks have an adjustment.
+        if "GHOPWX".contains(class) {
+            self.number()?;
+        }
+        if !"CDKLSTYZ".contains(class) {
+            self.consume("E");
+            self.qualifiers()?;
+        }
+        self.convention()?;
+        self.returned()?;
+        self.parameters()?;
+        self.throws()
+    }
+
+    fn throws(&mut self) -> Option<()> {
+        (self.consume("Z") || self.consume("_E")).then_some(())
+    }
+
+    fn known_name(&mut self) -> Option<Option<String>> {
+        let digit = self.rest.chars().next()?.to_digit(10)?;
+        self.next();
+        Some(self.names.get(digit as usize).cloned())
+    }
+
+    fn simple(&mut self) -> Option<String> {
+        let (name, rest) = self.rest.split_once('@')?;
+        if name.is_empty() || name.starts_with('?') {
+            return None;
+        }
+        self.rest = rest;
+        self.remember(name);
+        Some(name.to_owned())
+    }
+
+    fn unqualified(&mut self, is_symbol: bool) -> Option<Unqualified> {
+        if let Some(known) = self.known_name() {
+            return known.map(Unqualified::Name);
+        }
+        if self.consume("?$") {
+            return self.within(|parser| parser.templated(is_symbol));
+        }
+        if self.consume("?") {
+            return self.operator();
+        }
+        self.simple().map(Unqualified::Name)
+    }
+
+    /// A template with its arguments, which has names and types of its own to refer to.
+    fn templated(&mut self, is_symbol: bool) -> Option<Unqualified> {
+        let outer = (std::mem::take(&mut self.names), std::mem::take(&mut self.types));
+        let name =
+            if self.consume("?") { self.operator() } else { self.simple().map(Unqualified::Name) };
+        let arguments = self.arguments();
+        (self.names, self.types) = outer;
+        let (name, arguments) = (name?, arguments?);
+        Some(match name {
+            Unqualified::Name(name) => {
+                let name = template(&name, &arguments);
+                if !is_symbol {
+                    self.remember(&name);
+                }
+                Unqualified::Name(name)
+            }
+            Unqualified::Constructor(_) => Unqualified::Constructor(template("", &arguments)),
+            Unqualified::Conversion(_) => Unqualified::Conversion(template("", &arguments)),
+            Unqualified::Destructor => Unqualified::Destructor,
+        })
+    }
+
+    fn operator(&mut self) -> Option<Unqualified> {
+        const LETTERS: &str =
+            "= >> << ! == != [] ? -> * ++ -- - + & ->* / % < <= > >= , () ~ ^ | && || *= += -=";
+        let code = self.next()?;
+        let name = match code {
+            '0' => return Some(Unqualified::Constructor(String::new())),
+            '1' => return Some(Unqualified::Destructor),
+            '2' => " new",
+            '3' => " delete",
+            'B' => return Some(Unqualified::Conversion(String::new())),
+            '4'..='9' | 'A'..='Z' => {
+                let at = match code.to_digit(10) {
+                    Some(digit) => digit as usize - 4,
+                    None => code as usize - 'A' as usize + 6,
+                };
+                LETTERS.split(' ').nth(at)?
+            }
+            '_' => return self.special(),
+            _ => return None,
+        };
+        Some(Unqualified::Name(format!("operator{name}")))
+    }
+
+    fn special(&mut self) -> Option<Unqualified> {
+        let name = match self.next()? {
+            '0' => "operator/=",
+            '1' => "operator%=",
+            '2' => "operator>>=",
+            '3' => "operator<<=",
+            '4' => "operator&=",
+            '5' => "operator|=",
+            '6' => "operator^=",
+            'D' => "`vbase destructor'",
+            'E' => "`vector deleting destructor'",
+            'F' => "`default constructor closure'",
+            'G' => "`scalar deleting destructor'",
+            'H' => "`vector constructor iterator'",
+            'I' => "`vector destructor iterator'",
+            'J' => "`vector vbase constructor iterator'",
+            'L' => "`eh vector constructor iterator'",
+            'M' => "`eh vector destructor iterator'",
+            'N' => "`eh vector vbase constructor iterator'",
+            'O' => "`copy constructor closure'",
+            'U' => "operator new[]",
+            'V' => "operator delete[]",
+            '_' => match self.next()? {
+                'K' => return Some(Unqualified::Name(format!("operator \"\"{}", self.simple()?))),
+                'L' => "operator co_await",
+                'M' => "operator<=>",
+                _ => return None,
+            },
+            _ => return None,
+        };
+        Some(Unqualified::Name(name.to_owned()))
+    }
+
+    fn arguments(&mut self) -> Option<Vec<String>> {
+        let mut arguments = Vec::new();
+        while !self.consume("@") {
+            // Ends and beginnings of packs.
+            if ["$S", "$$V", "$$$V", "$$Z"].iter().any(|empty| self.consume(empty)) {
+                continue;
+            }
+            let argument = self.within(Self::argument)?;
+            arguments.push(argument);
+            let length: usize = arguments.iter().map(String::len).sum();
+            if length > LONGEST {
+                return None;
+            }
+        }
+        Some(arguments)
+    }
+
+    fn argument(&mut self) -> Option<String> {
+        if self.consume("$M") {
+            // A value with the type of an `auto` parameter in front of it.
+            self.type_of(false)?;
+            return self.value();
+        }
+        if self.rest.starts_with("$0") || self.rest.starts_with("$1") || self.rest.starts_with("$H")
+        {
+            self.consume("$");
+            return self.value();
+        }
+        if self.consume("$$Y") {
+            return Some(self.scopes_after_name()?);
+        }
+        Some(self.type_of(true)?.text())
+    }
+
+    fn value(&mut self) -> Option<String> {
+        if self.consume("0") {
+            return Some(self.number()?.to_string());
+        }
+        if self.consume("1") || self.consume("H") {
+            self.consume("?").then_some(())?;
+            let name = self.symbol_name()?;
+            match self.rest.chars().next()? {
+                // Data: storage class, type, qualifiers.
+                '0'..='4' => {
+                    self.next();
+                    self.type_of(false)?;
+                    self.qualifiers()?;
+                }
+                _ => self.function_end()?,
+            }
+            return Some(format!("&{name}"));
+        }
+        None
+    }
+
+    /// A number: `?` for a minus, a digit one less than it, or hexadecimal digits from `A` up to `@`.
+    fn number(&mut self) -> Option<i128> {
+        let is_negative = self.consume("?");
+        let first = self.next()?;
+        let number = match first.to_digit(10) {
+            Some(digit) => i128::from(digit) + 1,
+            None => {
+                let mut number: i128 = 0;
+                let mut digit = first;
+                for _ in 0..=16 {
+                    if digit == '@' {
+                        break;
+                    }
+                    let value =
+                        (digit as u32).checked_sub('A' as u32).filter(|value| *value < 16)?;
+                    number = number * 16 + i128::from(value);
+                    digit = self.next()?;
+                }
+                (digit == '@').then_some(number)?
+            }
+        };
+        Some(if is_negative { -number } else { number })
+    }
+
+    fn scopes_after_name(&mut self) -> Option<String> {
+        let name = match self.unqualified(false)? {
+            Unqualified::Name(name) => name,
+            _ => return None,
+        };
+        let mut parts = self.scopes()?;
+        parts.push(name);
+        Some(parts.join("::"))
+    }
+
+    /// `const` and `volatile`; `None` for what is not a letter of qualifiers.
+    fn qualifiers(&mut self) -> Option<&'static str> {
+        while self.consume("E") || self.consume("F") || self.consume("I") {}
+        Some(match self.next()? {
+            'A' | 'Q' => "",
+            'B' | 'R' => "const",
+            'C' | 'S' => "volatile",
+            'D' | 'T' => "const volatile",
+            _ => return None,
+        })
+    }
+
+    fn convention(&mut self) -> Option<&'static str> {
+        Some(match self.next()? {
+            'A' | 'B' => "__cdecl",
+            'C' | 'D' => "__pascal",
+            'E' | 'F' => "__thiscall",
+            'G' | 'H' => "__stdcall",
+            'I' | 'J' => "__fastcall",
+            'M' | 'N' => "__clrcall",
+            'Q' => "__vectorcall",
+            _ => return None,
+        })
+    }
+
+    fn returned(&mut self) -> Option<Type> {
+        if self.consume("@") {
+            return Some(Type::plain(""));
+        }
+        let qualifiers = if self.consume("?") { self.qualifiers()? } else { "" };
+        Some(self.type_of(false)?.with(qualifiers))
+    }
+
+    fn parameters(&mut self) -> Option<String> {
+        if self.consume("X") {
+            return Some("void".to_owned());
+        }
+        let mut all: Vec<String> = Vec::new();
+        loop {
+            if self.consume("@") {
+                break;
+            }
+            if self.rest.starts_with('Z') {
+                self.consume("Z");
+                all.push("...".to_owned());
+                break;
+            }
+            let digit = self.rest.chars().next()?.to_digit(10);
+            if let Some(digit) = digit {
+                self.next();
+                all.push(self.types.get(digit as usize)?.clone());
+            } else {
+                let before = self.rest.len();
+                let text = self.within(|parser| parser.type_of(false))?.text();
+                if before - self.rest.len() > 1 && self.types.len() < 10 {
+                    self.types.push(text.clone());
+                }
+                all.push(text);
+            }
+            if all.iter().map(String::len).sum::<usize>() > LONGEST {
+                return None;
+            }
+        }
+        Some(all.join(","))
+    }
+
+    fn type_of(&mut self, is_argument: bool) -> Option<Type> {
+        self.within(|parser| parser.type_within(is_argument))
+    }
+
+    fn type_within(&mut self, is_argument: bool) -> Option<Type> {
+        for (code, sign) in [("$$Q", "&&"), ("$$R", "&&")] {
+            if self.consume(code) {
+                return self.pointee(sign, "");
+            }
+        }
+        if self.consume("$$C") {
+            let qualifiers = self.qualifiers()?;
+            return Some(self.type_of(false)?.with(qualifiers));
+        }
+        if self.consume("$$T") {
+            return Some(Type::plain("std::nullptr_t"));
+        }
+        if self.consume("$$B") {
+            return self.type_of(false);
+        }
+        if self.consume("$$A6") {
+            return self.function("");
+        }
+        if self.consume("$$A8@@") {
+            self.consume("E");
+            self.qualifiers()?;
+            return self.function("");
+        }
+        // What was referred to is a type of the parameters.
+        if !is_argument && self.rest.starts_with(|c: char| c.is_ascii_digit()) {
+            return None;
+        }
+        let simple = match self.next()? {
+            'X' => "void",
+            'C' => "signed char",
+            'D' => "char",
+            'E' => "unsigned char",
+            'F' => "short",
+            'G' => "unsigned short",
+            'H' => "int",
+            'I' => "unsigned int",
+            'J' => "long",
+            'K' => "unsigned long",
+            'M' => "float",
+            'N' => "double",
+            'O' => "long double",
+            '_' => match self.next()? {
+                'D' => "__int8",
+                'E' => "unsigned __int8",
+                'F' => "__int16",
+                'G' => "unsigned __int16",
+                'H' => "__int32",
+                'I' => "unsigned __int32",
+                'J' => "__int64",
+                'K' => "unsigned __int64",
+                'L' => "__int128",
+                'M' => "unsigned __int128",
+                'N' => "bool",
+                'P' => "auto",
+                'Q' => "char8_t",
+                'S' => "char16_t",
+                'T' => "decltype(auto)",
+                'U' => "char32_t",
+                'W' => "wchar_t",
+                _ => return None,
+            },
+            'T' | 'U' | 'V' => return Some(Type::plain(self.scopes_after_name()?)),
+            'W' => {
+                self.next()?.is_ascii_digit().then_some(())?;
+                return Some(Type::plain(self.scopes_after_name()?));
+            }
+            'A' => return self.pointee("&", ""),
+            'B' => return self.pointee("&", "volatile"),
+            'P' => return self.pointee("*", ""),
+            'Q' => return self.pointee("*", "const"),
+            'R' => return self.pointee("*", "volatile"),
+            'S' => return self.pointee("*", "const volatile"),
+            'Y' => return self.array(""),
+            _ => return None,
+        };
+        Some(Type::plain(simple))
+    }
+
+    /// What a pointer or reference points to, from behind its letter on.
+    fn pointee(&mut self, sign: &str, own: &str) -> Option<Type> {
+        if self.consume("6") {
+            let target = self.function("")?;
+            return Some(target.pointed_to(sign).with(own));
+        }
+        if self.consume("8") {
+            let class = self.scopes_after_name()?;
+            self.consume("E");
+            let qualifiers = self.qualifiers()?;
+            let target = self.function(qualifiers)?;
+            return Some(target.pointed_to(&format!("{class}::{sign}")).with(own));
+        }
+        while self.consume("E") || self.consume("F") || self.consume("I") {}
+        let letter = self.rest.chars().next()?;
+        let qualifiers = self.qualifiers()?;
+        let sign = match letter {
+            // Of a member.
+            'Q'..='T' => format!("{}::{sign}", self.scopes_after_name()?),
+            _ => sign.to_owned(),
+        };
+        let target = if self.consume("Y") {
+            self.array(qualifiers)?
+        } else {
+            self.type_of(false)?.with(qualifiers)
+        };
+        Some(target.pointed_to(&sign).with(own))
+    }
+
+    fn array(&mut self, qualifiers: &str) -> Option<Type> {
+        let dimensions = usize::try_from(self.number()?).ok().filter(|count| *count <= DEEPEST)?;
+        let mut after = String::new();
+        for _ in 0..dimensions {
+            after += &format!("[{}]", self.number()?);
+        }
+        let own = if self.consume("$$C") { self.qualifiers()? } else { "" };
+        let element = self.type_of(false)?.with(own).with(qualifiers);
+        Some(Type {
+            before: element.before,
+            after: after + &element.after,
+            is_compound: true,
+            convention: String::new(),
+        })
+    }
+
+    /// A function type, from its convention on; `this` are the qualifiers of a member.
+    fn function(&mut self, this: &str) -> Option<Type> {
+        let convention = self.convention()?.to_owned();
+        let returned = self.returned()?;
+        let parameters = self.parameters()?;
+        self.throws()?;
+        let this = if this.is_empty() { String::new() } else { format!("{this} ") };
+        Some(Type {
+            before: returned.before,
+            after: format!("({parameters}){this}{}", returned.after).trim_end().to_owned(),
+            is_compound: true,
+            convention,
+        })
+    }
+}
+
+enum Unqualified {
+    Name(String),
+    /// With its template arguments, if it has some.
+    Constructor(String),
+    Destructor,
+    /// The same.
+    Conversion(String),
+}
+
+/// The name of a class without its template arguments.
+fn bare(class: &str) -> &str {
+    class.split_once('<').map_or(class, |(name, _)| name)
+}
