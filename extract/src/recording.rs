@@ -4,6 +4,7 @@ use std::io;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
+use handlescope_model::tables::is_ring;
 use handlescope_model::{Cancel, Cancelled, ContainerLimits, plain_content};
 
 use crate::error::ExtractError;
@@ -14,6 +15,7 @@ use crate::etl::{
 use crate::input::Input;
 use crate::options::ExtractOptions;
 use crate::payload::TraceHeader;
+use crate::recorded::RecordedTime;
 use crate::source::SourceIdentity;
 
 /// What is known of a trace before its events are read.
@@ -28,6 +30,8 @@ pub struct Recording {
     /// The clock of its raw time stamps.
     pub clock: Clock,
     pub buffers_found: u64,
+    /// The time of which the file has the events; `None` before they are read, and where that is not known.
+    pub recorded: Option<RecordedTime>,
     /// Damage found so far.
     pub diagnostics: Diagnostics,
 }
@@ -52,9 +56,6 @@ const USUAL_BUFFER_SIZE: u32 = 1 << 20;
 
 /// How much better archives pack than compressed buffers do: these expand to 3 to 10 times their size.
 const RATIO_SHARE: u64 = 10;
-
-/// EVENT_TRACE_FILE_MODE_CIRCULAR: old buffers are overwritten.
-const MODE_CIRCULAR: u32 = 0x2;
 
 impl OpenRecording {
     /// Opens a trace (`.etl`, or `.zip` and `.7z` archives with one) and finds its buffers.
@@ -109,6 +110,7 @@ impl OpenRecording {
             identity,
             clock,
             buffers_found: index.found,
+            recorded: None,
             diagnostics: completeness(&header, &index, diagnostics),
             header,
         };
@@ -178,13 +180,15 @@ impl OpenRecording {
     ) -> Result<Recording, ExtractError> {
         let Self { mut recording, file, index, buffer_size } = self;
         let reader = EventReader::new(file, index, recording.header.cpu_count, buffer_size);
+        let mut times = Vec::new();
         let flow = reader
-            .read(selector, &mut recording.diagnostics, progress, sink)
+            .read(selector, &mut recording.diagnostics, &mut times, progress, sink)
             .map_err(|source| ExtractError::Read { path: recording.source.clone(), source })?;
         if flow.is_break() {
             return Err(ExtractError::Cancelled(Cancelled));
         }
         recording.check_unchanged()?;
+        recording.recorded = RecordedTime::of(times, &recording.header, &recording.clock);
         Ok(recording)
     }
 }
@@ -202,6 +206,7 @@ impl Recording {
             identity: SourceIdentity { size: 0, modified_ns: None, content: String::new() },
             clock: header.clock()?,
             buffers_found: 0,
+            recorded: None,
             diagnostics: Diagnostics::default(),
             header,
         })
@@ -244,7 +249,7 @@ fn completeness(
     mut diagnostics: Diagnostics,
 ) -> Diagnostics {
     let written = u64::from(header.buffers_written);
-    if header.log_file_mode & MODE_CIRCULAR == 0 {
+    if !is_ring(header.log_file_mode) {
         diagnostics.add(WarningKind::MissingBuffers, written.saturating_sub(index.found), None);
     }
     if header.end_time == 0 {

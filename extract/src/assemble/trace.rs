@@ -94,6 +94,8 @@ pub(super) fn info(
         session_start_raw: recording.clock.base,
         session_start_filetime: header.start_time,
         session_end_filetime: known_time(header.end_time),
+        recorded_from_ns: recording.recorded.map(|time| time.from_ns),
+        recorded_to_ns: recording.recorded.map(|time| time.to_ns),
         boot_filetime: known_time(header.boot_time),
         tz_bias_minutes: header.time_zone.bias,
         utc_offset_minutes: header.time_zone.offset_at(header.start_time),

@@ -13,6 +13,7 @@ mod index;
 mod lz77;
 mod merge;
 mod reader;
+mod times;
 
 pub use buffer::{BUFFER_HEADER_SIZE, BufferHeader, IndexedBuffer};
 pub use clock::{Clock, ClockKind};
@@ -24,3 +25,4 @@ pub use index::{BufferIndex, OtherPlace, Session};
 pub use lz77::{Lz77Error, decompress};
 pub(crate) use reader::load;
 pub use reader::{EventReader, Selector};
+pub use times::{BufferTimes, Times};

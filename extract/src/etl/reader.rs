@@ -16,6 +16,7 @@ use super::file::EtlFile;
 use super::index::BufferIndex;
 use super::lz77::decompress;
 use super::merge::{DecodedBuffer, Merge};
+use super::times::BufferTimes;
 
 /// Chooses the events that are handed out; sees every event of the file.
 ///
@@ -70,7 +71,7 @@ impl EventReader {
     /// Hands out the selected events in time order; events of equal time in file order.
     ///
     /// `progress` gets the number of bytes of the file read so far, and says whether to go
-    /// on; the answer says whether it did.
+    /// on; the answer says whether it did. `times` gets those of each buffer.
     ///
     /// # Errors
     /// When the file cannot be read. Damage inside it is counted in the diagnostics instead.
@@ -78,6 +79,7 @@ impl EventReader {
         self,
         selector: &mut dyn Selector,
         diagnostics: &mut Diagnostics,
+        times: &mut Vec<BufferTimes>,
         progress: impl FnMut(u64) -> ControlFlow<()>,
         sink: impl FnMut(&Event<'_>),
     ) -> io::Result<ControlFlow<()>> {
@@ -87,7 +89,8 @@ impl EventReader {
         thread::scope(|scope| {
             let buffers = &index.buffers;
             let decoder = scope.spawn(move || {
-                let mut decoder = Decoder { file, selector, diagnostics: Diagnostics::default() };
+                let diagnostics = Diagnostics::default();
+                let mut decoder = Decoder { file, selector, diagnostics, times };
                 let result = decoder.run(buffers, &decoded_tx, &spare_rx);
                 (result, decoder.diagnostics)
             });
@@ -121,6 +124,7 @@ struct Decoder<'a> {
     file: EtlFile,
     selector: &'a mut dyn Selector,
     diagnostics: Diagnostics,
+    times: &'a mut Vec<BufferTimes>,
 }
 
 impl Decoder<'_> {
@@ -165,6 +169,7 @@ impl Decoder<'_> {
         target.events.clear();
         let mut at = BUFFER_HEADER_SIZE;
         let mut time = buffer.first_time;
+        let mut times = BufferTimes::of(buffer);
         while let Some(rest) = target.data[..target.valid].get(at..) {
             if is_end(rest) {
                 break;
@@ -178,11 +183,13 @@ impl Decoder<'_> {
             };
             time = framed.event.time;
             let event = Event { processor: target.processor, ..framed.event };
+            times.add(&event);
             if self.selector.select(&event) {
                 target.events.push((time, at as u32));
             }
             at += framed.stride;
         }
+        self.times.push(times);
     }
 }
 

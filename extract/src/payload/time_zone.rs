@@ -7,7 +7,7 @@ use super::bytes::Payload;
 use crate::filetime::date_time;
 
 /// When and by how much the clocks of a time zone change.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TimeZone {
     /// UTC = local time + bias, minutes, without daylight saving time.
     pub bias: i32,
@@ -16,7 +16,7 @@ pub struct TimeZone {
 }
 
 /// A change of the clocks (a SYSTEMTIME and its bias).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Change {
     /// 0: every year, on the `day`th (5: last) given weekday of the month.
     year: u16,

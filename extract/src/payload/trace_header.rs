@@ -6,7 +6,7 @@ use super::time_zone::TimeZone;
 use crate::etl::{Clock, ClockKind, Event, EventId, Session};
 
 /// What the trace header says.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TraceHeader {
     /// Buffer size of the session, bytes.
     pub buffer_size: u32,

@@ -19,7 +19,8 @@ use crate::table::Table;
 /// * 5: providers of events, with the first and last of each (columns of `event_counts`); single events of
 ///   providers (tables `provider_events`, `event_fields`, `event_values`).
 /// * 6: allocations (tables `allocators`, `resources`, `resource_misses`).
-pub const SCHEMA_VERSION: u32 = 6;
+/// * 7: the time of which a trace has the events (columns `recorded_from_ns` and `recorded_to_ns` of `trace`).
+pub const SCHEMA_VERSION: u32 = 7;
 
 impl Table {
     /// The columns, in their order in the archive.

@@ -1,5 +1,7 @@
 //! The trace itself: where it came from, its clock, its losses.
 
+use std::ops::RangeInclusive;
+
 use super::declare::table;
 
 table! {
@@ -63,6 +65,10 @@ table! {
         ["100 ns since 1601"] session_start_filetime: i64,
         /// Session end, UTC; null when the session was never closed.
         ["100 ns since 1601"] session_end_filetime: Option<i64>,
+        /// From when on the file has all events: after the session start where a ring overwrote older ones; null where it is not known.
+        ["ns since session start"] recorded_from_ns: Option<i64>,
+        /// Until when the file has events: the session end, or the last event where that says more; null where it is not known.
+        ["ns since session start"] recorded_to_ns: Option<i64>,
         /// Boot of the recording system, UTC.
         ["100 ns since 1601"] boot_filetime: Option<i64>,
         /// Time zone of the recording system: UTC = local time + bias, without daylight saving time.
@@ -102,6 +108,15 @@ pub const UNKNOWN_CLOCK: &str = "unknown";
 /// The clock of a source that has no times: those in the tables are the numbers of its events.
 pub const NO_CLOCK: &str = "none";
 
+/// EVENT_TRACE_FILE_MODE_CIRCULAR: new buffers of the file overwrite the oldest ones; EVENT_TRACE_BUFFERING_MODE: the
+/// session keeps its last buffers in memory.
+const RING_MODES: u32 = 0x2 | 0x400;
+
+/// Whether a session with this log file mode overwrites its oldest events.
+pub fn is_ring(log_file_mode: u32) -> bool {
+    log_file_mode & RING_MODES != 0
+}
+
 impl TraceInfo {
     /// Whether this came from the output of another program, which does not hold all figures of a trace.
     pub fn is_converted(&self) -> bool {
@@ -111,6 +126,18 @@ impl TraceInfo {
     /// Whether the times in the tables are times, and not only an order.
     pub fn has_clock(&self) -> bool {
         self.clock != NO_CLOCK
+    }
+
+    /// The time of which the file has the events, in nanoseconds since session start: shorter than the session where a
+    /// ring overwrote its older events. All that is counted by time is counted by this one.
+    ///
+    /// An archive of an older layout, or of another program, does not say, so that it is the session; `None` where
+    /// its end is not known either, or there is no clock.
+    pub fn recorded_ns(&self) -> Option<RangeInclusive<i64>> {
+        let from_ns = self.recorded_from_ns.unwrap_or_default();
+        let to_ns =
+            self.recorded_to_ns.or_else(|| self.length_ns()).filter(|_| self.has_clock())?;
+        Some(from_ns..=to_ns.max(from_ns))
     }
 
     /// How long the session lasted in nanoseconds, if its end is known.
@@ -136,6 +163,28 @@ impl TraceInfo {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_was_recorded_is_the_session_unless_the_trace_says_more() {
+        let session = TraceInfo {
+            clock: "qpc".to_owned(),
+            session_start_filetime: 5,
+            session_end_filetime: Some(15),
+            ..TraceInfo::default()
+        };
+        assert_eq!(session.recorded_ns(), Some(0..=1_000));
+        let (recorded_from_ns, recorded_to_ns) = (Some(700), Some(980));
+        let ring = TraceInfo { recorded_from_ns, recorded_to_ns, ..session.clone() };
+        assert_eq!(ring.recorded_ns(), Some(700..=980));
+        let open = TraceInfo { session_end_filetime: None, ..ring.clone() };
+        assert_eq!(open.recorded_ns(), Some(700..=980));
+        assert_eq!(TraceInfo { recorded_to_ns: None, ..open }.recorded_ns(), None);
+        assert_eq!(
+            TraceInfo { recorded_to_ns: Some(3), ..ring.clone() }.recorded_ns(),
+            Some(700..=700)
+        );
+        assert_eq!(TraceInfo { clock: NO_CLOCK.to_owned(), ..ring }.recorded_ns(), None);
+    }
 
     #[test]
     fn a_converted_extract_knows_its_losses_when_it_knows_its_buffers() {
