@@ -75,6 +75,13 @@ impl Clock {
         Self::in_zone(info, TimeFormat::Local, digits, TimeZone::UTC).at(0).to_string()
     }
 
+    /// From when on the trace has the events, on the clock of the recording machine, to the second.
+    pub(crate) fn recorded_start(info: &TraceInfo) -> String {
+        let from_ns = info.recorded_ns().map_or(0, |time| *time.start());
+        let digits = TimeDigits::NONE;
+        Self::in_zone(info, TimeFormat::Local, digits, TimeZone::UTC).at(from_ns).to_string()
+    }
+
     /// A time since session start.
     pub(crate) fn at(&self, time_ns: i64) -> At<'_> {
         At { clock: self, time_ns }

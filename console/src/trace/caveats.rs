@@ -2,13 +2,15 @@
 
 use handlescope_extract::is_loss;
 use handlescope_model::rules::{EXIT_FUNCTIONS, WITH_HANDLE};
-use handlescope_model::tables::{EventCounts, Events, Processes, TraceInfos, Warnings};
+use handlescope_model::tables::{
+    EventCounts, Events, Processes, TraceInfo, TraceInfos, Warnings, is_ring,
+};
 use handlescope_model::{ArchiveError, EventKind, Table, TableRows, Trace};
 use indicatif::HumanCount;
 use serde::Serialize;
 
 use super::rundown::{has_end_rundown, knows_exits};
-use crate::values::Counted;
+use crate::values::{Counted, Length};
 
 /// How to record what is missing.
 const RECORD: &str = "record with `wpr -start Handle`, reproduce the leak, `wpr -stop trace.etl`";
@@ -33,6 +35,7 @@ pub enum CaveatKind {
     LostWhileRecording,
     MissingInFile,
     NoEndRundown,
+    PartOfSession,
     ExitsUnknown,
     ExitsDoubtful,
     StacksMissing,
@@ -67,8 +70,19 @@ impl Caveat {
                         unknown, and handles that are open at the end are taken from events";
             add(CaveatKind::NoEndRundown, text.to_owned());
         }
+        caveats.extend(Caveat::of_ring(trace)?);
         caveats.extend(Caveat::of_losses(trace, "objects, closes and leaks")?);
         Ok(caveats)
+    }
+
+    /// What can be said of a trace that has the end of its session only.
+    ///
+    /// # Errors
+    /// When the archive is damaged.
+    pub(crate) fn of_ring(trace: &Trace) -> Result<Option<Caveat>, ArchiveError> {
+        let info = TraceInfos::read(trace)?.row(0).unwrap_or_default();
+        let text = part_of_session(&info);
+        Ok(text.map(|text| Caveat { kind: CaveatKind::PartOfSession, text }))
     }
 
     /// What can be said of events that are missing, and of what may be wrong because of that.
@@ -151,6 +165,21 @@ fn few(modules: &[String]) -> String {
     format!("{}{more}", shown.join(", "))
 }
 
+/// What to say when the events of a trace begin long after its session.
+fn part_of_session(info: &TraceInfo) -> Option<String> {
+    let (from_ns, to_ns) = info.recorded_ns()?.into_inner();
+    if from_ns <= 0 {
+        return None;
+    }
+    let length = Length(to_ns.saturating_sub(from_ns));
+    let session = Length(info.length_ns().unwrap_or(to_ns).max(to_ns));
+    let why = match is_ring(info.log_file_mode) {
+        true => "older events were overwritten",
+        false => "it has no older events, as of a ring that overwrites them",
+    };
+    Some(format!("the trace has the last {length} of a session of {session}: {why}"))
+}
+
 /// What to say about losses, if there are any.
 fn lost_while_recording(events: u64, buffers: u64, what: &str) -> Option<String> {
     (events > 0 || buffers > 0).then(|| {
@@ -229,6 +258,26 @@ mod tests {
         assert!(
             text(&modules).is_some_and(|text| text.contains("symbols of a, b, c, d and 1 more;"))
         );
+    }
+
+    #[test]
+    fn a_ring_is_said_with_what_it_has_and_a_whole_session_is_not() {
+        let session = TraceInfo {
+            clock: "qpc".to_owned(),
+            session_end_filetime: Some(36_000_000_000),
+            ..TraceInfo::default()
+        };
+        assert_eq!(part_of_session(&session), None);
+        let (from, to) = (Some(3_540_000_000_000), Some(3_600_000_000_000));
+        let merged = TraceInfo { recorded_from_ns: from, recorded_to_ns: to, ..session };
+        let ring = TraceInfo { log_file_mode: 0x400, ..merged.clone() };
+        let text = "the trace has the last 60.0 s of a session of 60.0 min: ";
+        for (info, why) in
+            [(ring, "older events were overwritten"), (merged, "it has no older events")]
+        {
+            let found = part_of_session(&info).expect("a caveat");
+            assert!(found.starts_with(&format!("{text}{why}")), "{found}");
+        }
     }
 
     #[test]
