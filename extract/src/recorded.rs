@@ -35,6 +35,9 @@ const QUIET_NS: i64 = 1_000_000_000;
 /// The part of all buffers that those of a processor may be, if its buffers are left over from the session's start.
 const FEW_BUFFERS: usize = 4;
 
+/// The part of the bytes of the busiest processor below which one that comes later is taken to have had nothing to do.
+const IDLE_PART: u64 = 4;
+
 /// What is left of the buffers of a processor.
 struct Processor {
     /// Its first event, nanoseconds since session start.
@@ -44,6 +47,7 @@ struct Processor {
     /// When its second buffer begins, and its number: then the first one was full.
     second: Option<(i64, u64)>,
     buffers: usize,
+    bytes: u64,
 }
 
 impl RecordedTime {
@@ -90,13 +94,15 @@ impl Processor {
         times: impl Fn(&BufferTimes) -> Option<Times>,
         clock: &Clock,
     ) -> Vec<Self> {
-        let first = |own: &BufferTimes| Some((own.processor, times(own)?.first?, own.number));
-        let mut firsts: Vec<(u16, i64, u64)> = buffers.iter().filter_map(first).collect();
+        let first =
+            |own: &BufferTimes| Some((own.processor, times(own)?.first?, own.number, own.bytes));
+        let mut firsts: Vec<(u16, i64, u64, u32)> = buffers.iter().filter_map(first).collect();
         firsts.sort_unstable();
-        let of = |own: &[(u16, i64, u64)]| {
-            let mut begins = own.iter().map(|(_, time, number)| (clock.ns(*time), *number));
+        let of = |own: &[(u16, i64, u64, u32)]| {
+            let mut begins = own.iter().map(|(_, time, number, _)| (clock.ns(*time), *number));
             let (first_ns, number) = begins.next()?;
-            Some(Self { first_ns, number, second: begins.next(), buffers: own.len() })
+            let bytes = own.iter().map(|(.., bytes)| u64::from(*bytes)).sum();
+            Some(Self { first_ns, number, second: begins.next(), buffers: own.len(), bytes })
         };
         firsts.chunk_by(|(one, ..), (other, ..)| one == other).filter_map(of).collect()
     }
@@ -104,20 +110,23 @@ impl Processor {
 
 /// The latest of the first events of the processors that lost older ones.
 fn first_of_all(left: &[&Processor], all: &[Processor], numbers: Option<&Numbers>) -> i64 {
-    let latest = |own: &mut dyn Iterator<Item = &&Processor>| own.map(|own| own.first_ns).max();
-    let latest_of_all = latest(&mut left.iter()).unwrap_or_default();
+    let latest = |is_meant: &dyn Fn(&Processor) -> bool| {
+        left.iter().filter(|own| is_meant(own)).map(|own| own.first_ns).max()
+    };
+    let most = left.iter().map(|own| own.bytes).max().unwrap_or_default();
     // From then on nothing was overwritten, if the oldest buffers were, whichever processor they are of.
     let full = all.iter().filter_map(|own| own.second).min();
-    let Some((full_ns, number)) = full else { return latest_of_all };
-    if numbers.is_some_and(|numbers| numbers.misses_after(number)) {
+    let first_ns = match (full, numbers) {
+        (None, _) => latest(&|own| own.bytes * IDLE_PART >= most),
         // Each processor has a ring of its own.
-        return latest_of_all;
-    }
-    let is_early = |own: &&&Processor| own.first_ns <= full_ns;
-    // Numbers say nothing: what a ring of its own has left of a processor is as much as of the others.
-    let most = left.iter().filter(is_early).map(|own| own.buffers).max().unwrap_or_default();
-    let is_meant = |own: &&&Processor| is_early(own) || numbers.is_none() && own.buffers >= most;
-    latest(&mut left.iter().filter(is_meant)).unwrap_or(full_ns)
+        (Some((_, number)), Some(numbers)) if numbers.misses_after(number) => latest(&|_| true),
+        (Some((full_ns, _)), Some(_)) => latest(&|own| own.first_ns <= full_ns).or(Some(full_ns)),
+        // What a ring of its own has left of a processor is about as much as of the others.
+        (Some((full_ns, _)), None) => {
+            latest(&|own| own.first_ns <= full_ns || own.bytes * 2 >= most)
+        }
+    };
+    first_ns.unwrap_or_default()
 }
 
 /// Whether the first events come so late that older ones must have been overwritten. A processor with few buffers does
@@ -176,12 +185,15 @@ mod tests {
     fn recorded(mode: u32, end_s: i64, buffers: Buffers<'_>) -> (i64, i64) {
         let clock = Clock { kind: ClockKind::PerformanceCounter, base: 0, frequency: SECOND };
         let times = buffers.iter().map(|(processor, number, first, last)| {
-            let times = Times { first: Some(first * SECOND), last: last * SECOND };
+            let [first_ns, last_ns] = [first, last].map(|own| own.saturating_mul(SECOND));
+            let times = Times { first: Some(first_ns), last: last_ns };
             let (kernel, all) = (Some(times), Some(times));
-            BufferTimes { processor: *processor, number: *number, kernel, all }
+            // Events of less than five seconds do not fill a buffer.
+            let bytes = if last.saturating_sub(*first) < 5 { 100 } else { 1_000 };
+            BufferTimes { processor: *processor, number: *number, bytes, kernel, all }
         });
         // The buffer of the header.
-        let header = BufferTimes { processor: 0, number: 0, kernel: None, all: None };
+        let header = BufferTimes { processor: 0, number: 0, bytes: 500, kernel: None, all: None };
         let times = [header].into_iter().chain(times).collect();
         let header = TraceHeader {
             log_file_mode: mode,
@@ -257,6 +269,14 @@ mod tests {
     }
 
     #[test]
+    fn of_a_buffer_for_each_processor_those_with_little_say_nothing() {
+        let ring = [(0, 90, 3540, 3599), (1, 91, 3550, 3598), (2, 92, 3594, 3597)];
+        for mode in [CIRCULAR, IN_MEMORY, MERGED] {
+            assert_eq!(recorded(mode, 3600, &ring), (3550, 3599), "{mode:#x}");
+        }
+    }
+
+    #[test]
     fn a_ring_that_was_not_full_has_all() {
         let ring = [(0, 1, 0, 30), (1, 2, 20, 58), (0, 3, 30, 59)];
         assert_eq!(recorded(IN_MEMORY, 60, &ring), (0, 60));
@@ -264,8 +284,7 @@ mod tests {
 
     #[test]
     fn hostile_numbers_and_times_do_no_harm() {
-        let extreme =
-            [(0, u64::MAX, i64::MAX / SECOND, i64::MIN / SECOND), (1, 0, 0, 0), (1, 5, -7, 3)];
+        let extreme = [(0, u64::MAX, i64::MAX, i64::MIN), (1, 0, 0, 0), (1, 5, -7, 3)];
         for mode in [CIRCULAR, MERGED] {
             let (from, to) = recorded(mode, 60, &extreme);
             assert!(from <= to, "{from} to {to}");

@@ -32,6 +32,7 @@ pub struct Caveat {
 pub enum CaveatKind {
     NoHandleEvents,
     NoClock,
+    CoarseClock,
     LostWhileRecording,
     MissingInFile,
     NoEndRundown,
@@ -55,9 +56,10 @@ impl Caveat {
         let mut caveats = Vec::new();
         let mut add = |kind, text| caveats.push(Caveat { kind, text });
         let has_rundown = has_end_rundown(trace)?;
+        let has_handles = trace.height(Table::ExistingHandles)? > 0 || has_handle_events(trace)?;
         if let Some(text) = without_clock(trace)? {
             add(CaveatKind::NoClock, text);
-        } else if trace.height(Table::ExistingHandles)? == 0 && !has_handle_events(trace)? {
+        } else if !has_handles {
             let others = match trace.height(Table::Allocators)? {
                 0 => "",
                 _ => "its allocations are in .dump Resource and .why; for handles ",
@@ -72,6 +74,8 @@ impl Caveat {
             add(CaveatKind::NoEndRundown, text.to_owned());
         }
         caveats.extend(Caveat::of_ring(trace)?);
+        let coarse = coarse_clock(trace)?.filter(|_| has_handles);
+        caveats.extend(coarse.map(|text| Caveat { kind: CaveatKind::CoarseClock, text }));
         caveats.extend(Caveat::of_losses(trace, "objects, closes and leaks")?);
         Ok(caveats)
     }
@@ -216,6 +220,19 @@ fn without_clock(trace: &Trace) -> Result<Option<String>, ArchiveError> {
          open before are unknown; events have an order only"
     );
     Ok((!info.has_clock()).then_some(text))
+}
+
+/// What a clock that stands still between two ticks leaves open.
+fn coarse_clock(trace: &Trace) -> Result<Option<String>, ArchiveError> {
+    let info = TraceInfos::read(trace)?.row(0).unwrap_or_default();
+    Ok(info.clock_step_ns().map(|step_ns| {
+        format!(
+            "it was recorded with the system clock, which stands still for up to {} ms (the interval of the timer): \
+             the order of events of one time is taken from what they do, and what is shorter is unknown, races \
+             among it",
+            step_ns as f64 / 1e6
+        )
+    }))
 }
 
 fn has_handle_events(trace: &Trace) -> Result<bool, ArchiveError> {

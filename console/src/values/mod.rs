@@ -14,5 +14,5 @@ pub(crate) use formats::{no_choice, process_format, process_words, time_format, 
 pub(crate) use length::{Length, digits};
 pub(crate) use output_formats::{AskedFormat, CSV, FORMATS, FormatOption, TABLE_FORMATS};
 pub use output_formats::{Format, FormatSpec, NamesFile};
-pub use ranges::{CountRange, CountUnit, SecondsRange, TopN, ValueError};
-pub(crate) use ranges::{address, bytes, number};
+pub use ranges::{CountRange, CountUnit, TimeRange, TopN, ValueError};
+pub(crate) use ranges::{address, bytes, nanoseconds, number};

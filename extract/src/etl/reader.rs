@@ -68,7 +68,8 @@ impl EventReader {
         Self { file, index, limits }
     }
 
-    /// Hands out the selected events in time order; events of equal time in file order.
+    /// Hands out the selected events in time order; events of equal time in the order of their
+    /// buffers.
     ///
     /// `progress` gets the number of bytes of the file read so far, and says whether to go
     /// on; the answer says whether it did. `times` gets those of each buffer.
@@ -153,7 +154,7 @@ impl Decoder<'_> {
         stored: &mut Vec<u8>,
         target: &mut DecodedBuffer,
     ) -> io::Result<()> {
-        target.offset = buffer.offset;
+        (target.offset, target.sequence) = (buffer.offset, buffer.header.sequence);
         target.processor = buffer.header.processor;
         target.expanded = buffer.header.is_compressed();
         let is_whole = load(&mut self.file, buffer, stored, &mut target.data)?;

@@ -9,6 +9,8 @@ pub struct BufferTimes {
     pub processor: u16,
     /// The number of the buffer in its session.
     pub number: u64,
+    /// Its bytes that are filled.
+    pub bytes: u32,
     /// Of kernel events beside those of processes, threads and images, which go with every session.
     pub kernel: Option<Times>,
     /// Of all kernel events and of those of providers.
@@ -26,8 +28,9 @@ pub struct Times {
 impl BufferTimes {
     /// A buffer without events.
     pub(super) fn of(buffer: &IndexedBuffer) -> Self {
-        let (processor, number) = (buffer.header.processor, buffer.header.sequence);
-        Self { processor, number, kernel: None, all: None }
+        let header = &buffer.header;
+        let (processor, number, bytes) = (header.processor, header.sequence, header.filled);
+        Self { processor, number, bytes, kernel: None, all: None }
     }
 
     /// Takes the next event of the buffer.

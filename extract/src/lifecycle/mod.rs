@@ -16,6 +16,7 @@ mod kinds;
 mod objects;
 mod owners;
 mod resources;
+mod same_time;
 mod start_handles;
 
 pub use attribution::{Attribution, EXIT_GRACE_NS, Lifetime, NONE, ProcessIndex};
@@ -27,4 +28,5 @@ pub use owners::{DuplicateOwners, EventOwners};
 pub use resources::{
     AllocationColumns, AllocationFigures, AllocatorRow, Miss, Owner, follow_resources,
 };
+pub use same_time::in_time_order;
 pub use start_handles::closed_start_handles;

@@ -1,6 +1,6 @@
 //! The life of objects, by kernel address.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 
 use handlescope_model::{Cancel, Cancelled, EventKind, FILE_MAPPING_TYPE, Poll, TypeId};
 
@@ -28,6 +28,8 @@ pub struct ObjectRow {
     pub name: u32,
     opened: u32,
     closed: u32,
+    /// Sum over the handles that were opened, less that of those that were closed: 0 when they are the same.
+    balance: u64,
     completed: u32,
 }
 
@@ -47,6 +49,22 @@ pub struct Objects {
     open: hashbrown::HashMap<Key, u32>,
     last_completed: hashbrown::HashMap<Key, u32>,
     completed: u32,
+    /// Addresses of objects that ended with handles open: those from before the trace, or lost events, count as closes.
+    unbalanced: hashbrown::HashSet<u64>,
+    /// Those that had another object later, so that closes may be of either.
+    doubtful: hashbrown::HashSet<u64>,
+    /// The objects whose handles are open at addresses that are known to be doubtful, by handle.
+    known: Option<OpenAt>,
+}
+
+/// A handle of the object at an address: address, process and handle value.
+type HandleAt = (u64, u32, u32);
+
+/// Which objects the open handles at some addresses are of, the first one first.
+#[derive(Debug, Default)]
+struct OpenAt {
+    addresses: hashbrown::HashSet<u64>,
+    objects: HashMap<HandleAt, VecDeque<u32>>,
 }
 
 /// Which object each event belongs to.
@@ -65,7 +83,28 @@ pub fn track(
     diagnostics: &mut Diagnostics,
     cancel: &Cancel,
 ) -> Result<TrackedEvents, Cancelled> {
-    let mut objects = Objects::default();
+    let mut found = Diagnostics::default();
+    let mut tracked = follow(Objects::default(), collected, owners, order, &mut found, cancel)?;
+    if !tracked.objects.doubtful.is_empty() {
+        // Few addresses of few traces: only of these it is worth to remember each handle.
+        let addresses = std::mem::take(&mut tracked.objects.doubtful);
+        let known = Some(OpenAt { addresses, ..OpenAt::default() });
+        found = Diagnostics::default();
+        let objects = Objects { known, ..Objects::default() };
+        tracked = follow(objects, collected, owners, order, &mut found, cancel)?;
+    }
+    diagnostics.merge(&found);
+    Ok(tracked)
+}
+
+fn follow(
+    mut objects: Objects,
+    collected: &Collector,
+    owners: &EventOwners,
+    order: Option<&[u32]>,
+    diagnostics: &mut Diagnostics,
+    cancel: &Cancel,
+) -> Result<TrackedEvents, Cancelled> {
     let rows = collected.shared.timeline.len();
     let mut object = vec![NONE; rows];
     let mut poll = Poll::new(cancel);
@@ -76,7 +115,7 @@ pub fn track(
         if process == NONE {
             continue;
         }
-        match objects.event(collected, row, process) {
+        match objects.event(collected, owners, row, process) {
             Ok(index) => object[row] = index,
             Err(kind) => diagnostics.count(kind, None),
         }
@@ -106,6 +145,7 @@ impl Objects {
     fn event(
         &mut self,
         collected: &Collector,
+        owners: &EventOwners,
         row: usize,
         process: u32,
     ) -> Result<u32, WarningKind> {
@@ -114,16 +154,21 @@ impl Objects {
         let at = shared.timeline.row[row] as usize;
         match subject(kind) {
             Subject::Object(EventKind::HandleCreate) => {
-                let object = self.open_handle(handles.object[at], handles.type_id[at]);
+                let handle = (handles.object[at], process, handles.handle[at]);
+                let object = self.open_handle(handle, handles.type_id[at]);
                 self.name_if_unnamed(object, handles.name[at]);
                 Ok(object)
             }
             Subject::Object(EventKind::HandleDuplicate) => {
                 let duplicate = &duplicates.rows[at];
-                Ok(self.open_handle(duplicate.object, duplicate.type_id))
+                let inherited_by = owners.duplicates[at].inherited_by;
+                let holder = if inherited_by == NONE { process } else { inherited_by };
+                let handle = (duplicate.object, holder, duplicate.target_handle);
+                Ok(self.open_handle(handle, duplicate.type_id))
             }
             Subject::Object(EventKind::HandleClose) => {
-                self.close((KERNEL, handles.object[at]), handles.name[at])
+                let handle = (handles.object[at], process, handles.handle[at]);
+                self.close(handle, handles.name[at])
             }
             Subject::HandleAtEnd => {
                 let address = handles.object[at];
@@ -169,9 +214,16 @@ impl Objects {
         }
     }
 
-    fn open_handle(&mut self, address: u64, type_id: u16) -> u32 {
+    fn open_handle(&mut self, handle: HandleAt, type_id: u16) -> u32 {
+        let (address, ..) = handle;
         let object = self.open_or_new((KERNEL, address), address, TypeId(type_id.into()));
-        self.row(object).opened += 1;
+        let row = self.row(object);
+        row.opened += 1;
+        row.balance = row.balance.wrapping_add(weight(handle));
+        if let Some(known) = self.known.as_mut().filter(|known| known.addresses.contains(&address))
+        {
+            known.objects.entry(handle).or_default().push_back(object);
+        }
         object
     }
 
@@ -182,29 +234,39 @@ impl Objects {
         Ok(object)
     }
 
-    fn close(&mut self, key: Key, name: u32) -> Result<u32, WarningKind> {
+    fn close(&mut self, handle: HandleAt, name: u32) -> Result<u32, WarningKind> {
+        let key = (KERNEL, handle.0);
         let open = self.open.get(&key).copied();
-        let object = open
+        let object = self
+            .known
+            .as_mut()
+            .and_then(|known| known.objects.get_mut(&handle)?.pop_front())
+            .or(open)
             .or_else(|| self.last_completed.get(&key).copied())
             .ok_or(WarningKind::CloseWithoutObject)?;
         self.add_name(object, name);
         let row = self.row(object);
         row.closed += 1;
-        if open.is_some() && row.opened == row.closed {
+        row.balance = row.balance.wrapping_sub(weight(handle));
+        if open == Some(object) && row.opened == row.closed {
             self.complete(key, object);
         }
         Ok(object)
     }
 
     fn open_or_new(&mut self, key: Key, pointer: u64, type_id: TypeId) -> u32 {
-        let rows = &mut self.rows;
+        let Self { rows, unbalanced, doubtful, .. } = self;
         *self.open.entry(key).or_insert_with(|| {
+            if !unbalanced.is_empty() && unbalanced.contains(&key.1) {
+                doubtful.insert(key.1);
+            }
             rows.push(ObjectRow {
                 pointer,
                 type_id,
                 name: 0,
                 opened: 0,
                 closed: 0,
+                balance: 0,
                 completed: NONE,
             });
             rows.len() as u32 - 1
@@ -216,7 +278,11 @@ impl Objects {
         self.last_completed.insert(key, object);
         let place = self.completed;
         self.completed += 1;
-        self.row(object).completed = place;
+        let row = self.row(object);
+        row.completed = place;
+        if row.balance != 0 {
+            self.unbalanced.insert(key.1);
+        }
     }
 
     fn row(&mut self, object: u32) -> &mut ObjectRow {
@@ -247,11 +313,19 @@ impl Objects {
     }
 }
 
+/// A number for a handle; sums of equal handles are equal.
+fn weight((_, process, handle): HandleAt) -> u64 {
+    // Odd, near 2^64 divided by the golden ratio: the factor of Fibonacci hashing.
+    let number = u64::from(process) << 32 | u64::from(handle);
+    let mixed = number.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    (mixed ^ mixed >> 29).wrapping_mul(0x9E37_79B9_7F4A_7C15)
+}
+
 /// The pid whose view is mapped or unmapped.
 ///
 /// It is the one of the event, not of the process it was given to: a process that ended more than
 /// the grace time ago still unmaps its own views, not those of System.
-fn view_pid(collected: &Collector, row: usize, process: u32) -> u32 {
+pub(super) fn view_pid(collected: &Collector, row: usize, process: u32) -> u32 {
     match event_pid(collected, row) {
         UNKNOWN_ID => {
             let process = collected.processes.rows.get(process as usize);

@@ -44,6 +44,9 @@ pub struct TraceHeader {
     pub base: i64,
 }
 
+/// Longest interval of the system timer that is believed, 100 ns: that of real systems is at most 15.625 ms.
+const MAX_TIMER_STEP: i64 = 10_000_000;
+
 impl TraceHeader {
     /// The event that carries it.
     pub const EVENT: EventId = EventId::Hook(0);
@@ -111,6 +114,11 @@ impl TraceHeader {
             3 => (ClockKind::CpuCycles, i64::from(self.cpu_mhz) * 1_000_000),
             _ => return None,
         };
-        (frequency > 0).then_some(Clock { kind, base: self.base, frequency })
+        // The system time advances at interrupts of the timer, which come at this interval or more often.
+        let step = match kind {
+            ClockKind::SystemTime => i64::from(self.timer_resolution).clamp(1, MAX_TIMER_STEP),
+            ClockKind::PerformanceCounter | ClockKind::CpuCycles => 1,
+        };
+        (frequency > 0).then_some(Clock { kind, base: self.base, frequency, step })
     }
 }

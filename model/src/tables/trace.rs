@@ -75,6 +75,8 @@ table! {
         ["minutes"] tz_bias_minutes: i32,
         /// Local time minus UTC at the session start, with daylight saving time where the zone has it.
         ["minutes"] utc_offset_minutes: i32,
+        /// The same from each moment on, as the rules of the time zone have it in the years around the session: moments (100 ns since 1601, UTC) and minutes, as in `133431012000000000:60,133563060000000000:120`.
+        utc_offsets: Option<String>,
         /// Buffers found in the file.
         buffers: u64,
         /// Events found in the file.
@@ -99,6 +101,54 @@ table! {
         attributed_system: u64,
         /// Events dropped because not even System was known, or because their pid was 0.
         attributed_dropped: u64,
+    }
+}
+
+/// The clock that shows the system time, which stands still between two interrupts of the timer.
+pub const SYSTEM_CLOCK: &str = "system_time";
+
+/// What the clocks of the recording system were ahead of UTC.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct UtcOffsets {
+    /// At the session start, minutes.
+    at_start: i32,
+    /// From when on (100 ns since 1601, UTC) how many minutes, ascending; empty where only the start is known.
+    changes: Vec<(i64, i32)>,
+}
+
+impl UtcOffsets {
+    /// Those of a trace.
+    pub fn of(info: &TraceInfo) -> Self {
+        let change = |text: &str| {
+            let (from, minutes) = text.split_once(':')?;
+            Some((from.parse().ok()?, minutes.parse().ok()?))
+        };
+        let changes = info.utc_offsets.as_deref().unwrap_or_default().split(',');
+        let changes: Vec<(i64, i32)> = changes.map_while(change).collect();
+        let changes = if changes.is_sorted() { changes } else { Vec::new() };
+        Self { at_start: info.utc_offset_minutes, changes }
+    }
+
+    /// As the column `utc_offsets` has them.
+    pub fn text(changes: &[(i64, i32)]) -> String {
+        let changes = changes.iter().map(|(from, minutes)| format!("{from}:{minutes}"));
+        changes.collect::<Vec<_>>().join(",")
+    }
+
+    /// Minutes at a time (100 ns since 1601, UTC).
+    pub fn minutes_at(&self, filetime: i64) -> i32 {
+        let later = self.changes.partition_point(|(from, _)| *from <= filetime);
+        let change = self.changes.get(later.saturating_sub(1));
+        change.map_or(self.at_start, |(_, minutes)| *minutes)
+    }
+
+    /// All that there are, each once.
+    pub fn minutes(&self) -> Vec<i32> {
+        let mut minutes: Vec<i32> = self.changes.iter().map(|(_, minutes)| *minutes).collect();
+        minutes.push(self.at_start);
+        minutes.sort_unstable();
+        minutes.dedup();
+        minutes
     }
 }
 
@@ -138,6 +188,13 @@ impl TraceInfo {
         let to_ns =
             self.recorded_to_ns.or_else(|| self.length_ns()).filter(|_| self.has_clock())?;
         Some(from_ns..=to_ns.max(from_ns))
+    }
+
+    /// How long the clock stands still at most, nanoseconds: events of so much time may have one time stamp. `None`
+    /// where it never does.
+    pub fn clock_step_ns(&self) -> Option<i64> {
+        let ticks = self.timer_resolution.filter(|ticks| *ticks > 1)?;
+        (self.clock == SYSTEM_CLOCK).then_some(i64::from(ticks) * 100)
     }
 
     /// How long the session lasted in nanoseconds, if its end is known.
@@ -184,6 +241,20 @@ mod tests {
             Some(700..=700)
         );
         assert_eq!(TraceInfo { clock: NO_CLOCK.to_owned(), ..ring }.recorded_ns(), None);
+    }
+
+    #[test]
+    fn offsets_hold_from_their_moment_on_and_that_of_the_start_where_nothing_else_is_known() {
+        let utc_offsets = Some(UtcOffsets::text(&[(10, 60), (20, 120), (30, 60)]));
+        let info = TraceInfo { utc_offset_minutes: 120, utc_offsets, ..TraceInfo::default() };
+        let offsets = UtcOffsets::of(&info);
+        let found = [0, 10, 19, 20, 29, 30, 99].map(|at| offsets.minutes_at(at));
+        assert_eq!(found, [60, 60, 60, 120, 120, 60, 60]);
+        assert_eq!(offsets.minutes(), [60, 120]);
+        for text in [None, Some("nonsense".to_owned()), Some("9:1,8:2".to_owned())] {
+            let offsets = UtcOffsets::of(&TraceInfo { utc_offsets: text, ..info.clone() });
+            assert_eq!((offsets.minutes_at(25), offsets.minutes()), (120, vec![120]));
+        }
     }
 
     #[test]
