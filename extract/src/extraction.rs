@@ -42,7 +42,8 @@ pub fn extract(
     let stacks = match options.stacks {
         StackChoice::HandleEvents => KeptStacks::default(),
         StackChoice::All => KeptStacks::all(),
-    };
+    }
+    .known_from(open.complete_from());
     let mut collector = Collector::new(stacks).keeping(options.events).following(options.resources);
     let recording = open.read(
         &mut selector,

@@ -9,8 +9,8 @@ use handlescope_model::{Cancel, Cancelled, ContainerLimits, plain_content};
 
 use crate::error::ExtractError;
 use crate::etl::{
-    BUFFER_HEADER_SIZE, BufferHeader, BufferIndex, Clock, Diagnostics, EtlFile, Event, EventReader,
-    IndexedBuffer, ScanError, Selector, Session, WarningKind, load,
+    BUFFER_HEADER_SIZE, BufferHeader, BufferIndex, BufferTimes, Clock, Diagnostics, EtlFile, Event,
+    EventReader, IndexedBuffer, ScanError, Selector, Session, WarningKind, load,
 };
 use crate::input::Input;
 use crate::options::ExtractOptions;
@@ -138,6 +138,15 @@ impl OpenRecording {
         let sizes =
             self.index.buffers.iter().map(|buffer| buffer.header.size.max(buffer.header.filled));
         sizes.chain([self.buffer_size]).max().unwrap_or_default() as usize
+    }
+
+    /// From which raw time on the file has all events, if a ring overwrote older ones; as far as is known before they
+    /// are read.
+    pub(crate) fn complete_from(&self) -> Option<i64> {
+        let Recording { header, clock, .. } = &self.recording;
+        let times = self.index.buffers.iter().map(BufferTimes::begin).collect();
+        let from_ns = RecordedTime::of(times, header, clock)?.from_ns;
+        (from_ns > 0).then(|| clock.base.saturating_add(clock.ticks(from_ns)))
     }
 
     /// Reads a buffer, from its header on, into `bytes`, and expands it if it is `stored` compressed.

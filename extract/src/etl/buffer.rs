@@ -112,6 +112,11 @@ impl BufferHeader {
         self.flags & (FLAG_EVENTS_LOST | FLAG_BUFFER_LOST) != 0
     }
 
+    /// Whether its events are more than the header of the trace.
+    pub(super) fn has_session_events(&self) -> bool {
+        self.kind != 4
+    }
+
     /// Whether buffers of this kind hold framed events: 0 normal, 1 rundown, 4 trace header.
     ///
     /// 2 (compact context switches), 3 (reference time), 5 (batched), 6 (empty marker) and 7

@@ -33,6 +33,14 @@ impl BufferTimes {
         Self { processor, number, bytes, kernel: None, all: None }
     }
 
+    /// What is known of a buffer before its events are read: when it begins.
+    pub(crate) fn begin(buffer: &IndexedBuffer) -> Self {
+        let time = buffer.first_time;
+        let times =
+            buffer.header.has_session_events().then_some(Times { first: Some(time), last: time });
+        Self { kernel: times, all: times, ..Self::of(buffer) }
+    }
+
     /// Takes the next event of the buffer.
     pub(super) fn add(&mut self, event: &Event<'_>) {
         let (is_kernel, is_listed) = match event.id {

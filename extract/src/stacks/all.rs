@@ -50,6 +50,11 @@ impl AllStacks {
         stack.parts.iter().flat_map(|part| self.fragments.addresses(*part)).collect()
     }
 
+    /// Forgets what stands for keys until now; see [`Fragments::forget_keys`].
+    pub(super) fn forget_keys(&mut self) {
+        self.fragments.forget_keys();
+    }
+
     pub(super) fn define_key(&mut self, key: u64, frames: &[u8], pointer_size: usize) {
         self.fragments.define(key, frames, pointer_size);
     }

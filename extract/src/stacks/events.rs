@@ -66,6 +66,11 @@ impl EventStacks {
         self.fragments.define(key, frames, pointer_size);
     }
 
+    /// Forgets what stands for keys until now; see [`Fragments::forget_keys`].
+    pub(super) fn forget_keys(&mut self) {
+        self.fragments.forget_keys();
+    }
+
     /// Takes the end of the trace; returns how many parts belong to a later event than any in the
     /// file, and how many keys have no frames.
     pub(super) fn finish(&mut self, timeline: &mut Timeline) -> (u64, u64) {

@@ -49,6 +49,8 @@ pub struct Fragments {
     keyed: Vec<Option<u32>>,
     /// Keys that were referred to and whose frames have not come yet.
     open_keys: HashMap<u64, u32>,
+    /// Keys whose frames may have been overwritten.
+    forgotten: usize,
 }
 
 impl Fragments {
@@ -96,9 +98,17 @@ impl Fragments {
         }
     }
 
+    /// Takes it that nothing is known of the keys that were referred to until now: their frames may have been written
+    /// into buffers that a ring overwrote, so that those that came, or will, may be of the next use of a key.
+    pub(super) fn forget_keys(&mut self) {
+        self.forgotten = self.keyed.len();
+        self.keyed.fill(None);
+        self.open_keys.clear();
+    }
+
     /// Keys that were referred to and never defined.
     pub fn unresolved_keys(&self) -> usize {
-        self.open_keys.len()
+        self.forgotten + self.open_keys.len()
     }
 
     /// The number of a fragment's addresses, equal for equal addresses; none for
@@ -182,6 +192,18 @@ pub(crate) mod tests {
         fragments.define(7, &frames(&[3]), 8);
         assert_eq!(addresses(&fragments, before), [1]);
         assert_eq!(addresses(&fragments, after), [2]);
+    }
+
+    #[test]
+    fn frames_that_may_be_of_the_next_use_of_a_key_are_not_taken() {
+        let mut fragments = Fragments::default();
+        let [defined, open] = [7, 8].map(|key| fragments.refer(key, false));
+        fragments.define(7, &frames(&[1]), 8);
+        fragments.forget_keys();
+        let after = fragments.refer(8, false);
+        fragments.define(8, &frames(&[2]), 8);
+        assert!([defined, open].iter().all(|own| addresses(&fragments, *own).is_empty()));
+        assert_eq!((addresses(&fragments, after), fragments.unresolved_keys()), (vec![2], 2));
     }
 
     #[test]

@@ -15,6 +15,8 @@ use crate::raw::{EventFamily, Shared};
 pub struct KeptStacks {
     pub events: EventStacks,
     pub all: Option<AllStacks>,
+    /// Raw time before which the frames of keys may have been overwritten, until that is reached.
+    known_from: Option<i64>,
 }
 
 impl KeptStacks {
@@ -23,6 +25,20 @@ impl KeptStacks {
 
     pub fn all() -> Self {
         Self { all: Some(AllStacks::default()), ..Self::default() }
+    }
+
+    /// The same for a trace that has all events from this raw time on only.
+    #[must_use]
+    pub fn known_from(self, time: Option<i64>) -> Self {
+        Self { known_from: time, ..self }
+    }
+
+    fn forget_keys(&mut self) {
+        self.known_from = None;
+        self.events.forget_keys();
+        if let Some(all) = &mut self.all {
+            all.forget_keys();
+        }
     }
 }
 
@@ -43,6 +59,9 @@ impl EventFamily for KeptStacks {
     }
 
     fn take(&mut self, event: &Event<'_>, shared: &mut Shared) -> Option<()> {
+        if self.known_from.is_some_and(|from| event.time >= from) {
+            self.forget_keys();
+        }
         match event.id {
             WALK | KEY_KERNEL | KEY_USER => {
                 let (part, frames) = Part::decode(event)?;
