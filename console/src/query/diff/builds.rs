@@ -116,10 +116,7 @@ fn differ(one: &ModuleIdentity, other: &ModuleIdentity) -> bool {
 }
 
 /// The modules of the frames of some stacks, by name in lower case.
-fn modules<'f>(
-    named: &'f NamedFrames<'f>,
-    stacks: &[StackIdx],
-) -> HashMap<String, InStacks<'f>> {
+fn modules<'f>(named: &'f NamedFrames<'f>, stacks: &[StackIdx]) -> HashMap<String, InStacks<'f>> {
     let mut modules: HashMap<String, InStacks<'f>> = HashMap::new();
     for frame in stacks.iter().flat_map(|stack| named.stack(*stack)) {
         let Some(module) = frame.module.filter(|_| frame.method.is_none()) else { continue };
@@ -140,13 +137,7 @@ mod tests {
     use super::*;
 
     fn module(timestamp: Option<u32>, size: u64) -> ModuleIdentity {
-        ModuleIdentity {
-            name: "a.dll".to_owned(),
-            path: String::new(),
-            size,
-            timestamp,
-            pdb: None,
-        }
+        ModuleIdentity { name: "a.dll".to_owned(), path: String::new(), size, timestamp, pdb: None }
     }
 
     #[test]

@@ -11,7 +11,7 @@ use super::{Group, groups, parts};
 use crate::query::criteria::DiffCriteria;
 use crate::query::error::QueryError;
 use crate::query::frame_names::Frames;
-use crate::query::groups::{Groups, TimedGroups};
+use crate::query::groups::Groups;
 use crate::query::growth::{Growth, Life, Verdict, Window};
 use crate::query::object_ref::FileAnswer;
 
@@ -91,9 +91,7 @@ fn builds(files: &[FileAnswer<'_>], criteria: &DiffCriteria) -> Builds {
     };
     let [before, after] = files else { return Builds::default() };
     match (&before.file.frames, &after.file.frames) {
-        (Some(old), Some(new)) => {
-            Builds::compare([(old, &stacks(before)), (new, &stacks(after))])
-        }
+        (Some(old), Some(new)) => Builds::compare([(old, &stacks(before)), (new, &stacks(after))]),
         _ => Builds::default(),
     }
 }
@@ -101,7 +99,8 @@ fn builds(files: &[FileAnswer<'_>], criteria: &DiffCriteria) -> Builds {
 impl Matching<'_, '_> {
     /// Adds the groups of a trace that lose handles, or the others, if they match some of those.
     fn add(&mut self, at: usize, is_losing: bool) -> Result<(), QueryError> {
-        let file = &self.files[at];
+        let files = self.files;
+        let file = &files[at];
         let Some((all, timed)) = parts(file) else { return Ok(()) };
         let programs = Programs::of(file, all);
         let known: HashSet<NameAndType> =
@@ -119,10 +118,9 @@ impl Matching<'_, '_> {
                 continue;
             }
             let Some(place) = self.place(file, &group, &name_and_type, is_losing) else { continue };
-            let lives = places.entry(place).or_insert_with(|| Lives {
-                program: name_and_type.0,
-                by_process: HashMap::new(),
-            });
+            let lives = places
+                .entry(place)
+                .or_insert_with(|| Lives { program: name_and_type.0, by_process: HashMap::new() });
             let handles = timed.handles(&all.tree, group.node);
             let window = all.window_of(group.process).unwrap_or(all.extent);
             let of_process = lives.by_process.entry(timed.owner(&handles));
@@ -144,7 +142,8 @@ impl Matching<'_, '_> {
             side.start = start;
         }
         // The program ran in the trace, even where the group has no handles there.
-        for group in self.groups.iter_mut().filter(|group| group.sides[at].seen.windows.is_empty()) {
+        for group in self.groups.iter_mut().filter(|group| group.sides[at].seen.windows.is_empty())
+        {
             let (windows, start) = programs.of_name(&group.process.to_lowercase());
             group.sides[at].seen.windows = windows;
             group.sides[at].start = start;
@@ -235,9 +234,10 @@ impl Programs {
 
     /// Those of one name; where it did not run, it could have all the time.
     fn of_name(&self, name: &str) -> (Vec<Window>, Start) {
-        let known = self.by_name.get(name).filter(|(windows, _)| {
-            windows.iter().any(|window| window.length_ns() > 0)
-        });
+        let known = self
+            .by_name
+            .get(name)
+            .filter(|(windows, _)| windows.iter().any(|window| window.length_ns() > 0));
         known.cloned().unwrap_or_else(|| (vec![self.extent], self.start))
     }
 }

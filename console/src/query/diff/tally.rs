@@ -102,8 +102,7 @@ impl Tally {
     pub(super) fn dispersion([one, other]: [&Tally; 2], kind: Kind) -> f64 {
         let handles = one.handles + other.handles;
         let clump = if handles > 0.0 { (one.squares + other.squares) / handles } else { 1.0 };
-        let (chi_squared, freedom) =
-            (one.waves.0 + other.waves.0, one.waves.1 + other.waves.1);
+        let (chi_squared, freedom) = (one.waves.0 + other.waves.0, one.waves.1 + other.waves.1);
         // What is filled once is one wave.
         if kind == Kind::Fill || freedom == 0.0 {
             return clump;

@@ -11,11 +11,13 @@ use crate::query::criteria::DiffCriteria;
 use crate::query::error::QueryError;
 use crate::query::frame_names::FrameNames;
 use crate::query::growth::Verdict;
+use crate::query::no_match::NoMatch;
 use crate::query::object_ref::FileAnswer;
 use crate::query::source::Source;
 use crate::trace::{Caveat, CaveatKind};
 
 /// What two traces lose, compared.
+#[derive(Default)]
 pub struct TracesDiff<'a> {
     /// The trace before and the one after.
     pub files: Vec<FileAnswer<'a>>,
@@ -23,8 +25,8 @@ pub struct TracesDiff<'a> {
     pub minutes: Vec<Option<f64>>,
     /// Groups that lose handles in either trace: first those that got worse, then new ones.
     pub groups: Vec<ComparedGroup>,
-    /// Modules whose frames cannot be compared, so that only their names are.
-    pub not_comparable: Vec<String>,
+    /// Whether a trace has processes and types that are asked for, with handles or without.
+    knows_choice: bool,
 }
 
 /// Handles and views of processes of one name, of one type and one create stack by its functions.
@@ -112,6 +114,13 @@ impl TracesDiff<'_> {
         self.groups.iter().filter(|group| group.is_uncertain).count()
     }
 
+    /// Why nothing of either trace passes; `None` where something does, or the process or type is known and has no
+    /// handles, as it should be.
+    pub fn no_match(&self) -> Option<&NoMatch> {
+        let no_match = self.files.iter().find_map(|file| file.no_match.as_ref());
+        no_match.filter(|_| !self.knows_choice)
+    }
+
     /// Whether what is lost is compared by the lengths of the traces, and not by numbers alone.
     pub fn has_lengths(&self) -> bool {
         self.minutes.iter().all(Option::is_some)
@@ -148,7 +157,21 @@ pub fn compare_traces<'a>(
     if let Some(file) = files.get_mut(1) {
         file.caveats.extend(Caveat::of_other_builds(&not_comparable));
     }
-    Ok(TracesDiff { files, minutes, groups, not_comparable })
+    let knows_choice = files.iter().any(|file| knows_choice(file, criteria));
+    Ok(TracesDiff { files, minutes, groups, knows_choice })
+}
+
+/// Whether a trace has processes and types that are asked for.
+fn knows_choice(file: &FileAnswer<'_>, criteria: &DiffCriteria) -> bool {
+    let has_process = criteria.process.as_ref().is_none_or(|filter| {
+        let mut rows = file.file.processes.rows().iter();
+        rows.any(|process| process.is_meant_by(filter, criteria.with_identities))
+    });
+    let has_type = criteria
+        .object_type
+        .as_ref()
+        .is_none_or(|filter| file.file.types.names().any(|name| filter.matches(name)));
+    has_process && has_type
 }
 
 /// The time after which a trace has all events; `None` where it lost none.
@@ -308,8 +331,7 @@ fn with_states(
             expected: expected([before, after], both),
         }
     };
-    let mut groups: Vec<ComparedGroup> =
-        matched.iter().zip(all).enumerate().map(group).collect();
+    let mut groups: Vec<ComparedGroup> = matched.iter().zip(all).enumerate().map(group).collect();
     groups.sort_by_key(|group| {
         let more = i128::from(group.after.lost) - i128::from(group.before.lost);
         (!group.got_worse, !group.is_uncertain, group.state, -more)
