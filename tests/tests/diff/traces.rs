@@ -6,7 +6,7 @@ use handlescope_tests::binary::Shell;
 use handlescope_tests::file::FileOptions;
 use serde_json::{Value, json};
 
-use super::{Recording, compared, groups, shell, states};
+use super::{EVENT, Recording, SECOND, compared, groups, shell, states};
 
 #[test]
 fn two_recordings_of_a_healthy_program_are_the_same_whatever_their_pids_addresses_and_lengths() {
