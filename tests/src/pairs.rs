@@ -125,7 +125,12 @@ impl Pair {
     /// When it cannot be written or run.
     #[must_use]
     pub fn status(&self, seed: u64, program: &Path, folder: &Path) -> Option<i32> {
-        let mut rng = Rng::new(seed);
+        // Rows of one seed would have the same times.
+        let row = self
+            .name
+            .bytes()
+            .fold(seed, |row, byte| row.wrapping_mul(257).wrapping_add(byte.into()));
+        let mut rng = Rng::new(row);
         let files = ["before.etl", "after.etl"].map(|name| folder.join(name));
         for (at, (file, recorded)) in files.iter().zip([self.before, self.after]).enumerate() {
             let new = if at == 1 { self.new } else { 0 };

@@ -15,6 +15,12 @@ struct Options {
     /// Pairs of traces in each row
     #[arg(long, default_value_t = 200)]
     pairs: u64,
+    /// The seed of the first pair
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Folder where the last pair stays
+    #[arg(long)]
+    folder: Option<PathBuf>,
     /// Only rows whose names contain this
     #[arg(long, default_value = "")]
     row: String,
@@ -22,12 +28,14 @@ struct Options {
 
 fn main() -> io::Result<()> {
     let options = Options::parse();
-    let folder = tempfile::tempdir()?;
+    let temporary = tempfile::tempdir()?;
+    let folder = options.folder.as_deref().unwrap_or(temporary.path());
     let print = |title: &str, rows: Vec<Pair>| {
         println!("| {title} | Worse |\n|---|---|");
         for pair in rows.iter().filter(|pair| pair.name.contains(&options.row)) {
-            let status = |seed| pair.status(seed, &options.program, folder.path());
-            let statuses: Vec<Option<i32>> = (1..=options.pairs).map(status).collect();
+            let status = |seed| pair.status(seed, &options.program, folder);
+            let statuses: Vec<Option<i32>> =
+                (0..options.pairs).map(|at| status(options.seed.wrapping_add(at))).collect();
             let count = |wanted| statuses.iter().filter(|status| **status == Some(wanted)).count();
             let (worse, trouble) = (count(1), statuses.len() - count(0) - count(1));
             let percent = worse as f64 * 100.0 / options.pairs.max(1) as f64;
