@@ -29,8 +29,8 @@ Examples:
 
 Command lines of ETWAnalyzer work, too: -dump, -extract, -console and -converttime.
 
-Exit status: 0 when everything worked, or a reader left early (| head); 1 when something failed, or diff found
-that something got worse; 2 when this command line is wrong.";
+Exit status: 0 when everything worked, or a reader left early (| head); 1 when something failed; 2 when this
+command line is wrong. Of diff: 0 when nothing got worse, 1 when something did, 2 for trouble.";
 
 const RECORD_EXAMPLES: &str = "\
 Examples:
@@ -184,8 +184,9 @@ pub enum Action {
 
     /// List what got worse between two traces: handlescope diff before.etl after.etl
     ///
-    /// The options are those of .diff in the console. Exit status 1 when something got worse, which the last
-    /// line on standard error reports, or when it failed, with an error.
+    /// The options are those of .diff in the console. Exit status 0 when nothing got worse; 1 when something
+    /// did, which the last line on standard error reports; 2 when it failed, with an error, or when lost events
+    /// may explain the difference.
     #[command(disable_help_flag = true)]
     Diff(Words),
 

@@ -36,6 +36,10 @@ const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), " (", env!("HANDLESCOPE
 /// The exit status of a command line that means nothing.
 const BAD_USAGE: u8 = 2;
 
+/// The exit status of a comparison that could not be made, or decides nothing: 1 is for what got worse, as of `diff` and
+/// `cmp`.
+const TROUBLE: u8 = 2;
+
 /// What runs before `main`; see [`standard::look_before_main`].
 #[cfg(any(target_os = "linux", target_os = "macos"))]
 #[allow(unsafe_code, reason = "only an entry of this section runs that early")]
@@ -85,9 +89,12 @@ fn main() -> ExitCode {
     start_engine();
     let mut stderr = standard::error();
     let mut messages = Messages::to_stderr(&mut stderr, start.globals.color);
+    let failure = if start.is_comparison { ExitCode::from(TROUBLE) } else { ExitCode::FAILURE };
     match run(start, &mut messages) {
         Ok(Outcome::Worked) => ExitCode::SUCCESS,
-        Ok(Outcome::Failed) => ExitCode::FAILURE,
+        Ok(Outcome::Worse) => ExitCode::FAILURE,
+        Ok(Outcome::Undecided) => ExitCode::from(TROUBLE),
+        Ok(Outcome::Failed) => failure,
         Ok(Outcome::Cancelled) => ExitCode::from(cancel::status()),
         Err(error) if error.is_cancelled() => {
             messages.note(Cancelled);
@@ -96,7 +103,7 @@ fn main() -> ExitCode {
         Err(error) if error.is_broken_pipe() => ExitCode::SUCCESS,
         Err(error) => {
             messages.error(error);
-            ExitCode::FAILURE
+            failure
         }
     }
 }
@@ -116,11 +123,11 @@ fn parse() -> Result<OneShot, Refusal> {
     let mut globals = cli().map_err(Refusal::Globals)?;
     let files = std::mem::take(&mut globals.files);
     let load = (!files.is_empty()).then(|| LoadArgs::replacing(files));
-    Ok(OneShot { globals, load, command: None, notes: Vec::new() })
+    Ok(OneShot { globals, load, command: None, notes: Vec::new(), is_comparison: false })
 }
 
 fn run(start: OneShot, messages: &mut Messages<'_>) -> Result<Outcome, CommandError> {
-    let OneShot { globals: mut cli, load, command, notes } = start;
+    let OneShot { globals: mut cli, load, command, notes, .. } = start;
     let mut out = BufWriter::new(standard::results());
     let action = cli.action.take();
     if let Some(action) = &action
@@ -147,7 +154,8 @@ fn run(start: OneShot, messages: &mut Messages<'_>) -> Result<Outcome, CommandEr
     };
     let outcome = match command {
         Some(command) => match console.carry_out(command, &mut out, messages)? {
-            Flow::Worse => Outcome::Failed,
+            Flow::Worse => Outcome::Worse,
+            Flow::Undecided => Outcome::Undecided,
             Flow::Continue | Flow::Quit => Outcome::Worked,
         },
         None => converse(&mut console, &cli, &mut out, messages)?,

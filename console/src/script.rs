@@ -99,6 +99,10 @@ fn lines(mut input: impl BufRead) -> impl Iterator<Item = io::Result<Step>> {
 pub enum Outcome {
     /// Every command worked, or the reader of the output had enough.
     Worked,
+    /// A comparison says that something got worse.
+    Worse,
+    /// A comparison cannot say whether something got worse, because events were lost.
+    Undecided,
     /// A command failed.
     Failed,
     /// The user pressed Ctrl-C.
@@ -141,7 +145,9 @@ pub fn run(
         }
         match console.run(&line, out, messages) {
             Ok(Flow::Continue) => {}
-            Ok(Flow::Worse) => outcome = Outcome::Failed,
+            Ok(Flow::Worse) if outcome != Outcome::Failed => outcome = Outcome::Worse,
+            Ok(Flow::Undecided) if outcome == Outcome::Worked => outcome = Outcome::Undecided,
+            Ok(Flow::Worse | Flow::Undecided) => {}
             Ok(Flow::Quit) => break,
             Err(error) if error.is_broken_pipe() => break,
             Err(error) if error.is_cancelled() => {

@@ -43,6 +43,7 @@ pub mod folders;
 pub mod foreign;
 pub mod header;
 pub mod mcp;
+pub mod pairs;
 pub mod payload;
 pub mod published;
 pub mod rng;

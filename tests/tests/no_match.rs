@@ -224,7 +224,8 @@ fn of_two_traces_none_has_to_match() {
         let [a, b] = files.each_ref().map(String::as_str);
         let mut arguments = vec!["diff", a, b, "-json"];
         arguments.extend(options.split(' '));
-        let run = shell.run(&arguments).ok();
+        let run = shell.run(&arguments);
+        assert_eq!(run.status, Some(2), "{options}: {}", run.stderr);
         for file in [a, b] {
             let expected = format!("{file}: nothing matches: none of ");
             assert!(run.stderr.contains(&expected), "{options}: {}", run.stderr);

@@ -250,7 +250,7 @@ fn a_trace_without_handle_events_names_the_option_for_its_allocations() {
     let error = "has no handle events, so that nothing can be compared; -Kind heap;commit;reserve compares its \
                  allocations";
     assert!(run.stderr.contains(error), "{}", run.stderr);
-    assert_eq!(run.status, Some(1));
+    assert_eq!(run.status, Some(2));
     let run = shell.run(&["diff", "before.etl", "after.etl", "-Kind", "heap"]).ok();
     assert!(run.stdout.contains("Got worse: 0 of 1 groups of allocations"), "{}", run.stdout);
     // A trace with handles has its own answer.

@@ -22,6 +22,8 @@ pub enum Flow {
     Continue,
     /// The next command, but the exit status is 1: a comparison says that something got worse.
     Worse,
+    /// The next command, but the exit status is 2: lost events may explain what a comparison says.
+    Undecided,
     /// The end.
     Quit,
 }

@@ -13,7 +13,7 @@ use crate::{
     filter::FilterError,
     grammar::ParseError,
     paths::{ExpandError, OverwriteError, RootError},
-    query::QueryError,
+    query::{NoMatch, QueryError},
     render::{self, OutputError},
     sql::SqlError,
     trace::{LoadError, MappingsError, NoFile},
@@ -106,6 +106,9 @@ pub enum CommandError {
         /// The option that asks for its allocations, if it has any.
         option: Option<String>,
     },
+    /// `.diff` of two traces with a filter that nothing of them passes.
+    #[error("nothing was compared: {no_match}")]
+    NothingChosen { no_match: NoMatch },
     /// `.diff -Kind` of a trace that says nothing about such allocations.
     #[error("{}: has no events of such allocations, so that nothing can be compared", Untrusted(.path))]
     NoAllocations { path: PathBuf },

@@ -25,6 +25,8 @@ pub struct OneShot {
     pub command: Option<Box<dyn Invocation>>,
     /// Notes to print first.
     pub notes: Vec<&'static str>,
+    /// Whether two traces are compared: then 1 is the status of what got worse, and 2 that of a failure.
+    pub is_comparison: bool,
 }
 
 /// Why a command line was refused.
@@ -241,7 +243,8 @@ fn read(
     }
     let program = std::iter::once("handlescope".to_owned());
     let globals = Cli::try_parse_from(program.chain(globals)).map_err(Refusal::Globals)?;
-    let mut shot = OneShot { globals, load: None, command: None, notes: Vec::new() };
+    let is_comparison = form == Form::Diff;
+    let mut shot = OneShot { globals, load: None, command: None, notes: Vec::new(), is_comparison };
     let mut take = |names: &[&str]| {
         let before = words.len();
         words.retain(|word| !names.iter().any(|name| word.eq_ignore_ascii_case(name)));

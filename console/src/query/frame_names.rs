@@ -119,6 +119,11 @@ impl<'a> Frames<'a> {
         frames().find(|frame| !self.is_system(frame.row())).or_else(|| frames().next())
     }
 
+    /// What identifies the file of a module.
+    pub(crate) fn identity(&self, module: ModuleIdx) -> Option<&ModuleIdentity> {
+        self.modules.get(module.row())
+    }
+
     /// Number of rows of the frames table.
     pub(super) fn height(&self) -> usize {
         self.module.len()

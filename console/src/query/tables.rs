@@ -179,6 +179,11 @@ impl TypeNames {
         Ok(Self(by_id))
     }
 
+    /// The names of all types.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.values().map(String::as_str)
+    }
+
     /// The name of a type; `UnknownType` for an id that no event named.
     pub fn get(&self, type_id: TypeId) -> &str {
         self.0.get(&type_id).map_or(UNKNOWN_TYPE_NAME, String::as_str)

@@ -43,6 +43,7 @@ pub enum CaveatKind {
     ExitsDoubtful,
     StacksMissing,
     SymbolsMissing,
+    BuildsDiffer,
     NoResourceEvents,
     OlderUnknown,
     ProcessesUnknown,
@@ -188,6 +189,19 @@ fn places(losses: &LossTimes) -> String {
             format!("{within} from {} to {}", seconds(*from), seconds(*to))
         }
         _ => String::new(),
+    }
+}
+
+impl Caveat {
+    /// What to say when two traces have builds of modules that cannot be compared by function.
+    pub(crate) fn of_other_builds(modules: &[String]) -> Option<Caveat> {
+        let text = format!(
+            "{}: frames cannot be compared, because the builds differ and functions have no names, or have them in \
+             one of the traces only; groups are compared by module instead, and by function with symbols of both \
+             builds: see .help .sympath",
+            few(modules)
+        );
+        (!modules.is_empty()).then_some(Caveat { kind: CaveatKind::BuildsDiffer, text })
     }
 }
 

@@ -1,5 +1,6 @@
 //! `.snapshot` and `.diff`: what is still open between two points, and what got worse between two traces.
 
+mod chance;
 mod flames;
 mod points;
 mod traces;

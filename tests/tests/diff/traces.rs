@@ -6,7 +6,7 @@ use handlescope_tests::binary::Shell;
 use handlescope_tests::file::FileOptions;
 use serde_json::{Value, json};
 
-use super::{Recording, compared, groups, shell, states};
+use super::{EVENT, Recording, SECOND, compared, groups, shell, states};
 
 #[test]
 fn two_recordings_of_a_healthy_program_are_the_same_whatever_their_pids_addresses_and_lengths() {
@@ -128,7 +128,10 @@ fn anything_but_two_traces_is_wrong_usage() {
     }
     let missing = shell.run(&["diff", "leaky.etl", "missing.etl"]);
     assert!(missing.stderr.contains("error: missing.etl"), "{}", missing.stderr);
-    assert_eq!(missing.status, Some(1));
+    assert_eq!(missing.status, Some(2));
+    fs::write(shell.path("no.etl"), "no trace").unwrap();
+    assert_eq!(shell.run(&["diff", "leaky.etl", "no.etl"]).status, Some(2));
+    assert_eq!(shell.run(&["diff", "leaky.etl", "leaky.etl", "-flame", "x.txt"]).status, Some(2));
 }
 
 #[test]
@@ -151,7 +154,7 @@ fn a_trace_without_handle_events_is_not_better() {
     let run = shell(&leak, &empty).run(&["diff", "before.etl", "after.etl"]);
     let message = "error: after.etl: has no handle events, so that nothing can be compared";
     assert!(run.stderr.contains(message), "{}", run.stderr);
-    assert_eq!((run.stdout.as_str(), run.status), ("", Some(1)));
+    assert_eq!((run.stdout.as_str(), run.status), ("", Some(2)));
 }
 
 #[test]
@@ -178,4 +181,126 @@ fn texts_of_htrace_are_compared_by_their_counts() {
     assert!(run.stdout.contains("30 still open of 30 opened (ids"), "{}", run.stdout);
     let run = shell.run(&["after.log", "-c", ".snapshot early 1s"]);
     assert!(run.stderr.contains("has no clock, so TIME cannot choose by time"), "{}", run.stderr);
+}
+
+#[test]
+fn a_filter_that_names_nothing_is_trouble_and_not_a_pass() {
+    let recording = || Recording::new(700, 0x7ff6_0000_0000, 10).opens(0x300, 40, None);
+    let shell = shell(&recording(), &recording());
+    for (filter, value, hint) in
+        [("-pn", "sevrer", "-pn server.exe"), ("-Type", "Evnet", "-Type Event")]
+    {
+        let run = shell.run(&["diff", "before.etl", "after.etl", filter, value]);
+        assert_eq!(run.status, Some(2), "{run:?}");
+        let text = format!(
+            "error: nothing was compared: nothing matches: none of 40 objects passes {filter} {value}"
+        );
+        assert!(run.stderr.contains(&text) && run.stderr.contains(hint), "{}", run.stderr);
+    }
+    // A program that runs and has no handles, as it should be.
+    let run = shell.run(&["diff", "before.etl", "after.etl", "-pn", "System"]);
+    assert_eq!(run.status, Some(0), "{run:?}");
+    // A new program.
+    let other = Recording::of("other.exe", 700, 0x7ff6_0000_0000, 10, FileOptions::default());
+    let shell = super::shell(&other.opens(0x100, 1, None), &recording());
+    let run = shell.run(&["diff", "before.etl", "after.etl", "-pn", "server"]);
+    assert_eq!(run.status, Some(1), "{run:?}");
+}
+
+#[test]
+fn rates_are_by_the_time_in_which_the_process_ran() {
+    let recording = |seconds: i64| {
+        let mut recording = Recording::new(700, 0x7ff6_0000_0000, 600);
+        let leaks = 12 * seconds / 60;
+        recording
+            .trace
+            .process(800, "worker.exe")
+            .parent(4)
+            .started(100 * SECOND)
+            .ended((100 + seconds) * SECOND);
+        for number in 0..leaks {
+            let (object, handle) =
+                (0xffff_8200_0000_0000 + number as u64 * 0x100, (number as u32 + 1) * 4);
+            let ns = (101 + number * (seconds - 2) / leaks) * SECOND + number * 1_000_003;
+            recording.trace.create_handle(ns, (800, 804), object, handle, EVENT);
+        }
+        recording
+    };
+    for (before, after) in [(100, 400), (400, 100)] {
+        let (document, run) = compared(&recording(before), &recording(after));
+        assert_eq!(
+            (groups(&document)[0]["state"].as_str(), run.status),
+            (Some("same"), Some(0)),
+            "{document}"
+        );
+    }
+}
+
+#[test]
+fn builds_without_symbols_are_compared_by_module() {
+    let build = |stamp: u32, place: u64, leaks: i64| {
+        let mut recording = Recording::new(700, 0x7ff6_0000_0000, 60);
+        recording
+            .trace
+            .module(700, r"C:\demo\worker.dll", 0x7ff7_0000_0000, 0x1000)
+            .timestamp(stamp);
+        recording.base = 0x7ff7_0000_0000 - 0x300 + place;
+        recording.opens(0x300, leaks, None)
+    };
+    let (document, run) = compared(&build(1, 0x300, 40), &build(2, 0x340, 40));
+    assert_eq!(states(&document), [("same", 40, 40, false)], "{document}");
+    assert_eq!(
+        (groups(&document)[0]["function"].as_str(), run.status),
+        (Some("worker.dll"), Some(0))
+    );
+    assert!(run.stderr.contains("worker.dll: frames cannot be compared"), "{}", run.stderr);
+    let (document, run) = compared(&build(1, 0x300, 40), &build(2, 0x340, 160));
+    assert_eq!((states(&document), run.status), (vec![("worse", 40, 160, true)], Some(1)));
+    // In one build they are other places.
+    let (document, run) = compared(&build(1, 0x300, 40), &build(1, 0x340, 40));
+    assert_eq!((groups(&document).len(), run.status), (2, Some(1)), "{document}");
+}
+
+#[test]
+fn handles_of_one_operation_are_one_chance() {
+    let recording = |operations: i64, at_once: i64| {
+        let mut recording = Recording::new(700, 0x7ff6_0000_0000, 600);
+        for number in 0..operations * at_once {
+            let (operation, place) = (number / at_once, number % at_once);
+            let ns = (5 + operation * 590 / operations) * SECOND + place * 50_000;
+            let (object, handle) =
+                (0xffff_8200_0000_0000 + number as u64 * 0x100, (number as u32 + 1) * 4);
+            recording.trace.create_handle(ns, (700, 704), object, handle, EVENT);
+        }
+        recording
+    };
+    for (before, after, worse) in
+        [((10, 5), (17, 5), false), ((50, 1), (85, 1), true), ((10, 2), (40, 2), true)]
+    {
+        let (document, _) = compared(&recording(before.0, before.1), &recording(after.0, after.1));
+        assert_eq!(
+            groups(&document)[0]["got_worse"],
+            json!(worse),
+            "{before:?} {after:?}: {document}"
+        );
+    }
+}
+
+#[test]
+fn lost_events_may_explain_a_difference() {
+    let recording = |leaks, lost| {
+        let options = FileOptions { buffers_lost: lost, ..FileOptions::default() };
+        Recording::of("server.exe", 700, 0x7ff6_0000_0000, 60, options).opens(0x300, leaks, None)
+    };
+    let (document, run) = compared(&recording(20, 0), &recording(80, 1));
+    assert_eq!(run.status, Some(2), "{}", run.stderr);
+    assert!(
+        run.stderr.contains("1 group of handles may or may not have got worse"),
+        "{}",
+        run.stderr
+    );
+    let group = &groups(&document)[0];
+    assert_eq!((&group["got_worse"], &group["uncertain"]), (&json!(false), &json!(true)));
+    let (_, run) = compared(&recording(20, 0), &recording(20, 1));
+    assert_eq!(run.status, Some(0), "{}", run.stderr);
 }

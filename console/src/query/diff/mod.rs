@@ -1,8 +1,12 @@
 //! `.diff`: what was opened between two points of a trace and is still open ([`points`]), and what the
-//! second of two traces loses more or less of than the first ([`traces`], by the test in [`rule`]).
+//! second of two traces loses more or less of than the first ([`traces`]): groups of both are [`matched`], of each it is
+//! [counted](tally) on how many chances handles are lost, and a [`rule`] compares them.
 
+mod builds;
+mod matched;
 mod points;
 mod rule;
+mod tally;
 mod traces;
 
 use handlescope_model::StackIdx;

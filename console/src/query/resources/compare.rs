@@ -8,11 +8,11 @@ use hashbrown::HashMap;
 use super::between::Amount;
 use super::{ResourceGroup, ResourcesAnswer, resources};
 use crate::cancel::Cancel;
-use crate::query::State;
 use crate::query::criteria::{ResourceColumn, ResourceCriteria};
 use crate::query::error::QueryError;
 use crate::query::frame_names::FrameNames;
 use crate::query::source::Source;
+use crate::query::{NoMatch, State};
 
 /// Bytes that do not matter.
 const FEW_BYTES: f64 = 65_536.0;
@@ -124,6 +124,12 @@ impl AllocationsDiff<'_> {
     /// How many groups got worse.
     pub fn worse(&self) -> usize {
         self.groups.iter().filter(|group| group.got_worse).count()
+    }
+
+    /// Why nothing of either trace passes, unless it is only that kinds that exist were not recorded.
+    pub fn no_match(&self) -> Option<&NoMatch> {
+        let no_match = self.files.iter().find_map(|file| file.no_match.as_ref());
+        no_match.filter(|no_match| !no_match.names_kinds())
     }
 
     /// What the trace after would have if nothing had changed, bytes or a number: between what there is before and that

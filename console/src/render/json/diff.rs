@@ -158,6 +158,7 @@ struct ComparedJson<'a> {
     after_growth: Option<&'static str>,
     state: &'static str,
     got_worse: bool,
+    uncertain: bool,
     p_value: f64,
 }
 
@@ -179,6 +180,7 @@ impl<'a> ComparedJson<'a> {
             after_growth: after.verdict.map(|verdict| verdict.word()),
             state: group.state.word(),
             got_worse: group.got_worse,
+            uncertain: group.is_uncertain,
             p_value: group.p_value,
         })
     }

@@ -1,7 +1,7 @@
 //! `.dump Diff -Kind`: allocations instead of handles.
 
 use super::args::DiffArgs;
-use super::output::{draw, got_worse};
+use super::output::{check_choice, draw, got_worse};
 use super::points;
 use crate::{
     commands::{CommandError, DumpContext, shared::caveats::write_caveats_of_allocations},
@@ -81,6 +81,14 @@ fn compare(
             dump.write(render::diff_allocations(&answer, criteria.stacks, &display)?)?;
         }
     }
-    got_worse(answer.worse(), "allocations", dump);
+    check_choice(answer.no_match())?;
+    // Lost events may be those that freed.
+    let is_loss = |kind| matches!(kind, CaveatKind::LostWhileRecording | CaveatKind::MissingInFile);
+    let mut caveats = answer.files.iter().flat_map(|file| &file.caveats);
+    let (worse, uncertain) = match caveats.any(|caveat| is_loss(caveat.kind)) {
+        true => (0, answer.worse()),
+        false => (answer.worse(), 0),
+    };
+    got_worse(worse, uncertain, "allocations", dump);
     Ok(())
 }

@@ -9,7 +9,7 @@ mod points;
 
 use self::args::DiffArgs;
 use self::options::{FLAME, OPTIONS};
-use self::output::{draw, got_worse};
+use self::output::{check_choice, draw, got_worse};
 
 use crate::{
     commands::{
@@ -43,8 +43,8 @@ const DETAILS: &str = "With one trace, or with a point in time: handles and view
      Lost is what nothing but the end of a process closed. A group is new or gone when one of the traces loses \
      nothing of it, worse or better when a test of the rates (95 % for all groups together) and a factor of \
      1.5 both show it, else same. It got worse, also when it is new, only by that test, and never when its growth \
-     is balanced: .help growth. When something got worse, the exit status of handlescope is 1, with a warning. \
-     With -Kind it is about allocations instead.";
+     is balanced: .help growth. When something got worse, the exit status of handlescope is 1, with a warning; when \
+     lost events may explain it, 2. handlescope diff fails with 2, too. With -Kind it is about allocations instead.";
 
 static SIGNATURE: Signature = Signature {
     names: &[".diff"],
@@ -109,8 +109,7 @@ impl Kind for Diff {
 
     fn columns() -> Vec<String> {
         let (stacks, display) = (StackDisplayArgs::default(), Display::default());
-        let answer =
-            query::TracesDiff { files: Vec::new(), minutes: Vec::new(), groups: Vec::new() };
+        let answer = query::TracesDiff::default();
         let mut columns = render::columns(render::diff_points(&[], ["", ""], stacks, &display));
         let allocations = AllocationsDiff { files: Vec::new(), groups: Vec::new(), longer: 1.0 };
         let of_allocations = render::diff_allocations(&allocations, stacks, &display);
@@ -219,6 +218,7 @@ fn compare(
             dump.write(render::diff_traces(&answer, criteria.stacks, &display)?)?;
         }
     }
-    got_worse(answer.worse(), "handles", dump);
+    check_choice(answer.no_match())?;
+    got_worse(answer.worse(), answer.uncertain(), "handles", dump);
     Ok(())
 }

@@ -5,6 +5,7 @@ use std::path::Path;
 use super::options::FLAME;
 use crate::{
     commands::{CommandError, DumpContext, Flow},
+    query::NoMatch,
     render::{output::Target, pictures::FlameGraph},
 };
 
@@ -18,11 +19,35 @@ pub(super) fn draw(
     dump.write_file(target, |out| graph.write_svg(out))
 }
 
-/// Says that groups got worse, and ends with the status that says so.
-pub(super) fn got_worse(worse: usize, what: &str, dump: &mut DumpContext<'_, '_>) {
+/// Says that groups got worse, or may have, and ends with the status that says so.
+pub(super) fn got_worse(
+    worse: usize,
+    uncertain: usize,
+    what: &str,
+    dump: &mut DumpContext<'_, '_>,
+) {
+    let groups = |number| match number {
+        1 => "1 group".to_owned(),
+        number => format!("{number} groups"),
+    };
+    if uncertain > 0 {
+        dump.messages.warning(format_args!(
+            "{} of {what} may or may not have got worse, because events were lost; record again, with more or larger \
+             buffers",
+            groups(uncertain)
+        ));
+        dump.flow = Flow::Undecided;
+    }
     if worse > 0 {
-        let groups = if worse == 1 { "1 group".to_owned() } else { format!("{worse} groups") };
-        dump.messages.warning(format_args!("{groups} of {what} got worse"));
+        dump.messages.warning(format_args!("{} of {what} got worse", groups(worse)));
         dump.flow = Flow::Worse;
+    }
+}
+
+/// Refuses a filter that nothing of either trace passes: a mistyped name would pass any gate.
+pub(super) fn check_choice(no_match: Option<&NoMatch>) -> Result<(), CommandError> {
+    match no_match {
+        Some(no_match) => Err(CommandError::NothingChosen { no_match: no_match.clone() }),
+        None => Ok(()),
     }
 }

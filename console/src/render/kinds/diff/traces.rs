@@ -53,6 +53,7 @@ pub fn diff_traces<'a>(
     columns.add("change", |row| row.change()).title("Change");
     columns.add("state", |row| row.group.state.word()).title("State");
     columns.add("got_worse", |row| u32::from(row.group.got_worse));
+    columns.add("uncertain", |row| u32::from(row.group.is_uncertain));
     columns.add("p_value", |row| row.group.p_value);
     columns.add("before_growth", |row| growth(&row.group.before));
     columns.add("after_growth", |row| growth(&row.group.after));
@@ -106,12 +107,17 @@ impl<'a> Row<'a> {
 
     fn write(&self, all_frames: bool, display: &Display, out: &mut dyn Write) -> io::Result<()> {
         let ComparedGroup { process, type_name, before, after, state, got_worse, .. } = self.group;
+        let is_uncertain = self.group.is_uncertain;
         let color = match state {
             _ if *got_worse => Color::Red.bold(),
             State::Gone | State::Better => Color::Green.normal(),
             _ => Style::new(),
         };
-        let also = if *got_worse && *state != State::Worse { ", worse" } else { "" };
+        let also = match (*got_worse, is_uncertain) {
+            (true, _) if *state != State::Worse => ", worse",
+            (false, true) => ", uncertain",
+            _ => "",
+        };
         let state = display.screen.paint(color, format!("{}{also}", state.word()));
         let heading = format!("{} {}", Untrusted(process), Untrusted(type_name));
         let heading = display.screen.paint(Style::new().bold(), heading);

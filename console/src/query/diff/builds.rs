@@ -1,0 +1,151 @@
+//! Frames that cannot be compared: places without names in builds that differ.
+
+use std::collections::{BTreeSet, HashMap};
+
+use handlescope_extract::symbols::ModuleIdentity;
+use handlescope_model::StackIdx;
+
+use crate::query::frame_names::{Frames, NamedFrames};
+use crate::query::frame_view::FrameView;
+
+/// How the frames of a module are compared, by its name in lower case.
+#[derive(Default)]
+pub(super) struct Builds {
+    /// Modules of which only functions are compared, because their builds differ.
+    differ: BTreeSet<String>,
+    /// Modules of which nothing but the name is compared, because only one of the traces has names of functions.
+    named_once: BTreeSet<String>,
+    /// The names of all of them.
+    names: Vec<String>,
+}
+
+/// What the stacks of a trace have of a module.
+#[derive(Default)]
+struct InStacks<'f> {
+    name: &'f str,
+    builds: Vec<&'f ModuleIdentity>,
+    has_names: bool,
+    has_places: bool,
+}
+
+impl Builds {
+    /// Compares the modules of some stacks of two traces, the names of whose frames were looked up.
+    pub(super) fn compare(traces: [(&Frames<'_>, &[StackIdx]); 2]) -> Self {
+        let named = traces.map(|(frames, _)| frames.named());
+        let [before, after] = [0, 1].map(|at| modules(&named[at], traces[at].1));
+        let mut builds = Self::default();
+        for (module, old) in before {
+            let Some(new) = after.get(&module) else { continue };
+            let has_names = (old.has_names, new.has_names);
+            if !old.has_places && !new.has_places {
+                continue;
+            }
+            if has_names == (true, false) || has_names == (false, true) {
+                builds.named_once.insert(module);
+            } else if old.differs_from(new) {
+                builds.differ.insert(module);
+            } else {
+                continue;
+            }
+            builds.names.push(old.name.to_owned());
+        }
+        builds.names.sort_unstable();
+        builds
+    }
+
+    /// The modules whose frames cannot be compared, in order.
+    pub(super) fn into_names(self) -> Vec<String> {
+        self.names
+    }
+
+    /// What a frame is compared by instead, where it cannot be compared as it is: its module.
+    pub(super) fn module<'f>(&self, frame: &FrameView<'f>) -> Option<&'f str> {
+        if self.names.is_empty() || frame.method.is_some() {
+            return None;
+        }
+        let module = frame.module?;
+        let name = module.name.to_lowercase();
+        let is_place = frame.name.is_none() && module.rva.is_some();
+        let is_coarse =
+            self.named_once.contains(&name) || (is_place && self.differ.contains(&name));
+        is_coarse.then_some(module.name)
+    }
+
+    /// The text of a stack that is compared. Frames of a module that follow each other are one where nothing but the
+    /// module is compared, because builds inline functions differently.
+    pub(super) fn text(&self, named: &NamedFrames<'_>, stack: StackIdx) -> String {
+        let mut text = String::new();
+        let mut last = None;
+        for frame in named.stack(stack) {
+            let module = self.module(&frame);
+            if module.is_some() && module == last {
+                continue;
+            }
+            last = module;
+            match module {
+                Some(module) => text.push_str(module),
+                None => text.push_str(&frame.to_string()),
+            }
+            text.push('\n');
+        }
+        text
+    }
+}
+
+impl InStacks<'_> {
+    /// Whether one of the traces has a build that the other one does not have.
+    fn differs_from(&self, other: &Self) -> bool {
+        let lacks = |one: &Self, other: &Self| {
+            one.builds.iter().any(|build| other.builds.iter().all(|known| differ(build, known)))
+        };
+        lacks(self, other) || lacks(other, self)
+    }
+}
+
+/// Whether two modules are known to be different builds: by the identity of the PDB, or else by time stamp and size.
+fn differ(one: &ModuleIdentity, other: &ModuleIdentity) -> bool {
+    if let Some((one, other)) = one.pdb.as_ref().zip(other.pdb.as_ref()) {
+        return (&one.guid, one.age) != (&other.guid, other.age);
+    }
+    // Rundowns of modules in user mode have 0.
+    let stamp = |module: &ModuleIdentity| module.timestamp.filter(|stamp| *stamp != 0);
+    match stamp(one).zip(stamp(other)) {
+        Some((old, new)) => (old, one.size) != (new, other.size),
+        None => one.size != 0 && other.size != 0 && one.size != other.size,
+    }
+}
+
+/// The modules of the frames of some stacks, by name in lower case.
+fn modules<'f>(named: &'f NamedFrames<'f>, stacks: &[StackIdx]) -> HashMap<String, InStacks<'f>> {
+    let mut modules: HashMap<String, InStacks<'f>> = HashMap::new();
+    for frame in stacks.iter().flat_map(|stack| named.stack(*stack)) {
+        let Some(module) = frame.module.filter(|_| frame.method.is_none()) else { continue };
+        let Some(identity) = named.frames().identity(module.row) else { continue };
+        let seen = modules.entry(module.name.to_lowercase()).or_default();
+        seen.name = module.name;
+        if !seen.builds.iter().any(|known| std::ptr::eq(*known, identity)) {
+            seen.builds.push(identity);
+        }
+        seen.has_names |= frame.name.is_some();
+        seen.has_places |= frame.name.is_none() && module.rva.is_some();
+    }
+    modules
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn module(timestamp: Option<u32>, size: u64) -> ModuleIdentity {
+        ModuleIdentity { name: "a.dll".to_owned(), path: String::new(), size, timestamp, pdb: None }
+    }
+
+    #[test]
+    fn builds_differ_by_what_is_known_of_both() {
+        assert!(differ(&module(Some(1), 10), &module(Some(2), 10)));
+        assert!(!differ(&module(Some(1), 10), &module(Some(1), 10)));
+        assert!(differ(&module(Some(0), 10), &module(Some(2), 11)), "by the size");
+        assert!(!differ(&module(None, 10), &module(Some(2), 10)), "nothing is known");
+        assert!(!differ(&module(None, 0), &module(None, 11)));
+    }
+}

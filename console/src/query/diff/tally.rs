@@ -1,0 +1,266 @@
+//! The handles that a group loses in one trace, and on how many chances.
+//!
+//! * An operation may lose several handles: those that are opened within a moment of each other are one **clump**. A moment
+//!   is a part of the mean distance of the handles, so that handles that come at random are hardly ever taken for a clump,
+//!   whether the trace lasts a second or days.
+//! * What comes in waves that are longer than a moment shows in counts by parts of the time: when these vary more than
+//!   chance allows, their dispersion counts.
+//! * A cache whose entries live longer than a trace looks as if it lost all of them, in a longer trace only some. Times of
+//!   unequal lengths are therefore compared in **pieces** as long as the shorter one: what is opened in a piece, and open at
+//!   its end. Whatever the lifetimes are, two recordings of an unchanged program have as many of these in each piece.
+
+use super::rule::Kind;
+use crate::query::growth::{Life, Window};
+
+/// A moment, as a part of the mean distance of handles.
+const MOMENT: f64 = 0.02;
+
+/// What an operation is taken to lose at most: more at once are several chances.
+const MOST_AT_ONCE: f64 = 16.0;
+
+/// The parts of the time, from the first handle to the last, in which waves show.
+const SLICES: usize = 16;
+
+/// The fewest handles of which it is asked.
+const ENOUGH: usize = 8;
+
+/// Standard deviations above which a dispersion is no chance: 1 %.
+const NO_CHANCE: f64 = 2.33;
+
+/// What a group has in one trace.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Seen {
+    /// When the processes that could lose handles ran in the trace.
+    pub(super) windows: Vec<Window>,
+    /// Those with handles of the group, each with the lives of its handles, those that only its end closed being open.
+    pub(super) lives: Vec<(Window, Vec<Life>)>,
+}
+
+impl Seen {
+    /// The time in which its processes ran, all together, nanoseconds.
+    pub(super) fn length_ns(&self) -> i64 {
+        self.windows.iter().fold(0, |sum, window| sum.saturating_add(window.length_ns()))
+    }
+
+    /// The longest time in which one of them ran, nanoseconds.
+    pub(super) fn longest_ns(&self) -> i64 {
+        self.windows.iter().map(|window| window.length_ns()).max().unwrap_or_default()
+    }
+
+    /// What was opened after a time, as if the trace began then.
+    pub(super) fn after(&self, ns: i64) -> Self {
+        let later = |window: &Window| Window { start_ns: window.start_ns.max(ns), ..*window };
+        let lives = self.lives.iter().map(|(window, lives)| {
+            let lives = lives.iter().filter(|life| life.opened_ns > ns).copied().collect();
+            (later(window), lives)
+        });
+        Self { windows: self.windows.iter().map(later).collect(), lives: lives.collect() }
+    }
+}
+
+/// The handles that are lost in some time.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(super) struct Tally {
+    /// How many there are.
+    pub(super) handles: f64,
+    /// The time, nanoseconds.
+    pub(super) length_ns: f64,
+    /// The sum of the squares of the clumps.
+    squares: f64,
+    /// How much counts by parts of the time differ: chi-squared and its degrees of freedom.
+    waves: (f64, f64),
+}
+
+impl Tally {
+    /// Of handles of which nothing but their number is known.
+    pub(super) fn of_counts(handles: u64) -> Self {
+        let handles = handles as f64;
+        Self { handles, squares: handles, ..Self::default() }
+    }
+
+    /// Of what is lost in the whole time, or in pieces of it, of so many nanoseconds each.
+    pub(super) fn of(seen: &Seen, piece_ns: Option<i64>) -> Self {
+        let lost = |(window, lives): &(Window, Vec<Life>)| {
+            let pieces = Pieces::of(*window, piece_ns);
+            let opened = |life: &Life| pieces.keeps(life).then_some(life.opened_ns);
+            let mut opens: Vec<i64> = lives.iter().filter_map(opened).collect();
+            opens.sort_unstable();
+            opens
+        };
+        let by_process: Vec<Vec<i64>> = seen.lives.iter().map(lost).collect();
+        let length = |window: &Window| Pieces::of(*window, piece_ns).length_ns() as f64;
+        let length_ns: f64 = seen.windows.iter().map(length).sum();
+        let handles: usize = by_process.iter().map(Vec::len).sum();
+        let moment_ns = (MOMENT * length_ns / handles.max(1) as f64) as i64;
+        let squares = by_process.iter().map(|opens| squares(opens, moment_ns)).sum();
+        let mut all = by_process.concat();
+        all.sort_unstable();
+        Self { handles: handles as f64, length_ns, squares, waves: waves(&all) }
+    }
+
+    /// How many handles a chance is, in both traces.
+    pub(super) fn dispersion([one, other]: [&Tally; 2], kind: Kind) -> f64 {
+        let handles = one.handles + other.handles;
+        let clump = if handles > 0.0 { (one.squares + other.squares) / handles } else { 1.0 };
+        let (chi_squared, freedom) = (one.waves.0 + other.waves.0, one.waves.1 + other.waves.1);
+        // What is filled once is one wave.
+        if kind == Kind::Fill || freedom == 0.0 {
+            return clump;
+        }
+        let waves = chi_squared / freedom;
+        if waves > clump * (1.0 + NO_CHANCE * (2.0 / freedom).sqrt()) { waves } else { clump }
+    }
+}
+
+/// The sum of the squares of clumps: of handles, in ascending order, less than a moment after the one before.
+fn squares(opens: &[i64], moment_ns: i64) -> f64 {
+    let clumps = opens.chunk_by(|one, next| next.saturating_sub(*one) < moment_ns);
+    clumps.map(|clump| clump.len() as f64 * (clump.len() as f64).min(MOST_AT_ONCE)).sum()
+}
+
+/// Chi-squared of the counts by parts of the time between the first and the last, and its degrees of freedom; 0 where
+/// there are too few.
+fn waves(opens: &[i64]) -> (f64, f64) {
+    let (Some(first), Some(last)) = (opens.first(), opens.last()) else { return (0.0, 0.0) };
+    let width = i128::from(*last) - i128::from(*first) + 1;
+    if opens.len() < ENOUGH || width < SLICES as i128 {
+        return (0.0, 0.0);
+    }
+    let mut counts = [0.0; SLICES];
+    for open in opens {
+        let slice = (i128::from(*open) - i128::from(*first)) * SLICES as i128 / width;
+        counts[slice as usize] += 1.0;
+    }
+    let mean = opens.len() as f64 / SLICES as f64;
+    let chi_squared = counts.iter().map(|count: &f64| (count - mean).powi(2) / mean).sum();
+    (chi_squared, (SLICES - 1) as f64)
+}
+
+/// A time, cut into equal pieces from its end; what is left over at its start does not count.
+struct Pieces {
+    window: Window,
+    piece_ns: i64,
+    number: i64,
+}
+
+impl Pieces {
+    fn of(window: Window, piece_ns: Option<i64>) -> Self {
+        let length_ns = window.length_ns();
+        let piece_ns = piece_ns.filter(|piece| (1..=length_ns).contains(piece));
+        let piece_ns = piece_ns.unwrap_or(length_ns);
+        let number = length_ns.checked_div(piece_ns).unwrap_or(1);
+        Self { window, piece_ns, number }
+    }
+
+    fn length_ns(&self) -> i64 {
+        self.piece_ns.saturating_mul(self.number)
+    }
+
+    /// Whether a handle was opened in a piece and is open at its end.
+    fn keeps(&self, life: &Life) -> bool {
+        let end_ns = self.window.end_ns;
+        // A handle may be inherited before its process starts, and opened after the session was stopped.
+        let opened_ns = life.opened_ns.max(self.window.start_ns);
+        let age_ns = end_ns.saturating_sub(opened_ns).clamp(0, i64::MAX);
+        // An open at the very start of a piece belongs to it.
+        let piece = (age_ns - 1).max(0).checked_div(self.piece_ns).unwrap_or_default();
+        let piece_end_ns = end_ns.saturating_sub(piece.saturating_mul(self.piece_ns));
+        piece < self.number && life.closed_ns.is_none_or(|closed| closed > piece_end_ns)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: i64 = 1_000_000_000;
+
+    fn seen(seconds: i64, lives: impl IntoIterator<Item = (i64, Option<i64>)>) -> Seen {
+        let window = Window { start_ns: 0, end_ns: seconds * SECOND };
+        let life = |(opened_ns, lived): (i64, Option<i64>)| {
+            let closed_ns = lived.map(|lived| opened_ns + lived);
+            Life { opened_ns, closed_ns: closed_ns.filter(|closed| *closed <= window.end_ns) }
+        };
+        let lives = lives.into_iter().map(life).collect();
+        Seen { windows: vec![window], lives: vec![(window, lives)] }
+    }
+
+    fn chances(tally: &Tally) -> f64 {
+        tally.handles / Tally::dispersion([tally, &Tally::default()], Kind::Rate)
+    }
+
+    #[test]
+    fn handles_of_one_operation_are_one_chance() {
+        for at_once in [1, 2, 3, 5, 9] {
+            let opens = (0..60).flat_map(|operation| {
+                (0..at_once).map(move |n| (operation * 10 * SECOND + n * 100_000, None))
+            });
+            let tally = Tally::of(&seen(600, opens), None);
+            assert!((chances(&tally) - 60.0).abs() < 1e-9, "{at_once}: {tally:?}");
+        }
+    }
+
+    #[test]
+    fn handles_of_operations_that_take_seconds_are_few_chances_too() {
+        let opens = (0..20).flat_map(|operation: i64| {
+            // At uneven times, as operations come.
+            let at = (operation * operation * 37 % 590) * SECOND;
+            (0..5).map(move |n| (at + n * 2 * SECOND, None))
+        });
+        let tally = Tally::of(&seen(600, opens), None);
+        assert!(chances(&tally) < 40.0, "{tally:?}");
+    }
+
+    #[test]
+    fn very_many_at_once_are_several_chances() {
+        let tally = Tally::of(&seen(600, (0..1_000).map(|n| (n * 1_000, None))), None);
+        assert!((chances(&tally) - 62.5).abs() < 1.0, "{tally:?}");
+    }
+
+    #[test]
+    fn a_leak_that_begins_late_is_no_wave() {
+        let opens = (0..40).map(|n| ((500 + n * 2) * SECOND + n * n * 10_000_000, None));
+        let tally = Tally::of(&seen(600, opens), None);
+        assert!(chances(&tally) > 35.0, "{tally:?}");
+    }
+
+    #[test]
+    fn pieces_have_what_a_trace_of_their_length_has() {
+        // A cache: an entry a second that lives for 100 s.
+        let cache = |seconds| {
+            let opens = (-200..seconds).map(|n: i64| (n * SECOND + 1, Some(100 * SECOND)));
+            seen(seconds, opens.filter(|(opened, _)| *opened > 0))
+        };
+        let short = Tally::of(&cache(60), Some(60 * SECOND));
+        assert_eq!((short.handles, short.length_ns), (60.0, 60e9));
+        for (seconds, pieces) in [(120, 2.0), (600, 10.0), (650, 10.0)] {
+            let long = Tally::of(&cache(seconds), Some(60 * SECOND));
+            assert_eq!((long.handles, long.length_ns), (60.0 * pieces, 60e9 * pieces), "{seconds}");
+        }
+        // As a whole a longer one loses less by time.
+        assert_eq!(Tally::of(&cache(600), None).handles, 100.0);
+    }
+
+    #[test]
+    fn extreme_times_do_no_harm() {
+        let extremes = [i64::MIN, -1, 0, 1, i64::MAX];
+        let lives: Vec<Life> = extremes
+            .iter()
+            .flat_map(|opened_ns| {
+                let closed = [None, Some(i64::MIN), Some(0), Some(i64::MAX)];
+                closed.map(|closed_ns| Life { opened_ns: *opened_ns, closed_ns })
+            })
+            .collect();
+        for window in [
+            Window { start_ns: 0, end_ns: 1_000 },
+            Window { start_ns: 5, end_ns: 5 },
+            Window { start_ns: i64::MAX, end_ns: i64::MIN },
+            Window { start_ns: i64::MIN, end_ns: i64::MAX },
+        ] {
+            let seen = Seen { windows: vec![window], lives: vec![(window, lives.clone())] };
+            for piece_ns in [None, Some(0), Some(1), Some(700), Some(i64::MAX)] {
+                assert!(Tally::of(&seen, piece_ns).handles <= lives.len() as f64);
+            }
+        }
+    }
+}

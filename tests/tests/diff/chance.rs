@@ -1,0 +1,31 @@
+//! How often two traces differ by chance, and how often a leak is seen: the table of `docs/diff.md` with fewer pairs.
+
+use handlescope_tests::binary::handlescope_path;
+use handlescope_tests::pairs::{Pair, leaking_anew, unchanged};
+use handlescope_tests::thorough::one_of;
+
+/// Pairs that got worse of so many.
+fn worse(pair: &Pair, pairs: u64) -> u64 {
+    let folder = tempfile::tempdir().unwrap();
+    let status = |seed| pair.status(seed, &handlescope_path(), folder.path());
+    let statuses: Vec<Option<i32>> = (1..=pairs).map(status).collect();
+    assert!(statuses.iter().all(|own| matches!(own, Some(0 | 1))), "{}: {statuses:?}", pair.name);
+    statuses.iter().filter(|status| **status == Some(1)).count() as u64
+}
+
+#[test]
+fn chance_makes_hardly_any_pair_of_an_unchanged_program_worse() {
+    let rows: Vec<Pair> = unchanged().into_iter().step_by(one_of(3)).collect();
+    // Of ten pairs at 5 %, three in a row of the table have a probability of 1 %.
+    for pair in &rows {
+        let worse = worse(pair, 10);
+        assert!(worse <= 2, "{}: {worse} of 10", pair.name);
+    }
+}
+
+#[test]
+fn a_new_leak_is_seen() {
+    for pair in leaking_anew().iter().filter(|pair| pair.new >= 20).step_by(one_of(2)) {
+        assert!(worse(pair, 4) == 4, "{}", pair.name);
+    }
+}
