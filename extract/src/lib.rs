@@ -40,6 +40,7 @@ pub mod metadata;
 mod options;
 pub mod payload;
 pub mod raw;
+mod recorded;
 mod recording;
 mod redact;
 mod source;

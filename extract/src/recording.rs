@@ -4,6 +4,7 @@ use std::io;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
+use handlescope_model::tables::is_ring;
 use handlescope_model::{Cancel, Cancelled, ContainerLimits, plain_content};
 
 use crate::error::ExtractError;
@@ -15,6 +16,7 @@ use crate::etl::{
 use crate::input::Input;
 use crate::options::ExtractOptions;
 use crate::payload::TraceHeader;
+use crate::recorded::RecordedTime;
 use crate::source::SourceIdentity;
 
 /// What is known of a trace before its events are read.
@@ -29,6 +31,8 @@ pub struct Recording {
     /// The clock of its raw time stamps.
     pub clock: Clock,
     pub buffers_found: u64,
+    /// The time of which the file has the events; `None` before they are read, and where that is not known.
+    pub recorded: Option<RecordedTime>,
     /// Damage found so far.
     pub diagnostics: Diagnostics,
     /// When events may be missing; known when all are read.
@@ -55,12 +59,6 @@ const USUAL_BUFFER_SIZE: u32 = 1 << 20;
 
 /// How much better archives pack than compressed buffers do: these expand to 3 to 10 times their size.
 const RATIO_SHARE: u64 = 10;
-
-/// EVENT_TRACE_FILE_MODE_CIRCULAR: old buffers are overwritten.
-const MODE_CIRCULAR: u32 = 0x2;
-
-/// EVENT_TRACE_BUFFERING_MODE: the same in memory, until somebody asks for a file.
-const MODE_BUFFERING: u32 = 0x400;
 
 impl OpenRecording {
     /// Opens a trace (`.etl`, or `.zip` and `.7z` archives with one) and finds its buffers.
@@ -115,6 +113,7 @@ impl OpenRecording {
             identity,
             clock,
             buffers_found: index.found,
+            recorded: None,
             diagnostics: completeness(&header, &index, diagnostics),
             losses: Vec::new(),
             header,
@@ -185,14 +184,16 @@ impl OpenRecording {
     ) -> Result<Recording, ExtractError> {
         let Self { mut recording, file, index, buffer_size } = self;
         let reader = EventReader::new(file, index, recording.header.cpu_count, buffer_size);
+        let mut times = Vec::new();
         let (flow, buffers) = reader
-            .read(selector, &mut recording.diagnostics, progress, sink)
+            .read(selector, &mut recording.diagnostics, &mut times, progress, sink)
             .map_err(|source| ExtractError::Read { path: recording.source.clone(), source })?;
         if flow.is_break() {
             return Err(ExtractError::Cancelled(Cancelled));
         }
         recording.check_unchanged()?;
         recording.losses = losses(&buffers, recording.claims());
+        recording.recorded = RecordedTime::of(times, &recording.header, &recording.clock);
         Ok(recording)
     }
 }
@@ -210,6 +211,7 @@ impl Recording {
             identity: SourceIdentity { size: 0, modified_ns: None, content: String::new() },
             clock: header.clock()?,
             buffers_found: 0,
+            recorded: None,
             diagnostics: Diagnostics::default(),
             losses: Vec::new(),
             header,
@@ -222,7 +224,7 @@ impl Recording {
         let unreadable = [WarningKind::BadBuffer, WarningKind::UnreadableRest];
         SessionClaims {
             written: if header.end_time == 0 { 0 } else { header.buffers_written.into() },
-            is_ring: header.log_file_mode & (MODE_CIRCULAR | MODE_BUFFERING) != 0,
+            is_ring: is_ring(header.log_file_mode),
             processors: header.cpu_count,
             events_lost: header.events_lost.into(),
             buffers_lost: header.buffers_lost.into(),
@@ -268,7 +270,7 @@ fn completeness(
     mut diagnostics: Diagnostics,
 ) -> Diagnostics {
     let written = u64::from(header.buffers_written);
-    if header.log_file_mode & MODE_CIRCULAR == 0 {
+    if !is_ring(header.log_file_mode) {
         diagnostics.add(WarningKind::MissingBuffers, written.saturating_sub(index.found), None);
     }
     if header.end_time == 0 {

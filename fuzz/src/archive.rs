@@ -12,11 +12,11 @@ use std::fs::{self, File};
 use std::path::Path;
 use std::sync::OnceLock;
 
-use handlescope_model::tables::{TraceInfo, TraceInfos};
-use handlescope_model::{
-    ArchiveLimits, ContainerLimits, SCHEMA_VERSION, Table, Trace, write_parquet,
+use handlescope_model::tables::{NO_CLOCK, TraceInfo, TraceInfos};
+use handlescope_model::{ArchiveLimits, ContainerLimits, Table, Trace};
+use sevenz_rust::{
+    ArchiveEntry, ArchiveReader, ArchiveWriter, EncoderConfiguration, EncoderMethod, Password,
 };
-use sevenz_rust::{ArchiveEntry, ArchiveWriter, EncoderConfiguration, EncoderMethod};
 
 /// The first byte of a whole file.
 pub const WHOLE: u8 = 255;
@@ -34,7 +34,8 @@ pub fn read(bytes: &[u8]) -> usize {
         0..128 => {
             let number = usize::from(*kind) % tables.len();
             tables = &tables[number..=number];
-            write(&path, &[(Table::Trace, sound_trace()), (tables[0], rest)]);
+            let sound = sound_tables().iter().map(|(table, content)| (*table, &content[..]));
+            write(&path, &sound.chain([(tables[0], rest)]).collect::<Vec<_>>());
         }
         128..192 => fs::write(&path, with_contents(rest)).expect("a file"),
         192.. => fs::write(&path, rest).expect("a file"),
@@ -59,16 +60,24 @@ pub fn read(bytes: &[u8]) -> usize {
     tables.iter().filter(read).count()
 }
 
-/// The table `trace` of a sound archive.
-fn sound_trace() -> &'static [u8] {
-    static BYTES: OnceLock<Vec<u8>> = OnceLock::new();
-    BYTES.get_or_init(|| {
-        let mut info = TraceInfos::default();
-        info.push(TraceInfo { schema_version: SCHEMA_VERSION, ..TraceInfo::default() });
-        let mut bytes = Vec::new();
-        let frame = info.into_frame().expect("a frame");
-        write_parquet(Table::Trace, frame, &mut bytes).expect("a table");
-        bytes
+/// The tables of a sound archive, each of which can be another one's: of the last layout without a manifest, and of a
+/// source whose rows are not compared.
+fn sound_tables() -> &'static [(Table, Vec<u8>)] {
+    const LAYOUT: u32 = 6;
+    static TABLES: OnceLock<Vec<(Table, Vec<u8>)>> = OnceLock::new();
+    TABLES.get_or_init(|| {
+        let clock = NO_CLOCK.to_owned();
+        let info = TraceInfo { schema_version: LAYOUT, clock, ..TraceInfo::default() };
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("a.json7z");
+        let mut writer = handlescope_model::ArchiveWriter::create(&path).expect("an archive");
+        let info = TraceInfos::from_iter([info]).into_frame();
+        writer.table(Table::Trace, info).expect("a table");
+        writer.finish().expect("an archive");
+        let mut archive = ArchiveReader::open(&path, Password::empty()).expect("an archive");
+        Table::ALL
+            .map(|table| (table, archive.read_file(&table.member()).expect("a table")))
+            .to_vec()
     })
 }
 

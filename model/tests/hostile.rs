@@ -6,27 +6,47 @@ use std::path::{Path, PathBuf};
 
 use handlescope_model::tables::{Name, Names, Object, Objects, TraceInfo, TraceInfos};
 use handlescope_model::{
-    ArchiveLimits, ContainerLimits, RowCount, SCHEMA_VERSION, Table, Trace, write_parquet,
+    ArchiveLimits, ArchiveWriter, ContainerLimits, RowCount, SCHEMA_VERSION, Table, Trace,
+    write_parquet,
 };
+use polars::prelude::DataFrame;
 use sevenz_rust::{ArchiveEntry, ArchiveReader, EncoderConfiguration, EncoderMethod, Password};
 use tempfile::TempDir;
+
+/// The last layout without a manifest, so that what a table claims is believed until it is read.
+const LAYOUT: u32 = 6;
 
 /// The tables of a small trace as members.
 fn members(names: u32) -> Vec<(String, Vec<u8>)> {
     let mut info = TraceInfos::default();
-    info.push(TraceInfo { schema_version: SCHEMA_VERSION, ..TraceInfo::default() });
+    info.push(TraceInfo { schema_version: LAYOUT, ..TraceInfo::default() });
     let mut table = Names::default();
     for _ in 0..names {
         table.push(Name { name: "x".into() });
     }
-    let frames =
-        [(Table::Trace, info.into_frame().unwrap()), (Table::Names, table.into_frame().unwrap())];
-    let member = |(table, frame)| {
-        let mut bytes = Vec::new();
-        write_parquet(table, frame, &mut bytes).unwrap();
-        (table.member(), bytes)
-    };
-    frames.into_iter().map(member).collect()
+    let mut members: Vec<_> = Table::ALL
+        .into_iter()
+        .map(|table| (table.member(), parquet(table, empty(table))))
+        .collect();
+    replace(&mut members, Table::Trace, info.into_frame().unwrap());
+    replace(&mut members, Table::Names, table.into_frame().unwrap());
+    members
+}
+
+fn empty(table: Table) -> DataFrame {
+    let columns = table.columns().iter().map(|spec| spec.nulls(0)).collect();
+    DataFrame::new(0, columns).unwrap()
+}
+
+fn parquet(table: Table, frame: DataFrame) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    write_parquet(table, frame, &mut bytes).unwrap();
+    bytes
+}
+
+fn replace(members: &mut [(String, Vec<u8>)], table: Table, frame: DataFrame) {
+    let member = members.iter_mut().find(|(name, _)| *name == table.member()).unwrap();
+    member.1 = parquet(table, frame);
 }
 
 struct Built {
@@ -120,13 +140,8 @@ fn objects_that_share_more_events_than_there_are_are_refused() {
         objects.push(Object { event_count: RowCount::new(u32::MAX), ..Object::default() });
     }
     let mut members = members(1);
-    let mut bytes = Vec::new();
-    write_parquet(Table::Objects, objects.into_frame().unwrap(), &mut bytes).unwrap();
-    members.push((Table::Objects.member(), bytes));
-    let built = built(EncoderMethod::COPY, &members);
-    let trace = Trace::open(&built.path).unwrap();
-    assert!(trace.column(Table::Objects, "first_event").is_ok());
-    let error = trace.column(Table::Objects, "event_count").unwrap_err().to_string();
+    replace(&mut members, Table::Objects, objects.into_frame().unwrap());
+    let error = refusal(&built(EncoderMethod::COPY, &members).path);
     assert!(error.contains("adds up to 8589934590, but events has 0 rows"), "{error}");
 }
 
@@ -158,5 +173,43 @@ fn a_cut_archive_is_refused_wherever_it_is_cut() {
     for length in 0..bytes.len() {
         std::fs::write(&built.path, &bytes[..length]).unwrap();
         let _ = refusal(&built.path);
+    }
+}
+
+/// The members of a sound archive of the current layout.
+fn current() -> Vec<(String, Vec<u8>)> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.json7z");
+    let mut info = TraceInfos::default();
+    info.push(TraceInfo { schema_version: SCHEMA_VERSION, ..TraceInfo::default() });
+    let mut writer = ArchiveWriter::create(&path).unwrap();
+    writer.table(Table::Trace, info.into_frame()).unwrap();
+    writer.table(Table::Names, Names::from_iter([Name { name: "x".into() }]).into_frame()).unwrap();
+    writer.finish().unwrap();
+    let mut archive = ArchiveReader::open(&path, Password::empty()).unwrap();
+    let names: Vec<_> = archive.archive().files.iter().map(|file| file.name.clone()).collect();
+    names.into_iter().map(|name| (name.clone(), archive.read_file(&name).unwrap())).collect()
+}
+
+#[test]
+fn every_member_of_the_current_layout_has_to_be_there_as_it_was_written() {
+    let sound = current();
+    for method in [EncoderMethod::COPY, EncoderMethod::LZMA] {
+        assert!(Trace::open(&built(method, &sound).path).is_ok(), "packed by another program");
+    }
+    for place in 0..sound.len() {
+        let name = &sound[place].0;
+        let mut members = sound.clone();
+        members.remove(place);
+        let error = refusal(&built(EncoderMethod::COPY, &members).path);
+        let said = format!("member {name} is missing; extract the trace again");
+        assert!(error.contains(&said), "{error}");
+        let mut members = sound.clone();
+        members[place].1.push(0);
+        let error = refusal(&built(EncoderMethod::COPY, &members).path);
+        assert!(
+            error.contains(name.as_str()) && error.contains("extract the trace again"),
+            "{error}"
+        );
     }
 }

@@ -1,6 +1,7 @@
 //! `.converttime`: from a point in time to seconds since session start, and back.
 
-use handlescope_model::tables::TraceInfo;
+use handlescope_extract::filetime::UNIX_EPOCH;
+use handlescope_model::tables::{TraceInfo, UtcOffsets};
 use jiff::{
     Timestamp,
     civil::{Date, DateTime, Time},
@@ -18,7 +19,7 @@ use crate::{
     query::trace_info,
     render::time::{Clock, Seconds, instant},
     trace::choose,
-    values::{SecondsRange, TimeDigits, TimeFormat},
+    values::{TimeDigits, TimeFormat, nanoseconds},
 };
 use handlescope_model::Untrusted;
 
@@ -150,8 +151,8 @@ enum When {
 
 impl When {
     fn parse(text: &str) -> Option<When> {
-        if let Ok(seconds) = SecondsRange::parse(text, None) {
-            return Some(When::SinceStart(*seconds.nanoseconds().start()));
+        if let Ok(ns) = nanoseconds(text) {
+            return Some(When::SinceStart(ns));
         }
         if let Ok(instant) = text.parse() {
             return Some(When::Instant(instant));
@@ -165,28 +166,60 @@ impl When {
 
 /// Nanoseconds from session start; `None` outside of the calendar.
 fn since_start(time: When, info: &TraceInfo) -> Option<i64> {
-    let zone = Offset::from_seconds(info.utc_offset_minutes.checked_mul(60)?).ok()?;
     let start = instant(info.session_start_filetime)?;
+    let end = info.session_end_filetime.and_then(instant).unwrap_or(Timestamp::MAX);
     let from_start = |at: Timestamp| i64::try_from(at.as_nanosecond() - start.as_nanosecond()).ok();
     match time {
         When::SinceStart(ns) => Some(ns),
         When::Instant(at) => from_start(at),
-        When::Local(at) => from_start(zone.to_timestamp(at).ok()?),
+        When::Local(at) => {
+            let instants = recorded_instants(at, info);
+            let inside = instants.iter().find(|at| start <= **at && **at <= end);
+            from_start(*inside.or(instants.first())?)
+        }
         When::TimeOfDay(time) => {
-            let end = info.session_end_filetime.and_then(instant).unwrap_or(Timestamp::MAX);
             // The recording may run past midnight.
             let days = |zone: Offset| {
                 let today: Date = zone.to_datetime(start).date();
-                [Some(today), today.tomorrow().ok()]
-                    .into_iter()
-                    .flatten()
-                    .map(move |day| zone.to_timestamp(day.to_datetime(time)).ok())
+                [Some(today), today.tomorrow().ok()].into_iter().flatten()
             };
-            let mut candidates = days(zone).chain(days(Offset::UTC)).flatten();
-            let inside = candidates.clone().find(|at| start <= *at && *at <= end);
-            from_start(inside.or_else(|| candidates.next())?)
+            let here = Offset::from_seconds(info.utc_offset_minutes.checked_mul(60)?).ok()?;
+            let recorded =
+                days(here).flat_map(|day| recorded_instants(day.to_datetime(time), info));
+            let utc = days(Offset::UTC)
+                .filter_map(|day| Offset::UTC.to_timestamp(day.to_datetime(time)).ok());
+            let candidates: Vec<Timestamp> = recorded.chain(utc).collect();
+            let inside = candidates.iter().find(|at| start <= **at && **at <= end);
+            from_start(*inside.or(candidates.first())?)
         }
     }
+}
+
+/// When the clocks of the recording machine showed a time, the first time first: twice where they were put back. A time
+/// that they left out is taken as if they had not been put forward yet.
+fn recorded_instants(at: DateTime, info: &TraceInfo) -> Vec<Timestamp> {
+    let offsets = UtcOffsets::of(info);
+    let instant = |minutes: i32| {
+        let zone = Offset::from_seconds(minutes.checked_mul(60)?).ok()?;
+        Some((minutes, zone.to_timestamp(at).ok()?))
+    };
+    let is_shown =
+        |(minutes, at): &(i32, Timestamp)| offsets.minutes_at(of_timestamp(*at)) == *minutes;
+    let mut all: Vec<(i32, Timestamp)> =
+        offsets.minutes().into_iter().filter_map(instant).collect();
+    all.sort_unstable_by_key(|(_, at)| *at);
+    let mut shown: Vec<Timestamp> =
+        all.iter().filter(|at| is_shown(at)).map(|(_, at)| *at).collect();
+    if shown.is_empty() {
+        shown.extend(all.last().map(|(_, at)| *at));
+    }
+    shown
+}
+
+/// A point in time as a FILETIME.
+fn of_timestamp(at: Timestamp) -> i64 {
+    let ticks = at.as_nanosecond().div_euclid(i128::from(NS_PER_TICK));
+    i64::try_from(ticks).unwrap_or(i64::MAX).saturating_add(UNIX_EPOCH)
 }
 
 #[cfg(test)]
@@ -229,6 +262,31 @@ mod tests {
             Some(806_000_000_000),
             "outside: the recording machine's"
         );
+    }
+
+    #[test]
+    fn a_time_is_looked_for_on_both_sides_of_a_change_of_the_clocks() {
+        // 2024-10-27 00:30 to 1:30 UTC; at 1:00 the clocks went from 3:00 to 2:00.
+        let start = 133_744_554_000_000_000;
+        let hour = 36_000_000_000;
+        let offsets = [(start - 1, 120), (start + hour / 2, 60), (start + 3_672 * hour, 120)];
+        let info = TraceInfo {
+            session_start_filetime: start,
+            session_end_filetime: Some(start + hour),
+            utc_offset_minutes: 120,
+            utc_offsets: Some(UtcOffsets::text(&offsets)),
+            ..TraceInfo::default()
+        };
+        let at = |text: &str| {
+            since_start(When::parse(text).expect(text), &info).map(|ns| ns / 60_000_000_000)
+        };
+        assert_eq!(at("2024-10-27 02:15:00"), Some(45), "before the session it was not recorded");
+        assert_eq!(at("2024-10-27 02:45:00"), Some(15), "the first of two");
+        assert_eq!(at("02:15:00"), Some(45));
+        assert_eq!(at("2024-10-27 03:15:00"), Some(105));
+        // Its local time comes a second time with the next change, which leaves an hour out.
+        let skipped = DateTime::constant(2025, 3, 29, 2, 30, 0, 0);
+        assert_eq!(recorded_instants(skipped, &info).len(), 1);
     }
 
     #[test]

@@ -7,8 +7,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use handlescope_model::{Table, Trace, Untrusted, write_parquet};
-use polars::prelude::DataFrame;
+use handlescope_model::{ArchiveError, Table, Trace, Untrusted, write_parquet_with};
+use polars::prelude::{Column, DataFrame, PlSmallStr, Scalar};
 
 use super::{
     Command, CommandError, Context, Entered, Signature,
@@ -22,7 +22,7 @@ use crate::{
     cancel::Cancel,
     filter::Filter,
     grammar::{Arguments, Opt, OptionGroup, ParseError, parse},
-    paths::{Overwrite, with_home, write_whole},
+    paths::{Aside, Output, Overwrite, with_home, write_aside},
     render::write_frame,
     trace::{LoadedTrace, choose},
     values::{AskedFormat, Counted, CsvText, Format, NamesFile, TABLE_FORMATS},
@@ -78,7 +78,8 @@ impl Command for Export {
         arguments: Arguments::Folder,
         summary: "write the tables of the loaded traces for other programs",
         details: "One file for each table, for DuckDB, pandas, polars and the like: FOLDER/events.parquet \
-                  and so on, see .schema. Of several traces each has a folder of its own in FOLDER.",
+                  and so on, see .schema. Of several traces each has a folder of its own in FOLDER. All tables of \
+                  a trace have the same trace_id: where one differs, an export was interrupted.",
         examples: &[".export tables", ".export tables -csv -ndjson"],
     };
     const OPTIONS: &'static [OptionGroup<ExportArgs>] =
@@ -125,7 +126,27 @@ fn unused_name(file: &LoadedTrace, index: usize, taken: &mut HashSet<String>) ->
     numbered
 }
 
-/// Returns the number of rows of all tables.
+/// The column, and the key in the footer of Parquet files, that is the same in all tables of a trace.
+const TRACE_ID: &str = "trace_id";
+
+/// A table that is written, and not under its name yet.
+struct Written {
+    table: Table,
+    is_empty: bool,
+    file: Aside,
+    output: Output,
+}
+
+impl Written {
+    /// When it gets its name. Empty tables of text do not show whose they are, so they are not the first; and the
+    /// trace is the last, so that until then it contradicts the others.
+    fn turn(&self) -> (bool, bool) {
+        (self.table == Table::Trace, self.is_empty)
+    }
+}
+
+/// Returns the number of rows of all tables. All are written before one appears, in place of those of another
+/// trace, too.
 fn export_trace(
     trace: &Trace,
     folder: &Path,
@@ -139,33 +160,52 @@ fn export_trace(
     {
         overwrite.replacing(&path(table, extension))?;
     }
-    let mut rows = 0;
+    let (id, mut rows, mut all) = (trace.id(), 0, Vec::new());
     for table in Table::ALL {
         cancel.check()?;
-        let frame = trace.frame(table)?;
+        let frame = table_of(trace, table, &id)?;
         rows += frame.height() as u64;
         for (format, extension) in args.formats() {
-            let file = overwrite.replacing(&path(table, extension))?;
-            write_whole(&file, |out| write_table(table, &frame, format, cancel, out)).map_err(
-                |source| match cancel.check() {
-                    Ok(()) => failed(file.path(), source),
+            let output = overwrite.replacing(&path(table, extension))?;
+            let file = write_aside(&output, |out| write_table(&frame, &id, format, cancel, out))
+                .map_err(|source| match cancel.check() {
+                    Ok(()) => failed(output.path(), source),
                     Err(cancelled) => cancelled.into(),
-                },
-            )?;
+                })?;
+            all.push(Written { table, is_empty: frame.height() == 0, file, output });
         }
+    }
+    cancel.check()?;
+    all.sort_by_key(Written::turn);
+    for Written { file, output, .. } in all {
+        file.appear(&output).map_err(|source| failed(output.path(), source))?;
     }
     Ok(rows)
 }
 
+/// A table with the id of its trace in each row.
+fn table_of(trace: &Trace, table: Table, id: &str) -> Result<DataFrame, ArchiveError> {
+    let mut frame = trace.frame(table)?;
+    let id = Scalar::from(PlSmallStr::from(id));
+    let column = Column::new_scalar(TRACE_ID.into(), id, frame.height());
+    frame
+        .with_column(column)
+        .map_err(|source| ArchiveError::Encode { table: table.name(), source })?;
+    Ok(frame)
+}
+
 fn write_table(
-    table: Table,
     frame: &DataFrame,
+    id: &str,
     format: Format,
     cancel: &Cancel,
     out: &mut dyn Write,
 ) -> io::Result<()> {
     match format {
-        Format::Parquet => write_parquet(table, frame.clone(), out).map_err(io::Error::other),
+        Format::Parquet => {
+            let pairs = vec![(TRACE_ID.to_owned(), id.to_owned())];
+            write_parquet_with(frame, pairs, out).map_err(io::Error::other)
+        }
         format => write_frame(frame.clone(), format, cancel, out),
     }
 }

@@ -9,8 +9,8 @@ use crate::{
     filter::{Filter, FilterError, ProcessFilter},
     paths::with_home,
     values::{
-        AskedFormat, CountRange, CountUnit, FormatSpec, NamesFile, ProcessFormat, SecondsRange,
-        TimeDigits, TimeFormat, TopN, ValueError, address, bytes, no_choice, number,
+        AskedFormat, CountRange, CountUnit, FormatSpec, NamesFile, ProcessFormat, TimeDigits,
+        TimeFormat, TimeRange, TopN, ValueError, address, bytes, nanoseconds, no_choice, number,
         process_format, process_words, time_format, time_words,
     },
 };
@@ -63,7 +63,7 @@ pub enum Take<A: 'static> {
     Filters(Texts, fn(&mut A) -> &mut Vec<Filter>),
     Processes(fn(&mut A) -> &mut Option<ProcessFilter>),
     /// `min [max]` in seconds.
-    Seconds(fn(&mut A) -> &mut Option<SecondsRange>),
+    Seconds(fn(&mut A) -> &mut Option<TimeRange>),
     /// A length of time in nanoseconds.
     Length(fn(&mut A) -> &mut Option<i64>),
     /// `min [max]` of a count.
@@ -336,9 +336,9 @@ impl<A> Opt<A> {
             Take::Processes(field) => {
                 *field(args) = Some(ProcessFilter::new(first).map_err(refused)?);
             }
-            Take::Seconds(field) => *field(args) = Some(SecondsRange::parse(first, second)?),
+            Take::Seconds(field) => *field(args) = Some(TimeRange::parse(first, second)?),
             Take::Length(field) => {
-                *field(args) = Some(*SecondsRange::parse(first, None)?.nanoseconds().start());
+                *field(args) = Some(nanoseconds(first)?);
             }
             Take::Count(unit, field) => {
                 *field(args) = Some(CountRange::parse(*unit, first, second)?);

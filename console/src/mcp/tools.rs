@@ -239,8 +239,8 @@ pub(super) static TOOLS: &[Tool] = &[
         work: Work::Dump { kind: "Stats", windowed: false },
         rows: "files",
         row: "file:integer path:string computer:string? os_version:string? \
-              session_start_utc:string? session_end_utc:string? clock:string? \
-              events_total:integer? events_lost:integer? buffers_lost:integer? warnings:array \
+              session_start_utc:string? session_end_utc:string? recorded_from_ns:integer? recorded_to_ns:integer? \
+              clock:string? events_total:integer? events_lost:integer? buffers_lost:integer? warnings:array \
               events:array objects:integer? handle_events:integer? leaked_handles:integer? leaked_views:integer? \
               closed_at_exit:integer? closed_unseen:integer?",
         inputs: &[FILES],

@@ -26,4 +26,4 @@ pub(crate) use pattern::{Pattern, verdict};
 pub(crate) use roots::{RootError, Roots};
 pub(crate) use same::{SameTrace, is_same_file, shown, stem};
 pub(crate) use walk::{Walk, folders_in};
-pub(crate) use write::{append_whole, write_whole};
+pub(crate) use write::{Aside, append_whole, write_aside, write_whole};

@@ -17,18 +17,42 @@ pub(crate) fn write_whole<E: From<io::Error>>(
     output: &Output,
     content: impl FnOnce(&mut dyn Write) -> Result<(), E>,
 ) -> Result<(), E> {
+    Ok(write_aside(output, content)?.appear(output)?)
+}
+
+/// A complete file that does not have its name yet. Dropping it leaves nothing.
+pub(crate) struct Aside(OutputFile);
+
+/// Writes a file that will take the place of another one.
+///
+/// # Errors
+/// When it cannot be written, or `content` fails.
+pub(crate) fn write_aside<E: From<io::Error>>(
+    output: &Output,
+    content: impl FnOnce(&mut dyn Write) -> Result<(), E>,
+) -> Result<Aside, E> {
     let mut file = OutputFile::beside(output.path())?;
     let mut noting = Noting::new(&mut file);
     let mut out = BufWriter::new(&mut noting);
     let written = content(&mut out).and_then(|()| Ok(out.flush()?));
     drop(out);
-    if let Err(error) = written {
+    match written {
+        Ok(()) => Ok(Aside(file)),
         // Encoders say of a full disk what they like.
-        return Err(noting.failed().map_or(error, E::from));
+        Err(error) => Err(noting.failed().map_or(error, E::from)),
     }
-    file.persist(output.path())?;
-    output.is_written();
-    Ok(())
+}
+
+impl Aside {
+    /// Gives the file its name.
+    ///
+    /// # Errors
+    /// When it cannot be renamed. Then an existing file stays as it was.
+    pub(crate) fn appear(self, output: &Output) -> io::Result<()> {
+        self.0.persist(output.path())?;
+        output.is_written();
+        Ok(())
+    }
 }
 
 /// Writes after what a file holds, if there is one; otherwise as [`write_whole`].

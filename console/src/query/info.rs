@@ -1,5 +1,6 @@
 //! The one row about the trace itself.
 
+use std::ops::RangeInclusive;
 use std::path::Path;
 
 use handlescope_model::tables::{TraceInfo, TraceInfos};
@@ -7,10 +8,18 @@ use handlescope_model::{ArchiveError, TableRows, Trace};
 
 use super::criterion::Criterion;
 use super::error::QueryError;
+use super::growth::Window;
 
 /// Reads the trace table.
 pub(crate) fn trace_info(trace: &Trace) -> Result<TraceInfo, ArchiveError> {
     Ok(TraceInfos::read(trace)?.row(0).unwrap_or_default())
+}
+
+/// The time of which a trace has the events, until its last event `last_ns` of what is asked for at least; of a trace
+/// without a clock the numbers of these.
+pub(crate) fn recorded(info: &TraceInfo, last_ns: i64) -> Window {
+    let (start_ns, end_ns) = info.recorded_ns().map_or((0, 0), RangeInclusive::into_inner);
+    Window { start_ns, end_ns: end_ns.max(last_ns) }
 }
 
 /// Refuses a criterion that chooses by time, of a trace without a clock.

@@ -12,7 +12,7 @@ use thiserror::Error;
 use super::stop::stop_condition;
 use crate::{
     paths::{has_extension, with_home},
-    values::{SecondsRange, ValueError, bytes},
+    values::{ValueError, bytes, nanoseconds},
 };
 
 /// What `record`, `live` and `wprp` have in common: which events, and how many of them fit into memory.
@@ -253,8 +253,8 @@ fn buffer_count(text: &str) -> Result<BufferCount, ArgError> {
 }
 
 fn duration(text: &str) -> Result<Duration, ArgError> {
-    let seconds = SecondsRange::parse(text, None)?.min;
-    let passes = Duration::try_from_secs_f64(seconds).ok().filter(|duration| !duration.is_zero());
+    let ns = u64::try_from(nanoseconds(text)?).ok();
+    let passes = ns.map(Duration::from_nanos).filter(|duration| !duration.is_zero());
     Ok(passes.ok_or_else(|| ValueError::NoUnit {
         value: text.to_owned(),
         expected: "a valid time above 0, as 600 or 90s",

@@ -15,7 +15,7 @@ use crate::{
     render,
     settings::StackDisplayArgs,
     trace::LoadArgs,
-    values::{CountRange, Format, JsonMode, SecondsRange, TopN},
+    values::{CountRange, Format, JsonMode, TimeRange, TopN},
 };
 
 fn object_ref(options: &str) -> ObjectCriteria {
@@ -94,12 +94,15 @@ fn every_option_of_object_ref_fills_its_field() {
         ("-sf *a*", ObjectCriteria { stack_filter: filter("*a*"), ..none() }),
         (
             "-MinMaxTime -1 2.5",
-            ObjectCriteria { time: Some(SecondsRange { min: -1.0, max: 2.5 }), ..none() },
+            ObjectCriteria {
+                time: Some(TimeRange { min_ns: -1_000_000_000, max_ns: 2_500_000_000 }),
+                ..none()
+            },
         ),
         (
             "-MinMaxDuration 9999",
             ObjectCriteria {
-                duration: Some(SecondsRange { min: 9999.0, max: f64::INFINITY }),
+                duration: Some(TimeRange { min_ns: 9_999_000_000_000, max_ns: i64::MAX }),
                 ..none()
             },
         ),

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use handlescope_extract::filetime::{PER_SECOND, UNIX_EPOCH};
-use handlescope_model::tables::TraceInfo;
+use handlescope_model::tables::{TraceInfo, UtcOffsets};
 use jiff::{
     SignedDuration, Timestamp,
     civil::{Date, DateTime, Time},
@@ -32,8 +32,8 @@ pub(crate) struct Clock {
     is_known: bool,
     /// Session start, FILETIME.
     start: i64,
-    /// What the recording machine's clock was ahead of UTC, 100 ns units.
-    recorded_ahead: i64,
+    /// What the recording machine's clock was ahead of UTC.
+    recorded_ahead: UtcOffsets,
     format: TimeFormat,
     digits: TimeDigits,
     /// The zone of this machine.
@@ -55,7 +55,7 @@ impl Clock {
         Self {
             is_known: info.has_clock(),
             start: info.session_start_filetime,
-            recorded_ahead: i64::from(info.utc_offset_minutes) * 60 * PER_SECOND,
+            recorded_ahead: UtcOffsets::of(info),
             format,
             digits,
             here,
@@ -65,7 +65,7 @@ impl Clock {
 
     /// The same clock, without the date that [`Clock::session_start`] has.
     pub(crate) fn without_start_date(self) -> Self {
-        let start = in_utc(self.start.saturating_add(self.recorded_ahead));
+        let start = self.recorded(self.start);
         Self { left_out: start.map(DateTime::date), ..self }
     }
 
@@ -73,6 +73,13 @@ impl Clock {
     pub(crate) fn session_start(info: &TraceInfo) -> String {
         let digits = TimeDigits::NONE;
         Self::in_zone(info, TimeFormat::Local, digits, TimeZone::UTC).at(0).to_string()
+    }
+
+    /// From when on the trace has the events, on the clock of the recording machine, to the second.
+    pub(crate) fn recorded_start(info: &TraceInfo) -> String {
+        let from_ns = info.recorded_ns().map_or(0, |time| *time.start());
+        let digits = TimeDigits::NONE;
+        Self::in_zone(info, TimeFormat::Local, digits, TimeZone::UTC).at(from_ns).to_string()
     }
 
     /// A time since session start.
@@ -88,11 +95,15 @@ impl Clock {
                 // Whether daylight saving time counts is decided by the instant, not by the session start.
                 Some(self.here.to_datetime(instant(filetime)?))
             }
-            TimeFormat::Local | TimeFormat::LocalTime => {
-                in_utc(filetime.saturating_add(self.recorded_ahead))
-            }
+            TimeFormat::Local | TimeFormat::LocalTime => self.recorded(filetime),
             _ => in_utc(filetime),
         }
+    }
+
+    /// Date and time on the clock of the recording machine at a FILETIME.
+    fn recorded(&self, filetime: i64) -> Option<DateTime> {
+        let ahead = i64::from(self.recorded_ahead.minutes_at(filetime)) * 60 * PER_SECOND;
+        in_utc(filetime.saturating_add(ahead))
     }
 }
 
@@ -248,6 +259,24 @@ mod tests {
         assert_eq!(shown("Here", "0", last), "2024-03-31 01:59:59");
         assert_eq!(shown("Here", "0", last + 1_000_000_000), "2024-03-31 03:00:00");
         assert_eq!(shown("Local", "0", last), "2024-03-31 02:59:59");
+    }
+
+    #[test]
+    fn local_times_know_that_the_clocks_changed_while_it_was_recorded() {
+        // 2024-10-27 00:30 UTC; at 1:00 the clocks went from 3:00 to 2:00.
+        let (start, change) = (133_744_554_000_000_000, 133_744_572_000_000_000);
+        let offsets = [(0, 60), (start - 1, 120), (change, 60)];
+        let info = TraceInfo {
+            session_start_filetime: start,
+            utc_offset_minutes: 120,
+            utc_offsets: Some(UtcOffsets::text(&offsets)),
+            ..Default::default()
+        };
+        let clock = Clock::new(&info, TimeFormat::Local, TimeDigits::NONE);
+        let minute = 60_000_000_000;
+        let found = [0, 29, 30, 60].map(|minutes| clock.at(minutes * minute).to_string());
+        let expected = ["02:30:00", "02:59:00", "02:00:00", "02:30:00"];
+        assert_eq!(found, expected.map(|time| format!("2024-10-27 {time}")));
     }
 
     #[test]

@@ -2,14 +2,16 @@
 
 use handlescope_extract::is_loss;
 use handlescope_model::rules::{EXIT_FUNCTIONS, LossTimes, WITH_HANDLE};
-use handlescope_model::tables::{EventCounts, Events, Processes, TraceInfos, Warnings};
+use handlescope_model::tables::{
+    EventCounts, Events, Processes, TraceInfo, TraceInfos, Warnings, is_ring,
+};
 use handlescope_model::{ArchiveError, EventKind, Table, TableRows, Trace};
 use indicatif::HumanCount;
 use serde::Serialize;
 
 use super::losses::loss_times;
 use super::rundown::{has_end_rundown, knows_exits};
-use crate::values::Counted;
+use crate::values::{Counted, Length};
 
 /// How to record what is missing.
 const RECORD: &str = "record with `wpr -start Handle`, reproduce the leak, `wpr -stop trace.etl`";
@@ -31,10 +33,12 @@ pub struct Caveat {
 pub enum CaveatKind {
     NoHandleEvents,
     NoClock,
+    CoarseClock,
     LostWhileRecording,
     MissingInFile,
     ClosedUnseen,
     NoEndRundown,
+    PartOfSession,
     ExitsUnknown,
     ExitsDoubtful,
     StacksMissing,
@@ -53,9 +57,10 @@ impl Caveat {
         let mut caveats = Vec::new();
         let mut add = |kind, text| caveats.push(Caveat { kind, text });
         let has_rundown = has_end_rundown(trace)?;
+        let has_handles = trace.height(Table::ExistingHandles)? > 0 || has_handle_events(trace)?;
         if let Some(text) = without_clock(trace)? {
             add(CaveatKind::NoClock, text);
-        } else if trace.height(Table::ExistingHandles)? == 0 && !has_handle_events(trace)? {
+        } else if !has_handles {
             let others = match trace.height(Table::Allocators)? {
                 0 => "",
                 _ => "its allocations are in .dump Resource and .why; for handles ",
@@ -69,9 +74,22 @@ impl Caveat {
                         unknown, and handles that are open at the end are taken from events";
             add(CaveatKind::NoEndRundown, text.to_owned());
         }
+        caveats.extend(Caveat::of_ring(trace)?);
+        let coarse = coarse_clock(trace)?.filter(|_| has_handles);
+        caveats.extend(coarse.map(|text| Caveat { kind: CaveatKind::CoarseClock, text }));
         caveats.extend(Caveat::of_losses(trace, "objects, closes and leaks")?);
         caveats.extend(Caveat::of_unseen_closes(trace)?);
         Ok(caveats)
+    }
+
+    /// What can be said of a trace that has the end of its session only.
+    ///
+    /// # Errors
+    /// When the archive is damaged.
+    pub(crate) fn of_ring(trace: &Trace) -> Result<Option<Caveat>, ArchiveError> {
+        let info = TraceInfos::read(trace)?.row(0).unwrap_or_default();
+        let text = part_of_session(&info);
+        Ok(text.map(|text| Caveat { kind: CaveatKind::PartOfSession, text }))
     }
 
     /// What can be said of events that are missing, and of what may be wrong because of that.
@@ -181,6 +199,21 @@ fn few(modules: &[String]) -> String {
     format!("{}{more}", shown.join(", "))
 }
 
+/// What to say when the events of a trace begin long after its session.
+fn part_of_session(info: &TraceInfo) -> Option<String> {
+    let (from_ns, to_ns) = info.recorded_ns()?.into_inner();
+    if from_ns <= 0 {
+        return None;
+    }
+    let length = Length(to_ns.saturating_sub(from_ns));
+    let session = Length(info.length_ns().unwrap_or(to_ns).max(to_ns));
+    let why = match is_ring(info.log_file_mode) {
+        true => "older events were overwritten",
+        false => "it has no older events, as of a ring that overwrites them",
+    };
+    Some(format!("the trace has the last {length} of a session of {session}: {why}"))
+}
+
 /// What to say about losses, if there are any.
 fn lost_while_recording(events: u64, buffers: u64, what: &str) -> Option<String> {
     (events > 0 || buffers > 0).then(|| {
@@ -203,6 +236,19 @@ fn without_clock(trace: &Trace) -> Result<Option<String>, ArchiveError> {
          open before are unknown; events have an order only"
     );
     Ok((!info.has_clock()).then_some(text))
+}
+
+/// What a clock that stands still between two ticks leaves open.
+fn coarse_clock(trace: &Trace) -> Result<Option<String>, ArchiveError> {
+    let info = TraceInfos::read(trace)?.row(0).unwrap_or_default();
+    Ok(info.clock_step_ns().map(|step_ns| {
+        format!(
+            "it was recorded with the system clock, which stands still for up to {} ms (the interval of the timer): \
+             the order of events of one time is taken from what they do, and what is shorter is unknown, races \
+             among it",
+            step_ns as f64 / 1e6
+        )
+    }))
 }
 
 fn has_handle_events(trace: &Trace) -> Result<bool, ArchiveError> {
@@ -259,6 +305,26 @@ mod tests {
         assert!(
             text(&modules).is_some_and(|text| text.contains("symbols of a, b, c, d and 1 more;"))
         );
+    }
+
+    #[test]
+    fn a_ring_is_said_with_what_it_has_and_a_whole_session_is_not() {
+        let session = TraceInfo {
+            clock: "qpc".to_owned(),
+            session_end_filetime: Some(36_000_000_000),
+            ..TraceInfo::default()
+        };
+        assert_eq!(part_of_session(&session), None);
+        let (from, to) = (Some(3_540_000_000_000), Some(3_600_000_000_000));
+        let merged = TraceInfo { recorded_from_ns: from, recorded_to_ns: to, ..session };
+        let ring = TraceInfo { log_file_mode: 0x400, ..merged.clone() };
+        let text = "the trace has the last 60.0 s of a session of 60.0 min: ";
+        for (info, why) in
+            [(ring, "older events were overwritten"), (merged, "it has no older events")]
+        {
+            let found = part_of_session(&info).expect("a caveat");
+            assert!(found.starts_with(&format!("{text}{why}")), "{found}");
+        }
     }
 
     #[test]

@@ -12,7 +12,7 @@ use handlescope_extract::symbols::{
     ModuleIdentity, SymbolPath, Symbolizer, SymbolizerOptions, symbols_beside,
 };
 use handlescope_model::tables::TraceInfos;
-use handlescope_model::{ArchiveError, Trace};
+use handlescope_model::{ArchiveError, TableRows, Trace, Untrusted};
 
 use super::{frame_name_cache::FrameNameCache, loaded::LoadedTrace, symbol_notes::SymbolNotes};
 use crate::{filter::SystemModules, paths::Overwrite, settings::DisplayArgs, terminal::Messages};
@@ -66,8 +66,9 @@ impl Session {
     /// Puts the traces into the order they were recorded, those without a time first.
     pub fn sort_files(&mut self) {
         self.files.sort_by_cached_key(|file| {
-            let started = file.trace.values(TraceInfos::session_start_filetime);
-            started.ok().and_then(|started| started.get(0))
+            let info = TraceInfos::read(&*file.trace).ok()?.row(0)?;
+            let from_ns = info.recorded_ns().map_or(0, |time| *time.start());
+            Some(info.session_start_filetime.saturating_add(from_ns / 100))
         });
     }
 
@@ -144,9 +145,14 @@ impl Session {
         self.symbolizer.get_or_init(make)
     }
 
-    /// Says what is missing for names of functions, unless that was said before.
+    /// Says what is missing for names of functions, unless that was said before, and what was waited for.
     pub(crate) fn warn_of_missing_symbols(&self, messages: &mut Messages<'_>) {
         if let Some(symbolizer) = self.symbolizer.get() {
+            let files = symbolizer.take_waited_for();
+            if !files.is_empty() {
+                let files = Untrusted(files.join(", "));
+                messages.note(format_args!("waited for another process that downloaded {files}"));
+            }
             let is_served = |module: &ModuleIdentity| {
                 self.files.iter().any(|file| file.frames.has_served(module))
             };

@@ -3,6 +3,7 @@
 mod counted;
 mod documents;
 mod formats;
+mod length;
 mod output_formats;
 mod ranges;
 
@@ -10,7 +11,8 @@ pub(crate) use counted::Counted;
 pub use documents::{CsvText, JsonMode};
 pub use formats::{ProcessFormat, TimeDigits, TimeFormat};
 pub(crate) use formats::{no_choice, process_format, process_words, time_format, time_words};
+pub(crate) use length::{Length, digits};
 pub(crate) use output_formats::{AskedFormat, CSV, FORMATS, FormatOption, TABLE_FORMATS};
 pub use output_formats::{Format, FormatSpec, NamesFile};
-pub use ranges::{CountRange, CountUnit, SecondsRange, TopN, ValueError};
-pub(crate) use ranges::{address, bytes, number};
+pub use ranges::{CountRange, CountUnit, TimeRange, TopN, ValueError};
+pub(crate) use ranges::{address, bytes, nanoseconds, number};

@@ -5,34 +5,26 @@ use std::ops::RangeInclusive;
 use handlescope_model::Untrusted;
 use thiserror::Error;
 
-const NANOSECONDS_PER_SECOND: f64 = 1e9;
-
-/// A range of seconds, both ends inclusive.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct SecondsRange {
-    /// Seconds.
-    pub min: f64,
-    /// Seconds; infinite when only a minimum was given.
-    pub max: f64,
+/// A range of times or durations, both ends inclusive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TimeRange {
+    /// Nanoseconds.
+    pub min_ns: i64,
+    /// Nanoseconds; `i64::MAX` when only a minimum was given.
+    pub max_ns: i64,
 }
 
-impl SecondsRange {
-    /// The range in whole nanoseconds, so that times of events compare exactly with what was typed.
+impl TimeRange {
+    /// The range to compare times of events with.
     pub fn nanoseconds(&self) -> RangeInclusive<i64> {
-        // A float too large for the integer becomes the largest integer, which is what is meant.
-        let whole = |seconds: f64| (seconds * NANOSECONDS_PER_SECOND).round() as i64;
-        whole(self.min)..=whole(self.max)
+        self.min_ns..=self.max_ns
     }
 
-    /// Reads `min [max]`, each with an optional unit of time.
-    pub(crate) fn parse(min: &str, max: Option<&str>) -> Result<SecondsRange, ValueError> {
-        let seconds = |text: &str| {
-            let (number, scale) = split_unit(text, TIME_UNITS, "a valid time (s, ms, us, ns)")?;
-            Ok(decimal(number, text)? * scale)
-        };
-        let range =
-            SecondsRange { min: seconds(min)?, max: max.map_or(Ok(f64::INFINITY), seconds)? };
-        if range.min > range.max {
+    /// Reads `min [max]`.
+    pub(crate) fn parse(min: &str, max: Option<&str>) -> Result<TimeRange, ValueError> {
+        let max_ns = max.map_or(Ok(i64::MAX), nanoseconds)?;
+        let range = TimeRange { min_ns: nanoseconds(min)?, max_ns };
+        if range.min_ns > range.max_ns {
             return Err(ValueError::Backwards { value: both(min, max) });
         }
         Ok(range)
@@ -154,11 +146,24 @@ pub enum ValueError {
     Refused { reason: &'static str },
 }
 
-/// Units of time in the order they are tried, with their seconds.
-const TIME_UNITS: &[(&str, f64)] =
-    &[("ms", 1e-3), ("us", 1e-6), ("ns", 1e-9), ("seconds", 1.0), ("second", 1.0), ("s", 1.0)];
+/// Units of time with their nanoseconds.
+const TIME_UNITS: &[(&str, i64)] = &[
+    ("ms", 1_000_000),
+    ("us", 1_000),
+    ("ns", 1),
+    ("seconds", NS_PER_SECOND),
+    ("second", NS_PER_SECOND),
+    ("s", NS_PER_SECOND),
+];
 
-/// Units of size in the order they are tried, with their bytes.
+/// A time without a unit is in seconds.
+const NS_PER_SECOND: i64 = 1_000_000_000;
+
+/// Digits after the point that are looked at; further ones do not change a rounded nanosecond, and so many of a
+/// number of seconds fit 128 bits.
+const FRACTION_DIGITS: usize = 27;
+
+/// Units of size with their bytes.
 const BYTE_UNITS: &[(&str, f64)] = &[
     ("bytes", 1.0),
     ("byte", 1.0),
@@ -190,33 +195,63 @@ pub(crate) fn address(text: &str) -> Result<u64, ValueError> {
         .ok_or_else(|| ValueError::NoAddress { value: text.to_owned() })
 }
 
-/// Cuts the unit off a number and returns its scale, 1 when there is none.
-fn split_unit<'a>(
+/// A time with an optional unit, in nanoseconds: those of an event compare exactly with what was typed.
+///
+/// A fraction of a nanosecond is rounded, half of one away from 0. What is too large for the integer is the largest
+/// or smallest there is, which is what is meant.
+pub(crate) fn nanoseconds(text: &str) -> Result<i64, ValueError> {
+    let (number, scale) = split_unit(text, TIME_UNITS, "a valid time (s, ms, us, ns)")?;
+    let scale = i128::from(scale.unwrap_or(NS_PER_SECOND));
+    let (is_negative, whole, fraction) = decimal_digits(number, text)?;
+    let digits = |digits: &str| {
+        let append = |number: i128, digit: u8| {
+            number.saturating_mul(10).saturating_add(i128::from(digit - b'0'))
+        };
+        digits.bytes().fold(0, append)
+    };
+    let fraction = fraction.get(..FRACTION_DIGITS).unwrap_or(fraction);
+    let divisor = 10_i128.pow(fraction.len() as u32);
+    let part = (2 * digits(fraction) * scale + divisor) / (2 * divisor);
+    let ns = digits(whole).saturating_mul(scale).saturating_add(part);
+    let ns = if is_negative { -ns } else { ns };
+    Ok(ns.clamp(i64::MIN.into(), i64::MAX.into()) as i64)
+}
+
+/// Cuts the unit off a number and returns its scale, if it has one.
+fn split_unit<'a, T: Copy>(
     text: &'a str,
-    units: &[(&str, f64)],
+    units: &[(&str, T)],
     expected: &'static str,
-) -> Result<(&'a str, f64), ValueError> {
+) -> Result<(&'a str, Option<T>), ValueError> {
     let letters = text.trim_end_matches(|c: char| c.is_alphabetic());
     let unit = text.get(letters.len()..).unwrap_or_default();
     if unit.is_empty() {
-        return Ok((text, 1.0));
+        return Ok((text, None));
     }
     let scale = units.iter().find(|(name, _)| name.eq_ignore_ascii_case(unit));
     match scale {
-        Some((_, scale)) if !letters.is_empty() => Ok((letters, *scale)),
+        Some((_, scale)) if !letters.is_empty() => Ok((letters, Some(*scale))),
         _ => Err(ValueError::NoUnit { value: text.to_owned(), expected }),
     }
 }
 
-/// A decimal number with a point, whatever the machine's language; `text` is quoted in the error.
-fn decimal(number: &str, text: &str) -> Result<f64, ValueError> {
+/// Sign, whole part and fraction of a decimal number with a point, whatever the machine's language; `text` is quoted
+/// in the error.
+fn decimal_digits<'a>(number: &'a str, text: &str) -> Result<(bool, &'a str, &'a str), ValueError> {
     let digits = number.strip_prefix('-').unwrap_or(number);
-    let plain = digits.chars().all(|c| c.is_ascii_digit() || c == '.');
-    number
-        .parse()
-        .ok()
-        .filter(|value: &f64| plain && value.is_finite())
-        .ok_or_else(|| ValueError::NoNumber { value: text.to_owned() })
+    let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
+    let mut all = whole.bytes().chain(fraction.bytes()).peekable();
+    match all.peek().is_some() && all.all(|digit| digit.is_ascii_digit()) {
+        true => Ok((digits.len() < number.len(), whole, fraction)),
+        false => Err(ValueError::NoNumber { value: text.to_owned() }),
+    }
+}
+
+/// A decimal number with a point; `text` is quoted in the error.
+fn decimal(number: &str, text: &str) -> Result<f64, ValueError> {
+    decimal_digits(number, text)?;
+    let value = number.parse().ok().filter(|value: &f64| value.is_finite());
+    value.ok_or_else(|| ValueError::NoNumber { value: text.to_owned() })
 }
 
 /// A whole number without sign.
@@ -240,9 +275,7 @@ pub(crate) fn number(text: &str) -> Result<u64, ValueError> {
 pub(crate) fn bytes(text: &str) -> Result<u64, ValueError> {
     let (number, scale) =
         split_unit(text, BYTE_UNITS, "a valid size (B, KB, KiB, MB, MiB, GB, GiB)")?;
-    if scale == 1.0 {
-        return whole(number);
-    }
+    let Some(scale) = scale.filter(|scale| *scale != 1.0) else { return whole(number) };
     let bytes = decimal(number, text)? * scale;
     if bytes < 0.0 || bytes.fract() != 0.0 {
         return Err(ValueError::NotWhole { value: text.to_owned() });
@@ -261,24 +294,60 @@ fn both(min: &str, max: Option<&str>) -> String {
 mod tests {
     use super::*;
 
-    fn seconds(min: &str, max: Option<&str>) -> Result<(f64, f64), ValueError> {
-        SecondsRange::parse(min, max).map(|range| (range.min, range.max))
+    fn times(min: &str, max: Option<&str>) -> Result<(i64, i64), ValueError> {
+        TimeRange::parse(min, max).map(|range| (range.min_ns, range.max_ns))
     }
 
     #[test]
     fn times_take_units_and_the_maximum_may_be_missing() {
         for (min, max, expected) in [
-            ("1.5s", Some("2500ms"), (1.5, 2.5)),
-            ("12", Some("12.5"), (12.0, 12.5)),
-            ("0", Some("10MS"), (0.0, 0.01)),
-            ("9999", None, (9999.0, f64::INFINITY)),
-            ("-0.5", Some("1seconds"), (-0.5, 1.0)),
-            (".5", Some("1Second"), (0.5, 1.0)),
+            ("1.5s", Some("2500ms"), (1_500_000_000, 2_500_000_000)),
+            ("12", Some("12.5"), (12_000_000_000, 12_500_000_000)),
+            ("0", Some("10MS"), (0, 10_000_000)),
+            ("9999", None, (9_999_000_000_000, i64::MAX)),
+            ("-0.5", Some("1seconds"), (-500_000_000, 1_000_000_000)),
+            (".5", Some("1.Second"), (500_000_000, 1_000_000_000)),
+            ("250us", Some("1000000ns"), (250_000, 1_000_000)),
         ] {
-            assert_eq!(seconds(min, max), Ok(expected), "{min} {max:?}");
+            assert_eq!(times(min, max), Ok(expected), "{min} {max:?}");
         }
-        let tiny = seconds("250us", Some("1000000ns")).expect("a range");
-        assert!((tiny.0 - 0.00025).abs() < 1e-12 && (tiny.1 - 0.001).abs() < 1e-12);
+    }
+
+    #[test]
+    fn a_time_of_any_length_is_read_to_the_nanosecond() {
+        let mut random = 7_u64;
+        for _ in 0..1_000 {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            let ns = (random >> 1) as i64; // up to 292 years
+            let (seconds, rest) = (ns / 1_000_000_000, ns % 1_000_000_000);
+            for text in [
+                format!("{ns}ns"),
+                format!("{seconds}.{rest:09}"),
+                format!("{seconds}.{rest:09}s"),
+                format!("{}.{:06}ms", ns / 1_000_000, ns % 1_000_000),
+                format!("{}.{:03}us", ns / 1_000, ns % 1_000),
+            ] {
+                assert_eq!(times(&text, None), Ok((ns, i64::MAX)), "{text}");
+                assert_eq!(times(&format!("-{text}"), None), Ok((-ns, i64::MAX)), "-{text}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_part_of_a_nanosecond_is_rounded_and_what_is_too_long_is_the_longest() {
+        let nines = "9".repeat(400);
+        for (text, expected) in [
+            ("0.5ns", 1),
+            ("-0.5ns", -1),
+            ("0.4999ns", 0),
+            ("2246400.0000000014", 2_246_400_000_000_001),
+            ("2246400.0000000015", 2_246_400_000_000_002),
+            (&format!("0.{nines}ns"), 1),
+            (&nines, i64::MAX),
+            (&format!("-{nines}.{nines}"), i64::MIN),
+        ] {
+            assert_eq!(nanoseconds(text), Ok(expected), "{text}");
+        }
     }
 
     #[test]
@@ -292,16 +361,13 @@ mod tests {
             ("2", Some("1"), "'2 1' ends before it begins"),
             ("1", Some("ObjectRef"), "'ObjectRef' is not a valid time (s, ms, us, ns)"),
             ("", None, "'' is not a number (write 0.5 with a point, without separators)"),
+            (".", None, "'.' is not a number (write 0.5 with a point, without separators)"),
+            ("-ns", None, "'-ns' is not a number (write 0.5 with a point, without separators)"),
+            ("1.2.3", None, "'1.2.3' is not a number (write 0.5 with a point, without separators)"),
         ] {
-            let error = seconds(min, max).expect_err(min);
+            let error = times(min, max).expect_err(min);
             assert_eq!(error.to_string(), message);
         }
-    }
-
-    #[test]
-    fn times_become_exact_nanoseconds() {
-        let range = SecondsRange { min: 3.775, max: f64::INFINITY };
-        assert_eq!(range.nanoseconds(), 3_775_000_000..=i64::MAX);
     }
 
     #[test]

@@ -37,10 +37,12 @@ pub(super) struct GroupedEvents {
 }
 
 impl GroupedEvents {
-    /// Groups the events (counting sort, so that equal keys keep their order), unless asked to stop.
+    /// Groups the events (counting sort, so that equal keys keep their order), unless asked to stop; `order` gives the
+    /// time order when it is not the order of the rows.
     pub(super) fn new(
         timeline: &Timeline,
         tracked: &TrackedEvents,
+        order: Option<&[u32]>,
         cancel: &Cancel,
     ) -> Result<Self, Cancelled> {
         let mut poll = Poll::new(cancel);
@@ -70,8 +72,9 @@ impl GroupedEvents {
         let mut rows = vec![0; first_row.last().copied().unwrap_or(0) as usize];
         let mut existing = vec![(0, 0); first_existing.last().copied().unwrap_or(0) as usize];
         let (mut next_row, mut next_existing) = (first_row.clone(), first_existing.clone());
-        for row in 0..timeline.len() {
+        for position in 0..timeline.len() {
             poll.round()?;
+            let row = order.map_or(position, |order| order[position] as usize);
             let Some(place) = place_of(row) else { continue };
             if event_kind(timeline.kind[row]).is_none() {
                 let next = &mut next_existing[place as usize];
@@ -83,23 +86,7 @@ impl GroupedEvents {
                 *next += 1;
             }
         }
-        let mut grouped = Self { rows, first_row, existing, first_existing, objects };
-        grouped.sort_disordered(timeline, cancel)?;
-        Ok(grouped)
-    }
-
-    /// Damaged files have events that were read too late; within an object they are sorted too.
-    fn sort_disordered(&mut self, timeline: &Timeline, cancel: &Cancel) -> Result<(), Cancelled> {
-        if timeline.time.is_sorted() {
-            return Ok(());
-        }
-        let mut poll = Poll::new(cancel);
-        for bounds in self.first_row.windows(2) {
-            poll.round()?;
-            let rows = &mut self.rows[bounds[0] as usize..bounds[1] as usize];
-            rows.sort_by_key(|row| timeline.time[*row as usize]);
-        }
-        Ok(())
+        Ok(Self { rows, first_row, existing, first_existing, objects })
     }
 
     /// Number of objects.

@@ -34,7 +34,8 @@ use crate::error::ExtractError;
 use crate::etl::{Clock, Diagnostics, WarningKind};
 use crate::lifecycle::{
     AllocationColumns, AllocationFigures, EXIT_GRACE_NS, EventOwners, ExitCloses, MissingEvents,
-    ProcessIndex, TrackedEvents, UnseenCloses, closed_start_handles, follow_resources, track,
+    ProcessIndex, TrackedEvents, UnseenCloses, closed_start_handles, follow_resources,
+    in_time_order, track,
 };
 use crate::metadata::Decoder;
 use crate::options::ExtractSummary;
@@ -65,11 +66,12 @@ pub(crate) fn assemble(
     let order = collected.shared.timeline.restore_times();
     let index = ProcessIndex::new(&collected.processes.rows);
     cancel.check()?;
+    let owners = EventOwners::new(&collected, &index, clock, &mut warnings, cancel)?;
+    let order = in_time_order(&collected, &index, &owners, order, cancel)?;
     let in_order = order.as_deref();
     let columns = follow_resources(&collected, &index, clock, in_order, cancel)?;
     // Millions of rows, of which these columns have what is needed further.
     (collected.heaps, collected.virtual_memory, collected.described) = Default::default();
-    let owners = EventOwners::new(&collected, &index, clock, &mut warnings, cancel)?;
     let losses = losses::losses(recording, &collected);
     let missing = MissingEvents::new(&losses);
     let lifetimes = Lifetimes {
@@ -80,8 +82,9 @@ pub(crate) fn assemble(
         clock,
     };
     let followed = lifetimes.follow(in_order, &mut warnings, cancel)?;
+    let timeline = &collected.shared.timeline;
+    let grouped = GroupedEvents::new(timeline, &followed.tracked, in_order, cancel)?;
     drop(order);
-    let grouped = GroupedEvents::new(&collected.shared.timeline, &followed.tracked, cancel)?;
     let modules = ModuleTables::new(&collected.images, &index, clock);
     let [spaces, methods] = address_spaces(recording, &collected, &modules, &index);
     cancel.check()?;
@@ -164,7 +167,7 @@ fn address_spaces(
     modules: &ModuleTables,
     index: &ProcessIndex,
 ) -> [AddressSpaces; 2] {
-    let grace = recording.clock.ticks(EXIT_GRACE_NS);
+    let grace = recording.clock.ticks_apart(EXIT_GRACE_NS);
     let pointer_size = recording.header.pointer_size.clamp(4, 8) as usize;
     [
         AddressSpaces::new(modules.mappings(collected, index, grace), pointer_size),

@@ -7,12 +7,11 @@ use crate::lifecycle::{EXIT_GRACE_NS, ProcessIndex};
 
 /// Makes the table; rows keep their order.
 pub(super) fn table(rows: &[ThreadRow], index: &ProcessIndex, clock: &Clock) -> Threads {
-    let grace = clock.ticks(EXIT_GRACE_NS);
+    let grace = clock.ticks_apart(EXIT_GRACE_NS);
     let thread = |row: &ThreadRow| {
         // The last thread of a process may end after it.
-        let process = index
-            .find(row.pid, row.seen)
-            .or_else(|| index.find(row.pid, row.seen.saturating_sub(grace)));
+        let process =
+            index.find(row.pid, row.seen).or_else(|| index.find_ended(row.pid, row.seen, grace));
         Thread {
             process: process.map(ProcessIdx),
             pid: row.pid,

@@ -1,7 +1,9 @@
 //! The trace table and what was counted.
 
 use super::provider_events::EventRows;
-use handlescope_model::tables::{EventCount, EventCounts, TraceInfo, TraceInfos, Volume, Volumes};
+use handlescope_model::tables::{
+    EventCount, EventCounts, TraceInfo, TraceInfos, UtcOffsets, Volume, Volumes,
+};
 use handlescope_model::{EventCountIdx, SCHEMA_VERSION};
 
 use crate::collect::{Collector, Counted, EventCounter, KERNEL, event_name};
@@ -9,6 +11,7 @@ use crate::etl::{Clock, EventId};
 use crate::filetime::of_unix_ns;
 use crate::lifecycle::Attribution;
 use crate::metadata::Decoder;
+use crate::payload::TraceHeader;
 use crate::recording::Recording;
 
 /// Figures of the kept stacks.
@@ -65,6 +68,11 @@ pub(super) fn volumes(collected: &Collector) -> Volumes {
     collected.system.volumes.iter().map(volume).collect()
 }
 
+/// What the local clocks were ahead of UTC around the session.
+fn utc_offsets(header: &TraceHeader) -> String {
+    UtcOffsets::text(&header.time_zone.offsets(header.start_time, header.end_time))
+}
+
 pub(super) fn info(
     recording: &Recording,
     collected: &Collector,
@@ -105,9 +113,12 @@ pub(super) fn info(
         session_start_raw: recording.clock.base,
         session_start_filetime: header.start_time,
         session_end_filetime: known_time(header.end_time),
+        recorded_from_ns: recording.recorded.map(|time| time.from_ns),
+        recorded_to_ns: recording.recorded.map(|time| time.to_ns),
         boot_filetime: known_time(header.boot_time),
         tz_bias_minutes: header.time_zone.bias,
         utc_offset_minutes: header.time_zone.offset_at(header.start_time),
+        utc_offsets: Some(utc_offsets(header)),
         buffers: recording.buffers_found,
         events_total: counter.total(),
         events_lost: u64::from(header.events_lost),

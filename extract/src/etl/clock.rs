@@ -1,5 +1,7 @@
 //! Raw time stamps to time.
 
+use handlescope_model::tables::SYSTEM_CLOCK;
+
 /// What the raw time stamps of a session count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ClockKind {
@@ -15,7 +17,7 @@ impl ClockKind {
     pub fn name(self) -> &'static str {
         match self {
             Self::PerformanceCounter => "qpc",
-            Self::SystemTime => "system_time",
+            Self::SystemTime => SYSTEM_CLOCK,
             Self::CpuCycles => "cpu_cycles",
         }
     }
@@ -29,6 +31,8 @@ pub struct Clock {
     pub base: i64,
     /// Ticks per second; never 0.
     pub frequency: i64,
+    /// Ticks between two times that the clock shows; it stands still in between.
+    pub step: i64,
 }
 
 const NS_PER_SECOND: i128 = 1_000_000_000;
@@ -60,6 +64,13 @@ impl Clock {
     pub fn ticks(&self, ns: i64) -> i64 {
         (i128::from(ns) * i128::from(self.frequency) / NS_PER_SECOND) as i64
     }
+
+    /// Ticks by which the times of events that are this far apart may differ at most: a clock that stands still most of
+    /// the time may be one step ahead.
+    pub fn ticks_apart(&self, ns: i64) -> i64 {
+        let step = if self.step > 1 { self.step } else { 0 };
+        self.ticks(ns).saturating_add(step)
+    }
 }
 
 #[cfg(test)]
@@ -67,7 +78,7 @@ mod tests {
     use super::*;
 
     fn clock(frequency: i64) -> Clock {
-        Clock { kind: ClockKind::PerformanceCounter, base: 1_000, frequency }
+        Clock { kind: ClockKind::PerformanceCounter, base: 1_000, frequency, step: 1 }
     }
 
     #[test]
@@ -89,6 +100,13 @@ mod tests {
                 assert_eq!(i128::from(clock.ns(raw)), exact, "{raw} at {frequency}");
             }
         }
+    }
+
+    #[test]
+    fn a_coarse_clock_may_be_one_step_ahead() {
+        let clock = Clock { kind: ClockKind::SystemTime, step: 156_250, ..clock(10_000_000) };
+        assert_eq!((clock.ticks(2_000_000), clock.ticks_apart(2_000_000)), (20_000, 176_250));
+        assert_eq!(Clock { step: 1, ..clock }.ticks_apart(2_000_000), 20_000);
     }
 
     #[test]

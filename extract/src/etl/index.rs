@@ -114,7 +114,7 @@ impl BufferIndex {
             }
             is_read
         });
-        buffers.sort_by_key(|b| (b.first_time, b.offset));
+        buffers.sort_by_key(|b| (b.first_time, b.header.sequence, b.offset));
         Ok(index)
     }
 

@@ -9,6 +9,8 @@ use std::collections::binary_heap::PeekMut;
 pub(super) struct DecodedBuffer {
     /// Offset of the buffer in the file.
     pub(super) offset: u64,
+    /// Its number in the session; those of a processor rise, also where a file is overwritten in circles.
+    pub(super) sequence: u64,
     /// Processor of its events.
     pub(super) processor: u16,
     /// Whether `data` was expanded, so that positions in it are not positions in the file.
@@ -23,10 +25,10 @@ pub(super) struct DecodedBuffer {
 
 /// Buffers whose events are being merged.
 ///
-/// The key is (time, place in the file): events with equal times keep their order in the file.
+/// The key is (time, number of the buffer, place in the file): events of a processor with equal times keep their order.
 #[derive(Default)]
 pub(super) struct Merge {
-    heap: BinaryHeap<Reverse<(i64, u64, usize)>>,
+    heap: BinaryHeap<Reverse<((i64, u64, u64), usize)>>,
     slots: Vec<Slot>,
     free: Vec<usize>,
 }
@@ -45,19 +47,19 @@ impl Merge {
 
     /// Time of the next event.
     pub(super) fn next_time(&self) -> Option<i64> {
-        self.heap.peek().map(|Reverse((time, _, _))| *time)
+        self.heap.peek().map(|Reverse(((time, _, _), _))| *time)
     }
 
     /// Takes a buffer in; gives it back when it has no events.
     pub(super) fn add(&mut self, buffer: DecodedBuffer) -> Option<DecodedBuffer> {
         let Some((time, _)) = buffer.events.first() else { return Some(buffer) };
-        let key = (*time, buffer.offset);
+        let key = (*time, buffer.sequence, buffer.offset);
         let slot = self.free.pop().unwrap_or_else(|| {
             self.slots.push(Slot::default());
             self.slots.len() - 1
         });
         self.slots[slot] = Slot { buffer, next: 0 };
-        self.heap.push(Reverse((key.0, key.1, slot)));
+        self.heap.push(Reverse((key, slot)));
         None
     }
 
@@ -67,14 +69,14 @@ impl Merge {
         event: impl FnOnce(&DecodedBuffer, usize),
     ) -> Option<DecodedBuffer> {
         let mut top = self.heap.peek_mut()?;
-        let Reverse((_, _, index)) = *top;
+        let Reverse((_, index)) = *top;
         let Slot { buffer, next } = &mut self.slots[index];
         if let Some((_, position)) = buffer.events.get(*next) {
             event(buffer, *position as usize);
         }
         *next += 1;
         if let Some((time, _)) = buffer.events.get(*next) {
-            top.0.0 = *time;
+            top.0.0.0 = *time;
             return None;
         }
         PeekMut::pop(top);
@@ -117,6 +119,14 @@ mod tests {
         merge.add(buffer(9, &[1, 1]));
         merge.add(buffer(3, &[1, 1]));
         assert_eq!(drain(&mut merge), [3, 3, 9, 9]);
+    }
+
+    #[test]
+    fn equal_times_keep_the_order_of_buffers_where_the_file_was_overwritten() {
+        let mut merge = Merge::default();
+        merge.add(DecodedBuffer { sequence: 8, ..buffer(3, &[1]) });
+        merge.add(DecodedBuffer { sequence: 7, ..buffer(9, &[1]) });
+        assert_eq!(drain(&mut merge), [9, 3]);
     }
 
     #[test]

@@ -14,6 +14,7 @@ mod losses;
 mod lz77;
 mod merge;
 mod reader;
+mod times;
 
 pub use buffer::{BUFFER_HEADER_SIZE, BufferHeader, IndexedBuffer};
 pub use clock::{Clock, ClockKind};
@@ -26,3 +27,4 @@ pub use losses::{EventLoss, ReadBuffer, SessionClaims, losses};
 pub use lz77::{Lz77Error, decompress};
 pub(crate) use reader::load;
 pub use reader::{EventReader, Selector};
+pub use times::{BufferTimes, Times};

@@ -17,6 +17,7 @@ use super::index::BufferIndex;
 use super::losses::ReadBuffer;
 use super::lz77::decompress;
 use super::merge::{DecodedBuffer, Merge};
+use super::times::BufferTimes;
 
 /// Chooses the events that are handed out; sees every event of the file.
 ///
@@ -68,10 +69,11 @@ impl EventReader {
         Self { file, index, limits }
     }
 
-    /// Hands out the selected events in time order; events of equal time in file order.
+    /// Hands out the selected events in time order; events of equal time in the order of their
+    /// buffers.
     ///
     /// `progress` gets the number of bytes of the file read so far, and says whether to go
-    /// on; the answer says whether it did, and what was read of each buffer.
+    /// on; the answer says whether it did, and what was read of each buffer. `times` gets those of each.
     ///
     /// # Errors
     /// When the file cannot be read. Damage inside it is counted in the diagnostics instead.
@@ -79,6 +81,7 @@ impl EventReader {
         self,
         selector: &mut dyn Selector,
         diagnostics: &mut Diagnostics,
+        times: &mut Vec<BufferTimes>,
         progress: impl FnMut(u64) -> ControlFlow<()>,
         sink: impl FnMut(&Event<'_>),
     ) -> io::Result<(ControlFlow<()>, Vec<ReadBuffer>)> {
@@ -89,7 +92,7 @@ impl EventReader {
             let buffers = &index.buffers;
             let decoder = scope.spawn(move || {
                 let diagnostics = Diagnostics::default();
-                let mut decoder = Decoder { file, selector, diagnostics, read: Vec::new() };
+                let mut decoder = Decoder { file, selector, diagnostics, read: Vec::new(), times };
                 let result = decoder.run(buffers, &decoded_tx, &spare_rx);
                 (result, decoder.diagnostics, decoder.read)
             });
@@ -125,6 +128,7 @@ struct Decoder<'a> {
     diagnostics: Diagnostics,
     /// The buffers so far.
     read: Vec<ReadBuffer>,
+    times: &'a mut Vec<BufferTimes>,
 }
 
 impl Decoder<'_> {
@@ -155,7 +159,7 @@ impl Decoder<'_> {
         stored: &mut Vec<u8>,
         target: &mut DecodedBuffer,
     ) -> io::Result<bool> {
-        target.offset = buffer.offset;
+        (target.offset, target.sequence) = (buffer.offset, buffer.header.sequence);
         target.processor = buffer.header.processor;
         target.expanded = buffer.header.is_compressed();
         let is_whole = load(&mut self.file, buffer, stored, &mut target.data)?;
@@ -174,6 +178,7 @@ impl Decoder<'_> {
         let mut at = BUFFER_HEADER_SIZE;
         let mut time = buffer.first_time;
         let mut last = time;
+        let mut times = BufferTimes::of(buffer);
         while let Some(rest) = target.data[..target.valid].get(at..) {
             if is_end(rest) {
                 break;
@@ -183,16 +188,19 @@ impl Decoder<'_> {
                     let place = if target.expanded { 0 } else { at as u64 };
                     self.diagnostics.count(WarningKind::BadEvent, Some(buffer.offset + place));
                 }
+                self.times.push(times);
                 return (last, false);
             };
             time = framed.event.time;
             last = last.max(time);
             let event = Event { processor: target.processor, ..framed.event };
+            times.add(&event);
             if self.selector.select(&event) {
                 target.events.push((time, at as u32));
             }
             at += framed.stride;
         }
+        self.times.push(times);
         (last, true)
     }
 }

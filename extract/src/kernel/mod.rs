@@ -23,7 +23,7 @@ pub use losses::Losses;
 pub use object_types::ObjectTypes;
 pub use objects::Objects;
 pub(crate) use processes::Sid;
-pub use processes::{Process, ProcessRow, Processes};
+pub use processes::{EventPlace, Process, ProcessRow, Processes};
 pub use references::References;
 pub use system::{FACTS_GUID, System};
 pub use threads::{ThreadRow, Threads};

@@ -6,7 +6,7 @@ use handlescope_model::Table;
 
 use crate::etl::{Event, EventId};
 use crate::payload::{Field, Payload};
-use crate::raw::{Action, EventFamily, Shared};
+use crate::raw::{Action, EventFamily, Shared, Timeline};
 
 const START: EventId = EventId::Hook(0x0301);
 const END: EventId = EventId::Hook(0x0302);
@@ -41,6 +41,27 @@ pub struct ProcessRow {
     pub start: Option<i64>,
     /// End, if it was seen.
     pub end: Option<i64>,
+    /// Where the event of the start stands.
+    pub start_place: Option<EventPlace>,
+    /// Where the event of the end stands.
+    pub end_place: Option<EventPlace>,
+}
+
+/// Where an event stands among those of its time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct EventPlace {
+    pub processor: u16,
+    /// Rows of the timeline before it.
+    pub rows: u32,
+}
+
+impl EventPlace {
+    /// Whether the event comes after a row of the timeline that has its time; `None` when the row is of another
+    /// processor, so that nothing says it.
+    pub fn is_after(&self, row: usize, timeline: &Timeline) -> Option<bool> {
+        let is_same = timeline.processor.get(row) == Some(&self.processor);
+        is_same.then_some(row < self.rows as usize)
+    }
 }
 
 /// The lifetimes, in the order they were first seen.
@@ -74,19 +95,22 @@ impl EventFamily for Processes {
         }
     }
 
-    fn take(&mut self, event: &Event<'_>, _: &mut Shared) -> Option<()> {
-        self.add_event(Process::decode(event)?, event.time);
+    fn take(&mut self, event: &Event<'_>, shared: &mut Shared) -> Option<()> {
+        let rows = shared.timeline.len() as u32;
+        let place = EventPlace { processor: event.processor, rows };
+        self.add_event(Process::decode(event)?, event.time, place);
         Some(())
     }
 }
 
 impl Processes {
-    /// Takes one process event.
-    fn add_event(&mut self, process: Process, time: i64) {
+    /// Takes one process event, at a raw time.
+    fn add_event(&mut self, process: Process, time: i64, place: EventPlace) {
         let pid = process.pid;
         match process.action {
             Action::Begin => {
                 let row = self.add(process, Some(time));
+                self.rows[row].start_place = Some(place);
                 self.live.insert(pid, row);
             }
             Action::End => {
@@ -95,7 +119,7 @@ impl Processes {
                     None => self.add(process.clone(), None),
                 };
                 if let Some(row) = self.rows.get_mut(row) {
-                    row.end = Some(time);
+                    (row.end, row.end_place) = (Some(time), Some(place));
                     row.process.exit_status = process.exit_status;
                     complete(&mut row.process, &process);
                 }
@@ -114,7 +138,13 @@ impl Processes {
     }
 
     fn add(&mut self, process: Process, start: Option<i64>) -> usize {
-        self.rows.push(ProcessRow { process, start, end: None });
+        self.rows.push(ProcessRow {
+            process,
+            start,
+            end: None,
+            start_place: None,
+            end_place: None,
+        });
         self.rows.len() - 1
     }
 }
@@ -281,10 +311,10 @@ mod tests {
     #[test]
     fn a_reused_pid_is_another_process() {
         let mut processes = Processes::default();
-        processes.add_event(process(Action::Rundown, 7), 10);
-        processes.add_event(process(Action::End, 7), 20);
-        processes.add_event(process(Action::Begin, 7), 30);
-        processes.add_event(process(Action::Rundown, 7), 40);
+        processes.add_event(process(Action::Rundown, 7), 10, EventPlace::default());
+        processes.add_event(process(Action::End, 7), 20, EventPlace::default());
+        processes.add_event(process(Action::Begin, 7), 30, EventPlace::default());
+        processes.add_event(process(Action::Rundown, 7), 40, EventPlace::default());
         let times: Vec<_> = processes.rows.iter().map(|row| (row.start, row.end)).collect();
         assert_eq!(times, [(None, Some(20)), (Some(30), None)]);
     }
@@ -292,7 +322,7 @@ mod tests {
     #[test]
     fn an_end_without_start_is_a_process_from_before_the_trace() {
         let mut processes = Processes::default();
-        processes.add_event(process(Action::End, 7), 20);
+        processes.add_event(process(Action::End, 7), 20, EventPlace::default());
         assert_eq!((processes.rows[0].start, processes.rows[0].end), (None, Some(20)));
     }
 }

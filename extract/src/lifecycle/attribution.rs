@@ -80,7 +80,12 @@ impl ProcessIndex {
     /// The process with this pid at this time, first and last moment included; of several the one
     /// that started last.
     pub fn find(&self, pid: u32, time: i64) -> Option<u32> {
-        self.lifetimes.get(&pid)?.find(time)
+        self.lifetimes.get(&pid)?.find(time, time)
+    }
+
+    /// The process with this pid that was alive up to `grace` ticks before a time, however short it lived.
+    pub fn find_ended(&self, pid: u32, time: i64, grace: i64) -> Option<u32> {
+        self.lifetimes.get(&pid)?.find(time, time.saturating_sub(grace))
     }
 
     /// The process with this pid at this time, or else the first one with this pid.
@@ -98,17 +103,25 @@ impl ProcessIndex {
     }
 
     /// The child that inherits a handle which its parent duplicates at a time. Events do not name it: the next
-    /// one is taken that starts, if it does before the parent ends.
+    /// one is taken that starts, if it does before the parent ends. `is_later` says it of the row of a child whose
+    /// start has the same time, where it is known.
     pub fn inheriting_child(
         &self,
         parent_pid: u32,
         parent_end: Option<i64>,
         after: i64,
+        is_later: impl Fn(u32) -> Option<bool>,
     ) -> Option<u32> {
         let list = self.children.get(&parent_pid)?;
         let parent_end = parent_end.unwrap_or(i64::MAX);
-        let next = list.partition_point(|(start, _)| *start <= after);
-        list.get(next).filter(|(start, _)| *start <= parent_end).map(|(_, row)| *row)
+        let next = list.partition_point(|(start, _)| *start < after);
+        let children = || list.get(next..).unwrap_or_default().iter();
+        let at_once = || children().take_while(|(start, _)| *start == after);
+        let child = at_once()
+            .find(|(_, row)| is_later(*row) == Some(true))
+            .or_else(|| at_once().find(|(_, row)| is_later(*row).is_none()))
+            .or_else(|| children().find(|(start, _)| *start > after));
+        child.filter(|(start, _)| *start <= parent_end).map(|(_, row)| *row)
     }
 }
 
@@ -135,13 +148,13 @@ impl Lifetimes {
         Self { list, latest }
     }
 
-    /// Of those alive at a time the one that started last.
-    fn find(&self, time: i64) -> Option<u32> {
+    /// Of those that had started at a time and had not ended at `since` the one that started last.
+    fn find(&self, time: i64, since: i64) -> Option<u32> {
         let started = self.list.partition_point(|(start, _, _)| *start <= time);
         let leaves = self.latest.len() / 2;
         // Up from the first that has not started, until what lies left of it has one that is alive.
         let mut node = leaves + started;
-        while node.is_multiple_of(2) || self.latest[node - 1] < time {
+        while node.is_multiple_of(2) || self.latest[node - 1] < since {
             node /= 2;
             if node <= 1 {
                 return None;
@@ -149,7 +162,7 @@ impl Lifetimes {
         }
         node -= 1;
         while node < leaves {
-            node = 2 * node + usize::from(self.latest[2 * node + 1] >= time);
+            node = 2 * node + usize::from(self.latest[2 * node + 1] >= since);
         }
         self.list.get(node - leaves).map(|(_, _, row)| *row)
     }
@@ -193,7 +206,7 @@ impl Attribution {
                 *(if is_from_stack { &mut self.stack } else { &mut self.header }) += 1;
                 return Some(row);
             }
-            if let Some(row) = index.find(pid, time.saturating_sub(grace)) {
+            if let Some(row) = index.find_ended(pid, time, grace) {
                 self.before_exit += 1;
                 return Some(row);
             }
@@ -234,6 +247,8 @@ mod tests {
             },
             start,
             end,
+            start_place: None,
+            end_place: None,
         }
     }
 
@@ -281,6 +296,16 @@ mod tests {
     }
 
     #[test]
+    fn what_comes_after_the_end_is_of_the_process_however_short_it_lived() {
+        let index = ProcessIndex::new(&[process(7, 4, Some(100), Some(101))]);
+        assert_eq!(index.find(7, 102), None);
+        assert_eq!(index.find_ended(7, 102, 50), Some(0));
+        assert_eq!(index.find_ended(7, 151, 50), Some(0));
+        assert_eq!(index.find_ended(7, 152, 50), None);
+        assert_eq!(index.find_ended(7, 99, 50), None);
+    }
+
+    #[test]
     fn a_process_with_lost_start_does_not_hide_the_one_that_ended_before() {
         let rows = [process(7, 4, None, Some(100)), process(7, 4, None, None)];
         let index = ProcessIndex::new(&rows);
@@ -291,11 +316,13 @@ mod tests {
     #[test]
     fn the_first_child_started_after_the_duplicate_inherits() {
         let index = index();
-        assert_eq!(index.inheriting_child(7, Some(100), 49), Some(3));
-        assert_eq!(index.inheriting_child(7, Some(100), 50), Some(4));
-        assert_eq!(index.inheriting_child(7, Some(55), 50), None);
+        let not_at_once = |_| Some(false);
+        assert_eq!(index.inheriting_child(7, Some(100), 49, not_at_once), Some(3));
+        assert_eq!(index.inheriting_child(7, Some(100), 50, not_at_once), Some(4));
+        assert_eq!(index.inheriting_child(7, Some(100), 50, |row| Some(row == 3)), Some(3));
+        assert_eq!(index.inheriting_child(7, Some(55), 50, not_at_once), None);
         assert_eq!(
-            index.inheriting_child(7, None, 50),
+            index.inheriting_child(7, None, 50, not_at_once),
             Some(4),
             "an end that is not known is not an end"
         );

@@ -15,6 +15,7 @@ use super::kinds::event_kind;
 use super::owners::EventOwners;
 use crate::collect::Collector;
 use crate::etl::Clock;
+use crate::kernel::ProcessRow;
 use crate::raw::UNKNOWN_ID;
 
 /// The kernel frames of a stack, by the number of their content.
@@ -39,7 +40,8 @@ impl ExitCloses {
         let mut search = Search {
             collected,
             owners,
-            grace: clock.ticks(EXIT_GRACE_NS),
+            grace: clock.ticks_apart(EXIT_GRACE_NS),
+            is_coarse: clock.step > 1,
             ends: vec![ProcessEnd::default(); collected.processes.rows.len()],
             of_programs: HashSet::new(),
             last_of_program: None,
@@ -86,6 +88,8 @@ struct Search<'a> {
     owners: &'a EventOwners,
     /// [`EXIT_GRACE_NS`] in ticks.
     grace: i64,
+    /// Whether the clock stands still between two ticks of its timer.
+    is_coarse: bool,
     /// By process.
     ends: Vec<ProcessEnd>,
     /// Kernel frames of closes after which the process went on to open handles.
@@ -118,6 +122,8 @@ impl Search<'_> {
         let (tid, time) = (timeline.tid[row], timeline.time[row]);
         let kernel = self.kernel_part(row);
         let known = &self.collected.processes.rows[process];
+        let is_after_end = |end: i64| time > end || time == end && self.is_after_end(row, known);
+        let end = known.end.map(|end| (end, is_after_end(end)));
         let state = &mut self.ends[process];
         // A close that was given to System because its process is not known proves nothing about System. Most closes
         // are made on the frames of the one before.
@@ -126,8 +132,8 @@ impl Search<'_> {
             self.of_programs.extend(kernel);
             self.last_of_program = kernel;
         }
-        let Some(end) = known.end else { return };
-        if time >= end {
+        let Some((end, is_after_end)) = end else { return };
+        if is_after_end {
             self.after_end.insert(row as u32);
             state.run = Run::Within { tid, kernel };
             return;
@@ -147,6 +153,14 @@ impl Search<'_> {
         if let (Run::Within { .. }, Some(kernel)) = (&state.run, kernel) {
             self.candidates.push((row as u32, kernel));
         }
+    }
+
+    /// Whether a close with the time of the end of its process comes after it. Where the clock stands still for so long
+    /// that the program may have closed handles at that time, the file says it of events of one processor.
+    fn is_after_end(&self, row: usize, process: &ProcessRow) -> bool {
+        let timeline = &self.collected.shared.timeline;
+        let is_end_after = process.end_place.map(|end| end.is_after(row, timeline));
+        !self.is_coarse || is_end_after.is_some_and(|is_after| is_after == Some(false))
     }
 
     /// The kernel frames of a close.

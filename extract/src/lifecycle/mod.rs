@@ -17,6 +17,7 @@ mod kinds;
 mod objects;
 mod owners;
 mod resources;
+mod same_time;
 mod start_handles;
 mod unseen;
 
@@ -29,5 +30,6 @@ pub use owners::{DuplicateOwners, EventOwners};
 pub use resources::{
     AllocationColumns, AllocationFigures, AllocatorRow, Miss, Owner, follow_resources,
 };
+pub use same_time::in_time_order;
 pub use start_handles::closed_start_handles;
 pub use unseen::{MissingEvents, UnseenClose, UnseenCloses};

@@ -1,6 +1,6 @@
 //! The life of objects, by kernel address.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 
 use handlescope_model::{Cancel, Cancelled, EventKind, FILE_MAPPING_TYPE, Poll, TypeId};
 
@@ -30,6 +30,8 @@ pub struct ObjectRow {
     key: Key,
     opened: u32,
     closed: u32,
+    /// Sum over the handles that were opened, less that of those that were closed: 0 when they are the same.
+    balance: u64,
     completed: u32,
 }
 
@@ -49,6 +51,22 @@ pub struct Objects {
     open: hashbrown::HashMap<Key, u32>,
     last_completed: hashbrown::HashMap<Key, u32>,
     completed: u32,
+    /// Addresses of objects that ended with handles open: those from before the trace, or lost events, count as closes.
+    unbalanced: hashbrown::HashSet<u64>,
+    /// Those that had another object later, so that closes may be of either.
+    doubtful: hashbrown::HashSet<u64>,
+    /// The objects whose handles are open at addresses that are known to be doubtful, by handle.
+    known: Option<OpenAt>,
+}
+
+/// A handle of the object at an address: address, process and handle value.
+type HandleAt = (u64, u32, u32);
+
+/// Which objects the open handles at some addresses are of, the first one first.
+#[derive(Debug, Default)]
+struct OpenAt {
+    addresses: hashbrown::HashSet<u64>,
+    objects: HashMap<HandleAt, VecDeque<u32>>,
 }
 
 /// Which object each event belongs to.
@@ -68,8 +86,32 @@ pub fn track<'a>(
     diagnostics: &mut Diagnostics,
     cancel: &Cancel,
 ) -> Result<(TrackedEvents, Option<Reuses<'a>>), Cancelled> {
-    let mut reuses = (!missing.is_none()).then(|| Reuses::new(collected, owners, missing));
-    let mut objects = Objects::default();
+    let reuses = || (!missing.is_none()).then(|| Reuses::new(collected, owners, missing));
+    let mut found = Diagnostics::default();
+    let mut reused = reuses();
+    let objects = Objects::default();
+    let mut tracked = follow(objects, collected, owners, order, &mut reused, &mut found, cancel)?;
+    if !tracked.objects.doubtful.is_empty() {
+        // Few addresses of few traces: only of these it is worth to remember each handle.
+        let addresses = std::mem::take(&mut tracked.objects.doubtful);
+        let known = Some(OpenAt { addresses, ..OpenAt::default() });
+        (found, reused) = (Diagnostics::default(), reuses());
+        let objects = Objects { known, ..Objects::default() };
+        tracked = follow(objects, collected, owners, order, &mut reused, &mut found, cancel)?;
+    }
+    diagnostics.merge(&found);
+    Ok((tracked, reused))
+}
+
+fn follow(
+    mut objects: Objects,
+    collected: &Collector,
+    owners: &EventOwners,
+    order: Option<&[u32]>,
+    reuses: &mut Option<Reuses<'_>>,
+    diagnostics: &mut Diagnostics,
+    cancel: &Cancel,
+) -> Result<TrackedEvents, Cancelled> {
     let rows = collected.shared.timeline.len();
     let mut object = vec![NONE; rows];
     let mut poll = Poll::new(cancel);
@@ -82,14 +124,18 @@ pub fn track<'a>(
         }
         let effect = reuses.as_mut().map_or(Effect::None, |reuses| reuses.event(row));
         let tracked = match effect {
-            Effect::None => objects.event(collected, row, process),
+            Effect::None => objects.event(collected, owners, row, process),
             Effect::ClosedBefore(opened) => {
-                objects.close_unseen(object[opened as usize]);
-                objects.event(collected, row, process)
+                let opened = opened as usize;
+                let handle = handle_at(collected, owners, opened);
+                objects.close_unseen(object[opened], handle);
+                objects.event(collected, owners, row, process)
             }
             Effect::Closes(opened) => {
                 let name = collected.handles.name[collected.shared.timeline.row[row] as usize];
-                Ok(objects.close_of(object[opened as usize], name))
+                let opened = opened as usize;
+                let handle = handle_at(collected, owners, opened);
+                Ok(objects.close_of(object[opened], handle, name))
             }
         };
         match tracked {
@@ -97,7 +143,7 @@ pub fn track<'a>(
             Err(kind) => diagnostics.count(kind, None),
         }
     }
-    Ok((TrackedEvents { objects, object }, reuses))
+    Ok(TrackedEvents { objects, object })
 }
 
 impl Objects {
@@ -122,6 +168,7 @@ impl Objects {
     fn event(
         &mut self,
         collected: &Collector,
+        owners: &EventOwners,
         row: usize,
         process: u32,
     ) -> Result<u32, WarningKind> {
@@ -130,16 +177,21 @@ impl Objects {
         let at = shared.timeline.row[row] as usize;
         match subject(kind) {
             Subject::Object(EventKind::HandleCreate) => {
-                let object = self.open_handle(handles.object[at], handles.type_id[at]);
+                let handle = (handles.object[at], process, handles.handle[at]);
+                let object = self.open_handle(handle, handles.type_id[at]);
                 self.name_if_unnamed(object, handles.name[at]);
                 Ok(object)
             }
             Subject::Object(EventKind::HandleDuplicate) => {
                 let duplicate = &duplicates.rows[at];
-                Ok(self.open_handle(duplicate.object, duplicate.type_id))
+                let inherited_by = owners.duplicates[at].inherited_by;
+                let holder = if inherited_by == NONE { process } else { inherited_by };
+                let handle = (duplicate.object, holder, duplicate.target_handle);
+                Ok(self.open_handle(handle, duplicate.type_id))
             }
             Subject::Object(EventKind::HandleClose) => {
-                self.close((KERNEL, handles.object[at]), handles.name[at])
+                let handle = (handles.object[at], process, handles.handle[at]);
+                self.close(handle, handles.name[at])
             }
             Subject::HandleAtEnd => {
                 let address = handles.object[at];
@@ -185,9 +237,16 @@ impl Objects {
         }
     }
 
-    fn open_handle(&mut self, address: u64, type_id: u16) -> u32 {
+    fn open_handle(&mut self, handle: HandleAt, type_id: u16) -> u32 {
+        let (address, ..) = handle;
         let object = self.open_or_new((KERNEL, address), address, TypeId(type_id.into()));
-        self.row(object).opened += 1;
+        let row = self.row(object);
+        row.opened += 1;
+        row.balance = row.balance.wrapping_add(weight(handle));
+        if let Some(known) = self.known.as_mut().filter(|known| known.addresses.contains(&address))
+        {
+            known.objects.entry(handle).or_default().push_back(object);
+        }
         object
     }
 
@@ -198,36 +257,44 @@ impl Objects {
         Ok(object)
     }
 
-    fn close(&mut self, key: Key, name: u32) -> Result<u32, WarningKind> {
+    fn close(&mut self, handle: HandleAt, name: u32) -> Result<u32, WarningKind> {
+        let key = (KERNEL, handle.0);
         let open = self.open.get(&key).copied();
-        let object = open
+        let object = self
+            .known
+            .as_mut()
+            .and_then(|known| known.objects.get_mut(&handle)?.pop_front())
+            .or(open)
             .or_else(|| self.last_completed.get(&key).copied())
             .ok_or(WarningKind::CloseWithoutObject)?;
         self.add_name(object, name);
         let row = self.row(object);
         row.closed += 1;
-        if open.is_some() && row.opened == row.closed {
+        row.balance = row.balance.wrapping_sub(weight(handle));
+        if open == Some(object) && row.opened == row.closed {
             self.complete(key, object);
         }
         Ok(object)
     }
 
     /// Counts a close of an object, which may be complete.
-    fn close_of(&mut self, object: u32, name: u32) -> u32 {
+    fn close_of(&mut self, object: u32, handle: Option<HandleAt>, name: u32) -> u32 {
         self.add_name(object, name);
-        self.count_close(object);
+        self.close_unseen(object, handle);
         object
     }
 
-    /// Counts a close, or an unmap, that is not in the trace.
-    fn close_unseen(&mut self, object: u32) {
-        self.count_close(object);
-    }
-
-    /// Counts a close of an object, which is complete when it was the last one.
-    fn count_close(&mut self, object: u32) {
+    /// Counts a close, or an unmap, that is not in the trace; the object is complete when it was the last one.
+    fn close_unseen(&mut self, object: u32, handle: Option<HandleAt>) {
+        if let Some(handle) = handle {
+            let known = self.known.as_mut().and_then(|known| known.objects.get_mut(&handle));
+            if let Some(objects) = known {
+                objects.retain(|known| *known != object);
+            }
+        }
         let row = self.row(object);
         row.closed += 1;
+        row.balance = row.balance.wrapping_sub(handle.map_or(0, weight));
         if row.completed == NONE && row.opened <= row.closed {
             let key = row.key;
             self.complete(key, object);
@@ -235,8 +302,11 @@ impl Objects {
     }
 
     fn open_or_new(&mut self, key: Key, pointer: u64, type_id: TypeId) -> u32 {
-        let rows = &mut self.rows;
+        let Self { rows, unbalanced, doubtful, .. } = self;
         *self.open.entry(key).or_insert_with(|| {
+            if !unbalanced.is_empty() && unbalanced.contains(&key.1) {
+                doubtful.insert(key.1);
+            }
             rows.push(ObjectRow {
                 pointer,
                 type_id,
@@ -244,6 +314,7 @@ impl Objects {
                 key,
                 opened: 0,
                 closed: 0,
+                balance: 0,
                 completed: NONE,
             });
             rows.len() as u32 - 1
@@ -255,7 +326,11 @@ impl Objects {
         self.last_completed.insert(key, object);
         let place = self.completed;
         self.completed += 1;
-        self.row(object).completed = place;
+        let row = self.row(object);
+        row.completed = place;
+        if row.balance != 0 {
+            self.unbalanced.insert(key.1);
+        }
     }
 
     fn row(&mut self, object: u32) -> &mut ObjectRow {
@@ -284,4 +359,32 @@ impl Objects {
             more.push(name);
         }
     }
+}
+
+/// The handle that an event opened.
+fn handle_at(collected: &Collector, owners: &EventOwners, row: usize) -> Option<HandleAt> {
+    let Collector { handles, duplicates, shared, .. } = collected;
+    let at = shared.timeline.row[row] as usize;
+    match subject(shared.timeline.kind[row]) {
+        Subject::Object(EventKind::HandleCreate) => {
+            Some((handles.object[at], owners.process[row], handles.handle[at]))
+        }
+        Subject::Object(EventKind::HandleDuplicate) => {
+            let duplicate = &duplicates.rows[at];
+            let holder = match owners.duplicates[at].inherited_by {
+                NONE => owners.process[row],
+                child => child,
+            };
+            Some((duplicate.object, holder, duplicate.target_handle))
+        }
+        _ => None,
+    }
+}
+
+/// A number for a handle; sums of equal handles are equal.
+fn weight((_, process, handle): HandleAt) -> u64 {
+    // Odd, near 2^64 divided by the golden ratio: the factor of Fibonacci hashing.
+    let number = u64::from(process) << 32 | u64::from(handle);
+    let mixed = number.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    (mixed ^ mixed >> 29).wrapping_mul(0x9E37_79B9_7F4A_7C15)
 }

@@ -6,7 +6,6 @@ use super::attribution::{Attribution, EXIT_GRACE_NS, NONE, ProcessIndex};
 use super::kinds::subject;
 use crate::collect::Collector;
 use crate::etl::{Clock, Diagnostics};
-use crate::kernel::{DuplicateRow, ProcessRow};
 use crate::raw::{IdSource, RowKind, UNKNOWN_ID};
 
 /// The processes of a duplicate, rows of the processes table or [`NONE`].
@@ -51,7 +50,7 @@ impl EventOwners {
             duplicates: vec![DuplicateOwners::UNKNOWN; collected.duplicates.rows.len()],
             attribution: Attribution::default(),
         };
-        let grace = clock.ticks(EXIT_GRACE_NS);
+        let grace = clock.ticks_apart(EXIT_GRACE_NS);
         let mut poll = Poll::new(cancel);
         for row in 0..timeline.len() {
             poll.round()?;
@@ -71,13 +70,7 @@ impl EventOwners {
             let process = match (process, timeline.kind[row]) {
                 (Some(caller), RowKind::HandleDuplicate) => {
                     let at = timeline.row[row] as usize;
-                    let (owner, of) = duplicate_owners(
-                        &collected.duplicates.rows[at],
-                        time,
-                        caller,
-                        &collected.processes.rows,
-                        index,
-                    );
+                    let (owner, of) = duplicate_owners(row, caller, collected, index);
                     owners.duplicates[at] = of;
                     owner
                 }
@@ -89,24 +82,31 @@ impl EventOwners {
     }
 }
 
-/// The process that owns the new handle of a duplicate, and its further processes.
+/// The process that owns the new handle of the duplicate in a row of the timeline, and its further processes.
 ///
 /// The owner is the target process of the payload if it is known at the time, else the caller.
 fn duplicate_owners(
-    row: &DuplicateRow,
-    time: i64,
+    row: usize,
     caller: u32,
-    processes: &[ProcessRow],
+    collected: &Collector,
     index: &ProcessIndex,
 ) -> (u32, DuplicateOwners) {
+    let (timeline, processes) = (&collected.shared.timeline, &collected.processes.rows);
+    let time = timeline.time[row];
+    let duplicate = &collected.duplicates.rows[timeline.row[row] as usize];
     let known = |pid: u32| if pid == 0 { None } else { index.find(pid, time) };
-    let target = known(row.target_pid).unwrap_or(caller);
-    let source = row.source_pid.and_then(known);
+    let target = known(duplicate.target_pid).unwrap_or(caller);
+    let source = duplicate.source_pid.and_then(known);
     let is_inherited =
-        rules::is_inherited(row.source_handle, row.target_handle, source, Some(target));
+        rules::is_inherited(duplicate.source_handle, duplicate.target_handle, source, Some(target));
     let parent = is_inherited.then(|| processes.get(target as usize)).flatten();
-    let inheriting_child =
-        parent.and_then(|parent| index.inheriting_child(parent.process.pid, parent.end, time));
+    // The parent duplicates and starts the child on one thread, and rarely on two processors.
+    let is_later = |child: u32| {
+        let place = processes[child as usize].start_place;
+        place.map_or(Some(false), |place| place.is_after(row, timeline))
+    };
+    let inheriting_child = parent
+        .and_then(|parent| index.inheriting_child(parent.process.pid, parent.end, time, is_later));
     let [source, inherited_by] = [source, inheriting_child].map(|process| process.unwrap_or(NONE));
     (target, DuplicateOwners { caller, source, inherited_by })
 }

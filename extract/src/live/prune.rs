@@ -10,7 +10,7 @@ use crate::described::{Described, UndescribedKinds};
 use crate::etl::{Clock, Diagnostics};
 use crate::lifecycle::{
     AllocationColumns, EventOwners, MissingEvents, NONE, ProcessIndex, TrackedEvents,
-    follow_resources, subject, track,
+    follow_resources, in_time_order, subject, track,
 };
 use crate::raw::RowKind;
 use crate::stacks::{StackUse, carried_names};
@@ -90,6 +90,7 @@ fn old_rows(collected: &mut Collector, before: i64, clock: &Clock) -> Option<Vec
     let order = collected.shared.timeline.restore_times();
     let index = ProcessIndex::new(&collected.processes.rows);
     let owners = EventOwners::new(collected, &index, clock, &mut unused, &cancel).ok()?;
+    let order = in_time_order(collected, &index, &owners, order, &cancel).ok()?;
     let losses = MissingEvents::new(&[]);
     let (tracked, _) =
         track(collected, &owners, &losses, order.as_deref(), &mut unused, &cancel).ok()?;

@@ -4,10 +4,10 @@ use jiff::SignedDuration;
 use jiff::civil::{Date, DateTime, Time, Weekday};
 
 use super::bytes::Payload;
-use crate::filetime::date_time;
+use crate::filetime::{date_time, of_date_time};
 
 /// When and by how much the clocks of a time zone change.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TimeZone {
     /// UTC = local time + bias, minutes, without daylight saving time.
     pub bias: i32,
@@ -16,7 +16,7 @@ pub struct TimeZone {
 }
 
 /// A change of the clocks (a SYSTEMTIME and its bias).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Change {
     /// 0: every year, on the `day`th (5: last) given weekday of the month.
     year: u16,
@@ -32,6 +32,9 @@ struct Change {
 /// Bytes of a zone name: 32 UTF-16 units.
 const NAME_BYTES: usize = 64;
 
+/// Years of changes that are looked at.
+const MOST_YEARS: i16 = 20;
+
 impl TimeZone {
     pub(super) fn decode(p: &mut Payload<'_>) -> Option<Self> {
         let bias = p.u32()? as i32;
@@ -40,6 +43,31 @@ impl TimeZone {
         p.skip(NAME_BYTES)?;
         let daylight = Change::decode(p)?;
         Some(Self { bias, standard, daylight })
+    }
+
+    /// Local time minus UTC, in minutes, from each FILETIME (UTC) on: at the first one, and whenever it changes in the
+    /// years from the one before it to the one after the last. Sessions do not last longer than [`MOST_YEARS`].
+    pub fn offsets(&self, first: i64, last: i64) -> Vec<(i64, i32)> {
+        let standard = -self.bias.saturating_add(self.standard.bias);
+        let daylight = -self.bias.saturating_add(self.daylight.bias);
+        let year = |filetime: i64| Some(date_time(filetime)?.year());
+        let Some((from, to)) = year(first).zip(year(last.max(first))) else {
+            return vec![(first, self.offset_at(first))];
+        };
+        let changes = (from - 1..=(to + 1).min(from + MOST_YEARS)).flat_map(|year| {
+            [(self.daylight, standard), (self.standard, daylight)].map(|(change, before)| {
+                let before = SignedDuration::from_mins(before.into());
+                of_date_time(change.in_year(year)?.checked_sub(before).ok()?)
+            })
+        });
+        let mut changes: Vec<i64> = changes.flatten().collect();
+        changes.sort_unstable();
+        // What holds before the first change is the offset of the moment before it.
+        let begin = changes.first().map_or(first, |change| first.min(*change - 1));
+        let offsets = std::iter::once(begin).chain(changes);
+        let mut offsets: Vec<_> = offsets.map(|at| (at, self.offset_at(at))).collect();
+        offsets.dedup_by_key(|(_, offset)| *offset);
+        offsets
     }
 
     /// Local time minus UTC, in minutes, at a FILETIME (UTC).
@@ -93,7 +121,6 @@ impl Change {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::filetime::of_date_time;
 
     fn change(month: u16, day: u16, hour: u16, bias: i32) -> Change {
         Change { year: 0, month, weekday: 0, day, hour, minute: 0, bias }
@@ -123,6 +150,45 @@ mod tests {
             TimeZone { bias: -600, standard: change(4, 1, 3, 0), daylight: change(10, 1, 2, -60) };
         assert_eq!(sydney.offset_at(filetime("2024-01-15 00:00")), 660);
         assert_eq!(sydney.offset_at(filetime("2024-07-15 00:00")), 600);
+    }
+
+    #[test]
+    fn the_changes_of_a_recording_are_those_of_the_years_around_it() {
+        let berlin =
+            TimeZone { bias: -60, standard: change(10, 5, 3, 0), daylight: change(3, 5, 2, -60) };
+        let (first, last) = (filetime("2024-10-27 00:30"), filetime("2024-10-27 01:30"));
+        let changes = [
+            ("2023-03-26 01:00", 120),
+            ("2023-10-29 01:00", 60),
+            ("2024-03-31 01:00", 120),
+            ("2024-10-27 01:00", 60),
+            ("2025-03-30 01:00", 120),
+            ("2025-10-26 01:00", 60),
+        ];
+        let changes = changes.map(|(at, offset)| (filetime(at), offset));
+        let before = (filetime("2023-03-26 01:00") - 1, 60);
+        assert_eq!(berlin.offsets(first, last), [&[before][..], &changes].concat());
+        for (at, offset) in changes {
+            assert_eq!(berlin.offset_at(at), offset);
+            assert_ne!(berlin.offset_at(at - 1), offset);
+        }
+        let none = TimeZone { standard: change(0, 0, 0, 0), ..berlin.clone() };
+        assert_eq!(none.offsets(first, last), [(first, 60)]);
+        assert_eq!(berlin.offsets(i64::MAX, 0).len(), 1);
+    }
+
+    #[test]
+    fn a_rule_with_a_year_holds_in_that_year() {
+        let once = |month, day, hour, bias| Change { year: 2024, ..change(month, day, hour, bias) };
+        let zone =
+            TimeZone { bias: 180, standard: once(2, 18, 0, 0), daylight: once(10, 20, 0, -60) };
+        let (first, last) = (filetime("2024-02-18 01:00"), filetime("2024-02-18 03:00"));
+        let offsets = zone.offsets(first, last);
+        assert_eq!(
+            offsets[1..],
+            [(filetime("2024-02-18 02:00"), -180), (filetime("2024-10-20 03:00"), -120)]
+        );
+        assert_eq!(offsets[0].1, -120);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use super::time_zone::TimeZone;
 use crate::etl::{Clock, ClockKind, Event, EventId, Session};
 
 /// What the trace header says.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TraceHeader {
     /// Buffer size of the session, bytes.
     pub buffer_size: u32,
@@ -43,6 +43,9 @@ pub struct TraceHeader {
     /// Raw time stamp of the header event, which stands for the session start.
     pub base: i64,
 }
+
+/// Longest interval of the system timer that is believed, 100 ns: that of real systems is at most 15.625 ms.
+const MAX_TIMER_STEP: i64 = 10_000_000;
 
 impl TraceHeader {
     /// The event that carries it.
@@ -111,6 +114,11 @@ impl TraceHeader {
             3 => (ClockKind::CpuCycles, i64::from(self.cpu_mhz) * 1_000_000),
             _ => return None,
         };
-        (frequency > 0).then_some(Clock { kind, base: self.base, frequency })
+        // The system time advances at interrupts of the timer, which come at this interval or more often.
+        let step = match kind {
+            ClockKind::SystemTime => i64::from(self.timer_resolution).clamp(1, MAX_TIMER_STEP),
+            ClockKind::PerformanceCounter | ClockKind::CpuCycles => 1,
+        };
+        (frequency > 0).then_some(Clock { kind, base: self.base, frequency, step })
     }
 }

@@ -13,7 +13,7 @@ use crate::etl::Event;
 use crate::raw::{IdSource, Timeline, UNKNOWN_ID};
 
 /// Parts that may wait for an event that has not been read yet.
-const MAX_WAITING: usize = 4096;
+const MAX_WAITING: usize = 1 << 18;
 
 /// Keeps the stacks of handle events and gives their process and thread to events without.
 #[derive(Default)]
@@ -25,6 +25,8 @@ pub struct EventStacks {
     more: HashMap<u32, Vec<FragmentRef>>,
     /// Parts with the time of an event that may still come: their own time is no later.
     waiting: Vec<(Part, FragmentRef)>,
+    /// The earliest of these times, or less; thousands of parts may wait for one tick of a coarse clock.
+    first_waiting: i64,
     dropped: u64,
     /// Rows whose stacks get their user part from a later event.
     unfinished: Matches<u32>,
@@ -88,6 +90,7 @@ impl EventStacks {
             }
         } else if self.waiting.len() < MAX_WAITING {
             let fragment = self.fragments.add(frames, event.pointer_size, part.is_user);
+            self.first_waiting = self.first_waiting.min(part.event_time);
             self.waiting.push((part, fragment));
         } else {
             self.dropped += 1;
@@ -124,11 +127,13 @@ impl EventStacks {
 
     /// Attaches the parts whose events must have been read by now.
     fn retry(&mut self, now: i64, timeline: &mut Timeline) {
-        if self.waiting.is_empty() {
+        if self.first_waiting >= now {
             return;
         }
+        self.first_waiting = i64::MAX;
         for (part, fragment) in std::mem::take(&mut self.waiting) {
             if part.event_time >= now {
+                self.first_waiting = self.first_waiting.min(part.event_time);
                 self.waiting.push((part, fragment));
             } else if let Some(row) = self.owner(&part, timeline) {
                 self.attach(row, &part, fragment, timeline);

@@ -6,8 +6,8 @@
 //! once, however many modules there are and wherever it is in the path.
 
 use std::io;
-use std::path::PathBuf;
-use std::sync::{Arc, Mutex, OnceLock};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::Duration;
 
 use futures_util::StreamExt;
@@ -19,13 +19,15 @@ use rustc_hash::FxHashMap;
 use tempfile::TempDir;
 use tokio::runtime::{Builder, Runtime};
 
+use super::download_lock::{DownloadLock, Waiting};
 use super::identity::{PdbIdentity, StoreKey};
-use super::install::{Form, Install};
+use super::install::{self, Form, Install};
 use super::missing::{Absence, MissingFiles};
 use super::observer::Watch;
 use super::options::SymbolizerOptions;
 use super::partial;
 use super::path::{Server, SymbolPath};
+use super::pdb::PdbFile;
 use super::pointer;
 use super::report::{Chain, MissingAt, SearchFailure, SearchNotes, SymbolFileError};
 use super::transfer::{Failure, Request, Transfer};
@@ -65,6 +67,10 @@ struct Session {
     fetched: FxHashMap<PdbIdentity, Arc<Fetched>>,
     /// By address.
     servers: FxHashMap<String, ServerState>,
+    /// Of the downloads that are under way.
+    locks: Vec<Weak<DownloadLock>>,
+    /// Names of files that other processes downloaded meanwhile.
+    waited_for: Vec<String>,
 }
 
 #[derive(Default)]
@@ -84,6 +90,24 @@ pub(super) struct Fetched {
 struct Client {
     transfer: Transfer,
     runtime: Option<Runtime>,
+}
+
+/// A PDB that a server is asked for.
+#[derive(Clone, Copy)]
+struct Asking<'a> {
+    server: &'a Server,
+    transfer: &'a Transfer,
+    key: &'a StoreKey,
+    pdb: &'a PdbIdentity,
+    watch: Watch<'a>,
+}
+
+/// The right to download a file.
+#[derive(Default)]
+struct Turn {
+    lock: Option<Arc<DownloadLock>>,
+    /// Whether another process had it before.
+    has_waited: bool,
 }
 
 /// A PDB and its place in a store.
@@ -137,8 +161,14 @@ impl Downloads {
                 if watch.cancel.is_cancelled() {
                     break;
                 }
+                self.show_progress();
             }
         });
+    }
+
+    /// Names of files that other processes downloaded while this session waited for them, each once.
+    pub(super) fn take_waited_for(&self) -> Vec<String> {
+        std::mem::take(&mut lock(&self.session).waited_for)
     }
 
     /// What came of an earlier request for the PDB.
@@ -160,9 +190,9 @@ impl Downloads {
         }
         let mut fetched = Fetched::default();
         watch.observer.started(pdb);
-        let progress = |bytes, total| watch.observer.progress(pdb, bytes, total);
         for server in &self.servers {
-            let file = self.ask_server(server, transfer, key, pdb, &progress, &mut fetched.notes);
+            let asking = Asking { server, transfer, key, pdb, watch };
+            let file = self.ask_server(&asking, &mut fetched.notes);
             if let Some(file) = file.await {
                 fetched.file = Some((file, server.url.clone()));
                 break;
@@ -172,29 +202,28 @@ impl Downloads {
         lock(&self.session).fetched.insert(pdb.clone(), Arc::new(fetched));
     }
 
-    async fn ask_server(
-        &self,
-        server: &Server,
-        transfer: &Transfer,
-        key: &StoreKey,
-        pdb: &PdbIdentity,
-        progress: &dyn Fn(u64, Option<u64>),
-        notes: &mut SearchNotes,
-    ) -> Option<PathBuf> {
-        if self.is_given_up(&server.url) {
-            notes.skipped.push(server.url.clone());
+    async fn ask_server(&self, asking: &Asking<'_>, notes: &mut SearchNotes) -> Option<PathBuf> {
+        let Asking { server, key, pdb, .. } = *asking;
+        if self.is_not_asked(server, key, notes) {
             return None;
         }
-        if let Some(absence) = self.missing.get(&server.url, key) {
-            notes.missing.push(MissingAt {
-                place: server.url.clone(),
-                is_remembered: true,
-                is_refused: absence == Absence::Refused,
-            });
-            return None;
+        let caches = self.caches(server);
+        let turn = match caches.first() {
+            Some(cache) => self.turn(cache, asking).await,
+            None => Turn::default(),
+        };
+        // Another process may have been faster, also without that this one had to wait.
+        if let Some(file) = caches.first().and_then(|cache| cached(cache, key, pdb)) {
+            return Some(file);
+        }
+        if turn.has_waited {
+            self.missing.reload();
+            if self.is_not_asked(server, key, notes) {
+                return None;
+            }
         }
         for form in Form::ALL {
-            match self.form(form, server, transfer, key, pdb, progress).await {
+            match self.form(form, asking, &caches, turn.lock.as_ref()).await {
                 Ok(file) => {
                     self.note_answer(&server.url);
                     return Some(file);
@@ -227,23 +256,90 @@ impl Downloads {
         None
     }
 
+    /// Whether a server is not asked, because it was given up or is known not to have the file.
+    fn is_not_asked(&self, server: &Server, key: &StoreKey, notes: &mut SearchNotes) -> bool {
+        if self.is_given_up(&server.url) {
+            notes.skipped.push(server.url.clone());
+            return true;
+        }
+        let Some(absence) = self.missing.get(&server.url, key) else { return false };
+        notes.missing.push(MissingAt {
+            place: server.url.clone(),
+            is_remembered: true,
+            is_refused: absence == Absence::Refused,
+        });
+        true
+    }
+
+    /// Waits until no other process downloads the file. There is no lock where files cannot be locked, and where
+    /// the process that has it makes no progress.
+    async fn turn(&self, cache: &Path, asking: &Asking<'_>) -> Turn {
+        let Asking { key, pdb, watch, .. } = *asking;
+        let path = partial::lock_of(cache, key);
+        let mut waiting = None;
+        loop {
+            match DownloadLock::take(&path) {
+                Ok(Some(taken)) => {
+                    let taken = Arc::new(taken);
+                    lock(&self.session).locks.push(Arc::downgrade(&taken));
+                    return Turn { lock: Some(taken), has_waited: waiting.is_some() };
+                }
+                Ok(None) => {}
+                Err(_) => return Turn { lock: None, has_waited: waiting.is_some() },
+            }
+            let waiting = waiting.get_or_insert_with(|| {
+                watch.observer.waiting(pdb);
+                self.note_wait(key);
+                Waiting::start()
+            });
+            if waiting.standstill(&path) > self.options.download_timeout {
+                return Turn { lock: None, has_waited: true };
+            }
+            tokio::time::sleep(TICK).await;
+        }
+    }
+
+    fn note_wait(&self, key: &StoreKey) {
+        let waited_for = &mut lock(&self.session).waited_for;
+        if !waited_for.contains(&key.name) {
+            waited_for.push(key.name.clone());
+        }
+    }
+
+    /// Shows other processes that files are being unpacked and checked.
+    fn show_progress(&self) {
+        lock(&self.session).locks.retain(|lock| {
+            let Some(lock) = lock.upgrade() else { return false };
+            if lock.is_installing() {
+                lock.progress();
+            }
+            true
+        });
+    }
+
     /// Asks for the file in one of the forms that it can have on a server.
     async fn form(
         &self,
         form: Form,
-        server: &Server,
-        transfer: &Transfer,
-        key: &StoreKey,
-        pdb: &PdbIdentity,
-        progress: &dyn Fn(u64, Option<u64>),
+        asking: &Asking<'_>,
+        caches: &[PathBuf],
+        turn: Option<&Arc<DownloadLock>>,
     ) -> Result<PathBuf, Failure> {
+        let Asking { server, transfer, key, pdb, watch } = *asking;
         let Some(name) = form.name(&key.name) else { return Err(Failure::Missing) };
         let url = address(&server.url, key, &name)?;
-        let caches = self.caches(server);
         let Some(cache) = caches.first() else {
             return Err(Failure::Failed("there is no folder to keep downloads in".to_owned()));
         };
-        let place = partial::place(cache, key, &name);
+        let place = match turn {
+            Some(_) => partial::place(cache, key, &name),
+            // Another process may be writing there.
+            None => partial::place(cache, key, &format!("{name}.{}", std::process::id())),
+        };
+        let progress = |bytes, total| {
+            turn.iter().for_each(|turn| turn.progress());
+            watch.observer.progress(pdb, bytes, total);
+        };
         let is_given_up = || self.is_given_up(&server.url);
         let request =
             Request { url: &url, partial: &place, magic: form.magic(), is_given_up: &is_given_up };
@@ -254,17 +350,23 @@ impl Downloads {
                 Failure::File(SymbolFileError::Pointer { path: PathBuf::from(url), reason })
             });
         }
-        let received = transfer.file(&request, progress).await?;
+        let received = transfer.file(&request, &progress).await?;
         let install = Install {
             form,
-            caches,
+            caches: caches.to_vec(),
             key: key.clone(),
             pdb: pdb.clone(),
             max_bytes: self.options.max_file_bytes,
             shown: PathBuf::from(url),
         };
-        // Unpacking and checking take their time, in which other downloads go on.
-        match tokio::task::spawn_blocking(move || install.received(received)).await {
+        let turn = turn.cloned();
+        // Unpacking and checking take their time, in which other downloads go on. The lock goes along, as this
+        // is not interrupted.
+        let installed = tokio::task::spawn_blocking(move || {
+            turn.iter().for_each(|turn| turn.installs());
+            install.received(received)
+        });
+        match installed.await {
             Ok(result) => result.map_err(Failure::File),
             Err(error) => Err(Failure::Failed(Chain(&error).to_string())),
         }
@@ -351,6 +453,13 @@ impl Drop for Client {
             runtime.shutdown_background();
         }
     }
+}
+
+/// The file in a cache, if it is the right one.
+fn cached(cache: &Path, key: &StoreKey, pdb: &PdbIdentity) -> Option<PathBuf> {
+    let file = install::folder(cache, key).join(&key.name);
+    let is_right = || PdbFile::open(&file).and_then(|opened| opened.verify(pdb)).is_ok();
+    (file.is_file() && is_right()).then_some(file)
 }
 
 /// The address of a file on a server.

@@ -76,6 +76,12 @@ impl MissingFiles {
         Some(*absence)
     }
 
+    /// Reads what other sessions have added.
+    pub(super) fn reload(&self) {
+        let added = self.load();
+        lock(&self.known).get_or_insert_default().extend(added);
+    }
+
     /// That it can not be kept for the next session is not worth a message.
     pub(super) fn insert(&self, server: &str, key: &StoreKey, absence: Absence) {
         if self.age_of(absence).is_zero() {

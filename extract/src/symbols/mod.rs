@@ -47,6 +47,7 @@ mod asked;
 mod batch;
 mod beside;
 mod bounds;
+mod download_lock;
 #[cfg(test)]
 mod download_tests;
 mod downloads;

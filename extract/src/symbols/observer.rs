@@ -15,6 +15,9 @@ pub trait SymbolObserver: Sync {
     /// A server is asked for a PDB.
     fn started(&self, _pdb: &PdbIdentity) {}
 
+    /// Another process downloads the PDB, and is waited for.
+    fn waiting(&self, _pdb: &PdbIdentity) {}
+
     /// Bytes of a PDB are there, of so many if the server says; fewer than before when a download
     /// had to start again.
     fn progress(&self, _pdb: &PdbIdentity, _bytes: u64, _total: Option<u64>) {}

@@ -1,8 +1,9 @@
 //! A file on its way from a server, which may break off and go on in another session.
 //!
 //! The bytes lie in our folder of the cache as `NAME.INDEX.partial`, and where they come from in
-//! `NAME.INDEX.partial.source`. The writer holds a lock on the file; a second session gets a temporary file
-//! of its own instead of waiting. What is not continued goes after a while ([`sweep`]).
+//! `NAME.INDEX.partial.source`. One process at a time has the right to write there
+//! ([`DownloadLock`](super::download_lock::DownloadLock)), and where there are no such locks, one that finds the
+//! file locked gets a temporary one instead. What is not continued goes after a while ([`sweep`]).
 
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
@@ -161,6 +162,11 @@ pub(super) fn folder(cache: &Path) -> PathBuf {
     own::folder(cache).join("partial")
 }
 
+/// The lock of a file of a store.
+pub(super) fn lock_of(cache: &Path, key: &StoreKey) -> PathBuf {
+    folder(cache).join(format!("{}.{}.lock", key.name, key.index))
+}
+
 /// The place of the bytes of a file of a store, in one of its forms.
 pub(super) fn place(cache: &Path, key: &StoreKey, name: &str) -> PathBuf {
     folder(cache).join(format!("{name}.{}.partial", key.index))
@@ -186,8 +192,12 @@ pub(super) fn sweep(cache: &Path, max_age: Duration, max_bytes: u64) {
     for (modified, len, path) in files {
         bytes = bytes.saturating_add(len);
         let is_old = now.duration_since(modified).is_ok_and(|age| age > max_age);
-        let is_free = || File::open(&path).is_ok_and(|file| file.try_lock().is_ok());
-        if (is_old || bytes > max_bytes) && is_free() {
+        // Locked until it is gone, so that no one else begins with it.
+        let is_free = |file: &File| file.try_lock().is_ok();
+        if (is_old || bytes > max_bytes)
+            && let Ok(file) = File::open(&path)
+            && is_free(&file)
+        {
             let _ = fs::remove_file(&path);
         }
     }

@@ -62,6 +62,11 @@ impl Symbolizer {
         self.search.forget_missing();
     }
 
+    /// Names of the files that other processes downloaded while this one waited for them, since the last call.
+    pub fn take_waited_for(&self) -> Vec<String> {
+        self.search.downloads.take_waited_for()
+    }
+
     /// What happened to every module asked for so far, in the order of asking.
     pub fn report(&self) -> Vec<ModuleReport> {
         let report = |(module, wanted, named): (ModuleIdentity, usize, usize)| ModuleReport {

@@ -59,6 +59,8 @@ pub(super) enum TableProblem {
     Values { found: i64, expected: i64 },
     #[error("{values} values in a column, more than {limit}")]
     TooManyValues { values: u64, limit: u64 },
+    #[error("it has {rows} rows, and had {written} when the archive was written")]
+    Rows { rows: usize, written: u64 },
     /// The error of the decoder.
     #[error("{}", PolarsReason(.0))]
     Decoder(#[from] PolarsError),

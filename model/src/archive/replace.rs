@@ -6,7 +6,8 @@ use polars::prelude::{DataFrame, PolarsResult};
 
 use super::container::ContainerLimits;
 use super::error::ArchiveError;
-use super::reader::{copy_members, open_archive};
+use super::limits::ArchiveLimits;
+use super::reader::Trace;
 use super::writer::ArchiveWriter;
 use crate::table::Table;
 
@@ -25,10 +26,11 @@ pub fn replace_table(
     frame: PolarsResult<DataFrame>,
     limits: &ContainerLimits,
 ) -> Result<u64, ArchiveError> {
-    let mut old = open_archive(path, limits)?;
+    let limits = ArchiveLimits { container: *limits, ..ArchiveLimits::default() };
+    let old = Trace::open_within(path, limits)?;
     let mut new = ArchiveWriter::create(path)?;
     let replaced = table.member();
-    copy_members(path, &mut old, &mut new, |name| name != replaced)?;
+    old.copy_members(&mut new, |name| name != replaced)?;
     drop(old);
     new.table(table, frame)?;
     new.finish()
@@ -41,7 +43,6 @@ mod tests {
     use sevenz_rust::{ArchiveReader, Password};
 
     use super::*;
-    use crate::archive::reader::Trace;
     use crate::index::FrameIdx;
     use crate::tables::{Name, Names, SCHEMA_VERSION, Symbol, Symbols, TraceInfo, TraceInfos};
 
@@ -80,6 +81,7 @@ mod tests {
 
         let open = Trace::open(&path).unwrap();
         for replaced in [&["f", "g"][..], &["h"], &[]] {
+            let before = Trace::open(&path).unwrap();
             let size = replace_table(&path, Table::Symbols, symbols(replaced), &LIMITS).unwrap();
             assert_eq!(size, fs::metadata(&path).unwrap().len());
             assert_eq!(functions(&path), replaced);
@@ -87,7 +89,9 @@ mod tests {
             assert_eq!(trace.height(Table::Names).unwrap(), 1);
             let mut archive = ArchiveReader::open(&path, Password::empty()).unwrap();
             assert_eq!(archive.read_file("later.txt").unwrap(), b"of a later version");
-            assert_eq!(archive.archive().files.len(), 4);
+            // All tables, the manifest, and the member.
+            assert_eq!(archive.archive().files.len(), Table::ALL.len() + 2);
+            assert_ne!(trace.id(), before.id());
         }
         assert_eq!(open.height(Table::Names).unwrap(), 1);
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);

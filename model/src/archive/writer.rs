@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 
 use super::error::ArchiveError;
+use super::manifest::{self, Content, Manifest, Stored};
 use crate::cancel::Cancel;
 use crate::noting::{Noting, Reason, is_full, plain};
 use crate::output::{OutputFile, folder_of};
@@ -12,6 +13,7 @@ use polars::polars_utils::compression::ZstdLevel;
 use polars::prelude::{
     Column, DataFrame, ParquetCompression, ParquetWriter, PolarsResult, Schema, StatisticsOptions,
 };
+use polars_io::parquet::write::{BatchedWriter, KeyValueMetadata};
 use sevenz_rust::encoder_options::Lzma2Options;
 use sevenz_rust::{ArchiveEntry, EncoderConfiguration, EncoderMethod};
 
@@ -38,6 +40,8 @@ const MOST_THREADS: usize = 4;
 pub struct ArchiveWriter {
     encoder: TableEncoder,
     archive: sevenz_rust::ArchiveWriter<OutputFile>,
+    /// What was written of tables; `None` in the copy of an archive that has no manifest.
+    manifest: Option<Manifest>,
 }
 
 /// Encodes tables for an archive; a clone does so on another thread.
@@ -52,6 +56,7 @@ pub struct TableEncoder {
 #[derive(Debug)]
 pub struct EncodedTable {
     table: Table,
+    rows: u64,
     content: File,
 }
 
@@ -69,7 +74,7 @@ impl ArchiveWriter {
         })?;
         let archive = sevenz_rust::ArchiveWriter::new(file).map_err(|e| packing(path, &e))?;
         let encoder = TableEncoder { path: path.to_path_buf(), folder, cancel: Cancel::default() };
-        Ok(Self { encoder, archive })
+        Ok(Self { encoder, archive, manifest: Some(Manifest::default()) })
     }
 
     /// The same writer, whose work ends with some error when `cancel` asks to stop: at the next row group,
@@ -108,8 +113,22 @@ impl ArchiveWriter {
     /// # Errors
     /// When it cannot be written.
     pub fn append(&mut self, encoded: EncodedTable) -> Result<(), ArchiveError> {
-        let EncodedTable { table, content } = encoded;
-        self.member(&table.member(), content)
+        let EncodedTable { table, rows, content } = encoded;
+        let content = self.push_until_stopped(&table.member(), content)?;
+        self.note_table(table, Stored { rows, content });
+        Ok(())
+    }
+
+    /// Notes for the manifest what was written of a table.
+    pub(super) fn note_table(&mut self, table: Table, stored: Stored) {
+        if let Some(manifest) = &mut self.manifest {
+            manifest.insert(table, stored);
+        }
+    }
+
+    /// Writes no manifest, as the archive that is copied has none.
+    pub(super) fn is_of_older_layout(&mut self) {
+        self.manifest = None;
     }
 
     /// Writes a member that is not a table. JSON is compressed, anything else is stored.
@@ -117,16 +136,25 @@ impl ArchiveWriter {
     /// # Errors
     /// When the content cannot be read or the archive not be written.
     pub fn member(&mut self, name: &str, content: impl Read) -> Result<(), ArchiveError> {
+        self.push_until_stopped(name, content).map(drop)
+    }
+
+    fn push_until_stopped(
+        &mut self,
+        member: &str,
+        content: impl Read,
+    ) -> Result<Content, ArchiveError> {
         let cancel = self.encoder.cancel.clone();
-        self.push(name, &mut Stopped { inner: content, cancel })
+        self.push(member, &mut Stopped { inner: content, cancel })
             .map_err(|e| packing(&self.encoder.path, &e))
     }
 
+    /// Writes a member and says what the table of contents will say of it.
     pub(super) fn push(
         &mut self,
         member: &str,
         content: &mut dyn Read,
-    ) -> Result<(), sevenz_rust::Error> {
+    ) -> Result<Content, sevenz_rust::Error> {
         let method = if member.ends_with(".json") {
             let threads = thread::available_parallelism().map_or(1, |n| n.get().min(MOST_THREADS));
             Lzma2Options::from_level_mt(LZMA_LEVEL, threads as u32, LZMA_CHUNK).into()
@@ -134,21 +162,43 @@ impl ArchiveWriter {
             EncoderConfiguration::new(EncoderMethod::COPY)
         };
         self.archive.set_content_methods(vec![method]);
-        self.archive.push_archive_entry(ArchiveEntry::new_file(member), Some(content)).map(|_| ())
+        let entry = ArchiveEntry::new_file(member);
+        let entry = self.archive.push_archive_entry(entry, Some(content))?;
+        Content::of(entry).map_err(|problem| sevenz_rust::Error::Other(problem.to_string().into()))
     }
 
-    /// Finishes the archive and gives it its name; returns its size in bytes.
+    /// Finishes the archive and gives it its name; returns its size in bytes. Tables that were not written
+    /// are empty.
     ///
     /// # Errors
     /// When the archive cannot be completed or renamed.
-    pub fn finish(self) -> Result<u64, ArchiveError> {
-        let Self { encoder: TableEncoder { path, .. }, archive } = self;
+    pub fn finish(mut self) -> Result<u64, ArchiveError> {
+        self.tie()?;
+        let Self { encoder: TableEncoder { path, .. }, archive, .. } = self;
         let io = |source| ArchiveError::Io { path: path.clone(), action: "write", source };
         let output = archive.finish().map_err(io)?;
         output.file().sync_all().map_err(io)?;
         let size = output.file().metadata().map_err(io)?.len();
         output.persist(&path).map_err(io)?;
         Ok(size)
+    }
+
+    /// Writes the tables that are not there yet, and the manifest. An archive without a trace has none.
+    fn tie(&mut self) -> Result<(), ArchiveError> {
+        let is_written = |writer: &Self, table| {
+            writer.manifest.as_ref().is_none_or(|manifest| manifest.get(table).is_some())
+        };
+        if self.manifest.is_none() || !is_written(self, Table::Trace) {
+            return Ok(());
+        }
+        for table in Table::ALL {
+            if !is_written(self, table) {
+                let empty = self.encoder.encode_in_parts(table, || None)?;
+                self.append(empty)?;
+            }
+        }
+        let text = self.manifest.as_ref().map_or_else(String::new, Manifest::to_text);
+        self.member(manifest::MEMBER, text.as_bytes())
     }
 }
 
@@ -204,14 +254,17 @@ impl TableEncoder {
         let mut content = tempfile::tempfile_in(&self.folder).map_err(|e| self.io(e))?;
         let mut noting = Noting::new(&mut content);
         let out = BufWriter::new(Stopped { inner: &mut noting, cancel: self.cancel.clone() });
-        if let Err(source) = write_parts(table, &mut next, out) {
-            return Err(match noting.failed() {
-                Some(error) => self.io(error),
-                None => ArchiveError::Encode { table: table.name(), source },
-            });
-        }
+        let rows = match write_parts(table, &mut next, out) {
+            Ok(rows) => rows,
+            Err(source) => {
+                return Err(match noting.failed() {
+                    Some(error) => self.io(error),
+                    None => ArchiveError::Encode { table: table.name(), source },
+                });
+            }
+        };
         content.seek(SeekFrom::Start(0)).map_err(|e| self.io(e))?;
-        Ok(EncodedTable { table, content })
+        Ok(EncodedTable { table, rows, content })
     }
 
     fn io(&self, source: io::Error) -> ArchiveError {
@@ -225,31 +278,61 @@ impl TableEncoder {
 /// When the frame does not fit the table, or `out` cannot be written.
 pub fn write_parquet(table: Table, frame: DataFrame, out: impl Write) -> PolarsResult<()> {
     let mut frame = Some(Ok(frame));
-    write_parts(table, &mut || frame.take(), out)
+    write_parts(table, &mut || frame.take(), out).map(drop)
 }
 
+/// Writes any columns as a Parquet file, with pairs of keys and values in its footer.
+///
+/// # Errors
+/// When `out` cannot be written.
+pub fn write_parquet_with(
+    frame: &DataFrame,
+    pairs: Vec<(String, String)>,
+    mut out: impl Write,
+) -> PolarsResult<()> {
+    let pairs = (!pairs.is_empty()).then(|| KeyValueMetadata::from_static(pairs));
+    let mut parquet =
+        encoder(&mut out).with_key_value_metadata(pairs).batched(frame.schema().as_ref())?;
+    write_rows(&mut parquet, frame)?;
+    parquet.finish()?;
+    drop(parquet);
+    Ok(out.flush()?)
+}
+
+/// Returns the number of rows.
 fn write_parts(
     table: Table,
     next: &mut dyn FnMut() -> Option<PolarsResult<DataFrame>>,
     mut out: impl Write,
-) -> PolarsResult<()> {
+) -> PolarsResult<u64> {
     let schema: Schema = table.columns().iter().map(|c| (c.name.into(), c.dtype.dtype())).collect();
-    let mut parquet = ParquetWriter::new(&mut out)
-        .with_compression(ParquetCompression::Zstd(ZstdLevel::try_new(ZSTD_LEVEL).ok()))
-        .with_statistics(StatisticsOptions::empty())
-        .batched(&schema)?;
+    let mut parquet = encoder(&mut out).batched(&schema)?;
+    let mut rows = 0;
     while let Some(part) = next() {
         let part = conform(table, &part?)?;
-        let mut start = 0;
-        while start < part.height() {
-            let rows = part.slice(start as i64, ROW_GROUP_ROWS);
-            start += rows.height();
-            parquet.write_batch(&rows)?;
-        }
+        rows += part.height() as u64;
+        write_rows(&mut parquet, &part)?;
     }
     parquet.finish()?;
     drop(parquet);
-    Ok(out.flush()?)
+    out.flush()?;
+    Ok(rows)
+}
+
+fn encoder<W: Write>(out: W) -> ParquetWriter<W> {
+    ParquetWriter::new(out)
+        .with_compression(ParquetCompression::Zstd(ZstdLevel::try_new(ZSTD_LEVEL).ok()))
+        .with_statistics(StatisticsOptions::empty())
+}
+
+fn write_rows<W: Write>(parquet: &mut BatchedWriter<W>, frame: &DataFrame) -> PolarsResult<()> {
+    let mut start = 0;
+    while start < frame.height() {
+        let rows = frame.slice(start as i64, ROW_GROUP_ROWS);
+        start += rows.height();
+        parquet.write_batch(&rows)?;
+    }
+    Ok(())
 }
 
 /// Puts the columns of a part into the table's order and adds those it lacks.

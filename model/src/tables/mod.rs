@@ -50,5 +50,7 @@ pub use stack_events::{StackEvent, StackEvents};
 pub use stacks::{Stack, Stacks};
 pub use symbols::{Symbol, Symbols};
 pub use threads::{Thread, Threads};
-pub use trace::{NO_CLOCK, TraceInfo, TraceInfos, UNKNOWN_CLOCK};
+pub use trace::{
+    NO_CLOCK, SYSTEM_CLOCK, TraceInfo, TraceInfos, UNKNOWN_CLOCK, UtcOffsets, is_ring,
+};
 pub use volumes::{Volume, Volumes};

@@ -20,8 +20,10 @@ use crate::table::Table;
 /// * 5: providers of events, with the first and last of each (columns of `event_counts`); single events of
 ///   providers (tables `provider_events`, `event_fields`, `event_values`).
 /// * 6: allocations (tables `allocators`, `resources`, `resource_misses`).
-/// * 7: when events are missing (table `losses`), and handles that were closed unseen because of that (columns
-///   `closed_unseen`, `closed_after_ns` and `closed_before_ns` of `events`).
+/// * 7: all tables are there and tied together (member `tables.tsv`); the time of which a trace has the events, and changes
+///   of the local clocks (columns `recorded_from_ns`, `recorded_to_ns`, `utc_offsets` of `trace`); when events are missing
+///   (table `losses`), and handles that were closed unseen because of that (columns `closed_unseen`,
+///   `closed_after_ns` and `closed_before_ns` of `events`).
 pub const SCHEMA_VERSION: u32 = 7;
 
 impl Table {
@@ -54,6 +56,18 @@ impl Table {
             Self::ResourceMisses => ResourceMisses::COLUMNS,
             Self::Losses => Losses::COLUMNS,
             Self::Warnings => Warnings::COLUMNS,
+        }
+    }
+
+    /// The first layout that has the table.
+    pub const fn since(self) -> u32 {
+        match self {
+            Self::Methods | Self::StackEvents => 2,
+            Self::Volumes => 3,
+            Self::Threads => 4,
+            Self::ProviderEvents | Self::EventFields | Self::EventValues => 5,
+            Self::Allocators | Self::Resources | Self::ResourceMisses => 6,
+            _ => 1,
         }
     }
 

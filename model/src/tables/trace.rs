@@ -1,5 +1,7 @@
 //! The trace itself: where it came from, its clock, its losses.
 
+use std::ops::RangeInclusive;
+
 use super::declare::table;
 
 table! {
@@ -63,12 +65,18 @@ table! {
         ["100 ns since 1601"] session_start_filetime: i64,
         /// Session end, UTC; null when the session was never closed.
         ["100 ns since 1601"] session_end_filetime: Option<i64>,
+        /// From when on the file has all events: after the session start where a ring overwrote older ones; null where it is not known.
+        ["ns since session start"] recorded_from_ns: Option<i64>,
+        /// Until when the file has events: the session end, or the last event where that says more; null where it is not known.
+        ["ns since session start"] recorded_to_ns: Option<i64>,
         /// Boot of the recording system, UTC.
         ["100 ns since 1601"] boot_filetime: Option<i64>,
         /// Time zone of the recording system: UTC = local time + bias, without daylight saving time.
         ["minutes"] tz_bias_minutes: i32,
         /// Local time minus UTC at the session start, with daylight saving time where the zone has it.
         ["minutes"] utc_offset_minutes: i32,
+        /// The same from each moment on, as the rules of the time zone have it in the years around the session: moments (100 ns since 1601, UTC) and minutes, as in `133431012000000000:60,133563060000000000:120`.
+        utc_offsets: Option<String>,
         /// Buffers found in the file.
         buffers: u64,
         /// Events found in the file.
@@ -96,11 +104,68 @@ table! {
     }
 }
 
+/// The clock that shows the system time, which stands still between two interrupts of the timer.
+pub const SYSTEM_CLOCK: &str = "system_time";
+
+/// What the clocks of the recording system were ahead of UTC.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct UtcOffsets {
+    /// At the session start, minutes.
+    at_start: i32,
+    /// From when on (100 ns since 1601, UTC) how many minutes, ascending; empty where only the start is known.
+    changes: Vec<(i64, i32)>,
+}
+
+impl UtcOffsets {
+    /// Those of a trace.
+    pub fn of(info: &TraceInfo) -> Self {
+        let change = |text: &str| {
+            let (from, minutes) = text.split_once(':')?;
+            Some((from.parse().ok()?, minutes.parse().ok()?))
+        };
+        let changes = info.utc_offsets.as_deref().unwrap_or_default().split(',');
+        let changes: Vec<(i64, i32)> = changes.map_while(change).collect();
+        let changes = if changes.is_sorted() { changes } else { Vec::new() };
+        Self { at_start: info.utc_offset_minutes, changes }
+    }
+
+    /// As the column `utc_offsets` has them.
+    pub fn text(changes: &[(i64, i32)]) -> String {
+        let changes = changes.iter().map(|(from, minutes)| format!("{from}:{minutes}"));
+        changes.collect::<Vec<_>>().join(",")
+    }
+
+    /// Minutes at a time (100 ns since 1601, UTC).
+    pub fn minutes_at(&self, filetime: i64) -> i32 {
+        let later = self.changes.partition_point(|(from, _)| *from <= filetime);
+        let change = self.changes.get(later.saturating_sub(1));
+        change.map_or(self.at_start, |(_, minutes)| *minutes)
+    }
+
+    /// All that there are, each once.
+    pub fn minutes(&self) -> Vec<i32> {
+        let mut minutes: Vec<i32> = self.changes.iter().map(|(_, minutes)| *minutes).collect();
+        minutes.push(self.at_start);
+        minutes.sort_unstable();
+        minutes.dedup();
+        minutes
+    }
+}
+
 /// The clock of a trace whose clock is not known, because an extract of another program does not record it.
 pub const UNKNOWN_CLOCK: &str = "unknown";
 
 /// The clock of a source that has no times: those in the tables are the numbers of its events.
 pub const NO_CLOCK: &str = "none";
+
+/// EVENT_TRACE_FILE_MODE_CIRCULAR: new buffers of the file overwrite the oldest ones; EVENT_TRACE_BUFFERING_MODE: the
+/// session keeps its last buffers in memory.
+const RING_MODES: u32 = 0x2 | 0x400;
+
+/// Whether a session with this log file mode overwrites its oldest events.
+pub fn is_ring(log_file_mode: u32) -> bool {
+    log_file_mode & RING_MODES != 0
+}
 
 impl TraceInfo {
     /// Whether this came from the output of another program, which does not hold all figures of a trace.
@@ -111,6 +176,25 @@ impl TraceInfo {
     /// Whether the times in the tables are times, and not only an order.
     pub fn has_clock(&self) -> bool {
         self.clock != NO_CLOCK
+    }
+
+    /// The time of which the file has the events, in nanoseconds since session start: shorter than the session where a
+    /// ring overwrote its older events. All that is counted by time is counted by this one.
+    ///
+    /// An archive of an older layout, or of another program, does not say, so that it is the session; `None` where
+    /// its end is not known either, or there is no clock.
+    pub fn recorded_ns(&self) -> Option<RangeInclusive<i64>> {
+        let from_ns = self.recorded_from_ns.unwrap_or_default();
+        let to_ns =
+            self.recorded_to_ns.or_else(|| self.length_ns()).filter(|_| self.has_clock())?;
+        Some(from_ns..=to_ns.max(from_ns))
+    }
+
+    /// How long the clock stands still at most, nanoseconds: events of so much time may have one time stamp. `None`
+    /// where it never does.
+    pub fn clock_step_ns(&self) -> Option<i64> {
+        let ticks = self.timer_resolution.filter(|ticks| *ticks > 1)?;
+        (self.clock == SYSTEM_CLOCK).then_some(i64::from(ticks) * 100)
     }
 
     /// How long the session lasted in nanoseconds, if its end is known.
@@ -136,6 +220,42 @@ impl TraceInfo {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_was_recorded_is_the_session_unless_the_trace_says_more() {
+        let session = TraceInfo {
+            clock: "qpc".to_owned(),
+            session_start_filetime: 5,
+            session_end_filetime: Some(15),
+            ..TraceInfo::default()
+        };
+        assert_eq!(session.recorded_ns(), Some(0..=1_000));
+        let (recorded_from_ns, recorded_to_ns) = (Some(700), Some(980));
+        let ring = TraceInfo { recorded_from_ns, recorded_to_ns, ..session.clone() };
+        assert_eq!(ring.recorded_ns(), Some(700..=980));
+        let open = TraceInfo { session_end_filetime: None, ..ring.clone() };
+        assert_eq!(open.recorded_ns(), Some(700..=980));
+        assert_eq!(TraceInfo { recorded_to_ns: None, ..open }.recorded_ns(), None);
+        assert_eq!(
+            TraceInfo { recorded_to_ns: Some(3), ..ring.clone() }.recorded_ns(),
+            Some(700..=700)
+        );
+        assert_eq!(TraceInfo { clock: NO_CLOCK.to_owned(), ..ring }.recorded_ns(), None);
+    }
+
+    #[test]
+    fn offsets_hold_from_their_moment_on_and_that_of_the_start_where_nothing_else_is_known() {
+        let utc_offsets = Some(UtcOffsets::text(&[(10, 60), (20, 120), (30, 60)]));
+        let info = TraceInfo { utc_offset_minutes: 120, utc_offsets, ..TraceInfo::default() };
+        let offsets = UtcOffsets::of(&info);
+        let found = [0, 10, 19, 20, 29, 30, 99].map(|at| offsets.minutes_at(at));
+        assert_eq!(found, [60, 60, 60, 120, 120, 60, 60]);
+        assert_eq!(offsets.minutes(), [60, 120]);
+        for text in [None, Some("nonsense".to_owned()), Some("9:1,8:2".to_owned())] {
+            let offsets = UtcOffsets::of(&TraceInfo { utc_offsets: text, ..info.clone() });
+            assert_eq!((offsets.minutes_at(25), offsets.minutes()), (120, vec![120]));
+        }
+    }
 
     #[test]
     fn a_converted_extract_knows_its_losses_when_it_knows_its_buffers() {

@@ -4,6 +4,7 @@
 //! in time order already, and keeps one buffer per processor in memory.
 
 mod buffer;
+mod coarse;
 mod lz77;
 mod options;
 mod writer;
@@ -13,7 +14,7 @@ use std::io::{self, Cursor, Seek, Write};
 use std::path::Path;
 
 pub use lz77::compress;
-pub use options::{Clock, ExtraBuffer, FileOptions, Layout, SessionEnd};
+pub use options::{Clock, ExtraBuffer, FileOptions, Layout, Ring, SessionEnd};
 pub use writer::{FileSummary, FileWriter};
 
 /// A trace file in memory.

@@ -1,7 +1,7 @@
 //! What the trace header states, and how the file is laid out.
 
 use crate::bytes::PointerSize;
-use crate::payload::TraceHeader;
+use crate::payload::{ClockChanges, TraceHeader};
 
 /// 100 ns units per second, the unit of FILETIME.
 const FILETIME_PER_SECOND: i128 = 10_000_000;
@@ -57,6 +57,19 @@ pub enum Layout {
         /// Buffers in the file, not counting the header buffer.
         max_buffers: u64,
     },
+    /// The session keeps its newest buffers in memory (mode bit 0x400), which are written in the end.
+    InMemory(Ring),
+}
+
+/// What a session keeps in memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ring {
+    /// Buffers that are kept, not counting the header buffer.
+    pub buffers: usize,
+    /// Whether so many are kept of each processor, and not of all together.
+    pub per_processor: bool,
+    /// As a merge writes them: numbered from 0 on, with its own mode in the place of the session's.
+    pub renumbered: bool,
 }
 
 /// What the trace header says about the end.
@@ -100,6 +113,10 @@ pub struct FileOptions {
     pub boot: i64,
     /// UTC = local time + bias, in minutes.
     pub bias_minutes: i32,
+    /// When its clocks change. Default: never.
+    pub changes: ClockChanges,
+    /// Interval of the system timer, in 100 ns units.
+    pub timer_resolution: u32,
     /// System version: major, minor, sub, subminor.
     pub os_version: [u8; 4],
     pub build: u32,
@@ -143,6 +160,8 @@ impl Default for FileOptions {
             end: SessionEnd::AtLastEvent,
             boot: 133_965_000_000_000_000,
             bias_minutes: -60,
+            changes: ClockChanges::default(),
+            timer_resolution: 156_250,
             os_version: [10, 0, 1, 10],
             build: 26_100,
             events_lost: 0,
@@ -196,7 +215,12 @@ impl FileOptions {
     /// The log file mode bits, those of layout, compression and preallocation included.
     #[must_use]
     pub fn log_file_mode(&self) -> u32 {
-        let layout = if self.layout == Layout::Sequential { 1 } else { 2 };
+        let layout = match self.layout {
+            Layout::Sequential => 1,
+            Layout::Circular { .. } => 2,
+            Layout::InMemory(Ring { renumbered: true, .. }) => 1,
+            Layout::InMemory(_) => 0x400,
+        };
         let compressed = if self.compressed { MODE_COMPRESSED } else { 0 };
         let preallocated = if self.preallocated > 0 { MODE_PREALLOCATED } else { 0 };
         self.mode | layout | compressed | preallocated
@@ -227,6 +251,8 @@ impl FileOptions {
             events_lost: self.events_lost,
             cpu_mhz,
             bias_minutes: self.bias_minutes,
+            changes: self.changes,
+            timer_resolution: self.timer_resolution,
             boot: self.boot,
             perf_frequency,
             start: self.start,
@@ -269,6 +295,12 @@ mod tests {
             ..FileOptions::default()
         };
         assert_eq!(circular.log_file_mode(), 0x1_0022);
+        let in_memory = |renumbered| {
+            let ring = Ring { buffers: 3, per_processor: false, renumbered };
+            let layout = Layout::InMemory(ring);
+            FileOptions { layout, ..FileOptions::default() }.log_file_mode()
+        };
+        assert_eq!([in_memory(false), in_memory(true)], [0x1_0400, 0x1_0001]);
         let compressed = FileOptions { compressed: true, ..FileOptions::default() };
         assert_eq!(compressed.log_file_mode(), 0x0401_0001);
     }

@@ -1,9 +1,10 @@
 //! Streams events into the buffers of a file.
 
+use std::collections::VecDeque;
 use std::io::{self, Seek, SeekFrom, Write};
 
 use super::buffer::{BUFFER_HEADER, BufferHeader, FLAG_FLUSH_MARKER, TYPE_HEADER};
-use super::options::{FileOptions, Layout};
+use super::options::{FileOptions, Layout, Ring};
 use crate::header::{HeaderKind, Stamp};
 
 /// Merged files get their buffers written this long after the event, in 100 ns.
@@ -41,6 +42,8 @@ pub struct FileWriter<W: Write + Seek> {
     /// per processor but not over the file.
     next_sequence: u64,
     flushed: u64,
+    /// The newest buffers of a session in memory, in the order in which they became full.
+    in_memory: VecDeque<(BufferHeader, Vec<u8>)>,
     end: u64,
     events: u64,
     last: i64,
@@ -56,7 +59,7 @@ impl<W: Write + Seek> FileWriter<W> {
     /// When compression is combined with a circular layout.
     pub fn new(out: W, options: FileOptions) -> io::Result<Self> {
         assert!(
-            !options.compressed || options.layout == Layout::Sequential,
+            !options.compressed || !matches!(options.layout, Layout::Circular { .. }),
             "compressed buffers have no fixed place to overwrite"
         );
         let mut writer = Self {
@@ -64,6 +67,7 @@ impl<W: Write + Seek> FileWriter<W> {
             open: (0..options.cpus).map(|_| None).collect(),
             next_sequence: 1,
             flushed: 0,
+            in_memory: VecDeque::new(),
             end: 0,
             events: 1 + options.header_events.len() as u64,
             last: options.base_raw(),
@@ -126,12 +130,13 @@ impl<W: Write + Seek> FileWriter<W> {
         } else {
             self.extra_buffers()?;
         }
+        self.write_memory()?;
         for _ in 0..self.options.preallocated {
             let zeros = vec![0; self.options.buffer_size as usize];
             self.append(&zeros)?;
         }
         let buffers = 1 + match self.options.layout {
-            Layout::Sequential => self.flushed,
+            Layout::Sequential | Layout::InMemory(_) => self.flushed,
             Layout::Circular { max_buffers } => self.flushed.min(max_buffers),
         };
         let header = self.header_buffer(buffers);
@@ -161,7 +166,35 @@ impl<W: Write + Seek> FileWriter<W> {
         self.write_buffer(&header, &open.content)
     }
 
+    /// Writes what a session in memory kept.
+    fn write_memory(&mut self) -> io::Result<()> {
+        let Layout::InMemory(Ring { renumbered, .. }) = self.options.layout else { return Ok(()) };
+        let mut kept: Vec<_> = std::mem::take(&mut self.in_memory).into();
+        if renumbered {
+            kept.sort_by_key(|(header, _)| header.sequence);
+            let numbered = kept.iter_mut().zip(1..);
+            numbered.for_each(|((header, _), number)| header.sequence = number);
+        }
+        self.flushed = 0;
+        kept.iter().try_for_each(|(header, content)| self.store(header, content))
+    }
+
     fn write_buffer(&mut self, header: &BufferHeader, content: &[u8]) -> io::Result<()> {
+        let Layout::InMemory(Ring { buffers, per_processor, .. }) = self.options.layout else {
+            return self.store(header, content);
+        };
+        self.in_memory.push_back((*header, content.to_vec()));
+        let is_alike = |other: &BufferHeader| !per_processor || other.cpu == header.cpu;
+        let alike = self.in_memory.iter().filter(|(other, _)| is_alike(other)).count();
+        let oldest = self.in_memory.iter().position(|(other, _)| is_alike(other));
+        if let Some(oldest) = oldest.filter(|_| alike > buffers) {
+            self.in_memory.remove(oldest);
+        }
+        Ok(())
+    }
+
+    /// Puts a buffer into the file.
+    fn store(&mut self, header: &BufferHeader, content: &[u8]) -> io::Result<()> {
         let bytes = if self.options.compressed {
             header.compressed(content)
         } else {

@@ -35,7 +35,7 @@ pub use system::{
     lost_record, path_prefix, system_directories, volume_device,
 };
 pub use thread::{ThreadEvent, ThreadRecord};
-pub use trace_header::TraceHeader;
+pub use trace_header::{ClockChanges, TraceHeader};
 
 use crate::bytes::{Guid, PointerSize};
 use crate::header::{ClassicEvent, HeaderKind, KernelEvent, Stamp};

@@ -28,6 +28,10 @@ pub struct TraceHeader {
     pub cpu_mhz: u32,
     /// Time zone: UTC = local time + bias, in minutes.
     pub bias_minutes: i32,
+    /// When its clocks change.
+    pub changes: ClockChanges,
+    /// Interval of the system timer, in 100 ns.
+    pub timer_resolution: u32,
     /// Boot time (FILETIME).
     pub boot: i64,
     /// Ticks of the performance counter per second.
@@ -52,7 +56,7 @@ impl TraceHeader {
             .u32(self.build)
             .u32(self.cpus)
             .i64(self.end)
-            .u32(156_250) // timer resolution in 100 ns
+            .u32(self.timer_resolution)
             .u32(self.maximum_mb)
             .u32(self.mode)
             .u32(self.buffers_written)
@@ -61,7 +65,7 @@ impl TraceHeader {
             .u32(self.events_lost)
             .u32(self.cpu_mhz)
             .ptrs(self.pointer, &[0, 0]);
-        let zone = time_zone(head, self.bias_minutes);
+        let zone = time_zone(head, self.bias_minutes, self.changes);
         let padding = before_boot - zone.len();
         let bytes = zone
             .zeros(padding)
@@ -78,14 +82,22 @@ impl TraceHeader {
 }
 
 /// `TIME_ZONE_INFORMATION`, 172 bytes.
-fn time_zone(bytes: Bytes, bias_minutes: i32) -> Bytes {
-    bytes
-        .i32(bias_minutes)
-        .utf16_fixed("@tzres.dll,-322", 32)
-        .zeros(16 + 4)
-        .utf16_fixed("@tzres.dll,-321", 32)
-        .zeros(16)
-        .i32(-60)
+fn time_zone(bytes: Bytes, bias_minutes: i32, changes: ClockChanges) -> Bytes {
+    let ClockChanges { standard, daylight } = changes;
+    let date = |bytes: Bytes, date: [u16; 8]| date.into_iter().fold(bytes, Bytes::u16);
+    let bytes = bytes.i32(bias_minutes).utf16_fixed("@tzres.dll,-322", 32);
+    let bytes = date(bytes, standard).i32(0).utf16_fixed("@tzres.dll,-321", 32);
+    date(bytes, daylight).i32(-60)
+}
+
+/// When the clocks of a zone change: SYSTEMTIMEs of year (0: each), month (0: never), weekday (0: Sunday), day or
+/// number of the weekday in the month (5: last), hour, minute, second and millisecond, in the local time before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ClockChanges {
+    /// To standard time.
+    pub standard: [u16; 8],
+    /// To daylight saving time, one hour ahead.
+    pub daylight: [u16; 8],
 }
 
 #[cfg(test)]
@@ -106,6 +118,8 @@ mod tests {
             events_lost: 3,
             cpu_mhz: 2918,
             bias_minutes: -60,
+            changes: ClockChanges::default(),
+            timer_resolution: 156_250,
             boot: 0x3344,
             perf_frequency: 10_000_000,
             start: 0x5566,

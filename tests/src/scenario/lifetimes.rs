@@ -14,7 +14,8 @@ impl TraceBuilder {
     pub(super) fn add_starts(&mut self) {
         for process in self.processes.clone() {
             if let (Some(ns), false) = (process.started, process.unrecorded) {
-                let caller = Caller::new(process.record.parent, process.creator_tid);
+                let caller = Caller::new(process.record.parent, process.creator_tid)
+                    .on(process.processors[0]);
                 self.add_process(ProcessEvent::Start, ns, caller, &process.record);
             }
         }
@@ -46,7 +47,7 @@ impl TraceBuilder {
         for process in self.processes.clone() {
             if let (Some((ns, exit_status)), false) = (process.ended, process.unrecorded) {
                 let record = ProcessRecord { exit_status, ..process.record };
-                let caller = Caller::new(record.pid, process.creator_tid);
+                let caller = Caller::new(record.pid, process.creator_tid).on(process.processors[1]);
                 self.add_process(ProcessEvent::End, ns, caller, &record);
             }
         }

@@ -13,6 +13,8 @@ pub struct ProcessSpec {
     pub(super) started: Option<i64>,
     pub(super) ended: Option<(i64, i32)>,
     pub(super) creator_tid: u32,
+    /// Processors that log its start and its end.
+    pub(super) processors: [u16; 2],
     pub(super) unrecorded: bool,
 }
 
@@ -29,7 +31,14 @@ impl ProcessSpec {
             command_line: name.into(),
             ..ProcessRecord::default()
         };
-        Self { record, started: None, ended: None, creator_tid: 0, unrecorded: false }
+        Self {
+            record,
+            started: None,
+            ended: None,
+            creator_tid: 0,
+            processors: [0, 0],
+            unrecorded: false,
+        }
     }
 
     /// The parent process. Default: 0.
@@ -71,6 +80,18 @@ impl ProcessSpec {
     /// Started during the trace.
     pub fn started(&mut self, ns: i64) -> &mut Self {
         self.started = Some(ns);
+        self
+    }
+
+    /// The processor that logs the start. Default: 0.
+    pub fn start_processor(&mut self, cpu: u16) -> &mut Self {
+        self.processors[0] = cpu;
+        self
+    }
+
+    /// The processor that logs the end. Default: 0.
+    pub fn end_processor(&mut self, cpu: u16) -> &mut Self {
+        self.processors[1] = cpu;
         self
     }
 

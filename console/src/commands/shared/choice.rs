@@ -5,7 +5,7 @@ use crate::{
     filter::{Filter, ProcessFilter},
     grammar::{Choice, Opt, Take, Texts},
     query::{NewProcess, ProcessCriteria},
-    values::SecondsRange,
+    values::TimeRange,
 };
 
 pub(crate) const fn process_option<A>(
@@ -70,7 +70,7 @@ pub(crate) const fn stack_filter_option<A>(
 pub(crate) const fn time_option<A>(
     help: &'static str,
     details: &'static str,
-    field: fn(&mut A) -> &mut Option<SecondsRange>,
+    field: fn(&mut A) -> &mut Option<TimeRange>,
 ) -> Opt<A> {
     let (names, example) = (&["-MinMaxTime"], "-MinMaxTime 0 1.5s");
     Opt { names, help, details, example, take: Take::Seconds(field) }

@@ -59,6 +59,11 @@ impl SymbolObserver for WatchedSymbols<'_> {
         self.show(pdb, "");
     }
 
+    fn waiting(&self, pdb: &PdbIdentity) {
+        let name = Untrusted(pdb.file_name());
+        self.spinner.show(format!("waiting for another process that downloads {name}"));
+    }
+
     fn progress(&self, pdb: &PdbIdentity, bytes: u64, total: Option<u64>) {
         let of = total.map_or_else(String::new, |total| format!(" of {}", HumanBytes(total)));
         self.show(pdb, &format!(" {}{of}", HumanBytes(bytes)));

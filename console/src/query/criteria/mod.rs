@@ -13,7 +13,7 @@ use super::tables::ProcessInfo;
 use crate::{
     filter::{Filter, ProcessFilter},
     settings::StackDisplayArgs,
-    values::{CountRange, SecondsRange, TopN},
+    values::{CountRange, TimeRange, TopN},
 };
 
 /// Which objects and events `.dump ObjectRef` is about, and what is asked of them. A criterion that
@@ -45,9 +45,9 @@ pub struct ObjectCriteria {
     /// `-StackFilter`: keep only events with a matching stack.
     pub stack_filter: Option<Filter>,
     /// `-MinMaxTime`: keep only events in this time since session start.
-    pub time: Option<SecondsRange>,
+    pub time: Option<TimeRange>,
     /// `-MinMaxDuration`: the object's lifetime; never closed counts as 9999 s.
-    pub duration: Option<SecondsRange>,
+    pub duration: Option<TimeRange>,
     /// `-MinMaxId`: object ids.
     pub ids: Option<CountRange>,
     /// `-Map`: objects only or mappings only.
@@ -151,7 +151,7 @@ pub struct EventCriteria {
     /// `-ProcessName`: events of these processes.
     pub process: Option<ProcessFilter>,
     /// `-MinMaxTime`: events in this time since session start.
-    pub time: Option<SecondsRange>,
+    pub time: Option<TimeRange>,
     /// `-ShowFields`: single events with their fields.
     pub fields: bool,
     /// `-Stack`: single events with their stacks.
@@ -204,7 +204,7 @@ pub struct StackCriteria {
     /// `-StackFilter`: stacks with a matching frame.
     pub stack_filter: Option<Filter>,
     /// `-MinMaxTime`: stacks of events in this time since session start.
-    pub time: Option<SecondsRange>,
+    pub time: Option<TimeRange>,
     /// `-TopN`: only the most frequent stacks.
     pub top: Option<TopN>,
     /// Whether and how the frames are printed.

@@ -4,7 +4,7 @@ use super::groups::StackTrims;
 use crate::filter::{Filter, ProcessFilter};
 use crate::query::criterion::Criterion;
 use crate::settings::StackDisplayArgs;
-use crate::values::{CountRange, SecondsRange};
+use crate::values::{CountRange, TimeRange};
 
 /// What `.dump Resource` is about.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -22,7 +22,7 @@ pub struct ResourceCriteria {
     /// `-MinMaxSize`: bytes of an allocation, of all its parts.
     pub size: Option<CountRange>,
     /// `-MinMaxTime`: when it was allocated, since session start.
-    pub time: Option<SecondsRange>,
+    pub time: Option<TimeRange>,
     /// `-CreateStack`: the stack that allocated.
     pub create_stack: Option<Filter>,
     /// `-FreeStack`: the stack that freed.

@@ -230,7 +230,7 @@ impl Matched {
         let mut found: HashMap<usize, Nodes> = HashMap::new();
         for group in groups(file, (all, timed), criteria) {
             file.file.cancel.check()?;
-            let lost = all.tree.figures(group.node).lost();
+            let lost = all.lost_in_time(group.node);
             if lost == 0 {
                 continue;
             }
@@ -242,7 +242,7 @@ impl Matched {
             nodes.window.start_ns = nodes.window.start_ns.min(window.start_ns);
             nodes.window.end_ns = nodes.window.end_ns.max(window.end_ns);
             if let Some(side) = self.side(at, place) {
-                side.lost += u64::from(lost);
+                side.lost += lost;
                 side.create_stack = side.create_stack.or(group.create_stack);
             }
         }

@@ -15,7 +15,7 @@ use crate::query::filters::object::HexFilter;
 use crate::query::frame_names::Frames;
 use crate::query::selection::{EventMask, Selected, Selection};
 use crate::query::stacks::{StackSet, StackVerdicts};
-use crate::values::SecondsRange;
+use crate::values::TimeRange;
 
 /// `-Leak` and `-LeakAtExit`: keeps what was opened and never closed, or closed by nothing but the end
 /// of its process, and drops closes.
@@ -60,7 +60,7 @@ pub(super) fn keep_leaks(
 
 /// `-MinMaxTime`: removes what happened outside of the time.
 pub(super) fn keep_time(
-    range: SecondsRange,
+    range: TimeRange,
     file: &FileContext<'_>,
     selection: &mut Selection,
 ) -> Result<(), QueryError> {

@@ -14,7 +14,7 @@ use crate::query::error::QueryError;
 use crate::query::objects::ObjectTable;
 use crate::query::tables::TypeNames;
 use crate::query::{MapMode, ObjectCriteria};
-use crate::values::{CountRange, SecondsRange};
+use crate::values::{CountRange, TimeRange};
 
 /// A test of one object, by its row.
 type Test<'a> = Box<dyn FnMut(ObjectIdx) -> bool + 'a>;
@@ -104,7 +104,7 @@ fn by_name<'a>(filter: &Filter, file: &FileContext<'_>) -> Result<Test<'a>, Quer
     }))
 }
 
-fn by_lifetime(range: SecondsRange, objects: &ObjectTable, times: Numbers<i64>) -> Test<'_> {
+fn by_lifetime(range: TimeRange, objects: &ObjectTable, times: Numbers<i64>) -> Test<'_> {
     let range = range.nanoseconds();
     Box::new(move |object| {
         let time = |event: Option<EventIdx>| times.get(event?.row());

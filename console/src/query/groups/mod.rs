@@ -38,7 +38,7 @@ use super::context::FileContext;
 use super::criteria::{GroupColumn, ObjectCriteria};
 use super::error::QueryError;
 use super::growth::{self, Growth, Window};
-use super::info::trace_info;
+use super::info::{recorded, trace_info};
 use super::selection::Selection;
 use super::stacks::StackSet;
 use super::tables::ProcessInfo;
@@ -85,11 +85,10 @@ impl Groups {
         let handles =
             tree.arrange(&criteria.groups, criteria.top, &parts.lives.times, file.cancel)?;
         let timed = criteria.groups.keeps_handles();
-        let timed = timed.then(|| TimedGroups::new(file.trace, handles)).transpose()?;
-        let last_ns = timed.as_ref().map_or(0, TimedGroups::last_ns);
         let info = trace_info(file.trace)?;
-        let end_ns = info.length_ns().unwrap_or_default().max(last_ns);
-        let extent = Window { start_ns: 0, end_ns };
+        let timed = timed.then(|| TimedGroups::new(file.trace, handles, &info)).transpose()?;
+        let last_ns = timed.as_ref().map_or(0, TimedGroups::last_ns);
+        let extent = recorded(&info, last_ns);
         let window = info.has_clock().then_some(extent);
         Ok(Self { by, tree, texts, stacks, timed, window, extent })
     }
@@ -129,6 +128,16 @@ impl Groups {
             start_ns: process.start_ns.map_or(start_ns, |start| start.max(start_ns)),
             end_ns: process.end_ns.map_or(end_ns, |end| end.min(end_ns)),
         })
+    }
+
+    /// How many handles a group loses that were opened in the time of the trace.
+    pub(crate) fn lost_in_time(&self, node: NodeIdx) -> u64 {
+        let lost = self.tree.figures(node).lost();
+        let before = self.timed.as_ref().map_or(0, |timed| {
+            let handles = timed.handles(&self.tree, node);
+            timed.lost_before(&handles)
+        });
+        u64::from(lost).saturating_sub(before)
     }
 
     /// How a group grows, in the time of the trace, if that is known.

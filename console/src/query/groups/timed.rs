@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use handlescope_model::tables::Events;
+use handlescope_model::tables::{Events, TraceInfo};
 use handlescope_model::{Flags, Numbers, ProcessIdx, Trace};
 
 use super::counted::Opened;
@@ -20,17 +20,24 @@ pub(crate) struct TimedGroups {
     closed_at_exit: Flags,
     /// The latest time at which each that was closed unseen may have been closed.
     closed_before_ns: Numbers<i64>,
+    /// From when on the trace has all events; 0 unless a ring overwrote older ones.
+    from_ns: i64,
 }
 
 impl TimedGroups {
     /// Of the handles of all groups, in the order of [`GroupTree::arrange`].
-    pub(super) fn new(trace: &Trace, handles: Vec<Opened>) -> Result<Self, QueryError> {
+    pub(super) fn new(
+        trace: &Trace,
+        handles: Vec<Opened>,
+        info: &TraceInfo,
+    ) -> Result<Self, QueryError> {
         Ok(Self {
             handles,
             time_ns: trace.values(Events::time_ns)?,
             owners: Owners::load(trace)?,
             closed_at_exit: trace.values(Events::closed_at_exit)?,
             closed_before_ns: trace.values(Events::closed_before_ns)?,
+            from_ns: info.recorded_ns().map_or(0, |time| *time.start()),
         })
     }
 
@@ -60,9 +67,27 @@ impl TimedGroups {
         self.times(handles, |_| true)
     }
 
-    /// The same, a close by the end of the process being none.
+    /// The same, a close by the end of the process being none, of those that were opened when the trace has all events: of
+    /// older ones a ring has only some, and not all of their closes.
     pub(crate) fn program_times(&self, handles: &[Opened]) -> Vec<growth::Life> {
-        self.times(handles, |handle| !self.is_closed_at_exit(handle))
+        let mut times = self.times(handles, |handle| !self.is_closed_at_exit(handle));
+        times.retain(|life| !self.is_before(life));
+        times
+    }
+
+    /// How many of some handles are lost and were opened before the trace has all events.
+    pub(super) fn lost_before(&self, handles: &[Opened]) -> u64 {
+        if self.from_ns <= 0 {
+            return 0;
+        }
+        let is_lost =
+            |handle: &&Opened| handle.closed().is_none() || self.is_closed_at_exit(**handle);
+        let lives = handles.iter().filter(is_lost).filter_map(|handle| self.life(*handle));
+        lives.filter(|life| self.is_before(life)).count() as u64
+    }
+
+    fn is_before(&self, life: &growth::Life) -> bool {
+        self.from_ns > 0 && life.opened_ns < self.from_ns
     }
 
     /// Whether only the end of its process closed a handle.

@@ -6,6 +6,7 @@ use super::kept::Kept;
 use super::life::{Life, Window};
 use super::rate::Rate;
 use super::verdict::Verdict;
+use crate::values::{Length, digits};
 
 /// The figures of a verdict.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -80,7 +81,7 @@ impl Evidence {
     /// The evidence for a verdict as a sentence without a full stop.
     pub(super) fn sentence(&self, verdict: Verdict, word: &str, opened: u64) -> String {
         let (losses, closed) = (self.losses(verdict), self.closed);
-        match self.mean_lifetime_ns.map(Duration) {
+        match self.mean_lifetime_ns.map(Length) {
             Some(mean) => format!("{losses}; {closed} of {opened} {word}, after {mean} on average"),
             None if closed > 0 => format!("{losses}; {closed} of {opened} {word}"),
             None => losses,
@@ -103,7 +104,7 @@ impl Evidence {
             lost if lost == self.count => format!("{lost} lost"),
             lost => format!("{} of {lost} lost", self.count),
         };
-        let (width, quiet) = (Duration(self.width_ns()), Duration(self.quiet_ns()));
+        let (width, quiet) = (Length(self.width_ns()), Length(self.quiet_ns()));
         match verdict {
             Verdict::Steady => {
                 let rate = self.rate.map_or_else(String::new, |rate| format!(", {rate}"));
@@ -112,7 +113,7 @@ impl Evidence {
             Verdict::Burst | Verdict::Once => {
                 // A handle may be inherited just before its process starts.
                 let since = self.first_ns.map_or(0, |ns| ns.saturating_sub(self.window.start_ns));
-                let since = Duration(since.max(0));
+                let since = Length(since.max(0));
                 format!("{count} within {width}, {since} after the start, {quiet} before the end")
             }
             _ if self.kept > 0 && self.last_ns.is_none() => format!("{count}, at unknown times"),
@@ -120,7 +121,7 @@ impl Evidence {
                 format!("{count}, the last one {quiet} before the end")
             }
             Verdict::Balanced | Verdict::Short if self.lost > 0 => {
-                let age = Duration(self.young_age_ns);
+                let age = Length(self.young_age_ns);
                 format!("{} open at the end, for {age} at most", self.lost)
             }
             Verdict::Balanced | Verdict::Short => "none lost".to_owned(),
@@ -132,57 +133,5 @@ impl fmt::Display for Rate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [rate, low, high] = [self.per_minute, self.low, self.high].map(digits);
         write!(f, "{rate} per minute (95 %: {low} to {high})")
-    }
-}
-
-/// Nanoseconds as text, in a unit that fits.
-struct Duration(i64);
-
-impl fmt::Display for Duration {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // From how many nanoseconds on a unit is used: 90 min, 100 s, but 1.5 s.
-        const UNITS: [(f64, f64, &str); 5] = [
-            (172_800e9, 86_400e9, "days"),
-            (7_200e9, 3_600e9, "h"),
-            (120e9, 60e9, "min"),
-            (1e9, 1e9, "s"),
-            (1e6, 1e6, "ms"),
-        ];
-        if self.0 == 0 {
-            return f.write_str("0 s");
-        }
-        let ns = self.0 as f64;
-        let unit = UNITS.into_iter().find(|(from, ..)| ns >= *from);
-        let (_, unit, name) = unit.unwrap_or((0.0, 1e3, "µs"));
-        write!(f, "{} {name}", digits(ns / unit))
-    }
-}
-
-/// A number with three digits, six of them after the point at most.
-fn digits(number: f64) -> String {
-    let magnitude = number.abs().max(1e-4).log10().floor();
-    let decimals = (2.0 - magnitude).max(0.0) as usize;
-    format!("{number:.decimals$}")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn numbers_have_three_digits() {
-        let shown = [0.004_567, 0.25, 9.94, 37.41, 563.9, 12_345.6].map(digits);
-        assert_eq!(shown, ["0.00457", "0.250", "9.94", "37.4", "564", "12346"]);
-    }
-
-    #[test]
-    fn durations_have_a_unit_that_fits() {
-        let shown =
-            [0, 1_500, 3_000_000, 1_600_000_000, 100_000_000_000, 558_000_000_000, i64::MAX]
-                .map(|ns| Duration(ns).to_string());
-        assert_eq!(
-            shown,
-            ["0 s", "1.50 µs", "3.00 ms", "1.60 s", "100 s", "9.30 min", "106752 days"]
-        );
     }
 }

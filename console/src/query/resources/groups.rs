@@ -18,6 +18,7 @@ use crate::query::criteria::{ResourceColumn, ResourceCriteria};
 use crate::query::error::QueryError;
 use crate::query::groups::TrimmedStacks;
 use crate::query::growth::{Change, TimeParts, Window};
+use crate::query::info::recorded;
 use crate::query::stacks::StackSet;
 
 /// Groups of allocations.
@@ -156,9 +157,8 @@ impl Asked<'_> {
 
     /// The time of the trace.
     pub(super) fn window(&self) -> Window {
-        let last = || self.tables.resources.time_ns.values().iter().max().copied();
-        let end_ns = self.info.length_ns().or_else(last).unwrap_or_default();
-        Window { start_ns: 0, end_ns }
+        let last = self.tables.resources.time_ns.values().iter().max();
+        recorded(self.info, last.copied().unwrap_or_default())
     }
 
     /// Compares the stacks that are grouped by.

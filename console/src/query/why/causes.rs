@@ -97,7 +97,8 @@ pub(super) struct Causes<'a> {
     pub(super) file: &'a FileContext<'a>,
     pub(super) columns: &'a EventColumns,
     pub(super) targets: &'a Targets,
-    /// How far apart two opens of a race are at most, nanoseconds; `None` in a trace without clock.
+    /// How far apart two opens of a race are at most, nanoseconds; `None` in a trace without clock, or whose
+    /// clock stands still for longer.
     pub(super) race_window_ns: Option<i64>,
 }
 

@@ -28,6 +28,7 @@ use super::error::QueryError;
 use super::frame_names::FrameNames;
 use super::groups::{Groups, NodeIdx, Opened, TimedGroups};
 use super::growth::Growth;
+use super::info::trace_info;
 use super::no_owner::note_owners;
 use super::object_ref::{FileAnswer, object_ref};
 use super::source::Source;
@@ -81,6 +82,7 @@ impl<'a> WhyAnswer<'a> {
                 columns: EventColumns::load(file.file.trace)?,
                 targets: Targets::load(file.file.trace)?,
                 lost: LostHandles::of(&file, groups, timed),
+                clock_step_ns: trace_info(file.file.trace)?.clock_step_ns(),
             };
             let leaves: Vec<NodeIdx> = groups.tree.leaves().collect();
             let suspect = |leaf: &NodeIdx| match file.file.cancel.check() {
@@ -136,6 +138,8 @@ struct Search<'a> {
     columns: EventColumns,
     targets: Targets,
     lost: LostHandles,
+    /// How long the clock stands still at most: no shorter distance is known.
+    clock_step_ns: Option<i64>,
 }
 
 impl Search<'_> {
@@ -199,7 +203,8 @@ impl Search<'_> {
             race_window_ns: self
                 .groups
                 .window
-                .map(|_| self.criteria.race_window_ns.unwrap_or(RACE_WINDOW_NS)),
+                .map(|_| self.criteria.race_window_ns.unwrap_or(RACE_WINDOW_NS))
+                .filter(|window| self.clock_step_ns.is_none_or(|step| step <= *window)),
         }
     }
 

@@ -5,6 +5,8 @@ use std::collections::HashMap;
 use handlescope_model::tables::{Objects, Processes, Threads};
 use handlescope_model::{ArchiveError, Numbers, ObjectIdx, TableRows, Trace};
 
+use crate::query::trace_info;
+
 /// How long after the handle of a new thread was made the thread starts at most: both are made by the call
 /// that creates it.
 const START_NS: i64 = 20_000;
@@ -29,7 +31,9 @@ impl Targets {
             processes.entry(process.key).or_default().push((process.start_ns, process.end_ns));
         }
         let mut threads: HashMap<u32, Vec<_>> = HashMap::new();
-        for thread in Threads::read(trace)?.rows() {
+        // A clock that stands still for longer does not say which thread a handle is of.
+        let is_exact = trace_info(trace)?.clock_step_ns().is_none_or(|step| step <= START_NS);
+        for thread in Threads::read(trace)?.rows().filter(|_| is_exact) {
             if let (Some(creator), Some(start)) = (thread.creator_tid, thread.start_ns) {
                 threads.entry(creator).or_default().push((start, thread.end_ns));
             }

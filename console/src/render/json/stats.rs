@@ -1,6 +1,7 @@
 //! `.dump Stats -json`.
 
 use std::io::{self, Write};
+use std::ops::RangeInclusive;
 
 use handlescope_model::tables::{Loss, LossKind, TraceInfo};
 use serde::{Serialize, Serializer, ser::SerializeMap};
@@ -81,6 +82,9 @@ impl Serialize for FileJson<'_> {
             "session_end_utc",
             &info.session_end_filetime.map(|end| Shown(Utc7(end))),
         )?;
+        let recorded = info.recorded_ns().map(RangeInclusive::into_inner);
+        map.serialize_entry("recorded_from_ns", &recorded.map(|(from_ns, _)| from_ns))?;
+        map.serialize_entry("recorded_to_ns", &recorded.map(|(_, to_ns)| to_ns))?;
         map.serialize_entry("boot_time_utc", &info.boot_filetime.map(|boot| Shown(Utc7(boot))))?;
         map.serialize_entry("tz_bias_minutes", &info.tz_bias_minutes)?;
         map.serialize_entry("utc_offset_minutes", &info.utc_offset_minutes)?;

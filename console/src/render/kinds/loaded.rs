@@ -27,7 +27,7 @@ pub fn loaded<'a>(files: &[(&Path, &TraceInfo)]) -> io::Result<Table<'a>> {
     columns.add("index", |(at, _)| index(*at)).title("#");
     let path = |path: &Path| shown(path).to_string_lossy().into_owned();
     columns.add("path", |(_, (own, _))| path(own)).title("File");
-    columns.add("recorded", |(_, (_, info))| Clock::session_start(info)).title("Recorded");
+    columns.add("recorded", |(_, (_, info))| Clock::recorded_start(info)).title("Recorded");
     let seconds = columns.add("seconds", |(at, _)| lengths[*at]).title("Seconds");
     let texts = lengths.iter().map(|own| own.map_or_else(String::new, |own| format!("{own:.1}")));
     seconds.texts(texts.collect()).unknown(UNKNOWN);
@@ -45,8 +45,8 @@ fn windows(info: &TraceInfo) -> Option<String> {
     is_known.then(|| format!("{} ({})", info.os_version, info.os_build))
 }
 
-/// How long the session lasted, if it was closed.
+/// The time of which the trace has the events, if that is known.
 fn seconds(info: &TraceInfo) -> Option<f64> {
-    let end = info.session_end_filetime.filter(|end| *end >= info.session_start_filetime)?;
-    Some(end.saturating_sub(info.session_start_filetime) as f64 / 1e7)
+    let (from_ns, to_ns) = info.recorded_ns()?.into_inner();
+    Some(to_ns.saturating_sub(from_ns) as f64 / 1e9)
 }

@@ -14,10 +14,10 @@ use crate::filter::Filter;
 use crate::query::StatsAnswer;
 use crate::render::json;
 use crate::render::table::{Columns, Part, Show, Table};
-use crate::render::time::Utc7;
+use crate::render::time::{Seconds, Utc7};
 use crate::settings::Display;
 use crate::terminal::Screen;
-use crate::values::Counted;
+use crate::values::{Counted, Length, TimeDigits};
 
 /// A row for each kind of event, below what is known of the trace; JSON has that, too.
 ///
@@ -168,6 +168,7 @@ fn facts(answer: &StatsAnswer<'_>) -> Vec<(&'static str, String)> {
         ("Processors", processors(info)),
         ("Session start (UTC)", time(start)),
         ("Session end (UTC)", time(info.session_end_filetime)),
+        ("Recorded", recorded(info).unwrap_or_else(unknown)),
         ("Boot (UTC)", time(info.boot_filetime)),
         ("Local time", zone.unwrap_or_else(unknown)),
         ("Clock", clock(info)),
@@ -186,6 +187,15 @@ fn facts(answer: &StatsAnswer<'_>) -> Vec<(&'static str, String)> {
         ("Frames in modules", count(info.frames_in_modules)),
         ("Extracted by", format!("{} (layout {})", info.extractor, info.schema_version)),
     ]
+}
+
+/// The time of which the trace has events, and how much that is of the session.
+fn recorded(info: &TraceInfo) -> Option<String> {
+    let (from_ns, to_ns) = info.recorded_ns()?.into_inner();
+    let [from, to] = [from_ns, to_ns].map(|ns| Seconds { ns, digits: TimeDigits::default() });
+    let length = Length(to_ns.saturating_sub(from_ns));
+    let session = info.length_ns().map_or_else(unknown, |ns| Length(ns).to_string());
+    Some(format!("{from} s to {to} s: {length} of a session of {session}"))
 }
 
 /// Version and build, where the source names them.

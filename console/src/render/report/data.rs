@@ -165,8 +165,11 @@ impl FileData {
             index,
             name: Untrusted(&stem(file.path())).to_string(),
             path: Untrusted(file.path()).to_string(),
-            start: has_clock.then(|| Clock::session_start(&file.info)),
-            seconds: file.info.length_ns().filter(|_| has_clock).map(|ns| ns as f64 / 1e9),
+            start: has_clock.then(|| Clock::recorded_start(&file.info)),
+            seconds: file
+                .info
+                .recorded_ns()
+                .map(|own| (own.end().saturating_sub(*own.start())) as f64 / 1e9),
             caveats: caveats.chain(no_match).collect(),
             totals: TotalsData {
                 opened: totals.handles_created + totals.handles_duplicated,

@@ -59,7 +59,9 @@ impl ProcessRows {
     /// The child that inherits a handle which its parent duplicates at some time.
     pub(super) fn inheriting_child(&self, parent: ProcessIdx, time_ns: i64) -> Option<ProcessIdx> {
         let parent = self.lifetimes.get(parent.row())?;
-        self.index.inheriting_child(parent.pid, parent.end, time_ns).map(ProcessIdx)
+        self.index
+            .inheriting_child(parent.pid, parent.end, time_ns, |_| Some(false))
+            .map(ProcessIdx)
     }
 
     pub(super) fn table(&self, main: &Main) -> Processes {

@@ -51,7 +51,7 @@ impl<'a> OwnerFinder<'a> {
     /// A finder of these processes, whose times are of this clock.
     pub(super) fn new(index: &'a ProcessIndex, clock: &Clock) -> Self {
         let none = Recent { pid: UNKNOWN_ID, start: i64::MAX, end: i64::MIN, row: 0 };
-        let (grace, ahead) = (clock.ticks(EXIT_GRACE_NS), clock.ticks(START_AHEAD_NS));
+        let (grace, ahead) = (clock.ticks_apart(EXIT_GRACE_NS), clock.ticks(START_AHEAD_NS));
         Self { index, grace, ahead, recent: [none; RECENT] }
     }
 
@@ -79,7 +79,7 @@ impl<'a> OwnerFinder<'a> {
     }
 
     fn ended(&self, pid: u32, time: i64) -> Option<u32> {
-        self.index.find(pid, time.saturating_sub(self.grace))
+        self.index.find_ended(pid, time, self.grace)
     }
 
     fn known(&self, pid: u32, process: Option<u32>) -> Owner {

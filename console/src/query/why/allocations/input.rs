@@ -11,7 +11,7 @@ use crate::query::criteria::{ResourceCriteria, WhyCriteria};
 use crate::query::error::QueryError;
 use crate::query::frame_names::Frames;
 use crate::query::growth::{Growth, Life, Verdict, Window};
-use crate::query::info::trace_info;
+use crate::query::info::{recorded, trace_info};
 use crate::query::no_match::NoMatch;
 use crate::query::resources::{
     AllocatorList, Needed, ProgramFrames, ResourceTable, chosen_rows, no_allocation,
@@ -61,9 +61,7 @@ impl<'a> Allocations<'a> {
         let (allocators, table) =
             (AllocatorList::load(file.trace)?, ResourceTable::load(file.trace, needed)?);
         let last = table.time_ns.values().iter().chain(table.end_time_ns.values()).max();
-        let end_ns = trace_info(file.trace)?.length_ns().unwrap_or_default();
-        let end_ns = end_ns.max(last.copied().unwrap_or_default());
-        let window = Window { start_ns: 0, end_ns };
+        let window = recorded(&trace_info(file.trace)?, last.copied().unwrap_or_default());
         let programs = ProgramFrames::new();
         Ok(Some(Self { file, frames, chosen, is_plain, allocators, table, programs, window }))
     }
@@ -121,10 +119,14 @@ impl<'a> Allocations<'a> {
         let start_ns =
             process.start_ns.map_or(self.window.start_ns, |ns| ns.max(self.window.start_ns));
         let end_ns = process.end_ns.map_or(self.window.end_ns, |ns| ns.min(self.window.end_ns));
-        let growth = Growth::of(lives, Window { start_ns, end_ns });
+        // Of what was allocated before, a ring has only some, and not all of its frees.
+        let from_ns = self.window.start_ns;
+        let is_recorded = |life: &&Life| from_ns <= 0 || life.opened_ns >= from_ns;
+        let lives: Vec<Life> = lives.iter().filter(is_recorded).copied().collect();
+        let growth = Growth::of(&lives, Window { start_ns, end_ns });
         // Bytes count where there are any; the score is of as many as the allocations have on average.
         let mean = (bytes.lost as f64 / counts.lost().max(1) as f64).max(1.0);
-        let score = score::of(&growth, lives, 0).map(|score| score * mean);
+        let score = score::of(&growth, &lives, 0).map(|score| score * mean);
         // One block that grows leaks as many do.
         let of_grown = grown.map(|(bytes, _)| GROWN_WEIGHT * bytes as f64);
         let score = score.into_iter().chain(of_grown).reduce(f64::max)?;

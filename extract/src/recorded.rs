@@ -1,0 +1,293 @@
+//! The time of which a file has the events, where a ring overwrote older ones.
+//!
+//! A session whose buffers are a ring (circular file, or buffers in memory) keeps what was flushed last. From the first
+//! event that is left on each processor on, nothing of it is missing; the trace as a whole is complete from the latest of
+//! them on, which xperf's dumper calls `FirstReliableEventTimeStamp`. Three kinds of processors say nothing of that:
+//!
+//! * one whose first buffer of the session is still there, because it was never full: its events are an hour old;
+//! * one that had nothing to do until later: the oldest buffer of another processor was full before its first event;
+//! * one that only listed what there is, in the rundown at the end (see [`BufferTimes`]).
+//!
+//! Whether anything was overwritten is known by the log file mode and by the numbers of the buffers, which start at 0 and
+//! of which the lowest are missing. A merge (`wpr -stop`, `xperf -merge`) gives new numbers and a mode of its own, so
+//! that in a merged file only times tell: nothing happened for an eighth of the session after its start.
+
+use std::collections::HashSet;
+
+use handlescope_model::tables::is_ring;
+
+use crate::etl::{BufferTimes, Clock, Times};
+use crate::payload::TraceHeader;
+
+/// The time of which a file has the events, nanoseconds since session start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RecordedTime {
+    pub from_ns: i64,
+    pub to_ns: i64,
+}
+
+/// The part of a session without events at its start that is not taken for chance.
+const QUIET_PART: i64 = 8;
+
+/// The time at its start that a session may be without events in any case: WPR starts several one after the other.
+const QUIET_NS: i64 = 1_000_000_000;
+
+/// The part of all buffers that those of a processor may be, if its buffers are left over from the session's start.
+const FEW_BUFFERS: usize = 4;
+
+/// The part of the bytes of the busiest processor below which one that comes later is taken to have had nothing to do.
+const IDLE_PART: u64 = 4;
+
+/// What is left of the buffers of a processor.
+struct Processor {
+    /// Its first event, nanoseconds since session start.
+    first_ns: i64,
+    /// The number of the buffer with that.
+    number: u64,
+    /// When its second buffer begins, and its number: then the first one was full.
+    second: Option<(i64, u64)>,
+    buffers: usize,
+    bytes: u64,
+}
+
+impl RecordedTime {
+    /// The time of a file with such buffers; `None` when it has no events that say it.
+    pub(crate) fn of(
+        buffers: Vec<BufferTimes>,
+        header: &TraceHeader,
+        clock: &Clock,
+    ) -> Option<Self> {
+        let has_kernel = buffers.iter().any(|own| own.kernel.is_some_and(|of| of.first.is_some()));
+        let times = |own: &BufferTimes| if has_kernel { own.kernel } else { own.all };
+        let last = buffers.iter().filter_map(times).map(|own: Times| own.last).max();
+        let last_ns = clock.ns(last?);
+        let processors = Processor::all(&buffers, times, clock);
+        let numbers = is_ring(header.log_file_mode).then(|| Numbers::of(&buffers)).flatten();
+        let from_ns = match numbers {
+            Some(numbers) if processors.iter().any(|own| numbers.misses_before(own.number)) => {
+                let left = |own: &&Processor| numbers.misses_before(own.number);
+                let left: Vec<&Processor> = processors.iter().filter(left).collect();
+                Some(first_of_all(&left, &processors, Some(&numbers)))
+            }
+            _ if is_late(&processors, last_ns) => {
+                Some(first_of_all(&processors.iter().collect::<Vec<_>>(), &processors, None))
+            }
+            _ => None,
+        };
+        let session_ns = || {
+            let ticks = header.end_time.checked_sub(header.start_time)?;
+            ticks.checked_mul(100).filter(|_| header.end_time > 0)
+        };
+        Some(match from_ns {
+            // Clocks drift apart in hours, and other sessions of a merged file may have ended later.
+            Some(from_ns) => Self { from_ns, to_ns: last_ns.max(from_ns) },
+            // A quiet time at the start or the end was recorded, too.
+            None => Self { from_ns: 0, to_ns: session_ns().unwrap_or(last_ns).max(0) },
+        })
+    }
+}
+
+impl Processor {
+    /// All processors with such events.
+    fn all(
+        buffers: &[BufferTimes],
+        times: impl Fn(&BufferTimes) -> Option<Times>,
+        clock: &Clock,
+    ) -> Vec<Self> {
+        let first =
+            |own: &BufferTimes| Some((own.processor, times(own)?.first?, own.number, own.bytes));
+        let mut firsts: Vec<(u16, i64, u64, u32)> = buffers.iter().filter_map(first).collect();
+        firsts.sort_unstable();
+        let of = |own: &[(u16, i64, u64, u32)]| {
+            let mut begins = own.iter().map(|(_, time, number, _)| (clock.ns(*time), *number));
+            let (first_ns, number) = begins.next()?;
+            let bytes = own.iter().map(|(.., bytes)| u64::from(*bytes)).sum();
+            Some(Self { first_ns, number, second: begins.next(), buffers: own.len(), bytes })
+        };
+        firsts.chunk_by(|(one, ..), (other, ..)| one == other).filter_map(of).collect()
+    }
+}
+
+/// The latest of the first events of the processors that lost older ones.
+fn first_of_all(left: &[&Processor], all: &[Processor], numbers: Option<&Numbers>) -> i64 {
+    let latest = |is_meant: &dyn Fn(&Processor) -> bool| {
+        left.iter().filter(|own| is_meant(own)).map(|own| own.first_ns).max()
+    };
+    let most = left.iter().map(|own| own.bytes).max().unwrap_or_default();
+    // From then on nothing was overwritten, if the oldest buffers were, whichever processor they are of.
+    let full = all.iter().filter_map(|own| own.second).min();
+    let first_ns = match (full, numbers) {
+        (None, _) => latest(&|own| own.bytes * IDLE_PART >= most),
+        // Each processor has a ring of its own.
+        (Some((_, number)), Some(numbers)) if numbers.misses_after(number) => latest(&|_| true),
+        (Some((full_ns, _)), Some(_)) => latest(&|own| own.first_ns <= full_ns).or(Some(full_ns)),
+        // What a ring of its own has left of a processor is about as much as of the others.
+        (Some((full_ns, _)), None) => {
+            latest(&|own| own.first_ns <= full_ns || own.bytes * 2 >= most)
+        }
+    };
+    first_ns.unwrap_or_default()
+}
+
+/// Whether the first events come so late that older ones must have been overwritten. A processor with few buffers does
+/// not say that: it may have its first one still.
+fn is_late(processors: &[Processor], last_ns: i64) -> bool {
+    let mut firsts: Vec<(i64, usize)> =
+        processors.iter().map(|own| (own.first_ns, own.buffers)).collect();
+    firsts.sort_unstable();
+    let all: usize = firsts.iter().map(|(_, buffers)| buffers).sum();
+    let sum = |sum: &mut usize, (first_ns, buffers): &(i64, usize)| {
+        *sum += buffers;
+        Some((*first_ns, *sum))
+    };
+    let quiet = firsts.iter().scan(0, sum).find(|(_, sum)| sum * FEW_BUFFERS >= all);
+    quiet.is_some_and(|(quiet_ns, _)| quiet_ns > QUIET_NS && quiet_ns > last_ns / QUIET_PART)
+}
+
+/// The numbers of the buffers of a file.
+struct Numbers(Vec<u64>);
+
+impl Numbers {
+    /// The numbers, ascending; `None` unless each buffer has one of its own.
+    fn of(buffers: &[BufferTimes]) -> Option<Self> {
+        let distinct: HashSet<u64> = buffers.iter().map(|own| own.number).collect();
+        let mut numbers: Vec<u64> = distinct.into_iter().collect();
+        numbers.sort_unstable();
+        (numbers.len() == buffers.len()).then_some(Self(numbers))
+    }
+
+    /// Whether the file lacks a number before this one.
+    fn misses_before(&self, number: u64) -> bool {
+        self.0.partition_point(|own| *own < number) as u64 != number
+    }
+
+    /// Whether the file lacks a number between this one and the last.
+    fn misses_after(&self, number: u64) -> bool {
+        let Some(last) = self.0.last() else { return false };
+        let after = self.0.len() - self.0.partition_point(|own| *own <= number);
+        after as u64 != last.saturating_sub(number)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::etl::ClockKind;
+
+    const SECOND: i64 = 1_000_000_000;
+    const MERGED: u32 = 0x1_0001;
+    const CIRCULAR: u32 = 0x2;
+    const IN_MEMORY: u32 = 0x400;
+
+    /// Buffers of processors: number, first and last second.
+    type Buffers<'a> = &'a [(u16, u64, i64, i64)];
+
+    fn recorded(mode: u32, end_s: i64, buffers: Buffers<'_>) -> (i64, i64) {
+        let clock = Clock { kind: ClockKind::PerformanceCounter, base: 0, frequency: SECOND };
+        let times = buffers.iter().map(|(processor, number, first, last)| {
+            let [first_ns, last_ns] = [first, last].map(|own| own.saturating_mul(SECOND));
+            let times = Times { first: Some(first_ns), last: last_ns };
+            let (kernel, all) = (Some(times), Some(times));
+            // Events of less than five seconds do not fill a buffer.
+            let bytes = if last.saturating_sub(*first) < 5 { 100 } else { 1_000 };
+            BufferTimes { processor: *processor, number: *number, bytes, kernel, all }
+        });
+        // The buffer of the header.
+        let header = BufferTimes { processor: 0, number: 0, bytes: 500, kernel: None, all: None };
+        let times = [header].into_iter().chain(times).collect();
+        let header = TraceHeader {
+            log_file_mode: mode,
+            start_time: 1,
+            end_time: if end_s == 0 { 0 } else { 1 + end_s * 10_000_000 },
+            ..TraceHeader::default()
+        };
+        let time = RecordedTime::of(times, &header, &clock).unwrap();
+        (time.from_ns / SECOND, time.to_ns / SECOND)
+    }
+
+    #[test]
+    fn a_file_with_all_buffers_has_all_of_its_session_also_where_processors_idle() {
+        let file = [(0, 1, 0, 30), (1, 2, 50, 58), (0, 3, 30, 59)];
+        for mode in [1, MERGED, CIRCULAR, IN_MEMORY] {
+            assert_eq!(recorded(mode, 60, &file), (0, 60), "{mode:#x}");
+        }
+        assert_eq!(recorded(1, 0, &file), (0, 59), "of a session that was not closed");
+    }
+
+    #[test]
+    fn a_lost_buffer_is_no_ring() {
+        let first = [(0, 2, 3, 30), (1, 3, 1, 58), (0, 4, 30, 59)];
+        assert_eq!(recorded(MERGED, 60, &first), (0, 60));
+        let middle = [(0, 1, 0, 10), (1, 2, 1, 58), (0, 4, 30, 59)];
+        assert_eq!(recorded(CIRCULAR, 60, &middle), (0, 60));
+    }
+
+    #[test]
+    fn a_ring_has_its_events_from_the_latest_of_the_first_ones_on() {
+        let ring =
+            [(0, 90, 3540, 3570), (1, 91, 3543, 3560), (0, 92, 3570, 3599), (1, 93, 3560, 3598)];
+        for mode in [CIRCULAR, IN_MEMORY, MERGED] {
+            assert_eq!(recorded(mode, 3601, &ring), (3543, 3599), "{mode:#x}");
+        }
+    }
+
+    #[test]
+    fn a_processor_that_still_has_its_first_buffer_does_not_make_the_ring_an_hour_long() {
+        let ring = [
+            (7, 1, 10, 3590),
+            (0, 90, 3540, 3570),
+            (1, 91, 3543, 3560),
+            (0, 92, 3570, 3599),
+            (1, 93, 3560, 3598),
+        ];
+        for mode in [CIRCULAR, IN_MEMORY, MERGED] {
+            assert_eq!(recorded(mode, 3600, &ring), (3543, 3599), "{mode:#x}");
+        }
+    }
+
+    #[test]
+    fn a_processor_that_idles_until_the_end_does_not_make_the_ring_short() {
+        let ring = [
+            (0, 90, 3540, 3570),
+            (1, 91, 3543, 3560),
+            (0, 93, 3570, 3599),
+            (1, 92, 3560, 3598),
+            (7, 94, 3595, 3597),
+        ];
+        for mode in [CIRCULAR, IN_MEMORY, MERGED] {
+            assert_eq!(recorded(mode, 3600, &ring), (3543, 3599), "{mode:#x}");
+        }
+    }
+
+    #[test]
+    fn processors_with_rings_of_their_own_are_complete_when_the_busiest_is() {
+        let ring =
+            [(0, 10, 3000, 3300), (0, 40, 3300, 3599), (1, 90, 3580, 3590), (1, 91, 3590, 3599)];
+        for mode in [CIRCULAR, IN_MEMORY, MERGED] {
+            assert_eq!(recorded(mode, 3600, &ring), (3580, 3599), "{mode:#x}");
+        }
+    }
+
+    #[test]
+    fn of_a_buffer_for_each_processor_those_with_little_say_nothing() {
+        let ring = [(0, 90, 3540, 3599), (1, 91, 3550, 3598), (2, 92, 3594, 3597)];
+        for mode in [CIRCULAR, IN_MEMORY, MERGED] {
+            assert_eq!(recorded(mode, 3600, &ring), (3550, 3599), "{mode:#x}");
+        }
+    }
+
+    #[test]
+    fn a_ring_that_was_not_full_has_all() {
+        let ring = [(0, 1, 0, 30), (1, 2, 20, 58), (0, 3, 30, 59)];
+        assert_eq!(recorded(IN_MEMORY, 60, &ring), (0, 60));
+    }
+
+    #[test]
+    fn hostile_numbers_and_times_do_no_harm() {
+        let extreme = [(0, u64::MAX, i64::MAX, i64::MIN), (1, 0, 0, 0), (1, 5, -7, 3)];
+        for mode in [CIRCULAR, MERGED] {
+            let (from, to) = recorded(mode, 60, &extreme);
+            assert!(from <= to, "{from} to {to}");
+        }
+    }
+}

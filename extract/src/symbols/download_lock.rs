@@ -1,0 +1,141 @@
+//! One download of a file at a time, whichever process does it.
+//!
+//! Who downloads a file has a lock on `NAME.INDEX.lock` in our folder of the cache, from before a server is
+//! asked until the file is unpacked, checked and renamed. The others wait, and take the file from the cache then.
+//! The lock is the operating system's, so that it goes with its process however that ends.
+//!
+//! A process that was stopped (Ctrl-Z), or whose server is silent, must not stop the others: as long as there is
+//! progress, the lock file grows. Where it does not, the others stop waiting, and download beside it.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+use handlescope_model::guard::lock;
+use same_file::Handle;
+
+/// How often the lock file grows.
+const SIGN_OF_LIFE: Duration = Duration::from_secs(1);
+
+/// The right to download a file, as long as it lives.
+pub(super) struct DownloadLock {
+    file: File,
+    path: PathBuf,
+    last_sign: Mutex<Instant>,
+    is_installing: AtomicBool,
+}
+
+impl DownloadLock {
+    /// Takes the lock; `None` when another process has it.
+    ///
+    /// # Errors
+    /// When there can be no lock in this place.
+    pub(super) fn take(path: &Path) -> io::Result<Option<Self>> {
+        fs::create_dir_all(path.parent().ok_or(io::ErrorKind::InvalidInput)?)?;
+        let file = OpenOptions::new().append(true).create(true).open(path)?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(fs::TryLockError::WouldBlock) => return Ok(None),
+            Err(fs::TryLockError::Error(error)) => return Err(error),
+        }
+        // The last owner removed it in between, and another process may have made a new one.
+        let is_there = Handle::from_path(path).ok() == Some(Handle::from_file(file.try_clone()?)?);
+        if !is_there {
+            return Ok(None);
+        }
+        // A process that was killed leaves its file.
+        file.set_len(0)?;
+        let (path, last_sign) = (path.to_owned(), Mutex::new(Instant::now()));
+        Ok(Some(Self { file, path, last_sign, is_installing: AtomicBool::new(false) }))
+    }
+
+    /// Shows the others that the download goes on.
+    pub(super) fn progress(&self) {
+        let mut last = lock(&self.last_sign);
+        if last.elapsed() >= SIGN_OF_LIFE {
+            *last = Instant::now();
+            let _ = (&self.file).write_all(b".");
+        }
+    }
+
+    /// Notes that the file is there and is being unpacked and checked, which takes its time.
+    pub(super) fn installs(&self) {
+        self.is_installing.store(true, Relaxed);
+    }
+
+    pub(super) fn is_installing(&self) -> bool {
+        self.is_installing.load(Relaxed)
+    }
+}
+
+impl Drop for DownloadLock {
+    /// Removes the file before the lock goes with it.
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+/// Progress of another process, seen from one that waits for it.
+pub(super) struct Waiting {
+    len: u64,
+    since: Instant,
+}
+
+impl Waiting {
+    pub(super) fn start() -> Self {
+        Self { len: 0, since: Instant::now() }
+    }
+
+    /// How long the process that has the lock has shown no progress, or its predecessors.
+    pub(super) fn standstill(&mut self, path: &Path) -> Duration {
+        let len = fs::metadata(path).map_or(0, |metadata| metadata.len());
+        if len > self.len {
+            self.since = Instant::now();
+        }
+        self.len = len;
+        self.since.elapsed()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_lock_is_one_s_until_it_is_dropped_and_leaves_nothing() {
+        let folder = tempfile::tempdir().expect("temporary folder");
+        let path = folder.path().join("partial/a.pdb.1.lock");
+        let take = || DownloadLock::take(&path).expect("a lock");
+        let first = take().expect("free");
+        assert!(take().is_none());
+        drop(first);
+        assert!(!path.exists());
+        assert!(take().is_some());
+    }
+
+    #[test]
+    fn what_a_killed_process_left_is_no_lock() {
+        let folder = tempfile::tempdir().expect("temporary folder");
+        let path = folder.path().join("a.pdb.1.lock");
+        fs::write(&path, "...").expect("left over");
+        let taken = DownloadLock::take(&path).expect("a lock");
+        assert!(taken.is_some());
+        assert_eq!(fs::metadata(&path).expect("the file").len(), 0);
+    }
+
+    #[test]
+    fn only_progress_ends_a_standstill() {
+        let folder = tempfile::tempdir().expect("temporary folder");
+        let path = folder.path().join("a.pdb.1.lock");
+        let hour = Duration::from_hours(1);
+        let mut waiting =
+            Waiting { len: 2, since: Instant::now().checked_sub(hour).expect("a time") };
+        for (content, is_standstill) in [("..", true), ("", true), (".", false)] {
+            fs::write(&path, content).expect("written");
+            assert_eq!(waiting.standstill(&path) >= hour, is_standstill, "{content:?}");
+        }
+    }
+}

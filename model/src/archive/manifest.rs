@@ -1,0 +1,167 @@
+//! The member that ties the tables of an archive together: how many rows and bytes each has, and its checksum.
+//!
+//! It is text, a line for each table with its name, rows, bytes and CRC-32 in hexadecimal digits, divided by
+//! tabs. The checksums are those that the table of contents of a 7z file has of its members, so that one that is
+//! missing, of another trace or made empty is noticed when the archive is opened, before any of them is read.
+//! Members that are no tables are not in it: who adds or removes those changes no answer.
+
+use sevenz_rust::ArchiveEntry;
+
+use crate::stable_hash::name_of;
+use crate::table::Table;
+
+/// The name of the member.
+pub(super) const MEMBER: &str = "tables.tsv";
+
+/// The first layout whose archives have it.
+pub(super) const SINCE: u32 = 7;
+
+/// Bytes that are read of it; it has about 40 for each table.
+pub(super) const MOST_BYTES: u64 = 64 << 10;
+
+const HEADING: &str = "table\trows\tbytes\tcrc32\n";
+
+/// A table as it is stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Stored {
+    pub(super) rows: u64,
+    pub(super) content: Content,
+}
+
+/// The content of a member, as the table of contents describes it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Content {
+    pub(super) bytes: u64,
+    pub(super) crc32: u32,
+}
+
+/// The tables of an archive.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Manifest(Vec<(Table, Stored)>);
+
+/// Why a table is not what was written.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+pub(super) enum ContentProblem {
+    #[error("it has no checksum")]
+    NoChecksum,
+    #[error("it has {claimed} bytes, and had {written} when the archive was written")]
+    Size { claimed: u64, written: u64 },
+    #[error("it is not what was written with the other tables")]
+    Checksum,
+}
+
+impl Content {
+    /// What the table of contents says of a member.
+    pub(super) fn of(entry: &ArchiveEntry) -> Result<Self, ContentProblem> {
+        let crc32 = u32::try_from(entry.crc).ok().filter(|_| entry.has_crc && entry.has_stream);
+        let crc32 = crc32.ok_or(ContentProblem::NoChecksum)?;
+        Ok(Self { bytes: entry.size, crc32 })
+    }
+}
+
+impl Stored {
+    /// Compares what was written with a member of the archive.
+    pub(super) fn check(&self, now: Content) -> Result<(), ContentProblem> {
+        let written = self.content;
+        if now.bytes != written.bytes {
+            return Err(ContentProblem::Size { claimed: now.bytes, written: written.bytes });
+        }
+        if now.crc32 != written.crc32 {
+            return Err(ContentProblem::Checksum);
+        }
+        Ok(())
+    }
+}
+
+impl Manifest {
+    pub(super) fn get(&self, table: Table) -> Option<Stored> {
+        self.0.iter().find(|(of, _)| *of == table).map(|(_, stored)| *stored)
+    }
+
+    pub(super) fn insert(&mut self, table: Table, stored: Stored) {
+        self.0.retain(|(of, _)| *of != table);
+        self.0.push((table, stored));
+    }
+
+    /// The content of the member, in archive order, so that equal tables give equal text.
+    pub(super) fn to_text(&self) -> String {
+        let stored = Table::ALL.iter().filter_map(|table| Some((table, self.get(*table)?)));
+        let line = |(table, Stored { rows, content }): (&Table, Stored)| {
+            let Content { bytes, crc32 } = content;
+            format!("{}\t{rows}\t{bytes}\t{crc32:08x}\n", table.name())
+        };
+        HEADING.to_owned() + &stored.map(line).collect::<String>()
+    }
+
+    /// Reads the content of the member; `None` when it is something else, or lacks a table.
+    pub(super) fn parse(text: &[u8]) -> Option<Self> {
+        let text = str::from_utf8(text).ok()?.strip_prefix(HEADING)?;
+        let mut manifest = Self::default();
+        for line in text.lines() {
+            let [table, rows, bytes, crc32] = line.split('\t').collect::<Vec<_>>()[..] else {
+                return None;
+            };
+            let crc32 = u32::from_str_radix(crc32, 16).ok()?;
+            let content = Content { bytes: bytes.parse().ok()?, crc32 };
+            manifest.insert(Table::named(table)?, Stored { rows: rows.parse().ok()?, content });
+        }
+        (manifest.0.len() == Table::ALL.len()).then_some(manifest)
+    }
+
+    /// The name of this content: traces that differ in any table differ in it.
+    pub(super) fn id(&self) -> String {
+        name_of([self.to_text().as_bytes()])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn whole() -> Manifest {
+        let mut manifest = Manifest::default();
+        for (number, table) in (1..).zip(Table::ALL) {
+            let content = Content { bytes: 100 * u64::from(number), crc32: 0xAB_0000 + number };
+            manifest.insert(table, Stored { rows: number.into(), content });
+        }
+        manifest
+    }
+
+    #[test]
+    fn what_is_written_is_read_again() {
+        let text = whole().to_text();
+        assert!(text.starts_with("table\trows\tbytes\tcrc32\ntrace\t1\t100\t00ab0001\n"), "{text}");
+        assert_eq!(Manifest::parse(text.as_bytes()), Some(whole()));
+    }
+
+    #[test]
+    fn text_that_lacks_a_table_or_is_damaged_is_not_read() {
+        let text = whole().to_text();
+        let without_last = text.trim_end().rsplit_once('\n').unwrap().0;
+        let damaged = [text.replace("\t100\t", "\tx\t"), text.replace("objects", "object")];
+        for text in
+            ["", "table", HEADING, without_last].into_iter().chain(damaged.each_ref().map(|t| &**t))
+        {
+            assert_eq!(Manifest::parse(text.as_bytes()), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn any_other_content_has_another_id_and_a_reason() {
+        let (mut other, before) = (whole(), whole().get(Table::Objects).unwrap());
+        for (now, reason) in [
+            (
+                Content { bytes: 1, ..before.content },
+                ContentProblem::Size { claimed: 1, written: before.content.bytes },
+            ),
+            (Content { crc32: 1, ..before.content }, ContentProblem::Checksum),
+        ] {
+            assert_eq!(before.check(now), Err(reason));
+            other.insert(Table::Objects, Stored { content: now, ..before });
+            assert_ne!(other.id(), whole().id());
+        }
+        assert_eq!(before.check(before.content), Ok(()));
+        other.insert(Table::Objects, before);
+        assert_eq!(other.id(), whole().id(), "in whatever order they were written");
+    }
+}

@@ -1,0 +1,84 @@
+//! What the program makes of a trace.
+
+use std::collections::BTreeMap;
+
+use handlescope_extract::{ExtractOptions, NoObserver, extract};
+use handlescope_model::rules::{OPENING, OPENING_HANDLES};
+use handlescope_model::tables::{Events, Objects, Processes};
+use handlescope_model::{Cancel, EventKind, TableRows, Trace};
+
+/// Counts of processes and views, by the name of the process.
+pub(super) type ByProcess = BTreeMap<String, u64>;
+
+/// What became of handles and views.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Handles {
+    /// Handles that were created or duplicated.
+    pub opened: u64,
+    /// Those of handles and views that something closed.
+    pub closed: u64,
+    pub leaked: ByProcess,
+    pub closed_at_exit: ByProcess,
+    pub leaked_views: ByProcess,
+}
+
+/// How many objects and views there were, and how many of them ended.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct ObjectCounts {
+    pub created: u64,
+    pub ended: u64,
+}
+
+pub(super) struct Answer {
+    pub handles: Handles,
+    pub objects: ObjectCounts,
+    /// Each open of a handle with whether it leaks, by its time in nanoseconds.
+    pub opened: BTreeMap<i64, bool>,
+    /// The first event about an object.
+    pub first_ns: i64,
+}
+
+impl Answer {
+    /// Extracts the trace and counts what is in the tables.
+    pub(super) fn of(etl: &[u8]) -> Self {
+        let home = tempfile::tempdir().unwrap();
+        let (input, output) = (home.path().join("t.etl"), home.path().join("t.json7z"));
+        std::fs::write(&input, etl).unwrap();
+        extract(&input, &output, ExtractOptions::default(), &NoObserver, &Cancel::default())
+            .unwrap();
+        let trace = Trace::open(&output).unwrap();
+        let names: Vec<String> =
+            Processes::read(&trace).unwrap().rows().map(|process| process.name).collect();
+        let objects = Objects::read(&trace).unwrap();
+        let objects = ObjectCounts {
+            created: objects.rows().filter(|object| object.create_event.is_some()).count() as u64,
+            ended: objects.rows().filter(|object| object.destroy_event.is_some()).count() as u64,
+        };
+        let mut handles = Handles::default();
+        let (mut opened, mut first_ns) = (BTreeMap::new(), i64::MAX);
+        for event in Events::read(&trace).unwrap().rows() {
+            first_ns = first_ns.min(event.time_ns);
+            let kind = EventKind::from_code(event.kind).unwrap();
+            let is_handle = OPENING_HANDLES.contains(kind);
+            if !OPENING.contains(kind) {
+                continue;
+            }
+            let name = &names[event.process.row()];
+            let count = |counts: &mut ByProcess| *counts.entry(name.clone()).or_default() += 1;
+            handles.opened += u64::from(is_handle);
+            handles.closed += u64::from(event.closing_event.is_some());
+            match (is_handle, event.leaked) {
+                (true, true) => count(&mut handles.leaked),
+                (false, true) => count(&mut handles.leaked_views),
+                _ => {}
+            }
+            if event.closed_at_exit == Some(true) {
+                count(&mut handles.closed_at_exit);
+            }
+            if is_handle {
+                opened.insert(event.time_ns, event.leaked);
+            }
+        }
+        Self { handles, objects, opened, first_ns }
+    }
+}
