@@ -286,8 +286,10 @@ impl Objects {
     fn close_unseen(&mut self, object: u32, handle: Option<HandleAt>) {
         if let Some(handle) = handle {
             let open = self.known.as_mut().and_then(|known| known.objects.get_mut(&handle));
-            if let Some(open) = open {
-                open.retain(|of| *of != object);
+            if let Some(open) = open
+                && let Some(at) = open.iter().position(|of| *of == object)
+            {
+                open.remove(at);
             }
             let row = self.row(object);
             row.balance = row.balance.wrapping_sub(weight(handle));

@@ -130,13 +130,14 @@ impl<'a> Reuses<'a> {
         }
     }
 
-    /// Notes that what a row opened is no longer there, if its close may be missing.
+    /// Notes that what a row opened is no longer there. That counts only if its close may be missing; later evidence
+    /// does not count then either.
     fn reuse(&mut self, opened: u32, row: usize) -> Effect {
-        if !self.is_lossy(opened, row) {
-            return Effect::None;
-        }
         self.closed_before.insert(opened, self.collected.shared.timeline.time[row]);
-        Effect::ClosedBefore(opened)
+        match self.is_lossy(opened, row) {
+            true => Effect::ClosedBefore(opened),
+            false => Effect::None,
+        }
     }
 
     fn is_lossy(&self, opened: u32, row: usize) -> bool {
@@ -149,7 +150,7 @@ impl<'a> Reuses<'a> {
         place(collected, owners, kind, row)
     }
 
-    /// For each row that opened what was closed unseen, the raw time of the event that shows it.
+    /// For each row that opened what is no longer there, the raw time of the event that shows it.
     pub(super) fn into_closed(self) -> HashMap<u32, i64> {
         self.closed_before
     }
@@ -244,7 +245,9 @@ impl<'a> UnseenCloses<'a> {
     /// is missing.
     pub(super) fn is_closed_before(&self, opened: u32, row: u32) -> bool {
         let time = &self.collected.shared.timeline.time;
-        self.closed_before.get(&opened).is_some_and(|closed| *closed <= time[row as usize])
+        let is_missing = |closed| self.missing.times.is_between(time[opened as usize], closed);
+        let closed = self.closed_before.get(&opened);
+        closed.is_some_and(|closed| *closed <= time[row as usize] && is_missing(*closed))
     }
 
     /// How what a row opened was closed, if the trace has no close of it.
