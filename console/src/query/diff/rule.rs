@@ -11,7 +11,7 @@
 use statrs::function::beta::checked_beta_reg;
 use statrs::function::erf::erfc;
 
-use super::tally::Tally;
+use super::tally::{Kind, Tally};
 
 /// The probability that chance makes any group of two recordings of one program worse.
 const LEVEL: f64 = 0.05;
@@ -24,15 +24,6 @@ const FILLS_DIFFER: f64 = 0.25;
 
 /// So many chances have a normal distribution; the continued fraction of the exact one would need more and more terms.
 const MANY: f64 = 10_000.0;
-
-/// How what is lost depends on time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
-    /// In proportion to it.
-    Rate,
-    /// Not: as what is filled once.
-    Fill,
-}
 
 /// On how many chances two traces lose handles of a group, in whole and broken numbers.
 #[derive(Debug, Clone, Copy)]

@@ -9,7 +9,6 @@
 //!   unequal lengths are therefore compared in **pieces** as long as the shorter one: what is opened in a piece, and open at
 //!   its end. Whatever the lifetimes are, two recordings of an unchanged program have as many of these in each piece.
 
-use super::rule::Kind;
 use crate::query::growth::{Life, Window};
 
 /// A moment, as a part of the mean distance of handles.
@@ -26,6 +25,15 @@ const ENOUGH: usize = 8;
 
 /// Standard deviations above which a dispersion is no chance: 1 %.
 const NO_CHANCE: f64 = 2.33;
+
+/// How what is lost depends on time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// In proportion to it.
+    Rate,
+    /// Not: as what is filled once.
+    Fill,
+}
 
 /// What a group has in one trace.
 #[derive(Debug, Clone, Default)]

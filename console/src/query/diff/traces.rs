@@ -3,8 +3,8 @@
 use handlescope_model::StackIdx;
 
 use super::matched::{MatchedGroup, Start, matched};
-use super::rule::{self, Kind, Lost};
-use super::tally::{Seen, Tally};
+use super::rule::{self, Lost};
+use super::tally::{Kind, Seen, Tally};
 use super::{NS_PER_MINUTE, grouped, minutes, parts, per_minute};
 use crate::cancel::Cancel;
 use crate::query::criteria::DiffCriteria;
