@@ -232,11 +232,13 @@ fn is_clear_hole(from: i64, to: i64, beside: [Option<&ReadBuffer>; 2]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::etl::IndexedBuffer;
 
     /// A buffer with its number, processor, first and last event.
     fn buffer(sequence: u64, processor: u16, first: i64, last: i64) -> ReadBuffer {
         let header = BufferHeader::of(sequence, processor, 0);
-        ReadBuffer { header, first, last, is_whole: true }
+        let buffer = IndexedBuffer { offset: 0, stored: 0, header, first_time: first };
+        ReadBuffer { header, first, last, times: BufferTimes::begin(&buffer), is_whole: true }
     }
 
     fn marked(flags: u16, buffer: ReadBuffer) -> ReadBuffer {
