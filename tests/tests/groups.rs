@@ -170,7 +170,7 @@ fn outstanding_handles_are_counted_in_parts_of_the_time() {
 fn groups_go_into_every_format() {
     let csv = sample("-Leak -GroupBy type,createstack -csv").ok().stdout;
     let mut lines = csv.lines();
-    let header = "file,type,createstack,leaked,closed_at_exit,open_at_end,created,duplicated,closed,mapped,\
+    let header = "file,type,createstack,leaked,closed_at_exit,closed_unseen,open_at_end,created,duplicated,closed,mapped,\
                   unmapped,objects,first_ns,last_ns,share,sample_ids";
     assert_eq!(lines.next(), Some(header));
     assert!(csv.contains("leaky.exe!leaky::EventCache::GetOrCreate\n"), "the text of the stack");

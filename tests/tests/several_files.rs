@@ -174,7 +174,7 @@ fn of_one_name() -> Shell {
 }
 
 #[test]
-fn two_traces_of_one_name_are_told_apart() {
+fn two_traces_of_one_name_have_different_names() {
     let shell = of_one_name();
     let script = ".dump ObjectRef -ShowTotal Process\n.converttime -time 1s\n";
     let run = shell.script(&["a/leaky.etl", "b/leaky.etl"], script).ok();

@@ -271,7 +271,7 @@ mod tests {
     #[test]
     fn a_time_is_looked_for_on_both_sides_of_a_change_of_the_clocks() {
         // 2024-10-27 00:30 to 1:30 UTC; at 1:00 the clocks went from 3:00 to 2:00.
-        let start = 133_744_554_000_000_000;
+        let start = 133_744_626_000_000_000;
         let hour = 36_000_000_000;
         let offsets = [(start - 1, 120), (start + hour / 2, 60), (start + 3_672 * hour, 120)];
         let info = TraceInfo {

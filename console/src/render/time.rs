@@ -264,7 +264,7 @@ mod tests {
     #[test]
     fn local_times_know_that_the_clocks_changed_while_it_was_recorded() {
         // 2024-10-27 00:30 UTC; at 1:00 the clocks went from 3:00 to 2:00.
-        let (start, change) = (133_744_554_000_000_000, 133_744_572_000_000_000);
+        let (start, change) = (133_744_626_000_000_000, 133_744_644_000_000_000);
         let offsets = [(0, 60), (start - 1, 120), (change, 60)];
         let info = TraceInfo {
             session_start_filetime: start,

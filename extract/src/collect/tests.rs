@@ -86,9 +86,15 @@ fn every_kernel_event_of_a_family_has_a_class_by_which_a_session_names_it() {
 }
 
 /// Tables that several families make together, or none: objects follow from all that happens to them, single events
-/// are of any provider, and names of functions are found later.
-const OF_NO_FAMILY: [Table; 5] =
-    [Table::Objects, Table::ProviderEvents, Table::EventFields, Table::EventValues, Table::Symbols];
+/// are of any provider, names of functions are found later, and losses follow from the buffers.
+const OF_NO_FAMILY: [Table; 6] = [
+    Table::Objects,
+    Table::ProviderEvents,
+    Table::EventFields,
+    Table::EventValues,
+    Table::Symbols,
+    Table::Losses,
+];
 
 #[test]
 fn every_other_table_is_of_a_family() {

@@ -252,7 +252,10 @@ mod tests {
         SessionClaims { written: found + missing, processors: 2, found, ..SessionClaims::default() }
     }
 
-    fn certain(losses: &[EventLoss]) -> Vec<(LossKind, Option<(i64, i64)>, Option<u16>)> {
+    /// Kind, span and processor of a loss.
+    type Certain = (LossKind, Option<(i64, i64)>, Option<u16>);
+
+    fn certain(losses: &[EventLoss]) -> Vec<Certain> {
         let certain = losses.iter().filter(|loss| !loss.is_doubtful);
         certain.map(|loss| (loss.kind, loss.span, loss.processor)).collect()
     }
@@ -279,7 +282,7 @@ mod tests {
         let hole = (LossKind::MissingBuffers, Some((90, 201)), Some(1));
         assert_eq!(certain(&all), [hole]);
         assert_eq!(all.len(), 2, "the other processor had no time for a buffer");
-        // So does a number that the header does not miss, because somebody corrected it.
+        // So does a missing number although the header counts as many buffers as there are.
         assert_eq!(certain(&losses(&buffers, claims(&buffers, 0))), [hole]);
     }
 

@@ -23,12 +23,23 @@ pub(super) struct DecodedBuffer {
     pub(super) events: Vec<(i64, u32)>,
 }
 
+/// The place of the next event of a buffer among those of all buffers.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Key {
+    /// Raw time.
+    time: i64,
+    processor: u16,
+    sequence: u64,
+    offset: u64,
+}
+
 /// Buffers whose events are being merged.
 ///
-/// The key is (time, number of the buffer, place in the file): events of a processor with equal times keep their order.
+/// They are ordered by [`Key`]: events of a processor with equal times keep their order, and those of several have one that
+/// does not depend on how a merge or a copy numbers the buffers.
 #[derive(Default)]
 pub(super) struct Merge {
-    heap: BinaryHeap<Reverse<((i64, u64, u64), usize)>>,
+    heap: BinaryHeap<Reverse<(Key, usize)>>,
     slots: Vec<Slot>,
     free: Vec<usize>,
 }
@@ -47,13 +58,14 @@ impl Merge {
 
     /// Time of the next event.
     pub(super) fn next_time(&self) -> Option<i64> {
-        self.heap.peek().map(|Reverse(((time, _, _), _))| *time)
+        self.heap.peek().map(|Reverse((key, _))| key.time)
     }
 
     /// Takes a buffer in; gives it back when it has no events.
     pub(super) fn add(&mut self, buffer: DecodedBuffer) -> Option<DecodedBuffer> {
         let Some((time, _)) = buffer.events.first() else { return Some(buffer) };
-        let key = (*time, buffer.sequence, buffer.offset);
+        let DecodedBuffer { processor, sequence, offset, .. } = buffer;
+        let key = Key { time: *time, processor, sequence, offset };
         let slot = self.free.pop().unwrap_or_else(|| {
             self.slots.push(Slot::default());
             self.slots.len() - 1
@@ -76,7 +88,7 @@ impl Merge {
         }
         *next += 1;
         if let Some((time, _)) = buffer.events.get(*next) {
-            top.0.0.0 = *time;
+            top.0.0.time = *time;
             return None;
         }
         PeekMut::pop(top);

@@ -6,7 +6,7 @@
 //! print: the opens among these events that are not closed again, all of them. Of several such starts the last
 //! is taken of those that need the fewest events which no listing of all has.
 
-use super::history::{Entry, Fact, Output};
+use super::output::{Entry, Fact, Output};
 use super::timeline::{END, Place, START, Span, Timeline, distance};
 use super::window::Window;
 

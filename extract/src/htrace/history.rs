@@ -10,7 +10,7 @@
 use std::collections::BTreeMap;
 
 use super::differences::Differences;
-use super::grammar::Operation;
+use super::output::{Entry, Fact, Output, Step};
 use super::single;
 use super::timeline::{Place, Timeline};
 
@@ -19,98 +19,6 @@ const WIDEST: i64 = 1 << 12;
 
 /// Events that are placed again for that, so that no text takes hours.
 const TRIALS: usize = 20_000_000;
-
-/// What `!htrace` printed of one event.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Entry {
-    pub(super) handle: u64,
-    pub(super) operation: Operation,
-    /// 0 when it is not known.
-    pub(super) thread: u32,
-    /// Row of the process.
-    pub(super) process: u32,
-    /// Row of the stack.
-    pub(super) stack: Option<u32>,
-    /// Number of the addresses of the stack. Their names depend on the symbols that the debugger had found when
-    /// it printed them.
-    pub(super) addresses: u32,
-}
-
-impl Entry {
-    /// Whether two entries of one process print the same event.
-    pub(super) fn is_same(&self, other: &Self) -> bool {
-        (self.handle, self.operation, self.thread, self.addresses)
-            == (other.handle, other.operation, other.thread, other.addresses)
-    }
-}
-
-/// The output of one command.
-#[derive(Debug)]
-pub(super) struct Step {
-    pub(super) output: Output,
-    /// Whether the program may have run since the step before.
-    pub(super) may_have_run: bool,
-}
-
-/// What a command of `!htrace` printed; of entries, the oldest first.
-#[derive(Debug)]
-pub(super) enum Output {
-    /// Tracing begins: what was traced before is forgotten, and a first snapshot is taken.
-    Enabled,
-    Snapshot,
-    /// What was opened since the previous snapshot and is open, out of so many events; takes a snapshot.
-    Difference {
-        new: Option<u64>,
-        opens: Vec<Entry>,
-    },
-    /// All that is traced, `None` for an entry that cannot be read. A listing that is cut lacks the oldest.
-    All {
-        entries: Vec<Option<Entry>>,
-        is_cut: bool,
-    },
-    /// Some of it: all entries of each handle value that is in it.
-    Some {
-        entries: Vec<Entry>,
-    },
-}
-
-impl Output {
-    fn entries(&self) -> impl Iterator<Item = &Entry> {
-        let (all, some): (&[Option<Entry>], &[Entry]) = match self {
-            Self::Enabled | Self::Snapshot => (&[], &[]),
-            Self::All { entries, .. } => (entries, &[]),
-            Self::Difference { opens: entries, .. } | Self::Some { entries } => (&[], entries),
-        };
-        all.iter().flatten().chain(some)
-    }
-
-    /// Takes the part of one process out of an output of several.
-    fn of_process(&self, process: u32) -> Self {
-        let is_of = |entry: &&Entry| entry.process == process;
-        let of = |entries: &[Entry]| entries.iter().filter(is_of).copied().collect();
-        match self {
-            Self::Enabled => Self::Enabled,
-            Self::Snapshot => Self::Snapshot,
-            // How many of the new events are of this process is not said.
-            Self::Difference { opens, .. } => Self::Difference { new: None, opens: of(opens) },
-            Self::All { entries, is_cut } => {
-                let entries = entries.iter().flatten().filter(is_of).copied().map(Some);
-                Self::All { entries: entries.collect(), is_cut: *is_cut }
-            }
-            Self::Some { entries } => Self::Some { entries: of(entries) },
-        }
-    }
-}
-
-/// What a step says about one process.
-#[derive(Debug)]
-pub(super) struct Fact {
-    /// Number of the step.
-    pub(super) step: usize,
-    /// Whether the program may have run since the fact before.
-    pub(super) may_have_run: bool,
-    pub(super) output: Output,
-}
 
 /// The events of all listings in the order they happened.
 #[derive(Debug, Default)]
@@ -263,7 +171,7 @@ fn facts_of_processes(steps: Vec<Step>) -> BTreeMap<u32, Vec<Fact>> {
         match processes.as_slice() {
             [] | [_] => add(process.unwrap_or_default(), step.output),
             several => {
-                several.iter().for_each(|&process| add(process, step.output.of_process(process)))
+                several.iter().for_each(|&process| add(process, step.output.of_process(process)));
             }
         }
     }

@@ -10,6 +10,7 @@ mod entries;
 mod frame;
 mod grammar;
 mod history;
+mod output;
 mod parser;
 #[cfg(test)]
 mod session_tests;

@@ -3,7 +3,8 @@
 use super::entries::Entries;
 use super::frame::FrameLine;
 use super::grammar::{Listing, Operation, Statement, Typed};
-use super::history::{Entry, History, Output, Step};
+use super::history::History;
+use super::output::{Entry, Output, Step};
 use crate::etl::{Diagnostics, WarningKind};
 use crate::text::Line;
 

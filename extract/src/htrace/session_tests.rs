@@ -183,7 +183,7 @@ fn errors(shape: Shape, sessions: u64) -> Errors {
         let cancel = Cancel::default();
         let text = session.text.as_bytes();
         let (mut entries, _) = parse(text, &Progress::new(&NoObserver, &cancel)).unwrap();
-        let address = |entries: &Entries, entry: &history::Entry| {
+        let address = |entries: &Entries, entry: &output::Entry| {
             let stack =
                 entry.stack.and_then(|row| entries.stack_table().frames.get(row as usize).cloned());
             stack.and_then(|frames| frames.first().copied())

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use super::history::Entry;
+use super::output::Entry;
 use super::timeline::{Place, Span, Timeline};
 
 /// Adds what a listing has and the timeline lacks. It was printed at a time within `span`.

@@ -15,7 +15,7 @@ use handlescope_model::{
 
 use super::entries::Entries;
 use super::grammar::Operation;
-use super::history::Entry;
+use super::output::Entry;
 use crate::etl::{Diagnostics, WarningKind};
 use crate::filetime::of_unix_ns;
 use crate::source::SourceIdentity;

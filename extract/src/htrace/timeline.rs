@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::grammar::Operation;
-use super::history::{Entry, Fact, Output};
+use super::output::{Entry, Fact, Output};
 
 /// A number of an event, and an order among those that stand at a number which is not known exactly.
 pub(super) type Place = (i64, u32);

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::grammar::Operation;
-use super::history::Entry;
+use super::output::Entry;
 use super::timeline::{Place, Timeline};
 
 /// Events from a snapshot to the difference, of which some are known.

@@ -22,6 +22,7 @@ fn json_has_the_fields_of_the_contract() {
             "objects_created": 1, "objects_destroyed": 0, "handles_created": 1, "handles_closed": 2,
             "handles_duplicated": 2, "ref_changes": 0, "map_count": 0, "unmap_count": 0,
             "map_size": 0, "unmap_size": 0, "leaked_handles": 1, "leaked_views": 0, "closed_at_exit": 0,
+            "closed_unseen": 0,
         })
     );
     let object = &document["objects"][0];
@@ -35,6 +36,7 @@ fn json_has_the_fields_of_the_contract() {
         json!({
             "kind": "handle_create", "time_ns": 1_000_000, "pid": 100, "process": "app.exe",
             "tid": 7, "handle": "0xC0", "leaked": false, "closed_at_exit": null, "stack": 0,
+            "closed_unseen": null, "closed_after_ns": null, "closed_before_ns": null,
         })
     );
     assert_eq!(
@@ -108,6 +110,7 @@ fn json_of_references_views_and_plain_objects() {
             "kind": "map", "time_ns": 20_000_000, "pid": 100, "process": "app.exe", "tid": 7,
             "leaked": false, "view_base": "0x10000", "view_size": 1_048_576,
             "byte_offset": 65536, "file_object": "0xFFFF820800005AF0", "stack": null,
+            "closed_unseen": null, "closed_after_ns": null, "closed_before_ns": null,
         })
     );
 }

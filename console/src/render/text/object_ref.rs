@@ -144,7 +144,7 @@ fn write_header(
     writeln!(out, "{}", display.screen.paint(Color::Cyan, header))
 }
 
-/// What the files are called, so that two of one name can be told apart.
+/// Names of the files, which differ where two files have one name.
 fn file_names(answer: &ObjectRefAnswer<'_>, display: &Display) -> Vec<String> {
     let paths: Vec<&Path> = answer.files.iter().map(FileAnswer::path).collect();
     let names: Vec<PathBuf> = if display.full_file_name {

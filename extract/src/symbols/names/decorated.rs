@@ -404,7 +404,7 @@ impl Parser<'_> {
             return self.value();
         }
         if self.consume("$$Y") {
-            return Some(self.scopes_after_name()?);
+            return self.scopes_after_name();
         }
         Some(self.type_of(true)?.text())
     }

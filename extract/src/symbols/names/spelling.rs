@@ -1,4 +1,4 @@
-//! Names of private symbols in the spelling of MSVC, whoever compiled them.
+//! Names of private symbols in the spelling of MSVC, for every compiler.
 //!
 //! clang writes `f<const char *,unsigned long long>` where MSVC, `UnDecorateSymbolName` and so DbgHelp write
 //! `f<char const *,unsigned __int64>`.

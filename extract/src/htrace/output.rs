@@ -1,0 +1,95 @@
+//! The output of `!htrace`, command by command.
+
+use super::grammar::Operation;
+
+/// An event as `!htrace` printed it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Entry {
+    pub(super) handle: u64,
+    pub(super) operation: Operation,
+    /// 0 when it is not known.
+    pub(super) thread: u32,
+    /// Row of the process.
+    pub(super) process: u32,
+    /// Row of the stack.
+    pub(super) stack: Option<u32>,
+    /// Number of the addresses of the stack. Their names depend on the symbols that the debugger had found when
+    /// it printed them.
+    pub(super) addresses: u32,
+}
+
+impl Entry {
+    /// Whether two entries of one process print the same event.
+    pub(super) fn is_same(&self, other: &Self) -> bool {
+        (self.handle, self.operation, self.thread, self.addresses)
+            == (other.handle, other.operation, other.thread, other.addresses)
+    }
+}
+
+/// The output of one command.
+#[derive(Debug)]
+pub(super) struct Step {
+    pub(super) output: Output,
+    /// Whether the program may have run since the step before.
+    pub(super) may_have_run: bool,
+}
+
+/// The content of a command's output; of entries, the oldest first.
+#[derive(Debug)]
+pub(super) enum Output {
+    /// Tracing begins: what was traced before is forgotten, and a first snapshot is taken.
+    Enabled,
+    Snapshot,
+    /// What was opened since the previous snapshot and is open, out of so many events; takes a snapshot.
+    Difference {
+        new: Option<u64>,
+        opens: Vec<Entry>,
+    },
+    /// All that is traced, `None` for an entry that cannot be read. A listing that is cut lacks the oldest.
+    All {
+        entries: Vec<Option<Entry>>,
+        is_cut: bool,
+    },
+    /// Some of it: all entries of each handle value that is in it.
+    Some {
+        entries: Vec<Entry>,
+    },
+}
+
+impl Output {
+    pub(super) fn entries(&self) -> impl Iterator<Item = &Entry> {
+        let (all, some): (&[Option<Entry>], &[Entry]) = match self {
+            Self::Enabled | Self::Snapshot => (&[], &[]),
+            Self::All { entries, .. } => (entries, &[]),
+            Self::Difference { opens: entries, .. } | Self::Some { entries } => (&[], entries),
+        };
+        all.iter().flatten().chain(some)
+    }
+
+    /// Takes the part of one process out of an output of several.
+    pub(super) fn of_process(&self, process: u32) -> Self {
+        let is_of = |entry: &&Entry| entry.process == process;
+        let of = |entries: &[Entry]| entries.iter().filter(is_of).copied().collect();
+        match self {
+            Self::Enabled => Self::Enabled,
+            Self::Snapshot => Self::Snapshot,
+            // How many of the new events are of this process is not said.
+            Self::Difference { opens, .. } => Self::Difference { new: None, opens: of(opens) },
+            Self::All { entries, is_cut } => {
+                let entries = entries.iter().flatten().filter(is_of).copied().map(Some);
+                Self::All { entries: entries.collect(), is_cut: *is_cut }
+            }
+            Self::Some { entries } => Self::Some { entries: of(entries) },
+        }
+    }
+}
+
+/// The part of a step that is about one process.
+#[derive(Debug)]
+pub(super) struct Fact {
+    /// Number of the step.
+    pub(super) step: usize,
+    /// Whether the program may have run since the fact before.
+    pub(super) may_have_run: bool,
+    pub(super) output: Output,
+}
