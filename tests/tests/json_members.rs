@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
 use handlescope_tests::binary::{Shell, examples, run_over, sample_symbols};
+use handlescope_tests::file::FileOptions;
 use handlescope_tests::payload::{HeapCall, MethodEvent, MethodRecord};
 use handlescope_tests::scenario::{TraceBuilder, View};
 use handlescope_tests::symbol_server::{Answer, SymbolServer};
@@ -177,6 +178,12 @@ fn written() -> Members {
     let command = ".dump Diff -json";
     let run = shell.run(&["leaky.etl", "other.etl", "-c", command]);
     add(&mut members, &[command.to_owned()], &run.stdout);
+    let command = ".dump Stats -json";
+    let mut lossy =
+        TraceBuilder::with_options(FileOptions { events_lost: 3, ..Default::default() });
+    lossy.process(4, "System");
+    let printed = run_over(&lossy, command).ok().stdout;
+    add(&mut members, &[command.to_owned()], &printed);
     let command = ".dump Diff -Kind heap -json";
     fs::copy(shell.path("other.etl"), shell.path("same.etl")).unwrap();
     let run = shell.run(&["other.etl", "same.etl", "-c", command]).ok();

@@ -142,7 +142,7 @@ fn programs(seed: u64, leaks_percent: u32, clock: Clock) -> Vec<u8> {
 
 #[test]
 fn whatever_buffer_is_lost_the_leaks_of_the_others_are_those_of_the_whole_trace() {
-    let (mut was_leaked, mut unseen, mut wrong) = (0, 0, 0);
+    let (mut was_leaked, mut unseen, mut wrong, mut tried) = (0, 0, 0, 0);
     let mut unproven = BTreeSet::new();
     for (seed, percent) in [(1, 0), (2, 3), (3, 10)] {
         let whole = programs(seed, percent, FileOptions::default().clock);
@@ -150,6 +150,7 @@ fn whatever_buffer_is_lost_the_leaks_of_the_others_are_those_of_the_whole_trace(
         assert!(truth.losses == 0 && truth.lives.values().all(|life| life.unseen.is_none()));
         let places = buffers(&whole);
         for place in places[1..].iter().step_by(one_of(3)) {
+            tried += 1;
             let extract = Extract::of(&without(&whole, place.clone()));
             assert!(extract.losses > 0, "{place:?} is known to be lost");
             let has_rundown = extract.existing == truth.existing;
@@ -173,8 +174,8 @@ fn whatever_buffer_is_lost_the_leaks_of_the_others_are_those_of_the_whole_trace(
             }
         }
     }
-    // The buffer in front of the rundown may have held its beginning.
-    assert!(unproven.len() <= 3, "{unproven:?}");
+    // A buffer may have held the beginning of the rundown, as far as the numbers tell.
+    assert!(5 * unproven.len() <= tried, "{unproven:?} of {tried}");
     assert!(unseen > 100 && was_leaked > 2 * unseen / 3, "{unseen} of {was_leaked}");
     assert!(
         wrong < unseen / 4,

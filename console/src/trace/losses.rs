@@ -22,7 +22,8 @@ pub(crate) fn loss_times(trace: &Trace) -> Result<LossTimes, ArchiveError> {
         return Ok(LossTimes::default());
     }
     let info = TraceInfos::read(trace)?.row(0).unwrap_or_default();
-    let is_lost = info.events_lost + info.buffers_lost > 0
+    let is_lost = info.events_lost > 0
+        || info.buffers_lost > 0
         || Warnings::read(trace)?.rows().any(|warning| is_loss(&warning.kind));
     Ok(LossTimes::new(is_lost.then_some(None)))
 }

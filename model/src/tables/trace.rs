@@ -212,7 +212,7 @@ impl TraceInfo {
     /// of buffers does not record it.
     pub fn losses(&self) -> Option<(u64, u64)> {
         let is_known =
-            self.known(self.buffers).is_some() || self.events_lost + self.buffers_lost > 0;
+            self.known(self.buffers).is_some() || self.events_lost > 0 || self.buffers_lost > 0;
         is_known.then_some((self.events_lost, self.buffers_lost))
     }
 }

@@ -14,7 +14,7 @@ use crate::query::growth::Verdict;
 use crate::query::no_match::NoMatch;
 use crate::query::object_ref::FileAnswer;
 use crate::query::source::Source;
-use crate::trace::{Caveat, CaveatKind};
+use crate::trace::{Caveat, loss_times};
 
 /// What two traces lose, compared.
 #[derive(Default)]
@@ -148,7 +148,7 @@ pub fn compare_traces<'a>(
     let minutes: Vec<Option<f64>> = files.iter().map(length).collect();
     let (matched, not_comparable) = matched(&files, criteria)?;
     let has_lengths = minutes.iter().all(Option::is_some);
-    let losses: Vec<Option<i64>> = files.iter().map(last_loss_ns).collect();
+    let losses = files.iter().map(last_loss_ns).collect::<Result<Vec<_>, _>>()?;
     let groups = with_states(&matched, has_lengths, &losses);
     for (at, file) in files.iter_mut().enumerate() {
         let stacks = groups.iter().filter_map(|group| group.sides()[at.min(1)].create_stack);
@@ -175,9 +175,10 @@ fn knows_choice(file: &FileAnswer<'_>, criteria: &DiffCriteria) -> bool {
 }
 
 /// The time after which a trace has all events; `None` where it lost none.
-fn last_loss_ns(file: &FileAnswer<'_>) -> Option<i64> {
-    let is_loss = |kind| matches!(kind, CaveatKind::LostWhileRecording | CaveatKind::MissingInFile);
-    file.caveats.iter().any(|caveat| is_loss(caveat.kind)).then_some(i64::MAX)
+fn last_loss_ns(file: &FileAnswer<'_>) -> Result<Option<i64>, QueryError> {
+    let times = loss_times(file.file.trace)?;
+    let last = times.spans().last().map(|(_, last)| *last);
+    Ok(if times.is_anywhere() { Some(i64::MAX) } else { last })
 }
 
 impl ComparedGroup {

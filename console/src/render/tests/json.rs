@@ -45,6 +45,7 @@ fn json_has_the_fields_of_the_contract() {
             "kind": "handle_duplicate", "time_ns": 2_000_000, "pid": 300, "process": "other.exe",
             "tid": 7, "handle": "0x80001DDC", "leaked": true, "closed_at_exit": null,
             "source_pid": 100, "source_handle": "0xC0", "caller_pid": 300, "inherited_by_pid": null, "stack": null,
+            "closed_unseen": null, "closed_after_ns": null, "closed_before_ns": null,
         })
     );
     assert_eq!(events[2]["inherited_by_pid"], 200);

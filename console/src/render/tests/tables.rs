@@ -111,6 +111,7 @@ fn stats_begin_with_what_was_lost() {
     Leaked handles             1
     Leaked views               0
     Closed only at exit        unknown
+    Closed unseen              0
     Stack events               0
     Stacks kept                0
     Distinct stacks            0
