@@ -20,7 +20,7 @@ pub struct BufferTimes {
 /// Raw times of some events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Times {
-    /// The first event that happened at its time, if there is one; [`is_listed`] ones are not.
+    /// The first event that happened at its time, if there is one; those of rundowns are not.
     pub first: Option<i64>,
     pub last: i64,
 }

@@ -46,7 +46,7 @@ impl TimeZone {
     }
 
     /// Local time minus UTC, in minutes, from each FILETIME (UTC) on: at the first one, and whenever it changes in the
-    /// years from the one before it to the one after the last. Sessions do not last longer than [`MOST_YEARS`].
+    /// years from the one before it to the one after the last. Sessions do not last longer than `MOST_YEARS`.
     pub fn offsets(&self, first: i64, last: i64) -> Vec<(i64, i32)> {
         let standard = -self.bias.saturating_add(self.standard.bias);
         let daylight = -self.bias.saturating_add(self.daylight.bias);
