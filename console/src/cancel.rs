@@ -1,6 +1,6 @@
 //! Ctrl-C, and the other signals that end a program: how a command that runs is asked to stop.
 
-use std::io;
+use std::io::{self, BufRead, Read};
 use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock};
 
@@ -72,13 +72,33 @@ pub fn is_ending() -> bool {
 /// Waits for input, which a signal ends together with the program.
 pub(crate) fn waiting<T>(wait: Wait, input: impl FnOnce() -> T) -> T {
     WAIT.store(wait as u8, Ordering::SeqCst);
+    // A signal that came just before was not one that ends a wait, and no other may follow.
     #[cfg(unix)]
-    if is_ending() {
+    if unix::ends_wait(LAST.load(Ordering::SeqCst) as i32, wait as u8) {
         unix::end();
     }
     let input = input();
     WAIT.store(0, Ordering::SeqCst);
     input
+}
+
+/// The input of a script, for whose next line the program waits when it reads.
+pub struct ScriptInput<R>(pub R);
+
+impl<R: Read> Read for ScriptInput<R> {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        waiting(Wait::Script, || self.0.read(bytes))
+    }
+}
+
+impl<R: BufRead> BufRead for ScriptInput<R> {
+    fn fill_buf(&mut self) -> io::Result<&[u8]> {
+        waiting(Wait::Script, || self.0.fill_buf())
+    }
+
+    fn consume(&mut self, amount: usize) {
+        self.0.consume(amount);
+    }
 }
 
 #[cfg(unix)]
@@ -105,14 +125,18 @@ mod unix {
         let mut signals = Signals::new(SIGNALS)?;
         thread::Builder::new().name("signals".into()).spawn(move || {
             for signal in signals.forever() {
-                let wait = WAIT.load(Ordering::SeqCst);
-                let is_key = signal == SIGINT && wait == Wait::Prompt as u8;
-                if wait != 0 && !is_key {
+                if ends_wait(signal, WAIT.load(Ordering::SeqCst)) {
                     end();
                 }
             }
         })?;
         Ok(())
+    }
+
+    /// Whether a signal (0: none) ends the program while it waits for this.
+    pub(super) fn ends_wait(signal: i32, wait: u8) -> bool {
+        let is_key = signal == SIGINT && wait == Wait::Prompt as u8;
+        signal != 0 && wait != 0 && !is_key
     }
 
     /// Ends the program, and leaves the terminal as it was.
@@ -124,5 +148,24 @@ mod unix {
             let _ = io::stderr().write_all(b"\n");
         }
         std::process::exit(status().into())
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::unix::ends_wait;
+    use super::*;
+
+    #[test]
+    fn every_signal_ends_a_wait_but_ctrl_c_at_the_prompt() {
+        for wait in [Wait::Script, Wait::Prompt] {
+            assert!(!ends_wait(0, wait as u8), "no signal came");
+            for signal in [SIGTERM, SIGHUP, SIGQUIT] {
+                assert!(ends_wait(signal, wait as u8), "{signal} {wait:?}");
+                assert!(!ends_wait(signal, 0), "a command runs, and stops by itself");
+            }
+        }
+        assert!(ends_wait(SIGINT, Wait::Script as u8));
+        assert!(!ends_wait(SIGINT, Wait::Prompt as u8), "there it is a key");
     }
 }

@@ -11,7 +11,7 @@ use std::{
 
 use clap::{CommandFactory, FromArgMatches};
 use handlescope_console::{
-    cancel::{self, Cancelled},
+    cancel::{self, Cancelled, ScriptInput},
     cli::{Action, Cli},
     commands::{
         CommandError, Flow,
@@ -241,7 +241,7 @@ fn converse(
         repl::run(console, cli.color, out, messages)?;
         return Ok(Outcome::Worked);
     }
-    let steps = script::steps(io::stdin().lock());
+    let steps = script::steps(ScriptInput(io::stdin().lock()));
     Ok(script::run(console, steps, options, out, messages))
 }
 

@@ -5,7 +5,7 @@ use std::io::{self, BufRead, ErrorKind, Read, Write};
 use handlescope_model::Reason;
 
 use crate::{
-    cancel::{self, Cancelled, Wait},
+    cancel::Cancelled,
     commands::{Flow, sql::is_unfinished},
     console::Console,
     grammar::{Arguments, split},
@@ -78,7 +78,7 @@ fn lines(mut input: impl BufRead) -> impl Iterator<Item = io::Result<Step>> {
     std::iter::from_fn(move || {
         let mut bytes = Vec::new();
         let mut rest = input.by_ref().take(LONGEST_LINE + 1);
-        match cancel::waiting(Wait::Script, || rest.read_until(b'\n', &mut bytes)) {
+        match rest.read_until(b'\n', &mut bytes) {
             Err(error) => return Some(Err(error)),
             Ok(0) => return None,
             Ok(_) => number += 1,

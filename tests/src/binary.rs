@@ -4,7 +4,9 @@ use std::env;
 use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
@@ -219,6 +221,25 @@ pub fn handlescope(home: &Path) -> Command {
     command
 }
 
+/// The exit status of a program that is to end by itself.
+///
+/// # Panics
+/// When it still runs after a minute; then it is ended, so that no other test waits for it.
+#[track_caller]
+pub fn ended(program: &mut Child) -> ExitStatus {
+    let start = Instant::now();
+    loop {
+        if let Some(status) = program.try_wait().expect("the program can be waited for") {
+            return status;
+        }
+        if start.elapsed() > Duration::from_secs(60) {
+            let _ = program.kill();
+            panic!("program {} does not end", program.id());
+        }
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
 /// Runs a program with a script as its standard input.
 ///
 /// # Panics
@@ -234,7 +255,7 @@ pub fn run_script(command: &mut Command, script: &str) -> Run {
     let mut stdin = child.stdin.take().expect("standard input is piped");
     let script = script.to_owned();
     // A program that stops at an error closes its input; that is for the test to judge.
-    let writer = std::thread::spawn(move || drop(stdin.write_all(script.as_bytes())));
+    let writer = thread::spawn(move || drop(stdin.write_all(script.as_bytes())));
     let output = child.wait_with_output().expect("the program ends");
     let _ = writer.join();
     output.into()

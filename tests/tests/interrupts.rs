@@ -9,7 +9,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
-use handlescope_tests::binary::{Run, Shell};
+use handlescope_tests::binary::{Run, Shell, ended};
 use handlescope_tests::containers::trace_of_handles;
 use handlescope_tests::symbol_server::{Answer, SymbolServer};
 use handlescope_tests::terminal::{Key, Terminal};
@@ -71,8 +71,7 @@ fn a_signal_ends_a_script_that_waits_for_its_next_line() {
         let stdout = program.stdout.as_mut().expect("a pipe");
         stdout.read_exact(&mut [0; 20]).expect("output");
         send(signal, &program);
-        let ended = program.wait().expect("the program ends");
-        assert_eq!(ended.code(), Some(status), "{signal}");
+        assert_eq!(ended(&mut program).code(), Some(status), "{signal}");
     }
 }
 
@@ -92,6 +91,11 @@ fn a_signal_ends_the_program_at_the_prompt_and_leaves_the_terminal_as_it_was() {
         command.envs(program.get_envs().filter_map(|(name, value)| Some((name, value?))));
         let terminal = Terminal::start(command, 80, 50);
         terminal.wait_for_line(PROMPT);
+        // A query goes on, and its next line is waited for.
+        terminal.send(".sql SELECT");
+        terminal.press(Key::Enter);
+        terminal.send("1 AS one");
+        terminal.wait_for_line("  1 AS one");
         let pid = fs::read_to_string(shell.path("pid")).unwrap();
         let sent = Command::new("kill").args([signal, pid.trim()]).status();
         assert!(sent.expect("there is a kill").success());
@@ -148,7 +152,7 @@ fn nothing_is_left_behind_by_programs_that_are_killed_after_the_next_run() {
             let mut program = command.spawn().expect("the program starts");
             thread::sleep(Duration::from_millis(at * (KILL_POINTS / ROUND) + round));
             send(["-KILL", "-TERM", "-HUP", "-QUIT"][(at % 4) as usize], &program);
-            cut += u64::from(!program.wait().expect("the program ends").success());
+            cut += u64::from(!ended(&mut program).success());
             for output in ["Extract/leaky.json7z", "saved.json7z", "other.json7z"] {
                 if shell.path(output).exists() {
                     let _ = shell.run(&[output, "-c", ".list"]).ok();

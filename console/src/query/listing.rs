@@ -13,6 +13,7 @@ use super::selection::{Selected, Selection};
 use super::stacks::StackSet;
 use crate::cancel::Cancelled;
 use crate::cancel::Poll;
+use crate::trace::unseen_values;
 
 /// The columns that printing needs.
 pub struct Listing {
@@ -121,9 +122,9 @@ impl Listing {
             stack: trace.values(Events::stack)?,
             leaked: trace.values(Events::leaked)?,
             closed_at_exit: trace.values(Events::closed_at_exit)?,
-            closed_unseen: trace.values(Events::closed_unseen)?,
-            closed_after_ns: trace.values(Events::closed_after_ns)?,
-            closed_before_ns: trace.values(Events::closed_before_ns)?,
+            closed_unseen: unseen_values(trace, Events::closed_unseen)?,
+            closed_after_ns: unseen_values(trace, Events::closed_after_ns)?,
+            closed_before_ns: unseen_values(trace, Events::closed_before_ns)?,
             handle: trace.values(Events::handle)?,
             ref_delta: trace.values(Events::ref_delta)?,
             source_process: trace.values(Events::source_process)?,

@@ -25,7 +25,7 @@ use super::stacks::StackSet;
 use super::totals::Totals;
 use crate::cancel::{Cancel, Cancelled};
 use crate::query::criteria::ObjectCriteria;
-use crate::trace::Caveat;
+use crate::trace::{Caveat, unseen_values};
 use crate::values::TopN;
 
 /// The answer for all traces, in the order they are loaded.
@@ -155,7 +155,7 @@ fn without_leak(file: &FileContext<'_>, selection: &Selection) -> Result<u64, Qu
 /// How many of the handles that criteria choose were closed unseen, where they leave these out.
 fn unseen_beside_leaks(file: &FileContext<'_>, args: &ObjectCriteria) -> Result<u64, QueryError> {
     let is_left_out = args.leak || args.leak_at_exit;
-    if !is_left_out || !file.trace.values(Events::closed_unseen)?.has_any() {
+    if !is_left_out || !unseen_values(file.trace, Events::closed_unseen)?.has_any() {
         return Ok(0);
     }
     let args = ObjectCriteria { leak: false, leak_at_exit: false, ..args.clone() };

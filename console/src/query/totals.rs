@@ -11,6 +11,7 @@ use super::context::FileContext;
 use super::error::QueryError;
 use super::selection::{EventMask, Selected, Selection};
 use crate::cancel::{Cancelled, Poll};
+use crate::trace::unseen_values;
 
 /// The summary of the objects and events that passed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -87,8 +88,7 @@ struct Columns {
     leaked: Flags,
     /// Most traces have none.
     at_exit: Option<Flags>,
-    /// The same.
-    unseen: Option<Numbers<u32>>,
+    unseen: Numbers<u32>,
 }
 
 impl Columns {
@@ -98,7 +98,7 @@ impl Columns {
             kind: trace.values(Events::kind)?,
             leaked: trace.values(Events::leaked)?,
             at_exit: Some(trace.values(Events::closed_at_exit)?).filter(Flags::any),
-            unseen: Some(trace.values(Events::closed_unseen)?).filter(Numbers::has_any),
+            unseen: unseen_values(trace, Events::closed_unseen)?,
         })
     }
 
@@ -130,8 +130,7 @@ impl Columns {
                     totals.leaked_views += if VIEWS.contains_code(kind) { leaked } else { 0 };
                     totals.closed_at_exit +=
                         u64::from(self.at_exit.as_ref().is_some_and(|flags| flags.get(event)));
-                    let unseen = self.unseen.as_ref().and_then(|codes| codes.get(event));
-                    totals.closed_unseen += u64::from(unseen.is_some());
+                    totals.closed_unseen += u64::from(self.unseen.get(event).is_some());
                 }
                 if VIEWS.contains_code(kind) {
                     views.push(event);

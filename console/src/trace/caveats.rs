@@ -9,7 +9,7 @@ use handlescope_model::{ArchiveError, EventKind, Table, TableRows, Trace};
 use indicatif::HumanCount;
 use serde::Serialize;
 
-use super::losses::loss_times;
+use super::losses::{loss_times, unseen_values};
 use super::rundown::{has_end_rundown, knows_exits};
 use crate::values::{Counted, Length};
 
@@ -113,9 +113,20 @@ impl Caveat {
 }
 
 impl Caveat {
+    /// A warning of two traces with builds of modules that cannot be compared by function.
+    pub(crate) fn of_other_builds(modules: &[String]) -> Option<Caveat> {
+        let text = format!(
+            "{}: frames cannot be compared, because the builds differ and functions have no names, or have them in \
+             one of the traces only; groups are compared by module instead, and by function with symbols of both \
+             builds: see .help .sympath",
+            few(modules)
+        );
+        (!modules.is_empty()).then_some(Caveat { kind: CaveatKind::BuildsDiffer, text })
+    }
+
     /// What to say of handles whose closes are among the events that are missing.
     fn of_unseen_closes(trace: &Trace) -> Result<Option<Caveat>, ArchiveError> {
-        let count = trace.values(Events::closed_unseen)?.iter().flatten().count() as u64;
+        let count = unseen_values(trace, Events::closed_unseen)?.iter().flatten().count() as u64;
         let text = format!(
             "{} closed unseen, as events are missing{}: in use again or not there at the end, so not leaked",
             match count {
@@ -189,19 +200,6 @@ fn places(losses: &LossTimes) -> String {
             format!("{within} from {} to {}", seconds(*from), seconds(*to))
         }
         _ => String::new(),
-    }
-}
-
-impl Caveat {
-    /// What to say when two traces have builds of modules that cannot be compared by function.
-    pub(crate) fn of_other_builds(modules: &[String]) -> Option<Caveat> {
-        let text = format!(
-            "{}: frames cannot be compared, because the builds differ and functions have no names, or have them in \
-             one of the traces only; groups are compared by module instead, and by function with symbols of both \
-             builds: see .help .sympath",
-            few(modules)
-        );
-        (!modules.is_empty()).then_some(Caveat { kind: CaveatKind::BuildsDiffer, text })
     }
 }
 

@@ -2,8 +2,8 @@
 
 use handlescope_extract::is_loss;
 use handlescope_model::rules::LossTimes;
-use handlescope_model::tables::{Losses, TraceInfos, Warnings};
-use handlescope_model::{ArchiveError, Table, TableRows, Trace};
+use handlescope_model::tables::{Events, Losses, TraceInfos, Warnings};
+use handlescope_model::{ArchiveError, Cell, Key, Table, TableRows, Trace};
 
 /// Layouts from this on say when events may be missing.
 const WITH_TIMES: u32 = 7;
@@ -35,4 +35,22 @@ pub(crate) fn loss_times(trace: &Trace) -> Result<LossTimes, ArchiveError> {
 pub(crate) fn knows_losses(trace: &Trace) -> Result<bool, ArchiveError> {
     let info = TraceInfos::read(trace)?.row(0).unwrap_or_default();
     Ok(info.schema_version >= WITH_TIMES && !info.is_converted())
+}
+
+/// A column of events about closes that are missing. Where the trace lost nothing it has no numbers, and is not read,
+/// as events are millions.
+///
+/// # Errors
+/// When the archive is damaged.
+pub(crate) fn unseen_values<T>(
+    trace: &Trace,
+    key: Key<Events, T>,
+) -> Result<T::Values, ArchiveError>
+where
+    T: Cell<Values: Default>,
+{
+    if trace.height(Table::Losses)? == 0 {
+        return Ok(T::Values::default());
+    }
+    trace.values(key)
 }

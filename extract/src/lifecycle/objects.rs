@@ -6,10 +6,11 @@ use handlescope_model::{Cancel, Cancelled, EventKind, FILE_MAPPING_TYPE, Poll, T
 
 use super::attribution::NONE;
 use super::kinds::{Subject, subject};
-use super::owners::{EventOwners, view_pid};
+use super::owners::{DuplicateOwners, EventOwners, view_pid};
 use super::unseen::{Effect, MissingEvents, Reuses};
 use crate::collect::Collector;
 use crate::etl::{Diagnostics, WarningKind};
+use crate::kernel::{DuplicateRow, Handles};
 use crate::raw::{RowKind, UNKNOWN_ID};
 
 /// Address of an object, or pid and address of a view.
@@ -175,21 +176,17 @@ impl Objects {
         let at = shared.timeline.row[row] as usize;
         match subject(kind) {
             Subject::Object(EventKind::HandleCreate) => {
-                let handle = (handles.object[at], process, handles.handle[at]);
-                let object = self.open_handle(handle, handles.type_id[at]);
+                let object = self.open_handle(handle_of(handles, at, process), handles.type_id[at]);
                 self.name_if_unnamed(object, handles.name[at]);
                 Ok(object)
             }
             Subject::Object(EventKind::HandleDuplicate) => {
                 let duplicate = &duplicates.rows[at];
-                let inherited_by = owners.duplicates[at].inherited_by;
-                let holder = if inherited_by == NONE { process } else { inherited_by };
-                let handle = (duplicate.object, holder, duplicate.target_handle);
+                let handle = duplicated_handle(duplicate, owners.duplicates[at], process);
                 Ok(self.open_handle(handle, duplicate.type_id))
             }
             Subject::Object(EventKind::HandleClose) => {
-                let handle = (handles.object[at], process, handles.handle[at]);
-                self.close(handle, handles.name[at])
+                self.close(handle_of(handles, at, process), handles.name[at])
             }
             Subject::HandleAtEnd => {
                 let address = handles.object[at];
@@ -376,13 +373,21 @@ fn opened_handle(collected: &Collector, owners: &EventOwners, row: usize) -> Opt
     let at = shared.timeline.row[row] as usize;
     let process = owners.process[row];
     match shared.timeline.kind[row] {
-        RowKind::HandleCreate => Some((handles.object[at], process, handles.handle[at])),
+        RowKind::HandleCreate => Some(handle_of(handles, at, process)),
         RowKind::HandleDuplicate => {
-            let duplicate = &duplicates.rows[at];
-            let inherited_by = owners.duplicates[at].inherited_by;
-            let holder = if inherited_by == NONE { process } else { inherited_by };
-            Some((duplicate.object, holder, duplicate.target_handle))
+            Some(duplicated_handle(&duplicates.rows[at], owners.duplicates[at], process))
         }
         _ => None,
     }
+}
+
+/// The handle of a create or a close.
+fn handle_of(handles: &Handles, at: usize, process: u32) -> HandleAt {
+    (handles.object[at], process, handles.handle[at])
+}
+
+/// The handle that a duplicate opened, which is of the child if one inherits it.
+fn duplicated_handle(duplicate: &DuplicateRow, owners: DuplicateOwners, process: u32) -> HandleAt {
+    let holder = if owners.inherited_by == NONE { process } else { owners.inherited_by };
+    (duplicate.object, holder, duplicate.target_handle)
 }

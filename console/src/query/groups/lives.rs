@@ -14,7 +14,7 @@ use crate::query::info::trace_info;
 use crate::query::objects::ObjectTable;
 use crate::query::owners::Owners;
 use crate::query::selection::{EventMask, Selected};
-use crate::trace::has_end_rundown;
+use crate::trace::{has_end_rundown, unseen_values};
 
 /// A handle or view: what is known of its opening and its close, and what of both a query counts.
 ///
@@ -97,7 +97,7 @@ impl<'a> LifeTables<'a> {
             closing_event: trace.values(Events::closing_event)?,
             leaked: trace.values(Events::leaked)?,
             closed_at_exit: trace.values(Events::closed_at_exit)?,
-            closed_unseen: trace.values(Events::closed_unseen)?,
+            closed_unseen: unseen_values(trace, Events::closed_unseen)?,
             existing_owner: trace.values(ExistingHandles::process)?,
             existing_handle: trace.values(ExistingHandles::handle)?,
             has_end_rundown: has_end_rundown(trace)?,

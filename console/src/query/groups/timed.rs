@@ -11,6 +11,7 @@ use super::tree::{GroupTree, NodeIdx};
 use crate::query::error::QueryError;
 use crate::query::growth;
 use crate::query::owners::Owners;
+use crate::trace::unseen_values;
 
 /// The handles of all groups, those of a group of the innermost level one after the other.
 pub(crate) struct TimedGroups {
@@ -37,7 +38,7 @@ impl TimedGroups {
             owners: Owners::load(trace)?,
             closed_at_exit: trace.values(Events::closed_at_exit)?,
             from_ns: info.recorded_ns().map_or(0, |time| *time.start()),
-            closed_before_ns: trace.values(Events::closed_before_ns)?,
+            closed_before_ns: unseen_values(trace, Events::closed_before_ns)?,
         })
     }
 
