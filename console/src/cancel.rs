@@ -54,9 +54,9 @@ pub fn on_signals() -> io::Result<Cancel> {
 /// The exit status of a program that a signal ended: 128 and its number, as shells have it; that of Ctrl-C
 /// if none came.
 pub fn status() -> u8 {
-    match LAST.load(Ordering::SeqCst) {
+    match last() {
         0 => status_of(SIGINT),
-        signal => status_of(signal as i32),
+        signal => status_of(signal),
     }
 }
 
@@ -66,7 +66,18 @@ fn status_of(signal: i32) -> u8 {
 
 /// Whether a signal came that ends the program and not only a command.
 pub fn is_ending() -> bool {
-    !matches!(LAST.load(Ordering::SeqCst) as i32, 0 | SIGINT)
+    ends_wait(last(), Wait::Prompt as u8)
+}
+
+/// The last signal that came, 0 if none did.
+fn last() -> i32 {
+    LAST.load(Ordering::SeqCst) as i32
+}
+
+/// Whether a signal (0: none) ends the program while it waits for this.
+fn ends_wait(signal: i32, wait: u8) -> bool {
+    let is_key = signal == SIGINT && wait == Wait::Prompt as u8;
+    signal != 0 && wait != 0 && !is_key
 }
 
 /// Waits for input, which a signal ends together with the program.
@@ -74,7 +85,7 @@ pub(crate) fn waiting<T>(wait: Wait, input: impl FnOnce() -> T) -> T {
     WAIT.store(wait as u8, Ordering::SeqCst);
     // A signal that came just before was not one that ends a wait, and no other may follow.
     #[cfg(unix)]
-    if unix::ends_wait(LAST.load(Ordering::SeqCst) as i32, wait as u8) {
+    if ends_wait(last(), wait as u8) {
         unix::end();
     }
     let input = input();
@@ -110,10 +121,9 @@ mod unix {
 
     use handlescope_model::guard::lock;
     use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
-    use signal_hook::consts::SIGINT;
     use signal_hook::iterator::Signals;
 
-    use super::{SIGNALS, WAIT, Wait, status};
+    use super::{SIGNALS, WAIT, ends_wait, status};
 
     /// How the terminal was before the prompt changed it.
     static TERMINAL: Mutex<Option<Termios>> = Mutex::new(None);
@@ -133,12 +143,6 @@ mod unix {
         Ok(())
     }
 
-    /// Whether a signal (0: none) ends the program while it waits for this.
-    pub(super) fn ends_wait(signal: i32, wait: u8) -> bool {
-        let is_key = signal == SIGINT && wait == Wait::Prompt as u8;
-        signal != 0 && wait != 0 && !is_key
-    }
-
     /// Ends the program, and leaves the terminal as it was.
     #[expect(clippy::disallowed_methods, reason = "only ends a line")]
     pub(super) fn end() -> ! {
@@ -153,7 +157,6 @@ mod unix {
 
 #[cfg(all(test, unix))]
 mod tests {
-    use super::unix::ends_wait;
     use super::*;
 
     #[test]

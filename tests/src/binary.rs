@@ -2,7 +2,7 @@
 
 use std::env;
 use std::fs;
-use std::io::Write as _;
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::thread;
@@ -227,17 +227,25 @@ pub fn handlescope(home: &Path) -> Command {
 /// When it still runs after a minute; then it is ended, so that no other test waits for it.
 #[track_caller]
 pub fn ended(program: &mut Child) -> ExitStatus {
+    let status = ended_within(program, Duration::from_secs(60));
+    status.expect("the program can be waited for").expect("the program ends")
+}
+
+/// The exit status of a program; `None` when it ran for too long, and was ended.
+///
+/// # Errors
+/// When it cannot be waited for or ended.
+pub fn ended_within(program: &mut Child, longest: Duration) -> io::Result<Option<ExitStatus>> {
     let start = Instant::now();
-    loop {
-        if let Some(status) = program.try_wait().expect("the program can be waited for") {
-            return status;
+    while start.elapsed() < longest {
+        if let Some(status) = program.try_wait()? {
+            return Ok(Some(status));
         }
-        if start.elapsed() > Duration::from_secs(60) {
-            let _ = program.kill();
-            panic!("program {} does not end", program.id());
-        }
-        thread::sleep(Duration::from_millis(5));
+        thread::sleep(Duration::from_millis(2));
     }
+    program.kill()?;
+    program.wait()?;
+    Ok(None)
 }
 
 /// Runs a program with a script as its standard input.

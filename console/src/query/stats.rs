@@ -15,7 +15,7 @@ use super::error::QueryError;
 use super::info::trace_info;
 use super::source::Source;
 use crate::cancel::Cancel;
-use crate::trace::{knows_exits, knows_losses, unseen_values};
+use crate::trace::{knows_exits, knows_losses, unseen_closes};
 
 /// The figures of one trace.
 pub struct StatsAnswer<'a> {
@@ -94,10 +94,7 @@ impl<'a> StatsAnswer<'a> {
             leaked_handles: sum("leaked_handles")?,
             leaked_views: sum("leaked_views")?,
             closed_unseen: match knows_losses(trace)? {
-                true => {
-                    Some(unseen_values(trace, Events::closed_unseen)?.iter().flatten().count()
-                        as u64)
-                }
+                true => Some(unseen_closes(trace)?),
                 false => None,
             },
             losses: Losses::read(trace)?.rows().collect(),

@@ -9,7 +9,7 @@ use handlescope_model::{ArchiveError, EventKind, Table, TableRows, Trace};
 use indicatif::HumanCount;
 use serde::Serialize;
 
-use super::losses::{loss_times, unseen_values};
+use super::losses::{loss_times, unseen_closes};
 use super::rundown::{has_end_rundown, knows_exits};
 use crate::values::{Counted, Length};
 
@@ -110,9 +110,7 @@ impl Caveat {
         }
         Ok(caveats)
     }
-}
 
-impl Caveat {
     /// A warning of two traces with builds of modules that cannot be compared by function.
     pub(crate) fn of_other_builds(modules: &[String]) -> Option<Caveat> {
         let text = format!(
@@ -126,7 +124,7 @@ impl Caveat {
 
     /// What to say of handles whose closes are among the events that are missing.
     fn of_unseen_closes(trace: &Trace) -> Result<Option<Caveat>, ArchiveError> {
-        let count = unseen_values(trace, Events::closed_unseen)?.iter().flatten().count() as u64;
+        let count = unseen_closes(trace)?;
         let text = format!(
             "{} closed unseen, as events are missing{}: in use again or not there at the end, so not leaked",
             match count {

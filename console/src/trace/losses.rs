@@ -37,6 +37,14 @@ pub(crate) fn knows_losses(trace: &Trace) -> Result<bool, ArchiveError> {
     Ok(info.schema_version >= WITH_TIMES && !info.is_converted())
 }
 
+/// How many handles and views were closed unseen.
+///
+/// # Errors
+/// When the archive is damaged.
+pub(crate) fn unseen_closes(trace: &Trace) -> Result<u64, ArchiveError> {
+    Ok(unseen_values(trace, Events::closed_unseen)?.iter().flatten().count() as u64)
+}
+
 /// A column of events about closes that are missing. Where the trace lost nothing it has no numbers, and is not read,
 /// as events are millions.
 ///

@@ -6,13 +6,13 @@ use std::fs;
 use std::io::Read as _;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::Mutex;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use clap::Parser;
-use handlescope_tests::binary::{handlescope, sample_trace};
+use handlescope_tests::binary::{ended_within, handlescope, sample_trace};
 use handlescope_tests::corrupt;
 
 /// Damages traces and extracts by seeds and runs the program over each.
@@ -138,7 +138,7 @@ fn run(
     let (out, err) = (folder.join("stdout"), folder.join("stderr"));
     let mut child =
         command.stdout(fs::File::create(&out)?).stderr(fs::File::create(&err)?).spawn()?;
-    let Some(status) = wait(&mut child, Duration::from_secs(options.time))? else {
+    let Some(status) = ended_within(&mut child, Duration::from_secs(options.time))? else {
         return Ok(Err(format!("takes longer than {} s", options.time)));
     };
     let mut text = Vec::new();
@@ -156,20 +156,4 @@ fn run(
         (Some(code @ (0 | 1)), _) => Ok(code),
         (code, _) => Err(format!("status {code:?}")),
     })
-}
-
-fn wait(
-    child: &mut Child,
-    longest: Duration,
-) -> Result<Option<std::process::ExitStatus>, Box<dyn Error>> {
-    let begin = Instant::now();
-    while begin.elapsed() < longest {
-        if let Some(status) = child.try_wait()? {
-            return Ok(Some(status));
-        }
-        thread::sleep(Duration::from_millis(2));
-    }
-    child.kill()?;
-    child.wait()?;
-    Ok(None)
 }
