@@ -5,10 +5,11 @@
 //! them on; xperf's dumper prints a `FirstReliableEventTimeStamp`, too. Three kinds of processors say nothing of that:
 //!
 //! * one whose first buffer of the session is still there, because it was never full: its events are an hour old;
-//! * one that had nothing to do until later: the oldest buffer of another processor was full before its first event;
+//! * one that begins later, or has no events: it may have had nothing to do until the oldest buffer of another processor
+//!   was full, and nothing was overwritten after that;
 //! * one that only listed what there is, in the rundown at the end (see [`BufferTimes`]).
 //!
-//! Whether anything was overwritten is known by the log file mode and by the numbers of the buffers, which start at 0 and
+//! A processor whose ring is its own is complete from its first event on. Whether anything was overwritten is known by the log file mode and by the numbers of the buffers, which start at 0 and
 //! of which the lowest are missing. A merge (`wpr -stop`, `xperf -merge`) gives new numbers and a mode of its own, so
 //! that in a merged file only times tell: nothing happened for an eighth of the session after its start.
 
@@ -58,15 +59,17 @@ impl RecordedTime {
         let last = buffers.iter().filter_map(times).map(|own: Times| own.last).max();
         let last_ns = clock.ns(last?);
         let processors = Processor::all(buffers, times, clock);
+        let are_all_there = processors.len() as u64 >= u64::from(header.cpu_count);
         let numbers = is_ring(header.log_file_mode).then(|| Numbers::of(buffers)).flatten();
         let from_ns = match numbers {
             Some(numbers) if processors.iter().any(|own| numbers.misses_before(own.number)) => {
                 let left = |own: &&Processor| numbers.misses_before(own.number);
                 let left: Vec<&Processor> = processors.iter().filter(left).collect();
-                Some(first_of_all(&left, &processors, Some(&numbers)))
+                Some(first_of_all(&left, &processors, are_all_there, Some(&numbers)))
             }
             _ if is_late(&processors, last_ns) => {
-                Some(first_of_all(&processors.iter().collect::<Vec<_>>(), &processors, None))
+                let left: Vec<&Processor> = processors.iter().collect();
+                Some(first_of_all(&left, &processors, are_all_there, None))
             }
             _ => None,
         };
@@ -80,6 +83,11 @@ impl RecordedTime {
             // A quiet time at the start or the end was recorded, too.
             None => Self { from_ns: 0, to_ns: session_ns().unwrap_or(last_ns).max(0) },
         })
+    }
+
+    /// The raw time from which on all events are there, if a ring overwrote older ones.
+    pub(crate) fn overwritten_to(self, clock: &Clock) -> Option<i64> {
+        (self.from_ns > 0).then(|| clock.base.saturating_add(clock.ticks(self.from_ns)))
     }
 }
 
@@ -105,22 +113,30 @@ impl Processor {
 }
 
 /// The latest of the first events of the processors that lost older ones.
-fn first_of_all(left: &[&Processor], all: &[Processor], numbers: Option<&Numbers>) -> i64 {
+fn first_of_all(
+    left: &[&Processor],
+    all: &[Processor],
+    are_all_there: bool,
+    numbers: Option<&Numbers>,
+) -> i64 {
     let latest = |is_meant: &dyn Fn(&Processor) -> bool| {
         left.iter().filter(|own| is_meant(own)).map(|own| own.first_ns).max()
     };
     let most = left.iter().map(|own| own.bytes).max().unwrap_or_default();
     // From then on nothing was overwritten, if the oldest buffers were, whichever processor they are of.
     let full = all.iter().filter_map(|own| own.second).min();
-    let first_ns = match (full, numbers) {
-        (None, _) => latest(&|own| own.bytes * IDLE_PART >= most),
-        // Each processor has a ring of its own.
-        (Some((_, number)), Some(numbers)) if numbers.misses_after(number) => latest(&|_| true),
-        (Some((full_ns, _)), Some(_)) => latest(&|own| own.first_ns <= full_ns).or(Some(full_ns)),
-        // What a ring of its own has left of a processor is about as much as of the others.
-        (Some((full_ns, _)), None) => {
-            latest(&|own| own.first_ns <= full_ns || own.bytes * 2 >= most)
-        }
+    let Some((full_ns, number)) = full else {
+        return latest(&|own| own.bytes * IDLE_PART >= most).unwrap_or_default();
+    };
+    let is_early = |own: &Processor| own.first_ns <= full_ns;
+    // What a ring of its own has left of a processor is about as much as of the others.
+    let has_ring = |own: &Processor| is_early(own) || own.bytes * 2 >= most;
+    let first_ns = match numbers {
+        Some(numbers) if numbers.misses_after(number) => latest(&|_| true),
+        None if left.iter().any(|own| !is_early(own) && has_ring(own)) => latest(&has_ring),
+        // One that begins later may have had events until then.
+        _ if are_all_there && left.iter().all(|own| is_early(own)) => latest(&|_| true),
+        _ => Some(full_ns),
     };
     first_ns.unwrap_or_default()
 }
@@ -252,7 +268,7 @@ mod tests {
             (7, 94, 3595, 3597),
         ];
         for mode in [CIRCULAR, IN_MEMORY, MERGED] {
-            assert_eq!(recorded(mode, 3600, &ring), (3543, 3599), "{mode:#x}");
+            assert_eq!(recorded(mode, 3600, &ring), (3560, 3599), "{mode:#x}");
         }
     }
 

@@ -4,7 +4,7 @@ use std::io;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
-use handlescope_model::tables::is_ring;
+use handlescope_model::tables::{LossKind, is_ring};
 use handlescope_model::{Cancel, Cancelled, ContainerLimits, plain_content};
 
 use crate::error::ExtractError;
@@ -147,10 +147,9 @@ impl OpenRecording {
     /// From which raw time on the file has all events, if a ring overwrote older ones; as far as is known before they
     /// are read.
     pub(crate) fn complete_from(&self) -> Option<i64> {
-        let Recording { header, clock, .. } = &self.recording;
         let times: Vec<_> = self.index.buffers.iter().map(BufferTimes::begin).collect();
-        let from_ns = RecordedTime::of(&times, header, clock)?.from_ns;
-        (from_ns > 0).then(|| clock.base.saturating_add(clock.ticks(from_ns)))
+        let Recording { header, clock, .. } = &self.recording;
+        RecordedTime::of(&times, header, clock)?.overwritten_to(clock)
     }
 
     /// Reads a buffer, from its header on, into `bytes`, and expands it if it is `stored` compressed.
@@ -200,9 +199,13 @@ impl OpenRecording {
             return Err(ExtractError::Cancelled(Cancelled));
         }
         recording.check_unchanged()?;
-        recording.losses = losses(&buffers, recording.claims());
         let times: Vec<_> = buffers.iter().map(|buffer| buffer.times).collect();
         recording.recorded = RecordedTime::of(&times, &recording.header, &recording.clock);
+        recording.losses = losses(&buffers, recording.claims());
+        if let Some(to) = recording.overwritten_to() {
+            let span = Some((i64::MIN, to));
+            recording.losses.push(EventLoss::new(LossKind::Overwritten, span, None, None));
+        }
         Ok(recording)
     }
 }
@@ -227,9 +230,13 @@ impl Recording {
         })
     }
 
+    fn overwritten_to(&self) -> Option<i64> {
+        self.recorded?.overwritten_to(&self.clock)
+    }
+
     /// What the session says of its buffers.
     fn claims(&self) -> SessionClaims {
-        let Self { header, diagnostics, .. } = self;
+        let Self { header, diagnostics, clock, .. } = self;
         let unreadable = [WarningKind::BadBuffer, WarningKind::UnreadableRest];
         SessionClaims {
             written: if header.end_time == 0 { 0 } else { header.buffers_written.into() },
@@ -239,6 +246,8 @@ impl Recording {
             buffers_lost: header.buffers_lost.into(),
             found: self.buffers_found,
             unreadable: unreadable.into_iter().map(|kind| diagnostics.of(kind)).sum(),
+            clock_step: clock.step,
+            overwritten_to: self.overwritten_to(),
         }
     }
 

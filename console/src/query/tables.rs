@@ -40,12 +40,12 @@ pub struct ProcessInfo {
 impl ProcessInfo {
     /// The process id; `None` where the source says neither that nor the name.
     pub fn known_pid(&self) -> Option<u32> {
-        Some(self.pid).filter(|pid| *pid != 0 || self.known_name().is_some())
+        Some(self.pid).filter(|pid| *pid != 0 || !self.is_of_text || self.known_name().is_some())
     }
 
     /// The name of the executable; `None` where the source does not say.
     pub fn known_name(&self) -> Option<&str> {
-        Some(self.name.as_str()).filter(|name| !self.is_of_text || !name.is_empty())
+        Some(self.name.as_str()).filter(|name| !name.is_empty())
     }
 
     /// The name for people: the better one, if there is one and `plain` names are not wanted.

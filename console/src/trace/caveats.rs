@@ -125,13 +125,17 @@ impl Caveat {
     /// What to say of handles whose closes are among the events that are missing.
     fn of_unseen_closes(trace: &Trace) -> Result<Option<Caveat>, ArchiveError> {
         let count = unseen_closes(trace)?;
+        let times = loss_times(trace)?;
         let text = format!(
-            "{} closed unseen, as events are missing{}: in use again or not there at the end, so not leaked",
+            "{} closed unseen, {}: in use again or not there at the end, so not leaked",
             match count {
                 1 => "1 handle or view was".to_owned(),
                 _ => format!("{} handles and views were", HumanCount(count)),
             },
-            places(&loss_times(trace)?)
+            match times.is_empty() {
+                true => "as the ring overwrote their closes".to_owned(),
+                false => format!("as events are missing{}", places(&times)),
+            }
         );
         Ok((count > 0).then_some(Caveat { kind: CaveatKind::ClosedUnseen, text }))
     }

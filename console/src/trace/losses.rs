@@ -2,21 +2,24 @@
 
 use handlescope_extract::is_loss;
 use handlescope_model::rules::LossTimes;
-use handlescope_model::tables::{Events, Losses, TraceInfos, Warnings};
+use handlescope_model::tables::{Events, Loss, LossKind, Losses, TraceInfos, Warnings};
 use handlescope_model::{ArchiveError, Cell, Key, Table, TableRows, Trace};
 
 /// Layouts from this on say when events may be missing.
 const WITH_TIMES: u32 = 7;
 
-/// When events of a trace may be missing, nanoseconds since session start: anywhere, if the extract says only
-/// that some are.
+/// When events of the time that a trace recorded may be missing, nanoseconds since session start: anywhere, if the
+/// extract says only that some are.
 ///
 /// # Errors
 /// When the archive is damaged.
 pub(crate) fn loss_times(trace: &Trace) -> Result<LossTimes, ArchiveError> {
     if trace.height(Table::Losses)? > 0 {
         let losses = Losses::read(trace)?;
-        return Ok(LossTimes::new(losses.rows().map(|loss| loss.from_ns.zip(loss.to_ns))));
+        // What a ring overwrote is from before the time that it recorded.
+        let is_recorded = |loss: &Loss| loss.what != LossKind::Overwritten.code();
+        let recorded = losses.rows().filter(is_recorded);
+        return Ok(LossTimes::new(recorded.map(|loss| loss.from_ns.zip(loss.to_ns))));
     }
     if knows_losses(trace)? {
         return Ok(LossTimes::default());

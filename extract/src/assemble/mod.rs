@@ -35,7 +35,7 @@ use crate::etl::{Clock, Diagnostics, WarningKind};
 use crate::lifecycle::{
     AllocationColumns, AllocationFigures, EXIT_GRACE_NS, EventOwners, ExitCloses, MissingEvents,
     ProcessIndex, TrackedEvents, UnseenCloses, closed_start_handles, follow_resources,
-    in_time_order, track,
+    in_time_order, track, unnamed_pids,
 };
 use crate::metadata::Decoder;
 use crate::options::ExtractSummary;
@@ -64,7 +64,13 @@ pub(crate) fn assemble(
     warnings.merge(&collected.shared.diagnostics);
     let mut decoder = std::mem::take(&mut collected.metadata.decoder);
     let order = collected.shared.timeline.restore_times();
-    let index = ProcessIndex::new(&collected.processes.rows);
+    let losses = losses::losses(recording, &collected);
+    let mut index = ProcessIndex::new(&collected.processes.rows);
+    if !losses.is_empty() {
+        let unnamed = unnamed_pids(&collected, &index, clock, cancel)?;
+        collected.processes.add_unnamed(unnamed);
+        index = ProcessIndex::new(&collected.processes.rows);
+    }
     cancel.check()?;
     let owners = EventOwners::new(&collected, &index, clock, &mut warnings, cancel)?;
     let order = in_time_order(&collected, &index, &owners, order, cancel)?;
@@ -72,7 +78,6 @@ pub(crate) fn assemble(
     let columns = follow_resources(&collected, &index, clock, in_order, cancel)?;
     // Millions of rows, of which these columns have what is needed further.
     (collected.heaps, collected.virtual_memory, collected.described) = Default::default();
-    let losses = losses::losses(recording, &collected);
     let missing = MissingEvents::new(&losses);
     let lifetimes = Lifetimes {
         collected: &collected,
@@ -209,8 +214,8 @@ impl<'a> Lifetimes<'a> {
             });
             let tracked = track(collected, owners, missing, order, warnings, cancel)?;
             let (tracked, reuses) = tracked;
-            let unseen = UnseenCloses::new(reuses, collected, owners, missing, clock, cancel)?;
             let (exits, closed) = closes.join().unwrap_or_else(|panic| resume_unwind(panic))?;
+            let unseen = UnseenCloses::new(reuses, collected, owners, missing, &exits, cancel)?;
             Ok(Followed { tracked, exits, unseen, closed })
         })
     }

@@ -18,7 +18,8 @@ pub struct EventLoss {
     /// First and last moment, raw; `None` if it may be at any time. [`i64::MIN`] is the start of the trace,
     /// [`i64::MAX`] its end.
     pub span: Option<(i64, i64)>,
-    /// Buffers at most, or events; `None` where that is not known.
+    /// Buffers at most, or events; `None` where that is not known. Of buffers that may have been of several processors
+    /// one loss has it.
     pub count: Option<u64>,
     /// The processor whose events are missing; `None` where that is not known.
     pub processor: Option<u16>,
@@ -67,6 +68,10 @@ pub struct SessionClaims {
     pub found: u64,
     /// Places of the file that should be buffers and are not.
     pub unreadable: u64,
+    /// Raw units of time between two ticks of the clock; 1 for an exact one.
+    pub clock_step: i64,
+    /// The raw time to which events may be missing because a ring overwrote them.
+    pub overwritten_to: Option<i64>,
 }
 
 /// What is missing of the events of a file.
@@ -76,16 +81,15 @@ pub fn losses(buffers: &[ReadBuffer], claims: SessionClaims) -> Vec<EventLoss> {
     let mut all = processors.damaged();
     let marked_buffers = buffers.iter().filter(|buffer| buffer.header.marks_lost_buffer()).count();
     all.extend(processors.marked());
-    let recorded = if claims.is_ring { processors.recorded_from() } else { i64::MIN };
-    let mut missing = 0;
+    let (mut missing, mut placed) = (0, 0);
     for numbers in numbers {
         missing += numbers.count;
-        // What a ring overwrote is older than what it holds of each processor.
-        let is_overwritten = numbers.first_of_next.is_some_and(|next| next <= recorded);
-        if claims.is_ring && is_overwritten {
+        let overwritten = claims.overwritten_to.zip(numbers.first_of_next);
+        if overwritten.is_some_and(|(to, next)| next <= to) {
             continue;
         }
-        all.extend(processors.holes(&numbers, claims.processors));
+        placed += numbers.count;
+        all.extend(processors.holes(&numbers, &claims));
     }
     let anywhere = |kind, count: u64| EventLoss::new(kind, None, Some(count), None);
     let mut add = |kind, count: u64| all.extend((count > 0).then(|| anywhere(kind, count)));
@@ -96,7 +100,6 @@ pub fn losses(buffers: &[ReadBuffer], claims: SessionClaims) -> Vec<EventLoss> {
     if missing == 0 && claims.written <= claims.found {
         add(LossKind::DamagedBuffer, claims.unreadable);
     }
-    let placed = if claims.is_ring { 0 } else { missing };
     add(LossKind::BuffersLost, claims.buffers_lost.saturating_sub(placed + marked_buffers as u64));
     // No mark says how many events it stands for.
     add(LossKind::EventsLost, claims.events_lost);
@@ -158,37 +161,44 @@ impl Processors {
         Self(all)
     }
 
-    /// Since when all processors have events: the latest of their first ones.
-    fn recorded_from(&self) -> i64 {
-        let first = |list: &Vec<ReadBuffer>| {
-            list.iter().find(|buffer| buffer.header.has_session_events()).map(|buffer| buffer.first)
-        };
-        self.0.values().filter_map(first).max().unwrap_or(i64::MIN)
-    }
-
     /// The times in which the events of missing buffers may have been.
-    fn holes(&self, numbers: &MissingNumbers, processors: u32) -> Vec<EventLoss> {
+    fn holes(&self, numbers: &MissingNumbers, claims: &SessionClaims) -> Vec<EventLoss> {
         let mut holes = Vec::new();
+        let (start, end) = self.extent();
         for (processor, list) in &self.0 {
             let next = list.partition_point(|buffer| buffer.header.sequence < numbers.first);
             let (before, after) = (next.checked_sub(1).and_then(|at| list.get(at)), list.get(next));
             let from = before.map_or(i64::MIN, |buffer| buffer.last);
             let to = after.map_or(i64::MAX, |buffer| buffer.first);
-            if from < to {
-                let is_clear = is_clear_hole(from, to, [before, after]);
+            // Events of one time may lie on both sides of a missing buffer.
+            if from <= to {
+                let length = to.min(end).saturating_sub(from.max(start));
+                // A whole buffer may have been filled between two ticks.
+                let is_clear = claims.clock_step > 1 || is_clear_hole(length, [before, after]);
                 holes.push(((from, to), Some(*processor), is_clear));
             }
         }
         let any_clear = holes.iter().any(|(.., is_clear)| *is_clear);
         // It may have been all that a processor had.
-        if (self.0.len() as u64) < u64::from(processors) {
+        if (self.0.len() as u64) < u64::from(claims.processors) {
             holes.push(((i64::MIN, i64::MAX), None, false));
         }
-        let loss = |(span, processor, is_clear): (_, _, bool)| EventLoss {
-            is_doubtful: any_clear && !is_clear,
-            ..EventLoss::new(LossKind::MissingBuffers, Some(span), Some(numbers.count), processor)
+        let counted = holes.iter().position(|(.., is_clear)| *is_clear).unwrap_or_default();
+        let loss = |(at, (span, processor, is_clear)): (usize, (_, _, bool))| {
+            let count = (at == counted).then_some(numbers.count);
+            let loss = EventLoss::new(LossKind::MissingBuffers, Some(span), count, processor);
+            EventLoss { is_doubtful: any_clear && !is_clear, ..loss }
         };
-        holes.into_iter().map(loss).collect()
+        holes.into_iter().enumerate().map(loss).collect()
+    }
+
+    /// The first and the last event of all.
+    fn extent(&self) -> (i64, i64) {
+        let buffers = || self.0.values().flatten();
+        let sessions = buffers().filter(|buffer| buffer.header.has_session_events());
+        let first = sessions.map(|buffer| buffer.first).min();
+        let last = buffers().map(|buffer| buffer.last).max();
+        (first.unwrap_or(i64::MIN), last.unwrap_or(i64::MAX))
     }
 
     /// From the last event of a buffer that was read to the next buffer, where the rest could not be read.
@@ -222,8 +232,7 @@ impl Processors {
 
 /// Whether a time without events of a processor is long enough for a buffer: an eighth of what one of the two beside
 /// it took.
-fn is_clear_hole(from: i64, to: i64, beside: [Option<&ReadBuffer>; 2]) -> bool {
-    let length = to.saturating_sub(from);
+fn is_clear_hole(length: i64, beside: [Option<&ReadBuffer>; 2]) -> bool {
     let beside = beside.into_iter().flatten().filter(|buffer| buffer.header.has_session_events());
     let shortest = beside.map(|buffer| buffer.last.saturating_sub(buffer.first)).min();
     shortest.is_some_and(|shortest| length > shortest / 8)
@@ -249,7 +258,8 @@ mod tests {
     /// A closed file of two processors, of which `missing` buffers are not there.
     fn claims(buffers: &[ReadBuffer], missing: u64) -> SessionClaims {
         let found = buffers.len() as u64;
-        SessionClaims { written: found + missing, processors: 2, found, ..SessionClaims::default() }
+        let written = found + missing;
+        SessionClaims { written, processors: 2, found, clock_step: 1, ..SessionClaims::default() }
     }
 
     /// Kind, span and processor of a loss.
@@ -294,7 +304,7 @@ mod tests {
         let span = |from| Some((from, i64::MAX));
         let missing = |from, processor| (LossKind::MissingBuffers, span(from), Some(processor));
         assert_eq!(certain(&all), [missing(99, 0), missing(90, 1)]);
-        assert!(all.iter().all(|loss| loss.count == Some(2)));
+        assert_eq!(all.iter().filter_map(|loss| loss.count).sum::<u64>(), 2, "each counts once");
     }
 
     #[test]
@@ -317,7 +327,8 @@ mod tests {
     #[test]
     fn what_a_ring_overwrote_is_not_missing_and_what_lies_in_its_time_is() {
         let ring = |buffers: &[ReadBuffer]| {
-            let claims = SessionClaims { is_ring: true, ..claims(buffers, 0) };
+            let claims =
+                SessionClaims { is_ring: true, overwritten_to: Some(500), ..claims(buffers, 0) };
             certain(&losses(buffers, claims))
         };
         // The processor with few events kept an old buffer.

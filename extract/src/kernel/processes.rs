@@ -41,6 +41,10 @@ pub struct ProcessRow {
     pub start: Option<i64>,
     /// End, if it was seen.
     pub end: Option<i64>,
+    /// When a rundown last listed it.
+    pub listed: Option<i64>,
+    /// Nothing but its pid is known. Such rows are the last.
+    pub is_unnamed: bool,
     /// Where the event of the start stands.
     pub start_place: Option<EventPlace>,
     /// Where the event of the end stands.
@@ -125,15 +129,38 @@ impl Processes {
                 }
             }
             Action::Rundown => {
-                let known = self.live.get(&pid).and_then(|row| self.rows.get_mut(*row));
-                match known {
-                    Some(row) => complete(&mut row.process, &process),
+                let row = match self.live.get(&pid) {
+                    Some(row) => *row,
                     None => {
-                        let row = self.add(process, None);
+                        let row = self.add(process.clone(), None);
                         self.live.insert(pid, row);
+                        row
                     }
+                };
+                if let Some(row) = self.rows.get_mut(row) {
+                    row.listed = Some(time);
+                    complete(&mut row.process, &process);
                 }
             }
+        }
+    }
+
+    /// Adds processes of which nothing but the pid is known.
+    pub fn add_unnamed(&mut self, pids: impl IntoIterator<Item = u32>) {
+        for pid in pids {
+            let process = Process {
+                action: Action::Rundown,
+                key: 0,
+                pid,
+                parent_pid: 0,
+                session_id: u32::MAX,
+                exit_status: 0,
+                sid: None,
+                name: String::new(),
+                command_line: String::new(),
+            };
+            let row = self.add(process, None);
+            self.rows[row].is_unnamed = true;
         }
     }
 
@@ -142,6 +169,8 @@ impl Processes {
             process,
             start,
             end: None,
+            listed: None,
+            is_unnamed: false,
             start_place: None,
             end_place: None,
         });

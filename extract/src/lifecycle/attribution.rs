@@ -21,6 +21,8 @@ pub struct ProcessIndex {
     lifetimes: HashMap<u32, Lifetimes>,
     /// For each pid its children as (start, row), in the order of their start.
     children: HashMap<u32, Vec<(i64, u32)>>,
+    /// The rows of processes of which nothing but the pid is known.
+    unnamed: HashMap<u32, u32>,
 }
 
 /// When a process lived; the unit of time is that of the questions.
@@ -37,12 +39,15 @@ pub struct Lifetime {
 impl ProcessIndex {
     /// An index of these processes.
     pub fn new(rows: &[ProcessRow]) -> Self {
-        Self::of(rows.iter().map(|row| Lifetime {
+        let (named, unnamed) = rows.split_at(rows.partition_point(|row| !row.is_unnamed));
+        let index = Self::of(named.iter().map(|row| Lifetime {
             pid: row.process.pid,
             parent_pid: row.process.parent_pid,
             start: row.start,
             end: row.end,
-        }))
+        }));
+        let unnamed = unnamed.iter().map(|row| row.process.pid).zip(named.len() as u32..);
+        Self { unnamed: unnamed.collect(), ..index }
     }
 
     /// An index of these lifetimes, by row.
@@ -66,7 +71,7 @@ impl ProcessIndex {
         }
         children.values_mut().for_each(|list| list.sort_unstable());
         let lifetimes = lifetimes.into_iter().map(|(pid, list)| (pid, Lifetimes::new(list)));
-        Self { lifetimes: lifetimes.collect(), children }
+        Self { lifetimes: lifetimes.collect(), children, unnamed: HashMap::new() }
     }
 
     /// The lifetime of a pid that has only one: first and last time, and row.
@@ -86,6 +91,11 @@ impl ProcessIndex {
     /// The process with this pid that was alive up to `grace` ticks before a time, however short it lived.
     pub fn find_ended(&self, pid: u32, time: i64, grace: i64) -> Option<u32> {
         self.lifetimes.get(&pid)?.find(time, time.saturating_sub(grace))
+    }
+
+    /// The process with this pid whose start, end and name are among the events that are missing.
+    pub fn find_unnamed(&self, pid: u32) -> Option<u32> {
+        self.unnamed.get(&pid).copied()
     }
 
     /// The process with this pid at this time, or else the first one with this pid.
@@ -137,6 +147,16 @@ struct Lifetimes {
 impl Lifetimes {
     fn new(mut list: Vec<(i64, i64, u32)>) -> Self {
         list.sort_unstable();
+        // A pid is given again only after the end of its process, also where that was not seen.
+        let mut next = i64::MAX;
+        for (start, end, _) in list.iter_mut().rev() {
+            if *end == i64::MAX {
+                *end = next;
+            }
+            if *start > i64::MIN {
+                next = *start;
+            }
+        }
         let leaves = (list.len() + 1).next_power_of_two();
         let mut latest = vec![i64::MIN; 2 * leaves];
         for (leaf, (_, end, _)) in latest[leaves..].iter_mut().zip(&list) {
@@ -202,12 +222,17 @@ impl Attribution {
             return None;
         }
         if pid != UNKNOWN_ID {
+            let by_pid = if is_from_stack { &mut self.stack } else { &mut self.header };
             if let Some(row) = index.find(pid, time) {
-                *(if is_from_stack { &mut self.stack } else { &mut self.header }) += 1;
+                *by_pid += 1;
                 return Some(row);
             }
             if let Some(row) = index.find_ended(pid, time, grace) {
                 self.before_exit += 1;
+                return Some(row);
+            }
+            if let Some(row) = index.find_unnamed(pid) {
+                *by_pid += 1;
                 return Some(row);
             }
         }
@@ -247,6 +272,8 @@ mod tests {
             },
             start,
             end,
+            listed: None,
+            is_unnamed: false,
             start_place: None,
             end_place: None,
         }
@@ -311,6 +338,27 @@ mod tests {
         let index = ProcessIndex::new(&rows);
         assert_eq!(index.find(7, 100), Some(0));
         assert_eq!(index.find(7, 101), Some(1));
+    }
+
+    #[test]
+    fn a_process_whose_end_was_lost_ended_before_its_pid_was_given_again() {
+        let rows = [process(7, 4, Some(10), None), process(7, 4, Some(60), Some(90))];
+        let index = ProcessIndex::new(&rows);
+        assert_eq!([59, 60, 90].map(|time| index.find(7, time)), [Some(0), Some(1), Some(1)]);
+        assert_eq!(index.find(7, 91), None);
+        assert_eq!(index.find_ended(7, 91, 2), Some(1));
+    }
+
+    #[test]
+    fn an_unnamed_process_has_the_events_that_no_other_has() {
+        let unnamed = ProcessRow { is_unnamed: true, ..process(7, 0, None, None) };
+        let system = process(4, 0, None, None);
+        let rows = [system, process(7, 4, Some(50), Some(90)), unnamed];
+        let (index, mut d) = (ProcessIndex::new(&rows), Diagnostics::default());
+        let mut a = Attribution::default();
+        let owners = [49, 50, 92, 93].map(|time| a.attribute(&index, 7, false, time, 2, &mut d));
+        assert_eq!(owners, [Some(2), Some(1), Some(1), Some(2)]);
+        assert_eq!(a, Attribution { header: 3, before_exit: 1, ..Attribution::default() });
     }
 
     #[test]

@@ -26,7 +26,7 @@ pub use derive::RawEvents;
 pub use exits::ExitCloses;
 pub use kinds::{event_kind, subject};
 pub use objects::{TrackedEvents, track};
-pub use owners::{DuplicateOwners, EventOwners};
+pub use owners::{DuplicateOwners, EventOwners, unnamed_pids};
 pub use resources::{
     AllocationColumns, AllocationFigures, AllocatorRow, Miss, Owner, follow_resources,
 };

@@ -1,5 +1,7 @@
 //! The process of every event, and of every side of a duplicate.
 
+use std::collections::BTreeSet;
+
 use handlescope_model::{Cancel, Cancelled, Poll, rules};
 
 use super::attribution::{Attribution, EXIT_GRACE_NS, NONE, ProcessIndex};
@@ -82,6 +84,35 @@ impl EventOwners {
     }
 }
 
+/// The pids of object events of which no process is known at their time, because what would tell is among the events that
+/// the trace lost; unless asked to stop.
+pub fn unnamed_pids(
+    collected: &Collector,
+    index: &ProcessIndex,
+    clock: &Clock,
+    cancel: &Cancel,
+) -> Result<BTreeSet<u32>, Cancelled> {
+    let timeline = &collected.shared.timeline;
+    let grace = clock.ticks_apart(EXIT_GRACE_NS);
+    let mut unnamed = BTreeSet::new();
+    let mut poll = Poll::new(cancel);
+    for row in 0..timeline.len() {
+        poll.round()?;
+        if !subject(timeline.kind[row]).is_of_object() {
+            continue;
+        }
+        let mut pids = [Some(event_pid(collected, row)), None, None];
+        if timeline.kind[row] == RowKind::HandleDuplicate {
+            let duplicate = &collected.duplicates.rows[timeline.row[row] as usize];
+            (pids[1], pids[2]) = (Some(duplicate.target_pid), duplicate.source_pid);
+        }
+        let pids = pids.into_iter().flatten().filter(|pid| ![0, UNKNOWN_ID].contains(pid));
+        let is_unnamed = |pid: &u32| index.find_ended(*pid, timeline.time[row], grace).is_none();
+        unnamed.extend(pids.filter(is_unnamed));
+    }
+    Ok(unnamed)
+}
+
 /// The process that owns the new handle of the duplicate in a row of the timeline, and its further processes.
 ///
 /// The owner is the target process of the payload if it is known at the time, else the caller.
@@ -94,7 +125,10 @@ fn duplicate_owners(
     let (timeline, processes) = (&collected.shared.timeline, &collected.processes.rows);
     let time = timeline.time[row];
     let duplicate = &collected.duplicates.rows[timeline.row[row] as usize];
-    let known = |pid: u32| if pid == 0 { None } else { index.find(pid, time) };
+    let known = |pid: u32| match pid {
+        0 => None,
+        _ => index.find(pid, time).or_else(|| index.find_unnamed(pid)),
+    };
     let target = known(duplicate.target_pid).unwrap_or(caller);
     let source = duplicate.source_pid.and_then(known);
     let is_inherited =

@@ -1,20 +1,23 @@
 //! Handles and views whose closes are among the events that a trace lost.
 //!
 //! A handle value means one handle until it is closed. So what a process opened was closed when the process opens the
-//! same value again, or closes it for another object; when the process ended; and when the rundown at the end does not list
-//! it. This is looked at only where events may be missing between the open and that evidence: elsewhere the close would
-//! be there, and what has none stays leaked.
+//! same value again, or closes it for another object; when the sweep of its handle table at its end does not close it; and
+//! when the rundown at the end of the trace does not list it. This is looked at only where events may be missing between
+//! the open and that evidence: elsewhere the close would be there, and what has none stays leaked. A sweep or rundown of
+//! which something may be missing shows nothing.
 
-use handlescope_model::rules::{LossTimes, OPENING};
+use handlescope_model::rules::{LossTimes, OPENING, WITH_HANDLE};
 use handlescope_model::tables::ClosedUnseen;
 use handlescope_model::{Cancel, Cancelled, EventKind, Poll};
 use hashbrown::{HashMap, HashSet};
 
-use super::attribution::{EXIT_GRACE_NS, NONE};
+use super::attribution::NONE;
+use super::exits::ExitCloses;
 use super::kinds::event_kind;
 use super::owners::{EventOwners, view_pid};
 use crate::collect::Collector;
-use crate::etl::{Clock, EventLoss};
+use crate::etl::EventLoss;
+use crate::kernel::ProcessRow;
 use crate::raw::{RowKind, UNKNOWN_ID};
 
 /// What is missing of the events of a trace; times are raw.
@@ -217,27 +220,26 @@ pub struct UnseenCloses<'a> {
     missing: &'a MissingEvents<'a>,
     closed_before: HashMap<u32, i64>,
     rundown: EndRundown,
-    /// [`EXIT_GRACE_NS`] in ticks.
-    grace: i64,
+    sweeps: Sweeps,
 }
 
 impl<'a> UnseenCloses<'a> {
-    /// From what was opened again, and from the rundown at the end, unless asked to stop.
+    /// From what was opened again, from the ends of processes, and from the rundown at the end, unless asked to stop.
     pub fn new(
         reuses: Option<Reuses<'a>>,
         collected: &'a Collector,
         owners: &'a EventOwners,
         missing: &'a MissingEvents<'a>,
-        clock: &Clock,
+        exits: &ExitCloses,
         cancel: &Cancel,
     ) -> Result<Self, Cancelled> {
         Ok(Self {
             rundown: EndRundown::new(collected, owners, missing, cancel)?,
+            sweeps: Sweeps::new(collected, owners, missing, exits, cancel)?,
             closed_before: reuses.map(Reuses::into_closed).unwrap_or_default(),
             collected,
             owners,
             missing,
-            grace: clock.ticks_apart(EXIT_GRACE_NS),
         })
     }
 
@@ -262,14 +264,11 @@ impl<'a> UnseenCloses<'a> {
             Some(time) => (ClosedUnseen::Reused, *time),
             None => {
                 let place = place(self.collected, self.owners, kind, row)?;
-                match self.end_of(place, row) {
-                    Some(end) => (ClosedUnseen::ProcessEnded, end.saturating_add(self.grace)),
+                match self.sweeps.start_of(place) {
+                    Some(start) => (ClosedUnseen::ProcessEnded, start),
                     None => {
-                        let object = |row| address(self.collected, row);
-                        (
-                            ClosedUnseen::NotInRundown,
-                            self.rundown.without(place, opened, || object(row))?,
-                        )
+                        let object = || address(self.collected, row);
+                        (ClosedUnseen::NotInRundown, self.rundown.without(place, opened, object)?)
                     }
                 }
             }
@@ -277,19 +276,61 @@ impl<'a> UnseenCloses<'a> {
         let (after, before) = self.missing.times.within(opened, latest)?;
         Some(UnseenClose { evidence, after, before })
     }
+}
 
-    /// The end of the process that something is of, if that was seen.
-    fn end_of(&self, place: Place, row: usize) -> Option<i64> {
-        let process = match place {
-            Place::Handle(Holder::Process(process), _) => process,
-            Place::Handle(Holder::Pid(_), _) => return None,
-            Place::View(..) => self.owners.process[row],
-        };
-        let known = self.collected.processes.rows.get(process as usize)?;
-        let is_of_pid = |pid| known.process.pid == pid;
+/// The sweeps of handle tables that ended processes left, of which nothing is missing.
+#[derive(Default)]
+struct Sweeps {
+    /// By process the raw time from which on all of its handle events are there: of the last one before the sweep.
+    starts: HashMap<u32, i64>,
+}
+
+impl Sweeps {
+    fn new(
+        collected: &Collector,
+        owners: &EventOwners,
+        missing: &MissingEvents<'_>,
+        exits: &ExitCloses,
+        cancel: &Cancel,
+    ) -> Result<Self, Cancelled> {
+        if missing.is_none() {
+            return Ok(Self::default());
+        }
+        let timeline = &collected.shared.timeline;
+        let mut poll = Poll::new(cancel);
+        // First and last close of each.
+        let mut swept: HashMap<u32, (i64, i64)> = HashMap::new();
+        for row in 0..timeline.len() {
+            poll.round()?;
+            if exits.contains(row as u32) {
+                let time = timeline.time[row];
+                let (first, last) = swept.entry(owners.process[row]).or_insert((time, time));
+                (*first, *last) = (time.min(*first), time.max(*last));
+            }
+        }
+        let mut starts: HashMap<u32, i64> = HashMap::new();
+        for row in 0..timeline.len() {
+            poll.round()?;
+            let kind = event_kind(timeline.kind[row]).filter(|kind| WITH_HANDLE.contains(*kind));
+            let Some((first, _)) = kind.and_then(|_| swept.get(&owners.process[row])) else {
+                continue;
+            };
+            let time = timeline.time[row];
+            if time <= *first && !exits.contains(row as u32) {
+                let start = starts.entry(owners.process[row]).or_insert(time);
+                *start = time.max(*start);
+            }
+        }
+        // A hole that touches the sweep may have held a part of it.
+        starts.retain(|process, start| !missing.times.is_between(*start, swept[process].1));
+        Ok(Self { starts })
+    }
+
+    /// From when on all handle events of the process of a handle are there, to the end of its sweep.
+    fn start_of(&self, place: Place) -> Option<i64> {
         match place {
-            Place::View(pid, _) if !is_of_pid(pid) => None,
-            _ => known.end,
+            Place::Handle(Holder::Process(process), _) => self.starts.get(&process).copied(),
+            Place::Handle(Holder::Pid(_), _) | Place::View(..) => None,
         }
     }
 }
@@ -300,8 +341,10 @@ impl<'a> UnseenCloses<'a> {
 struct EndRundown {
     /// Raw time of its first event.
     start: i64,
-    /// The last event of each process.
-    ends: HashMap<Holder, i64>,
+    /// Its last event.
+    end: i64,
+    /// Those whose handles it lists, also if they have none: what it lists of, and processes that were alive then.
+    holders: HashSet<Holder>,
     /// The objects of the handles.
     objects: HashMap<(Holder, u32), u64>,
 }
@@ -317,11 +360,11 @@ impl EndRundown {
         cancel: &Cancel,
     ) -> Result<Self, Cancelled> {
         let timeline = &collected.shared.timeline;
-        let mut rundown = Self { start: i64::MAX, ..Self::default() };
+        let nothing = || Self { start: i64::MAX, ..Self::default() };
         if missing.is_none() {
-            return Ok(rundown);
+            return Ok(nothing());
         }
-        let mut end = i64::MIN;
+        let mut rundown = Self { end: i64::MIN, ..nothing() };
         let mut processors = HashSet::new();
         let mut poll = Poll::new(cancel);
         for row in 0..timeline.len() {
@@ -331,27 +374,33 @@ impl EndRundown {
             }
             let time = timeline.time[row];
             processors.insert(timeline.processor[row]);
-            (rundown.start, end) = (rundown.start.min(time), end.max(time));
+            rundown.start = time.min(rundown.start);
+            rundown.end = time.max(rundown.end);
             let Some(holder) = holder(collected, owners.process[row], timeline.pid[row]) else {
                 continue;
             };
-            let last = rundown.ends.entry(holder).or_insert(time);
-            *last = time.max(*last);
+            rundown.holders.insert(holder);
             let handle = collected.handles.handle[timeline.row[row] as usize];
             rundown.objects.insert((holder, handle), address(collected, row));
         }
-        if missing.is_between(rundown.start, end, &processors) {
-            return Ok(Self { start: i64::MAX, ..Self::default() });
+        if processors.is_empty() || missing.is_between(rundown.start, rundown.end, &processors) {
+            return Ok(nothing());
         }
+        // Processes that are alive are listed after the handles.
+        let is_alive = |row: &ProcessRow| {
+            row.end.is_none() && row.listed.is_some_and(|time| time >= rundown.start)
+        };
+        let alive = (0..).zip(&collected.processes.rows).filter(|(_, row)| is_alive(row));
+        rundown.holders.extend(alive.map(|(row, _)| Holder::Process(row)));
         Ok(rundown)
     }
 
-    /// When the rundown of a process had come to its end without a handle that was opened before it.
+    /// When the rundown had come to its end without a handle that was opened before it.
     fn without(&self, place: Place, opened: i64, object: impl Fn() -> u64) -> Option<i64> {
         let Place::Handle(holder, value) = place else { return None };
-        let end = *self.ends.get(&holder)?;
         let is_listed = |value| self.objects.get(&(holder, value)) == Some(&object());
         let is_open = is_listed(value) || is_listed(value & !KERNEL_HANDLE);
-        (opened < self.start && !is_open).then_some(end)
+        let is_closed = self.holders.contains(&holder) && opened < self.start && !is_open;
+        is_closed.then_some(self.end)
     }
 }

@@ -95,7 +95,7 @@ codes! {
         Reused = "reused",
         /// The rundown at the end, of which nothing is missing, does not list it.
         NotInRundown = "not_in_rundown",
-        /// Its process ended.
+        /// The sweep of the handle table at the end of its process, of which nothing is missing, did not close it.
         ProcessEnded = "process_ended",
     }
 }

@@ -18,6 +18,8 @@ codes! {
         EventsLost = "events_lost",
         /// The number of lost buffers in the header.
         BuffersLost = "buffers_lost",
+        /// A ring overwrote its older events: nothing of the time that it recorded is missing by that.
+        Overwritten = "overwritten",
     }
 }
 
@@ -26,13 +28,13 @@ table! {
     Losses => Losses,
     /// A time in which events may be missing; nothing is known to be missing outside of all of them.
     Loss {
-        /// 0 missing_buffers, 1 damaged_buffer, 2 loss_flag, 3 loss_record, 4 events_lost, 5 buffers_lost.
+        /// 0 missing_buffers, 1 damaged_buffer, 2 loss_flag, 3 loss_record, 4 events_lost, 5 buffers_lost, 6 overwritten.
         what: u32,
         /// Events before it are there; null where it may be anywhere in the trace.
         ["ns since session start"] from_ns: Option<i64>,
         /// Events after it are there; null where it may be anywhere in the trace.
         ["ns since session start"] to_ns: Option<i64>,
-        /// Number of buffers, of events for events_lost and loss_record; null where it is not known.
+        /// Number of buffers, of events for events_lost and loss_record; null where it is not known or in another row.
         count: Option<u64>,
     }
 }

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use handlescope_extract::{ExtractOptions, NoObserver, extract};
 use handlescope_model::rules::{OPENING, OPENING_HANDLES};
-use handlescope_model::tables::{Events, Objects, Processes};
-use handlescope_model::{Cancel, EventKind, TableRows, Trace};
+use handlescope_model::tables::{Events, Objects, Processes, TraceInfos};
+use handlescope_model::{Cancel, EventKind, Table, TableRows, Trace};
 
 /// Counts of processes and views, by the name of the process.
 pub(super) type ByProcess = BTreeMap<String, u64>;
@@ -34,8 +34,12 @@ pub(super) struct Answer {
     pub objects: ObjectCounts,
     /// Each open of a handle with whether it leaks, by its time in nanoseconds.
     pub opened: BTreeMap<i64, bool>,
-    /// The first event about an object.
-    pub first_ns: i64,
+    /// How many handles were closed unseen.
+    pub unseen: usize,
+    /// From when on the trace has the events of all processors.
+    pub recorded_from_ns: i64,
+    /// Handles of the rundown at the end.
+    pub existing: usize,
 }
 
 impl Answer {
@@ -55,9 +59,8 @@ impl Answer {
             ended: objects.rows().filter(|object| object.destroy_event.is_some()).count() as u64,
         };
         let mut handles = Handles::default();
-        let (mut opened, mut first_ns) = (BTreeMap::new(), i64::MAX);
+        let (mut opened, mut unseen) = (BTreeMap::new(), 0);
         for event in Events::read(&trace).unwrap().rows() {
-            first_ns = first_ns.min(event.time_ns);
             let kind = EventKind::from_code(event.kind).unwrap();
             let is_handle = OPENING_HANDLES.contains(kind);
             if !OPENING.contains(kind) {
@@ -76,9 +79,18 @@ impl Answer {
                 count(&mut handles.closed_at_exit);
             }
             if is_handle {
+                unseen += usize::from(event.closed_unseen.is_some());
                 opened.insert(event.time_ns, event.leaked);
             }
         }
-        Self { handles, objects, opened, first_ns }
+        let recorded_from_ns = trace.values(TraceInfos::recorded_from_ns).unwrap().get(0);
+        Self {
+            handles,
+            objects,
+            opened,
+            unseen,
+            recorded_from_ns: recorded_from_ns.unwrap_or_default(),
+            existing: trace.height(Table::ExistingHandles).unwrap(),
+        }
     }
 }

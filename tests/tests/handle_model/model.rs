@@ -45,6 +45,9 @@ struct Opened {
     ns: i64,
     /// The process it is counted for: of an inherited handle the parent.
     process: usize,
+    /// The process in whose table it is, and its value there; of a view 0.
+    holder: usize,
+    value: u32,
     object: u64,
     is_view: bool,
     is_inherited: bool,
@@ -168,9 +171,17 @@ impl Model {
     }
 
     /// A handle is there; returns its place.
-    fn opened(&mut self, ns: i64, process: usize, object: u64) -> usize {
-        let opened =
-            Opened { ns, process, object, is_view: false, is_inherited: false, closed: None };
+    fn opened(&mut self, ns: i64, process: usize, object: u64, value: u32) -> usize {
+        let opened = Opened {
+            ns,
+            process,
+            holder: process,
+            value,
+            object,
+            is_view: false,
+            is_inherited: false,
+            closed: None,
+        };
         self.history.opened.push(opened);
         *self.alive.entry(object).or_default() += 1;
         self.history.opened.len() - 1
@@ -185,7 +196,7 @@ impl Model {
         }
         let handle = self.free_value(process);
         let ns = self.record(process, cpu, Event::Create { object, handle });
-        let opened = self.opened(ns, process, object);
+        let opened = self.opened(ns, process, object, handle);
         self.history.processes[process].handles.insert(handle, opened);
     }
 
@@ -205,7 +216,7 @@ impl Model {
                 source_pid: Some(self.history.processes[from.0].pid),
             }),
         );
-        let opened = self.opened(ns, target, object);
+        let opened = self.opened(ns, target, object, target_handle);
         self.history.processes[target].handles.insert(target_handle, opened);
     }
 
@@ -260,8 +271,9 @@ impl Model {
                 source_pid: Some(parent_pid),
             };
             let ns = self.record(parent, cpu, Event::Duplicate(duplicate));
-            let place = self.opened(ns, parent, object);
+            let place = self.opened(ns, parent, object, handle);
             self.history.opened[place].is_inherited = true;
+            self.history.opened[place].holder = child;
             handles.insert(handle, place);
         }
         self.now += NEXT;
@@ -294,8 +306,16 @@ impl Model {
         let bases = (1..).map(|place| 0x7_0000_0000 + 0x1_0000 * place);
         let base = bases.into_iter().find(|base| !views.contains_key(base)).unwrap();
         let ns = self.record(process, cpu, Event::Map(base));
-        let view =
-            Opened { ns, process, object: base, is_view: true, is_inherited: false, closed: None };
+        let view = Opened {
+            ns,
+            process,
+            holder: process,
+            value: 0,
+            object: base,
+            is_view: true,
+            is_inherited: false,
+            closed: None,
+        };
         self.history.opened.push(view);
         let place = self.history.opened.len() - 1;
         self.history.processes[process].views.insert(base, place);
@@ -352,6 +372,38 @@ impl History {
     pub(super) fn opened_since(&self, ns: i64) -> BTreeMap<i64, bool> {
         let handles = self.opened.iter().filter(|opened| !opened.is_view && opened.ns >= ns);
         handles.map(|opened| (opened.ns, opened.closed.is_none())).collect()
+    }
+
+    /// The handles that a part of the trace, with the opens at these times, shows to be closed: their values are used
+    /// again.
+    pub(super) fn reused(&self, opened: &BTreeMap<i64, bool>) -> BTreeSet<i64> {
+        let mut latest = BTreeMap::new();
+        let mut reused = BTreeSet::new();
+        // Whose handle an inherited one is depends on events of processes, which may be missing.
+        let is_there = |handle: &&Opened| !handle.is_inherited && opened.contains_key(&handle.ns);
+        for handle in self.opened.iter().filter(|handle| !handle.is_view).filter(is_there) {
+            reused.extend(latest.insert((handle.holder, handle.value), handle.ns));
+        }
+        reused
+    }
+
+    /// The handles of processes that are there at the end, which a rundown lists if they are open.
+    pub(super) fn listed(&self) -> BTreeSet<i64> {
+        let is_listed = |handle: &&Opened| {
+            let is_alive = self.processes[handle.holder].ended.is_none();
+            is_alive && !handle.is_inherited && !handle.is_view
+        };
+        self.opened.iter().filter(is_listed).map(|handle| handle.ns).collect()
+    }
+
+    /// Adds the rundown of what is open at the end to a trace of the history.
+    pub(super) fn rundown(&self, trace: &mut TraceBuilder) {
+        for process in &self.processes {
+            for (handle, place) in &process.handles {
+                let object = self.opened[*place].object;
+                trace.handle_rundown_end(process.pid, object, *handle, EVENT, "");
+            }
+        }
     }
 
     /// The history as a trace.
