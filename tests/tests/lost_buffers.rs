@@ -356,6 +356,25 @@ fn a_view_at_the_address_of_another_and_the_end_of_a_process_are_evidence_too() 
 }
 
 #[test]
+fn a_view_that_the_rundown_at_its_end_does_not_list_was_unmapped() {
+    let view = |base, pid| View { base, size: 0x1000, pid, ..View::default() };
+    let add = |trace: &mut TraceBuilder| {
+        trace.map(10 * MS, (700, 1), view(0x1000_0000, 700));
+        trace.map(11 * MS, (700, 1), view(0x2000_0000, 700));
+        trace.map(22 * MS, (800, 1), view(0x1000_0000, 800));
+        trace.map(80 * MS, (700, 1), view(0x3000_0000, 700));
+    };
+    let extract = Extract::of(&with_hole(|trace| {
+        add(trace);
+        trace.view_rundown_end(view(0x2000_0000, 700));
+    }));
+    assert_eq!(extract.evidence(10), Some(ClosedUnseen::NotInRundown));
+    assert_eq!(extract.leaked(), [11, 22, 80].map(|ms| ms * MS), "800 is not listed");
+    let without_rundown = Extract::of(&with_hole(add));
+    assert_eq!(without_rundown.leaked(), [10, 11, 22, 80].map(|ms| ms * MS));
+}
+
+#[test]
 fn a_rundown_of_which_something_is_missing_shows_nothing() {
     let mut trace = small(FileOptions { buffer_size: 1024, ..FileOptions::default() });
     trace.create_handle(10 * MS, (700, 1), OBJECT, 4, EVENT);

@@ -13,7 +13,6 @@ const OTHERS: &[(EventId, &str)] = &[
     (EventId::Hook(0x030b), "ProcessTerminate"),
     (EventId::Hook(0x0327), "ProcessDefunct"),
     (EventId::Hook(0x0427), "MapFileDCStart"),
-    (EventId::Hook(0x0428), "MapFileDCEnd"),
     (EventId::Hook(0x0524), "ContextSwitch"),
     (EventId::Hook(0x0f2e), "ProfileSample"),
     (EventId::Hook(0x1421), "KernelBase"),

@@ -219,7 +219,8 @@ pub struct UnseenCloses<'a> {
     owners: &'a EventOwners,
     missing: &'a MissingEvents<'a>,
     closed_before: HashMap<u32, i64>,
-    rundown: EndRundown,
+    handles_at_end: EndRundown,
+    views_at_end: EndRundown,
     sweeps: Sweeps,
 }
 
@@ -234,7 +235,8 @@ impl<'a> UnseenCloses<'a> {
         cancel: &Cancel,
     ) -> Result<Self, Cancelled> {
         Ok(Self {
-            rundown: EndRundown::new(collected, owners, missing, cancel)?,
+            handles_at_end: EndRundown::of_handles(collected, owners, missing, cancel)?,
+            views_at_end: EndRundown::of_views(collected, missing),
             sweeps: Sweeps::new(collected, owners, missing, exits, cancel)?,
             closed_before: reuses.map(Reuses::into_closed).unwrap_or_default(),
             collected,
@@ -264,12 +266,14 @@ impl<'a> UnseenCloses<'a> {
             Some(time) => (ClosedUnseen::Reused, *time),
             None => {
                 let place = place(self.collected, self.owners, kind, row)?;
+                let rundown = match place {
+                    Place::Handle(..) => &self.handles_at_end,
+                    Place::View(..) => &self.views_at_end,
+                };
+                let object = || address(self.collected, row);
                 match self.sweeps.start_of(place) {
                     Some(start) => (ClosedUnseen::ProcessEnded, start),
-                    None => {
-                        let object = || address(self.collected, row);
-                        (ClosedUnseen::NotInRundown, self.rundown.without(place, opened, object)?)
-                    }
+                    None => (ClosedUnseen::NotInRundown, rundown.without(place, opened, object)?),
                 }
             }
         };
@@ -335,72 +339,94 @@ impl Sweeps {
     }
 }
 
-/// The handles that were open at the end, if nothing of the rundown is missing: one thread writes it, so that it is
-/// whole where the processors that have it miss nothing of the time.
+/// What was open at the end, if nothing of the rundown is missing: one thread writes it, so that it is whole where the
+/// processors that have it miss nothing of the time.
 #[derive(Default)]
 struct EndRundown {
-    /// Raw time of its first event.
-    start: i64,
-    /// Its last event.
-    end: i64,
-    /// Those whose handles it lists, also if they have none: what it lists of, and processes that were alive then.
+    /// Raw times of its first and last event.
+    span: Option<(i64, i64)>,
+    processors: HashSet<u16>,
+    /// Those of which it lists what they have, also if that is nothing.
     holders: HashSet<Holder>,
-    /// The objects of the handles.
-    objects: HashMap<(Holder, u32), u64>,
+    /// What is open, with the objects of handles.
+    open: HashMap<Place, u64>,
 }
 
 /// What kernel handles have and their numbers in the handle table of System do not.
 const KERNEL_HANDLE: u32 = 0x8000_0000;
 
 impl EndRundown {
-    fn new(
+    fn of_handles(
         collected: &Collector,
         owners: &EventOwners,
         missing: &MissingEvents<'_>,
         cancel: &Cancel,
     ) -> Result<Self, Cancelled> {
-        let timeline = &collected.shared.timeline;
-        let nothing = || Self { start: i64::MAX, ..Self::default() };
+        let mut rundown = Self::default();
         if missing.is_none() {
-            return Ok(nothing());
+            return Ok(rundown);
         }
-        let mut rundown = Self { end: i64::MIN, ..nothing() };
-        let mut processors = HashSet::new();
+        let timeline = &collected.shared.timeline;
         let mut poll = Poll::new(cancel);
         for row in 0..timeline.len() {
             poll.round()?;
             if timeline.kind[row] != RowKind::HandleAtEnd {
                 continue;
             }
-            let time = timeline.time[row];
-            processors.insert(timeline.processor[row]);
-            rundown.start = time.min(rundown.start);
-            rundown.end = time.max(rundown.end);
-            let Some(holder) = holder(collected, owners.process[row], timeline.pid[row]) else {
-                continue;
-            };
-            rundown.holders.insert(holder);
             let handle = collected.handles.handle[timeline.row[row] as usize];
-            rundown.objects.insert((holder, handle), address(collected, row));
+            let listed = holder(collected, owners.process[row], timeline.pid[row]);
+            let listed = listed.map(|holder| (holder, Place::Handle(holder, handle)));
+            let object = address(collected, row);
+            rundown.event(timeline.time[row], timeline.processor[row], listed, object);
         }
-        if processors.is_empty() || missing.is_between(rundown.start, rundown.end, &processors) {
-            return Ok(nothing());
-        }
+        let mut rundown = rundown.if_whole(missing);
         // Processes that are alive are listed after the handles.
-        let is_alive = |row: &ProcessRow| {
-            row.end.is_none() && row.listed.is_some_and(|time| time >= rundown.start)
-        };
+        let start = rundown.span.map(|(start, _)| start);
+        let is_alive = |row: &ProcessRow| row.end.is_none() && row.listed >= start;
         let alive = (0..).zip(&collected.processes.rows).filter(|(_, row)| is_alive(row));
         rundown.holders.extend(alive.map(|(row, _)| Holder::Process(row)));
         Ok(rundown)
     }
 
-    /// When the rundown had come to its end without a handle that was opened before it.
+    fn of_views(collected: &Collector, missing: &MissingEvents<'_>) -> Self {
+        let mut rundown = Self::default();
+        if !missing.is_none() {
+            for view in &collected.views.at_end {
+                let listed = (Holder::Pid(view.pid), Place::View(view.pid, view.base));
+                rundown.event(view.time, view.processor, Some(listed), 0);
+            }
+        }
+        rundown.if_whole(missing)
+    }
+
+    /// Adds what an event lists, if its process is known.
+    fn event(&mut self, time: i64, processor: u16, listed: Option<(Holder, Place)>, object: u64) {
+        let (start, end) = self.span.get_or_insert((time, time));
+        (*start, *end) = (time.min(*start), time.max(*end));
+        self.processors.insert(processor);
+        if let Some((holder, place)) = listed {
+            self.holders.insert(holder);
+            self.open.insert(place, object);
+        }
+    }
+
+    fn if_whole(self, missing: &MissingEvents<'_>) -> Self {
+        let is_missing = |(start, end)| missing.is_between(start, end, &self.processors);
+        if self.span.is_some_and(is_missing) { Self::default() } else { self }
+    }
+
+    /// When the rundown had come to its end without what was opened before it.
     fn without(&self, place: Place, opened: i64, object: impl Fn() -> u64) -> Option<i64> {
-        let Place::Handle(holder, value) = place else { return None };
-        let is_listed = |value| self.objects.get(&(holder, value)) == Some(&object());
-        let is_open = is_listed(value) || is_listed(value & !KERNEL_HANDLE);
-        let is_closed = self.holders.contains(&holder) && opened < self.start && !is_open;
-        is_closed.then_some(self.end)
+        let (start, end) = self.span?;
+        let (holder, is_open) = match place {
+            Place::Handle(holder, value) => {
+                let of = |value| Place::Handle(holder, value);
+                let is_listed = |place| self.open.get(&place) == Some(&object());
+                (holder, is_listed(of(value)) || is_listed(of(value & !KERNEL_HANDLE)))
+            }
+            Place::View(pid, _) => (Holder::Pid(pid), self.open.contains_key(&place)),
+        };
+        let is_closed = self.holders.contains(&holder) && opened < start && !is_open;
+        is_closed.then_some(end)
     }
 }
