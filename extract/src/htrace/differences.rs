@@ -8,7 +8,7 @@
 
 use super::output::{Entry, Fact, Output};
 use super::timeline::{END, Place, START, Span, Timeline, distance};
-use super::window::Window;
+use super::window::{Unknown, Window};
 
 /// Starts of a chain that are tried, so that no text takes hours.
 const STARTS: i64 = 1 << 20;
@@ -25,8 +25,10 @@ pub(super) struct Differences {
     starts: Vec<i64>,
     /// By fact: when it may have been printed.
     spans: Vec<Span>,
-    /// Snapshots that may stand at several places.
-    pub(super) uncertain: u64,
+    /// By fact: where its chain starts, if that may be later.
+    later: Vec<i64>,
+    /// By fact: the places of a snapshot that are as good as the one it has.
+    allowed: Vec<Option<Span>>,
     /// Chains with differences that do not fit anywhere.
     pub(super) contradictions: usize,
     looks: u64,
@@ -37,8 +39,6 @@ struct Chain {
     links: Vec<Link>,
     /// Where it may start.
     span: Span,
-    /// Snapshots in it that have a name.
-    snapshots: u64,
 }
 
 /// A fact in a chain.
@@ -53,8 +53,7 @@ struct Link {
 
 impl Chain {
     fn of(link: Link, span: Span) -> Self {
-        let snapshots = u64::from(link.is_snapshot);
-        Self { links: vec![link], span: span.after(-link.after), snapshots }
+        Self { links: vec![link], span: span.after(-link.after) }
     }
 
     /// Adds a fact so many events after the last one, unless its time does not allow that.
@@ -63,7 +62,6 @@ impl Chain {
         let Some(span) = self.span.and(span.after(-after)) else { return false };
         self.span = span;
         self.links.push(Link { fact, after, is_snapshot });
-        self.snapshots += u64::from(is_snapshot);
         true
     }
 }
@@ -74,7 +72,8 @@ impl Differences {
             times: vec![0; facts.len()],
             starts: vec![START; facts.len()],
             spans: spans(facts, timeline),
-            uncertain: 0,
+            later: vec![START; facts.len()],
+            allowed: vec![None; facts.len()],
             contradictions: 0,
             looks: 0,
         };
@@ -94,7 +93,7 @@ impl Differences {
                     let time = timeline.times.get(number).copied().flatten();
                     floor = floor.max(time.unwrap_or(START));
                 }
-                Output::Some { entries } => {
+                Output::Some { entries, .. } => {
                     let Some(span) = places.spans.get_mut(number) else { continue };
                     span.first = span.first.max(floor).min(span.last);
                     // All of them may be new.
@@ -106,7 +105,25 @@ impl Differences {
                 }
             }
         }
+        places.end_listings(facts);
         places
+    }
+
+    /// A listing of a handle is not after the next snapshot or difference.
+    fn end_listings(&mut self, facts: &[Fact]) {
+        let mut next = END;
+        for (number, fact) in facts.iter().enumerate().rev() {
+            match &fact.output {
+                Output::Some { .. } => {
+                    let Some(span) = self.spans.get_mut(number) else { continue };
+                    span.last = span.last.min(next.max(span.first));
+                }
+                Output::All { .. } => next = END,
+                Output::Enabled | Output::Snapshot | Output::Difference { .. } => {
+                    next = self.time(number);
+                }
+            }
+        }
     }
 
     /// How many events came before a snapshot or difference.
@@ -119,6 +136,11 @@ impl Differences {
         self.spans.get(fact).copied().unwrap_or(Span::ALL)
     }
 
+    /// The places of a snapshot that are as good as the one it has.
+    pub(super) fn allowed(&self, fact: usize) -> Span {
+        self.allowed.get(fact).copied().flatten().unwrap_or(Span::at(self.time(fact)))
+    }
+
     /// Adds the opens of a difference that are not known yet.
     pub(super) fn place(&self, fact: usize, facts: &[Fact], timeline: &mut Timeline) {
         let Some(Fact { step, output: Output::Difference { opens, .. }, .. }) = facts.get(fact)
@@ -127,18 +149,30 @@ impl Differences {
         };
         let first = self.starts.get(fact).copied().unwrap_or(START);
         let window = Window::of(timeline, first, self.time(fact));
-        let mut unknown = window.explain(opens).unwrap_or_else(|| window.unknown(opens));
-        // A handle that was open before takes a close to be opened again. Where no events are left for
-        // that, the text lists what it has listed already.
-        let is_open = |(place, open): &(Place, Entry)| {
-            timeline.last_of(open.handle, *place).is_some_and(|last| last.is_same(open))
+        let Unknown { opens: mut unknown, closes } =
+            window.explain(opens).unwrap_or_else(|| window.unknown(opens));
+        // A handle that was open before takes a close to be opened again, in these events or before. Where no
+        // events are left for that, the text lists what it has listed already; and where it may be opened in these
+        // events.
+        let last_of = |(place, open): &(Place, Entry)| {
+            timeline.last_of(open.handle, *place).filter(|(_, last)| last.is_same(open))
+        };
+        let earliest = first - (self.time(fact) - self.allowed(fact).first);
+        unknown.retain(|open| last_of(open).is_none_or(|(span, _)| span.last < earliest));
+        let later = self.later.get(fact).copied().unwrap_or(START);
+        let is_open = |open: &(Place, Entry)| {
+            last_of(open).is_some_and(|(span, _)| {
+                let before = timeline.unknown(Span { first: span.last, last: first });
+                span.last >= later && before.is_none_or(|number| number < span.last)
+            })
         };
         let reopened = unknown.iter().filter(|open| is_open(open)).count();
-        if (unknown.len() + reopened) as i64 > window.missing() {
+        if (unknown.len() + reopened + closes) as i64 > window.missing() {
             unknown.retain(|open| !is_open(open));
         }
+        let span = Span { first, last: self.time(fact) - 1 };
         for (place, open) in unknown {
-            timeline.add(place, *step, open);
+            timeline.add(place, span, *step, open);
         }
     }
 
@@ -163,7 +197,10 @@ impl Differences {
             let mut chain = Chain::of(Link { fact: number, after, is_snapshot }, span);
             if let Output::Enabled = fact.output {
                 let first = timeline.known.first_key_value().map_or(END, |(place, _)| place.0);
-                chain.span = Span { first: START, last: first };
+                chain.span = match timeline.is_since_beginning {
+                    true => Span::at(0),
+                    false => Span { first: START, last: first },
+                };
             }
             chains.push(chain);
         }
@@ -212,6 +249,9 @@ impl Differences {
             if let Some((time, first)) = places {
                 (*time, *first) = (window.last, window.first);
             }
+            if let Some(later) = self.later.get_mut(link.fact).filter(|_| start < chain.span.last) {
+                *later = start;
+            }
         }
     }
 
@@ -226,31 +266,43 @@ impl Differences {
     ) -> i64 {
         // Without a difference, all that is only printed later came later.
         if chain.opens(facts).next().is_none() {
-            let is_open = chain.is_open_between(starts.first, starts.last, timeline);
-            self.uncertain += u64::from(is_open) * chain.snapshots;
+            self.allow(chain, starts);
             return starts.first;
         }
-        // The fewest unknown events, the last place with them, and whether the text allows others.
-        let (mut fewest, mut best, mut is_open) = (usize::MAX, starts.last, false);
+        // The fewest unknown events, and the places with them.
+        let (mut fewest, mut best) = (usize::MAX, Span::at(starts.last));
         for start in (starts.first.max(starts.last - STARTS)..=starts.last).rev() {
             let Some(unknown) = self.unknown(chain, start, previous, facts, timeline) else {
                 continue;
             };
             if unknown < fewest {
-                (fewest, best, is_open) = (unknown, start, false);
+                (fewest, best) = (unknown, Span::at(start));
             } else if unknown == fewest {
-                is_open |= chain.is_open_between(start, best, timeline);
+                best.first = start;
             }
             // No start is better; whether others are as good is of interest to snapshots with a name.
-            let is_known = fewest == 0 && (is_open || chain.snapshots == 0);
+            let is_known = fewest == 0
+                && (!chain.has_snapshot()
+                    || chain.is_open_between(best.first, best.last, timeline));
             if is_known || self.looks > LOOKS {
                 break;
             }
         }
-        is_open |= self.looks > LOOKS;
+        if self.looks > LOOKS {
+            best.first = starts.first;
+        }
         self.contradictions += usize::from(fewest == usize::MAX);
-        self.uncertain += u64::from(is_open) * chain.snapshots;
-        best
+        self.allow(chain, best);
+        best.last
+    }
+
+    /// Notes the starts of a chain that are as good as the one it gets.
+    fn allow(&mut self, chain: &Chain, starts: Span) {
+        for link in &chain.links {
+            if let Some(allowed) = self.allowed.get_mut(link.fact) {
+                *allowed = Some(starts.after(link.after));
+            }
+        }
     }
 
     /// How many opens of a chain no listing of all has, if it can start there.
@@ -268,7 +320,7 @@ impl Differences {
             let Some(opens) = opens(facts, link.fact) else { continue };
             let window = Window::of(timeline, window.first, window.last);
             self.looks += window.len() as u64;
-            unknown += window.explain(opens)?.len();
+            unknown += window.explain(opens)?.opens.len();
         }
         Some(unknown)
     }
@@ -278,6 +330,10 @@ impl Chain {
     /// The first fact.
     fn first(&self) -> usize {
         self.links.first().map_or(usize::MAX, |link| link.fact)
+    }
+
+    fn has_snapshot(&self) -> bool {
+        self.links.iter().any(|link| link.is_snapshot)
     }
 
     /// Events until the last fact.

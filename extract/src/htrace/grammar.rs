@@ -26,8 +26,10 @@ pub(super) struct Typed {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Listing {
     All,
-    /// The entries of one handle value.
-    Handle,
+    /// The entries of one handle value, perhaps not more than some.
+    Handle {
+        is_limited: bool,
+    },
 }
 
 /// A line outside of stacks.
@@ -201,14 +203,18 @@ impl Typed {
         for command in commands.split(';').map(str::trim) {
             typed.runs |= !is_known_to_stay(command);
             let Some(arguments) = command.strip_prefix("!htrace") else { continue };
-            let argument = arguments.split_whitespace().next().unwrap_or_default();
+            let mut arguments = arguments.split_whitespace();
+            let argument = arguments.next().unwrap_or_default();
             if argument.starts_with('-') {
                 continue;
             }
             listings += 1;
             // Handle 0 stands for all.
             let is_handle = hex(argument).is_some_and(|(handle, _)| handle != 0);
-            typed.listing = Some(if is_handle { Listing::Handle } else { Listing::All });
+            typed.listing = Some(match is_handle {
+                true => Listing::Handle { is_limited: arguments.next().is_some() },
+                false => Listing::All,
+            });
         }
         typed.listing = typed.listing.filter(|_| listings == 1);
         typed
@@ -217,8 +223,8 @@ impl Typed {
 
 /// Whether a command leaves the program stopped. An empty line repeats the last command.
 fn is_known_to_stay(command: &str) -> bool {
-    const STAY: [&str; 10] =
-        ["!htrace", "!handle", "|", "||", "k", "kn", "lm", "~", "r", "vertarget"];
+    const STAY: [&str; 11] =
+        ["q", "!htrace", "!handle", "|", "||", "k", "kn", "lm", "~", "r", "vertarget"];
     let name = command.split_whitespace().next().unwrap_or_default();
     name.is_empty()
         || name.starts_with('*')
@@ -323,7 +329,8 @@ mod tests {
         for (line, runs, listing) in [
             ("0:000> !htrace", false, Some(Listing::All)),
             ("0:000> !htrace 0", false, Some(Listing::All)),
-            ("0:000> !htrace 7CC 81400300", false, Some(Listing::Handle)),
+            ("0:000> !htrace 7CC", false, Some(Listing::Handle { is_limited: false })),
+            ("0:000> !htrace 7CC 2", false, Some(Listing::Handle { is_limited: true })),
             ("0:000> !htrace -diff; !handle 0 f", false, None),
             ("0:000> !htrace; !htrace 4", false, None),
             ("0:000> !htrace -snapshot; g", true, None),

@@ -7,7 +7,7 @@
 //! it, and `single` those of listings of a handle. An event is recognized by handle, operation, thread, process and
 //! return addresses.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::differences::Differences;
 use super::output::{Entry, Fact, Output, Step};
@@ -98,7 +98,7 @@ impl Stretch {
         for (number, fact) in facts.iter().enumerate() {
             match &fact.output {
                 Output::Difference { .. } => differences.place(number, facts, &mut timeline),
-                Output::Some { entries } => {
+                Output::Some { entries, .. } => {
                     let span = differences.span(number);
                     single::place(fact.step, entries, span, &mut timeline);
                 }
@@ -108,9 +108,11 @@ impl Stretch {
         let places: Vec<&Place> = timeline.known.keys().collect();
         let before = |time: i64| places.partition_point(|place| **place < (time, 0));
         let is_snapshot = |(_, fact): &(usize, &Fact)| matches!(fact.output, Output::Snapshot);
-        let snapshots = facts.iter().enumerate().filter(is_snapshot);
-        let snapshots =
-            snapshots.map(|(number, fact)| (fact.step, before(differences.time(number))));
+        let (spans, mut uncertain) = (timeline.spans(), 0);
+        let snapshots = facts.iter().enumerate().filter(is_snapshot).map(|(number, fact)| {
+            uncertain += u64::from(spans.are_open(differences.allowed(number)));
+            (fact.step, before(differences.time(number)))
+        });
         let snapshots = snapshots.collect();
         let mut events: Vec<(usize, Entry)> = timeline.known.into_values().collect();
         // What is in front of an event has happened when that is known.
@@ -119,7 +121,7 @@ impl Stretch {
             first = first.min(*step);
             *step = first;
         }
-        Self { events, snapshots, uncertain: differences.uncertain }
+        Self { events, snapshots, uncertain }
     }
 }
 
@@ -148,7 +150,17 @@ fn fitted(facts: &[Fact], timeline: &mut Timeline) -> Differences {
 
 /// What the steps say about each process. What has no entries is about the process of the next listing, else of
 /// the last one.
-fn facts_of_processes(steps: Vec<Step>) -> BTreeMap<u32, Vec<Fact>> {
+fn facts_of_processes(mut steps: Vec<Step>) -> BTreeMap<u32, Vec<Fact>> {
+    let entries = steps.iter().flat_map(|step| step.output.entries());
+    let processes: BTreeSet<u32> = entries.map(|entry| entry.process).collect();
+    if processes.len() > 1 {
+        // How many entries of each tracing holds is not said.
+        for step in &mut steps {
+            if let Output::Some { traced, .. } = &mut step.output {
+                *traced = None;
+            }
+        }
+    }
     let first = |step: &Step| step.output.entries().next().map(|entry| entry.process);
     let mut next: Vec<Option<u32>> = steps.iter().map(first).collect();
     let mut known = next.iter().flatten().next_back().copied().or(Some(0));

@@ -50,9 +50,11 @@ pub(super) enum Output {
         entries: Vec<Option<Entry>>,
         is_cut: bool,
     },
-    /// Some of it: all entries of each handle value that is in it.
+    /// Some of it: all entries of each handle value that is in it; how many entries tracing holds, if the text
+    /// says so.
     Some {
         entries: Vec<Entry>,
+        traced: Option<u64>,
     },
 }
 
@@ -61,7 +63,7 @@ impl Output {
         let (all, some): (&[Option<Entry>], &[Entry]) = match self {
             Self::Enabled | Self::Snapshot => (&[], &[]),
             Self::All { entries, .. } => (entries, &[]),
-            Self::Difference { opens: entries, .. } | Self::Some { entries } => (&[], entries),
+            Self::Difference { opens: entries, .. } | Self::Some { entries, .. } => (&[], entries),
         };
         all.iter().flatten().chain(some)
     }
@@ -79,7 +81,7 @@ impl Output {
                 let entries = entries.iter().flatten().filter(is_of).copied().map(Some);
                 Self::All { entries: entries.collect(), is_cut: *is_cut }
             }
-            Self::Some { entries } => Self::Some { entries: of(entries) },
+            Self::Some { entries, .. } => Self::Some { entries: of(entries), traced: None },
         }
     }
 }

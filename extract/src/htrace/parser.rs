@@ -277,16 +277,20 @@ impl Parser {
             let opens = listing.into_iter().flatten().collect();
             self.step(Output::Difference { new, opens });
             self.taking = Taking::Nothing;
-        } else if !listing.is_empty() {
+        } else if !listing.is_empty() || parsed.is_some() {
             let is_cut = count != Some(read);
-            let is_all = match self.typed.and_then(|typed| typed.listing) {
+            let asked = self.typed.and_then(|typed| typed.listing);
+            let is_all = match asked {
                 Some(asked) => asked == Listing::All,
                 None => parsed == Some(read) || has_several_handles(&listing),
             };
-            self.step(match is_all {
-                true => Output::All { entries: listing, is_cut },
-                false => Output::Some { entries: listing.into_iter().flatten().collect() },
-            });
+            if !is_all {
+                let is_limited = asked == Some(Listing::Handle { is_limited: true });
+                let entries = listing.into_iter().flatten().collect();
+                self.step(Output::Some { entries, traced: parsed.filter(|_| !is_limited) });
+            } else if !listing.is_empty() {
+                self.step(Output::All { entries: listing, is_cut });
+            }
         }
     }
 }

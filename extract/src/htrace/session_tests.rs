@@ -13,6 +13,8 @@ type Event = (&'static str, u64, u64);
 struct Shape {
     /// Entries that tracing remembers.
     capacity: usize,
+    /// More than the events of a run of the program.
+    run: u64,
     /// Stacks of each operation; 0 for another one with each event.
     stacks: u64,
     /// Whether the session ends with a listing of all.
@@ -52,13 +54,14 @@ impl Session {
             if session.random(4) > 0 {
                 session.run();
             }
-            match session.random(4) {
+            match session.random(5) {
                 0 => {
                     session.text += "0:001> !htrace -snapshot\n";
                     session.snapshots.push(session.events.len());
                     session.take();
                 }
                 1 | 2 => session.list_difference(),
+                3 => session.list_one(),
                 _ => session.list_all(),
             }
         }
@@ -77,7 +80,7 @@ impl Session {
 
     fn run(&mut self) {
         self.text += "0:001> g\n(44.10): Break instruction exception - code 80000003\n";
-        for _ in 0..self.random(7) {
+        for _ in 0..self.random(self.shape.run) {
             let handle = 4 * (1 + self.random(5));
             let operation = match self.open.contains(&handle) {
                 true if self.random(8) > 0 => "CLOSE",
@@ -106,13 +109,26 @@ impl Session {
 
     fn list_all(&mut self) {
         self.text += "0:001> !htrace\n";
+        self.list(|_| true);
+    }
+
+    fn list_one(&mut self) {
+        let handle = 4 * (1 + self.random(5));
+        let _ = writeln!(self.text, "0:001> !htrace 0x{handle:x}");
+        self.list(|event| event.1 == handle);
+    }
+
+    /// Prints those of the events that tracing remembers.
+    fn list(&mut self, is_listed: impl Fn(&Event) -> bool) {
         let first = self.events.len().saturating_sub(self.shape.capacity);
-        let rows: Vec<usize> = (first..self.events.len()).collect();
+        let traced = first..self.events.len();
+        let rows: Vec<usize> = traced.clone().filter(|row| is_listed(&self.events[*row])).collect();
         self.print(&rows);
-        let count = rows.len();
         let _ = write!(
             self.text,
-            "\nParsed 0x{count:x} stack traces.\nDumped 0x{count:x} stack traces.\n"
+            "\nParsed 0x{:x} stack traces.\nDumped 0x{:x} stack traces.\n",
+            traced.len(),
+            rows.len()
         );
     }
 
@@ -194,7 +210,7 @@ fn errors(shape: Shape, sessions: u64) -> Errors {
             .map(|entry| (entry.operation, entry.handle, address(&entries, entry)))
             .collect();
         let frames = entries.take_frames().0;
-        let read: Vec<(String, u64, u64)> = read
+        let mut read: Vec<(String, u64, u64)> = read
             .into_iter()
             .map(|(operation, handle, frame)| {
                 let address = frame.and_then(|frame| frames.address[frame.0 as usize]).unwrap();
@@ -206,12 +222,17 @@ fn errors(shape: Shape, sessions: u64) -> Errors {
                 (operation.to_owned(), handle, (address - 0x7ff6_0000_1000) / 0x100)
             })
             .collect();
-        let truth: Vec<(String, u64, u64)> = session
+        let mut truth: Vec<(String, u64, u64)> = session
             .printed
             .iter()
             .map(|row| session.events[*row])
             .map(|(operation, handle, stack)| (operation.to_owned(), handle, stack))
             .collect();
+        if !shape.lists_all || shape.capacity != usize::MAX {
+            // What no listing of all has is in a certain order only among the events of its handle.
+            read.sort_by_key(|(_, handle, _)| *handle);
+            truth.sort_by_key(|(_, handle, _)| *handle);
+        }
         if read != truth {
             errors.events.push(seed);
         }
@@ -229,27 +250,32 @@ fn errors(shape: Shape, sessions: u64) -> Errors {
 
 const SESSIONS: u64 = 400;
 
+/// The longer ones, of which tracing forgets a part.
+const LONG_SESSIONS: u64 = 100;
+
 #[test]
 fn no_event_counts_twice_and_none_is_missing_while_tracing_forgets_nothing() {
     for (stacks, lists_all) in [(0, true), (2, true), (1, true), (0, false)] {
-        let shape = Shape { capacity: usize::MAX, stacks, lists_all };
+        let shape = Shape { capacity: usize::MAX, run: 7, stacks, lists_all };
         let errors = errors(shape, SESSIONS);
         assert!(errors.events.is_empty(), "{shape:?}: {errors:?}");
         assert!(errors.snapshots.is_empty(), "{shape:?}: {errors:?}");
         // Most places are certain.
-        assert!(errors.uncertain * 3 < errors.all_snapshots, "{shape:?}: {errors:?}");
+        let certain = if lists_all { 3 } else { 2 };
+        assert!(errors.uncertain * certain < errors.all_snapshots, "{shape:?}: {errors:?}");
     }
 }
 
 #[test]
-fn a_few_sessions_are_misread_when_tracing_forgets_what_was_not_listed() {
-    // Between two listings of 12 events with nothing in common the text says neither which events are
-    // missing nor, always, how many.
-    for (capacity, stacks, lists_all, most) in
-        [(12, 0, true, 4), (12, 2, true, 4), (12, 1, true, 11), (5, 0, false, 13)]
+fn some_sessions_are_misread_when_tracing_forgets_what_was_not_listed() {
+    // Between two listings of 128 events with nothing in common the text says neither which events are
+    // missing nor, always, how many. The events of a handle that a listing of it has may be any of these when
+    // their stacks are the same.
+    for (run, stacks, lists_all, most) in
+        [(70, 0, true, 3), (140, 0, false, 7), (70, 2, true, 16), (70, 1, true, 18)]
     {
-        let shape = Shape { capacity, stacks, lists_all };
-        let errors = errors(shape, SESSIONS);
+        let shape = Shape { capacity: 128, run, stacks, lists_all };
+        let errors = errors(shape, LONG_SESSIONS);
         assert!(errors.events.len() <= most, "{shape:?}: {errors:?}");
         assert!(errors.snapshots.len() <= most, "{shape:?}: {errors:?}");
     }

@@ -1,12 +1,12 @@
 //! Listings of a handle value: all its events that tracing remembers, up to now.
 //!
-//! So the events that a listing and the history have in common are the longest end of the history, at the time of
-//! the listing, that the listing starts with; or all of the history, when the listing goes further back.
+//! So the events of the handle that are known are among those that are listed, or the last of them are, when tracing
+//! has forgotten the first. What else is listed stands between them, in front of them or behind them.
 
 use std::collections::BTreeMap;
 
 use super::output::Entry;
-use super::timeline::{Place, Span, Timeline};
+use super::timeline::{Place, START, Span, Timeline};
 
 /// Adds what a listing has and the timeline lacks. It was printed at a time within `span`.
 pub(super) fn place(step: usize, entries: &[Entry], span: Span, timeline: &mut Timeline) {
@@ -15,11 +15,6 @@ pub(super) fn place(step: usize, entries: &[Entry], span: Span, timeline: &mut T
         of_handles.entry(entry.handle).or_default().push(*entry);
     }
     let first = timeline.known.first_key_value().map_or(0, |(place, _)| place.0);
-    // A gap behind the earliest time it may have been printed at.
-    let mut behind = span.first.max(first);
-    while behind < span.last && timeline.known.contains_key(&(behind, 0)) {
-        behind += 1;
-    }
     for (handle, printed) in of_handles {
         let places: Vec<Place> =
             timeline.places_of(handle).filter(|place| *place < (span.last, 0)).collect();
@@ -29,16 +24,43 @@ pub(super) fn place(step: usize, entries: &[Entry], span: Span, timeline: &mut T
         if (earliest.max(1)..=known.len()).any(|until| ends_with(known.get(..until), &printed)) {
             continue;
         }
-        let before = known.get(..earliest).unwrap_or_default();
-        // More than the listing prints cannot be common.
-        let last = before.get(before.len().saturating_sub(printed.len() + 1)..).unwrap_or_default();
-        let Overlap { start, count } = overlap(last, &printed);
-        let (older, rest) = printed.split_at(start.min(printed.len()));
-        for entry in older {
-            timeline.add((first - 1, 0), step, *entry);
+        let (before, later) = known.split_at(earliest);
+        let mut common = common(before, &printed);
+        // What is known from later listings may have happened before this one.
+        let tail = common.iter().rposition(Option::is_some).map_or(0, |row| row + 1);
+        let mut later = (earliest..).zip(later).peekable();
+        for (place, entry) in common.iter_mut().zip(&printed).skip(tail) {
+            *place = later.next_if(|(_, known)| known.is_same(entry)).map(|(at, _)| at);
         }
-        for entry in rest.iter().skip(count) {
-            timeline.add((behind, 0), step, *entry);
+        let common = common.into_iter().map(|known| places.get(known?).copied());
+        let common: Vec<Option<Place>> = common.collect();
+        // The next place that is known, from each row on.
+        let mut next = None;
+        let mut nexts: Vec<Option<Place>> = Vec::with_capacity(common.len());
+        for place in common.iter().rev() {
+            next = place.or(next);
+            nexts.push(next);
+        }
+        let mut before: Option<Place> = None;
+        for ((entry, place), next) in printed.iter().zip(common).zip(nexts.into_iter().rev()) {
+            if place.is_some() {
+                before = place;
+                continue;
+            }
+            let after = before.map_or(START, |place| place.0);
+            // A gap in front of the next event of the handle, or behind the earliest time of the listing.
+            let room = match (before, next) {
+                (_, None) => Span { first: span.first.max(first).max(after), ..span },
+                (None, Some(next)) => Span::at(next.0),
+                (Some(_), Some(next)) => Span { first: after, last: next.0 },
+            };
+            // Where all is known, nothing can be new.
+            let Some(number) = timeline.unknown(room).filter(|number| *number >= after) else {
+                continue;
+            };
+            let last = next.map_or(span.last, |next| timeline.span_of(next).last) - 1;
+            let first = before.map_or(START, |place| timeline.span_of(place).first);
+            before = Some(timeline.add((number, 0), Span { first, last }, step, *entry));
         }
     }
 }
@@ -49,52 +71,18 @@ fn ends_with(known: Option<&[Entry]>, printed: &[Entry]) -> bool {
     last.is_some_and(|last| last.iter().zip(printed).all(|(known, entry)| known.is_same(entry)))
 }
 
-/// What two sequences have in common.
-#[derive(Debug, PartialEq, Eq)]
-struct Overlap {
-    /// Where it starts in what was printed.
-    start: usize,
-    /// How many events it has, which are the last of what is known.
-    count: usize,
-}
-
-/// The events that `known` and `printed` have in common. `known` may be cut to one more than `printed` has.
-fn overlap(known: &[Entry], printed: &[Entry]) -> Overlap {
-    let (_, ends_with) = find(printed, known);
-    if !known.is_empty() && known.len() <= printed.len() {
-        let (found, _) = find(known, printed);
-        if let Some(start) = found.filter(|_| known.len() > ends_with) {
-            return Overlap { start, count: known.len() };
-        }
+/// The place in `known` of each printed event: of all that is known, or else of the last of it, in front of which
+/// tracing has forgotten.
+fn common(known: &[Entry], printed: &[Entry]) -> Vec<Option<usize>> {
+    let mut rest = known.iter().enumerate().peekable();
+    let next = |entry: &Entry| Some(rest.next_if(|(_, known)| known.is_same(entry))?.0);
+    let common: Vec<Option<usize>> = printed.iter().map(next).collect();
+    if rest.next().is_none() {
+        return common;
     }
-    Overlap { start: 0, count: ends_with }
-}
-
-/// Where a pattern is first found in a text, and the length of the longest end of the text that the pattern
-/// starts with (Knuth, Morris and Pratt).
-fn find(pattern: &[Entry], text: &[Entry]) -> (Option<usize>, usize) {
-    let is_at = |at: usize, entry: &Entry| pattern.get(at).is_some_and(|own| own.is_same(entry));
-    // For each start of the pattern, the length of its longest own end that the pattern starts with.
-    let mut shorter = vec![0; pattern.len() + 1];
-    let advance = |mut length: usize, entry: &Entry, shorter: &[usize]| {
-        while length > 0 && !is_at(length, entry) {
-            length = shorter.get(length).copied().unwrap_or_default();
-        }
-        length + usize::from(is_at(length, entry))
-    };
-    let mut length = 0;
-    for (at, entry) in pattern.iter().enumerate().skip(1) {
-        length = advance(length, entry, &shorter);
-        if let Some(shorter) = shorter.get_mut(at + 1) {
-            *shorter = length;
-        }
-    }
-    let (mut found, mut length) = (None, 0);
-    for (at, entry) in text.iter().enumerate() {
-        length = advance(length, entry, &shorter);
-        if length == pattern.len() && length > 0 && found.is_none() {
-            found = Some(at + 1 - length);
-        }
-    }
-    (found, length)
+    let mut rest = known.iter().enumerate().rev().peekable();
+    let last = |entry: &Entry| Some(rest.next_if(|(_, known)| known.is_same(entry))?.0);
+    let mut common: Vec<Option<usize>> = printed.iter().rev().map(last).collect();
+    common.reverse();
+    common
 }

@@ -230,6 +230,8 @@ fn snapshots_lie_between_the_events_that_the_text_puts_around_them() {
         // Neither the beginning of tracing nor a difference is one.
         (&[("!htrace -enable", ""), (ALL, "o10"), (DIFF, "1 o10")], "o10", &[]),
         (&[(SNAPSHOT, "")], "", &[0]),
+        // Nothing is new since, so what is listed between came before.
+        (&[(SNAPSHOT, ""), RUN, ("!htrace ac", "oac"), (DIFF, "0 ")], "oac", &[1]),
     ] {
         assert_eq!(history(session), (events.to_owned(), expected.to_vec()), "{session:?}");
     }
@@ -247,6 +249,12 @@ fn what_listings_have_in_common_counts_once() {
         // Of one handle after the other, and then all.
         (&[("!htrace 2", "c2 o2"), ("!htrace 1", "o1"), RUN, (ALL, "o3 c2 o2 o1")], "o1 o2 c2 o3"),
         (&[(ALL, "c2 o2"), RUN, ("!htrace 2", "o2 c2 o2")], "o2 c2 o2"),
+        // Closed before or after the snapshot and opened again, unless there are too few events for that: one of
+        // them is the close of what the difference does not list.
+        (&[(ALL, "o1"), RUN, (SNAPSHOT, ""), RUN, (DIFF, "1 o1")], "o1 o1"),
+        (&[(ALL, "o1"), (SNAPSHOT, ""), RUN, (DIFF, "1 o1")], "o1"),
+        (&[(ALL, "o1"), (SNAPSHOT, ""), RUN, ("!htrace 2", "o2"), RUN, (DIFF, "3 o1")], "o1 o2"),
+        (&[(ALL, "o1"), (SNAPSHOT, ""), RUN, ("!htrace 2", "o2"), RUN, (DIFF, "4 o1")], "o1 o2 o1"),
         // Opened again by other and by the same code.
         (&[("!htrace 1", "c1 o1"), RUN, (DIFF, "1 o1@8")], "o1 c1 o1"),
         (&[(ALL, "c1 o1"), RUN, (DIFF, "1 o1")], "o1 c1 o1"),

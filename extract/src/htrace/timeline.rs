@@ -17,6 +17,14 @@ pub(super) type Place = (i64, u32);
 pub(super) const START: i64 = i64::MIN / 8;
 pub(super) const END: i64 = i64::MAX / 8;
 
+/// Tracing can hold a power of two of entries, at least so many (`HANDLE_TRACE_DB_MIN_STACKS` of the kernel).
+const LEAST_CAPACITY: u64 = 128;
+
+/// Whether tracing that holds so many entries may have forgotten some.
+fn may_be_full(count: u64) -> bool {
+    count >= LEAST_CAPACITY && count.is_power_of_two()
+}
+
 /// Comparisons of entries for all of a text, so that no text takes hours.
 const COMPARISONS: u64 = 2_000_000_000;
 
@@ -57,12 +65,33 @@ pub(super) fn distance(count: u64) -> i64 {
 pub(super) struct Timeline {
     /// Each with the first step that shows it.
     pub(super) known: BTreeMap<Place, (usize, Entry)>,
-    /// By fact: the number of events at the time of a listing of all.
+    /// By fact: the number of events at the time of a listing, of all or with the number of all.
     pub(super) times: Vec<Option<i64>>,
+    /// Whether 0 is the number of the first event since tracing began.
+    pub(super) is_since_beginning: bool,
     of_handles: HashMap<u64, BTreeSet<Place>>,
+    /// Runs of numbers whose events are not known, the end excluded.
+    unknown: Vec<(i64, i64)>,
+    /// The numbers that events of differences and of listings of a handle may have.
+    loose: HashMap<Place, Span>,
     /// Listings of all that have nothing in common with the one before, and where they begin.
     gaps: Vec<(usize, i64)>,
     comparisons: u64,
+}
+
+/// The numbers that events may have.
+pub(super) struct Spans {
+    firsts: Vec<i64>,
+    lasts: Vec<i64>,
+}
+
+impl Spans {
+    /// Whether an event may have come before or after a time, which is one within `span`.
+    pub(super) fn are_open(&self, span: Span) -> bool {
+        let begun = self.firsts.partition_point(|first| *first < span.last);
+        let ended = self.lasts.partition_point(|last| *last < span.first);
+        begun > ended
+    }
 }
 
 /// A listing of all, where it ends and where it begins.
@@ -119,7 +148,10 @@ impl Timeline {
         let mut timeline = Self {
             known: BTreeMap::new(),
             times: vec![None; facts.len()],
+            is_since_beginning: is_since_beginning(facts),
             of_handles: HashMap::new(),
+            unknown: Vec::new(),
+            loose: HashMap::new(),
             gaps: Vec::new(),
             comparisons: 0,
         };
@@ -128,7 +160,17 @@ impl Timeline {
         let mut last: Option<Placed> = None;
         for (number, fact) in facts.iter().enumerate() {
             clock.advance(fact);
-            let Output::All { entries, is_cut } = &fact.output else { continue };
+            let (entries, is_cut) = match &fact.output {
+                Output::All { entries, is_cut } => (entries, *is_cut),
+                Output::Some { traced: Some(traced), .. } => {
+                    let time = timeline.time_since_beginning(*traced);
+                    let time = time.filter(|time| Span::at(*time).and(clock.now).is_some());
+                    time.into_iter().for_each(|time| clock.set(time));
+                    timeline.set_time(number, time);
+                    continue;
+                }
+                _ => continue,
+            };
             // What the next difference counts ends the time of this listing, too.
             let next = differences.get(number).copied().flatten().zip(clock.snapshot);
             let until = next.map_or(Span::ALL, |(next, snapshot)| {
@@ -150,13 +192,22 @@ impl Timeline {
                     timeline.gaps.push((number, start));
                 }
                 timeline.insert(fact.step, entries, start);
-                last = Some(Placed { time, start, is_cut: *is_cut });
-                if let Some(own) = timeline.times.get_mut(number) {
-                    *own = Some(time);
-                }
+                last = Some(Placed { time, start, is_cut });
+                timeline.set_time(number, Some(time));
             }
         }
         timeline
+    }
+
+    fn set_time(&mut self, fact: usize, time: Option<i64>) {
+        if let Some(slot) = self.times.get_mut(fact) {
+            *slot = time;
+        }
+    }
+
+    /// When tracing held so many entries, if it had forgotten none.
+    fn time_since_beginning(&self, traced: u64) -> Option<i64> {
+        (self.is_since_beginning && !may_be_full(traced)).then(|| distance(traced))
     }
 
     /// When a listing was printed that follows another one.
@@ -242,27 +293,64 @@ impl Timeline {
         self.gaps.iter_mut().skip(gap).for_each(|(_, start)| *start += by);
     }
 
-    /// Gathers the events of each handle value.
+    /// Gathers the events of each handle value, and the numbers whose events are not known.
     pub(super) fn index(&mut self) {
+        let mut next = if self.is_since_beginning { 0 } else { START };
         for (&place, (_, entry)) in &self.known {
             self.of_handles.entry(entry.handle).or_default().insert(place);
+            if next < place.0 {
+                self.unknown.push((next, place.0));
+            }
+            next = place.0 + 1;
         }
+        self.unknown.push((next, END));
     }
 
-    /// Adds an event behind all that stand at the number of `place`, or in front of the next number.
-    pub(super) fn add(&mut self, place: Place, step: usize, entry: Entry) {
+    /// The first number in a span whose event is not known, else the last one before the span.
+    pub(super) fn unknown(&self, span: Span) -> Option<i64> {
+        let at = self.unknown.partition_point(|&(_, end)| end <= span.first);
+        let within = self.unknown.get(at).map(|&(start, _)| start.max(span.first));
+        within.filter(|number| *number < span.last).or_else(|| {
+            let until = self.unknown.partition_point(|&(start, _)| start < span.last);
+            let (_, end) = self.unknown.get(until.checked_sub(1)?)?;
+            Some(span.last.min(*end) - 1)
+        })
+    }
+
+    /// The numbers that an event may have.
+    pub(super) fn span_of(&self, place: Place) -> Span {
+        self.loose.get(&place).copied().unwrap_or(Span::at(place.0))
+    }
+
+    /// The numbers that each event may have.
+    pub(super) fn spans(&self) -> Spans {
+        let spans = || self.known.keys().map(|place| self.span_of(*place));
+        let mut spans = Spans {
+            firsts: spans().map(|span| span.first).collect(),
+            lasts: spans().map(|span| span.last).collect(),
+        };
+        spans.firsts.sort_unstable();
+        spans.lasts.sort_unstable();
+        spans
+    }
+
+    /// Adds an event behind all that stand at the number of `place`, or in front of the next number; its own number
+    /// is within `span`.
+    pub(super) fn add(&mut self, place: Place, span: Span, step: usize, entry: Entry) -> Place {
         let last = self.known.range(..=(place.0, u32::MAX)).next_back().map(|(place, _)| *place);
         let behind =
             last.filter(|last| last.0 == place.0).map_or(place.1.max(1), |last| last.1 + 1);
         let place = (place.0, behind);
         self.known.insert(place, (step, entry));
+        self.loose.insert(place, span);
         self.of_handles.entry(entry.handle).or_default().insert(place);
+        place
     }
 
-    /// The last event of a handle value before a place.
-    pub(super) fn last_of(&self, handle: u64, before: Place) -> Option<&Entry> {
+    /// The last event of a handle value before a place, with the numbers that it may have.
+    pub(super) fn last_of(&self, handle: u64, before: Place) -> Option<(Span, &Entry)> {
         let last = self.of_handles.get(&handle)?.range(..before).next_back()?;
-        self.known.get(last).map(|(_, entry)| entry)
+        self.known.get(last).map(|(_, entry)| (self.span_of(*last), entry))
     }
 
     /// Places of the events of a handle value.
@@ -291,6 +379,18 @@ impl Timeline {
             })
         })
     }
+}
+
+/// Whether the first listing of all starts with the first event since tracing began; without one, a listing of
+/// a handle says how many events there were.
+fn is_since_beginning(facts: &[Fact]) -> bool {
+    let mut listings = facts.iter().filter_map(|fact| match &fact.output {
+        Output::All { entries, is_cut } => Some(!is_cut && !may_be_full(entries.len() as u64)),
+        _ => None,
+    });
+    listings.next().unwrap_or_else(|| {
+        facts.iter().any(|fact| matches!(fact.output, Output::Some { traced: Some(_), .. }))
+    })
 }
 
 /// A difference that counts what is new.

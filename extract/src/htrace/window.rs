@@ -13,6 +13,14 @@ pub(super) struct Window<'a> {
     known: Vec<(Place, &'a Entry)>,
 }
 
+/// Events of a window that are not known and that a difference needs.
+pub(super) struct Unknown {
+    /// With their places.
+    pub(super) opens: Vec<(Place, Entry)>,
+    /// Closes of known opens that are not listed.
+    pub(super) closes: usize,
+}
+
 impl<'a> Window<'a> {
     pub(super) fn of(timeline: &'a Timeline, first: i64, last: i64) -> Self {
         let known = timeline.known.range((first, 0)..(last.max(first), 0));
@@ -27,12 +35,12 @@ impl<'a> Window<'a> {
 
     /// Number of events that are not known.
     pub(super) fn missing(&self) -> i64 {
-        self.unknown_between(self.first.saturating_sub(1), self.last)
+        self.last.saturating_sub(self.first) - self.len() as i64
     }
 
-    /// Those of the opens that are not known, with their places, when the listing can be that of these events: all
-    /// that are opened and not closed again, of which some may be events that are not known.
-    pub(super) fn explain(&self, opens: &[Entry]) -> Option<Vec<(Place, Entry)>> {
+    /// The events that are not known, when the listing can be that of these events: all that are opened and not closed
+    /// again, of which some may be events that are not known.
+    pub(super) fn explain(&self, opens: &[Entry]) -> Option<Unknown> {
         let outstanding = self.outstanding();
         let listed: HashMap<u64, usize> =
             opens.iter().enumerate().map(|(at, open)| (open.handle, at)).collect();
@@ -51,14 +59,14 @@ impl<'a> Window<'a> {
                 None => return None,
             }
         }
-        let unknown = self.places(opens, &is_known, &outstanding)?;
-        let missing = unknown.len() as i64 + closes;
+        let opens = self.places(opens, &is_known, &outstanding)?;
+        let missing = (opens.len() + closes) as i64;
         (missing <= self.unknown_between(self.first.saturating_sub(1), self.last))
-            .then_some(unknown)
+            .then_some(Unknown { opens, closes })
     }
 
     /// Those of the opens that are not known, whatever else is listed.
-    pub(super) fn unknown(&self, opens: &[Entry]) -> Vec<(Place, Entry)> {
+    pub(super) fn unknown(&self, opens: &[Entry]) -> Unknown {
         let known: HashSet<(u64, u32, u32)> = self
             .known
             .iter()
@@ -67,7 +75,8 @@ impl<'a> Window<'a> {
             .collect();
         let is_new = |open: &&Entry| !known.contains(&(open.handle, open.thread, open.addresses));
         let place = (self.last.max(self.first) - 1, 0);
-        opens.iter().filter(is_new).map(|open| (place, *open)).collect()
+        let opens = opens.iter().filter(is_new).map(|open| (place, *open)).collect();
+        Unknown { opens, closes: 0 }
     }
 
     /// The opens that are not followed by another event of their handle value.
@@ -87,7 +96,7 @@ impl<'a> Window<'a> {
     }
 
     /// Places of the opens that are not known: in the order they are listed in, behind known events of
-    /// their handle, where events are not known.
+    /// their handle, where events are not known. The last such places, as others may have come before.
     fn places(
         &self,
         opens: &[Entry],
@@ -103,33 +112,34 @@ impl<'a> Window<'a> {
             outstanding.iter().map(|(place, entry)| (entry.handle, place.0)).collect();
         let gaps = self.gaps();
         let mut places = Vec::new();
-        let mut behind = self.first.saturating_sub(1);
-        // Where the next one goes, and how many stand in that gap.
+        // Where the next one ends, and how many stand in each gap.
+        let mut end = self.last;
         let mut used: HashMap<i64, i64> = HashMap::new();
-        for (open, is_known) in opens.iter().zip(is_known) {
+        for (open, is_known) in opens.iter().zip(is_known).rev() {
             if *is_known {
-                behind = behind.max(*known.get(&open.handle)?);
+                end = end.min(*known.get(&open.handle)?);
                 continue;
             }
-            behind = behind.max(last_of.get(&open.handle).copied().unwrap_or(behind));
-            // The first gap that ends behind it and has room.
-            let from = gaps.partition_point(|&(_, end)| end <= behind + 1);
-            let &(start, _) = gaps
-                .iter()
-                .skip(from)
-                .find(|(start, end)| used.get(start).copied().unwrap_or_default() < end - start)?;
+            // The last gap that begins in front of it and has room.
+            let until = gaps.partition_point(|&(start, _)| start < end);
+            let has_room = |&&(start, gap_end): &&(i64, i64)| {
+                used.get(&start).copied().unwrap_or_default() < gap_end.min(end) - start
+            };
+            let &(start, gap_end) = gaps.get(..until)?.iter().rev().find(has_room)?;
             *used.entry(start).or_default() += 1;
-            places.push(((start, 1), *open));
-            behind = behind.max(start - 1);
+            end = end.min(gap_end);
+            places.push(((end - 1, 1), *open));
         }
-        // All stand in front of the known ones that are listed behind them.
-        let mut next = i64::MAX;
-        let mut unknown = places.iter().rev();
-        for (open, is_known) in opens.iter().zip(is_known).rev() {
-            match is_known {
-                true => next = *known.get(&open.handle)?,
-                false if unknown.next()?.0.0 >= next => return None,
-                false => {}
+        places.reverse();
+        // All stand behind the known ones that are listed in front of them, and those of their handle.
+        let mut behind = self.first;
+        let mut unknown = places.iter();
+        for (open, is_known) in opens.iter().zip(is_known) {
+            let of_handle =
+                if *is_known { known.get(&open.handle) } else { last_of.get(&open.handle) };
+            behind = behind.max(of_handle.copied().unwrap_or(behind));
+            if !is_known && unknown.next()?.0.0 < behind {
+                return None;
             }
         }
         Some(places)
