@@ -97,7 +97,10 @@ impl<'a> Statement<'a> {
         if line.contains("since the previous snapshot") {
             let new =
                 hex(line).filter(|(_, rest)| rest.trim_start().starts_with("new stack trace"));
-            return Some(Self::SincePrevious { new: new.map(|(new, _)| new) });
+            let titles = ["Outstanding handles", "No outstanding handles"];
+            let is_title = titles.iter().any(|title| line.starts_with(title));
+            return (new.is_some() || is_title)
+                .then_some(Self::SincePrevious { new: new.map(|(new, _)| new) });
         }
         if line.starts_with("Handle tracing") || line.starts_with("Outstanding handles") {
             return Some(Self::Break);
@@ -361,7 +364,13 @@ mod tests {
         ] {
             assert_eq!(Statement::parse(line), Some(expected), "{line}");
         }
-        for other in ["a <b> c", "std::vector<int>", "0 -> 1", "kdx>"] {
+        for other in [
+            "a <b> c",
+            "std::vector<int>",
+            "0 -> 1",
+            "kdx>",
+            "What changed since the previous snapshot",
+        ] {
             assert_eq!(Statement::parse(other), None, "{other}");
         }
         let program = ".  0\tid: 17e8\tcreate\tname: C:\\a b\\leaky.exe";

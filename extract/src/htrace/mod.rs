@@ -49,16 +49,17 @@ const START: u64 = 1 << 10;
 /// Lines after which a request to stop is looked for.
 const LINES_PER_CHECK: u64 = 1 << 10;
 
-/// Whether a file is a text with an entry of `!htrace`. A text without one is read to its end.
+/// Whether a file is a text with an entry of `!htrace`, or with the word that `-diff` has none. A text without either is
+/// read to its end.
 ///
 /// # Errors
 /// When it cannot be read, or `cancel` asks to stop.
 pub fn is_htrace(path: &Path, cancel: &Cancel) -> Result<bool, ExtractError> {
     let file = open_file(path).map_err(|source| opened(path, source))?;
-    has_entry(file, cancel).map_err(|source| unreadable(path, source, cancel))
+    has_output(file, cancel).map_err(|source| unreadable(path, source, cancel))
 }
 
-fn has_entry(mut file: File, cancel: &Cancel) -> io::Result<bool> {
+fn has_output(mut file: File, cancel: &Cancel) -> io::Result<bool> {
     let mut start = Vec::new();
     (&mut file).take(START).read_to_end(&mut start)?;
     if !may_be_text(&start) {
@@ -68,7 +69,8 @@ fn has_entry(mut file: File, cancel: &Cancel) -> io::Result<bool> {
     let progress = Rc::new(Progress::new(&NoObserver, cancel));
     let mut lines = Lines::new(utf8(file, Rc::clone(&progress))?);
     while let Some((line, _)) = lines.next()? {
-        if matches!(Statement::parse(&line.text), Some(Statement::Entry { .. })) {
+        let statement = Statement::parse(&line.text);
+        if matches!(statement, Some(Statement::Entry { .. } | Statement::SincePrevious { .. })) {
             return Ok(true);
         }
         if line.number.is_multiple_of(LINES_PER_CHECK) {

@@ -74,7 +74,8 @@ impl<'a> Window<'a> {
             .map(|(_, entry)| (entry.handle, entry.thread, entry.addresses))
             .collect();
         let is_new = |open: &&Entry| !known.contains(&(open.handle, open.thread, open.addresses));
-        let place = (self.last.max(self.first) - 1, 0);
+        // Behind what is known there.
+        let place = (self.last.max(self.first) - 1, 1);
         let opens = opens.iter().filter(is_new).map(|open| (place, *open)).collect();
         Unknown { opens, closes: 0 }
     }

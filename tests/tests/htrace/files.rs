@@ -77,6 +77,13 @@ fn a_text_is_known_by_its_content_and_other_files_are_refused() {
 }
 
 #[test]
+fn a_difference_without_outstanding_handles_is_an_answer_without_events() {
+    let nothing = "No outstanding handles opened since the previous snapshot were detected.\n";
+    let (answer, _) = answer(nothing);
+    assert_eq!(events(&answer), [] as [String; 0]);
+}
+
+#[test]
 fn an_extract_is_written_beside_the_text_and_used_as_long_as_it_is_the_same() {
     let shell = with(SESSION);
     let run = shell.run(&["extract", "session.log"]).ok();
