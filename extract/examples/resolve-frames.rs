@@ -10,7 +10,8 @@ use std::time::Instant;
 use std::{env, fs};
 
 use handlescope_extract::symbols::{
-    ModuleIdentity, NoSymbolObserver, PdbIdentity, SymbolPath, Symbolizer, SymbolizerOptions,
+    CodeAddress, ModuleIdentity, NoSymbolObserver, PdbIdentity, SymbolPath, Symbolizer,
+    SymbolizerOptions,
 };
 use handlescope_model::Cancel;
 use symbolic::common::ByteView;
@@ -47,7 +48,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 /// A module and addresses in it.
-type Request = (ModuleIdentity, Vec<u64>);
+type Request = (ModuleIdentity, Vec<CodeAddress>);
 
 /// As many distinct addresses in every module.
 fn requests(folder: &Path, frames: usize) -> Result<Vec<Request>, Box<dyn Error>> {
@@ -78,6 +79,6 @@ fn request(path: &Path, frames: usize) -> Result<Request, Box<dyn Error>> {
     let code = image.sections().iter().find(|section| section.characteristics & EXECUTABLE != 0);
     let code = code.ok_or("no code")?;
     let step = (u64::from(code.virtual_size) / frames as u64).max(1);
-    let rvas = (0..frames as u64).map(|n| u64::from(code.virtual_address) + n * step).collect();
-    Ok((module, rvas))
+    let rvas = (0..frames as u64).map(|n| u64::from(code.virtual_address) + n * step);
+    Ok((module, rvas.map(CodeAddress::from).collect()))
 }

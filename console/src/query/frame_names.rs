@@ -1,9 +1,11 @@
 //! What the frames of a trace are called: resolved late, in batches, and remembered.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
-use handlescope_extract::symbols::{FrameChain, ModuleIdentity, ModuleReport, PdbIdentity};
+use handlescope_extract::symbols::{
+    CodeAddress, FrameChain, ModuleIdentity, ModuleReport, PdbIdentity,
+};
 use handlescope_model::tables::{Frames as FramesTable, Module, Modules, Stacks};
 use handlescope_model::{
     ArchiveError, FrameIdx, Lists, MethodIdx, ModuleIdx, Numbers, StackIdx, TableRows, Trace,
@@ -21,7 +23,7 @@ use crate::trace::{FrameNameCache, KnownNames};
 pub trait FrameNames: Sync {
     /// The functions at relative addresses of modules, in the order of the requests. Addresses
     /// ascend. What is cancelled meanwhile has no names.
-    fn resolve(&self, requests: &[(ModuleIdentity, Vec<u64>)]) -> Vec<Vec<FrameChain>>;
+    fn resolve(&self, requests: &[(ModuleIdentity, Vec<CodeAddress>)]) -> Vec<Vec<FrameChain>>;
 }
 
 /// Where function names come from, and what became of the search for them.
@@ -37,6 +39,9 @@ pub(crate) struct Frames<'a> {
     rva: Numbers<u64>,
     address: Numbers<u64>,
     method: Numbers<MethodIdx>,
+    /// By row: whether calls return to the frame. It is not the innermost one of all its stacks, which may be an
+    /// instruction pointer.
+    is_return: OnceLock<Vec<bool>>,
     modules: Vec<ModuleIdentity>,
     /// By row of the modules; empty where it is not asked for.
     is_system: Vec<bool>,
@@ -79,6 +84,7 @@ impl<'a> Frames<'a> {
             rva: Numbers::default(),
             address: Numbers::default(),
             method: Numbers::default(),
+            is_return: OnceLock::new(),
             modules: Vec::new(),
             is_system: Vec::new(),
             methods: Vec::new(),
@@ -122,6 +128,20 @@ impl<'a> Frames<'a> {
     /// What identifies the file of a module.
     pub(crate) fn identity(&self, module: ModuleIdx) -> Option<&ModuleIdentity> {
         self.modules.get(module.row())
+    }
+
+    /// Whether calls return to the frames, by row.
+    fn is_return(&self) -> &[bool] {
+        self.is_return.get_or_init(|| {
+            let mut is_return = vec![false; self.height()];
+            let stacks = (0..self.stacks.len()).map(|stack| self.stacks.get(stack));
+            for frame in stacks.flat_map(|frames| frames.skip(1)) {
+                if let Some(is_return) = is_return.get_mut(frame.row()) {
+                    *is_return = true;
+                }
+            }
+            is_return
+        })
     }
 
     /// Number of rows of the frames table.
@@ -193,7 +213,11 @@ impl<'a> Frames<'a> {
         for (module, mut frames) in wanted {
             let Some(module) = self.modules.get(module.row()) else { continue };
             frames.sort_unstable();
-            requests.push((module.clone(), frames.iter().map(|&(rva, _)| rva).collect()));
+            let address = |&(rva, frame): &(u64, FrameIdx)| {
+                let is_return = self.is_return().get(frame.row()).copied().unwrap_or_default();
+                CodeAddress { rva, is_return }
+            };
+            requests.push((module.clone(), frames.iter().map(address).collect()));
             rows.push(frames);
         }
         // Adding need not copy what is not held elsewhere.

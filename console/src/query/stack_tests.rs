@@ -1,8 +1,11 @@
 //! What stack filters promise.
 
+use std::sync::Mutex;
+
+use handlescope_model::guard::lock;
 use handlescope_model::tables::Event;
 
-use handlescope_extract::symbols::{FrameChain, ModuleIdentity, ResolvedFrame};
+use handlescope_extract::symbols::{CodeAddress, FrameChain, ModuleIdentity, ResolvedFrame};
 
 use super::fixture::{APP, CHILD, Fixture, Saved, With, arguments, close, create};
 use super::{ExitStacks, FrameNames, QueryError, object_ref};
@@ -151,7 +154,7 @@ fn without_names_or_closes_at_exit_no_stack_is_asked() {
 struct Impatient(Cancel);
 
 impl FrameNames for Impatient {
-    fn resolve(&self, requests: &[(ModuleIdentity, Vec<u64>)]) -> Vec<Vec<FrameChain>> {
+    fn resolve(&self, requests: &[(ModuleIdentity, Vec<CodeAddress>)]) -> Vec<Vec<FrameChain>> {
         self.0.cancel();
         let function = "f".into();
         let frame = ResolvedFrame {
@@ -185,6 +188,32 @@ fn a_cancelled_search_for_names_goes_on_where_it_stopped() {
     // nt.exe came first and is known.
     let asked: Vec<String> = saved.asked().into_iter().map(|(module, _)| module).collect();
     assert_eq!(asked, ["app.exe"]);
+}
+
+/// Names nothing, and notes the modules and which addresses calls return to.
+#[derive(Default)]
+struct Notes(Mutex<Vec<(String, Vec<bool>)>>);
+
+impl FrameNames for Notes {
+    fn resolve(&self, requests: &[(ModuleIdentity, Vec<CodeAddress>)]) -> Vec<Vec<FrameChain>> {
+        let returns = |(module, addresses): &(ModuleIdentity, Vec<CodeAddress>)| {
+            (module.name.clone(), addresses.iter().map(|address| address.is_return).collect())
+        };
+        lock(&self.0).extend(requests.iter().map(returns));
+        let none = |addresses: &Vec<CodeAddress>| vec![FrameChain::default(); addresses.len()];
+        requests.iter().map(|(_, addresses)| none(addresses)).collect()
+    }
+}
+
+#[test]
+fn calls_return_to_every_frame_that_is_not_the_innermost_one_of_all_its_stacks() {
+    let saved = trace(&[(OPEN, CLOSE), (&OPEN[1..], EXIT)]);
+    let (notes, cancel) = (Notes::default(), Cancel::default());
+    object_ref(&[saved.source()], &arguments("-ShowStack"), &notes, &cancel).expect("an answer");
+    let asked = [("app.exe", vec![true; 3]), ("nt.exe", vec![false; 3])];
+    let mut noted = lock(&notes.0).clone();
+    noted.sort();
+    assert_eq!(noted, asked.map(|(module, returns)| (module.to_owned(), returns)));
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use handlescope_extract::symbols::{FrameChain, ModuleIdentity};
+use handlescope_extract::symbols::{CodeAddress, FrameChain, ModuleIdentity};
 use handlescope_model::tables::Event;
 use handlescope_model::{Cancel, Cancelled, StackIdx};
 use polars::prelude::{Column, DataFrame};
@@ -25,7 +25,7 @@ use crate::{
 struct NoNames;
 
 impl FrameNames for NoNames {
-    fn resolve(&self, requests: &[(ModuleIdentity, Vec<u64>)]) -> Vec<Vec<FrameChain>> {
+    fn resolve(&self, requests: &[(ModuleIdentity, Vec<CodeAddress>)]) -> Vec<Vec<FrameChain>> {
         requests.iter().map(|(_, places)| vec![FrameChain::default(); places.len()]).collect()
     }
 }

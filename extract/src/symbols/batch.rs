@@ -7,7 +7,7 @@ use std::thread;
 
 use handlescope_model::Cancel;
 
-use super::frame::FrameChain;
+use super::frame::{CodeAddress, FrameChain};
 use super::identity::ModuleIdentity;
 use super::observer::{SymbolObserver, Watch};
 use super::search::SearchLimits;
@@ -16,21 +16,21 @@ use super::symbolizer::Symbolizer;
 /// The requests, and how far they are.
 struct Batch<'a> {
     symbolizer: &'a Symbolizer,
-    requests: &'a [(ModuleIdentity, Vec<u64>)],
+    requests: &'a [(ModuleIdentity, Vec<CodeAddress>)],
     watch: Watch<'a>,
     answers: Vec<OnceLock<Vec<FrameChain>>>,
     done: AtomicUsize,
 }
 
 impl Symbolizer {
-    /// The functions at the RVAs of many modules, in the order of the requests.
+    /// The functions at addresses of many modules, in the order of the requests.
     ///
     /// Works on as many modules at once as there are processors. What is at hand comes first; only
     /// then are servers asked for the rest, for several files at a time. If cancelled, the rest is
     /// left without names; the next call goes on from there.
     pub fn resolve_all(
         &self,
-        requests: &[(ModuleIdentity, Vec<u64>)],
+        requests: &[(ModuleIdentity, Vec<CodeAddress>)],
         observer: &dyn SymbolObserver,
         cancel: &Cancel,
     ) -> Vec<Vec<FrameChain>> {
@@ -46,7 +46,7 @@ impl Symbolizer {
         // The most frames first, so that no thread is left with a large module when the others are done.
         let mut all: Vec<usize> = (0..requests.len()).collect();
         all.sort_by_key(|&index| {
-            requests.get(index).map_or(0, |(_, rvas)| usize::MAX - rvas.len())
+            requests.get(index).map_or(0, |(_, addresses)| usize::MAX - addresses.len())
         });
         batch.work(&all, threads, false);
         let missing: Vec<usize> = all.into_iter().filter(|&index| batch.is_open(index)).collect();
@@ -55,8 +55,8 @@ impl Symbolizer {
         batch.work(&missing, threads, true);
         let answers = batch.answers.into_iter().zip(requests);
         answers
-            .map(|(answer, (_, rvas))| {
-                answer.into_inner().unwrap_or_else(|| vec![FrameChain::default(); rvas.len()])
+            .map(|(answer, (_, addresses))| {
+                answer.into_inner().unwrap_or_else(|| vec![FrameChain::default(); addresses.len()])
             })
             .collect()
     }
@@ -86,13 +86,13 @@ impl Batch<'_> {
     }
 
     fn resolve(&self, index: usize, may_download: bool) {
-        let (Some((module, rvas)), Some(slot)) =
+        let (Some((module, addresses)), Some(slot)) =
             (self.requests.get(index), self.answers.get(index))
         else {
             return;
         };
         let limits = SearchLimits { may_download, watch: self.watch };
-        if let Some(chains) = self.symbolizer.resolve_one(module, rvas, limits) {
+        if let Some(chains) = self.symbolizer.resolve_one(module, addresses, limits) {
             // An index is handed out once only.
             let _ = slot.set(chains);
             let done = self.done.fetch_add(1, Ordering::Relaxed) + 1;

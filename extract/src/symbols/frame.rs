@@ -6,6 +6,23 @@ use std::sync::Arc;
 /// last one that whose machine code it is. Empty where nothing is known.
 pub type FrameChain = Arc<[ResolvedFrame]>;
 
+/// An address in a module whose functions are asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct CodeAddress {
+    /// Relative virtual address.
+    pub rva: u64,
+    /// Whether a call returns to it: it belongs to the function of the instruction in front of it. Else it may be an
+    /// instruction pointer, and where a function starts it belongs to that.
+    pub is_return: bool,
+}
+
+impl From<u64> for CodeAddress {
+    /// An RVA that may be an instruction pointer.
+    fn from(rva: u64) -> Self {
+        Self { rva, is_return: false }
+    }
+}
+
 /// One of the functions at an address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ResolvedFrame {

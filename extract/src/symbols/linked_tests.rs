@@ -49,24 +49,34 @@ impl Linked {
         Self { image, pdb, module, code: code.expect("code") }
     }
 
-    /// Names of all addresses of the code, from the files in a folder.
-    fn names(&self, folder: &Path) -> (Vec<FrameChain>, ModuleReport) {
+    /// Names of all instructions of the code, from the files in a folder; or of what returns there.
+    fn names(&self, folder: &Path, is_return: bool) -> (Vec<FrameChain>, ModuleReport) {
         let symcaches = TempDir::new().expect("a folder");
         let options = SymbolizerOptions {
             symcache_folder: Some(symcaches.path().to_owned()),
             ..SymbolizerOptions::default()
         };
         let symbolizer = Symbolizer::new(SymbolPath::parse(&folder.to_string_lossy()), options);
-        let rvas: Vec<u64> = self.code.clone().collect();
-        let names = symbolizer.resolve(&self.module, &rvas);
-        (names, symbolizer.report().remove(0))
+        let addresses = self.code.clone().map(|rva| CodeAddress { rva, is_return }).collect();
+        let requests = [(self.module.clone(), addresses)];
+        let names = symbolizer.resolve_all(&requests, &NoSymbolObserver, &Cancel::default());
+        (names.into_iter().flatten().collect(), symbolizer.report().remove(0))
     }
 
     fn names_from(&self, file: &Path) -> (Vec<FrameChain>, ModuleReport) {
+        self.names_in_copy(file, false)
+    }
+
+    /// Names of what calls in front of each address.
+    fn callers_from(&self, file: &Path) -> Vec<FrameChain> {
+        self.names_in_copy(file, true).0
+    }
+
+    fn names_in_copy(&self, file: &Path, is_return: bool) -> (Vec<FrameChain>, ModuleReport) {
         let folder = TempDir::new().expect("a folder");
         let name = file.file_name().expect("a name");
         fs::copy(file, folder.path().join(name)).expect("a copy");
-        self.names(folder.path())
+        self.names(folder.path(), is_return)
     }
 }
 
@@ -133,10 +143,6 @@ fn assert_exports_agree_with_the_pdb(linked: &Linked) -> usize {
     for ((rva, by_pdb), by_image) in linked.code.clone().zip(by_pdb).zip(by_image) {
         let (Some(by_pdb), Some(by_image)) = (by_pdb.last(), by_image.last()) else { continue };
         named += 1;
-        // Exports do not say where the function before ends, so that it may end with a call here.
-        if by_image.offset == 0 && by_pdb.offset > 0 {
-            continue;
-        }
         let expected = (by_pdb.function.rsplit("::").next(), by_pdb.offset);
         let found = (by_image.function.rsplit("::").next(), by_image.offset);
         assert_eq!(found, expected, "{} {rva:#x}", linked.module.name);
@@ -178,7 +184,7 @@ fn an_image_is_found_where_symbol_stores_keep_it() {
     let place = folder.path().join(&linked.module.name).join(index);
     fs::create_dir_all(&place).expect("a folder");
     fs::copy(&linked.image, place.join(&linked.module.name)).expect("a copy");
-    let (_, report) = linked.names(folder.path());
+    let (_, report) = linked.names(folder.path(), false);
     assert!(matches!(report.outcome, Outcome::ResolvedFromExports { .. }), "{report}");
 }
 
@@ -202,7 +208,7 @@ fn a_damaged_image_is_an_error_in_the_report_or_says_less() {
             }
             if let Ok(table) = pe::ExportTable::read(&bytes, &linked.image, &image) {
                 for rva in linked.code.clone().step_by(7) {
-                    let _ = table.caller(rva);
+                    let _ = table.at(rva.into());
                 }
             }
         }
@@ -235,8 +241,9 @@ fn a_damaged_pdb_of_a_linker_is_an_error_or_says_less() {
                     symbolic::common::ByteView::from_vec(symcache),
                     None,
                 );
-                let rvas: Vec<u64> = linked.code.clone().collect();
-                let _ = module::ModuleSymbols::Symcache(names).resolve(&rvas, linked.module.size);
+                let addresses: Vec<CodeAddress> = linked.code.clone().map(Into::into).collect();
+                let symbols = module::ModuleSymbols::Symcache(names);
+                let _ = symbols.resolve(&addresses, linked.module.size);
             }
         }
     }
@@ -421,10 +428,6 @@ fn public_and_private_symbols_give_a_function_one_name() {
     let mut functions = std::collections::BTreeSet::new();
     for (private, public) in private_names.iter().zip(&public_names) {
         let (Some(private), Some(public)) = (private.last(), public.last()) else { continue };
-        // No call returns to the start of a function, and public symbols do not say where the one before ends.
-        if public.offset == 0 {
-            continue;
-        }
         assert_eq!((&private.function, private.offset), (&public.function, public.offset));
         functions.insert(private.function.clone());
     }
@@ -446,9 +449,15 @@ fn a_call_that_does_not_return_is_of_the_function_that_it_ends() {
                   extern \"C\" __declspec(dllexport) void first(volatile int *p) { *p = 2; die(p); }\n\
                   extern \"C\" __declspec(dllexport) void second(volatile int *p) { *p = 3; die(p); }\n\
                   extern \"C\" __declspec(dllexport) void third(volatile int *p) { *p = 4; *p = 5; }\n";
-    for (target, compile) in
-        [("x86_64", &["-O1"][..]), ("i686", &["-O1"]), ("x86_64", &["-O1", "-g0"])]
-    {
+    // Public symbols and exports have no end, and here no padding either.
+    let tight = ["-O1", "-g0", "-Oz"];
+    for (target, compile, file) in [
+        ("x86_64", &tight[..1], "m.pdb"),
+        ("i686", &tight[..1], "m.pdb"),
+        ("x86_64", &tight[..2], "m.pdb"),
+        ("i686", &tight, "m.pdb"),
+        ("i686", &tight, "m.dll"),
+    ] {
         let folder = TempDir::new().expect("a folder");
         let linked = link(folder.path(), target, source, compile, &[]);
         let bytes = fs::read(&linked.image).expect("an image");
@@ -457,7 +466,8 @@ fn a_call_that_does_not_return_is_of_the_function_that_it_ends() {
             parsed.sections().iter().find(|section| section.characteristics & EXECUTABLE != 0);
         let code = code.expect("code");
         let raw = code.pointer_to_raw_data as usize;
-        let (names, _) = linked.names_from(&linked.pdb);
+        let (names, _) = linked.names_from(&folder.path().join(file));
+        let callers = linked.callers_from(&folder.path().join(file));
         let mut calls = 0;
         // Calls of five bytes, to a function in the section.
         for at in 0..names.len().saturating_sub(5) {
@@ -466,10 +476,15 @@ fn a_call_that_does_not_return_is_of_the_function_that_it_ends() {
             if !target.is_some_and(|target| (0..names.len() as i64).contains(&target)) {
                 continue;
             }
-            let (within, behind) = (names[at + 1].last(), names[at + 5].last());
+            let (within, behind) = (names[at + 1].last(), callers[at + 5].last());
             let (within, behind) = (within.expect("a name"), behind.expect("a name"));
             assert_eq!(within.function, behind.function, "{target:?}");
             assert_eq!(behind.offset, within.offset + 4);
+            // An instruction there starts the next function.
+            if compile == tight && within.function.as_ref() == "first" {
+                let next = names[at + 5].last().expect("a name");
+                assert_eq!((&*next.function, next.offset), ("second", 0));
+            }
             calls += 1;
         }
         assert!(calls >= 2, "{calls}");

@@ -95,7 +95,7 @@ mod unpack;
 mod usual;
 
 pub use self::beside::symbols_beside;
-pub use self::frame::{FrameChain, ResolvedFrame};
+pub use self::frame::{CodeAddress, FrameChain, ResolvedFrame};
 pub use self::identity::{ModuleIdentity, PdbIdentity};
 pub use self::observer::{NoSymbolObserver, SymbolObserver};
 pub use self::options::SymbolizerOptions;

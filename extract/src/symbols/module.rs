@@ -9,7 +9,7 @@ use rustc_hash::FxHashMap;
 use symbolic::common::ByteView;
 use symbolic::symcache::{SourceLocation, SymCache};
 
-use super::frame::{FrameChain, ResolvedFrame};
+use super::frame::{CodeAddress, FrameChain, ResolvedFrame};
 use super::names;
 use super::pdb::PdbFile;
 use super::pe::ExportTable;
@@ -22,15 +22,15 @@ pub(super) enum ModuleSymbols {
 }
 
 impl ModuleSymbols {
-    /// The functions that the addresses `rvas` return to. `size` is that of the module, 0 if unknown: a public
+    /// The functions at addresses. `size` is that of the module, 0 if unknown: a public
     /// symbol has no end, so the last function would otherwise reach on for ever.
-    pub(super) fn resolve(&self, rvas: &[u64], size: u64) -> Vec<FrameChain> {
-        let is_inside = |rva: &&u64| size == 0 || **rva < size;
+    pub(super) fn resolve(&self, addresses: &[CodeAddress], size: u64) -> Vec<FrameChain> {
+        let is_inside = |address: &CodeAddress| size == 0 || address.rva < size;
         match self {
-            Self::Symcache(symcache) => symcache.resolve(rvas, is_inside),
-            Self::Exports(exports) => rvas
+            Self::Symcache(symcache) => symcache.resolve(addresses, is_inside),
+            Self::Exports(exports) => addresses
                 .iter()
-                .map(|rva| Some(rva).filter(is_inside).and_then(|&rva| exports.caller(rva)))
+                .map(|&address| exports.at(address).filter(|_| is_inside(&address)))
                 .map(|frame| frame.map_or_else(FrameChain::default, |frame| Arc::new([frame])))
                 .collect(),
         }
@@ -73,45 +73,49 @@ impl SymcacheNames {
         })
     }
 
-    fn resolve(&self, rvas: &[u64], is_inside: impl Fn(&&u64) -> bool) -> Vec<FrameChain> {
+    fn resolve(
+        &self,
+        addresses: &[CodeAddress],
+        is_inside: impl Fn(&CodeAddress) -> bool,
+    ) -> Vec<FrameChain> {
         let Ok(symcache) = SymCache::parse(&self.bytes) else {
-            return vec![FrameChain::default(); rvas.len()];
+            return vec![FrameChain::default(); addresses.len()];
         };
         let mut texts = lock(&self.texts);
         let places = LazyCell::new(|| self.source_server().places());
         let place = |file: &str| places.of(file);
         // One list for all, as most addresses lie in one function only.
         let mut locations = Vec::new();
-        rvas.iter()
-            .map(|rva| {
+        addresses
+            .iter()
+            .map(|address| {
                 locations.clear();
-                if is_inside(&rva) {
-                    find(&symcache, *rva, &mut locations);
+                if is_inside(address) {
+                    find(&symcache, *address, &mut locations);
                 }
-                chain(&locations, *rva, &mut texts, &place)
+                chain(&locations, address.rva, &mut texts, &place)
             })
             .collect()
     }
 }
 
-/// Finds what calls at an address, the instruction in front of it: it has the function, the line, and what is inlined.
-/// Behind it the next statement begins, and the next function when the call does not return.
+/// Finds the functions of the instruction in front of an address, of the call that returns there: it has the function,
+/// the line, and what is inlined. Behind it the next statement begins, and the next function when the call does not
+/// return.
 ///
-/// Where no function is in front of it, it is the address itself: the start of a function. So it is, too, where a public
-/// symbol is in front: that has no end, and may have ended before.
-fn find<'c>(symcache: &'c SymCache<'c>, rva: u64, locations: &mut Vec<SourceLocation<'c, 'c>>) {
-    if let Some(call) = rva.checked_sub(1) {
-        locations.extend(symcache.lookup(call));
-    }
-    // Private symbols have lines.
-    let has_end = locations.iter().any(|location| location.line() != 0);
-    if has_end {
-        return;
-    }
+/// An address that no call returns to belongs to the function that starts there, or when none is in front of it.
+fn find<'c>(
+    symcache: &'c SymCache<'c>,
+    address: CodeAddress,
+    locations: &mut Vec<SourceLocation<'c, 'c>>,
+) {
+    let CodeAddress { rva, is_return } = address;
     let starts_here =
         || symcache.lookup(rva).last().is_some_and(|function| start_of(&function) == rva);
-    if locations.is_empty() || starts_here() {
-        locations.clear();
+    if let Some(call) = rva.checked_sub(1).filter(|_| is_return || !starts_here()) {
+        locations.extend(symcache.lookup(call));
+    }
+    if locations.is_empty() && !is_return {
         locations.extend(symcache.lookup(rva));
     }
 }

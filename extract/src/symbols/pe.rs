@@ -24,7 +24,7 @@ use goblin::pe::utils::find_offset;
 use handlescope_model::guard::quietly;
 use symbolic::common::ByteView;
 
-use super::frame::ResolvedFrame;
+use super::frame::{CodeAddress, ResolvedFrame};
 use super::identity::ImageIdentity;
 use super::names;
 use super::report::SymbolFileError;
@@ -117,16 +117,15 @@ impl ExportTable {
         })
     }
 
-    /// The exported function that an address returns to: where none is at the address, that of the instruction in
-    /// front of it. Most ends of exports are not known, so an address where one starts is its own.
-    pub(super) fn caller(&self, rva: u64) -> Option<ResolvedFrame> {
-        self.function(rva).or_else(|| {
-            let caller = self.function(rva.checked_sub(1)?)?;
-            Some(ResolvedFrame { offset: caller.offset + 1, ..caller })
-        })
+    /// The exported function at an address: that of the instruction in front of it, when a call returns there.
+    pub(super) fn at(&self, address: CodeAddress) -> Option<ResolvedFrame> {
+        let CodeAddress { rva, is_return } = address;
+        let before = u64::from(is_return);
+        let frame = self.function(rva.checked_sub(before)?)?;
+        Some(ResolvedFrame { offset: frame.offset + before, ..frame })
     }
 
-    /// The exported function at an address.
+    /// The exported function of an instruction.
     fn function(&self, rva: u64) -> Option<ResolvedFrame> {
         let rva = u32::try_from(rva).ok()?;
         let section = self.code.iter().find(|section| section.contains(rva))?;

@@ -111,7 +111,7 @@ fn each_of_several_dead_servers_is_waited_for_once_and_hides_no_other() {
         SymbolizerOptions { download_timeout, min_speed: MIN_SPEED, ..Default::default() };
     let symbolizer = Cache::new().with_options(&servers, options);
     let requests: Vec<_> =
-        modules(&names(40)).into_iter().map(|module| (module, vec![0x1010])).collect();
+        modules(&names(40)).into_iter().map(|module| (module, vec![0x1010.into()])).collect();
     let start = Instant::now();
     let named = symbolizer.resolve_all(&requests, &NoSymbolObserver, &Cancel::default());
     // 1.8 seconds, if the machine has nothing else to do.

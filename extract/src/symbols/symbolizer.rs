@@ -5,7 +5,7 @@ use std::{fmt, iter};
 use handlescope_model::Cancel;
 
 use super::asked::AskedModules;
-use super::frame::FrameChain;
+use super::frame::{CodeAddress, FrameChain};
 use super::identity::ModuleIdentity;
 use super::observer::{NoSymbolObserver, SymbolObserver, Watch};
 use super::options::SymbolizerOptions;
@@ -34,14 +34,15 @@ impl Symbolizer {
         &self.path
     }
 
-    /// The functions at each of the module's RVAs, in their order.
+    /// The functions at each of the module's RVAs, in their order. Each may be an instruction pointer.
     ///
     /// The first call for a module finds and converts its PDB, which may take seconds, or downloads
     /// it, which may take minutes. Later ones only look names up, and a failure is remembered.
     pub fn resolve(&self, module: &ModuleIdentity, rvas: &[u64]) -> Vec<FrameChain> {
         let watch = Watch { observer: &NoSymbolObserver, cancel: &Cancel::default() };
         let limits = SearchLimits { may_download: true, watch };
-        let chains = self.resolve_one(module, rvas, limits);
+        let addresses: Vec<CodeAddress> = rvas.iter().copied().map(CodeAddress::from).collect();
+        let chains = self.resolve_one(module, &addresses, limits);
         chains.unwrap_or_else(|| vec![FrameChain::default(); rvas.len()])
     }
 
@@ -81,17 +82,17 @@ impl Symbolizer {
     pub(super) fn resolve_one(
         &self,
         module: &ModuleIdentity,
-        rvas: &[u64],
+        addresses: &[CodeAddress],
         limits: SearchLimits<'_>,
     ) -> Option<Vec<FrameChain>> {
         self.asked.note(module, iter::empty());
         let found = self.search.symbols(module, limits)?;
         let chains = match &found.symbols {
-            Some(symbols) => in_order(rvas, |sorted| symbols.resolve(sorted, module.size)),
-            None => vec![FrameChain::default(); rvas.len()],
+            Some(symbols) => in_order(addresses, |sorted| symbols.resolve(sorted, module.size)),
+            None => vec![FrameChain::default(); addresses.len()],
         };
         let is_named = chains.iter().map(|chain| !chain.is_empty());
-        self.asked.note(module, rvas.iter().copied().zip(is_named));
+        self.asked.note(module, addresses.iter().map(|address| address.rva).zip(is_named));
         Some(chains)
     }
 }
@@ -104,14 +105,17 @@ impl fmt::Debug for Symbolizer {
 
 /// Resolves addresses in ascending order, so that a symcache is read in one direction, and gives
 /// the answers in the order of the addresses.
-fn in_order(rvas: &[u64], resolve: impl Fn(&[u64]) -> Vec<FrameChain>) -> Vec<FrameChain> {
-    if rvas.is_sorted() {
-        return resolve(rvas);
+fn in_order(
+    addresses: &[CodeAddress],
+    resolve: impl Fn(&[CodeAddress]) -> Vec<FrameChain>,
+) -> Vec<FrameChain> {
+    if addresses.is_sorted() {
+        return resolve(addresses);
     }
-    let mut sorted = rvas.to_vec();
+    let mut sorted = addresses.to_vec();
     sorted.sort_unstable();
     sorted.dedup();
     let chains = resolve(&sorted);
-    let chain = |rva| sorted.binary_search(rva).ok().and_then(|at| chains.get(at)).cloned();
-    rvas.iter().map(|rva| chain(rva).unwrap_or_default()).collect()
+    let chain = |address| sorted.binary_search(address).ok().and_then(|at| chains.get(at)).cloned();
+    addresses.iter().map(|address| chain(address).unwrap_or_default()).collect()
 }

@@ -254,15 +254,17 @@ fn the_report_says_what_was_missing() {
 fn many_modules_are_answered_in_the_order_of_the_requests() {
     let names: Vec<String> = (0..40).map(|n| format!("m{n}.pdb")).collect();
     let place = names.iter().fold(Place::new(), |place, name| place.with(name, &pdb().bytes()));
-    let mut requests: Vec<(ModuleIdentity, Vec<u64>)> =
-        names.iter().map(|name| (pdb().module(name), vec![0x1044, 0x1010, 0x1044, 1])).collect();
-    requests.push((pdb().module("missing.pdb"), vec![0x1010]));
+    let rvas = [0x1044, 0x1010, 0x1044, 1];
+    let mut requests: Vec<(ModuleIdentity, Vec<CodeAddress>)> =
+        names.iter().map(|name| (pdb().module(name), rvas.map(Into::into).to_vec())).collect();
+    requests.push((pdb().module("missing.pdb"), vec![0x1010.into()]));
     requests.push((pdb().module("m7.pdb"), Vec::new()));
     let symbolizer = place.symbolizer();
     let answers = symbolizer.resolve_all(&requests, &NoSymbolObserver, &Cancel::default());
     assert_eq!(answers.len(), requests.len());
-    for ((module, rvas), answer) in requests.iter().zip(&answers) {
-        assert_eq!(*answer, symbolizer.resolve(module, rvas), "{}", module.name);
+    for ((module, addresses), answer) in requests.iter().zip(&answers) {
+        let rvas: Vec<u64> = addresses.iter().map(|address| address.rva).collect();
+        assert_eq!(*answer, symbolizer.resolve(module, &rvas), "{}", module.name);
     }
     let texts = |answer: &Vec<FrameChain>| -> Vec<String> {
         answer.iter().map(|chain| chain.iter().map(|frame| &*frame.function).collect()).collect()
@@ -295,8 +297,8 @@ fn what_was_cancelled_is_resolved_the_next_time() {
     }
     let names: Vec<String> = (0..20).map(|n| format!("m{n}.pdb")).collect();
     let place = names.iter().fold(Place::new(), |place, name| place.with(name, &pdb().bytes()));
-    let requests: Vec<(ModuleIdentity, Vec<u64>)> =
-        names.iter().map(|name| (pdb().module(name), vec![0x1010])).collect();
+    let requests: Vec<(ModuleIdentity, Vec<CodeAddress>)> =
+        names.iter().map(|name| (pdb().module(name), vec![0x1010.into()])).collect();
     let symbolizer = place.symbolizer();
     let is_named = |answers: &[Vec<FrameChain>]| {
         answers.iter().flatten().filter(|chain| !chain.is_empty()).count()

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use handlescope_extract::symbols::{
-    FrameChain, ModuleIdentity, ModuleReport, PdbIdentity, SymbolObserver, Symbolizer,
+    CodeAddress, FrameChain, ModuleIdentity, ModuleReport, PdbIdentity, SymbolObserver, Symbolizer,
 };
 use handlescope_model::Untrusted;
 use indicatif::HumanBytes;
@@ -39,7 +39,7 @@ impl<'a> WatchedSymbols<'a> {
 }
 
 impl FrameNames for WatchedSymbols<'_> {
-    fn resolve(&self, requests: &[(ModuleIdentity, Vec<u64>)]) -> Vec<Vec<FrameChain>> {
+    fn resolve(&self, requests: &[(ModuleIdentity, Vec<CodeAddress>)]) -> Vec<Vec<FrameChain>> {
         self.symbolizer.resolve_all(requests, self, self.cancel)
     }
 }
