@@ -387,8 +387,16 @@ template <class T, class A = allocator<T>> struct vector { T *p; void push_back(
 template <class T, class A> void vector<T, A>::push_back(const T &t) { p = (T *)&t; }
 template <class T, class A> T &vector<T, A>::operator[](unsigned long long i) { return p[i]; }
 template <class T, class A> vector<T, A>::operator bool() const { return p; }
-template <class K, class V> struct pair { K k; V v; };
+template <class K, class V> struct pair { K k; V v; pair(); ~pair(); template <class T> pair(T); };
+template <class K, class V> pair<K, V>::pair() {}
+template <class K, class V> pair<K, V>::~pair() {}
+template <class K, class V> template <class T> pair<K, V>::pair(T) {}
+template <class F> struct function;
+template <class R, class... A> struct function<R(A...)> { void set(R (*)(A...)); };
+template <class R, class... A> void function<R(A...)>::set(R (*)(A...)) {}
 }
+template struct std::pair<int, int>; template std::pair<int, int>::pair(char *);
+template struct std::function<void()>; template struct std::function<ns::S *(ns::S &, const char *, int (*)(int))>;
 template struct std::vector<int>; template struct std::vector<unsigned long long>; template struct std::vector<ns::S *>;
 template struct std::vector<const char *>; template struct std::vector<std::vector<int>>;
 template struct std::vector<std::pair<const int, std::vector<long long>>>;
@@ -397,6 +405,8 @@ template <class... T> int v(T *...) { return sizeof...(T); }
 template <int I> int n() { return I; }
 template <bool B> int b() { return B; }
 template <int *P> int p() { return *P; }
+template <char C> int c() { return C; }
+template <class T> int r() { return 1; }
 int global;
 #define F(...) template int f<__VA_ARGS__>(__VA_ARGS__ *);
 #define G(name, ...) using name = __VA_ARGS__; template int f<name>(name *);
@@ -406,7 +416,12 @@ F(std::vector<int>) F(std::vector<std::vector<ns::S *>>)
 G(ConstPointer, int *const) G(ConstBoth, const char *const) G(Function, int (*)(const char *, ...)) G(NoParameters, void (*const)())
 G(Member, int ns::S::*) G(Method, int (ns::S::*)(int)) G(Array, int[4]) G(Table, char[4][5]) G(Pair, std::pair<const int, unsigned long long>)
 template int v<>(); template int v<int, char, ns::S>(int *, char *, ns::S *);
-template int n<1>(); template int n<-5>(); template int n<1000>(); template int b<true>(); template int p<&global>();
+template int n<1>(); template int n<-5>(); template int n<1000>(); template int b<true>(); template int p<&global>(); template int p<nullptr>();
+template int c<'a'>(); template int c<')'>(); template int c<'>'>(); template int c<'\''>(); template int c<0>();
+template int r<ns::S *const &>(); template int r<const int *const *>(); template int r<int (*&)(int)>(); template int r<int (*const &)(int)>();
+template int r<int(char *)>(); template int r<int(int) const>(); template int r<void() const &>(); template int r<int(int) noexcept>();
+template int r<void (*(*)(int))(char)>(); template int r<int (*(*)(int))[4]>(); template int r<int (ns::S::*(*)())(int)>();
+template int r<int (ns::S::*)(int) const>(); template int r<const char *(*)(const char *)>(); template int r<int[]>(); template int r<void (ns::S::*)() &&>();
 struct Outer { template <class T> struct In { int w(T); }; };
 template <class T> int Outer::In<T>::w(T t) { return sizeof t; }
 template struct Outer::In<ns::S *>;
@@ -437,6 +452,8 @@ fn public_and_private_symbols_give_a_function_one_name() {
         "f<unsigned __int64>",
         "f<char const * const>",
         "f<int ns::S::*>",
+        "std::pair<int,int>::pair<int,int><char *>",
+        "std::function<void __cdecl(void)>::set",
     ] {
         assert!(functions.contains(name), "{name}: {functions:?}");
     }

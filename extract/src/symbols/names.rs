@@ -8,6 +8,7 @@
 
 mod decorated;
 mod spelling;
+mod type_text;
 
 use symbolic::common::{Arch, CpuFamily, Language, Name, NameMangling};
 use symbolic_demangle::{Demangle, DemangleOptions};
@@ -95,10 +96,6 @@ mod tests {
             ("_ZN5Cache4OpenEi", "Cache::Open"),
             ("??$Find@H@Cache@@QEAAHH@Z", "Cache::Find<int>"),
             ("??RLess@@QEBA_NHH@Z", "Less::operator()"),
-            (
-                "??0?$vector@HU?$allocator@H@std@@@std@@QEAA@XZ",
-                "std::vector<int,std::allocator<int> >::vector",
-            ),
             ("??$f@_K@@YAHPEA_K@Z", "f<unsigned __int64>"),
             ("??$f@$$CBH@@YAHPEBH@Z", "f<int const >"),
             ("??$f@PEBUS@ns@@@@YAHPEAPEBUS@ns@@@Z", "f<ns::S const *>"),
@@ -110,6 +107,67 @@ mod tests {
         ];
         for (mangled, readable_name) in pairs {
             assert_eq!(readable(mangled), readable_name);
+        }
+    }
+
+    #[test]
+    fn private_and_public_symbols_of_a_function_have_one_name() {
+        for (private, public, name) in [
+            ("f<const int *const *>", "??$f@PEBQEBH@@YAXXZ", "f<int const * const *>"),
+            ("f<S *const &>", "??$f@AEBQEAUS@@@@YAXXZ", "f<S * const &>"),
+            ("f<int (*const &)(int)>", "??$f@AEBQ6AHH@Z@@YAXXZ", "f<int (__cdecl* const &)(int)>"),
+            ("f<int (*&)(int)>", "??$f@AEAP6AHH@Z@@YAXXZ", "f<int (__cdecl* &)(int)>"),
+            ("f<void ()>", "??$f@$$A6AXXZ@@YAXXZ", "f<void __cdecl(void)>"),
+            ("f<int (char *)>", "??$f@$$A6AHPEAD@Z@@YAXXZ", "f<int __cdecl(char *)>"),
+            ("f<int (int) const>", "??$f@$$A8@@EBAHH@Z@@YAXXZ", "f<int __cdecl(int)const >"),
+            ("f<int (int) noexcept>", "??$f@$$A6AHH@_E@@YAXXZ", "f<int __cdecl(int) noexcept>"),
+            (
+                "f<void (int (*)(int))>",
+                "??$f@$$A6AXP6AHH@Z@Z@@YAXXZ",
+                "f<void __cdecl(int (__cdecl*)(int))>",
+            ),
+            (
+                "f<void (*(*)(int))(char)>",
+                "??$f@P6AP6AXD@ZH@Z@@YAXXZ",
+                "f<void (__cdecl* (__cdecl*)(int))(char)>",
+            ),
+            ("f<int (*(*)(int))[4]>", "??$f@P6APEAY03HH@Z@@YAXXZ", "f<int (* (__cdecl*)(int))[4]>"),
+            ("f<void (S::*)() &&>", "??$f@P8S@@EHAAXXZ@@YAXXZ", "f<void (__cdecl S::*)(void) &&>"),
+            (
+                "f<int (S::*)(int) const>",
+                "??$f@P8S@@EBAHH@Z@@YAXXZ",
+                "f<int (__cdecl S::*)(int)const >",
+            ),
+            ("f<int[]>", "??$f@$$BY0A@H@@YAXXZ", "f<int []>"),
+            ("Box<int>::Box", "??0?$Box@H@@QEAA@XZ", "Box<int>::Box<int>"),
+            ("Box<int>::Box<double>", "??$?0N@?$Box@H@@QEAA@N@Z", "Box<int>::Box<int><double>"),
+            ("Box<int>::~Box", "??1?$Box@H@@QEAA@XZ", "Box<int>::~Box<int>"),
+            (
+                "Op::operator const char *<char>",
+                "??$?BD@Op@@QEAAPEBDXZ",
+                "Op::operator char const *<char>",
+            ),
+            ("c<')'>", "??$c@$0CJ@@@YAXXZ", "c<41>"),
+            (r"c<'\''>", "??$c@$0CH@@@YAXXZ", "c<39>"),
+            (r"c<'\x00'>", "??$c@$0A@@@YAXXZ", "c<0>"),
+            ("n<18446744073709551615>", "??$n@$0?0@@YAXXZ", "n<-1>"),
+            ("n<nullptr>", "??$n@$0A@@@YAXXZ", "n<0>"),
+            ("n<&g>", "??$n@$1?g@@3HA@@YAXXZ", "n<&g>"),
+        ] {
+            assert_eq!(readable(private), name);
+            assert_eq!(readable(public), name);
+            assert_eq!(readable(name), name);
+        }
+    }
+
+    #[test]
+    fn functions_of_the_compiler_for_variables_are_named() {
+        for (mangled, name) in [
+            ("??__Ei@@YAXXZ", "`dynamic initializer for 'i''"),
+            ("??__Fi@ns@@YAXXZ", "`dynamic atexit destructor for 'ns::i''"),
+            ("??__E?i@?$Box@H@@2US@@A@@YAXXZ", "`dynamic initializer for 'Box<int>::i''"),
+        ] {
+            assert_eq!(readable(mangled), name);
         }
     }
 

@@ -3,6 +3,8 @@
 //! The grammar is that of `microsoftDemangle` in LLVM (`MicrosoftDemangle.cpp`); the spelling that of `UnDecorateSymbolName`
 //! with `UNDNAME_NAME_ONLY`, without `class`, `struct`, `union` and `enum`, which names of private symbols lack.
 
+use super::type_text::{CONVENTIONS, Type, template};
+
 /// Names and types within each other; symbols of compilers have fewer.
 const DEEPEST: usize = 64;
 
@@ -30,92 +32,6 @@ struct Parser<'a> {
     /// The first ten parameters longer than a letter.
     types: Vec<String>,
     depth: usize,
-}
-
-/// A type in two parts, between which a name or the `*` of a pointer stands.
-struct Type {
-    before: String,
-    after: String,
-    /// Whether a pointer to it needs parentheses: a function or an array.
-    is_compound: bool,
-    /// Calling convention and class of a function that is pointed to.
-    convention: String,
-}
-
-impl Type {
-    fn plain(text: impl Into<String>) -> Self {
-        Self {
-            before: text.into(),
-            after: String::new(),
-            is_compound: false,
-            convention: String::new(),
-        }
-    }
-
-    fn text(self) -> String {
-        let Self { before, after, .. } = self;
-        if after.starts_with('(') || after.starts_with('[') {
-            let space = if before.ends_with(')') || before.ends_with('*') && before.contains('(') {
-                ""
-            } else {
-                " "
-            };
-            return format!("{before}{space}{after}");
-        }
-        before + &after
-    }
-
-    /// A pointer or reference to it, `sign` being `*`, `&` or `ns::Class::*`.
-    fn pointed_to(self, sign: &str) -> Self {
-        let Self { before, after, is_compound, convention } = self;
-        if is_compound {
-            let convention = match (convention.as_str(), sign) {
-                ("", _) => String::new(),
-                (convention, "*" | "&" | "&&") => convention.to_owned(),
-                (convention, _) => format!("{convention} "),
-            };
-            let before = format!("{before} ({convention}{sign}");
-            return Self {
-                before,
-                after: format!("){after}"),
-                is_compound: false,
-                convention: String::new(),
-            };
-        }
-        // Pointers to pointers to functions stay within the parentheses.
-        let space = if before.ends_with(' ') { "" } else { " " };
-        Self {
-            before: format!("{before}{space}{sign}"),
-            after,
-            is_compound: false,
-            convention: String::new(),
-        }
-    }
-
-    fn with(mut self, qualifiers: &str) -> Self {
-        if !qualifiers.is_empty() && !self.is_compound {
-            self.before += " ";
-            self.before += qualifiers;
-        }
-        self
-    }
-}
-
-/// Joins the arguments of a template, as the compiler does: `> >`, and a space after a qualifier.
-pub(super) fn template(name: &str, arguments: &[String]) -> String {
-    let spaced = |text: &String| {
-        let is_qualifier = [" const", " volatile"].iter().any(|word| text.ends_with(word));
-        if is_qualifier && !text.ends_with("* const") && !text.ends_with("* volatile") {
-            format!("{text} ")
-        } else {
-            text.clone()
-        }
-    };
-    let mut text = arguments.iter().map(spaced).collect::<Vec<_>>().join(",");
-    if text.ends_with('>') {
-        text.push(' ');
-    }
-    format!("{name}<{text}>")
 }
 
 impl Parser<'_> {
@@ -150,11 +66,13 @@ impl Parser<'_> {
     fn symbol_name(&mut self) -> Option<String> {
         self.within(|parser| {
             let name = parser.unqualified(true)?;
+            if let Unqualified::Whole(name) = name {
+                return Some(name);
+            }
             let scopes = parser.scopes()?;
             let class = scopes.last().map_or("", |class| class);
-            let class = bare(class);
             let name = match name {
-                Unqualified::Name(name) => name,
+                Unqualified::Name(name) | Unqualified::Whole(name) => name,
                 Unqualified::Constructor(arguments) => format!("{class}{arguments}"),
                 Unqualified::Destructor => format!("~{class}"),
                 // The type is what the function returns.
@@ -180,8 +98,7 @@ impl Parser<'_> {
         let class = ahead.next()?;
         // Members that are not static have qualifiers of `this`.
         if !"CDKLSTYZ".contains(class) {
-            ahead.consume("E");
-            ahead.qualifiers()?;
+            ahead.this()?;
         }
         ahead.convention()?;
         Some(ahead.returned()?.text())
@@ -255,17 +172,21 @@ impl Parser<'_> {
             self.number()?;
         }
         if !"CDKLSTYZ".contains(class) {
-            self.consume("E");
-            self.qualifiers()?;
+            self.this()?;
         }
-        self.convention()?;
-        self.returned()?;
-        self.parameters()?;
-        self.throws()
+        self.function(String::new())?;
+        Some(())
     }
 
-    fn throws(&mut self) -> Option<()> {
-        (self.consume("Z") || self.consume("_E")).then_some(())
+    /// Qualifiers of `this`: `const`, `volatile`, `&` and `&&`.
+    fn this(&mut self) -> Option<String> {
+        while self.consume("E") || self.consume("F") || self.consume("I") {}
+        let reference = match (self.consume("G"), self.consume("H")) {
+            (true, _) => " &",
+            (_, true) => " &&",
+            _ => "",
+        };
+        Some(self.qualifiers()?.to_owned() + reference)
     }
 
     fn known_name(&mut self) -> Option<Option<String>> {
@@ -316,6 +237,7 @@ impl Parser<'_> {
             Unqualified::Constructor(_) => Unqualified::Constructor(template("", &arguments)),
             Unqualified::Conversion(_) => Unqualified::Conversion(template("", &arguments)),
             Unqualified::Destructor => Unqualified::Destructor,
+            Unqualified::Whole(name) => Unqualified::Whole(name),
         })
     }
 
@@ -365,6 +287,8 @@ impl Parser<'_> {
             'U' => "operator new[]",
             'V' => "operator delete[]",
             '_' => match self.next()? {
+                'E' => return self.of_variable("dynamic initializer"),
+                'F' => return self.of_variable("dynamic atexit destructor"),
                 'K' => return Some(Unqualified::Name(format!("operator \"\"{}", self.simple()?))),
                 'L' => "operator co_await",
                 'M' => "operator<=>",
@@ -373,6 +297,17 @@ impl Parser<'_> {
             _ => return None,
         };
         Some(Unqualified::Name(name.to_owned()))
+    }
+
+    /// A function of the compiler for a variable.
+    fn of_variable(&mut self, what: &str) -> Option<Unqualified> {
+        let is_member = self.consume("?");
+        let name = self.symbol_name()?;
+        if is_member {
+            self.symbol_end()?;
+            self.consume("@@").then_some(())?;
+        }
+        Some(Unqualified::Whole(format!("`{what} for '{name}''")))
     }
 
     fn arguments(&mut self) -> Option<Vec<String>> {
@@ -398,13 +333,14 @@ impl Parser<'_> {
             self.type_of(false)?;
             return self.value();
         }
-        if self.rest.starts_with("$0") || self.rest.starts_with("$1") || self.rest.starts_with("$H")
-        {
-            self.consume("$");
-            return self.value();
-        }
         if self.consume("$$Y") {
             return self.scopes_after_name();
+        }
+        if self.rest.starts_with("$$") {
+            return Some(self.type_of(true)?.text());
+        }
+        if self.consume("$") {
+            return self.value();
         }
         Some(self.type_of(true)?.text())
     }
@@ -413,21 +349,40 @@ impl Parser<'_> {
         if self.consume("0") {
             return Some(self.number()?.to_string());
         }
-        if self.consume("1") || self.consume("H") {
-            self.consume("?").then_some(())?;
-            let name = self.symbol_name()?;
-            match self.rest.chars().next()? {
-                // Data: storage class, type, qualifiers.
-                '0'..='4' => {
-                    self.next();
-                    self.type_of(false)?;
-                    self.qualifiers()?;
-                }
-                _ => self.function_end()?,
+        // Pointers and references to symbols; of members of classes with several bases, numbers follow.
+        let (sign, numbers) = match self.next()? {
+            // Pointers to data of such.
+            count @ ('F' | 'G') => {
+                let numbers = (0..count as u32 - 'D' as u32).map(|_| self.number());
+                let numbers: Option<Vec<i128>> = numbers.collect();
+                let numbers: Vec<String> = numbers?.iter().map(i128::to_string).collect();
+                return Some(format!("{{{}}}", numbers.join(",")));
             }
-            return Some(format!("&{name}"));
+            '1' => ("&", 0),
+            'E' => ("", 0),
+            'H' => ("&", 1),
+            'I' => ("&", 2),
+            'J' => ("&", 3),
+            _ => return None,
+        };
+        self.consume("?").then_some(())?;
+        let name = self.symbol_name()?;
+        self.symbol_end()?;
+        for _ in 0..numbers {
+            self.number()?;
         }
-        None
+        Some(format!("{sign}{name}"))
+    }
+
+    /// Passes over the type of a symbol.
+    fn symbol_end(&mut self) -> Option<()> {
+        if !self.rest.starts_with(|c: char| ('0'..='4').contains(&c)) {
+            return self.function_end();
+        }
+        // Data: storage class, type, qualifiers.
+        self.next();
+        self.type_of(false)?;
+        self.qualifiers().map(drop)
     }
 
     /// A number: `?` for a minus, a digit one less than it, or hexadecimal digits from `A` up to `@`.
@@ -477,16 +432,8 @@ impl Parser<'_> {
     }
 
     fn convention(&mut self) -> Option<&'static str> {
-        Some(match self.next()? {
-            'A' | 'B' => "__cdecl",
-            'C' | 'D' => "__pascal",
-            'E' | 'F' => "__thiscall",
-            'G' | 'H' => "__stdcall",
-            'I' | 'J' => "__fastcall",
-            'M' | 'N' => "__clrcall",
-            'Q' => "__vectorcall",
-            _ => return None,
-        })
+        let at = "ABCDEFGHIJMNQ".find(self.next()?)?;
+        CONVENTIONS.get(at / 2).copied()
     }
 
     fn returned(&mut self) -> Option<Type> {
@@ -551,12 +498,11 @@ impl Parser<'_> {
             return self.type_of(false);
         }
         if self.consume("$$A6") {
-            return self.function("");
+            return self.function(String::new());
         }
         if self.consume("$$A8@@") {
-            self.consume("E");
-            self.qualifiers()?;
-            return self.function("");
+            let this = self.this()?;
+            return self.function(this);
         }
         // What was referred to is a type of the parameters.
         if !is_argument && self.rest.starts_with(|c: char| c.is_ascii_digit()) {
@@ -616,14 +562,13 @@ impl Parser<'_> {
     /// What a pointer or reference points to, from behind its letter on.
     fn pointee(&mut self, sign: &str, own: &str) -> Option<Type> {
         if self.consume("6") {
-            let target = self.function("")?;
+            let target = self.function(String::new())?;
             return Some(target.pointed_to(sign).with(own));
         }
         if self.consume("8") {
             let class = self.scopes_after_name()?;
-            self.consume("E");
-            let qualifiers = self.qualifiers()?;
-            let target = self.function(qualifiers)?;
+            let this = self.this()?;
+            let target = self.function(this)?;
             return Some(target.pointed_to(&format!("{class}::{sign}")).with(own));
         }
         while self.consume("E") || self.consume("F") || self.consume("I") {}
@@ -644,46 +589,38 @@ impl Parser<'_> {
 
     fn array(&mut self, qualifiers: &str) -> Option<Type> {
         let dimensions = usize::try_from(self.number()?).ok().filter(|count| *count <= DEEPEST)?;
-        let mut after = String::new();
+        let mut all = String::new();
         for _ in 0..dimensions {
-            after += &format!("[{}]", self.number()?);
+            all += &match self.number()? {
+                0 => "[]".to_owned(),
+                count => format!("[{count}]"),
+            };
         }
         let own = if self.consume("$$C") { self.qualifiers()? } else { "" };
-        let element = self.type_of(false)?.with(own).with(qualifiers);
-        Some(Type {
-            before: element.before,
-            after: after + &element.after,
-            is_compound: true,
-            convention: String::new(),
-        })
+        Some(self.type_of(false)?.with(own).with(qualifiers).array(&all))
     }
 
-    /// A function type, from its convention on; `this` are the qualifiers of a member.
-    fn function(&mut self, this: &str) -> Option<Type> {
-        let convention = self.convention()?.to_owned();
+    /// A function type, from its convention on; `suffix` are the qualifiers of a member.
+    fn function(&mut self, mut suffix: String) -> Option<Type> {
+        let convention = self.convention()?;
         let returned = self.returned()?;
         let parameters = self.parameters()?;
-        self.throws()?;
-        let this = if this.is_empty() { String::new() } else { format!("{this} ") };
-        Some(Type {
-            before: returned.before,
-            after: format!("({parameters}){this}{}", returned.after).trim_end().to_owned(),
-            is_compound: true,
-            convention,
-        })
+        match (self.consume("Z"), self.consume("_E")) {
+            (true, _) => {}
+            (_, true) => suffix += " noexcept",
+            _ => return None,
+        }
+        Some(returned.function(convention, &parameters, &suffix))
     }
 }
 
 enum Unqualified {
     Name(String),
+    /// With its scopes.
+    Whole(String),
     /// With its template arguments, if it has some.
     Constructor(String),
     Destructor,
     /// The same.
     Conversion(String),
-}
-
-/// The name of a class without its template arguments.
-fn bare(class: &str) -> &str {
-    class.split_once('<').map_or(class, |(name, _)| name)
 }

@@ -3,17 +3,67 @@
 //! clang writes `f<const char *,unsigned long long>` where MSVC, `UnDecorateSymbolName` and so DbgHelp write
 //! `f<char const *,unsigned __int64>`.
 
-use super::decorated::template;
+use super::type_text::{CONVENTIONS, Type, template, unscoped};
 
 /// Brackets within each other; names of compilers have fewer.
 const DEEPEST: usize = 64;
 
 /// Spells the template arguments of a name as MSVC does. Names without arguments stay as they are.
 pub(super) fn spelled(name: &str) -> String {
-    if !name.contains('<') || name.len() > 16 << 10 {
+    if name.len() > 16 << 10 {
         return name.to_owned();
     }
-    scoped(name, 0).unwrap_or_else(|| name.to_owned())
+    let name = name.replace("operator\"\"_", "operator \"\"_");
+    if let Some(conversion) = conversion(&name) {
+        return conversion;
+    }
+    if !name.contains('<') {
+        return name;
+    }
+    scoped(&name, 0).map_or(name, |spelled| with_arguments_of_class(&spelled).unwrap_or(spelled))
+}
+
+/// The name of a conversion, `Op::operator TYPE`, perhaps with template arguments behind the sign of a pointer.
+fn conversion(name: &str) -> Option<String> {
+    let is_operator = |&(at, _, depth): &(usize, u8, usize)| {
+        depth == 0 && name.get(at..).is_some_and(|name| name.starts_with("operator "))
+    };
+    let (at, ..) = brackets(name).find(is_operator)?;
+    let (scope, operator) = name.split_at_checked(at)?;
+    let converted = operator.strip_prefix("operator ")?;
+    if ["new", "delete", "co_await", "\""].iter().any(|word| converted.starts_with(word)) {
+        return None;
+    }
+    let is_start = |&(at, byte, depth): &(usize, u8, usize)| {
+        byte == b'<'
+            && depth == 0
+            && converted.get(..at).is_some_and(|sign| sign.ends_with(['*', '&']))
+    };
+    let end = brackets(converted).find(is_start).map_or(converted.len(), |(at, ..)| at);
+    let (converted, arguments) = converted.split_at_checked(end)?;
+    // The arguments alone are those of a template without a name.
+    let (scope, converted) = (scoped(scope, 0)?, type_text(converted, 0)?);
+    let arguments = scoped(&format!("f{arguments}"), 0)?;
+    Some(format!("{scope}operator {converted}{}", arguments.strip_prefix('f')?))
+}
+
+/// A constructor or destructor of a template with the arguments of its class, which clang leaves out.
+fn with_arguments_of_class(name: &str) -> Option<String> {
+    let mut scopes = brackets(name).filter(|&(at, byte, depth)| {
+        depth == 0 && byte == b':' && name.get(..at).is_some_and(|name| name.ends_with(':'))
+    });
+    let at = scopes.next_back()?.0 + 1;
+    let (scope, member) = name.split_at_checked(at)?;
+    let class = scope.strip_suffix("::")?;
+    let class = unscoped(class);
+    let (bare, _) = class.split_once('<').filter(|(bare, _)| !bare.is_empty())?;
+    let (sign, of_class) = match member.strip_prefix('~') {
+        Some(name) => ("~", name),
+        None => ("", member),
+    };
+    let own = of_class.strip_prefix(bare).filter(|_| !of_class.starts_with(class))?;
+    let is_it = own.is_empty() || own.starts_with('<');
+    is_it.then(|| format!("{scope}{sign}{class}{own}"))
 }
 
 /// A name with template arguments anywhere in it.
@@ -36,45 +86,53 @@ fn scoped(name: &str, depth: usize) -> Option<String> {
         let end = closing(from)?;
         let arguments = split(from.get(1..end)?);
         let arguments: Option<Vec<String>> =
-            arguments.into_iter().map(|argument| spelled_type(argument, depth + 1)).collect();
+            arguments.into_iter().map(|argument| argument_text(argument, depth + 1)).collect();
         text = template(&text, &arguments?);
         rest = from.get(end + 1..)?;
     }
     Some(text + rest)
 }
 
-/// Where the bracket closes that a text starts with.
-fn closing(text: &str) -> Option<usize> {
-    let mut depth = 0_usize;
+/// The bytes of a text outside of characters (`'>'`), each with its place and the number of brackets around it. A bracket
+/// is not within itself.
+fn brackets(text: &str) -> impl DoubleEndedIterator<Item = (usize, u8, usize)> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let (mut depth, mut behind) = (0_usize, 0);
     for (at, byte) in text.bytes().enumerate() {
+        let before = text.get(..at).unwrap_or_default();
+        if at < behind {
+            continue;
+        }
         match byte {
-            b'<' | b'(' | b'[' => depth += 1,
-            b'>' if text.get(..at)?.ends_with('-') => {}
-            b'>' | b')' | b']' => {
-                depth = depth.checked_sub(1)?;
-                if depth == 0 {
-                    return Some(at);
-                }
+            b'\'' if before.is_empty() || before.ends_with(['<', ',', ' ']) => {
+                let rest = text.get(at..).unwrap_or_default();
+                behind = at + literal(rest).map_or(1, |(_, length)| length);
+                continue;
+            }
+            b'>' | b')' | b']' if !(byte == b'>' && before.ends_with('-')) => {
+                depth = depth.saturating_sub(1);
             }
             _ => {}
         }
+        bytes.push((at, byte, depth));
+        depth += usize::from(b"<([".contains(&byte));
     }
-    None
+    bytes.into_iter()
+}
+
+/// Where the bracket closes that a text starts with.
+fn closing(text: &str) -> Option<usize> {
+    let is_closing =
+        |&(at, byte, depth): &(usize, u8, usize)| at > 0 && depth == 0 && b">)]".contains(&byte);
+    brackets(text).find(is_closing).map(|(at, ..)| at)
 }
 
 /// The parts between commas outside of brackets.
 fn split(text: &str) -> Vec<&str> {
-    let (mut parts, mut depth, mut start) = (Vec::new(), 0_usize, 0);
-    for (at, byte) in text.bytes().enumerate() {
-        match byte {
-            b'<' | b'(' | b'[' => depth += 1,
-            b'>' | b')' | b']' => depth = depth.saturating_sub(1),
-            b',' if depth == 0 => {
-                parts.push(text.get(start..at).unwrap_or_default());
-                start = at + 1;
-            }
-            _ => {}
-        }
+    let (mut parts, mut start) = (Vec::new(), 0);
+    for (at, ..) in brackets(text).filter(|(_, byte, depth)| *byte == b',' && *depth == 0) {
+        parts.push(text.get(start..at).unwrap_or_default());
+        start = at + 1;
     }
     if !text.is_empty() {
         parts.push(text.get(start..).unwrap_or_default());
@@ -82,15 +140,53 @@ fn split(text: &str) -> Vec<&str> {
     parts.into_iter().map(str::trim).collect()
 }
 
-/// A type or value in the spelling of MSVC.
-fn spelled_type(text: &str, depth: usize) -> Option<String> {
-    if let Some(character) = character(text) {
+/// An argument of a template. Decorated names have numbers for values.
+fn argument_text(text: &str, depth: usize) -> Option<String> {
+    if let Some((character, length)) = literal(text)
+        && length == text.len()
+    {
         return Some(character.to_string());
     }
-    let (mut text, mut own) = (text.trim(), Vec::new());
+    if text == "nullptr" {
+        return Some("0".to_owned());
+    }
+    if let Ok(number) = text.parse::<u64>() {
+        return Some(number.cast_signed().to_string());
+    }
+    type_text(text, depth)
+}
+
+/// The number of the character that a text starts with, and its length there.
+fn literal(text: &str) -> Option<(u32, usize)> {
+    let within = text.strip_prefix('\'')?;
+    let escaped = within.strip_prefix('\\');
+    let first = escaped.unwrap_or(within).chars().next()?;
+    // The first may be a quote itself.
+    let end = within.len() - escaped.unwrap_or(within).len() + first.len_utf8();
+    let length = end + within.get(end..)?.find('\'')?;
+    let digits = within.get(end..length)?;
+    let number = match (escaped.is_some(), first) {
+        (true, 'x' | 'u' | 'U') => u32::from_str_radix(digits, 16).ok()?,
+        _ if !digits.is_empty() => return None,
+        (true, 'a') => 7,
+        (true, 'b') => 8,
+        (true, 't') => 9,
+        (true, 'n') => 10,
+        (true, 'v') => 11,
+        (true, 'f') => 12,
+        (true, 'r') => 13,
+        (true, '0') => 0,
+        _ => first.into(),
+    };
+    Some((number, length + 2))
+}
+
+/// A type in the spelling of MSVC.
+fn type_text(text: &str, depth: usize) -> Option<String> {
+    let (mut text, mut qualifiers) = (text.trim(), Vec::new());
     for word in ["const ", "volatile "] {
         if let Some(rest) = text.strip_prefix(word) {
-            own.push(word.trim());
+            qualifiers.push(word.trim());
             text = rest;
         }
     }
@@ -98,108 +194,94 @@ fn spelled_type(text: &str, depth: usize) -> Option<String> {
         text = text.strip_prefix(word).unwrap_or(text);
     }
     // The name ends in front of what makes it a pointer, function or array.
-    let mut end = text.len();
-    let mut brackets = 0_usize;
-    for (at, byte) in text.bytes().enumerate() {
-        match byte {
-            b'<' => brackets += 1,
-            b'>' => brackets = brackets.saturating_sub(1),
-            b'*' | b'&' | b'(' | b'[' if brackets == 0 && at > 0 => {
-                end = at;
-                break;
-            }
-            _ => {}
-        }
-    }
-    let (name, marks) = text.split_at_checked(end)?;
-    // A pointer to a member names its class in front of the sign.
-    let member = name.rfind(' ').filter(|_| name.ends_with("::") && marks.starts_with('*'));
-    let (name, marks) = match member {
-        Some(at) => (name.get(..at)?, text.get(at..)?),
-        None => (name, marks),
-    };
+    let is_end =
+        |&(at, byte, depth): &(usize, u8, usize)| at > 0 && depth == 0 && b"*&([".contains(&byte);
+    let end = brackets(text).find(is_end).map_or(text.len(), |(at, ..)| at);
+    let name = text.get(..end)?;
+    // A calling convention, or the class of a pointer to a member, belongs to what follows.
+    let last = name.trim_end().rfind(' ').map_or("", |at| name.get(at + 1..).unwrap_or_default());
+    let is_declarator = last.ends_with("::") || CONVENTIONS.contains(&last.trim_end());
+    let name = if is_declarator { name.get(..name.len() - last.len())? } else { name };
+    let declarator = text.get(name.len()..)?;
     let name = scoped(name.trim(), depth)?;
     let name = match name.as_str() {
         "long long" => "__int64".to_owned(),
         "unsigned long long" => "unsigned __int64".to_owned(),
         _ => name,
     };
-    let name = own.into_iter().fold(name, |name, word| format!("{name} {word}"));
-    Some(name + &spelled_marks(marks.trim(), depth)?)
+    let named = qualifiers.into_iter().fold(Type::plain(name), Type::with);
+    Some(declared(named, declarator, depth)?.text())
 }
 
-/// The number of a character, which decorated names have instead.
-fn character(text: &str) -> Option<u32> {
-    let mut characters = text.strip_prefix('\'')?.strip_suffix('\'')?.chars();
-    let character = characters.next()?;
-    characters.next().is_none().then_some(character.into())
-}
-
-/// What follows the name of a type: signs, parameters, dimensions.
-fn spelled_marks(marks: &str, depth: usize) -> Option<String> {
-    let mut text = String::new();
-    let mut rest = marks;
+/// What a declarator makes of a type: signs, then what is in parentheses, made of what follows them.
+fn declared(mut declared_type: Type, declarator: &str, depth: usize) -> Option<Type> {
+    if depth > DEEPEST {
+        return None;
+    }
+    let mut convention = "__cdecl";
+    let mut rest = declarator.trim();
+    let mut group = None;
     while let Some(first) = rest.chars().next() {
-        match first {
-            '(' => {
-                let end = closing(rest)?;
-                let within = rest.get(1..end)?;
-                let is_pointer = text.trim_end().is_empty() && within.contains(['*', '&']);
-                rest = rest.get(end + 1..)?.trim_start();
-                if is_pointer {
-                    // Functions have a calling convention, arrays have none.
-                    let is_function = rest.starts_with('(');
-                    let sign = within.trim_start_matches("__cdecl").trim();
-                    let convention = match sign.starts_with("__") || !is_function {
-                        true => "",
-                        false if sign.starts_with(['*', '&']) => "__cdecl",
-                        false => "__cdecl ",
-                    };
-                    let sign = sign.replace("*const", "* const").replace("**", "* *");
-                    text += &format!(" ({convention}{sign})");
-                } else {
-                    let parameters = split(within);
-                    let parameters: Option<Vec<String>> =
-                        parameters.into_iter().map(|one| spelled_type(one, depth + 1)).collect();
-                    let parameters = match parameters?.join(",") {
-                        none if none.is_empty() => "void".to_owned(),
-                        some => some,
-                    };
-                    text += &format!("({parameters})");
-                }
-            }
-            '[' => {
-                let end = closing(rest)?;
-                if !text.ends_with([']', ')']) {
-                    text.push(' ');
-                }
-                text += rest.get(..=end)?;
-                rest = rest.get(end + 1..)?;
-            }
-            '*' => {
-                text += " *";
-                rest = rest.get(1..)?;
-            }
-            '&' => {
-                let sign = if rest.starts_with("&&") { "&&" } else { "&" };
-                text += &format!(" {sign}");
-                rest = rest.get(sign.len()..)?;
-            }
-            ' ' => rest = rest.trim_start(),
+        let end = match first {
+            '(' | '[' => break,
+            '*' => 1,
+            '&' => 1 + usize::from(rest.starts_with("&&")),
             _ => {
-                let end = rest.find(['(', '[', '*', '&', ' ']).unwrap_or(rest.len());
-                // The class of a pointer to a member.
-                let is_class = rest.get(..end)?.ends_with("::");
-                text += &format!(" {}", rest.get(..end)?);
-                rest = rest.get(end..)?;
-                if is_class {
-                    text += "*";
-                    rest = rest.get(1..)?;
-                }
+                let is_end = |&(at, byte, depth): &(usize, u8, usize)| {
+                    depth == 0 && at > 0 && b"*&([ ".contains(&byte)
+                };
+                let end = brackets(rest).find(is_end).map_or(rest.len(), |(at, ..)| at);
+                end + usize::from(rest.get(..end)?.ends_with("::"))
             }
+        };
+        let (word, behind) = rest.split_at_checked(end)?;
+        match word {
+            "const" | "volatile" => declared_type = declared_type.with(word),
+            _ if CONVENTIONS.contains(&word) => convention = word,
+            _ if word.ends_with(['*', '&']) => declared_type = declared_type.pointed_to(word),
+            _ => return None,
+        }
+        rest = behind.trim_start();
+    }
+    if rest.starts_with('(') {
+        let end = closing(rest)?;
+        let within = rest.get(1..end)?.trim();
+        let is_called = |name: &&&str| within.starts_with(**name);
+        let called = CONVENTIONS.iter().find(is_called);
+        let sign = within.get(called.map_or(0, |name| name.len())..)?.trim_start();
+        let behind = rest.get(end + 1..)?.trim_start();
+        if is_sign(sign) && behind.starts_with(['(', '[']) {
+            convention = called.unwrap_or(&convention);
+            (group, rest) = (Some(sign), behind);
         }
     }
-    Some(text)
+    if rest.starts_with('(') {
+        let end = closing(rest)?;
+        let parameters = split(rest.get(1..end)?);
+        let parameters: Option<Vec<String>> =
+            parameters.into_iter().map(|one| type_text(one, depth + 1)).collect();
+        let parameters = match parameters?.join(",") {
+            none if none.is_empty() => "void".to_owned(),
+            some => some,
+        };
+        let suffix = rest.get(end + 1..)?.trim();
+        declared_type = declared_type.function(convention, &parameters, suffix);
+    } else if !rest.is_empty() {
+        declared_type = declared_type.array(rest);
+    }
+    match group {
+        Some(group) => declared(declared_type, group, depth + 1),
+        None => Some(declared_type),
+    }
+}
+
+/// Whether a text starts with the sign of a pointer, a reference or a pointer to a member.
+fn is_sign(text: &str) -> bool {
+    let sign = brackets(text).find(|(_, byte, depth)| *depth == 0 && b"*&( ".contains(byte));
+    sign.is_some_and(|(at, byte, _)| {
+        b"*&".contains(&byte)
+            && (at == 0 || text.get(..at).is_some_and(|class| class.ends_with("::")))
+    })
 }
 
 #[cfg(test)]
@@ -224,6 +306,12 @@ mod tests {
             ("f<int[4]>", "f<int [4]>"),
             ("f<int **>", "f<int * *>"),
             ("n<'a'>", "n<97>"),
+            (
+                "std::function<S *(S &, const char *)>",
+                "std::function<S * __cdecl(S &,char const *)>",
+            ),
+            ("A<B<int>>::~A", "A<B<int> >::~A<B<int> >"),
+            ("operator\"\"_km", "operator \"\"_km"),
         ] {
             assert_eq!(spelled(clang), msvc, "{clang}");
             assert_eq!(spelled(msvc), msvc, "{msvc}");
