@@ -232,6 +232,54 @@ fn many_pdbs_come_at_once_and_then_no_server_is_asked_any_more() {
     assert_eq!(server.requests(), requests);
 }
 
+/// What a server says that does not deliver the file.
+fn refusals() -> Vec<Reply> {
+    vec![
+        Reply::missing(),
+        Reply::new(503, &[], b""),
+        Reply::ok(b"<html>Please log in</html>"),
+        Reply::new(200, &[TAG], &pdb().bytes()).cut(1000).then_hang(),
+    ]
+}
+
+#[test]
+fn what_another_process_downloads_meanwhile_is_taken_whatever_the_server_says() {
+    for (number, refusal) in refusals().into_iter().enumerate() {
+        let cache = Cache::new();
+        let stored = cache.stored("a.pdb");
+        let server = Server::of_pdbs(move |_| {
+            write(&stored, &pdb().bytes());
+            refusal.clone()
+        });
+        let symbolizer = cache.symbolizer(&[&server.url], TIMEOUT);
+        assert!(is_named(&symbolizer, "a.pdb"), "{number}: {:?}", symbolizer.report());
+        assert_eq!(last_report(&symbolizer).failures, [], "{number}");
+        assert!(cache.holds("a.pdb") && cache.left_overs("a.pdb").is_empty(), "{number}");
+        let next = cache.session(&[&server]);
+        assert!(is_named(&next, "a.pdb"));
+    }
+}
+
+#[test]
+fn what_another_process_downloads_is_taken_though_the_server_was_given_up() {
+    let (near, far) = (Cache::new(), Cache::new());
+    let stored = far.stored("a.pdb");
+    let first = Server::of_pdbs(move |asked| {
+        if asked.path.ends_with("/a.pdb") {
+            write(&stored, &pdb().bytes());
+        }
+        Reply::missing()
+    });
+    let dead = Server::start(|_| Reply::new(500, &[], b""));
+    let store =
+        |cache: &Cache, server: &Server| format!("srv*{}*{}", cache.0.path().display(), server.url);
+    let path = format!("{};{}", store(&near, &first), store(&far, &dead));
+    let symbolizer = Symbolizer::new(SymbolPath::parse(&path), SymbolizerOptions::default());
+    assert!(names(8).iter().all(|name| !is_named(&symbolizer, name)));
+    assert!(is_named(&symbolizer, "a.pdb"), "{:?}", symbolizer.report());
+    assert_eq!(dead.requests(), 8);
+}
+
 #[test]
 fn what_is_in_a_folder_is_not_asked_for() {
     let server = Server::start(|_| Reply::missing());

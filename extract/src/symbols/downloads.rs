@@ -203,17 +203,20 @@ impl Downloads {
     }
 
     async fn ask_server(&self, asking: &Asking<'_>, notes: &mut SearchNotes) -> Option<PathBuf> {
-        let Asking { server, key, pdb, .. } = *asking;
+        let Asking { server, key, .. } = *asking;
+        let caches = self.caches(server);
+        if let Some(file) = in_cache(asking, &caches, None) {
+            return Some(file);
+        }
         if self.is_not_asked(server, key, notes) {
             return None;
         }
-        let caches = self.caches(server);
         let turn = match caches.first() {
             Some(cache) => self.turn(cache, asking).await,
             None => Turn::default(),
         };
         // Another process may have been faster, also without that this one had to wait.
-        if let Some(file) = caches.first().and_then(|cache| cached(cache, key, pdb)) {
+        if let Some(file) = in_cache(asking, &caches, turn.lock.as_ref()) {
             return Some(file);
         }
         if turn.has_waited {
@@ -222,37 +225,38 @@ impl Downloads {
                 return None;
             }
         }
-        for form in Form::ALL {
-            match self.form(form, asking, &caches, turn.lock.as_ref()).await {
-                Ok(file) => {
-                    self.note_answer(&server.url);
-                    return Some(file);
-                }
-                Err(Failure::Missing) => {}
-                Err(Failure::File(error)) => {
-                    self.note_answer(&server.url);
-                    // What could not be written here is not a fault of the server.
-                    if !matches!(error, SymbolFileError::Io { .. }) {
-                        self.missing.insert(&server.url, key, Absence::Refused);
-                    }
-                    notes.refused.push(Arc::new(error));
-                    return None;
-                }
-                Err(Failure::Failed(reason)) => {
-                    let reason = self.note_failure(&server.url, reason);
-                    notes.failures.push(SearchFailure { place: server.url.clone(), reason });
-                    return None;
-                }
-                Err(Failure::Silent(reason)) => {
-                    self.note_silence(server, reason, notes);
-                    return None;
-                }
-            }
+        let answer = self.forms(asking, &caches, turn.lock.as_ref()).await;
+        // A process that was stopped has lost its connection, and others went on meanwhile.
+        if answer.is_err()
+            && let Some(file) = in_cache(asking, &caches, turn.lock.as_ref())
+        {
+            return Some(file);
         }
-        self.note_answer(&server.url);
-        self.missing.insert(&server.url, key, Absence::Missing);
-        let place = server.url.clone();
-        notes.missing.push(MissingAt { place, is_remembered: false, is_refused: false });
+        match answer {
+            Ok(file) => {
+                self.note_answer(&server.url);
+                return Some(file);
+            }
+            Err(Failure::Missing) => {
+                self.note_answer(&server.url);
+                self.missing.insert(&server.url, key, Absence::Missing);
+                let place = server.url.clone();
+                notes.missing.push(MissingAt { place, is_remembered: false, is_refused: false });
+            }
+            Err(Failure::File(error)) => {
+                self.note_answer(&server.url);
+                // What could not be written here is not a fault of the server.
+                if !matches!(error, SymbolFileError::Io { .. }) {
+                    self.missing.insert(&server.url, key, Absence::Refused);
+                }
+                notes.refused.push(Arc::new(error));
+            }
+            Err(Failure::Failed(reason)) => {
+                let reason = self.note_failure(&server.url, reason);
+                notes.failures.push(SearchFailure { place: server.url.clone(), reason });
+            }
+            Err(Failure::Silent(reason)) => self.note_silence(server, reason, notes),
+        }
         None
     }
 
@@ -317,7 +321,23 @@ impl Downloads {
         });
     }
 
-    /// Asks for the file in one of the forms that it can have on a server.
+    /// Asks for the file in all forms that it can have on a server, until there is one.
+    async fn forms(
+        &self,
+        asking: &Asking<'_>,
+        caches: &[PathBuf],
+        turn: Option<&Arc<DownloadLock>>,
+    ) -> Result<PathBuf, Failure> {
+        for form in Form::ALL {
+            match self.form(form, asking, caches, turn).await {
+                Err(Failure::Missing) => {}
+                answer => return answer,
+            }
+        }
+        Err(Failure::Missing)
+    }
+
+    /// Asks for the file in one of the forms.
     async fn form(
         &self,
         form: Form,
@@ -331,11 +351,7 @@ impl Downloads {
         let Some(cache) = caches.first() else {
             return Err(Failure::Failed("there is no folder to keep downloads in".to_owned()));
         };
-        let place = match turn {
-            Some(_) => partial::place(cache, key, &name),
-            // Another process may be writing there.
-            None => partial::place(cache, key, &format!("{name}.{}", std::process::id())),
-        };
+        let place = partial_place(cache, key, &name, turn);
         let progress = |bytes, total| {
             turn.iter().for_each(|turn| turn.progress());
             watch.observer.progress(pdb, bytes, total);
@@ -452,6 +468,35 @@ impl Drop for Client {
         if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_background();
         }
+    }
+}
+
+/// The file in the first cache, if it is the right one. What this process received of it is removed then.
+fn in_cache(
+    asking: &Asking<'_>,
+    caches: &[PathBuf],
+    turn: Option<&Arc<DownloadLock>>,
+) -> Option<PathBuf> {
+    let Asking { key, pdb, .. } = *asking;
+    let cache = caches.first()?;
+    let file = cached(cache, key, pdb)?;
+    for name in Form::ALL.iter().filter_map(|form| form.name(&key.name)) {
+        partial::remove(&partial_place(cache, key, &name, turn));
+    }
+    Some(file)
+}
+
+/// Where a file is received.
+fn partial_place(
+    cache: &Path,
+    key: &StoreKey,
+    name: &str,
+    turn: Option<&Arc<DownloadLock>>,
+) -> PathBuf {
+    match turn {
+        Some(_) => partial::place(cache, key, name),
+        // Another process may be writing there.
+        None => partial::place(cache, key, &format!("{name}.{}", std::process::id())),
     }
 }
 

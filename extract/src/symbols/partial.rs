@@ -122,8 +122,7 @@ impl Received {
 
     pub(super) fn discard(self) {
         if let Place::Kept(path) = self.place {
-            let _ = fs::remove_file(source_path(&path));
-            let _ = fs::remove_file(path);
+            remove(&path);
         }
     }
 
@@ -170,6 +169,12 @@ pub(super) fn lock_of(cache: &Path, key: &StoreKey) -> PathBuf {
 /// The place of the bytes of a file of a store, in one of its forms.
 pub(super) fn place(cache: &Path, key: &StoreKey, name: &str) -> PathBuf {
     folder(cache).join(format!("{name}.{}.partial", key.index))
+}
+
+/// Removes what was received in a place.
+pub(super) fn remove(partial: &Path) {
+    let _ = fs::remove_file(source_path(partial));
+    let _ = fs::remove_file(partial);
 }
 
 fn source_path(partial: &Path) -> PathBuf {
