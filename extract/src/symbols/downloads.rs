@@ -217,6 +217,9 @@ impl Downloads {
         };
         // Another process may have been faster, also without that this one had to wait.
         if let Some(file) = in_cache(asking, &caches, turn.lock.as_ref()) {
+            if turn.has_waited {
+                self.note_wait(key);
+            }
             return Some(file);
         }
         if turn.has_waited {
@@ -293,7 +296,6 @@ impl Downloads {
             }
             let waiting = waiting.get_or_insert_with(|| {
                 watch.observer.waiting(pdb);
-                self.note_wait(key);
                 Waiting::start()
             });
             if waiting.standstill(&path) > self.options.download_timeout {
@@ -329,6 +331,8 @@ impl Downloads {
         turn: Option<&Arc<DownloadLock>>,
     ) -> Result<PathBuf, Failure> {
         for form in Form::ALL {
+            // The server may have taken its time to say that it does not have the last one.
+            turn.iter().for_each(|turn| turn.progress());
             match self.form(form, asking, caches, turn).await {
                 Err(Failure::Missing) => {}
                 answer => return answer,

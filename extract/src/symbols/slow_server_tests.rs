@@ -146,3 +146,26 @@ fn a_server_that_others_give_up_is_not_waited_for_again() {
     assert!(!is_named(&symbolizer, "1.pdb"));
     assert_eq!(last_report(&symbolizer).skipped, std::slice::from_ref(&silent.url));
 }
+
+#[test]
+fn what_a_slow_server_does_not_have_is_asked_for_by_one_of_several_sessions() {
+    const SLOW: Duration = Duration::from_millis(1500);
+    // Longer than one answer takes, and shorter than those about all forms of a file.
+    const PATIENCE: Duration = Duration::from_secs(4);
+    let server = Server::start(|_| {
+        thread::sleep(SLOW);
+        Reply::missing()
+    });
+    let cache = Cache::new();
+    thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                let symbolizer = cache.symbolizer(&[&server.url], PATIENCE);
+                assert!(!is_named(&symbolizer, "a.pdb"));
+                assert_eq!(last_report(&symbolizer).missing.len(), 1);
+                assert_eq!(symbolizer.take_waited_for(), [""; 0], "no process downloaded it");
+            });
+        }
+    });
+    assert_eq!(server.requests(), 3, "once for each form");
+}
