@@ -6,6 +6,7 @@ use std::fs;
 use std::time::Duration;
 
 use handlescope_tests::binary::{Run, Shell, sample_symbols};
+use handlescope_tests::folders::files;
 use handlescope_tests::foreign::{Members, pack, pack_with};
 use serde_json::{Value, json};
 use sevenz_rust::EncoderMethod;
@@ -231,4 +232,24 @@ fn old_versions_new_versions_and_damaged_numbers_are_read() {
     assert_eq!(events[0]["handle"], "0xFFFFFFFFFFFFFFFF");
     assert_eq!((&events[0]["process"], &events[0]["pid"]), (&json!("Invalid"), &json!(0)));
     assert_eq!((&events[3]["leaked"], &events[3]["process"]), (&json!(false), &json!("")));
+}
+
+#[test]
+fn what_an_extract_was_converted_to_is_made_again_when_it_is_damaged_anywhere() {
+    let shell = Shell::new();
+    Members::default().pack(&shell.path("Demo.json7z"), "Demo");
+    let run = || shell.run(&["Demo.json7z", "-c", QUESTION]).ok();
+    let sound = run().stdout;
+    let folder = shell.path("cache/handlescope/Converted");
+    let [(converted, bytes)] = &files(&folder)[..] else { panic!("one conversion") };
+    for place in (0..bytes.len()).step_by(bytes.len() / 12) {
+        let mut damaged = bytes.clone();
+        damaged[place] ^= 0x40;
+        fs::write(converted, damaged).unwrap();
+        let again = run();
+        assert_eq!(again.stdout, sound, "byte {place}");
+        assert!(again.stderr.contains("was converted"), "byte {place}: {again:?}");
+        assert!(fs::read(converted).unwrap() == *bytes, "byte {place}");
+    }
+    assert!(!run().stderr.contains("was converted"));
 }

@@ -172,6 +172,14 @@ impl Trace {
         })
     }
 
+    /// Reads all members, whose checksums are compared: for an archive that may be damaged and can be made again.
+    ///
+    /// # Errors
+    /// When one is damaged.
+    pub fn verify(&self) -> Result<(), ArchiveError> {
+        self.members().iter().try_for_each(|member| self.read_member(member).map(drop))
+    }
+
     /// A whole table.
     ///
     /// # Errors

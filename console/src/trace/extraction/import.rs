@@ -51,8 +51,8 @@ impl State {
     }
 }
 
-/// Opens what an extract of ETWAnalyzer was converted to, after converting it if that was not done
-/// or the extract has changed since. The extract itself stays as it is.
+/// Opens what an extract of ETWAnalyzer was converted to, after converting it if that was not done,
+/// the extract has changed since or what it was converted to is damaged. The extract itself stays as it is.
 ///
 /// No part of it may be larger than `max_size`, if that is given.
 pub(crate) fn imported(
@@ -71,6 +71,7 @@ pub(crate) fn imported(
     let output = folder.join(file_name(&name, &before.name()));
     if let Ok(trace) = Trace::open(&output)
         && Recorded::of(&trace).is_ok_and(|recorded| recorded.version == SCHEMA_VERSION)
+        && trace.verify().is_ok()
     {
         return Ok(Opened::found(trace));
     }
