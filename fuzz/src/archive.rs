@@ -8,12 +8,16 @@
 //!   the packed members;
 //! * else: a whole file.
 
+use std::fmt::Write as _;
 use std::fs::{self, File};
+use std::io::Cursor;
 use std::path::Path;
 use std::sync::OnceLock;
 
-use handlescope_model::tables::{NO_CLOCK, TraceInfo, TraceInfos};
+use handlescope_model::guard::quietly;
+use handlescope_model::tables::{SCHEMA_VERSION, TraceInfo, TraceInfos};
 use handlescope_model::{ArchiveLimits, ContainerLimits, Table, Trace};
+use polars::prelude::{ParquetReader, SerReader};
 use sevenz_rust::{
     ArchiveEntry, ArchiveReader, ArchiveWriter, EncoderConfiguration, EncoderMethod, Password,
 };
@@ -60,14 +64,11 @@ pub fn read(bytes: &[u8]) -> usize {
     tables.iter().filter(read).count()
 }
 
-/// The tables of a sound archive, each of which can be another one's: of the last layout without a manifest, and of a
-/// source whose rows are not compared.
+/// The tables of a sound archive, each of which can be another one's.
 fn sound_tables() -> &'static [(Table, Vec<u8>)] {
-    const LAYOUT: u32 = 6;
     static TABLES: OnceLock<Vec<(Table, Vec<u8>)>> = OnceLock::new();
     TABLES.get_or_init(|| {
-        let clock = NO_CLOCK.to_owned();
-        let info = TraceInfo { schema_version: LAYOUT, clock, ..TraceInfo::default() };
+        let info = TraceInfo { schema_version: SCHEMA_VERSION, ..TraceInfo::default() };
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("a.json7z");
         let mut writer = handlescope_model::ArchiveWriter::create(&path).expect("an archive");
@@ -81,18 +82,31 @@ fn sound_tables() -> &'static [(Table, Vec<u8>)] {
     })
 }
 
-/// Writes an archive of these members; a table that is there twice counts once, the later.
+/// Writes an archive of these members, with a manifest; a table that is there twice counts once, the later.
 fn write(path: &Path, members: &[(Table, &[u8])]) {
     let file = File::create(path).expect("a file");
     let mut writer = ArchiveWriter::new(file).expect("an archive");
     writer.set_content_methods(vec![EncoderConfiguration::new(EncoderMethod::COPY)]);
+    let mut push = |name: &str, content: &[u8]| {
+        let entry = ArchiveEntry::new_file(name);
+        writer.push_archive_entry(entry, Some(content)).expect("a member");
+    };
+    let mut manifest = "table\trows\tbytes\tcrc32\n".to_owned();
     for (place, (table, content)) in members.iter().enumerate() {
         if members[place + 1..].iter().all(|(later, _)| later != table) {
-            let entry = ArchiveEntry::new_file(&table.member());
-            writer.push_archive_entry(entry, Some(*content)).expect("a member");
+            push(&table.member(), content);
+            let (name, rows, bytes) = (table.name(), rows(content), content.len());
+            writeln!(manifest, "{name}\t{rows}\t{bytes}\t{:08x}", crc32(content)).expect("text");
         }
     }
+    push("tables.tsv", manifest.as_bytes());
     writer.finish().expect("an archive");
+}
+
+/// The rows that a table claims; 0 where it is damaged.
+fn rows(content: &[u8]) -> usize {
+    let rows = || ParquetReader::new(Cursor::new(content)).num_rows();
+    quietly(rows).ok().and_then(Result::ok).unwrap_or_default()
 }
 
 /// A 7z file with right checksums of its headers, whatever they say.

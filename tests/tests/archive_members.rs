@@ -6,10 +6,11 @@ use std::path::{Path, PathBuf};
 
 use handlescope_model::{Table, Trace, write_parquet};
 use handlescope_tests::allocations;
-use handlescope_tests::binary::{Run, Shell};
+use handlescope_tests::binary::{Run, Shell, examples};
 use handlescope_tests::containers::{
     Claimed, contents_7z, members_of, stored_7z, with_contents_7z,
 };
+use handlescope_tests::foreign::Members;
 use handlescope_tests::thorough::one_of;
 use polars::prelude::{Column, DataFrame};
 
@@ -62,8 +63,12 @@ fn empty(table: Table) -> Vec<u8> {
         .iter()
         .map(|spec| Column::new_empty(spec.name.into(), &spec.dtype.dtype()))
         .collect();
+    member(table, DataFrame::new(0, columns).unwrap())
+}
+
+fn member(table: Table, rows: DataFrame) -> Vec<u8> {
     let mut bytes = Vec::new();
-    write_parquet(table, DataFrame::new(0, columns).unwrap(), &mut bytes).unwrap();
+    write_parquet(table, rows, &mut bytes).unwrap();
     bytes
 }
 
@@ -102,33 +107,71 @@ fn what_is_no_table_may_be_added_and_removed() {
     assert_eq!(ask(&shell, &members).ok().stdout, answer);
 }
 
+/// Tables with rows that others count or refer to.
+const COUNTED: [Table; 10] = [
+    Table::Trace,
+    Table::Objects,
+    Table::Events,
+    Table::ExistingHandles,
+    Table::Names,
+    Table::ObjectTypes,
+    Table::Stacks,
+    Table::Frames,
+    Table::Processes,
+    Table::Modules,
+];
+
+/// Asks an archive in which a table has no rows, for each table that has some.
+#[track_caller]
+fn assert_no_table_can_be_empty(shell: &Shell, sound: &[Claimed], what: &str) {
+    let answer = ask(shell, sound).ok().stdout;
+    for table in COUNTED {
+        if content(sound, &table.member()) == empty(table) {
+            continue;
+        }
+        let run = ask(shell, &with(sound, &table.member(), empty(table)));
+        assert_ne!(run.status, Some(0), "{what}, {}: {run:?}", table.name());
+        assert!(run.stderr.contains("extract the trace again"), "{run:?}");
+        assert_ne!(run.stdout, answer);
+    }
+}
+
 #[test]
 fn an_older_layout_has_all_its_tables_and_rows_that_others_refer_to() {
     let shell = Shell::new();
     fs::remove_file(shell.path("leaky.etl")).unwrap();
     for layout in 1..=6 {
         let sound = members_of(&golden(layout));
-        let answer = ask(&shell, &sound).ok().stdout;
         for member in &sound {
             assert_refused(&ask(&shell, &without(&sound, &member.name)), &member.name);
         }
-        for table in [
-            Table::Trace,
-            Table::Objects,
-            Table::Events,
-            Table::ExistingHandles,
-            Table::Names,
-            Table::ObjectTypes,
-            Table::Stacks,
-            Table::Frames,
-            Table::Processes,
-            Table::Modules,
-        ] {
-            let run = ask(&shell, &with(&sound, &table.member(), empty(table)));
-            assert_ne!(run.status, Some(0), "layout {layout}, {}: {run:?}", table.name());
-            assert!(run.stderr.contains("extract the trace again"), "{run:?}");
-            assert_ne!(run.stdout, answer);
+        assert_no_table_can_be_empty(&shell, &sound, &format!("layout {layout}"));
+    }
+}
+
+/// The rows of a table of an archive.
+fn rows(archive: &Path, table: Table) -> DataFrame {
+    Trace::open(archive).unwrap().frame(table).unwrap()
+}
+
+#[test]
+fn what_other_programs_wrote_has_its_rows_too_when_it_was_converted_to_an_older_layout() {
+    let shell = Shell::new();
+    Members::default().pack(&shell.path("demo.json7z"), "demo");
+    fs::copy(examples().join("htrace.log"), shell.path("htrace.log")).unwrap();
+    for source in ["demo.json7z", "htrace.log"] {
+        let converted = shell.path("converted.json7z");
+        let _ = shell.run(&[source, "-c", ".save converted.json7z"]).ok();
+        let mut trace = rows(&converted, Table::Trace);
+        trace.with_column(Column::new("schema_version".into(), [6_u32])).unwrap();
+        let trace_member = Table::Trace.member();
+        let sound = with(&members_of(&converted), &trace_member, member(Table::Trace, trace));
+        let sound = without(&without(&sound, MANIFEST), &Table::Losses.member());
+        for table in COUNTED {
+            assert_refused(&ask(&shell, &without(&sound, &table.member())), &table.member());
         }
+        assert_no_table_can_be_empty(&shell, &sound, source);
+        fs::remove_file(converted).unwrap();
     }
 }
 

@@ -93,7 +93,7 @@ impl Trace {
         trace.manifest = trace.read_manifest(layout)?;
         let is_converted = trace.is_converted()?;
         trace.check_tables(layout, is_converted)?;
-        if trace.manifest.is_none() && !is_converted {
+        if trace.manifest.is_none() {
             trace.is_tied_by_rows = true;
             trace.check_counted()?;
         }
