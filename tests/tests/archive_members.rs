@@ -175,6 +175,26 @@ fn what_other_programs_wrote_has_its_rows_too_when_it_was_converted_to_an_older_
     }
 }
 
+#[test]
+fn tables_of_a_larger_trace_do_not_fit_an_older_layout() {
+    let shell = Shell::new();
+    fs::remove_file(shell.path("leaky.etl")).unwrap();
+    for layout in 1..=6 {
+        let sound = members_of(&golden(layout));
+        for table in [Table::Names, Table::Stacks, Table::Frames] {
+            let rows = rows(&golden(layout), table);
+            let larger = member(table, rows.vstack(&rows.slice(0, 1)).unwrap());
+            assert_refused(&ask(&shell, &with(&sound, &table.member(), larger)), &table.member());
+        }
+        let mut modules = rows(&golden(layout), Table::Modules);
+        let sizes = vec![16_u64; modules.height()];
+        modules.with_column(Column::new("size".into(), sizes)).unwrap();
+        let name = Table::Modules.member();
+        let smaller = with(&sound, &name, member(Table::Modules, modules));
+        assert_refused(&ask(&shell, &smaller), &name);
+    }
+}
+
 /// All tables of an archive, or the error.
 fn tables(folder: &Path, archive: &[u8]) -> Result<Vec<DataFrame>, String> {
     let path = folder.join("damaged.json7z");

@@ -14,14 +14,15 @@ use super::container::{Container, ContainerLimits, unpack_reason};
 use super::error::ArchiveError;
 use super::limits::ArchiveLimits;
 use super::manifest::{self, Content, ContentProblem, Manifest, is_required};
-use super::references;
+use super::references::{self, Misfit};
 use super::writer::{ArchiveWriter, is_full_disk, packing};
 use crate::column::{Cell, ColumnSpec, Reference};
 use crate::guard::{lock, quietly};
 use crate::key::{Columns, Key};
+use crate::noting::PolarsReason;
 use crate::stable_hash::name_of;
 use crate::table::Table;
-use crate::tables::{Cells, NO_CLOCK, SCHEMA_VERSION, TraceInfos, UNKNOWN_CLOCK};
+use crate::tables::{Cells, Frames, Modules, NO_CLOCK, SCHEMA_VERSION, TraceInfos, UNKNOWN_CLOCK};
 
 /// The bytes of a member, which are not copied: they may be gigabytes.
 #[derive(Clone)]
@@ -96,6 +97,10 @@ impl Trace {
         if trace.manifest.is_none() {
             trace.is_tied_by_rows = true;
             trace.check_counted()?;
+            if !is_converted {
+                trace.check_referenced()?;
+                trace.check_offsets()?;
+            }
         }
         Ok(trace)
     }
@@ -271,6 +276,37 @@ impl Trace {
                 if let Some(Reference::Count(_)) = spec.refers_to {
                     self.column(table, spec.name)?;
                 }
+            }
+        }
+        Ok(())
+    }
+
+    /// Refuses an archive with rows that no other table refers to, in tables that are filled with what is referred to.
+    fn check_referenced(&self) -> Result<(), ArchiveError> {
+        for table in references::REFERENCED {
+            let mut last = None;
+            for (by, spec) in references::columns_of_rows(table) {
+                let column = self.column(by, spec.name)?;
+                let largest = references::largest(spec, &column);
+                last = last.max(largest.map_err(|error| self.damaged(by, &PolarsReason(&error)))?);
+            }
+            references::check_last(last, self.height(table)? as u64)
+                .map_err(|misfit| self.damaged(table, &misfit))?;
+        }
+        Ok(())
+    }
+
+    /// Refuses an archive with frames beyond the ends of their modules.
+    fn check_offsets(&self) -> Result<(), ArchiveError> {
+        let (modules, offsets) = (self.values(Frames::module)?, self.values(Frames::rva)?);
+        let sizes = self.values(Modules::size)?;
+        for (module, offset) in modules.iter().zip(offsets.iter()) {
+            let size = module.and_then(|module| sizes.get(module.row()));
+            if let (Some(size), Some(offset)) = (size, offset)
+                && offset > size
+            {
+                let misfit = Misfit::Offset { offset, size };
+                return Err(self.damaged(Table::Modules, &misfit));
             }
         }
         Ok(())

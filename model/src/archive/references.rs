@@ -18,8 +18,21 @@ pub(super) enum Misfit {
     Row { name: &'static str, last: u64, others: &'static str, rows: u64 },
     #[error("{name} names rows of {others}, which has none")]
     Key { name: &'static str, others: &'static str },
+    #[error("it has {rows} rows, of which other tables name {named}")]
+    Unnamed { rows: u64, named: u64 },
+    #[error("a frame lies at {offset:#x} of a module of {size:#x} bytes")]
+    Offset { offset: u64, size: u64 },
     #[error("{}", PolarsReason(.0))]
     Type(#[from] PolarsError),
+}
+
+/// Tables that a trace fills with what its other tables refer to, so that these name the last row.
+pub(super) const REFERENCED: [Table; 3] = [Table::Names, Table::Stacks, Table::Frames];
+
+/// The columns with row numbers of a table, and the tables that have them.
+pub(super) fn columns_of_rows(table: Table) -> impl Iterator<Item = (Table, &'static ColumnSpec)> {
+    let columns = Table::ALL.into_iter().flat_map(|by| by.columns().iter().map(move |c| (by, c)));
+    columns.filter(move |(_, spec)| spec.rows_of() == Some(table))
 }
 
 /// The table that a column is compared with. Without `is_strict`, only what would cost too much is looked for.
@@ -84,8 +97,14 @@ fn check_rows(
     Err(Misfit::Row { name: spec.name, last, others: others.name(), rows })
 }
 
+/// Compares the last row of a table that other tables name with its number of rows.
+pub(super) fn check_last(last: Option<u32>, rows: u64) -> Result<(), Misfit> {
+    let named = last.map_or(0, |last| u64::from(last) + 1);
+    if named == rows { Ok(()) } else { Err(Misfit::Unnamed { rows, named }) }
+}
+
 /// The largest number in a column of numbers, or of lists of them.
-fn largest(spec: &ColumnSpec, column: &Column) -> PolarsResult<Option<u32>> {
+pub(super) fn largest(spec: &ColumnSpec, column: &Column) -> PolarsResult<Option<u32>> {
     let largest = |numbers: &UInt32Chunked| numbers.iter().flatten().max();
     match spec.dtype {
         ColumnType::U32List => Ok(largest(column.list()?.get_inner().u32()?)),
@@ -129,6 +148,16 @@ mod tests {
         assert!(misfit::<Objects>("type_id", &[0, 7], 0, true).is_some());
         assert_eq!(misfit::<Objects>("type_id", &[0, 0], 0, true), None, "no types are known");
         assert_eq!(misfit::<Objects>("type_id", &[7], 1, true), None);
+    }
+
+    #[test]
+    fn the_last_row_is_named() {
+        let misfit = |last, rows| check_last(last, rows).err().map(|misfit| misfit.to_string());
+        assert_eq!((misfit(None, 0), misfit(Some(4), 5)), (None, None));
+        let said = "it has 6 rows, of which other tables name 5";
+        assert_eq!(misfit(Some(4), 6).as_deref(), Some(said));
+        let by: Vec<_> = columns_of_rows(Table::Names).map(|(by, spec)| (by, spec.name)).collect();
+        assert_eq!(by, [(Table::Objects, "name"), (Table::StartHandles, "name")]);
     }
 
     #[test]
