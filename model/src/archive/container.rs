@@ -53,6 +53,11 @@ impl ContainerError {
     pub fn is_about_size(&self) -> bool {
         matches!(self, Self::TooLarge { .. } | Self::TooMuch { .. } | Self::Ratio { .. })
     }
+
+    /// Whether the file is not, or no longer, what a program wrote that packs files.
+    pub(super) fn is_damage(&self) -> bool {
+        matches!(self, Self::Unreadable { .. } | Self::Name { .. } | Self::Member { .. })
+    }
 }
 
 /// Content below this size may be packed as well as it likes.

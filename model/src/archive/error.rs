@@ -16,7 +16,7 @@ pub enum ArchiveError {
     #[error("{}: cannot {action}: {}{}", Untrusted(.path), Reason(.source), remedy(.source))]
     Io { path: PathBuf, action: &'static str, source: io::Error },
     /// The file cannot be unpacked, or is refused.
-    #[error(transparent)]
+    #[error("{}{}", .0, if .0.is_damage() { "; extract the trace again" } else { "" })]
     Container(#[from] ContainerError),
     /// The file cannot be packed.
     #[error("{}: cannot pack: {reason}", Untrusted(.path))]
