@@ -253,3 +253,41 @@ fn calls_over_one_column_have_names_of_their_own() {
         Some("min(handle),last,max(handle),count")
     );
 }
+
+#[test]
+fn aggregates_without_a_name_are_columns_of_their_own_and_sort() {
+    let shell = Shell::new();
+    let rows = |query: &str| {
+        let run = shell.run(&["leaky.etl", "-c", &format!(".sql {query} -csv")]).ok();
+        run.stdout.lines().skip(1).map(str::to_owned).collect::<Vec<_>>()
+    };
+    let from = "FROM events GROUP BY kind";
+    for (unnamed, named) in [
+        (
+            format!("SELECT kind, min(tid), max(tid) {from} ORDER BY max(tid), kind"),
+            format!("SELECT kind, min(tid) AS a, max(tid) AS b {from} ORDER BY b, kind"),
+        ),
+        (
+            format!("SELECT kind, count(*) {from} ORDER BY COUNT(*) DESC"),
+            format!("SELECT kind, count(*) AS n {from} ORDER BY n DESC"),
+        ),
+        (
+            format!("SELECT * FROM (SELECT kind, min(tid), max(tid) {from}) ORDER BY kind"),
+            format!("SELECT kind, min(tid) AS a, max(tid) AS b {from} ORDER BY kind"),
+        ),
+        (
+            "SELECT min(tid), max(tid) FROM events UNION ALL SELECT min(row), max(row) FROM events".into(),
+            "SELECT min(tid) AS a, max(tid) AS b FROM events UNION ALL SELECT min(row) AS a, max(row) AS b \
+             FROM events"
+                .into(),
+        ),
+    ] {
+        let rows = [unnamed.as_str(), named.as_str()].map(rows);
+        assert!(rows[0].len() > 1, "{unnamed}");
+        assert_eq!(rows[0], rows[1], "{unnamed}");
+    }
+    let run =
+        shell.run(&["leaky.etl", "-c", &format!(".sql SELECT kind {from} ORDER BY count(*)")]);
+    assert_eq!(run.status, Some(1));
+    assert!(run.stderr.contains("not in SELECT; add it there"), "{run:?}");
+}

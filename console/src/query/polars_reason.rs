@@ -47,6 +47,10 @@ const MESSAGES: &[(&str, Words)] = &[
             Some(format!("two columns of the answer have the name '{name}'; rename one with AS"))
         },
     ),
+    (r"^sort expressions must have same length as DataFrame, got .*$", |_| {
+        let reason = "ORDER BY calculates something that is not in SELECT";
+        Some(format!("{reason}; add it there, and order by its name"))
+    }),
     (
         r"^conversion from `(.+?)` to `(.+?)` failed in column '(.+?)' for (\d+) out of (\d+) values: (?s:(.+))$",
         |parts| {
@@ -143,6 +147,7 @@ pub(crate) fn polars_reason(error: &PolarsError, names: &KnownNames<'_>) -> Stri
         | E::Duplicate(said)
         | E::InvalidOperation(said)
         | E::SchemaMismatch(said)
+        | E::ShapeMismatch(said)
         | E::SQLInterface(said)
         | E::SQLSyntax(said) => reworded(without_plan(said), names),
         _ => None,

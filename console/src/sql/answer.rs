@@ -13,7 +13,7 @@ use super::{
     functions::Functions,
     joins::{Refused, TooLarge, limit_joins},
     memory::{Memory, MemoryLimit},
-    names::with_names,
+    names::{POLARS_COUNT, with_names},
     relations::{Relation, View},
     scan::scan,
     stack_texts::stack_texts,
@@ -33,12 +33,8 @@ pub(super) const MOST_BYTES: usize = 8 << 10;
 /// stack.
 const MOST_JOINED: usize = 500;
 
-/// What polars calls `count(*)`, and what everybody else does.
-const POLARS_COUNT: &str = "len";
+/// What everybody but polars calls `count(*)`.
 const COUNT: &str = "count";
-
-/// What polars says of two columns of one name.
-const SAME_NAME: &str = "duplicate output name";
 
 /// Between two looks at Ctrl-C.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
@@ -95,11 +91,11 @@ pub fn sql(
                     Ok(())
                 })
             };
-            match execute(&text) {
-                Err(error) if error.to_string().contains(SAME_NAME) => {
-                    with_names(&text).map_or(Err(error), |named| execute(&named))
-                }
-                answer => answer,
+            let answer = execute(&text);
+            let may_be_named = answer.is_err() && noted.get().is_none();
+            match may_be_named.then(|| with_names(&text)).flatten() {
+                Some(named) => execute(&named).or(answer),
+                None => answer,
             }
         },
         &mut memory,

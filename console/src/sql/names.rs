@@ -1,41 +1,83 @@
-//! Names for columns of an answer that have none.
+//! Names for columns of a query that have none.
+
+use std::ops::ControlFlow;
 
 use sqlparser::{
-    ast::{Expr, Ident, Query, SelectItem, SetExpr, Statement},
+    ast::{
+        Expr, Ident, OrderByKind, Query, Select, SelectItem, SetExpr, Statement, VisitMut,
+        VisitorMut, visit_expressions_mut,
+    },
     dialect::GenericDialect,
     parser::Parser,
 };
 
-/// What has another name already.
+/// What polars calls `count(*)`.
+pub(super) const POLARS_COUNT: &str = "len";
 const COUNT: &str = "count(*)";
 
-/// The query with the call of each function named after itself, as in `min(handle)`; `None` when it has none. Polars
-/// names a call after its column, so that `min(handle), max(handle)` are two columns of one name.
+/// The query with each calculated column named after itself, as in `min(handle)`, and sorted by that name; `None` when
+/// it has none. Polars names a call after its column, so that `min(handle), max(handle)` are two columns of one name,
+/// and calculates `ORDER BY max(handle)` again, of the rows of the answer.
 pub(super) fn with_names(query: &str) -> Option<String> {
     let mut statements = Parser::parse_sql(&GenericDialect {}, query).ok()?;
-    let mut is_named = false;
-    for statement in &mut statements {
-        if let Statement::Query(query) = statement {
-            name_calls(query, &mut is_named);
-        }
-    }
+    let mut names = Names::default();
+    let _ = statements.visit(&mut names);
     let statements: Vec<String> = statements.iter().map(Statement::to_string).collect();
-    is_named.then(|| statements.join("; "))
+    names.are_new.then(|| statements.join("; "))
 }
 
-fn name_calls(query: &mut Query, is_named: &mut bool) {
-    let parts = query.with.iter_mut().flat_map(|with| &mut with.cte_tables);
-    parts.for_each(|part| name_calls(&mut part.query, is_named));
-    let SetExpr::Select(select) = &mut *query.body else { return };
-    for item in &mut select.projection {
-        if let SelectItem::UnnamedExpr(call @ Expr::Function(_)) = item
-            && !call.to_string().eq_ignore_ascii_case(COUNT)
-        {
-            let (expr, alias) = (call.clone(), Ident::with_quote('"', call.to_string()));
-            *item = SelectItem::ExprWithAlias { expr, alias };
-            *is_named = true;
+#[derive(Default)]
+struct Names {
+    are_new: bool,
+}
+
+impl VisitorMut for Names {
+    type Break = ();
+
+    fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
+        for item in &mut select.projection {
+            if let SelectItem::UnnamedExpr(expr) = item
+                && is_calculated(expr)
+            {
+                let text = expr.to_string();
+                let is_count = text.eq_ignore_ascii_case(COUNT);
+                let name = if is_count { POLARS_COUNT } else { &text };
+                let (expr, alias) = (expr.clone(), Ident::with_quote('"', name));
+                *item = SelectItem::ExprWithAlias { expr, alias };
+                self.are_new = true;
+            }
         }
+        ControlFlow::Continue(())
     }
+
+    fn post_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
+        let SetExpr::Select(select) = &*query.body else { return ControlFlow::Continue(()) };
+        let named = |expr: &Expr| {
+            let text = expr.to_string();
+            select.projection.iter().find_map(|item| match item {
+                SelectItem::ExprWithAlias { expr, alias } if is_calculated(expr) => {
+                    expr.to_string().eq_ignore_ascii_case(&text).then(|| alias.clone())
+                }
+                _ => None,
+            })
+        };
+        let order = query.order_by.as_mut().map(|order| &mut order.kind);
+        if let Some(OrderByKind::Expressions(by)) = order {
+            let _ = visit_expressions_mut(by, |expr| {
+                if let Some(name) = named(expr) {
+                    *expr = Expr::Identifier(name);
+                    self.are_new = true;
+                }
+                ControlFlow::<()>::Continue(())
+            });
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// Whether a column is more than one of a table.
+fn is_calculated(expr: &Expr) -> bool {
+    !matches!(expr, Expr::Identifier(_) | Expr::CompoundIdentifier(_))
 }
 
 #[cfg(test)]
@@ -43,11 +85,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn calls_without_a_name_are_named_after_themselves() {
+    fn calculated_columns_without_a_name_are_named_after_themselves() {
         let query = "SELECT kind, min(handle), max(handle) AS last FROM events GROUP BY kind";
         let named = "SELECT kind, min(handle) AS \"min(handle)\", max(handle) AS last FROM events GROUP BY kind";
         assert_eq!(with_names(query).as_deref(), Some(named));
-        assert_eq!(with_names("SELECT kind, kind FROM events"), None);
+        assert_eq!(with_names("SELECT kind, kind FROM events ORDER BY kind"), None);
         assert_eq!(with_names("SELECT ("), None);
+    }
+
+    #[test]
+    fn calculated_columns_are_sorted_by_their_names() {
+        let query =
+            "SELECT count(*), max(tid) AS m FROM events ORDER BY COUNT(*), max(tid) - 1 DESC";
+        let named =
+            "SELECT count(*) AS \"len\", max(tid) AS m FROM events ORDER BY \"len\", m - 1 DESC";
+        assert_eq!(with_names(query).as_deref(), Some(named));
     }
 }
