@@ -1,6 +1,7 @@
 //! Several traces loaded together: each has the objects and ids that it has alone.
 
 use std::collections::BTreeMap;
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use handlescope_tests::binary::{Shell, handlescope, run_script, sample_symbols, sample_trace};
@@ -211,4 +212,27 @@ fn a_name_unloads_one_trace_and_no_other() {
     let (_, errors) = listed(&["a/leaky.etl", "b/leaky.etl"], ".unload leaky.etl");
     assert!(errors.contains("'leaky.etl' is the name of "), "{errors}");
     assert!(errors.contains("name one by its path"), "{errors}");
+}
+
+#[test]
+fn traces_of_one_name_have_their_folders_in_csv_and_plots() {
+    let shell = Shell::new();
+    for folder in ["before", "after"] {
+        fs::create_dir(shell.path(folder)).unwrap();
+        fs::copy(sample_trace(), shell.path(folder).join("leaky.etl")).unwrap();
+    }
+    let names = |question: &str| {
+        let files = ["before/leaky.etl", "after/leaky.etl", "-c", question];
+        shell.run(&files).ok().stdout
+    };
+    let _ = names(".dump ObjectRef -Leak -csv out.csv");
+    let csv = fs::read_to_string(shell.path("out.csv")).unwrap();
+    let plots = names(".plot");
+    let _ = names(".plot out.svg");
+    let picture = fs::read_to_string(shell.path("out.svg")).unwrap();
+    for text in [csv, plots, picture] {
+        for name in ["before", "after"].map(|folder| Path::new(folder).join("leaky")) {
+            assert!(text.contains(name.to_str().unwrap()), "{name:?}: {text}");
+        }
+    }
 }

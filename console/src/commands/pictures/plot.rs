@@ -1,5 +1,7 @@
 //! `.plot`: open handles over time, as a picture or in the terminal.
 
+use std::path::Path;
+
 use super::allocations::{ALLOCATIONS, ask as ask_allocations, criteria};
 use super::{FILES, PictureArgs, PictureOptions, ask, groups as option_groups, parse};
 use crate::{
@@ -8,7 +10,7 @@ use crate::{
         dump::object_ref::FILTERS, shared::groups,
     },
     grammar::{Arguments, Choice, GroupView, Opt, OptionGroup, ParseError, Take},
-    paths::has_extension,
+    paths::{has_extension, names_apart, stem},
     query::{self, GroupColumn, GroupCriteria, ResourceColumn, ResourceCriteria, ResourcesAnswer},
     render::{
         output::Target,
@@ -153,8 +155,8 @@ fn of_allocations(
         answers = query::resources(dump.sources, &criteria, dump.names, dump.cancel)?;
     }
     let measure = Measure::of_bytes(!criteria.by_count);
-    let timeline = |own| Timeline::of_allocations(own, measure, (parts, most));
-    Ok(answers.iter().filter_map(timeline).collect())
+    let timeline = |answer| Timeline::of_allocations(answer, measure, (parts, most));
+    Ok(named_apart(answers.iter().map(|answer| (answer.path, timeline(answer)))))
 }
 
 fn of_handles(
@@ -168,7 +170,15 @@ fn of_handles(
     if let Some(file) = answer.files.iter().find(|file| !file.info.has_clock()) {
         return Err(CommandError::NoTimes { path: file.path().to_path_buf() });
     }
-    Ok(answer.files.iter().filter_map(|file| Timeline::of(file, parts, most)).collect())
+    let timelines = answer.files.iter().map(|file| (file.path(), Timeline::of(file, parts, most)));
+    Ok(named_apart(timelines))
+}
+
+/// The timelines of traces, with different names.
+fn named_apart<'a>(timelines: impl Iterator<Item = (&'a Path, Option<Timeline>)>) -> Vec<Timeline> {
+    let (paths, timelines): (Vec<_>, Vec<_>) = timelines.unzip();
+    let named = names_apart(&paths, stem).into_iter().zip(timelines);
+    named.filter_map(|(name, timeline)| Some(timeline?.named(&name))).collect()
 }
 
 /// What allocations are divided by.

@@ -9,12 +9,14 @@ mod columns;
 mod row;
 
 use std::io::{self, Write};
+use std::path::Path;
 
 use self::columns::COLUMNS;
 use self::row::{FileFacts, ObjectFacts, Row};
 
 use super::event_item::{EventItem, StackTexts};
-use crate::query::{FileAnswer, Listing, ObjectRefAnswer};
+use crate::paths::names_apart;
+use crate::query::{FileAnswer, ObjectRefAnswer};
 use crate::render::style::ObjectRefStyle;
 use crate::settings::Display;
 use crate::values::CsvText;
@@ -40,9 +42,12 @@ pub(super) fn write(
     writer.write_record(COLUMNS.iter().map(|(header, _)| header))?;
     let mut rows = Rows { writer, args, text, has_written: false };
     let mut first_stack = 0;
-    for file in &answer.files {
+    let paths: Vec<&Path> = answer.files.iter().map(FileAnswer::path).collect();
+    let names = names_apart(&paths, |path| path.file_stem().unwrap_or_default().to_owned());
+    for (file, name) in answer.files.iter().zip(&names) {
         if let Some(listing) = &file.listing {
-            rows.write_file(file, listing, first_stack, display)?;
+            let facts = FileFacts::new(file, name, listing, !args.no_command_line, display);
+            rows.write_file(&facts, first_stack)?;
         }
         first_stack += file.stack_count as u64;
     }
@@ -58,14 +63,8 @@ struct Rows<'a, W: Write> {
 }
 
 impl<W: Write> Rows<'_, W> {
-    fn write_file(
-        &mut self,
-        file: &FileAnswer<'_>,
-        listing: &Listing,
-        first_stack: u64,
-        display: &Display,
-    ) -> io::Result<()> {
-        let facts = &FileFacts::new(file, listing, !self.args.no_command_line, display);
+    fn write_file(&mut self, facts: &FileFacts<'_>, first_stack: u64) -> io::Result<()> {
+        let FileFacts { answer: file, listing, .. } = *facts;
         let mut stacks = StackTexts::new(file, first_stack, self.args.criteria.stacks);
         for &selected in file.selection.objects() {
             // Nothing is printed meanwhile, so no write would notice.

@@ -1,6 +1,7 @@
 //! What the columns of a row are made of.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 
 use handlescope_model::{ObjectIdx, ProcessIdx};
 
@@ -23,7 +24,7 @@ pub(super) struct Row<'a> {
 pub(super) struct FileFacts<'a> {
     pub(super) answer: &'a FileAnswer<'a>,
     pub(super) listing: &'a Listing,
-    /// File name without extension.
+    /// File name without extension, with folders where another file has its name.
     pub(super) name: String,
     /// When the recording began; empty where that is unknown.
     pub(super) date: String,
@@ -59,6 +60,7 @@ pub(super) struct ObjectFacts<'a> {
 impl<'a> FileFacts<'a> {
     pub(super) fn new(
         answer: &'a FileAnswer<'a>,
+        name: &Path,
         listing: &'a Listing,
         has_command_line: bool,
         display: &Display,
@@ -69,7 +71,7 @@ impl<'a> FileFacts<'a> {
         Self {
             answer,
             listing,
-            name: answer.path().file_stem().unwrap_or_default().to_string_lossy().into_owned(),
+            name: name.to_string_lossy().into_owned(),
             date: match answer.info.has_clock() {
                 true => Clock::session_start(&answer.info),
                 false => String::new(),

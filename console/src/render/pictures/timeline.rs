@@ -1,6 +1,7 @@
 //! How many handles were open, or bytes allocated, over time, by group.
 
 use std::cmp::Reverse;
+use std::path::Path;
 
 use handlescope_model::Untrusted;
 
@@ -78,6 +79,12 @@ impl Timeline {
         let series = series(answer.groups_of(kind), allocated, of_changes(groups), name, parts);
         let file = Untrusted(&stem(answer.path)).to_string();
         Some(Self { measure, file, window: answer.window?, series })
+    }
+
+    /// The same with another name of the trace.
+    #[must_use]
+    pub(crate) fn named(self, name: &Path) -> Self {
+        Self { file: Untrusted(name).to_string(), ..self }
     }
 
     /// Whether nothing was open at any time.
