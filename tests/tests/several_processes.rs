@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::io::{Cursor, Write};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
@@ -11,8 +12,10 @@ use std::thread;
 use std::time::Duration;
 
 use handlescope_model::{Table, Trace};
-use handlescope_tests::binary::{Run, Shell, sample_symbols};
+use handlescope_tests::binary::{Run, Shell, examples, sample_symbols};
 use handlescope_tests::containers::trace_of_handles;
+use handlescope_tests::folders;
+use handlescope_tests::foreign::Members;
 use handlescope_tests::symbol_server::{Answer, SymbolServer};
 use handlescope_tests::thorough::one_of;
 use serde_json::{Deserializer, Value};
@@ -103,11 +106,13 @@ fn every_output_is_whole_and_as_one_program_writes_it() {
         ".dump ObjectRef -ShowStack > out",
         ".sql SELECT * FROM events -parquet out",
         ".flame out.svg",
+        ".flame out.speedscope.json",
         ".report out.html",
         ".save out.json7z",
         ".save out.json7z -etwanalyzer",
         ".plot out.svg",
         ".export out -csv -parquet",
+        ".redact leaky.etl -o out.etl -Force",
     ] {
         let written = |shell: &Shell| {
             let name = command.split_whitespace().find(|word| word.starts_with("out")).unwrap();
@@ -130,6 +135,29 @@ fn every_output_is_whole_and_as_one_program_writes_it() {
             // Over those of the last round, too.
             let _ = same_answer(at_once(&shell, &["leaky.etl", "-c", command]));
             assert!(written(&shell) == alone, "{command}");
+            assert_nothing_left(&shell);
+        }
+    }
+}
+
+#[test]
+fn output_of_other_programs_is_converted_by_all() {
+    for source in ["htrace.log", "demo.json7z"] {
+        let shell = Shell::new();
+        fs::copy(examples().join("htrace.log"), shell.path("htrace.log")).unwrap();
+        Members::default().pack(&shell.path("demo.json7z"), "demo");
+        let converted = || {
+            let folders = ["Extract", "cache/handlescope/Converted"].map(|name| shell.path(name));
+            let folders = folders.into_iter().filter(|folder| folder.is_dir());
+            folders.flat_map(|folder| folders::files(&folder)).collect::<Vec<_>>()
+        };
+        let question = [source, "-c", ".dump ObjectRef -ShowStack"];
+        let alone = shell.run(&question).ok().stdout;
+        let [(path, content)] = &converted()[..] else { panic!("one conversion") };
+        for _ in 0..2 {
+            fs::remove_file(path).unwrap();
+            assert_eq!(same_answer(at_once(&shell, &question)), alone, "{source}");
+            assert!(converted() == [(path.clone(), content.clone())], "{source}");
             assert_nothing_left(&shell);
         }
     }
@@ -183,6 +211,69 @@ fn each_symbol_file_is_downloaded_once_and_all_have_its_names() {
         assert_eq!(asked.len(), server.asked().len(), "nothing is asked for twice");
         assert_nothing_left(&shell);
     }
+}
+
+/// A cabinet with a file, as servers have them in the place of the file.
+fn cabinet(name: &str, content: &[u8]) -> Vec<u8> {
+    let mut builder = cab::CabinetBuilder::new();
+    builder.add_folder(cab::CompressionType::MsZip).add_file(name);
+    let mut writer = builder.build(Cursor::new(Vec::new())).unwrap();
+    while let Some(mut file) = writer.next_file().unwrap() {
+        file.write_all(content).unwrap();
+    }
+    writer.finish().unwrap().into_inner()
+}
+
+#[test]
+fn a_packed_symbol_file_is_unpacked_once_and_all_have_its_names() {
+    let sound = fs::read(sample_symbols().join(LEAKY)).expect("a PDB of the sample");
+    let (packed, sent) = (cabinet("leaky.pdb", &sound), Arc::new(AtomicUsize::new(0)));
+    let counter = Arc::clone(&sent);
+    let server = SymbolServer::start(move |path| {
+        thread::sleep(Duration::from_millis(300));
+        if !path.ends_with("leaky.pd_") {
+            return Answer::Status(404);
+        }
+        counter.fetch_add(1, Ordering::SeqCst);
+        Answer::File(packed.clone())
+    });
+    let shell = Shell::new();
+    let _ = shell.run(&["extract", "leaky.etl"]).ok();
+    let arguments = ["leaky.etl", "-SymServer", &server.url, "-symCache", "cache", "-c", LEAKS];
+    let answer = same_answer(at_once(&shell, &arguments));
+    assert!(answer.contains("leaky.exe!leaky::EventCache::GetOrCreate"), "{answer}");
+    assert!(fs::read(shell.path("cache").join(LEAKY)).expect("a PDB") == sound);
+    assert_eq!(sent.load(Ordering::SeqCst), 1);
+    assert_nothing_left(&shell);
+}
+
+#[test]
+fn what_a_server_does_not_have_is_asked_for_once_and_noted_in_whole_lines() {
+    let server = SymbolServer::start(|_| {
+        thread::sleep(Duration::from_millis(300));
+        Answer::Status(404)
+    });
+    let shell = Shell::new();
+    let _ = shell.run(&["extract", "leaky.etl"]).ok();
+    let arguments = ["leaky.etl", "-SymServer", &server.url, "-symCache", "cache", "-c", LEAKS];
+    let runs = at_once(&shell, &arguments);
+    assert!(runs.iter().all(|run| !run.stderr.contains("that downloaded")), "{runs:#?}");
+    let answer = same_answer(runs);
+    let asked = server.asked();
+    let distinct: BTreeSet<&String> = asked.iter().collect();
+    assert_eq!(distinct.len(), asked.len(), "{asked:#?}");
+    let lists = folders::files(&shell.path("cache"));
+    let list = lists.iter().find(|(path, _)| path.ends_with("missing.tsv")).expect("a list");
+    let list = str::from_utf8(&list.1).expect("text");
+    assert!(
+        list.ends_with('\n') && list.lines().all(|line| line.split('\t').count() == 5),
+        "{list}"
+    );
+    // The plain file, the packed one and the pointer of each.
+    assert_eq!(3 * list.lines().count(), asked.len(), "{list}");
+    assert_eq!(shell.run(&arguments).ok().stdout, answer);
+    assert_eq!(server.asked().len(), asked.len(), "the next process knows it");
+    assert_nothing_left(&shell);
 }
 
 #[cfg(unix)]
