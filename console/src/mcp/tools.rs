@@ -93,7 +93,7 @@ pub(super) static TOOLS: &[Tool] = &[
                 with how they grow, the function that opens them, and the causes that the events prove. Begin here. \
                 The options of command, as arguments of objects (leak, leak_at_exit, process, type, stack_filter, time) or of \
                 allocations, show what a group lost.",
-        work: Work::Dump { kind: "Why", windowed: false },
+        work: Work::Dump { kind: "Why", windowed: true },
         rows: "suspects",
         row: "file:integer rank:integer process:string pid:integer? type:string \
               create_stack:integer? function:string? created:integer leaked:integer \
@@ -346,4 +346,21 @@ fn row_schema(members: &str) -> Value {
         members.iter().map(|(name, kind)| ((*name).to_owned(), schema(kind))).collect();
     let required: Vec<&str> = members.iter().map(|(name, _)| *name).collect();
     json!({"type": "object", "properties": properties, "required": required})
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_are_made_for_the_rows_of_a_page_only() {
+        let with_commands = TOOLS.iter().filter(|tool| tool.row.contains("command:"));
+        let kinds: Vec<_> = with_commands
+            .map(|tool| match tool.work {
+                Work::Dump { kind, windowed } => (kind, windowed),
+                work => panic!("{work:?} makes commands"),
+            })
+            .collect();
+        assert_eq!(kinds, [("Why", true)]);
+    }
 }

@@ -82,3 +82,39 @@ impl LostHandles {
         self.time(process).and(process.0)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::cancel::Cancel;
+    use crate::query::WhyCriteria;
+    use crate::query::fixture::{APP, Fixture, With as _, create};
+    use crate::query::why::why;
+
+    #[test]
+    fn only_the_suspects_that_are_shown_get_filters() {
+        const STACKS: u64 = 4;
+        let mut fixture = Fixture::new();
+        let start = fixture.info.session_start_filetime;
+        fixture.info.session_end_filetime = Some(start + 60 * 10_000_000);
+        for number in 0..STACKS {
+            let stack = fixture.stack(&[&format!("app.exe!Open{number}")]);
+            for second in 1..=10_i64 {
+                let handle = 4 * (10 * number + second.unsigned_abs());
+                let opened = create(APP, 1_000_000 * second, handle).leaked().on(stack);
+                fixture.event_object(vec![opened]);
+            }
+        }
+        let saved = fixture.save();
+        let filtered = |shown| {
+            let criteria = WhyCriteria { shown, ..WhyCriteria::default() };
+            let (sources, cancel) = ([saved.source()], Cancel::default());
+            let answers = why(&sources, &criteria, &saved, &cancel).expect("an answer");
+            let suspects = &answers[0].suspects;
+            assert_eq!(suspects.len() as u64, STACKS);
+            suspects.iter().map(|suspect| suspect.filters.stack.is_some()).collect::<Vec<_>>()
+        };
+        assert_eq!(filtered(Some(1)), [true, false, false, false]);
+        assert_eq!(filtered(Some(3)), [true, true, true, false]);
+        assert_eq!(filtered(None), [true; 4]);
+    }
+}

@@ -35,6 +35,9 @@ impl Serialize for Document<'_> {
         map.serialize_entry("kind", "Why")?;
         let headers = || self.files.iter().map(FileJson::header);
         map.serialize_entry("files", &Array(headers))?;
+        if let suspects @ 1.. = self.left_out() {
+            map.serialize_entry("left_out", &LeftOut { suspects })?;
+        }
         map.serialize_entry("suspects", &Array(|| self.suspects()))?;
         let stacks = || self.files.iter().flat_map(FileJson::stacks);
         map.serialize_entry("stacks", &Members(stacks))?;
@@ -47,7 +50,18 @@ impl Serialize for Document<'_> {
     }
 }
 
+/// What `-TopN` leaves out.
+#[derive(Serialize)]
+struct LeftOut {
+    suspects: usize,
+}
+
 impl Document<'_> {
+    fn left_out(&self) -> usize {
+        let all: usize = self.answers.iter().map(|answer| answer.suspects.len()).sum();
+        all - self.parts.iter().map(|part| part.rows().count()).sum::<usize>()
+    }
+
     fn suspects(&self) -> impl Iterator<Item = SuspectJson<'_>> {
         let files = self.answers.iter().zip(&self.files).zip(self.parts);
         files.flat_map(move |((answer, file), part)| {
