@@ -183,3 +183,50 @@ fn user_type(number: u32) -> Option<&'static str> {
         _ => return None,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn types_have_the_names_of_their_numbers_and_others_none() {
+        let named = |name: fn(u32) -> Option<&'static str>| -> Vec<(u32, &str)> {
+            (0..=32).filter_map(|number| Some((number, name(number)?))).collect()
+        };
+        let gdi = [
+            (1, "device context"),
+            (4, "region"),
+            (5, "bitmap"),
+            (8, "palette"),
+            (10, "font"),
+            (16, "brush"),
+            (21, "metafile"),
+            (28, "driver object"),
+        ];
+        let user = [
+            (1, "window"),
+            (2, "menu"),
+            (3, "cursor or icon"),
+            (4, "window position"),
+            (5, "hook"),
+            (6, "clipboard data"),
+            (7, "call proc"),
+            (8, "accelerator table"),
+            (9, "DDE"),
+            (10, "DDE"),
+            (11, "DDE"),
+            (12, "monitor"),
+            (13, "keyboard layout"),
+            (14, "keyboard file"),
+            (15, "WinEvent hook"),
+            (16, "timer"),
+            (17, "input context"),
+            (18, "HID data"),
+            (19, "device info"),
+            (20, "touch"),
+            (21, "gesture"),
+        ];
+        assert_eq!(named(gdi_type), gdi);
+        assert_eq!(named(user_type), user);
+    }
+}
