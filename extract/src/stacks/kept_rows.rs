@@ -61,6 +61,9 @@ mod tests {
             rows.add(row);
         }
         assert_eq!(rows.len(), 3);
-        assert!(rows.has(64) && !rows.has(65) && !rows.has(5000));
+        for row in [3, 64, 1000] {
+            assert!(rows.has(row) && !rows.has(row + 1) && !rows.has(row + 64), "{row}");
+        }
+        assert!(!rows.has(5000));
     }
 }
