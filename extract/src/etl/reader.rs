@@ -324,3 +324,60 @@ fn event_at(buffer: &DecodedBuffer, at: usize, inherited_time: i64) -> Option<Ev
     let place = if buffer.expanded { 0 } else { at as u64 };
     Some(Event { processor: buffer.processor, offset: buffer.offset + place, ..framed.event })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::etl::buffer::BufferHeader;
+
+    struct All;
+
+    impl Selector for All {
+        fn select(&mut self, _: &Event<'_>) -> bool {
+            true
+        }
+    }
+
+    #[test]
+    fn too_many_overlapping_buffers_are_merged_down_to_half_the_limit() {
+        for (buffers, bytes) in [(4, usize::MAX), (usize::MAX, 400)] {
+            let mut diagnostics = Diagnostics::default();
+            let mut merger = Merger {
+                merge: Merge::default(),
+                spare: channel().0,
+                bytes: 0,
+                last_time: i64::MIN,
+                handed_out: 0,
+                read: 0,
+                diagnostics: &mut diagnostics,
+                progress: |_| ControlFlow::Continue(()),
+                sink: |_: &Event<'_>| {},
+            };
+            let mut left = Vec::new();
+            for offset in 0..6 {
+                let (data, events) = (vec![0; 100], vec![(1, 72)]);
+                merger.add(DecodedBuffer { offset, data, events, ..DecodedBuffer::default() });
+                assert!(merger.catch_up(0, MergeLimits { buffers, bytes }).is_continue());
+                left.push(merger.merge.len());
+            }
+            assert_eq!(left, [1, 2, 3, 4, 2, 3], "{buffers} buffers, {bytes} bytes");
+            assert_eq!(diagnostics.of(WarningKind::MergeOverflow), 1);
+        }
+    }
+
+    #[test]
+    fn a_bad_event_counts_unless_the_file_ends_in_its_buffer() {
+        let header = BufferHeader::of(0, 0, 0);
+        for (stored, count) in [(header.size, 1), (header.size - 1, 0)] {
+            let file = EtlFile::new(tempfile::tempfile().unwrap()).unwrap();
+            let (selector, diagnostics) = (&mut All, Diagnostics::default());
+            let mut decoder = Decoder { file, selector, diagnostics, read: Vec::new() };
+            let buffer = IndexedBuffer { offset: 0, stored, header, first_time: 0 };
+            let (data, valid) = (vec![0xEE; stored as usize], stored as usize);
+            let mut target = DecodedBuffer { data, valid, ..DecodedBuffer::default() };
+            let (_, _, is_framed) = decoder.select(&buffer, &mut target);
+            assert!(!is_framed);
+            assert_eq!(decoder.diagnostics.of(WarningKind::BadEvent), count, "{stored} bytes");
+        }
+    }
+}
