@@ -281,6 +281,15 @@ mod tests {
     }
 
     #[test]
+    fn only_empty_places_beside_each_other_are_one() {
+        let mut bytes = [buffer(1), vec![0; 512], buffer(2), vec![0; 512]].concat();
+        bytes[1280..1284].fill(0xEE);
+        let (index, _) = scan(&bytes, SESSION);
+        let places: Vec<_> = index.others.iter().map(|place| (place.offset, place.size)).collect();
+        assert_eq!(places, [(256, 512), (1024, 256), (1280, 256)]);
+    }
+
+    #[test]
     fn unused_space_is_a_warning_only_in_a_file_that_was_not_preallocated() {
         let bytes = [buffer(1), vec![0; 512]].concat();
         assert_eq!(scan(&bytes, SESSION).1.of(WarningKind::EmptyBuffer), 2);
