@@ -134,6 +134,15 @@ fn a_late_close_finds_its_object_however_many_have_ended_since() {
 }
 
 #[test]
+fn a_handle_is_closed_after_the_duplicate_that_is_made_of_it_at_the_same_time() {
+    let mut trace = trace();
+    // The file has the events of the first processor first.
+    trace.close_handle(MS, (700, 1, 0), OBJECT, 4, EVENT, "");
+    trace.duplicate_handle(MS, (700, 2, 1), duplicate((700, 4), (700, 8)));
+    assert_eq!(kinds(&objects(&trace, "")[0]), ["handle_duplicate", "handle_close"]);
+}
+
+#[test]
 fn the_close_of_a_reused_address_goes_to_the_object_that_is_there() {
     let mut trace = trace();
     for (ns, handle) in [(MS, 4), (3 * MS, 8)] {

@@ -126,6 +126,19 @@ fn the_sweep_is_the_run_of_one_thread_behind_the_last_open() {
 }
 
 #[test]
+fn a_sweep_whose_last_close_lost_its_stack_is_still_on_the_same_frames() {
+    let mut trace = trace();
+    for number in 1..=3 {
+        create(&mut trace, 10 * MS + i64::from(number), 800, number);
+    }
+    // On frames of which nothing says that the program goes on after them.
+    close(&mut trace, 49 * MS + 900_000, 800, 1, &CLOSE[1..]);
+    close(&mut trace, 49 * MS + 910_000, 800, 2, &SWEEP);
+    close(&mut trace, 49 * MS + 920_000, 800, 3, &[]);
+    assert_eq!(at_exit(&trace), ["0x8"]);
+}
+
+#[test]
 fn closes_long_before_the_end_or_without_an_end_are_no_sweep() {
     let mut trace = trace();
     create(&mut trace, 10 * MS, 800, 1);
