@@ -314,6 +314,38 @@ fn the_evidence_is_one_sentence() {
 }
 
 #[test]
+fn strays_are_no_part_of_a_burst_or_a_fill_that_goes_on() {
+    let second = 1_000_000_000;
+    let window = Window { start_ns: 0, end_ns: 600 * second };
+    let text = |opens: &[i64]| {
+        let lost = |opened_ns: &i64| Life { opened_ns: *opened_ns, closed_ns: None };
+        let growth = Growth::of(&opens.iter().map(lost).collect::<Vec<_>>(), window);
+        format!("{}: {growth}", growth.verdict.word())
+    };
+    let batch = |at: i64, count: i64| (0..count).map(move |n| at * second + n * second / 10);
+    let burst: Vec<i64> = [120 * second, 180 * second].into_iter().chain(batch(300, 40)).collect();
+    let fill: Vec<i64> = batch(0, 40).chain([590 * second]).collect();
+    let batches: Vec<i64> = [180, 360, 540].into_iter().flat_map(|at| batch(at, 8)).collect();
+    assert_eq!(
+        [text(&burst), text(&fill), text(&batches)],
+        [
+            "burst: 40 of 42 lost within 3.90 s, 5.00 min after the start, 4.93 min before the end",
+            "once: 40 of 41 lost within 3.90 s, 0 s after the start, 9.94 min before the end",
+            "burst: 8 of 24 lost within 700 ms, 3.00 min after the start, 6.99 min before the end",
+        ]
+    );
+}
+
+#[test]
+fn without_a_clock_the_evidence_is_how_many_were_lost_and_closed() {
+    let life = |closed_ns| Life { opened_ns: 0, closed_ns };
+    let text = |lives: &[Life]| Growth::without_clock(lives).to_string();
+    assert_eq!(text(&[life(None), life(None)]), "2 lost, at unknown times");
+    let lives = [life(None), life(Some(0)), life(Some(0))];
+    assert_eq!(text(&lives), "1 lost, at unknown times; 2 of 3 closed");
+}
+
+#[test]
 fn a_group_of_a_million_handles_takes_no_quadratic_time() {
     let mut group = Group::new(1);
     group.pool(1_000_000, 0.3);
