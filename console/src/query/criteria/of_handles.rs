@@ -58,3 +58,24 @@ impl WhyCriteria {
         Some(ResourceCriteria { process: self.process.clone().or(chosen.process), ..chosen })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::settings::StackDisplayArgs;
+
+    #[test]
+    fn how_processes_and_stacks_are_printed_says_nothing_about_which_allocations_are_meant() {
+        let leaks = ObjectCriteria { leak: true, ..ObjectCriteria::default() };
+        let printed = ObjectCriteria {
+            stacks: StackDisplayArgs { show: true, address: true, line: true },
+            plain_process_names: true,
+            with_identities: true,
+            ..leaks.clone()
+        };
+        let meant = ResourceCriteria::of_handles(&printed);
+        assert!(meant.is_some() && meant == ResourceCriteria::of_handles(&leaks));
+        let of_objects = ObjectCriteria { overlapped: true, ..leaks };
+        assert_eq!(ResourceCriteria::of_handles(&of_objects), None);
+    }
+}
