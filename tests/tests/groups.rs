@@ -1,12 +1,13 @@
 //! `-GroupBy`: groups sum up to the totals, are the known ones, and read as a tree.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
-use handlescope_tests::binary::{Run, Shell, handlescope, run_script, sample_symbols};
+use handlescope_tests::binary::{Run, Shell, handlescope, run_over, run_script, sample_symbols};
 use handlescope_tests::data::SharedTrace;
 use handlescope_tests::documents::stack_text;
 use handlescope_tests::needs_data;
+use handlescope_tests::scenario::TraceBuilder;
 use serde_json::{Value, json};
 
 /// Figures of groups, and the totals they sum up to.
@@ -111,6 +112,37 @@ fn depth_keeps_the_groups_of_the_last_column_together() {
     let deep = document("-GroupBy process,type -Depth 1");
     let flat = document("-GroupBy process");
     assert_eq!(groups(&deep), groups(&flat));
+}
+
+#[test]
+fn lifetimes_have_the_names_of_their_ranges() {
+    const MS: i64 = 1_000_000;
+    let mut trace = TraceBuilder::new();
+    trace.process(4, "System");
+    trace.process(700, "tool.exe");
+    trace.object_type(16, "Event");
+    for (number, lived) in (1..).zip([Some(MS - 100), Some(MS), Some(150 * MS), None]) {
+        let (object, handle) = (0xffff_8100_0000_0000 + u64::from(number) * 0x100, number * 4);
+        trace.create_handle(MS, (700, 1), object, handle, 16);
+        if let Some(lived) = lived {
+            trace.close_handle(MS + lived, (700, 1), object, handle, 16, "");
+        }
+    }
+    // Of an object that is known, but not when this handle of it was opened.
+    trace.close_handle(9 * MS, (700, 1), 0xffff_8100_0000_0400, 0x100, 16, "");
+    let run = run_over(&trace, ".dump ObjectRef -GroupBy lifetime -json\n").ok();
+    let document: Value = serde_json::from_str(&run.stdout).unwrap();
+    let names = groups(&document).iter().map(|group| group["keys"]["lifetime"].as_str().unwrap());
+    assert_eq!(
+        names.collect::<BTreeSet<_>>(),
+        BTreeSet::from([
+            "under 1 ms",
+            "1 to 10 ms",
+            "100 ms to 1 s",
+            "not closed",
+            "opened before the trace"
+        ])
+    );
 }
 
 #[test]
