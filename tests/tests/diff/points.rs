@@ -54,6 +54,13 @@ fn groups_between_points_have_process_type_stack_rate_and_examples() {
 }
 
 #[test]
+fn stacks_of_groups_between_points_have_addresses_where_they_are_asked_for() {
+    let run = sample(".diff 0.2 1 -ShowStack -ShowAddress\n").ok();
+    let frame = "leaky.exe!leaky::EventCache::GetOrCreate+0x6F 0x7FF7D1C4106F\n";
+    assert!(run.stdout.contains(frame), "{}", run.stdout);
+}
+
+#[test]
 fn a_snapshot_is_a_point_with_a_name() {
     let named =
         ".snapshot warm 0.5s\n.snapshot Late 2026-02-10 10:30:01.2\n.diff WARM late -json\n";

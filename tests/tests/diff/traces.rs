@@ -6,7 +6,7 @@ use handlescope_tests::binary::Shell;
 use handlescope_tests::file::FileOptions;
 use serde_json::{Value, json};
 
-use super::{EVENT, Recording, SECOND, compared, groups, shell, states};
+use super::{EVENT, MS, Recording, SECOND, compared, groups, shell, states};
 
 #[test]
 fn two_recordings_of_a_healthy_program_are_the_same_whatever_their_pids_addresses_and_lengths() {
@@ -58,6 +58,26 @@ fn rates_count_and_not_how_long_was_recorded() {
         assert_eq!(states(&document), [expected], "{document}");
         assert_eq!(run.status, Some(status));
     }
+}
+
+#[test]
+fn what_is_opened_as_often_and_closed_less_often_is_worse() {
+    let leak = |lost, closed| {
+        let recording = Recording::new(700, 0x7ff6_0000_0000, 60).opens(0x300, lost, None);
+        recording.opens(0x300, closed, Some(100 * MS))
+    };
+    let (document, run) = compared(&leak(20, 180), &leak(90, 110));
+    assert_eq!((states(&document), run.status), (vec![("worse", 20, 90, true)], Some(1)));
+}
+
+#[test]
+fn of_groups_that_got_worse_the_one_that_loses_most_more_is_first() {
+    let recording = |one, two| {
+        let recording = Recording::new(700, 0x7ff6_0000_0000, 60).opens(0x300, one, None);
+        recording.opens(0x400, two, None)
+    };
+    let (document, _) = compared(&recording(40, 10), &recording(120, 100));
+    assert_eq!(states(&document), [("worse", 10, 100, true), ("worse", 40, 120, true)]);
 }
 
 #[test]
