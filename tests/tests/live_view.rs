@@ -7,6 +7,7 @@ use handlescope_tests::binary::{Run, Shell, sample_symbols};
 use handlescope_tests::data::SharedTrace;
 use handlescope_tests::folders::copy_folder;
 use handlescope_tests::needs_data;
+use handlescope_tests::scenario::TraceBuilder;
 
 /// Replays the sample.
 fn replay(shell: &Shell, options: &[&str]) -> Run {
@@ -96,6 +97,39 @@ fn it_ends_at_the_event_with_which_a_process_has_too_many_handles() {
     }
 }
 
+/// Writes a trace of ten minutes, at whose beginning handles are opened: three by a program whose process, type and
+/// module only the records at the end name, two by a process that nothing names.
+fn write_named_at_the_end(shell: &Shell) {
+    const MS: i64 = 1_000_000;
+    let mut trace = TraceBuilder::new();
+    trace.process(700, "server.exe");
+    trace.object_type(16, "Event");
+    trace.module(700, r"\Device\HarddiskVolume3\server.exe", 0x7ff0_0000, 0x10_0000);
+    for (number, pid) in (1..).zip([700, 999, 700, 700, 999]) {
+        let (object, handle) = (0xffff_8100_0000_0000 + u64::from(number) * 0x100, number * 4);
+        trace.create_handle(i64::from(number) * MS, (pid, 1), object, handle, 16);
+        trace.stack(&[], &[0x7ff0_1000]);
+    }
+    trace.end(600_000 * MS).write(shell.path("server.etl")).unwrap();
+}
+
+#[test]
+fn what_records_at_the_end_name_has_its_names_before_it_and_what_nothing_names_is_counted() {
+    let shell = Shell::new();
+    write_named_at_the_end(&shell);
+    let arguments = ["live", "--replay", "server.etl"];
+    let whole = shell.run(&arguments).ok();
+    let stop = &["--stop-when", "pn server.exe handles > 2"];
+    let stopped = shell.run(&[&arguments[..], stop].concat()).ok();
+    for (run, hidden) in [(whole, 2), (stopped, 1)] {
+        // The stack of the handle at which it stopped would have come next.
+        assert_eq!(rows(&run.stdout)[0][3..], ["server.exe(700)", "Event", "server.exe+0x1000"]);
+        assert_eq!(open(&run.stdout), BTreeMap::from([("server.exe(700)", 3)]));
+        let said = format!("  {hidden} of unknown processes not shown  ended\n");
+        assert!(run.stdout.contains(&said), "{}", run.stdout);
+    }
+}
+
 #[needs_data]
 #[test]
 fn a_trace_without_handles_says_so() {
@@ -181,6 +215,18 @@ mod on_a_terminal {
             assert!(!expected.is_empty());
             assert_eq!(answer(&shell, "leaky.live.json7z", question), expected, "{question}");
         }
+    }
+
+    #[test]
+    fn names_are_there_long_before_the_records_that_say_them() {
+        let shell = Shell::new();
+        write_named_at_the_end(&shell);
+        let arguments = ["live", "--replay", "server.etl"];
+        let mut terminal = Terminal::spawn(140, 24, &arguments, &shell.path(""));
+        has_row(&terminal, "3 3 short server.exe(700) Event server.exe+0x1000");
+        terminal.wait_for("2 of unknown processes not shown  running");
+        terminal.send("q");
+        assert_eq!(terminal.wait_for_exit(), Some(0));
     }
 
     #[test]
