@@ -2,10 +2,12 @@
 
 use std::fs;
 
-use handlescope_tests::file::FileOptions;
+use handlescope_tests::binary::run_over;
+use handlescope_tests::file::{Clock, FileOptions};
+use handlescope_tests::scenario::TraceBuilder;
 use serde_json::{Value, json};
 
-use super::{MS, Recording, SECOND, document, groups, sample, shell};
+use super::{EVENT, MS, Recording, SECOND, document, groups, sample, shell};
 
 fn still_open(document: &Value) -> u64 {
     groups(document).iter().map(|group| group["still_open"].as_u64().unwrap()).sum()
@@ -51,6 +53,33 @@ fn groups_between_points_have_process_type_stack_rate_and_examples() {
     let text = sample(".diff 0.5s 1.5s -Type Event -ShowStack\n").ok().stdout;
     assert!(text.contains("\tntoskrnl.exe!NtCreateEvent\n"), "{text}");
     assert!(text.ends_with(&format!("still open at 1.5s: {}\n", still_open(&found))), "{text}");
+}
+
+#[test]
+fn times_choose_to_the_nanosecond_also_after_half_a_year() {
+    // A float that holds more than 2^53 ns, or so many seconds, is not exact.
+    let days = 200 * 24 * 3600 * SECOND;
+    let clock = Clock::Qpc { frequency: SECOND };
+    let mut trace = TraceBuilder::with_options(FileOptions { clock, ..FileOptions::default() });
+    trace.process(700, "server.exe");
+    trace.object_type(EVENT, "Event");
+    let opens = [days + 1, days + 2, days + 3];
+    for (number, ns) in (1..).zip(opens) {
+        let object = 0xffff_8100_0000_0000 + u64::from(number) * 0x100;
+        trace.create_handle(ns, (700, 704), object, number * 4, EVENT);
+    }
+    for (number, ns) in (1..).zip(opens) {
+        for time in [format!("{ns}ns"), format!("{}.{:09}", ns / SECOND, ns % SECOND)] {
+            let line = format!(".dump ObjectRef -MinMaxTime {time} {time} -json\n");
+            let chosen = document(run_over(&trace, &line));
+            assert_eq!(chosen["objects"][0]["id"], number, "{line}");
+            assert_eq!(chosen["totals"]["handles_created"], 1, "{line}");
+            let points = document(run_over(&trace, &format!(".diff 0 {time} -json\n")));
+            assert_eq!(still_open(&points), number, "opened until {time}");
+            let points = document(run_over(&trace, &format!(".diff {time} -json\n")));
+            assert_eq!(still_open(&points), 3 - number, "opened after {time}");
+        }
+    }
 }
 
 #[test]
