@@ -123,7 +123,7 @@ mod unix {
     use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
     use signal_hook::iterator::Signals;
 
-    use super::{SIGNALS, WAIT, ends_wait, status};
+    use super::{Cancelled, SIGNALS, WAIT, ends_wait, status};
 
     /// How the terminal was before the prompt changed it.
     static TERMINAL: Mutex<Option<Termios>> = Mutex::new(None);
@@ -143,14 +143,18 @@ mod unix {
         Ok(())
     }
 
-    /// Ends the program, and leaves the terminal as it was.
-    #[expect(clippy::disallowed_methods, reason = "only ends a line")]
+    /// Ends the program, says so where a script ran, and leaves the terminal as it was.
+    #[expect(clippy::disallowed_methods, reason = "only ends a line, or is one word")]
     pub(super) fn end() -> ! {
-        if let Some(terminal) = &*lock(&TERMINAL) {
-            let _ = tcsetattr(io::stdin(), OptionalActions::Now, terminal);
-            // What the shell prints stands on a line of its own.
-            let _ = io::stderr().write_all(b"\n");
-        }
+        let mut stderr = io::stderr();
+        let _ = match &*lock(&TERMINAL) {
+            Some(terminal) => {
+                let _ = tcsetattr(io::stdin(), OptionalActions::Now, terminal);
+                // What the shell prints stands on a line of its own.
+                writeln!(stderr)
+            }
+            None => writeln!(stderr, "{Cancelled}"),
+        };
         std::process::exit(status().into())
     }
 }

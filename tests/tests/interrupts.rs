@@ -63,6 +63,7 @@ fn a_signal_ends_a_script_that_waits_for_its_next_line() {
         let mut program = command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
             .spawn()
             .expect("the program starts");
         let mut stdin = program.stdin.take().expect("a pipe");
@@ -72,6 +73,8 @@ fn a_signal_ends_a_script_that_waits_for_its_next_line() {
         stdout.read_exact(&mut [0; 20]).expect("output");
         send(signal, &program);
         assert_eq!(ended(&mut program).code(), Some(status), "{signal}");
+        let run = Run::from(program.wait_with_output().expect("what it left"));
+        assert_eq!(run.stderr, "cancelled\n", "{signal}");
     }
 }
 
