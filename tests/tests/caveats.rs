@@ -4,6 +4,7 @@
 use std::fs;
 
 use handlescope_tests::binary::{Run, Shell, run_over};
+use handlescope_tests::corrupt::buffers;
 use handlescope_tests::data::SharedTrace;
 use handlescope_tests::file::FileOptions;
 use handlescope_tests::needs_data;
@@ -118,6 +119,26 @@ fn losses_while_recording_and_in_the_file_are_said_with_every_answer() {
     assert!(kinds(&run).contains(&"missing_in_file".to_owned()), "{}", run.stderr);
     assert!(run.stdout.contains("INCOMPLETE"), "{}", run.stdout);
     assert!(!run.stdout.contains("No events and no buffers were lost"), "{}", run.stdout);
+}
+
+#[test]
+fn one_missing_buffer_is_singular_and_more_are_plural() {
+    let mut trace = trace();
+    trace.noise(20_000, 7);
+    let whole = trace.to_bytes();
+    let places = buffers(&whole);
+    for (missing, expected) in [
+        (1, ["1 missing buffer\n", "(1 x missing buffer)", " 1 x missing buffer\n"]),
+        (2, ["2 x missing buffers\n", "(2 x missing buffers)", " 2 x missing buffers\n"]),
+    ] {
+        let shell = Shell::new();
+        let end = places[places.len() - missing].start;
+        fs::write(shell.path("cut.etl"), &whole[..end]).unwrap();
+        let run = shell.run(&["cut.etl", "-c", ".dump Stats"]).ok();
+        let [at_load, caveat, stats] = expected;
+        assert!(run.stderr.contains(at_load) && run.stderr.contains(caveat), "{}", run.stderr);
+        assert!(run.stdout.contains(stats), "{}", run.stdout);
+    }
 }
 
 #[test]

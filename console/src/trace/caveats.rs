@@ -3,7 +3,7 @@
 use handlescope_extract::is_loss;
 use handlescope_model::rules::{EXIT_FUNCTIONS, LossTimes, WITH_HANDLE};
 use handlescope_model::tables::{
-    EventCounts, Events, Processes, TraceInfo, TraceInfos, Warnings, is_ring,
+    EventCounts, Events, Processes, TraceInfo, TraceInfos, Warning, Warnings, is_ring,
 };
 use handlescope_model::{ArchiveError, EventKind, Table, TableRows, Trace};
 use indicatif::HumanCount;
@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use super::losses::{loss_times, unseen_closes};
 use super::rundown::{has_end_rundown, knows_exits};
-use crate::values::{Counted, Length};
+use crate::values::{Counted, Length, kind_of};
 
 /// How to record what is missing.
 const RECORD: &str = "record with `wpr -start Handle`, reproduce the leak, `wpr -stop trace.etl`";
@@ -291,7 +291,9 @@ pub(super) fn counted(
 ) -> Result<Option<String>, ArchiveError> {
     let warnings = Warnings::read(trace)?;
     let meant = warnings.rows().filter(|warning| is_meant(&warning.kind));
-    let lines = meant.map(|warning| format!("{} x {}", HumanCount(warning.count), warning.kind));
+    let lines = meant.map(|Warning { count, kind, .. }| {
+        format!("{} x {}", HumanCount(count), kind_of(count, &kind))
+    });
     let lines: Vec<String> = lines.collect();
     Ok((!lines.is_empty()).then(|| lines.join(", ")))
 }

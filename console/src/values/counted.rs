@@ -18,6 +18,15 @@ impl Counted {
     }
 }
 
+/// The kind of a warning, as it stands behind a number: archives hold two kinds as plurals.
+pub(crate) fn kind_of(count: u64, kind: &str) -> &str {
+    match (count, kind) {
+        (1, "missing buffers") => "missing buffer",
+        (1, "too many overlapping buffers") => "overlap of too many buffers",
+        _ => kind,
+    }
+}
+
 impl fmt::Display for Counted {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}{}", HumanCount(self.0), self.1, self.plural())

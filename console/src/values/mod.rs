@@ -7,7 +7,7 @@ mod length;
 mod output_formats;
 mod ranges;
 
-pub(crate) use counted::Counted;
+pub(crate) use counted::{Counted, kind_of};
 pub use documents::{CsvText, JsonMode};
 pub use formats::{ProcessFormat, TimeDigits, TimeFormat};
 pub(crate) use formats::{no_choice, process_format, process_words, time_format, time_words};

@@ -17,7 +17,7 @@ use crate::render::table::{Columns, Part, Show, Table};
 use crate::render::time::{Seconds, Utc7};
 use crate::settings::Display;
 use crate::terminal::Screen;
-use crate::values::{Counted, Length, TimeDigits};
+use crate::values::{Counted, Length, TimeDigits, kind_of};
 
 /// A row for each kind of event, below what is known of the trace; JSON has that, too.
 ///
@@ -146,8 +146,8 @@ fn write_warnings(warnings: &[Warning], screen: Screen, out: &mut String) -> fmt
             (None, Some(line)) => format!(", first in line {line}"),
             (None, None) => String::new(),
         };
-        let count = HumanCount(*count).to_string();
-        writeln!(out, "{count:>12} x {}{place}", Untrusted(kind))?;
+        let (number, kind) = (HumanCount(*count).to_string(), kind_of(*count, kind));
+        writeln!(out, "{number:>12} x {}{place}", Untrusted(kind))?;
     }
     Ok(())
 }

@@ -6,7 +6,10 @@ use handlescope_extract::ExtractSummary;
 use handlescope_model::{Untrusted, tables::Warning};
 use indicatif::{HumanBytes, HumanCount};
 
-use crate::{terminal::Messages, values::Counted};
+use crate::{
+    terminal::Messages,
+    values::{Counted, kind_of},
+};
 
 /// Warns of everything that was counted while a trace was read.
 pub(crate) fn warn(
@@ -17,7 +20,8 @@ pub(crate) fn warn(
     for warning in warnings {
         let times = if warning.count == 1 { "" } else { " x" };
         let (input, count) = (Untrusted(input), HumanCount(warning.count));
-        let mut text = format!("{input}: {count}{times} {}", Untrusted(&warning.kind));
+        let kind = Untrusted(kind_of(warning.count, &warning.kind));
+        let mut text = format!("{input}: {count}{times} {kind}");
         if let Some(offset) = warning.first_offset {
             let _ = write!(text, ", first at offset 0x{offset:X}");
         }
