@@ -127,7 +127,8 @@ impl Caveat {
         let count = unseen_closes(trace)?;
         let times = loss_times(trace)?;
         let text = format!(
-            "{} closed unseen, {}: in use again or not there at the end, so not leaked",
+            "{} closed unseen, {}: in use again, not there at the end, or not closed by the exit of the process, so not \
+             leaked",
             match count {
                 1 => "1 handle or view was".to_owned(),
                 _ => format!("{} handles and views were", HumanCount(count)),

@@ -113,21 +113,23 @@ fn about(answer: &StatsAnswer<'_>, screen: Screen) -> Result<String, fmt::Error>
     Ok(text)
 }
 
-/// Lost events come first: a lost close looks like a leak.
+/// The effect of lost events on leaks.
+const LOST_CLOSES: &str =
+    "A handle whose close was lost looks leaked, unless it is counted as closed unseen";
+
+/// Lost events come first: they make leaks doubtful.
 fn write_losses(answer: &StatsAnswer<'_>, screen: Screen, out: &mut String) -> fmt::Result {
     let text = match answer.info.losses() {
         None => return writeln!(out, "The extract does not record what was lost while recording."),
         Some((0, 0)) if !answer.warnings.iter().any(|warning| is_loss(&warning.kind)) => {
             return writeln!(out, "No events and no buffers were lost while recording.");
         }
-        Some((0, 0)) => {
-            "INCOMPLETE: parts of the file are missing or unreadable, see below. A lost \
-                         close looks like a leak."
-                .to_owned()
-        }
+        Some((0, 0)) => format!(
+            "INCOMPLETE: parts of the file are missing or unreadable, see below. {LOST_CLOSES}."
+        ),
         Some((events, buffers)) => format!(
-            "LOST while recording: {}, {}. A lost close looks like a leak: record \
-             again with more or larger buffers before trusting counts.",
+            "LOST while recording: {}, {}. {LOST_CLOSES}: record again with more or larger buffers before trusting \
+             counts.",
             Counted(events, "event"),
             Counted(buffers, "buffer")
         ),

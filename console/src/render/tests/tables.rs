@@ -91,7 +91,7 @@ fn stats_begin_with_what_was_lost() {
     let saved = fixture.save();
     insta::assert_snapshot!(printed(&[&saved], ".dump Stats", Screen::PLAIN), @r"
     demo.etl
-    LOST while recording: 1,234 events, 5 buffers. A lost close looks like a leak: record again with more or larger buffers before trusting counts.
+    LOST while recording: 1,234 events, 5 buffers. A handle whose close was lost looks leaked, unless it is counted as closed unseen: record again with more or larger buffers before trusting counts.
     Warnings:
                1 x buffer cut short, first at byte 4096
     Source                      (0 bytes)
