@@ -14,7 +14,7 @@ use handlescope_model::{Cancel, Cancelled, Poll};
 use hashbrown::{HashMap, HashSet};
 
 use self::open_keys::OpenKeys;
-use self::run::arrange;
+use self::run::{MOST_LOOKS, arrange};
 use self::uses::{How, Key, Uses};
 use super::attribution::ProcessIndex;
 use super::owners::EventOwners;
@@ -38,6 +38,7 @@ pub fn in_time_order(
     let rows = collected.shared.timeline.len() as u32;
     let mut order = order.unwrap_or_else(|| (0..rows).collect());
     let mut open = OpenKeys::of_start(collected, index, &doubtful);
+    let mut looks = MOST_LOOKS;
     let mut poll = Poll::new(cancel);
     let mut first = 0;
     while let Some(end) = next_run(&uses, first, |at| order.get(at).copied()) {
@@ -48,7 +49,7 @@ pub fn in_time_order(
             is_doubtful |= uses.of(*row).any(|(key, _)| doubtful.contains(&key));
         }
         if is_doubtful && rows.len() > 1 {
-            arrange(rows, &uses, &mut open);
+            arrange(rows, &uses, &mut open, &mut looks);
         } else if is_doubtful {
             rows.iter().flat_map(|row| uses.of(*row)).for_each(|(key, how)| open.note(key, how));
         }
