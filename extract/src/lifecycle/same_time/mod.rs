@@ -14,7 +14,7 @@ use handlescope_model::{Cancel, Cancelled, Poll};
 use hashbrown::{HashMap, HashSet};
 
 use self::open_keys::OpenKeys;
-use self::run::{MOST_LOOKS, arrange};
+use self::run::{LOOKS_PER_ROW, MOST_LOOKS, arrange};
 use self::uses::{How, Key, Uses};
 use super::attribution::ProcessIndex;
 use super::owners::EventOwners;
@@ -38,7 +38,7 @@ pub fn in_time_order(
     let rows = collected.shared.timeline.len() as u32;
     let mut order = order.unwrap_or_else(|| (0..rows).collect());
     let mut open = OpenKeys::of_start(collected, index, &doubtful);
-    let mut looks = MOST_LOOKS;
+    let mut looks = MOST_LOOKS.saturating_add(LOOKS_PER_ROW * order.len());
     let mut poll = Poll::new(cancel);
     let mut first = 0;
     while let Some(end) = next_run(&uses, first, |at| order.get(at).copied()) {
