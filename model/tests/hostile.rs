@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{Cursor, Read};
 use std::path::{Path, PathBuf};
 
-use handlescope_model::tables::{Name, Names, Object, Objects, TraceInfo, TraceInfos};
+use handlescope_model::tables::{NO_CLOCK, Name, Names, Object, Objects, TraceInfo, TraceInfos};
 use handlescope_model::{
     ArchiveLimits, ArchiveWriter, ContainerLimits, RowCount, SCHEMA_VERSION, Table, Trace,
     write_parquet,
@@ -16,10 +16,11 @@ use tempfile::TempDir;
 /// The last layout without a manifest, so that what a table claims is believed until it is read.
 const LAYOUT: u32 = 6;
 
-/// The tables of a small trace as members.
+/// The tables of a small trace as members: of a conversion, which may have names that no other table has.
 fn members(names: u32) -> Vec<(String, Vec<u8>)> {
     let mut info = TraceInfos::default();
-    info.push(TraceInfo { schema_version: LAYOUT, ..TraceInfo::default() });
+    let clock = NO_CLOCK.to_owned();
+    info.push(TraceInfo { schema_version: LAYOUT, clock, ..TraceInfo::default() });
     let mut table = Names::default();
     for _ in 0..names {
         table.push(Name { name: "x".into() });
@@ -163,8 +164,8 @@ fn a_flipped_byte_in_a_member_is_noticed() {
         bytes[start + offset] ^= 0x10;
         std::fs::write(&built.path, &bytes).unwrap();
         bytes[start + offset] ^= 0x10;
-        let trace = Trace::open(&built.path).unwrap();
-        unnoticed += u32::from(trace.frame(Table::Names).is_ok());
+        let read = Trace::open(&built.path).and_then(|trace| trace.frame(Table::Names).map(drop));
+        unnoticed += u32::from(read.is_ok());
     }
     assert_eq!(unnoticed, 0, "the archive has a checksum of every member");
 }

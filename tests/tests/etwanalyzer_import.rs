@@ -231,7 +231,7 @@ fn old_versions_new_versions_and_damaged_numbers_are_read() {
     );
     assert_eq!(events[0]["handle"], "0xFFFFFFFFFFFFFFFF");
     assert_eq!((&events[0]["process"], &events[0]["pid"]), (&json!("Invalid"), &json!(0)));
-    assert_eq!((&events[3]["leaked"], &events[3]["process"]), (&json!(false), &json!("")));
+    assert_eq!((&events[3]["leaked"], &events[3]["process"]), (&json!(false), &Value::Null));
 }
 
 #[test]

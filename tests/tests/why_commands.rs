@@ -26,6 +26,18 @@ fn the_command_of_a_suspect_shows_its_handles() {
     }
 }
 
+#[needs_data]
+#[test]
+fn the_first_of_a_sorted_list_are_those_of_the_whole_list_with_their_commands() {
+    let trace = Published::open("growth");
+    let ask = |options: &str| -> Value {
+        serde_json::from_str(&trace.ask(&format!(".why -SortBy created {options} -json"))).unwrap()
+    };
+    let (all, part) = (ask(""), ask("-TopN 3 1"));
+    assert_eq!(suspects(&part), &suspects(&all)[1..4]);
+    assert_commands(&part, |script| trace.ask(script));
+}
+
 fn suspects(document: &Value) -> &[Value] {
     document["suspects"].as_array().unwrap()
 }

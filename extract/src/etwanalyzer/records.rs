@@ -1,7 +1,7 @@
 //! The parts of an extract: each member of ETWAnalyzer's that is read or written, and our own.
 
 use handlescope_model::tables::{
-    EventCount, Module, ModuleLoad, ObjectTypes, Process, Thread, TraceInfo, Volume, Warning,
+    EventCount, Loss, Module, ModuleLoad, ObjectTypes, Process, Thread, TraceInfo, Volume, Warning,
 };
 use handlescope_model::{EventKind, FILE_MAPPING_TYPE};
 use serde::{Serialize, Serializer};
@@ -50,6 +50,7 @@ records! {
         "StartHandles" => start_handles: Rows<OwnStartHandle>,
         "Volumes" => volumes: Rows<Volume>,
         "Threads" => threads: Rows<Thread>,
+        "Losses" => losses: Rows<Loss>,
     }
 
     Header {

@@ -84,14 +84,22 @@ impl Kind for Why {
         let mut criteria = criteria.clone();
         let output = &dump.shared.output;
         criteria.handles.with_identities = output.is_document();
-        // Another order is known only of all.
-        let top = output.top.filter(|_| output.sort_by.is_none());
-        criteria.shown = top.map(|TopN { take, skip }| take.saturating_add(skip));
-        let answers = query::why(dump.sources, &criteria, dump.names, dump.cancel)?;
-        answers.iter().for_each(|answer| write_caveats(&answer.file, dump.messages));
         let display = dump.display();
         let commands = Commands::of(dump.session);
         let command = |file, suspect: &_| commands.show(file, suspect);
+        match (output.top, &output.sort_by) {
+            (Some(TopN { take, skip }), None) => criteria.shown = Some(take.saturating_add(skip)),
+            // Another order is known only when all suspects are, which need no filters for it.
+            (Some(_), Some(_)) => {
+                let unfiltered = WhyCriteria { filtered: Some(Vec::new()), ..criteria.clone() };
+                let answers = query::why(dump.sources, &unfiltered, dump.names, dump.cancel)?;
+                let table = render::why(&answers, &command, criteria.handles.stacks, &display)?;
+                criteria.filtered = Some(table.rows_left(output)?);
+            }
+            (None, _) => {}
+        }
+        let answers = query::why(dump.sources, &criteria, dump.names, dump.cancel)?;
+        answers.iter().for_each(|answer| write_caveats(&answer.file, dump.messages));
         let table = render::why(&answers, &command, criteria.handles.stacks, &display)?;
         dump.write(table)
     }

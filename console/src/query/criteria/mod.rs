@@ -172,6 +172,8 @@ pub struct WhyCriteria {
     /// How many suspects of each trace are shown, those that rank first; further ones have neither filters nor names of
     /// frames. All unless it is said.
     pub shown: Option<usize>,
+    /// Which suspects of each trace have filters, counted from 0. All that are shown unless it is said.
+    pub filtered: Option<Vec<Vec<usize>>>,
 }
 
 impl WhyCriteria {

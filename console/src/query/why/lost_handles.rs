@@ -105,16 +105,18 @@ mod tests {
             }
         }
         let saved = fixture.save();
-        let filtered = |shown| {
-            let criteria = WhyCriteria { shown, ..WhyCriteria::default() };
+        let filtered = |shown, filtered| {
+            let criteria = WhyCriteria { shown, filtered, ..WhyCriteria::default() };
             let (sources, cancel) = ([saved.source()], Cancel::default());
             let answers = why(&sources, &criteria, &saved, &cancel).expect("an answer");
             let suspects = &answers[0].suspects;
             assert_eq!(suspects.len() as u64, STACKS);
             suspects.iter().map(|suspect| suspect.filters.stack.is_some()).collect::<Vec<_>>()
         };
-        assert_eq!(filtered(Some(1)), [true, false, false, false]);
-        assert_eq!(filtered(Some(3)), [true, true, true, false]);
-        assert_eq!(filtered(None), [true; 4]);
+        assert_eq!(filtered(Some(1), None), [true, false, false, false]);
+        assert_eq!(filtered(Some(3), None), [true, true, true, false]);
+        assert_eq!(filtered(None, None), [true; 4]);
+        assert_eq!(filtered(None, Some(vec![vec![3, 1]])), [false, true, false, true]);
+        assert_eq!(filtered(None, Some(Vec::new())), [false; 4]);
     }
 }

@@ -13,6 +13,8 @@ mod score;
 mod suspect;
 mod targets;
 
+use std::collections::HashSet;
+
 use rayon::prelude::*;
 
 pub use self::causes::{Cause, Diagnosis};
@@ -66,13 +68,23 @@ pub fn why<'a>(
     if let Some(filter) = &criteria.process {
         note_owners(&mut files, filter, criteria.is_plain());
     }
-    files.into_iter().map(|file| WhyAnswer::new(file, criteria)).collect()
+    let files = files.into_iter().enumerate();
+    files.map(|(number, file)| WhyAnswer::new(number, file, criteria)).collect()
 }
 
 impl<'a> WhyAnswer<'a> {
-    fn new(mut file: FileAnswer<'a>, criteria: &WhyCriteria) -> Result<Self, QueryError> {
+    fn new(
+        number: usize,
+        mut file: FileAnswer<'a>,
+        criteria: &WhyCriteria,
+    ) -> Result<Self, QueryError> {
         let mut suspects: Vec<Suspect> = Vec::new();
         let shown = criteria.shown.unwrap_or(usize::MAX);
+        let filtered = criteria.filtered.as_ref().map(|files| files.get(number));
+        let filtered: Option<HashSet<usize>> =
+            filtered.map(|rows| rows.into_iter().flatten().copied().collect());
+        let has_filters =
+            |place| filtered.as_ref().map_or(place < shown, |places| places.contains(&place));
         if let Some(groups) = &file.groups
             && let Some(timed) = &groups.timed
         {
@@ -94,17 +106,21 @@ impl<'a> WhyAnswer<'a> {
             let found = leaves.par_iter().filter_map(suspect);
             let mut found: Vec<(NodeIdx, Suspect)> = found.collect::<Result<_, Cancelled>>()?;
             found.sort_by(|(_, a), (_, b)| b.score.total_cmp(&a.score));
-            found.par_iter_mut().take(shown).try_for_each(|(leaf, suspect)| {
-                file.file.cancel.check()?;
-                suspect.filters = search.filters(*leaf, suspect);
-                Ok::<_, Cancelled>(())
-            })?;
+            let ranked = found.par_iter_mut().enumerate();
+            ranked.filter(|(place, _)| has_filters(*place)).try_for_each(
+                |(_, (leaf, suspect))| {
+                    file.file.cancel.check()?;
+                    suspect.filters = search.filters(*leaf, suspect);
+                    Ok::<_, Cancelled>(())
+                },
+            )?;
             suspects = found.into_iter().map(|(_, suspect)| suspect).collect();
         }
         let allocations = Allocations::load(&file.file, criteria)?;
         let mut allocation_count = 0;
         if let Some(allocations) = &allocations {
-            let found = allocations.suspects(shown.saturating_sub(suspects.len()))?;
+            let before = suspects.len();
+            let found = allocations.suspects(&|place| has_filters(before + place))?;
             suspects.extend(found.suspects);
             allocation_count = found.chosen;
             if found.chosen > 0 {

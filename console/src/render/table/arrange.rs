@@ -24,6 +24,15 @@ impl Table<'_> {
         Ok(())
     }
 
+    /// The rows of each file that the options leave, counted from its first.
+    pub(crate) fn rows_left(
+        mut self,
+        options: &OutputOptions,
+    ) -> Result<Vec<Vec<usize>>, OutputError> {
+        self.arrange(options)?;
+        Ok(self.parts.iter().map(|part| part.own_rows().collect()).collect())
+    }
+
     /// Keeps the first rows without a word about the others, whose number is returned.
     pub(super) fn limit(&mut self, rows: usize) -> usize {
         let mut left_out = 0;

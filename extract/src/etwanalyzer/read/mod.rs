@@ -35,7 +35,7 @@ use std::time::Instant;
 
 use handlescope_model::output::folder_of;
 use handlescope_model::tables::{
-    Events, ExistingHandles, Losses, Name, Names, ObjectType, ObjectTypes, Objects, StartHandle,
+    Events, ExistingHandles, Name, Names, ObjectType, ObjectTypes, Objects, StartHandle,
     StartHandles, TraceInfos,
 };
 use handlescope_model::{
@@ -191,7 +191,7 @@ impl Reading<'_> {
         let warnings = self.findings.borrow().warnings();
         writer.table(Table::Volumes, trace::volumes(&main).into_frame())?;
         writer.table(Table::Threads, trace::threads(&main).into_frame())?;
-        writer.table(Table::Losses, Losses::default().into_frame())?;
+        writer.table(Table::Losses, trace::losses(&main).into_frame())?;
         writer.table(Table::Warnings, trace::warnings(&main, &warnings).into_frame())?;
         let source_size = source_size(self.input);
         let in_trace = TraceFigures {

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use handlescope_model::tables::{
-    self, EventCount, EventCounts, Threads, TraceInfo, Volumes, Warning, Warnings,
+    self, EventCount, EventCounts, Losses, Threads, TraceInfo, Volumes, Warning, Warnings,
 };
 use handlescope_model::{EventKind, SCHEMA_VERSION, rules::HANDLE_RUNDOWN_END};
 
@@ -94,6 +94,11 @@ pub(super) fn warnings(main: &Main, found: &[Warning]) -> Warnings {
 /// Drive letters, which only our own extract has.
 pub(super) fn volumes(main: &Main) -> Volumes {
     main.own.volumes.0.iter().filter(|_| main.is_own()).cloned().collect()
+}
+
+/// When events may be missing, which only our own extract says.
+pub(super) fn losses(main: &Main) -> Losses {
+    main.own.losses.0.iter().filter(|_| main.is_own()).cloned().collect()
 }
 
 /// Threads, which only our own extract has.

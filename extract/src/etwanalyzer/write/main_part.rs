@@ -1,8 +1,8 @@
 //! The main part: machine, session and processes.
 
 use handlescope_model::tables::{
-    EventCounts, ObjectTypes, Process, Processes, StartHandle, StartHandles, Threads, TraceInfo,
-    Volumes, Warnings,
+    EventCounts, Losses, ObjectTypes, Process, Processes, StartHandle, StartHandles, Threads,
+    TraceInfo, Volumes, Warnings,
 };
 use handlescope_model::{TableRows, Texts};
 
@@ -22,6 +22,7 @@ pub(super) struct MainPart<'a> {
     pub(super) warnings: &'a Warnings,
     pub(super) volumes: &'a Volumes,
     pub(super) threads: &'a Threads,
+    pub(super) losses: &'a Losses,
     pub(super) start_handles: &'a StartHandles,
     pub(super) names: &'a Texts,
     /// When the last event happened, ns since session start.
@@ -93,6 +94,7 @@ impl MainPart<'_> {
             start_handles: Rows(self.start_handles.rows().map(start_handle).collect()),
             volumes: Rows(self.volumes.rows().collect()),
             threads: Rows(self.threads.rows().collect()),
+            losses: Rows(self.losses.rows().collect()),
         }
     }
 

@@ -19,8 +19,8 @@ use std::fs::{File, FileTimes};
 use std::path::Path;
 
 use handlescope_model::tables::{
-    EventCounts, Events, Frames, Methods, ModuleLoads, Modules, Names, ObjectTypes, Processes,
-    StartHandles, Symbols, Threads, TraceInfo, TraceInfos, Volumes, Warnings,
+    EventCounts, Events, Frames, Losses, Methods, ModuleLoads, Modules, Names, ObjectTypes,
+    Processes, StartHandles, Symbols, Threads, TraceInfo, TraceInfos, Volumes, Warnings,
 };
 use handlescope_model::{
     ArchiveError, ArchiveWriter, Cancel, NameIdx, Table, TableRows, Texts, Trace,
@@ -168,6 +168,7 @@ impl Parts<'_> {
             warnings: &Warnings::read(trace)?,
             volumes: &Volumes::read(trace)?,
             threads: &Threads::read(trace)?,
+            losses: &Losses::read(trace)?,
             start_handles: &start_handles,
             names: &names,
             last_event_ns: last_event(trace)?,

@@ -4,8 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use handlescope_model::tables::{
-    Event, Events, ExistingHandle, ExistingHandles, Frame, Module, Name, Object, Objects, Process,
-    Stack, Stacks, StartHandle, Symbol, Thread,
+    Event, Events, ExistingHandle, ExistingHandles, Frame, Loss, LossKind, Module, Name, Object,
+    Objects, Process, Stack, Stacks, StartHandle, Symbol, Thread,
 };
 use handlescope_model::{
     Cancel, EventIdx, EventKind, FrameIdx, ModuleIdx, NameIdx, ObjectIdx, ProcessIdx, RowCount,
@@ -38,6 +38,7 @@ struct Tables {
     existing: ExistingHandles,
     start: StartHandles,
     threads: Threads,
+    losses: Losses,
 }
 
 impl Tables {
@@ -54,6 +55,8 @@ impl Tables {
         tables.processes.push(Process { pid: 8, name: "a.exe".into(), ..Process::default() });
         let started = Thread { start_ns: Some(7), creator_tid: Some(5), ..Thread::default() };
         tables.threads.push(Thread { pid: 8, tid: 9, ..started });
+        let (what, to_ns) = (LossKind::Overwritten.code(), Some(5));
+        tables.losses.push(Loss { what, from_ns: Some(0), to_ns, count: None });
         tables
     }
 
@@ -87,6 +90,7 @@ impl Tables {
             (Table::ExistingHandles, self.existing.into_frame()),
             (Table::StartHandles, self.start.into_frame()),
             (Table::Threads, self.threads.into_frame()),
+            (Table::Losses, self.losses.into_frame()),
         ];
         let mut writer = ArchiveWriter::create(path).unwrap();
         for (table, frame) in tables {
@@ -159,6 +163,7 @@ impl Written {
         self.is_lossless::<Warnings>();
         self.is_lossless::<Volumes>();
         self.is_lossless::<Threads>();
+        self.is_lossless::<Losses>();
     }
 }
 

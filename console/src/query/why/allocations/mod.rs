@@ -40,8 +40,11 @@ pub(super) struct Found {
 }
 
 impl Allocations<'_> {
-    /// Looks for suspects, of which so many are shown, those that lose most; further ones have no filters.
-    pub(in crate::query::why) fn suspects(&self, shown: usize) -> Result<Found, QueryError> {
+    /// Looks for suspects, those that lose most first; `has_filters` says which get filters.
+    pub(in crate::query::why) fn suspects(
+        &self,
+        has_filters: &(dyn Fn(usize) -> bool + Sync),
+    ) -> Result<Found, QueryError> {
         let is_meant = self.allocators.rows().iter().map(|allocator| {
             let kind = ResourceKind::from_code(allocator.kind);
             let is_type = self
@@ -73,7 +76,8 @@ impl Allocations<'_> {
             found.extend(heaps.into_iter().map(|suspect| (None, suspect)));
         }
         found.sort_by(|(_, a), (_, b)| b.score.total_cmp(&a.score));
-        found.par_iter_mut().take(shown).try_for_each(|(site, suspect)| {
+        let ranked = found.par_iter_mut().enumerate();
+        ranked.filter(|(place, _)| has_filters(*place)).try_for_each(|(_, (site, suspect))| {
             self.file.cancel.check()?;
             if let Some(filters) = site.and_then(|site| self.filters(site, suspect, &filters)) {
                 suspect.filters = filters;
