@@ -31,6 +31,33 @@ pub(crate) fn loss_times(trace: &Trace) -> Result<LossTimes, ArchiveError> {
     Ok(LossTimes::new(is_lost.then_some(None)))
 }
 
+/// The least that an event of a handle has in a buffer, bytes: header, object, handle, type.
+const SMALLEST_EVENT: u64 = 32;
+
+/// How many events of handles of a trace are missing at most; `None` if the extract does not say.
+///
+/// # Errors
+/// When the archive is damaged.
+pub(crate) fn most_lost_events(trace: &Trace) -> Result<Option<u64>, ArchiveError> {
+    let losses = Losses::read(trace)?;
+    if losses.is_empty() {
+        return Ok(loss_times(trace)?.is_empty().then_some(0));
+    }
+    let info = TraceInfos::read(trace)?.row(0).unwrap_or_default();
+    let by_buffer = u64::from(info.buffer_size) / SMALLEST_EVENT;
+    // What a mark or a record of losses stands for is in the numbers of the header.
+    let is_counted = info.events_lost > 0 || info.buffers_lost > 0;
+    let most = |loss: Loss| match LossKind::from_code(loss.what) {
+        Some(LossKind::EventsLost) => loss.count,
+        Some(LossKind::MissingBuffers | LossKind::DamagedBuffer | LossKind::BuffersLost) => {
+            Some(loss.count?.saturating_mul(by_buffer))
+        }
+        _ => is_counted.then_some(0),
+    };
+    let sum = |sum: u64, events| Some(sum.saturating_add(events?));
+    Ok(losses.rows().map(most).try_fold(0, sum))
+}
+
 /// Whether an extract says when events may be missing, and what was closed unseen because of that.
 ///
 /// # Errors

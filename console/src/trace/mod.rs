@@ -27,7 +27,7 @@ pub(crate) use frame_name_cache::KnownNames;
 pub use load::LoadArgs;
 pub(crate) use load::Loading;
 pub use loaded::{LoadedTrace, Snapshot};
-pub(crate) use losses::{knows_losses, loss_times, unseen_closes, unseen_values};
+pub(crate) use losses::{knows_losses, loss_times, most_lost_events, unseen_closes, unseen_values};
 pub(crate) use resource_caveats::{KindCounts, ResourceFacts};
 pub use rundown::has_end_rundown;
 pub(crate) use rundown::knows_exits;

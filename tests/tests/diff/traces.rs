@@ -306,21 +306,66 @@ fn handles_of_one_operation_are_one_chance() {
     }
 }
 
+/// A recording of a minute with a leak, of which events or buffers were lost.
+fn lossy(leaks: i64, lost: FileOptions) -> Recording {
+    Recording::of("server.exe", 700, 0x7ff6_0000_0000, 60, lost).opens(0x300, leaks, None)
+}
+
 #[test]
-fn lost_events_may_explain_a_difference() {
-    let recording = |leaks, lost| {
-        let options = FileOptions { buffers_lost: lost, ..FileOptions::default() };
-        Recording::of("server.exe", 700, 0x7ff6_0000_0000, 60, options).opens(0x300, leaks, None)
-    };
-    let (document, run) = compared(&recording(20, 0), &recording(80, 1));
-    assert_eq!(run.status, Some(2), "{}", run.stderr);
-    assert!(
-        run.stderr.contains("1 group of handles may or may not have got worse"),
-        "{}",
-        run.stderr
-    );
-    let group = &groups(&document)[0];
-    assert_eq!((&group["got_worse"], &group["uncertain"]), (&json!(false), &json!(true)));
-    let (_, run) = compared(&recording(20, 0), &recording(20, 1));
-    assert_eq!(run.status, Some(0), "{}", run.stderr);
+fn lost_events_explain_as_many_handles_as_they_are() {
+    let events =
+        |leaks, events_lost| lossy(leaks, FileOptions { events_lost, ..Default::default() });
+    for (before, after, state, status) in [
+        ((20, 0), (20_000, 1), "worse", 1),
+        ((1, 0), (20, 1), "worse", 1),
+        ((20, 0), (80, 5), "worse", 1),
+        ((20, 5), (80, 0), "worse", 1),
+        ((20, 0), (80, 60), "uncertain", 2),
+        ((20, 60), (80, 0), "uncertain", 2),
+        ((1, 0), (20, 18), "uncertain", 2),
+        // More closes that are missing would only make it look worse.
+        ((20, 0), (20, 60), "same", 0),
+        ((20, 5), (20, 0), "same", 0),
+        // It may have lost nothing before.
+        ((20, 60), (20, 0), "uncertain", 2),
+    ] {
+        let (document, run) = compared(&events(before.0, before.1), &events(after.0, after.1));
+        let expected = (state, before.0 as u64, after.0 as u64, status == 1);
+        assert_eq!(states(&document), [expected], "{before:?} {after:?}");
+        assert_eq!(groups(&document)[0]["uncertain"], json!(status == 2), "{document}");
+        assert_eq!(run.status, Some(status), "{}", run.stderr);
+    }
+}
+
+#[test]
+fn lost_buffers_explain_as_many_handles_as_they_have_room_for() {
+    let buffers =
+        |leaks, buffers_lost| lossy(leaks, FileOptions { buffers_lost, ..Default::default() });
+    let (document, run) = compared(&buffers(20, 0), &buffers(80, 1));
+    assert_eq!((states(&document)[0].0, run.status), ("uncertain", Some(2)), "{document}");
+    let message = "1 group of handles may or may not have got worse";
+    assert!(run.stderr.contains(message), "{}", run.stderr);
+    let (document, run) = compared(&buffers(20, 0), &buffers(4_000, 1));
+    assert_eq!((states(&document)[0].0, run.status), ("worse", Some(1)), "{document}");
+    let text = shell(&buffers(20, 0), &buffers(80, 1)).run(&["diff", "before.etl", "after.etl"]);
+    assert!(text.stdout.starts_with("before: before.etl (60.0 s)"), "{}", text.stdout);
+    assert!(text.stdout.contains("\nuncertain: server.exe Event: 20 lost"), "{}", text.stdout);
+    assert!(text.stdout.contains("0 same, 1 uncertain\n"), "{}", text.stdout);
+}
+
+#[test]
+fn what_leaks_before_a_loss_is_no_less_sure_than_what_leaks_after_it() {
+    // The last of several buffers is marked; how many events it lost, nothing says.
+    let marked = |leaks| lossy(leaks, FileOptions { loss_flags: 2, ..Default::default() });
+    let whole = |leaks| lossy(leaks, FileOptions::default());
+    for (before, after, state, status) in [
+        (whole(20), marked(4_000), "worse", 1),
+        (marked(4_000), marked(4_000), "same", 0),
+        // One buffer has it all.
+        (whole(20), marked(80), "uncertain", 2),
+        (marked(20), whole(20), "uncertain", 2),
+    ] {
+        let (document, run) = compared(&before, &after);
+        assert_eq!((states(&document)[0].0, run.status), (state, Some(status)), "{document}");
+    }
 }

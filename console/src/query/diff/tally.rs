@@ -9,6 +9,8 @@
 //!   unequal lengths are therefore compared in **pieces** as long as the shorter one: what is opened in a piece, and open at
 //!   its end. Whatever the lifetimes are, two recordings of an unchanged program have as many of these in each piece.
 
+use handlescope_model::rules::LossTimes;
+
 use crate::query::growth::{Life, Window};
 
 /// A moment, as a part of the mean distance of handles.
@@ -55,15 +57,36 @@ impl Seen {
         self.windows.iter().map(|window| window.length_ns()).max().unwrap_or_default()
     }
 
-    /// What was opened after a time, as if the trace began then.
-    pub(super) fn after(&self, ns: i64) -> Self {
-        let later = |window: &Window| Window { start_ns: window.start_ns.max(ns), ..*window };
-        let lives = self.lives.iter().map(|(window, lives)| {
-            let lives = lives.iter().filter(|life| life.opened_ns > ns).copied().collect();
-            (later(window), lives)
+    /// The same without the times of losses, as if a process ran from each loss to the next one only.
+    pub(super) fn between(&self, losses: &LossTimes) -> Self {
+        let lives = self.lives.iter().flat_map(|(window, lives)| {
+            let windows = between(*window, losses);
+            let mut parts: Vec<(Window, Vec<Life>)> =
+                windows.into_iter().map(|window| (window, Vec::new())).collect();
+            for life in lives {
+                let opened_ns = life.opened_ns.max(window.start_ns).min(window.end_ns);
+                let at = parts.partition_point(|(part, _)| part.end_ns < opened_ns);
+                let part = parts.get_mut(at).filter(|(part, _)| part.start_ns <= opened_ns);
+                part.into_iter().for_each(|(_, lives)| lives.push(*life));
+            }
+            parts
         });
-        Self { windows: self.windows.iter().map(later).collect(), lives: lives.collect() }
+        let windows = self.windows.iter().flat_map(|window| between(*window, losses));
+        Self { windows: windows.collect(), lives: lives.collect() }
     }
+}
+
+/// The parts of a time in which nothing is missing.
+fn between(window: Window, losses: &LossTimes) -> Vec<Window> {
+    if losses.is_anywhere() {
+        return Vec::new();
+    }
+    let starts = losses.spans().iter().map(|(_, last)| window.start_ns.max(*last));
+    let ends = losses.spans().iter().map(|(first, _)| window.end_ns.min(*first));
+    let starts = [window.start_ns].into_iter().chain(starts);
+    let parts = starts.zip(ends.chain([window.end_ns]));
+    let parts = parts.map(|(start_ns, end_ns)| Window { start_ns, end_ns });
+    parts.filter(|part| part.start_ns < part.end_ns).collect()
 }
 
 /// The handles that are lost in some time.
@@ -104,6 +127,13 @@ impl Tally {
         let mut all = by_process.concat();
         all.sort_unstable();
         Self { handles: handles as f64, length_ns, squares, waves: waves(&all) }
+    }
+
+    /// The same with so many more handles, or fewer, which come at once as the others do.
+    pub(super) fn with(self, more: f64) -> Self {
+        let at_once = if self.handles > 0.0 { self.squares / self.handles } else { 1.0 };
+        let handles = (self.handles + more).max(0.0);
+        Self { handles, squares: handles * at_once, ..self }
     }
 
     /// How many handles a chance is, in both traces.
@@ -250,6 +280,25 @@ mod tests {
     }
 
     #[test]
+    fn between_losses_is_what_was_opened_there() {
+        let opens = [1, 9, 15, 21, 40, 59].map(|second| (second * SECOND, None));
+        let losses = LossTimes::new([
+            Some((10 * SECOND, 20 * SECOND)),
+            Some((50, 50)),
+            Some((90 * SECOND, 99 * SECOND)),
+        ]);
+        let parts = seen(60, opens).between(&losses);
+        let tally = Tally::of(&parts, None);
+        assert_eq!((tally.handles, tally.length_ns), (5.0, 50e9));
+        assert_eq!(parts.length_ns(), 50 * SECOND);
+        // A close that is seen after the loss shows that it was open until then.
+        let closed = seen(60, [(SECOND, Some(30 * SECOND)), (2 * SECOND, Some(SECOND))]);
+        assert_eq!(Tally::of(&closed.between(&losses), None).handles, 1.0);
+        let anywhere = seen(60, opens).between(&LossTimes::new([None]));
+        assert_eq!((anywhere.windows.len(), Tally::of(&anywhere, None).handles), (0, 0.0));
+    }
+
+    #[test]
     fn extreme_times_do_no_harm() {
         let extremes = [i64::MIN, -1, 0, 1, i64::MAX];
         let lives: Vec<Life> = extremes
@@ -266,8 +315,10 @@ mod tests {
             Window { start_ns: i64::MIN, end_ns: i64::MAX },
         ] {
             let seen = Seen { windows: vec![window], lives: vec![(window, lives.clone())] };
+            let losses = LossTimes::new([Some((i64::MIN, 3)), Some((700, i64::MAX))]);
             for piece_ns in [None, Some(0), Some(1), Some(700), Some(i64::MAX)] {
                 assert!(Tally::of(&seen, piece_ns).handles <= lives.len() as f64);
+                assert!(Tally::of(&seen.between(&losses), piece_ns).handles <= lives.len() as f64);
             }
         }
     }

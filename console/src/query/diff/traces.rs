@@ -1,6 +1,7 @@
 //! Two traces: what the second one loses more or less of than the first.
 
 use handlescope_model::StackIdx;
+use handlescope_model::rules::LossTimes;
 
 use super::matched::{MatchedGroup, Start, matched};
 use super::rule::{self, Lost};
@@ -14,7 +15,7 @@ use crate::query::growth::Verdict;
 use crate::query::no_match::NoMatch;
 use crate::query::object_ref::FileAnswer;
 use crate::query::source::Source;
-use crate::trace::{Caveat, loss_times};
+use crate::trace::{Caveat, loss_times, most_lost_events};
 
 /// What two traces lose, compared.
 #[derive(Default)]
@@ -86,6 +87,8 @@ pub enum State {
     Gone,
     /// It loses less than chance explains.
     Better,
+    /// Lost events may explain the difference, or that there is none.
+    Uncertain,
     /// Chance explains the difference.
     Same,
 }
@@ -98,6 +101,7 @@ impl State {
             Self::New => "new",
             Self::Gone => "gone",
             Self::Better => "better",
+            Self::Uncertain => "uncertain",
             Self::Same => "same",
         }
     }
@@ -148,8 +152,11 @@ pub fn compare_traces<'a>(
     let minutes: Vec<Option<f64>> = files.iter().map(length).collect();
     let (matched, not_comparable) = matched(&files, criteria)?;
     let has_lengths = minutes.iter().all(Option::is_some);
-    let losses = files.iter().map(last_loss_ns).collect::<Result<Vec<_>, _>>()?;
-    let groups = with_states(&matched, has_lengths, &losses);
+    let losses = files.iter().map(Losses::of).collect::<Result<Vec<_>, _>>()?;
+    let groups = match losses.as_slice() {
+        [before, after] => with_states(&matched, has_lengths, [before, after]),
+        _ => Vec::new(),
+    };
     for (at, file) in files.iter_mut().enumerate() {
         let stacks = groups.iter().filter_map(|group| group.sides()[at.min(1)].create_stack);
         file.show_stacks(stacks.collect())?;
@@ -174,11 +181,23 @@ fn knows_choice(file: &FileAnswer<'_>, criteria: &DiffCriteria) -> bool {
     has_process && has_type
 }
 
-/// The time after which a trace has all events; `None` where it lost none.
-fn last_loss_ns(file: &FileAnswer<'_>) -> Result<Option<i64>, QueryError> {
-    let times = loss_times(file.file.trace)?;
-    let last = times.spans().last().map(|(_, last)| *last);
-    Ok(if times.is_anywhere() { Some(i64::MAX) } else { last })
+/// What a trace lost while it was recorded, or in its file.
+struct Losses {
+    times: LossTimes,
+    /// How many events at most, and so how many handles of a group; `None` where it is not known.
+    most: Option<u64>,
+    /// Whether at least half of the time has all events.
+    is_mostly_whole: bool,
+}
+
+impl Losses {
+    fn of(file: &FileAnswer<'_>) -> Result<Self, QueryError> {
+        let (times, most) = (loss_times(file.file.trace)?, most_lost_events(file.file.trace)?);
+        let windows = parts(file).map(|(groups, _)| groups.extent).into_iter().collect();
+        let all = Seen { windows, lives: Vec::new() };
+        let is_mostly_whole = all.between(&times).length_ns() > all.length_ns() / 2;
+        Ok(Self { times, most, is_mostly_whole })
+    }
 }
 
 impl ComparedGroup {
@@ -205,6 +224,10 @@ struct Pair<'m> {
     starts: [Start; 2],
     /// What both lose, where that is all that is known.
     counts: Option<[u64; 2]>,
+    /// How many handles of both are lost that the traces do not show, or fewer.
+    unseen: [f64; 2],
+    /// How many processes of each there are.
+    processes: [usize; 2],
 }
 
 impl Pair<'_> {
@@ -218,6 +241,7 @@ impl Pair<'_> {
             Some(_) => true,
         };
         let of = |tallies: [Tally; 2], share, times, kind| {
+            let tallies = [0, 1].map(|at| tallies[at].with(self.unseen[at]));
             let lost = Lost::new([&tallies[0], &tallies[1]], share, kind);
             Against { lost, times, can_be_more }
         };
@@ -228,13 +252,14 @@ impl Pair<'_> {
         let times = lengths[0] / lengths[1];
         if self.verdict != Some(Verdict::Steady) {
             // What is not lost at a rate does not get less in a shorter time, and may be lost once by each process.
-            let processes = self.seen.map(|seen| seen.windows.len().max(1) as f64);
+            let processes = self.processes.map(|number| number.max(1) as f64);
             let times = times.max(processes[0] / processes[1]).max(1.0);
             let tallies = self.seen.map(|seen| Tally::of(seen, None));
             return of(tallies, times / (1.0 + times), times, Kind::Fill);
         }
         let whole = self.seen.map(|seen| Tally::of(seen, None));
-        if self.is_new && whole[0].handles / times < TOO_SHORT {
+        let expected = whole[0].with(self.unseen[0]).handles / times;
+        if self.is_new && expected < TOO_SHORT {
             return of(whole, 0.5_f64.min(times / (1.0 + times)), times, Kind::Rate);
         }
         let piece_ns = self.seen.map(Seen::longest_ns).into_iter().min();
@@ -251,46 +276,96 @@ const TOO_SHORT: f64 = 0.2;
 /// What both traces lose against each other, first the one after against the one before.
 type Both = [Against; 2];
 
-/// Compares groups, from after the last loss on where `losses` says so and one is asked for.
-fn compare(
-    groups: &[MatchedGroup],
-    has_lengths: bool,
-    losses: &[Option<i64>],
-) -> (Vec<Both>, [f64; 2]) {
+/// What is taken for granted of traces that lost events.
+#[derive(Clone, Copy)]
+enum Assumed<'l> {
+    /// That no event of a handle is missing.
+    NoLoss,
+    /// That none is missing between losses, and nothing of the other times.
+    Between([&'l Losses; 2]),
+    /// That there are so many more lost handles of a group in each trace, or fewer.
+    Unseen([f64; 2]),
+}
+
+/// Compares groups.
+fn compare(groups: &[MatchedGroup], has_lengths: bool, assumed: Assumed<'_>) -> Vec<Both> {
     let both = |group: &MatchedGroup| {
-        let left = |at: usize| losses.get(at).copied().flatten();
-        let clipped = [0, 1].map(|at| left(at).map(|ns| group.sides[at].seen.after(ns)));
-        let seen = |at: usize| clipped[at].as_ref().unwrap_or(&group.sides[at].seen);
-        let start =
-            |at: usize| if clipped[at].is_some() { Start::Later } else { group.sides[at].start };
+        let lossy = |at: usize| match assumed {
+            Assumed::Between(losses) => Some(&losses[at].times).filter(|times| !times.is_empty()),
+            _ => None,
+        };
+        let parts = [0, 1].map(|at| lossy(at).map(|times| group.sides[at].seen.between(times)));
+        let seen = |at: usize| parts[at].as_ref().unwrap_or(&group.sides[at].seen);
+        // A loss may hide what was filled at the start.
+        let start = |at: usize| lossy(at).map_or(group.sides[at].start, |_| Start::Later);
+        let unseen = match assumed {
+            Assumed::Unseen(unseen) => unseen,
+            _ => [0.0, 0.0],
+        };
         let against = |more: usize, less: usize| {
             let counts = [group.sides[more].lost, group.sides[less].lost];
             Pair {
                 verdict: group.sides[more].verdict,
-                is_new: counts[1] == 0,
+                is_new: counts[1] as f64 + unseen[less] <= 0.0,
                 seen: [seen(more), seen(less)],
                 starts: [start(more), start(less)],
                 counts: (!has_lengths).then_some(counts),
+                unseen: [unseen[more], unseen[less]],
+                processes: [more, less].map(|at| group.sides[at].seen.windows.len()),
             }
             .compare()
         };
         [against(1, 0), against(0, 1)]
     };
-    let all: Vec<Both> = groups.iter().map(both).collect();
-    let levels = [0, 1].map(|way| rule::level(all.iter().map(|both| both[way].lost)));
-    (all, levels)
+    groups.iter().map(both).collect()
 }
 
-/// Whether each group got worse, going by what was recorded after the last loss; `None` without a loss.
-fn worse_without_losses(
+/// The probabilities below which groups of these are worse, and better.
+fn levels(all: &[Both]) -> [f64; 2] {
+    [0, 1].map(|way| rule::level(all.iter().map(|both| both[way].lost)))
+}
+
+/// Of each group, whether losses leave no doubt that it got worse at this level, or that it did not.
+fn sure(
     groups: &[MatchedGroup],
     has_lengths: bool,
-    losses: &[Option<i64>],
-) -> Option<Vec<bool>> {
-    losses.iter().any(Option::is_some).then(|| {
-        let (all, levels) = compare(groups, has_lengths, losses);
-        all.iter().map(|[after, _]| after.is_more(levels[0])).collect()
-    })
+    losses: [&Losses; 2],
+    (all, level): (&[Both], f64),
+) -> Vec<bool> {
+    let [before, after] = losses;
+    if before.times.is_empty() && after.times.is_empty() {
+        return vec![true; groups.len()];
+    }
+    let is_worse = |at: usize| all[at][0].is_more(level);
+    let again = |assumed| compare(groups, has_lengths, assumed);
+    let worse = |all: Vec<Both>, level| -> Vec<bool> {
+        all.iter().map(|both| both[0].is_more(level)).collect()
+    };
+    let between = has_lengths.then(|| {
+        let all = again(Assumed::Between(losses));
+        let [level, _] = levels(&all);
+        worse(all, level)
+    });
+    // The losses explain as much of a difference as they can, or hide as much of it.
+    let unseen = |sign: f64| {
+        let (before, after) = before.most.zip(after.most)?;
+        let unseen = [-sign * before as f64, sign * after as f64];
+        Some(worse(again(Assumed::Unseen(unseen)), level))
+    };
+    let (explained, hidden) = (unseen(-1.0), unseen(1.0));
+    // What is missing in the trace after makes it look worse, if anything.
+    let shows_all = before.times.is_empty() || (has_lengths && before.is_mostly_whole);
+    let says = |worse: &Option<Vec<bool>>, at: usize, is: bool| {
+        worse.as_ref().is_some_and(|worse| worse[at] == is)
+    };
+    let is_sure = |at: usize| {
+        let is_worse_between = says(&between, at, true);
+        match is_worse(at) {
+            true => is_worse_between || says(&explained, at, true),
+            false => says(&hidden, at, false) || (shows_all && !is_worse_between),
+        }
+    };
+    (0..groups.len()).map(is_sure).collect()
 }
 
 impl Against {
@@ -303,20 +378,21 @@ impl Against {
 fn with_states(
     matched: &[MatchedGroup],
     has_lengths: bool,
-    losses: &[Option<i64>],
+    losses: [&Losses; 2],
 ) -> Vec<ComparedGroup> {
-    let (all, [worse, better]) = compare(matched, has_lengths, &[]);
-    let without_losses = worse_without_losses(matched, has_lengths, losses);
-    let group = |(at, (group, both)): (usize, (&MatchedGroup, Both))| {
+    let all = compare(matched, has_lengths, Assumed::NoLoss);
+    let [worse, better] = levels(&all);
+    let sure = sure(matched, has_lengths, losses, (&all, worse));
+    let group = |((group, both), is_sure): ((&MatchedGroup, Both), bool)| {
         let [before, after] = [0, 1].map(|side| side_of(group, side, has_lengths));
         let is_worse = both[0].is_more(worse);
-        let is_sure = without_losses.as_ref().is_none_or(|sure| sure[at] == is_worse);
         let got_worse = is_worse && is_sure;
         let state = match (before.lost, after.lost) {
             (0, _) => State::New,
             (_, 0) => State::Gone,
-            _ if got_worse => State::Worse,
-            _ if both[1].is_more(better) && is_sure => State::Better,
+            _ if !is_sure => State::Uncertain,
+            _ if is_worse => State::Worse,
+            _ if both[1].is_more(better) => State::Better,
             _ => State::Same,
         };
         ComparedGroup {
@@ -332,7 +408,7 @@ fn with_states(
             expected: expected([before, after], both),
         }
     };
-    let mut groups: Vec<ComparedGroup> = matched.iter().zip(all).enumerate().map(group).collect();
+    let mut groups: Vec<ComparedGroup> = matched.iter().zip(all).zip(sure).map(group).collect();
     groups.sort_by_key(|group| {
         let more = i128::from(group.after.lost) - i128::from(group.before.lost);
         (!group.got_worse, !group.is_uncertain, group.state, -more)

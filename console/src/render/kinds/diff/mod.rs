@@ -22,9 +22,13 @@ use crate::{
 
 /// How many groups are in which state, in a line.
 fn states_line(of: &str, groups: usize, worse: usize, count: impl Fn(State) -> usize) -> String {
+    let uncertain = match count(State::Uncertain) {
+        0 => String::new(),
+        number => format!(", {} uncertain", HumanCount(number as u64)),
+    };
     let count = |state| HumanCount(count(state) as u64).to_string();
     format!(
-        "Got worse: {} of {} groups{of}; {} worse, {} new, {} gone, {} better, {} same",
+        "Got worse: {} of {} groups{of}; {} worse, {} new, {} gone, {} better, {} same{uncertain}",
         HumanCount(worse as u64),
         HumanCount(groups as u64),
         count(State::Worse),

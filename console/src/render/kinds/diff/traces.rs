@@ -115,7 +115,7 @@ impl<'a> Row<'a> {
         };
         let also = match (*got_worse, is_uncertain) {
             (true, _) if *state != State::Worse => ", worse",
-            (false, true) => ", uncertain",
+            (false, true) if *state != State::Uncertain => ", uncertain",
             _ => "",
         };
         let state = display.screen.paint(color, format!("{}{also}", state.word()));
