@@ -30,7 +30,8 @@ Examples:
 Command lines of ETWAnalyzer work, too: -dump, -extract, -console and -converttime.
 
 Exit status: 0 when everything worked, or a reader left early (| head); 1 when something failed; 2 when this
-command line is wrong. Of diff: 0 when nothing got worse, 1 when something did, 2 for trouble.";
+command line is wrong. Of diff: 0 when nothing got worse, 1 when something did, 2 for trouble, whatever
+the reader does.";
 
 const RECORD_EXAMPLES: &str = "\
 Examples:
@@ -185,8 +186,8 @@ pub enum Action {
     /// List what got worse between two traces: handlescope diff before.etl after.etl
     ///
     /// The options are those of .diff in the console. Exit status 0 when nothing got worse; 1 when something
-    /// did, which the last line on standard error reports; 2 when it failed, with an error, or when lost events
-    /// may explain the difference.
+    /// did, with a warning on standard error; 2 when it failed, with an error, or when lost events may explain
+    /// the difference. That a reader leaves early (| head) does not change it.
     #[command(disable_help_flag = true)]
     Diff(Words),
 

@@ -107,7 +107,10 @@ impl Console {
         let flow = context.flow;
         spinner.stop();
         match result {
-            Err(error) if error.is_broken_pipe() && out.was_left() => Ok(flow),
+            // A reader that leaves early does not change what a comparison says.
+            Err(error) if error.is_broken_pipe() && (out.was_left() || flow != Flow::Continue) => {
+                Ok(flow)
+            }
             Err(CommandError::Output { .. }) if cancel.is_cancelled() => Err(Cancelled.into()),
             result => result.map(|()| flow),
         }

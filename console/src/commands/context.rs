@@ -141,8 +141,9 @@ pub(crate) fn answer(
         messages,
         flow: *flow,
     };
-    ask(&mut dump)?;
+    let asked = ask(&mut dump);
     *flow = dump.flow;
+    asked?;
     // The end of the answer: a warning would disturb a pager.
     out.flush()?;
     session.warn_of_missing_symbols(messages);

@@ -1,6 +1,7 @@
 //! Two traces.
 
 use std::fs;
+use std::process::Stdio;
 
 use handlescope_tests::binary::Shell;
 use handlescope_tests::file::FileOptions;
@@ -132,6 +133,24 @@ fn a_script_goes_on_when_something_got_worse_and_the_file_is_written() {
     assert_eq!(run.status, Some(1));
     let text = fs::read_to_string(shell.path("diff.txt")).unwrap();
     insta::assert_snapshot!(text);
+}
+
+#[test]
+fn a_reader_that_leaves_early_does_not_change_the_status() {
+    let leaks = |leaks, lost| lossy(leaks, FileOptions { events_lost: lost, ..Default::default() });
+    for (after, lost, status) in [(80, 0, 1), (80, 80, 2), (20, 0, 0)] {
+        let shell = shell(&leaks(20, 0), &leaks(after, lost));
+        for arguments in [
+            &["diff", "before.etl", "after.etl"][..],
+            &["before.etl", "after.etl", "-c", ".diff -json", "-c", ".list"],
+        ] {
+            let (reader, writer) = std::io::pipe().unwrap();
+            drop(reader);
+            let mut command = shell.command(arguments);
+            command.stdout(writer).stderr(Stdio::null());
+            assert_eq!(command.status().unwrap().code(), Some(status), "{arguments:?}");
+        }
+    }
 }
 
 #[test]

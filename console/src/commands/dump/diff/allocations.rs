@@ -68,6 +68,15 @@ fn compare(
             return Err(CommandError::NoAllocations { path: file.path.to_path_buf() });
         }
     }
+    check_choice(answer.no_match())?;
+    // Lost events may be those that freed.
+    let is_loss = |kind| matches!(kind, CaveatKind::LostWhileRecording | CaveatKind::MissingInFile);
+    let mut caveats = answer.files.iter().flat_map(|file| &file.caveats);
+    let (worse, uncertain) = match caveats.any(|caveat| is_loss(caveat.kind)) {
+        true => (0, answer.worse()),
+        false => (answer.worse(), 0),
+    };
+    got_worse(worse, uncertain, "allocations", dump);
     match &args.flame {
         Some(path) => match FlameGraph::of_compared(&answer) {
             // Where the question is whether something got worse, that is not a failure.
@@ -81,14 +90,5 @@ fn compare(
             dump.write(render::diff_allocations(&answer, criteria.stacks, &display)?)?;
         }
     }
-    check_choice(answer.no_match())?;
-    // Lost events may be those that freed.
-    let is_loss = |kind| matches!(kind, CaveatKind::LostWhileRecording | CaveatKind::MissingInFile);
-    let mut caveats = answer.files.iter().flat_map(|file| &file.caveats);
-    let (worse, uncertain) = match caveats.any(|caveat| is_loss(caveat.kind)) {
-        true => (0, answer.worse()),
-        false => (answer.worse(), 0),
-    };
-    got_worse(worse, uncertain, "allocations", dump);
     Ok(())
 }

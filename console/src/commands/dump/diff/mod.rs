@@ -205,6 +205,8 @@ fn compare(
         }
         write_caveats(file, dump.messages);
     }
+    check_choice(answer.no_match())?;
+    got_worse(answer.worse(), answer.uncertain(), "handles", dump);
     match &args.flame {
         Some(path) => match FlameGraph::of_traces(&answer) {
             // Where the question is whether something got worse, that is not a failure.
@@ -218,7 +220,5 @@ fn compare(
             dump.write(render::diff_traces(&answer, criteria.stacks, &display)?)?;
         }
     }
-    check_choice(answer.no_match())?;
-    got_worse(answer.worse(), answer.uncertain(), "handles", dump);
     Ok(())
 }

@@ -19,7 +19,8 @@ pub(super) fn draw(
     dump.write_file(target, |out| graph.write_svg(out))
 }
 
-/// Says that groups got worse, or may have, and ends with the status that says so.
+/// Says that groups got worse, or may have, and ends with the status that says so, before the answer is written: its reader
+/// may leave early.
 pub(super) fn got_worse(
     worse: usize,
     uncertain: usize,
