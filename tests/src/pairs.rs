@@ -1,5 +1,6 @@
 //! Pairs of traces for `handlescope diff`: of a program that did not change, and of one that leaks anew.
 
+use std::ops::Range;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -15,11 +16,13 @@ const BASE: u64 = 0x7ff6_0000_0000;
 /// What the groups of handles of a program do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Behaviour {
-    /// Operations at random times lose so many handles each, within a millisecond.
-    Leaks { at_once: u64 },
+    /// Operations at random times lose so many handles each, one after the other.
+    Leaks { at_once: u64, apart_ns: i64 },
     /// Operations at random times lose 1 to 9 handles each.
     LeaksMixed,
-    /// Caches are filled in the first seconds, and differ by up to 25 %.
+    /// Operations lose a handle each, at random times in phases of a minute on average, with three minutes between them.
+    Phases,
+    /// Caches are filled in the first seconds; the standard deviation of their sizes is 25 %.
     Fills,
     /// Caches get entries at random times, which live so many seconds.
     Caches { seconds: i64 },
@@ -53,26 +56,20 @@ pub struct Pair {
     pub after: Recorded,
     /// Handles that are lost anew after, one by one at random times.
     pub new: u64,
+    /// From the start on, so many seconds of which are these times.
+    pub new_within: i64,
 }
 
 /// Rows of a program that did not change.
 #[must_use]
 pub fn unchanged() -> Vec<Pair> {
-    let pair = |name: &str, behaviour, before, after| Pair {
-        name: name.to_owned(),
-        behaviour,
-        groups: 6,
-        before,
-        after,
-        new: 0,
-    };
     let times = |before, after| (Recorded::whole(before), Recorded::whole(after));
     let mut rows = Vec::new();
     for (c, behaviour) in [
-        ("1", Behaviour::Leaks { at_once: 1 }),
-        ("2", Behaviour::Leaks { at_once: 2 }),
-        ("3", Behaviour::Leaks { at_once: 3 }),
-        ("5", Behaviour::Leaks { at_once: 5 }),
+        ("1", Behaviour::leaks(1)),
+        ("2", Behaviour::leaks(2)),
+        ("3", Behaviour::leaks(3)),
+        ("5", Behaviour::leaks(5)),
         ("1 to 9", Behaviour::LeaksMixed),
     ] {
         for (length, (before, after)) in [
@@ -81,44 +78,81 @@ pub fn unchanged() -> Vec<Pair> {
             ("half", times(600, 300)),
             ("60 s", times(60, 60)),
         ] {
-            rows.push(pair(&format!("{c} at once, {length}"), behaviour, before, after));
+            rows.push(Pair::unchanged(&format!("{c} at once, {length}"), behaviour, before, after));
         }
     }
+    let apart = Behaviour::Leaks { at_once: 3, apart_ns: SECOND / 5 };
+    let (before, after) = times(600, 600);
+    rows.push(Pair::unchanged("3 at once, 200 ms apart", apart, before, after));
     for (name, behaviour) in
         [("fills", Behaviour::Fills), ("caches of 900 s", Behaviour::Caches { seconds: 900 })]
     {
         for (length, (before, after)) in
             [("equal", times(600, 600)), ("double", times(600, 1_200)), ("half", times(600, 300))]
         {
-            rows.push(pair(&format!("{name}, {length}"), behaviour, before, after));
+            rows.push(Pair::unchanged(&format!("{name}, {length}"), behaviour, before, after));
         }
     }
     let (file, ring) = (Recorded::whole(600), Recorded { seconds: 3_600, ring: Some(40) });
-    for (name, behaviour) in
-        [("2 at once", Behaviour::Leaks { at_once: 2 }), ("fills", Behaviour::Fills)]
-    {
-        rows.push(pair(&format!("{name}, file and ring"), behaviour, file, ring));
-        rows.push(pair(&format!("{name}, ring and file"), behaviour, ring, file));
+    for (name, behaviour) in [("2 at once", Behaviour::leaks(2)), ("fills", Behaviour::Fills)] {
+        rows.push(Pair::unchanged(&format!("{name}, file and ring"), behaviour, file, ring));
+        rows.push(Pair::unchanged(&format!("{name}, ring and file"), behaviour, ring, file));
     }
     rows
 }
 
-/// Rows of a program that loses handles anew, beside what it loses before, one handle at once.
+/// Rows of a program that did not change, and in which handles are lost together for longer than the rule can tell.
+#[must_use]
+pub fn unchanged_in_bursts() -> Vec<Pair> {
+    let recorded = Recorded::whole(600);
+    let apart = Behaviour::Leaks { at_once: 5, apart_ns: SECOND };
+    vec![
+        Pair::unchanged("5 at once, 1 s apart", apart, recorded, recorded),
+        Pair::unchanged("1 at once, in phases of a minute", Behaviour::Phases, recorded, recorded),
+    ]
+}
+
+/// Rows of a program that loses handles anew, beside what it loses before, one handle at once: in all of the trace, or when
+/// it starts.
 #[must_use]
 pub fn leaking_anew() -> Vec<Pair> {
-    let row = |groups: u64, new: u64| Pair {
-        name: format!("{new} new, {groups} groups"),
-        behaviour: Behaviour::Leaks { at_once: 1 },
+    let row = |name: String, groups: u64, new: u64, seconds: i64, new_within: i64| Pair {
+        name,
+        behaviour: Behaviour::leaks(1),
         groups,
-        before: Recorded::whole(600),
-        after: Recorded::whole(600),
+        before: Recorded::whole(seconds),
+        after: Recorded::whole(seconds),
         new,
+        new_within,
     };
-    let groups = [2, 16, 56];
-    groups.into_iter().flat_map(|groups| [5, 8, 12, 20, 40].map(|new| row(groups, new))).collect()
+    let mut rows = Vec::new();
+    for groups in [2, 16, 56] {
+        for new in [5, 8, 12, 20, 40] {
+            rows.push(row(format!("{new} new, {groups} groups"), groups, new, 600, 600));
+        }
+    }
+    for (length, hours) in [("1 h", 1), ("24 h", 24)] {
+        for new in [20, 40] {
+            let name = format!("{new} new in the first 20 s of {length}, 2 groups");
+            rows.push(row(name, 2, new, hours * 3_600, 20));
+        }
+    }
+    rows
+}
+
+impl Behaviour {
+    /// Operations that lose so many handles each, within a millisecond.
+    fn leaks(at_once: u64) -> Self {
+        Self::Leaks { at_once, apart_ns: 60_000 }
+    }
 }
 
 impl Pair {
+    fn unchanged(name: &str, behaviour: Behaviour, before: Recorded, after: Recorded) -> Self {
+        let (name, groups) = (name.to_owned(), 6);
+        Self { name, behaviour, groups, before, after, new: 0, new_within: 0 }
+    }
+
     /// The exit status of `handlescope diff` of a pair, which lies in a folder.
     ///
     /// # Panics
@@ -158,12 +192,12 @@ impl Pair {
         trace.object_type(EVENT, "Event");
         let end = recorded.seconds * SECOND;
         trace.end(end);
-        let mut writer = Writer { trace, end, handles: 0 };
+        let mut writer = Writer { trace, end, phases: phases(end, rng), handles: 0 };
         for group in 0..self.groups {
             writer.group(self.behaviour, 0x100 + group * 0x40, group, rng);
         }
         for _ in 0..new {
-            let ns = rng.below(end as u64) as i64;
+            let ns = rng.below((self.new_within * SECOND) as u64) as i64;
             writer.open(ns, 0xf000, None);
         }
         writer.trace
@@ -174,7 +208,32 @@ impl Pair {
 struct Writer {
     trace: TraceBuilder,
     end: i64,
+    /// When the program has something to do.
+    phases: Vec<Range<i64>>,
     handles: u32,
+}
+
+/// A random number above 0, up to 1.
+fn uniform(rng: &mut Rng) -> f64 {
+    1.0 - (rng.next_u64() >> 11) as f64 / (1_u64 << 53) as f64
+}
+
+/// Phases of a minute on average, with three minutes between them.
+fn phases(end: i64, rng: &mut Rng) -> Vec<Range<i64>> {
+    let mut random = |seconds: f64| (-uniform(rng).ln() * seconds * SECOND as f64) as i64;
+    let mut phases = Vec::new();
+    let mut start = random(180.0);
+    while start < end {
+        let stop = start + random(60.0);
+        phases.push(start..stop);
+        start = stop + random(180.0);
+    }
+    phases
+}
+
+/// A random number of the standard normal distribution (Box and Muller).
+fn normal(rng: &mut Rng) -> f64 {
+    (-2.0 * uniform(rng).ln()).sqrt() * (std::f64::consts::TAU * uniform(rng)).cos()
 }
 
 impl Writer {
@@ -182,18 +241,31 @@ impl Writer {
     fn group(&mut self, behaviour: Behaviour, place: u64, group: u64, rng: &mut Rng) {
         let per_minute = [0.5, 1.0, 2.0, 4.0, 6.0, 12.0][(group % 6) as usize];
         match behaviour {
-            Behaviour::Leaks { at_once } => {
-                self.operations(per_minute, place, rng, |_| at_once, None);
+            Behaviour::Leaks { at_once, apart_ns } => {
+                for ns in self.times(per_minute, rng) {
+                    self.operation(ns, place, at_once, apart_ns);
+                }
             }
             Behaviour::LeaksMixed => {
-                self.operations(per_minute, place, rng, |rng| 1 + rng.below(9), None);
+                for ns in self.times(per_minute, rng) {
+                    self.operation(ns, place, 1 + rng.below(9), 60_000);
+                }
+            }
+            Behaviour::Phases => {
+                for ns in self.times(4.0 * per_minute, rng) {
+                    if self.phases.iter().any(|phase| phase.contains(&ns)) {
+                        self.open(ns, place, None);
+                    }
+                }
             }
             Behaviour::Caches { seconds } => {
-                self.operations(per_minute, place, rng, |_| 1, Some(seconds * SECOND));
+                for ns in self.times(per_minute, rng) {
+                    self.open(ns, place, Some(seconds * SECOND));
+                }
             }
             Behaviour::Fills => {
-                let size = [8, 20, 50, 100, 200, 400][(group % 6) as usize];
-                for _ in 0..size * (75 + rng.below(51)) / 100 {
+                let size = [8.0, 20.0, 50.0, 100.0, 200.0, 400.0][(group % 6) as usize];
+                for _ in 0..(size * (1.0 + 0.25 * normal(rng))).round() as u64 {
                     let ns = rng.below(20 * SECOND as u64) as i64;
                     self.open(ns, place, None);
                 }
@@ -201,25 +273,20 @@ impl Writer {
         }
     }
 
-    /// Operations at random times, so many a minute, each of which opens some handles at once.
-    fn operations(
-        &mut self,
-        per_minute: f64,
-        place: u64,
-        rng: &mut Rng,
-        at_once: impl Fn(&mut Rng) -> u64,
-        lived: Option<i64>,
-    ) {
+    /// Random times, so many a minute.
+    fn times(&self, per_minute: f64, rng: &mut Rng) -> Vec<i64> {
         let mut ns = 0.0;
-        loop {
-            let uniform = (rng.next_u64() >> 11) as f64 / (1_u64 << 53) as f64;
-            ns -= (1.0 - uniform).ln() * 60.0 / per_minute * SECOND as f64;
-            if ns >= self.end as f64 {
-                return;
-            }
-            for number in 0..at_once(rng) {
-                self.open(ns as i64 + number as i64 * 60_000, place, lived);
-            }
+        let next = || {
+            ns -= uniform(rng).ln() * 60.0 / per_minute * SECOND as f64;
+            (ns < self.end as f64).then_some(ns as i64)
+        };
+        std::iter::from_fn(next).collect()
+    }
+
+    /// Opens some handles, one after the other.
+    fn operation(&mut self, ns: i64, place: u64, handles: u64, apart_ns: i64) {
+        for number in 0..handles {
+            self.open(ns + number as i64 * apart_ns, place, None);
         }
     }
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::Parser;
 
-use handlescope_tests::pairs::{Pair, leaking_anew, unchanged};
+use handlescope_tests::pairs::{Pair, leaking_anew, unchanged, unchanged_in_bursts};
 
 /// Prints how often `handlescope diff` says that something got worse, of programs that did and did not
 #[derive(Debug, Parser)]
@@ -46,6 +46,7 @@ fn main() -> io::Result<()> {
         println!();
     };
     print("Unchanged", unchanged());
+    print("Unchanged, in bursts", unchanged_in_bursts());
     print("Leaks anew", leaking_anew());
     Ok(())
 }

@@ -2,7 +2,7 @@
 //!
 //! * An operation may lose several handles: those that are opened within a moment of each other are one **clump**. A moment
 //!   is a part of the mean distance of the handles, so that handles that come at random are hardly ever taken for a clump,
-//!   whether the trace lasts a second or days.
+//!   and no longer than between two handles of an operation, so that a start in a trace of hours is no clump.
 //! * What comes in waves that are longer than a moment shows in counts by parts of the time: when these vary more than
 //!   chance allows, their dispersion counts.
 //! * A cache whose entries live longer than a trace looks as if it lost all of them, in a longer trace only some. Times of
@@ -15,6 +15,9 @@ use crate::query::growth::{Life, Window};
 
 /// A moment, as a part of the mean distance of handles.
 const MOMENT: f64 = 0.02;
+
+/// The longest moment, nanoseconds: what a user takes for at once, as a call, a request or a click (Miller, 1968).
+const LONGEST_MOMENT: f64 = 100e6;
 
 /// What an operation is taken to lose at most: more at once are several chances.
 const MOST_AT_ONCE: f64 = 16.0;
@@ -122,7 +125,7 @@ impl Tally {
         let length = |window: &Window| Pieces::of(*window, piece_ns).length_ns() as f64;
         let length_ns: f64 = seen.windows.iter().map(length).sum();
         let handles: usize = by_process.iter().map(Vec::len).sum();
-        let moment_ns = (MOMENT * length_ns / handles.max(1) as f64) as i64;
+        let moment_ns = (MOMENT * length_ns / handles.max(1) as f64).min(LONGEST_MOMENT) as i64;
         let squares = by_process.iter().map(|opens| squares(opens, moment_ns)).sum();
         let mut all = by_process.concat();
         all.sort_unstable();
@@ -253,6 +256,15 @@ mod tests {
     fn very_many_at_once_are_several_chances() {
         let tally = Tally::of(&seen(600, (0..1_000).map(|n| (n * 1_000, None))), None);
         assert!((chances(&tally) - 62.5).abs() < 1.0, "{tally:?}");
+    }
+
+    #[test]
+    fn a_start_is_no_operation_however_long_the_trace_is() {
+        let starting = (0..40).map(|n| (n * 500_000_000 + n * n * 1_000_000, None));
+        for hours in [1, 24] {
+            let tally = Tally::of(&seen(hours * 3_600, starting.clone()), None);
+            assert_eq!(tally.squares, 40.0, "{hours} h");
+        }
     }
 
     #[test]
