@@ -3,11 +3,16 @@
 use std::fs;
 use std::process::Stdio;
 
-use handlescope_tests::binary::Shell;
+use handlescope_tests::binary::{Shell, sample_symbols};
+use handlescope_tests::bytes::Guid;
 use handlescope_tests::file::FileOptions;
 use serde_json::{Value, json};
 
 use super::{EVENT, MS, Recording, SECOND, compared, groups, shell, states};
+
+fn p_value(group: &Value) -> f64 {
+    group["p_value"].as_f64().unwrap()
+}
 
 #[test]
 fn two_recordings_of_a_healthy_program_are_the_same_whatever_their_pids_addresses_and_lengths() {
@@ -36,11 +41,14 @@ fn a_new_leak_is_worse_and_ends_with_status_1() {
         (&json!(0.0), &json!("steady"))
     );
     assert!((group["after_per_minute"].as_f64().unwrap() - 240.0).abs() < 1.0, "{group}");
+    // That of 40 chances none is of the trace before.
+    assert!((p_value(group) / 0.5_f64.powi(40) - 1.0).abs() < 1e-6, "{group}");
     let frames = document["stacks"][group["create_stack"].to_string()].as_array().unwrap();
     assert_eq!(frames[0]["rva"], "0x300");
 
     let (document, run) = compared(&after, &before);
     assert_eq!(states(&document)[0], ("gone", 40, 0, false), "{document}");
+    assert_eq!(p_value(&groups(&document)[0]), 1.0);
     assert_eq!(run.status, Some(0));
 }
 
@@ -215,6 +223,8 @@ fn texts_of_htrace_are_compared_by_their_counts() {
     let document: Value = serde_json::from_str(&run.stdout).unwrap();
     assert_eq!(states(&document), [("worse", 2, 30, true)], "{document}");
     assert_eq!(groups(&document)[0]["after_per_minute"], Value::Null);
+    // That of 32 chances at most 2 are of the trace before: 1 + 32 + 496 ways.
+    assert!((p_value(&groups(&document)[0]) / 529.0 * 2_f64.powi(32) - 1.0).abs() < 1e-6);
     assert_eq!(run.status, Some(1));
     let run = shell.run(&["after.log", "-c", ".diff"]).ok();
     assert!(run.stdout.contains("30 still open of 30 opened (ids"), "{}", run.stdout);
@@ -298,6 +308,52 @@ fn builds_without_symbols_are_compared_by_module() {
     // In one build they are other places.
     let (document, run) = compared(&build(1, 0x300, 40), &build(1, 0x340, 40));
     assert_eq!((groups(&document).len(), run.status), (2, Some(1)), "{document}");
+}
+
+#[test]
+fn builds_of_one_time_stamp_differ_by_their_pdbs() {
+    let build = |guid: u128, age: u32, place: u64| {
+        let mut recording = Recording::new(700, 0x7ff6_0000_0000, 60);
+        recording.trace.module(700, r"C:\demo\worker.dll", 0x7ff7_0000_0000, 0x1000).pdb(
+            "worker.pdb",
+            Guid::new(guid),
+            age,
+        );
+        recording.base = 0x7ff7_0000_0000 - 0x300 + place;
+        recording.opens(0x300, 40, None)
+    };
+    for ((guid, age), groups, status) in [((1, 1), 2, 1), ((2, 1), 1, 0), ((1, 2), 1, 0)] {
+        let (document, run) = compared(&build(1, 1, 0x300), &build(guid, age, 0x340));
+        assert_eq!((states(&document).len(), run.status), (groups, Some(status)), "{document}");
+        let is_other = run.stderr.contains("worker.dll: frames cannot be compared");
+        assert_eq!(is_other, groups == 1, "{}", run.stderr);
+    }
+}
+
+#[test]
+fn names_of_functions_in_one_trace_only_are_not_compared() {
+    let shell = Shell::new();
+    let mut before = Recording::of("leaky.exe", 700, 0x7ff6_0000_0000, 2, FileOptions::default());
+    before.trace.module(700, r"C:\demo\leaky.exe", 0x7ff7_0000_0000, 0x1000);
+    before.base = 0x7ff7_0000_0000;
+    before.opens(0x300, 20, None).trace.write(shell.path("before.etl")).unwrap();
+    let symbols = sample_symbols();
+    let functions = |files: [&str; 2]| {
+        let arguments = ["--symbol-path", symbols.to_str().unwrap(), "-pn", "leaky", "-json"];
+        let run = shell.run(&[&["diff"][..], &files, &arguments].concat());
+        let document: Value = serde_json::from_str(&run.stdout).unwrap();
+        let function = |group: &Value| group["function"].as_str().unwrap_or_default().to_owned();
+        (groups(&document).iter().map(function).collect::<Vec<_>>(), run.stderr)
+    };
+    let (named, _) = functions(["leaky.etl", "leaky.etl"]);
+    assert!(
+        named.iter().any(|function| function.ends_with("!leaky::EventCache::GetOrCreate")),
+        "{named:?}"
+    );
+    let (coarse, messages) = functions(["before.etl", "leaky.etl"]);
+    assert!(messages.contains("leaky.exe: frames cannot be compared"), "{messages}");
+    assert!(coarse.iter().any(|function| function == "leaky.exe"), "{coarse:?}");
+    assert!(coarse.iter().all(|function| !function.contains("leaky::")), "{coarse:?}");
 }
 
 #[test]

@@ -134,6 +134,8 @@ fn modules<'f>(named: &'f NamedFrames<'f>, stacks: &[StackIdx]) -> HashMap<Strin
 
 #[cfg(test)]
 mod tests {
+    use handlescope_extract::symbols::PdbIdentity;
+
     use super::*;
 
     fn module(timestamp: Option<u32>, size: u64) -> ModuleIdentity {
@@ -147,5 +149,18 @@ mod tests {
         assert!(differ(&module(Some(0), 10), &module(Some(2), 11)), "by the size");
         assert!(!differ(&module(None, 10), &module(Some(2), 10)), "nothing is known");
         assert!(!differ(&module(None, 0), &module(None, 11)));
+    }
+
+    #[test]
+    fn the_pdb_of_both_says_more_than_the_time_stamp() {
+        let linked = |guid: u128, age, timestamp| {
+            let guid = format!("{guid:032x}").parse().expect("a GUID");
+            let pdb = PdbIdentity { name: "a.pdb".to_owned(), guid, age };
+            ModuleIdentity { pdb: Some(pdb), ..module(Some(timestamp), 10) }
+        };
+        assert!(!differ(&linked(1, 1, 1), &linked(1, 1, 2)));
+        assert!(differ(&linked(1, 1, 1), &linked(2, 1, 1)));
+        assert!(differ(&linked(1, 1, 1), &linked(1, 2, 1)));
+        assert!(!differ(&linked(1, 1, 1), &module(Some(1), 10)), "by the time stamp");
     }
 }
