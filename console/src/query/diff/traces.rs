@@ -435,3 +435,55 @@ fn expected([before, after]: [Side; 2], both: Both) -> f64 {
     let least = if before.is_by_chance() { 0.0 } else { lost / both[1].times };
     (after.lost as f64).max(least).min(most)
 }
+
+#[cfg(test)]
+mod tests {
+    use handlescope_tests::rng::Rng;
+
+    use super::super::matched::MatchedSide;
+    use super::*;
+    use crate::query::growth::{Life, Window};
+
+    const WINDOW: Window = Window { start_ns: 0, end_ns: 600_000_000_000 };
+
+    /// A group that loses handles by 20 operations on average, at random times, so many at once.
+    fn side(at_once: i64, rng: &mut Rng) -> MatchedSide {
+        let (mut lives, mut operation_ns) = (Vec::new(), 0);
+        loop {
+            let uniform = 1.0 - (rng.next_u64() >> 11) as f64 / (1_u64 << 53) as f64;
+            operation_ns -= (uniform.ln() * WINDOW.end_ns as f64 / 20.0) as i64;
+            if operation_ns >= WINDOW.end_ns {
+                break;
+            }
+            let opened = (0..at_once).map(|number| operation_ns + number * 60_000);
+            lives.extend(opened.map(|opened_ns| Life { opened_ns, closed_ns: None }));
+        }
+        MatchedSide {
+            lost: lives.len() as u64,
+            verdict: Some(Verdict::Steady),
+            seen: Seen { windows: vec![WINDOW], lives: vec![(WINDOW, lives)] },
+            ..MatchedSide::default()
+        }
+    }
+
+    #[test]
+    fn however_many_handles_are_lost_at_once_chance_makes_one_of_twenty_pairs_worse_at_most() {
+        let lossless = Losses { times: LossTimes::default(), most: Some(0), is_mostly_whole: true };
+        let mut rng = Rng::new(1);
+        for at_once in [1, 2, 3, 5, 9] {
+            let mut group = || MatchedGroup {
+                process: String::new(),
+                type_name: String::new(),
+                function: None,
+                sides: [(); 2].map(|()| side(at_once, &mut rng)),
+            };
+            let mut is_worse = || {
+                let groups: Vec<MatchedGroup> = (0..6).map(|_| group()).collect();
+                let compared = with_states(&groups, true, [&lossless, &lossless]);
+                compared.iter().any(|group| group.got_worse)
+            };
+            let worse = (0..1_000).filter(|_| is_worse()).count();
+            assert!(worse <= 50, "{at_once} at once: {worse} of 1000");
+        }
+    }
+}
