@@ -49,9 +49,14 @@ pub(crate) fn most_lost_events(trace: &Trace) -> Result<Option<u64>, ArchiveErro
     let is_counted = info.events_lost > 0 || info.buffers_lost > 0;
     let most = |loss: Loss| match LossKind::from_code(loss.what) {
         Some(LossKind::EventsLost) => loss.count,
-        Some(LossKind::MissingBuffers | LossKind::DamagedBuffer | LossKind::BuffersLost) => {
+        Some(LossKind::DamagedBuffer | LossKind::BuffersLost) => {
             Some(loss.count?.saturating_mul(by_buffer))
         }
+        // Of the processors that a missing buffer may have been of, one has it counted.
+        Some(LossKind::MissingBuffers) => {
+            Some(loss.count.unwrap_or_default().saturating_mul(by_buffer))
+        }
+        Some(LossKind::Overwritten) => Some(0),
         _ => is_counted.then_some(0),
     };
     let sum = |sum: u64, events| Some(sum.saturating_add(events?));
