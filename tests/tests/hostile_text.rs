@@ -123,6 +123,24 @@ fn comma_separated_values_on_a_terminal_are_harmless() {
     assert_nothing_acted(terminal);
 }
 
+/// Nothing guards a table behind its cells: its own colours pass, those in a name do not.
+#[cfg(unix)]
+#[test]
+fn a_name_in_a_cell_on_a_terminal_is_harmless() {
+    let shell = Shell::new();
+    let name = "a\u{1b}[38;5;14mb\u{1b}[2J\u{202e}c";
+    let question = format!(".sql SELECT '{name}' AS \"x\u{1b}[31m\"");
+    let terminal = Terminal::spawn(
+        100,
+        24,
+        &["leaky.etl", "-c", &question, "-c", ".help .cls"],
+        &shell.path(""),
+    );
+    terminal.wait_for(r"x\u{1b}[31m");
+    terminal.wait_for(r"a\u{1b}[38;5;14mb\u{1b}[2J\u{202e}c");
+    assert_nothing_acted(terminal);
+}
+
 #[cfg(unix)]
 #[track_caller]
 fn assert_nothing_acted(mut terminal: Terminal) {

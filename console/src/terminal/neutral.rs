@@ -137,8 +137,8 @@ fn character(bytes: &[u8], count: usize) -> Step {
     }
 }
 
-/// `ESC [ numbers m`, if the numbers are those of our own styles, which hide nothing: bold, dim, underlined,
-/// colours of the text except black.
+/// `ESC [ numbers m`, if the numbers are those of styles that hide nothing: bold, dim, underlined, colours of the
+/// text except black.
 fn style(bytes: &[u8]) -> Step {
     let Some(behind) = bytes.get(1..).filter(|rest| !rest.is_empty()) else { return Step::Wait };
     let Some(rest) = behind.strip_prefix(b"[") else { return Step::Escape(1, '\u{1b}') };
@@ -146,16 +146,22 @@ fn style(bytes: &[u8]) -> Step {
     let numbers = rest.get(..length).unwrap_or_default();
     match rest.get(length) {
         None if length < LONGEST_STYLE => Step::Wait,
-        Some(b'm') if numbers.split(|byte| *byte == b';').all(is_own) => Step::Pass(length + 3),
+        Some(b'm') if is_visible(numbers) => Step::Pass(length + 3),
         _ => Step::Escape(1, '\u{1b}'),
     }
 }
 
-fn is_own(number: &[u8]) -> bool {
-    matches!(
-        number,
-        b"" | b"0" | b"1" | b"2" | b"4" | [b'3', b'1'..=b'7' | b'9'] | [b'9', b'0'..=b'7']
-    )
+fn is_visible(numbers: &[u8]) -> bool {
+    // The form in which tables write the same colours.
+    if let Some(color) = numbers.strip_prefix(b"38;5;") {
+        return matches!(color, [b'1'..=b'9'] | [b'1', b'0'..=b'5']);
+    }
+    numbers.split(|byte| *byte == b';').all(|number| {
+        matches!(
+            number,
+            b"" | b"0" | b"1" | b"2" | b"4" | [b'3', b'1'..=b'7' | b'9'] | [b'9', b'0'..=b'7']
+        )
+    })
 }
 
 /// A text of several lines, everything else in it escaped.
@@ -223,7 +229,7 @@ mod tests {
             assert_eq!(left, ['\t', '\n'], "pieces of {pieces}");
             assert_eq!(text.matches('x').count(), all.matches('x').count());
         }
-        let plain = "ä日本…┆ \u{1b}[1;33mwarning\u{1b}[0m\t\u{1b}[90mdim\u{1b}[m\n";
+        let plain = "ä日本…┆ \u{1b}[1;33mwarning\u{1b}[0m\t\u{1b}[90mdim\u{1b}[m \u{1b}[38;5;14mcyan\u{1b}[39m\n";
         for pieces in [1, 2, 5, 1000] {
             assert_eq!(written(plain, pieces, |out| Neutral::terminal(out, true)), plain);
         }
@@ -235,6 +241,8 @@ mod tests {
             ("\u{1b}[8mhidden", r"\u{1b}[8mhidden"),
             ("\u{1b}[30;40m", r"\u{1b}[30;40m"),
             ("\u{1b}[38;5;0m", r"\u{1b}[38;5;0m"),
+            ("\u{1b}[38;5;16m", r"\u{1b}[38;5;16m"),
+            ("\u{1b}[38;5;14;8m", r"\u{1b}[38;5;14;8m"),
             ("\u{1b}[2J\u{1b}[1A", r"\u{1b}[2J\u{1b}[1A"),
             ("\u{1b}]0;title\u{7}", r"\u{1b}]0;title\u{7}"),
             ("\u{9b}2J", r"\u{9b}2J"),

@@ -5,7 +5,7 @@ use comfy_table::{
     Table, TableStyle, Width, presets,
 };
 
-use crate::terminal::{Screen, neutral, width::LeastWidths};
+use crate::terminal::{Screen, width::LeastWidths};
 
 /// `UTF8_NO_BORDERS` without a line after every row, so that a screen holds twice as many.
 const DRAWN: TableStyle = TableStyle::new()
@@ -41,8 +41,8 @@ pub fn align_right(table: &mut Table, columns: &[usize]) {
     }
 }
 
-/// The text of a table, each line ended and without spaces at its end. Nothing in its cells acts on a
-/// terminal, but for their colours and lines. On a screen that is wide enough for it, no number and no name is broken.
+/// The text of a table, each line ended and without spaces at its end. Text from outside is made harmless before
+/// it becomes a cell. On a screen that is wide enough for it, no number and no name is broken.
 pub fn text(mut table: Table) -> String {
     keep_words(&mut table);
     let mut text = String::new();
@@ -50,7 +50,7 @@ pub fn text(mut table: Table) -> String {
         text.push_str(line.trim_end());
         text.push('\n');
     }
-    neutral(&text)
+    text
 }
 
 /// Gives each column the width of its longest word, if all of them fit.
