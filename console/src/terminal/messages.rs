@@ -61,7 +61,8 @@ impl<'a> Messages<'a> {
         let screen = self.follows.map_or(self.screen, Screen::stderr);
         let text = format!("{label}{text}");
         let text = wrapped(&neutral_lines(&text), screen.width);
-        let text = text.strip_prefix(label).unwrap_or(&text);
+        // A long word behind the label begins the next line, so that no space is between them.
+        let (label, text) = text.split_at(label.trim_end().len());
         let out = &mut self.out;
         self.spinner.aside(|| {
             let _ = writeln!(out, "{}{text}", screen.paint(style, label));
@@ -90,5 +91,8 @@ mod tests {
     fn messages_are_wrapped_on_a_terminal_and_whole_in_a_pipe() {
         assert_eq!(printed(Some(20), "one two three four"), "error: one two three\n  four\n");
         assert_eq!(printed(None, "one two three four"), "error: one two three four\n");
+        let path = "folder/of-a-long-name.etl";
+        let text = format!("{path}: file not found");
+        assert_eq!(printed(Some(20), &text), format!("error:\n  {path}:\n  file not found\n"));
     }
 }
