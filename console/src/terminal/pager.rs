@@ -4,16 +4,17 @@ use std::env;
 use std::io::{self, ErrorKind, Write};
 use std::process::{Child, Command, Stdio};
 
-use terminal_size::{Height, terminal_size_of};
+use console::measure_text_width;
+use terminal_size::{Height, Width, terminal_size_of};
 
 use super::standard;
 
 /// What is used when the environment names no pager.
 const USUAL: &str = "less";
 
-/// Its options, unless the environment has others: end at once when all is on one screen, pass colours on,
-/// leave the text on the screen, end with Ctrl-C as the command does.
-const LESS: (&str, &str) = ("LESS", "FRXK");
+/// Settings of the usual pager, unless the environment has others: it ends at once when all is on one screen, passes
+/// colours on, leaves the text on the screen, and ends with Ctrl-C as the command does. The text is UTF-8 in any locale.
+const SETTINGS: [(&str, &str); 2] = [("LESS", "FRXK"), ("LESSCHARSET", "utf-8")];
 
 /// An output that waits until an answer is complete, or longer than the screen; then a pager shows it.
 /// [`Write::flush`] ends an answer, and returns when the user has left the pager.
@@ -21,24 +22,53 @@ pub(crate) struct Paged<'a> {
     out: &'a mut dyn Write,
     /// The program with its arguments; `None` when everything goes to `out` as it comes.
     command: Option<Vec<String>>,
-    /// Lines on the screen.
-    rows: usize,
+    screen: PageSize,
     held: Vec<u8>,
+    /// Start of the line in what is held that has no end yet.
+    line_start: usize,
+    /// Lines of the screen that the lines before take.
     lines: usize,
     pager: Option<Child>,
     was_left: bool,
+}
+
+/// Columns and lines of the screen.
+#[derive(Clone, Copy, Default)]
+struct PageSize {
+    columns: usize,
+    lines: usize,
+}
+
+impl PageSize {
+    /// Lines of the screen that a line takes.
+    fn lines_of(self, line: &[u8]) -> usize {
+        let width = measure_text_width(&String::from_utf8_lossy(line));
+        width.div_ceil(self.columns.max(1)).max(1)
+    }
 }
 
 impl<'a> Paged<'a> {
     /// Passes on to `out`, which is a terminal if `is_on`.
     pub(crate) fn new(out: &'a mut dyn Write, is_on: bool) -> Self {
         let size = terminal_size_of(standard::out()).filter(|_| is_on);
-        let rows = size.map_or(0, |(_, Height(rows))| usize::from(rows));
-        Self::with(out, size.and_then(|_| command(env::var("PAGER").ok().as_deref())), rows)
+        let screen = size.map_or(PageSize::default(), |(Width(columns), Height(lines))| PageSize {
+            columns: columns.into(),
+            lines: lines.into(),
+        });
+        Self::with(out, size.and_then(|_| command(env::var("PAGER").ok().as_deref())), screen)
     }
 
-    fn with(out: &'a mut dyn Write, command: Option<Vec<String>>, rows: usize) -> Self {
-        Self { out, command, rows, held: Vec::new(), lines: 0, pager: None, was_left: false }
+    fn with(out: &'a mut dyn Write, command: Option<Vec<String>>, screen: PageSize) -> Self {
+        Self {
+            out,
+            command,
+            screen,
+            held: Vec::new(),
+            line_start: 0,
+            lines: 0,
+            pager: None,
+            was_left: false,
+        }
     }
 
     /// Whether the user has left the pager before everything was written, which is not a failure.
@@ -52,10 +82,8 @@ impl<'a> Paged<'a> {
         let words = self.command.as_deref().and_then(<[String]>::split_first);
         self.pager = words.and_then(|(program, arguments)| {
             let mut command = Command::new(program);
-            if env::var_os(LESS.0).is_none() {
-                command.env(LESS.0, LESS.1);
-            }
-            command.args(arguments).stdin(Stdio::piped()).spawn().ok()
+            let unset = SETTINGS.into_iter().filter(|(name, _)| env::var_os(name).is_none());
+            command.envs(unset).args(arguments).stdin(Stdio::piped()).spawn().ok()
         });
         if self.pager.is_none() {
             self.command = None;
@@ -83,15 +111,20 @@ impl Write for Paged<'_> {
             return self.out.write(bytes);
         }
         self.held.extend_from_slice(bytes);
-        self.lines += bytes.iter().filter(|&&byte| byte == b'\n').count();
-        if self.lines >= self.rows {
+        let rest = self.held.get(self.line_start..).unwrap_or_default();
+        let lines = rest.split_inclusive(|byte| *byte == b'\n');
+        for line in lines.filter_map(|line| line.strip_suffix(b"\n")) {
+            self.line_start += line.len() + 1;
+            self.lines += self.screen.lines_of(line);
+        }
+        if self.lines >= self.screen.lines {
             self.start()?;
         }
         Ok(bytes.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.lines = 0;
+        (self.lines, self.line_start) = (0, 0);
         if let Some(mut pager) = self.pager.take() {
             // Its input ends here.
             drop(pager.stdin.take());
@@ -114,8 +147,10 @@ impl Drop for Paged<'_> {
 mod tests {
     use super::*;
 
+    const SCREEN: PageSize = PageSize { columns: 20, lines: 3 };
+
     fn paged(out: &mut Vec<u8>, pager: &str) -> (bool, io::Result<()>) {
-        let mut paged = Paged::with(out, command(Some(pager)), 3);
+        let mut paged = Paged::with(out, command(Some(pager)), SCREEN);
         let written = (0..100_000).try_for_each(|line| writeln!(paged, "{line}"));
         let written = written.and_then(|()| paged.flush());
         (paged.was_left(), written)
@@ -124,12 +159,31 @@ mod tests {
     #[test]
     fn an_answer_that_fits_the_screen_is_passed_on_when_it_is_complete() {
         let mut out = Vec::new();
-        let mut paged = Paged::with(&mut out, command(None), 3);
+        let mut paged = Paged::with(&mut out, command(None), SCREEN);
         paged.write_all(b"one\ntwo\n").expect("held");
         assert_eq!(paged.held, b"one\ntwo\n");
         paged.flush().expect("written");
         drop(paged);
         assert_eq!(out, b"one\ntwo\n");
+    }
+
+    #[test]
+    fn a_line_that_is_wider_than_the_screen_counts_as_the_lines_that_it_takes() {
+        for (text, lines) in [
+            ("\n", 1),
+            ("01234567890123456789\n", 1),
+            ("0123456789", 0),
+            ("01234567890123456789x\n", 2),
+            ("日本日本日本日本日本x\n", 2),
+            ("\u{1b}[31m01234567890123456789\u{1b}[0m\n", 1),
+        ] {
+            let mut out = Vec::new();
+            let screen = PageSize { lines: 9, ..SCREEN };
+            let mut paged = Paged::with(&mut out, command(None), screen);
+            // A line may come in pieces.
+            text.bytes().for_each(|byte| paged.write_all(&[byte]).expect("held"));
+            assert_eq!(paged.lines, lines, "{text:?}");
+        }
     }
 
     #[test]
