@@ -74,18 +74,19 @@ impl Terminal {
         Self::start(command, columns, rows)
     }
 
-    /// Starts a command in a terminal of this size.
+    /// Starts a command in a terminal of this size, which calls itself xterm unless the command says something else.
     ///
     /// # Panics
     /// When it cannot be started.
     #[must_use]
-    pub fn start(command: Command, columns: u16, rows: u16) -> Self {
+    pub fn start(mut command: Command, columns: u16, rows: u16) -> Self {
+        if !command.get_envs().any(|(name, _)| name == "TERM") {
+            command.env("TERM", "xterm-256color");
+        }
         let (pty, program_side) = blocking::open().expect("a pseudo-terminal can be opened");
         pty.resize(Size::new(rows, columns)).expect("a terminal can have any size");
-        let child = blocking::Command::from(command)
-            .env("TERM", "xterm-256color")
-            .spawn(program_side)
-            .expect("the program starts");
+        let child =
+            blocking::Command::from(command).spawn(program_side).expect("the program starts");
         let parser = Parser::new_with_callbacks(rows, columns, SCROLLBACK, Answers::default());
         let shared = Arc::new(Shared::new(parser));
         let pty = Arc::new(pty);

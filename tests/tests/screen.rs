@@ -207,6 +207,22 @@ fn a_long_answer_goes_through_the_pager_unless_it_is_switched_off() {
 }
 
 #[test]
+fn a_pager_knows_that_the_text_is_utf_8_and_is_not_for_a_terminal_that_understands_only_text() {
+    let shell = Shell::new();
+    let open = |pager: &str, terminal: &str| {
+        let mut command = handlescope(&shell.path(""));
+        command.arg("leaky.etl").env_remove("LESSCHARSET");
+        command.env("PAGER", pager).env("LC_ALL", "C").env("TERM", terminal);
+        let terminal = Terminal::start(command, 100, 24);
+        terminal.run(PROMPT, OBJECTS);
+        answer(&terminal, OBJECTS)
+    };
+    assert_eq!(open("printenv LESSCHARSET", "xterm"), ["utf-8"]);
+    let lines = open("printenv LESSCHARSET", "dumb");
+    assert!(lines.iter().any(|line| line.starts_with("Id: ")), "{lines:#?}");
+}
+
+#[test]
 fn a_pager_that_is_left_early_is_no_failure() {
     let shell = Shell::new();
     let terminal = open(&shell, 100, "head -n 2");

@@ -4,7 +4,7 @@ use std::{fmt::Display, io::Write};
 
 use nu_ansi_term::{Color, Style};
 
-use super::neutral::neutral_lines;
+use super::{neutral::neutral_lines, screen::is_dumb};
 use crate::terminal::{ColorChoice, Screen, Spinner, wrapped};
 
 /// Where messages go, with nothing in them that a terminal would obey. A message that cannot be written is lost, which is not a failure.
@@ -39,9 +39,9 @@ impl<'a> Messages<'a> {
         self.spinner.clone()
     }
 
-    /// Whether messages go to a terminal, so that a progress bar makes sense.
+    /// Whether messages go to a terminal that can draw a progress bar.
     pub fn is_watched(&self) -> bool {
-        self.screen.is_terminal()
+        self.screen.is_terminal() && !is_dumb()
     }
 
     pub fn note(&mut self, text: impl Display) {

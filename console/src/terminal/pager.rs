@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 use console::measure_text_width;
 use terminal_size::{Height, Width, terminal_size_of};
 
-use super::standard;
+use super::{screen::is_dumb, standard};
 
 /// What is used when the environment names no pager.
 const USUAL: &str = "less";
@@ -50,7 +50,7 @@ impl PageSize {
 impl<'a> Paged<'a> {
     /// Passes on to `out`, which is a terminal if `is_on`.
     pub(crate) fn new(out: &'a mut dyn Write, is_on: bool) -> Self {
-        let size = terminal_size_of(standard::out()).filter(|_| is_on);
+        let size = terminal_size_of(standard::out()).filter(|_| is_on && !is_dumb());
         let screen = size.map_or(PageSize::default(), |(Width(columns), Height(lines))| PageSize {
             columns: columns.into(),
             lines: lines.into(),

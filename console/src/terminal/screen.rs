@@ -13,7 +13,7 @@ use super::standard;
 /// `--color`
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum ColorChoice {
-    /// Colours on a terminal, unless the environment variable NO_COLOR is set.
+    /// Colours on a terminal, unless the environment variable NO_COLOR is set or TERM is dumb.
     #[default]
     Auto,
     /// Colours everywhere.
@@ -55,7 +55,7 @@ impl Screen {
         Screen {
             width: is_terminal.then(|| columns.filter(|c| *c > 0).unwrap_or(COLUMNS).into()),
             color: match color {
-                ColorChoice::Auto => is_terminal && !no_color,
+                ColorChoice::Auto => is_terminal && !no_color && !is_dumb(),
                 ColorChoice::Always => true,
                 ColorChoice::Never => false,
             },
@@ -89,6 +89,12 @@ impl Screen {
     pub fn paint<T: fmt::Display>(&self, style: impl Into<Style>, value: T) -> Painted<T> {
         Painted { style: if self.color { style.into() } else { Style::new() }, value }
     }
+}
+
+/// Whether the terminal understands nothing but text, as in an editor's window: neither colours, nor a pager, nor what
+/// draws progress.
+pub(super) fn is_dumb() -> bool {
+    env::var_os("TERM").is_some_and(|term| term == "dumb")
 }
 
 /// A value with a style around it. Widths given when formatting apply to the value, not to the
