@@ -259,6 +259,25 @@ fn without_colors_there_are_none() {
 }
 
 #[test]
+fn a_hint_is_there_only_in_a_color_in_which_it_is_not_taken_for_typed_text() {
+    let shell = Shell::new();
+    let hinted = format!("{PROMPT}.dump KIND [OPTION…]");
+    let terminal = open_sample(&shell, 80);
+    terminal.send(".dump ");
+    terminal.wait_for(&hinted);
+    for (name, value) in [("NO_COLOR", "1"), ("TERM", "dumb")] {
+        let mut command = handlescope(&shell.path(""));
+        command.arg("leaky.etl").env(name, value);
+        let terminal = Terminal::start(command, 80, 24);
+        terminal.wait_for_line(PROMPT);
+        terminal.send(".dump ");
+        terminal.wait_for_line(&format!("{PROMPT}.dump "));
+        assert!(!terminal.transcript().contains(&hinted), "{name}");
+        assert_eq!(terminal.colored(), Vec::<String>::new(), "{name}");
+    }
+}
+
+#[test]
 fn ctrl_c_cancels_a_query_and_keeps_the_session() {
     const PROMPT: &str = "large.etl> ";
     let shell = Shell::new();

@@ -43,9 +43,12 @@ pub(super) fn editor(
         .with_validator(Box::new(QueryValidator))
         .use_bracketed_paste(true)
         .with_highlighter(Box::new(CommandHighlighter))
-        .with_hinter(Box::new(CommandHinter::new(dim)))
         .with_edit_mode(Box::new(Emacs::new(keys)))
         .with_ansi_colors(is_colored);
+    // Without colours a hint would look like typed text.
+    if is_colored {
+        editor = editor.with_hinter(Box::new(CommandHinter::new(dim)));
+    }
     match LineHistory::open() {
         Some(Ok(history)) => editor = editor.with_history(Box::new(history)),
         Some(Err(error)) => {

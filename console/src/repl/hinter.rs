@@ -37,11 +37,7 @@ impl Hinter for CommandHinter {
         if !hint.is_empty() || pos < line.len() {
             return hint;
         }
-        match placeholder(line) {
-            Some(text) if use_ansi_coloring => self.style.paint(text).to_string(),
-            Some(text) => text,
-            None => String::new(),
-        }
+        placeholder(line).map_or_else(String::new, |text| self.style.paint(text).to_string())
     }
 
     // Only what was typed once can be taken over; a placeholder cannot.
