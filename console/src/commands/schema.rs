@@ -11,7 +11,7 @@ use crate::{
     grammar::{Arguments, Opt, OptionGroup, ParseError, Take, Token, parse},
     sql::{Relation, View},
     suggest,
-    terminal::{Screen, table},
+    terminal::{Screen, table, wrapped},
 };
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -96,7 +96,8 @@ fn text(relations: &[Relation], out: &mut dyn Write, screen: Screen) -> io::Resu
     for (at, &relation) in relations.iter().enumerate() {
         let gap = if at > 0 { "\n" } else { "" };
         let name = screen.paint(Color::Cyan, relation.name());
-        writeln!(out, "{gap}{name}{}: {}", kind(relation), relation.doc())?;
+        let title = format!("{name}{}: {}", kind(relation), relation.doc());
+        writeln!(out, "{gap}{}", wrapped(&title, screen.width))?;
         let mut table = table::table(screen, &["Column", "Type", "Unit", "Meaning"]);
         for column in own_columns(relation) {
             table.add_row([column.name, &type_of(&column), &column.unit_text(), column.doc.trim()]);
@@ -104,7 +105,8 @@ fn text(relations: &[Relation], out: &mut dyn Write, screen: Screen) -> io::Resu
         write!(out, "{}", table::text(table))?;
         let added: Vec<&str> = relation.added().map(|column| column.name).collect();
         if !added.is_empty() {
-            writeln!(out, "in .sql also: {}", added.join(", "))?;
+            let added = format!("in .sql also: {}", added.join(", "));
+            writeln!(out, "{}", wrapped(&added, screen.width))?;
         }
     }
     Ok(())

@@ -9,7 +9,7 @@ use crate::{
     },
     grammar::{Arguments, GroupView, OptionSpec, ValueKind},
     sql::Relation,
-    terminal::{Screen, table},
+    terminal::{Screen, table, wrapped},
 };
 
 /// Writes a page.
@@ -85,7 +85,7 @@ impl<'a> Page<'a> {
         }
         self.heading("Examples")?;
         for example in signature.examples {
-            writeln!(self.out, "  {}", self.place.line(example))?;
+            self.line(&format!("  {}", self.place.line(example)))?;
         }
         Ok(())
     }
@@ -93,7 +93,7 @@ impl<'a> Page<'a> {
     pub(super) fn kind(mut self, kind: &dyn AnyKind) -> Result<(), CommandError> {
         let signature = kind.signature();
         let title = self.place.usage(&format!(".dump {} [OPTION…]", signature.name));
-        writeln!(self.out, "{}  {}", self.bold(title), signature.summary)?;
+        self.title(&title, signature.summary)?;
         self.paragraph(signature.details)?;
         self.options(&kind.groups())?;
         self.heading("Examples")?;
@@ -110,13 +110,13 @@ impl<'a> Page<'a> {
         if let Some(option) = kind.options().first() {
             let line = format!(".help {} {}", signature.name, option.name());
             let line = self.place.line(&line);
-            writeln!(self.out, "\n{line} explains an option{about_filters}.")?;
+            self.line(&format!("\n{line} explains an option{about_filters}."))?;
         }
         Ok(())
     }
 
     pub(super) fn topic(mut self, topic: &TopicSpec) -> Result<(), CommandError> {
-        writeln!(self.out, "{}  {}", self.bold(topic.name), topic.summary)?;
+        self.title(topic.name, topic.summary)?;
         let width = topic.rows.iter().map(|(what, _)| what.chars().count()).max();
         let rows = topic.rows.iter().map(|(what, text)| [(*what).to_owned(), (*text).to_owned()]);
         self.aligned(&rows.collect::<Vec<_>>(), width.unwrap_or_default())
@@ -133,8 +133,7 @@ impl<'a> Page<'a> {
         writeln!(self.out)?;
         self.paragraph(option.doc().details)?;
         self.heading("Example")?;
-        writeln!(self.out, "  {}", option.doc().example)?;
-        Ok(())
+        self.line(&format!("  {}", option.doc().example))
     }
 
     /// Options under their headings; those without effect are only named.
@@ -153,6 +152,16 @@ impl<'a> Page<'a> {
             writeln!(self.out)?;
             self.paragraph(&format!("{}: {}", group.title, names.join(", ")))?;
         }
+        Ok(())
+    }
+
+    fn title(&mut self, name: &str, summary: &str) -> Result<(), CommandError> {
+        self.line(&format!("{}  {summary}", self.bold(name)))
+    }
+
+    /// A text with its own indentation, which goes on further indented.
+    fn line(&mut self, text: &str) -> Result<(), CommandError> {
+        writeln!(self.out, "{}", wrapped(text, self.screen.width))?;
         Ok(())
     }
 
