@@ -16,7 +16,6 @@ use crate::render::json;
 use crate::render::table::{Columns, Part, Show, Table};
 use crate::render::time::{Seconds, Utc7};
 use crate::settings::Display;
-use crate::terminal::Screen;
 use crate::values::{Counted, Length, TimeDigits, kind_of};
 
 /// A row for each kind of event, below what is known of the trace; JSON has that, too.
@@ -36,7 +35,7 @@ pub fn stats<'a>(answers: &'a [StatsAnswer<'_>], display: &Display) -> io::Resul
     let parts: Result<Vec<Part>, fmt::Error> = answers
         .iter()
         .map(|answer| {
-            let above = about(answer, display.screen)?;
+            let above = about(answer, display)?;
             Ok(Part::of(answer.path, answer.events.len()).above(above))
         })
         .collect();
@@ -102,12 +101,13 @@ pub fn unknown_properties(answers: &[StatsAnswer<'_>], filter: &Filter) -> io::R
 }
 
 /// Everything but the events.
-fn about(answer: &StatsAnswer<'_>, screen: Screen) -> Result<String, fmt::Error> {
+fn about(answer: &StatsAnswer<'_>, display: &Display) -> Result<String, fmt::Error> {
     let mut text = String::new();
-    write_losses(answer, screen, &mut text)?;
-    write_warnings(&answer.warnings, screen, &mut text)?;
+    write_losses(answer, display, &mut text)?;
+    write_warnings(&answer.warnings, display, &mut text)?;
     for (name, value) in facts(answer) {
-        writeln!(text, "{name:<26} {}", Untrusted(&value))?;
+        let value = display.whole(&format!(" {}", Untrusted(&value)));
+        writeln!(text, "{name:<26}{value}")?;
     }
     write_attribution(&answer.info, &mut text)?;
     Ok(text)
@@ -118,7 +118,7 @@ const LOST_CLOSES: &str =
     "A handle whose close was lost looks leaked, unless it is counted as closed unseen";
 
 /// Lost events come first: they make leaks doubtful.
-fn write_losses(answer: &StatsAnswer<'_>, screen: Screen, out: &mut String) -> fmt::Result {
+fn write_losses(answer: &StatsAnswer<'_>, display: &Display, out: &mut String) -> fmt::Result {
     let text = match answer.info.losses() {
         None => return writeln!(out, "The extract does not record what was lost while recording."),
         Some((0, 0)) if !answer.warnings.iter().any(|warning| is_loss(&warning.kind)) => {
@@ -134,14 +134,14 @@ fn write_losses(answer: &StatsAnswer<'_>, screen: Screen, out: &mut String) -> f
             Counted(buffers, "buffer")
         ),
     };
-    writeln!(out, "{}", screen.paint(Color::Red, text))
+    writeln!(out, "{}", display.screen.paint(Color::Red, display.whole(&text)))
 }
 
-fn write_warnings(warnings: &[Warning], screen: Screen, out: &mut String) -> fmt::Result {
+fn write_warnings(warnings: &[Warning], display: &Display, out: &mut String) -> fmt::Result {
     if warnings.is_empty() {
         return writeln!(out, "Nothing was damaged or left out.");
     }
-    writeln!(out, "{}", screen.paint(Color::Red, "Warnings:"))?;
+    writeln!(out, "{}", display.screen.paint(Color::Red, "Warnings:"))?;
     for Warning { kind, count, first_offset, first_line } in warnings {
         let place = match (first_offset, first_line) {
             (Some(at), _) => format!(", first at byte {at}"),
@@ -149,7 +149,8 @@ fn write_warnings(warnings: &[Warning], screen: Screen, out: &mut String) -> fmt
             (None, None) => String::new(),
         };
         let (number, kind) = (HumanCount(*count).to_string(), kind_of(*count, kind));
-        writeln!(out, "{number:>12} x {}{place}", Untrusted(kind))?;
+        let text = display.whole(&format!("{}{place}", Untrusted(kind)));
+        writeln!(out, "{number:>12} x {text}")?;
     }
     Ok(())
 }
