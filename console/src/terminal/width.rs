@@ -5,8 +5,8 @@ use std::iter;
 
 use console::measure_text_width;
 
-/// Longer words are broken, and paths: command lines, identities of PDBs, functions with their arguments.
-const LONGEST_WORD: usize = 32;
+/// Longer words are broken, and paths: command lines, functions with their arguments. A GUID is as long.
+const LONGEST_WORD: usize = 36;
 
 /// What a column with such words has at least.
 const LEAST_OF_LONG: usize = 12;
