@@ -223,6 +223,21 @@ fn a_pager_knows_that_the_text_is_utf_8_and_is_not_for_a_terminal_that_understan
 }
 
 #[test]
+fn deep_groups_are_indented_further_than_the_figures_of_those_above() {
+    let shell = Shell::new();
+    let screen = on_screen(&shell, 80, ".dump ObjectRef -pn leaky -GroupBy Process,Type,Name");
+    let indent = |text: &str| {
+        let at = screen.iter().position(|line| line.trim_start().starts_with(text));
+        let at = at.unwrap_or_else(|| panic!("no {text} in {screen:#?}"));
+        let of = |line: &str| line.chars().take_while(|char| char.is_whitespace()).count();
+        (of(&screen[at]), of(&screen[at + 1]))
+    };
+    assert_eq!(indent("leaky.exe(7316)"), (0, 4));
+    assert_eq!(indent("Event"), (2, 6));
+    assert_eq!(indent("no name"), (4, 8));
+}
+
+#[test]
 fn a_pager_that_is_left_early_is_no_failure() {
     let shell = Shell::new();
     let terminal = open(&shell, 100, "head -n 2");

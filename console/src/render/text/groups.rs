@@ -74,7 +74,7 @@ pub(super) fn write(
     write!(out, "{}", table::text(table))
 }
 
-/// The name of each group, and its figures in the lines below: more of them than fit beside each other.
+/// The name of each group, and below and further indented its figures: more of them than fit beside each other.
 fn write_lines(
     header: &[&str],
     rows: Vec<Vec<String>>,
@@ -88,12 +88,11 @@ fn write_lines(
         let figures: Vec<String> =
             figures.map(|(title, text)| format!("{title}: {text}")).collect();
         if !figures.is_empty() {
-            let indent = display.indent(2);
-            writeln!(
-                out,
-                "{}",
-                wrapped(&format!("{indent}{}", figures.join(", ")), display.screen.width)
-            )?;
+            // A number stays with its unit.
+            let figures = figures.join(", ").replace(" %", "\u{a0}%");
+            let level = label.chars().take_while(|char| char.is_whitespace()).count();
+            let indent = " ".repeat(level) + &display.indent(2);
+            writeln!(out, "{}", wrapped(&format!("{indent}{figures}"), display.screen.width))?;
         }
     }
     Ok(())
