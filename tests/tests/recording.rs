@@ -205,6 +205,7 @@ fn what_the_tools_of_windows_cannot_do_is_said_and_live_needs_windows_too() {
     assert!(run.stderr.starts_with("error: handlescope live needs Windows, "), "{run:?}");
     let lines = commands(&run);
     assert!(lines.contains(&"handlescope wprp handlescope.wprp --drop-close-stacks".to_owned()));
+    assert_eq!(lines.last().map(String::as_str), Some("handlescope live --replay handles.etl"));
 }
 
 #[test]

@@ -28,6 +28,11 @@ pub(super) fn refusal(
     if options.duration.is_some() || !options.stop_when.is_empty() {
         lines.push("Neither ends by itself, as --duration and --stop-when require.".to_owned());
     }
+    if command == "live" {
+        lines.push("A recorded trace is shown here as if its events came now:".to_owned());
+        let replay = format!("handlescope live --replay {}", quoted(options.target.file()));
+        lines.extend(indented(vec![replay]));
+    }
     let reason = match error {
         SessionError::NotWindows { .. } => error.to_string(),
         error => format!("cannot start a session: {error}"),
