@@ -34,8 +34,9 @@ pub enum Key {
     Tab,
     Enter,
     Escape,
-    /// The arrow that points up.
+    /// The arrows that point up and down.
     Up,
+    Down,
     /// Control and a small letter.
     Ctrl(char),
 }
@@ -48,6 +49,7 @@ impl Key {
             Key::Enter => b"\r".to_vec(),
             Key::Escape => b"\x1b".to_vec(),
             Key::Up => b"\x1b[A".to_vec(),
+            Key::Down => b"\x1b[B".to_vec(),
             Key::Ctrl(letter) => vec![letter as u8 & 0x1f],
         }
     }

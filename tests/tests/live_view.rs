@@ -255,6 +255,29 @@ mod on_a_terminal {
     }
 
     #[test]
+    fn a_small_screen_counts_what_is_below_scrolls_and_marks_what_is_sorted_or_cut() {
+        let shell = Shell::new();
+        let arguments = ["live", "--replay", "leaky.etl", "--speed", "50"];
+        let mut terminal = Terminal::spawn(60, 6, &arguments, &shell.path(""));
+        terminal.wait_for("ended");
+        has_row(&terminal, "8 56 balanced leaky.exe(7316) Event …");
+        terminal.wait_for("Open ▼");
+        terminal.wait_for("+ 2 more");
+        terminal.wait_for("g growth  p process  t…");
+        terminal.press(Key::Down);
+        terminal.wait_until("the last two rows", |view| {
+            let lines: Vec<String> = view.lines().collect();
+            lines[2].contains(" 6 short") && lines[3].contains(" 24 short")
+        });
+        terminal.press(Key::Up);
+        terminal.wait_for("+ 2 more");
+        terminal.send("t");
+        terminal.wait_for("Type ▲");
+        terminal.send("q");
+        assert_eq!(terminal.wait_for_exit(), Some(0));
+    }
+
+    #[test]
     fn it_can_be_left_while_it_runs() {
         let shell = Shell::new();
         let mut terminal = watched(&shell, &["--speed", "0.01"]);

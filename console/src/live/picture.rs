@@ -5,7 +5,7 @@ use handlescope_model::Untrusted;
 use indicatif::HumanCount;
 use ratatui::{
     Frame,
-    layout::{Constraint, Layout},
+    layout::{Constraint, Layout, Rect},
     style::{Style, Stylize},
     text::Line,
     widgets::{Paragraph, Row, Table},
@@ -13,7 +13,10 @@ use ratatui::{
 
 use crate::{
     query::{OpenGroup, Verdict},
-    terminal::neutral,
+    terminal::{
+        clip::{cut, shortened},
+        neutral,
+    },
 };
 
 /// The titles of the table.
@@ -42,6 +45,19 @@ impl Order {
             't' => Order::Type,
             _ => return None,
         })
+    }
+
+    /// The titles, with an arrow at the column by which groups are sorted.
+    fn titles(self) -> [String; 6] {
+        let (column, arrow) = match self {
+            Order::Open => (0, '▼'),
+            Order::Growth => (2, '▼'),
+            Order::Process => (3, '▲'),
+            Order::Type => (4, '▲'),
+        };
+        let mut titles = TITLES.map(str::to_owned);
+        titles[column] += &format!(" {arrow}");
+        titles
     }
 
     /// Sorts groups; those that agree by what is open.
@@ -116,9 +132,16 @@ impl Heading {
     }
 }
 
-const KEYS: &str = "q quit  s save  w why  sort: o open  g growth  p process  t type";
+const KEYS: &str = "q quit  s save  w why  sort: o open  g growth  p process  t type  ↑↓ scroll";
 
-pub(super) fn draw_table(frame: &mut Frame<'_>, heading: &Heading, groups: &[OpenGroup]) {
+/// Draws the groups from one of them on, as many as the screen holds; the others below are counted.
+pub(super) fn draw_table(
+    frame: &mut Frame<'_>,
+    heading: &Heading,
+    groups: &[OpenGroup],
+    first: usize,
+    order: Order,
+) {
     let areas = Layout::vertical([
         Constraint::Length(1),
         Constraint::Min(1),
@@ -126,34 +149,41 @@ pub(super) fn draw_table(frame: &mut Frame<'_>, heading: &Heading, groups: &[Ope
         Constraint::Length(1),
     ]);
     let [top, middle, message, bottom] = areas.areas(frame.area());
-    frame.render_widget(Line::from(heading.line()).bold(), top);
+    let groups = groups.get(first..).unwrap_or_default();
+    // Beside the titles.
+    let is_cut = groups.len() + 1 > usize::from(middle.height);
+    let areas = Layout::vertical([Constraint::Min(1), Constraint::Length(is_cut.into())]);
+    let [middle, more] = areas.areas(middle);
     // What is below the screen needs no width.
-    let shown = groups.iter().take(usize::from(middle.height)).map(cells);
+    let shown = groups.iter().take(usize::from(middle.height.saturating_sub(1))).map(cells);
     let shown: Vec<[String; 6]> = shown.collect();
-    let widths = widths(&shown);
-    let rows = shown.into_iter().map(|[open, opened, growth, process, type_name, function]| {
-        let right = |text: String| Line::from(text).right_aligned();
-        let left = |text: String| Line::from(text);
-        Row::new([
-            right(open),
-            right(opened),
-            left(growth),
-            left(process),
-            left(type_name),
-            left(function),
-        ])
+    let left_out = HumanCount((groups.len() - shown.len()) as u64);
+    let titles = order.titles();
+    let columns: [Rect; 6] = Layout::horizontal(widths(&titles, &shown)).spacing(1).areas(middle);
+    let widths = columns.map(|column| column.width);
+    let rows = shown.iter().map(|cells| {
+        let fitted = cells.iter().zip(widths).map(|(cell, width)| shortened(cell, width.into()));
+        let lines = fitted.zip(0..).map(|(cell, column)| match column {
+            0 | 1 => Line::from(cell).right_aligned(),
+            _ => Line::from(cell),
+        });
+        Row::new(lines)
     });
-    let table = Table::new(rows, widths).header(Row::new(TITLES).style(Style::new().underlined()));
-    frame.render_widget(table, middle);
-    frame.render_widget(Line::from(neutral(&heading.message)), message);
-    frame.render_widget(Line::from(KEYS).dim(), bottom);
+    let header = Row::new(titles.clone()).style(Style::new().underlined());
+    frame.render_widget(Table::new(rows, widths).header(header), middle);
+    frame.render_widget(Line::from(format!("+ {left_out} more")).dim(), more);
+    let line = |text: &str| Line::from(cut(text, frame.area().width.into()).into_owned());
+    let lines = [line(&heading.line()).bold(), line(&neutral(&heading.message)), line(KEYS).dim()];
+    for (line, area) in lines.into_iter().zip([top, message, bottom]) {
+        frame.render_widget(line, area);
+    }
 }
 
 /// As wide as what is in them, so that a pid is cut only after a long name; the function has what is left.
-fn widths(rows: &[[String; 6]]) -> [Constraint; 6] {
+fn widths(titles: &[String; 6], rows: &[[String; 6]]) -> [Constraint; 6] {
     let width = |column: usize| {
-        let cells = rows.iter().map(|row| measure_text_width(&row[column]));
-        let widest = cells.chain([TITLES[column].len()]).max().unwrap_or_default();
+        let cells = rows.iter().chain([titles]).map(|row| measure_text_width(&row[column]));
+        let widest = cells.max().unwrap_or_default();
         Constraint::Length(u16::try_from(widest.min(WIDEST)).unwrap_or(u16::MAX))
     };
     [width(0), width(1), width(2), width(3), width(4), Constraint::Fill(1)]
@@ -163,8 +193,11 @@ fn widths(rows: &[[String; 6]]) -> [Constraint; 6] {
 pub(super) fn draw_text(frame: &mut Frame<'_>, lines: &[String], first: usize) {
     let areas = Layout::vertical([Constraint::Min(1), Constraint::Length(1)]);
     let [text, bottom] = areas.areas(frame.area());
-    let shown = lines.iter().skip(first).map(|line| Line::from(neutral(&line.replace('\t', "  "))));
-    frame.render_widget(Paragraph::new(shown.collect::<Vec<_>>()), text);
+    let width = text.width.into();
+    let shown = lines.iter().skip(first).take(text.height.into());
+    let shown = shown.map(|line| neutral(&line.replace('\t', "  ")));
+    let shown: Vec<_> = shown.map(|line| Line::from(cut(&line, width).into_owned())).collect();
+    frame.render_widget(Paragraph::new(shown), text);
     frame.render_widget(Line::from("q back  arrows and pages scroll").dim(), bottom);
 }
 
@@ -177,9 +210,10 @@ mod tests {
         let long = "x".repeat(100);
         let row =
             |process: &str| ["8", "5600000", "short", process, "Event", &long].map(str::to_owned);
-        let found = widths(&[row("leaky.exe(7316)"), row("a.exe(4)")]);
+        let titles = TITLES.map(str::to_owned);
+        let found = widths(&titles, &[row("leaky.exe(7316)"), row("a.exe(4)")]);
         let lengths = [4, 7, 6, 15, 5].map(Constraint::Length);
         assert_eq!((&found[..5], found[5]), (&lengths[..], Constraint::Fill(1)));
-        assert_eq!(widths(&[row(&long)])[3], Constraint::Length(40));
+        assert_eq!(widths(&titles, &[row(&long)])[3], Constraint::Length(40));
     }
 }

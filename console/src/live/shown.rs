@@ -22,6 +22,8 @@ const PAGE: usize = 20;
 #[derive(Default)]
 pub(super) struct Shown {
     groups: Vec<OpenGroup>,
+    /// The first group on the screen.
+    first: usize,
     order: Order,
     /// The answer of `.why`, and its first line on the screen.
     text: Option<(Vec<String>, usize)>,
@@ -71,7 +73,8 @@ impl Shown {
                 if !self.message.is_empty() {
                     heading.message.clone_from(&self.message);
                 }
-                draw_table(frame, &heading, &self.groups);
+                let first = self.first.min(self.groups.len().saturating_sub(1));
+                draw_table(frame, &heading, &self.groups, first, self.order);
             }
         }
     }
@@ -79,14 +82,9 @@ impl Shown {
     /// Does what a key asks for; returns whether it asks to end.
     fn key(&mut self, key: Pressed, live: &mut Live, console: &mut Console) -> bool {
         if let Some((lines, first)) = &mut self.text {
-            let last = lines.len().saturating_sub(1);
             match key {
-                Pressed::Up => *first = first.saturating_sub(1),
-                Pressed::Down => *first = (*first + 1).min(last),
-                Pressed::PageUp => *first = first.saturating_sub(PAGE),
-                Pressed::PageDown => *first = (*first + PAGE).min(last),
                 Pressed::Leave | Pressed::Letter('q' | 'w') => self.text = None,
-                Pressed::Letter(_) => {}
+                key => *first = scrolled(*first, lines.len(), key),
             }
             return false;
         }
@@ -108,9 +106,21 @@ impl Shown {
                     order.sort(&mut self.groups);
                 }
             }
-            _ => {}
+            key => self.first = scrolled(self.first, self.groups.len(), key),
         }
         false
+    }
+}
+
+/// The first of so many lines on the screen after a key.
+fn scrolled(first: usize, count: usize, key: Pressed) -> usize {
+    let last = count.saturating_sub(1);
+    match key {
+        Pressed::Up => first.saturating_sub(1),
+        Pressed::Down => (first + 1).min(last),
+        Pressed::PageUp => first.saturating_sub(PAGE),
+        Pressed::PageDown => (first + PAGE).min(last),
+        Pressed::Leave | Pressed::Letter(_) => first,
     }
 }
 

@@ -74,7 +74,7 @@ impl<W: Write> Clip<W> {
             if index > 0 {
                 self.out.write_all(b"\n")?;
             }
-            let cut = truncate_str(line, width, CUT);
+            let cut = cut(line, width);
             self.out.write_all(cut.as_bytes())?;
             if cut.len() < line.len() && cut.contains('\u{1b}') && !cut.ends_with(RESET) {
                 self.out.write_all(RESET.as_bytes())?;
@@ -110,6 +110,11 @@ impl<W: Write> Write for Clip<W> {
 /// Columns of a text that is on one line.
 pub(crate) fn width_of(text: &str) -> usize {
     text.split(BREAK).map(measure_text_width).sum()
+}
+
+/// A line of at most so many columns: a long one keeps its beginning.
+pub(crate) fn cut(line: &str, width: usize) -> Cow<'_, str> {
+    truncate_str(line, width, CUT)
 }
 
 /// A name of at most so many columns: a long one keeps its end, by which names mostly differ.
