@@ -257,6 +257,16 @@ impl Terminal {
         colored
     }
 
+    /// The beginnings of lines that were too wide for the screen and went on in the next row.
+    #[must_use]
+    pub fn too_wide(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        self.each_row(|view, row| {
+            lines.extend(view.screen.row_wrapped(row).then(|| view.line(row)));
+        });
+        lines
+    }
+
     /// Looks at every row from the first one on.
     fn each_row(&self, mut look: impl FnMut(&View<'_>, u16)) {
         let mut state = self.shared.lock();
