@@ -1,6 +1,6 @@
 //! Ctrl-C, and the other signals that end a program: how a command that runs is asked to stop.
 
-use std::io::{self, BufRead, Read};
+use std::io::{self, BufRead, Read, Write};
 use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock};
 
@@ -22,6 +22,9 @@ static LAST: LazyLock<Arc<AtomicUsize>> = LazyLock::new(Arc::default);
 /// What the program waits for.
 static WAIT: AtomicU8 = AtomicU8::new(0);
 
+/// How many writes to standard output and standard error have begun and ended: odd while one waits for a reader.
+static WRITES: AtomicUsize = AtomicUsize::new(0);
+
 /// What a program waits for that runs no command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wait {
@@ -34,7 +37,7 @@ pub(crate) enum Wait {
 
 /// A cancel that these signals set from now on, instead of ending the program: the command that runs stops,
 /// and after all but Ctrl-C the program ends. A second one, while the first was not answered, ends the
-/// program at once, and so does any while it waits for input.
+/// program at once, and so does any while it waits for input, or for a reader that takes nothing.
 ///
 /// # Errors
 /// When the system does not let the program handle the signals.
@@ -47,7 +50,7 @@ pub fn on_signals() -> io::Result<Cancel> {
         flag::register(signal, cancel.flag())?;
     }
     #[cfg(unix)]
-    unix::end_while_waiting()?;
+    unix::end_while_waiting(cancel.clone())?;
     Ok(cancel)
 }
 
@@ -93,6 +96,43 @@ pub(crate) fn waiting<T>(wait: Wait, input: impl FnOnce() -> T) -> T {
     input
 }
 
+/// Writes to standard output or standard error, whose reader may have stopped reading.
+pub(crate) fn writing<T>(write: impl FnOnce() -> T) -> T {
+    WRITES.fetch_add(1, Ordering::SeqCst);
+    let written = write();
+    WRITES.fetch_add(1, Ordering::SeqCst);
+    written
+}
+
+/// An output that fails as soon as `cancel` asks to stop.
+pub(crate) struct UntilCancelled<'a, W> {
+    out: W,
+    cancel: &'a Cancel,
+}
+
+impl<'a, W: Write> UntilCancelled<'a, W> {
+    pub(crate) fn new(out: W, cancel: &'a Cancel) -> Self {
+        Self { out, cancel }
+    }
+
+    /// Not [`io::ErrorKind::Interrupted`], after which writers try again.
+    fn check(&self) -> io::Result<()> {
+        self.cancel.check().map_err(io::Error::other)
+    }
+}
+
+impl<W: Write> Write for UntilCancelled<'_, W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.check()?;
+        self.out.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.check()?;
+        self.out.flush()
+    }
+}
+
 /// The input of a script, for whose next line the program waits when it reads.
 pub struct ScriptInput<R>(pub R);
 
@@ -117,26 +157,47 @@ mod unix {
     use std::io::{self, IsTerminal, Write};
     use std::sync::Mutex;
     use std::sync::atomic::Ordering;
+    use std::sync::mpsc;
     use std::thread;
+    use std::time::Duration;
 
     use handlescope_model::guard::lock;
     use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
+    use signal_hook::consts::SIGINT;
     use signal_hook::iterator::Signals;
+    use signal_hook::low_level;
 
-    use super::{Cancelled, SIGNALS, WAIT, ends_wait, status};
+    use super::{Cancel, Cancelled, SIGNALS, WAIT, WRITES, ends_wait, last, status};
 
     /// How the terminal was before the prompt changed it.
     static TERMINAL: Mutex<Option<Termios>> = Mutex::new(None);
 
+    /// How long a reader may take for the rest of a line.
+    const PATIENCE: Duration = Duration::from_millis(200);
+
     /// Starts the thread that ends the program when a signal comes while it waits.
-    pub(super) fn end_while_waiting() -> io::Result<()> {
+    #[expect(clippy::disallowed_methods, reason = "only asks what it is")]
+    pub(super) fn end_while_waiting(cancel: Cancel) -> io::Result<()> {
         let stdin = io::stdin();
         *lock(&TERMINAL) = stdin.is_terminal().then(|| tcgetattr(&stdin).ok()).flatten();
+        // There, Ctrl-C drops what the terminal has not taken yet.
+        let is_screen = io::stdout().is_terminal();
         let mut signals = Signals::new(SIGNALS)?;
         thread::Builder::new().name("signals".into()).spawn(move || {
             for signal in signals.forever() {
                 if ends_wait(signal, WAIT.load(Ordering::SeqCst)) {
                     end();
+                }
+                // Until the command has ended, if it is not the program that ends.
+                while cancel.is_cancelled() && !(is_screen && last() == SIGINT) {
+                    let writes = WRITES.load(Ordering::SeqCst);
+                    thread::sleep(PATIENCE);
+                    if writes % 2 == 1 && writes == WRITES.load(Ordering::SeqCst) {
+                        end_with_output_stuck();
+                    }
+                    if ends_wait(last(), WAIT.load(Ordering::SeqCst)) {
+                        end();
+                    }
                 }
             }
         })?;
@@ -147,7 +208,9 @@ mod unix {
     #[expect(clippy::disallowed_methods, reason = "only ends a line, or is one word")]
     pub(super) fn end() -> ! {
         let mut stderr = io::stderr();
-        let _ = match &*lock(&TERMINAL) {
+        // Locked until the end, which two threads may reach.
+        let terminal = lock(&TERMINAL);
+        let _ = match &*terminal {
             Some(terminal) => {
                 let _ = tcsetattr(io::stdin(), OptionalActions::Now, terminal);
                 // What the shell prints stands on a line of its own.
@@ -156,6 +219,19 @@ mod unix {
             None => writeln!(stderr, "{Cancelled}"),
         };
         std::process::exit(status().into())
+    }
+
+    /// Ends the program while a thread is in the middle of a write, which it would wait for at a usual end.
+    #[expect(clippy::disallowed_methods, reason = "only one word")]
+    fn end_with_output_stuck() -> ! {
+        let (said, is_said) = mpsc::channel::<()>();
+        thread::spawn(move || {
+            let _ = writeln!(io::stderr(), "{Cancelled}");
+            drop(said);
+        });
+        // Standard error may be the same pipe.
+        let _ = is_said.recv_timeout(PATIENCE / 2);
+        low_level::exit(status().into())
     }
 }
 

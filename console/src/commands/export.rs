@@ -167,8 +167,9 @@ fn export_trace(
         rows += frame.height() as u64;
         for (format, extension) in args.formats() {
             let output = overwrite.replacing(&path(table, extension))?;
-            let file = write_aside(&output, |out| write_table(&frame, &id, format, cancel, out))
-                .map_err(|source| match cancel.check() {
+            let file =
+                write_aside(&output, cancel, |out| write_table(&frame, &id, format, cancel, out))
+                    .map_err(|source| match cancel.check() {
                     Ok(()) => failed(output.path(), source),
                     Err(cancelled) => cancelled.into(),
                 })?;

@@ -95,8 +95,8 @@ impl Command for Redact {
                 CommandError::RedactOutput { path: output.clone(), source }
             }
         };
-        write_whole(&file, |out| redact(&input, &limits, out, &progress, cancel))
-            .map_err(failed)?;
+        write_whole(&file, cancel, |out| redact(&input, &limits, out, &progress, cancel))
+            .map_err(|error| cancel.or(failed(error)))?;
         drop(progress);
         let size = fs::metadata(file.path()).map_or(0, |data| data.len());
         writeln!(out, "{}: {}, without names", Untrusted(&output), HumanBytes(size))?;

@@ -51,10 +51,10 @@ impl Invocation for Redirected {
             true => overwrite.appending(&file)?,
             false => overwrite.replacing(&file)?,
         };
-        let (write, option): (fn(&_, _) -> _, _) =
+        let (write, option): (fn(&_, &_, _) -> _, _) =
             if append { (append_whole, ">>") } else { (write_whole, ">") };
         let mut ran = Ok(());
-        let written = write(&output, |out: &mut dyn io::Write| {
+        let written = write(&output, context.cancel, |out: &mut dyn io::Write| {
             let mut inner = Context {
                 session: &mut *context.session,
                 cancel: context.cancel,
@@ -73,8 +73,8 @@ impl Invocation for Redirected {
                 if written.is_err() && context.cancel.check().is_ok() => {}
             ran => ran?,
         }
-        written.map_err(|source| OutputError::File { path: file, option, source })?;
-        Ok(())
+        let failed = |source| context.cancel.or(OutputError::File { path: file, option, source });
+        Ok(written.map_err(failed)?)
     }
 
     fn args(&self) -> &dyn Any {

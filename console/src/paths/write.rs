@@ -8,16 +8,18 @@ use std::{
 use handlescope_model::{Noting, OutputFile};
 
 use super::overwrite::Output;
+use crate::cancel::{Cancel, UntilCancelled};
 
 /// Writes a file that takes the place of another one only when it is complete.
 ///
 /// # Errors
-/// When it cannot be written, or `content` fails. Then an existing file stays as it was.
+/// When it cannot be written, `content` fails, or `cancel` asks to stop. Then an existing file stays as it was.
 pub(crate) fn write_whole<E: From<io::Error>>(
     output: &Output,
+    cancel: &Cancel,
     content: impl FnOnce(&mut dyn Write) -> Result<(), E>,
 ) -> Result<(), E> {
-    Ok(write_aside(output, content)?.appear(output)?)
+    Ok(write_aside(output, cancel, content)?.appear(output)?)
 }
 
 /// A complete file that does not have its name yet. Dropping it leaves nothing.
@@ -26,14 +28,15 @@ pub(crate) struct Aside(OutputFile);
 /// Writes a file that will take the place of another one.
 ///
 /// # Errors
-/// When it cannot be written, or `content` fails.
+/// When it cannot be written, `content` fails, or `cancel` asks to stop.
 pub(crate) fn write_aside<E: From<io::Error>>(
     output: &Output,
+    cancel: &Cancel,
     content: impl FnOnce(&mut dyn Write) -> Result<(), E>,
 ) -> Result<Aside, E> {
     let mut file = OutputFile::beside(output.path())?;
     let mut noting = Noting::new(&mut file);
-    let mut out = BufWriter::new(&mut noting);
+    let mut out = BufWriter::new(UntilCancelled::new(&mut noting, cancel));
     let written = content(&mut out).and_then(|()| Ok(out.flush()?));
     drop(out);
     match written {
@@ -61,9 +64,10 @@ impl Aside {
 /// As [`write_whole`], and when the file cannot be read.
 pub(crate) fn append_whole(
     output: &Output,
+    cancel: &Cancel,
     content: impl FnOnce(&mut dyn Write) -> io::Result<()>,
 ) -> io::Result<()> {
-    write_whole(output, |out| {
+    write_whole(output, cancel, |out| {
         match File::open(output.path()) {
             Ok(mut file) => io::copy(&mut file, out).map(drop)?,
             Err(error) if error.kind() == ErrorKind::NotFound => {}

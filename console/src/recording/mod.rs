@@ -86,7 +86,7 @@ fn profile_file(
         OverwriteError::Exists { path } => CommandError::ProfileExists { path },
         error => error.into(),
     })?;
-    write_whole(&file, |out| write(out))
+    write_whole(&file, &Cancel::default(), |out| write(out))
         .map_err(|source| CommandError::ProfilePlace { path: path.to_path_buf(), source })
 }
 

@@ -184,7 +184,7 @@ impl Target<'_> {
             Err(cancelled) => cancelled.into(),
         };
         let file = overwrite.replacing(path)?;
-        write_whole(&file, content).map_err(failed)?;
+        write_whole(&file, cancel, content).map_err(failed)?;
         writeln!(out, "{format} export was successful. File is: {}", Untrusted(file.path()))?;
         Ok(())
     }

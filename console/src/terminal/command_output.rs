@@ -8,13 +8,18 @@ use crate::{
 };
 
 /// Standard output for the time of one command: the spinner is gone before the first result, and
-/// after Ctrl-C nothing more is written than the rest of the line.
+/// after Ctrl-C nothing more is written than the rest of the line, unless that is long.
 pub(crate) struct CommandOutput<'a> {
     out: &'a mut dyn Write,
     cancel: &'a Cancel,
     spinner: Spinner,
     is_inside_line: bool,
+    /// Bytes of the line that may still be written after Ctrl-C.
+    rest: usize,
 }
+
+/// The longest rest of a line after Ctrl-C; a document may be one line of megabytes.
+const LONGEST_REST: usize = 1 << 16;
 
 impl<'a> CommandOutput<'a> {
     /// Passes on to `out` until `cancel` asks to stop.
@@ -23,18 +28,21 @@ impl<'a> CommandOutput<'a> {
         cancel: &'a Cancel,
         spinner: Spinner,
     ) -> CommandOutput<'a> {
-        CommandOutput { out, cancel, spinner, is_inside_line: false }
+        CommandOutput { out, cancel, spinner, is_inside_line: false, rest: LONGEST_REST }
     }
 
     /// What may still be written of `bytes`.
-    fn allowed<'b>(&self, bytes: &'b [u8]) -> Result<&'b [u8], Cancelled> {
+    fn allowed<'b>(&mut self, bytes: &'b [u8]) -> Result<&'b [u8], Cancelled> {
         if !self.cancel.is_cancelled() {
             return Ok(bytes);
         }
-        if !self.is_inside_line {
+        if !self.is_inside_line || self.rest == 0 {
             return Err(Cancelled);
         }
-        Ok(bytes.split_inclusive(|byte| *byte == b'\n').next().unwrap_or_default())
+        let line = bytes.split_inclusive(|byte| *byte == b'\n').next().unwrap_or_default();
+        let line = line.get(..self.rest).unwrap_or(line);
+        self.rest -= line.len();
+        Ok(line)
     }
 }
 
@@ -69,5 +77,14 @@ mod tests {
         assert_ne!(error.kind(), io::ErrorKind::Interrupted);
         assert!(output.write_all(b"four").is_err());
         assert_eq!(String::from_utf8_lossy(&out), "one\ntwo\n");
+    }
+
+    #[test]
+    fn a_cancelled_document_of_one_long_line_is_cut() {
+        let (mut out, cancel) = (Vec::new(), Cancel::default());
+        let mut output = CommandOutput::new(&mut out, &cancel, Spinner::default());
+        output.write_all(b"[").expect("not cancelled yet");
+        cancel.cancel();
+        assert!((0..LONGEST_REST).any(|_| output.write_all(b"1234,").is_err()));
     }
 }

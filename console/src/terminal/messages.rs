@@ -5,6 +5,7 @@ use std::{fmt::Display, io::Write};
 use nu_ansi_term::{Color, Style};
 
 use super::{neutral::neutral_lines, screen::is_dumb};
+use crate::cancel::writing;
 use crate::terminal::{ColorChoice, Screen, Spinner, wrapped};
 
 /// Where messages go, with nothing in them that a terminal would obey. A message that cannot be written is lost, which is not a failure.
@@ -65,8 +66,10 @@ impl<'a> Messages<'a> {
         let (label, text) = text.split_at(label.trim_end().len());
         let out = &mut self.out;
         self.spinner.aside(|| {
-            let _ = writeln!(out, "{}{text}", screen.paint(style, label));
-            let _ = out.flush();
+            let _ = writing(|| {
+                writeln!(out, "{}{text}", screen.paint(style, label))?;
+                out.flush()
+            });
         });
     }
 }

@@ -7,6 +7,8 @@ use std::io::{self, Stderr, Stdout, Write};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use crate::cancel::writing;
+
 /// Whether there was no standard output when the program started, as after `>&-`.
 static WAS_CLOSED: AtomicBool = AtomicBool::new(false);
 
@@ -35,11 +37,17 @@ impl Write for Results {
         if WAS_CLOSED.load(Ordering::Relaxed) {
             return Err(io::Error::other("standard output is closed"));
         }
-        self.0.write(bytes)
+        // What stayed in its buffer would be written at the end of the program, where no signal ends the wait for a
+        // reader.
+        writing(|| {
+            let written = self.0.write(bytes)?;
+            self.0.flush()?;
+            Ok(written)
+        })
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.0.flush()
+        writing(|| self.0.flush())
     }
 }
 
