@@ -2,6 +2,7 @@
 #![cfg(unix)]
 
 use std::fs;
+use std::process::Command;
 
 use handlescope_tests::bench::{LargeTrace, write_large_trace};
 use handlescope_tests::binary::{Shell, handlescope, sample_symbols};
@@ -227,6 +228,36 @@ fn an_error_keeps_the_session() {
     terminal.run(PROMPT, ".list");
     terminal.send(".quit\r");
     assert_ends(terminal);
+}
+
+#[test]
+fn a_session_with_one_output_in_a_file_has_its_prompt_on_the_terminal_and_only_text_in_the_file() {
+    for arrow in [">", "2>"] {
+        let shell = Shell::new();
+        let program = shell.command(&["leaky.etl"]);
+        let mut command = Command::new("sh");
+        command.args(["-c", &format!("exec \"$0\" \"$@\" {arrow} o.txt")]);
+        command.arg(program.get_program()).args(program.get_args());
+        command.current_dir(shell.path(""));
+        command.envs(program.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        let mut terminal = Terminal::start(command, 80, 24);
+        terminal.run(PROMPT, ".list");
+        terminal.send(".sql SELECT 1\r");
+        terminal.wait_for_line("  ");
+        terminal.send("AS one;\r");
+        terminal.run(PROMPT, ".nothing");
+        terminal.press(Key::Ctrl('d'));
+        assert_eq!(terminal.wait_for_exit(), Some(0));
+        let (text, screen) =
+            (fs::read_to_string(shell.path("o.txt")).unwrap(), terminal.transcript());
+        assert!(!text.contains('\u{1b}'), "{text:?}");
+        let [results, messages] = match arrow {
+            ">" => [text, screen.join("\n")],
+            _ => [screen.join("\n"), text],
+        };
+        assert!(results.contains(" leaky.etl ") && results.contains("one\n"), "{results}");
+        assert!(messages.contains("error: unknown command .nothing"), "{messages}");
+    }
 }
 
 #[test]

@@ -8,10 +8,14 @@ mod menu;
 mod prompt;
 mod validator;
 
-use std::{collections::BTreeSet, io::Write, sync::Arc};
+use std::{
+    collections::BTreeSet,
+    io::{self, Write},
+    sync::Arc,
+};
 
 use handlescope_model::guard::lock;
-use reedline::Signal;
+use reedline::{Prompt, PromptEditMode, Reedline, Signal};
 
 use crate::{
     cancel::{self, Cancelled, Wait},
@@ -19,7 +23,7 @@ use crate::{
     completion::SharedKnown,
     console::Console,
     script,
-    terminal::{ColorChoice, Messages},
+    terminal::{ColorChoice, Messages, standard},
 };
 
 pub use highlighter::CommandHighlighter;
@@ -37,18 +41,29 @@ pub fn run(
     messages: &mut Messages<'_>,
 ) -> Result<(), CommandError> {
     let known = SharedKnown::default();
-    let mut editor = editor::editor(Arc::clone(&known), color, messages);
-    messages.note(".help lists the commands, Tab completes, Ctrl-D leaves");
+    let mut input = match standard::is_screen() {
+        true => {
+            let editor = editor::editor(Arc::clone(&known), color, messages);
+            messages.note(".help lists the commands, Tab completes, Ctrl-D leaves");
+            Input::Editor(Box::new(editor))
+        }
+        // The editor asks the terminal through both outputs, and would wait for what a file does not answer.
+        false => {
+            messages.note(
+                ".help lists the commands, Ctrl-D leaves; Tab completes only where both results and messages go \
+                 to the terminal",
+            );
+            Input::Lines
+        }
+    };
     while !cancel::is_ending() {
         refresh(console, &known);
         let prompt = prompt::FilePrompt::new(&console.session);
-        let signal = cancel::waiting(Wait::Prompt, || editor.read_line(&prompt));
+        let signal = cancel::waiting(Wait::Prompt, || input.read(&prompt));
         let signal = signal.map_err(|source| CommandError::Terminal { source })?;
         match signal {
             Signal::Success(line) => {
-                // Written at once, so that it survives whatever happens, and so that consoles beside
-                // this one find it. A history that cannot be kept does not stop the session.
-                let _ = editor.sync_history();
+                input.keep_history();
                 if carry_out_all(console, &line, out, messages)? == Flow::Quit {
                     return Ok(());
                 }
@@ -58,6 +73,45 @@ pub fn run(
         }
     }
     Err(Cancelled.into())
+}
+
+/// How lines are typed.
+enum Input {
+    /// With completion and a history.
+    Editor(Box<Reedline>),
+    /// As the terminal has them, where only a part of the outputs goes to it.
+    Lines,
+}
+
+impl Input {
+    fn read(&mut self, prompt: &dyn Prompt) -> io::Result<Signal> {
+        if let Input::Editor(editor) = self {
+            return editor.read_line(prompt);
+        }
+        let mut shown = standard::prompt();
+        let indicator = prompt.render_prompt_indicator(PromptEditMode::Default);
+        write!(shown, "{}{indicator}", prompt.render_prompt_left())?;
+        let mut text = String::new();
+        loop {
+            shown.flush()?;
+            if io::stdin().read_line(&mut text)? == 0 {
+                writeln!(shown)?;
+                return Ok(if text.is_empty() { Signal::CtrlD } else { Signal::Success(text) });
+            }
+            if !script::goes_on(text.strip_suffix('\n').unwrap_or(&text)) {
+                return Ok(Signal::Success(text));
+            }
+            write!(shown, "{}", prompt.render_prompt_multiline_indicator())?;
+        }
+    }
+
+    /// Writes the last line at once, so that it survives whatever happens, and so that consoles beside this one
+    /// find it. A history that cannot be kept does not stop the session.
+    fn keep_history(&mut self) {
+        if let Input::Editor(editor) = self {
+            let _ = editor.sync_history();
+        }
+    }
 }
 
 /// Carries out the commands of what was typed or pasted, up to one that is cancelled.

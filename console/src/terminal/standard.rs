@@ -3,7 +3,7 @@
 //! through [`Messages`](super::Messages).
 
 use std::fs;
-use std::io::{self, Stderr, Stdout, Write};
+use std::io::{self, IsTerminal, Stderr, Stdout, Write};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -22,6 +22,20 @@ pub(crate) fn out() -> Stdout {
 #[expect(clippy::disallowed_methods, reason = "the one place")]
 pub fn error() -> Stderr {
     io::stderr()
+}
+
+/// Whether both standard output and standard error are the terminal.
+pub(crate) fn is_screen() -> bool {
+    out().is_terminal() && error().is_terminal()
+}
+
+/// Where a person sees a prompt, if there is such a place.
+pub(crate) fn prompt() -> Box<dyn Write> {
+    match (error().is_terminal(), out().is_terminal()) {
+        (true, _) => Box::new(error()),
+        (false, true) => Box::new(out()),
+        (false, false) => Box::new(io::sink()),
+    }
 }
 
 /// Standard output, where results go.
