@@ -54,11 +54,15 @@ impl OutputFile {
         &self.file
     }
 
-    /// Gives the file its name; another file of that name is replaced at once.
+    /// Gives the file its name; another file of that name is replaced at once by one with its permissions.
     ///
     /// # Errors
     /// When it cannot be renamed.
     pub fn persist(self, target: &Path) -> io::Result<()> {
+        #[cfg(unix)]
+        if let Ok(replaced) = fs::metadata(target) {
+            self.file.set_permissions(replaced.permissions())?;
+        }
         let name = match self.name {
             Some(name) => name,
             None => match link(&self.file, target)? {

@@ -3,8 +3,9 @@
 
 use std::fs;
 use std::path::Path;
+use std::process::Stdio;
 
-use handlescope_tests::binary::{Run, Shell};
+use handlescope_tests::binary::{Run, Shell, ended};
 
 /// What writes a file of this name.
 const WRITERS: [&str; 8] = [
@@ -224,4 +225,59 @@ fn every_command_that_writes_a_file_takes_force() {
         let help = shell.run(&["-c", &format!(".help {command}")]).ok().stdout;
         assert!(help.contains("  -Force"), "{help}");
     }
+}
+
+/// Consoles that write at the same time.
+const WRITING_AT_ONCE: usize = 16;
+
+#[test]
+fn consoles_that_append_at_once_lose_no_answer_of_each_other() {
+    const ANSWERS: usize = 3;
+    let shell = shell();
+    let command = [".sql SELECT 1 AS one -csv >> all.csv"; ANSWERS].map(|line| ["-c", line]);
+    let words = [&["leaky.json7z"][..], command.as_flattened()].concat();
+    let programs: Vec<_> =
+        (0..WRITING_AT_ONCE).map(|_| shell.command(&words).spawn().unwrap()).collect();
+    for mut program in programs {
+        assert!(ended(&mut program).success());
+    }
+    let text = fs::read_to_string(shell.path("all.csv")).unwrap();
+    assert_eq!(text.matches("one").count(), WRITING_AT_ONCE * ANSWERS, "{text}");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn files_that_consoles_write_at_once_are_remembered_while_one_that_was_stopped_keeps_the_list() {
+    let shell = shell();
+    fs::create_dir_all(shell.path("data/handlescope")).unwrap();
+    let list = fs::File::create(shell.path("data/handlescope/written.lock")).unwrap();
+    // The second time, they replace what they wrote the first time.
+    for _ in 0..2 {
+        list.lock().unwrap();
+        let write = |console| {
+            let command = format!(".list > {console}.txt");
+            shell.command(&["leaky.json7z", "-c", &command]).stdout(Stdio::null()).spawn().unwrap()
+        };
+        for mut program in (0..WRITING_AT_ONCE).map(write).collect::<Vec<_>>() {
+            assert!(ended(&mut program).success());
+        }
+        list.unlock().unwrap();
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_file_keeps_its_permissions_and_its_links_when_it_is_written_again() {
+    use std::os::unix::fs::{MetadataExt, PermissionsExt};
+    let shell = shell();
+    let file = shell.path("o.txt");
+    fs::write(&file, "mine\n").unwrap();
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
+    fs::hard_link(&file, shell.path("link.txt")).unwrap();
+    let _ = ask(&shell, "leaky.json7z", ".list >> o.txt").ok();
+    let data = fs::metadata(&file).unwrap();
+    assert_eq!((data.mode() & 0o777, data.nlink()), (0o600, 2));
+    assert!(fs::read_to_string(shell.path("link.txt")).unwrap().contains("leaky.json7z"));
+    let _ = ask(&shell, "leaky.json7z", ".list > o.txt -Force").ok();
+    assert_eq!(fs::metadata(&file).unwrap().mode() & 0o777, 0o600);
 }

@@ -58,21 +58,27 @@ impl Aside {
     }
 }
 
-/// Writes after what a file holds, if there is one; otherwise as [`write_whole`].
+/// Writes after what a file holds, by one write, so that nothing of others is lost or comes between.
 ///
 /// # Errors
-/// As [`write_whole`], and when the file cannot be read.
+/// When the file cannot be written, `content` fails, or `cancel` asks to stop. In the last two cases the file stays as
+/// it was.
 pub(crate) fn append_whole(
     output: &Output,
     cancel: &Cancel,
     content: impl FnOnce(&mut dyn Write) -> io::Result<()>,
 ) -> io::Result<()> {
-    write_whole(output, cancel, |out| {
-        match File::open(output.path()) {
-            Ok(mut file) => io::copy(&mut file, out).map(drop)?,
-            Err(error) if error.kind() == ErrorKind::NotFound => {}
-            Err(error) => return Err(error),
-        }
-        content(out)
-    })
+    let open = |create| File::options().append(true).create(create).open(output.path());
+    // A file that may not be written is refused before the work; one that is not there is made after it.
+    let existing = match open(false) {
+        Err(error) if error.kind() == ErrorKind::NotFound => None,
+        opened => Some(opened?),
+    };
+    let mut bytes = Vec::new();
+    let mut out = UntilCancelled::new(&mut bytes, cancel);
+    content(&mut out).and_then(|()| out.flush())?;
+    let mut file = existing.map_or_else(|| open(true), Ok)?;
+    file.write_all(&bytes)?;
+    output.is_written();
+    Ok(())
 }

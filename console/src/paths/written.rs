@@ -1,7 +1,7 @@
 //! The files that this program wrote, in this session and before: their sizes and times, by which it is
 //! seen whether they were changed since.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs::{self, File, TryLockError};
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use std::sync::{LazyLock, Mutex};
 use std::thread;
 use std::time::{Duration, Instant, UNIX_EPOCH};
 
-use handlescope_model::guard::lock;
+use handlescope_model::{guard::lock, output::folder_of};
 use tempfile::NamedTempFile;
 
 /// Files that are remembered beyond a session.
@@ -17,6 +17,9 @@ const MOST: usize = 1000;
 
 /// Bytes of the list that are read; more was not written by this program.
 const MOST_BYTES: u64 = 1 << 22;
+
+/// Bytes of the list from which on it is cut to the files that are remembered.
+const LONG: u64 = 1 << 18;
 
 /// Size in bytes, and nanoseconds since 1970 of the last change.
 type State = (u64, u128);
@@ -49,37 +52,33 @@ pub(super) fn is_unchanged(path: &Path) -> bool {
 /// Remembers a file that was just written.
 pub(super) fn remember(path: &Path) {
     // Of several processes that write the same file, each remembers what is there.
-    let _alone = Alone::wait();
+    let alone = alone();
     let Some(now) = state(path) else { return };
     lock(&IN_SESSION).insert(path.to_path_buf(), now);
-    let mut list = list();
-    list.retain(|(file, _)| file != path);
-    list.push((path.to_path_buf(), now));
     // Without the list, the next session asks for -Force.
-    let _ = keep(list.get(list.len().saturating_sub(MOST)..).unwrap_or_default());
+    let length = add(path, now).unwrap_or_default();
+    if length > LONG && alone.is_some() {
+        let _ = cut();
+    }
 }
 
 /// How long is waited for other processes that change the list; each takes milliseconds.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// The right to change the list, unless another process keeps it for long, as one that was stopped does.
-struct Alone(#[expect(dead_code, reason = "it is locked until it is dropped")] Option<File>);
-
-impl Alone {
-    fn wait() -> Self {
-        let open = || {
-            let path = list_file()?.with_extension("lock");
-            fs::create_dir_all(path.parent()?).ok()?;
-            File::options().append(true).create(true).open(path).ok()
-        };
-        let file = open();
-        let end = Instant::now() + PATIENCE;
-        while let Some(Err(TryLockError::WouldBlock)) = file.as_ref().map(File::try_lock)
-            && Instant::now() < end
-        {
-            thread::sleep(Duration::from_millis(5));
+/// The lock of the list, unless another process keeps it for long, as one that was stopped does.
+fn alone() -> Option<File> {
+    let path = list_file()?.with_extension("lock");
+    fs::create_dir_all(path.parent()?).ok()?;
+    let file = File::options().append(true).create(true).open(path).ok()?;
+    let end = Instant::now() + PATIENCE;
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Some(file),
+            Err(TryLockError::WouldBlock) if Instant::now() < end => {
+                thread::sleep(Duration::from_millis(5));
+            }
+            Err(_) => return None,
         }
-        Self(file)
     }
 }
 
@@ -107,16 +106,29 @@ fn list() -> Vec<(PathBuf, State)> {
     read.map_or_else(Vec::new, |_| text.lines().filter_map(line).collect())
 }
 
-fn keep(list: &[(PathBuf, State)]) -> std::io::Result<()> {
+/// The line of a file; `None` for a name that a line cannot hold, which is remembered in this session only.
+fn line(path: &Path, (size, changed): State) -> Option<String> {
+    let path = path.to_str().filter(|path| !path.contains(['\n', '\r']))?;
+    Some(format!("{size} {changed} {path}\n"))
+}
+
+/// Adds a file to the list by one write, which loses nothing that others add, and returns the bytes of the list.
+fn add(path: &Path, now: State) -> Option<u64> {
+    let mut file = File::options().append(true).create(true).open(list_file()?).ok()?;
+    file.write_all(line(path, now)?.as_bytes()).ok()?;
+    file.metadata().ok().map(|data| data.len())
+}
+
+/// Cuts the list to the last state of each of the last files.
+fn cut() -> std::io::Result<()> {
     let Some(file) = list_file() else { return Ok(()) };
-    let Some(folder) = file.parent() else { return Ok(()) };
-    fs::create_dir_all(folder)?;
-    let mut new = NamedTempFile::new_in(folder)?;
-    for (path, (size, changed)) in list {
-        // A name that a line cannot hold is remembered in this session only.
-        if let Some(path) = path.to_str().filter(|path| !path.contains(['\n', '\r'])) {
-            writeln!(new, "{size} {changed} {path}")?;
-        }
+    let mut seen = HashSet::new();
+    let mut last: Vec<_> =
+        list().into_iter().rev().filter(|(path, _)| seen.insert(path.clone())).take(MOST).collect();
+    last.reverse();
+    let mut new = NamedTempFile::new_in(folder_of(&file))?;
+    for (path, state) in last {
+        new.write_all(line(&path, state).unwrap_or_default().as_bytes())?;
     }
     new.persist(file)?;
     Ok(())
