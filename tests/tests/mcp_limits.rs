@@ -3,8 +3,16 @@
 
 use std::fs;
 use std::time::{Duration, Instant};
+#[cfg(unix)]
+use std::{
+    io::{PipeReader, Read as _, Write as _},
+    process::{Child, ChildStdin, Command, Stdio},
+    thread::{self, JoinHandle},
+};
 
 use handlescope_tests::binary::{Shell, sample_symbols, sample_trace};
+#[cfg(unix)]
+use handlescope_tests::binary::{ended, handlescope};
 use handlescope_tests::folders::files;
 use handlescope_tests::mcp::McpServer;
 use handlescope_tests::symbol_server::{Answer, SymbolServer};
@@ -235,4 +243,66 @@ fn a_root_that_is_no_folder_is_an_error() {
     assert_eq!(shell.run(&["mcp", "--rot", "."]).status, Some(2));
     // Nothing was sent.
     assert_eq!(shell.run(&["mcp"]).ok().stdout, "");
+}
+
+/// A server whose client sends so many requests of so many bytes, as far as they are taken, and does not read the answers:
+/// the program, its output, and the thread that sends, which gives the input back when all are sent.
+#[cfg(unix)]
+fn unread(
+    shell: &Shell,
+    requests: usize,
+    bytes: usize,
+) -> (Child, PipeReader, JoinHandle<Option<ChildStdin>>) {
+    let (mut output, writer) = std::io::pipe().unwrap();
+    let mut command = handlescope(&shell.path(""));
+    command.arg("mcp").stdin(Stdio::piped()).stdout(writer).stderr(Stdio::null());
+    let mut program = command.spawn().unwrap();
+    let mut input = program.stdin.take().unwrap();
+    let client = json!({"name": "test", "version": "1"});
+    let hello = json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client});
+    let first = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": hello});
+    let second = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
+    let params = json!({"_meta": {"padding": "x".repeat(bytes)}});
+    let lists = (1..=requests)
+        .map(|id| json!({"jsonrpc": "2.0", "id": id, "method": "tools/list", "params": params}));
+    let lines: Vec<_> =
+        [first, second].into_iter().chain(lists).map(|m| format!("{m}\n")).collect();
+    let sender =
+        thread::spawn(move || input.write_all(lines.concat().as_bytes()).ok().map(|()| input));
+    output.read_exact(&mut [0]).expect("the first answer");
+    (program, output, sender)
+}
+
+#[cfg(unix)]
+#[test]
+fn a_client_that_reads_nothing_does_not_keep_the_server() {
+    let shell = Shell::new();
+    for (signal, status) in [(None, 0), (Some("-TERM"), 143), (Some("-INT"), 130)] {
+        // More answers than a pipe holds.
+        let (mut program, _output, sender) = unread(&shell, 1_000, 0);
+        let input = sender.join().unwrap().expect("all are taken");
+        match signal {
+            None => drop(input),
+            Some(signal) => {
+                let id = program.id().to_string();
+                assert!(Command::new("kill").args([signal, &id]).status().unwrap().success());
+            }
+        }
+        assert_eq!(ended(&mut program).code(), Some(status), "{signal:?}");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn requests_are_not_taken_while_too_many_answers_wait() {
+    let shell = Shell::new();
+    // Many more than are read ahead.
+    let (mut program, _output, sender) = unread(&shell, 1_000, 10_000);
+    let start = Instant::now();
+    while !sender.is_finished() && start.elapsed() < Duration::from_secs(5) {
+        thread::sleep(Duration::from_millis(20));
+    }
+    program.kill().unwrap();
+    program.wait().unwrap();
+    assert!(sender.join().unwrap().is_none(), "all were taken");
 }

@@ -10,6 +10,7 @@ mod resources;
 mod server;
 mod tool_session;
 mod tools;
+mod transport;
 
 use std::{
     io::{self, IsTerminal},
@@ -18,14 +19,15 @@ use std::{
     time::Duration,
 };
 
-use rmcp::{ServiceExt, service::ServerInitializeError, transport::stdio};
+use rmcp::{ServiceExt, service::ServerInitializeError};
 use tokio::{
     runtime::Builder,
+    select,
     sync::Mutex,
     time::{sleep, timeout},
 };
 
-use self::{server::Server, tool_session::ToolSession};
+use self::{server::Server, tool_session::ToolSession, transport::BoundedTransport};
 use crate::{
     cancel::Cancel, cli::McpArgs, commands::CommandError, console::Console, paths::Roots,
     script::Outcome, terminal::Messages,
@@ -37,8 +39,11 @@ const STACK_BYTES: usize = 8 << 20;
 /// Between two looks at the signals.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// How long a command that was cancelled is waited for at the end.
-const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
+/// After the end of the input or a signal, how long the client may take the last answers.
+const LAST_ANSWERS: Duration = Duration::from_millis(1500);
+
+/// How long a command that was cancelled is waited for after that.
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_millis(300);
 
 /// Serves until standard input ends or a signal comes.
 ///
@@ -80,21 +85,34 @@ async fn serve(server: Server, signals: Cancel) -> Result<Outcome, CommandError>
         false => Outcome::Worked,
     };
     let stop = Default::default();
-    let starting = server.serve_with_ct(stdio(), Clone::clone(&stop));
-    let seen = signals.clone();
-    tokio::spawn(async move {
-        while !seen.is_cancelled() {
+    let input_ended = Cancel::default();
+    let transport = BoundedTransport::start(input_ended.clone());
+    let starting = server.serve_with_ct(transport, Clone::clone(&stop));
+    let serving = async {
+        match starting.await {
+            Ok(running) => running.waiting().await.map_err(|error| failed(error.to_string()))?,
+            // The client has gone before it said anything.
+            Err(ServerInitializeError::ConnectionClosed(_) | ServerInitializeError::Cancelled) => {
+                return Ok(());
+            }
+            Err(error) => return Err(failed(error.to_string())),
+        };
+        Ok(())
+    };
+    let ending = async {
+        while !signals.is_cancelled() && !input_ended.is_cancelled() {
             sleep(LOOK_EVERY).await;
         }
-        stop.cancel();
-    });
-    match starting.await {
-        Ok(running) => running.waiting().await.map_err(|error| failed(error.to_string()))?,
-        // The client has gone before it said anything.
-        Err(ServerInitializeError::ConnectionClosed(_) | ServerInitializeError::Cancelled) => {
-            return Ok(outcome(&signals));
+        if signals.is_cancelled() {
+            stop.cancel();
         }
-        Err(error) => return Err(failed(error.to_string())),
+        sleep(LAST_ANSWERS).await;
+        stop.cancel();
     };
+    select! {
+        ended = serving => ended?,
+        // The client does not read.
+        () = ending => {}
+    }
     Ok(outcome(&signals))
 }
