@@ -167,6 +167,37 @@ fn a_wrong_command_line_is_status_two_and_a_missing_file_status_one() {
 }
 
 #[test]
+fn a_mistyped_subcommand_names_the_nearest() {
+    let shell = Shell::new();
+    for (line, nearest) in [
+        ("extrat leaky.etl", "extract"),
+        ("Why", "why"),
+        ("Dump ObjectRef -fd leaky.etl", "dump"),
+        ("help", "--help"),
+        ("version", "--version"),
+    ] {
+        let run = run(&shell, line);
+        let word = line.split(' ').next().unwrap();
+        let message = format!("error: unknown command {word}, did you mean {nearest}?\n");
+        assert_eq!((run.status, run.stderr.as_str()), (Some(2), message.as_str()), "{line}");
+    }
+    fs::rename(shell.path("leaky.etl"), shell.path("extrac")).unwrap();
+    assert!(!run(&shell, "extrac").stderr.contains("did you mean"), "a file has the name");
+    assert!(run(&shell, "why.etl").stderr.contains("why.etl: file not found"));
+}
+
+#[test]
+fn a_dump_takes_its_files_as_why_does() {
+    let shell = Shell::new();
+    let named = run(&shell, "dump ObjectRef -fd leaky.etl -Leak").ok();
+    for line in ["dump ObjectRef leaky.etl -Leak", "dump ObjectRef -Leak leaky.etl"] {
+        assert_eq!(run(&shell, line).ok().stdout, named.stdout, "{line}");
+    }
+    let missing = run(&shell, "dump ObjectRef laeky.etl");
+    assert!(missing.stderr.contains("laeky.etl: file not found, did you mean leaky.etl?"));
+}
+
+#[test]
 fn a_mistyped_name_loads_nothing_instead_of_the_folder() {
     let shell = Shell::new();
     let run = shell.script(&["--keep-going"], ".load laeky.etl\n.list\n");

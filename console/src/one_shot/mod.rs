@@ -2,15 +2,16 @@
 
 use std::path::Path;
 
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 use thiserror::Error;
 
 use crate::{
     cli::Cli,
     commands::{Command, Entered, Invocation, help::help_in_shell, load::Load, shared::notes},
     grammar::{ParseError, Token, join, parse},
-    paths::has_extension,
+    paths::{ExpandError, expand, has_extension},
     registry::REGISTRY,
+    suggest,
     terminal::ColorChoice,
     trace::LoadArgs,
 };
@@ -132,6 +133,9 @@ const ABOUT_SYMBOLS: [&str; 4] = ["symbol-path", "symserver", "symcache", "symfo
 /// When they are one, but a wrong one.
 pub fn parse(arguments: &[String]) -> Option<Result<OneShot, Refusal>> {
     let Split { mut globals, symbols, words, is_etwanalyzers } = split(arguments);
+    if let Some(error) = mistyped(&words) {
+        return Some(Err(error.into()));
+    }
     let (form, name, mut words) = form(&words).or_else(|| plain_console(words, is_etwanalyzers))?;
     if form == Form::Extract { &mut words } else { &mut globals }.extend(symbols);
     Some(read(form, name, globals, words))
@@ -197,6 +201,25 @@ fn split(arguments: &[String]) -> Split {
         }
     }
     split
+}
+
+/// The error about a first word that is like a subcommand but neither one nor a file.
+fn mistyped(words: &[String]) -> Option<ParseError> {
+    let is_letter = |letter: u8| letter.is_ascii_alphabetic() || letter == b'-';
+    let name =
+        words.first().filter(|word| !word.starts_with('-') && word.bytes().all(is_letter))?;
+    if Form::of_subcommand(name).is_some() || Cli::is_subcommand(name) {
+        return None;
+    }
+    let program = Cli::command();
+    let subcommands = program.get_subcommands().filter(|subcommand| !subcommand.is_hide_set());
+    let names = subcommands.map(clap::Command::get_name).chain(["--help", "--version"]);
+    let nearest = suggest::nearest(name, names)?;
+    let mut problems = Vec::new();
+    expand(name, false, &mut problems);
+    let is_missing = matches!(problems[..], [ExpandError::Missing { .. }]);
+    let (name, hint) = (name.clone(), suggest::did_you_mean(nearest));
+    is_missing.then_some(ParseError::UnknownCommand { name, hint })
 }
 
 /// What the words do, the word that says so, and the others.
@@ -266,7 +289,10 @@ fn read(
     match form {
         Form::Dump | Form::ConvertTime | Form::Symbolize => {
             let recursive = take(&["-recursive"]);
-            let queries = queries(&mut words)?;
+            let mut queries = queries(&mut words)?;
+            if form == Form::Dump {
+                queries.extend(files(form, &mut words));
+            }
             shot.load = Some(LoadArgs { recursive, ..LoadArgs::replacing(queries) });
             shot.command = command(form, &words)?;
         }
@@ -335,9 +361,12 @@ fn help(form: Form, words: &[String]) -> Result<Box<dyn Invocation>, ParseError>
 
 /// Takes the files that stand between the options of a command out of the words.
 fn files(form: Form, words: &mut Vec<String>) -> Vec<String> {
-    let options = REGISTRY.command(form.command()).map(|command| command.options());
+    let kind = words.first().and_then(|word| REGISTRY.kind(word)).filter(|_| form == Form::Dump);
+    let command = || REGISTRY.command(form.command()).map(|command| command.options());
+    let options = kind.map(|kind| kind.options()).or_else(command).unwrap_or_default();
     let (_, tokens) = join(words);
-    let between = parse::words(&options.unwrap_or_default(), &tokens);
+    let (_, behind) = tokens.split_at(usize::from(kind.is_some()));
+    let between = parse::words(&options, behind);
     let is_between = |token: &&Token| between.iter().any(|file| file.span == token.span);
     let (files, others): (Vec<&Token>, Vec<&Token>) = tokens.iter().partition(is_between);
     let texts = |tokens: Vec<&Token>| tokens.into_iter().map(|token| token.text.clone()).collect();
