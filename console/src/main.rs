@@ -208,7 +208,8 @@ fn act(
     Ok(true)
 }
 
-/// Loads what the command line names; a failure ends the program unless it goes on whatever fails.
+/// Loads what the command line names. What cannot be loaded ends the program if nothing else is, or two traces were to
+/// be compared, unless it goes on whatever fails.
 fn load_first(
     console: &mut Console,
     load: &LoadArgs,
@@ -217,6 +218,12 @@ fn load_first(
 ) -> Result<Outcome, CommandError> {
     match console.load(load, messages) {
         Ok(()) => Ok(Outcome::Worked),
+        Err(CommandError::Load { errors })
+            if !load.as_named && !console.session.files.is_empty() =>
+        {
+            errors.iter().for_each(|error| messages.warning(error));
+            Ok(Outcome::Failed)
+        }
         Err(error) if !keep_going || error.is_cancelled() => Err(error),
         Err(error) => {
             messages.error(error);

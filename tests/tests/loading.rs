@@ -86,7 +86,7 @@ fn a_folder_of_unusable_files_ends_in_one_line_with_a_count_and_examples() {
     let lines: Vec<&str> = run.stderr.lines().collect();
     let example = |number| format!("many/bad{number:04}.etl: is a text file, not a trace");
     let expected = format!(
-        "error: 2,900 files cannot be loaded: {}; {}; {}; and 2,897 more",
+        "warning: 2,900 files cannot be loaded: {}; {}; {}; and 2,897 more",
         example(0),
         example(1),
         example(2)

@@ -136,6 +136,46 @@ fn json_names_a_command_that_can_be_typed_again() {
 }
 
 #[test]
+fn without_a_trace_the_only_one_of_the_folder_is_taken_and_several_are_listed() {
+    let shell = Shell::new();
+    let lines = ["why", "report out.html", "dump ObjectRef", "convert-time -time 1.5s"];
+    for line in lines {
+        assert!(run(&shell, line).ok().stderr.contains("loaded leaky.etl\n"), "{line}");
+    }
+    fs::copy(shell.path("leaky.etl"), shell.path("two.etl")).unwrap();
+    for line in lines {
+        let run = run(&shell, line);
+        assert_eq!((run.status, run.stdout.as_str()), (Some(1), ""), "{line}: {run:?}");
+        assert_eq!(
+            run.stderr,
+            "error: no trace is named, and several lie here; name one, or . for all of them:\n  \
+             leaky.etl\n  two.etl\n",
+            "{line}"
+        );
+    }
+    assert!(!shell.path("Extract/two.json7z").exists());
+    assert!(run(&shell, "why .").ok().stderr.contains("loaded 2 files"));
+}
+
+#[test]
+fn a_bad_trace_among_several_is_a_warning_and_the_exit_status() {
+    let shell = Shell::new();
+    fs::write(shell.path("bad.etl"), "noise").unwrap();
+    for line in
+        ["why leaky.etl bad.etl", "why .", "dump ObjectRef -fd *.etl", "leaky.etl bad.etl -c .why"]
+    {
+        let run = run(&shell, line);
+        assert_eq!(run.status, Some(1), "{line}: {run:?}");
+        assert!(run.stderr.contains("warning: bad.etl: "), "{line}: {run:?}");
+        assert!(run.stdout.contains("leaky.exe"), "{line}: {run:?}");
+    }
+    let alone = run(&shell, "why bad.etl");
+    assert!(alone.stderr.contains("error: bad.etl: ") && alone.stdout.is_empty(), "{alone:?}");
+    let compared = run(&shell, "diff leaky.etl bad.etl");
+    assert_eq!((compared.status, compared.stdout.as_str()), (Some(2), ""), "{compared:?}");
+}
+
+#[test]
 fn without_fd_a_dump_asks_the_current_folder() {
     let shell = Shell::new();
     fs::create_dir_all(shell.path("below/deep")).unwrap();

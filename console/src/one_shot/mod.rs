@@ -293,7 +293,7 @@ fn read(
             if form == Form::Dump {
                 queries.extend(files(form, &mut words));
             }
-            shot.load = Some(LoadArgs { recursive, ..LoadArgs::replacing(queries) });
+            shot.load = Some(to_load(queries, recursive));
             shot.command = command(form, &words)?;
         }
         Form::Why | Form::Diff | Form::Report => {
@@ -307,7 +307,7 @@ fn read(
             if as_named {
                 check_two(&name, &queries)?;
             }
-            shot.load = Some(LoadArgs { recursive, as_named, ..LoadArgs::replacing(queries) });
+            shot.load = Some(LoadArgs { as_named, ..to_load(queries, recursive) });
             shot.command = command(form, &words)?;
         }
         Form::Extract | Form::Redact => shot.command = command(form, &words)?,
@@ -379,8 +379,18 @@ pub(crate) fn names_files(word: &str) -> bool {
     ["-fd", "-filedir"].iter().any(|name| word.eq_ignore_ascii_case(name))
 }
 
+/// What is loaded: what is named, or else the trace of the current folder, with `recursive` all of them.
+fn to_load(queries: Vec<String>, recursive: bool) -> LoadArgs {
+    match queries.is_empty() {
+        true => {
+            let here = LoadArgs::replacing(vec![".".to_owned()]);
+            LoadArgs { recursive, single: !recursive, ..here }
+        }
+        false => LoadArgs { recursive, ..LoadArgs::replacing(queries) },
+    }
+}
+
 /// Takes the files after `-fd` out of the words. A shell may have made several files of a pattern.
-/// Without any, it is the current folder.
 fn queries(words: &mut Vec<String>) -> Result<Vec<String>, ParseError> {
     let (mut queries, mut others) = (Vec::new(), Vec::new());
     let mut rest = std::mem::take(words).into_iter().peekable();
@@ -398,7 +408,7 @@ fn queries(words: &mut Vec<String>) -> Result<Vec<String>, ParseError> {
         }
     }
     *words = others;
-    Ok(if queries.is_empty() { vec![".".to_owned()] } else { queries })
+    Ok(queries)
 }
 
 fn is_further_file(word: &str) -> bool {

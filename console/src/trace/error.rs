@@ -25,6 +25,9 @@ pub enum LoadError {
         Untrusted(.path)
     )]
     UnknownFormat { path: PathBuf },
+    /// No trace was named, and the folder has several.
+    #[error("no trace is named, and several lie here; name one, or . for all of them:\n{}", listed(.files))]
+    NoneNamed { files: Vec<PathBuf> },
     /// So many files of a folder that one line has to do.
     #[error(
         "{} files cannot be loaded: {examples}; and {} more",
@@ -98,6 +101,9 @@ pub enum NoFile {
 /// Files of a folder that are named each; of more, some are examples.
 const MOST_NAMED: usize = 3;
 
+/// Files of a folder that are listed for the user to choose one.
+const MOST_LISTED: usize = 20;
+
 impl LoadError {
     /// Whether the file is neither a trace nor an extract, which is not a failure where it was only found: archives of
     /// all sorts lie in folders.
@@ -124,6 +130,14 @@ impl LoadError {
         let notes = found.extract_if(.., |error| error.is_about_something_else()).collect();
         (found, notes)
     }
+}
+
+/// Files, each on a line of its own; of many, some.
+fn listed(files: &[PathBuf]) -> String {
+    let names = files.iter().take(MOST_LISTED).map(|file| format!("  {}", Untrusted(file)));
+    let more = files.len().saturating_sub(MOST_LISTED);
+    let rest = (more > 0).then(|| format!("  and {} more", HumanCount(more as u64)));
+    names.chain(rest).collect::<Vec<_>>().join("\n")
 }
 
 /// What to do about a file that is not read, or not for its size.

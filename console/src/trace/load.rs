@@ -43,6 +43,8 @@ pub struct LoadArgs {
     /// The traces stay in the order they are named, and one that is named twice is loaded twice: they are
     /// compared.
     pub as_named: bool,
+    /// No trace was named: a folder is meant only if one trace lies in it.
+    pub single: bool,
     /// `-MaxSize`: largest member of an archive that is read, bytes.
     pub max_size: Option<u64>,
     /// Which files may be read and written.
@@ -85,6 +87,10 @@ impl Loading {
             let mut problems = Vec::new();
             let expanded = expand(query, args.recursive, &mut problems);
             loading.errors.extend(problems.into_iter().map(LoadError::from));
+            if args.single && expanded.files.len() > 1 {
+                loading.errors.push(LoadError::NoneNamed { files: expanded.files });
+                continue;
+            }
             for path in expanded.files {
                 let file = path.clone();
                 let added =
