@@ -63,6 +63,6 @@ pub use mapping::{MappingError, ResourceAction, ResourceFields, ResourceMapping}
 pub use options::{
     EventChoice, ExtractObserver, ExtractOptions, ExtractSummary, NoObserver, StackChoice,
 };
-pub use recording::{OpenRecording, Recording};
+pub use recording::{OpenRecording, Recording, is_trace};
 pub use redact::{RedactError, redact};
 pub use source::SourceIdentity;

@@ -1,11 +1,12 @@
 //! A trace file opened: its header read, its buffers found, its events still to be read.
 
 use std::io;
+use std::io::Read as _;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use handlescope_model::tables::{LossKind, is_ring};
-use handlescope_model::{Cancel, Cancelled, ContainerLimits, plain_content};
+use handlescope_model::{Cancel, Cancelled, ContainerLimits, open_file, plain_content};
 
 use crate::error::ExtractError;
 use crate::etl::{
@@ -60,6 +61,9 @@ const USUAL_BUFFER_SIZE: u32 = 1 << 20;
 /// How much better archives pack than compressed buffers do: these expand to 3 to 10 times their size.
 const RATIO_SHARE: u64 = 10;
 
+/// Start of a log of the Event Viewer.
+const EVENT_LOG_MAGIC: &[u8] = b"ElfFile\0";
+
 impl OpenRecording {
     /// Opens a trace (`.etl`, or `.zip` and `.7z` archives with one) and finds its buffers.
     ///
@@ -81,6 +85,7 @@ impl OpenRecording {
         let read = |source| ExtractError::Read { path: path.to_path_buf(), source };
         let mut start = Vec::new();
         file.read_at(0, BUFFER_HEADER_SIZE + HEADER_EVENT_BYTES, &mut start).map_err(read)?;
+        check_no_event_log(path, &start)?;
         if let Some(what) = plain_content(&start) {
             let is_named = path.file_name().is_some_and(|own| *own == *name);
             let what = if is_named { what.to_owned() } else { format!("its {name} {what}") };
@@ -257,6 +262,31 @@ impl Recording {
             return Ok(());
         }
         Err(ExtractError::Changed { path: self.source.clone() })
+    }
+}
+
+/// Whether a file starts like a trace, whatever it is called.
+///
+/// # Errors
+/// When it cannot be read, or is an event log.
+pub fn is_trace(path: &Path) -> Result<bool, ExtractError> {
+    let mut start = Vec::new();
+    let bytes = (BUFFER_HEADER_SIZE + HEADER_EVENT_BYTES) as u64;
+    open_file(path)
+        .and_then(|file| file.take(bytes).read_to_end(&mut start))
+        .map_err(|source| ExtractError::Open { path: path.to_path_buf(), source })?;
+    check_no_event_log(path, &start)?;
+    Ok(first_buffer(path, &start).is_ok())
+}
+
+/// Refuses a log of the Event Viewer.
+fn check_no_event_log(path: &Path, start: &[u8]) -> Result<(), ExtractError> {
+    match start.starts_with(EVENT_LOG_MAGIC) {
+        true => Err(ExtractError::Plain {
+            path: path.to_path_buf(),
+            what: "is an event log of Windows (.evtx)".to_owned(),
+        }),
+        false => Ok(()),
     }
 }
 

@@ -64,6 +64,26 @@ fn a_full_disk_names_the_file_and_what_to_do() {
 }
 
 #[test]
+#[cfg(target_os = "linux")]
+fn a_trace_on_a_full_disk_is_extracted_for_the_session() {
+    // The disk has room for the trace alone.
+    const MOUNT: &str = "mount -t tmpfs -o size=40k none small && cp leaky.etl small";
+    let shell = Shell::new();
+    fs::create_dir(shell.path("small")).unwrap();
+    let on_small = |line: &str, arguments: &[&str]| {
+        in_sh(&shell, &format!("exec unshare -rm sh -c '{MOUNT} && {line}' sh \"$@\""), arguments)
+    };
+    if on_small("true", &[]).status != Some(0) {
+        // A system that lets no user mount anything.
+        return;
+    }
+    let run = on_small("exec \"$@\"", &["small/leaky.etl", "-c", ".dump Process"]).ok();
+    assert!(run.stdout.contains("leaky.exe"), "{run:?}");
+    let note = "small/Extract/leaky.json7z cannot be written (the disk is full); working without a cache, so";
+    assert!(run.stderr.contains(note), "{run:?}");
+}
+
+#[test]
 fn what_the_system_denies_is_said_in_plain_words() {
     let shell = Shell::new();
     let mut cases = vec![

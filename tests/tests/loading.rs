@@ -73,6 +73,39 @@ fn an_archive_named_after_its_trace_is_shown_by_the_name_of_the_trace() {
 }
 
 #[test]
+fn a_trace_is_known_by_its_content_and_an_event_log_is_named() {
+    let shell = Shell::new();
+    for name in ["leaky", "leaky.etl.bak"] {
+        fs::copy(shell.path("leaky.etl"), shell.path(name)).unwrap();
+        let run = shell.run(&[name, "-c", ".dump Process"]).ok();
+        assert!(run.stdout.contains("leaky.exe"), "{name}: {run:?}");
+    }
+    for name in ["system.evtx", "system.etl"] {
+        fs::write(shell.path(name), b"ElfFile\0\0\0\0\0\0\0\0\0").unwrap();
+        let run = shell.run(&[name, "-c", ".list"]);
+        let expected = format!("error: {name}: is an event log of Windows (.evtx), not a trace\n");
+        assert_eq!(run.stderr, expected, "{run:?}");
+    }
+}
+
+#[test]
+fn a_trace_with_the_longest_name_is_loaded_and_its_extract_is_of_it() {
+    let shell = Shell::new();
+    let folder = |length: usize| shell.path(&format!("of{length}"));
+    for length in [230, 251, 252, 255] {
+        let name = format!("{}.etl", "a".repeat(length - ".etl".len()));
+        fs::create_dir(folder(length)).unwrap();
+        fs::copy(shell.path("leaky.etl"), folder(length).join(&name)).unwrap();
+        let folder = format!("of{length}");
+        let first = shell.run(&[&format!("{folder}/{name}"), "-c", ".list"]).ok();
+        assert!(first.stderr.contains(" objects, "), "{length}: {first:?}");
+        let again = shell.run(&[&folder, "-c", ".list"]).ok();
+        assert_eq!(again.stdout.lines().count(), 2, "{length}: {again:?}");
+        assert!(!again.stderr.contains(" objects, "), "{length}: {again:?}");
+    }
+}
+
+#[test]
 fn a_folder_of_unusable_files_ends_in_one_line_with_a_count_and_examples() {
     let shell = Shell::new();
     fs::create_dir(shell.path("many")).unwrap();

@@ -65,6 +65,25 @@ fn only_force_replaces_what_others_wrote() {
 }
 
 #[test]
+fn an_extraction_replaces_extracts_only() {
+    let shell = shell();
+    let extract = shell.path("leaky.json7z");
+    let line = ["extract", "leaky.etl", "-o", "."];
+    let _ = shell.run(&line).ok();
+    let mut damaged = fs::read(&extract).unwrap();
+    damaged.truncate(damaged.len() / 2);
+    for content in [&b"mine"[..], &damaged] {
+        fs::write(&extract, content).unwrap();
+        assert_refused(&shell.run(&line), "leaky.json7z", NOT_OURS);
+        assert_eq!(fs::read(&extract).unwrap(), content);
+        let _ = shell.run(&[&line[..], &["-Force"]].concat()).ok();
+        fs::write(&extract, content).unwrap();
+        let _ = shell.run(&[&["--force"][..], &line].concat()).ok();
+        let _ = shell.run(&["leaky.json7z", "-c", ".list"]).ok();
+    }
+}
+
+#[test]
 fn what_handlescope_wrote_is_replaced_until_it_is_changed() {
     let shell = shell();
     for (at, writer) in WRITERS.iter().enumerate() {
@@ -221,7 +240,7 @@ fn every_command_that_writes_a_file_takes_force() {
     for kind in shell.kinds() {
         assert!(kind.options.iter().any(|usage| usage == "-Force"), "{kind:?}");
     }
-    for command in [".sql", ".export", ".save", ".redact"] {
+    for command in [".sql", ".export", ".save", ".redact", ".extract"] {
         let help = shell.run(&["-c", &format!(".help {command}")]).ok().stdout;
         assert!(help.contains("  -Force"), "{help}");
     }

@@ -284,8 +284,7 @@ fn read(
         return Ok(shot);
     }
     let loads = !matches!(form, Form::Extract | Form::Redact);
-    let writes = form != Form::Extract;
-    shot.globals.check_beside(form == Form::Console, loads, writes).map_err(Refusal::Globals)?;
+    shot.globals.check_beside(form == Form::Console, loads, true).map_err(Refusal::Globals)?;
     match form {
         Form::Dump | Form::ConvertTime | Form::Symbolize => {
             let recursive = take(&["-recursive"]);

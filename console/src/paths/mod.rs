@@ -19,7 +19,7 @@ pub(crate) use expand::expand;
 pub(crate) use missing::missing;
 pub(crate) use names::{
     EXTRACT_EXTENSION, EXTRACT_FOLDER, PLAIN_EXTENSION, TRACE_EXTENSIONS, has_extension,
-    is_extract, is_plain_extract, with_home,
+    is_extract, is_plain_extract, shortened, with_home,
 };
 pub(crate) use overwrite::{Output, Overwrite, OverwriteError};
 pub(crate) use pattern::{Pattern, verdict};

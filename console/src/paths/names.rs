@@ -1,6 +1,11 @@
 //! What files of traces are called.
 
-use std::path::{Path, PathBuf};
+use std::{
+    ffi::OsString,
+    path::{Path, PathBuf},
+};
+
+use handlescope_model::stable_hash::name_of;
 
 /// Extensions of files that hold a trace.
 pub(crate) const TRACE_EXTENSIONS: &[&str] = &["etl", "zip", "7z"];
@@ -34,6 +39,21 @@ pub(crate) fn has_extension(path: &Path, extensions: &[&str]) -> bool {
     extensions.iter().any(|extension| own.eq_ignore_ascii_case(extension))
 }
 
+/// Longest name of what is made of a trace, bytes: a file system takes 255, and the name goes on with the state of what
+/// was converted and `.json7z`.
+const LONGEST_NAME: usize = 230;
+
+/// A name from which that of an extract can be made; what is cut off a long one is told apart by a hash.
+pub(crate) fn shortened(name: OsString) -> OsString {
+    if name.len() <= LONGEST_NAME {
+        return name;
+    }
+    let end = format!("~{}", name_of([name.as_encoded_bytes()]));
+    let text = name.to_string_lossy();
+    let start = &text[..text.floor_char_boundary(LONGEST_NAME - end.len())];
+    [start, &end].concat().into()
+}
+
 /// A path with its `~` replaced.
 pub(crate) fn with_home(name: &str) -> PathBuf {
     let rest = name.strip_prefix("~/").or_else(|| name.strip_prefix("~\\"));
@@ -41,5 +61,23 @@ pub(crate) fn with_home(name: &str) -> PathBuf {
         Some(("", home)) => home,
         Some((rest, home)) => home.join(rest),
         None => PathBuf::from(name),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_that_is_too_long_for_an_extract_is_cut_and_told_apart() {
+        let short = |end: &str| shortened(format!("{}{end}", "é".repeat(120)).into());
+        let (one, other) = (short("1"), short("2"));
+        assert_ne!(one, other);
+        for name in [one, other] {
+            assert!(name.len() <= LONGEST_NAME && name.to_string_lossy().starts_with("éé"));
+            assert_eq!(shortened(name.clone()), name);
+        }
+        let longest = OsString::from("a".repeat(LONGEST_NAME));
+        assert_eq!(shortened(longest.clone()), longest);
     }
 }

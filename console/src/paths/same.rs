@@ -7,7 +7,8 @@ use std::{
 };
 
 use super::names::{
-    EXTRACT_EXTENSION, EXTRACT_FOLDER, PLAIN_EXTENSION, TRACE_EXTENSIONS, has_extension, is_extract,
+    EXTRACT_EXTENSION, EXTRACT_FOLDER, PLAIN_EXTENSION, TRACE_EXTENSIONS, has_extension,
+    is_extract, shortened,
 };
 
 /// What a trace and its extract have in common: the folder, without `Extract`, and the name, without
@@ -31,7 +32,7 @@ impl SameTrace {
         if is_extracts && (is_extract(path) || has_extension(path, &[PLAIN_EXTENSION])) {
             folder.pop();
         }
-        let stem = stem(path);
+        let stem = shortened(stem(path));
         // Windows takes a.etl and A.etl for one.
         SameTrace { folder, stem: if cfg!(windows) { stem.to_ascii_lowercase() } else { stem } }
     }

@@ -7,7 +7,7 @@ use handlescope_model::{ArchiveError, Reason, Untrusted, remedy as first_remedy}
 use indicatif::HumanCount;
 use thiserror::Error;
 
-use crate::paths::{ExpandError, RootError};
+use crate::paths::{ExpandError, OverwriteError, RootError};
 
 /// A file that could not be loaded or extracted.
 #[derive(Debug, Error)]
@@ -80,6 +80,9 @@ pub enum LoadError {
         Untrusted(.path)
     )]
     Foreign { path: PathBuf },
+    /// No extract lies where one would be written, but something else.
+    #[error(transparent)]
+    Overwrite(#[from] OverwriteError),
     /// The extract cannot be written.
     #[error(
         "{}: cannot be written: {}; {}choose a folder with --outdir",

@@ -5,10 +5,12 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use handlescope_extract::is_htrace;
+use handlescope_extract::{ExtractError, is_htrace, is_trace};
 use handlescope_model::guard::{Panicked, quietly};
 use handlescope_model::tables::Warnings;
-use handlescope_model::{ArchiveError, ArchiveLimits, Table, TableRows, Trace, Untrusted};
+use handlescope_model::{
+    ArchiveError, ArchiveLimits, Reason, Table, TableRows, Trace, Untrusted, is_full,
+};
 
 use crate::{
     cancel::{Cancel, Cancelled},
@@ -22,8 +24,8 @@ use crate::{
         caveats::Caveat,
         error::LoadError,
         extraction::{
-            self, Freshness, Kept, Opened, beside, differing_trace, for_session, freshness,
-            imported, in_cache, is_foreign, kept, prepare_folder, side_by_side,
+            self, Freshness, Kept, Opened, beside, differing_trace, for_session, for_want_of_cache,
+            freshness, imported, in_cache, is_foreign, kept, prepare_folder, side_by_side,
         },
         loaded::{LoadedTrace, Snapshot},
     },
@@ -170,7 +172,10 @@ fn open(
         }
     } else if has_extension(&path, &[PLAIN_EXTENSION]) {
         import(messages)?
-    } else if has_extension(&path, TRACE_EXTENSIONS) || is_htrace(&path, cancel)? {
+    } else if has_extension(&path, TRACE_EXTENSIONS)
+        || is_htrace(&path, cancel)?
+        || is_trace(&path)?
+    {
         extracted(&path, args, cancel, messages)?
     } else {
         return Err(LoadError::UnknownFormat { path });
@@ -270,18 +275,27 @@ fn extracted(
             }
         }
     }
-    let Kept { path: output, folder: temporary } = if access.read_only {
+    let mut place = if access.read_only {
         for_session(&beside)?
     } else if let Some(reason) = reason_not_beside(&beside, is_taken, access) {
-        let output = kept(in_cache, messages)?;
-        let (wanted, used) = (Untrusted(&beside), Untrusted(&output.path));
+        let place = kept(in_cache, messages)?;
+        let (wanted, used) = (Untrusted(&beside), Untrusted(&place.path));
         messages.note(format_args!("{wanted} {reason}; using {used}"));
-        output
+        place
     } else {
         Kept { path: beside, folder: None }
     };
     let options = extraction::options(*max_size);
-    let summary = extraction::run(path, &output, options, cancel, messages)?;
+    let summary = match extraction::run(path, &place.path, options.clone(), cancel, messages) {
+        Err(ExtractError::Output(ArchiveError::Io { source, .. }))
+            if is_full(&source) && place.folder.is_none() =>
+        {
+            place = for_want_of_cache(&place.path, &source, messages)?;
+            extraction::run(path, &place.path, options, cancel, messages)?
+        }
+        summary => summary?,
+    };
+    let Kept { path: output, folder: temporary } = place;
     let line = extraction::line(&output, &summary);
     Ok(Opened { trace: Trace::open(&output)?, line: Some(line), temporary })
 }
@@ -294,7 +308,7 @@ fn reason_not_beside(beside: &Path, is_taken: bool, access: &Access) -> Option<S
     if !access.allows(beside) {
         return Some("lies outside of the folders that may be written".to_owned());
     }
-    prepare_folder(beside).err().map(|reason| format!("cannot be written ({reason})"))
+    prepare_folder(beside).err().map(|reason| format!("cannot be written ({})", Reason(&reason)))
 }
 
 /// What an extract may not exceed, if its user trusts it with members of some size.

@@ -27,6 +27,8 @@ pub(crate) struct ExtractArgs {
     pub(crate) resource: Option<String>,
     /// `-NoOverwrite`: leave traces alone that have an extract.
     pub(crate) no_overwrite: bool,
+    /// `-Force`: replace a file that is no extract.
+    pub(crate) force: bool,
     /// `-MaxSize`: largest trace in an archive that is unpacked, bytes.
     pub(crate) max_size: Option<u64>,
     /// `-DryRun`: only list the traces.

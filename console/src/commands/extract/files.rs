@@ -13,7 +13,7 @@ use super::{args::ExtractArgs, asked::Asked};
 use crate::{
     cancel::{Cancel, Cancelled},
     commands::error::CommandError,
-    paths::{TRACE_EXTENSIONS, expand, has_extension},
+    paths::{Overwrite, TRACE_EXTENSIONS, expand, has_extension},
     terminal::Messages,
     trace::{
         Caveat, LoadError,
@@ -45,6 +45,7 @@ pub(super) fn extract_files(
     args: &ExtractArgs,
     inputs: &[PathBuf],
     mut tally: Tally,
+    overwrite: &Overwrite,
     cancel: &Cancel,
     finish: Option<&Finish<'_>>,
     out: &mut dyn Write,
@@ -78,7 +79,8 @@ pub(super) fn extract_files(
             ));
             continue;
         }
-        match extract_file(input, &output, options.clone(), &mut asked, cancel, messages) {
+        match extract_file(input, &output, options.clone(), overwrite, &mut asked, cancel, messages)
+        {
             Ok(summary) => {
                 writeln!(out, "{summary}")?;
                 match finish.map(|finish| finish(&output, messages)) {
@@ -149,12 +151,17 @@ fn extract_file(
     input: &Path,
     output: &Path,
     options: ExtractOptions,
+    overwrite: &Overwrite,
     asked: &mut Asked,
     cancel: &Cancel,
     messages: &mut Messages<'_>,
 ) -> Result<String, LoadError> {
     if is_foreign(output) {
         return Err(LoadError::Foreign { path: output.to_path_buf() });
+    }
+    // An extract is replaced whoever extracted it.
+    if Trace::open(output).is_err() {
+        overwrite.replacing(output)?;
     }
     prepare_folder(output)
         .map_err(|source| LoadError::NoPlace { path: output.to_path_buf(), source })?;

@@ -122,6 +122,7 @@ impl Command for Extract {
             session.search_beside(&inputs);
         }
         let session = &**session;
+        let overwrite = session.overwrite(args.force);
         let symbolizer = || session.symbolizer();
         let finish = |output: &Path, messages: &mut Messages<'_>| {
             let (trace, frames) = (Trace::open(output)?, FrameNameCache::default());
@@ -134,7 +135,7 @@ impl Command for Extract {
         };
         let is_unfinished = args.store_names || args.etwanalyzer;
         let finish = is_unfinished.then_some(&finish as &Finish<'_>);
-        let done = extract_files(&args, &inputs, tally, cancel, finish, out, messages);
+        let done = extract_files(&args, &inputs, tally, &overwrite, cancel, finish, out, messages);
         session.warn_of_missing_symbols(messages);
         context.session.search_beside_files();
         let (Tally { files, failed }, asked) = done?;

@@ -5,7 +5,7 @@ use handlescope_extract::StackChoice;
 use super::args::ExtractArgs;
 use crate::{
     commands::shared::{
-        files::{etwanalyzer_option, max_size_option, recursive_queries_option},
+        files::{etwanalyzer_option, force_option, max_size_option, recursive_queries_option},
         notes::{SELECTION, ignored, ignored_everywhere},
         symbols::{symbol_options, symbol_path_option},
     },
@@ -36,6 +36,7 @@ static WHICH: &[Opt<ExtractArgs>] = &[
         example: "-fd examples -NoOverwrite",
         take: Take::Switch(|args| &mut args.no_overwrite),
     },
+    force_option("-fd examples -Force", |args| &mut args.force),
     max_size_option("-fd examples -MaxSize 100GB", |args| &mut args.max_size),
     Opt {
         names: &["-DryRun"],

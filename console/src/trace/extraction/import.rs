@@ -11,7 +11,7 @@ use handlescope_model::{SCHEMA_VERSION, Trace, Untrusted, stable_hash::name_of};
 use super::{Kept, Opened, for_session, freshness::Recorded, kept, line, paths};
 use crate::{
     cancel::Cancel,
-    paths::stem,
+    paths::{shortened, stem},
     terminal::{Messages, Progress},
     trace::{LoadError, access::Access},
 };
@@ -65,7 +65,7 @@ pub(crate) fn imported(
     for part in import_sources(extract) {
         access.check(&part)?;
     }
-    let name = stem(extract).to_string_lossy().into_owned();
+    let name = shortened(stem(extract)).to_string_lossy().into_owned();
     let folder = paths::converted(extract);
     let before = State::of(extract);
     let output = folder.join(file_name(&name, &before.name()));

@@ -17,7 +17,8 @@ pub(crate) use import::imported;
 pub use mappings::MappingsError;
 pub(crate) use mappings::mappings;
 pub(crate) use paths::{
-    Kept, beside, file_name, for_session, in_cache, kept, prepare_folder, side_by_side,
+    Kept, beside, file_name, for_session, for_want_of_cache, in_cache, kept, prepare_folder,
+    side_by_side,
 };
 pub(crate) use report::{line, warn};
 

@@ -5,10 +5,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use handlescope_model::{Untrusted, output, stable_hash::name_of};
+use handlescope_model::{Reason, Untrusted, output, stable_hash::name_of};
 use tempfile::TempDir;
 
-use crate::paths::{EXTRACT_EXTENSION, EXTRACT_FOLDER, stem};
+use crate::paths::{EXTRACT_EXTENSION, EXTRACT_FOLDER, shortened, stem};
 use crate::terminal::Messages;
 use crate::trace::LoadError;
 
@@ -47,7 +47,7 @@ pub(crate) fn side_by_side(trace: &Path) -> PathBuf {
 
 /// The extract's name: that of the trace with another extension. Of `a.etl.zip` both go.
 pub(crate) fn file_name(trace: &Path) -> PathBuf {
-    let mut name = stem(trace);
+    let mut name = shortened(stem(trace));
     name.push(".");
     name.push(EXTRACT_EXTENSION);
     PathBuf::from(name)
@@ -70,10 +70,20 @@ pub(crate) fn kept(wanted: PathBuf, messages: &mut Messages<'_>) -> Result<Kept,
     let Err(reason) = prepare_folder(&wanted) else {
         return Ok(Kept { path: wanted, folder: None });
     };
-    let kept = for_session(&wanted)?;
+    for_want_of_cache(&wanted, &reason, messages)
+}
+
+/// A place for this session only, with a note why.
+pub(crate) fn for_want_of_cache(
+    wanted: &Path,
+    reason: &io::Error,
+    messages: &mut Messages<'_>,
+) -> Result<Kept, LoadError> {
+    let kept = for_session(wanted)?;
     messages.note(format_args!(
-        "{} cannot be written ({reason}); working without a cache, so the next session does this again",
-        Untrusted(&wanted)
+        "{} cannot be written ({}); working without a cache, so the next session does this again",
+        Untrusted(wanted),
+        Reason(reason)
     ));
     Ok(kept)
 }
