@@ -75,11 +75,13 @@ fn command(shell: &Shell, arguments: &[String], environment: &[(&str, &str)]) ->
 /// Numbers, names and identities, which are read and copied as a whole.
 fn whole_words(line: &str) -> impl Iterator<Item = &str> {
     let is_guid = |word: &str| word.len() == 36 && word.matches('-').count() == 4;
-    let is_short = |word: &str| {
+    let is_number =
+        |word: &str| word.chars().all(|char| char.is_ascii_digit() || ".,:".contains(char));
+    let is_name = |word: &str| {
         word.len() <= 20 && word.chars().all(|char| char.is_ascii_alphanumeric() || char == '.')
     };
     let words = line.split_whitespace().map(|word| word.trim_end_matches([',', ';', ':', '.']));
-    words.filter(move |word| is_guid(word) || is_short(word))
+    words.filter(move |word| is_guid(word) || is_number(word) || is_name(word))
 }
 
 /// Faults of a screen with the answer that a pipe gets as this text.
