@@ -223,6 +223,16 @@ fn a_pager_knows_that_the_text_is_utf_8_and_is_not_for_a_terminal_that_understan
 }
 
 #[test]
+fn on_a_narrow_screen_what_stats_say_of_the_machine_goes_on_in_the_next_line() {
+    const BUILD: &str = "(26100.4652.amd64fre.ge_release.240331-1435)";
+    let shell = Shell::new();
+    let screen = on_screen(&shell, 80, ".dump Stats");
+    let at = screen.iter().position(|line| line.starts_with("Windows ")).expect("Windows");
+    assert!(screen[at + 1].starts_with(&format!("    {BUILD}")), "{screen:#?}");
+    assert!(!screen.iter().any(|line| line.contains('…')), "{screen:#?}");
+}
+
+#[test]
 fn deep_groups_are_indented_further_than_the_figures_of_those_above() {
     let shell = Shell::new();
     let screen = on_screen(&shell, 80, ".dump ObjectRef -pn leaky -GroupBy Process,Type,Name");
