@@ -60,7 +60,9 @@ impl OutputFile {
     /// When it cannot be renamed.
     pub fn persist(self, target: &Path) -> io::Result<()> {
         #[cfg(unix)]
-        if let Ok(replaced) = fs::metadata(target) {
+        if let Ok(replaced) = fs::metadata(target)
+            && replaced.is_file()
+        {
             self.file.set_permissions(replaced.permissions())?;
         }
         let name = match self.name {

@@ -52,6 +52,17 @@ fn a_trace_replaced_by_one_of_the_same_size_and_an_equal_or_older_time_is_extrac
 }
 
 #[test]
+fn a_trace_whose_extract_cannot_be_replaced_is_extracted_for_the_session() {
+    let shell = Shell::new();
+    // It keeps its name as on Windows an extract does that another console has loaded.
+    fs::create_dir_all(shell.path("Extract/leaky.json7z/folder")).unwrap();
+    let (objects, run) = objects(&shell, "leaky.etl");
+    assert!(objects > 0);
+    assert!(run.stderr.contains("leaky.json7z cannot be replaced ("), "{run:?}");
+    assert!(run.stderr.contains("); extracting for this session only"), "{run:?}");
+}
+
+#[test]
 fn a_half_copied_trace_is_extracted_again_when_it_is_whole() {
     let shell = Shell::new();
     let mut whole = handlescope_tests::scenario::TraceBuilder::new();

@@ -291,10 +291,19 @@ fn extracted(
             if is_full(&source) && place.folder.is_none() =>
         {
             place = for_want_of_cache(&place.path, &source, messages)?;
-            extraction::run(path, &place.path, options, cancel, messages)?
+            extraction::run(path, &place.path, options, cancel, messages)
         }
-        summary => summary?,
-    };
+        Err(ExtractError::Output(ArchiveError::Replace { path: taken, source })) => {
+            messages.note(format_args!(
+                "{} cannot be replaced ({}); extracting for this session only",
+                Untrusted(&taken),
+                Reason(&source)
+            ));
+            place = for_session(&taken)?;
+            extraction::run(path, &place.path, options, cancel, messages)
+        }
+        made => made,
+    }?;
     let Kept { path: output, folder: temporary } = place;
     let line = extraction::line(&output, &summary);
     Ok(Opened { trace: Trace::open(&output)?, line: Some(line), temporary })

@@ -15,6 +15,9 @@ pub enum ArchiveError {
     /// The file cannot be created or renamed.
     #[error("{}: cannot {action}: {}{}", Untrusted(.path), Reason(.source), remedy(.source))]
     Io { path: PathBuf, action: &'static str, source: io::Error },
+    /// The file is whole, and another one keeps its name: on Windows one that another program has loaded.
+    #[error("{}: cannot be replaced: {}; close what uses it", Untrusted(.path), Reason(.source))]
+    Replace { path: PathBuf, source: io::Error },
     /// The file cannot be unpacked, or is refused.
     #[error("{}{}", .0, if .0.is_damage() { "; extract the trace again" } else { "" })]
     Container(#[from] ContainerError),

@@ -179,7 +179,10 @@ impl ArchiveWriter {
         let output = archive.finish().map_err(io)?;
         output.file().sync_all().map_err(io)?;
         let size = output.file().metadata().map_err(io)?.len();
-        output.persist(&path).map_err(io)?;
+        output.persist(&path).map_err(|source| match path.exists() {
+            true => ArchiveError::Replace { path: path.clone(), source },
+            false => io(source),
+        })?;
         Ok(size)
     }
 
