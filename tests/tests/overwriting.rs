@@ -246,6 +246,20 @@ fn every_command_that_writes_a_file_takes_force() {
     }
 }
 
+#[cfg(unix)]
+#[test]
+fn the_null_device_takes_any_answer_and_stays() {
+    use std::os::unix::fs::FileTypeExt;
+    let shell = shell();
+    for arrow in [">", ">>"] {
+        assert_eq!(
+            ask(&shell, "leaky.json7z", &format!(".list {arrow} /dev/null")).ok().stdout,
+            ""
+        );
+    }
+    assert!(fs::metadata("/dev/null").unwrap().file_type().is_char_device());
+}
+
 /// Consoles that write at the same time.
 const WRITING_AT_ONCE: usize = 16;
 

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     grammar::{ParseError, Target},
-    paths::{append_whole, with_home, write_whole},
+    paths::{append_whole, is_null_device, with_home, write_whole},
     render::OutputError,
     terminal::Screen,
 };
@@ -46,6 +46,7 @@ impl Redirected {
 impl Invocation for Redirected {
     fn run(self: Box<Self>, context: &mut Context<'_, '_>) -> Result<(), CommandError> {
         let Redirected { command, file, append, force } = *self;
+        let append = append || is_null_device(&file);
         let overwrite = context.session.overwrite(force);
         let output = match append {
             true => overwrite.appending(&file)?,

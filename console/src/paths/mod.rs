@@ -21,7 +21,7 @@ pub(crate) use names::{
     EXTRACT_EXTENSION, EXTRACT_FOLDER, PLAIN_EXTENSION, TRACE_EXTENSIONS, has_extension,
     is_extract, is_plain_extract, shortened, with_home,
 };
-pub(crate) use overwrite::{Output, Overwrite, OverwriteError};
+pub(crate) use overwrite::{Output, Overwrite, OverwriteError, is_null_device};
 pub(crate) use pattern::{Pattern, verdict};
 pub(crate) use roots::{RootError, Roots};
 pub(crate) use same::{SameTrace, is_same_file, names_apart, shown, stem};

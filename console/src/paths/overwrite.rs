@@ -16,6 +16,14 @@ use super::{
 /// Bytes at the start of a file that show whether it is text.
 const LOOKED_AT: u64 = 1 << 16;
 
+/// The device that drops what is written to it.
+const NULL_DEVICE: &str = if cfg!(windows) { "nul" } else { "/dev/null" };
+
+/// Whether a path is that of the null device, which is written to and never replaced.
+pub(crate) fn is_null_device(path: &Path) -> bool {
+    path.as_os_str().eq_ignore_ascii_case(NULL_DEVICE)
+}
+
 /// A file that no output may replace, or not without `-Force`.
 #[derive(Debug, Error)]
 pub enum OverwriteError {
@@ -88,11 +96,14 @@ impl Overwrite {
         Ok(Output { path: whole, is_own: true })
     }
 
-    /// A file that is new, or text.
+    /// A file that is new, or text, or the null device.
     ///
     /// # Errors
     /// When it is a trace, an archive, an extract or no text at all.
     pub(crate) fn appending(&self, path: &Path) -> Result<Output, OverwriteError> {
+        if is_null_device(path) {
+            return Ok(Output { path: path.to_path_buf(), is_own: false });
+        }
         let (whole, exists) = self.checked(path)?;
         if exists && (is_plain_extract(&whole) || !is_text(&whole)) {
             return Err(OverwriteError::NotText { path: path.to_path_buf() });
