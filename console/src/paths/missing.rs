@@ -8,8 +8,13 @@ use super::{
 };
 use crate::suggest;
 
-/// The error about a file that does not exist, with the nearest that does.
+/// The error about a file that does not exist, with the nearest that does. Windows reads `"C:\My Traces\"` as
+/// `C:\My Traces"`.
 pub(crate) fn missing(path: PathBuf) -> ExpandError {
+    if path.to_string_lossy().contains('"') {
+        let hint = "; a \\ in front of a closing \" makes it a part of the name: leave that \\ out";
+        return ExpandError::Missing { path, hint: hint.to_owned() };
+    }
     let folder = path.parent().unwrap_or(Path::new(""));
     let mut walk = Walk { recursive: false, pattern: None, problems: &mut Vec::new() };
     let files = walk.files_in(folder).unwrap_or_default();

@@ -128,6 +128,13 @@ fn a_mistyped_name_never_stands_for_its_folder() {
 }
 
 #[test]
+fn a_quotation_mark_that_windows_took_into_the_name_is_explained() {
+    let folder = folder(&["a.etl"]);
+    let error = problem(folder.path(), "My Traces\" -c .list").to_string();
+    assert!(error.ends_with("\" makes it a part of the name: leave that \\ out"), "{error}");
+}
+
+#[test]
 fn what_stands_for_no_file_says_why() {
     let folder = folder(&["a.etl", "empty/x.txt"]);
     let error = |query: &str| problem(folder.path(), query);
