@@ -3,7 +3,6 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::Stdio;
 
 use handlescope_tests::binary::{Run, Shell, ended};
 
@@ -289,7 +288,11 @@ fn files_that_consoles_write_at_once_are_remembered_while_one_that_was_stopped_k
         list.lock().unwrap();
         let write = |console| {
             let command = format!(".list > {console}.txt");
-            shell.command(&["leaky.json7z", "-c", &command]).stdout(Stdio::null()).spawn().unwrap()
+            shell
+                .command(&["leaky.json7z", "-c", &command])
+                .stdout(std::process::Stdio::null())
+                .spawn()
+                .unwrap()
         };
         for mut program in (0..WRITING_AT_ONCE).map(write).collect::<Vec<_>>() {
             assert!(ended(&mut program).success());
