@@ -84,6 +84,9 @@ impl Command for SymPath {
         match args.symbols.symbol_path()? {
             Some(path) => session.set_symbol_path(&path),
             None if args.retry => {}
+            None if session.symbol_path().is_empty() => {
+                writeln!(out, "No symbol path is set; .sympath PATH sets one.")?;
+            }
             None => writeln!(out, "{}", Untrusted(&session.symbol_path().to_string()))?,
         }
         if args.retry {

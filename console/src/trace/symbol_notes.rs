@@ -31,6 +31,15 @@ impl SymbolNotes {
     ) {
         let reports = symbolizer.report();
         let seen = self.seen.swap(reports.len(), Ordering::Relaxed);
+        if seen == 0 && !reports.is_empty() {
+            for folder in symbolizer.path().missing_folders() {
+                let folder = Untrusted(folder);
+                messages.warning(format_args!(
+                    "{folder}: this folder of the symbol path does not exist; set another one with .sympath or \
+                     --symbol-path"
+                ));
+            }
+        }
         for text in texts(reports.get(seen..).unwrap_or_default(), is_served) {
             messages.warning(text);
         }

@@ -72,6 +72,13 @@ impl SymbolPath {
         self.entries.is_empty()
     }
 
+    /// Folders with symbols that do not exist. Those of caches are made when they are needed.
+    pub fn missing_folders(&self) -> Vec<PathBuf> {
+        let is_missing =
+            |(folder, is_plain): (PathBuf, bool)| (is_plain && !folder.is_dir()).then_some(folder);
+        self.folders().into_iter().filter_map(is_missing).collect()
+    }
+
     /// All servers in search order, each once, with the folders that keep what they deliver.
     pub(super) fn servers(&self) -> Vec<Server> {
         let mut servers: Vec<Server> = Vec::new();
