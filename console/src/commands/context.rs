@@ -2,7 +2,10 @@
 
 use std::io::{self, Write};
 
-use super::{error::CommandError, shared::watched_symbols::WatchedSymbols};
+use super::{
+    error::CommandError,
+    shared::{notes::write_notes, watched_symbols::WatchedSymbols},
+};
 use crate::{
     cancel::Cancel,
     filter::Filter,
@@ -48,6 +51,8 @@ pub struct SharedArgs {
     pub files: Vec<Filter>,
     /// How the answer is written, and where.
     pub output: OutputOptions,
+    /// Options that were accepted without effect, each with the reason.
+    pub notes: Vec<&'static str>,
     /// The command line as typed, without spaces at its ends.
     pub text: String,
 }
@@ -119,6 +124,7 @@ pub(crate) fn answer(
 ) -> Result<(), CommandError> {
     let Context { session, cancel, screen, out, messages, flow } = context;
     let wanted = choose(&session.files, &shared.files, messages)?;
+    write_notes(&shared.notes, messages);
     shared.output.check_file(&session.overwrite(shared.output.force))?;
     if shared.output.csv_text == CsvText::Raw && !matches!(shared.output.format(), Format::Csv(_)) {
         messages.note(format_args!("note: -csvraw has no effect without -csv"));

@@ -8,6 +8,7 @@ use crate::{
             choice::{ChoosesProcesses, command_line_option, new_process_option, process_option},
             display::{ShowsTimes, time_digits_option, time_format_option},
             groups,
+            notes::{TakesNotes, ignored, write_notes},
             options::{sort_details, sort_option},
         },
     },
@@ -24,7 +25,19 @@ pub(crate) struct ProcessArgs {
     display: DisplayArgs,
     /// `-SortBy`: one of [`ORDERS`], or a column.
     sort_by: Option<String>,
+    /// Options that were accepted without effect, each with the reason.
+    notes: Vec<&'static str>,
 }
+
+impl TakesNotes for ProcessArgs {
+    fn notes(&mut self) -> &mut Vec<&'static str> {
+        &mut self.notes
+    }
+}
+
+/// Why options of ETWAnalyzer about rows and columns do nothing.
+const ALL_SHOWN: &str = "-Details, -ShowUser, -ShowFileOnLine, -ShowAllProcesses and -ZeroProcessName do nothing here; \
+                         all processes are listed, by file";
 
 pub(crate) struct Process;
 
@@ -55,6 +68,7 @@ impl Kind for Process {
     const OPTIONS: &'static [OptionGroup<ProcessArgs>] = &[
         OptionGroup { title: "Which processes", options: WHICH },
         OptionGroup { title: groups::DISPLAY, options: DISPLAY },
+        OptionGroup { title: groups::WITHOUT_EFFECT, options: WITHOUT_EFFECT },
     ];
 
     fn columns() -> Vec<String> {
@@ -63,6 +77,7 @@ impl Kind for Process {
     }
 
     fn answer(args: &ProcessArgs, dump: &mut DumpContext<'_, '_>) -> Result<(), CommandError> {
+        write_notes(&args.notes, dump.messages);
         let word = args.sort_by.as_deref();
         let is_asked = |(name, _): &&(&str, _)| word.is_some_and(|w| w.eq_ignore_ascii_case(name));
         let order = ORDERS.iter().find(is_asked);
@@ -131,6 +146,14 @@ static DISPLAY: &[Opt<ProcessArgs>] = &[
         "-SortBy Tree",
         |args| &mut args.sort_by,
     ),
+];
+
+static WITHOUT_EFFECT: &[Opt<ProcessArgs>] = &[
+    ignored(&["-Details"], "-Details", 0, ALL_SHOWN),
+    ignored(&["-ShowUser"], "-ShowUser", 0, ALL_SHOWN),
+    ignored(&["-ShowFileOnLine"], "-ShowFileOnLine", 0, ALL_SHOWN),
+    ignored(&["-ShowAllProcesses"], "-ShowAllProcesses", 0, ALL_SHOWN),
+    ignored(&["-ZeroProcessName"], "-ZeroProcessName a", 1, ALL_SHOWN),
 ];
 
 #[cfg(test)]

@@ -11,5 +11,8 @@ pub(crate) const DISPLAY: &str = "Change how it is printed";
 /// Options about what a command may take.
 pub(crate) const LIMITS: &str = "Limits";
 
+/// Options that do nothing, so that command lines of ETWAnalyzer work.
+pub(crate) const WITHOUT_EFFECT: &str = "Known from ETWAnalyzer, without effect";
+
 /// Options for scripts.
 pub(crate) const SCRIPTS: &str = "Files and documents";

@@ -38,6 +38,38 @@ pub(crate) const fn ignored<A: TakesNotes>(
     }
 }
 
+/// Why options about how objects are printed do nothing for other kinds of `.dump`.
+const OBJECTS_ONLY: &str = "-Clip, -NoDigitSep, -ProcessFmt, -ppn, -sffn, -NoCSVSeparator and -NoCmdLine do nothing \
+                            here; they concern ObjectRef";
+
+/// What ETWAnalyzer accepts after each kind of `-dump`. A kind for which one does something has it as its own.
+pub(crate) const fn ignored_of_dumps<A: TakesNotes>() -> [Opt<A>; 16] {
+    let [no_color, debug, days, runs, skip, index, count] = ignored_everywhere();
+    [
+        ignored(
+            &["-recursive"],
+            "-recursive",
+            0,
+            "-recursive does nothing here; it belongs to .load",
+        ),
+        no_color,
+        debug,
+        runs,
+        skip,
+        index,
+        count,
+        days,
+        ignored(&["-MinMaxMsTestTimes"], "-MinMaxMsTestTimes 0 100", 2, SELECTION),
+        ignored(&["-Clip"], "-Clip", 0, OBJECTS_ONLY),
+        ignored(&["-NoDigitSep"], "-NoDigitSep", 0, OBJECTS_ONLY),
+        ignored(&["-ProcessFmt"], "-ProcessFmt s", 1, OBJECTS_ONLY),
+        ignored(&["-ppn", "-PlainProcessNames"], "-ppn", 0, OBJECTS_ONLY),
+        ignored(&["-sffn", "-ShowFullFileName"], "-sffn", 0, OBJECTS_ONLY),
+        ignored(&["-NoCSVSeparator"], "-NoCSVSeparator", 0, OBJECTS_ONLY),
+        ignored(&["-NoCmdLine"], "-NoCmdLine", 0, OBJECTS_ONLY),
+    ]
+}
+
 /// What ETWAnalyzer accepts after each of its commands.
 pub(crate) const fn ignored_everywhere<A: TakesNotes>() -> [Opt<A>; 7] {
     [

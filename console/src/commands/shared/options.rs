@@ -2,7 +2,8 @@
 
 use super::{
     files::{files_option, force_option},
-    groups::{DISPLAY, SCRIPTS},
+    groups::{DISPLAY, SCRIPTS, WITHOUT_EFFECT},
+    notes::{TakesNotes, ignored_of_dumps},
 };
 use crate::{
     commands::context::SharedArgs,
@@ -15,11 +16,18 @@ use crate::{
 pub(crate) const SHARED: &[OptionGroup<SharedArgs>] = &[
     OptionGroup { title: DISPLAY, options: &row_options("-SortBy name") },
     OptionGroup { title: SCRIPTS, options: &format_options() },
+    OptionGroup { title: WITHOUT_EFFECT, options: &ignored_of_dumps() },
 ];
 
 impl AsMut<SharedArgs> for SharedArgs {
     fn as_mut(&mut self) -> &mut SharedArgs {
         self
+    }
+}
+
+impl TakesNotes for SharedArgs {
+    fn notes(&mut self) -> &mut Vec<&'static str> {
+        &mut self.notes
     }
 }
 

@@ -4,7 +4,6 @@ use crate::{
     commands::shared::{
         choice::ChoosesProcesses,
         display::ShowsTimes,
-        notes::TakesNotes,
         stack_display::{ShowsStacks, TrimsStacks},
     },
     query::{
@@ -32,8 +31,6 @@ pub(crate) struct ObjectRefArgs {
     pub(crate) depth: Option<u64>,
     /// `-ShowTime`
     pub(crate) buckets: Option<u64>,
-    /// Options that were accepted without effect, each with the reason.
-    pub(crate) notes: Vec<&'static str>,
 }
 
 impl ObjectRefArgs {
@@ -105,11 +102,5 @@ impl ChoosesProcesses for ObjectRefArgs {
 impl ShowsTimes for ObjectRefArgs {
     fn display(&mut self) -> &mut DisplayArgs {
         &mut self.display
-    }
-}
-
-impl TakesNotes for ObjectRefArgs {
-    fn notes(&mut self) -> &mut Vec<&'static str> {
-        &mut self.notes
     }
 }

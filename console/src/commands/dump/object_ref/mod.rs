@@ -2,7 +2,6 @@
 
 mod args;
 mod display;
-mod etw_analyzer;
 mod groups;
 mod objects;
 mod output;
@@ -14,7 +13,7 @@ pub(crate) use self::args::ObjectRefArgs;
 use crate::{
     commands::{
         CommandError, DumpContext, Kind, KindSignature, SharedArgs,
-        shared::{caveats::write_caveats, groups as headings, notes::write_notes},
+        shared::{caveats::write_caveats, groups as headings},
     },
     grammar::{Example, OptionGroup, ParseError},
     query::{self, CountBy, Figure, ObjectCriteria, ShowTotal},
@@ -68,7 +67,6 @@ impl Kind for ObjectRef {
     }
 
     fn answer(args: &ObjectRefArgs, dump: &mut DumpContext<'_, '_>) -> Result<(), CommandError> {
-        write_notes(&args.notes, dump.messages);
         if let Some(option) = args.option_without_groups() {
             dump.messages.note(format_args!("note: {option} has no effect without -GroupBy"));
         }
@@ -137,10 +135,6 @@ static OPTIONS: &[OptionGroup<ObjectRefArgs>] = &[
     OptionGroup { title: "Group", options: groups::GROUPS },
     OptionGroup { title: headings::DISPLAY, options: display::DISPLAY },
     OptionGroup { title: headings::SCRIPTS, options: output::SCRIPTS },
-    OptionGroup {
-        title: "Known from ETWAnalyzer, without effect",
-        options: etw_analyzer::WITHOUT_EFFECT,
-    },
 ];
 
 /// From the question to the command line.
