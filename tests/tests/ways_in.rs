@@ -207,6 +207,34 @@ fn a_wrong_command_line_is_status_two_and_a_missing_file_status_one() {
 }
 
 #[test]
+fn options_of_each_dump_of_etw_analyzer_are_accepted_with_a_note_where_they_do_nothing() {
+    let shell = Shell::new();
+    let everywhere = [
+        ("-NoCSVSeparator -NoCmdLine", "they concern ObjectRef"),
+        ("-Clip -NoDigitSep -ppn -PlainProcessNames", "they concern ObjectRef"),
+        ("-ShowFullFileName -ProcessFmt s", "they concern ObjectRef"),
+        ("-LastNDays 1 -TestsPerRun 1 -trc 1", "test runs are not supported here"),
+    ];
+    let of_process = [
+        ("-Details -ShowUser -ShowFileOnLine", "all processes are listed"),
+        ("-ShowAllProcesses -ZeroProcessName Idle", "all processes are listed"),
+    ];
+    for kind in ["Process", "Version", "Stats"] {
+        let plain = run(&shell, &format!("-dump {kind} -fd leaky.etl")).ok().stdout;
+        let of_kind = if kind == "Process" { &of_process[..] } else { &[] };
+        for (options, reason) in everywhere.iter().chain(of_kind) {
+            let with = run(&shell, &format!("-dump {kind} -fd leaky.etl {options}")).ok();
+            assert_eq!(with.stdout, plain, "{kind} {options}");
+            let notes: Vec<_> = with.stderr.lines().filter(|l| l.starts_with("note: ")).collect();
+            assert!(
+                matches!(notes[..], [note] if note.contains(reason)),
+                "{kind} {options}: {notes:?}"
+            );
+        }
+    }
+}
+
+#[test]
 fn a_mistyped_subcommand_names_the_nearest() {
     let shell = Shell::new();
     for (line, nearest) in [
@@ -394,4 +422,13 @@ fn bash_completes_options_kinds_and_values() {
     assert_eq!(completed(&["-extract", "-NoOver"]), "-NoOverwrite");
     assert_eq!(completed(&["--color", "al"]), "always");
     assert_eq!(completed(&["--color", "n"]), "never");
+    assert_eq!(completed(&["--color", "=", "n"]), "never");
+    assert_eq!(completed(&["why", ""]), "", "traces are left to bash");
+    fs::create_dir(shell.path("extra")).unwrap();
+    assert_eq!(completed(&["ext"]), "extract extra/");
+    let groups = ["dump", "ObjectRef", "-GroupBy"];
+    let next = completed(&[&groups[..], &["process\\,ty"]].concat());
+    assert_eq!(next, "process\\,type", "what bash completed itself is completed on");
+    let next = completed(&[&groups[..], &["process\\,type\\,namep"]].concat());
+    assert_eq!(next, "process\\,type\\,namepattern");
 }

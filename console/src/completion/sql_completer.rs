@@ -35,6 +35,10 @@ pub(super) struct SqlCandidate {
 /// known by a table that is named after the cursor.
 pub(super) fn candidates(query: &str, cursor: usize) -> (Range<usize>, Vec<SqlCandidate>) {
     let head = query.get(..cursor).unwrap_or(query);
+    // A text is still open, and no word of SQL belongs into it.
+    if head.matches('\'').count() % 2 == 1 {
+        return (head.len()..head.len(), Vec::new());
+    }
     let start = head.rfind(|c| !is_word(c)).map_or(0, |at| at + last_len(head, at));
     let (before, word) = head.split_at(start);
     let names = Names::of(query);
@@ -179,6 +183,13 @@ mod tests {
         assert_eq!(offered("SELECT * FROM leaks WHER|"), ["WHERE"]);
         assert!(offered("|").contains(&"SELECT".to_owned()));
         assert_eq!(offered("SELECT he| FROM processes"), ["hex"]);
+    }
+
+    #[test]
+    fn nothing_is_offered_inside_of_a_text() {
+        assert_eq!(offered("SELECT * FROM leaks WHERE type = 'A|"), [""; 0]);
+        assert_eq!(offered("SELECT * FROM leaks WHERE type = 'it''s A|"), [""; 0]);
+        assert!(offered("SELECT 'A' A|").contains(&"AS".to_owned()));
     }
 
     #[test]

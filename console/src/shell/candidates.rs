@@ -23,13 +23,23 @@ pub struct Candidate {
     pub description: String,
 }
 
+/// Commands whose options stand between files.
+const BETWEEN_FILES: [&str; 4] = [".dump", ".why", ".diff", ".report"];
+
 /// What the last of some words could be; `words` are those after the program's name. Nothing where
 /// files are wanted, which shells know best.
 ///
 /// After `dump` and its like, the options of the console count, and values from the extracts after
 /// `-fd`.
 pub fn candidates(words: &[String]) -> Vec<Candidate> {
+    // Bash cuts --color=al into three words.
+    let words: Vec<String> = words.iter().filter(|word| *word != "=").cloned().collect();
     let Some((last, before)) = words.split_last() else { return Vec::new() };
+    if let Some((option, value)) = last.split_once('=').filter(|_| last.starts_with("--")) {
+        let mut found = candidates(&[before, &[option.to_owned(), value.to_owned()]].concat());
+        found.iter_mut().for_each(|found| found.value.insert_str(0, &format!("{option}=")));
+        return found;
+    }
     let mut found = match one_shot::console_line(before) {
         Some(before) => of_console(&before, last),
         None => of_program(before, last),
@@ -69,6 +79,11 @@ fn of_console(before: &[String], last: &str) -> Vec<Candidate> {
         })
         .filter(|candidate| starts_with(&candidate.value, last))
         .collect();
+    if !last.starts_with('-') && before.first().is_some_and(|name| BETWEEN_FILES.contains(&&**name))
+    {
+        // Where a file may stand, options are offered once their dash is typed.
+        found.retain(|candidate| !candidate.value.starts_with('-'));
+    }
     if last.starts_with("--") {
         let known: Vec<String> = found.iter().map(|candidate| candidate.value.clone()).collect();
         let own = of_program(&[], last).into_iter();
@@ -159,6 +174,8 @@ mod tests {
         assert_eq!(of(&["extract", "--out"]), ["--outdir"]);
         assert_eq!(of(&["extract", "--col"]), ["--color"]);
         assert_eq!(of(&["--color", "n"]), ["never"]);
+        assert_eq!(of(&["--color", "=", "n"]), ["never"], "as Bash cuts it");
+        assert_eq!(of(&["--color=n"]), ["--color=never"]);
         assert_eq!(of(&["completions", "b"]), ["bash"]);
         assert_eq!(of(&["--symbol-path", ""]), Vec::<String>::new());
     }
@@ -171,6 +188,16 @@ mod tests {
             assert_eq!(of(&[dump, "ObjectRef", "-ShowTotal", "p"]), ["Process"]);
             assert_eq!(of(&[dump, "ObjectRef", "-fd", "a"]), Vec::<String>::new());
         }
+    }
+
+    #[test]
+    fn files_are_left_to_the_shell_until_a_dash_is_typed() {
+        for command in ["why", "diff", "report"] {
+            assert_eq!(of(&[command, ""]), [""; 0], "{command}");
+            assert!(!of(&[command, "-"]).is_empty(), "{command}");
+        }
+        assert_eq!(of(&["dump", "ObjectRef", ""]), [""; 0]);
+        assert!(of(&["dump", ""]).contains(&"ObjectRef".to_owned()));
     }
 
     #[test]
