@@ -1,4 +1,4 @@
-//! Gives the program the commit it is made of.
+//! Gives the program the commit it is made of, and its date.
 
 use std::{
     path::{Path, PathBuf},
@@ -7,11 +7,14 @@ use std::{
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
-    let commit = commit().unwrap_or_else(|| "unknown".to_owned());
-    println!("cargo::rustc-env=HANDLESCOPE_COMMIT={commit}");
+    let commit = commit();
+    let (hash, date) =
+        commit.as_deref().and_then(|it| it.split_once(' ')).unwrap_or(("unknown", ""));
+    println!("cargo::rustc-env=HANDLESCOPE_COMMIT={hash}");
+    println!("cargo::rustc-env=HANDLESCOPE_DATE={date}");
 }
 
-/// The short hash of the commit that is checked out, if this is a clone.
+/// The short hash and the date of the commit that is checked out, if this is a clone.
 fn commit() -> Option<String> {
     let manifest = PathBuf::from(std::env::var_os("CARGO_MANIFEST_DIR")?);
     let workspace = manifest.parent()?.canonicalize().ok()?;
@@ -25,7 +28,7 @@ fn commit() -> Option<String> {
     if log.exists() {
         println!("cargo::rerun-if-changed={}", log.display());
     }
-    git(&workspace, &["rev-parse", "--short=7", "HEAD"])
+    git(&workspace, &["log", "-1", "--abbrev=7", "--format=%h %cs"])
 }
 
 fn git(folder: &Path, arguments: &[&str]) -> Option<String> {

@@ -60,10 +60,14 @@ On Windows, in an administrator's prompt:
   wpr -start handlescope.wprp!Handle -filemode
   wpr -stop leak.etl";
 
+/// Version and commit.
+const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), " (", env!("HANDLESCOPE_COMMIT"), ")");
+
 /// Finds leaked Windows kernel handles in ETW traces.
 #[derive(Debug, Parser)]
 #[command(
     name = "handlescope",
+    version = VERSION,
     after_help = EXAMPLES,
     disable_help_subcommand = true
 )]

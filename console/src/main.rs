@@ -30,9 +30,6 @@ use handlescope_console::{
 };
 use handlescope_model::Reason;
 
-/// Version and commit, for `--version`.
-const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), " (", env!("HANDLESCOPE_COMMIT"), ")");
-
 /// The exit status of a command line that means nothing.
 const BAD_USAGE: u8 = 2;
 
@@ -116,7 +113,7 @@ fn parse() -> Result<OneShot, Refusal> {
         return start;
     }
     let cli = || -> Result<Cli, clap::Error> {
-        let mut matches = Cli::command().version(VERSION).try_get_matches()?;
+        let mut matches = Cli::command().try_get_matches()?;
         let cli = Cli::from_arg_matches_mut(&mut matches)?;
         cli.check().map(|()| cli)
     };

@@ -16,7 +16,7 @@ use crate::{cli::Cli, grammar::GroupView, registry::REGISTRY};
 /// # Errors
 /// When `out` cannot be written.
 pub fn man(out: &mut dyn Write) -> io::Result<()> {
-    let page = Man::new(Cli::command()).manual("handlescope");
+    let page = Man::new(Cli::command()).manual("handlescope").date(env!("HANDLESCOPE_DATE"));
     page.render_title(out)?;
     page.render_name_section(out)?;
     page.render_synopsis_section(out)?;
@@ -38,7 +38,8 @@ pub fn man(out: &mut dyn Write) -> io::Result<()> {
         }
         roff.to_writer(out)?;
     }
-    page.render_extra_section(out)
+    page.render_extra_section(out)?;
+    page.render_version_section(out)
 }
 
 /// What the program does instead of asking for commands. clap_mangen would refer to a page for each.
@@ -101,6 +102,19 @@ mod tests {
         let cited = page.match_indices("(1)").map(|(at, _)| page.get(..at).unwrap_or_default());
         for name in cited.map(|before| before.rsplit([' ', '\n']).next().unwrap_or_default()) {
             assert_eq!(name, "handlescope");
+        }
+    }
+
+    #[test]
+    fn the_page_has_its_version_and_the_date_of_the_commit() {
+        let mut page = Vec::new();
+        man(&mut page).expect("a page");
+        let page = String::from_utf8(page).expect("text").replace("\\-", "-");
+        let title = page.lines().find(|line| line.starts_with(".TH")).expect("a title");
+        for part in
+            [env!("CARGO_PKG_VERSION"), env!("HANDLESCOPE_COMMIT"), env!("HANDLESCOPE_DATE")]
+        {
+            assert!(title.contains(part), "{part}: {title}");
         }
     }
 
