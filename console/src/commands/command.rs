@@ -387,6 +387,9 @@ impl Registry {
         let hint = match suggest::nearest(name, names) {
             Some(nearest) => suggest::did_you_mean(nearest),
             None if self.kind(name).is_some() => format!(", did you mean .dump {name}?"),
+            None if ["SELECT", "WITH"].iter().any(|word| word.eq_ignore_ascii_case(name)) => {
+                format!(", did you mean .sql {name}?")
+            }
             None => "; .help lists them".to_owned(),
         };
         ParseError::UnknownCommand { name: name.to_owned(), hint }
