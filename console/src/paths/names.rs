@@ -43,7 +43,7 @@ pub(crate) fn has_extension(path: &Path, extensions: &[&str]) -> bool {
 /// was converted and `.json7z`.
 const LONGEST_NAME: usize = 230;
 
-/// A name from which that of an extract can be made; what is cut off a long one is told apart by a hash.
+/// A name that leaves room for what an extract adds to it; a long one is cut, and ends in a hash of all of it.
 pub(crate) fn shortened(name: OsString) -> OsString {
     if name.len() <= LONGEST_NAME {
         return name;
@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_that_is_too_long_for_an_extract_is_cut_and_told_apart() {
+    fn a_name_that_is_too_long_for_an_extract_is_cut_and_stays_unique() {
         let short = |end: &str| shortened(format!("{}{end}", "é".repeat(120)).into());
         let (one, other) = (short("1"), short("2"));
         assert_ne!(one, other);

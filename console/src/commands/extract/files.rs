@@ -26,6 +26,15 @@ use crate::{
 /// Adds to an extract what the trace alone does not give, and returns a line about it.
 pub(super) type Finish<'a> = dyn Fn(&Path, &mut Messages<'_>) -> Result<String, CommandError> + 'a;
 
+/// What is extracted, and how.
+pub(super) struct Work<'a> {
+    pub(super) args: &'a ExtractArgs,
+    pub(super) inputs: &'a [PathBuf],
+    /// What may be replaced that is no extract.
+    pub(super) overwrite: Overwrite,
+    pub(super) finish: Option<&'a Finish<'a>>,
+}
+
 /// How extracting several traces went.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Tally {
@@ -42,15 +51,13 @@ pub(super) struct Tally {
 /// # Errors
 /// When `out` cannot be written, it was cancelled, or `-resource` says nothing that can be done.
 pub(super) fn extract_files(
-    args: &ExtractArgs,
-    inputs: &[PathBuf],
+    work: &Work<'_>,
     mut tally: Tally,
-    overwrite: &Overwrite,
     cancel: &Cancel,
-    finish: Option<&Finish<'_>>,
     out: &mut dyn Write,
     messages: &mut Messages<'_>,
 ) -> Result<(Tally, Asked), CommandError> {
+    let Work { args, inputs, overwrite, finish } = work;
     let mut outputs: HashMap<PathBuf, PathBuf> = HashMap::new();
     let events = args.events.as_deref().map(EventChoice::of).unwrap_or_default();
     let stacks = args.stacks.unwrap_or_default();
@@ -159,7 +166,7 @@ fn extract_file(
     if is_foreign(output) {
         return Err(LoadError::Foreign { path: output.to_path_buf() });
     }
-    // An extract is replaced whoever extracted it.
+    // An extract is replaced, whichever run of the program wrote it.
     if Trace::open(output).is_err() {
         overwrite.replacing(output)?;
     }

@@ -12,7 +12,7 @@ use thiserror::Error;
 
 pub(crate) use args::ExtractArgs;
 
-use self::files::{Finish, Tally, extract_files, inputs};
+use self::files::{Finish, Tally, Work, extract_files, inputs};
 use super::{
     Command, CommandError, Context, Entered, Signature,
     shared::{
@@ -122,7 +122,6 @@ impl Command for Extract {
             session.search_beside(&inputs);
         }
         let session = &**session;
-        let overwrite = session.overwrite(args.force);
         let symbolizer = || session.symbolizer();
         let finish = |output: &Path, messages: &mut Messages<'_>| {
             let (trace, frames) = (Trace::open(output)?, FrameNameCache::default());
@@ -135,7 +134,9 @@ impl Command for Extract {
         };
         let is_unfinished = args.store_names || args.etwanalyzer;
         let finish = is_unfinished.then_some(&finish as &Finish<'_>);
-        let done = extract_files(&args, &inputs, tally, &overwrite, cancel, finish, out, messages);
+        let overwrite = session.overwrite(args.force);
+        let work = Work { args: &args, inputs: &inputs, overwrite, finish };
+        let done = extract_files(&work, tally, cancel, out, messages);
         session.warn_of_missing_symbols(messages);
         context.session.search_beside_files();
         let (Tally { files, failed }, asked) = done?;
