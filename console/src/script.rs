@@ -16,6 +16,9 @@ use crate::{
 /// The longest line of a script, bytes.
 const LONGEST_LINE: u64 = 1 << 20;
 
+/// Start of a script in UTF-16, little-endian.
+const UTF16_MARK: &[u8] = b"\xFF\xFE";
+
 /// One command of a script.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Step {
@@ -72,9 +75,9 @@ fn starts_command(line: &str) -> bool {
 }
 
 /// The lines of a script. A byte order mark in front and CR LF at the ends, which Windows likes to
-/// write, do not count.
+/// write, do not count. UTF-16 is read as PowerShell 5 writes it with `>`.
 fn lines(mut input: impl BufRead) -> impl Iterator<Item = io::Result<Step>> {
-    let mut number = 0;
+    let (mut number, mut is_utf16) = (0, false);
     std::iter::from_fn(move || {
         let mut bytes = Vec::new();
         let mut rest = input.by_ref().take(LONGEST_LINE + 1);
@@ -83,15 +86,41 @@ fn lines(mut input: impl BufRead) -> impl Iterator<Item = io::Result<Step>> {
             Ok(0) => return None,
             Ok(_) => number += 1,
         }
+        is_utf16 |= number == 1 && bytes.starts_with(UTF16_MARK);
+        if is_utf16 && let Err(error) = read_line_of_utf16(&mut rest, &mut bytes) {
+            return Some(Err(error));
+        }
         if bytes.len() as u64 > LONGEST_LINE {
             let what = format!("line {number} is longer than {LONGEST_LINE} bytes");
             return Some(Err(io::Error::new(ErrorKind::InvalidData, what)));
         }
-        let line = String::from_utf8_lossy(&bytes);
+        let line = match is_utf16 {
+            true => {
+                let units =
+                    bytes.chunks_exact(2).map(|unit| u16::from_le_bytes([unit[0], unit[1]]));
+                String::from_utf16_lossy(&units.collect::<Vec<_>>()).into()
+            }
+            false => String::from_utf8_lossy(&bytes),
+        };
         let line = line.strip_prefix('\u{feff}').filter(|_| number == 1).unwrap_or(&line);
         let line = line.trim_end_matches(['\r', '\n']).to_owned();
         Some(Ok(Step { place: format!("line {number}"), line }))
     })
+}
+
+/// Goes on until a line of UTF-16 ends: the byte of a line end is a part of other characters, too.
+fn read_line_of_utf16(input: &mut impl BufRead, bytes: &mut Vec<u8>) -> io::Result<()> {
+    while !(bytes.ends_with(b"\n\0") && bytes.len().is_multiple_of(2)) {
+        let is_half = bytes.len() % 2 == 1;
+        let read = match is_half {
+            true => input.take(1).read_to_end(bytes)?,
+            false => input.read_until(b'\n', bytes)?,
+        };
+        if read == 0 {
+            break;
+        }
+    }
+    Ok(())
 }
 
 /// How a script ended.
@@ -204,6 +233,17 @@ mod tests {
         );
         let text = |bytes| String::from_utf8(bytes).expect("text");
         (outcome, text(out), text(err))
+    }
+
+    #[test]
+    fn a_script_in_utf_16_has_the_same_lines() {
+        // U+0A0A and U+010A have the byte of a line end.
+        let script = "\u{feff}# ä \u{a0a} \u{10a}\r\n.list\r\n\r\n# 😀";
+        let utf16: Vec<u8> = script.encode_utf16().flat_map(u16::to_le_bytes).collect();
+        let read =
+            |bytes: &[u8]| -> Vec<Step> { lines(bytes).map(|line| line.expect("read")).collect() };
+        assert_eq!(read(&utf16), read(script.as_bytes()));
+        assert_eq!(read(&utf16).len(), 4);
     }
 
     #[test]
