@@ -352,6 +352,10 @@ impl Registry {
             Arguments::Sql => Redirect::of_query(line, rest),
             _ => Redirect::of_words(line, rest),
         };
+        if let Some(arrow) = Redirect::without_file(tokens) {
+            let command = arrow.to_owned();
+            return Err(ParseError::MissingArgument { command, what: "the name of a file" });
+        }
         let command =
             command.parse(&Entered { line, name: &first.text, tokens, registry: self })?;
         match file {

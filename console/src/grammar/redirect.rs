@@ -39,6 +39,12 @@ impl<'a> Redirect<'a> {
         })
     }
 
+    /// The `>` or `>>` at the end of a line, which no file follows.
+    pub(crate) fn without_file(tokens: &[Token]) -> Option<&str> {
+        let last = tokens.last().filter(|last| last.quotes == Quotes::No)?;
+        is_arrow(&last.text).then_some(last.text.as_str())
+    }
+
     fn of(line: &'a str, tokens: &'a [Token], is_file: impl Fn(&str) -> bool) -> Redirect<'a> {
         let (rest, force) = forced(tokens);
         let target = |file, append| Target { file, append, force: force.is_some() };
