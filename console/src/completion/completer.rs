@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     commands::{AnyKind, dump::DumpWords, shared::symbols::SERVERS, sql::SqlWords},
-    grammar::{Arguments, OptionSpec, Quotes, Token, ValueKind, parse, split},
+    grammar::{Arguments, OptionSpec, Quotes, Redirect, Token, ValueKind, parse, split},
     registry::REGISTRY,
 };
 
@@ -88,6 +88,10 @@ impl Position<'_> {
         let Some((first, arguments)) = self.before.split_first() else { return self.commands() };
         let Some(command) = REGISTRY.command(&first.text) else { return Vec::new() };
         let takes = command.signature().arguments;
+        // In a query, > compares.
+        if Redirect::without_file(arguments).is_some() && !matches!(takes, Arguments::Sql) {
+            return self.files(Wanted::Tables);
+        }
         if self.word.starts_with('-') && !matches!(takes, Arguments::Kind) {
             let options = command.options();
             if !options.is_empty() {
@@ -183,11 +187,24 @@ impl Position<'_> {
             REGISTRY.commands.iter().map(|command| (command.name(), command.signature().summary));
         let others = REGISTRY.topics.iter().map(|topic| (topic.name, topic.summary));
         let is_alone = arguments.is_empty();
+        if is_alone && self.word.starts_with('-') {
+            return self.options_of_all();
+        }
         kinds
             .chain(others.chain(commands).filter(|_| is_alone))
             .filter(|(name, _)| starts_with(name, self.word))
             .map(|(name, summary)| self.suggest(name, summary))
             .collect()
+    }
+
+    /// Options of any kind or command, each name once.
+    fn options_of_all(&self) -> Vec<Suggestion> {
+        let of_kinds = REGISTRY.kinds.iter().flat_map(|kind| kind.options());
+        let of_commands = REGISTRY.commands.iter().flat_map(|command| command.options());
+        let mut suggestions = self.options(&of_kinds.chain(of_commands).collect::<Vec<_>>(), &[]);
+        suggestions.sort_by(|left, right| left.value.cmp(&right.value));
+        suggestions.dedup_by(|left, right| left.value.eq_ignore_ascii_case(&right.value));
+        suggestions
     }
 
     fn dump(&self, arguments: &[Token], known: &Known) -> Vec<Suggestion> {

@@ -122,12 +122,23 @@ fn options_without_effect_are_offered_only_when_nothing_else_fits() {
 }
 
 #[test]
+fn behind_an_arrow_folders_and_tables_are_offered() {
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::write(folder.path().join("rows.csv"), "").expect("a file");
+    let start = folder.path().join("ro").display().to_string();
+    for line in [".dump Process >", ".list >>"] {
+        assert_eq!(offered(&format!("{line} {start}")), [format!("{start}ws.csv")], "{line}");
+    }
+}
+
+#[test]
 fn help_offers_topics() {
     assert_eq!(offered(".help ob"), ["ObjectRef"]);
     assert_eq!(offered(".help fi"), ["filters"]);
     assert_eq!(offered(".help .d"), [".dir", ".diff", ".dump"]);
     assert_eq!(offered(".help .dump st"), ["Stack", "Stats"]);
     assert_eq!(offered(".help ObjectRef -le"), ["-Leak", "-LeakAtExit"]);
+    assert_eq!(offered(".help -le"), ["-Leak", "-LeakAtExit"]);
 }
 
 #[test]
