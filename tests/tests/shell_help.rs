@@ -111,6 +111,23 @@ fn options_about_symbols_stand_before_and_behind_every_subcommand() {
 }
 
 #[test]
+fn options_about_symbols_have_a_heading_of_their_own() {
+    let shell = Shell::new();
+    for subcommand in ["record", "live", "wprp", "--color=never"] {
+        let page = shell.run(&[subcommand, "--help"]).ok().stdout;
+        let (before, symbols) = page.split_once("\nSymbols:\n").expect(subcommand);
+        let symbols = symbols.split("\n\nExamples:").next().unwrap();
+        assert!(!before.contains("\n      --sym"), "{subcommand}: {page}");
+        let options = symbols.lines().filter(|line| line.trim_start().starts_with("--"));
+        let names: Vec<&str> = options.map(str::trim).collect();
+        assert!(
+            names.len() == 6 && names.iter().all(|name| name.starts_with("--sym")),
+            "{names:?}"
+        );
+    }
+}
+
+#[test]
 fn the_manual_cites_no_page_that_is_not_there() {
     let page = Shell::new().run(&["man"]).ok().stdout.replace("\\-", "-");
     for (at, _) in page.match_indices("(1)") {

@@ -9,7 +9,7 @@ use handlescope_extract::symbols::{
 use crate::{
     grammar::{Opt, Take},
     paths::with_home,
-    values::bytes,
+    values::{ValueError, bytes},
 };
 
 /// What `-symServer` knows by name, each with its meaning.
@@ -19,6 +19,9 @@ pub(crate) const SERVERS: &[(&str, &str)] = &[
     ("ntsymbolpath", "the servers and folders of _NT_SYMBOL_PATH"),
 ];
 
+/// Heading of these options in the help of the program, whose subcommands have them all.
+const HEADING: &str = "Symbols";
+
 /// Symbol servers in the order they are asked.
 pub(crate) type Servers = Vec<ServerChoice>;
 
@@ -26,21 +29,21 @@ pub(crate) type Servers = Vec<ServerChoice>;
 #[derive(Debug, Clone, Default, PartialEq, Eq, clap::Args)]
 pub struct SymbolArgs {
     /// Where to look for symbols, in the syntax of _NT_SYMBOL_PATH, which counts otherwise.
-    #[arg(long = "symbol-path", value_name = "PATH", global = true)]
+    #[arg(long = "symbol-path", value_name = "PATH", help_heading = HEADING, global = true)]
     pub path: Option<String>,
     /// Symbol servers: ms, google, ntsymbolpath, or https://…, joined by semicolons.
     #[arg(
         long = "symserver",
         value_name = "SERVER",
         value_parser = ServerChoice::parse_list,
-        global = true
+        help_heading = HEADING, global = true
     )]
     pub servers: Option<Servers>,
     /// Where to keep downloaded symbols, instead of the platform's folder for caches.
-    #[arg(long = "symcache", value_name = "FOLDER", value_parser = folder, global = true)]
+    #[arg(long = "symcache", value_name = "FOLDER", value_parser = folder, help_heading = HEADING, global = true)]
     pub cache: Option<PathBuf>,
     /// A folder with symbols, searched before servers.
-    #[arg(long = "symfolder", value_name = "FOLDER", value_parser = folder, global = true)]
+    #[arg(long = "symfolder", value_name = "FOLDER", value_parser = folder, help_heading = HEADING, global = true)]
     pub folder: Option<PathBuf>,
 }
 
@@ -51,12 +54,12 @@ pub struct SymbolLimitArgs {
     #[arg(
         long = "symbol-timeout",
         value_name = "SECONDS",
-        value_parser = clap::value_parser!(u64).range(1..=3600),
-        global = true
+        value_parser = seconds,
+        help_heading = HEADING, global = true
     )]
     pub timeout: Option<u64>,
     /// The largest symbol file that is downloaded or unpacked, such as 4GiB [default: 2GiB].
-    #[arg(long = "symbol-max-size", value_name = "SIZE", value_parser = bytes, global = true)]
+    #[arg(long = "symbol-max-size", value_name = "SIZE", value_parser = bytes, help_heading = HEADING, global = true)]
     pub max_size: Option<u64>,
 }
 
@@ -70,6 +73,17 @@ impl SymbolLimitArgs {
             ..usual
         }
     }
+}
+
+/// Longest time that a server may take, seconds.
+const MOST_SECONDS: u64 = 3600;
+
+fn seconds(text: &str) -> Result<u64, ValueError> {
+    let is_allowed = |seconds: &u64| (1..=MOST_SECONDS).contains(seconds);
+    text.parse().ok().filter(is_allowed).ok_or_else(|| ValueError::NoUnit {
+        value: text.to_owned(),
+        expected: "a whole number of seconds from 1 to 3600",
+    })
 }
 
 fn folder(name: &str) -> Result<PathBuf, Infallible> {
@@ -148,6 +162,15 @@ pub(crate) const fn symbol_options<A: TakesSymbols>() -> [Opt<A>; 3] {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_time_for_servers_is_a_number_of_seconds() {
+        assert_eq!(seconds("20"), Ok(20));
+        for text in ["x", "0", "3601", "1.5", ""] {
+            let error = seconds(text).expect_err(text).to_string();
+            assert_eq!(error, format!("'{text}' is not a whole number of seconds from 1 to 3600"));
+        }
+    }
 
     #[test]
     fn what_was_said_becomes_a_symbol_path() {
