@@ -31,7 +31,9 @@ impl SymbolNotes {
     ) {
         let reports = symbolizer.report();
         let seen = self.seen.swap(reports.len(), Ordering::Relaxed);
-        if seen == 0 && !reports.is_empty() {
+        let is_missing =
+            |report: &ModuleReport| !report.is_resolved() && !is_served(&report.module);
+        if seen == 0 && reports.iter().any(is_missing) {
             for folder in symbolizer.path().missing_folders() {
                 let folder = Untrusted(folder);
                 messages.warning(format_args!(
@@ -40,7 +42,7 @@ impl SymbolNotes {
                 ));
             }
         }
-        for text in texts(reports.get(seen..).unwrap_or_default(), is_served) {
+        for text in texts(reports.get(seen..).unwrap_or_default(), &is_served) {
             messages.warning(text);
         }
     }
