@@ -68,7 +68,6 @@ fn compare(
             return Err(CommandError::NoAllocations { path: file.path.to_path_buf() });
         }
     }
-    check_choice(answer.no_match())?;
     // Lost events may be those that freed.
     let is_loss = |kind| matches!(kind, CaveatKind::LostWhileRecording | CaveatKind::MissingInFile);
     let mut caveats = answer.files.iter().flat_map(|file| &file.caveats);
@@ -90,5 +89,5 @@ fn compare(
             dump.write(render::diff_allocations(&answer, criteria.stacks, &display)?)?;
         }
     }
-    Ok(())
+    check_choice(answer.no_match())
 }

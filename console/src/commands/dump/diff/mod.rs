@@ -205,7 +205,6 @@ fn compare(
         }
         write_caveats(file, dump.messages);
     }
-    check_choice(answer.no_match())?;
     got_worse(answer.worse(), answer.uncertain(), "handles", dump);
     match &args.flame {
         Some(path) => match FlameGraph::of_traces(&answer) {
@@ -220,5 +219,5 @@ fn compare(
             dump.write(render::diff_traces(&answer, criteria.stacks, &display)?)?;
         }
     }
-    Ok(())
+    check_choice(answer.no_match())
 }
