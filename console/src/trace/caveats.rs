@@ -134,7 +134,7 @@ impl Caveat {
                 _ => format!("{} handles and views were", HumanCount(count)),
             },
             match times.is_empty() {
-                true => "as the ring overwrote their closes".to_owned(),
+                true => "as the ring overwrote closes".to_owned(),
                 false => format!("as events are missing{}", places(&times)),
             }
         );

@@ -57,6 +57,11 @@ impl ExitCloses {
         Ok(search.finish())
     }
 
+    /// The rows, in no order.
+    pub fn rows(&self) -> impl Iterator<Item = u32> + '_ {
+        self.0.iter().copied()
+    }
+
     /// Whether the end of a process made the close in this row.
     pub fn contains(&self, row: u32) -> bool {
         self.0.contains(&row)

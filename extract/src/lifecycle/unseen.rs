@@ -304,13 +304,14 @@ impl Sweeps {
         let mut poll = Poll::new(cancel);
         // First and last close of each.
         let mut swept: HashMap<u32, (i64, i64)> = HashMap::new();
-        for row in 0..timeline.len() {
+        for row in exits.rows() {
             poll.round()?;
-            if exits.contains(row as u32) {
-                let time = timeline.time[row];
-                let (first, last) = swept.entry(owners.process[row]).or_insert((time, time));
-                (*first, *last) = (time.min(*first), time.max(*last));
-            }
+            let time = timeline.time[row as usize];
+            let (first, last) = swept.entry(owners.process[row as usize]).or_insert((time, time));
+            (*first, *last) = (time.min(*first), time.max(*last));
+        }
+        if swept.is_empty() {
+            return Ok(Self::default());
         }
         let mut starts: HashMap<u32, i64> = HashMap::new();
         for row in 0..timeline.len() {
