@@ -3,6 +3,7 @@
 
 use std::fs;
 
+use handlescope_tests::allocations;
 use handlescope_tests::binary::{Run, Shell, run_over};
 use handlescope_tests::corrupt::buffers;
 use handlescope_tests::data::SharedTrace;
@@ -68,6 +69,15 @@ fn a_trace_without_handle_events_says_so_at_load_and_with_every_answer() {
     assert_eq!(times(&run, "no handle events"), 3, "{}", run.stderr);
     assert_eq!(times(&run, "wpr -start Handle"), 3, "{}", run.stderr);
     assert_eq!(kinds(&run), ["no_handle_events"]);
+}
+
+#[test]
+fn a_trace_of_allocations_without_handles_says_so_to_who_asks_for_handles() {
+    let run = run_over(&allocations::trace(), ".dump Resource\n").ok();
+    assert_eq!(times(&run, "no handle events"), 0, "{}", run.stderr);
+    let run = run_over(&allocations::trace(), ".dump ObjectRef\n").ok();
+    assert_eq!(times(&run, "no handle events"), 1, "{}", run.stderr);
+    assert!(run.stderr.contains("its allocations are in .dump Resource"), "{}", run.stderr);
 }
 
 #[needs_data]
@@ -230,10 +240,4 @@ fn a_repeated_filter_and_an_open_quote_are_errors() {
         assert!(run.stderr.contains(expected), "{options}: {}", run.stderr);
         assert_eq!(run.stdout, "", "{options}");
     }
-}
-
-#[test]
-fn a_trace_of_allocations_without_handles_says_where_they_are() {
-    let run = run_over(&handlescope_tests::allocations::trace(), ".list").ok();
-    assert!(run.stderr.contains("its allocations are in .dump Resource"), "{}", run.stderr);
 }

@@ -46,7 +46,7 @@ fn a_filter_that_no_allocation_passes_is_named() {
         ("-CreateStack leaky", "-CreateStack leaky", ", did you mean -CreateStack *leaky*?"),
         ("-CreateStack nope", "-CreateStack nope", ""),
         ("-FreeStack nope", "-FreeStack nope", ""),
-        ("-pn leaky -MinMaxTime 100", "-MinMaxTime", ""),
+        ("-pn leaky -MinMaxTime 100", "-MinMaxTime", "; there are events from 0 to 0.0910004 s"),
         ("-MinMaxSize 1GB", "-MinMaxSize", ""),
         ("-Leak -pn tool", "-Leak", ""),
         ("-Leak -LeakAtExit -MinMaxSize 1GB", "-MinMaxSize", ""),
@@ -106,7 +106,10 @@ fn a_filter_that_no_process_module_or_stack_passes_is_named() {
             "30 stacks passes -StackFilter GetOrCreate, did you mean -StackFilter *GetOrCreate*?",
         ),
         ("Stack -Id 999", "30 stacks passes -Id"),
-        ("Stack -pn leaky -MinMaxTime 999", "30 stacks passes -MinMaxTime"),
+        (
+            "Stack -pn leaky -MinMaxTime 999",
+            "30 stacks passes -MinMaxTime; there are events from 0 to 2.1000059 s",
+        ),
         (
             "Events -Event Handel",
             "29 kinds of events passes -Event Handel, did you mean -Event HandleDCEnd or -Event HandleDCStart?",

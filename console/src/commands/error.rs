@@ -171,12 +171,12 @@ pub enum CommandError {
     /// A recorded trace that cannot be extracted.
     #[error(transparent)]
     Recorded(#[from] LoadError),
-    /// A file that this program did not write, in the place of a profile for WPR.
+    /// A file that this program did not write, in the place of a trace or a profile for WPR.
     #[error(
         "{}: exists and is not as handlescope wrote it; --force replaces it, or name another file",
         Untrusted(.path)
     )]
-    ProfileExists { path: PathBuf },
+    Exists { path: PathBuf },
     /// A profile for WPR that cannot be written.
     #[error(
         "{}: cannot be written: {}; {}name another file",

@@ -10,6 +10,8 @@ use super::criterion::Criterion;
 use super::error::QueryError;
 use super::growth::Window;
 
+const NANOSECONDS_PER_SECOND: i64 = 1_000_000_000;
+
 /// Reads the trace table.
 pub(crate) fn trace_info(trace: &Trace) -> Result<TraceInfo, ArchiveError> {
     Ok(TraceInfos::read(trace)?.row(0).unwrap_or_default())
@@ -20,6 +22,12 @@ pub(crate) fn trace_info(trace: &Trace) -> Result<TraceInfo, ArchiveError> {
 pub(crate) fn recorded(info: &TraceInfo, last_ns: i64) -> Window {
     let (start_ns, end_ns) = info.recorded_ns().map_or((0, 0), RangeInclusive::into_inner);
     Window { start_ns, end_ns: end_ns.max(last_ns) }
+}
+
+/// Seconds with all digits that are needed, as `-MinMaxTime` takes them.
+pub(super) fn seconds(ns: i64) -> String {
+    let text = format!("{}.{:09}", ns / NANOSECONDS_PER_SECOND, ns % NANOSECONDS_PER_SECOND);
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
 /// Refuses a criterion that chooses by time, of a trace without a clock.

@@ -10,6 +10,7 @@ use super::criteria::ObjectCriteria;
 use super::criterion::Criterion;
 use super::error::QueryError;
 use super::filters;
+use super::info::{seconds, trace_info};
 use super::steps::{Step, set_value, steps};
 use crate::filter::{Filter, ProcessFilter, Wildcard};
 use crate::suggest;
@@ -80,7 +81,7 @@ impl NoMatch {
                 };
                 let subject = Subject::Object;
                 let found = Self { criterion, value, before, subject, nearest, existing };
-                return Ok(Some(found));
+                return found.with_recorded_time(file.trace).map(Some);
             }
             before = left;
         }
@@ -95,6 +96,17 @@ impl NoMatch {
             && Filter::new(&self.value).is_ok_and(|filter| {
                 ResourceKind::ALL.iter().any(|kind| filter.accepts(filter.line(kind.name())))
             })
+    }
+
+    /// Adds the time of which the trace has the events, where the one that was asked for has none.
+    pub(super) fn with_recorded_time(mut self, trace: &Trace) -> Result<Self, QueryError> {
+        if self.criterion == Criterion::Time
+            && let Some(recorded) = trace_info(trace)?.recorded_ns()
+        {
+            let (from, to) = (seconds(*recorded.start()), seconds(*recorded.end()));
+            self.existing = vec![format!("events from {from} to {to} s")];
+        }
+        Ok(self)
     }
 
     /// Why a filter on the owners of so many objects lets nothing pass; `owners` are the names of all. `None` when

@@ -121,7 +121,9 @@ pub(super) fn explained<'a, T>(
 ) -> Result<Vec<T>, QueryError> {
     if answers.iter().all(|own| count(own) == 0) {
         for (own, source) in answers.iter_mut().zip(sources) {
-            *place(own) = find(source)?;
+            let no_match = find(source)?;
+            *place(own) =
+                no_match.map(|found| found.with_recorded_time(source.trace)).transpose()?;
         }
     }
     Ok(answers)

@@ -12,7 +12,7 @@ use thiserror::Error;
 use super::stop::stop_condition;
 use crate::{
     paths::{has_extension, with_home},
-    values::{ValueError, bytes, nanoseconds},
+    values::{ValueError, bytes, nanoseconds, number, whole},
 };
 
 /// What `record`, `live` and `wprp` have in common: which events, and how many of them fit into memory.
@@ -111,7 +111,7 @@ pub struct LiveArgs {
     pub types: TypeArgs,
 
     /// How long closed handles are kept, in minutes. Open ones stay for ever.
-    #[arg(long, value_name = "MINUTES", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "MINUTES", default_value_t = 10, value_parser = minutes)]
     pub window: u32,
 
     /// End when a process has more handles than that, as for record.
@@ -248,8 +248,16 @@ fn buffer_size(text: &str) -> Result<BufferSize, ArgError> {
 }
 
 fn buffer_count(text: &str) -> Result<BufferCount, ArgError> {
-    let whole = || ValueError::NotWhole { value: text.to_owned() };
-    Ok(BufferCount::new(text.parse().map_err(|_| whole())?)?)
+    Ok(BufferCount::new(in_u32(whole(text)?, text)?)?)
+}
+
+/// A number of minutes that is not 0.
+fn minutes(text: &str) -> Result<u32, ArgError> {
+    Ok(in_u32(number(text)?, text)?)
+}
+
+fn in_u32(number: u64, text: &str) -> Result<u32, ValueError> {
+    number.try_into().map_err(|_| ValueError::TooLarge { value: text.to_owned() })
 }
 
 fn duration(text: &str) -> Result<Duration, ArgError> {

@@ -83,6 +83,19 @@ impl Caveat {
         Ok(caveats)
     }
 
+    /// Caveats that are worth saying before anything is asked: a trace of allocations without handles has them only for
+    /// who asks for handles.
+    ///
+    /// # Errors
+    /// When the archive is damaged.
+    pub(crate) fn of_load(trace: &Trace) -> Result<Vec<Caveat>, ArchiveError> {
+        let mut caveats = Caveat::of_trace(trace)?;
+        if trace.height(Table::Allocators)? > 0 {
+            caveats.retain(|caveat| caveat.kind != CaveatKind::NoHandleEvents);
+        }
+        Ok(caveats)
+    }
+
     /// What can be said of a trace that has the end of its session only.
     ///
     /// # Errors

@@ -203,7 +203,7 @@ fn with_caveats(
 ) -> Result<LoadedTrace, LoadError> {
     extraction::warn(&path, Warnings::read(&trace)?.rows(), messages);
     line.iter().for_each(|line| messages.note(line));
-    for Caveat { text, .. } in Caveat::of_trace(&trace)? {
+    for Caveat { text, .. } in Caveat::of_load(&trace)? {
         messages.warning(format_args!("{}: {text}", Untrusted(&path)));
     }
     let snapshots = Snapshot::of_debugger(&trace)?;

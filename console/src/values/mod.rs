@@ -15,4 +15,4 @@ pub(crate) use length::{Length, digits};
 pub(crate) use output_formats::{AskedFormat, CSV, FORMATS, FormatOption, TABLE_FORMATS};
 pub use output_formats::{Format, FormatSpec, NamesFile};
 pub use ranges::{CountRange, CountUnit, TimeRange, TopN, ValueError};
-pub(crate) use ranges::{address, bytes, nanoseconds, number};
+pub(crate) use ranges::{address, bytes, nanoseconds, number, whole};

@@ -98,6 +98,12 @@ pub enum ValueError {
     /// No number, or one with a comma.
     #[error("'{}' is not a number (write 0.5 with a point, without separators)", Untrusted(.value))]
     NoNumber { value: String },
+    /// A time of day, where a time since the session started is asked for.
+    #[error(
+        "'{}' is a time of day: give seconds since the session started, which -TimeFmt s shows",
+        Untrusted(.value)
+    )]
+    Clock { value: String },
     /// A number with something after it that is not a unit, or one of another kind.
     #[error("'{}' is not {expected}", Untrusted(.value))]
     NoUnit {
@@ -200,6 +206,9 @@ pub(crate) fn address(text: &str) -> Result<u64, ValueError> {
 /// A fraction of a nanosecond is rounded, half of one away from 0. What is too large for the integer is the largest
 /// or smallest there is, which is what is meant.
 pub(crate) fn nanoseconds(text: &str) -> Result<i64, ValueError> {
+    if text.contains(':') && text.contains(|c: char| c.is_ascii_digit()) {
+        return Err(ValueError::Clock { value: text.to_owned() });
+    }
     let (number, scale) = split_unit(text, TIME_UNITS, "a valid time (s, ms, us, ns)")?;
     let scale = i128::from(scale.unwrap_or(NS_PER_SECOND));
     let (is_negative, whole, fraction) = decimal_digits(number, text)?;
@@ -255,7 +264,7 @@ fn decimal(number: &str, text: &str) -> Result<f64, ValueError> {
 }
 
 /// A whole number without sign.
-fn whole(text: &str) -> Result<u64, ValueError> {
+pub(crate) fn whole(text: &str) -> Result<u64, ValueError> {
     if !text.is_empty() && text.chars().all(|c| c.is_ascii_digit()) {
         return text.parse().map_err(|_| ValueError::TooLarge { value: text.to_owned() });
     }
@@ -357,6 +366,11 @@ mod tests {
             ("nan", None, "'nan' is not a valid time (s, ms, us, ns)"),
             ("1e3", None, "'1e3' is not a number (write 0.5 with a point, without separators)"),
             ("10MB", None, "'10MB' is not a valid time (s, ms, us, ns)"),
+            (
+                "10:30:00",
+                None,
+                "'10:30:00' is a time of day: give seconds since the session started, which -TimeFmt s shows",
+            ),
             ("ms", None, "'ms' is not a valid time (s, ms, us, ns)"),
             ("2", Some("1"), "'2 1' ends before it begins"),
             ("1", Some("ObjectRef"), "'ObjectRef' is not a valid time (s, ms, us, ns)"),

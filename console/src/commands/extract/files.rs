@@ -176,7 +176,7 @@ fn extract_file(
     warn(input, summary.warnings.iter().cloned(), messages);
     let trace = Trace::open(output)?;
     asked.look_at(&trace)?;
-    for Caveat { text, .. } in Caveat::of_trace(&trace)? {
+    for Caveat { text, .. } in Caveat::of_load(&trace)? {
         messages.warning(format_args!("{}: {text}", Untrusted(input)));
     }
     Ok(line(output, &summary))

@@ -162,6 +162,7 @@ impl<'a> ResourcesAnswer<'a> {
             false => rows.is_empty() && !missed.iter().any(|row| misses.is_orphan_free(*row)),
         };
         let no_match = is_without_match.then(|| find(&tables, criteria)).transpose()?.flatten();
+        let no_match = no_match.map(|found| found.with_recorded_time(trace)).transpose()?;
         let facts = facts(&tables, criteria, &rows, &missed);
         caveats.extend(Caveat::of_resources(trace, &facts)?);
         caveats.extend(Caveat::of_missing_symbols(&chosen.needs_symbols()));

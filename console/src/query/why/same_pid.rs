@@ -4,9 +4,8 @@ use std::collections::HashMap;
 
 use handlescope_model::ProcessIdx;
 
+use crate::query::info::seconds;
 use crate::query::tables::ProcessInfo;
-
-const NANOSECONDS_PER_SECOND: i64 = 1_000_000_000;
 
 /// When processes opened or allocated what they lost.
 #[derive(Default)]
@@ -49,12 +48,6 @@ impl LossTimes {
             }
         }
     }
-}
-
-/// Seconds with all digits that are needed.
-fn seconds(ns: i64) -> String {
-    let text = format!("{}.{:09}", ns / NANOSECONDS_PER_SECOND, ns % NANOSECONDS_PER_SECOND);
-    text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
 #[cfg(test)]

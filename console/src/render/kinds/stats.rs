@@ -68,6 +68,7 @@ pub fn properties<'a>(answers: &[StatsAnswer<'_>], filter: &Filter) -> io::Resul
         let before = rows.len();
         let members = json::stats_members(answer)?.into_iter();
         let meant = members.filter(|(name, _)| is_meant(name, filter));
+        let meant = meant.map(|(name, value)| (name_asked(name, filter), value));
         rows.extend(meant.map(|(name, value)| (index(answer.index), name, value)));
         parts.push(Part::of(answer.path, rows.len() - before));
     }
@@ -82,6 +83,15 @@ pub fn properties<'a>(answers: &[StatsAnswer<'_>], filter: &Filter) -> io::Resul
 fn is_meant(name: &str, filter: &Filter) -> bool {
     let theirs = ETW_ANALYZER.iter().filter(|(_, ours)| *ours == name).map(|(theirs, _)| *theirs);
     filter.matches_lines([name].into_iter().chain(theirs))
+}
+
+/// The name of a property as the filter has it, which lets it pass by this one or by that of ETWAnalyzer.
+fn name_asked(name: String, filter: &Filter) -> String {
+    if filter.matches(&name) {
+        return name;
+    }
+    let theirs = ETW_ANALYZER.iter().find(|(_, ours)| *ours == name).map(|(theirs, _)| *theirs);
+    theirs.map_or(name, str::to_owned)
 }
 
 /// The names and patterns in a filter that no property has.
