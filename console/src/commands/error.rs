@@ -277,6 +277,14 @@ impl CommandError {
         )
     }
 
+    /// A refusal to replace a file, which names the option of the program's command line.
+    pub fn of_command_line(error: OverwriteError) -> CommandError {
+        match error {
+            OverwriteError::Exists { path } => CommandError::Exists { path },
+            error => error.into(),
+        }
+    }
+
     /// Whether the reader of the output has gone, which is not a failure.
     pub fn is_broken_pipe(&self) -> bool {
         matches!(self, CommandError::Output { source } if source.kind() == io::ErrorKind::BrokenPipe)

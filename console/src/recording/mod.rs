@@ -23,7 +23,7 @@ pub use stop::{Reached, StopWatch};
 use crate::{
     cancel::Cancel,
     commands::CommandError,
-    paths::{Output, Overwrite, OverwriteError, write_whole},
+    paths::{Overwrite, write_whole},
     terminal::{Messages, Neutral},
 };
 
@@ -82,17 +82,9 @@ fn profile_file(
     force: bool,
     write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
 ) -> Result<(), CommandError> {
-    let file = output(path, force)?;
+    let file = Overwrite::new(force).replacing(path).map_err(CommandError::of_command_line)?;
     write_whole(&file, &Cancel::default(), |out| write(out))
         .map_err(|source| CommandError::ProfilePlace { path: path.to_path_buf(), source })
-}
-
-/// A file that may be written; where it may not, the error names the option of a command line.
-pub(super) fn output(path: &Path, force: bool) -> Result<Output, CommandError> {
-    Overwrite::new(force).replacing(path).map_err(|error| match error {
-        OverwriteError::Exists { path } => CommandError::Exists { path },
-        error => error.into(),
-    })
 }
 
 fn print(plan: &SessionPlan, out: &mut dyn Write) -> Result<(), CommandError> {

@@ -20,13 +20,13 @@ use super::{
     args::RecordArgs,
     elsewhere::refusal,
     events::decodable,
-    output,
     stop::{Reached, StopWatch},
     unmerged::merge,
 };
 use crate::{
     cancel::Cancel,
     commands::CommandError,
+    paths::Overwrite,
     terminal::Messages,
     trace::{
         LoadError,
@@ -74,7 +74,8 @@ pub(super) fn run(
     messages: &mut Messages<'_>,
     cancel: &Cancel,
 ) -> Result<(), CommandError> {
-    let file = output(&args.file, force || args.force)?;
+    let file = Overwrite::new(force || args.force).replacing(&args.file);
+    let file = file.map_err(CommandError::of_command_line)?;
     let watch = StopWatch::new(&args.stop_when)?;
     let counted = Arc::new(AtomicU64::new(0));
     let (sender, receiver) = live_queue(QUEUE, WhenFull::Drop);
