@@ -2,12 +2,12 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, CommandFactory, Parser, Subcommand, error::ErrorKind};
+use clap::{Args, Command, CommandFactory, Parser, Subcommand, error::ErrorKind};
 
 use crate::{
     commands::{
         help::shell_examples,
-        shared::symbols::{SymbolArgs, SymbolLimitArgs},
+        shared::symbols::{self, SymbolArgs, SymbolLimitArgs},
     },
     recording::{LiveArgs, RecordArgs, WprpArgs},
     registry::REGISTRY,
@@ -117,6 +117,11 @@ impl Cli {
     /// When there are some.
     pub fn check(&self) -> Result<(), clap::Error> {
         match self.action {
+            Some(Action::Schema { .. } | Action::Completions { .. } | Action::Man)
+                if self.names_symbols() =>
+            {
+                Err(Cli::refusal("options about symbols"))
+            }
             Some(Action::Wprp(_) | Action::Record(_)) => self.check_beside(false, false, true),
             Some(_) => self.check_beside(false, false, false),
             None => Ok(()),
@@ -124,7 +129,7 @@ impl Cli {
     }
 
     /// Refuses options that would be ignored beside an action that runs no other `commands`, or that
-    /// `loads` no traces, or `writes` no files. Those about symbols are fine everywhere.
+    /// `loads` no traces, or `writes` no files.
     ///
     /// # Errors
     /// When there are some.
@@ -142,11 +147,34 @@ impl Cli {
         ];
         match given.into_iter().find(|(_, is_given, is_used)| *is_given && !is_used) {
             None => Ok(()),
-            Some((name, ..)) => {
-                let text = format!("{name} cannot be used here");
-                Err(Cli::command().error(ErrorKind::ArgumentConflict, text))
-            }
+            Some((name, ..)) => Err(Cli::refusal(name)),
         }
+    }
+
+    fn refusal(options: &str) -> clap::Error {
+        let text = format!("{options} cannot be used here");
+        Cli::command().error(ErrorKind::ArgumentConflict, text)
+    }
+
+    fn names_symbols(&self) -> bool {
+        self.symbols != SymbolArgs::default() || self.symbol_limits != SymbolLimitArgs::default()
+    }
+
+    /// The definition with the help of each subcommand as it is shown: those that have no use for symbols do not
+    /// list the options about these.
+    pub fn program() -> Command {
+        let mut program = Cli::command();
+        // Only then the subcommands have the options that count everywhere.
+        program.build();
+        for action in ["schema", "completions", "man"] {
+            program = program.mut_subcommand(action, |action| {
+                action.mut_args(|option| {
+                    let is_about_symbols = option.get_help_heading() == Some(symbols::HEADING);
+                    option.hide(is_about_symbols)
+                })
+            });
+        }
+        program
     }
 
     /// Whether a word is the name of one of the actions.
@@ -356,14 +384,15 @@ mod tests {
     }
 
     #[test]
-    fn options_about_symbols_stand_before_and_behind_any_action() {
-        for action in ["schema", "man", "completions bash"] {
+    fn options_about_symbols_stand_before_and_behind_actions_that_use_them() {
+        let refused = ["schema", "man", "completions bash"].map(|action| (action, false));
+        for (action, is_used) in [("live", true), ("mcp", true)].into_iter().chain(refused) {
             let action: Vec<&str> = action.split(' ').collect();
             let option = ["--symbol-path", "x"];
             for line in [[&option[..], &action].concat(), [&action[..], &option].concat()] {
                 let cli = parsed(&[&["handlescope"][..], &line].concat());
                 assert_eq!(cli.symbols.path.as_deref(), Some("x"), "{line:?}");
-                assert!(cli.check().is_ok(), "{line:?}");
+                assert_eq!(cli.check().is_ok(), is_used, "{line:?}");
             }
         }
         assert!(Cli::is_subcommand("complete") && !Cli::is_subcommand("a.etl"));

@@ -9,7 +9,7 @@ use std::{
     process::ExitCode,
 };
 
-use clap::{CommandFactory, FromArgMatches};
+use clap::FromArgMatches;
 use handlescope_console::{
     cancel::{self, Cancelled, ScriptInput},
     cli::{Action, Cli},
@@ -113,7 +113,7 @@ fn parse() -> Result<OneShot, Refusal> {
         return start;
     }
     let cli = || -> Result<Cli, clap::Error> {
-        let mut matches = Cli::command().try_get_matches()?;
+        let mut matches = Cli::program().try_get_matches()?;
         let cli = Cli::from_arg_matches_mut(&mut matches)?;
         cli.check().map(|()| cli)
     };

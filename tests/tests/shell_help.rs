@@ -65,7 +65,7 @@ fn the_help_of_each_subcommand_has_examples_that_a_shell_runs() {
 }
 
 #[test]
-fn options_about_symbols_stand_before_and_behind_every_subcommand() {
+fn options_about_symbols_stand_before_and_behind_subcommands_that_use_them() {
     let shell = shell();
     let leaks = "-pn leaky.exe -Leak -MinMaxId 89 89 -ShowStack";
     let path = ["--symbol-path examples/symbols", "--symbol-path=examples/symbols"];
@@ -90,16 +90,20 @@ fn options_about_symbols_stand_before_and_behind_every_subcommand() {
             let run = run_in_shell(&shell, &line).ok();
             assert!(run.stdout.contains("96 of 96 frames have names, stored"), "{line}: {run:?}");
         }
-        for action in ["schema objects", "completions bash", "man", "complete -- ext"] {
-            let line = format!("handlescope {option} {action}");
-            // ETWAnalyzer's spelling is that of its own command lines.
-            if option.starts_with("--") {
-                assert!(!run_in_shell(&shell, &line).ok().stdout.is_empty(), "{line}");
-            }
-        }
-        let line = format!("handlescope schema objects {option}");
+        // ETWAnalyzer's spelling is that of its own command lines.
         if option.starts_with("--") {
+            let line = format!("handlescope {option} complete -- ext");
             assert!(!run_in_shell(&shell, &line).ok().stdout.is_empty(), "{line}");
+            for action in ["schema objects", "completions bash", "man"] {
+                let run = run_in_shell(&shell, &format!("handlescope {option} {action}"));
+                assert_eq!((run.status, run.stdout.as_str()), (Some(2), ""), "{action}");
+                assert!(
+                    run.stderr.contains("options about symbols cannot be used here"),
+                    "{run:?}"
+                );
+                let help = run_in_shell(&shell, &format!("handlescope {action} --help")).ok();
+                assert!(!help.stdout.contains("--sym"), "{action}: {}", help.stdout);
+            }
         }
     }
     let without =

@@ -2,7 +2,7 @@
 
 use std::{path::Path, sync::Arc};
 
-use clap::{Arg, Command, CommandFactory};
+use clap::{Arg, Command};
 use handlescope_model::{Trace, Untrusted, is_harmful};
 
 use crate::{
@@ -104,7 +104,7 @@ fn known(words: &[String]) -> Known {
 
 /// Subcommands and options of the program, from their definition.
 fn of_program(before: &[String], last: &str) -> Vec<Candidate> {
-    let program = Cli::command();
+    let program = Cli::program();
     let command = before.iter().find_map(|word| program.find_subcommand(word));
     let scope = command.unwrap_or(&program);
     if let Some(option) = before.last().and_then(|word| option_named(scope, &program, word)) {
@@ -112,9 +112,8 @@ fn of_program(before: &[String], last: &str) -> Vec<Candidate> {
     }
     let mut found = Vec::new();
     if last.starts_with('-') {
-        let globals = program.get_arguments().filter(|arg| arg.is_global_set());
-        let own = scope.get_arguments().chain(globals.filter(|_| command.is_some()));
-        found.extend(own.filter_map(|arg| {
+        let options = scope.get_arguments().filter(|option| !option.is_hide_set());
+        found.extend(options.filter_map(|arg| {
             let value = format!("--{}", arg.get_long()?);
             Some(Candidate { value, description: first_line(arg.get_help()) })
         }));

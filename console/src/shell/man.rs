@@ -19,7 +19,7 @@ pub fn man(out: &mut dyn Write) -> io::Result<()> {
     let page = Man::new(Cli::command()).manual("handlescope").date(env!("HANDLESCOPE_DATE"));
     page.render_title(out)?;
     page.render_name_section(out)?;
-    page.render_synopsis_section(out)?;
+    synopsis().to_writer(out)?;
     page.render_description_section(out)?;
     page.render_options_section(out)?;
     subcommands().to_writer(out)?;
@@ -40,6 +40,31 @@ pub fn man(out: &mut dyn Write) -> io::Result<()> {
     }
     page.render_extra_section(out)?;
     page.render_version_section(out)
+}
+
+/// The forms of a command line, as clap_mangen leaves out the values of options.
+fn synopsis() -> Roff {
+    let mut roff = Roff::new();
+    roff.control("SH", ["SYNOPSIS"]);
+    let program = Cli::command().get_name().to_owned();
+    roff.text([
+        bold(&program),
+        roman(" ["),
+        italic("OPTIONS"),
+        roman("] ["),
+        italic("FILE"),
+        roman("]..."),
+    ]);
+    roff.control("br", []);
+    roff.text([
+        bold(&program),
+        roman(" "),
+        italic("SUBCOMMAND"),
+        roman(" ["),
+        italic("OPTIONS"),
+        roman("]"),
+    ]);
+    roff
 }
 
 /// What the program does instead of asking for commands. clap_mangen would refer to a page for each.
@@ -116,6 +141,16 @@ mod tests {
         {
             assert!(title.contains(part), "{part}: {title}");
         }
+    }
+
+    #[test]
+    fn the_synopsis_has_both_forms_of_a_command_line() {
+        let mut page = Vec::new();
+        synopsis().to_writer(&mut page).expect("a section");
+        let page = String::from_utf8(page).expect("text");
+        let page = page.replace("\\fB", "").replace("\\fI", "").replace("\\fR", "");
+        assert!(page.contains("handlescope [OPTIONS] [FILE]..."), "{page}");
+        assert!(page.contains("handlescope SUBCOMMAND [OPTIONS]"), "{page}");
     }
 
     #[test]

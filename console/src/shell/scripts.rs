@@ -54,6 +54,8 @@ _handlescope() {
     done < <("${words[1]}" complete -- "${(@)words[2,$CURRENT]}" 2>/dev/null)
     if (( ${#values} )); then
         compadd -U -l -d descriptions -a values
+        # A word in the place of a subcommand may be a folder of traces, too.
+        (( CURRENT == 2 )) && _files -/
     else
         _files
     fi
@@ -71,6 +73,8 @@ function __handlescope_complete
     set -l found (handlescope complete -- $words[2..-1] 2>/dev/null)
     if test (count $found) -gt 0
         printf '%s\n' $found
+        # A word in the place of a subcommand may be a folder of traces, too.
+        test (count $words) -eq 2; and __fish_complete_directories (commandline -ct)
     else
         __fish_complete_path (commandline -ct)
     end

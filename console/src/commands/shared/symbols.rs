@@ -20,7 +20,7 @@ pub(crate) const SERVERS: &[(&str, &str)] = &[
 ];
 
 /// Heading of these options in the help of the program, whose subcommands have them all.
-const HEADING: &str = "Symbols";
+pub(crate) const HEADING: &str = "Symbols";
 
 /// Symbol servers in the order they are asked.
 pub(crate) type Servers = Vec<ServerChoice>;
