@@ -153,7 +153,7 @@ fn stats_have_the_session_and_what_is_left_of_it() {
         let text = shell().run(&[&name, "-c", ".dump Stats"]).ok().stdout;
         let line = text.lines().find(|line| line.starts_with("Recorded")).unwrap();
         let session = if length == HOUR { "60.0 min" } else { "24.0 h" };
-        assert!(line.ends_with(&format!("of a session of {session}")), "{line}");
+        assert!(line.ends_with(&format!(" of {session}")), "{line}");
     }
 }
 

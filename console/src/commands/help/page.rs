@@ -7,7 +7,7 @@ use crate::{
     commands::{
         AnyCommand, AnyKind, CommandError, Registry, help::place::Place, topics::TopicSpec,
     },
-    grammar::{Arguments, GroupView, OptionSpec, ValueKind},
+    grammar::{Arguments, Example, GroupView, OptionSpec, ValueKind},
     sql::Relation,
     terminal::{Screen, table, wrapped},
 };
@@ -97,11 +97,7 @@ impl<'a> Page<'a> {
         self.paragraph(signature.details)?;
         self.options(&kind.groups())?;
         self.heading("Examples")?;
-        let rows = signature.examples.iter();
-        let rows = rows.map(|example| [self.place.line(example.line), example.goal.to_owned()]);
-        let rows: Vec<_> = rows.collect();
-        let width = rows.iter().map(|[line, _]| line.chars().count()).max().unwrap_or_default();
-        self.aligned(&rows, width)?;
+        self.examples(signature.examples)?;
         let about_filters = if kind.options().iter().any(takes_filter) {
             format!("; {}, about filters", self.place.line(".help filters"))
         } else {
@@ -151,6 +147,30 @@ impl<'a> Page<'a> {
             let names: Vec<_> = group.options.iter().map(|option| option.name()).collect();
             writeln!(self.out)?;
             self.paragraph(&format!("{}: {}", group.title, names.join(", ")))?;
+        }
+        Ok(())
+    }
+
+    /// Examples beside their goals, each whole in its line; below them where a goal would take more than two lines.
+    fn examples(&mut self, examples: &[Example]) -> Result<(), CommandError> {
+        let rows = examples.iter();
+        let rows = rows.map(|example| [self.place.line(example.line), example.goal.to_owned()]);
+        let rows: Vec<_> = rows.collect();
+        let widest = |column: fn(&[String; 2]) -> &String| {
+            rows.iter().map(|row| column(row).chars().count()).max().unwrap_or_default()
+        };
+        let (lines, goals) = (widest(|[line, _]| line), widest(|[_, goal]| goal));
+        if self.screen.width.is_none_or(|width| lines + goals.div_ceil(2) + 4 <= width) {
+            return self.aligned(&rows, lines);
+        }
+        for [line, goal] in &rows {
+            self.line(&format!("  {goal}:"))?;
+            let line = wrapped(&format!("    {line}"), self.screen.width);
+            writeln!(
+                self.out,
+                "{}",
+                self.screen.paint(Style::new().fg(nu_ansi_term::Color::Cyan), line)
+            )?;
         }
         Ok(())
     }

@@ -97,6 +97,16 @@ fn the_page_of_object_ref_is_short() {
 }
 
 #[test]
+fn examples_of_a_kind_are_whole_on_a_narrow_screen() {
+    let example = ".dump ObjectRef -Leak -LeakAtExit -GroupBy process,type,createstack -ss";
+    for (width, begin) in [(80, "    "), (100, "  ")] {
+        let page = page(&["ObjectRef"], Screen { width: Some(width), color: false });
+        let line = format!("\n{begin}{example}");
+        assert!(page.contains(&line), "{width}: {page}");
+    }
+}
+
+#[test]
 fn options_without_effect_have_no_line_of_their_own() {
     let page = page(&["ObjectRef"], Screen::PLAIN);
     let line = page.lines().find(|line| line.contains("-LastNDays")).expect("a line");

@@ -208,7 +208,7 @@ fn recorded(info: &TraceInfo) -> Option<String> {
     let [from, to] = [from_ns, to_ns].map(|ns| Seconds { ns, digits: TimeDigits::default() });
     let length = Length(to_ns.saturating_sub(from_ns));
     let session = info.length_ns().map_or_else(unknown, |ns| Length(ns).to_string());
-    Some(format!("{from} s to {to} s: {length} of a session of {session}"))
+    Some(format!("{from} s to {to} s: {length} of {session}"))
 }
 
 /// Version and build, where the source names them.
