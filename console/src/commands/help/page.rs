@@ -151,7 +151,7 @@ impl<'a> Page<'a> {
         Ok(())
     }
 
-    /// Examples beside their goals, each whole in its line; below them where a goal would take more than two lines.
+    /// Examples beside their goals, each whole in its line; below them where the screen is too narrow for both.
     fn examples(&mut self, examples: &[Example]) -> Result<(), CommandError> {
         let rows = examples.iter();
         let rows = rows.map(|example| [self.place.line(example.line), example.goal.to_owned()]);
@@ -160,7 +160,7 @@ impl<'a> Page<'a> {
             rows.iter().map(|row| column(row).chars().count()).max().unwrap_or_default()
         };
         let (lines, goals) = (widest(|[line, _]| line), widest(|[_, goal]| goal));
-        if self.screen.width.is_none_or(|width| lines + goals.div_ceil(2) + 4 <= width) {
+        if self.screen.width.is_none_or(|width| lines + goals + 4 <= width) {
             return self.aligned(&rows, lines);
         }
         for [line, goal] in &rows {
