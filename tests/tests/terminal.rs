@@ -231,16 +231,37 @@ fn an_error_keeps_the_session() {
 }
 
 #[test]
+fn a_session_with_both_outputs_in_files_has_its_prompt_on_the_terminal() {
+    let shell = Shell::new();
+    let mut terminal = redirected(&shell, "> o.txt 2> e.txt");
+    terminal.run(PROMPT, ".list");
+    terminal.press(Key::Ctrl('d'));
+    assert_eq!(terminal.wait_for_exit(), Some(0));
+    let text = |name: &str| fs::read_to_string(shell.path(name)).unwrap();
+    assert!(
+        text("o.txt").contains(" leaky.etl ") && !text("o.txt").contains('>'),
+        "{}",
+        text("o.txt")
+    );
+    assert!(text("e.txt").contains("loaded leaky.etl"), "{}", text("e.txt"));
+}
+
+/// The program over the sample, with outputs of the shell's.
+fn redirected(shell: &Shell, redirections: &str) -> Terminal {
+    let program = shell.command(&["leaky.etl"]);
+    let mut command = Command::new("sh");
+    command.args(["-c", &format!("exec \"$0\" \"$@\" {redirections}")]);
+    command.arg(program.get_program()).args(program.get_args());
+    command.current_dir(shell.path(""));
+    command.envs(program.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    Terminal::start(command, 80, 24)
+}
+
+#[test]
 fn a_session_with_one_output_in_a_file_has_its_prompt_on_the_terminal_and_only_text_in_the_file() {
     for arrow in [">", "2>"] {
         let shell = Shell::new();
-        let program = shell.command(&["leaky.etl"]);
-        let mut command = Command::new("sh");
-        command.args(["-c", &format!("exec \"$0\" \"$@\" {arrow} o.txt")]);
-        command.arg(program.get_program()).args(program.get_args());
-        command.current_dir(shell.path(""));
-        command.envs(program.get_envs().filter_map(|(name, value)| Some((name, value?))));
-        let mut terminal = Terminal::start(command, 80, 24);
+        let mut terminal = redirected(&shell, &format!("{arrow} o.txt"));
         terminal.run(PROMPT, ".list");
         terminal.send(".sql SELECT 1\r");
         terminal.wait_for_line("  ");

@@ -2,12 +2,15 @@
 //! is printed goes through what this folder has: results through `Neutral`, messages
 //! through [`Messages`](super::Messages).
 
-use std::fs;
+use std::fs::{self, File};
 use std::io::{self, IsTerminal, Stderr, Stdout, Write};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::cancel::writing;
+
+/// The terminal of the program, wherever its output goes.
+const TERMINAL: &str = if cfg!(windows) { "CONOUT$" } else { "/dev/tty" };
 
 /// Whether there was no standard output when the program started, as after `>&-`.
 static WAS_CLOSED: AtomicBool = AtomicBool::new(false);
@@ -34,7 +37,10 @@ pub(crate) fn prompt() -> Box<dyn Write> {
     match (error().is_terminal(), out().is_terminal()) {
         (true, _) => Box::new(error()),
         (false, true) => Box::new(out()),
-        (false, false) => Box::new(io::sink()),
+        (false, false) => match File::options().write(true).open(TERMINAL) {
+            Ok(terminal) => Box::new(terminal),
+            Err(_) => Box::new(io::sink()),
+        },
     }
 }
 
