@@ -1,7 +1,8 @@
 //! Ctrl-C, and the other signals that end a program: how a command that runs is asked to stop.
 
 use std::io::{self, BufRead, Read, Write};
-use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
+use std::process::Child;
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock};
 
 pub use handlescope_model::{Cancel, Cancelled, Poll};
@@ -25,12 +26,15 @@ static WAIT: AtomicU8 = AtomicU8::new(0);
 /// How many writes to standard output and standard error have begun and ended: odd while one waits for a reader.
 static WRITES: AtomicUsize = AtomicUsize::new(0);
 
+/// The process of the pager that is waited for, 0 if none is.
+static PAGER: AtomicU32 = AtomicU32::new(0);
+
 /// What a program waits for that runs no command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wait {
     /// The next line of a script.
     Script = 1,
-    /// A line at the prompt, where Ctrl-C is a key.
+    /// A line at the prompt, or a person who reads in a pager: there, Ctrl-C is a key.
     #[cfg_attr(not(unix), allow(dead_code, reason = "only asked on Unix"))]
     Prompt = 2,
 }
@@ -81,6 +85,14 @@ fn last() -> i32 {
 fn ends_wait(signal: i32, wait: u8) -> bool {
     let is_key = signal == SIGINT && wait == Wait::Prompt as u8;
     signal != 0 && wait != 0 && !is_key
+}
+
+/// Waits for a pager, which takes its text or shows it, and which a signal ends together with the program.
+pub(crate) fn waiting_for<T>(pager: &mut Child, wait: impl FnOnce(&mut Child) -> T) -> T {
+    PAGER.store(pager.id(), Ordering::SeqCst);
+    let waited = waiting(Wait::Prompt, || wait(pager));
+    PAGER.store(0, Ordering::SeqCst);
+    waited
 }
 
 /// Waits for input, which a signal ends together with the program.
@@ -162,12 +174,13 @@ mod unix {
     use std::time::Duration;
 
     use handlescope_model::guard::lock;
+    use rustix::process::{Pid, Signal, kill_process};
     use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
     use signal_hook::consts::SIGINT;
     use signal_hook::iterator::Signals;
     use signal_hook::low_level;
 
-    use super::{Cancel, Cancelled, SIGNALS, WAIT, WRITES, ends_wait, last, status};
+    use super::{Cancel, Cancelled, PAGER, SIGNALS, WAIT, WRITES, ends_wait, last, status};
 
     /// How the terminal was before the prompt changed it.
     static TERMINAL: Mutex<Option<Termios>> = Mutex::new(None);
@@ -208,6 +221,8 @@ mod unix {
     #[expect(clippy::disallowed_methods, reason = "only ends a line, or is one word")]
     pub(super) fn end() -> ! {
         let mut stderr = io::stderr();
+        let pager = i32::try_from(PAGER.load(Ordering::SeqCst)).ok().and_then(Pid::from_raw);
+        let _ = pager.map(|pager| kill_process(pager, Signal::TERM));
         // Locked until the end, which two threads may reach.
         let terminal = lock(&TERMINAL);
         let _ = match &*terminal {

@@ -80,6 +80,28 @@ fn a_signal_ends_a_script_that_waits_for_its_next_line() {
 
 #[test]
 fn a_signal_ends_the_program_at_the_prompt_and_leaves_the_terminal_as_it_was() {
+    // A query goes on, and its next line is waited for.
+    assert_signals_end_what_waits("done", |terminal| {
+        terminal.send(".sql SELECT");
+        terminal.press(Key::Enter);
+        terminal.send("1 AS one");
+        terminal.wait_for_line("  1 AS one");
+    });
+}
+
+#[test]
+fn a_signal_ends_the_program_and_its_pager_and_leaves_the_terminal_as_it_was() {
+    assert_signals_end_what_waits("pager ended", |terminal| {
+        terminal.send(".help ObjectRef");
+        terminal.press(Key::Enter);
+        terminal.wait_for_line(":");
+    });
+}
+
+/// What is done at the prompt leads to a wait, which every signal but Ctrl-C ends together with the program.
+///
+/// The pager of the program waits for a key.
+fn assert_signals_end_what_waits(last: &str, start: fn(&Terminal)) {
     for (signal, status) in &SIGNALS[1..] {
         let shell = Shell::new();
         let program = shell.command(&["leaky.etl"]);
@@ -92,18 +114,19 @@ fn a_signal_ends_the_program_at_the_prompt_and_leaves_the_terminal_as_it_was() {
         ]);
         command.arg(program.get_program()).args(program.get_args());
         command.envs(program.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        let pager =
+            "trap 'echo pager ended > /dev/tty; exit' TERM; cat; printf :; read key < /dev/tty";
+        fs::write(shell.path("pager.sh"), pager).unwrap();
+        command.env("PAGER", "sh pager.sh");
         let terminal = Terminal::start(command, 80, 50);
         terminal.wait_for_line(PROMPT);
-        // A query goes on, and its next line is waited for.
-        terminal.send(".sql SELECT");
-        terminal.press(Key::Enter);
-        terminal.send("1 AS one");
-        terminal.wait_for_line("  1 AS one");
+        start(&terminal);
         let pid = fs::read_to_string(shell.path("pid")).unwrap();
         let sent = Command::new("kill").args([signal, pid.trim()]).status();
         assert!(sent.expect("there is a kill").success());
         terminal.wait_for(&format!("status {status}"));
         terminal.wait_for("done");
+        terminal.wait_for(last);
         let modes = ["before", "after"].map(|name| fs::read_to_string(shell.path(name)).unwrap());
         assert_eq!(modes[0], modes[1], "{signal}");
     }

@@ -8,6 +8,7 @@ use console::measure_text_width;
 use terminal_size::{Height, Width, terminal_size_of};
 
 use super::{screen::is_dumb, standard};
+use crate::cancel::waiting_for;
 
 /// What is used when the environment names no pager.
 const USUAL: &str = "less";
@@ -101,8 +102,10 @@ fn command(pager: Option<&str>) -> Option<Vec<String>> {
 
 impl Write for Paged<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if let Some(input) = self.pager.as_mut().and_then(|pager| pager.stdin.as_mut()) {
-            let written = input.write(bytes);
+        if let Some(pager) = &mut self.pager {
+            let closed = || Err(ErrorKind::BrokenPipe.into());
+            let write = |pager: &mut Child| pager.stdin.as_mut().map(|input| input.write(bytes));
+            let written = waiting_for(pager, write).unwrap_or_else(closed);
             self.was_left |=
                 written.as_ref().is_err_and(|error| error.kind() == ErrorKind::BrokenPipe);
             return written;
@@ -128,7 +131,7 @@ impl Write for Paged<'_> {
         if let Some(mut pager) = self.pager.take() {
             // Its input ends here.
             drop(pager.stdin.take());
-            pager.wait()?;
+            waiting_for(&mut pager, Child::wait)?;
             return Ok(());
         }
         self.out.write_all(&std::mem::take(&mut self.held))?;
