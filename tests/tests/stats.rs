@@ -16,6 +16,7 @@ fn properties_go_by_their_names_in_json_and_by_those_of_etwanalyzer() {
     assert_eq!(lines[1], ["Property", "Value"]);
     assert_eq!((lines[2][0], lines[3][0], lines.len()), ("cpu_count", "os_version", 4));
     let theirs = run("-Properties NumberOfProcessors;OSVersion");
+    assert_eq!(run("-Properties NumberOfProcessors,OSVersion"), theirs);
     let cells = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
     let renamed =
         ours.replace("cpu_count", "NumberOfProcessors").replace("os_version", "OSVersion");
