@@ -94,9 +94,6 @@ static RUNDOWN: ProviderSession = ProviderSession {
     maximum_buffers: BUFFERS,
 };
 
-/// WPR's own provider, which stands for both (MSO, `CLR.wprp`), with the keywords of each.
-pub(crate) const WPR_PROVIDER: &str = "DotNetProvider";
-
 impl ProviderSession {
     /// The sessions for .NET; of a ring, whose events are those of the last moments, the rundown only.
     pub(crate) fn dot_net(is_ring: bool) -> impl Iterator<Item = &'static ProviderSession> {

@@ -132,9 +132,13 @@ pub(crate) static REFERENCES: Family = Family {
         stack("ObjectCreate", OBJECT, 48),
         stack("ObjectDelete", OBJECT, 49),
         stack("ObjectReference", OBJECT, 50),
-        stack("ObjectDeReference", OBJECT, 51),
+        OBJECT_DEREFERENCE,
     ],
 };
+
+/// Known to xperf, but to no profile of WPR that was found (learn, `Stack`; MSO; ETWAnalyzer, `DumpObjectRefCommand.md`,
+/// which has it for xperf and leaves it out for WPR).
+pub(crate) const OBJECT_DEREFERENCE: StackEvent = stack("ObjectDeReference", OBJECT, 51);
 
 /// Views of files mapped and unmapped.
 pub(crate) static MAPPINGS: Family = Family {

@@ -7,8 +7,9 @@
 //! Where a fact comes from:
 //! * `learn`: <https://learn.microsoft.com>, the page of the structure or element that is named
 //! * `ntwmi.h`: <https://github.com/winsiderss/systeminformer>, `phnt/include/ntwmi.h`
-//! * `MSO`: <https://github.com/microsoft/MSO-Scripts>, `src/WPRP/Handles.wprp`
+//! * `MSO`: <https://github.com/microsoft/MSO-Scripts>, `src/WPRP`, of which `Handles.wprp` unless another is named
 //! * `etwcontroller`: <https://github.com/Alois-xx/etwcontroller>, `ETWController/ETW/MultiProfile.wprp`
+//! * `ETWAnalyzer`: <https://github.com/Siemens-Healthineers/ETWAnalyzer>, `ETWAnalyzer/Documentation`
 
 #![warn(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 #![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_macros))]

@@ -85,6 +85,9 @@ impl Default for BufferSize {
 pub struct BufferCount(u32);
 
 impl BufferCount {
+    /// Those of a kernel session (MSO, `Handles.wprp`).
+    pub(crate) const KERNEL: BufferCount = BufferCount(256);
+
     /// So many buffers.
     ///
     /// # Errors
@@ -96,15 +99,14 @@ impl BufferCount {
         }
     }
 
-    pub fn get(self) -> u32 {
+    pub const fn get(self) -> u32 {
         self.0
     }
 }
 
 impl Default for BufferCount {
-    /// Four times those of MSO: every close has a stack here.
     fn default() -> BufferCount {
-        BufferCount(128)
+        BufferCount::KERNEL
     }
 }
 

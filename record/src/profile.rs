@@ -8,7 +8,7 @@ use quick_xml::{
 };
 
 use crate::{
-    dot_net::{Begin, ProviderSession, WPR_PROVIDER},
+    family::OBJECT_DEREFERENCE,
     options::{BufferCount, BufferSize, Events},
 };
 
@@ -30,13 +30,30 @@ const HEAP_COLLECTOR: &str = "HeapEventCollector_handlescope";
 const HEAP_PROVIDER: &str = "HeapEventProvider_handlescope";
 
 /// Microsoft-Windows-Win32k with its keywords of GDI and USER handles (MSO, `Handles.wprp`).
-const WIN32K: [(&str, &str); 4] = [
+const WIN32K: [(&str, &str); 5] = [
     ("Id", WIN32K_PROVIDER),
     ("Name", "8c416c79-d49b-4f01-a467-e56d3aa8234c"),
     ("Level", "4"),
     ("Stack", "true"),
+    ("NonPagedMemory", "true"),
 ];
-const WIN32K_HANDLES: &str = "0x30000000000";
+const WIN32K_KEYWORDS: [(&str, &str); 1] = [("Keywords", "0x30000000000")];
+
+/// WPR's own provider, which stands for .NET's runtime while it records and for its rundown when it saves. The keywords
+/// are those of WPR (MSO, `CLR.wprp`): Loader, JIT, EndEnumeration, then Loader, JIT, EndRundown, and the maps from IL
+/// to code of both. WPR makes NGEN PDBs, so that the rundown need not name the methods of native images.
+const DOT_NET: [(&str, &str); 4] = [
+    ("Id", DOT_NET_PROVIDER),
+    ("Name", "DotNetProvider"),
+    ("NonPagedMemory", "true"),
+    ("Level", "5"),
+];
+const DOT_NET_KEYWORDS: [(&str, &str); 2] =
+    [("Keywords", "0x20098"), ("CaptureStateOnSave", "0x20118")];
+
+/// Stacks of heaps. They are asked of the kernel's provider (MSO, `Heap.wprp`), and without them no leaked block has
+/// its code.
+const HEAP_STACKS: [&str; 3] = ["HeapAllocation", "HeapReallocation", "HeapCreate"];
 
 /// Stacks that were seen before are written as a key (learn, `StackCaching`). The figures are those of MSO for
 /// recordings with many stacks; the size is in KB.
@@ -64,7 +81,8 @@ impl OtherProviders {
     }
 }
 
-/// Writes the profile, for a recording to a file and for one in memory.
+/// Writes the profile, for a recording to a file and for one in memory. Without a `count`, each collector has as many
+/// buffers as in MSO.
 ///
 /// The order of elements is that of learn, `WPRControlProfiles Schema`: collectors, providers, profiles, and after
 /// them what is merged.
@@ -75,7 +93,7 @@ pub fn wpr_profile(
     events: Events,
     others: &OtherProviders,
     size: BufferSize,
-    count: BufferCount,
+    count: Option<BufferCount>,
     out: &mut dyn Write,
 ) -> io::Result<()> {
     let mut xml = Writer::new_with_indent(&mut *out, b' ', 2);
@@ -85,12 +103,20 @@ pub fn wpr_profile(
     root.write_inner_content(|xml| {
         xml.create_element("Profiles").write_inner_content(|xml| {
             let collectors = COLLECTORS.iter().filter(|collector| (collector.is_used)(others));
-            for Collector { element, attributes, .. } in collectors.clone() {
-                let collector =
-                    xml.create_element(*element).with_attributes(attributes.iter().copied());
-                collector.write_inner_content(|xml| buffers(xml, size, count))?;
+            for collector in collectors {
+                let count = count.map_or(collector.buffers, BufferCount::get);
+                let attributes = collector.attributes.iter().copied();
+                let element = xml.create_element(collector.element).with_attributes(attributes);
+                element.write_inner_content(|xml| {
+                    value(xml, "BufferSize", &size.kib().to_string())?;
+                    value(xml, "Buffers", &count.to_string())?;
+                    match collector.caches_stacks {
+                        true => stack_caching(xml),
+                        false => Ok(()),
+                    }
+                })?;
             }
-            provider(xml, events)?;
+            provider(xml, events, others)?;
             other_providers(xml, others)?;
             profiles(xml, others)
         })?;
@@ -103,6 +129,9 @@ pub fn wpr_profile(
 struct Collector {
     element: &'static str,
     attributes: &'static [(&'static str, &'static str)],
+    /// How many buffers it has unless a number is given (MSO, `Handles.wprp` and `Heap.wprp`).
+    buffers: u32,
+    caches_stacks: bool,
     is_used: fn(&OtherProviders) -> bool,
 }
 
@@ -110,41 +139,38 @@ static COLLECTORS: [Collector; 3] = [
     Collector {
         element: "SystemCollector",
         attributes: &[("Id", COLLECTOR), ("Name", "NT Kernel Logger")],
+        buffers: BufferCount::KERNEL.get(),
+        caches_stacks: true,
         is_used: |_| true,
     },
     Collector {
         element: "EventCollector",
         attributes: &[("Id", EVENT_COLLECTOR), ("Name", "handlescope events")],
+        buffers: 128,
+        caches_stacks: true,
         is_used: |others| others.event_providers().next().is_some(),
     },
     Collector {
         element: "HeapEventCollector",
-        attributes: &[
-            ("Id", HEAP_COLLECTOR),
-            ("Name", "handlescope heap"),
-            ("FileName", "handlescope-heap.etl"),
-        ],
+        attributes: &[("Id", HEAP_COLLECTOR), ("Name", "handlescope heap")],
+        buffers: 768,
+        // WPR takes it from 10.0.19559 on (MSO, `Heap.19559.wprp`), and that of Windows 10 is older.
+        caches_stacks: false,
         is_used: |others| !others.heap_pids.is_empty(),
     },
 ];
 
-fn buffers<W: Write>(xml: &mut Writer<W>, size: BufferSize, count: BufferCount) -> io::Result<()> {
-    value(xml, "BufferSize", &size.kib().to_string())?;
-    value(xml, "Buffers", &count.get().to_string())?;
+fn stack_caching<W: Write>(xml: &mut Writer<W>) -> io::Result<()> {
     xml.create_element("StackCaching").with_attributes(STACK_CACHING).write_empty().map(drop)
 }
 
 /// Handles of GDI and USER, methods of .NET, and heaps (learn, `HeapEventProvider`).
 fn other_providers<W: Write>(xml: &mut Writer<W>, others: &OtherProviders) -> io::Result<()> {
     if others.gdi_user {
-        xml.create_element("EventProvider").with_attributes(WIN32K).write_inner_content(|xml| {
-            xml.create_element("Keywords")
-                .write_inner_content(|xml| value(xml, "Keyword", WIN32K_HANDLES))
-                .map(drop)
-        })?;
+        event_provider(xml, &WIN32K, &WIN32K_KEYWORDS)?;
     }
     if others.dot_net {
-        dot_net_provider(xml)?;
+        event_provider(xml, &DOT_NET, &DOT_NET_KEYWORDS)?;
     }
     if !others.heap_pids.is_empty() {
         let provider =
@@ -160,42 +186,32 @@ fn other_providers<W: Write>(xml: &mut Writer<W>, others: &OtherProviders) -> io
     Ok(())
 }
 
-/// WPR's provider for .NET: the runtime while it records, its rundown when it saves (MSO, `CLR.wprp`). WPR makes NGEN
-/// PDBs, so that the rundown need not name the methods of native images.
-fn dot_net_provider<W: Write>(xml: &mut Writer<W>) -> io::Result<()> {
-    const NGEN: u64 = 0x20;
-    let provider = xml.create_element("EventProvider").with_attributes([
-        ("Id", DOT_NET_PROVIDER),
-        ("Name", WPR_PROVIDER),
-        ("NonPagedMemory", "true"),
-        ("Level", "5"),
-    ]);
-    provider.write_inner_content(|xml| {
-        for session in ProviderSession::dot_net(false) {
-            let element = match session.begin {
-                Begin::WithRecording => "Keywords",
-                Begin::AtEnd => "CaptureStateOnSave",
-            };
-            let keywords = format!("{:#x}", session.provider.keywords.value & !NGEN);
-            xml.create_element(element)
-                .write_inner_content(|xml| value(xml, "Keyword", &keywords))?;
-        }
-        Ok(())
-    })?;
-    Ok(())
+/// A provider of events with manifests, and the elements that list its keywords.
+fn event_provider<W: Write>(
+    xml: &mut Writer<W>,
+    attributes: &[(&str, &str)],
+    keywords: &[(&str, &str)],
+) -> io::Result<()> {
+    let provider = xml.create_element("EventProvider").with_attributes(attributes.iter().copied());
+    let write = |xml: &mut Writer<W>| {
+        keywords.iter().try_for_each(|(list, bits)| listed(xml, (list, "Keyword"), &[bits]))
+    };
+    provider.write_inner_content(write).map(drop)
 }
 
-fn provider<W: Write>(xml: &mut Writer<W>, events: Events) -> io::Result<()> {
+fn provider<W: Write>(
+    xml: &mut Writer<W>,
+    events: Events,
+    others: &OtherProviders,
+) -> io::Result<()> {
+    let keywords: Vec<&str> = events.families().map(|family| family.keyword).collect();
+    let kernel = events.stacks().filter(|event| *event != OBJECT_DEREFERENCE);
+    let heaps = HEAP_STACKS.into_iter().filter(|_| !others.heap_pids.is_empty());
+    let stacks: Vec<&str> = kernel.map(|event| event.name).chain(heaps).collect();
     let provider = xml.create_element("SystemProvider").with_attribute(("Id", PROVIDER));
     provider.write_inner_content(|xml| {
-        let mut keywords = events.families().map(|family| family.keyword);
-        xml.create_element("Keywords")
-            .write_inner_content(|xml| keywords.try_for_each(|name| value(xml, "Keyword", name)))?;
-        let mut stacks = events.stacks();
-        xml.create_element("Stacks").write_inner_content(|xml| {
-            stacks.try_for_each(|event| value(xml, "Stack", event.name))
-        })?;
-        Ok(())
+        listed(xml, ("Keywords", "Keyword"), &keywords)?;
+        listed(xml, ("Stacks", "Stack"), &stacks)
     })?;
     Ok(())
 }
@@ -240,13 +256,13 @@ fn provided<W: Write>(
     collector.write_inner_content(write).map(drop)
 }
 
-/// A list of providers.
+/// A list of values.
 fn listed<W: Write>(
     xml: &mut Writer<W>,
     (list, item): (&str, &str),
-    ids: &[&str],
+    values: &[&str],
 ) -> io::Result<()> {
-    let write = |xml: &mut Writer<W>| ids.iter().try_for_each(|id| value(xml, item, id));
+    let write = |xml: &mut Writer<W>| values.iter().try_for_each(|text| value(xml, item, text));
     xml.create_element(list).write_inner_content(write).map(drop)
 }
 
@@ -257,10 +273,7 @@ fn merge<W: Write>(xml: &mut Writer<W>) -> io::Result<()> {
         property.with_attributes([("Id", name), ("Name", name)]).write_inner_content(|xml| {
             value(xml, "DeletePreMergedTraceFiles", "true")?;
             value(xml, "FileCompression", "true")?;
-            xml.create_element("CustomEvents").write_inner_content(|xml| {
-                CUSTOM_EVENTS.into_iter().try_for_each(|name| value(xml, "CustomEvent", name))
-            })?;
-            Ok(())
+            listed(xml, ("CustomEvents", "CustomEvent"), &CUSTOM_EVENTS)
         })?;
         Ok(())
     })?;

@@ -110,7 +110,7 @@ mod tests {
             lines,
             [
                 "xperf -on PROC_THREAD+LOADER+OB_HANDLE -stackwalk HandleCreate+HandleClose+HandleDuplicate \
-                 -BufferSize 1024 -MinBuffers 128 -MaxBuffers 128 -f \"C:\\my traces\\a.kernel.etl\"",
+                 -BufferSize 1024 -MinBuffers 256 -MaxBuffers 256 -f \"C:\\my traces\\a.kernel.etl\"",
                 "xperf -stop",
                 "xperf -merge \"C:\\my traces\\a.kernel.etl\" \"C:\\my traces\\a.etl\"",
             ]
@@ -132,7 +132,7 @@ mod tests {
                 "xperf -on PROC_THREAD+LOADER+OB_HANDLE+OB_OBJECT+VAMAP+VIRT_ALLOC -stackwalk \
                  HandleCreate+HandleDuplicate+ObjectCreate+ObjectDelete+ObjectReference+ObjectDeReference\
                  +MapFile+UnMapFile+VirtualAlloc+VirtualFree \
-                 -BufferSize 1024 -MinBuffers 128 -MaxBuffers 128 -Buffering",
+                 -BufferSize 1024 -MinBuffers 256 -MaxBuffers 256 -Buffering",
                 "xperf -flush \"NT Kernel Logger\" -f a.kernel.etl",
                 "xperf -stop",
                 "xperf -merge a.kernel.etl a.etl",

@@ -120,7 +120,7 @@ fn a_profile_has_heaps_and_handles_of_gdi_and_user_when_they_are_asked_for() {
     assert_eq!(values(&profile, "HeapProcessId"), ["4711", "8"]);
     assert_eq!(values(&profile, "Keyword").last().map(String::as_str), Some("0x30000000000"));
     let profile = shell.run(&["wprp", "--clr"]).ok().stdout;
-    assert_eq!(values(&profile, "Keyword").split_off(3), ["0x18", "0x118"]);
+    assert_eq!(values(&profile, "Keyword").split_off(3), ["0x20098", "0x20118"]);
     let run: Run = shell.run(&["wprp", "--heap-pids", "app.exe"]);
     assert_eq!(run.status, Some(2));
 }
@@ -223,7 +223,7 @@ fn a_profile_is_printed_or_written_whole_with_the_chosen_options() {
     );
     assert_eq!(
         values(&printed, "Stack").join(" "),
-        "HandleCreate HandleDuplicate ObjectCreate ObjectDelete ObjectReference ObjectDeReference \
+        "HandleCreate HandleDuplicate ObjectCreate ObjectDelete ObjectReference \
          VirtualAllocation VirtualFree"
     );
     assert_eq!(values(&printed, "BufferSize"), ["2048"]);

@@ -38,7 +38,8 @@ pub struct SessionArgs {
     #[arg(long, value_name = "SIZE", value_parser = buffer_size)]
     pub buffer_size: Option<BufferSize>,
 
-    /// The number of buffers, 2 or more; Windows takes two for each processor at least [default: 128].
+    /// The number of buffers, 2 or more; Windows takes two for each processor at least [default: 256;
+    /// wprp has 768 for heaps, and 128 for GDI, USER and .NET].
     #[arg(long, value_name = "N", value_parser = buffer_count)]
     pub buffers: Option<BufferCount>,
 }
@@ -168,11 +169,11 @@ impl WprpArgs {
 }
 
 impl SessionArgs {
-    /// Which events, in which buffers.
-    pub(super) fn parts(&self) -> (Events, BufferSize, BufferCount) {
+    /// Which events, in which buffers, and how many if that was given.
+    pub(super) fn parts(&self) -> (Events, BufferSize, Option<BufferCount>) {
         let &SessionArgs { references, mappings, virtual_alloc, drop_close_stacks, .. } = self;
         let events = Events { references, mappings, virtual_alloc, drop_close_stacks };
-        (events, self.buffer_size.unwrap_or_default(), self.buffers.unwrap_or_default())
+        (events, self.buffer_size.unwrap_or_default(), self.buffers)
     }
 
     /// These options as they are written.
@@ -201,7 +202,7 @@ impl SessionArgs {
             types: types.cloned().unwrap_or_default(),
             dot_net: false,
             buffer_size,
-            buffers,
+            buffers: buffers.unwrap_or_default(),
             target,
             duration: None,
             stop_when: Vec::new(),

@@ -4,6 +4,8 @@ use quick_xml::{Reader, events::BytesStart};
 
 use super::*;
 
+mod known;
+
 /// An element with its attributes and what is in it.
 #[derive(Debug, Default)]
 struct Element {
@@ -59,8 +61,12 @@ fn profile(events: Events) -> Element {
 }
 
 fn profile_with(events: Events, others: &OtherProviders) -> Element {
+    document(events, others, None)
+}
+
+fn document(events: Events, others: &OtherProviders, count: Option<BufferCount>) -> Element {
     let mut bytes = Vec::new();
-    let (size, count) = (BufferSize::new(512 << 10).expect("a size"), BufferCount::default());
+    let size = BufferSize::new(512 << 10).expect("a size");
     wpr_profile(events, others, size, count, &mut bytes).expect("written");
     let text = String::from_utf8(bytes).expect("UTF-8");
     assert!(text.starts_with("<?xml version=\"1.0\" encoding=\"utf-8\"?>\n<Windows"), "{text}");
@@ -157,7 +163,7 @@ fn buffers_keywords_and_stacks_are_those_that_were_asked_for() {
         assert_eq!(caching.attribute("CacheSize"), "3072");
         let buffers = profiles.at(&["SystemCollector", "Buffers"]).attribute("Value");
         let size = profiles.at(&["SystemCollector", "BufferSize"]).attribute("Value");
-        assert_eq!((size, buffers), ("512", "128"));
+        assert_eq!((size, buffers), ("512", "256"));
         (values(&["SystemProvider", "Keywords"]), values(&["SystemProvider", "Stacks"]))
     };
     let (keywords, stacks) = of(Events::default());
@@ -170,7 +176,7 @@ fn buffers_keywords_and_stacks_are_those_that_were_asked_for() {
     assert_eq!(
         stacks,
         "HandleCreate HandleDuplicate ObjectCreate ObjectDelete ObjectReference \
-         ObjectDeReference MapFile UnMapFile VirtualAllocation VirtualFree"
+         MapFile UnMapFile VirtualAllocation VirtualFree"
     );
 }
 
@@ -192,7 +198,10 @@ fn heaps_and_handles_of_gdi_and_user_have_collectors_of_their_own() {
     assert_eq!(profiles.names(), order);
     let pids = profiles.at(&["HeapEventProvider", "HeapProcessIds"]).values();
     assert_eq!(pids, ["4711", "8"]);
-    assert_eq!(profiles.at(&["EventProvider", "Keywords"]).values(), [WIN32K_HANDLES]);
+    assert_eq!(profiles.at(&["EventProvider", "Keywords"]).values(), ["0x30000000000"]);
+    assert_eq!(profiles.at(&["EventProvider"]).attribute("NonPagedMemory"), "true");
+    let stacks = profiles.at(&["SystemProvider", "Stacks"]).values();
+    assert!(stacks.ends_with(&["HeapAllocation", "HeapReallocation", "HeapCreate"]), "{stacks:?}");
     let collectors = profiles.at(&["Profile", "Collectors"]);
     let order = ["SystemCollectorId", "EventCollectorId", "HeapEventCollectorId"];
     assert_eq!(collectors.names(), order);
@@ -200,9 +209,20 @@ fn heaps_and_handles_of_gdi_and_user_have_collectors_of_their_own() {
     assert_eq!(heap.values(), [profiles.at(&["HeapEventProvider"]).attribute("Id")]);
     let events = collectors.at(&["EventCollectorId", "EventProviders"]);
     assert_eq!(events.values(), [profiles.at(&["EventProvider"]).attribute("Id")]);
-    let collector = profiles.at(&["HeapEventCollector"]);
-    assert_eq!(collector.names(), ["BufferSize", "Buffers", "StackCaching"]);
-    assert!(!collector.attribute("FileName").is_empty());
+}
+
+#[test]
+fn a_collector_has_the_buffers_of_mso_or_as_many_as_are_given() {
+    let others = OtherProviders { heap_pids: vec![4711], gdi_user: true, dot_net: false };
+    let buffers = |count: Option<BufferCount>| {
+        let document = document(Events::default(), &others, count);
+        let profiles = document.at(&["WindowsPerformanceRecorder", "Profiles"]);
+        ["SystemCollector", "EventCollector", "HeapEventCollector"]
+            .map(|collector| profiles.at(&[collector, "Buffers"]).attribute("Value").to_owned())
+    };
+    assert_eq!(buffers(None), ["256", "128", "768"]);
+    let given = BufferCount::new(64).expect("a number of buffers");
+    assert_eq!(buffers(Some(given)), ["64"; 3]);
 }
 
 #[test]
@@ -214,8 +234,8 @@ fn methods_of_dot_net_are_recorded_by_wprs_provider_beside_the_others() {
     let dot_net = providers.next_back().expect("a provider");
     assert_eq!((dot_net.attribute("Name"), dot_net.attribute("Level")), ("DotNetProvider", "5"));
     assert_eq!(dot_net.names(), ["Keywords", "CaptureStateOnSave"]);
-    assert_eq!(dot_net.at(&["Keywords"]).values(), ["0x18"]);
-    assert_eq!(dot_net.at(&["CaptureStateOnSave"]).values(), ["0x118"]);
+    assert_eq!(dot_net.at(&["Keywords"]).values(), ["0x20098"]);
+    assert_eq!(dot_net.at(&["CaptureStateOnSave"]).values(), ["0x20118"]);
     let collectors = profiles.at(&["Profile", "Collectors"]);
     assert_eq!(collectors.names(), ["SystemCollectorId", "EventCollectorId"]);
     let ids = collectors.at(&["EventCollectorId", "EventProviders"]).values();
