@@ -58,6 +58,7 @@ Examples:
 
 On Windows, in an administrator's prompt:
   wpr -start handlescope.wprp!Handle -filemode
+  rem reproduce the leak, then
   wpr -stop leak.etl";
 
 /// Version and commit.

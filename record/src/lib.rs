@@ -48,4 +48,4 @@ pub use recorder::{
     EventSink, Figures, FurtherTraces, Recorder, Running, SessionEvent, SessionHeader, Stopped,
 };
 pub use session_error::SessionError;
-pub use xperf::{quoted, xperf_commands};
+pub use xperf::{REPRODUCE, quoted, xperf_commands};

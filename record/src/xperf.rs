@@ -7,6 +7,9 @@ use crate::{
     options::{RecordOptions, Target},
 };
 
+/// The line between those that start a recording and those that end it.
+pub const REPRODUCE: &str = "rem reproduce the leak, then";
+
 /// The command lines that start and end such a recording, for a prompt of Windows.
 ///
 /// xperf records handles of all types, and ends when it is asked to.
@@ -34,8 +37,8 @@ pub fn xperf_commands(options: &RecordOptions) -> Vec<String> {
         false => vec![format!("{start} -f {raw}")],
     };
     lines.extend(begun(Begin::WithRecording).map(on));
+    lines.push(REPRODUCE.to_owned());
     if !sessions.is_empty() {
-        lines.push("rem reproduce the leak, then".to_owned());
         lines.extend(begun(Begin::AtEnd).map(on));
         lines.push(format!("timeout /t {RUNDOWN_SECONDS}"));
     }
@@ -111,6 +114,7 @@ mod tests {
             [
                 "xperf -on PROC_THREAD+LOADER+OB_HANDLE -stackwalk HandleCreate+HandleClose+HandleDuplicate \
                  -BufferSize 1024 -MinBuffers 256 -MaxBuffers 256 -f \"C:\\my traces\\a.kernel.etl\"",
+                "rem reproduce the leak, then",
                 "xperf -stop",
                 "xperf -merge \"C:\\my traces\\a.kernel.etl\" \"C:\\my traces\\a.etl\"",
             ]
@@ -133,6 +137,7 @@ mod tests {
                  HandleCreate+HandleDuplicate+ObjectCreate+ObjectDelete+ObjectReference+ObjectDeReference\
                  +MapFile+UnMapFile+VirtualAlloc+VirtualFree \
                  -BufferSize 1024 -MinBuffers 256 -MaxBuffers 256 -Buffering",
+                "rem reproduce the leak, then",
                 "xperf -flush \"NT Kernel Logger\" -f a.kernel.etl",
                 "xperf -stop",
                 "xperf -merge a.kernel.etl a.etl",

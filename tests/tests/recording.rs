@@ -169,10 +169,12 @@ fn where_nothing_can_be_recorded_the_command_lines_that_record_the_same_are_prin
         [
             "handlescope wprp handlescope.wprp --mappings --buffers 64",
             "wpr -start handlescope.wprp!Handle -filemode",
+            "rem reproduce the leak, then",
             "wpr -stop leak.etl",
             "xperf -on PROC_THREAD+LOADER+OB_HANDLE+VAMAP -stackwalk \
              HandleCreate+HandleClose+HandleDuplicate+MapFile+UnMapFile \
              -BufferSize 1024 -MinBuffers 64 -MaxBuffers 64 -f leak.kernel.etl",
+            "rem reproduce the leak, then",
             "xperf -stop",
             "xperf -merge leak.kernel.etl leak.etl",
         ]

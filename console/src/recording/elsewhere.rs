@@ -2,7 +2,7 @@
 
 use handlescope_model::Untrusted;
 use handlescope_record::{
-    PROFILE_NAME, RecordOptions, SessionError, Target, quoted, xperf_commands,
+    PROFILE_NAME, REPRODUCE, RecordOptions, SessionError, Target, quoted, xperf_commands,
 };
 
 use super::args::SessionArgs;
@@ -47,6 +47,7 @@ fn wpr_commands(session: &SessionArgs, options: &RecordOptions) -> Vec<String> {
     vec![
         format!("handlescope wprp {PROFILE}{}{clr}", session.words()),
         format!("wpr -start {PROFILE}!{PROFILE_NAME}{mode}"),
+        REPRODUCE.to_owned(),
         format!("wpr -stop {}", quoted(options.target.file())),
     ]
 }
