@@ -8,7 +8,7 @@
 use std::collections::HashSet;
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom, Write};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf, Prefix};
 use std::sync::{LazyLock, Mutex};
 use std::time::{Duration, SystemTime};
 
@@ -37,10 +37,7 @@ impl OutputFile {
     /// # Errors
     /// When the folder does not exist or cannot be written.
     pub fn beside(target: &Path) -> io::Result<Self> {
-        let folder = folder_of(target);
-        if !folder.is_dir() {
-            return Err(io::Error::new(io::ErrorKind::NotFound, "folder not found"));
-        }
+        let folder = existing_folder_of(target)?;
         sweep(folder);
         if let Some(file) = unnamed(folder)? {
             return Ok(Self { file, name: None });
@@ -135,6 +132,36 @@ pub fn folder_of(path: &Path) -> &Path {
     match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),
+    }
+}
+
+/// The folder that a file is to be made in.
+///
+/// # Errors
+/// When it does not exist.
+pub fn existing_folder_of(path: &Path) -> io::Result<&Path> {
+    let folder = folder_of(path);
+    if folder.is_dir() {
+        return Ok(folder);
+    }
+    // On Windows `a:b.txt` is a file of a drive, which its user may not have meant.
+    let reason = match drive_of(folder) {
+        Some(drive) if !Path::new(&format!("{drive}:\\")).is_dir() => {
+            format!("there is no drive {drive}:")
+        }
+        _ => "folder not found".to_owned(),
+    };
+    Err(io::Error::new(io::ErrorKind::NotFound, reason))
+}
+
+/// The letter of the drive that a path starts with; none but on Windows.
+fn drive_of(path: &Path) -> Option<char> {
+    match path.components().next()? {
+        Component::Prefix(prefix) => match prefix.kind() {
+            Prefix::Disk(letter) | Prefix::VerbatimDisk(letter) => Some(char::from(letter)),
+            _ => None,
+        },
+        _ => None,
     }
 }
 

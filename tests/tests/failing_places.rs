@@ -92,6 +92,10 @@ fn what_the_system_denies_is_said_in_plain_words() {
             "none/a.txt: cannot be written: folder not found; name another file",
         ),
         (
+            ".dump Process >> none/a.txt",
+            "none/a.txt: cannot be written: folder not found; name another file",
+        ),
+        (
             ".dump Process -csv none/a.csv",
             "none/a.csv: cannot be written: folder not found; name another",
         ),

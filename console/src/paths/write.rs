@@ -5,7 +5,7 @@ use std::{
     io::{self, BufWriter, ErrorKind, Write},
 };
 
-use handlescope_model::{Noting, OutputFile};
+use handlescope_model::{Noting, OutputFile, output::existing_folder_of};
 
 use super::overwrite::Output;
 use crate::cancel::{Cancel, UntilCancelled};
@@ -71,7 +71,10 @@ pub(crate) fn append_whole(
     let open = |create| File::options().append(true).create(create).open(output.path());
     // A file that may not be written is refused before the work; one that is not there is made after it.
     let existing = match open(false) {
-        Err(error) if error.kind() == ErrorKind::NotFound => None,
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            existing_folder_of(output.path())?;
+            None
+        }
         opened => Some(opened?),
     };
     let mut bytes = Vec::new();
