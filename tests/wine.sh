@@ -91,6 +91,8 @@ says 'a share that is not there' 'error' '\\nowhere.invalid\share\leaky.etl'
 says '.export' 'objects' leaky.etl -c '.export tables -parquet' -c '.sql SELECT COUNT(*) AS objects FROM objects'
 [ -n "$(ls -A "$work/win/tables" 2>/dev/null)" ] || { echo "FAILS    .export writes no files"; failed=$((failed + 1)); }
 says 'a report' 'page.html' report leaky.etl page.html --symbol-path symbols
+says 'the null device' "$total" leaky.etl -c '.dump Process > nul' -c '.dump ObjectRef -Leak -ShowTotal Total'
+says 'a device' 'con: is not a regular file' leaky.etl -c '.dump Process > con'
 says 'a drive that is not there' 'there is no drive Q:' leaky.etl -c '.dump Process > q:b.txt'
 says 'a \ in front of a closing "' 'leave that \ out' "$drive\\My Traces\"" -c .list
 says 'recording needs rights that Wine has not' 'wpr' record trace.etl --duration 1

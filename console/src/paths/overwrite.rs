@@ -2,7 +2,7 @@
 
 use std::fs::{self, File};
 use std::io::{self, Read};
-use std::path::{Path, PathBuf, absolute};
+use std::path::{Component, Path, PathBuf, Prefix, absolute};
 
 use handlescope_model::{Reason, Untrusted};
 use thiserror::Error;
@@ -16,12 +16,20 @@ use super::{
 /// Bytes at the start of a file that show whether it is text.
 const LOOKED_AT: u64 = 1 << 16;
 
-/// The device that drops what is written to it.
-const NULL_DEVICE: &str = if cfg!(windows) { "nul" } else { "/dev/null" };
+/// The device that drops what is written to it; on Windows the whole path of `nul`, in any folder.
+const NULL_DEVICE: &str = if cfg!(windows) { r"\\.\nul" } else { "/dev/null" };
 
 /// Whether a path is that of the null device, which is written to and never replaced.
 pub(crate) fn is_null_device(path: &Path) -> bool {
-    path.as_os_str().eq_ignore_ascii_case(NULL_DEVICE)
+    absolute(path).is_ok_and(|whole| whole.as_os_str().eq_ignore_ascii_case(NULL_DEVICE))
+}
+
+/// Whether a whole path is that of a device of Windows, as `con`, which has no folder.
+fn is_device(whole: &Path) -> bool {
+    match whole.components().next() {
+        Some(Component::Prefix(prefix)) => matches!(prefix.kind(), Prefix::DeviceNS(_)),
+        _ => false,
+    }
 }
 
 /// A file that no output may replace, or not without `-Force`.
@@ -124,7 +132,9 @@ impl Overwrite {
                     false => Ok((whole, true)),
                 }
             }
-            Err(_) if fs::symlink_metadata(&whole).is_err() => Ok((whole, false)),
+            Err(_) if fs::symlink_metadata(&whole).is_err() && !is_device(&whole) => {
+                Ok((whole, false))
+            }
             _ => Err(OverwriteError::NotAFile { path: shown() }),
         }
     }
