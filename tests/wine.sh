@@ -97,5 +97,27 @@ says 'a drive that is not there' 'there is no drive Q:' leaky.etl -c '.dump Proc
 says 'a \ in front of a closing "' 'leave that \ out' "$drive\\My Traces\"" -c .list
 says 'recording needs rights that Wine has not' 'wpr' record trace.etl --duration 1
 
+# Two consoles on one trace: the extract that the first has loaded cannot be replaced when the trace is another one.
+tried=$((tried + 1))
+mkfifo "$work/lines"
+windows <"$work/lines" >"$work/first" 2>&1 &
+exec 3>"$work/lines"
+printf '.load leaky.etl\n.dump ObjectRef -Leak -ShowTotal Total\n' >&3
+for _ in {1..60}; do grep -qF "$total" "$work/first" && break || sleep 1; done
+touch "$work/win/leaky.etl"
+second=$(windows leaky.etl -c '.dump ObjectRef -Leak -ShowTotal Total' </dev/null 2>&1) || second+=" status $?"
+printf '.dump ObjectRef -Leak -ShowTotal Total\n' >&3
+exec 3>&-
+wait
+if [[ $second == *'cannot be replaced ('*'another program has it open); extracting for this session only'*"$total"* && $second != *status* ]] &&
+    [ "$(grep -cF "$total" "$work/first")" -eq 2 ]; then
+    echo "works    an extract that another console has loaded"
+else
+    echo "FAILS    an extract that another console has loaded"
+    printf '%s\n' "$second" | head -5
+    head -5 "$work/first"
+    failed=$((failed + 1))
+fi
+
 echo "$((tried - failed)) of $tried"
 [ "$failed" -eq 0 ]

@@ -70,8 +70,8 @@ impl OutputFile {
             },
         };
         name.persist(target).or_else(|error| {
-            // On Windows, this one replaces also a file that is open.
-            fs::rename(&error.path, target)
+            // On Windows, this one replaces also a file that is open, but none that is mapped into memory.
+            fs::rename(&error.path, target).map_err(|error| not_replaced(error, target))
         })
     }
 }
@@ -105,6 +105,7 @@ impl Seek for OutputFile {
 /// When the folder does not exist or cannot be written.
 pub fn named_in(folder: &Path) -> io::Result<NamedTempFile> {
     sweep(folder);
+    #[cfg_attr(not(unix), expect(unused_mut, reason = "permissions are those of Unix"))]
     let mut builder = named();
     #[cfg(unix)]
     {
@@ -171,6 +172,16 @@ fn no_place(error: io::Error) -> io::Error {
         // As for the folders of the kernel, of which /proc is one.
         io::ErrorKind::NotFound => {
             io::Error::new(error.kind(), "no file can be made in this folder")
+        }
+        _ => error,
+    }
+}
+
+/// Why a file was not replaced. Windows denies it alike for want of permission and while a program has the file loaded.
+fn not_replaced(error: io::Error, target: &Path) -> io::Error {
+    match error.kind() {
+        kind @ io::ErrorKind::PermissionDenied if cfg!(windows) && target.exists() => {
+            io::Error::new(kind, "no permission, or another program has it open")
         }
         _ => error,
     }

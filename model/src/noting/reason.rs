@@ -46,8 +46,8 @@ pub fn remedy(error: &io::Error) -> &'static str {
 
 /// Whether another program keeps a file for itself.
 fn is_busy(error: &io::Error) -> bool {
-    // ERROR_SHARING_VIOLATION and ERROR_LOCK_VIOLATION.
-    let is_locked = cfg!(windows) && matches!(error.raw_os_error(), Some(32 | 33));
+    // ERROR_SHARING_VIOLATION, ERROR_LOCK_VIOLATION and ERROR_USER_MAPPED_FILE.
+    let is_locked = cfg!(windows) && matches!(error.raw_os_error(), Some(32 | 33 | 1224));
     is_locked || matches!(error.kind(), ErrorKind::ExecutableFileBusy | ErrorKind::ResourceBusy)
 }
 
