@@ -16,7 +16,7 @@ use crate::folders::copy_folder;
 /// How long an answer may take.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// A server that was initialized.
+/// A server at work.
 #[derive(Debug)]
 pub struct McpServer {
     program: Child,
@@ -28,13 +28,25 @@ pub struct McpServer {
 }
 
 impl McpServer {
+    /// Starts `handlescope mcp` as [`McpServer::uninitialized`] does, and agrees on the protocol with it.
+    ///
+    /// # Panics
+    /// When it does not start, or prints anything that is not a message of the protocol.
+    #[must_use]
+    pub fn start(home: &Path, arguments: &[&str]) -> Self {
+        let mut server = Self::uninitialized(home, arguments);
+        let answer = server.initialize("2025-06-18");
+        assert_eq!(answer["result"]["serverInfo"]["name"], "handlescope", "{answer}");
+        server
+    }
+
     /// Starts `handlescope mcp` with these arguments at work in `home`, whose folder `tmp` is the only one for
     /// temporary files.
     ///
     /// # Panics
     /// When it does not start, or prints anything that is not a message of the protocol.
     #[must_use]
-    pub fn start(home: &Path, arguments: &[&str]) -> Self {
+    pub fn uninitialized(home: &Path, arguments: &[&str]) -> Self {
         fs::create_dir_all(home.join("tmp")).expect("a folder can be made");
         let mut program = handlescope(home)
             .arg("mcp")
@@ -57,14 +69,19 @@ impl McpServer {
             }
         });
         let input = program.stdin.take();
-        let mut server = Self { program, input, answers, early: Vec::new(), last_id: 0 };
+        Self { program, input, answers, early: Vec::new(), last_id: 0 }
+    }
+
+    /// Asks for a version of the protocol, and returns what the server answers.
+    ///
+    /// # Panics
+    /// When no answer comes.
+    pub fn initialize(&mut self, version: &str) -> Value {
         let client = json!({"name": "test", "version": "1"});
-        let hello =
-            json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client});
-        let answer = server.request("initialize", &hello);
-        assert_eq!(answer["result"]["serverInfo"]["name"], "handlescope", "{answer}");
-        server.notify("notifications/initialized", &json!({}));
-        server
+        let hello = json!({"protocolVersion": version, "capabilities": {}, "clientInfo": client});
+        let answer = self.request("initialize", &hello);
+        self.notify("notifications/initialized", &json!({}));
+        answer
     }
 
     /// Starts a server that may read `traces` in the folder of a shell, with the sample and its `symbols`.
@@ -122,13 +139,20 @@ impl McpServer {
             return self.early.swap_remove(at);
         }
         loop {
-            let answer =
-                self.answers.recv_timeout(ANSWER_TIMEOUT).expect("an answer comes in time");
+            let answer = self.next_message();
             if answer["id"] == id {
                 return answer;
             }
             self.early.push(answer);
         }
+    }
+
+    /// The next message of the server, whatever it answers.
+    ///
+    /// # Panics
+    /// When none comes.
+    pub fn next_message(&mut self) -> Value {
+        self.answers.recv_timeout(ANSWER_TIMEOUT).expect("an answer comes in time")
     }
 
     /// Sends a request and waits for its answer.
@@ -203,9 +227,17 @@ impl McpServer {
         Run { stdout: String::new(), stderr, status }
     }
 
-    fn write(&mut self, message: &Value) {
+    /// Sends a line that need not be a message.
+    ///
+    /// # Panics
+    /// When the server has gone.
+    pub fn send_line(&mut self, line: &[u8]) {
         let input = self.input.as_mut().expect("standard input is open");
-        writeln!(input, "{message}").expect("the server reads");
+        input.write_all(&[line, b"\n"].concat()).expect("the server reads");
+    }
+
+    fn write(&mut self, message: &Value) {
+        self.send_line(message.to_string().as_bytes());
     }
 }
 

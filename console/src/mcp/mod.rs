@@ -6,6 +6,8 @@
 mod answer;
 mod error;
 mod input;
+mod lines;
+mod message;
 mod resources;
 mod server;
 mod tool_session;

@@ -1,19 +1,26 @@
 //! Messages of the protocol on standard input and output, of which only so many requests wait for their answers.
 
-use std::{collections::HashMap, future::Future, io, sync::Arc};
+use std::{collections::HashMap, future::Future, io, pin::Pin, sync::Arc};
 
 use rmcp::{
-    RoleServer,
-    model::{ClientNotification, JsonRpcMessage, RequestId},
-    service::{RxJsonRpcMessage, TxJsonRpcMessage},
+    ErrorData, RoleServer,
+    model::{
+        ClientNotification, ClientRequest, GetMeta, JsonRpcMessage, JsonRpcRequest,
+        ProtocolVersion, RequestId,
+    },
+    service::TxJsonRpcMessage,
     transport::{Transport, async_rw::AsyncRwTransport, stdio},
 };
 use tokio::{
-    io::{DuplexStream, Stdout, copy, duplex},
+    io::{DuplexStream, Empty, Stdout, copy, duplex, empty},
     spawn,
     sync::{OwnedSemaphorePermit, Semaphore},
 };
 
+use super::{
+    lines::Lines,
+    message::{Message, Refused, read},
+};
 use crate::cancel::Cancel;
 
 /// Requests that are read before their answers are taken.
@@ -24,7 +31,12 @@ const READ_AHEAD: usize = 1 << 20;
 
 /// Standard input and output, from which no request is read while too many wait.
 pub(super) struct BoundedTransport {
-    inner: AsyncRwTransport<RoleServer, DuplexStream, Stdout>,
+    lines: Lines<DuplexStream>,
+    output: AsyncRwTransport<RoleServer, Empty, Stdout>,
+    /// An answer that is sent before the next line is read.
+    refusing: Option<Pin<Box<dyn Future<Output = io::Result<()>> + Send>>>,
+    /// Whether the client and the server have agreed on the version of the protocol.
+    is_open: bool,
     places: Arc<Semaphore>,
     waiting: HashMap<RequestId, OwnedSemaphorePermit>,
 }
@@ -39,9 +51,48 @@ impl BoundedTransport {
             let _ = copy(&mut input, &mut ahead).await;
             input_ended.cancel();
         });
-        let places = Arc::new(Semaphore::new(MOST_WAITING));
-        Self { inner: AsyncRwTransport::new(read, output), places, waiting: HashMap::new() }
+        Self {
+            lines: Lines::new(read),
+            output: AsyncRwTransport::new(empty(), output),
+            refusing: None,
+            is_open: false,
+            places: Arc::new(Semaphore::new(MOST_WAITING)),
+            waiting: HashMap::new(),
+        }
     }
+
+    /// A message that may come now; `None` for one that is passed over.
+    fn in_turn(&mut self, message: Message) -> Result<Option<Message>, Refused> {
+        let JsonRpcMessage::Request(JsonRpcRequest { id, request, .. }) = &message else {
+            // The SDK would end at any other first message.
+            return Ok(Some(message).filter(|_| self.is_open));
+        };
+        let invalid = |reason| {
+            Err(Refused { id: Some(id.clone()), error: ErrorData::invalid_request(reason, None) })
+        };
+        if self.waiting.contains_key(id) {
+            return invalid("another request with this id waits for its answer");
+        }
+        let is_probe =
+            matches!(request, ClientRequest::PingRequest(_) | ClientRequest::DiscoverRequest(_));
+        if !self.is_open && !is_probe {
+            if !opens(request) {
+                return invalid("initialize has to come first");
+            }
+            self.is_open = true;
+        }
+        Ok(Some(message))
+    }
+}
+
+/// Whether a request says which version of the protocol the client speaks: `initialize`, or any that has it with
+/// itself, as of 2026-07-28.
+fn opens(request: &ClientRequest) -> bool {
+    let meta = request.get_meta();
+    let is_complete = meta.missing_required_keys(&ProtocolVersion::V_2026_07_28).is_empty();
+    let is_known = |version: ProtocolVersion| ProtocolVersion::KNOWN_VERSIONS.contains(&version);
+    matches!(request, ClientRequest::InitializeRequest(_))
+        || (is_complete && meta.protocol_version().is_some_and(is_known))
 }
 
 impl Transport<RoleServer> for BoundedTransport {
@@ -57,7 +108,7 @@ impl Transport<RoleServer> for BoundedTransport {
             _ => None,
         };
         let place = id.and_then(|id| self.waiting.remove(id));
-        let sending = self.inner.send(message);
+        let sending = self.output.send(message);
         async move {
             let sent = sending.await;
             drop(place);
@@ -65,9 +116,26 @@ impl Transport<RoleServer> for BoundedTransport {
         }
     }
 
-    async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
+    async fn receive(&mut self) -> Option<Message> {
         let place = Arc::clone(&self.places).acquire_owned().await.ok()?;
-        let message = self.inner.receive().await?;
+        let message = loop {
+            // This may be dropped at any wait, and called again.
+            if let Some(refusing) = &mut self.refusing {
+                refusing.await.ok()?;
+                self.refusing = None;
+            }
+            let line = self.lines.next().await.ok()??;
+            let message = read(&line)
+                .and_then(|message| message.map_or(Ok(None), |message| self.in_turn(message)));
+            match message {
+                Ok(Some(message)) => break message,
+                Ok(None) => {}
+                Err(Refused { id, error }) => {
+                    let answer = JsonRpcMessage::error(error, id);
+                    self.refusing = Some(Box::pin(self.output.send(answer)));
+                }
+            }
+        };
         match &message {
             JsonRpcMessage::Request(request) => {
                 self.waiting.insert(request.id.clone(), place);
@@ -87,6 +155,6 @@ impl Transport<RoleServer> for BoundedTransport {
     }
 
     async fn close(&mut self) -> io::Result<()> {
-        self.inner.close().await
+        self.output.close().await
     }
 }

@@ -2,6 +2,7 @@
 
 mod answers;
 mod pages;
+mod protocol;
 
 use std::fs;
 use std::path::Path;

@@ -1,0 +1,75 @@
+//! What the server answers to requests that are none, or come at the wrong time.
+
+use handlescope_tests::binary::Shell;
+use handlescope_tests::mcp::McpServer;
+use serde_json::{Value, json};
+
+/// The id and the code of the error that a line is answered with.
+fn refused(server: &mut McpServer, line: &[u8]) -> (Value, Value) {
+    server.send_line(line);
+    let answer = server.next_message();
+    assert!(!answer["error"]["message"].as_str().unwrap().is_empty(), "{answer}");
+    (answer["id"].clone(), answer["error"]["code"].clone())
+}
+
+#[test]
+fn whatever_is_no_request_is_answered_and_the_session_goes_on() {
+    let shell = Shell::new();
+    let mut server = McpServer::of_sample(&shell, &[]);
+    let call = |params: Value| {
+        let message =
+            json!({"jsonrpc": "2.0", "id": "a", "method": "tools/call", "params": params});
+        message.to_string().into_bytes()
+    };
+    let long = call(json!({"name": "sql", "arguments": {"query": "x".repeat(17 << 20)}}));
+    let half = br#"{"params":{"name":"\ud800"},"method":"tools/call","jsonrpc":"2.0","id":"a"}"#;
+    for (line, id, code) in [
+        (call(json!({"name": "schema", "arguments": "{}"})), json!("a"), -32602),
+        (call(json!({"name": "schema", "arguments": []})), json!("a"), -32602),
+        (call(json!(["schema"])), json!("a"), -32602),
+        (br#"{"id":"a","method":"ping"}"#.into(), json!("a"), -32600),
+        (half.into(), json!("a"), -32700),
+        (b"{\"id\":\"a\",\"method\":\"\xff\"}".into(), json!("a"), -32700),
+        (long, json!("a"), -32600),
+        (b"hello".into(), Value::Null, -32700),
+        (br#"[{"jsonrpc":"2.0","id":"a","method":"ping"}]"#.into(), Value::Null, -32600),
+    ] {
+        let start = String::from_utf8_lossy(&line[..line.len().min(80)]).into_owned();
+        assert_eq!(refused(&mut server, &line), (id, json!(code)), "{start}");
+    }
+    assert_eq!(server.call("schema", &json!({"tables": ["leaks"]})).unwrap()["total"], 1);
+}
+
+#[test]
+fn a_request_is_refused_while_another_one_has_its_id() {
+    let shell = Shell::new();
+    let mut server = McpServer::of_sample(&shell, &[]);
+    let params = json!({"name": "load", "arguments": {"paths": ["leaky.etl"]}});
+    let load = json!({"jsonrpc": "2.0", "id": "a", "method": "tools/call", "params": params});
+    let ping = json!({"jsonrpc": "2.0", "id": "a", "method": "ping"}).to_string();
+    let both = format!("{load}\n{ping}");
+    assert_eq!(refused(&mut server, both.as_bytes()), (json!("a"), json!(-32600)));
+    let loaded = server.next_message();
+    assert_eq!(
+        (&loaded["id"], &loaded["result"]["structuredContent"]["total"]),
+        (&json!("a"), &json!(1))
+    );
+    server.send_line(ping.as_bytes());
+    assert_eq!(server.next_message()["result"], json!({}));
+}
+
+#[test]
+fn requests_before_initialize_are_refused_and_messages_without_an_answer_passed_over() {
+    let shell = Shell::new();
+    let mut server = McpServer::uninitialized(&shell.path(""), &[]);
+    server.notify("notifications/initialized", &json!({}));
+    for method in ["tools/list", "x/y"] {
+        let answer = server.request(method, &json!({}));
+        assert_eq!(answer["error"]["message"], "initialize has to come first", "{answer}");
+    }
+    assert_eq!(server.request("ping", &json!({}))["result"], json!({}));
+    let wrong = server.request("initialize", &json!({}));
+    assert_eq!(wrong["error"]["code"], -32602, "{wrong}");
+    assert_eq!(server.initialize("2025-06-18")["result"]["serverInfo"]["name"], "handlescope");
+    assert!(server.request("tools/list", &json!({}))["result"]["tools"].is_array());
+}
