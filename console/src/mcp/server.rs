@@ -1,14 +1,14 @@
 //! What the server answers to requests of the protocol.
 
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 
 use rmcp::{
     ErrorData, RoleServer, ServerHandler,
     model::{
         CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, Implementation,
-        ListResourcesResult, ListToolsResult, PaginatedRequestParams, ReadResourceRequestParams,
-        ReadResourceResponse, ReadResourceResult, ResourceContents, ServerCapabilities,
-        ServerConfig, Tool as Described,
+        InitializeRequestParams, InitializeResult, ListResourcesResult, ListToolsResult,
+        PaginatedRequestParams, ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse,
+        ReadResourceResult, ResourceContents, ServerCapabilities, ServerConfig, Tool as Described,
     },
     service::RequestContext,
 };
@@ -29,6 +29,14 @@ const INSTRUCTIONS: &str = "Finds leaked Windows kernel handles and memory in ET
      and sql queries the tables of schema. Answers are pages: pass `next` as `cursor`, with the same arguments, for more. \
      Warnings name what makes an answer doubtful. The resources are the help pages: handlescope://help/filters \
      explains how filters are written, and handlescope://help/json the members of documents.";
+
+/// The versions of the protocol that are spoken, oldest first: all but 2025-03-26, which demands that batches are read.
+pub(super) static VERSIONS: [ProtocolVersion; 4] = [
+    ProtocolVersion::V_2024_11_05,
+    ProtocolVersion::V_2025_06_18,
+    ProtocolVersion::V_2025_11_25,
+    ProtocolVersion::V_2026_07_28,
+];
 
 /// The server. Calls of tools wait for each other, because they share one session.
 pub(super) struct Server {
@@ -67,6 +75,28 @@ impl ServerHandler for Server {
         let capabilities = ServerCapabilities::builder().enable_tools().enable_resources().build();
         let program = Implementation::new("handlescope", env!("CARGO_PKG_VERSION"));
         ServerConfig::new(capabilities).with_server_info(program).with_instructions(INSTRUCTIONS)
+    }
+
+    fn supported_protocol_versions(&self) -> Cow<'static, [ProtocolVersion]> {
+        Cow::Borrowed(&VERSIONS)
+    }
+
+    /// A client that asks for a version which is not spoken is offered the one before, which it rather knows than
+    /// the newest.
+    async fn initialize(
+        &self,
+        request: InitializeRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<InitializeResult, ErrorData> {
+        let mut result = self.negotiate_initialize(&request)?;
+        let asked = request.protocol_version.as_str();
+        let is_offered =
+            |version: &&ProtocolVersion| version.has_initialize() && version.as_str() <= asked;
+        if let Some(version) = VERSIONS.iter().rfind(is_offered) {
+            result.protocol_version = version.clone();
+        }
+        context.peer.set_peer_info(request);
+        Ok(result)
     }
 
     async fn list_tools(

@@ -20,6 +20,7 @@ use tokio::{
 use super::{
     lines::Lines,
     message::{Message, Refused, read},
+    server::VERSIONS,
 };
 use crate::cancel::Cancel;
 
@@ -90,7 +91,7 @@ impl BoundedTransport {
 fn opens(request: &ClientRequest) -> bool {
     let meta = request.get_meta();
     let is_complete = meta.missing_required_keys(&ProtocolVersion::V_2026_07_28).is_empty();
-    let is_known = |version: ProtocolVersion| ProtocolVersion::KNOWN_VERSIONS.contains(&version);
+    let is_known = |version: ProtocolVersion| VERSIONS.contains(&version);
     matches!(request, ClientRequest::InitializeRequest(_))
         || (is_complete && meta.protocol_version().is_some_and(is_known))
 }

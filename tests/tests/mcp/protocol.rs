@@ -73,3 +73,20 @@ fn requests_before_initialize_are_refused_and_messages_without_an_answer_passed_
     assert_eq!(server.initialize("2025-06-18")["result"]["serverInfo"]["name"], "handlescope");
     assert!(server.request("tools/list", &json!({}))["result"]["tools"].is_array());
 }
+
+#[test]
+fn a_version_that_demands_batches_is_not_agreed_to() {
+    let shell = Shell::new();
+    for (asked, agreed) in [
+        ("2024-11-05", "2024-11-05"),
+        ("2025-03-26", "2024-11-05"),
+        ("2025-06-18", "2025-06-18"),
+        ("2025-11-25", "2025-11-25"),
+        ("2099-01-01", "2025-11-25"),
+        ("1.0", "2025-11-25"),
+    ] {
+        let mut server = McpServer::uninitialized(&shell.path(""), &[]);
+        let answer = server.initialize(asked);
+        assert_eq!(answer["result"]["protocolVersion"], agreed, "{asked}: {answer}");
+    }
+}
