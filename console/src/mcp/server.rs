@@ -1,19 +1,26 @@
 //! What the server answers to requests of the protocol.
 
-use std::{borrow::Cow, sync::Arc};
+use std::{
+    borrow::Cow,
+    convert::Infallible,
+    future::pending,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use rmcp::{
     ErrorData, RoleServer, ServerHandler,
     model::{
         CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, Implementation,
         InitializeRequestParams, InitializeResult, ListResourcesResult, ListToolsResult,
-        PaginatedRequestParams, ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse,
-        ReadResourceResult, ResourceContents, ServerCapabilities, ServerConfig, Tool as Described,
+        PaginatedRequestParams, ProgressNotificationParam, ProgressToken, ProtocolVersion,
+        ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult, ResourceContents,
+        ServerCapabilities, ServerConfig, Tool as Described,
     },
-    service::RequestContext,
+    service::{Peer, RequestContext},
 };
 use serde_json::Value;
-use tokio::{sync::Mutex, task::spawn_blocking};
+use tokio::{select, sync::Mutex, task::spawn_blocking, time::sleep};
 
 use super::{
     error::ToolError,
@@ -29,6 +36,9 @@ const INSTRUCTIONS: &str = "Finds leaked Windows kernel handles and memory in ET
      and sql queries the tables of schema. Answers are pages: pass `next` as `cursor`, with the same arguments, for more. \
      Warnings name what makes an answer doubtful. The resources are the help pages: handlescope://help/filters \
      explains how filters are written, and handlescope://help/json the members of documents.";
+
+/// Between two signs of life to a client that asked for the progress of a call.
+const SIGN_EVERY: Duration = Duration::from_secs(1);
 
 /// The versions of the protocol that are spoken, oldest first: all but 2025-03-26, which demands that batches are read.
 pub(super) static VERSIONS: [ProtocolVersion; 4] = [
@@ -50,6 +60,18 @@ struct StopOnDrop(Cancel);
 impl Drop for StopOnDrop {
     fn drop(&mut self) {
         self.0.cancel();
+    }
+}
+
+/// Sends the seconds that a call takes to a client that asked for its progress, as long as this is waited for.
+async fn signs_of_life(client: &Peer<RoleServer>, token: Option<ProgressToken>) -> Infallible {
+    let Some(token) = token else { return pending().await };
+    let start = Instant::now();
+    loop {
+        sleep(SIGN_EVERY).await;
+        let progress = ProgressNotificationParam::new(token.clone(), start.elapsed().as_secs_f64());
+        // A client that has gone is noticed elsewhere.
+        let _ = client.notify_progress(progress).await;
     }
 }
 
@@ -123,8 +145,13 @@ impl ServerHandler for Server {
                 None,
             ));
         };
-        let answer = context.ct.run_until_cancelled(self.call(tool, request)).await;
-        let result = match answer.unwrap_or(Err(ToolError::Cancelled)) {
+        let token = context.meta.get_progress_token();
+        let work = context.ct.run_until_cancelled(self.call(tool, request));
+        let answer = select! {
+            answer = work => answer.unwrap_or(Err(ToolError::Cancelled)),
+            never = signs_of_life(&context.peer, token) => match never {},
+        };
+        let result = match answer {
             Ok(page) => CallToolResult::structured(page),
             Err(error) => CallToolResult::error(vec![ContentBlock::text(error.to_string())]),
         };

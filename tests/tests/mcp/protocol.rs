@@ -2,6 +2,7 @@
 
 use handlescope_tests::binary::Shell;
 use handlescope_tests::mcp::McpServer;
+use handlescope_tests::symbol_server::{Answer, SymbolServer};
 use serde_json::{Value, json};
 
 /// The id and the code of the error that a line is answered with.
@@ -89,4 +90,25 @@ fn a_version_that_demands_batches_is_not_agreed_to() {
         let answer = server.initialize(asked);
         assert_eq!(answer["result"]["protocolVersion"], agreed, "{asked}: {answer}");
     }
+}
+
+#[test]
+fn a_client_that_asks_for_progress_sees_that_a_long_call_is_at_work() {
+    let silent = SymbolServer::start(|_| Answer::Silence);
+    let shell = Shell::new();
+    let mut server = McpServer::of_sample(&shell, &["--allow-write", "--symserver", &silent.url]);
+    // Symbols beside the trace would answer at once.
+    std::fs::remove_dir_all(shell.path("traces/symbols")).unwrap();
+    server.call("load", &json!({"paths": ["leaky.etl"]})).unwrap();
+    let meta = json!({"progressToken": "p"});
+    let id = server.send("tools/call", &json!({"name": "why", "arguments": {}, "_meta": meta}));
+    let mut progress = || {
+        let message = server.next_message();
+        assert_eq!(message["method"], "notifications/progress", "{message}");
+        assert_eq!(message["params"]["progressToken"], "p", "{message}");
+        message["params"]["progress"].as_f64().unwrap()
+    };
+    let (first, second) = (progress(), progress());
+    assert!(first < second, "{first} {second}");
+    server.notify("notifications/cancelled", &json!({"requestId": id}));
 }
