@@ -3,17 +3,30 @@
 use std::fs::{self, File, FileType};
 use std::io;
 use std::path::Path;
+use std::sync::OnceLock;
+
+/// Looks at a file that was opened, and the path by which it was.
+type Inspection = Box<dyn Fn(&Path, &File) -> io::Result<()> + Send + Sync>;
+
+static INSPECTION: OnceLock<Inspection> = OnceLock::new();
+
+/// Has every file inspected from now on once it is open: between the check of a name and its opening, the name may
+/// come to lead elsewhere. Only the first inspection of a program counts.
+pub fn inspect_opened(inspection: Inspection) {
+    let _ = INSPECTION.set(inspection);
+}
 
 /// Opens a file to read it. A pipe or device is refused before it is opened: opening it may wait for
 /// ever, it has no size, and it cannot be read again.
 ///
 /// # Errors
-/// When it cannot be opened, or is none.
+/// When it cannot be opened, or is none, or does not pass [`inspect_opened`].
 pub fn open_file(path: &Path) -> io::Result<File> {
     let kind = fs::metadata(path)?.file_type();
     // A folder has its own message of the system.
     if kind.is_file() || kind.is_dir() {
-        return File::open(path);
+        let file = File::open(path)?;
+        return INSPECTION.get().map_or(Ok(()), |inspect| inspect(path, &file)).map(|()| file);
     }
     let reason = format!("it is {}, not a file; copy what it gives into a file", name(kind));
     Err(io::Error::new(io::ErrorKind::InvalidInput, reason))

@@ -34,7 +34,7 @@ pub use cancel::{Cancel, Cancelled, Poll};
 pub use column::{
     Blobs, Bytes, Cell, ColumnSpec, ColumnType, Flags, Lists, Number, Numbers, Reference, Texts,
 };
-pub use file::open_file;
+pub use file::{inspect_opened, open_file};
 pub use index::{
     AllocatorIdx, EventCountIdx, EventFieldIdx, EventIdx, EventValueIdx, ExistingIdx, FrameIdx,
     MethodIdx, ModuleIdx, NameIdx, ObjectIdx, ProcessIdx, ProviderEventIdx, ResourceIdx,

@@ -7,6 +7,10 @@ use std::time::{Duration, Instant};
 use std::{
     io::{PipeReader, Read as _, Write as _},
     process::{Child, ChildStdin, Command, Stdio},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     thread::{self, JoinHandle},
 };
 
@@ -80,6 +84,53 @@ fn a_link_out_of_the_roots_is_neither_found_in_a_folder_nor_used_as_an_extract()
     let loaded = writer.load_sample();
     assert!(loaded["warnings"].to_string().contains("lies outside of the folders"), "{loaded}");
     assert_eq!(files(&shell.path("outside")), []);
+}
+
+/// Between the check of a name and its opening, a link takes the place of the file.
+#[cfg(unix)]
+#[test]
+fn a_link_that_takes_the_place_of_a_file_while_it_is_loaded_does_not_lead_outside() {
+    let shell = Shell::new();
+    let mut server = McpServer::of_sample(&shell, &[]);
+    let log = fs::read_to_string(sample_trace().with_file_name("htrace.log")).unwrap();
+    let (good, secret) = (shell.path("good.log"), shell.path("secret.log"));
+    fs::write(&good, &log).unwrap();
+    fs::write(&secret, log.split_at(log.len() * 2 / 3).0).unwrap();
+    let (path, new) = (shell.path("traces/a.log"), shell.path("traces/new"));
+    fs::hard_link(&good, &path).unwrap();
+    let loaded = json!({"paths": ["a.log"]});
+    server.call("load", &loaded).unwrap();
+    let events =
+        server.call("stats", &json!({})).unwrap()["document"]["files"][0]["handle_events"].clone();
+    let is_over = Arc::new(AtomicBool::new(false));
+    let swapping = thread::spawn({
+        let is_over = Arc::clone(&is_over);
+        move || {
+            while !is_over.load(Ordering::Relaxed) {
+                std::os::unix::fs::symlink(&secret, &new).unwrap();
+                fs::rename(&new, &path).unwrap();
+                fs::hard_link(&good, &new).unwrap();
+                fs::rename(&new, &path).unwrap();
+            }
+        }
+    });
+    let mut too_late = 0;
+    for _ in 0..2_000 {
+        match server.call("load", &loaded) {
+            Ok(_) => {
+                let stats = server.call("stats", &json!({})).unwrap();
+                assert_eq!(stats["document"]["files"][0]["handle_events"], events, "{stats}");
+            }
+            // The name was right when it was checked.
+            Err(error) => too_late += usize::from(error.contains("cannot open: it lies outside")),
+        }
+        if too_late == 3 {
+            break;
+        }
+    }
+    assert_eq!(too_late, 3);
+    is_over.store(true, Ordering::Relaxed);
+    swapping.join().unwrap();
 }
 
 /// Symbols in a folder `symbols` beside a trace would be found without being asked for.

@@ -21,6 +21,7 @@ use std::{
     time::Duration,
 };
 
+use handlescope_model::inspect_opened;
 use rmcp::{ServiceExt, service::ServerInitializeError};
 use tokio::{
     runtime::Builder,
@@ -57,14 +58,16 @@ pub fn run(
     messages: &mut Messages<'_>,
 ) -> Result<Outcome, CommandError> {
     let here = [PathBuf::from(".")];
-    let roots = Roots::new(if args.roots.is_empty() { &here } else { &args.roots })?;
+    let roots = Arc::new(Roots::new(if args.roots.is_empty() { &here } else { &args.roots })?);
+    let opened = Arc::clone(&roots);
+    inspect_opened(Box::new(move |path, file| opened.check_opened(path, file)));
     let signals = console.cancel.clone();
     if io::stdin().is_terminal() {
         messages.note(
             "waiting for a client of the Model Context Protocol on standard input; see docs/mcp.md",
         );
     }
-    let session = ToolSession::new(console, Arc::new(roots), !args.allow_write, messages)?;
+    let session = ToolSession::new(console, roots, !args.allow_write, messages)?;
     let session = Arc::new(Mutex::new(session));
     let runtime =
         Builder::new_current_thread().enable_all().thread_stack_size(STACK_BYTES).build()?;

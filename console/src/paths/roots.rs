@@ -1,6 +1,7 @@
 //! Folders outside of which no file is read.
 
 use std::{
+    fs::File,
     io,
     path::{Path, PathBuf},
 };
@@ -53,8 +54,11 @@ impl Roots {
         let mut places = self.0.iter().map(|root| root.join(name));
         let path = places.clone().find(|path| path.exists()).or_else(|| places.next());
         let path = path.unwrap_or_else(|| PathBuf::from(name));
-        self.check(&path)?;
-        path.canonicalize().map_err(|_| RootError::Missing { path })
+        match path.canonicalize() {
+            Ok(real) if self.contain(&real) => Ok(real),
+            Ok(_) => Err(self.outside(&path)),
+            Err(_) => self.check(&path).and(Err(RootError::Missing { path })),
+        }
     }
 
     /// Looks whether a path leads into the roots, and whatever does not exist would lie there.
@@ -63,11 +67,50 @@ impl Roots {
     /// When it does not.
     pub(crate) fn check(&self, path: &Path) -> Result<(), RootError> {
         let real = path.ancestors().find_map(|path| path.canonicalize().ok());
-        if real.is_some_and(|real| self.0.iter().any(|root| real.starts_with(root))) {
+        match real.is_some_and(|real| self.contain(&real)) {
+            true => Ok(()),
+            false => Err(self.outside(path)),
+        }
+    }
+
+    /// Looks whether a file that was opened by a path in the roots lies there. Since the path was checked, a link may
+    /// have taken the place of a part of it.
+    ///
+    /// # Errors
+    /// When it lies elsewhere.
+    pub(crate) fn check_opened(&self, path: &Path, file: &File) -> io::Result<()> {
+        if !self.contain(path) || self.contain(&real_path(path, file)?) {
             return Ok(());
         }
+        let reason = "it lies outside of the folders that may be read";
+        Err(io::Error::new(io::ErrorKind::PermissionDenied, reason))
+    }
+
+    fn contain(&self, path: &Path) -> bool {
+        self.0.iter().any(|root| path.starts_with(root))
+    }
+
+    fn outside(&self, path: &Path) -> RootError {
         let roots: Vec<String> = self.0.iter().map(|root| Untrusted(root).to_string()).collect();
-        Err(RootError::Outside { path: path.to_owned(), roots: roots.join(", ") })
+        RootError::Outside { path: path.to_owned(), roots: roots.join(", ") }
+    }
+}
+
+/// Where an open file lies.
+#[cfg(target_os = "linux")]
+fn real_path(_: &Path, file: &File) -> io::Result<PathBuf> {
+    use std::os::fd::AsRawFd;
+    std::fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd()))
+}
+
+/// Where an open file lies, as long as its path leads there.
+#[cfg(not(target_os = "linux"))]
+fn real_path(path: &Path, file: &File) -> io::Result<PathBuf> {
+    use same_file::Handle;
+    let real = path.canonicalize()?;
+    match Handle::from_path(&real)? == Handle::from_file(file.try_clone()?)? {
+        true => Ok(real),
+        false => Err(io::Error::other("it was replaced while it was opened")),
     }
 }
 
@@ -104,6 +147,29 @@ mod tests {
                 assert!(matches!(roots.resolve(name), Err(RootError::Outside { .. })), "{name}");
             }
         }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_file_that_was_opened_by_a_link_out_of_the_roots_is_refused_whatever_replaces_the_link() {
+        let home = tempfile::tempdir().expect("a folder");
+        let (inside, outside) = (home.path().join("in"), home.path().join("out"));
+        fs::create_dir(&inside).expect("a folder");
+        fs::write(&outside, "").expect("a file");
+        let roots = Roots::new(&[inside]).expect("roots");
+        let path = roots.0[0].join("a.etl");
+        std::os::unix::fs::symlink(&outside, &path).expect("a link");
+        let opened = File::open(&path).expect("a file");
+        let refused = || roots.check_opened(&path, &opened).expect_err("it lies outside").kind();
+        assert_eq!(refused(), io::ErrorKind::PermissionDenied);
+        fs::remove_file(&path).expect("a link");
+        fs::write(&path, "").expect("a file");
+        refused();
+        let opened = File::open(&path).expect("a file");
+        roots.check_opened(&path, &opened).expect("it lies in the roots");
+        // The cache is none of the roots, and is read.
+        let opened = File::open(&outside).expect("a file");
+        roots.check_opened(&outside, &opened).expect("no path in the roots");
     }
 
     #[test]

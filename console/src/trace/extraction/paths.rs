@@ -37,6 +37,8 @@ fn cached(kind: &str, trace: &Path) -> PathBuf {
     let folder = trace.parent().unwrap_or(Path::new(""));
     let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_path_buf());
     let cache = dirs::cache_dir().unwrap_or_else(std::env::temp_dir);
+    // A link to it may lie in the roots of a server, out of which no link leads.
+    let cache = cache.canonicalize().unwrap_or(cache);
     cache.join("handlescope").join(kind).join(name_of([folder.to_string_lossy().as_bytes()]))
 }
 
