@@ -1,18 +1,19 @@
-//! Output files, which get their names when they are whole, and temporary files that have names.
+//! Output files, which get their names when they are whole, and temporary files and folders that have names.
 //!
 //! On Linux an output has no name until then (`O_TMPFILE`, open(2)), so that nothing is left of it however the
 //! program ends. Elsewhere, and on file systems that cannot do this, it is
 //! `.handlescope-PID-START-HOST-RANDOM.tmp` in the folder of the target. The first output of a run into a
-//! folder removes those there whose owner is gone.
+//! folder removes those there whose owner is gone, and the first temporary folder those beside it.
 
 use std::collections::HashSet;
+use std::env;
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Component, Path, PathBuf, Prefix};
 use std::sync::{LazyLock, Mutex};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
-use tempfile::{NamedTempFile, TempPath};
+use tempfile::{NamedTempFile, TempDir, TempPath};
 
 use crate::guard::lock;
 use crate::stable_hash::name_of;
@@ -22,6 +23,9 @@ const SUFFIX: &str = ".tmp";
 
 /// A temporary file whose owner cannot be asked for, being on another machine, is left alone for so long.
 const FOREIGN_AGE: Duration = Duration::from_hours(24);
+
+/// A folder whose owner cannot be asked for is left alone for longer: a session reads its folders to its end.
+const FOREIGN_FOLDER_AGE: Duration = Duration::from_hours(24 * 7);
 
 /// A file that gets its name when it is whole. Dropping it before leaves nothing.
 #[derive(Debug)]
@@ -114,6 +118,23 @@ pub fn named_in(folder: &Path) -> io::Result<NamedTempFile> {
         builder.permissions(fs::Permissions::from_mode(0o666));
     }
     builder.tempfile_in(folder)
+}
+
+/// A folder among the temporary files of the system, for what goes with the session. Only the user may enter it, because
+/// traces may be private whose extracts it holds. It goes like a file of [`named_in`].
+///
+/// # Errors
+/// When it cannot be made.
+pub fn temporary_folder() -> io::Result<TempDir> {
+    let folder = env::temp_dir();
+    sweep(&folder);
+    let mut builder = named();
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        builder.permissions(fs::Permissions::from_mode(0o700));
+    }
+    builder.tempdir_in(folder)
 }
 
 /// Makes a folder, and proves that files can be made in it.
@@ -236,7 +257,7 @@ fn link(_: &File, _: &Path) -> io::Result<Option<TempPath>> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
-/// A temporary file that has the name of its owner: process id, start of the process, and machine.
+/// A temporary file or folder that has the name of its owner: process id, start of the process, and machine.
 fn named() -> tempfile::Builder<'static, 'static> {
     static OWNER: LazyLock<String> = LazyLock::new(|| {
         let pid = std::process::id();
@@ -272,15 +293,22 @@ fn sweep(folder: &Path) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten().filter(|_| is_new) {
         let name = entry.file_name();
         let name = name.to_str().and_then(|name| name.strip_prefix(PREFIX)?.strip_suffix(SUFFIX));
-        let modified = || entry.metadata().ok()?.modified().ok();
-        if name.is_some_and(|name| is_gone(name, modified)) {
-            let _ = fs::remove_file(entry.path());
+        let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
+        let max_age = if is_folder { FOREIGN_FOLDER_AGE } else { FOREIGN_AGE };
+        let age = || entry.metadata().ok()?.modified().ok()?.elapsed().ok();
+        if name.is_some_and(|name| is_gone(name, max_age, age)) {
+            let _ = if is_folder {
+                fs::remove_dir_all(entry.path())
+            } else {
+                fs::remove_file(entry.path())
+            };
         }
     }
 }
 
-/// Whether the owner of a temporary file, in whose name it is, is gone.
-fn is_gone(name: &str, modified: impl FnOnce() -> Option<SystemTime>) -> bool {
+/// Whether the owner of a temporary file or folder, in whose name it is, is gone; one that cannot be asked for is at
+/// `max_age`.
+fn is_gone(name: &str, max_age: Duration, age: impl FnOnce() -> Option<Duration>) -> bool {
     let mut parts = name.split('-');
     let mut next = || parts.next();
     let pid = next().and_then(|pid| pid.parse().ok());
@@ -288,14 +316,14 @@ fn is_gone(name: &str, modified: impl FnOnce() -> Option<SystemTime>) -> bool {
     let is_here = next() == Some(HOST.as_str());
     match (pid, start) {
         (Some(pid), Some(start)) if is_here => start_of(pid) != Some(start),
-        _ => modified()
-            .and_then(|modified| SystemTime::now().duration_since(modified).ok())
-            .is_some_and(|age| age > FOREIGN_AGE),
+        _ => age().is_some_and(|age| age > max_age),
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::SystemTime;
+
     use super::*;
 
     fn names(folder: &Path) -> Vec<String> {
@@ -363,7 +391,18 @@ mod tests {
         let (_, other) = make(".handlescope-settings".to_owned());
         make(format!("{PREFIX}{pid}-{}-{host}-abc{SUFFIX}", start + 1));
         make(format!("{PREFIX}4194305-5-{host}-abc{SUFFIX}"));
-        let mut kept = vec![own, young, other];
+        let make_folder = |name: String| {
+            fs::create_dir(folder.path().join(&name)).expect("a folder");
+            let file = format!("{name}/a.json7z");
+            let (path, _) = make(file);
+            let folder = File::open(path.parent().expect("a folder")).expect("a folder");
+            folder.set_modified(day).expect("old");
+            name
+        };
+        let own_folder = make_folder(format!("{PREFIX}{pid}-{start}-{host}-def{SUFFIX}"));
+        let foreign_folder = make_folder(format!("{PREFIX}3-4-0{host}-def{SUFFIX}"));
+        make_folder(format!("{PREFIX}4194305-5-{host}-def{SUFFIX}"));
+        let mut kept = vec![own, young, other, own_folder, foreign_folder];
         kept.sort_unstable();
         sweep(folder.path());
         assert_eq!(names(folder.path()), kept);

@@ -285,6 +285,31 @@ fn a_signal_ends_the_server_and_its_temporary_files() {
     assert_eq!(files(&shell.path("tmp")), []);
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+fn temporary_folders_are_private_and_go_when_their_server_was_killed() {
+    use std::{collections::BTreeSet, os::unix::fs::PermissionsExt as _};
+
+    let shell = Shell::new();
+    let folders = || -> BTreeSet<_> {
+        let entries = fs::read_dir(shell.path("tmp")).unwrap();
+        entries.map(|entry| entry.unwrap().path()).collect()
+    };
+    let mut server = McpServer::of_sample(&shell, &[]);
+    server.load_sample();
+    let killed = folders();
+    // One with names of functions, and one with the extract.
+    assert_eq!(killed.len(), 2);
+    for folder in &killed {
+        let mode = fs::metadata(folder).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o700, "{folder:?}");
+    }
+    drop(server);
+    assert_eq!(folders(), killed);
+    let _server = McpServer::of_sample(&shell, &[]);
+    assert!(folders().is_disjoint(&killed), "{:?}", folders());
+}
+
 #[test]
 fn a_root_that_is_no_folder_is_an_error() {
     let shell = Shell::new();

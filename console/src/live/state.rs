@@ -7,7 +7,7 @@ use std::{
 };
 
 use handlescope_extract::live::{EventReceiver, LiveWindow, WhenFull, live_queue};
-use handlescope_model::Untrusted;
+use handlescope_model::{Untrusted, output::temporary_folder};
 use handlescope_record::Figures;
 use tempfile::TempDir;
 
@@ -94,7 +94,7 @@ impl Live {
             reached: None,
             figures: Figures::default(),
             replayed: args.replay.clone(),
-            folder: tempfile::tempdir()?,
+            folder: temporary_folder()?,
             tables: 0,
             next: Instant::now(),
         })

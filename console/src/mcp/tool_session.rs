@@ -8,7 +8,7 @@ use std::{
 };
 
 use handlescope_extract::symbols::{ServerChoice, SymbolPath, SymbolSources};
-use handlescope_model::Untrusted;
+use handlescope_model::{Untrusted, output::temporary_folder};
 use polars::prelude::DataFrame;
 use serde_json::{Map, Value, json};
 use tempfile::TempDir;
@@ -87,13 +87,12 @@ impl ToolSession {
                 "symbol servers are not used: what they send is kept, which needs --allow-write",
             );
         }
-        let scratch = || tempfile::Builder::new().prefix("handlescope-").tempdir();
         let mut session = ToolSession {
             console,
             access: Access { roots: Some(Arc::clone(&roots)), read_only },
             roots,
             symbol_path,
-            scratch: read_only.then(scratch).transpose()?,
+            scratch: read_only.then(temporary_folder).transpose()?,
             kept: None,
             loads: 0,
         };

@@ -14,7 +14,7 @@ use futures_util::StreamExt;
 use futures_util::stream;
 use handlescope_model::Reason;
 use handlescope_model::guard::lock;
-use handlescope_model::output::prepare_folder;
+use handlescope_model::output::{prepare_folder, temporary_folder};
 use rustc_hash::FxHashMap;
 use tempfile::TempDir;
 use tokio::runtime::{Builder, Runtime};
@@ -397,8 +397,7 @@ impl Downloads {
     fn caches(&self, server: &Server) -> Vec<PathBuf> {
         let mut caches = server.caches.clone();
         if caches.first().is_none_or(|folder| prepare_folder(folder).is_err()) {
-            let make = || tempfile::Builder::new().prefix("handlescope-").tempdir().ok();
-            let spare = self.spare.get_or_init(make).as_ref();
+            let spare = self.spare.get_or_init(|| temporary_folder().ok()).as_ref();
             caches.splice(..0, spare.map(|folder| folder.path().to_path_buf()));
         }
         caches

@@ -3,6 +3,7 @@
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
+use handlescope_model::output::temporary_folder;
 use handlescope_model::{Container, ContainerError, ContainerLimits};
 use rustc_hash::FxHashMap;
 use tempfile::TempDir;
@@ -67,9 +68,7 @@ impl PackedSymbols {
         limits.check_content(archive, packed, *unpacked).map_err(failed)?;
         let scratch = match self.scratch.take() {
             Some(made) => made,
-            None => {
-                tempfile::Builder::new().prefix("handlescope-").tempdir().map_err(io("unpack"))?
-            }
+            None => temporary_folder().map_err(io("unpack"))?,
         };
         let folder = self.scratch.insert(scratch).path().join(&key.index);
         fs::create_dir_all(&folder).map_err(io("unpack"))?;

@@ -37,9 +37,7 @@ fn cached(kind: &str, trace: &Path) -> PathBuf {
     let folder = trace.parent().unwrap_or(Path::new(""));
     let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_path_buf());
     let cache = dirs::cache_dir().unwrap_or_else(std::env::temp_dir);
-    // A link to it may lie in the roots of a server, out of which no link leads.
-    let cache = cache.canonicalize().unwrap_or(cache);
-    cache.join("handlescope").join(kind).join(name_of([folder.to_string_lossy().as_bytes()]))
+    real(cache).join("handlescope").join(kind).join(name_of([folder.to_string_lossy().as_bytes()]))
 }
 
 /// `NAME.json7z` in the folder of a trace, where it may have been moved.
@@ -58,6 +56,12 @@ pub(crate) fn file_name(trace: &Path) -> PathBuf {
 /// Makes the folder of an extract, and proves that files can be made in it.
 pub(crate) fn prepare_folder(extract: &Path) -> io::Result<()> {
     output::prepare_folder(output::folder_of(extract))
+}
+
+/// A folder of this program where links lead. A link to it may lie in the roots of a server, out of which none leads.
+fn real(folder: PathBuf) -> PathBuf {
+    // On Windows messages would show it as `\\?\C:\…`.
+    if cfg!(windows) { folder } else { folder.canonicalize().unwrap_or(folder) }
 }
 
 /// Where an extract is kept.
@@ -92,9 +96,9 @@ pub(crate) fn for_want_of_cache(
 
 /// A place for this session only.
 pub(crate) fn for_session(wanted: &Path) -> Result<Kept, LoadError> {
-    let folder = tempfile::Builder::new().prefix("handlescope-").tempdir();
-    let folder = folder.map_err(|source| LoadError::NoCache { path: wanted.to_owned(), source })?;
-    let path = folder.path().join(wanted.file_name().unwrap_or_default());
+    let folder = output::temporary_folder()
+        .map_err(|source| LoadError::NoCache { path: wanted.to_owned(), source })?;
+    let path = real(folder.path().to_owned()).join(wanted.file_name().unwrap_or_default());
     Ok(Kept { path, folder: Some(folder) })
 }
 
