@@ -16,7 +16,6 @@ use super::{
 use crate::{
     grammar::{Arguments, Opt, OptionGroup, ParseError, Take, parse},
     paths::{is_same_file, stem, with_home, write_whole},
-    terminal::Progress,
     trace::extraction,
 };
 
@@ -88,7 +87,7 @@ impl Command for Redact {
         overwrite.protect(&input);
         let file = overwrite.replacing(&output)?;
         let limits = extraction::options(max_size).limits;
-        let progress = Progress::new(&input, messages.is_watched());
+        let progress = messages.progress(&input);
         let failed = |error| match error {
             RedactError::Trace(source) => CommandError::Redact(source),
             RedactError::Write(source) => {

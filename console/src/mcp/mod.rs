@@ -68,10 +68,11 @@ pub fn run(
         );
     }
     let session = ToolSession::new(console, roots, !args.allow_write, messages)?;
+    let activity = session.activity();
     let session = Arc::new(Mutex::new(session));
     let runtime =
         Builder::new_current_thread().enable_all().thread_stack_size(STACK_BYTES).build()?;
-    let server = Server { session: Arc::clone(&session), read_only: !args.allow_write };
+    let server = Server { session: Arc::clone(&session), activity, read_only: !args.allow_write };
     let ended = runtime.block_on(async {
         let ended = serve(server, signals).await;
         // What runs was cancelled; the session goes with it.

@@ -28,7 +28,7 @@ use super::{
     tool_session::ToolSession,
     tools::{TOOLS, Tool},
 };
-use crate::cancel::Cancel;
+use crate::{cancel::Cancel, terminal::Activity};
 
 /// What an agent reads first.
 const INSTRUCTIONS: &str = "Finds leaked Windows kernel handles and memory in ETW traces. Call load with a trace, then \
@@ -51,6 +51,7 @@ pub(super) static VERSIONS: [ProtocolVersion; 4] = [
 /// The server. Calls of tools wait for each other, because they share one session.
 pub(super) struct Server {
     pub(super) session: Arc<Mutex<ToolSession>>,
+    pub(super) activity: Activity,
     pub(super) read_only: bool,
 }
 
@@ -63,19 +64,26 @@ impl Drop for StopOnDrop {
     }
 }
 
-/// Sends the seconds that a call takes to a client that asked for its progress, as long as this is waited for.
-async fn signs_of_life(client: &Peer<RoleServer>, token: Option<ProgressToken>) -> Infallible {
-    let Some(token) = token else { return pending().await };
-    let start = Instant::now();
-    loop {
-        sleep(SIGN_EVERY).await;
-        let progress = ProgressNotificationParam::new(token.clone(), start.elapsed().as_secs_f64());
-        // A client that has gone is noticed elsewhere.
-        let _ = client.notify_progress(progress).await;
-    }
-}
-
 impl Server {
+    /// Sends the seconds that a call takes, and what is done, to a client that asked for its progress, as long as this
+    /// is waited for.
+    async fn signs_of_life(
+        &self,
+        client: &Peer<RoleServer>,
+        token: Option<ProgressToken>,
+    ) -> Infallible {
+        let Some(token) = token else { return pending().await };
+        let start = Instant::now();
+        loop {
+            sleep(SIGN_EVERY).await;
+            let seconds = start.elapsed().as_secs_f64();
+            let mut progress = ProgressNotificationParam::new(token.clone(), seconds);
+            progress.message = self.activity.text();
+            // A client that has gone is noticed elsewhere.
+            let _ = client.notify_progress(progress).await;
+        }
+    }
+
     /// Answers a call on a thread of its own.
     async fn call(
         &self,
@@ -149,7 +157,7 @@ impl ServerHandler for Server {
         let work = context.ct.run_until_cancelled(self.call(tool, request));
         let answer = select! {
             answer = work => answer.unwrap_or(Err(ToolError::Cancelled)),
-            never = signs_of_life(&context.peer, token) => match never {},
+            never = self.signs_of_life(&context.peer, token) => match never {},
         };
         let result = match answer {
             Ok(page) => CallToolResult::structured(page),

@@ -35,7 +35,7 @@ use crate::{
     render,
     settings::DisplayArgs,
     sql::Relation,
-    terminal::{Messages, Screen},
+    terminal::{Activity, Messages, Screen},
     trace::{Access, LoadArgs},
     values::{Format, JsonMode},
 };
@@ -50,6 +50,8 @@ const MOST_NAMED: usize = 20;
 pub(super) struct ToolSession {
     console: Console,
     access: Access,
+    /// What the call that runs is doing.
+    activity: Activity,
     roots: Arc<Roots>,
     /// Where symbols are looked for besides the folders of `load`.
     symbol_path: SymbolPath,
@@ -89,6 +91,7 @@ impl ToolSession {
         }
         let mut session = ToolSession {
             console,
+            activity: Activity::default(),
             access: Access { roots: Some(Arc::clone(&roots)), read_only },
             roots,
             symbol_path,
@@ -102,6 +105,11 @@ impl ToolSession {
             session.look_for_symbols(Vec::new())?;
         }
         Ok(session)
+    }
+
+    /// What the call that runs is doing.
+    pub(super) fn activity(&self) -> Activity {
+        self.activity.clone()
     }
 
     /// Answers a call of a tool.
@@ -332,7 +340,8 @@ impl ToolSession {
         work: impl FnOnce(&mut Context<'_, '_>) -> Result<(), CommandError>,
     ) -> (Result<(), CommandError>, Vec<String>) {
         let mut lines = Vec::new();
-        let mut messages = Messages::new(&mut lines, Screen::PLAIN);
+        let mut messages =
+            Messages::new(&mut lines, Screen::PLAIN).with_activity(self.activity.clone());
         let result = self.console.with_context(out, &mut messages, work).map(drop);
         let lines = String::from_utf8_lossy(&lines).lines().map(str::to_owned).collect();
         (result, lines)

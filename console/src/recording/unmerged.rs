@@ -27,7 +27,7 @@ pub(super) fn merge(
     messages: &mut Messages<'_>,
     cancel: &Cancel,
 ) {
-    let progress = Progress::new(trace.path(), messages.is_watched());
+    let progress = messages.progress(trace.path());
     let done = completed(trace, further, &progress, cancel);
     drop(progress);
     let path = Untrusted(trace.path());

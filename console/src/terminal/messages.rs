@@ -1,12 +1,12 @@
 //! Messages beside the results: on standard error, so that results can be piped.
 
-use std::{fmt::Display, io::Write};
+use std::{fmt::Display, io::Write, path::Path};
 
 use nu_ansi_term::{Color, Style};
 
 use super::{neutral::neutral_lines, screen::is_dumb};
 use crate::cancel::writing;
-use crate::terminal::{ColorChoice, Screen, Spinner, wrapped};
+use crate::terminal::{Activity, ColorChoice, Progress, Screen, Spinner, wrapped};
 
 /// Where messages go, with nothing in them that a terminal would obey. A message that cannot be written is lost, which is not a failure.
 pub struct Messages<'a> {
@@ -14,12 +14,24 @@ pub struct Messages<'a> {
     screen: Screen,
     follows: Option<ColorChoice>,
     spinner: Spinner,
+    activity: Activity,
 }
 
 impl<'a> Messages<'a> {
     /// Messages to `out`, in the manner of `screen`.
     pub fn new(out: &'a mut dyn Write, screen: Screen) -> Messages<'a> {
-        Messages { out, screen, follows: None, spinner: Spinner::default() }
+        Messages {
+            out,
+            screen,
+            follows: None,
+            spinner: Spinner::default(),
+            activity: Activity::default(),
+        }
+    }
+
+    /// Messages that show in `activity` how far a file is.
+    pub(crate) fn with_activity(self, activity: Activity) -> Messages<'a> {
+        Messages { activity, ..self }
     }
 
     /// Messages to `out`, which is standard error, as wide as its window at any time.
@@ -38,6 +50,11 @@ impl<'a> Messages<'a> {
     /// The spinner, for those who write beside it.
     pub(crate) fn spinner(&self) -> Spinner {
         self.spinner.clone()
+    }
+
+    /// A progress bar for one file.
+    pub(crate) fn progress(&self, file: &Path) -> Progress {
+        Progress::new(file, self.is_watched(), &self.activity)
     }
 
     /// Whether messages go to a terminal that can draw a progress bar.

@@ -20,7 +20,7 @@ pub(crate) use full_screen::{FullScreen, Pressed};
 pub use messages::Messages;
 pub(crate) use neutral::{Neutral, neutral, same_length};
 pub(crate) use pager::Paged;
-pub(crate) use progress::{Progress, Spinner};
+pub(crate) use progress::{Activity, Progress, Spinner};
 pub use report::{print_usage, report_panics};
 pub use screen::{ColorChoice, Screen};
 pub(crate) use wrap::wrapped;

@@ -12,7 +12,7 @@ use std::{
 
 use handlescope_extract::ExtractObserver;
 use handlescope_model::{Untrusted, guard::lock};
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{HumanBytes, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::margin::draw_target;
 
@@ -28,11 +28,12 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    /// A bar for one file, invisible unless it is on a terminal.
-    pub(crate) fn new(file: &Path, is_watched: bool) -> Progress {
+    /// A bar for one file, invisible unless it is on a terminal, of which `activity` is from now on.
+    pub(super) fn new(file: &Path, is_watched: bool, activity: &Activity) -> Progress {
         let target = if is_watched { draw_target() } else { ProgressDrawTarget::hidden() };
         let bar = ProgressBar::with_draw_target(None, target);
         bar.set_prefix(Untrusted(file.file_name().unwrap_or_default()).to_string());
+        *lock(&activity.0) = Some(bar.clone());
         Progress { bar }
     }
 
@@ -63,6 +64,24 @@ impl ExtractObserver for Progress {
 impl Drop for Progress {
     fn drop(&mut self) {
         self.bar.finish_and_clear();
+    }
+}
+
+/// What a progress bar shows, for where there is none. Clones are of the same bar.
+#[derive(Clone, Default)]
+pub(crate) struct Activity(Arc<Mutex<Option<ProgressBar>>>);
+
+impl Activity {
+    /// The file at work and how far it is; `None` while there is no progress bar.
+    pub(crate) fn text(&self) -> Option<String> {
+        let bar = lock(&self.0).clone().filter(|bar| !bar.is_finished())?;
+        let (file, phase) = (bar.prefix(), bar.message());
+        Some(match bar.length() {
+            Some(total) if phase.is_empty() => {
+                format!("{file}: {} of {}", HumanBytes(bar.position()), HumanBytes(total))
+            }
+            _ => format!("{file}: {phase}"),
+        })
     }
 }
 
@@ -157,6 +176,20 @@ mod tests {
         for template in [READING, WRITING, WAITING] {
             assert!(ProgressStyle::with_template(template).is_ok(), "{template}");
         }
+    }
+
+    #[test]
+    fn an_activity_is_what_the_progress_bar_would_show() {
+        let activity = Activity::default();
+        assert_eq!(activity.text(), None);
+        let progress = Progress::new(Path::new("traces/a.etl"), false, &activity.clone());
+        progress.on_started(2048);
+        progress.on_progress(1024);
+        assert_eq!(activity.text().as_deref(), Some("a.etl: 1.00 KiB of 2.00 KiB"));
+        progress.on_phase("writing");
+        assert_eq!(activity.text().as_deref(), Some("a.etl: writing"));
+        drop(progress);
+        assert_eq!(activity.text(), None);
     }
 
     #[test]

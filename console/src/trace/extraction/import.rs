@@ -12,7 +12,7 @@ use super::{Kept, Opened, for_session, freshness::Recorded, kept, line, paths};
 use crate::{
     cancel::Cancel,
     paths::{shortened, stem},
-    terminal::{Messages, Progress},
+    terminal::Messages,
     trace::{LoadError, access::Access},
 };
 
@@ -78,7 +78,7 @@ pub(crate) fn imported(
     let Kept { path: output, folder: temporary } =
         if access.read_only { for_session(&output)? } else { kept(output, messages)? };
     let summary = {
-        let progress = Progress::new(extract, messages.is_watched());
+        let progress = messages.progress(extract);
         import(extract, &output, limits(max_size), &progress, cancel)?
     };
     if State::of(extract) != before {

@@ -22,10 +22,7 @@ pub(crate) use paths::{
 };
 pub(crate) use report::{line, warn};
 
-use crate::{
-    cancel::Cancel,
-    terminal::{Messages, Progress},
-};
+use crate::{cancel::Cancel, terminal::Messages};
 
 /// What is usually extracted of a trace, of any size that is usual or of one its user trusts it with.
 pub(crate) fn options(max_size: Option<u64>) -> ExtractOptions {
@@ -57,6 +54,6 @@ pub(crate) fn run(
     cancel: &Cancel,
     messages: &Messages<'_>,
 ) -> Result<ExtractSummary, ExtractError> {
-    let progress = Progress::new(input, messages.is_watched());
+    let progress = messages.progress(input);
     extract(input, output, options, &progress, cancel)
 }
