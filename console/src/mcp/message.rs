@@ -5,7 +5,7 @@
 
 use rmcp::{
     ErrorData, RoleServer,
-    model::{ClientRequest, JsonRpcMessage, RequestId},
+    model::{ClientRequest, JsonRpcMessage, JsonRpcRequest, RequestId},
     service::RxJsonRpcMessage,
 };
 use serde::Deserialize;
@@ -57,57 +57,66 @@ pub(super) fn read(line: &Line) -> Result<Option<Message>, Refused> {
         return Ok(parsed);
     }
     let id = RequestId::deserialize(&message["id"]).ok();
-    match fault(&message, id.as_ref(), parsed.as_ref()) {
+    let fault = wrong_shape(&message, id.as_ref()).map(invalid).or_else(|| {
+        Some(ErrorData::invalid_params(wrong_parameters(&message, parsed.as_ref())?, None))
+    });
+    match fault {
         Some(error) => Err(Refused { id, error }),
         None => Ok(parsed),
     }
 }
 
-/// Whether an object asks for an answer: one that has an id and is none itself, or is nothing else either.
+/// Whether an object waits for an answer: it has an id, or nothing by which it could be anything else.
 fn is_request(message: &Value) -> bool {
     let has = |name: &str| message.get(name).is_some();
     !has("result") && !has("error") && (has("id") || !has("method"))
 }
 
-/// What is wrong with a request.
-fn fault(message: &Value, id: Option<&RequestId>, parsed: Option<&Message>) -> Option<ErrorData> {
+/// Why something is no request of any method.
+fn wrong_shape(message: &Value, id: Option<&RequestId>) -> Option<&'static str> {
     if !message.is_object() {
-        return Some(invalid("a message is an object on a line of its own; there are no batches"));
+        Some("a message is an object on a line of its own; there are no batches")
+    } else if message["jsonrpc"] != "2.0" {
+        Some("'jsonrpc' has to be \"2.0\"")
+    } else if id.is_none() {
+        Some("'id' has to be a string or an integer")
+    } else if !message["method"].is_string() {
+        Some("'method' has to be a string")
+    } else {
+        None
     }
-    if message["jsonrpc"] != "2.0" {
-        return Some(invalid("'jsonrpc' has to be \"2.0\""));
-    }
-    if id.is_none() {
-        return Some(invalid("'id' has to be a string or an integer"));
-    }
-    let Some(method) = message["method"].as_str() else {
-        return Some(invalid("'method' has to be a string"));
-    };
-    let known = PARAMETERS.iter().find(|(name, _)| *name == method);
-    let parameters = known.map_or("", |(_, parameters)| parameters).split_whitespace();
-    let wrong = |reason: String| Some(ErrorData::invalid_params(reason, None));
+}
+
+/// Why the parameters of a request do not fit its method.
+fn wrong_parameters(message: &Value, parsed: Option<&Message>) -> Option<String> {
+    let method = message["method"].as_str().unwrap_or_default();
     let params = &message["params"];
     if !params.is_object() && !params.is_null() {
-        return wrong(format!("the params of {method} have to be an object"));
+        return Some(format!("the params of {method} have to be an object"));
     }
-    for (name, kind) in parameters.chain(["_meta:object?"]).filter_map(|p| p.split_once(':')) {
-        let required = kind.strip_suffix('?').is_none();
-        let fits = match (&params[name], kind.trim_end_matches('?')) {
-            (Value::Null, _) => !required,
-            (value, "object") => value.is_object(),
-            (value, _) => value.is_string(),
+    let known = PARAMETERS.iter().find(|(name, _)| *name == method);
+    let expected = known.map_or("", |(_, expected)| expected).split_whitespace();
+    for (name, kind) in expected.chain(["_meta:object?"]).filter_map(|param| param.split_once(':'))
+    {
+        let (kind, is_optional) = kind.strip_suffix('?').map_or((kind, false), |kind| (kind, true));
+        let fits = match &params[name] {
+            Value::Null => is_optional,
+            Value::Object(_) => kind == "object",
+            Value::String(_) => kind == "string",
+            _ => false,
         };
         if !fits {
-            let kind = kind.trim_end_matches('?');
-            return wrong(format!("'{name}' of {method} has to be of type {kind}"));
+            return Some(format!("'{name}' of {method} has to be of type {kind}"));
         }
     }
-    // The SDK takes a request whose parameters do not fit for one of another method.
-    let is_custom = |message: &Message| matches!(message, JsonRpcMessage::Request(r) if matches!(r.request, ClientRequest::CustomRequest(_)));
-    match parsed {
-        Some(message) if known.is_none() || !is_custom(message) => None,
-        _ => wrong(format!("the params of {method} are not those of the protocol")),
-    }
+    // The SDK takes a request whose parameters do not fit for one of a method that it does not know.
+    let is_taken = match parsed {
+        Some(JsonRpcMessage::Request(JsonRpcRequest { request, .. })) => {
+            known.is_none() || !matches!(request, ClientRequest::CustomRequest(_))
+        }
+        _ => false,
+    };
+    (!is_taken).then(|| format!("the params of {method} are not those of the protocol"))
 }
 
 fn invalid(reason: impl Into<String>) -> ErrorData {
