@@ -111,12 +111,8 @@ pub fn named_in(folder: &Path) -> io::Result<NamedTempFile> {
     sweep(folder);
     #[cfg_attr(not(unix), expect(unused_mut, reason = "permissions are those of Unix"))]
     let mut builder = named();
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt;
-        // As readable as any other new file, instead of private.
-        builder.permissions(fs::Permissions::from_mode(0o666));
-    }
+    // As readable as any other new file, instead of private.
+    set_mode(&mut builder, 0o666);
     builder.tempfile_in(folder)
 }
 
@@ -129,13 +125,19 @@ pub fn temporary_folder() -> io::Result<TempDir> {
     let folder = env::temp_dir();
     sweep(&folder);
     let mut builder = named();
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt;
-        builder.permissions(fs::Permissions::from_mode(0o700));
-    }
+    set_mode(&mut builder, 0o700);
     builder.tempdir_in(folder)
 }
+
+/// Sets what users may do with a temporary file or folder, less what is denied to new files anyway.
+#[cfg(unix)]
+fn set_mode(builder: &mut tempfile::Builder<'_, '_>, mode: u32) {
+    use std::os::unix::fs::PermissionsExt;
+    builder.permissions(fs::Permissions::from_mode(mode));
+}
+
+#[cfg(not(unix))]
+fn set_mode(_: &mut tempfile::Builder<'_, '_>, _: u32) {}
 
 /// Makes a folder, and proves that files can be made in it.
 ///
