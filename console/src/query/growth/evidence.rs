@@ -8,6 +8,9 @@ use super::rate::Rate;
 use super::verdict::Verdict;
 use crate::values::{Length, digits};
 
+/// Handles lost before a steady leak that are worth words, at least.
+const MIN_EARLIER: usize = 5;
+
 /// The figures of a verdict.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Evidence {
@@ -29,6 +32,10 @@ pub struct Evidence {
     pub first_ns: Option<i64>,
     /// When the last of them was opened, in nanoseconds since session start.
     pub last_ns: Option<i64>,
+    /// Kept handles that were opened before the first of them.
+    pub earlier: usize,
+    /// When the last of these was opened, in nanoseconds since session start.
+    pub earlier_until_ns: Option<i64>,
     /// The rate at which handles are lost (verdict steady).
     pub rate: Option<Rate>,
     /// The time in which the group was seen.
@@ -49,6 +56,8 @@ impl Evidence {
             count: lost,
             first_ns: None,
             last_ns: None,
+            earlier: 0,
+            earlier_until_ns: None,
             rate: None,
             window: Window { start_ns: 0, end_ns: 0 },
         }
@@ -63,6 +72,9 @@ impl Evidence {
         rate: Option<Rate>,
         window: Window,
     ) -> Self {
+        let first_ns = opens.first().copied();
+        let is_earlier = |open: &i64| first_ns.is_some_and(|first| *open < first);
+        let earlier = kept.opens.partition_point(is_earlier);
         Self {
             opened,
             closed: kept.closed,
@@ -71,8 +83,10 @@ impl Evidence {
             kept: kept.opens.len(),
             young_age_ns: kept.young_age_ns,
             count: opens.len(),
-            first_ns: opens.first().copied(),
+            first_ns,
             last_ns: opens.last().copied(),
+            earlier,
+            earlier_until_ns: earlier.checked_sub(1).map(|last| kept.opens[last]),
             rate,
             window,
         }
@@ -98,6 +112,24 @@ impl Evidence {
         self.last_ns.map_or(0, |last| self.window.end_ns.saturating_sub(last))
     }
 
+    /// What was lost before a leak became steady, where that is more than a few: a warm-up, or another rate.
+    fn before_it(&self) -> Option<String> {
+        let until_ns = self.earlier_until_ns.filter(|_| self.earlier >= MIN_EARLIER)?;
+        let until_ns = until_ns.saturating_sub(self.window.start_ns).max(0);
+        let is_warm_up = until_ns <= self.window.length_ns() / 100 * 15;
+        let what = if is_warm_up { " (warm-up)" } else { "" };
+        Some(format!("{} lost in the first {}{what}", self.earlier, Length(until_ns)))
+    }
+
+    /// Since when a leak is steady, where it began late.
+    fn since(&self) -> String {
+        let since_ns = self.first_ns.map_or(0, |ns| ns.saturating_sub(self.window.start_ns));
+        match since_ns >= self.window.length_ns() / 4 && since_ns > 0 {
+            true => format!(", since {} after the start", Length(since_ns)),
+            false => String::new(),
+        }
+    }
+
     /// What was lost, and when.
     fn losses(&self, verdict: Verdict) -> String {
         let count = match self.lost {
@@ -108,7 +140,10 @@ impl Evidence {
         match verdict {
             Verdict::Steady => {
                 let rate = self.rate.map_or_else(String::new, |rate| format!(", {rate}"));
-                format!("{count} over {width}{rate}")
+                match self.before_it() {
+                    Some(before) => format!("{before}, then {} over {width}{rate}", self.count),
+                    None => format!("{count} over {width}{rate}{}", self.since()),
+                }
             }
             Verdict::Burst | Verdict::Once => {
                 // A handle may be inherited just before its process starts.

@@ -17,6 +17,9 @@ pub(super) struct Kept {
     pub(super) closed: usize,
     /// Their mean lifetime in nanoseconds; `None` without.
     pub(super) mean_lifetime_ns: Option<i64>,
+    /// Whether of several open handles it is the last one that is closed, so that those at the bottom are old, leaked
+    /// or not.
+    pub(super) is_stack: bool,
 }
 
 impl Kept {
@@ -29,7 +32,8 @@ impl Kept {
     ///
     /// What a few of the oldest handles do says little, so that S ends where less than [`MIN_AT_RISK`] got so
     /// old: one close that comes very late does not make all others young. And when handles are
-    /// young that are as old as a third of the window, it is too short to distinguish any.
+    /// young that are as old as a third of the window, it is too short to distinguish any; where lifetimes are a
+    /// share of it, only if [`some_are_never_closed`].
     pub(super) fn of(lives: &[Life], window: Window) -> Self {
         let lost = lives.iter().filter(|life| life.closed_ns.is_none());
         let mut opens: Vec<i64> = lost.map(|life| life.opened_ns.min(window.end_ns)).collect();
@@ -40,13 +44,20 @@ impl Kept {
         let plateau = still_open.last().copied().unwrap_or(1.0);
         let young = still_open[..opens.len()].partition_point(|share| *share > 1.5 * plateau);
         let young_age_ns = young.checked_sub(1).map_or(0, |oldest| age(opens[oldest]));
-        let can_tell = young_age_ns <= window.length_ns() / 3;
+        let mean_lifetime_ns = mean_lifetime_ns(lives);
         let closed = lives.len() - opens.len();
+        // A few handles, or lifetimes of a few, say nothing about that.
+        let is_long = opens.len() >= MIN_AT_RISK
+            && 2 * closed >= opens.len()
+            && mean_lifetime_ns.is_some_and(|mean| mean > window.length_ns() / 30);
+        let can_tell = young_age_ns <= window.length_ns() / 3
+            && (!is_long || some_are_never_closed(lives, window));
         let young = if can_tell { young } else { opens.len() };
         let young_age_ns = young.checked_sub(1).map_or(0, |oldest| age(opens[oldest]));
         opens.drain(..young);
         opens.reverse();
-        Self { opens, young, young_age_ns, closed, mean_lifetime_ns: mean_lifetime_ns(lives) }
+        let is_stack = !opens.is_empty() && is_stack(lives);
+        Self { opens, young, young_age_ns, closed, mean_lifetime_ns, is_stack }
     }
 }
 
@@ -74,6 +85,75 @@ fn still_open(lives: &[Life], opens: &[i64], age: impl Fn(i64) -> i64) -> Vec<f6
         at_risk = at_risk.saturating_sub(closes + 1);
     }
     shares
+}
+
+/// How much likelier, as a logarithm, lifetimes have to be with handles that are never closed than without.
+const CURED: f64 = 4.0;
+
+/// Whether exponential lifetimes explain the group less well than such of a part of it, when the others are never
+/// closed: a mixture cure model (Berkson and Gage 1952), its two parameters found by expectation maximization.
+fn some_are_never_closed(lives: &[Life], window: Window) -> bool {
+    let share = |ns: i64| ns.max(0) as f64 / window.length_ns().max(1) as f64;
+    let (mut closes, mut lifetimes, mut ages) = (0.0, 0.0, Vec::new());
+    for life in lives {
+        match life.closed_ns {
+            Some(closed_ns) => {
+                closes += 1.0;
+                lifetimes += share(closed_ns.saturating_sub(life.opened_ns));
+            }
+            None => ages.push(share(window.end_ns.saturating_sub(life.opened_ns))),
+        }
+    }
+    let likelihood = |never: f64, rate: f64| {
+        let open = |age: &f64| (never + (1.0 - never) * (-rate * age).exp()).ln();
+        closes * ((1.0 - never).ln() + rate.ln()) - rate * lifetimes
+            + ages.iter().map(open).sum::<f64>()
+    };
+    let all_closed = closes / (lifetimes + ages.iter().sum::<f64>());
+    let (mut never, mut rate) = (ages.len() as f64 / lives.len() as f64 / 2.0, closes / lifetimes);
+    for _ in 0..STEPS {
+        let kept = |age: &f64| never / (never + (1.0 - never) * (-rate * age).exp());
+        let (kept, aged) = ages
+            .iter()
+            .map(|age| (kept(age), age))
+            .fold((0.0, 0.0), |sums, (kept, age)| (sums.0 + kept, sums.1 + (1.0 - kept) * age));
+        never = (kept / lives.len() as f64).min(1.0 - f64::EPSILON);
+        rate = closes / (lifetimes + aged);
+    }
+    likelihood(never, rate) - likelihood(0.0, all_closed) > CURED
+}
+
+/// Steps of the maximization; the last ones change nothing that counts.
+const STEPS: usize = 60;
+
+/// Whether handles are closed in the reverse order of their opens: of ten closes or more while three handles or more
+/// are open that are closed later, nine of ten close the last one that was opened.
+fn is_stack(lives: &[Life]) -> bool {
+    let closed =
+        lives.iter().enumerate().filter_map(|(at, life)| Some((at, life, life.closed_ns?)));
+    let mut events: Vec<(i64, bool, usize)> = closed
+        .flat_map(|(at, life, closed_ns)| [(life.opened_ns, false, at), (closed_ns, true, at)])
+        .collect();
+    events.sort_unstable();
+    let mut is_open = vec![false; lives.len()];
+    let (mut stack, mut open) = (Vec::new(), 0);
+    let (mut closes, mut of_the_last) = (0, 0);
+    for (_, is_close, at) in events {
+        if !is_close {
+            stack.push(at);
+            (is_open[at], open) = (true, open + 1);
+        } else if is_open[at] {
+            while stack.last().is_some_and(|last| !is_open[*last]) {
+                stack.pop();
+            }
+            if open >= 3 {
+                closes += 1;
+                of_the_last += usize::from(stack.last() == Some(&at));
+            }
+            (is_open[at], open) = (false, open - 1);
+        }
+    }
+    closes >= 10 && of_the_last * 10 >= closes * 9
 }
 
 /// The mean lifetime of those that were closed.

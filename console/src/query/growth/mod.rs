@@ -22,6 +22,7 @@ mod outstanding;
 #[cfg(test)]
 mod published_tests;
 mod rate;
+mod segments;
 mod shape;
 #[cfg(test)]
 mod tests;
@@ -64,8 +65,20 @@ impl Growth {
 
     /// Judges a group of handles, in any order.
     pub fn of(lives: &[Life], window: Window) -> Self {
+        Self::within(lives, window, window)
+    }
+
+    /// Judges a group of handles, in any order, in the time of its process, which is part of that of the `trace`: what
+    /// a process loses in a moment of it is a burst, however short it lives.
+    pub fn within(lives: &[Life], window: Window, trace: Window) -> Self {
         let kept = Kept::of(lives, window);
-        let (verdict, opens) = shape::verdict(lives.len(), &kept, window);
+        let (mut verdict, opens) = shape::verdict(lives.len(), &kept, window);
+        let moment_ns = trace.length_ns() / 100;
+        if let (Verdict::Steady, [first, .., last]) = (verdict, opens.as_slice())
+            && last.saturating_sub(*first) < moment_ns
+        {
+            verdict = Verdict::Burst;
+        }
         let rate = (verdict == Verdict::Steady).then(|| Rate::of(&opens)).flatten();
         Self { verdict, evidence: Evidence::new(lives.len(), &kept, &opens, rate, window) }
     }

@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use super::kept::Kept;
 use super::life::Window;
+use super::segments::{Segment, segments};
 use super::verdict::Verdict;
 
 /// Up to so many handles are too few for any verdict.
@@ -30,21 +31,19 @@ pub(super) fn verdict(opened: usize, kept: &Kept, window: Window) -> (Verdict, V
     if opens.len() < MIN_KEPT {
         return (without_growth(kept, window), opens.clone());
     }
+    if kept.is_stack {
+        return (Verdict::Short, opens.clone());
+    }
     let time = Time::of(kept, window);
+    if let Some(steady) = time.steady(opens) {
+        return (Verdict::Steady, opens[steady].to_vec());
+    }
     let cluster = densest(opens, time.length_ns / 50);
     if cluster.len() >= MIN_KEPT && 2 * cluster.len() >= opens.len() {
-        // What the start of a program opens at once does not hide that it leaks later.
-        let rest = [&opens[..cluster.start], &opens[cluster.end..]].concat();
-        if time.is_steady(&rest) {
-            return (Verdict::Steady, rest);
-        }
         let verdict = time.cluster(&opens[cluster.clone()]);
         // A fill that ended is all of what was opened until then.
         let is_whole = verdict == Verdict::Once && time.has_stopped(opens);
         return (verdict, if is_whole { opens.clone() } else { opens[cluster].to_vec() });
-    }
-    if time.is_steady(opens) {
-        return (Verdict::Steady, opens.clone());
     }
     if time.has_stopped(opens) {
         return (Verdict::Once, opens.clone());
@@ -88,13 +87,30 @@ impl Time {
         }
     }
 
-    /// Handles are lost one after the other, over a fifth of the time or more, not ever more slowly, and
-    /// have not stopped being lost in the last quarter.
+    /// The losses of the last part of the time that lasts, if handles leak in it: a part without losses lasts for a
+    /// quarter of the time, others for a tenth.
+    fn steady(&self, opens: &[i64]) -> Option<Range<usize>> {
+        let parts = segments(opens, self.window.start_ns, self.horizon_ns);
+        let lasts = |part: &Segment| match part.opens.len() < MIN_STEADY {
+            true => part.length_ns() > self.length_ns / 4,
+            false => part.length_ns() >= self.length_ns / 10,
+        };
+        let until = parts.iter().rposition(lasts)?;
+        let [before @ .., part] = parts.get(..=until)? else { return None };
+        // What slows down twice in a row, and not for long since, is on its way to an end.
+        let slows_down =
+            |parts: &[Segment]| parts.windows(2).all(|pair| pair[0].is_faster_than(&pair[1]));
+        let is_slowing = before.len() >= 2 && slows_down(&parts[until - 2..=until]);
+        let is_young = part.length_ns() < self.length_ns / 2;
+        let is_steady = !(is_slowing && is_young) && self.is_steady(&opens[part.opens.clone()]);
+        is_steady.then(|| part.opens.clone())
+    }
+
+    /// Handles are lost one after the other, over a tenth of the time or more, and not ever more slowly.
     fn is_steady(&self, opens: &[i64]) -> bool {
         let [first, .., last] = opens else { return false };
         opens.len() >= MIN_STEADY
-            && last.saturating_sub(*first) >= self.length_ns / 5
-            && self.quiet_after(*last) <= self.length_ns / 4
+            && last.saturating_sub(*first) >= self.length_ns / 10
             && moments(opens) >= MIN_MOMENTS
             && !is_falling(opens)
     }

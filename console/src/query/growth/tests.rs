@@ -68,6 +68,36 @@ impl Group {
         }
     }
 
+    /// Handles whose uses begin at random and last for `mean` on average: the end of a use closes the handle that was
+    /// opened last.
+    fn stack(&mut self, count: usize, mean: f64) {
+        let mut uses: Vec<(f64, bool)> = Vec::new();
+        for _ in 0..count {
+            let (begin, length) = (self.fraction(), -mean * self.fraction().ln());
+            uses.extend([(begin, true), (begin + length, false)]);
+        }
+        uses.retain(|(at, _)| *at < 1.0);
+        uses.sort_by(|one, other| one.0.total_cmp(&other.0));
+        let mut open = Vec::new();
+        for (at, is_begin) in uses {
+            if is_begin {
+                open.push(at);
+            } else if let Some(opened) = open.pop() {
+                self.open(opened, at - opened);
+            }
+        }
+        open.into_iter().for_each(|at| self.lose(at));
+    }
+
+    /// Lost one after the other, at equal distances or at random.
+    fn leak(&mut self, count: usize, start: f64) {
+        let is_even = self.rng.percent(50);
+        for n in 0..count {
+            let at = if is_even { (n as f64 + 0.5) / count as f64 } else { self.fraction() };
+            self.lose(start + (1.0 - start) * at);
+        }
+    }
+
     /// Arrival times from `start` to the end, at one rate, with distances from nearly none to the double.
     fn arrivals(&mut self, count: usize, start: f64) -> Vec<f64> {
         let mut at = 0.0;
@@ -84,6 +114,11 @@ const START_NS: i64 = 5_000_000_000;
 
 /// Fails with the seeds whose verdict is not accepted.
 fn assert_verdicts(fill: impl Fn(&mut Group), is_accepted: impl Fn(&Growth) -> bool) {
+    assert_all_but(0, fill, is_accepted);
+}
+
+/// Fails where more seeds than those have a verdict that is not accepted: `docs/growth.md` states these errors.
+fn assert_all_but(errors: usize, fill: impl Fn(&mut Group), is_accepted: impl Fn(&Growth) -> bool) {
     let mut wrong = Vec::new();
     for seed in 0..SEEDS {
         let mut group = Group::new(seed);
@@ -93,7 +128,7 @@ fn assert_verdicts(fill: impl Fn(&mut Group), is_accepted: impl Fn(&Growth) -> b
             wrong.push(format!("{seed}: {:?}: {growth}", growth.verdict));
         }
     }
-    assert!(wrong.is_empty(), "{} of {SEEDS}\n{}", wrong.len(), wrong.join("\n"));
+    assert!(wrong.len() <= errors, "{} of {SEEDS}\n{}", wrong.len(), wrong.join("\n"));
 }
 
 /// Fails with the seeds that are not found to leak, at a rate within 10 % of losses by time.
@@ -231,6 +266,93 @@ fn a_leak_after_a_warm_up_is_steady() {
 }
 
 #[test]
+fn a_slow_leak_after_a_large_warm_up_is_steady_by_itself() {
+    for (warm_up, time, count) in
+        [(60, 0.1, 20), (60, 0.1, 40), (60, 0.03, 40), (30, 0.1, 20), (30, 0.03, 20)]
+    {
+        let fill = |group: &mut Group| {
+            for _ in 0..warm_up {
+                let at = group.between(0.0, time);
+                group.lose(at);
+            }
+            group.leak(count, time);
+        };
+        assert_all_but(2, fill, |growth| growth.verdict == Verdict::Steady);
+    }
+}
+
+#[test]
+fn a_leak_that_begins_late_is_steady_since_then() {
+    for (count, wrong) in [(12, 11), (20, 2), (50, 0), (100, 0)] {
+        let begins_late = |growth: &Growth| {
+            let window = growth.evidence.window;
+            let first_ns = growth.evidence.first_ns.expect("some are lost");
+            first_ns - window.start_ns >= window.length_ns() / 10 * 8
+        };
+        assert_all_but(
+            wrong,
+            |group| group.leak(count, 0.8),
+            |growth| growth.verdict == Verdict::Steady && begins_late(growth),
+        );
+    }
+}
+
+#[test]
+fn what_closes_the_last_one_opened_neither_leaks_steadily_nor_in_a_burst() {
+    for mean in [0.01, 0.03, 0.1, 0.2, 0.4] {
+        let is_accepted =
+            |growth: &Growth| !matches!(growth.verdict, Verdict::Steady | Verdict::Burst);
+        assert_all_but(0, |group| group.stack(300, mean), is_accepted);
+    }
+}
+
+#[test]
+fn a_pool_whose_lifetimes_are_exponential_and_a_third_of_the_time_does_not_leak() {
+    for count in [30, 100, 300, 1_000] {
+        let fill = |group: &mut Group| {
+            for _ in 0..count {
+                let (at, lifetime) = (group.fraction(), -0.3 * group.fraction().ln());
+                group.open(at, lifetime);
+            }
+        };
+        assert_all_but(2, fill, |growth| growth.verdict != Verdict::Steady);
+    }
+}
+
+#[test]
+fn a_leak_in_batches_and_one_that_doubles_its_rate_are_steady() {
+    let batches = |group: &mut Group| {
+        for _ in 0..30 {
+            let at = group.between(0.0, 0.999);
+            for _ in 0..20 {
+                let at = group.between(at, at + 0.0005);
+                group.lose(at);
+            }
+        }
+    };
+    assert_all_but(2, batches, |growth| growth.verdict == Verdict::Steady);
+    let doubles = |group: &mut Group| {
+        let count = group.count(30, 200);
+        group.leak(count, 0.0);
+        group.leak(count, 0.5);
+    };
+    assert_all_but(0, doubles, |growth| growth.verdict == Verdict::Steady);
+}
+
+#[test]
+fn a_cache_that_fills_ever_more_slowly_is_mostly_filled_once() {
+    let fill = |group: &mut Group| {
+        for _ in 0..group.count(50, 500) {
+            let at = -0.15 * group.fraction().ln();
+            if at < 1.0 {
+                group.lose(at);
+            }
+        }
+    };
+    assert_all_but(194, fill, |growth| matches!(growth.verdict, Verdict::Once | Verdict::Short));
+}
+
+#[test]
 fn arrivals_by_chance_are_never_missed() {
     let fill = |group: &mut Group| {
         for _ in 0..group.count(18, 300) {
@@ -293,6 +415,12 @@ fn the_evidence_is_one_sentence() {
         leak().chain(pool()).collect(),
         burst().collect(),
         (0..40).map(|n| lost(n * second)).collect(),
+        (0..60)
+            .map(|n| lost(n * second))
+            .chain((0..20).map(|n| lost((70 + n * 27) * second)))
+            .collect(),
+        (0..20).map(|n| lost((500 + n * 5) * second)).collect(),
+        (0..8).map(|n| lost(300 * second + n * second / 700)).collect(),
         pool().collect(),
         pool().chain([lost(599 * second + 900_000_000)]).collect(),
         vec![lost(1), lost(200 * second)],
@@ -305,12 +433,26 @@ fn the_evidence_is_one_sentence() {
         &format!("{leaked}; 400 of 501 closed, after 250 ms on average"),
         "burst: 40 lost within 1.95 s, 5.00 min after the start, 4.97 min before the end",
         "once: 40 lost within 39.0 s, 0 s after the start, 9.35 min before the end",
+        "steady: 60 lost in the first 59.0 s (warm-up), then 20 over 8.55 min, 2.22 per minute (95 %: 1.42 to 3.48)",
+        "steady: 20 lost over 95.0 s, 12.0 per minute (95 %: 7.65 to 18.8), since 8.33 min after the start",
+        "burst: 8 lost within 10.0 ms, 5.00 min after the start, 5.00 min before the end",
         "balanced: none lost; 400 of 400 closed, after 250 ms on average",
         "balanced: 1 open at the end, for 100 ms at most; 400 of 401 closed, after 250 ms on average",
         "short: 2 lost, the last one 6.67 min before the end",
         "short: none lost",
     ];
     assert_eq!(texts, expected);
+}
+
+#[test]
+fn what_a_process_of_a_moment_loses_is_a_burst_of_its_trace() {
+    let window = |start_ns, end_ns| Window { start_ns, end_ns };
+    let lost = |n: i64| Life { opened_ns: n * 1_250_000, closed_ns: None };
+    let lives: Vec<Life> = (0..8).map(lost).collect();
+    let of_process = window(0, 12_000_000);
+    assert_eq!(Growth::of(&lives, of_process).verdict, Verdict::Steady);
+    let growth = Growth::within(&lives, of_process, window(0, 5_000_000_000));
+    assert_eq!((growth.verdict, growth.evidence.rate), (Verdict::Burst, None));
 }
 
 #[test]

@@ -195,10 +195,11 @@ impl Search<'_> {
             return None;
         }
         let lives = self.timed.program_times(&handles);
-        let growth = self
-            .groups
-            .window_of(process)
-            .map_or_else(|| Growth::without_clock(&lives), |window| Growth::of(&lives, window));
+        let windows = self.groups.window_of(process).zip(self.groups.window);
+        let growth = windows.map_or_else(
+            || Growth::without_clock(&lives),
+            |(window, trace)| Growth::within(&lives, window, trace),
+        );
         let (type_name, create_stack) = self.groups.type_and_stack(leaf);
         let lost: Vec<Opened> = handles.iter().copied().filter(|own| self.is_lost(*own)).collect();
         let diagnoses = self.causes().of(&handles, &lost);

@@ -123,7 +123,7 @@ impl<'a> Allocations<'a> {
         let from_ns = self.window.start_ns;
         let is_recorded = |life: &&Life| from_ns <= 0 || life.opened_ns >= from_ns;
         let lives: Vec<Life> = lives.iter().filter(is_recorded).copied().collect();
-        let growth = Growth::of(&lives, Window { start_ns, end_ns });
+        let growth = Growth::within(&lives, Window { start_ns, end_ns }, self.window);
         // Bytes count where there are any; the score is of as many as the allocations have on average.
         let mean = (bytes.lost as f64 / counts.lost().max(1) as f64).max(1.0);
         let score = score::of(&growth, &lives, 0).map(|score| score * mean);
