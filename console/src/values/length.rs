@@ -27,7 +27,7 @@ impl fmt::Display for Length {
 }
 
 /// A number with three digits, six of them after the point at most.
-pub(crate) fn digits(number: f64) -> String {
+fn digits(number: f64) -> String {
     let magnitude = number.abs().max(1e-4).log10().floor();
     let decimals = (2.0 - magnitude).max(0.0) as usize;
     format!("{number:.decimals$}")

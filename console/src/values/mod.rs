@@ -11,7 +11,7 @@ pub(crate) use counted::{Counted, kind_of};
 pub use documents::{CsvText, JsonMode};
 pub use formats::{ProcessFormat, TimeDigits, TimeFormat};
 pub(crate) use formats::{no_choice, process_format, process_words, time_format, time_words};
-pub(crate) use length::{Length, digits};
+pub(crate) use length::Length;
 pub(crate) use output_formats::{AskedFormat, CSV, FORMATS, FormatOption, TABLE_FORMATS};
 pub use output_formats::{Format, FormatSpec, NamesFile};
 pub use ranges::{CountRange, CountUnit, TimeRange, TopN, ValueError};

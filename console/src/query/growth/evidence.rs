@@ -2,11 +2,32 @@
 
 use std::fmt;
 
+use indicatif::HumanCount;
+
 use super::kept::Kept;
 use super::life::{Life, Window};
 use super::rate::Rate;
 use super::verdict::Verdict;
-use crate::values::{Length, digits};
+use crate::values::Length;
+
+/// Units of rates, with their minutes.
+const UNITS: [(f64, &str); 4] =
+    [(1.0 / 60.0, "second"), (1.0, "minute"), (60.0, "hour"), (1_440.0, "day")];
+
+/// A number without the digits that say nothing: it is a multiple of the largest power of ten that is not larger than
+/// `step`.
+fn rounded(number: f64, step: f64) -> String {
+    let exponent = step.max(f64::MIN_POSITIVE).log10().floor() as i32;
+    match u32::try_from(exponent) {
+        Ok(_) => {
+            let power = 10_f64.powi(exponent);
+            HumanCount(((number / power).round() * power) as u64).to_string()
+        }
+        Err(_) => {
+            format!("{number:.decimals$}", decimals = exponent.unsigned_abs().min(9) as usize)
+        }
+    }
+}
 
 /// Handles lost before a steady leak that are worth words, at least.
 const MIN_EARLIER: usize = 5;
@@ -166,7 +187,15 @@ impl Evidence {
 
 impl fmt::Display for Rate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let [rate, low, high] = [self.per_minute, self.low, self.high].map(digits);
-        write!(f, "{rate} per minute (95 %: {low} to {high})")
+        // A person counts as many in a unit as there are whole ones.
+        let (minutes, unit) = UNITS
+            .into_iter()
+            .find(|(minutes, _)| self.per_minute * minutes >= 1.0)
+            .unwrap_or(UNITS[UNITS.len() - 1]);
+        let [rate, low, high] =
+            [self.per_minute, self.low, self.high].map(|per_minute| per_minute * minutes);
+        let about = if high > 2.0 * low { "about " } else { "" };
+        let [rate, low, high] = [rate, low, high].map(|number| rounded(number, (high - low) / 4.0));
+        write!(f, "{about}{rate} per {unit} (95 %: {low} to {high})")
     }
 }

@@ -427,14 +427,14 @@ fn the_evidence_is_one_sentence() {
         vec![],
     ]
     .map(text);
-    let leaked = "steady: 101 lost over 8.33 min, 12.0 per minute (95 %: 9.86 to 14.6)";
+    let leaked = "steady: 101 lost over 8.33 min, 12 per minute (95 %: 10 to 15)";
     let expected = [
         leaked,
         &format!("{leaked}; 400 of 501 closed, after 250 ms on average"),
         "burst: 40 lost within 1.95 s, 5.00 min after the start, 4.97 min before the end",
         "once: 40 lost within 39.0 s, 0 s after the start, 9.35 min before the end",
-        "steady: 60 lost in the first 59.0 s (warm-up), then 20 over 8.55 min, 2.22 per minute (95 %: 1.42 to 3.48)",
-        "steady: 20 lost over 95.0 s, 12.0 per minute (95 %: 7.65 to 18.8), since 8.33 min after the start",
+        "steady: 60 lost in the first 59.0 s (warm-up), then 20 over 8.55 min, about 2.2 per minute (95 %: 1.4 to 3.5)",
+        "steady: 20 lost over 95.0 s, about 12 per minute (95 %: 8 to 19), since 8.33 min after the start",
         "burst: 8 lost within 10.0 ms, 5.00 min after the start, 5.00 min before the end",
         "balanced: none lost; 400 of 400 closed, after 250 ms on average",
         "balanced: 1 open at the end, for 100 ms at most; 400 of 401 closed, after 250 ms on average",
@@ -442,6 +442,19 @@ fn the_evidence_is_one_sentence() {
         "short: none lost",
     ];
     assert_eq!(texts, expected);
+}
+
+#[test]
+fn a_rate_has_the_unit_of_a_person_and_no_digit_that_says_nothing() {
+    let text = |per_minute, factor| {
+        Rate { per_minute, low: per_minute / factor, high: per_minute * factor }.to_string()
+    };
+    assert_eq!(text(42_000.0, 2.1), "about 700 per second (95 %: 300 to 1,500)");
+    assert_eq!(text(2_520_000.0, 1.01), "42,000 per second (95 %: 41,600 to 42,400)");
+    assert_eq!(text(29.99, 1.12), "30 per minute (95 %: 27 to 34)");
+    assert_eq!(text(0.4, 1.6), "about 24 per hour (95 %: 15 to 38)");
+    assert_eq!(text(0.001, 1.5), "about 1.4 per day (95 %: 1.0 to 2.2)");
+    assert_eq!(text(1e-5, 1.3), "0.014 per day (95 %: 0.011 to 0.019)");
 }
 
 #[test]
