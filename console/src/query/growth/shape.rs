@@ -88,7 +88,7 @@ impl Time {
     }
 
     /// The losses of the last part of the time that lasts, if handles leak in it: a part without losses lasts for a
-    /// quarter of the time, others for a tenth.
+    /// quarter of the time, others for a tenth. It leaks if it goes on, with losses in the last quarter.
     fn steady(&self, opens: &[i64]) -> Option<Range<usize>> {
         let parts = segments(opens, self.window.start_ns, self.horizon_ns);
         let lasts = |part: &Segment| match part.opens.len() < MIN_STEADY {
@@ -102,7 +102,10 @@ impl Time {
             |parts: &[Segment]| parts.windows(2).all(|pair| pair[0].is_faster_than(&pair[1]));
         let is_slowing = before.len() >= 2 && slows_down(&parts[until - 2..=until]);
         let is_young = part.length_ns() < self.length_ns / 2;
-        let is_steady = !(is_slowing && is_young) && self.is_steady(&opens[part.opens.clone()]);
+        let goes_on =
+            opens.last().is_some_and(|last| self.quiet_after(*last) <= self.length_ns / 4);
+        let is_steady =
+            goes_on && !(is_slowing && is_young) && self.is_steady(&opens[part.opens.clone()]);
         is_steady.then(|| part.opens.clone())
     }
 

@@ -349,7 +349,7 @@ fn a_cache_that_fills_ever_more_slowly_is_mostly_filled_once() {
             }
         }
     };
-    assert_all_but(194, fill, |growth| matches!(growth.verdict, Verdict::Once | Verdict::Short));
+    assert_all_but(171, fill, |growth| matches!(growth.verdict, Verdict::Once | Verdict::Short));
 }
 
 #[test]
@@ -462,7 +462,7 @@ fn what_a_process_of_a_moment_loses_is_a_burst_of_its_trace() {
     let window = |start_ns, end_ns| Window { start_ns, end_ns };
     let lost = |n: i64| Life { opened_ns: n * 1_250_000, closed_ns: None };
     let lives: Vec<Life> = (0..8).map(lost).collect();
-    let of_process = window(0, 12_000_000);
+    let of_process = window(0, 10_000_000);
     assert_eq!(Growth::of(&lives, of_process).verdict, Verdict::Steady);
     let growth = Growth::within(&lives, of_process, window(0, 5_000_000_000));
     assert_eq!((growth.verdict, growth.evidence.rate), (Verdict::Burst, None));
