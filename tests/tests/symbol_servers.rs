@@ -2,7 +2,7 @@
 //! and no server makes it wait or write where it should not.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -37,17 +37,16 @@ fn leaky(shell: &Shell, server: &str) -> Value {
     document["symbols"][0].take()
 }
 
-/// Names of all files below a folder.
+/// All files below a folder.
+fn paths(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    entries.flat_map(|path| if path.is_dir() { paths(&path) } else { vec![path] }).collect()
+}
+
+/// Their names.
 fn files(folder: &Path) -> Vec<String> {
-    let mut found = Vec::new();
-    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-        if entry.path().is_dir() {
-            found.extend(files(&entry.path()));
-        } else {
-            found.push(entry.file_name().to_string_lossy().into_owned());
-        }
-    }
-    found
+    let name = |path: &PathBuf| path.file_name().map(|name| name.to_string_lossy().into_owned());
+    paths(folder).iter().filter_map(name).collect()
 }
 
 fn pdb() -> Vec<u8> {
@@ -94,6 +93,36 @@ fn what_a_server_does_wrong_is_reported_and_nothing_of_it_is_kept() {
         assert!(!kept.iter().any(|file| file.ends_with(".pdb")), "{reason}: {kept:?}");
         let text = ask(&shell, &server.url, &[STACK]);
         assert!(text.stdout.contains("leaky.exe+0x"), "{text:?}");
+    }
+}
+
+#[test]
+fn a_password_in_the_address_of_a_server_stands_nowhere() {
+    let answers: [Answer; 6] = [
+        Answer::File(pdb()),
+        Answer::CutOff(pdb(), 5000),
+        Answer::File(b"<html>sign in</html>".repeat(99)),
+        Answer::Status(404),
+        Answer::Status(500),
+        Answer::Redirect("file:///etc/passwd".into()),
+    ];
+    for answer in answers {
+        let (shell, sent) = (Shell::new(), answer.clone());
+        let server = SymbolServer::start(move |_| sent.clone());
+        let address = server.url.replace("://", "://joe:s3cret@") + "?sig=s3cret";
+        let csv = format!("{STACK} -csv > stacks.csv");
+        let commands =
+            [STACK, &csv, ".sympath", ".dump Symbols", ".dump Symbols -json", ".symbolize"];
+        for run in [ask(&shell, &address, &commands), ask(&shell, &address, &commands)] {
+            assert!(run.stdout.contains("…@127.0.0.1"), "{answer:?}: {run:?}");
+            assert!(!format!("{run:?}").contains("s3cret"), "{answer:?}: {run:?}");
+        }
+        assert!(server.asked().iter().all(|path| path.ends_with("?sig=s3cret")), "{answer:?}");
+        for file in paths(shell.path("").as_path()) {
+            let bytes = fs::read(&file).expect("a file");
+            let text = String::from_utf8_lossy(&bytes);
+            assert!(!text.contains("s3cret"), "{answer:?}: {}", file.display());
+        }
     }
 }
 

@@ -313,7 +313,8 @@ impl ToolSession {
 
     /// Searches these folders, and then what the command line or the environment says.
     fn look_for_symbols(&mut self, folders: Vec<PathBuf>) -> Result<(), CommandError> {
-        let rest = Some(self.symbol_path.to_string()).filter(|_| !self.symbol_path.is_empty());
+        let rest =
+            Some(self.symbol_path.text().to_owned()).filter(|_| !self.symbol_path.is_empty());
         let servers = rest.map(ServerChoice::Path).into_iter().collect();
         let cache = self.scratch.as_ref().map(|folder| folder.path().to_owned());
         self.console.session.symbol_options.closed_folders = folders.clone();

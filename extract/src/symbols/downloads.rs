@@ -26,7 +26,7 @@ use super::missing::{Absence, MissingFiles};
 use super::observer::Watch;
 use super::options::SymbolizerOptions;
 use super::partial;
-use super::path::{Server, SymbolPath};
+use super::path::{Server, SymbolPath, without_secrets};
 use super::pdb::PdbFile;
 use super::pointer;
 use super::report::{Chain, MissingAt, SearchFailure, SearchNotes, SymbolFileError};
@@ -194,7 +194,7 @@ impl Downloads {
             let asking = Asking { server, transfer, key, pdb, watch };
             let file = self.ask_server(&asking, &mut fetched.notes);
             if let Some(file) = file.await {
-                fetched.file = Some((file, server.url.clone()));
+                fetched.file = Some((file, server.shown()));
                 break;
             }
         }
@@ -243,7 +243,7 @@ impl Downloads {
             Err(Failure::Missing) => {
                 self.note_answer(&server.url);
                 self.missing.insert(&server.url, key, Absence::Missing);
-                let place = server.url.clone();
+                let place = server.shown();
                 notes.missing.push(MissingAt { place, is_remembered: false, is_refused: false });
             }
             Err(Failure::File(error)) => {
@@ -256,7 +256,7 @@ impl Downloads {
             }
             Err(Failure::Failed(reason)) => {
                 let reason = self.note_failure(&server.url, reason);
-                notes.failures.push(SearchFailure { place: server.url.clone(), reason });
+                notes.failures.push(SearchFailure { place: server.shown(), reason });
             }
             Err(Failure::Silent(reason)) => self.note_silence(server, reason, notes),
         }
@@ -266,12 +266,12 @@ impl Downloads {
     /// Whether a server is not asked, because it was given up or is known not to have the file.
     fn is_not_asked(&self, server: &Server, key: &StoreKey, notes: &mut SearchNotes) -> bool {
         if self.is_given_up(&server.url) {
-            notes.skipped.push(server.url.clone());
+            notes.skipped.push(server.shown());
             return true;
         }
         let Some(absence) = self.missing.get(&server.url, key) else { return false };
         notes.missing.push(MissingAt {
-            place: server.url.clone(),
+            place: server.shown(),
             is_remembered: true,
             is_refused: absence == Absence::Refused,
         });
@@ -361,13 +361,19 @@ impl Downloads {
             watch.observer.progress(pdb, bytes, total);
         };
         let is_given_up = || self.is_given_up(&server.url);
-        let request =
-            Request { url: &url, partial: &place, magic: form.magic(), is_given_up: &is_given_up };
+        let shown = without_secrets(&url);
+        let request = Request {
+            url: &url,
+            shown: &shown,
+            partial: &place,
+            magic: form.magic(),
+            is_given_up: &is_given_up,
+        };
         if form == Form::Pointer {
             let text = transfer.bytes(&request, pointer::MAX_BYTES).await?;
             let source = pointer::Source::Server { hosts: &self.hosts };
             return pointer::follow(&text, &source).map_err(|reason| {
-                Failure::File(SymbolFileError::Pointer { path: PathBuf::from(url), reason })
+                Failure::File(SymbolFileError::Pointer { path: PathBuf::from(&shown), reason })
             });
         }
         let received = transfer.file(&request, &progress).await?;
@@ -377,7 +383,7 @@ impl Downloads {
             key: key.clone(),
             pdb: pdb.clone(),
             max_bytes: self.options.max_file_bytes,
-            shown: PathBuf::from(url),
+            shown: PathBuf::from(shown),
         };
         let turn = turn.cloned();
         // Unpacking and checking take their time, in which other downloads go on. The lock goes along, as this
@@ -427,9 +433,9 @@ impl Downloads {
 
     /// Of several requests that wait for the same server, the first one says so.
     fn note_silence(&self, server: &Server, reason: String, notes: &mut SearchNotes) {
-        let place = server.url.clone();
+        let place = server.shown();
         let mut session = lock(&self.session);
-        let server = session.servers.entry(place.clone()).or_default();
+        let server = session.servers.entry(server.url.clone()).or_default();
         if server.is_given_up {
             notes.skipped.push(place);
         } else {
@@ -445,10 +451,7 @@ impl Downloads {
             fetched.notes.failures = self
                 .servers
                 .iter()
-                .map(|server| SearchFailure {
-                    place: server.url.clone(),
-                    reason: reason.to_owned(),
-                })
+                .map(|server| SearchFailure { place: server.shown(), reason: reason.to_owned() })
                 .collect();
             session.fetched.insert(pdb.clone(), Arc::new(fetched));
         }

@@ -18,6 +18,7 @@ use rustc_hash::FxHashMap;
 use super::identity::StoreKey;
 use super::options::SymbolizerOptions;
 use super::own;
+use super::path::without_secrets;
 
 const FILE_NAME: &str = "missing.tsv";
 /// A longer file is not ours, or has grown for years; it is begun anew.
@@ -160,7 +161,7 @@ fn entry(line: &str, (absence, since): Known) -> String {
 
 fn line(server: &str, key: &StoreKey) -> String {
     // A key has no control characters; the text of a symbol path may have some.
-    let server = server.replace(char::is_control, " ");
+    let server = without_secrets(server).replace(char::is_control, " ");
     format!("{}\t{}\t{}", server.trim_end_matches('/'), key.name.to_lowercase(), key.index)
 }
 

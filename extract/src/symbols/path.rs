@@ -15,8 +15,8 @@ use super::pointer;
 /// A parsed symbol path: entries `srv*cache*url`, `cache*folder`, bare addresses of servers and
 /// plain folders, divided by semicolons and searched in order.
 ///
-/// `Display` gives back the text it was parsed from. Every text is a symbol path; what is no
-/// server and no cache is a folder.
+/// `Display` gives back the text it was parsed from, without secrets. Every text is a symbol
+/// path; what is no server and no cache is a folder.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SymbolPath {
     text: String,
@@ -33,6 +33,11 @@ impl SymbolPath {
             text: text.to_owned(),
             entries: entries.into_iter().filter_map(without_empty).collect(),
         }
+    }
+
+    /// The text it was parsed from, passwords of servers included: to be parsed again, not to be shown.
+    pub fn text(&self) -> &str {
+        &self.text
     }
 
     /// The symbol path of the environment variable `_NT_SYMBOL_PATH`, if it is set.
@@ -168,7 +173,7 @@ impl SymbolPath {
 
 impl fmt::Display for SymbolPath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text)
+        f.write_str(&without_secrets(&self.text))
     }
 }
 
@@ -187,6 +192,34 @@ pub(super) struct Server {
     pub(super) url: String,
     /// The nearest first. Empty if the platform has no place for caches.
     pub(super) caches: Vec<PathBuf>,
+}
+
+impl Server {
+    /// Its address in messages, reports and files of the cache.
+    pub(super) fn shown(&self) -> String {
+        without_secrets(&self.url)
+    }
+}
+
+/// A text with `…` in place of what addresses in it have of secrets: user and password, and the query, in which
+/// tokens and signatures stand.
+pub(super) fn without_secrets(text: &str) -> String {
+    let ends_address = |c: char| matches!(c, '*' | ';') || c.is_whitespace();
+    let hidden = |secret: &str, shown| if secret.is_empty() { "" } else { shown };
+    let (mut shown, mut rest) = (String::new(), text);
+    while let Some(scheme_end) = rest.find("://") {
+        let (before, address) = rest.split_at(scheme_end + 3);
+        let (address, behind) =
+            address.split_at(address.find(ends_address).unwrap_or(address.len()));
+        let (place, query) = address.split_at(address.find('?').unwrap_or(address.len()));
+        let host_end = place.find(['/', '#']).unwrap_or(place.len());
+        let user_end = place.get(..host_end).and_then(|host| host.rfind('@')).unwrap_or(0);
+        let (user, place) = place.split_at(user_end);
+        shown.extend([before, hidden(user, "…"), place, hidden(query, "?…")]);
+        rest = behind;
+    }
+    shown.push_str(rest);
+    shown
 }
 
 /// An entry as symsrv wants it: schemes in lower case, and a bare address as `srv*address`.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use handlescope_model::Untrusted;
 use thiserror::Error;
 
-use super::path::{SymbolPath, is_address};
+use super::path::{SymbolPath, is_address, without_secrets};
 
 const MICROSOFT: &str = "https://msdl.microsoft.com/download/symbols";
 const GOOGLE: &str = "https://chromium-browser-symsrv.commondatastorage.googleapis.com";
@@ -47,7 +47,7 @@ pub enum SymbolSourcesError {
     #[error(
         "'{}' is not a symbol server: use ms, google, ntsymbolpath, an address (https://...) \
          or a symbol path (srv*folder*https://...)",
-        Untrusted(.0)
+        Untrusted(without_secrets(.0))
     )]
     UnknownServer(String),
     /// `ntsymbolpath`, and no such variable.
@@ -98,7 +98,7 @@ impl fmt::Display for ServerChoice {
             Self::Microsoft => "ms",
             Self::Google => "google",
             Self::Environment => "ntsymbolpath",
-            Self::Url(text) | Self::Path(text) => text,
+            Self::Url(text) | Self::Path(text) => return f.write_str(&without_secrets(text)),
         })
     }
 }
@@ -111,7 +111,7 @@ impl SymbolSources {
     /// Fails if a folder can not be written in a symbol path, or if the environment is to be used
     /// and says nothing.
     pub fn symbol_path(&self) -> Result<SymbolPath, SymbolSourcesError> {
-        self.symbol_path_in(|| SymbolPath::from_environment().map(|path| path.to_string()))
+        self.symbol_path_in(|| SymbolPath::from_environment().map(|path| path.text().to_owned()))
     }
 
     fn symbol_path_in(

@@ -71,6 +71,8 @@ impl From<GivenUp> for Failure {
 /// What to expect of a file.
 pub(super) struct Request<'a> {
     pub(super) url: &'a str,
+    /// The address in messages and beside the partial file.
+    pub(super) shown: &'a str,
     /// Where it lies until it is whole.
     pub(super) partial: &'a Path,
     /// The first bytes of every such file, so that a web page is not taken for one.
@@ -103,7 +105,7 @@ impl Transfer {
         request: &Request<'_>,
         progress: &dyn Fn(u64, Option<u64>),
     ) -> Result<Received, Failure> {
-        let mut partial = Partial::left_over(request.partial, request.url);
+        let mut partial = Partial::left_over(request.partial, request.shown);
         let mut cut = None;
         // Of all requests together, as else each could bring one byte.
         let mut speed = None;
@@ -153,7 +155,7 @@ impl Transfer {
         while let Some(chunk) = timeout_at(deadline, response.chunk())
             .await
             .map_err(|_| Failure::Silent(NO_ANSWER.to_owned()))?
-            .map_err(|error| Failure::Failed(Chain(&error).to_string()))?
+            .map_err(|error| Failure::Failed(Chain(&error.without_url()).to_string()))?
         {
             bytes.extend_from_slice(&chunk);
             if bytes.len() as u64 > max_bytes {
@@ -207,7 +209,7 @@ impl Transfer {
         let headers = response.headers();
         let status = response.status();
         if let Some(partial) = partial {
-            let source = source(request.url, headers, content_range(headers).map(|(_, all)| all));
+            let source = source(request.shown, headers, content_range(headers).map(|(_, all)| all));
             let continues = status == StatusCode::PARTIAL_CONTENT
                 && content_range(headers).is_some_and(|(start, _)| start == partial.len())
                 && is_same(partial.source(), &source);
@@ -222,7 +224,7 @@ impl Transfer {
             }
         }
         check_status(status)?;
-        let source = source(request.url, headers, number(headers, &CONTENT_LENGTH));
+        let source = source(request.shown, headers, number(headers, &CONTENT_LENGTH));
         if !matches!(source.encoding.as_str(), "" | "gzip") {
             return Err(Failure::Failed(format!("unknown encoding {:?}", source.encoding)));
         }
@@ -264,7 +266,7 @@ impl Transfer {
                 start.extend(chunk.iter().take(magic.len() - start.len()));
                 if !magic.starts_with(&start) {
                     let source = "it is not a symbol file".into();
-                    let path = PathBuf::from(request.url);
+                    let path = PathBuf::from(request.shown);
                     return Err(Failure::File(SymbolFileError::Malformed { path, source }));
                 }
             }
@@ -280,7 +282,7 @@ impl Transfer {
     }
 
     fn too_large(&self, request: &Request<'_>) -> Failure {
-        let path = PathBuf::from(request.url);
+        let path = PathBuf::from(request.shown);
         Failure::File(SymbolFileError::TooLarge { path, limit: self.max_bytes })
     }
 }

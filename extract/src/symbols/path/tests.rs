@@ -15,6 +15,22 @@ fn the_text_is_given_back_as_it_was_typed() {
 }
 
 #[test]
+fn no_password_of_a_server_is_shown() {
+    for (text, shown) in [
+        ("https://joe:s3cr%40t@x/s?sig=k3y", "https://…@x/s?…"),
+        (
+            "/a;SRV*/c*HTTPS://t0ken@x:8080;srv*http://y/@s/?k=v;/b",
+            "/a;SRV*/c*HTTPS://…@x:8080;srv*http://y/@s/?…;/b",
+        ),
+        ("srv**https://joe:a@b@x?u=https://joe:pw@y*/c", "srv**https://…@x?…*/c"),
+    ] {
+        assert_eq!(without_secrets(text), shown);
+        assert_eq!(SymbolPath::parse(text).to_string(), shown);
+        assert_eq!(SymbolPath::parse(text).text(), text);
+    }
+}
+
+#[test]
 fn servers_caches_and_folders_are_distinguished() {
     let path = SymbolPath::parse(&format!("cache*/c;/plain;SRV*/down*{SERVER}"));
     let servers: Vec<_> = path.servers().into_iter().map(|server| server.url).collect();
