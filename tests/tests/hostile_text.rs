@@ -156,12 +156,12 @@ fn a_formula_is_text_for_a_spreadsheet_unless_raw_values_are_asked_for() {
     let query = ".sql SELECT '=1+1' AS a, '@x' AS b, '-cmd' AS c, -5 AS n, -0.5 AS f, '\t=1' AS t";
     let csv =
         |options: &str| shell.run(&["leaky.etl", "-c", &format!("{query} {options}")]).ok().stdout;
-    assert_eq!(csv("-csv"), "a,b,c,n,f,t\n'=1+1,'@x,'-cmd,-5,-0.5,'\t=1\n");
+    assert_eq!(csv("-csv"), "a,b,c,n,f,t\n'=1+1,'@x,'-cmd,-5,-0.5,\t'=1\n");
     assert_eq!(csv("-csv -csvraw"), "a,b,c,n,f,t\n=1+1,@x,-cmd,-5,-0.5,\t=1\n");
 
     const OBJECT: u64 = 0xffff_8100_0000_1000;
     let mut trace = TraceBuilder::new();
-    trace.process(700, "@evil.exe").command_line("evil.exe =cmd|' /C calc'!A0");
+    trace.process(700, "@evil.exe").command_line("evil.exe a,=cmd|' /C calc'!A0;=b");
     trace.object_type(16, "Event");
     trace.create_object(900_000, (700, 8), OBJECT, 16);
     trace.create_handle(1_000_000, (700, 8), OBJECT, 4, 16);
@@ -169,13 +169,13 @@ fn a_formula_is_text_for_a_spreadsheet_unless_raw_values_are_asked_for() {
     trace.dereference(1_200_000, (700, 8), OBJECT, b"Evnt", 1);
     trace.close_handle(2_000_000, (700, 8), OBJECT, 4, 16, "=HYPERLINK(0)");
     trace.write(shell.path("formula.etl")).unwrap();
-    for (options, name, process, delta) in [
-        ("", ";'=HYPERLINK(0);", ";'@evil.exe;", ";-1;"),
-        ("-csvraw", ";=HYPERLINK(0);", ";@evil.exe;", ";-1;"),
+    for (options, name, process, delta, arguments) in [
+        ("", ";'=HYPERLINK(0);", ";'@evil.exe;", ";-1;", "\" a,'=cmd|' /C calc'!A0;=b\""),
+        ("-csvraw", ";=HYPERLINK(0);", ";@evil.exe;", ";-1;", "\" a,=cmd|' /C calc'!A0;=b\""),
     ] {
         let ask = format!(".dump ObjectRef -ShowRef -csv {options}");
         let csv = shell.run(&["formula.etl", "-c", &ask]).ok().stdout;
-        for text in [name, process, delta] {
+        for text in [name, process, delta, arguments] {
             assert!(csv.contains(text), "{text} in {csv}");
         }
     }
@@ -190,5 +190,10 @@ fn a_formula_is_text_for_a_spreadsheet_unless_raw_values_are_asked_for() {
     let processes =
         |folder: &str| fs::read_to_string(shell.path(&format!("{folder}/processes.csv"))).unwrap();
     assert!(processes("guarded").contains(",'@evil.exe,"), "{}", processes("guarded"));
+    assert!(
+        processes("guarded").contains("a,=cmd|' /C calc'!A0;'=b\""),
+        "{}",
+        processes("guarded")
+    );
     assert!(processes("raw").contains(",@evil.exe,"), "{}", processes("raw"));
 }

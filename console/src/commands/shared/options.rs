@@ -82,9 +82,9 @@ pub(crate) const fn csv_raw_option<A>(example: &'static str, set: fn(&mut A)) ->
     Opt {
         names: &["-csvraw"],
         help: "write text into CSV as it is",
-        details: "Otherwise a ' is written in front of text that starts with =, +, -, @, a tab or a line \
-                  end and is not a number, because a spreadsheet would take it for a formula. For programs \
-                  that compare names.",
+        details: "Otherwise a ' is written in front of what starts with =, +, - or @ and is no number, because a \
+                  spreadsheet would take it for a formula: at the start of a text, and in it behind a line end, a \
+                  tab, and what separates values in other files (, or ;). For programs that compare names.",
         example,
         take: Take::Set(set),
     }

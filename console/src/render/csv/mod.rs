@@ -93,7 +93,7 @@ impl<W: Write> Rows<'_, W> {
         self.has_written = true;
         let row = Row { options, file, object, item, stack };
         for (_, value) in COLUMNS {
-            self.writer.write_field(self.text.cell(&value(&row)).as_bytes())?;
+            self.writer.write_field(self.text.cell(&value(&row), SEPARATOR).as_bytes())?;
         }
         Ok(self.writer.write_record(None::<&[u8]>)?)
     }

@@ -13,6 +13,9 @@ use crate::{
     values::CsvText,
 };
 
+/// What separates values.
+const SEPARATOR: u8 = b',';
+
 impl Table<'_> {
     /// A header and the rows; an unknown value is empty, a list is written as in JSON.
     pub(in crate::render) fn csv(
@@ -21,9 +24,9 @@ impl Table<'_> {
         cancel: &Cancel,
         out: &mut dyn Write,
     ) -> io::Result<()> {
-        let mut writer = csv::Writer::from_writer(out);
+        let mut writer = csv::WriterBuilder::new().delimiter(SEPARATOR).from_writer(out);
         for (at, _) in self.data_columns() {
-            writer.write_field(csv.cell(self.name(at)).as_bytes())?;
+            writer.write_field(csv.cell(self.name(at), SEPARATOR).as_bytes())?;
         }
         writer.write_record(None::<&[u8]>)?;
         let columns: Vec<_> = self.data().collect();
@@ -37,7 +40,7 @@ impl Table<'_> {
                     value if spec.is_hex() => text.push_str(&hex(&value)),
                     value => cell(&value, &mut text),
                 }
-                writer.write_field(csv.cell(&text).as_bytes())?;
+                writer.write_field(csv.cell(&text, SEPARATOR).as_bytes())?;
             }
             writer.write_record(None::<&[u8]>)?;
         }
