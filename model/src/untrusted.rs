@@ -17,13 +17,30 @@ impl<T: AsRef<OsStr>> fmt::Display for Untrusted<T> {
     }
 }
 
-/// Whether a character acts instead of being seen: C0, DEL, C1, the line ends U+2028 and U+2029, and what
-/// controls the direction of writing (Unicode's Bidi_Control).
+/// Whether a character acts instead of being seen: C0, DEL, C1, the line ends U+2028 and U+2029, what controls the
+/// direction of writing, and what is invisible, so that two names look the same (Unicode's
+/// Default_Ignorable_Code_Point, with Bidi_Control in it).
 pub fn is_harmful(character: char) -> bool {
     character.is_control()
         || matches!(
             character,
-            '\u{61C}' | '\u{200E}' | '\u{200F}' | '\u{2028}'..='\u{202E}' | '\u{2066}'..='\u{2069}'
+            '\u{AD}'
+                | '\u{34F}'
+                | '\u{61C}'
+                | '\u{115F}'..='\u{1160}'
+                | '\u{17B4}'..='\u{17B5}'
+                | '\u{180B}'..='\u{180F}'
+                | '\u{200B}'..='\u{200F}'
+                | '\u{2028}'..='\u{202E}'
+                | '\u{2060}'..='\u{206F}'
+                | '\u{3164}'
+                | '\u{FE00}'..='\u{FE0F}'
+                | '\u{FEFF}'
+                | '\u{FFA0}'
+                | '\u{FFF0}'..='\u{FFF8}'
+                | '\u{1BCA0}'..='\u{1BCA3}'
+                | '\u{1D173}'..='\u{1D17A}'
+                | '\u{E0000}'..='\u{E0FFF}'
         )
 }
 
@@ -56,6 +73,10 @@ mod tests {
             ("gpj.\u{202e}exe\u{202c}", r"gpj.\u{202e}exe\u{202c}"),
             ("\u{2066}\u{2069}\u{200e}\u{200f}\u{61c}", r"\u{2066}\u{2069}\u{200e}\u{200f}\u{61c}"),
             ("\u{2028}\u{2029}", r"\u{2028}\u{2029}"),
+            (
+                "no\u{200b}te\u{ad}pad\u{feff}.exe\u{e0041}",
+                r"no\u{200b}te\u{ad}pad\u{feff}.exe\u{e0041}",
+            ),
             (r"\Sessions\ä 日本 …", r"\Sessions\ä 日本 …"),
         ] {
             assert_eq!(Untrusted(name).to_string(), expected);

@@ -10,11 +10,13 @@ use handlescope_tests::scenario::TraceBuilder;
 #[cfg(unix)]
 use handlescope_tests::terminal::{Key, Terminal};
 
-/// A title, a clear screen of one byte, a name read backwards, and a forged line.
-const NAME: &str = "a\u{1b}]0;owned\u{7}\u{9b}2J\u{202e}gpj\u{2028}\nerror: forged";
+/// A title, a clear screen of one byte, a name read backwards, invisible characters, and a forged line.
+const NAME: &str =
+    "a\u{1b}]0;owned\u{7}\u{9b}2J\u{202e}gpj\u{200b}\u{ad}\u{e0041}\u{2028}\nerror: forged";
 
 /// The same as it is printed.
-const SHOWN: &str = r"a\u{1b}]0;owned\u{7}\u{9b}2J\u{202e}gpj\u{2028}\nerror: forged";
+const SHOWN: &str =
+    r"a\u{1b}]0;owned\u{7}\u{9b}2J\u{202e}gpj\u{200b}\u{ad}\u{e0041}\u{2028}\nerror: forged";
 
 #[track_caller]
 fn assert_harmless(run: &Run) {

@@ -75,7 +75,11 @@ impl<W: Write> Neutral<W> {
                 Step::Escape(count, character) => {
                     self.out.write_all(bytes.get(start..at).unwrap_or_default())?;
                     match self.escaping {
-                        Escaping::Json => write!(self.out, "\\u{:04x}", u32::from(character))?,
+                        Escaping::Json => {
+                            for unit in character.encode_utf16(&mut [0; 2]) {
+                                write!(self.out, "\\u{unit:04x}")?;
+                            }
+                        }
                         _ => write!(self.out, "{}", character.escape_default())?,
                     }
                     at += count;
@@ -119,9 +123,9 @@ fn step(escaping: Escaping, bytes: &[u8]) -> Step {
         0..b' ' if is_json => Step::Pass(1),
         0x1B => style(bytes),
         0..b' ' | 0x7F => Step::Escape(1, char::from(first)),
-        // What is harmful beyond ASCII starts with one of these.
-        0xC2 | 0xD8 => character(bytes, 2),
-        0xE2 => character(bytes, 3),
+        0xC2..=0xDF => character(bytes, 2),
+        0xE0..=0xEF => character(bytes, 3),
+        0xF0..=0xF4 => character(bytes, 4),
         _ => Step::Pass(1),
     }
 }
@@ -192,7 +196,8 @@ pub(crate) fn same_length(text: &str) -> Cow<'_, str> {
         _ if !acts(character) => character,
         1 => '?',
         2 => '·',
-        _ => '□',
+        3 => '□',
+        _ => '🞎',
     };
     Cow::Owned(text.chars().map(shown).collect())
 }
@@ -201,7 +206,7 @@ pub(crate) fn same_length(text: &str) -> Cow<'_, str> {
 mod tests {
     use super::*;
 
-    /// Every control character, and every one that turns the direction of writing.
+    /// Every character that acts instead of being seen.
     fn all_harmful() -> impl Iterator<Item = char> {
         ('\0'..=char::MAX).filter(|character| is_harmful(*character))
     }
@@ -270,15 +275,15 @@ mod tests {
 
     #[test]
     fn a_pipe_gets_everything_as_it_is() {
-        let text = "a\u{1b}[2J\u{202e}";
+        let text = "a\u{1b}[2J\u{202e}\u{200b}";
         assert_eq!(written(text, 1, |out| Neutral::terminal(out, false)), text);
     }
 
     #[test]
     fn a_typed_line_keeps_its_length() {
-        let line = ".load a\u{1b}]0;x\u{9c}\u{202e}\n ä";
+        let line = ".load a\u{1b}]0;x\u{9c}\u{202e}\u{e0041}\n ä";
         let shown = same_length(line);
         assert_eq!(shown.len(), line.len());
-        assert_eq!(shown, ".load a?]0;x·□\n ä");
+        assert_eq!(shown, ".load a?]0;x·□🞎\n ä");
     }
 }
