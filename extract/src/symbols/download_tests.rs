@@ -6,7 +6,7 @@ use std::sync::{Arc, Condvar, Mutex};
 
 use handlescope_model::Cancel;
 
-use super::fixture::{cabinet, gzip};
+use super::fixture::{TestPdb, cabinet, gzip};
 use super::test_server::*;
 use super::*;
 
@@ -145,6 +145,49 @@ fn what_is_too_large_is_refused_however_it_is_sent() {
         let error = last_refusal(&symbolizer);
         assert!(matches!(*error, SymbolFileError::TooLarge { .. }), "{error}");
         assert!(!cache.stored("a.pdb").exists() && cache.left_overs("a.pdb").is_empty());
+    }
+}
+
+#[test]
+fn all_downloads_of_a_run_have_one_budget_also_on_another_symbol_path() {
+    const LIMIT: u64 = 100_000;
+    let mut endless = pdb().bytes();
+    endless.resize(30_000, 0);
+    let mut bomb = pdb().bytes();
+    bomb.resize(60_000, 0);
+    let bomb = gzip(&bomb);
+    let servers = [
+        Server::of_pdbs(move |_| Reply::unsized_with(200, &[], &endless)),
+        Server::of_pdbs(move |_| Reply::unsized_with(200, &[("Content-Encoding", "gzip")], &bomb)),
+    ];
+    for server in &servers {
+        let cache = Cache::new();
+        let download_budget = DownloadBudget::of(LIMIT);
+        let options = SymbolizerOptions { download_budget, ..SymbolizerOptions::default() };
+        let symbolizer = cache.with_options(&[&server.url], options.clone());
+        // Of another build than what is sent, so that nothing of it stays.
+        let asked: Vec<ModuleIdentity> =
+            names(20).iter().map(|name| TestPdb { age: 9, ..pdb() }.module(name)).collect();
+        symbolizer.prepare(&asked, &NoSymbolObserver, &Cancel::default());
+        let failures = |symbolizer: &Symbolizer| {
+            let reports = symbolizer.report().into_iter();
+            reports.flat_map(|report| report.failures).collect::<Vec<_>>()
+        };
+        for module in &asked {
+            assert!(symbolizer.resolve(module, &[0x1010])[0].is_empty());
+        }
+        let [failure] = &failures(&symbolizer)[..] else { panic!("{:?}", symbolizer.report()) };
+        assert!(failure.reason.contains("100000 bytes"), "{failure:?}");
+        assert!(server.requests() < asked.len());
+        assert!(names(20).iter().all(|name| cache.left_overs(name).is_empty()));
+
+        let requests = server.requests();
+        let other = cache.with_options(&[&server.url, "http://127.0.0.1:1/"], options);
+        assert!(!is_named(&other, "a.pdb"));
+        assert!(last_report(&other).to_string().contains("100000 bytes"), "{:?}", other.report());
+        assert!(server.requests() <= requests + 1);
+        other.forget_missing();
+        assert!(is_named(&other, "a.pdb"), "a new budget");
     }
 }
 

@@ -15,7 +15,7 @@ use futures_util::stream;
 use handlescope_model::Reason;
 use handlescope_model::guard::lock;
 use handlescope_model::output::{prepare_folder, temporary_folder};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use tempfile::TempDir;
 use tokio::runtime::{Builder, Runtime};
 
@@ -67,6 +67,8 @@ struct Session {
     fetched: FxHashMap<PdbIdentity, Arc<Fetched>>,
     /// By address.
     servers: FxHashMap<String, ServerState>,
+    /// Hosts that get no more requests, for no path on them.
+    given_up_hosts: FxHashSet<String>,
     /// Of the downloads that are under way.
     locks: Vec<Weak<DownloadLock>>,
     /// Names of files that other processes downloaded meanwhile.
@@ -182,6 +184,8 @@ impl Downloads {
         let mut session = lock(&self.session);
         session.fetched.retain(|_, fetched| fetched.file.is_some());
         session.servers.clear();
+        session.given_up_hosts.clear();
+        self.options.download_budget.renew();
     }
 
     async fn one(&self, transfer: &Transfer, (key, pdb): &Wanted, watch: Watch<'_>) {
@@ -246,6 +250,9 @@ impl Downloads {
                 let place = server.shown();
                 notes.missing.push(MissingAt { place, is_remembered: false, is_refused: false });
             }
+            Err(Failure::File(error @ SymbolFileError::TooManyDownloads { .. })) => {
+                self.give_up(server, error.to_string(), notes);
+            }
             Err(Failure::File(error)) => {
                 self.note_answer(&server.url);
                 // What could not be written here is not a fault of the server.
@@ -258,14 +265,14 @@ impl Downloads {
                 let reason = self.note_failure(&server.url, reason);
                 notes.failures.push(SearchFailure { place: server.shown(), reason });
             }
-            Err(Failure::Silent(reason)) => self.note_silence(server, reason, notes),
+            Err(Failure::Silent(reason)) => self.give_up(server, reason, notes),
         }
         None
     }
 
     /// Whether a server is not asked, because it was given up or is known not to have the file.
     fn is_not_asked(&self, server: &Server, key: &StoreKey, notes: &mut SearchNotes) -> bool {
-        if self.is_given_up(&server.url) {
+        if self.is_given_up(server) {
             notes.skipped.push(server.shown());
             return true;
         }
@@ -360,7 +367,7 @@ impl Downloads {
             turn.iter().for_each(|turn| turn.progress());
             watch.observer.progress(pdb, bytes, total);
         };
-        let is_given_up = || self.is_given_up(&server.url);
+        let is_given_up = || self.is_given_up(server);
         let shown = without_secrets(&url);
         let request = Request {
             url: &url,
@@ -383,6 +390,7 @@ impl Downloads {
             key: key.clone(),
             pdb: pdb.clone(),
             max_bytes: self.options.max_file_bytes,
+            budget: Some(self.options.download_budget.clone()),
             shown: PathBuf::from(shown),
         };
         let turn = turn.cloned();
@@ -409,8 +417,10 @@ impl Downloads {
         caches
     }
 
-    fn is_given_up(&self, url: &str) -> bool {
-        lock(&self.session).servers.get(url).is_some_and(|server| server.is_given_up)
+    fn is_given_up(&self, server: &Server) -> bool {
+        let session = lock(&self.session);
+        session.given_up_hosts.contains(&server.host())
+            || session.servers.get(&server.url).is_some_and(|server| server.is_given_up)
     }
 
     fn note_answer(&self, url: &str) {
@@ -431,16 +441,12 @@ impl Downloads {
         format!("{reason}, {MAX_FAILURES} times in a row; it gets no more requests")
     }
 
-    /// Of several requests that wait for the same server, the first one says so.
-    fn note_silence(&self, server: &Server, reason: String, notes: &mut SearchNotes) {
+    /// Asks the host for nothing more. Of several requests that wait for it, the first one says so.
+    fn give_up(&self, server: &Server, reason: String, notes: &mut SearchNotes) {
         let place = server.shown();
-        let mut session = lock(&self.session);
-        let server = session.servers.entry(server.url.clone()).or_default();
-        if server.is_given_up {
-            notes.skipped.push(place);
-        } else {
-            server.is_given_up = true;
-            notes.failures.push(SearchFailure { place, reason });
+        match lock(&self.session).given_up_hosts.insert(server.host()) {
+            true => notes.failures.push(SearchFailure { place, reason }),
+            false => notes.skipped.push(place),
         }
     }
 

@@ -8,6 +8,7 @@ use handlescope_model::output::named_in;
 use tempfile::NamedTempFile;
 
 use super::identity::{PdbIdentity, StoreKey};
+use super::options::DownloadBudget;
 use super::partial::{self, Received};
 use super::pdb::PdbFile;
 use super::pointer;
@@ -65,6 +66,8 @@ pub(super) struct Install {
     pub(super) key: StoreKey,
     pub(super) pdb: PdbIdentity,
     pub(super) max_bytes: u64,
+    /// Of downloads; what lies in a store is none.
+    pub(super) budget: Option<DownloadBudget>,
     /// Where it comes from, for messages.
     pub(super) shown: PathBuf,
 }
@@ -96,7 +99,11 @@ impl Install {
     /// Unpacks into the folder of files that are not whole, where what an interruption leaves is removed.
     fn unpack(&self, packed: &Path, packing: Packing) -> Result<NamedTempFile, SymbolFileError> {
         let folder = partial::folder(self.cache()?);
-        unpack(packed, packing, &folder, self.max_bytes, &self.shown)
+        let spend = |bytes| match &self.budget {
+            Some(budget) => budget.spend(bytes).map_err(io::Error::other),
+            None => Ok(()),
+        };
+        unpack(packed, packing, &folder, self.max_bytes, &spend, &self.shown)
     }
 
     fn finish(&self, source: Received) -> Result<PathBuf, SymbolFileError> {

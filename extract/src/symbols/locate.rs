@@ -61,6 +61,7 @@ impl Search {
             key: key.clone(),
             pdb: pdb.clone(),
             max_bytes: self.max_bytes,
+            budget: None,
             shown: path.clone(),
         };
         install.packed(&path)

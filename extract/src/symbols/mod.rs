@@ -98,7 +98,7 @@ pub use self::beside::symbols_beside;
 pub use self::frame::{CodeAddress, FrameChain, ResolvedFrame};
 pub use self::identity::{ModuleIdentity, PdbIdentity};
 pub use self::observer::{NoSymbolObserver, SymbolObserver};
-pub use self::options::SymbolizerOptions;
+pub use self::options::{DownloadBudget, SymbolizerOptions};
 pub use self::path::SymbolPath;
 pub use self::pointer::PointerError;
 pub use self::report::{MissingAt, ModuleReport, Origin, Outcome, SearchFailure, SymbolFileError};

@@ -1,8 +1,11 @@
 //! What a search for symbols is asked for besides the path.
 
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use super::report::SymbolFileError;
 use super::speed::MinSpeed;
 
 /// What is not in the symbol path.
@@ -25,6 +28,8 @@ pub struct SymbolizerOptions {
     /// The largest file that is downloaded or unpacked, in bytes. The PDB format itself allows 4 GiB with
     /// blocks of 4 KiB; the largest that public servers have are below 2 GiB.
     pub max_file_bytes: u64,
+    /// What all downloads together may take.
+    pub download_budget: DownloadBudget,
     /// How long a server is not asked again for what it did not have.
     pub missing_for: Duration,
     /// How long a server is not asked again for what it sent damaged or of another build.
@@ -33,15 +38,52 @@ pub struct SymbolizerOptions {
     pub partial_for: Duration,
 }
 
+/// Bytes that all downloads together may take, received and unpacked. Clones have one budget, so that it is that of
+/// a run, whatever symbol paths it has.
+#[derive(Clone, Debug)]
+pub struct DownloadBudget {
+    limit: u64,
+    spent: Arc<AtomicU64>,
+}
+
+impl DownloadBudget {
+    /// The least that all downloads may take, so that a small limit of one file is none of many.
+    const LEAST: u64 = 4 << 30;
+
+    /// Enough for two of the largest files.
+    pub fn for_files_of(max_file_bytes: u64) -> Self {
+        Self::of(max_file_bytes.saturating_mul(2).max(Self::LEAST))
+    }
+
+    pub(super) fn of(limit: u64) -> Self {
+        Self { limit, spent: Arc::default() }
+    }
+
+    /// Fails when so many bytes are too many.
+    pub(super) fn spend(&self, bytes: u64) -> Result<(), SymbolFileError> {
+        let spent = self.spent.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes);
+        match spent > self.limit {
+            true => Err(SymbolFileError::TooManyDownloads { limit: self.limit }),
+            false => Ok(()),
+        }
+    }
+
+    pub(super) fn renew(&self) {
+        self.spent.store(0, Ordering::Relaxed);
+    }
+}
+
 impl Default for SymbolizerOptions {
     fn default() -> Self {
+        let max_file_bytes = 2 << 30;
         Self {
             symcache_folder: None,
             beside: Vec::new(),
             closed_folders: Vec::new(),
             download_timeout: Duration::from_secs(20),
             min_speed: MinSpeed::default(),
-            max_file_bytes: 2 << 30,
+            max_file_bytes,
+            download_budget: DownloadBudget::for_files_of(max_file_bytes),
             missing_for: Duration::from_hours(7 * 24),
             refused_for: Duration::from_mins(10),
             partial_for: Duration::from_hours(7 * 24),

@@ -199,6 +199,12 @@ impl Server {
     pub(super) fn shown(&self) -> String {
         without_secrets(&self.url)
     }
+
+    /// Scheme, name and port: what is silent for one path is silent for all.
+    pub(super) fn host(&self) -> String {
+        let url = reqwest::Url::parse(&self.url);
+        url.map_or_else(|_| self.url.clone(), |url| url.origin().ascii_serialization())
+    }
 }
 
 /// A text with `…` in place of what addresses in it have of secrets: user and password, and the query, in which

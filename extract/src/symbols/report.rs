@@ -174,6 +174,14 @@ pub enum SymbolFileError {
         /// The limit that it exceeds.
         limit: u64,
     },
+    /// All downloads together took what they may.
+    #[error(
+        "downloads took the {limit} bytes that they may in one session; what came is kept for the next one"
+    )]
+    TooManyDownloads {
+        /// The limit that they reached.
+        limit: u64,
+    },
     /// A store points to a file that is not there.
     #[error("{}: {reason}", Untrusted(path))]
     Pointer {
@@ -225,8 +233,10 @@ impl ModuleReport {
             .failures
             .iter()
             .map(|SearchFailure { place, reason }| format!("{}: {reason}", Untrusted(place)));
-        let skipped =
-            self.skipped.iter().map(|place| format!("{place}: no new request after its failures"));
+        let skipped = self
+            .skipped
+            .iter()
+            .map(|place| format!("{place}: no new request after its failures"));
         let unsaved = self.unsaved.iter().map(|error| Chain(error.as_ref()).to_string());
         failures.chain(skipped).chain(self.refusals()).chain(unsaved)
     }

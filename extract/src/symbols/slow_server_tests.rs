@@ -128,6 +128,19 @@ fn each_of_several_dead_servers_is_waited_for_once_and_hides_no_other() {
 }
 
 #[test]
+fn of_several_paths_on_a_host_that_hangs_only_one_is_asked() {
+    let (silent, good) = (Server::start(|_| Reply::silence()), Server::delivering("a.pdb"));
+    let paths = ["a", "b", "c"].map(|path| format!("{}/{path}", silent.url));
+    let [a, b, c] = &paths;
+    let symbolizer = Cache::new().symbolizer(&[a, b, c, &good.url], TIMEOUT);
+    assert!(is_named(&symbolizer, "a.pdb"), "{:?}", symbolizer.report());
+    let report = last_report(&symbolizer);
+    assert_eq!(report.failures.iter().map(|failure| &failure.place).collect::<Vec<_>>(), [a]);
+    assert_eq!(report.skipped, paths[1..]);
+    assert_eq!(silent.requests(), 1);
+}
+
+#[test]
 fn a_server_that_others_give_up_is_not_waited_for_again() {
     const LATE: Duration = Duration::from_secs(5);
     const DEAD: Duration = Duration::from_secs(6);

@@ -12,7 +12,7 @@ use reqwest::redirect::{Attempt, Policy};
 use reqwest::{Client, RequestBuilder, Response, StatusCode};
 use tokio::time::{Instant, timeout_at};
 
-use super::options::SymbolizerOptions;
+use super::options::{DownloadBudget, SymbolizerOptions};
 use super::partial::{Partial, Received, Source};
 use super::report::{Chain, SymbolFileError};
 use super::speed::{GivenUp, MinSpeed, SpeedCheck, after};
@@ -34,6 +34,7 @@ pub(super) struct Transfer {
     silence_timeout: Duration,
     min_speed: MinSpeed,
     max_bytes: u64,
+    budget: DownloadBudget,
 }
 
 /// Why there is no file.
@@ -96,7 +97,8 @@ impl Transfer {
             .redirect(Policy::custom(follow_redirect))
             .build()?;
         let (min_speed, max_bytes) = (options.min_speed, options.max_file_bytes);
-        Ok(Self { client, silence_timeout, min_speed, max_bytes })
+        let budget = options.download_budget.clone();
+        Ok(Self { client, silence_timeout, min_speed, max_bytes, budget })
     }
 
     /// Gets a file; `progress` gets the bytes so far and in all.
@@ -128,7 +130,12 @@ impl Transfer {
                     speed.check()?;
                 }
                 Err(Failure::File(error)) => {
-                    open.discard();
+                    // A later session goes on with what has an end.
+                    let is_useful = matches!(error, SymbolFileError::TooManyDownloads { .. })
+                        && open.source().total.is_some();
+                    if !is_useful {
+                        open.discard();
+                    }
                     return Err(Failure::File(error));
                 }
                 Err(failure) => return Err(failure),
@@ -273,6 +280,7 @@ impl Transfer {
             if partial.len() + chunk.len() as u64 > self.max_bytes {
                 return Err(self.too_large(request));
             }
+            self.budget.spend(chunk.len() as u64).map_err(Failure::File)?;
             partial.append(&chunk).map_err(unwritten(request))?;
             speed.came(chunk.len());
             progress(partial.len(), total);

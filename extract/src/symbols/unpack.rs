@@ -11,7 +11,7 @@ use handlescope_model::output::named_in;
 use tempfile::NamedTempFile;
 
 use super::report::SymbolFileError;
-use crate::members::{CopyError, copy_at_most};
+use crate::members::{CopyError, Watch, copy_at_most};
 
 /// PDBs shrink to a fifth. What grows more than this, and to more than [`SMALL`], is meant to fill
 /// the disk.
@@ -33,6 +33,7 @@ pub(super) fn unpack(
     packing: Packing,
     folder: &Path,
     max_bytes: u64,
+    watch: Watch<'_>,
     shown: &Path,
 ) -> Result<NamedTempFile, SymbolFileError> {
     let input = File::open(packed).map_err(SymbolFileError::io("read", shown))?;
@@ -43,15 +44,16 @@ pub(super) fn unpack(
     let input = BufReader::new(input);
     // The cab crate indexes into what a damaged cabinet says.
     let result = quietly(|| match packing {
-        Packing::Cabinet => from_cabinet(input, &mut output, limit),
-        Packing::Gzip => copy(&mut MultiGzDecoder::new(input), &mut output, limit, None),
+        Packing::Cabinet => from_cabinet(input, &mut output, limit, watch),
+        Packing::Gzip => copy(&mut MultiGzDecoder::new(input), &mut output, limit, None, watch),
     });
     match result {
         Ok(Ok(())) => Ok(output),
         Ok(Err(CopyError::TooLong)) => Err(SymbolFileError::TooLarge { path: shown.into(), limit }),
         Ok(Err(CopyError::Write(source))) => Err(SymbolFileError::io("write", folder)(source)),
-        Ok(Err(CopyError::Read(source) | CopyError::Stopped(source))) => {
-            Err(damaged(shown, source))
+        Ok(Err(CopyError::Read(source))) => Err(damaged(shown, source)),
+        Ok(Err(CopyError::Stopped(source))) => {
+            Err(source.downcast().unwrap_or_else(|source| damaged(shown, source)))
         }
         Err(_) => Err(damaged(shown, "the cabinet cannot be read")),
     }
@@ -68,6 +70,7 @@ fn from_cabinet(
     input: impl Read + Seek,
     output: &mut impl Write,
     limit: u64,
+    watch: Watch<'_>,
 ) -> Result<(), CopyError> {
     let mut cabinet = Cabinet::new(input).map_err(CopyError::Read)?;
     let file = cabinet.folder_entries().flat_map(|folder| folder.file_entries()).next();
@@ -81,7 +84,7 @@ fn from_cabinet(
     }
     // The name is only a key into the cabinet; it never becomes one of a file.
     let mut file = cabinet.read_file(&name).map_err(CopyError::Read)?;
-    copy(&mut file, output, limit, Some(size))
+    copy(&mut file, output, limit, Some(size), watch)
 }
 
 fn copy(
@@ -89,8 +92,9 @@ fn copy(
     output: &mut impl Write,
     limit: u64,
     expected: Option<u64>,
+    watch: Watch<'_>,
 ) -> Result<(), CopyError> {
-    let copied = copy_at_most(limit, input, output, &|_| Ok(()))?;
+    let copied = copy_at_most(limit, input, output, watch)?;
     if expected.is_some_and(|expected| expected != copied) {
         return Err(CopyError::Read(io::ErrorKind::UnexpectedEof.into()));
     }
@@ -106,7 +110,14 @@ mod tests {
         let folder = tempfile::tempdir().expect("temporary folder");
         let packed = folder.path().join("a.pd_");
         fs::write(&packed, bytes).expect("packed file");
-        let file = unpack(&packed, packing, &folder.path().join("out"), max, Path::new("a.pd_"))?;
+        let file = unpack(
+            &packed,
+            packing,
+            &folder.path().join("out"),
+            max,
+            &|_| Ok(()),
+            Path::new("a.pd_"),
+        )?;
         Ok(fs::read(file.path()).expect("unpacked file"))
     }
 

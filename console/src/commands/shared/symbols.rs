@@ -3,7 +3,7 @@
 use std::{convert::Infallible, path::PathBuf, time::Duration};
 
 use handlescope_extract::symbols::{
-    ServerChoice, SymbolPath, SymbolSources, SymbolSourcesError, SymbolizerOptions,
+    DownloadBudget, ServerChoice, SymbolPath, SymbolSources, SymbolSourcesError, SymbolizerOptions,
 };
 
 use crate::{
@@ -58,7 +58,8 @@ pub struct SymbolLimitArgs {
         help_heading = HEADING, global = true
     )]
     pub timeout: Option<u64>,
-    /// The largest symbol file that is downloaded or unpacked, such as 4GiB [default: 2GiB].
+    /// The largest symbol file that is downloaded or unpacked, such as 4GiB [default: 2GiB]. All downloads together may
+    /// take twice that, or 4 GiB if that is more.
     #[arg(long = "symbol-max-size", value_name = "SIZE", value_parser = bytes, help_heading = HEADING, global = true)]
     pub max_size: Option<u64>,
 }
@@ -67,9 +68,11 @@ impl SymbolLimitArgs {
     /// The options of a search within these limits.
     pub fn options(&self) -> SymbolizerOptions {
         let usual = SymbolizerOptions::default();
+        let max_file_bytes = self.max_size.unwrap_or(usual.max_file_bytes);
         SymbolizerOptions {
             download_timeout: self.timeout.map_or(usual.download_timeout, Duration::from_secs),
-            max_file_bytes: self.max_size.unwrap_or(usual.max_file_bytes),
+            max_file_bytes,
+            download_budget: DownloadBudget::for_files_of(max_file_bytes),
             ..usual
         }
     }
