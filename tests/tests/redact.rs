@@ -14,6 +14,7 @@ use handlescope_tests::file::FileOptions;
 use handlescope_tests::needs_data;
 use handlescope_tests::payload::{MethodEvent, MethodRecord};
 use handlescope_tests::scenario::TraceBuilder;
+use handlescope_tests::thorough::one_of;
 use polars::prelude::Column;
 
 /// Columns with text of the machine; all others have to stay as they are.
@@ -331,6 +332,42 @@ fn a_damaged_trace_is_copied_with_its_damage_or_refused() {
             assert_eq!(before.handle_events, after.handle_events, "{damage:?}");
             assert_eq!(before.objects, after.objects, "{damage:?}");
         }
+    }
+}
+
+#[test]
+fn of_an_event_with_a_damaged_header_no_part_of_a_name_is_copied() {
+    // Placeholders have no vowels.
+    let parts: Vec<Vec<u8>> = ["secre", "hunt", "jdoe", "Jdoe", "Cont", "Safe"]
+        .iter()
+        .flat_map(|part| {
+            [part.as_bytes().to_vec(), part.encode_utf16().flat_map(u16::to_le_bytes).collect()]
+        })
+        .collect();
+    let whole = trace(FileOptions { buffer_size: 4096, ..FileOptions::default() }).to_bytes();
+    let folder = tempfile::tempdir().unwrap();
+    let etl = folder.path().join("a.etl");
+    let is_header = |at: &usize| matches!(whole[*at..], [_, _, 1..=21, 0xC0, ..]);
+    let headers = (0..whole.len()).step_by(8).filter(is_header);
+    // Size, kind and version. An event that another id makes one of another layout is read as that.
+    let is_id = |at: usize, byte: usize| match whole[at + 2] {
+        10 | 11 | 20 | 21 => byte == 4,
+        _ => byte >= 6,
+    };
+    let bits = headers.flat_map(|at| (0..64).map(move |bit| (at, bit / 8, bit % 8)));
+    let bits = bits.filter(|(at, byte, _)| !is_id(*at, *byte));
+    for (at, byte, bit) in bits.step_by(one_of(19)) {
+        let mut bytes = whole.clone();
+        bytes[at + byte] ^= 1 << bit;
+        fs::write(&etl, &bytes).unwrap();
+        let mut copy = Vec::new();
+        let limits = ExtractOptions::default().limits;
+        let cancel = Cancel::default();
+        let _ = handlescope_extract::redact(&etl, &limits, &mut copy, &NoObserver, &cancel);
+        let is_there =
+            |part: &&Vec<u8>| copy.windows(part.len()).any(|place| place == part.as_slice());
+        let found = parts.iter().find(is_there).map(|part| String::from_utf8_lossy(part));
+        assert_eq!(found, None, "bit {bit} of byte {byte} at {at}");
     }
 }
 

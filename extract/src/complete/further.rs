@@ -85,7 +85,8 @@ impl Cursor {
         loop {
             self.size = 0;
             let rest = self.bytes.get(self.at..self.valid).filter(|rest| !is_end(rest));
-            let Some(Ok(Framed { event, size, stride })) = rest.map(|rest| frame(rest, self.time))
+            let Some(Ok(Framed { event, size, stride, .. })) =
+                rest.map(|rest| frame(rest, self.time))
             else {
                 return;
             };

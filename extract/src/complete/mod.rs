@@ -141,7 +141,7 @@ impl<W: Write> Pass<'_, W> {
         self.out.begin(bytes);
         let (mut at, mut time) = (BUFFER_HEADER_SIZE, buffer.first_time);
         while let Some(rest) = events.get(at..).filter(|rest| !is_end(rest)) {
-            let Ok(Framed { event, size, stride }) = frame(rest, time) else {
+            let Ok(Framed { event, size, stride, .. }) = frame(rest, time) else {
                 // As damaged as it was: nothing after it can be framed.
                 self.out.push(rest)?;
                 break;

@@ -115,7 +115,9 @@ pub enum FrameError {
 /// Header and payload of an event, before it is given its place.
 pub(crate) struct Framed<'a> {
     pub(crate) event: Event<'a>,
-    /// Its bytes; the payload stands at their end, after the extended items.
+    /// Bytes of its header that are read; counters, what an instance belongs to and extended items may follow.
+    pub(crate) header: usize,
+    /// Its bytes; the payload stands at their end.
     pub(crate) size: usize,
     /// Bytes to the next event.
     pub(crate) stride: usize,
@@ -166,7 +168,7 @@ pub(crate) fn frame(bytes: &[u8], inherited_time: i64) -> Result<Framed<'_>, Fra
             kind @ (1 | 2) => kernel(bytes, 32, pointer_size(kind == 2)),
             kind @ (3 | 4) => kernel(bytes, 24, pointer_size(kind == 4)),
             kind @ (0x10 | 0x11) => kernel(bytes, 16, pointer_size(kind == 0x11)),
-            kind @ (10 | 20) => classic(bytes, 48, pointer_size(kind == 20)),
+            kind @ (10 | 20) => classic(bytes, CLASSIC_HEADER, pointer_size(kind == 20)),
             kind @ (11 | 21) => classic(bytes, 72, pointer_size(kind == 21)),
             kind @ (18 | 19) => manifest(bytes, pointer_size(kind == 19)),
             _ => Err(FrameError::UnknownHeader),
@@ -201,8 +203,8 @@ fn sized(bytes: &[u8], size: usize, header: usize) -> Result<&[u8], FrameError> 
     bytes.get(..size).ok_or(FrameError::BadSize)
 }
 
-fn framed(size: usize, event: Event<'_>) -> Framed<'_> {
-    Framed { event, size, stride: size.next_multiple_of(8) }
+fn framed(header: usize, size: usize, event: Event<'_>) -> Framed<'_> {
+    Framed { event, header, size, stride: size.next_multiple_of(8) }
 }
 
 /// System (32), compact (24) and perfinfo (16) headers.
@@ -226,8 +228,10 @@ fn kernel(bytes: &[u8], header: usize, pointer_size: usize) -> Result<Framed<'_>
         payload,
         ..Event::default()
     };
-    Ok(framed(size, event))
+    Ok(framed(header, size, event))
 }
+
+const CLASSIC_HEADER: usize = 48;
 
 /// Classic (48) and instance (72) headers; both have the event class at 24.
 fn classic(bytes: &[u8], header: usize, pointer_size: usize) -> Result<Framed<'_>, FrameError> {
@@ -244,7 +248,7 @@ fn classic(bytes: &[u8], header: usize, pointer_size: usize) -> Result<Framed<'_
         payload: &bytes[header..],
         ..Event::default()
     };
-    Ok(framed(size, event))
+    Ok(framed(CLASSIC_HEADER, size, event))
 }
 
 const MANIFEST_HEADER: usize = 80;
@@ -265,7 +269,7 @@ fn manifest(bytes: &[u8], pointer_size: usize) -> Result<Framed<'_>, FrameError>
         extended: &bytes[MANIFEST_HEADER..payload_at],
         ..Event::default()
     };
-    Ok(framed(size, event))
+    Ok(framed(MANIFEST_HEADER, size, event))
 }
 
 /// Walks the chain of extended items; bit 0 of an item's third field says that another follows.
@@ -285,10 +289,16 @@ fn end_of_extended(bytes: &[u8]) -> Result<usize, FrameError> {
     }
 }
 
+const MESSAGE_HEADER: usize = 8;
+
 fn message(bytes: &[u8], time: i64) -> Result<Framed<'_>, FrameError> {
     let size = usize::from(Fields(bytes).u16(0));
-    let bytes = sized(bytes, size, 8)?;
-    Ok(framed(size, Event { time, payload: &bytes[8..], ..Event::default() }))
+    let bytes = sized(bytes, size, MESSAGE_HEADER)?;
+    Ok(framed(
+        MESSAGE_HEADER,
+        size,
+        Event { time, payload: &bytes[MESSAGE_HEADER..], ..Event::default() },
+    ))
 }
 
 #[cfg(test)]

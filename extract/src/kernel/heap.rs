@@ -45,8 +45,14 @@ impl EventFamily for Heaps {
     ];
     const TABLES: &'static [Table] = &[Table::Allocators, Table::Resources, Table::ResourceMisses];
 
-    fn fields(_: &Event<'_>) -> &'static [Field] {
-        &[Field::Rest]
+    fn fields(event: &Event<'_>) -> &'static [Field] {
+        match event.id {
+            DESTROY => &[Field::Pointers(1)],
+            CREATE => &[Field::Pointers(1), Field::Bytes(4)],
+            FREE => &[Field::Pointers(2), Field::Bytes(4)],
+            ALLOC => &[Field::Pointers(3), Field::Bytes(4)],
+            _ => &[Field::Pointers(5), Field::Bytes(4)],
+        }
     }
 
     fn take(&mut self, event: &Event<'_>, shared: &mut Shared) -> Option<()> {

@@ -7,8 +7,8 @@ pub enum Field {
     Bytes(usize),
     /// So many pointers, or integers as wide.
     Pointers(usize),
-    /// All bytes that are left are numbers.
-    Rest,
+    /// Addresses, up to a value that is none: an event whose size is damaged reaches into the next one.
+    Addresses,
     /// So many bytes that the reader does not need.
     Unread(usize),
     /// The user of a process (TOKEN_USER).

@@ -5,7 +5,7 @@ use super::payload::redact;
 use crate::collect::FamilyIndex;
 use crate::etl::{BUFFER_HEADER_SIZE, Event, EventId, Framed, frame, is_end};
 use crate::payload::TraceHeader;
-use crate::stacks::is_stack_item;
+use crate::stacks::item_fields;
 
 /// What stands in unused space.
 const FILLER: u8 = 0xFF;
@@ -42,18 +42,20 @@ impl Redaction {
     /// Overwrites the texts of the event at the start; returns where the next one is, or `None` when
     /// it cannot be framed.
     fn event(&mut self, bytes: &mut [u8], time: &mut i64) -> Option<usize> {
-        let Framed { event, size, stride } = frame(bytes, *time).ok()?;
+        let Framed { event, header, size, stride } = frame(bytes, *time).ok()?;
         *time = event.time;
         let Event { pointer_size, .. } = event;
-        let fields = match event.id {
+        let mut fields = match event.id {
             id if id == TraceHeader::EVENT => TraceHeader::FIELDS,
             id => self.families.family(id).map_or(&[][..], |family| family.fields(&event)),
         };
-        let is_manifest = matches!(event.id, EventId::Manifest { .. });
-        let payload = size - event.payload.len();
-        let extended = payload - event.extended.len();
-        if is_manifest {
-            items(&mut bytes[extended..payload]);
+        let mut payload = size - event.payload.len();
+        if matches!(event.id, EventId::Manifest { .. }) {
+            items(&mut bytes[header..payload], &mut self.names);
+        } else if payload > header {
+            // Counters or an instance, which events of handles do not have: a damaged header claims them, and names
+            // stand where numbers should.
+            (fields, payload) = (&[], header);
         }
         redact(fields, &mut bytes[payload..size], pointer_size, &mut self.names);
         let padding = stride.min(bytes.len());
@@ -72,14 +74,13 @@ pub(super) fn header(bytes: &mut [u8]) {
 }
 
 /// Overwrites extended items but stacks: they hold names of events and providers.
-fn items(mut rest: &mut [u8]) {
+fn items(mut rest: &mut [u8], names: &mut Placeholders) {
     while let Some((head, _)) = rest.split_first_chunk::<8>() {
         let size = usize::from(u16::from_le_bytes([head[0], head[1]])).clamp(8, rest.len());
         let kind = u16::from_le_bytes([head[2], head[3]]);
         let (item, behind) = rest.split_at_mut(size);
-        if !is_stack_item(kind) {
-            item[8..].fill(0);
-        }
+        let (fields, pointer_size) = item_fields(kind);
+        redact(fields, &mut item[8..], pointer_size, names);
         rest = behind;
     }
 }
@@ -115,6 +116,52 @@ mod tests {
         }
         assert!(buffer.ends_with(&[FILLER; 5]));
         assert_eq!(buffer[BUFFER_HEADER_SIZE..][..80], manifest_event()[..80]);
+    }
+
+    /// An event of the kernel with the header of 16 bytes.
+    fn kernel_event(hook: u16, payload: &[u8]) -> Vec<u8> {
+        let size = 16 + payload.len() as u16;
+        let mut bytes = [0, 0, 0x11, 0xC0].to_vec();
+        bytes.extend([size, hook].map(u16::to_le_bytes).concat());
+        bytes.extend([0; 8]);
+        bytes.extend(payload);
+        bytes.resize(bytes.len().next_multiple_of(8), 0);
+        bytes
+    }
+
+    /// The close of a handle with this name.
+    fn close(name: &str) -> Vec<u8> {
+        let name: Vec<u8> = name.encode_utf16().flat_map(u16::to_le_bytes).collect();
+        kernel_event(0x1121, &[&[0; 14], &name[..], &[0; 2]].concat())
+    }
+
+    fn redacted(events: &[u8]) -> Vec<u8> {
+        let mut buffer = [&[0; BUFFER_HEADER_SIZE], events].concat();
+        let valid = buffer.len();
+        Redaction::default().buffer(&mut buffer, valid, 0);
+        buffer.split_off(BUFFER_HEADER_SIZE)
+    }
+
+    #[test]
+    fn a_stack_of_a_damaged_size_keeps_its_addresses_and_nothing_of_the_events_in_it() {
+        let addresses = [0xffff_f801_0000_1000, 0x7ff6_0000_1000_u64].map(u64::to_le_bytes);
+        let mut events = kernel_event(0x1820, &[&[7; 16], &addresses.concat()[..]].concat());
+        let stack = events.len();
+        events.extend(close("password"));
+        let size = events.len() as u16;
+        events[4..6].copy_from_slice(&size.to_le_bytes());
+        let copy = redacted(&events);
+        assert_eq!(copy[..stack], events[..stack]);
+        assert!(copy[stack..].iter().all(|byte| *byte == 0), "{copy:?}");
+    }
+
+    #[test]
+    fn a_damaged_version_makes_no_counters_of_names() {
+        let mut events = close("a password longer than counters");
+        events[1] = 0x87;
+        let copy = redacted(&events);
+        assert_eq!(copy[..16], events[..16]);
+        assert!(copy[16..].iter().all(|byte| *byte == 0), "{copy:?}");
     }
 
     #[test]

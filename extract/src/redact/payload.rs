@@ -17,7 +17,7 @@ pub(super) fn redact(
         at += match *field {
             Field::Bytes(count) => count,
             Field::Pointers(count) => count * pointer_size,
-            Field::Rest => rest.len(),
+            Field::Addresses => addresses(rest, pointer_size),
             Field::Unread(count) => {
                 let end = count.min(rest.len());
                 rest[..end].fill(0);
@@ -39,6 +39,23 @@ pub(super) fn redact(
     }
     if let Some(unknown) = payload.get_mut(at..) {
         unknown.fill(0);
+    }
+}
+
+/// Bytes up to the first value that is no address of code. Headers of events are none.
+fn addresses(bytes: &[u8], pointer_size: usize) -> usize {
+    let values = bytes.chunks_exact(pointer_size);
+    values.take_while(|bytes| is_address(bytes)).count() * pointer_size
+}
+
+fn is_address(bytes: &[u8]) -> bool {
+    match *bytes {
+        // The memory manager has its page tables there.
+        [_, _, middle, high] => high != 0xC0 || middle >= 0x80,
+        // Canonical: of 48 bits, with the sign in front.
+        [.., sign, 0, 0] => sign < 0x80,
+        [.., sign, 0xFF, 0xFF] => sign >= 0x80,
+        _ => false,
     }
 }
 
@@ -89,6 +106,25 @@ mod tests {
     }
 
     #[test]
+    fn behind_the_last_address_nothing_stays() {
+        let code = [0x7ff6_0000_1000_u64, 0xffff_f801_0000_1000, 0xffff_ffff_ffff_fffe, 0];
+        for no_address in [*b"password", *b"j\0d\0o\0e\0", [0, 0, 0x11, 0xC0, 40, 0, 0x21, 0x11]] {
+            let addresses = code.map(u64::to_le_bytes);
+            let mut payload =
+                [addresses.concat(), no_address.to_vec(), b"behind".to_vec()].concat();
+            redact(&[Field::Addresses], &mut payload, 8, &mut Placeholders::default());
+            assert_eq!(payload, [addresses.concat(), vec![0; 14]].concat());
+        }
+        let mut payload = [0x10, 0x20, 0x40, 0x00, 0xff, 0xff, 0x83, 0xC0].to_vec();
+        payload.extend([0, 0, 0x10, 0xC0, 40, 0, 0x21, 0x11]);
+        redact(&[Field::Addresses], &mut payload, 4, &mut Placeholders::default());
+        assert_eq!(
+            payload,
+            [&[0x10, 0x20, 0x40, 0x00, 0xff, 0xff, 0x83, 0xC0][..], &[0; 8]].concat()
+        );
+    }
+
+    #[test]
     fn a_payload_may_end_anywhere() {
         let fields = [
             Field::Pointers(1),
@@ -96,7 +132,7 @@ mod tests {
             Field::Unread(3),
             Field::Ansi,
             Field::Utf16,
-            Field::Rest,
+            Field::Addresses,
         ];
         for length in 0..64 {
             let mut payload = vec![0x41; length];

@@ -2,7 +2,7 @@
 
 use crate::etl::{Event, EventId, Guid};
 use crate::metadata::extended_items;
-use crate::payload::Payload;
+use crate::payload::{Field, Payload};
 
 use super::walk::PartFrames;
 
@@ -30,20 +30,26 @@ pub(super) struct CarriedPart<'a> {
     pub(super) pointer_size: usize,
 }
 
-/// Whether an item of this kind is a stack; it then holds nothing else.
-pub(crate) fn is_stack_item(kind: u16) -> bool {
-    matches!(kind, STACK_32 | STACK_64 | KEY_32 | KEY_64)
+/// What an item of this kind consists of if it is a stack, and how many bytes a pointer in it has.
+pub(crate) fn item_fields(kind: u16) -> (&'static [Field], usize) {
+    let fields: &[Field] = match kind {
+        STACK_32 | STACK_64 => &[Field::Bytes(8), Field::Addresses],
+        KEY_32 | KEY_64 => &[Field::Bytes(8), Field::Pointers(1)],
+        _ => &[],
+    };
+    (fields, if matches!(kind, STACK_32 | KEY_32) { 4 } else { 8 })
 }
 
 /// The stacks that an event carries, in their order; the innermost frame is first.
 pub(super) fn carried_parts<'a>(event: &Event<'a>) -> impl Iterator<Item = CarriedPart<'a>> {
-    extended_items(event.extended).filter(|item| is_stack_item(item.kind)).filter_map(|item| {
-        let pointer_size = if matches!(item.kind, STACK_32 | KEY_32) { 4 } else { 8 };
+    extended_items(event.extended).filter_map(|item| {
+        let (_, pointer_size) = item_fields(item.kind);
         let mut p = Payload::new(item.data, pointer_size);
         let match_id = p.u64()?;
         let frames = match item.kind {
             STACK_32 | STACK_64 => PartFrames::Here(p.rest()),
-            _ => PartFrames::Key(p.pointer()?),
+            KEY_32 | KEY_64 => PartFrames::Key(p.pointer()?),
+            _ => return None,
         };
         Some(CarriedPart { match_id, frames, pointer_size })
     })

@@ -54,8 +54,13 @@ impl EventFamily for KeptStacks {
     const TABLES: &'static [Table] = &[Table::Stacks, Table::Frames, Table::StackEvents];
 
     fn fields(event: &Event<'_>) -> &'static [Field] {
-        // Of the event that carries a part, the payload has none of it.
-        if event.id == USER_PART { &[] } else { &[Field::Rest] }
+        match event.id {
+            WALK => &[Field::Bytes(16), Field::Addresses],
+            KEY_KERNEL | KEY_USER => &[Field::Bytes(16), Field::Pointers(1)],
+            KEY_DELETE | KEY_RUNDOWN => &[Field::Pointers(1), Field::Addresses],
+            // Of the event that carries a part, the payload has none of it.
+            _ => &[],
+        }
     }
 
     fn take(&mut self, event: &Event<'_>, shared: &mut Shared) -> Option<()> {

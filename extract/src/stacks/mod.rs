@@ -22,7 +22,7 @@ mod uses;
 mod walk;
 
 pub use all::{AllStacks, JoinedStack};
-pub(crate) use carried::{carried_names, is_stack_item};
+pub(crate) use carried::{carried_names, item_fields};
 pub use events::EventStacks;
 pub use fragments::{FragmentRef, Fragments};
 pub use frames::{FrameInterner, FrameKey};

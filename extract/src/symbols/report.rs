@@ -233,10 +233,8 @@ impl ModuleReport {
             .failures
             .iter()
             .map(|SearchFailure { place, reason }| format!("{}: {reason}", Untrusted(place)));
-        let skipped = self
-            .skipped
-            .iter()
-            .map(|place| format!("{place}: no new request after its failures"));
+        let skipped =
+            self.skipped.iter().map(|place| format!("{place}: no new request after its failures"));
         let unsaved = self.unsaved.iter().map(|error| Chain(error.as_ref()).to_string());
         failures.chain(skipped).chain(self.refusals()).chain(unsaved)
     }
