@@ -38,6 +38,15 @@ pub struct StackDisplayArgs {
     pub line: bool,
 }
 
+impl StackDisplayArgs {
+    /// An option about frames where no stacks are printed.
+    pub(crate) fn option_without_stacks(self) -> Option<&'static str> {
+        let options = [(self.address, "-ShowAddress"), (self.line, "-ShowLine")];
+        let given = options.into_iter().find(|(is_given, _)| *is_given && !self.show);
+        given.map(|(_, option)| option)
+    }
+}
+
 /// What one command chooses for the session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Setting {

@@ -245,6 +245,14 @@ fn values_are_columns_of_their_types() {
         row("n", json!(1), null(), json!(2), null()),
     ]);
     assert_eq!(document["rows"], expected);
+    let sql = ".sql SELECT field AS name, item, signed, unsigned, text FROM provider_values \
+               WHERE time_ns < 12000000 -json";
+    let joined: Value = serde_json::from_str(&ask_of_kept("all", sql).stdout).unwrap();
+    assert_eq!(joined["rows"], expected);
+    let sql =
+        ".sql SELECT DISTINCT process, pid, event FROM provider_values WHERE field = 'Size' -json";
+    let owners: Value = serde_json::from_str(&ask_of_kept("all", sql).stdout).unwrap();
+    assert_eq!(owners["rows"][0]["process"], "app.exe", "{owners}");
 }
 
 #[test]

@@ -228,6 +228,30 @@ fn options_that_do_not_fit_groups_are_refused() {
 }
 
 #[test]
+fn an_option_about_frames_without_stacks_or_about_a_file_without_one_is_said_to_do_nothing() {
+    for (line, said) in [
+        ("ObjectRef -ShowLine", "-ShowLine has no effect without -ShowStack"),
+        ("ObjectRef -ShowAddress", "-ShowAddress has no effect without -ShowStack"),
+        ("Resource -Leak -ShowLine", "-ShowLine has no effect without -ShowStack"),
+        ("Process -Force", "-Force has no effect without a file"),
+        ("ObjectRef -json -Force", "-Force has no effect without a file"),
+        ("ObjectRef -ShowStack -ShowLine -ShowAddress", ""),
+        ("ObjectRef -csv rows.csv -Force", ""),
+        ("Process > rows.txt -Force", ""),
+    ] {
+        let run = Shell::new().run(&["leaky.etl", "-c", &format!(".dump {line}")]).ok();
+        let notes = run.stderr.lines().filter(|line| line.contains("has no effect"));
+        let notes: Vec<&str> = notes.collect();
+        let expected: Vec<String> = Some(said)
+            .filter(|said| !said.is_empty())
+            .map(|said| format!("note: {said}"))
+            .into_iter()
+            .collect();
+        assert_eq!(notes, expected, "{line}");
+    }
+}
+
+#[test]
 fn an_option_of_groups_without_any_is_named_in_a_note() {
     let run = sample("-MinCount 3 -ShowTotal Total").ok();
     assert!(run.stderr.contains("-MinCount has no effect without -GroupBy"), "{}", run.stderr);

@@ -276,6 +276,9 @@ impl<K: Kind> Invocation for Asked<K> {
     }
 
     fn answer(&self, dump: &mut DumpContext<'_, '_>) -> Result<(), CommandError> {
+        if self.shared.output.force && !self.shared.output.names_file() {
+            dump.messages.note("note: -Force has no effect without a file");
+        }
         K::answer(&self.args, dump)
     }
 

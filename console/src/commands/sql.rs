@@ -59,7 +59,7 @@ impl Command for Sql {
         summary: "query the tables of the loaded traces with SQL",
         details: "The tables are those of .schema, with a column row, which other tables point to, \
                   and file_index, the number of the trace. leaks and handles have a row for each handle \
-                  that was opened, resource_leaks and allocations for each allocation, with names instead of row numbers; stacks has the text of each \
+                  that was opened, resource_leaks and allocations for each allocation, provider_values for each value of a kept event, with names instead of row numbers; stacks has the text of each \
                   stack. hex(x) writes an address like 0xC0. It is the SQL of polars: joins, \
                   groups, WITH, window functions, LIKE, ~ for regular expressions. Names of columns \
                   are in lower case. A query may have several lines: it ends with a ; or an empty line, with \

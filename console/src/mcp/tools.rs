@@ -206,6 +206,7 @@ pub(super) static TOOLS: &[Tool] = &[
         name: "sql",
         about: "Answers a query in SQL over the tables of the loaded traces; schema lists tables and columns. \
                 leaks and handles have a row for each handle, resource_leaks and allocations one for each allocation, \
+                provider_values one for each value of a kept event, \
                 with names instead of row numbers.",
         work: Work::Sql,
         rows: "rows",

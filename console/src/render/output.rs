@@ -96,6 +96,11 @@ impl OutputOptions {
         matches!(self.format(), Format::Json(_))
     }
 
+    /// Whether an option names the file that the answer goes into.
+    pub(crate) fn names_file(&self) -> bool {
+        self.formats.iter().any(|asked| asked.file.is_some())
+    }
+
     /// The option that asked for the format; none for text.
     pub(crate) fn format_option(&self) -> Option<&'static str> {
         self.formats.first().map(|asked| asked.spec.option_name())

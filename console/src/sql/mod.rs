@@ -13,6 +13,7 @@ mod memory;
 mod names;
 mod opened;
 mod paths;
+mod provided;
 mod relations;
 mod scan;
 mod stack_texts;

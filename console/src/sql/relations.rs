@@ -7,6 +7,7 @@ use super::allocated::ALLOCATED;
 use super::columns::added;
 use super::opened::OPENED;
 use super::paths::ViewColumn;
+use super::provided::PROVIDED;
 
 /// A table or view, and its columns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,7 +18,7 @@ pub enum Relation {
     View(View),
 }
 
-/// A view over the events that open a handle or map a view, or over allocations.
+/// A view over the events that open a handle or map a view, over allocations, or over events of providers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum View {
     /// Everything that was opened.
@@ -28,10 +29,13 @@ pub enum View {
     Allocations,
     /// What nothing in the trace frees, or only the end of the process.
     ResourceLeaks,
+    /// Every value of every kept event of a provider.
+    ProviderValues,
 }
 
 impl View {
-    pub const ALL: [View; 4] = [View::Leaks, View::Handles, View::ResourceLeaks, View::Allocations];
+    pub const ALL: [View; 5] =
+        [View::Leaks, View::Handles, View::ResourceLeaks, View::Allocations, View::ProviderValues];
 
     /// As a query names it.
     pub fn name(self) -> &'static str {
@@ -40,6 +44,7 @@ impl View {
             View::Leaks => "leaks",
             View::Allocations => "allocations",
             View::ResourceLeaks => "resource_leaks",
+            View::ProviderValues => "provider_values",
         }
     }
 
@@ -56,6 +61,9 @@ impl View {
             View::ResourceLeaks => {
                 "Those of allocations that nothing in the trace frees, or only the end of their process: see at_exit."
             }
+            View::ProviderValues => {
+                "Every value of every kept event of a provider: provider_events, event_fields and event_values joined."
+            }
         }
     }
 }
@@ -63,7 +71,7 @@ impl View {
 impl View {
     /// Whether a column of it has the text of stacks.
     pub(super) fn has_stack_text(self) -> bool {
-        matches!(self, View::Allocations | View::ResourceLeaks)
+        matches!(self, View::Allocations | View::ResourceLeaks | View::ProviderValues)
     }
 
     /// Its columns, in order.
@@ -71,6 +79,7 @@ impl View {
         match self {
             View::Handles | View::Leaks => OPENED,
             View::Allocations | View::ResourceLeaks => ALLOCATED,
+            View::ProviderValues => PROVIDED,
         }
     }
 }

@@ -1,8 +1,8 @@
 //! The columns of views, gathered along row numbers from the rows that they show.
 
-use handlescope_model::EventKind;
 use handlescope_model::rules::{OPENING, is_never_freed, leak_class};
 use handlescope_model::tables::{Events, ResourceEnd, Resources};
+use handlescope_model::{EventKind, Table};
 use polars::prelude::{Column, DataFrame, IdxCa, NewChunkedArray, PolarsResult, polars_bail};
 
 use super::columns::TableColumn;
@@ -16,6 +16,7 @@ pub(super) fn frame(tables: &Tables, view: View, names: &[&str]) -> PolarsResult
     let rows = match view {
         View::Handles | View::Leaks => opening_events(tables, view)?,
         View::Allocations | View::ResourceLeaks => allocations(tables, view)?,
+        View::ProviderValues => all_rows(tables.height(Table::EventValues)?),
     };
     let column = |name: &&str| -> PolarsResult<Column> {
         let Some(column) = view.columns().iter().find(|column| column.spec.name == *name) else {
@@ -60,6 +61,10 @@ fn allocations(tables: &Tables, view: View) -> PolarsResult<IdxCa> {
     let shown = ends.filter(|(_, end)| view == View::Allocations || is_leak(*end));
     let rows: Vec<u32> = shown.map(|(row, _)| row).collect();
     Ok(IdxCa::from_vec("row".into(), rows))
+}
+
+fn all_rows(height: usize) -> IdxCa {
+    IdxCa::from_vec("row".into(), (0..height as u32).collect())
 }
 
 /// The values at the end of a path: a column of the rows, or of the row it points to, and so on.

@@ -70,6 +70,9 @@ impl Kind for ObjectRef {
         if let Some(option) = args.option_without_groups() {
             dump.messages.note(format_args!("note: {option} has no effect without -GroupBy"));
         }
+        if let Some(option) = args.criteria.stacks.option_without_stacks() {
+            dump.messages.note(format_args!("note: {option} has no effect without -ShowStack"));
+        }
         if args.criteria.stacks.show && CountBy::of(&args.criteria).is_some() {
             dump.messages.note(format_args!("note: -ShowStack has no effect beside -ShowTotal"));
         }

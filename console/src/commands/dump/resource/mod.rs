@@ -64,6 +64,9 @@ impl Kind for Resource {
                 "note: {option} has no effect without -Leak, -LeakAtExit or -GroupBy with a stack"
             ));
         }
+        if let Some(option) = criteria.stacks.option_without_stacks() {
+            dump.messages.note(format_args!("note: {option} has no effect without -ShowStack"));
+        }
         let answers = query::resources(dump.sources, &criteria, dump.names, dump.cancel)?;
         for answer in &answers {
             write_caveats_of_allocations(answer, dump.messages);
