@@ -122,3 +122,24 @@ fn without_stacks_that_are_grouped_by_they_say_that_they_do_nothing() {
         assert!(is_as_expected, "{options}: {}", run.stderr);
     }
 }
+
+#[test]
+fn stacks_of_allocations_and_frees_are_among_all_stacks() {
+    let rows = |command: &str| -> Vec<Value> {
+        let run = run_over(&trace(), &format!("{command} -json\n")).ok();
+        let document: Value = serde_json::from_str(&run.stdout).unwrap();
+        let rows = document.get("stacks").or_else(|| document.get("rows")).unwrap();
+        rows.as_array().unwrap().clone()
+    };
+    let count = |filter: &str| {
+        let rows = rows(&format!(".sql SELECT count(*) AS n FROM resources WHERE {filter}"));
+        rows[0]["n"].as_u64().unwrap()
+    };
+    let allocated = count("stack IS NOT NULL AND part_of IS NULL");
+    let freed = count("end_stack IS NOT NULL AND \"end\" = 1");
+    assert!(allocated > 0 && freed > 0, "{allocated} {freed}");
+    let stacks = rows(".dump Stack");
+    let recorded: u64 = stacks.iter().map(|row| row["count"].as_u64().unwrap()).sum();
+    assert_eq!(recorded, allocated + freed);
+    assert!(stacks.iter().any(|row| row["process"] == "app.exe"), "{stacks:?}");
+}

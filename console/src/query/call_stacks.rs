@@ -4,10 +4,13 @@ use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use handlescope_model::tables::{Events, ProviderEvents, StackEvents, TraceInfo};
+use handlescope_model::tables::{
+    Allocators, Events, ProviderEvents, ResourceEnd, Resources, StackEvents, TraceInfo,
+};
 use handlescope_model::{Cell, ProcessIdx, StackIdx, Table, Trace};
 use polars::prelude::{
-    DataFrame, DataType, IntoLazy, LazyFrame, NULL, UnionArgs, col, concat, lit, when,
+    BooleanChunked, ChunkCompareEq, Column, DataFrame, DataType, IdxCa, IntoLazy, LazyFrame, NULL,
+    NewChunkedArray, PlSmallStr, PolarsResult, UnionArgs, col, concat, lit, when,
 };
 
 use super::counts::row_counts;
@@ -34,7 +37,7 @@ pub struct StacksAnswer<'a> {
     /// Its number in the session.
     pub index: usize,
     pub info: TraceInfo,
-    /// Whether the stacks that the system took of every event were kept, or else of handle events only. Those that
+    /// Whether the stacks that the system took of every event were kept, or else of handle events and allocations only. Those that
     /// events of providers carry are there where the extract has these events.
     pub has_every_stack: bool,
     /// What the frames of all stacks that passed are.
@@ -176,7 +179,7 @@ impl<'a> StacksAnswer<'a> {
 }
 
 /// The recorded stacks: those of every event, or else those of handle events, whose process is always
-/// known, and those that kept events of providers carry. Only an unknown process has its id.
+/// known, and of allocations; and those that kept events of providers carry. Only an unknown process has its id.
 fn recorded(trace: &Trace, has_every_stack: bool) -> Result<LazyFrame, QueryError> {
     let taken = match has_every_stack {
         true => vec![
@@ -197,6 +200,10 @@ fn recorded(trace: &Trace, has_every_stack: bool) -> Result<LazyFrame, QueryErro
         trace.column_of(ProviderEvents::stack)?,
         trace.column_of(ProviderEvents::pid)?,
     ];
+    let mut tables = vec![taken, carried];
+    if !has_every_stack {
+        tables.extend(of_allocations(trace)?);
+    }
     let (process, pid, stack) =
         (StackEvents::process.name(), StackEvents::pid.name(), StackEvents::stack.name());
     let with_ids = |columns: Vec<_>| -> Result<LazyFrame, QueryError> {
@@ -208,7 +215,43 @@ fn recorded(trace: &Trace, has_every_stack: bool) -> Result<LazyFrame, QueryErro
         let known = known.cast(DataType::UInt32).alias(pid);
         Ok(rows.lazy().filter(col(stack).is_not_null()).with_columns([known]))
     };
-    Ok(concat([with_ids(taken)?, with_ids(carried)?], UnionArgs::default())?)
+    let tables = tables.into_iter().map(with_ids).collect::<Result<Vec<_>, _>>()?;
+    Ok(concat(tables, UnionArgs::default())?)
+}
+
+/// The stacks on which something was allocated, and those on which it was freed: what a reallocation or an event of a
+/// further part ended has the stack of another row. Each in the process of the owner.
+fn of_allocations(trace: &Trace) -> Result<[Vec<Column>; 2], QueryError> {
+    let allocator = trace.column_of(Resources::allocator)?;
+    let height = trace.height(Table::Allocators)?;
+    let owners = allocator.u32()?.iter().map(|row| row.filter(|row| (*row as usize) < height));
+    let owners = IdxCa::from_iter_options(PlSmallStr::EMPTY, owners);
+    let of_owner = |column: Column| column.take(&owners);
+    let (process, pid) = (
+        of_owner(trace.column_of(Allocators::process)?)?,
+        of_owner(trace.column_of(Allocators::pid)?)?,
+    );
+    let is_first = trace.column_of(Resources::part_of)?.is_null();
+    let is_freed = trace.column_of(Resources::end)?.u32()?.equal(ResourceEnd::Freed.code());
+    let named = |column: Column, name: &str| column.with_name(name.into());
+    let time = StackEvents::time_ns.name();
+    let stack = StackEvents::stack.name();
+    let allocated = [
+        named(trace.column_of(Resources::time_ns)?, time),
+        process.clone(),
+        named(trace.column_of(Resources::stack)?, stack),
+        pid.clone(),
+    ];
+    let freed = [
+        named(trace.column_of(Resources::end_time_ns)?, time),
+        process,
+        named(trace.column_of(Resources::end_stack)?, stack),
+        pid,
+    ];
+    let filtered = |columns: [Column; 4], mask: &BooleanChunked| {
+        columns.iter().map(|column| column.filter(mask)).collect::<PolarsResult<Vec<_>>>()
+    };
+    Ok([filtered(allocated, &is_first)?, filtered(freed, &is_freed)?])
 }
 
 /// How often each stack was recorded in each process.

@@ -249,16 +249,23 @@ fn buffer_size(text: &str) -> Result<BufferSize, ArgError> {
 }
 
 fn buffer_count(text: &str) -> Result<BufferCount, ArgError> {
-    Ok(BufferCount::new(in_u32(whole(text)?, text)?)?)
+    Ok(BufferCount::new(in_u32(whole(text), text)?)?)
 }
 
 /// A number of minutes that is not 0.
 fn minutes(text: &str) -> Result<u32, ArgError> {
-    Ok(in_u32(number(text)?, text)?)
+    Ok(in_u32(number(text), text)?)
 }
 
-fn in_u32(number: u64, text: &str) -> Result<u32, ValueError> {
-    number.try_into().map_err(|_| ValueError::TooLarge { value: text.to_owned() })
+/// A whole number; that one of another kind would have a point does not help.
+fn in_u32(number: Result<u64, ValueError>, text: &str) -> Result<u32, ValueError> {
+    let value = || text.to_owned();
+    match number.map(u32::try_from) {
+        Ok(Ok(number)) => Ok(number),
+        Ok(Err(_)) => Err(ValueError::TooLarge { value: value() }),
+        Err(ValueError::NoNumber { .. }) => Err(ValueError::NotWhole { value: value() }),
+        Err(error) => Err(error),
+    }
 }
 
 fn duration(text: &str) -> Result<Duration, ArgError> {

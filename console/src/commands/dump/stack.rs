@@ -61,7 +61,7 @@ impl Kind for Stack {
         // The text says so itself.
         if !is_text && answers.iter().any(|answer| !answer.has_every_stack) {
             dump.messages.note(
-                "note: these are stacks of handle events and of kept events of providers; for those of \
+                "note: these are stacks of handle events, of allocations and of kept events of providers; for those of \
                  every event extract with -stacks all",
             );
         }

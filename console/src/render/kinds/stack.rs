@@ -18,7 +18,7 @@ use crate::{
 };
 
 /// What is said when the extract does not have the stacks of every event.
-const ONLY_HANDLES: &str = "These are stacks of handle events and of kept events of providers; for those of every event extract with \
+const ONLY_HANDLES: &str = "These are stacks of handle events, of allocations and of kept events of providers; for those of every event extract with \
      -stacks all";
 
 /// A stack, and how it is shown.
