@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use handlescope_model::tables::{
-    Allocators, Events, ProviderEvents, ResourceEnd, Resources, StackEvents, TraceInfo,
+    Allocators, EventCounts, Events, ProviderEvents, ResourceEnd, Resources, StackEvents, TraceInfo,
 };
 use handlescope_model::{Cell, ProcessIdx, StackIdx, Table, Trace};
 use polars::prelude::{
@@ -231,8 +231,14 @@ fn of_allocations(trace: &Trace) -> Result<[Vec<Column>; 2], QueryError> {
         of_owner(trace.column_of(Allocators::process)?)?,
         of_owner(trace.column_of(Allocators::pid)?)?,
     );
-    let is_first = trace.column_of(Resources::part_of)?.is_null();
+    let is_elsewhere = is_of_kept_events(trace)?;
+    let is_counted = owners.iter().map(|row| {
+        row.is_some_and(|row| !is_elsewhere.get(row as usize).copied().unwrap_or_default())
+    });
+    let is_counted: BooleanChunked = is_counted.map(Some).collect();
+    let is_first = &trace.column_of(Resources::part_of)?.is_null() & &is_counted;
     let is_freed = trace.column_of(Resources::end)?.u32()?.equal(ResourceEnd::Freed.code());
+    let is_freed = &is_freed & &is_counted;
     let named = |column: Column, name: &str| column.with_name(name.into());
     let time = StackEvents::time_ns.name();
     let stack = StackEvents::stack.name();
@@ -252,6 +258,21 @@ fn of_allocations(trace: &Trace) -> Result<[Vec<Column>; 2], QueryError> {
         columns.iter().map(|column| column.filter(mask)).collect::<PolarsResult<Vec<_>>>()
     };
     Ok([filtered(allocated, &is_first)?, filtered(freed, &is_freed)?])
+}
+
+/// Whether the events of each allocator are kept as events of their provider, which have their stacks.
+fn is_of_kept_events(trace: &Trace) -> Result<Vec<bool>, QueryError> {
+    let (event, provider) =
+        (trace.values(ProviderEvents::event)?, trace.values(EventCounts::provider)?);
+    let kinds: BTreeSet<usize> =
+        (0..event.len()).filter_map(|row| Some(event.get(row)?.row())).collect();
+    // A provider without a name may be any.
+    let kept: BTreeSet<Option<&str>> = kinds.into_iter().map(|kind| provider.get(kind)).collect();
+    let of_allocator = trace.values(Allocators::provider)?;
+    let is_kept = |row| {
+        of_allocator.get(row).is_some_and(|name| kept.contains(&None) || kept.contains(&Some(name)))
+    };
+    Ok((0..of_allocator.len()).map(is_kept).collect())
 }
 
 /// How often each stack was recorded in each process.
