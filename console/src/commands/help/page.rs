@@ -151,26 +151,21 @@ impl<'a> Page<'a> {
         Ok(())
     }
 
-    /// Examples beside their goals, each whole in its line; below them where the screen is too narrow for both.
+    /// Examples, each whole in its line, with their goals beside them; where a line is too long for that, below it.
     fn examples(&mut self, examples: &[Example]) -> Result<(), CommandError> {
-        let rows = examples.iter();
-        let rows = rows.map(|example| [self.place.line(example.line), example.goal.to_owned()]);
+        let rows = examples.iter().map(|example| (self.place.line(example.line), example.goal));
         let rows: Vec<_> = rows.collect();
-        let widest = |column: fn(&[String; 2]) -> &String| {
-            rows.iter().map(|row| column(row).chars().count()).max().unwrap_or_default()
-        };
-        let (lines, goals) = (widest(|[line, _]| line), widest(|[_, goal]| goal));
-        if self.screen.width.is_none_or(|width| lines + goals + 4 <= width) {
-            return self.aligned(&rows, lines);
-        }
-        for [line, goal] in &rows {
-            self.line(&format!("  {goal}:"))?;
-            let line = wrapped(&format!("    {line}"), self.screen.width);
-            writeln!(
-                self.out,
-                "{}",
-                self.screen.paint(Style::new().fg(nu_ansi_term::Color::Cyan), line)
-            )?;
+        let goals = rows.iter().map(|(_, goal)| goal.chars().count()).max().unwrap_or_default();
+        let room = self.screen.width.map_or(usize::MAX, |width| width.saturating_sub(goals + 4));
+        let lines = rows.iter().map(|(line, _)| line.chars().count());
+        let width = lines.filter(|width| *width <= room).max().unwrap_or_default();
+        for (line, goal) in rows {
+            let gap = match width.checked_sub(line.chars().count()) {
+                Some(gap) => " ".repeat(gap + 2),
+                None => format!("\n{:1$}", "", width + 4),
+            };
+            let line = self.screen.paint(nu_ansi_term::Color::Cyan, line);
+            self.line(&format!("  {line}{gap}{goal}"))?;
         }
         Ok(())
     }
