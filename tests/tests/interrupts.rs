@@ -7,7 +7,7 @@ use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use handlescope_tests::binary::{Run, Shell, ended};
 use handlescope_tests::containers::trace_of_handles;
@@ -160,7 +160,7 @@ const WORK: [&str; 11] = [
     ".redact leaky.etl -Force",
 ];
 
-/// Points at which the program is killed, ms after its start.
+/// Points at which the program is killed, in one and a half times the time that it takes.
 const KILL_POINTS: u64 = 300;
 
 /// Killed runs before the next one that is not.
@@ -169,6 +169,9 @@ const ROUND: u64 = 10;
 #[test]
 fn nothing_is_left_behind_by_programs_that_are_killed_after_the_next_run() {
     let shell = Shell::new();
+    let begin = Instant::now();
+    let _ = shell.run(&WORK).ok();
+    let point = begin.elapsed() * 3 / 2 / KILL_POINTS as u32;
     let mut cut = 0;
     for round in (0..KILL_POINTS / ROUND).step_by(one_of(10)) {
         for at in 0..ROUND {
@@ -176,7 +179,7 @@ fn nothing_is_left_behind_by_programs_that_are_killed_after_the_next_run() {
             let mut command = shell.command(&WORK);
             command.stdout(Stdio::null()).stderr(Stdio::null());
             let mut program = command.spawn().expect("the program starts");
-            thread::sleep(Duration::from_millis(at * (KILL_POINTS / ROUND) + round));
+            thread::sleep(point * (at * (KILL_POINTS / ROUND) + round) as u32);
             send(["-KILL", "-TERM", "-HUP", "-QUIT"][(at % 4) as usize], &program);
             cut += u64::from(!ended(&mut program).success());
             for output in ["Extract/leaky.json7z", "saved.json7z", "other.json7z"] {
@@ -189,7 +192,7 @@ fn nothing_is_left_behind_by_programs_that_are_killed_after_the_next_run() {
         let left = temporary(&shell.path(""));
         assert!(left.is_empty(), "round {round}: {left:?}");
     }
-    assert!(cut > 3, "the work takes longer than most of these times");
+    assert!(cut > ROUND, "the work takes longer than most of these times");
 }
 
 #[test]
