@@ -18,15 +18,12 @@ const UNITS: [(f64, &str); 4] =
 /// `step`.
 fn rounded(number: f64, step: f64) -> String {
     let exponent = step.max(f64::MIN_POSITIVE).log10().floor() as i32;
-    match u32::try_from(exponent) {
-        Ok(_) => {
-            let power = 10_f64.powi(exponent);
-            HumanCount(((number / power).round() * power) as u64).to_string()
-        }
-        Err(_) => {
-            format!("{number:.decimals$}", decimals = exponent.unsigned_abs().min(9) as usize)
-        }
+    if exponent < 0 {
+        let decimals = exponent.unsigned_abs().min(9) as usize;
+        return format!("{number:.decimals$}");
     }
+    let power = 10_f64.powi(exponent);
+    HumanCount(((number / power).round() * power) as u64).to_string()
 }
 
 /// Handles lost before a steady leak that are worth words, at least.

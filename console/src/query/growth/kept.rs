@@ -56,7 +56,8 @@ impl Kept {
         let young_age_ns = young.checked_sub(1).map_or(0, |oldest| age(opens[oldest]));
         opens.drain(..young);
         opens.reverse();
-        let is_stack = !opens.is_empty() && is_stack(lives);
+        // Of fewer nothing is said that depends on it.
+        let is_stack = opens.len() >= MIN_AT_RISK && is_stack(lives);
         Self { opens, young, young_age_ns, closed, mean_lifetime_ns, is_stack }
     }
 }

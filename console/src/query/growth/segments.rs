@@ -50,28 +50,34 @@ pub(super) fn segments(opens: &[i64], from_ns: i64, to_ns: i64) -> Vec<Segment> 
     };
     let before: Vec<usize> = (0..=BINS).map(opens_before).collect();
     let dispersion = dispersion(&before);
+    // Parts that meet where nothing is lost are likeliest when they meet at an end of that time.
+    let has_opens = |bin: usize| before[bin] < before[bin + 1];
+    let is_end = |bin: &usize| matches!(*bin, 0 | BINS) || has_opens(*bin - 1) || has_opens(*bin);
+    let ends: Vec<usize> = (0..=BINS).filter(is_end).collect();
     let likelihood = |from: usize, to: usize| {
+        let (from, to) = (ends[from], ends[to]);
         let count = (before[to] - before[from]) as f64;
         match count > 0.0 {
             true => count * (count / (to - from) as f64).ln() / dispersion,
             false => 0.0,
         }
     };
-    // For each bin the greatest likelihood of all before it, and where the last of these parts begins.
+    // For each end the greatest likelihood of all before it, and where the last of these parts begins.
     let mut best = vec![(0.0, 0)];
-    for to in 1..=BINS {
+    for to in 1..ends.len() {
         let from = (0..to).map(|from| (best[from].0 + likelihood(from, to) - PENALTY, from));
         let (likeliest, from) = from
             .fold((f64::NEG_INFINITY, 0), |best, next| if next.0 > best.0 { next } else { best });
         best.push((likeliest, from));
     }
     let mut segments = Vec::new();
-    let mut to = BINS;
-    while to > 0 {
-        let from = best[to].1;
+    let mut last = ends.len() - 1;
+    while last > 0 {
+        let first = best[last].1;
+        let (from, to) = (ends[first], ends[last]);
         let opens = before[from]..before[to];
         segments.push(Segment { from_ns: edge(from), to_ns: edge(to), opens });
-        to = from;
+        last = first;
     }
     segments.reverse();
     segments
