@@ -7,7 +7,7 @@ use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use handlescope_tests::binary::{Run, Shell, ended};
 use handlescope_tests::containers::trace_of_handles;
