@@ -40,6 +40,7 @@ mod owners;
 mod polars_reason;
 mod pretty_names;
 mod processes;
+mod programs;
 mod provider_events;
 mod resources;
 mod selection;
@@ -103,7 +104,9 @@ pub(crate) use self::tables::PerProcess;
 pub use self::tables::{ProcessInfo, ProcessList, TypeNames};
 pub use self::totals::Totals;
 pub use self::volumes::Volumes;
-pub use self::why::{Bytes, Cause, Counts, Diagnosis, PRIVATE_HEAP, Suspect, WhyAnswer, why};
+pub use self::why::{
+    Bytes, Cause, Counts, Diagnosis, PRIVATE_HEAP, Suspect, SuspectProcess, WhyAnswer, why,
+};
 
 pub(crate) use self::criteria::StackTrims;
 pub(crate) use self::frame_names::{Frames, NamedFrames};

@@ -18,11 +18,27 @@ const RULES: [(&str, &str); 4] = [
 
 /// The better name of a process; `None` where that of its executable is the best.
 pub fn pretty_name(executable: &str, command_line: &str) -> Option<&'static str> {
-    if !executable.eq_ignore_ascii_case(SERVICE_HOST) {
+    if !is_service_host(executable) {
         return None;
     }
     let rule = RULES.into_iter().find(|(part, _)| contains(command_line, part));
     rule.map(|(_, name)| name)
+}
+
+/// Whether an executable hosts services.
+pub(super) fn is_service_host(executable: &str) -> bool {
+    executable.eq_ignore_ascii_case(SERVICE_HOST)
+}
+
+/// The option of a command line that names the service which a process hosts, `-s Dnscache`, or else its group of
+/// services, `-k netsvcs`.
+pub(super) fn hosted_service(command_line: &str) -> Option<String> {
+    let value = |option: &str| {
+        let mut words = command_line.split_ascii_whitespace();
+        words.find(|word| word.eq_ignore_ascii_case(option))?;
+        Some(format!("{option} {}", words.next()?))
+    };
+    value("-s").or_else(|| value("-k"))
 }
 
 /// Whether a text contains a part of ASCII characters, in any case.

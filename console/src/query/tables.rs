@@ -9,7 +9,7 @@ use handlescope_model::{
 };
 
 use super::info::trace_info;
-use super::pretty_names::pretty_name;
+use super::pretty_names::{hosted_service, is_service_host, pretty_name};
 use crate::filter::ProcessFilter;
 
 /// What is printed for an unknown process, as ETWAnalyzer does.
@@ -58,6 +58,25 @@ impl ProcessInfo {
         match self.known_pid() {
             Some(pid) => format!("{}({pid})", self.shown_name(plain)),
             None => self.shown_name(plain).to_owned(),
+        }
+    }
+
+    /// The program that it runs: its executable and, of a host of services, what it hosts; `None` where the source does
+    /// not say.
+    pub fn program(&self) -> Option<String> {
+        let name = self.known_name()?;
+        if !is_service_host(name) {
+            return Some(name.to_owned());
+        }
+        let service = hosted_service(&self.command_line)?;
+        Some(format!("{name} {service}"))
+    }
+
+    /// The program for people: the better name of the process, if there is one and `plain` names are not wanted.
+    pub fn shown_program(&self, plain: bool) -> String {
+        match self.pretty_name.filter(|_| !plain) {
+            Some(name) => name.to_owned(),
+            None => self.program().unwrap_or_else(|| self.shown_name(plain).to_owned()),
         }
     }
 

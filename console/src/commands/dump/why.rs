@@ -29,7 +29,7 @@ pub(crate) struct WhyCommand;
 
 const SUMMARY: &str = "what leaks, the worst first, how fast and why";
 
-const DETAILS: &str = "Groups of one process, type and create stack that lose handles or allocations and are not balanced, \
+const DETAILS: &str = "Groups of one program, type and create stack that lose handles or allocations and are not balanced, \
      with how they grow, the program's functions, what the events prove about the cause, and the .dump command \
      that shows what they lost. Ranked by the handles that are kept for ever: those of a steady leak count in \
      full, of a burst half, of a few handles a quarter, and what was filled at the start a tenth. \
@@ -133,11 +133,12 @@ impl Commands {
 }
 
 fn of_handles(suspect: &Suspect) -> Vec<String> {
+    let filters = &suspect.filters;
     let mut words: Vec<String> = Vec::new();
-    words.extend(suspect.pid.map(|pid| format!("-RelatedProcess {pid}")));
+    words.extend(filters.process.iter().map(|own| format!("-RelatedProcess {}", quoted(own))));
     words.push(format!("-Type {}", quoted(&word(&suspect.type_name))));
-    words.extend(suspect.filters.time.iter().map(|own| format!("-MinMaxTime {own}")));
-    words.extend(suspect.filters.stack.iter().map(|own| format!("-StackFilter {}", quoted(own))));
+    words.extend(filters.time.iter().map(|own| format!("-MinMaxTime {own}")));
+    words.extend(filters.stack.iter().map(|own| format!("-StackFilter {}", quoted(own))));
     words
 }
 
@@ -145,7 +146,7 @@ fn of_allocations(suspect: &Suspect) -> Vec<String> {
     let filters = &suspect.filters;
     let is_of_heaps = suspect.type_name == PRIVATE_HEAP;
     let mut words: Vec<String> = Vec::new();
-    words.extend(suspect.pid.map(|pid| format!("-pn {pid}")));
+    words.extend(filters.process.iter().map(|own| format!("-pn {}", quoted(own))));
     words.extend(filters.time.iter().map(|own| format!("-MinMaxTime {own}")));
     words.push(format!("-Kind {}", if is_of_heaps { "heap" } else { &suspect.type_name }));
     words.extend(filters.allocator.iter().map(|own| format!("-Allocator {}", quoted(own))));
@@ -174,6 +175,15 @@ static WHICH: &[Opt<WhyCriteria>] = &[
         |criteria| &mut criteria.process,
     ),
     type_of_handles_option(|criteria| &mut criteria.handles.object_type),
+    Opt {
+        names: &["-ByProcess"],
+        help: "each process by itself, not all of a program together",
+        details: "Without it, what all processes of a program lose of one type on one stack is one suspect: those of \
+                  the same executable and, of svchost.exe, the same service. The processes are listed with what each \
+                  of them lost.",
+        example: "-ByProcess",
+        take: Take::Switch(|criteria| &mut criteria.by_process),
+    },
     Opt {
         names: &["-RaceWindow"],
         help: "how far apart two opens of a race are at most",

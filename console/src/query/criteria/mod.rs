@@ -169,6 +169,8 @@ pub struct WhyCriteria {
     pub process: Option<ProcessFilter>,
     /// `-RaceWindow`: how far apart the opens of a race are at most, nanoseconds.
     pub race_window_ns: Option<i64>,
+    /// `-ByProcess`: suspects are groups of one process, not of a program.
+    pub by_process: bool,
     /// How many suspects of each trace are shown, those that rank first; further ones have neither filters nor names of
     /// frames. All unless it is said.
     pub shown: Option<usize>,

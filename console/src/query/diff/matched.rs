@@ -12,7 +12,7 @@ use crate::query::criteria::DiffCriteria;
 use crate::query::error::QueryError;
 use crate::query::frame_names::Frames;
 use crate::query::groups::Groups;
-use crate::query::growth::{Growth, Life, Verdict, Window};
+use crate::query::growth::{Growth, ProcessLives, Verdict, Window};
 use crate::query::object_ref::FileAnswer;
 
 /// A group that loses handles in one of two traces, or in both.
@@ -124,8 +124,9 @@ impl Matching<'_, '_> {
             let handles = timed.handles(&all.tree, group.node);
             let window = all.window_of(group.process).unwrap_or(all.extent);
             let of_process = lives.by_process.entry(timed.owner(&handles));
-            let of_process = of_process.or_insert_with(|| (window, Vec::new()));
-            of_process.1.extend(timed.program_times(&handles));
+            let of_process =
+                of_process.or_insert_with(|| ProcessLives { lives: Vec::new(), window });
+            of_process.lives.extend(timed.program_times(&handles));
             let side = &mut self.groups[place].sides[at];
             side.lost += lost;
             side.create_stack = side.create_stack.or(group.create_stack.filter(|_| is_losing));
@@ -135,9 +136,10 @@ impl Matching<'_, '_> {
             let side = &mut self.groups[place].sides[at];
             let (windows, start) = programs.of_name(&lives.program);
             if is_losing {
-                side.verdict = Some(lives.verdict());
+                side.verdict = Some(lives.verdict(all.extent));
             }
-            side.seen.lives.extend(lives.by_process.into_values());
+            let seen = lives.by_process.into_values().map(|process| (process.window, process.lives));
+            side.seen.lives.extend(seen);
             side.seen.windows = windows;
             side.start = start;
         }
@@ -188,20 +190,14 @@ impl Matching<'_, '_> {
 struct Lives {
     /// The name of these in lower case.
     program: String,
-    by_process: HashMap<Option<ProcessIdx>, (Window, Vec<Life>)>,
+    by_process: HashMap<Option<ProcessIdx>, ProcessLives>,
 }
 
 impl Lives {
-    /// How it grows, from the start of the first to the end of the last of the processes.
-    fn verdict(&self) -> Verdict {
-        let windows = || self.by_process.values().map(|(window, _)| *window);
-        let window = windows().reduce(|all, window| Window {
-            start_ns: all.start_ns.min(window.start_ns),
-            end_ns: all.end_ns.max(window.end_ns),
-        });
-        let lives: Vec<Life> =
-            self.by_process.values().flat_map(|(_, lives)| lives).copied().collect();
-        Growth::of(&lives, window.unwrap_or(Window { start_ns: 0, end_ns: 0 })).verdict
+    /// How it grows in a trace.
+    fn verdict(&self, trace: Window) -> Verdict {
+        let processes: Vec<ProcessLives> = self.by_process.values().cloned().collect();
+        Growth::of_processes(&processes, trace).verdict
     }
 }
 

@@ -123,11 +123,7 @@ impl Groups {
 
     /// The time in which a process could open and close handles, if the trace has a clock.
     pub(crate) fn window_of(&self, process: &ProcessInfo) -> Option<Window> {
-        let Window { start_ns, end_ns } = self.window?;
-        Some(Window {
-            start_ns: process.start_ns.map_or(start_ns, |start| start.max(start_ns)),
-            end_ns: process.end_ns.map_or(end_ns, |end| end.min(end_ns)),
-        })
+        Some(self.window?.of_process(process))
     }
 
     /// How many handles a group loses that were opened in the time of the trace.

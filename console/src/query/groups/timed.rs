@@ -1,6 +1,7 @@
 //! The handles of each group, for what depends on their times.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 use std::ops::Range;
 
 use handlescope_model::tables::{Events, TraceInfo};
@@ -43,10 +44,16 @@ impl TimedGroups {
     }
 
     pub(crate) fn handles(&self, tree: &GroupTree, node: NodeIdx) -> Cow<'_, [Opened]> {
-        let own = |range: Range<usize>| self.handles.get(range).unwrap_or_default();
-        match tree.handles(node).as_slice() {
-            [range] => own(range.clone()).into(),
-            ranges => ranges.iter().flat_map(|range| own(range.clone())).copied().collect(),
+        self.handles_of(tree, &[node])
+    }
+
+    /// The handles of several groups, one group after the other.
+    pub(crate) fn handles_of(&self, tree: &GroupTree, nodes: &[NodeIdx]) -> Cow<'_, [Opened]> {
+        let range = |range: Range<usize>| self.handles.get(range).unwrap_or_default();
+        let ranges = nodes.iter().flat_map(|node| tree.handles(*node));
+        match ranges.collect::<Vec<_>>().as_slice() {
+            [only] => range(only.clone()).into(),
+            ranges => ranges.iter().flat_map(|own| range(own.clone())).copied().collect(),
         }
     }
 
@@ -55,12 +62,19 @@ impl TimedGroups {
         self.owners.of(handles.first()?.opened.row())
     }
 
-    /// Whose handles these are, where they have one owner. Processes of one name that had one id after another are in
-    /// one group.
-    pub(crate) fn sole_owner(&self, handles: &[Opened]) -> Option<ProcessIdx> {
-        let owner = |handle: &Opened| self.owners.of(handle.opened.row());
-        let first = self.owner(handles)?;
-        handles.iter().all(|handle| owner(handle) == Some(first)).then_some(first)
+    /// The handles of each process. Those of one name that had one id after another are in one group.
+    pub(crate) fn by_owner(&self, handles: &[Opened]) -> Vec<(Option<ProcessIdx>, Vec<Opened>)> {
+        let mut places: HashMap<Option<ProcessIdx>, usize> = HashMap::new();
+        let mut owned: Vec<(Option<ProcessIdx>, Vec<Opened>)> = Vec::new();
+        for handle in handles {
+            let owner = self.owners.of(handle.opened.row());
+            let place = *places.entry(owner).or_insert(owned.len());
+            if place == owned.len() {
+                owned.push((owner, Vec::new()));
+            }
+            owned[place].1.push(*handle);
+        }
+        owned
     }
 
     /// When the handles of a group were opened and closed, whatever closed them.
@@ -107,6 +121,16 @@ impl TimedGroups {
                 None => self.closed_before_ns.get(opened),
             },
         })
+    }
+
+    /// Whether nothing closed a handle, or only the end of its process.
+    pub(crate) fn is_lost(&self, handle: Opened) -> bool {
+        self.is_closed_at_exit(handle) || self.is_leaked(handle)
+    }
+
+    /// Whether nothing closed a handle.
+    pub(crate) fn is_leaked(&self, handle: Opened) -> bool {
+        handle.closed().is_none() && self.closed_before_ns.get(handle.opened.row()).is_none()
     }
 
     fn times(&self, handles: &[Opened], is_closed: impl Fn(Opened) -> bool) -> Vec<growth::Life> {

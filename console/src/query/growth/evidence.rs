@@ -58,6 +58,8 @@ pub struct Evidence {
     pub rate: Option<Rate>,
     /// The time in which the group was seen.
     pub window: Window,
+    /// Processes that lost some of them.
+    pub processes: usize,
 }
 
 impl Evidence {
@@ -78,6 +80,7 @@ impl Evidence {
             earlier_until_ns: None,
             rate: None,
             window: Window { start_ns: 0, end_ns: 0 },
+            processes: 1,
         }
     }
 
@@ -107,6 +110,7 @@ impl Evidence {
             earlier_until_ns: earlier.checked_sub(1).map(|last| kept.opens[last]),
             rate,
             window,
+            processes: 1,
         }
     }
 
@@ -133,9 +137,8 @@ impl Evidence {
     /// What was lost before a leak became steady, where that is more than a few: a warm-up, or another rate.
     fn before_it(&self) -> Option<String> {
         let until_ns = self.earlier_until_ns.filter(|_| self.earlier >= MIN_EARLIER)?;
+        let what = if self.window.is_start(until_ns) { " (warm-up)" } else { "" };
         let until_ns = until_ns.saturating_sub(self.window.start_ns).max(0);
-        let is_warm_up = until_ns <= self.window.length_ns() / 100 * 15;
-        let what = if is_warm_up { " (warm-up)" } else { "" };
         Some(format!("{} lost in the first {}{what}", self.earlier, Length(until_ns)))
     }
 
@@ -148,17 +151,30 @@ impl Evidence {
         }
     }
 
+    /// How many of the lost ones each process has, on average.
+    fn by_process(&self) -> String {
+        let mean = self.lost as f64 / self.processes as f64;
+        let mean = rounded(mean, if self.lost % self.processes == 0 { 1.0 } else { 0.1 });
+        format!(" in {} processes ({mean} a process)", HumanCount(self.processes as u64))
+    }
+
     /// What was lost, and when.
     fn losses(&self, verdict: Verdict) -> String {
-        let count = match self.lost {
+        let mut count = match self.lost {
             lost if lost == self.count => format!("{lost} lost"),
             lost => format!("{} of {lost} lost", self.count),
         };
+        if self.processes > 1 {
+            count.push_str(&self.by_process());
+        }
         let (width, quiet) = (Length(self.width_ns()), Length(self.quiet_ns()));
         match verdict {
             Verdict::Steady => {
                 let rate = self.rate.map_or_else(String::new, |rate| format!(", {rate}"));
                 match self.before_it() {
+                    Some(before) if self.processes > 1 => {
+                        format!("{before}, then {count} over {width}{rate}")
+                    }
                     Some(before) => format!("{before}, then {} over {width}{rate}", self.count),
                     None => format!("{count} over {width}{rate}{}", self.since()),
                 }

@@ -1,6 +1,6 @@
 //! Which of the lost handles of a group are kept, and which are only young.
 
-use super::life::{Life, Window};
+use super::life::{Life, ProcessLives, Window};
 
 /// Handles that the estimate needs at an age, to say anything about older ones.
 const MIN_AT_RISK: usize = 5;
@@ -35,6 +35,62 @@ impl Kept {
     /// young that are as old as a third of the window, it is too short to distinguish any; where lifetimes are a
     /// share of it, only if [`some_are_never_closed`].
     pub(super) fn of(lives: &[Life], window: Window) -> Self {
+        // Of fewer nothing is said that depends on it.
+        let mut kept = Self::aged(lives, window);
+        kept.is_stack = kept.opens.len() >= MIN_AT_RISK && is_stack(lives);
+        kept
+    }
+
+    /// Parts the kept handles of several processes from young ones by their ages at the end of their process, whose mean
+    /// time is what ages are compared with; `window` is the time of all of them.
+    pub(super) fn of_processes(processes: &[ProcessLives], window: Window) -> Self {
+        let lengths = processes.iter().map(|process| i128::from(process.window.length_ns()));
+        let mean_ns = lengths.sum::<i128>() / processes.len().max(1) as i128;
+        let mean_ns = i64::try_from(mean_ns).unwrap_or(i64::MAX);
+        let shift = |process: &ProcessLives, ns: i64| {
+            ns.saturating_add(window.end_ns.saturating_sub(process.window.end_ns))
+        };
+        let aged = processes.iter().flat_map(|process| {
+            process.lives.iter().map(|life| Life {
+                opened_ns: shift(process, life.opened_ns),
+                closed_ns: life.closed_ns.map(|ns| shift(process, ns)),
+            })
+        });
+        let aged: Vec<Life> = aged.collect();
+        let start_ns = window.end_ns.saturating_sub(mean_ns);
+        let kept = Self::aged(&aged, Window { start_ns, ..window });
+        let oldest_young_ns = window.end_ns.saturating_sub(kept.young_age_ns);
+        let is_kept = |process: &ProcessLives, life: &Life| {
+            life.closed_ns.is_none()
+                && (kept.young == 0 || shift(process, life.opened_ns) < oldest_young_ns)
+        };
+        let opens = processes.iter().flat_map(|process| {
+            let lives = process.lives.iter().filter(|life| is_kept(process, life));
+            lives.map(|life| life.opened_ns.min(process.window.end_ns))
+        });
+        let mut opens: Vec<i64> = opens.collect();
+        opens.sort_unstable();
+        let young = kept.young + kept.opens.len() - opens.len();
+        let is_stack = opens.len() >= MIN_AT_RISK
+            && processes.iter().any(|process| is_stack(&process.lives));
+        Self { opens, young, is_stack, ..kept }
+    }
+
+    /// Whether two thirds of what several processes keep were opened at their start: in the first part of their time,
+    /// which they began in that of the `trace`.
+    pub(super) fn is_filled(&self, processes: &[ProcessLives], trace: Window) -> bool {
+        let started = processes.iter().filter(|process| process.window.start_ns > trace.start_ns);
+        let early = started.flat_map(|ProcessLives { lives, window }| {
+            lives
+                .iter()
+                .filter(|life| life.closed_ns.is_none() && window.is_start(life.opened_ns))
+        });
+        // Of what is opened at the start of a process little is young.
+        self.opens.len() >= MIN_AT_RISK && 3 * early.count() >= 2 * self.opens.len()
+    }
+
+    /// Parts kept handles from young ones by their ages at the end of the window.
+    fn aged(lives: &[Life], window: Window) -> Self {
         let lost = lives.iter().filter(|life| life.closed_ns.is_none());
         let mut opens: Vec<i64> = lost.map(|life| life.opened_ns.min(window.end_ns)).collect();
         // The youngest first, as the estimate goes.
@@ -56,9 +112,7 @@ impl Kept {
         let young_age_ns = young.checked_sub(1).map_or(0, |oldest| age(opens[oldest]));
         opens.drain(..young);
         opens.reverse();
-        // Of fewer nothing is said that depends on it.
-        let is_stack = opens.len() >= MIN_AT_RISK && is_stack(lives);
-        Self { opens, young, young_age_ns, closed, mean_lifetime_ns, is_stack }
+        Self { opens, young, young_age_ns, closed, mean_lifetime_ns, is_stack: false }
     }
 }
 

@@ -1,11 +1,20 @@
 //! The lives of the handles of a group.
 
+use crate::query::tables::ProcessInfo;
+
 /// When a handle was opened and closed, in nanoseconds since session start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Life {
     pub opened_ns: i64,
     /// When its program closed it; `None` when nothing did, or only the end of its process.
     pub closed_ns: Option<i64>,
+}
+
+/// The handles of a group that one process opened, and the time in which it could.
+#[derive(Debug, Clone)]
+pub struct ProcessLives {
+    pub lives: Vec<Life>,
+    pub window: Window,
 }
 
 /// The time in which handles of the group could be opened and closed, in nanoseconds since session start.
@@ -18,6 +27,28 @@ pub struct Window {
 }
 
 impl Window {
+    /// The time from the start of the earlier to the end of the later one.
+    pub(super) fn hull(self, other: Self) -> Self {
+        Self {
+            start_ns: self.start_ns.min(other.start_ns),
+            end_ns: self.end_ns.max(other.end_ns),
+        }
+    }
+
+    /// Whether a time is at its start, the first 15 % of it: what is opened then is a warm-up more often than a leak.
+    pub(super) fn is_start(self, ns: i64) -> bool {
+        ns.saturating_sub(self.start_ns) <= self.length_ns() / 100 * 15
+    }
+
+    /// The time of a process in it.
+    pub(crate) fn of_process(self, process: &ProcessInfo) -> Self {
+        let Self { start_ns, end_ns } = self;
+        Self {
+            start_ns: process.start_ns.map_or(start_ns, |start| start.max(start_ns)),
+            end_ns: process.end_ns.map_or(end_ns, |end| end.min(end_ns)),
+        }
+    }
+
     /// Its length in nanoseconds; 0 when it ends before it starts.
     pub fn length_ns(self) -> i64 {
         self.end_ns.saturating_sub(self.start_ns).max(0)

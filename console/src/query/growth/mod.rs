@@ -30,6 +30,7 @@ mod time_parts;
 mod verdict;
 
 pub use self::evidence::Evidence;
+pub(crate) use self::life::ProcessLives;
 pub use self::life::{Life, Window};
 pub use self::most::{Change, most_at_once, most_in_order};
 pub use self::outstanding::{long_sparkline, outstanding, sparkline};
@@ -71,8 +72,34 @@ impl Growth {
     /// Judges a group of handles, in any order, in the time of its process, which is part of that of the `trace`: what
     /// a process loses in a moment of it is a burst, however short it lives.
     pub fn within(lives: &[Life], window: Window, trace: Window) -> Self {
-        let kept = Kept::of(lives, window);
-        let (mut verdict, opens) = shape::verdict(lives.len(), &kept, window);
+        Self::judge(lives.len(), &Kept::of(lives, window), window, trace)
+    }
+
+    /// Judges what several processes of a program opened, in the time from the start of the first to the end of the last.
+    /// What each of them opens at its start and keeps is filled once, however steadily they start.
+    pub fn of_processes(processes: &[ProcessLives], trace: Window) -> Self {
+        if let [ProcessLives { lives, window }] = processes {
+            return Self::within(lives, *window, trace);
+        }
+        let windows = processes.iter().map(|process| process.window);
+        let window = windows.reduce(Window::hull).unwrap_or(trace);
+        let kept = Kept::of_processes(processes, window);
+        let opened = processes.iter().map(|process| process.lives.len()).sum();
+        let mut growth = Self::judge(opened, &kept, window, trace);
+        if growth.verdict != Verdict::Balanced && kept.is_filled(processes, trace) {
+            let verdict = Verdict::Once;
+            let evidence = Evidence::new(opened, &kept, &kept.opens, None, window);
+            growth = Self { verdict, evidence };
+        }
+        let loses = |process: &&ProcessLives| {
+            process.lives.iter().any(|life| life.closed_ns.is_none())
+        };
+        growth.evidence.processes = processes.iter().filter(loses).count();
+        growth
+    }
+
+    fn judge(opened: usize, kept: &Kept, window: Window, trace: Window) -> Self {
+        let (mut verdict, opens) = shape::verdict(opened, kept, window);
         let moment_ns = trace.length_ns() / 100;
         if let (Verdict::Steady, [first, .., last]) = (verdict, opens.as_slice())
             && last.saturating_sub(*first) < moment_ns
@@ -80,7 +107,7 @@ impl Growth {
             verdict = Verdict::Burst;
         }
         let rate = (verdict == Verdict::Steady).then(|| Rate::of(&opens)).flatten();
-        Self { verdict, evidence: Evidence::new(lives.len(), &kept, &opens, rate, window) }
+        Self { verdict, evidence: Evidence::new(opened, kept, &opens, rate, window) }
     }
 }
 

@@ -121,7 +121,7 @@ impl Time {
     /// The verdict on handles that were lost within a very short time.
     fn cluster(&self, cluster: &[i64]) -> Verdict {
         let [first, .., last] = cluster else { return Verdict::Short };
-        if first.saturating_sub(self.window.start_ns) <= self.length_ns / 100 * 15 {
+        if self.window.is_start(*first) {
             Verdict::Once
         } else if self.window.end_ns.saturating_sub(*last) < self.length_ns / 20
             || self.quiet_after(*last) < self.length_ns / 200

@@ -1,12 +1,17 @@
 //! The filters that keep the handles that a suspect lost and no others.
 
+use std::collections::HashSet;
+
+use handlescope_model::ProcessIdx;
+
 use super::lost_stacks::{LineNumbers, LostStacks, Scope};
+use super::owners::ProgramFilters;
+use super::program_groups::ProgramGroup;
 use super::same_pid::LossTimes;
 use super::suspect::SuspectFilters;
 use crate::query::groups::{Groups, NodeIdx, TimedGroups};
 use crate::query::object_ref::FileAnswer;
-use crate::query::tables::ProcessInfo;
-use handlescope_model::ProcessIdx;
+use crate::query::programs::Programs;
 
 /// What distinguishes groups that lose handles from one another, beyond process ids and types.
 #[derive(Default)]
@@ -16,12 +21,16 @@ pub(super) struct LostHandles {
 }
 
 impl LostHandles {
-    /// Reads the stacks of a trace; none where it has none.
-    pub(super) fn of(file: &FileAnswer<'_>, groups: &Groups, timed: &TimedGroups) -> Self {
+    /// Reads the stacks of what is lost in a trace; none where it has none.
+    pub(super) fn of(
+        file: &FileAnswer<'_>,
+        (groups, timed): (&Groups, &TimedGroups),
+        programs: &Programs<'_>,
+        losing: &[ProgramGroup],
+    ) -> Self {
         let mut lost = Self::default();
-        let losing = || groups.tree.leaves().filter(|leaf| groups.tree.figures(*leaf).lost() > 0);
-        for leaf in losing() {
-            for handle in timed.handles(&groups.tree, leaf).iter() {
+        for group in losing {
+            for handle in timed.handles_of(&groups.tree, &group.leaves).iter() {
                 let owner = timed.owner(std::slice::from_ref(handle));
                 let opened = owner.zip(timed.life(*handle));
                 if let Some((owner, life)) = opened {
@@ -31,55 +40,51 @@ impl LostHandles {
             }
         }
         let Some(frames) = &file.file.frames else { return lost };
+        let filters = ProgramFilters::of(programs, losing.iter().map(|group| &group.owners));
         let mut numbers = LineNumbers::new(frames.named(), groups.stacks.as_ref());
-        for leaf in losing() {
-            let handles = timed.handles(&groups.tree, leaf);
-            let (type_name, stack) = groups.type_and_stack(leaf);
-            let process = |owner| (owner, file.file.processes.known_or_invalid(owner));
-            let pid = timed.owner(&handles).map(|owner| file.file.processes.get(owner).pid);
-            let mut owners: Vec<Option<ProcessIdx>> = Vec::new();
-            for handle in handles.iter() {
-                let owner = timed.owner(std::slice::from_ref(handle));
-                if owners.last() != Some(&owner) && !owners.contains(&owner) {
-                    owners.push(owner);
-                }
+        for group in losing {
+            let (type_name, stack) = groups.type_and_stack(group.first);
+            let scope = |process, filter| Scope { process, filter, what: type_name.to_owned() };
+            let mut scopes: HashSet<Scope> = HashSet::new();
+            for (owner, _) in timed.by_owner(&timed.handles_of(&groups.tree, &group.leaves)) {
+                let process = owner.map(|owner| file.file.processes.get(owner));
+                let pid = process.map(|process| process.pid);
+                // Without the time of a process a command chooses what all with its id lost.
+                scopes.extend(filters.keeping(owner, pid).map(|filter| scope(None, filter)));
+                let distinct = owner.filter(|owner| lost.distinct(file, *owner).is_some());
+                let pid = pid.map(|pid| pid.to_string());
+                scopes.extend(distinct.map(|owner| scope(Some(owner), pid)));
             }
-            // Without the time of a process a command chooses what all with its id lost.
-            let distinct = owners.iter().filter_map(|owner| lost.distinct(process(*owner)));
-            let processes = std::iter::once(None).chain(distinct.map(Some));
-            let scope = |process| Scope { process, pid, what: type_name.to_owned() };
-            let scopes: Vec<Scope> = processes.map(scope).collect();
             for scope in scopes {
-                lost.stacks.add(scope, leaf, stack, &mut numbers);
+                lost.stacks.add(scope, group.first, stack, &mut numbers);
             }
         }
         lost
     }
 
-    /// The filters for a group of handles of processes with one id, of one type.
+    /// The filters for a group of handles.
     pub(super) fn filters(
         &self,
-        leaf: NodeIdx,
-        (sole_owner, process): (Option<ProcessIdx>, &ProcessInfo),
-        (pid, type_name): (Option<u32>, &str),
+        file: &FileAnswer<'_>,
+        group: &ProgramGroup,
+        type_name: &str,
         function: Option<&str>,
     ) -> SuspectFilters {
-        let own = (sole_owner, process);
-        let scope = Scope { process: self.distinct(own), pid, what: type_name.to_owned() };
-        SuspectFilters {
-            allocator: None,
-            time: self.time(own),
-            stack: self.stacks.filter(&scope, leaf, function),
-        }
+        let owner = group.owners.sole();
+        let time = owner.and_then(|owner| self.distinct(file, owner));
+        let filter = &group.owners.filter;
+        let scope = Scope {
+            process: time.as_ref().and(owner),
+            filter: filter.clone(),
+            what: type_name.to_owned(),
+        };
+        let stack = self.stacks.filter(&scope, group.first, function);
+        SuspectFilters { process: filter.clone(), allocator: None, time, stack }
     }
 
-    fn time(&self, (owner, process): (Option<ProcessIdx>, &ProcessInfo)) -> Option<String> {
-        self.times.filter(owner?, process)
-    }
-
-    /// A process whose time distinguishes it from others with its id.
-    fn distinct(&self, process: (Option<ProcessIdx>, &ProcessInfo)) -> Option<ProcessIdx> {
-        self.time(process).and(process.0)
+    /// The time that distinguishes a process from others with its id.
+    fn distinct(&self, file: &FileAnswer<'_>, process: ProcessIdx) -> Option<String> {
+        self.times.filter(process, file.file.processes.get(process))
     }
 }
 

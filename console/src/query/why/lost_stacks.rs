@@ -32,7 +32,8 @@ struct LeftOut {
 pub(super) struct Scope {
     /// The process, where the command has what distinguishes it from others with its id.
     pub(super) process: Option<ProcessIdx>,
-    pub(super) pid: Option<u32>,
+    /// The filter on processes.
+    pub(super) filter: Option<String>,
     /// The type, or the kind with the filter on allocators.
     pub(super) what: String,
 }

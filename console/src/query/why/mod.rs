@@ -1,6 +1,6 @@
 //! `.why`: the groups of handles that leak, ranked, each with how it grows and why.
 //!
-//! A suspect is a group of one process, one type and one create stack that loses handles and is not
+//! A suspect is a group of one program, one type and one create stack that loses handles and is not
 //! balanced. [`score`] ranks them, [`causes`] says what the events prove; docs/why.md explains both.
 
 mod allocations;
@@ -8,6 +8,8 @@ mod causes;
 mod columns;
 mod lost_handles;
 mod lost_stacks;
+mod owners;
+mod program_groups;
 mod same_pid;
 mod score;
 mod suspect;
@@ -15,25 +17,28 @@ mod targets;
 
 use std::collections::HashSet;
 
+use handlescope_model::ProcessIdx;
 use rayon::prelude::*;
 
 pub use self::causes::{Cause, Diagnosis};
-pub use self::suspect::{Bytes, Counts, PRIVATE_HEAP, Suspect};
+pub use self::suspect::{Bytes, Counts, PRIVATE_HEAP, Suspect, SuspectProcess};
 
 use self::allocations::Allocations;
 use self::causes::Causes;
 use self::columns::EventColumns;
 use self::lost_handles::LostHandles;
+use self::program_groups::ProgramGroup;
 use self::suspect::SuspectFilters;
 use self::targets::Targets;
 use super::criteria::{GroupCriteria, ObjectCriteria, WhyCriteria};
 use super::error::QueryError;
 use super::frame_names::FrameNames;
-use super::groups::{Groups, NodeIdx, Opened, TimedGroups};
-use super::growth::Growth;
+use super::groups::{Groups, Opened, TimedGroups};
+use super::growth::{Growth, ProcessLives};
 use super::info::trace_info;
 use super::no_owner::note_owners;
 use super::object_ref::{FileAnswer, object_ref};
+use super::programs::Programs;
 use super::source::Source;
 use crate::cancel::{Cancel, Cancelled};
 use crate::trace::Caveat;
@@ -88,6 +93,8 @@ impl<'a> WhyAnswer<'a> {
         if let Some(groups) = &file.groups
             && let Some(timed) = &groups.timed
         {
+            let programs = Programs::of(&file.file.processes);
+            let program_groups = ProgramGroup::all(&programs, &file, (groups, timed), criteria);
             let search = Search {
                 file: &file,
                 groups,
@@ -95,22 +102,22 @@ impl<'a> WhyAnswer<'a> {
                 criteria,
                 columns: EventColumns::load(file.file.trace)?,
                 targets: Targets::load(file.file.trace)?,
-                lost: LostHandles::of(&file, groups, timed),
+                lost: LostHandles::of(&file, (groups, timed), &programs, &program_groups),
                 clock_step_ns: trace_info(file.file.trace)?.clock_step_ns(),
             };
-            let leaves: Vec<NodeIdx> = groups.tree.leaves().collect();
-            let suspect = |leaf: &NodeIdx| match file.file.cancel.check() {
-                Ok(()) => search.suspect(*leaf).map(Ok),
+            let meant = program_groups.par_iter().filter(|group| group.is_meant);
+            let suspect = |group| match file.file.cancel.check() {
+                Ok(()) => search.suspect(group).map(|suspect| Ok((group, suspect))),
                 Err(cancelled) => Some(Err(cancelled)),
             };
-            let found = leaves.par_iter().filter_map(suspect);
-            let mut found: Vec<(NodeIdx, Suspect)> = found.collect::<Result<_, Cancelled>>()?;
+            let found = meant.filter_map(suspect);
+            let mut found: Vec<(&ProgramGroup, Suspect)> = found.collect::<Result<_, Cancelled>>()?;
             found.sort_by(|(_, a), (_, b)| b.score.total_cmp(&a.score));
             let ranked = found.par_iter_mut().enumerate();
             ranked.filter(|(place, _)| has_filters(*place)).try_for_each(
-                |(_, (leaf, suspect))| {
+                |(_, (group, suspect))| {
                     file.file.cancel.check()?;
-                    suspect.filters = search.filters(*leaf, suspect);
+                    suspect.filters = search.filters(group, suspect);
                     Ok::<_, Cancelled>(())
                 },
             )?;
@@ -154,6 +161,9 @@ impl<'a> WhyAnswer<'a> {
     }
 }
 
+/// The handles of one process.
+type OwnedHandles = (Option<ProcessIdx>, Vec<Opened>);
+
 /// What the search for suspects in a trace reads.
 struct Search<'a> {
     file: &'a FileAnswer<'a>,
@@ -170,62 +180,67 @@ struct Search<'a> {
 impl Search<'_> {
     /// What keeps the handles that a suspect lost: for those that are shown only, as the stacks of each are compared with
     /// those of all others.
-    fn filters(&self, leaf: NodeIdx, suspect: &Suspect) -> SuspectFilters {
-        let handles = self.timed.handles(&self.groups.tree, leaf);
-        let process = self.file.file.processes.known_or_invalid(self.timed.owner(&handles));
-        let sole_owner = self.timed.sole_owner(&handles);
-        let (type_name, _) = self.groups.type_and_stack(leaf);
-        let what = (suspect.pid, type_name);
-        self.lost.filters(leaf, (sole_owner, process), what, suspect.function.as_deref())
+    fn filters(&self, group: &ProgramGroup, suspect: &Suspect) -> SuspectFilters {
+        let (type_name, _) = self.groups.type_and_stack(group.first);
+        self.lost.filters(self.file, group, type_name, suspect.function.as_deref())
     }
 
     /// A group as a suspect, if it is one, without filters.
-    fn suspect(&self, leaf: NodeIdx) -> Option<(NodeIdx, Suspect)> {
-        let figures = self.groups.tree.figures(leaf);
-        if figures.lost() == 0 {
-            return None;
-        }
-        let handles = self.timed.handles(&self.groups.tree, leaf);
-        let owner = self.timed.owner(&handles);
+    fn suspect(&self, group: &ProgramGroup) -> Option<Suspect> {
         let processes = &self.file.file.processes;
-        let process = processes.known_or_invalid(owner);
         let is_plain = self.criteria.is_plain();
-        let is_meant = |filter| process.is_meant_by(filter, is_plain);
-        if !self.criteria.process.as_ref().is_none_or(is_meant) {
-            return None;
-        }
-        let lives = self.timed.program_times(&handles);
-        let windows = self.groups.window_of(process).zip(self.groups.window);
-        let growth = windows.map_or_else(
-            || Growth::without_clock(&lives),
-            |(window, trace)| Growth::within(&lives, window, trace),
-        );
-        let (type_name, create_stack) = self.groups.type_and_stack(leaf);
-        let lost: Vec<Opened> = handles.iter().copied().filter(|own| self.is_lost(*own)).collect();
+        let handles = self.timed.handles_of(&self.groups.tree, &group.leaves);
+        let by_owner = self.timed.by_owner(&handles);
+        let lives: Vec<ProcessLives> = by_owner.iter().map(|owned| self.lives(owned)).collect();
+        let growth = match self.groups.window {
+            Some(trace) => Growth::of_processes(&lives, trace),
+            None => Growth::without_clock(&self.timed.program_times(&handles)),
+        };
+        let (type_name, create_stack) = self.groups.type_and_stack(group.first);
+        let lost: Vec<Opened> =
+            handles.iter().copied().filter(|handle| self.timed.is_lost(*handle)).collect();
         let diagnoses = self.causes().of(&handles, &lost);
         let races = diagnoses.iter().find(|own| own.cause == Cause::Race);
         let score = score::of(&growth, &lives, races.map_or(0, |own| own.count))?;
         let function = self.groups.function(&self.file.file, create_stack);
-        let pid = owner.map(|_| process.pid);
-        let sole_owner = self.timed.sole_owner(&handles);
-        let suspect = Suspect {
+        let process = processes.known_or_invalid(group.owners.first());
+        let of_process = |(owner, handles): &OwnedHandles| {
+            let process = processes.known_or_invalid(*owner);
+            SuspectProcess {
+                process: process.shown_label(is_plain),
+                pid: owner.map(|_| process.pid),
+                start_ns: process.start_ns,
+                counts: Counts::of(self.timed, handles),
+            }
+        };
+        Some(Suspect {
             rank: 0,
-            process: process.shown_label(is_plain),
-            pid,
+            process: match group.owners.are_several() {
+                true => process.shown_program(is_plain),
+                false => process.shown_label(is_plain),
+            },
+            pid: group.owners.pid,
             type_name: type_name.to_owned(),
             allocator: None,
-            process_start_ns: sole_owner.and(process.start_ns),
+            process_start_ns: group.owners.sole().and(process.start_ns),
+            processes: SuspectProcess::ranked(by_owner.iter().map(of_process)),
             filters: SuspectFilters::default(),
             create_stack,
-            counts: Counts::of(&figures),
+            counts: Counts::of(self.timed, &handles),
             bytes: None,
             growth,
             ended: "closed".to_owned(),
             diagnoses,
             function,
             score,
-        };
-        Some((leaf, suspect))
+        })
+    }
+
+    /// What one process has of a group.
+    fn lives(&self, (owner, handles): &OwnedHandles) -> ProcessLives {
+        let process = self.file.file.processes.known_or_invalid(*owner);
+        let window = self.groups.window_of(process).unwrap_or(self.groups.extent);
+        ProcessLives { lives: self.timed.program_times(handles), window }
     }
 
     fn causes(&self) -> Causes<'_> {
@@ -239,10 +254,5 @@ impl Search<'_> {
                 .map(|_| self.criteria.race_window_ns.unwrap_or(RACE_WINDOW_NS))
                 .filter(|window| self.clock_step_ns.is_none_or(|step| step <= *window)),
         }
-    }
-
-    /// Whether nothing closed a handle, or only the end of its process.
-    fn is_lost(&self, handle: Opened) -> bool {
-        handle.closed().is_none() || self.timed.is_closed_at_exit(handle)
     }
 }

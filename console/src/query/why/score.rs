@@ -1,6 +1,6 @@
 //! What suspects are ranked by.
 
-use crate::query::growth::{Growth, Life, Verdict, Window};
+use crate::query::growth::{Growth, Life, ProcessLives, Verdict, Window};
 
 /// A lost handle outlived its group when it got so many times as old as any handle that was closed.
 const OUTLIVED: i64 = 10;
@@ -11,27 +11,31 @@ const OUTLIVED: i64 = 10;
 /// A steady leak goes on; a burst may come again; of a few handles nothing is known; what was filled at
 /// the start is a cache more often than a leak. Of a group that is balanced otherwise, those count that
 /// `raced` lost, or that outlived it by far.
-pub(super) fn of(growth: &Growth, lives: &[Life], raced: u64) -> Option<f64> {
+pub(super) fn of(growth: &Growth, processes: &[ProcessLives], raced: u64) -> Option<f64> {
     let kept = growth.evidence.kept as u64;
     let (weight, count) = match growth.verdict {
         Verdict::Steady => (1.0, kept),
         Verdict::Burst => (0.5, kept),
         Verdict::Short => (0.25, kept.max(raced)),
         Verdict::Once => (0.1, kept),
-        Verdict::Balanced => (0.25, raced.max(outlived(lives, growth.evidence.window))),
+        Verdict::Balanced => (0.25, raced.max(outlived(processes))),
     };
     (count > 0).then_some(weight * count as f64)
 }
 
 /// How many lost handles outlived their group.
-fn outlived(lives: &[Life], window: Window) -> u64 {
+fn outlived(processes: &[ProcessLives]) -> u64 {
     let lifetime = |life: &Life| Some(life.closed_ns?.saturating_sub(life.opened_ns));
-    let Some(longest) = lives.iter().filter_map(lifetime).max() else { return 0 };
-    let is_old = |life: &&Life| {
+    let lives = processes.iter().flat_map(|process| &process.lives);
+    let Some(longest) = lives.filter_map(lifetime).max() else { return 0 };
+    let is_old = |window: Window, life: &Life| {
         let age = window.end_ns.saturating_sub(life.opened_ns);
         life.closed_ns.is_none() && age > longest.saturating_mul(OUTLIVED)
     };
-    lives.iter().filter(is_old).count() as u64
+    let old = processes.iter().flat_map(|ProcessLives { lives, window }| {
+        lives.iter().filter(move |life| is_old(*window, life))
+    });
+    old.count() as u64
 }
 
 #[cfg(test)]
@@ -44,7 +48,12 @@ mod tests {
     fn score(opens: impl Iterator<Item = i64>, lived: Option<i64>) -> Option<f64> {
         let life = |opened_ns: i64| Life { opened_ns, closed_ns: lived.map(|ns| opened_ns + ns) };
         let lives: Vec<Life> = opens.map(life).collect();
-        of(&Growth::of(&lives, WINDOW), &lives, 0)
+        score_of(lives)
+    }
+
+    fn score_of(lives: Vec<Life>) -> Option<f64> {
+        let processes = [ProcessLives { lives, window: WINDOW }];
+        of(&Growth::of_processes(&processes, WINDOW), &processes, 0)
     }
 
     #[test]
@@ -69,8 +78,7 @@ mod tests {
             });
             closed.chain([Life { opened_ns: open_s * SECOND, closed_ns: None }]).collect()
         };
-        let score = |lives: &[Life]| of(&Growth::of(lives, WINDOW), lives, 0);
-        assert_eq!(score(&pool(100)), Some(0.25));
-        assert_eq!(score(&pool(595)), None, "it is young");
+        assert_eq!(score_of(pool(100)), Some(0.25));
+        assert_eq!(score_of(pool(595)), None, "it is young");
     }
 }

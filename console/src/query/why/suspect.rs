@@ -1,9 +1,11 @@
 //! What leaks.
 
+use std::cmp::Reverse;
+
 use handlescope_model::StackIdx;
 
 use super::causes::Diagnosis;
-use crate::query::groups::Figures;
+use crate::query::groups::{Opened, TimedGroups};
 use crate::query::growth::{Growth, Verdict};
 
 /// The kind of suspects that are heaps themselves, not blocks in them.
@@ -14,12 +16,15 @@ pub const PRIVATE_HEAP: &str = "private heap";
 pub struct Suspect {
     /// Its place among the suspects of its trace, from 1.
     pub rank: usize,
-    /// The owner, `name.exe(pid)`.
+    /// The owner, `name.exe(pid)`; of several, the program.
     pub process: String,
-    /// Process id of the owner, if it is known.
+    /// Process id of the owner, if it is known and there is one.
     pub pid: Option<u32>,
-    /// When the owner started, nanoseconds since session start; `None` when it was there before the trace.
+    /// When the owner started, nanoseconds since session start; `None` when it was there before the trace, and of
+    /// several.
     pub process_start_ns: Option<i64>,
+    /// What each owner lost, the one that lost most first; owners that lost nothing are left out.
+    pub processes: Vec<SuspectProcess>,
     /// Type of the objects, or kind of the allocations.
     pub type_name: String,
     /// What allocated it, where that is more specific than the kind: `CreatePen`, the type of a GDI handle.
@@ -42,9 +47,32 @@ pub struct Suspect {
     pub score: f64,
 }
 
+/// A process that lost something of a suspect.
+#[derive(Debug, Clone)]
+pub struct SuspectProcess {
+    /// `name.exe(pid)`.
+    pub process: String,
+    /// Its process id, if it is known.
+    pub pid: Option<u32>,
+    /// When it started, nanoseconds since session start; `None` when it was there before the trace.
+    pub start_ns: Option<i64>,
+    pub counts: Counts,
+}
+
+impl SuspectProcess {
+    /// Those that lost something, the one that lost most first.
+    pub(super) fn ranked(processes: impl IntoIterator<Item = Self>) -> Vec<Self> {
+        let mut losing: Vec<Self> = processes.into_iter().filter(|own| own.counts.lost() > 0).collect();
+        losing.sort_by_key(|process| Reverse(process.counts.lost()));
+        losing
+    }
+}
+
 /// Filters that keep what a suspect lost, each `None` where it is not needed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SuspectFilters {
+    /// On processes.
+    pub process: Option<String>,
     /// On the names of allocators.
     pub allocator: Option<String>,
     /// The time of its process, as `-MinMaxTime` has it, where others had the same id.
@@ -76,12 +104,22 @@ pub struct Bytes {
 }
 
 impl Counts {
-    pub(super) fn of(figures: &Figures) -> Self {
+    pub(super) fn of(timed: &TimedGroups, handles: &[Opened]) -> Self {
+        let count = |is: &dyn Fn(Opened) -> bool| {
+            handles.iter().filter(|handle| is(**handle)).count() as u64
+        };
         Self {
-            leaked: figures.leaked.into(),
-            closed_at_exit: figures.closed_at_exit.into(),
-            opened: figures.opened().into(),
+            leaked: count(&|handle| timed.is_leaked(handle)),
+            closed_at_exit: count(&|handle| timed.is_closed_at_exit(handle)),
+            opened: handles.len() as u64,
         }
+    }
+
+    /// Adds those of another process.
+    pub(super) fn add(&mut self, counts: Self) {
+        self.leaked += counts.leaked;
+        self.closed_at_exit += counts.closed_at_exit;
+        self.opened += counts.opened;
     }
 
     /// All that the program did not close or free.

@@ -7,7 +7,7 @@ use serde::ser::{SerializeMap, Serializer};
 
 use super::file::FileJson;
 use super::{Array, Members};
-use crate::query::{Diagnosis, Suspect, WhyAnswer};
+use crate::query::{Diagnosis, Suspect, SuspectProcess, WhyAnswer};
 use crate::render::table::Part;
 use crate::values::JsonMode;
 
@@ -81,6 +81,7 @@ struct SuspectJson<'a> {
     process: &'a str,
     pid: Option<u32>,
     process_start_ns: Option<i64>,
+    processes: Vec<ProcessJson<'a>>,
     r#type: &'a str,
     allocator: Option<&'a str>,
     create_stack: Option<u64>,
@@ -97,6 +98,16 @@ struct SuspectJson<'a> {
     diagnoses: Vec<DiagnosisJson<'a>>,
     score: f64,
     command: &'a str,
+}
+
+#[derive(Serialize)]
+struct ProcessJson<'a> {
+    process: &'a str,
+    pid: Option<u32>,
+    process_start_ns: Option<i64>,
+    leaked: u64,
+    closed_at_exit: u64,
+    created: u64,
 }
 
 #[derive(Serialize)]
@@ -117,12 +128,21 @@ impl<'a> SuspectJson<'a> {
             close_stacks: own.stacks.iter().map(|stack| file.stack(*stack)).collect(),
             text: &own.text,
         };
+        let process = |process: &'a SuspectProcess| ProcessJson {
+            process: &process.process,
+            pid: process.pid,
+            process_start_ns: process.start_ns,
+            leaked: process.counts.leaked,
+            closed_at_exit: process.counts.closed_at_exit,
+            created: process.counts.opened,
+        };
         Self {
             file: file.index,
             rank: suspect.rank,
             process: &suspect.process,
             pid: suspect.pid,
             process_start_ns: suspect.process_start_ns,
+            processes: suspect.processes.iter().map(process).collect(),
             r#type: &suspect.type_name,
             allocator: suspect.allocator.as_deref(),
             create_stack: suspect.create_stack.map(|stack| file.stack(stack)),

@@ -31,6 +31,15 @@ impl Ends {
         }
     }
 
+    pub(super) fn add_all(&mut self, ends: &Self) {
+        let Self { freed, reallocated, destroyed, replaced, empty } = ends;
+        self.freed += freed;
+        self.reallocated += reallocated;
+        self.destroyed += destroyed;
+        self.replaced += replaced;
+        self.empty += empty;
+    }
+
     /// What became of those that ended, as in "freed or destroyed with their heap".
     pub(super) fn words(&self) -> String {
         let words = [

@@ -1,14 +1,16 @@
 //! The filters that keep what a site lost and nothing else.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use handlescope_model::rules::is_named_by_allocator;
 use handlescope_model::tables::{Allocator, ResourceKind};
 use handlescope_model::{AllocatorIdx, ProcessIdx};
 
 use super::super::lost_stacks::{LineNumbers, LostStacks, Scope};
+use super::super::owners::{Owners, ProgramFilters};
 use super::super::same_pid::LossTimes;
 use super::input::Allocations;
+use super::program_sites::ProgramSite;
 use super::sites::{Site, Sites};
 use crate::filter::{Filter, word};
 use crate::query::resources::{AllocatorList, kind_name};
@@ -22,13 +24,14 @@ const MOST: usize = 64;
 /// Names of one process and kind that a pattern is tried on at most.
 const MOST_TRIED: usize = 4096;
 
-/// Process id and kind.
-type Owner = (Option<u32>, u32);
+/// The filter on processes, and the kind.
+type Scoped = (Option<String>, u32);
 
 /// What distinguishes sites from one another, beyond their process ids and kinds.
 pub(super) struct SiteFilters {
     times: LossTimes,
-    names: HashMap<Owner, NameFilters>,
+    programs: ProgramFilters,
+    names: HashMap<Scoped, NameFilters>,
     stacks: LostStacks<u32>,
 }
 
@@ -42,36 +45,42 @@ struct NameFilters {
 
 impl SiteFilters {
     /// Looks at all sites, which lose something.
-    pub(super) fn of(all: &Allocations<'_>, sites: &Sites) -> Self {
-        let named = all.frames.named();
-        let mut own = Self {
+    pub(super) fn of(
+        all: &Allocations<'_>,
+        sites: &Sites,
+        program_sites: &[ProgramSite<'_>],
+    ) -> Self {
+        let owners = program_sites.iter().map(|site| &site.owners);
+        let programs = ProgramFilters::of(&all.programs, owners);
+        let mut filters = Self {
             times: loss_times(all, sites),
-            names: names(all, sites),
+            names: names(all, sites, &programs),
+            programs,
             stacks: LostStacks::default(),
         };
-        let mut numbers = LineNumbers::new(named, Some(&sites.stacks));
-        for site in &sites.sites {
-            let Some(allocator) = all.allocators.get(site.allocator) else { continue };
-            let mut scopes = vec![own.scope(all, site, allocator.name.as_str())];
-            if let Some(names) = own.names.get(&owner(all, allocator)) {
-                let others = names.also_passes.get(&allocator.name).into_iter().flatten();
-                scopes.extend(others.map(|name| own.scope(all, site, name)));
-            }
-            for scope in scopes {
-                own.stacks.add(scope, site.number(), site.stack, &mut numbers);
+        let mut numbers = LineNumbers::new(all.frames.named(), Some(&sites.stacks));
+        for program in program_sites {
+            let scopes = program.sites.iter().flat_map(|site| filters.scopes(all, site));
+            for scope in scopes.collect::<HashSet<Scope>>() {
+                let number = program.first.number();
+                filters.stacks.add(scope, number, program.first.stack, &mut numbers);
             }
         }
-        own
+        filters
     }
 
     /// The value of `-Allocator` for a site; `None` where the kind says as much.
-    pub(super) fn allocator(&self, all: &Allocations<'_>, allocator: &Allocator) -> Option<String> {
-        self.names.get(&owner(all, allocator))?.filters.get(&allocator.name).cloned()
+    pub(super) fn allocator(&self, owners: &Owners, allocator: &Allocator) -> Option<String> {
+        let names = self.names.get(&(owners.filter.clone(), allocator.kind))?;
+        names.filters.get(&allocator.name).cloned()
     }
 
     /// The value of `-MinMaxTime`, where other processes have the same id.
-    pub(super) fn time(&self, all: &Allocations<'_>, allocator: &Allocator) -> Option<String> {
-        let process = allocator.process?;
+    pub(super) fn time(&self, all: &Allocations<'_>, owners: &Owners) -> Option<String> {
+        self.distinct(all, owners.sole()?)
+    }
+
+    fn distinct(&self, all: &Allocations<'_>, process: ProcessIdx) -> Option<String> {
         self.times.filter(process, all.file.processes.get(process))
     }
 
@@ -79,31 +88,44 @@ impl SiteFilters {
     pub(super) fn create_stack(
         &self,
         all: &Allocations<'_>,
-        site: &Site,
+        site: &ProgramSite<'_>,
         function: Option<&str>,
     ) -> Option<String> {
-        let allocator = all.allocators.get(site.allocator)?;
-        let scope = self.scope(all, site, &allocator.name);
-        self.stacks.filter(&scope, site.number(), function)
+        let allocator = all.allocators.get(site.first.allocator)?;
+        let process = self.time(all, &site.owners).and(site.owners.sole());
+        let filter = (site.owners.filter.clone(), allocator.kind);
+        let scope = self.scope(process, &filter, &allocator.name);
+        self.stacks.filter(&scope, site.first.number(), function)
     }
 
-    /// What the command of a site whose allocator has a name chooses without a filter on stacks.
-    fn scope(&self, all: &Allocations<'_>, site: &Site, name: &str) -> Scope {
-        let Some(allocator) = all.allocators.get(site.allocator) else {
-            return Scope::default();
-        };
-        let filter = self.names.get(&owner(all, allocator)).and_then(|own| own.filters.get(name));
-        let kind = kind_name(site.kind);
+    /// What the commands choose, without a filter on stacks, that keep what a site lost.
+    fn scopes(&self, all: &Allocations<'_>, site: &Site) -> Vec<Scope> {
+        let Some(allocator) = all.allocators.get(site.allocator) else { return Vec::new() };
+        let pid = all.pid(allocator);
+        let distinct = allocator.process.filter(|row| self.distinct(all, *row).is_some());
+        let of_process = distinct.map(|row| (Some(row), pid.map(|pid| pid.to_string())));
+        // Without the time of a process a command chooses what all with its id lost.
+        let filters = self.programs.keeping(allocator.process, pid).map(|filter| (None, filter));
+        let scopes = of_process.into_iter().chain(filters).flat_map(|(process, filter)| {
+            let filter = (filter, allocator.kind);
+            let names = self.names.get(&filter).and_then(|all| all.also_passes.get(&allocator.name));
+            let names = names.into_iter().flatten().map(String::as_str);
+            let names = std::iter::once(allocator.name.as_str()).chain(names);
+            names.map(|name| self.scope(process, &filter, name)).collect::<Vec<_>>()
+        });
+        scopes.collect()
+    }
+
+    /// What a command chooses without a filter on stacks that keeps what an allocator of a name allocated.
+    fn scope(&self, process: Option<ProcessIdx>, filter: &Scoped, name: &str) -> Scope {
+        let names = self.names.get(filter).and_then(|names| names.filters.get(name));
+        let kind = kind_name(filter.1);
         Scope {
-            process: self.time(all, allocator).and(allocator.process),
-            pid: all.pid(allocator),
-            what: format!("{kind} {}", filter.map_or("", String::as_str)),
+            process,
+            filter: filter.0.clone(),
+            what: format!("{kind} {}", names.map_or("", String::as_str)),
         }
     }
-}
-
-fn owner(all: &Allocations<'_>, allocator: &Allocator) -> Owner {
-    (all.pid(allocator), allocator.kind)
 }
 
 fn loss_times(all: &Allocations<'_>, sites: &Sites) -> LossTimes {
@@ -119,11 +141,17 @@ fn loss_times(all: &Allocations<'_>, sites: &Sites) -> LossTimes {
 }
 
 /// The names of the allocators of sites, where they say what is allocated.
-fn names(all: &Allocations<'_>, sites: &Sites) -> HashMap<Owner, NameFilters> {
-    let mut names: HashMap<Owner, BTreeSet<&str>> = HashMap::new();
+fn names(
+    all: &Allocations<'_>,
+    sites: &Sites,
+    programs: &ProgramFilters,
+) -> HashMap<Scoped, NameFilters> {
+    let mut names: HashMap<Scoped, BTreeSet<&str>> = HashMap::new();
     for allocator in sites.sites.iter().filter_map(|own| all.allocators.get(own.allocator)) {
         if ResourceKind::from_code(allocator.kind).is_some_and(is_named_by_allocator) {
-            names.entry(owner(all, allocator)).or_default().insert(&allocator.name);
+            for filter in programs.keeping(allocator.process, all.pid(allocator)) {
+                names.entry((filter, allocator.kind)).or_default().insert(&allocator.name);
+            }
         }
     }
     names.into_iter().map(|(owner, names)| (owner, NameFilters::of(&names))).collect()
@@ -172,20 +200,22 @@ fn distinct<'n>(name: &str, pattern: String, names: &BTreeSet<&'n str>) -> (Stri
     (filter, stay)
 }
 
-/// The value of `-Allocator` that keeps what is left in some heaps of a process, by listing them or the others in which
+/// The value of `-Allocator` that keeps what is left in some heaps of a program, by listing them or the others in which
 /// something is left; `None` where there are no others, or too many of both.
 pub(super) fn heap_filter(
     allocators: &AllocatorList,
     left: &[i64],
     heaps: &[AllocatorIdx],
-    (process, pid): (Option<ProcessIdx>, Option<u32>),
 ) -> Option<String> {
     let name = |row: AllocatorIdx| allocators.get(row).map(|own| own.name.as_str());
     let has_left = |row: &AllocatorIdx| left.get(row.row()).is_some_and(|bytes| *bytes != 0);
+    let owner = |allocator: &Allocator| (allocator.process, allocator.pid);
+    let owners: HashSet<_> =
+        heaps.iter().filter_map(|row| allocators.get(*row)).map(owner).collect();
     let own: BTreeSet<&str> = heaps.iter().filter_map(|row| name(*row)).collect();
     let of_process = (0..).map(AllocatorIdx).zip(allocators.rows()).filter(|(_, other)| {
         let is_heap = other.kind == ResourceKind::Heap.code();
-        is_heap && other.process == process && other.pid == pid
+        is_heap && owners.contains(&owner(other))
     });
     let others = of_process.map(|(row, _)| row).filter(has_left).filter_map(name);
     let others: BTreeSet<&str> = others.filter(|other| !own.contains(other)).collect();

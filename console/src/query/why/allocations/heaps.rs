@@ -6,12 +6,14 @@ use hashbrown::HashMap;
 use indicatif::HumanCount;
 
 use super::super::causes::Cause;
+use super::super::owners::Owners;
 use super::super::suspect::{Bytes, Counts, PRIVATE_HEAP, Suspect, SuspectFilters};
 use super::causes::diagnosis;
 use super::context::SiteContext;
 use super::filters::heap_filter;
-use super::input::{Allocations, Amounts};
+use super::input::{Allocations, Amounts, ProcessShare};
 use crate::query::growth::Life;
+use crate::query::programs::Program;
 use crate::values::Counted;
 
 /// Heaps from which on they are a suspect: each process keeps the one that it starts with.
@@ -23,6 +25,8 @@ type Site = (Option<ProcessIdx>, Option<u32>, StackIdx);
 /// The heaps that one process creates on one stack.
 #[derive(Default)]
 struct Created {
+    /// The first of them.
+    first: AllocatorIdx,
     stack: Option<StackIdx>,
     lives: Vec<Life>,
     counts: Counts,
@@ -39,7 +43,7 @@ pub(super) fn private_heaps(
     is_meant: &[bool],
 ) -> Vec<Suspect> {
     let left = bytes_left(all);
-    let mut found: HashMap<Site, (AllocatorIdx, Created)> = HashMap::new();
+    let mut sites: HashMap<Site, Created> = HashMap::new();
     let rows = (0..).map(AllocatorIdx).zip(all.allocators.rows()).zip(is_meant);
     let heaps = rows.filter(|((_, own), is_meant)| {
         **is_meant && own.kind == ResourceKind::Heap.code() && own.created_ns.is_some()
@@ -47,18 +51,72 @@ pub(super) fn private_heaps(
     for ((row, heap), _) in heaps {
         let equal =
             heap.create_stack.map_or(StackIdx::NONE, |stack| context.sites.stacks.equal(stack));
-        let (_, created) = found
+        let created = sites
             .entry((heap.process, heap.pid, equal))
-            .or_insert_with(|| (row, Created::default()));
+            .or_insert_with(|| Created { first: row, ..Created::default() });
         created.stack = created.stack.or(heap.create_stack);
         created.add(row, heap, left.get(row.row()).copied().unwrap_or_default(), all);
     }
-    let mut found: Vec<(AllocatorIdx, Created)> = found.into_values().collect();
-    found.sort_by_key(|(row, _)| *row);
-    found
-        .into_iter()
-        .filter_map(|(row, created)| created.suspect(row, all, context, &left))
-        .collect()
+    let sites = sites.into_iter().filter(|(_, created)| created.counts.lost() >= LEAST);
+    let mut sites: Vec<(Site, Created)> = sites.collect();
+    sites.sort_by_key(|(_, created)| created.first);
+    let mut united: Vec<Vec<Created>> = Vec::new();
+    let mut places: HashMap<(Program, StackIdx), usize> = HashMap::new();
+    for ((process, _, stack), created) in sites {
+        let program = all.programs.get(process).filter(|_| !all.by_process);
+        let place =
+            program.map(|program| *places.entry((program, stack)).or_insert(united.len()));
+        match place.and_then(|place| united.get_mut(place)) {
+            Some(of_program) => of_program.push(created),
+            None => united.push(vec![created]),
+        }
+    }
+    united.into_iter().filter_map(|created| suspect(created, all, context, &left)).collect()
+}
+
+/// The heaps that the processes of one program create on one stack, as a suspect, if they are one.
+fn suspect(
+    created: Vec<Created>,
+    all: &Allocations<'_>,
+    SiteContext { sites, filters, .. }: &SiteContext<'_>,
+    bytes_left: &[i64],
+) -> Option<Suspect> {
+    let allocators = created.iter().filter_map(|own| all.allocators.get(own.first));
+    let owners = allocators.map(|own| (own.process, all.pid(own)));
+    let owners = Owners::new(owners, &all.programs, all.chosen.process.is_none());
+    let stack = created.first()?.stack;
+    let (mut counts, mut lost) = (Counts::default(), 0_i64);
+    let (mut left, mut processes) = (Vec::new(), Vec::new());
+    for created in created {
+        counts.add(created.counts);
+        lost = lost.saturating_add(created.lost);
+        left.extend(created.left);
+        let allocator = all.allocators.get(created.first)?;
+        processes.push(ProcessShare::new(all, allocator, created.counts, created.lives));
+    }
+    let bytes = Bytes { lost, allocated: lost, per_minute: None };
+    let suspect = all.as_suspect(
+        &owners,
+        (PRIVATE_HEAP, stack),
+        processes,
+        Amounts { counts, bytes, grown: None, ended: "destroyed".to_owned() },
+    )?;
+    let text = format!(
+        "of {} that this stack creates, {} never destroyed",
+        Counted(counts.opened, "heap"),
+        HumanCount(counts.lost())
+    );
+    Some(Suspect {
+        filters: SuspectFilters {
+            process: owners.filter.clone(),
+            allocator: heap_filter(&all.allocators, bytes_left, &left),
+            time: filters.time(all, &owners),
+            stack: None,
+        },
+        diagnoses: vec![diagnosis(Cause::HeapNotDestroyed, counts.lost(), text)],
+        function: stack.map(|stack| all.function(stack, sites)),
+        ..suspect
+    })
 }
 
 /// For each allocator the bytes that nothing freed.
@@ -86,44 +144,5 @@ impl Created {
             *count += 1;
         }
         self.lives.push(Life { opened_ns, closed_ns: heap.destroyed_ns });
-    }
-
-    fn suspect(
-        self,
-        row: AllocatorIdx,
-        all: &Allocations<'_>,
-        SiteContext { sites, filters, .. }: &SiteContext<'_>,
-        bytes_left: &[i64],
-    ) -> Option<Suspect> {
-        let Self { stack, lives, counts, left, lost } = self;
-        if counts.lost() < LEAST {
-            return None;
-        }
-        let allocator = all.allocators.get(row)?;
-        let process = all.process(allocator);
-        let bytes = Bytes { lost, allocated: lost, per_minute: None };
-        let suspect = all.as_suspect(
-            &process,
-            (PRIVATE_HEAP, stack),
-            &lives,
-            Amounts { counts, bytes, grown: None, ended: "destroyed".to_owned() },
-        )?;
-        let text = format!(
-            "of {} that this stack creates, {} never destroyed",
-            Counted(counts.opened, "heap"),
-            HumanCount(counts.lost())
-        );
-        let process = (allocator.process, allocator.pid);
-        Some(Suspect {
-            pid: all.pid(allocator),
-            filters: SuspectFilters {
-                allocator: heap_filter(&all.allocators, bytes_left, &left, process),
-                time: filters.time(all, allocator),
-                stack: None,
-            },
-            diagnoses: vec![diagnosis(Cause::HeapNotDestroyed, counts.lost(), text)],
-            function: stack.map(|stack| all.function(stack, sites)),
-            ..suspect
-        })
     }
 }

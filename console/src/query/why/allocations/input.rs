@@ -4,15 +4,17 @@ use handlescope_model::tables::Allocator;
 use handlescope_model::{StackIdx, Table};
 
 use super::super::score;
-use super::super::suspect::{Bytes, Counts, Suspect, SuspectFilters};
+use super::super::owners::Owners;
+use super::super::suspect::{Bytes, Counts, Suspect, SuspectFilters, SuspectProcess};
 use super::sites::Sites;
 use crate::query::context::FileContext;
 use crate::query::criteria::{ResourceCriteria, WhyCriteria};
 use crate::query::error::QueryError;
 use crate::query::frame_names::Frames;
-use crate::query::growth::{Growth, Life, Verdict, Window};
+use crate::query::growth::{Growth, Life, ProcessLives, Verdict, Window};
 use crate::query::info::{recorded, trace_info};
 use crate::query::no_match::NoMatch;
+use crate::query::programs::Programs;
 use crate::query::resources::{
     AllocatorList, Needed, ProgramFrames, ResourceTable, chosen_rows, no_allocation,
 };
@@ -31,6 +33,34 @@ pub(super) struct Amounts {
     pub(super) ended: String,
 }
 
+/// What one process has of a suspect.
+pub(super) struct ProcessShare {
+    process: SuspectProcess,
+    lives: ProcessLives,
+}
+
+impl ProcessShare {
+    /// The allocations of the process of an allocator.
+    pub(super) fn new(
+        all: &Allocations<'_>,
+        allocator: &Allocator,
+        counts: Counts,
+        mut lives: Vec<Life>,
+    ) -> Self {
+        let info = all.process(allocator);
+        // Of what was allocated before, a ring has only some, and not all of its frees.
+        let from_ns = all.window.start_ns;
+        lives.retain(|life| from_ns <= 0 || life.opened_ns >= from_ns);
+        let process = SuspectProcess {
+            process: info.shown_label(all.is_plain),
+            pid: all.pid(allocator),
+            start_ns: info.start_ns,
+            counts,
+        };
+        Self { process, lives: ProcessLives { lives, window: all.window.of_process(&info) } }
+    }
+}
+
 /// What suspects among the allocations of a trace are found in.
 pub(in crate::query::why) struct Allocations<'a> {
     pub(super) file: &'a FileContext<'a>,
@@ -39,7 +69,10 @@ pub(in crate::query::why) struct Allocations<'a> {
     is_plain: bool,
     pub(super) allocators: AllocatorList,
     pub(super) table: ResourceTable,
-    programs: ProgramFrames,
+    program_frames: ProgramFrames,
+    pub(super) programs: Programs<'a>,
+    /// Suspects are of one process.
+    pub(super) by_process: bool,
     /// The time of the trace.
     window: Window,
 }
@@ -62,8 +95,18 @@ impl<'a> Allocations<'a> {
             (AllocatorList::load(file.trace)?, ResourceTable::load(file.trace, needed)?);
         let last = table.time_ns.values().iter().chain(table.end_time_ns.values()).max();
         let window = recorded(&trace_info(file.trace)?, last.copied().unwrap_or_default());
-        let programs = ProgramFrames::new();
-        Ok(Some(Self { file, frames, chosen, is_plain, allocators, table, programs, window }))
+        Ok(Some(Self {
+            file,
+            frames,
+            chosen,
+            is_plain,
+            allocators,
+            table,
+            program_frames: ProgramFrames::new(),
+            programs: Programs::of(&file.processes),
+            by_process: criteria.by_process,
+            window,
+        }))
     }
 
     /// Why no allocation is of what is asked for; `None` when there are none.
@@ -104,26 +147,21 @@ impl<'a> Allocations<'a> {
 
     /// The function of the program in a stack, else its representative frame.
     pub(super) fn function(&self, stack: StackIdx, sites: &Sites) -> String {
-        let own = self.programs.function(self.frames, stack);
+        let own = self.program_frames.function(self.frames, stack);
         own.unwrap_or_else(|| sites.stacks.function(self.file, stack))
     }
 
-    /// Allocations with these lives as a suspect, if they are one.
+    /// Allocations of some processes as a suspect, if they are one.
     pub(super) fn as_suspect(
         &self,
-        process: &ProcessInfo,
+        owners: &Owners,
         (type_name, create_stack): (&str, Option<StackIdx>),
-        lives: &[Life],
+        processes: Vec<ProcessShare>,
         Amounts { counts, bytes, grown, ended }: Amounts,
     ) -> Option<Suspect> {
-        let start_ns =
-            process.start_ns.map_or(self.window.start_ns, |ns| ns.max(self.window.start_ns));
-        let end_ns = process.end_ns.map_or(self.window.end_ns, |ns| ns.min(self.window.end_ns));
-        // Of what was allocated before, a ring has only some, and not all of its frees.
-        let from_ns = self.window.start_ns;
-        let is_recorded = |life: &&Life| from_ns <= 0 || life.opened_ns >= from_ns;
-        let lives: Vec<Life> = lives.iter().filter(is_recorded).copied().collect();
-        let growth = Growth::within(&lives, Window { start_ns, end_ns }, self.window);
+        let (processes, lives): (Vec<_>, Vec<_>) =
+            processes.into_iter().map(|share| (share.process, share.lives)).unzip();
+        let growth = Growth::of_processes(&lives, self.window);
         // Bytes count where there are any; the score is of as many as the allocations have on average.
         let mean = (bytes.lost as f64 / counts.lost().max(1) as f64).max(1.0);
         let score = score::of(&growth, &lives, 0).map(|score| score * mean);
@@ -135,9 +173,13 @@ impl<'a> Allocations<'a> {
         let per_minute = per_minute.or(grown.map(|(_, per_minute)| per_minute));
         Some(Suspect {
             rank: 0,
-            process: process.shown_label(self.is_plain),
-            pid: None,
-            process_start_ns: process.start_ns,
+            process: match owners.are_several() {
+                true => self.file.processes.known_or_invalid(owners.first()).shown_program(self.is_plain),
+                false => processes.first()?.process.clone(),
+            },
+            pid: owners.pid,
+            process_start_ns: owners.sole().and(processes.first()?.start_ns),
+            processes: SuspectProcess::ranked(processes),
             type_name: type_name.to_owned(),
             allocator: None,
             create_stack,

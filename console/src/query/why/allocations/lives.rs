@@ -56,6 +56,15 @@ impl SiteLives {
         Some(site)
     }
 
+    /// Adds what there is to count of those of another process, without their times.
+    pub(super) fn add_all(&mut self, site: &Self) {
+        let Self { counts, bytes, ends, .. } = site;
+        self.counts.add(*counts);
+        self.bytes.lost = self.bytes.lost.saturating_add(bytes.lost);
+        self.bytes.allocated = self.bytes.allocated.saturating_add(bytes.allocated);
+        self.ends.add_all(ends);
+    }
+
     fn add(&mut self, whole: Whole) {
         let Whole { opened_ns, ended_ns, lost, end } = whole;
         self.counts.opened += 1;

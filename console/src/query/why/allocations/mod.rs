@@ -1,6 +1,7 @@
 //! Suspects among allocations: sites that lose blocks, pages and other resources, and heaps that stay.
 //!
-//! A site is what one process allocates of one kind on one stack, whichever heap it is from.
+//! A site is what one process allocates of one kind on one stack, whichever heap it is from; a suspect those of one
+//! program.
 
 mod causes;
 mod commits;
@@ -10,10 +11,12 @@ mod filters;
 mod heaps;
 mod input;
 mod lives;
+mod program_sites;
 mod sites;
 
 use std::collections::HashSet;
 
+use handlescope_model::ResourceIdx;
 use handlescope_model::rules::backed_by;
 use handlescope_model::tables::ResourceKind;
 use rayon::prelude::*;
@@ -23,8 +26,9 @@ use self::context::SiteContext;
 use self::filters::SiteFilters;
 use self::heaps::private_heaps;
 pub(super) use self::input::Allocations;
-use self::input::Amounts;
+use self::input::{Amounts, ProcessShare};
 use self::lives::SiteLives;
+use self::program_sites::ProgramSite;
 use self::sites::{ChosenRows, Site, Sites, descriptive_name};
 use super::causes::Cause;
 use super::suspect::{Suspect, SuspectFilters};
@@ -59,13 +63,14 @@ impl Allocations<'_> {
         let chosen = ChosenRows { is_meant: &is_meant, rows: rows.as_deref() };
         let sites = Sites::of(&self.table, &self.allocators, &chosen, self.frames)?;
         let causes = SiteCauses::load(self.file.trace, &self.table, &self.allocators)?;
-        let filters = SiteFilters::of(self, &sites);
+        let program_sites = ProgramSite::all(self, &sites);
+        let filters = SiteFilters::of(self, &sites, &program_sites);
         let context = SiteContext { sites: &sites, causes: &causes, filters: &filters };
-        let found = sites.sites.par_iter().filter_map(|site| match self.file.cancel.check() {
+        let found = program_sites.par_iter().filter_map(|site| match self.file.cancel.check() {
             Ok(()) => self.suspect(site, &context).map(Ok),
             Err(cancelled) => Some(Err(cancelled)),
         });
-        let mut found: Vec<(Option<&Site>, Suspect)> = {
+        let mut found: Vec<(Option<&ProgramSite<'_>>, Suspect)> = {
             let mut found: Vec<_> = found.collect::<Result<_, Cancelled>>()?;
             drop_backed(&mut found);
             found.into_iter().map(|(_, site, suspect)| (Some(site), suspect)).collect()
@@ -93,14 +98,15 @@ impl Allocations<'_> {
     /// What keeps the allocations that a site lost.
     fn filters(
         &self,
-        site: &Site,
+        site: &ProgramSite<'_>,
         suspect: &Suspect,
         filters: &SiteFilters,
     ) -> Option<SuspectFilters> {
-        let allocator = self.allocators.get(site.allocator)?;
+        let allocator = self.allocators.get(site.first.allocator)?;
         Some(SuspectFilters {
-            allocator: filters.allocator(self, allocator),
-            time: filters.time(self, allocator),
+            process: site.owners.filter.clone(),
+            allocator: filters.allocator(&site.owners, allocator),
+            time: filters.time(self, &site.owners),
             stack: filters.create_stack(self, site, suspect.function.as_deref()),
         })
     }
@@ -108,33 +114,38 @@ impl Allocations<'_> {
     /// A site as a suspect, if it is one, with its kind and without filters.
     fn suspect<'s>(
         &self,
-        site: &'s Site,
+        site: &'s ProgramSite<'s>,
         SiteContext { sites, causes, .. }: &SiteContext<'_>,
-    ) -> Option<(ResourceKind, &'s Site, Suspect)> {
-        let rows = sites.rows(site);
-        let own = SiteLives::of(&self.table, rows)?;
-        let allocator = self.allocators.get(site.allocator)?;
-        let process = self.process(allocator);
-        let stack = site.stack;
-        let Findings { diagnoses, grown } = causes.of(rows, &own);
-        let kind = ResourceKind::from_code(site.kind)?;
-        let SiteLives { counts, bytes, ends, lives } = own;
+    ) -> Option<(ResourceKind, &'s ProgramSite<'s>, Suspect)> {
+        let ProgramSite { first: Site { kind, stack, allocator, .. }, owners, .. } = site;
+        let mut rows: Vec<ResourceIdx> = Vec::new();
+        let mut whole = SiteLives::default();
+        let mut processes = Vec::with_capacity(site.sites.len());
+        for site in &site.sites {
+            let lives = SiteLives::of(&self.table, sites.rows(site))?;
+            rows.extend(sites.rows(site));
+            whole.add_all(&lives);
+            let allocator = self.allocators.get(site.allocator)?;
+            processes.push(ProcessShare::new(self, allocator, lives.counts, lives.lives));
+        }
+        let Findings { diagnoses, grown } = causes.of(&rows, &whole);
+        let kind = ResourceKind::from_code(*kind)?;
+        let SiteLives { counts, bytes, ends, .. } = whole;
         let suspect = self.as_suspect(
-            &process,
-            (kind.name(), stack),
-            &lives,
+            owners,
+            (kind.name(), *stack),
+            processes,
             Amounts { counts, bytes, grown, ended: ends.words() },
         )?;
         let function = stack.map(|stack| self.function(stack, sites));
-        let name = descriptive_name(allocator).map(str::to_owned);
-        let pid = self.pid(allocator);
-        Some((kind, site, Suspect { pid, diagnoses, function, allocator: name, ..suspect }))
+        let name = descriptive_name(self.allocators.get(*allocator)?).map(str::to_owned);
+        Some((kind, site, Suspect { diagnoses, function, allocator: name, ..suspect }))
     }
 }
 
 /// Leaves out reservations of a stack that commits pages, too: what is committed says as much and more, unless
 /// nothing of a reservation is ever committed.
-fn drop_backed(found: &mut Vec<(ResourceKind, &Site, Suspect)>) {
+fn drop_backed(found: &mut Vec<(ResourceKind, &ProgramSite<'_>, Suspect)>) {
     let site = |kind, own: &Suspect| (kind, own.pid, own.process.clone(), own.create_stack);
     let backing: HashSet<ResourceKind> =
         ResourceKind::ALL.into_iter().filter_map(backed_by).collect();
