@@ -2,6 +2,7 @@
 
 mod causes;
 mod memory;
+mod programs;
 mod published;
 mod sample;
 

@@ -138,7 +138,8 @@ impl Matching<'_, '_> {
             if is_losing {
                 side.verdict = Some(lives.verdict(all.extent));
             }
-            let seen = lives.by_process.into_values().map(|process| (process.window, process.lives));
+            let seen =
+                lives.by_process.into_values().map(|process| (process.window, process.lives));
             side.seen.lives.extend(seen);
             side.seen.windows = windows;
             side.start = start;

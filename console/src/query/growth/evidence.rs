@@ -154,7 +154,7 @@ impl Evidence {
     /// How many of the lost ones each process has, on average.
     fn by_process(&self) -> String {
         let mean = self.lost as f64 / self.processes as f64;
-        let mean = rounded(mean, if self.lost % self.processes == 0 { 1.0 } else { 0.1 });
+        let mean = rounded(mean, if self.lost.is_multiple_of(self.processes) { 1.0 } else { 0.1 });
         format!(" in {} processes ({mean} a process)", HumanCount(self.processes as u64))
     }
 

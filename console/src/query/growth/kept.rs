@@ -71,9 +71,21 @@ impl Kept {
         let mut opens: Vec<i64> = opens.collect();
         opens.sort_unstable();
         let young = kept.young + kept.opens.len() - opens.len();
-        let is_stack = opens.len() >= MIN_AT_RISK
-            && processes.iter().any(|process| is_stack(&process.lives));
+        let is_stack =
+            opens.len() >= MIN_AT_RISK && processes.iter().any(|process| is_stack(&process.lives));
         Self { opens, young, is_stack, ..kept }
+    }
+
+    /// The first that each of several processes keeps.
+    pub(super) fn first_of_each(&self, processes: &[ProcessLives]) -> Self {
+        let firsts = processes.iter().filter_map(|ProcessLives { lives, window }| {
+            let lost = lives.iter().filter(|life| life.closed_ns.is_none());
+            let opens = lost.map(|life| life.opened_ns.min(window.end_ns));
+            opens.filter(|open| self.opens.binary_search(open).is_ok()).min()
+        });
+        let mut opens: Vec<i64> = firsts.collect();
+        opens.sort_unstable();
+        Self { opens, ..*self }
     }
 
     /// Whether two thirds of what several processes keep were opened at their start: in the first part of their time,
@@ -81,9 +93,7 @@ impl Kept {
     pub(super) fn is_filled(&self, processes: &[ProcessLives], trace: Window) -> bool {
         let started = processes.iter().filter(|process| process.window.start_ns > trace.start_ns);
         let early = started.flat_map(|ProcessLives { lives, window }| {
-            lives
-                .iter()
-                .filter(|life| life.closed_ns.is_none() && window.is_start(life.opened_ns))
+            lives.iter().filter(|life| life.closed_ns.is_none() && window.is_start(life.opened_ns))
         });
         // Of what is opened at the start of a process little is young.
         self.opens.len() >= MIN_AT_RISK && 3 * early.count() >= 2 * self.opens.len()

@@ -29,10 +29,7 @@ pub struct Window {
 impl Window {
     /// The time from the start of the earlier to the end of the later one.
     pub(super) fn hull(self, other: Self) -> Self {
-        Self {
-            start_ns: self.start_ns.min(other.start_ns),
-            end_ns: self.end_ns.max(other.end_ns),
-        }
+        Self { start_ns: self.start_ns.min(other.start_ns), end_ns: self.end_ns.max(other.end_ns) }
     }
 
     /// Whether a time is at its start, the first 15 % of it: what is opened then is a warm-up more often than a leak.

@@ -20,6 +20,8 @@ mod life;
 mod most;
 mod outstanding;
 #[cfg(test)]
+mod program_tests;
+#[cfg(test)]
 mod published_tests;
 mod rate;
 mod segments;
@@ -76,7 +78,8 @@ impl Growth {
     }
 
     /// Judges what several processes of a program opened, in the time from the start of the first to the end of the last.
-    /// What each of them opens at its start and keeps is filled once, however steadily they start.
+    /// What each of them opens at its start and keeps is filled once, however steadily they start, and runs that come steadily
+    /// leak steadily, however many each of them loses at once.
     pub fn of_processes(processes: &[ProcessLives], trace: Window) -> Self {
         if let [ProcessLives { lives, window }] = processes {
             return Self::within(lives, *window, trace);
@@ -86,14 +89,22 @@ impl Growth {
         let kept = Kept::of_processes(processes, window);
         let opened = processes.iter().map(|process| process.lives.len()).sum();
         let mut growth = Self::judge(opened, &kept, window, trace);
-        if growth.verdict != Verdict::Balanced && kept.is_filled(processes, trace) {
-            let verdict = Verdict::Once;
-            let evidence = Evidence::new(opened, &kept, &kept.opens, None, window);
+        // What each run loses comes at once, beside the time between runs: those come steadily or not.
+        let runs = || kept.first_of_each(processes);
+        let of_all = match growth.verdict {
+            Verdict::Balanced => None,
+            _ if kept.is_filled(processes, trace) => Some((Verdict::Once, None)),
+            Verdict::Short if shape::verdict(opened, &runs(), window).0 == Verdict::Steady => {
+                Some((Verdict::Steady, Rate::of(&kept.opens)))
+            }
+            _ => None,
+        };
+        if let Some((verdict, rate)) = of_all {
+            let evidence = Evidence::new(opened, &kept, &kept.opens, rate, window);
             growth = Self { verdict, evidence };
         }
-        let loses = |process: &&ProcessLives| {
-            process.lives.iter().any(|life| life.closed_ns.is_none())
-        };
+        let loses =
+            |process: &&ProcessLives| process.lives.iter().any(|life| life.closed_ns.is_none());
         growth.evidence.processes = processes.iter().filter(loses).count();
         growth
     }

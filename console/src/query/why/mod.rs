@@ -111,7 +111,8 @@ impl<'a> WhyAnswer<'a> {
                 Err(cancelled) => Some(Err(cancelled)),
             };
             let found = meant.filter_map(suspect);
-            let mut found: Vec<(&ProgramGroup, Suspect)> = found.collect::<Result<_, Cancelled>>()?;
+            let mut found: Vec<(&ProgramGroup, Suspect)> =
+                found.collect::<Result<_, Cancelled>>()?;
             found.sort_by(|(_, a), (_, b)| b.score.total_cmp(&a.score));
             let ranked = found.par_iter_mut().enumerate();
             ranked.filter(|(place, _)| has_filters(*place)).try_for_each(

@@ -56,9 +56,10 @@ impl ProgramGroup {
         let group = |(leaves, is_meant): (Vec<NodeIdx>, bool)| {
             // Processes of one name that had one id after another are in one group of handles.
             let handles = timed.handles_of(&groups.tree, &leaves);
-            let owners = timed.by_owner(&handles).into_iter().map(|(owner, _)| {
-                (owner, owner.map(|owner| processes.get(owner).pid))
-            });
+            let owners = timed
+                .by_owner(&handles)
+                .into_iter()
+                .map(|(owner, _)| (owner, owner.map(|owner| processes.get(owner).pid)));
             // A name would keep those, too, that are not asked for.
             let owners = Owners::new(owners, programs, criteria.process.is_none());
             Some(Self { first: *leaves.first()?, leaves, owners, is_meant })

@@ -62,7 +62,8 @@ pub struct SuspectProcess {
 impl SuspectProcess {
     /// Those that lost something, the one that lost most first.
     pub(super) fn ranked(processes: impl IntoIterator<Item = Self>) -> Vec<Self> {
-        let mut losing: Vec<Self> = processes.into_iter().filter(|own| own.counts.lost() > 0).collect();
+        let mut losing: Vec<Self> =
+            processes.into_iter().filter(|own| own.counts.lost() > 0).collect();
         losing.sort_by_key(|process| Reverse(process.counts.lost()));
         losing
     }

@@ -108,7 +108,8 @@ impl SiteFilters {
         let filters = self.programs.keeping(allocator.process, pid).map(|filter| (None, filter));
         let scopes = of_process.into_iter().chain(filters).flat_map(|(process, filter)| {
             let filter = (filter, allocator.kind);
-            let names = self.names.get(&filter).and_then(|all| all.also_passes.get(&allocator.name));
+            let names =
+                self.names.get(&filter).and_then(|all| all.also_passes.get(&allocator.name));
             let names = names.into_iter().flatten().map(String::as_str);
             let names = std::iter::once(allocator.name.as_str()).chain(names);
             names.map(|name| self.scope(process, &filter, name)).collect::<Vec<_>>()

@@ -64,8 +64,7 @@ pub(super) fn private_heaps(
     let mut places: HashMap<(Program, StackIdx), usize> = HashMap::new();
     for ((process, _, stack), created) in sites {
         let program = all.programs.get(process).filter(|_| !all.by_process);
-        let place =
-            program.map(|program| *places.entry((program, stack)).or_insert(united.len()));
+        let place = program.map(|program| *places.entry((program, stack)).or_insert(united.len()));
         match place.and_then(|place| united.get_mut(place)) {
             Some(of_program) => of_program.push(created),
             None => united.push(vec![created]),

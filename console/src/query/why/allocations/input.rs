@@ -3,8 +3,8 @@
 use handlescope_model::tables::Allocator;
 use handlescope_model::{StackIdx, Table};
 
-use super::super::score;
 use super::super::owners::Owners;
+use super::super::score;
 use super::super::suspect::{Bytes, Counts, Suspect, SuspectFilters, SuspectProcess};
 use super::sites::Sites;
 use crate::query::context::FileContext;
@@ -174,7 +174,11 @@ impl<'a> Allocations<'a> {
         Some(Suspect {
             rank: 0,
             process: match owners.are_several() {
-                true => self.file.processes.known_or_invalid(owners.first()).shown_program(self.is_plain),
+                true => self
+                    .file
+                    .processes
+                    .known_or_invalid(owners.first())
+                    .shown_program(self.is_plain),
                 false => processes.first()?.process.clone(),
             },
             pid: owners.pid,
