@@ -89,17 +89,17 @@ pub(super) static TOOLS: &[Tool] = &[
     },
     Tool {
         name: "why",
-        about: "Lists what leaks, the worst first, how fast and why: groups of one process, type and create stack \
+        about: "Lists what leaks, the worst first, how fast and why: groups of one program, type and create stack \
                 with how they grow, the function that opens them, and the causes that the events prove. Begin here. \
                 The options of command, as arguments of objects (leak, leak_at_exit, process, type, stack_filter, time) or of \
                 allocations, show what a group lost.",
         work: Work::Dump { kind: "Why", windowed: true },
         rows: "suspects",
-        row: "file:integer rank:integer process:string pid:integer? type:string \
+        row: "file:integer rank:integer process:string pid:integer? processes:array type:string \
               create_stack:integer? function:string? created:integer leaked:integer \
               closed_at_exit:integer verdict:string rate_per_minute:number? evidence:string \
               diagnoses:array score:number command:string",
-        inputs: &[option("process", "-pn"), option("type", "-Type"), option("race_window", "-RaceWindow"), FILES],
+        inputs: &[option("process", "-pn"), option("type", "-Type"), option("race_window", "-RaceWindow"), option("by_process", "-ByProcess"), FILES],
     },
     Tool {
         name: "groups",

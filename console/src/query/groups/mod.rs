@@ -123,7 +123,7 @@ impl Groups {
 
     /// The time in which a process could open and close handles, if the trace has a clock.
     pub(crate) fn window_of(&self, process: &ProcessInfo) -> Option<Window> {
-        Some(self.window?.of_process(process))
+        Some(self.window?.between(process.start_ns, process.end_ns))
     }
 
     /// How many handles a group loses that were opened in the time of the trace.

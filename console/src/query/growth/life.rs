@@ -1,7 +1,5 @@
 //! The lives of the handles of a group.
 
-use crate::query::tables::ProcessInfo;
-
 /// When a handle was opened and closed, in nanoseconds since session start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Life {
@@ -37,12 +35,12 @@ impl Window {
         ns.saturating_sub(self.start_ns) <= self.length_ns() / 100 * 15
     }
 
-    /// The time of a process in it.
-    pub(crate) fn of_process(self, process: &ProcessInfo) -> Self {
+    /// The part of it between the start and the end of a process, as far as these are known.
+    pub(crate) fn between(self, start: Option<i64>, end: Option<i64>) -> Self {
         let Self { start_ns, end_ns } = self;
         Self {
-            start_ns: process.start_ns.map_or(start_ns, |start| start.max(start_ns)),
-            end_ns: process.end_ns.map_or(end_ns, |end| end.min(end_ns)),
+            start_ns: start.map_or(start_ns, |start| start.max(start_ns)),
+            end_ns: end.map_or(end_ns, |end| end.min(end_ns)),
         }
     }
 

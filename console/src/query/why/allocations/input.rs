@@ -57,7 +57,8 @@ impl ProcessShare {
             start_ns: info.start_ns,
             counts,
         };
-        Self { process, lives: ProcessLives { lives, window: all.window.of_process(&info) } }
+        let window = all.window.between(info.start_ns, info.end_ns);
+        Self { process, lives: ProcessLives { lives, window } }
     }
 }
 
