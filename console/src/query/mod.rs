@@ -42,6 +42,7 @@ mod pretty_names;
 mod processes;
 mod programs;
 mod provider_events;
+mod requests;
 mod resources;
 mod selection;
 mod source;

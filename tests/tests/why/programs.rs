@@ -2,8 +2,10 @@
 
 use std::collections::HashSet;
 
-use handlescope_tests::binary::run_over;
-use handlescope_tests::payload::HeapCall;
+use handlescope_tests::binary::{Shell, run_over};
+use handlescope_tests::bytes::Guid;
+use handlescope_tests::header::{ManifestEvent, Stamp};
+use handlescope_tests::payload::{HeapCall, trace_logging};
 use handlescope_tests::scenario::TraceBuilder;
 use serde_json::{Value, json};
 
@@ -161,4 +163,40 @@ fn allocations_of_several_processes_of_a_program_are_one_suspect() {
     let (first, second) = (json!("leaky.exe(700)"), json!("leaky.exe(704)"));
     assert_eq!(left, [(&first, &json!(20)), (&second, &json!(20))], "{shown:#}");
     assert_eq!(suspects(&asked(&trace, "-ByProcess")).len(), 3);
+}
+
+#[test]
+fn a_steady_leak_has_a_rate_by_request_where_requests_are_known() {
+    let mut trace = TraceBuilder::new();
+    trace.process(4, "System");
+    trace.process(700, "server.exe");
+    trace.object_type(EVENT, "Event");
+    for at in 0..100_i64 {
+        let ns = (at + 1) * SECOND;
+        let stamp = Stamp::new(trace.options().raw(ns), 700, 701);
+        let items = trace_logging("Request/Start", b"", "Contoso.Server");
+        let provider = Guid::new(0x22222222_0000_0000_0000_000000000002);
+        let request = ManifestEvent { provider, stamp, items, ..ManifestEvent::default() };
+        trace.raw_event(ns, 0, request.encode());
+        if at % 5 == 0 {
+            open(&mut trace, ns + MS, (700, 701), OBJECT + at as u64 * 0x100, 0x10 + 4 * at as u32);
+        }
+    }
+    let shell = Shell::new();
+    trace.write(shell.path("requests.etl")).unwrap();
+    let rate = |options: &[&str]| {
+        let _ = shell.run(&[&["extract", "-force", "requests.etl"], options].concat()).ok();
+        let run = shell.run(&["why", "requests.json7z", "-json"]).ok();
+        let document: Value = serde_json::from_str(&run.stdout).unwrap();
+        let [suspect] = suspects(&document) else { panic!("{document}") };
+        assert_eq!(suspect["verdict"], "steady");
+        (suspect["rate_per_request"].clone(), suspect["evidence"].as_str().unwrap().to_owned())
+    };
+    let (rate_by_request, evidence) = rate(&["-events", "all"]);
+    // From the first loss to the last there are 95 requests.
+    assert_eq!(rate_by_request, json!(20.0 / 95.0));
+    assert!(evidence.ends_with(", 0.21 per request of 95"), "{evidence}");
+    let (unknown, evidence) = rate(&[]);
+    assert_eq!(unknown, Value::Null);
+    assert!(!evidence.contains("request"), "{evidence}");
 }

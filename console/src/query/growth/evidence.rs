@@ -26,6 +26,9 @@ fn rounded(number: f64, step: f64) -> String {
     HumanCount(((number / power).round() * power) as u64).to_string()
 }
 
+/// Requests that a rate is by, at least.
+const MIN_REQUESTS: usize = 8;
+
 /// Handles lost before a steady leak that are worth words, at least.
 const MIN_EARLIER: usize = 5;
 
@@ -60,6 +63,9 @@ pub struct Evidence {
     pub window: Window,
     /// Processes that lost some of them.
     pub processes: usize,
+    /// Requests that these processes began from the first to the last open that the verdict speaks of, as far as the trace
+    /// says.
+    pub requests: usize,
 }
 
 impl Evidence {
@@ -81,6 +87,7 @@ impl Evidence {
             rate: None,
             window: Window { start_ns: 0, end_ns: 0 },
             processes: 1,
+            requests: 0,
         }
     }
 
@@ -111,7 +118,23 @@ impl Evidence {
             rate,
             window,
             processes: 1,
+            requests: 0,
         }
+    }
+
+    /// Handles lost for each request that the processes began, where these are known and more than a few.
+    pub fn per_request(&self) -> Option<f64> {
+        let is_known = self.requests >= MIN_REQUESTS;
+        is_known.then(|| self.count as f64 / self.requests as f64)
+    }
+
+    /// The rate by time and, where requests are known, by request.
+    fn rates(&self) -> String {
+        let by_time = self.rate.map_or_else(String::new, |rate| format!(", {rate}"));
+        let Some((rate, per_request)) = self.rate.zip(self.per_request()) else { return by_time };
+        let step = (rate.high - rate.low) / rate.per_minute * per_request / 4.0;
+        let requests = HumanCount(self.requests as u64);
+        format!("{by_time}, {} per request of {requests}", rounded(per_request, step))
     }
 
     /// The evidence for a verdict as a sentence without a full stop.
@@ -170,7 +193,7 @@ impl Evidence {
         let (width, quiet) = (Length(self.width_ns()), Length(self.quiet_ns()));
         match verdict {
             Verdict::Steady => {
-                let rate = self.rate.map_or_else(String::new, |rate| format!(", {rate}"));
+                let rate = self.rates();
                 match self.before_it() {
                     Some(before) if self.processes > 1 => {
                         format!("{before}, then {count} over {width}{rate}")

@@ -39,6 +39,7 @@ use super::info::trace_info;
 use super::no_owner::note_owners;
 use super::object_ref::{FileAnswer, object_ref};
 use super::programs::Programs;
+use super::requests::Requests;
 use super::source::Source;
 use crate::cancel::{Cancel, Cancelled};
 use crate::trace::Caveat;
@@ -142,7 +143,11 @@ impl<'a> WhyAnswer<'a> {
                 };
             }
         }
-        (1..).zip(&mut suspects).for_each(|(rank, suspect)| suspect.rank = rank);
+        let requests = Requests::load(file.file.trace)?;
+        for (rank, suspect) in (1..).zip(&mut suspects) {
+            suspect.rank = rank;
+            suspect.count_requests(&requests);
+        }
         let stacks = || {
             let closing = |suspect: &Suspect| {
                 suspect.diagnoses.iter().flat_map(|own| own.stacks.clone()).collect::<Vec<_>>()
@@ -209,6 +214,7 @@ impl Search<'_> {
             let process = processes.known_or_invalid(*owner);
             SuspectProcess {
                 process: process.shown_label(is_plain),
+                row: *owner,
                 pid: owner.map(|_| process.pid),
                 start_ns: process.start_ns,
                 counts: Counts::of(self.timed, handles),

@@ -2,11 +2,12 @@
 
 use std::cmp::Reverse;
 
-use handlescope_model::StackIdx;
+use handlescope_model::{ProcessIdx, StackIdx};
 
 use super::causes::Diagnosis;
 use crate::query::groups::{Opened, TimedGroups};
 use crate::query::growth::{Growth, Verdict};
+use crate::query::requests::Requests;
 
 /// The kind of suspects that are heaps themselves, not blocks in them.
 pub const PRIVATE_HEAP: &str = "private heap";
@@ -52,6 +53,8 @@ pub struct Suspect {
 pub struct SuspectProcess {
     /// `name.exe(pid)`.
     pub process: String,
+    /// Its row in the processes, if it is known.
+    pub row: Option<ProcessIdx>,
     /// Its process id, if it is known.
     pub pid: Option<u32>,
     /// When it started, nanoseconds since session start; `None` when it was there before the trace.
@@ -134,6 +137,20 @@ impl Suspect {
     pub fn rate_per_minute(&self) -> Option<f64> {
         let rate = self.growth.evidence.rate.filter(|_| self.growth.verdict == Verdict::Steady);
         rate.map(|rate| rate.per_minute)
+    }
+
+    /// How many it loses for each request that its processes begin, if it loses steadily and these are known.
+    pub fn rate_per_request(&self) -> Option<f64> {
+        let rate = self.growth.evidence.per_request();
+        rate.filter(|_| self.growth.verdict == Verdict::Steady)
+    }
+
+    /// Counts the requests that its processes began in the time in which it loses.
+    pub(super) fn count_requests(&mut self, requests: &Requests) {
+        let evidence = &mut self.growth.evidence;
+        let Some((first, last)) = evidence.first_ns.zip(evidence.last_ns) else { return };
+        let rows = self.processes.iter().filter_map(|process| process.row);
+        evidence.requests = rows.map(|row| requests.between(row, first, last)).sum();
     }
 
     /// What its verdict rests on, as a sentence without a full stop.

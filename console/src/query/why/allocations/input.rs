@@ -53,6 +53,7 @@ impl ProcessShare {
         lives.retain(|life| from_ns <= 0 || life.opened_ns >= from_ns);
         let process = SuspectProcess {
             process: info.shown_label(all.is_plain),
+            row: allocator.process,
             pid: all.pid(allocator),
             start_ns: info.start_ns,
             counts,
