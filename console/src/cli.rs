@@ -7,7 +7,7 @@ use clap::{Args, Command, CommandFactory, Parser, Subcommand, error::ErrorKind};
 use crate::{
     commands::{
         help::shell_examples,
-        shared::symbols::{self, SymbolArgs, SymbolLimitArgs},
+        shared::symbols::{self, SymbolArgs, SymbolLimitArgs, path},
     },
     recording::{LiveArgs, RecordArgs, WprpArgs},
     registry::REGISTRY,
@@ -102,9 +102,13 @@ pub struct Cli {
     #[arg(long)]
     pub force: bool,
 
-    /// When to use colours.
-    #[arg(long, value_enum, default_value_t, global = true)]
-    pub color: ColorChoice,
+    /// When to use colours; without it NO_COLOR counts, then color of handlescope.toml [default: auto].
+    #[arg(long, value_enum, global = true)]
+    pub color: Option<ColorChoice>,
+
+    /// The configuration file, instead of handlescope.toml in the platform's folder for configurations.
+    #[arg(long, value_name = "FILE", value_parser = path, global = true)]
+    pub config: Option<PathBuf>,
 
     /// What to do instead.
     #[command(subcommand)]
@@ -122,6 +126,11 @@ impl Cli {
                 if self.names_symbols() =>
             {
                 Err(Cli::refusal("options about symbols"))
+            }
+            Some(Action::Completions { .. } | Action::Complete { .. } | Action::Man)
+                if self.config.is_some() =>
+            {
+                Err(Cli::refusal("--config"))
             }
             Some(Action::Wprp(_) | Action::Record(_)) => self.check_beside(false, false, true),
             Some(_) => self.check_beside(false, false, false),
@@ -373,7 +382,7 @@ mod tests {
         assert_eq!(cli.commands, [".list", ".quit"]);
         assert_eq!(cli.symbols.path.as_deref(), Some("x"));
         assert!(cli.keep_going && cli.echo && cli.action.is_none());
-        assert_eq!(cli.color, ColorChoice::Never);
+        assert_eq!(cli.color, Some(ColorChoice::Never));
     }
 
     #[test]

@@ -2,14 +2,14 @@
 
 use std::io::{self, Write};
 
-use handlescope_extract::symbols::SymbolPath;
 use handlescope_model::guard::{Panicked, quietly};
 
 use crate::{
     cancel::{Cancel, Cancelled},
     commands::{CommandError, Context, Flow, Invocation, load::load},
     registry::REGISTRY,
-    terminal::{ColorChoice, CommandOutput, Messages, Neutral, Paged, Screen},
+    settings::Settings,
+    terminal::{CommandOutput, Messages, Neutral, Paged, Screen},
     trace::{LoadArgs, Session},
 };
 
@@ -19,15 +19,14 @@ pub struct Console {
     pub session: Session,
     /// Whether a person reads the answers, so that long ones go through a pager.
     pub is_interactive: bool,
-    color: ColorChoice,
     /// What asks commands to end.
     pub cancel: Cancel,
 }
 
 impl Console {
     /// A console without traces, whose commands end when `cancel` asks them to.
-    pub fn new(symbol_path: Option<SymbolPath>, color: ColorChoice, cancel: Cancel) -> Console {
-        Console { session: Session::new(symbol_path), is_interactive: false, color, cancel }
+    pub fn new(settings: Settings, cancel: Cancel) -> Console {
+        Console { session: Session::new(settings), is_interactive: false, cancel }
     }
 
     /// Carries out one line. Results go to `out` (standard output, for its width and colours),
@@ -41,7 +40,7 @@ impl Console {
         out: &mut dyn Write,
         messages: &mut Messages<'_>,
     ) -> Result<Flow, CommandError> {
-        match REGISTRY.parse(line)? {
+        match REGISTRY.parse_with(line, &self.session.settings.aliases)? {
             Some(command) => self.carry_out(command, out, messages),
             None => Ok(Flow::Continue),
         }
@@ -88,8 +87,8 @@ impl Console {
     ) -> Result<Flow, CommandError> {
         let cancel = self.cancel.clone();
         let spinner = messages.spinner();
-        let pages = self.is_interactive && self.session.settings.pager.unwrap_or(true);
-        let screen = Screen::stdout(self.color);
+        let pages = self.is_interactive && self.session.settings.pager();
+        let screen = Screen::stdout(self.session.settings.color());
         let mut out = Paged::new(out, pages);
         let mut shown = Neutral::terminal(&mut out, screen.is_terminal());
         let mut context = Context {
@@ -124,7 +123,7 @@ mod tests {
     #[test]
     fn a_command_that_panics_is_reported_as_a_bug_and_the_session_goes_on() {
         let (mut out, mut err) = (Vec::new(), Vec::new());
-        let mut console = Console::new(None, ColorChoice::Never, Cancel::default());
+        let mut console = Console::new(Settings::colorless(), Cancel::default());
         let mut messages = Messages::new(&mut err, Screen::PLAIN);
         let panicking = console.with_context(&mut out, &mut messages, |context| {
             context.messages.wait("searching");

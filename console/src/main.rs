@@ -22,8 +22,11 @@ use handlescope_console::{
     live, mcp,
     one_shot::{self, OneShot, Refusal},
     query::start_engine,
-    recording, repl,
+    recording,
+    registry::REGISTRY,
+    repl,
     script::{self, Outcome},
+    settings::{Choices, ConfigFile, Settings, settled},
     shell,
     terminal::{ColorChoice, Messages, Screen, print_usage, report_panics, standard},
     trace::LoadArgs,
@@ -84,10 +87,12 @@ fn main() -> ExitCode {
         }
     };
     start_engine();
+    let settings = settings(&start.globals);
+    let color = settings.as_ref().map(Settings::color).ok().or(start.globals.color);
     let mut stderr = standard::error();
-    let mut messages = Messages::to_stderr(&mut stderr, start.globals.color);
+    let mut messages = Messages::to_stderr(&mut stderr, color.unwrap_or_default());
     let failure = if start.is_comparison { ExitCode::from(TROUBLE) } else { ExitCode::FAILURE };
-    match run(start, &mut messages) {
+    match settings.and_then(|settings| run(start, settings, &mut messages)) {
         Ok(Outcome::Worked) => ExitCode::SUCCESS,
         Ok(Outcome::Worse) => ExitCode::FAILURE,
         Ok(Outcome::Undecided) => ExitCode::from(TROUBLE),
@@ -123,12 +128,32 @@ fn parse() -> Result<OneShot, Refusal> {
     Ok(OneShot { globals, load, command: None, notes: Vec::new(), is_comparison: false })
 }
 
-fn run(start: OneShot, messages: &mut Messages<'_>) -> Result<Outcome, CommandError> {
+/// What the command line, the environment and the configuration file say.
+fn settings(cli: &Cli) -> Result<Settings, CommandError> {
+    let file = match (&cli.config, &cli.action) {
+        // None of it counts for these.
+        (_, Some(Action::Completions { .. } | Action::Complete { .. } | Action::Man)) => {
+            ConfigFile::default()
+        }
+        (Some(path), _) => ConfigFile::named(path),
+        (None, _) => ConfigFile::usual(),
+    };
+    let mut settings = Settings::read(file, |word| REGISTRY.command(word).is_some())?;
+    let symbol_path = cli.symbols.symbol_path(&settings)?.map(|path| settled(&path));
+    settings.command_line = Choices { symbol_path, color: cli.color, ..Choices::default() };
+    Ok(settings)
+}
+
+fn run(
+    start: OneShot,
+    settings: Settings,
+    messages: &mut Messages<'_>,
+) -> Result<Outcome, CommandError> {
     let OneShot { globals: mut cli, load, command, notes, .. } = start;
     let mut out = BufWriter::new(standard::results());
     let action = cli.action.take();
     if let Some(action) = &action
-        && act(action, &cli, &mut out, messages)?
+        && act(action, &cli, &settings, &mut out, messages)?
     {
         out.flush()?;
         return Ok(Outcome::Worked);
@@ -137,8 +162,7 @@ fn run(start: OneShot, messages: &mut Messages<'_>) -> Result<Outcome, CommandEr
         messages.note(format_args!("note: {note}"));
     }
     let cancel = cancel_on_signals(messages);
-    let symbol_path = cli.symbols.symbol_path()?;
-    let mut console = Console::new(symbol_path, cli.color, cancel);
+    let mut console = Console::new(settings, cancel);
     console.session.force = cli.force;
     console.session.symbol_options = cli.symbol_limits.options();
     if let Some(Action::Mcp(args)) = action {
@@ -164,6 +188,7 @@ fn run(start: OneShot, messages: &mut Messages<'_>) -> Result<Outcome, CommandEr
 fn act(
     action: &Action,
     cli: &Cli,
+    settings: &Settings,
     out: &mut dyn Write,
     messages: &mut Messages<'_>,
 ) -> Result<bool, CommandError> {
@@ -176,7 +201,7 @@ fn act(
         }
         Action::Schema { tables, markdown } => {
             let args = SchemaArgs { relations: tables.clone(), markdown: *markdown };
-            schema(&args, out, Screen::stdout(cli.color))?;
+            schema(&args, out, Screen::stdout(settings.color()))?;
         }
         Action::Record(args) => {
             let cancel = cancel_on_signals(messages);
@@ -184,11 +209,11 @@ fn act(
         }
         Action::Live(args) if args.dry_run => recording::live_plan(args, out)?,
         Action::Live(args) => {
-            let (symbol_path, cancel) = (cli.symbols.symbol_path()?, cancel_on_signals(messages));
+            let mut console = Console::new(settings.clone(), cancel_on_signals(messages));
             // Colours would be text in a picture.
-            let mut console = Console::new(symbol_path, ColorChoice::Never, cancel);
+            console.session.settings.command_line.color = Some(ColorChoice::Never);
             console.session.symbol_options = cli.symbol_limits.options();
-            live::run(&mut console, args, cli.color, out, messages)?;
+            live::run(&mut console, args, settings.color(), out, messages)?;
         }
         Action::Wprp(args) => recording::wprp(args, cli.force, out)?,
         Action::Man => shell::man(out)?,
@@ -242,7 +267,7 @@ fn converse(
         return Ok(script::run(console, steps, options, out, messages));
     }
     if io::stdin().is_terminal() {
-        repl::run(console, cli.color, out, messages)?;
+        repl::run(console, out, messages)?;
         return Ok(Outcome::Worked);
     }
     let steps = script::steps(ScriptInput(io::stdin().lock()));

@@ -36,6 +36,8 @@ pub static REGISTRY: Registry = Registry {
         &c::sys::Sys,
         &c::cls::Cls,
         &c::sympath::SymPath,
+        &c::config::Config,
+        &c::alias::Alias,
         &c::help::Help,
         &c::quit::Quit,
     ],

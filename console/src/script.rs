@@ -71,7 +71,9 @@ pub(crate) fn goes_on(text: &str) -> bool {
 /// Whether a line is a comment or starts with a command, dot and all.
 fn starts_command(line: &str) -> bool {
     let first = line.split_whitespace().next().unwrap_or_default();
-    first.starts_with('#') || (first.starts_with('.') && REGISTRY.command(first).is_some())
+    let is_name = |rest: &str| rest.starts_with(|c: char| c.is_ascii_alphabetic());
+    // No line of a query starts like this. What is a command is not known before: lines define aliases.
+    first.starts_with('#') || first.strip_prefix('.').is_some_and(is_name)
 }
 
 /// The lines of a script. A byte order mark in front and CR LF at the ends, which Windows likes to
@@ -214,7 +216,8 @@ fn cancelled(messages: &mut Messages<'_>) -> Outcome {
 mod tests {
     use super::*;
     use crate::cancel::Cancel;
-    use crate::terminal::{ColorChoice, Screen};
+    use crate::settings::Settings;
+    use crate::terminal::Screen;
 
     /// Outcome, standard output and standard error of a script.
     fn run_script(script: &str, keep_going: bool) -> (Outcome, String, String) {
@@ -223,7 +226,7 @@ mod tests {
 
     fn run_script_with(script: &str, options: RunOptions) -> (Outcome, String, String) {
         let (mut out, mut err) = (Vec::new(), Vec::new());
-        let mut console = Console::new(None, ColorChoice::Never, Cancel::default());
+        let mut console = Console::new(Settings::colorless(), Cancel::default());
         let outcome = run(
             &mut console,
             steps(script.as_bytes()),
@@ -341,7 +344,7 @@ mod tests {
             }
         }
         let mut err = Vec::new();
-        let mut console = Console::new(None, ColorChoice::Never, Cancel::default());
+        let mut console = Console::new(Settings::colorless(), Cancel::default());
         let steps = lines(".help\nnonsense\n".as_bytes());
         let mut messages = Messages::new(&mut err, Screen::PLAIN);
         let outcome = run(&mut console, steps, RunOptions::default(), &mut Closed, &mut messages);
@@ -353,7 +356,7 @@ mod tests {
     fn a_cancelled_script_does_nothing_more() {
         let (mut out, mut err) = (Vec::new(), Vec::new());
         let cancel = Cancel::default();
-        let mut console = Console::new(None, ColorChoice::Never, cancel.clone());
+        let mut console = Console::new(Settings::colorless(), cancel.clone());
         let mut messages = Messages::new(&mut err, Screen::PLAIN);
         let steps = lines(".list\n.list\n".as_bytes()).inspect(|step| {
             if step.as_ref().is_ok_and(|step| step.place == "line 2") {

@@ -202,7 +202,7 @@ impl From<Output> for Run {
 }
 
 /// The program with these arguments, in an environment of its own: no symbol path, no colours, and
-/// caches in `home`.
+/// configuration and caches in `home`.
 #[must_use]
 pub fn handlescope(home: &Path) -> Command {
     let mut command = Command::new(handlescope_path());
@@ -215,6 +215,7 @@ pub fn handlescope(home: &Path) -> Command {
         .env("no_proxy", "127.0.0.1")
         .env("HOME", home)
         .env("XDG_CACHE_HOME", home.join("cache"))
+        .env("XDG_CONFIG_HOME", home.join("config"))
         .env("XDG_DATA_HOME", home.join("data"))
         .env("LOCALAPPDATA", home.join("local"))
         .current_dir(home);

@@ -21,9 +21,10 @@ use super::{
 use crate::{
     grammar::{
         Arguments, Example, GroupView, OptionGroup, OptionSpec, ParseError, Quotes, Redirect,
-        Token, join, parse, split,
+        Token, definition_start, join, parse, split,
     },
     render::OutputOptions,
+    settings::Aliases,
     suggest,
 };
 
@@ -124,6 +125,8 @@ pub struct Entered<'a> {
     pub tokens: &'a [Token],
     /// The commands and kinds that there are.
     pub registry: &'static Registry,
+    /// The aliases of the session.
+    pub aliases: &'a Aliases,
 }
 
 /// The line that lists the options of a command or a kind.
@@ -315,16 +318,29 @@ impl Registry {
         self.topics.iter().find(|topic| topic.name.eq_ignore_ascii_case(name))
     }
 
+    /// Reads one line without aliases.
+    ///
+    /// # Errors
+    /// As [`Registry::parse_with`].
+    pub fn parse(&'static self, line: &str) -> Result<Option<Box<dyn Invocation>>, ParseError> {
+        self.parse_with(line, Aliases::NONE)
+    }
+
     /// Reads one line. An empty line and a comment (`#` in front) are not commands.
     ///
     /// # Errors
     /// Names what is wrong and what to type instead.
-    pub fn parse(&'static self, line: &str) -> Result<Option<Box<dyn Invocation>>, ParseError> {
+    pub fn parse_with(
+        &'static self,
+        line: &str,
+        aliases: &Aliases,
+    ) -> Result<Option<Box<dyn Invocation>>, ParseError> {
         let line = line.trim();
         if line.is_empty() || line.starts_with('#') {
             return Ok(None);
         }
-        self.parse_tokens(line, &split(line))
+        let line = aliases.expand(line).map_err(ParseError::refused)?;
+        self.parse_tokens(&line, &split(&line), aliases)
     }
 
     /// Reads words that a shell has cut: they may hold spaces and quotes.
@@ -336,31 +352,31 @@ impl Registry {
         words: &[String],
     ) -> Result<Option<Box<dyn Invocation>>, ParseError> {
         let (line, tokens) = join(words);
-        self.parse_tokens(&line, &tokens)
+        self.parse_tokens(&line, &tokens, Aliases::NONE)
     }
 
     fn parse_tokens(
         &'static self,
         line: &str,
         tokens: &[Token],
+        aliases: &Aliases,
     ) -> Result<Option<Box<dyn Invocation>>, ParseError> {
         let Some((first, rest)) = tokens.split_first() else { return Ok(None) };
         let Some(command) = self.command(&first.text) else {
-            return Err(self.unknown_command(&first.text));
+            return Err(self.unknown_command(&first.text, aliases));
         };
-        if let Some(page) = self.help_of(command, tokens) {
+        let takes = command.signature().arguments;
+        let defines = matches!(takes, Arguments::Alias) && definition_start(line, rest).is_some();
+        if !defines && let Some(page) = self.help_of(command, tokens) {
             return page.map(Some);
         }
-        let Redirect { line, tokens, file } = match command.signature().arguments {
-            Arguments::Sql => Redirect::of_query(line, rest),
-            _ => Redirect::of_words(line, rest),
-        };
+        let Redirect { line, tokens, file } = Redirect::of_command(takes, line, rest);
         if let Some(arrow) = Redirect::without_file(tokens) {
             let command = arrow.to_owned();
             return Err(ParseError::MissingArgument { command, what: "the name of a file" });
         }
         let command =
-            command.parse(&Entered { line, name: &first.text, tokens, registry: self })?;
+            command.parse(&Entered { line, name: &first.text, tokens, registry: self, aliases })?;
         match file {
             None => Ok(Some(command)),
             Some(file) => Redirected::boxed(command, file).map(Some),
@@ -386,11 +402,14 @@ impl Registry {
             name: help.name(),
             tokens: &topic,
             registry: self,
+            aliases: Aliases::NONE,
         }))
     }
 
-    fn unknown_command(&self, name: &str) -> ParseError {
+    pub(super) fn unknown_command(&self, name: &str, aliases: &Aliases) -> ParseError {
         let names = self.commands.iter().flat_map(|command| command.signature().names).copied();
+        let aliases: Vec<String> = aliases.iter().map(|(name, _)| format!(".{name}")).collect();
+        let names = names.chain(aliases.iter().map(String::as_str));
         let hint = match suggest::nearest(name, names) {
             Some(nearest) => suggest::did_you_mean(nearest),
             None if self.kind(name).is_some() => format!(", did you mean .dump {name}?"),

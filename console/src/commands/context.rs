@@ -131,7 +131,7 @@ pub(crate) fn answer(
     }
     let source = |(index, file)| {
         let LoadedTrace { path, trace, frames, .. }: &LoadedTrace = file;
-        Source { path, index, trace, frames, system: &session.system_modules }
+        Source { path, index, trace, frames, system: session.settings.system_modules() }
     };
     let sources: Vec<Source<'_>> = wanted.into_iter().map(source).collect();
     messages.wait("searching");

@@ -15,6 +15,7 @@ use crate::{
     paths::{ExpandError, OverwriteError, RootError},
     query::{NoMatch, QueryError},
     render::{self, OutputError},
+    settings::{AliasError, ConfigError},
     sql::SqlError,
     trace::{LoadError, MappingsError, NoFile},
 };
@@ -35,6 +36,12 @@ pub enum CommandError {
     /// Something about symbols that makes no symbol path.
     #[error(transparent)]
     Symbols(#[from] SymbolSourcesError),
+    /// A configuration file that cannot be read or written.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// An alias that cannot be.
+    #[error(transparent)]
+    Alias(#[from] AliasError),
     /// Events that acquire and release, given in a way that makes no sense.
     #[error(transparent)]
     Mappings(#[from] MappingsError),

@@ -1,9 +1,11 @@
 //! Commands, one file for each, and one for each kind of `.dump`: arguments, options with their help,
 //! examples, and what it does. [`crate::registry`] lists them.
 
+pub(crate) mod alias;
 pub(crate) mod cd;
 pub(crate) mod cls;
 mod command;
+pub(crate) mod config;
 mod context;
 pub(crate) mod converttime;
 pub(crate) mod dir;

@@ -6,7 +6,7 @@ use super::{AnyCommand, CommandError, Context, Entered, Invocation, Signature, s
 use crate::grammar::{Arguments, GroupView, ParseError, Token};
 use crate::settings::{Change, Setting};
 use crate::values::{
-    TimeDigits, ValueError, no_choice, process_format, process_words, time_format, time_words,
+    TimeDigits, ValueError, on_or_off, process_format, process_words, time_format, time_words,
 };
 
 /// A command that changes one setting of the session and says what counts from now on.
@@ -53,8 +53,8 @@ pub(crate) static TIME_FORMAT: SettingCommand = SettingCommand {
         arguments: Arguments::Word(|| time_words().collect()),
         summary: "how points in time are written",
         details: "FORMAT and DIGITS are those of -TimeFmt and -TimeDigits, which take \
-                  precedence. One argument leaves the digits as they are; usual goes back to Local with \
-                  6 digits; without an argument it prints the setting.",
+                  precedence. One argument leaves the digits as they are; usual goes back to those of the \
+                  configuration file, or to Local with 6 digits; without an argument it prints the setting.",
         examples: &[".timefmt s", ".timefmt LocalTime 3", ".timefmt usual", ".timefmt"],
     },
     parse: |entered| {
@@ -76,7 +76,8 @@ pub(crate) static TIME_DIGITS: SettingCommand = SettingCommand {
         usage: "[DIGITS]",
         arguments: Arguments::Word(Vec::new),
         summary: "decimal places of seconds, 0 to 6",
-        details: "For times and lifetimes; usual is 6. Without an argument it prints the setting.",
+        details: "For times and lifetimes; usual is what the configuration file says, or 6. Without an argument it prints \
+                  the setting.",
         examples: &[".timedigits 3", ".timedigits usual", ".timedigits"],
     },
     parse: |entered| {
@@ -92,7 +93,8 @@ pub(crate) static PROCESS_FORMAT: SettingCommand = SettingCommand {
         arguments: Arguments::Word(|| process_words().collect()),
         summary: "what follows the name of a process",
         details: "FORMAT is that of -ProcessFmt: start, end and duration in a time format, or None. \
-                  usual is + and -. Without an argument it prints the setting.",
+                  usual is what the configuration file says, or + and -. Without an argument it prints \
+                  the setting.",
         examples: &[".processfmt s", ".processfmt None", ".processfmt usual", ".processfmt"],
     },
     parse: |entered| one(entered, "one format", process_format).map(Setting::ProcessFormat),
@@ -143,7 +145,7 @@ pub(crate) static PAGER: SettingCommand = SettingCommand {
 };
 
 /// The word for what a setting is unless it was changed.
-pub(super) const USUAL: &str = "usual";
+pub(crate) const USUAL: &str = "usual";
 
 /// What the one argument changes, if there is one.
 pub(super) fn one<T>(
@@ -165,15 +167,6 @@ fn change<T>(
         Some(word) if word.text.eq_ignore_ascii_case(USUAL) => Ok(Change::Usual),
         Some(word) => entered.value(word, parse).map(Change::To),
     }
-}
-
-/// Words for on and off.
-const SWITCH: [(&str, bool); 4] = [("1", true), ("0", false), ("true", true), ("false", false)];
-
-fn on_or_off(word: &str) -> Result<bool, ValueError> {
-    let found = SWITCH.iter().find(|(own, _)| own.eq_ignore_ascii_case(word));
-    let words = || SWITCH.iter().map(|(word, _)| *word);
-    found.map(|&(_, on)| on).ok_or_else(|| no_choice(word, words))
 }
 
 #[cfg(test)]
@@ -243,7 +236,7 @@ mod tests {
 
     #[test]
     fn clipping_and_pager_can_be_switched_and_asked() {
-        for (word, on) in SWITCH {
+        for (word, on) in [("1", true), ("0", false), ("true", true), ("FALSE", false)] {
             assert_eq!(args::<Setting>(&format!(".clip {word}")), Setting::Clip(Change::To(on)));
             assert_eq!(args::<Setting>(&format!(".pager {word}")), Setting::Pager(Change::To(on)));
         }

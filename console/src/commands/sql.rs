@@ -204,7 +204,7 @@ impl<'t> SqlWords<'t> {
 /// Whether a query, or what stands in front of it, may go on in the next line: neither `;`, nor options, nor
 /// a file end it. What describes tables has one line.
 pub(crate) fn is_unfinished(line: &str, tokens: &[Token]) -> bool {
-    let Redirect { tokens, file, .. } = Redirect::of_query(line, tokens);
+    let Redirect { tokens, file, .. } = Redirect::of_command(Arguments::Sql, line, tokens);
     match SqlWords::of(tokens) {
         _ if file.is_some() => false,
         None => are_options(tokens),

@@ -34,8 +34,7 @@ impl Command for SymPath {
         usage: "[OPTION…] [PATH]",
         arguments: Arguments::SymbolPath,
         summary: "show or set where symbols are looked for",
-        details: "PATH is written like _NT_SYMBOL_PATH, whose value is used as long as none is set \
-                  here or in the command line: folders, cache*FOLDER and srv*CACHE*SERVER, joined by \
+        details: "PATH is written like _NT_SYMBOL_PATH: folders, cache*FOLDER and srv*CACHE*SERVER, joined by \
                   a semicolon. Everything after the command and its options belongs to the path. \
                   Relative folders are those of the current folder, also when that changes. \
                   .dump Symbols shows what was found where.",
@@ -81,13 +80,13 @@ impl Command for SymPath {
 
     fn run(args: SymbolPathArgs, context: &mut Context<'_, '_>) -> Result<(), CommandError> {
         let Context { session, out, messages, .. } = context;
-        match args.symbols.symbol_path()? {
+        match args.symbols.symbol_path(&session.settings)? {
             Some(path) => session.set_symbol_path(&path),
             None if args.retry => {}
-            None if session.symbol_path().is_empty() => {
+            None if session.settings.symbol_path().is_empty() => {
                 writeln!(out, "No symbol path is set; .sympath PATH sets one.")?;
             }
-            None => writeln!(out, "{}", Untrusted(&session.symbol_path().to_string()))?,
+            None => writeln!(out, "{}", Untrusted(&session.settings.symbol_path().to_string()))?,
         }
         if args.retry {
             session.retry_symbols();
@@ -101,12 +100,13 @@ impl Command for SymPath {
 mod tests {
     use super::*;
     use crate::registry::tests::args;
+    use crate::settings::Settings;
 
     #[test]
     fn a_path_may_stand_behind_options() {
         let args: SymbolPathArgs =
             args(".sympath -symCache c -symFolder f srv*https://x;/my symbols");
-        let path = args.symbols.symbol_path().expect("a path").expect("a path");
+        let path = args.symbols.symbol_path(&Settings::default()).expect("a path").expect("a path");
         assert_eq!(path.to_string(), "f;cache*c;srv*https://x;/my symbols");
     }
 }

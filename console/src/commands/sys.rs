@@ -8,14 +8,13 @@ use super::{
 use crate::{
     filter::SystemModules,
     grammar::{Arguments, ParseError},
-    settings::Change,
-    values::ValueError,
+    settings::{Change, modules},
 };
 
 #[derive(Debug, Default)]
 pub(crate) struct SysArgs {
-    /// The modules that count as those of the system from now on; `None` changes nothing.
-    system: Option<SystemModules>,
+    /// What becomes of the modules that count as those of the system.
+    system: Change<SystemModules>,
 }
 
 pub(crate) struct Sys;
@@ -32,8 +31,8 @@ impl Command for Sys {
         summary: "show or set which modules are those of the system",
         details: "FILTER is a list of file names joined by semicolons, with * and ?. The innermost frame \
                   of .dump Stack is the first one outside of these modules, and a terminal shows their \
-                  frames dim and all others bold. usual goes back to the kernel, ntdll, KernelBase, \
-                  kernel32 and wow64. Without an argument it prints the setting.",
+                  frames dim and all others bold. usual goes back to those of the configuration file, or to \
+                  the kernel, ntdll, KernelBase, kernel32 and wow64. Without an argument it prints the setting.",
         examples: &[
             ".sys ntoskrnl.exe;ntdll.dll;kernel*.dll;win32*;user32.dll",
             ".sys usual",
@@ -42,23 +41,14 @@ impl Command for Sys {
     };
 
     fn parse(entered: &Entered<'_>) -> Result<SysArgs, ParseError> {
-        let modules = |text: &str| {
-            SystemModules::new(text)
-                .map_err(|error| ValueError::Filter { reason: error.to_string() })
-        };
-        let system = match one(entered, "one list of modules, joined by semicolons", modules)? {
-            Change::None => None,
-            Change::Usual => Some(SystemModules::default()),
-            Change::To(modules) => Some(modules),
-        };
+        let system = one(entered, "one list of modules, joined by semicolons", modules)?;
         Ok(SysArgs { system })
     }
 
     fn run(args: SysArgs, context: &mut Context<'_, '_>) -> Result<(), CommandError> {
-        let modules = &mut context.session.system_modules;
-        if let Some(system) = args.system {
-            *modules = system;
-        }
+        let settings = &mut context.session.settings;
+        args.system.apply(&mut settings.session.system_modules);
+        let modules = settings.system_modules();
         context.messages.note(format_args!("modules of the system: {}", modules.text()));
         Ok(())
     }

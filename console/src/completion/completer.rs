@@ -10,9 +10,14 @@ use super::{
     sql_completer,
 };
 use crate::{
-    commands::{AnyKind, dump::DumpWords, shared::symbols::SERVERS, sql::SqlWords},
-    grammar::{Arguments, OptionSpec, Quotes, Redirect, Token, ValueKind, parse, split},
+    commands::{
+        AnyKind, dump::DumpWords, settings::USUAL, shared::symbols::SERVERS, sql::SqlWords,
+    },
+    grammar::{
+        Arguments, OptionSpec, Quotes, Redirect, Token, ValueKind, definition_start, parse, split,
+    },
     registry::REGISTRY,
+    settings::{Expanded, Key},
 };
 
 /// Completes commands, kinds, options, their values, and files.
@@ -59,6 +64,12 @@ pub fn complete(head: &str, known: &Known) -> Vec<Suggestion> {
 }
 
 fn complete_at(line: &str, cursor: usize, known: &Known) -> Vec<Suggestion> {
+    if let Some(Expanded { line, at, start }) = known.aliases.expanded(line)
+        && let Some(behind) = cursor.checked_sub(at).filter(|behind| *behind > 0)
+    {
+        let suggestions = complete_at(&line, start + behind, known);
+        return moved(suggestions, |place| (place + at).saturating_sub(start));
+    }
     let head = line.get(..cursor).unwrap_or(line);
     let tokens = split(head);
     let open = tokens
@@ -83,11 +94,28 @@ fn complete_at(line: &str, cursor: usize, known: &Known) -> Vec<Suggestion> {
     position.suggestions(known)
 }
 
+/// Suggestions for another line, in which what they replace stands elsewhere.
+fn moved(mut suggestions: Vec<Suggestion>, place: impl Fn(usize) -> usize) -> Vec<Suggestion> {
+    for Suggestion { span, .. } in &mut suggestions {
+        *span = Span::new(place(span.start), place(span.end));
+    }
+    suggestions
+}
+
 impl Position<'_> {
     fn suggestions(&self, known: &Known) -> Vec<Suggestion> {
-        let Some((first, arguments)) = self.before.split_first() else { return self.commands() };
+        let Some((first, arguments)) = self.before.split_first() else {
+            return self.commands(known);
+        };
         let Some(command) = REGISTRY.command(&first.text) else { return Vec::new() };
         let takes = command.signature().arguments;
+        if matches!(takes, Arguments::Alias)
+            && let Some(start) = definition_start(self.line, arguments)
+            && let Some(line) = self.line.get(start..)
+        {
+            let suggestions = complete_at(line, self.span.end - start, known);
+            return moved(suggestions, |place| place + start);
+        }
         // In a query, > compares.
         if Redirect::without_file(arguments).is_some() && !matches!(takes, Arguments::Sql) {
             return self.files(Wanted::Tables);
@@ -99,7 +127,10 @@ impl Position<'_> {
             }
         }
         if let Some(option) = parse::waiting(&command.options(), arguments) {
-            return self.values(option, known);
+            return match takes {
+                Arguments::Alias => self.aliases(known),
+                _ => self.values(option, known),
+            };
         }
         match takes {
             Arguments::None => Vec::new(),
@@ -122,7 +153,10 @@ impl Position<'_> {
             }
             Arguments::Sql => self.query(first, arguments),
             Arguments::LoadedFiles => self.loaded(known),
-            Arguments::Topic => self.topics(arguments),
+            Arguments::Topic => self.topics(arguments, known),
+            Arguments::Setting => self.settings(arguments),
+            Arguments::Alias if arguments.is_empty() => self.aliases(known),
+            Arguments::Alias => Vec::new(),
             Arguments::Kind => self.dump(arguments, known),
         }
     }
@@ -145,22 +179,41 @@ impl Position<'_> {
         candidates.into_iter().map(suggestion).collect()
     }
 
-    fn commands(&self) -> Vec<Suggestion> {
+    fn commands(&self, known: &Known) -> Vec<Suggestion> {
         let named = |names: &'static [&'static str]| {
             names.iter().find(|name| starts_with(name, self.word)).copied()
         };
         // A bare word is a command whose dot was forgotten.
         let dotted = format!(".{}", self.word);
-        REGISTRY
-            .commands
-            .iter()
-            .filter_map(|command| {
-                let forgotten = || Some(command.name()).filter(|name| starts_with(name, &dotted));
-                let signature = command.signature();
-                let name = named(signature.names).or_else(forgotten)?;
-                Some(self.suggest(name, signature.summary))
-            })
-            .collect()
+        let commands = REGISTRY.commands.iter().filter_map(|command| {
+            let forgotten = || Some(command.name()).filter(|name| starts_with(name, &dotted));
+            let signature = command.signature();
+            let name = named(signature.names).or_else(forgotten)?;
+            Some(self.suggest(name, signature.summary))
+        });
+        let aliases = known.aliases.iter().map(|(name, line)| (format!(".{name}"), line));
+        let fitting =
+            aliases.filter(|(name, _)| starts_with(name, self.word) || starts_with(name, &dotted));
+        commands.chain(fitting.map(|(name, line)| self.suggest(&name, line))).collect()
+    }
+
+    fn aliases(&self, known: &Known) -> Vec<Suggestion> {
+        self.words(known.aliases.iter().collect())
+    }
+
+    fn settings(&self, arguments: &[Token]) -> Vec<Suggestion> {
+        let [name, ..] = arguments else {
+            let keys = Key::ALL.map(|key| (key.name(), key.sources()));
+            return self.words(keys.iter().map(|(name, help)| (*name, help.as_str())).collect());
+        };
+        match Key::named(&name.text) {
+            Ok(Key::SymbolPath) => self.files(Wanted::Folders),
+            Ok(key) => {
+                let usual = (USUAL, "takes it out of the configuration file");
+                self.words(key.words().into_iter().chain([usual]).collect())
+            }
+            Err(_) => Vec::new(),
+        }
     }
 
     fn files(&self, wanted: Wanted) -> Vec<Suggestion> {
@@ -178,7 +231,7 @@ impl Position<'_> {
         names.map(|name| self.path(name, false)).collect()
     }
 
-    fn topics(&self, arguments: &[Token]) -> Vec<Suggestion> {
+    fn topics(&self, arguments: &[Token], known: &Known) -> Vec<Suggestion> {
         if let Some(kind) = arguments.last().and_then(|word| REGISTRY.kind(&word.text)) {
             return self.options(&kind.options(), &[]);
         }
@@ -191,7 +244,7 @@ impl Position<'_> {
             return self.options_of_all();
         }
         kinds
-            .chain(others.chain(commands).filter(|_| is_alone))
+            .chain(others.chain(commands).chain(known.aliases.iter()).filter(|_| is_alone))
             .filter(|(name, _)| starts_with(name, self.word))
             .map(|(name, summary)| self.suggest(name, summary))
             .collect()

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use crate::trace::TraceValues;
+use crate::{settings::Aliases, trace::TraceValues};
 
 /// What completion knows about the session, kept up to date between two commands.
 #[derive(Debug, Default)]
@@ -11,6 +11,8 @@ pub struct Known {
     pub loaded: Vec<String>,
     /// Names of their snapshots, each once.
     pub snapshots: Vec<String>,
+    /// The aliases of the session.
+    pub aliases: Aliases,
     /// What the loaded traces offer.
     pub values: Vec<Arc<TraceValues>>,
 }

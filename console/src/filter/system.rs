@@ -1,5 +1,7 @@
 //! Modules of the system.
 
+use std::sync::LazyLock;
+
 use super::{Filter, FilterError};
 
 /// The kernel and the libraries between it and a program.
@@ -17,11 +19,18 @@ pub struct SystemModules(Option<Filter>);
 impl Default for SystemModules {
     /// The kernel, ntdll, KernelBase, kernel32 and wow64.
     fn default() -> Self {
-        Self(Filter::new(USUAL).ok())
+        Self::usual().clone()
     }
 }
 
 impl SystemModules {
+    /// The kernel, ntdll, KernelBase, kernel32 and wow64.
+    pub(crate) fn usual() -> &'static Self {
+        static MODULES: LazyLock<SystemModules> =
+            LazyLock::new(|| SystemModules(Filter::new(USUAL).ok()));
+        &MODULES
+    }
+
     /// The libraries that allocate for a program.
     pub fn allocating() -> Self {
         Self(Filter::new(ALLOCATING).ok())

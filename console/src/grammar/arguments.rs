@@ -27,6 +27,10 @@ pub enum Arguments {
     Kind,
     /// A command, or a kind of question.
     Topic,
+    /// A setting, then its value.
+    Setting,
+    /// A name, then `=` and a command line.
+    Alias,
 }
 
 /// A command line that is worth knowing.

@@ -13,5 +13,5 @@ pub use arguments::{Arguments, Example};
 pub use error::ParseError;
 pub use group::{GroupView, OptionGroup};
 pub use option::{Choice, Doc, Opt, OptionSpec, Take, Texts, ValueKind};
-pub(crate) use redirect::{Redirect, Target};
+pub(crate) use redirect::{Redirect, Target, definition, definition_start};
 pub use token::{Quotes, Token, join, split};

@@ -2,7 +2,10 @@
 
 use std::path::Path;
 
-use super::token::{Quotes, Token};
+use super::{
+    arguments::Arguments,
+    token::{Quotes, Token},
+};
 use crate::{paths::has_extension, values::FORMATS};
 
 /// What a file of text ends with.
@@ -27,13 +30,28 @@ pub(crate) struct Target<'a> {
 }
 
 impl<'a> Redirect<'a> {
+    /// Of a command that takes these arguments.
+    pub(crate) fn of_command(
+        arguments: Arguments,
+        line: &'a str,
+        tokens: &'a [Token],
+    ) -> Redirect<'a> {
+        match arguments {
+            Arguments::Sql => Redirect::of_query(line, tokens),
+            Arguments::Alias if definition_start(line, tokens).is_some() => {
+                Redirect { line, tokens, file: None }
+            }
+            _ => Redirect::of_words(line, tokens),
+        }
+    }
+
     /// Of options and words.
-    pub(crate) fn of_words(line: &'a str, tokens: &'a [Token]) -> Redirect<'a> {
+    fn of_words(line: &'a str, tokens: &'a [Token]) -> Redirect<'a> {
         Redirect::of(line, tokens, |_| true)
     }
 
     /// Of a query, in which `>` compares unless what follows can only be a file.
-    pub(crate) fn of_query(line: &'a str, tokens: &'a [Token]) -> Redirect<'a> {
+    fn of_query(line: &'a str, tokens: &'a [Token]) -> Redirect<'a> {
         Redirect::of(line, tokens, |file| {
             file.contains(['/', '\\']) || has_extension_of_a_format(file)
         })
@@ -68,6 +86,22 @@ impl<'a> Redirect<'a> {
             }
         }
     }
+}
+
+/// The name and the text of `NAME = TEXT`.
+pub(crate) fn definition(text: &str) -> Option<(&str, &str)> {
+    let (name, text) = text.split_once('=')?;
+    let name = name.trim();
+    let is_word = !name.is_empty() && !name.starts_with('-') && !name.contains(char::is_whitespace);
+    is_word.then(|| (name, text.trim()))
+}
+
+/// Where the text of a definition starts, if the tokens of a line are one: `>` and options belong to the text.
+pub(crate) fn definition_start(line: &str, tokens: &[Token]) -> Option<usize> {
+    let start = tokens.first()?.span.start;
+    let text = line.get(start..)?;
+    definition(text)?;
+    Some(start + text.find('=')? + 1)
 }
 
 /// Whether a word after a query names a file that lies in no folder; `a > b` is a comparison.

@@ -9,7 +9,8 @@ use crate::{
     console::Console,
     grammar::{ParseError, join},
     registry::REGISTRY,
-    terminal::{ColorChoice, Messages, Screen},
+    settings::{Aliases, Settings},
+    terminal::{Messages, Screen},
 };
 
 const PAGES: &str = "handlescope://help";
@@ -59,10 +60,16 @@ pub(super) fn read(uri: &str) -> Result<String, ResourceError> {
     let words: Vec<String> = topic.split('/').map(str::to_owned).collect();
     let (line, tokens) = join(&words);
     // Without what the command line reads besides, which is `> FILE`.
-    let entered = Entered { line: &line, name: ".help", tokens: &tokens, registry: &REGISTRY };
+    let entered = Entered {
+        line: &line,
+        name: ".help",
+        tokens: &tokens,
+        registry: &REGISTRY,
+        aliases: Aliases::NONE,
+    };
     let args = Help::parse(&entered)?;
     // A page says nothing of the session, which may be at work.
-    let mut console = Console::new(None, ColorChoice::Never, Cancel::default());
+    let mut console = Console::new(Settings::colorless(), Cancel::default());
     let (mut page, mut lines) = (Vec::new(), Vec::new());
     let mut messages = Messages::new(&mut lines, Screen::PLAIN);
     console.with_context(&mut page, &mut messages, |context| Help::run(args, context))?;

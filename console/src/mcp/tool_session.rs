@@ -33,7 +33,7 @@ use crate::{
     paths::Roots,
     registry::REGISTRY,
     render,
-    settings::DisplayArgs,
+    settings::{Aliases, DisplayArgs},
     sql::Relation,
     terminal::{Activity, Messages, Screen},
     trace::{Access, LoadArgs},
@@ -82,7 +82,7 @@ impl ToolSession {
         read_only: bool,
         messages: &mut Messages<'_>,
     ) -> Result<ToolSession, CommandError> {
-        let full = console.session.symbol_path().clone();
+        let full = console.session.settings.symbol_path();
         let symbol_path = if read_only { full.without_servers() } else { full.clone() };
         if read_only && full.has_servers() {
             messages.note(
@@ -249,7 +249,13 @@ impl ToolSession {
         let head = [".dump", kind, "-json"].map(str::to_owned);
         let (line, tokens) = join(&[&head[..], options].concat());
         let own = tokens.get(2..).unwrap_or_default();
-        let entered = Entered { line: &line, name: ".dump", tokens: own, registry: &REGISTRY };
+        let entered = Entered {
+            line: &line,
+            name: ".dump",
+            tokens: own,
+            registry: &REGISTRY,
+            aliases: Aliases::NONE,
+        };
         let unknown = || ToolError::Bug { reason: format!("there is no kind {kind}") };
         let kind = REGISTRY.kind(kind).ok_or_else(unknown)?;
         let command = kind.parse(&entered).map_err(CommandError::from)?;
@@ -289,7 +295,13 @@ impl ToolSession {
         files: Option<&str>,
     ) -> Result<(DataFrame, Vec<String>), ToolError> {
         let token = Token { text: query.to_owned(), span: 0..query.len(), quotes: Quotes::Closed };
-        let entered = Entered { line: query, name: ".sql", tokens: &[token], registry: &REGISTRY };
+        let entered = Entered {
+            line: query,
+            name: ".sql",
+            tokens: &[token],
+            registry: &REGISTRY,
+            aliases: Aliases::NONE,
+        };
         let mut args: SqlArgs = Sql::parse(&entered).map_err(CommandError::from)?;
         args.shared.files = match files.map(Filter::new).transpose() {
             Ok(filter) => filter.into_iter().collect(),

@@ -11,6 +11,7 @@ use crate::{
     grammar::{ParseError, Token, join, parse},
     paths::{ExpandError, expand, has_extension},
     registry::REGISTRY,
+    settings::Aliases,
     suggest,
     terminal::ColorChoice,
     trace::LoadArgs,
@@ -183,7 +184,7 @@ fn split(arguments: &[String]) -> Split {
                 split.words.extend(arguments.by_ref().cloned());
             }
             "--keep-going" | "--echo" | "--force" => split.globals.push(word.clone()),
-            "--color" | "-c" | "--symbol-timeout" | "--symbol-max-size" => {
+            "--color" | "--config" | "-c" | "--symbol-timeout" | "--symbol-max-size" => {
                 split.globals.push(word.clone());
                 if name == word {
                     split.globals.extend(arguments.next().cloned());
@@ -274,7 +275,7 @@ fn read(
         words.len() < before
     };
     if take(&["-nocolor"]) {
-        shot.globals.color = ColorChoice::Never;
+        shot.globals.color = Some(ColorChoice::Never);
     }
     if take(&["-debug"]) {
         shot.notes.push(notes::DEBUG);
@@ -349,7 +350,13 @@ fn command(form: Form, words: &[String]) -> Result<Option<Box<dyn Invocation>>, 
 /// What to load before the first prompt.
 fn load_args(words: &[String]) -> Result<LoadArgs, ParseError> {
     let (line, tokens) = join(words);
-    Load::parse(&Entered { line: &line, name: ".load", tokens: &tokens, registry: &REGISTRY })
+    Load::parse(&Entered {
+        line: &line,
+        name: ".load",
+        tokens: &tokens,
+        registry: &REGISTRY,
+        aliases: Aliases::NONE,
+    })
 }
 
 /// Help on the kind of a dump if there is one, or else on the command.

@@ -90,7 +90,7 @@ fn a_console_loads_what_stands_behind_it() {
 #[test]
 fn nocolor_alone_opens_a_console_without_colours() {
     let console = shot(&["-NoColor"]);
-    assert_eq!(console.globals.color, ColorChoice::Never);
+    assert_eq!(console.globals.color, Some(ColorChoice::Never));
     assert!(console.load.is_none() && console.command.is_none());
     let console = shot(&["a.etl", "-nocolor", "-c", ".list"]);
     assert_eq!(console.load.expect("files").queries, ["a.etl"]);

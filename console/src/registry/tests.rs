@@ -7,7 +7,8 @@ use crate::{
     cancel::Cancel,
     commands::SharedArgs,
     console::Console,
-    terminal::{ColorChoice, Messages, Screen},
+    settings::Settings,
+    terminal::{Messages, Screen},
 };
 
 /// The arguments of a line that production parsing understands.
@@ -38,7 +39,7 @@ pub(crate) fn meaning(line: &str) -> String {
 /// A page of the help.
 pub(crate) fn page(words: &[&str]) -> String {
     let mut out = Vec::new();
-    let mut console = Console::new(None, ColorChoice::Never, Cancel::default());
+    let mut console = Console::new(Settings::colorless(), Cancel::default());
     let line = format!(".help {}", words.join(" "));
     let run = console.run(&line, &mut out, &mut Messages::new(&mut io::sink(), Screen::PLAIN));
     run.unwrap_or_else(|error| panic!("{line}: {error}"));

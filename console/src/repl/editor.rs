@@ -1,5 +1,7 @@
 //! The line editor: keys, menu, history.
 
+use std::sync::Arc;
+
 use handlescope_model::Reason;
 use nu_ansi_term::{Color, Style};
 use reedline::{
@@ -36,18 +38,18 @@ pub(super) fn editor(
         .with_columns(4)
         .with_description_text_style(dim);
     let mut editor = Reedline::create()
-        .with_completer(Box::new(CommandCompleter::new(known)))
+        .with_completer(Box::new(CommandCompleter::new(Arc::clone(&known))))
         .with_quick_completions(true)
         .with_partial_completions(true)
         .with_menu(ReedlineMenu::EngineCompleter(Box::new(QuietMenu(menu))))
         .with_validator(Box::new(QueryValidator))
         .use_bracketed_paste(true)
-        .with_highlighter(Box::new(CommandHighlighter))
+        .with_highlighter(Box::new(CommandHighlighter::new(Arc::clone(&known))))
         .with_edit_mode(Box::new(Emacs::new(keys)))
         .with_ansi_colors(is_colored);
     // Without colours a hint would look like typed text.
     if is_colored {
-        editor = editor.with_hinter(Box::new(CommandHinter::new(dim)));
+        editor = editor.with_hinter(Box::new(CommandHinter::new(dim, known)));
     }
     match LineHistory::open() {
         Some(Ok(history)) => editor = editor.with_history(Box::new(history)),

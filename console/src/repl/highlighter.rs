@@ -2,26 +2,37 @@
 
 use std::ops::Range;
 
+use handlescope_model::guard::lock;
 use nu_ansi_term::{Color, Style};
 use reedline::{Highlighter, StyledText};
 
 use crate::{
     commands::{dump::DumpWords, sql::SqlWords},
-    completion::{is_keyword, is_word, keywords, starts_with},
-    grammar::{Arguments, OptionSpec, Redirect, Token, parse, split},
+    completion::{SharedKnown, is_keyword, is_word, keywords, starts_with},
+    grammar::{Arguments, OptionSpec, Redirect, Token, definition_start, parse, split},
     registry::REGISTRY,
+    settings::{Aliases, Expanded},
     sql::Relation,
     terminal::same_length,
 };
 
 /// Colours commands, kinds, options and values.
-pub struct CommandHighlighter;
+pub struct CommandHighlighter {
+    known: SharedKnown,
+}
+
+impl CommandHighlighter {
+    /// A highlighter that looks into `known` for the aliases.
+    pub fn new(known: SharedKnown) -> CommandHighlighter {
+        CommandHighlighter { known }
+    }
+}
 
 impl Highlighter for CommandHighlighter {
     fn highlight(&self, line: &str, cursor: usize) -> StyledText {
         let mut styled = StyledText::new();
         let mut at = 0;
-        for (span, role) in roles(line, cursor) {
+        for (span, role) in roles(line, cursor, &lock(&self.known).aliases) {
             styled.push((Style::new(), line.get(at..span.start).unwrap_or_default().to_owned()));
             let text = line.get(span.clone()).unwrap_or_default();
             styled.push((role.style(), text.to_owned()));
@@ -67,21 +78,37 @@ impl Role {
 type Roles = Vec<(Range<usize>, Role)>;
 
 /// The words of a line in their order; `cursor` says which of them is still being typed.
-fn roles(line: &str, cursor: usize) -> Roles {
+fn roles(line: &str, cursor: usize, aliases: &Aliases) -> Roles {
     if line.trim_start().starts_with('#') {
         return vec![(0..line.len(), Role::Comment)];
+    }
+    if let Some(Expanded { line: expanded, at, start }) = aliases.expanded(line) {
+        let alias = line.len() - line.trim_start().len()..at;
+        let mut behind = roles(&expanded, (cursor + start).saturating_sub(at), aliases);
+        behind.retain(|(span, _)| span.start >= start);
+        let behind = moved(behind, |place| place - start + at);
+        return [vec![(alias, Role::Command)], behind].concat();
     }
     let tokens = split(line);
     let Some((first, arguments)) = tokens.split_first() else { return Vec::new() };
     let typing = Typing { cursor };
     let Some(command) = REGISTRY.command(&first.text) else {
         let names = REGISTRY.commands.iter().flat_map(|command| command.signature().names).copied();
+        let aliases: Vec<String> = aliases.iter().map(|(name, _)| format!(".{name}")).collect();
+        let names = names.chain(aliases.iter().map(String::as_str));
         return vec![(first.span.clone(), typing.wrong(first, names))];
     };
-    let kept = match command.signature().arguments {
-        Arguments::Sql => Redirect::of_query(line, arguments).tokens.len(),
-        _ => Redirect::of_words(line, arguments).tokens.len(),
-    };
+    if matches!(command.signature().arguments, Arguments::Alias)
+        && let Some(start) = definition_start(line, arguments)
+        && let (Some(name), Some(text)) = (arguments.first(), line.get(start..))
+    {
+        let name_role = typing.value(name, REGISTRY.parse_with(line, aliases).is_ok());
+        let name = name.span.start..name.span.end.min(start);
+        let words = vec![(first.span.clone(), Role::Command), (name, name_role)];
+        let text = roles(text, cursor.saturating_sub(start), aliases);
+        return [words, moved(text, |place| place + start)].concat();
+    }
+    let kept = Redirect::of_command(command.signature().arguments, line, arguments).tokens.len();
     let (arguments, file) = arguments.split_at(kept);
     let mut roles = vec![(first.span.clone(), Role::Command)];
     match command.signature().arguments {
@@ -91,13 +118,18 @@ fn roles(line: &str, cursor: usize) -> Roles {
         }
         Arguments::Sql => roles.extend(typing.sql(line, arguments, &command.options())),
         _ => {
-            let is_fine = REGISTRY.parse(line).is_ok();
+            let is_fine = REGISTRY.parse_with(line, aliases).is_ok();
             let word = |word: &Token| typing.value(word, is_fine);
             roles.extend(typing.options(&command.options(), arguments, word));
         }
     }
     roles.extend(file.iter().map(|token| (token.span.clone(), Role::Value)));
     roles
+}
+
+/// The roles of a part of a line, or of another one, by where the words stand in the line.
+fn moved(roles: Roles, place: impl Fn(usize) -> usize) -> Roles {
+    roles.into_iter().map(|(span, role)| (place(span.start)..place(span.end), role)).collect()
 }
 
 struct Typing {
@@ -217,7 +249,7 @@ mod tests {
     fn shown(line: &str) -> Vec<(String, Role)> {
         let cursor = line.find('|').unwrap_or(line.len());
         let line = line.replace('|', "");
-        roles(&line, cursor)
+        roles(&line, cursor, Aliases::NONE)
             .into_iter()
             .map(|(span, role)| (line.get(span).unwrap_or("?").to_owned(), role))
             .collect()
@@ -287,7 +319,9 @@ mod tests {
     fn a_line_that_was_taken_over_cannot_talk_to_the_terminal() {
         let line = ".load \"a\u{1b}]0;x\u{9c}\u{202e}.etl\"";
         for cursor in 0..=line.len() {
-            let text = CommandHighlighter.highlight(line, cursor).raw_string();
+            let text = CommandHighlighter::new(SharedKnown::default())
+                .highlight(line, cursor)
+                .raw_string();
             assert_eq!(text, ".load \"a?]0;x·□.etl\"");
             assert_eq!(text.len(), line.len());
         }
@@ -299,7 +333,8 @@ mod tests {
             ["", "  ", ".dump  ObjectRef\t-pn \"a", "ä -ö \"", "# x", ".load a  ", ".sql SELECT 'ä"]
         {
             for cursor in 0..=line.len() {
-                let styled = CommandHighlighter.highlight(line, cursor);
+                let styled =
+                    CommandHighlighter::new(SharedKnown::default()).highlight(line, cursor);
                 assert_eq!(styled.raw_string(), line);
             }
         }

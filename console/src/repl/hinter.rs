@@ -1,11 +1,15 @@
 //! The dim text after the cursor: the rest of an earlier line, or else what an option wants.
 
+use std::borrow::Cow;
+
+use handlescope_model::guard::lock;
 use nu_ansi_term::Style;
 use reedline::{DefaultHinter, Hinter, History};
 
 use super::validator::is_waiting;
 use crate::{
     commands::dump::DumpWords,
+    completion::SharedKnown,
     grammar::{Arguments, parse, split},
     registry::REGISTRY,
     terminal::neutral,
@@ -15,12 +19,13 @@ use crate::{
 pub struct CommandHinter {
     history: DefaultHinter,
     style: Style,
+    known: SharedKnown,
 }
 
 impl CommandHinter {
-    /// Hints in a style.
-    pub fn new(style: Style) -> CommandHinter {
-        CommandHinter { history: DefaultHinter::default().with_style(style), style }
+    /// Hints in a style, for aliases those of what they stand for.
+    pub fn new(style: Style, known: SharedKnown) -> CommandHinter {
+        CommandHinter { history: DefaultHinter::default().with_style(style), style, known }
     }
 }
 
@@ -37,7 +42,9 @@ impl Hinter for CommandHinter {
         if !hint.is_empty() || pos < line.len() {
             return hint;
         }
-        placeholder(line).map_or_else(String::new, |text| self.style.paint(text).to_string())
+        let line =
+            lock(&self.known).aliases.expand(line).unwrap_or(Cow::Borrowed(line)).into_owned();
+        placeholder(&line).map_or_else(String::new, |text| self.style.paint(text).to_string())
     }
 
     // Only what was typed once can be taken over; a placeholder cannot.

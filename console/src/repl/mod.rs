@@ -23,7 +23,7 @@ use crate::{
     completion::SharedKnown,
     console::Console,
     script,
-    terminal::{ColorChoice, Messages, standard},
+    terminal::{Messages, standard},
 };
 
 pub use highlighter::CommandHighlighter;
@@ -36,10 +36,10 @@ pub use hinter::CommandHinter;
 /// When the terminal cannot be used.
 pub fn run(
     console: &mut Console,
-    color: ColorChoice,
     out: &mut dyn Write,
     messages: &mut Messages<'_>,
 ) -> Result<(), CommandError> {
+    let mut color = console.session.settings.color();
     let known = SharedKnown::default();
     let mut input = match standard::is_screen() {
         true => {
@@ -58,6 +58,13 @@ pub fn run(
     };
     while !cancel::is_ending() {
         refresh(console, &known);
+        let color_now = console.session.settings.color();
+        if color_now != color
+            && let Input::Editor(editor) = &mut input
+        {
+            color = color_now;
+            **editor = editor::editor(Arc::clone(&known), color, messages);
+        }
         let prompt = prompt::FilePrompt::new(&console.session);
         let signal = cancel::waiting(Wait::Prompt, || input.read(&prompt));
         let signal = signal.map_err(|source| CommandError::Terminal { source })?;
@@ -160,6 +167,7 @@ fn refresh(console: &Console, known: &SharedKnown) {
     known.loaded = files.iter().map(|file| file.path.to_string_lossy().into_owned()).collect();
     let names = files.iter().flat_map(|file| &file.snapshots).map(|snapshot| snapshot.name.clone());
     known.snapshots = names.collect::<BTreeSet<String>>().into_iter().collect();
+    known.aliases = console.session.settings.aliases.clone();
     known.values = files.iter().map(|file| Arc::clone(&file.values)).collect();
 }
 

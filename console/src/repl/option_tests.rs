@@ -103,7 +103,7 @@ fn an_option_is_offered_when_all_but_its_last_letter_is_typed() {
 
 /// The words of a line that are marked as wrong.
 fn wrong(line: &str) -> Vec<String> {
-    let styled = CommandHighlighter.highlight(line, line.len());
+    let styled = CommandHighlighter::new(SharedKnown::default()).highlight(line, line.len());
     let marked = styled.buffer.into_iter().filter(|(style, _)| style.is_underline);
     marked.map(|(_, text)| text).collect()
 }
@@ -207,7 +207,7 @@ fn for_each_option_of_a_command(check: impl Fn(&dyn AnyCommand, &str, &'static d
             let argument = match (command.name(), option.name()) {
                 (".converttime", "-time") => "",
                 (".converttime", _) => " -time 2",
-                (".symbolize" | ".schema" | ".why" | ".diff", _) => "",
+                (".symbolize" | ".schema" | ".why" | ".diff" | ".alias", _) => "",
                 (".sql", _) => " SELECT 1",
                 _ => " x",
             };

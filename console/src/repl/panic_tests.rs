@@ -14,6 +14,7 @@ use super::run;
 use crate::{
     cancel::Cancel,
     console::Console,
+    settings::Settings,
     terminal::{ColorChoice, Messages},
 };
 
@@ -60,14 +61,14 @@ fn quit(terminal: &Terminal) {
 fn panic_between_two_prompts() {
     let (mut out, mut err) = (io::stdout(), io::stderr());
     let mut messages = Messages::to_stderr(&mut err, ColorChoice::Auto);
-    let mut console = Console::new(None, ColorChoice::Auto, Cancel::default());
-    run(&mut console, ColorChoice::Auto, &mut out, &mut messages).expect("a prompt");
+    let mut console = Console::new(Settings::default(), Cancel::default());
+    run(&mut console, &mut out, &mut messages).expect("a prompt");
     let panicked = console.with_context(&mut io::stdout(), &mut messages, |context| {
         context.messages.wait("searching");
         thread::sleep(Duration::from_secs(1));
         panic!("row {}", 7)
     });
     messages.error(panicked.expect_err("a panic"));
-    run(&mut console, ColorChoice::Auto, &mut out, &mut messages).expect("a prompt");
+    run(&mut console, &mut out, &mut messages).expect("a prompt");
     out.flush().expect("a terminal");
 }

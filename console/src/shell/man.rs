@@ -8,7 +8,12 @@ use clap_mangen::{
     roff::{Roff, bold, italic, roman},
 };
 
-use crate::{cli::Cli, grammar::GroupView, registry::REGISTRY};
+use crate::{
+    cli::Cli,
+    grammar::{Arguments, GroupView},
+    registry::REGISTRY,
+    settings::Key,
+};
 
 /// Writes the page in roff: the program's options, then the commands of the console and the options
 /// of every kind of `.dump`.
@@ -90,10 +95,20 @@ fn commands() -> Roff {
         roff.control("TP", []);
         roff.text([bold(signature.names.join(", ")), roman(" "), italic(signature.usage)]);
         roff.text([roman(format!("{}. {}", signature.summary, signature.details))]);
+        roff.text(Key::sources_of(signature.names).map(roman).into_iter().collect::<Vec<_>>());
         let groups = command.groups();
         if !groups.is_empty() {
             roff.control("RS", []);
             groups.iter().for_each(|group| entries(&mut roff, group));
+            roff.control("RE", []);
+        }
+        if matches!(signature.arguments, Arguments::Setting) {
+            roff.control("RS", []);
+            for key in Key::ALL {
+                roff.control("TP", []);
+                roff.text([bold(key.name())]);
+                roff.text([roman(format!("Comes from {}.", key.sources()))]);
+            }
             roff.control("RE", []);
         }
     }

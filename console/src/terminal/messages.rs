@@ -40,6 +40,11 @@ impl<'a> Messages<'a> {
         Messages { follows: Some(color), ..Messages::new(out, screen) }
     }
 
+    /// Uses colours in another way from now on, where it is decided by a [`ColorChoice`].
+    pub(crate) fn set_color(&mut self, color: ColorChoice) {
+        self.follows = self.follows.map(|_| color);
+    }
+
     /// Shows a spinner from now on, on a terminal and if it takes long.
     pub(crate) fn wait(&self, message: &'static str) {
         if self.is_watched() {

@@ -22,5 +22,6 @@ pub(crate) use neutral::{Neutral, neutral, same_length};
 pub(crate) use pager::Paged;
 pub(crate) use progress::{Activity, Progress, Spinner};
 pub use report::{print_usage, report_panics};
+pub(crate) use screen::refuses_color;
 pub use screen::{ColorChoice, Screen};
 pub(crate) use wrap::wrapped;

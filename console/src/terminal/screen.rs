@@ -50,12 +50,10 @@ impl Screen {
     fn of(is_terminal: bool, columns: Option<u16>, color: ColorChoice) -> Screen {
         /// What a terminal has that does not say.
         const COLUMNS: u16 = 80;
-        // https://no-color.org: set and not empty.
-        let no_color = env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         Screen {
             width: is_terminal.then(|| columns.filter(|c| *c > 0).unwrap_or(COLUMNS).into()),
             color: match color {
-                ColorChoice::Auto => is_terminal && !no_color && !is_dumb(),
+                ColorChoice::Auto => is_terminal && !refuses_color() && !is_dumb(),
                 ColorChoice::Always => true,
                 ColorChoice::Never => false,
             },
@@ -89,6 +87,11 @@ impl Screen {
     pub fn paint<T: fmt::Display>(&self, style: impl Into<Style>, value: T) -> Painted<T> {
         Painted { style: if self.color { style.into() } else { Style::new() }, value }
     }
+}
+
+/// Whether the environment asks for no colours. <https://no-color.org>: NO_COLOR is set and not empty.
+pub(crate) fn refuses_color() -> bool {
+    env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty())
 }
 
 /// Whether the terminal understands nothing but text, as in an editor's window: neither colours, nor a pager, nor what

@@ -2,7 +2,6 @@
 
 use std::{
     collections::HashSet,
-    env,
     path::{Path, PathBuf, absolute},
     sync::OnceLock,
 };
@@ -15,13 +14,17 @@ use handlescope_model::tables::TraceInfos;
 use handlescope_model::{ArchiveError, TableRows, Trace, Untrusted};
 
 use super::{frame_name_cache::FrameNameCache, loaded::LoadedTrace, symbol_notes::SymbolNotes};
-use crate::{filter::SystemModules, paths::Overwrite, settings::DisplayArgs, terminal::Messages};
+use crate::{
+    paths::Overwrite,
+    settings::{Settings, settled},
+    terminal::Messages,
+};
 
 /// The state between two commands.
 #[derive(Default)]
 pub struct Session {
-    /// How it prints.
-    pub settings: DisplayArgs,
+    /// How it prints, and where symbols are looked for.
+    pub settings: Settings,
     /// The loaded traces, in the order they were recorded ([`Session::sort_files`]). The index is the file
     /// number of the output.
     pub files: Vec<LoadedTrace>,
@@ -30,20 +33,16 @@ pub struct Session {
     pub replayed: Option<PathBuf>,
     /// `--force`: outputs replace files that this program has not written.
     pub force: bool,
-    /// Modules whose frames say little about a program.
-    pub system_modules: SystemModules,
     /// How symbols are searched for, from the first search on.
     pub symbol_options: SymbolizerOptions,
-    symbol_path: SymbolPath,
     symbolizer: OnceLock<Symbolizer>,
     symbol_notes: SymbolNotes,
 }
 
 impl Session {
-    /// A session without traces. Without a symbol path, that of the environment counts.
-    pub fn new(symbol_path: Option<SymbolPath>) -> Session {
-        let path = symbol_path.or_else(SymbolPath::from_environment).unwrap_or_default();
-        Session { symbol_path: settled(&path), ..Session::default() }
+    /// A session without traces.
+    pub fn new(settings: Settings) -> Session {
+        Session { settings, ..Session::default() }
     }
 
     /// Searches for symbols also where they were saved with the loaded traces; to be called when other traces
@@ -66,8 +65,7 @@ impl Session {
         beside.retain(|place| seen.insert(place.clone()));
         if beside != self.symbol_options.beside {
             self.symbol_options.beside = beside;
-            self.symbolizer = OnceLock::new();
-            self.forget_names();
+            self.forget_symbols();
         }
     }
 
@@ -120,15 +118,14 @@ impl Session {
         overwrite
     }
 
-    /// Where symbols are looked for: what was set here, else `_NT_SYMBOL_PATH`, else nowhere.
-    pub fn symbol_path(&self) -> &SymbolPath {
-        &self.symbol_path
+    /// Sets where symbols are looked for. Relative folders are those of the folder that is the current one now.
+    pub fn set_symbol_path(&mut self, path: &SymbolPath) {
+        self.settings.session.symbol_path = Some(settled(path));
+        self.forget_symbols();
     }
 
-    /// Sets where symbols are looked for, and forgets what was found so far. Relative folders are
-    /// those of the folder that is the current one now.
-    pub fn set_symbol_path(&mut self, path: &SymbolPath) {
-        self.symbol_path = settled(path);
+    /// Forgets what was found so far, as symbols are looked for elsewhere from now on.
+    pub(crate) fn forget_symbols(&mut self) {
         self.symbolizer = OnceLock::new();
         self.forget_names();
     }
@@ -149,7 +146,7 @@ impl Session {
     /// What resolves addresses to names. Made when first needed, and kept: it remembers what it
     /// found.
     pub fn symbolizer(&self) -> &Symbolizer {
-        let make = || Symbolizer::new(self.symbol_path.clone(), self.symbol_options.clone());
+        let make = || Symbolizer::new(self.settings.symbol_path(), self.symbol_options.clone());
         self.symbolizer.get_or_init(make)
     }
 
@@ -176,18 +173,18 @@ impl Session {
     }
 }
 
-/// The same path, whatever the current folder will be.
-fn settled(path: &SymbolPath) -> SymbolPath {
-    env::current_dir().map_or_else(|_| path.clone(), |folder| path.based_on(&folder))
-}
-
 #[cfg(test)]
 mod tests {
+    use std::env;
+
     use super::*;
+    use crate::settings::Choices;
 
     #[test]
     fn the_path_that_was_set_wins_and_starts_a_new_symbolizer() {
-        let mut session = Session::new(Some(SymbolPath::parse("/a")));
+        let symbol_path = Some(SymbolPath::parse("/a"));
+        let command_line = Choices { symbol_path, ..Choices::default() };
+        let mut session = Session::new(Settings { command_line, ..Settings::default() });
         assert_eq!(session.symbolizer().path().to_string(), "/a");
         session.set_symbol_path(&SymbolPath::parse("/b;c"));
         assert!(session.symbolizer.get().is_none());

@@ -128,6 +128,15 @@ pub(crate) fn process_format(word: &str) -> Result<ProcessFormat, ValueError> {
     Ok(ProcessFormat::Times(format))
 }
 
+/// Words for on and off.
+const SWITCH: [(&str, bool); 4] = [("1", true), ("0", false), ("true", true), ("false", false)];
+
+pub(crate) fn on_or_off(word: &str) -> Result<bool, ValueError> {
+    let found = SWITCH.iter().find(|(known, _)| known.eq_ignore_ascii_case(word));
+    let words = || SWITCH.iter().map(|(word, _)| *word);
+    found.map(|&(_, on)| on).ok_or_else(|| no_choice(word, words))
+}
+
 /// The error about a word that is none of some.
 pub(crate) fn no_choice<'a, I: Iterator<Item = &'a str>>(
     word: &str,

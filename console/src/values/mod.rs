@@ -10,7 +10,9 @@ mod ranges;
 pub(crate) use counted::{Counted, kind_of};
 pub use documents::{CsvText, JsonMode};
 pub use formats::{ProcessFormat, TimeDigits, TimeFormat};
-pub(crate) use formats::{no_choice, process_format, process_words, time_format, time_words};
+pub(crate) use formats::{
+    no_choice, on_or_off, process_format, process_words, time_format, time_words,
+};
 pub(crate) use length::Length;
 pub(crate) use output_formats::{AskedFormat, CSV, FORMATS, FormatOption, TABLE_FORMATS};
 pub use output_formats::{Format, FormatSpec, NamesFile};

@@ -103,7 +103,7 @@ impl Command for Extract {
     fn run(args: ExtractArgs, context: &mut Context<'_, '_>) -> Result<(), CommandError> {
         let Context { session, cancel, out, messages, .. } = context;
         write_notes(&args.notes, messages);
-        if let Some(path) = args.symbols.symbol_path()? {
+        if let Some(path) = args.symbols.symbol_path(&session.settings)? {
             if !args.store_names && !args.etwanalyzer {
                 messages.note(format_args!(
                     "note: functions get their names when stacks are shown; the symbol path for \

@@ -15,6 +15,7 @@ use super::{
 };
 use crate::{
     grammar::{Arguments, OptionSpec, ParseError},
+    settings::Aliases,
     suggest,
 };
 
@@ -30,7 +31,7 @@ pub(crate) fn help_in_shell(
     name: &str,
     registry: &'static Registry,
 ) -> Result<Box<dyn Invocation>, ParseError> {
-    let topic = topic(&[name.to_owned()], registry)?;
+    let topic = topic(&[name.to_owned()], registry, Aliases::NONE)?;
     Ok(invocation::<Help>(HelpArgs(Some((topic, registry, Place::Shell)))))
 }
 
@@ -51,7 +52,7 @@ impl Command for Help {
         usage: "[TOPIC]",
         arguments: Arguments::Topic,
         summary: "list the commands, or explain one",
-        details: "TOPIC is a command, a kind of .dump, or an option.",
+        details: "TOPIC is a command, a kind of .dump, an option, or an alias.",
         examples: &[".help", ".help ObjectRef", ".help ObjectRef -Leak", ".help .load"],
     };
 
@@ -59,29 +60,32 @@ impl Command for Help {
         if let Some(word) = entered.tokens.get(3) {
             return Err(entered.too_many("a command, a kind of .dump or an option", word));
         }
-        let topic = topic(&entered.texts(), entered.registry)?;
+        let topic = topic(&entered.texts(), entered.registry, entered.aliases)?;
         Ok(HelpArgs(Some((topic, entered.registry, Place::Prompt))))
     }
 
     fn run(args: HelpArgs, context: &mut Context<'_, '_>) -> Result<(), CommandError> {
         let HelpArgs(Some((topic, registry, place))) = args else { return Ok(()) };
-        write(topic, Page::new(context.out, context.screen, registry, place))
+        let aliases = &context.session.settings.aliases;
+        write(topic, aliases, Page::new(context.out, context.screen, registry, place))
     }
 }
 
-fn write(topic: Topic, page: Page<'_>) -> Result<(), CommandError> {
+fn write(topic: Topic, aliases: &Aliases, page: Page<'_>) -> Result<(), CommandError> {
     match topic {
-        Topic::Everything => page.everything(),
+        Topic::Everything => page.everything(aliases),
         Topic::Command(command) => page.command(command),
         Topic::Kind(kind) => page.kind(kind),
         Topic::Option(option) => page.option(option),
         Topic::Other(topic) => page.topic(topic),
+        Topic::Alias { name, line } => page.alias(&name, &line),
     }
 }
 
 impl fmt::Debug for HelpArgs {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = self.0.as_ref().map(|(topic, ..)| match topic {
+            Topic::Alias { name, .. } => name,
             Topic::Everything => "everything",
             Topic::Command(command) => command.name(),
             Topic::Kind(kind) => kind.name(),
@@ -92,13 +96,13 @@ impl fmt::Debug for HelpArgs {
     }
 }
 
-#[derive(Clone, Copy)]
 enum Topic {
     Everything,
     Command(&'static dyn AnyCommand),
     Kind(&'static dyn AnyKind),
     Option(&'static dyn OptionSpec),
     Other(&'static TopicSpec),
+    Alias { name: String, line: String },
 }
 
 /// Something that there is no page on.
@@ -112,7 +116,7 @@ struct UnknownTopic {
 
 /// Finds what the words are about: `.dump` in front of a kind, and a kind in front of an option,
 /// may be there or not.
-fn topic(words: &[String], registry: &Registry) -> Result<Topic, ParseError> {
+fn topic(words: &[String], registry: &Registry, aliases: &Aliases) -> Result<Topic, ParseError> {
     if let [command, name] = words
         && let Some(option) = command_named(command, registry).and_then(|own| own.option(name))
     {
@@ -128,7 +132,7 @@ fn topic(words: &[String], registry: &Registry) -> Result<Topic, ParseError> {
         [kind] => (Some(kind), None),
         [kind, option, ..] => (Some(kind), Some(option)),
     };
-    let unknown = || unknown_topic(&words.join(" "), registry);
+    let unknown = || unknown_topic(&words.join(" "), registry, aliases);
     let found = kind.map(|name| registry.kind(name));
     match (found, option) {
         (Some(Some(kind)), None) => Ok(Topic::Kind(kind)),
@@ -143,6 +147,10 @@ fn topic(words: &[String], registry: &Registry) -> Result<Topic, ParseError> {
             command_named(name, registry)
                 .map(Topic::Command)
                 .or_else(|| registry.topic(name).map(Topic::Other))
+                .or_else(|| {
+                    let (name, line) = aliases.get(name)?;
+                    Some(Topic::Alias { name: format!(".{name}"), line: line.to_owned() })
+                })
                 .ok_or_else(unknown)
         }
     }
@@ -153,13 +161,14 @@ fn command_named(name: &str, registry: &Registry) -> Option<&'static dyn AnyComm
     registry.command(name).or_else(|| registry.command(&format!(".{name}")))
 }
 
-fn unknown_topic(topic: &str, registry: &Registry) -> ParseError {
+fn unknown_topic(topic: &str, registry: &Registry, aliases: &Aliases) -> ParseError {
     let names = registry
         .commands
         .iter()
         .flat_map(|command| command.signature().names.iter().copied())
         .chain(registry.kinds.iter().map(|kind| kind.name()))
-        .chain(registry.topics.iter().map(|topic| topic.name));
+        .chain(registry.topics.iter().map(|topic| topic.name))
+        .chain(aliases.iter().map(|(name, _)| name));
     let hint = suggest::nearest(topic, names)
         .map_or_else(|| "; .help lists what there is".to_owned(), suggest::did_you_mean);
     ParseError::refused(UnknownTopic { topic: topic.to_owned(), hint })

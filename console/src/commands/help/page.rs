@@ -1,6 +1,7 @@
 use std::io::Write;
 
 use comfy_table::{Cell, Color, ColumnConstraint, Table};
+use handlescope_model::Untrusted;
 use nu_ansi_term::Style;
 
 use crate::{
@@ -8,6 +9,7 @@ use crate::{
         AnyCommand, AnyKind, CommandError, Registry, help::place::Place, topics::TopicSpec,
     },
     grammar::{Arguments, Example, GroupView, OptionSpec, ValueKind},
+    settings::{Aliases, Key},
     sql::Relation,
     terminal::{Screen, table, wrapped},
 };
@@ -30,7 +32,7 @@ impl<'a> Page<'a> {
         Page { out, screen, registry, place }
     }
 
-    pub(super) fn everything(mut self) -> Result<(), CommandError> {
+    pub(super) fn everything(mut self, aliases: &Aliases) -> Result<(), CommandError> {
         let mut group = "";
         let mut rows: Vec<[String; 2]> = Vec::new();
         for command in self.registry.commands {
@@ -46,6 +48,12 @@ impl<'a> Page<'a> {
             }
         }
         self.rows(&rows)?;
+        let aliases = aliases.iter().map(|(name, line)| [format!(".{name}"), shown(line)]);
+        let aliases: Vec<_> = aliases.collect();
+        if !aliases.is_empty() {
+            self.heading("Aliases")?;
+            self.rows(&aliases)?;
+        }
         self.heading("More")?;
         let topics = self
             .registry
@@ -71,7 +79,14 @@ impl<'a> Page<'a> {
         }
         writeln!(self.out)?;
         self.paragraph(signature.details)?;
+        self.sources(signature.names)?;
         self.options(&command.groups())?;
+        if matches!(signature.arguments, Arguments::Setting) {
+            self.heading("Settings, and where their values come from, the first source first")?;
+            let rows = Key::ALL.map(|key| [key.name().to_owned(), key.sources()]);
+            let width = Key::ALL.map(|key| key.name().len()).into_iter().max();
+            self.aligned(&rows, width.unwrap_or_default())?;
+        }
         if matches!(signature.arguments, Arguments::Kind) {
             self.heading("Kinds")?;
             self.rows(&kinds(self.registry, "").collect::<Vec<_>>())?;
@@ -128,8 +143,19 @@ impl<'a> Page<'a> {
         }
         writeln!(self.out)?;
         self.paragraph(option.doc().details)?;
+        self.sources(option.doc().names)?;
         self.heading("Example")?;
         self.line(&format!("  {}", option.doc().example))
+    }
+
+    pub(super) fn alias(mut self, name: &str, line: &str) -> Result<(), CommandError> {
+        self.title(name, "an alias")?;
+        self.paragraph(&format!("Stands for {}", shown(line)))
+    }
+
+    /// Where the value comes from that an option or command decides.
+    fn sources(&mut self, names: &[&str]) -> Result<(), CommandError> {
+        Key::sources_of(names).map_or(Ok(()), |sources| self.paragraph(&sources))
     }
 
     /// Options under their headings; those without effect are only named.
@@ -224,6 +250,11 @@ fn pad(table: &mut Table, column: usize, padding: (u16, u16)) {
     if let Some(column) = table.column_mut(column) {
         column.set_padding(padding);
     }
+}
+
+/// Text from outside, made harmless.
+fn shown(text: &str) -> String {
+    Untrusted(text).to_string()
 }
 
 fn takes_filter(option: &&dyn OptionSpec) -> bool {

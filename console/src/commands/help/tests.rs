@@ -7,8 +7,10 @@ use crate::{registry::REGISTRY, terminal::Screen};
 fn page(words: &[&str], screen: Screen) -> String {
     let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
     let mut out = Vec::new();
-    let topic = topic(&words, &REGISTRY).unwrap_or_else(|error| panic!("{words:?}: {error}"));
-    write(topic, Page::new(&mut out, screen, &REGISTRY, Place::Prompt)).expect("a page");
+    let topic = topic(&words, &REGISTRY, Aliases::NONE)
+        .unwrap_or_else(|error| panic!("{words:?}: {error}"));
+    write(topic, Aliases::NONE, Page::new(&mut out, screen, &REGISTRY, Place::Prompt))
+        .expect("a page");
     String::from_utf8(out).expect("text")
 }
 
@@ -83,7 +85,8 @@ fn every_option_of_a_command_is_explained_alone_and_behind_its_command() {
 
 #[test]
 fn an_unknown_topic_names_the_nearest() {
-    let error = topic(&["objectreff".into()], &REGISTRY).map(drop).expect_err("none");
+    let error =
+        topic(&["objectreff".into()], &REGISTRY, Aliases::NONE).map(drop).expect_err("none");
     assert_eq!(error.to_string(), "no help found on 'objectreff', did you mean ObjectRef?");
 }
 

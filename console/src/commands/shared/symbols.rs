@@ -9,6 +9,7 @@ use handlescope_extract::symbols::{
 use crate::{
     grammar::{Opt, Take},
     paths::with_home,
+    settings::Settings,
     values::{ValueError, bytes},
 };
 
@@ -28,7 +29,8 @@ pub(crate) type Servers = Vec<ServerChoice>;
 /// Options that say where symbols come from; without any, _NT_SYMBOL_PATH does.
 #[derive(Debug, Clone, Default, PartialEq, Eq, clap::Args)]
 pub struct SymbolArgs {
-    /// Where to look for symbols, in the syntax of _NT_SYMBOL_PATH, which counts otherwise.
+    /// Where to look for symbols, in the syntax of _NT_SYMBOL_PATH, which counts otherwise, and after it symbol-path of
+    /// handlescope.toml.
     #[arg(long = "symbol-path", value_name = "PATH", help_heading = HEADING, global = true)]
     pub path: Option<String>,
     /// Symbol servers: ms, google, ntsymbolpath, or https://…, joined by semicolons.
@@ -40,10 +42,10 @@ pub struct SymbolArgs {
     )]
     pub servers: Option<Servers>,
     /// Where to keep downloaded symbols, instead of the platform's folder for caches.
-    #[arg(long = "symcache", value_name = "FOLDER", value_parser = folder, help_heading = HEADING, global = true)]
+    #[arg(long = "symcache", value_name = "FOLDER", value_parser = path, help_heading = HEADING, global = true)]
     pub cache: Option<PathBuf>,
     /// A folder with symbols, searched before servers.
-    #[arg(long = "symfolder", value_name = "FOLDER", value_parser = folder, help_heading = HEADING, global = true)]
+    #[arg(long = "symfolder", value_name = "FOLDER", value_parser = path, help_heading = HEADING, global = true)]
     pub folder: Option<PathBuf>,
 }
 
@@ -89,7 +91,7 @@ fn seconds(text: &str) -> Result<u64, ValueError> {
     })
 }
 
-fn folder(name: &str) -> Result<PathBuf, Infallible> {
+pub(crate) fn path(name: &str) -> Result<PathBuf, Infallible> {
     Ok(with_home(name))
 }
 
@@ -102,18 +104,21 @@ impl SymbolArgs {
     /// The symbol path that was asked for; `None` when nothing was said.
     ///
     /// A cache alone says where to keep symbols and not whom to ask for them, so that the path of
-    /// the environment counts after it.
+    /// the environment or the configuration counts after it.
     ///
     /// # Errors
     /// When a folder cannot be written in a symbol path, or the environment has none.
-    pub fn symbol_path(&self) -> Result<Option<SymbolPath>, SymbolSourcesError> {
+    pub fn symbol_path(
+        &self,
+        settings: &Settings,
+    ) -> Result<Option<SymbolPath>, SymbolSourcesError> {
         if *self == SymbolArgs::default() {
             return Ok(None);
         }
         let mut servers = self.servers.clone().unwrap_or_default();
         servers.extend(self.path.clone().map(ServerChoice::Path));
         if servers.is_empty() && self.folder.is_none() {
-            let path = SymbolPath::from_environment().map(|path| path.to_string());
+            let path = settings.configured_symbol_path().map(|path| path.text().to_owned());
             servers.extend(path.map(ServerChoice::Path));
         }
         let folders = self.folder.iter().cloned().collect();
@@ -185,7 +190,7 @@ mod tests {
                 cache: cache.map(PathBuf::from),
                 ..SymbolArgs::default()
             };
-            let path = args.symbol_path().expect("a path");
+            let path = args.symbol_path(&Settings::default()).expect("a path");
             path.map(|path| path.to_string()).unwrap_or_default()
         };
         let microsoft = "https://msdl.microsoft.com/download/symbols";

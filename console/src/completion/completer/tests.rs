@@ -6,7 +6,7 @@ use crate::values::{FORMATS, FormatSpec};
 fn offered(head: &str) -> Vec<String> {
     let loaded = vec!["/t/leaky.etl".into(), "/t/my trace.etl".into()];
     let snapshots = vec!["warm".into(), "after login".into()];
-    let known = Known { loaded, snapshots, values: Vec::new() };
+    let known = Known { loaded, snapshots, ..Known::default() };
     complete(head, &known).into_iter().map(|suggestion| suggestion.value).collect()
 }
 

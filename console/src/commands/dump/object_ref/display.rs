@@ -59,6 +59,6 @@ pub(super) static DISPLAY: &[Opt<ObjectRefArgs>] = &[
         help: "print the whole path of each file",
         details: "Otherwise a file is shown by its name without extension.",
         example: "-ShowFullFileName",
-        take: Take::Switch(|args| &mut args.display.full_file_name),
+        take: Take::Set(|args| args.display.full_file_name = Some(true)),
     },
 ];

@@ -1,0 +1,154 @@
+//! How a session prints, and what one command makes of it.
+
+use crate::{
+    terminal::{Screen, clip::BREAK},
+    values::{ProcessFormat, TimeDigits, TimeFormat},
+};
+
+/// What was chosen about the output, by the options of a command or for the session. An option after a
+/// `.dump` wins over the session; what neither chose is as usual.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct DisplayArgs {
+    /// `-TimeFmt`: how points in time are written.
+    pub time_format: Option<TimeFormat>,
+    /// `-TimeDigits`: digits after the second.
+    pub time_digits: Option<TimeDigits>,
+    /// `-ProcessFmt`: what follows the name of a process that started or ended in the trace.
+    pub process_format: Option<ProcessFormat>,
+    /// `-NoDigitSep`: no separators between thousands.
+    pub no_digit_separator: bool,
+    /// `-Clip` and `-NoClip`: cut lines at the width of the terminal, or do not.
+    pub clip: Option<bool>,
+    /// `.pager`: show answers that are longer than the screen page by page.
+    pub pager: Option<bool>,
+    /// `-ShowFullFileName`: the whole path above the objects of a file.
+    pub full_file_name: Option<bool>,
+    /// `-PlainProcessNames`: names of executables, also where a service has a better name.
+    pub plain_process_names: bool,
+}
+
+/// How the stacks of a query are printed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct StackDisplayArgs {
+    /// `-ShowStack`: print stacks instead of their numbers.
+    pub show: bool,
+    /// `-ShowAddress`: print offset and address of each frame.
+    pub address: bool,
+    /// `-ShowLine`: print file and line of each frame.
+    pub line: bool,
+}
+
+impl StackDisplayArgs {
+    /// An option about frames where no stacks are printed.
+    pub(crate) fn option_without_stacks(self) -> Option<&'static str> {
+        let options = [(self.address, "-ShowAddress"), (self.line, "-ShowLine")];
+        let given = options.into_iter().find(|(is_given, _)| *is_given && !self.show);
+        given.map(|(_, option)| option)
+    }
+}
+
+/// How one command prints: its options, else the session's settings, else what is usual.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Display {
+    /// Where it goes.
+    pub screen: Screen,
+    /// How points in time are written.
+    pub time_format: TimeFormat,
+    /// Digits after the second.
+    pub time_digits: TimeDigits,
+    /// What follows the name of a process that started or ended in the trace.
+    pub process_format: ProcessFormat,
+    /// Whether thousands are separated.
+    pub digit_separator: bool,
+    /// Whether lines are cut at the width of the terminal.
+    pub clip: bool,
+    /// Whether files are shown with their whole path.
+    pub full_file_name: bool,
+    /// Whether processes go by the names of their executables.
+    pub plain_process_names: bool,
+}
+
+impl Display {
+    /// What lines below others are indented by, so many levels deep: little on a screen, a tab in a pipe.
+    pub(crate) fn indent(&self, levels: usize) -> String {
+        if self.clip { "  " } else { "\t" }.repeat(levels)
+    }
+
+    /// A text of which nothing is cut on a narrow screen.
+    pub(crate) fn whole(&self, text: &str) -> String {
+        text.replace(' ', &format!(" {}", self.line_break()))
+    }
+
+    /// Where a line may go on in the next one if the screen is too narrow for it.
+    pub(crate) fn line_break(&self) -> &'static str {
+        if self.clip { BREAK } else { "" }
+    }
+}
+
+/// As usual, where there is no terminal.
+impl Default for Display {
+    fn default() -> Display {
+        DisplayArgs::default().display(&DisplayArgs::default(), Screen::PLAIN)
+    }
+}
+
+impl DisplayArgs {
+    /// These choices, and where they are open, those of `others`.
+    pub(super) fn or(self, others: DisplayArgs) -> DisplayArgs {
+        DisplayArgs {
+            time_format: self.time_format.or(others.time_format),
+            time_digits: self.time_digits.or(others.time_digits),
+            process_format: self.process_format.or(others.process_format),
+            no_digit_separator: self.no_digit_separator || others.no_digit_separator,
+            clip: self.clip.or(others.clip),
+            pager: self.pager.or(others.pager),
+            full_file_name: self.full_file_name.or(others.full_file_name),
+            plain_process_names: self.plain_process_names || others.plain_process_names,
+        }
+    }
+
+    /// How a command with these options prints.
+    pub fn display(&self, args: &DisplayArgs, screen: Screen) -> Display {
+        let chosen = args.or(*self);
+        Display {
+            screen,
+            time_format: chosen.time_format.unwrap_or_default(),
+            time_digits: chosen.time_digits.unwrap_or_default(),
+            process_format: chosen.process_format.unwrap_or_default(),
+            digit_separator: !chosen.no_digit_separator,
+            clip: screen.is_terminal() && chosen.clip.unwrap_or(true),
+            full_file_name: chosen.full_file_name.unwrap_or_default(),
+            plain_process_names: chosen.plain_process_names,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_option_wins_over_the_session_which_wins_over_the_usual() {
+        let settings = DisplayArgs { time_format: Some(TimeFormat::Utc), ..DisplayArgs::default() };
+        let shown = |args: &DisplayArgs| settings.display(args, Screen::PLAIN).time_format;
+        assert_eq!(shown(&DisplayArgs::default()), TimeFormat::Utc);
+        let args = DisplayArgs { time_format: Some(TimeFormat::Seconds), ..Default::default() };
+        assert_eq!(shown(&args), TimeFormat::Seconds);
+        let usual = DisplayArgs::default().display(&DisplayArgs::default(), Screen::PLAIN);
+        assert_eq!(usual.time_format, TimeFormat::Local);
+        assert_eq!(usual.time_digits.get(), 6);
+    }
+
+    #[test]
+    fn lines_are_cut_on_a_terminal_unless_asked_otherwise_and_never_in_a_pipe() {
+        let terminal = Screen { width: Some(80), color: false };
+        let clips = |settings: DisplayArgs, clip, screen| {
+            settings.display(&DisplayArgs { clip, ..Default::default() }, screen).clip
+        };
+        let off = DisplayArgs { clip: Some(false), ..DisplayArgs::default() };
+        assert!(clips(DisplayArgs::default(), None, terminal));
+        assert!(!clips(off, None, terminal));
+        assert!(clips(off, Some(true), terminal));
+        assert!(!clips(DisplayArgs::default(), Some(true), Screen::PLAIN));
+    }
+}

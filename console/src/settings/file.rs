@@ -1,0 +1,348 @@
+//! The configuration file.
+
+use std::{
+    fs,
+    io::{self, ErrorKind, Read},
+    path::{Path, PathBuf, absolute},
+};
+
+use handlescope_model::{Reason, Untrusted, open_file, output::folder_of, remedy};
+use thiserror::Error;
+use toml_edit::{Document, DocumentMut, Item, TableLike, TomlError, Value};
+
+use super::{
+    aliases::{AliasError, Aliases},
+    choices::Choices,
+    key::{FILE_NAME, Key},
+};
+use crate::{
+    cancel::Cancel,
+    paths::{Overwrite, OverwriteError, write_whole},
+    values::ValueError,
+};
+
+/// The table of the aliases.
+const ALIASES: &str = "aliases";
+
+/// The largest file that is read, bytes.
+const MOST_BYTES: u64 = 1 << 20;
+
+/// A configuration file that cannot be read or written.
+#[derive(Debug, Error)]
+pub enum ConfigError {
+    #[error(
+        "{}: the configuration cannot be read: {}; name another file with --config",
+        Untrusted(.path), Reason(.source)
+    )]
+    Unread { path: PathBuf, source: io::Error },
+    #[error("{}: more than {MOST_BYTES} bytes; a configuration has some lines", Untrusted(.path))]
+    TooLong { path: PathBuf },
+    #[error("{}: is not UTF-8; save it as UTF-8, or name another file with --config", Untrusted(.path))]
+    NotText { path: PathBuf },
+    #[error("{}: line {line}: {problem}", Untrusted(.path))]
+    Content { path: PathBuf, line: usize, problem: Problem },
+    #[error("there is no folder for configurations; name a file with --config")]
+    NoPlace,
+    #[error(
+        "{}: the configuration cannot be written: {}; {}name another file with --config",
+        Untrusted(.path), Reason(.source), remedy(.source)
+    )]
+    Unwritten { path: PathBuf, source: io::Error },
+    #[error(transparent)]
+    Overwrite(#[from] OverwriteError),
+}
+
+/// What is wrong in a line of the configuration file.
+#[derive(Debug, Error)]
+pub enum Problem {
+    #[error("{0}")]
+    Syntax(String),
+    #[error("{0}; aliases are lines of the table [{ALIASES}]")]
+    Name(ValueError),
+    #[error("{}: {source}", Untrusted(.name))]
+    Value { name: String, source: ValueError },
+    #[error("{}: is neither text, nor a number, nor true or false", Untrusted(.name))]
+    Type { name: String },
+    #[error("{ALIASES}: is not a table; write [{ALIASES}], and below it NAME = \".COMMAND …\"")]
+    Aliases,
+    #[error(transparent)]
+    Alias(#[from] AliasError),
+}
+
+/// Where the configuration is kept.
+#[derive(Debug, Clone, Default)]
+pub struct ConfigFile {
+    path: Option<PathBuf>,
+    /// Whether the command line names it, so that it has to be there.
+    is_named: bool,
+}
+
+/// What the file says.
+#[derive(Debug, Default)]
+pub(super) struct Contents {
+    pub(super) choices: Choices,
+    pub(super) aliases: Aliases,
+}
+
+/// What is written into the file, or taken out of it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Entry<'a> {
+    Setting(Key, Option<&'a str>),
+    Alias(&'a str, Option<&'a str>),
+}
+
+impl ConfigFile {
+    /// In the platform's folder for configurations; it may be missing.
+    pub fn usual() -> ConfigFile {
+        let folder = dirs::config_dir();
+        let path = folder.map(|folder| folder.join("handlescope").join(FILE_NAME));
+        ConfigFile { path, is_named: false }
+    }
+
+    pub fn named(path: &Path) -> ConfigFile {
+        // Whatever the current folder will be.
+        let path = absolute(path).unwrap_or_else(|_| path.to_path_buf());
+        ConfigFile { path: Some(path), is_named: true }
+    }
+
+    pub(crate) fn path(&self) -> Option<&Path> {
+        self.path.as_deref()
+    }
+
+    pub(super) fn read(&self, is_command: impl Fn(&str) -> bool) -> Result<Contents, ConfigError> {
+        match &self.path {
+            Some(path) => contents(path, &self.text(path)?, is_command),
+            None => Ok(Contents::default()),
+        }
+    }
+
+    fn text(&self, path: &Path) -> Result<String, ConfigError> {
+        let unread = |source| ConfigError::Unread { path: path.to_path_buf(), source };
+        let file = match open_file(path) {
+            Err(error) if error.kind() == ErrorKind::NotFound && !self.is_named => {
+                return Ok(String::new());
+            }
+            file => file.map_err(unread)?,
+        };
+        let mut bytes = Vec::new();
+        let length = file.take(MOST_BYTES + 1).read_to_end(&mut bytes).map_err(unread)?;
+        if length as u64 > MOST_BYTES {
+            return Err(ConfigError::TooLong { path: path.to_path_buf() });
+        }
+        String::from_utf8(bytes).map_err(|_| ConfigError::NotText { path: path.to_path_buf() })
+    }
+
+    /// Writes an entry into the file, whose comments stay.
+    ///
+    /// # Errors
+    /// When the file cannot be read or written. Then it stays as it was.
+    pub(crate) fn write(&self, entry: Entry<'_>) -> Result<&Path, ConfigError> {
+        let path = self.path.as_deref().ok_or(ConfigError::NoPlace)?;
+        let text = self.text(path)?;
+        let mut document: DocumentMut =
+            text.parse().map_err(|error| syntax(path, &text, &error))?;
+        match entry {
+            Entry::Setting(key, value) => {
+                let value = value.map(|value| setting(key, value));
+                put(document.as_table_mut(), key.name(), value);
+            }
+            Entry::Alias(name, line) => {
+                let aliases = document.entry(ALIASES).or_insert_with(toml_edit::table);
+                if let Some(aliases) = aliases.as_table_like_mut() {
+                    put(aliases, name, line.map(Value::from));
+                }
+            }
+        }
+        let unwritten = |source| ConfigError::Unwritten { path: path.to_path_buf(), source };
+        fs::create_dir_all(folder_of(path)).map_err(unwritten)?;
+        let output = Overwrite::new(true).replacing(path)?;
+        let content = |out: &mut dyn io::Write| out.write_all(document.to_string().as_bytes());
+        write_whole(&output, &Cancel::default(), content).map_err(unwritten)?;
+        Ok(path)
+    }
+}
+
+/// A value in the type that its setting has.
+fn setting(key: Key, text: &str) -> Value {
+    match key {
+        Key::TimeDigits => text.parse::<i64>().map_or_else(|_| text.into(), Value::from),
+        Key::FullFileNames | Key::Clip | Key::Pager => {
+            text.parse::<bool>().map_or_else(|_| text.into(), Value::from)
+        }
+        Key::SymbolPath
+        | Key::TimeFormat
+        | Key::ProcessFormat
+        | Key::Color
+        | Key::SystemModules => text.into(),
+    }
+}
+
+/// Replaces a value in its place, adds it, or takes it away.
+fn put(table: &mut dyn TableLike, name: &str, value: Option<Value>) {
+    let known = table.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
+    let name = known.map_or_else(|| name.to_owned(), |(known, _)| known.to_owned());
+    match (table.get_mut(&name).and_then(Item::as_value_mut), value) {
+        (Some(old), Some(mut value)) => {
+            value.decor_mut().clone_from(old.decor());
+            *old = value;
+        }
+        (None, Some(value)) => drop(table.insert(&name, Item::Value(value))),
+        (_, None) => drop(table.remove(&name)),
+    }
+}
+
+fn contents(
+    path: &Path,
+    text: &str,
+    is_command: impl Fn(&str) -> bool,
+) -> Result<Contents, ConfigError> {
+    let document = Document::parse(text).map_err(|error| syntax(path, text, &error))?;
+    let mut contents = Contents::default();
+    for (name, item) in document.iter() {
+        let at = |table: &dyn TableLike, name: &str| {
+            let key = table.key(name).and_then(toml_edit::Key::span);
+            line_of(text, key.map_or(0, |span| span.start))
+        };
+        let wrong = |line: usize, problem: Problem| ConfigError::Content {
+            path: path.to_path_buf(),
+            line,
+            problem,
+        };
+        let line = at(document.as_table(), name);
+        if name == ALIASES {
+            let table = item.as_table_like().ok_or_else(|| wrong(line, Problem::Aliases))?;
+            for (name, item) in table.iter() {
+                let wrong = |problem| wrong(at(table, name), problem);
+                let line = item.as_str().unwrap_or_default();
+                let defined = contents.aliases.define(name, line, &is_command);
+                defined.map_err(|error| wrong(error.into()))?;
+            }
+            continue;
+        }
+        let key = Key::named(name).map_err(|error| wrong(line, Problem::Name(error)))?;
+        let name = name.to_owned();
+        let Some(value) = value(item) else { return Err(wrong(line, Problem::Type { name })) };
+        let set = contents.choices.set(key, Some(&value));
+        set.map_err(|source| wrong(line, Problem::Value { name, source }))?;
+    }
+    let symbol_path = contents.choices.symbol_path.take();
+    contents.choices.symbol_path = symbol_path.map(|symbols| symbols.based_on(folder_of(path)));
+    Ok(contents)
+}
+
+/// The text of a value; `None` if it is a table, a list or a time.
+fn value(item: &Item) -> Option<String> {
+    match item.as_value()? {
+        Value::String(text) => Some(text.value().clone()),
+        Value::Integer(number) => Some(number.value().to_string()),
+        Value::Boolean(on) => Some(on.value().to_string()),
+        _ => None,
+    }
+}
+
+fn syntax(path: &Path, text: &str, error: &TomlError) -> ConfigError {
+    let line = line_of(text, error.span().map_or(0, |span| span.start));
+    let problem = Problem::Syntax(error.message().replace('\n', ", "));
+    ConfigError::Content { path: path.to_path_buf(), line, problem }
+}
+
+fn line_of(text: &str, at: usize) -> usize {
+    text.get(..at).map_or(1, |before| before.matches('\n').count() + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tempfile::TempDir;
+
+    fn folder_with(text: &str) -> (TempDir, ConfigFile) {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join(FILE_NAME);
+        fs::write(&path, text).expect("a file");
+        (folder, ConfigFile::named(&path))
+    }
+
+    fn text_of(file: &ConfigFile) -> String {
+        fs::read_to_string(file.path().expect("a path")).expect("a file")
+    }
+
+    #[test]
+    fn what_is_wrong_is_named_with_its_line() {
+        for (text, expected) in [
+            ("clip = true\ncolour = 'auto'", "line 2: 'colour' is not one of symbol-path, "),
+            ("colour = 'auto'", "did you mean color?; aliases are lines of the table [aliases]"),
+            ("\n\ntime-format = 'x'", "line 3: time-format: 'x' is not one of s, Local"),
+            ("clip = [true]", "line 1: clip: is neither text, nor a number, nor true or false"),
+            ("clip = true\r\nclip = true", "line 2: duplicate key"),
+            ("clip", "line 1: "),
+            ("aliases = 7", "line 1: aliases: is not a table; write [aliases]"),
+            ("[aliases]\na = 7", "line 2: the alias a is not one line that starts with a command"),
+            ("[aliases]\n'a b' = '.list'", "line 2: 'a b' cannot be the name of an alias"),
+            ("[aliases]\nlist = '.dump'", "line 2: .list is a command"),
+            ("[aliases]\na = '.b'\nb = '.a'", "line 3: the alias .b leads back to itself"),
+        ] {
+            let (_folder, file) = folder_with(text);
+            let error = file.read(|word| word == ".list").expect_err(text).to_string();
+            assert!(error.contains(FILE_NAME) && error.contains(expected), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn values_have_the_types_of_toml_or_are_text() {
+        let (folder, file) = folder_with(
+            "\u{feff}time-digits = 3\nclip = false\npager = \"0\"\ncolor = 'Never'\nsymbol-path = 'a;/b'\n",
+        );
+        let Contents { choices, aliases } = file.read(|_| false).expect("a configuration");
+        let symbols = format!("{};/b", folder.path().join("a").display());
+        for (key, expected) in [
+            (Key::TimeDigits, Some("3")),
+            (Key::Clip, Some("false")),
+            (Key::Pager, Some("false")),
+            (Key::Color, Some("never")),
+            (Key::TimeFormat, None),
+            (Key::SymbolPath, Some(symbols.as_str())),
+        ] {
+            assert_eq!(choices.text(key).as_deref(), expected, "{key}");
+        }
+        assert_eq!(aliases, Aliases::default());
+    }
+
+    #[test]
+    fn entries_are_written_in_their_places_and_comments_stay() {
+        let (_folder, file) = folder_with("# mine\nclip = true # why\n\n[aliases]\na = '.list'\n");
+        for entry in [
+            Entry::Setting(Key::Clip, Some("false")),
+            Entry::Setting(Key::TimeDigits, Some("3")),
+            Entry::Setting(Key::TimeFormat, Some("s")),
+            Entry::Alias("B", Some(r".load C:\x")),
+            Entry::Alias("A", Some(".dump Stats")),
+        ] {
+            file.write(entry).expect("written");
+        }
+        let whole = "# mine\nclip = false # why\ntime-digits = 3\ntime-format = \"s\"\n\n[aliases]\n\
+                     a = \".dump Stats\"\nB = '.load C:\\x'\n";
+        assert_eq!(text_of(&file), whole);
+        file.write(Entry::Setting(Key::TimeDigits, None)).expect("written");
+        file.write(Entry::Alias("b", None)).expect("written");
+        assert_eq!(
+            text_of(&file),
+            "# mine\nclip = false # why\ntime-format = \"s\"\n\n[aliases]\na = \".dump Stats\"\n"
+        );
+    }
+
+    #[test]
+    fn a_broken_file_is_not_written_and_a_missing_one_is_made() {
+        let (folder, broken) = folder_with("clip = ");
+        assert!(broken.write(Entry::Setting(Key::Clip, Some("true"))).is_err());
+        assert_eq!(text_of(&broken), "clip = ");
+        let path = folder.path().join("new").join(FILE_NAME);
+        let missing = ConfigFile { path: Some(path), is_named: false };
+        missing.write(Entry::Setting(Key::Clip, Some("true"))).expect("written");
+        assert_eq!(text_of(&missing), "clip = true\n");
+        let nowhere = ConfigFile::default().write(Entry::Alias("a", None)).expect_err("no place");
+        assert_eq!(
+            nowhere.to_string(),
+            "there is no folder for configurations; name a file with --config"
+        );
+    }
+}

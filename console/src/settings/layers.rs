@@ -1,0 +1,336 @@
+//! The settings of a session: what each source says, and what counts.
+
+use std::env;
+
+use handlescope_extract::symbols::SymbolPath;
+
+use super::{
+    aliases::Aliases,
+    choices::Choices,
+    display::{Display, DisplayArgs},
+    file::{ConfigError, ConfigFile, Contents},
+    key::Key,
+};
+use crate::{
+    filter::SystemModules,
+    terminal::{ColorChoice, Screen, refuses_color},
+    values::{ProcessFormat, TimeDigits, TimeFormat},
+};
+
+/// What one command chooses for the session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Setting {
+    /// `.timefmt`: how points in time are written, and with how many digits unless those stay as
+    /// they are.
+    TimeFormat(Change<(TimeFormat, Option<TimeDigits>)>),
+    /// `.timedigits`: digits after the second.
+    TimeDigits(Change<TimeDigits>),
+    /// `.processfmt`: what follows the names of processes.
+    ProcessFormat(Change<ProcessFormat>),
+    /// `.sffn`: whole paths above objects, or names only.
+    FullFileNames(Change<bool>),
+    /// `.clip`: whether lines are cut at the width of the terminal.
+    Clip(Change<bool>),
+    /// `.pager`: whether long answers are shown page by page.
+    Pager(Change<bool>),
+}
+
+/// What becomes of a setting.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Change<T> {
+    /// Nothing: without an argument a command only says how it is.
+    #[default]
+    None,
+    /// What counts without a choice of the session.
+    Usual,
+    /// This.
+    To(T),
+}
+
+impl<T> Change<T> {
+    pub(crate) fn apply(self, setting: &mut Option<T>) {
+        match self {
+            Change::None => {}
+            Change::Usual => *setting = None,
+            Change::To(value) => *setting = Some(value),
+        }
+    }
+}
+
+/// Where the value of a setting comes from; the first that says something counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Source {
+    Session,
+    CommandLine,
+    Environment,
+    File,
+    Usual,
+}
+
+/// What each source says, and the aliases.
+#[derive(Debug, Clone, Default)]
+pub struct Settings {
+    /// Chosen by commands.
+    pub session: Choices,
+    pub command_line: Choices,
+    pub environment: Choices,
+    /// The configuration file.
+    pub file: ConfigFile,
+    /// What the file said when it was read, or was made to say since.
+    pub in_file: Choices,
+    pub aliases: Aliases,
+}
+
+impl Settings {
+    /// What the environment and the configuration file say. A word is no alias if it `is_command`.
+    ///
+    /// # Errors
+    /// When the file cannot be read or says what it cannot.
+    pub fn read(
+        file: ConfigFile,
+        is_command: impl Fn(&str) -> bool,
+    ) -> Result<Settings, ConfigError> {
+        let Contents { choices: in_file, aliases } = file.read(is_command)?;
+        let environment = Choices {
+            symbol_path: SymbolPath::from_environment().map(|path| settled(&path)),
+            color: refuses_color().then_some(ColorChoice::Never),
+            ..Choices::default()
+        };
+        Ok(Settings { environment, file, in_file, aliases, ..Settings::default() })
+    }
+
+    /// Settings of which only the use of colours is not as usual: there are none.
+    pub fn colorless() -> Settings {
+        let command_line = Choices { color: Some(ColorChoice::Never), ..Choices::default() };
+        Settings { command_line, ..Settings::default() }
+    }
+
+    fn layers(&self) -> [(Source, &Choices); 4] {
+        [
+            (Source::Session, &self.session),
+            (Source::CommandLine, &self.command_line),
+            (Source::Environment, &self.environment),
+            (Source::File, &self.in_file),
+        ]
+    }
+
+    /// The first thing that a source says.
+    fn first<'a, T>(&'a self, choice: impl Fn(&'a Choices) -> Option<T>) -> Option<T> {
+        self.layers().into_iter().find_map(|(_, choices)| choice(choices))
+    }
+
+    /// The value of a setting as it can be written, without secrets, and where it comes from.
+    pub(crate) fn value(&self, key: Key) -> (String, Source) {
+        let said = self
+            .layers()
+            .into_iter()
+            .find_map(|(source, choices)| Some((choices.text(key)?, source)));
+        said.unwrap_or_else(|| (key.usual().to_owned(), Source::Usual))
+    }
+
+    /// Where symbols are looked for.
+    pub fn symbol_path(&self) -> SymbolPath {
+        self.first(|choices| choices.symbol_path.clone()).unwrap_or_default()
+    }
+
+    /// Where symbols are looked for unless the session or the command line says so.
+    pub(crate) fn configured_symbol_path(&self) -> Option<&SymbolPath> {
+        self.environment.symbol_path.as_ref().or(self.in_file.symbol_path.as_ref())
+    }
+
+    /// When to use colours.
+    pub fn color(&self) -> ColorChoice {
+        self.first(|choices| choices.color).unwrap_or_default()
+    }
+
+    /// Modules whose frames say little about a program.
+    pub(crate) fn system_modules(&self) -> &SystemModules {
+        self.first(|choices| choices.system_modules.as_ref())
+            .unwrap_or_else(|| SystemModules::usual())
+    }
+
+    /// Whether long answers are shown page by page.
+    pub(crate) fn pager(&self) -> bool {
+        self.chosen().pager.unwrap_or(true)
+    }
+
+    /// How a command with these options prints.
+    pub fn display(&self, args: &DisplayArgs, screen: Screen) -> Display {
+        self.chosen().display(args, screen)
+    }
+
+    fn chosen(&self) -> DisplayArgs {
+        let layers = self.layers().map(|(_, choices)| choices.display);
+        layers.into_iter().reduce(DisplayArgs::or).unwrap_or_default()
+    }
+
+    /// Changes something for the session, and says what counts from now on.
+    pub fn set(&mut self, setting: Setting) -> String {
+        let session = &mut self.session.display;
+        match setting {
+            Setting::TimeFormat(change) => {
+                match change {
+                    Change::None => {}
+                    Change::Usual => (session.time_format, session.time_digits) = (None, None),
+                    Change::To((format, digits)) => {
+                        session.time_format = Some(format);
+                        session.time_digits = digits.or(session.time_digits);
+                    }
+                }
+                self.times()
+            }
+            Setting::TimeDigits(change) => {
+                change.apply(&mut session.time_digits);
+                self.times()
+            }
+            Setting::ProcessFormat(change) => {
+                change.apply(&mut session.process_format);
+                format!("process format: {}", self.chosen().process_format.unwrap_or_default())
+            }
+            Setting::FullFileNames(change) => {
+                change.apply(&mut session.full_file_name);
+                let is_full = self.chosen().full_file_name.unwrap_or_default();
+                let shown = if is_full { "whole path" } else { "name" };
+                format!("files are shown by their {shown}")
+            }
+            Setting::Clip(change) => {
+                change.apply(&mut session.clip);
+                match self.chosen().clip.unwrap_or(true) {
+                    true => "Clipping is on; .clip 0 turns it off".to_owned(),
+                    false => "Clipping is off; .clip 1 turns it on".to_owned(),
+                }
+            }
+            Setting::Pager(change) => {
+                change.apply(&mut session.pager);
+                let shown = if self.pager() { "page by page" } else { "as they come" };
+                format!("long answers are shown {shown}")
+            }
+        }
+    }
+
+    fn times(&self) -> String {
+        let chosen = self.chosen();
+        let format = chosen.time_format.unwrap_or_default();
+        let digits = chosen.time_digits.unwrap_or_default().get();
+        format!("time format: {format}, digits: {digits}")
+    }
+}
+
+/// The same path, whatever the current folder will be.
+pub fn settled(path: &SymbolPath) -> SymbolPath {
+    env::current_dir().map_or_else(|_| path.clone(), |folder| path.based_on(&folder))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Choices of one setting.
+    fn says(key: Key, value: &str) -> Choices {
+        let mut choices = Choices::default();
+        choices.set(key, Some(value)).expect(value);
+        choices
+    }
+
+    #[test]
+    fn the_session_counts_before_the_command_line_the_environment_and_the_file() {
+        for (key, values) in [
+            (Key::TimeFormat, ["s", "UTC", "Here", "LocalTime"]),
+            (Key::Clip, ["false", "true", "false", "true"]),
+            (Key::Color, ["always", "never", "always", "never"]),
+            (Key::SymbolPath, ["/a", "/b", "/c", "/d"]),
+            (Key::SystemModules, ["a", "b", "c", "d"]),
+        ] {
+            let mut settings = Settings::default();
+            assert_eq!(settings.value(key), (key.usual().to_owned(), Source::Usual));
+            let [session, command_line, environment, in_file] = values;
+            settings.in_file = says(key, in_file);
+            assert_eq!(settings.value(key), (in_file.to_owned(), Source::File));
+            settings.environment = says(key, environment);
+            assert_eq!(settings.value(key), (environment.to_owned(), Source::Environment));
+            settings.command_line = says(key, command_line);
+            assert_eq!(settings.value(key), (command_line.to_owned(), Source::CommandLine));
+            settings.session = says(key, session);
+            assert_eq!(settings.value(key), (session.to_owned(), Source::Session));
+        }
+    }
+
+    #[test]
+    fn what_is_shown_is_what_counts() {
+        let settings = Settings {
+            in_file: Choices {
+                display: DisplayArgs { clip: Some(false), ..DisplayArgs::default() },
+                color: Some(ColorChoice::Never),
+                ..says(Key::SystemModules, "a.dll")
+            },
+            ..Settings::default()
+        };
+        let terminal = Screen { width: Some(80), color: false };
+        assert!(!settings.display(&DisplayArgs::default(), terminal).clip);
+        assert_eq!(settings.color(), ColorChoice::Never);
+        assert!(settings.system_modules().has("a.dll") && !settings.system_modules().has("nt"));
+        let usual = Settings::default().display(&DisplayArgs::default(), terminal);
+        let shown = [
+            (Key::TimeFormat, usual.time_format.to_string()),
+            (Key::TimeDigits, usual.time_digits.get().to_string()),
+            (Key::FullFileNames, usual.full_file_name.to_string()),
+            (Key::Clip, usual.clip.to_string()),
+            (Key::Pager, Settings::default().pager().to_string()),
+        ];
+        for (key, value) in shown {
+            assert_eq!(Settings::default().value(key).0, value, "{key}");
+        }
+        assert!(Settings::default().system_modules().has("nt"));
+    }
+
+    #[test]
+    fn usual_of_the_session_goes_back_to_the_file() {
+        let mut settings =
+            Settings { in_file: says(Key::TimeFormat, "UTC"), ..Settings::default() };
+        let seconds = Change::To((TimeFormat::Seconds, None));
+        let said = settings.set(Setting::TimeFormat(seconds));
+        assert_eq!(said, "time format: s, digits: 6");
+        let said = settings.set(Setting::TimeFormat(Change::Usual));
+        assert_eq!(said, "time format: UTC, digits: 6");
+    }
+
+    #[test]
+    fn a_format_alone_keeps_the_digits_and_the_usual_one_clears_both() {
+        let mut settings = Settings::default();
+        let digits = TimeDigits::parse("3").expect("digits");
+        let seconds = TimeFormat::Seconds;
+        let said = settings.set(Setting::TimeFormat(Change::To((seconds, Some(digits)))));
+        assert_eq!(said, "time format: s, digits: 3");
+        let said = settings.set(Setting::TimeFormat(Change::To((TimeFormat::Utc, None))));
+        assert_eq!(said, "time format: UTC, digits: 3");
+        assert_eq!(settings.set(Setting::TimeFormat(Change::None)), "time format: UTC, digits: 3");
+        let said = settings.set(Setting::TimeFormat(Change::Usual));
+        assert_eq!(said, "time format: Local, digits: 6");
+        assert_eq!(settings.session.display, DisplayArgs::default());
+    }
+
+    #[test]
+    fn every_setting_says_what_counts_now() {
+        let mut settings = Settings::default();
+        let times = ProcessFormat::Times(TimeFormat::Seconds);
+        for (setting, said) in [
+            (Setting::TimeDigits(Change::To(TimeDigits::NONE)), "time format: Local, digits: 0"),
+            (Setting::TimeDigits(Change::None), "time format: Local, digits: 0"),
+            (Setting::TimeDigits(Change::Usual), "time format: Local, digits: 6"),
+            (Setting::ProcessFormat(Change::To(times)), "process format: s"),
+            (Setting::ProcessFormat(Change::None), "process format: s"),
+            (Setting::ProcessFormat(Change::Usual), "process format: +-"),
+            (Setting::FullFileNames(Change::To(true)), "files are shown by their whole path"),
+            (Setting::FullFileNames(Change::None), "files are shown by their whole path"),
+            (Setting::FullFileNames(Change::Usual), "files are shown by their name"),
+            (Setting::Pager(Change::None), "long answers are shown page by page"),
+            (Setting::Pager(Change::To(false)), "long answers are shown as they come"),
+            (Setting::Pager(Change::Usual), "long answers are shown page by page"),
+            (Setting::Clip(Change::To(false)), "Clipping is off; .clip 1 turns it on"),
+            (Setting::Clip(Change::None), "Clipping is off; .clip 1 turns it on"),
+            (Setting::Clip(Change::To(true)), "Clipping is on; .clip 0 turns it off"),
+        ] {
+            assert_eq!(settings.set(setting), said);
+        }
+    }
+}
