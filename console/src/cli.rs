@@ -351,6 +351,7 @@ pub struct Words {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::settings::Key;
 
     fn parsed(line: &[&str]) -> Cli {
         Cli::try_parse_from(line).unwrap_or_else(|error| panic!("{line:?}: {error}"))
@@ -391,6 +392,19 @@ mod tests {
         assert!(parsed(&["handlescope", "-c", ".list", "man"]).check().is_err());
         assert!(parsed(&["handlescope", "--keep-going", "completions", "bash"]).check().is_err());
         assert!(parsed(&["handlescope", "--echo", "schema"]).check().is_err());
+    }
+
+    #[test]
+    fn the_help_says_what_counts_where_an_option_is_not_given() {
+        let program = Cli::command();
+        for key in Key::ALL {
+            let mut before = key.before_file().iter();
+            let Some(name) = before.find_map(|name| name.strip_prefix("--")) else { continue };
+            let option = program.get_arguments().find(|option| option.get_long() == Some(name));
+            let help = option.and_then(clap::Arg::get_help).expect(name).to_string();
+            assert!(help.contains(&format!("{key} of handlescope.toml")), "{name}: {help}");
+            assert!(before.all(|variable| help.contains(variable)), "{name}: {help}");
+        }
     }
 
     #[test]

@@ -249,7 +249,9 @@ mod tests {
     fn shown(line: &str) -> Vec<(String, Role)> {
         let cursor = line.find('|').unwrap_or(line.len());
         let line = line.replace('|', "");
-        roles(&line, cursor, Aliases::NONE)
+        let mut aliases = Aliases::default();
+        aliases.define("leaks", ".dump ObjectRef -Leak", |_| false).expect("an alias");
+        roles(&line, cursor, &aliases)
             .into_iter()
             .map(|(span, role)| (line.get(span).unwrap_or("?").to_owned(), role))
             .collect()
@@ -300,6 +302,22 @@ mod tests {
         assert_eq!(of(".dump ObjectRef x", "x"), Role::Wrong);
         assert_eq!(of(".du", ".du"), Role::Unfinished);
         assert_eq!(of(".dump ObjectRef -MinMaxTime 10m", "10m"), Role::Unfinished);
+    }
+
+    #[test]
+    fn an_alias_is_coloured_as_a_command_and_what_follows_as_of_what_it_stands_for() {
+        let command = (".leaks".to_owned(), Role::Command);
+        assert_eq!(shown("  .leaks"), [command]);
+        assert_eq!(of(".leaks -pn a -Laek ", "-pn"), Role::Option);
+        assert_eq!(of(".leaks -pn a -Laek ", "a"), Role::Value);
+        assert_eq!(of(".leaks -pn a -Laek ", "-Laek"), Role::Wrong);
+        assert_eq!(of(".leaks -Typ", "-Typ"), Role::Unfinished);
+        assert_eq!(of(".lea", ".lea"), Role::Unfinished);
+        assert_eq!(of(".alias x = .leaks -Laek ", ".leaks"), Role::Command);
+        assert_eq!(of(".alias x = .leaks -Laek ", "-Laek"), Role::Wrong);
+        assert_eq!(of(".alias x = .leaks ", "x"), Role::Value);
+        assert_eq!(of(".alias list = .leaks ", "list"), Role::Wrong);
+        assert_eq!(of(".config color red ", "red"), Role::Wrong);
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::{
 
 use handlescope_model::{Reason, Untrusted, open_file, output::folder_of, remedy};
 use thiserror::Error;
-use toml_edit::{Document, DocumentMut, Item, TableLike, TomlError, Value};
+use toml_edit::{Document, Item, Table, TomlError, Value};
 
 use super::{
     aliases::{AliasError, Aliases},
@@ -139,24 +139,32 @@ impl ConfigFile {
     pub(crate) fn write(&self, entry: Entry<'_>) -> Result<&Path, ConfigError> {
         let path = self.path.as_deref().ok_or(ConfigError::NoPlace)?;
         let text = self.text(path)?;
-        let mut document: DocumentMut =
-            text.parse().map_err(|error| syntax(path, &text, &error))?;
-        match entry {
-            Entry::Setting(key, value) => {
-                let value = value.map(|value| setting(key, value));
-                put(document.as_table_mut(), key.name(), value);
+        let document =
+            Document::parse(text.as_str()).map_err(|error| syntax(path, &text, &error))?;
+        let edited = match entry {
+            Entry::Setting(key, Some(value)) => {
+                let mut document = document.into_mut();
+                put(document.as_table_mut(), key.name(), setting(key, value));
+                document.to_string()
             }
-            Entry::Alias(name, line) => {
+            Entry::Alias(name, Some(line)) => {
+                let mut document = document.into_mut();
                 let aliases = document.entry(ALIASES).or_insert_with(toml_edit::table);
-                if let Some(aliases) = aliases.as_table_like_mut() {
-                    put(aliases, name, line.map(Value::from));
+                if let Some(aliases) = aliases.as_table_mut() {
+                    put(aliases, name, line.into());
                 }
+                document.to_string()
             }
-        }
+            Entry::Setting(key, None) => without(&text, document.as_table(), key.name()),
+            Entry::Alias(name, None) => match document.get(ALIASES).and_then(Item::as_table) {
+                Some(aliases) => without(&text, aliases, name),
+                None => text.clone(),
+            },
+        };
         let unwritten = |source| ConfigError::Unwritten { path: path.to_path_buf(), source };
         fs::create_dir_all(folder_of(path)).map_err(unwritten)?;
         let output = Overwrite::new(true).replacing(path)?;
-        let content = |out: &mut dyn io::Write| out.write_all(document.to_string().as_bytes());
+        let content = |out: &mut dyn io::Write| out.write_all(edited.as_bytes());
         write_whole(&output, &Cancel::default(), content).map_err(unwritten)?;
         Ok(path)
     }
@@ -177,18 +185,35 @@ fn setting(key: Key, text: &str) -> Value {
     }
 }
 
-/// Replaces a value in its place, adds it, or takes it away.
-fn put(table: &mut dyn TableLike, name: &str, value: Option<Value>) {
-    let known = table.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
-    let name = known.map_or_else(|| name.to_owned(), |(known, _)| known.to_owned());
-    match (table.get_mut(&name).and_then(Item::as_value_mut), value) {
-        (Some(old), Some(mut value)) => {
+/// The name as the table has it, in whatever case.
+fn known(table: &Table, name: &str) -> Option<String> {
+    let mut names = table.iter().map(|(known, _)| known);
+    names.find(|known| known.eq_ignore_ascii_case(name)).map(str::to_owned)
+}
+
+/// Replaces a value in its place, or adds it.
+fn put(table: &mut Table, name: &str, mut value: Value) {
+    let name = known(table, name).unwrap_or_else(|| name.to_owned());
+    match table.get_mut(&name).and_then(Item::as_value_mut) {
+        Some(old) => {
             value.decor_mut().clone_from(old.decor());
             *old = value;
         }
-        (None, Some(value)) => drop(table.insert(&name, Item::Value(value))),
-        (_, None) => drop(table.remove(&name)),
+        None => drop(table.insert(&name, Item::Value(value))),
     }
+}
+
+/// The text without the lines of a value. Comments above them stay, which may be about all that follows.
+fn without(text: &str, table: &Table, name: &str) -> String {
+    let lines = || {
+        let (key, item) = table.get_key_value(&known(table, name)?)?;
+        let (before, _) = text.split_at_checked(key.span()?.start)?;
+        let (_, behind) = text.split_at_checked(item.span()?.end)?;
+        let start = before.rfind('\n').map_or(0, |end| end + 1);
+        let behind = behind.split_once('\n').map_or("", |(_, behind)| behind);
+        Some([text.get(..start)?, behind].concat())
+    };
+    lines().unwrap_or_else(|| text.to_owned())
 }
 
 fn contents(
@@ -199,7 +224,7 @@ fn contents(
     let document = Document::parse(text).map_err(|error| syntax(path, text, &error))?;
     let mut contents = Contents::default();
     for (name, item) in document.iter() {
-        let at = |table: &dyn TableLike, name: &str| {
+        let at = |table: &Table, name: &str| {
             let key = table.key(name).and_then(toml_edit::Key::span);
             line_of(text, key.map_or(0, |span| span.start))
         };
@@ -210,7 +235,7 @@ fn contents(
         };
         let line = at(document.as_table(), name);
         if name == ALIASES {
-            let table = item.as_table_like().ok_or_else(|| wrong(line, Problem::Aliases))?;
+            let table = item.as_table().ok_or_else(|| wrong(line, Problem::Aliases))?;
             for (name, item) in table.iter() {
                 let wrong = |problem| wrong(at(table, name), problem);
                 let line = item.as_str().unwrap_or_default();
@@ -276,6 +301,7 @@ mod tests {
             ("clip = true\r\nclip = true", "line 2: duplicate key"),
             ("clip", "line 1: "),
             ("aliases = 7", "line 1: aliases: is not a table; write [aliases]"),
+            ("aliases = {}", "line 1: aliases: is not a table; write [aliases]"),
             ("[aliases]\na = 7", "line 2: the alias a is not one line that starts with a command"),
             ("[aliases]\n'a b' = '.list'", "line 2: 'a b' cannot be the name of an alias"),
             ("[aliases]\nlist = '.dump'", "line 2: .list is a command"),
@@ -324,10 +350,10 @@ mod tests {
         assert_eq!(text_of(&file), whole);
         file.write(Entry::Setting(Key::TimeDigits, None)).expect("written");
         file.write(Entry::Alias("b", None)).expect("written");
-        assert_eq!(
-            text_of(&file),
-            "# mine\nclip = false # why\ntime-format = \"s\"\n\n[aliases]\na = \".dump Stats\"\n"
-        );
+        file.write(Entry::Setting(Key::Clip, None)).expect("written");
+        file.write(Entry::Setting(Key::Color, None)).expect("nothing to write");
+        let rest = "# mine\ntime-format = \"s\"\n\n[aliases]\na = \".dump Stats\"\n";
+        assert_eq!(text_of(&file), rest);
     }
 
     #[test]

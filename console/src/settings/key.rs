@@ -98,7 +98,7 @@ impl Key {
     /// Where its value comes from, the first source first.
     pub(crate) fn sources(self) -> String {
         let before = self.before_file().join(", ");
-        format!("{before}, {self} in {FILE_NAME}, else {}", self.usual())
+        format!("{before}, {self} of {FILE_NAME}, else {}", self.usual())
     }
 
     /// Where the value comes from that an option or command of these names decides, in a sentence.

@@ -21,6 +21,41 @@ fn commands_are_offered_first_and_a_forgotten_dot_is_added() {
     assert_eq!(offered(".quit "), Vec::<String>::new());
 }
 
+/// Suggestions where `.leaks` and `.of` are aliases.
+fn with_aliases(head: &str) -> Vec<Suggestion> {
+    let mut known = Known::default();
+    for (name, line) in [("leaks", ".dump ObjectRef -Leak"), ("of", ".leaks -ShowTotal")] {
+        known.aliases.define(name, line, |_| false).expect("an alias");
+    }
+    complete(head, &known)
+}
+
+#[test]
+fn an_alias_is_offered_as_commands_are_and_completed_as_what_it_stands_for() {
+    let values = |head: &str| -> Vec<String> {
+        with_aliases(head).into_iter().map(|suggestion| suggestion.value).collect()
+    };
+    assert_eq!(values(".lea"), [".leaks"]);
+    assert_eq!(values("lea"), [".leaks"]);
+    assert_eq!(values(".leaks -LeakA"), ["-LeakAtExit"]);
+    assert_eq!(values(".of p"), ["Process"]);
+    assert_eq!(values(".help lea"), ["leaks"]);
+    assert_eq!(values(".alias -Remove l"), ["leaks"]);
+    assert_eq!(values(".alias x = .dump Obj"), ["ObjectRef"]);
+    assert_eq!(values(".alias x=.le"), Vec::<String>::new(), "still the name");
+    for (head, start) in [("  .leaks -Typ", 9), (".alias x = .dump Obj", 17)] {
+        let [suggestion] = &with_aliases(head)[..] else { panic!("{head}") };
+        assert_eq!(suggestion.span, Span::new(start, head.len()), "{head}");
+    }
+}
+
+#[test]
+fn settings_and_their_values_are_offered() {
+    assert_eq!(offered(".config t"), ["time-format", "time-digits"]);
+    assert_eq!(offered(".config color "), ["auto", "always", "never", "usual"]);
+    assert_eq!(offered(".config nonsense "), Vec::<String>::new());
+}
+
 /// What `.dump` can be followed by.
 fn kinds() -> Vec<&'static str> {
     REGISTRY.kinds.iter().map(|kind| kind.name()).collect()
