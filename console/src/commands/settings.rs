@@ -136,8 +136,8 @@ pub(crate) static PAGER: SettingCommand = SettingCommand {
         usage: "[0|1]",
         arguments: Arguments::Word(|| vec![("1", "on"), ("0", "off")]),
         summary: "show long answers page by page, or do not",
-        details: "On a terminal, an answer that is longer than the screen goes through the pager of the \
-                  environment variable PAGER, or less; an empty PAGER is none. Without an argument it \
+        details: "On a terminal, an answer that is longer than the screen goes through the pager that the \
+                  environment variable PAGER names, or less; an empty PAGER is none. Without an argument it \
                   prints the setting.",
         examples: &[".pager 0", ".pager"],
     },

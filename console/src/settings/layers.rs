@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     filter::SystemModules,
-    terminal::{ColorChoice, Screen, refuses_color},
+    terminal::{ColorChoice, Screen, refuses_color, refuses_pager},
     values::{ProcessFormat, TimeDigits, TimeFormat},
 };
 
@@ -93,6 +93,10 @@ impl Settings {
         let Contents { choices: in_file, aliases } = file.read(is_command)?;
         let environment = Choices {
             symbol_path: SymbolPath::from_environment().map(|path| settled(&path)),
+            display: DisplayArgs {
+                pager: refuses_pager().then_some(false),
+                ..DisplayArgs::default()
+            },
             color: refuses_color().then_some(ColorChoice::Never),
             ..Choices::default()
         };

@@ -19,7 +19,7 @@ pub(crate) use command_output::CommandOutput;
 pub(crate) use full_screen::{FullScreen, Pressed};
 pub use messages::Messages;
 pub(crate) use neutral::{Neutral, neutral, same_length};
-pub(crate) use pager::Paged;
+pub(crate) use pager::{Paged, refuses_pager};
 pub(crate) use progress::{Activity, Progress, Spinner};
 pub use report::{print_usage, report_panics};
 pub(crate) use screen::refuses_color;

@@ -94,6 +94,11 @@ impl<'a> Paged<'a> {
     }
 }
 
+/// Whether the environment asks for no pager: PAGER is set and empty.
+pub(crate) fn refuses_pager() -> bool {
+    env::var("PAGER").is_ok_and(|pager| command(Some(&pager)).is_none())
+}
+
 /// The words of a pager's command line; none for an empty one.
 fn command(pager: Option<&str>) -> Option<Vec<String>> {
     let words: Vec<String> = pager.unwrap_or(USUAL).split_whitespace().map(str::to_owned).collect();
