@@ -4,6 +4,8 @@ use std::fs;
 use std::path::MAIN_SEPARATOR;
 
 use handlescope_tests::binary::{Run, Shell, run_script, sample_symbols};
+use handlescope_tests::mcp::McpServer;
+use serde_json::json;
 
 /// Runs commands of the console with a configuration file.
 fn configured(shell: &Shell, commands: &[&str]) -> Run {
@@ -74,6 +76,15 @@ fn what_the_file_says_counts_in_answers() {
     let option = [".dump ObjectRef -MinMaxId 89 89 -TimeFmt UTC -TimeDigits 0"];
     let answer = configured(&shell, &option).ok().stdout;
     assert!(answer.contains("2026-02-10 09:30:01  7316/7420"), "{answer}");
+}
+
+#[test]
+fn the_server_for_agents_looks_for_symbols_where_the_file_says() {
+    let shell = shell(&format!("symbol-path = '{}'\n", sample_symbols().display()));
+    let mut server = McpServer::start(&shell.path(""), &["--config", "c.toml"]);
+    server.call("load", &json!({"paths": ["leaky.etl"]})).unwrap();
+    let why = server.call("why", &json!({})).unwrap().to_string();
+    assert!(why.contains("leaky::EventCache::GetOrCreate"), "{why}");
 }
 
 #[test]

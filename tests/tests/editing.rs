@@ -47,6 +47,38 @@ fn tab_completes_values_of_the_trace() {
 }
 
 #[test]
+fn tab_completes_aliases_and_what_follows_them() {
+    let shell = Shell::new();
+    let terminal = open(&shell);
+    terminal.run(PROMPT, ".alias leaks = .dump ObjectRef -Leak");
+    for (typed, expected) in [
+        (".lea", ".leaks "),
+        (".leaks -pn expl", ".leaks -pn explorer.exe "),
+        (".alias mine = .leaks -Typ", ".alias mine = .leaks -Type "),
+        (".help lea", ".help leaks "),
+        (".config time-f", ".config time-format "),
+    ] {
+        completed(&terminal, typed, expected);
+    }
+}
+
+#[test]
+fn colours_that_are_switched_off_are_off_at_the_next_prompt() {
+    let shell = Shell::new();
+    let terminal = open(&shell);
+    let assert_color = |line: &str, color: Color| {
+        type_in(&terminal, line);
+        terminal.wait_until("the colour", |view| view.color(line) == Some(color));
+        terminal.press_for_prompt(Key::Ctrl('c'), PROMPT);
+    };
+    assert_color(".list", Color::Idx(6));
+    terminal.run(PROMPT, ".config color never");
+    assert_color(".unload", Color::Default);
+    terminal.run(PROMPT, ".config color auto");
+    assert_color(".schema", Color::Idx(6));
+}
+
+#[test]
 fn tab_completes_names_of_snapshots() {
     let shell = Shell::new();
     let terminal = open(&shell);

@@ -101,10 +101,8 @@ impl Command for Alias {
             }
             AliasArgs { .. } => {
                 let mut rows = table::table(*screen, &["Alias", "Command"]);
-                let aliases = settings.aliases.iter();
-                rows.add_rows(
-                    aliases.map(|(name, line)| [format!(".{name}"), Untrusted(line).to_string()]),
-                );
+                let aliases = settings.aliases.dotted();
+                rows.add_rows(aliases.map(|(name, line)| [name, Untrusted(line).to_string()]));
                 write!(out, "{}", table::text(rows))?;
             }
         }

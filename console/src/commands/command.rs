@@ -408,7 +408,7 @@ impl Registry {
 
     pub(super) fn unknown_command(&self, name: &str, aliases: &Aliases) -> ParseError {
         let names = self.commands.iter().flat_map(|command| command.signature().names).copied();
-        let aliases: Vec<String> = aliases.iter().map(|(name, _)| format!(".{name}")).collect();
+        let aliases: Vec<String> = aliases.dotted().map(|(name, _)| name).collect();
         let names = names.chain(aliases.iter().map(String::as_str));
         let hint = match suggest::nearest(name, names) {
             Some(nearest) => suggest::did_you_mean(nearest),

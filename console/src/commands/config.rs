@@ -49,6 +49,7 @@ impl Command for Config {
         let token = |text: &str| Token { text: text.to_owned(), ..first.clone() };
         let key = entered.value(&token(name), Key::named)?;
         let text = match split(text).as_slice() {
+            [] => String::new(),
             [word] => word.text.clone(),
             _ => text.trim().to_owned(),
         };

@@ -191,10 +191,9 @@ impl Position<'_> {
             let name = named(signature.names).or_else(forgotten)?;
             Some(self.suggest(name, signature.summary))
         });
-        let aliases = known.aliases.iter().map(|(name, line)| (format!(".{name}"), line));
-        let fitting =
-            aliases.filter(|(name, _)| starts_with(name, self.word) || starts_with(name, &dotted));
-        commands.chain(fitting.map(|(name, line)| self.suggest(&name, line))).collect()
+        let is_fitting = |name: &str| starts_with(name, self.word) || starts_with(name, &dotted);
+        let aliases = known.aliases.dotted().filter(|(name, _)| is_fitting(name));
+        commands.chain(aliases.map(|(name, line)| self.suggest(&name, line))).collect()
     }
 
     fn aliases(&self, known: &Known) -> Vec<Suggestion> {

@@ -94,7 +94,7 @@ fn roles(line: &str, cursor: usize, aliases: &Aliases) -> Roles {
     let typing = Typing { cursor };
     let Some(command) = REGISTRY.command(&first.text) else {
         let names = REGISTRY.commands.iter().flat_map(|command| command.signature().names).copied();
-        let aliases: Vec<String> = aliases.iter().map(|(name, _)| format!(".{name}")).collect();
+        let aliases: Vec<String> = aliases.dotted().map(|(name, _)| name).collect();
         let names = names.chain(aliases.iter().map(String::as_str));
         return vec![(first.span.clone(), typing.wrong(first, names))];
     };

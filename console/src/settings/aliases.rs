@@ -7,7 +7,10 @@ use thiserror::Error;
 
 use crate::grammar::{Quotes, split};
 
-/// Names for the beginnings of command lines; on a line they have a dot in front, as commands do.
+/// Aliases that one line goes through.
+const MOST: usize = 20;
+
+/// Names for the beginnings of command lines, in small letters; on a line they have a dot in front, as commands do.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Aliases(BTreeMap<String, String>);
 
@@ -31,6 +34,10 @@ pub enum AliasError {
         /// The aliases on the way, with arrows between them.
         way: String,
     },
+    #[error(
+        "the alias .{name} comes after {MOST} others that lead to it; let one of them stand for a command"
+    )]
+    Long { name: String },
     #[error("there is no alias '{}'; .alias lists them", Untrusted(.name))]
     Missing { name: String },
 }
@@ -44,10 +51,15 @@ impl Aliases {
         self.0.iter().map(|(name, line)| (name.as_str(), line.as_str()))
     }
 
+    /// Names as they are typed, with their dots, and lines.
+    pub(crate) fn dotted(&self) -> impl Iterator<Item = (String, &str)> {
+        self.iter().map(|(name, line)| (format!(".{name}"), line))
+    }
+
     /// The name and line of an alias, whose dot may be missing.
     pub(crate) fn get(&self, name: &str) -> Option<(&str, &str)> {
-        let name = without_dot(name);
-        self.iter().find(|(known, _)| known.eq_ignore_ascii_case(name))
+        let (name, line) = self.0.get_key_value(&plain(name))?;
+        Some((name, line))
     }
 
     /// Adds an alias, or changes it, and returns its name. A word is not its name if it `is_command`.
@@ -60,7 +72,7 @@ impl Aliases {
         line: &str,
         is_command: impl Fn(&str) -> bool,
     ) -> Result<String, AliasError> {
-        let name = without_dot(name).to_owned();
+        let name = plain(name);
         let is_part = |c: char| c.is_ascii_alphanumeric() || "-_".contains(c);
         if !name.starts_with(|c: char| c.is_ascii_alphabetic()) || !name.chars().all(is_part) {
             return Err(AliasError::Name { name });
@@ -75,11 +87,14 @@ impl Aliases {
         if !line.starts_with('.') || !is_whole || !is_closed {
             return Err(AliasError::Line { name });
         }
-        let mut defined = self.clone();
-        let _ = defined.remove(&name);
-        defined.0.insert(name.clone(), line.to_owned());
-        defined.expand(&format!(".{name}"))?;
-        *self = defined;
+        let before = self.0.insert(name.clone(), line.to_owned());
+        if let Err(error) = self.expand(&format!(".{name}")) {
+            match before {
+                Some(line) => self.0.insert(name, line),
+                None => self.0.remove(&name),
+            };
+            return Err(error);
+        }
         Ok(name)
     }
 
@@ -88,10 +103,9 @@ impl Aliases {
     /// # Errors
     /// When there is none.
     pub(crate) fn remove(&mut self, name: &str) -> Result<String, AliasError> {
-        let known = self.get(name).map(|(known, _)| known.to_owned());
-        let known = known.ok_or_else(|| AliasError::Missing { name: name.to_owned() })?;
-        self.0.remove(&known);
-        Ok(known)
+        let missing = || AliasError::Missing { name: name.to_owned() };
+        let (name, _) = self.0.remove_entry(&plain(name)).ok_or_else(missing)?;
+        Ok(name)
     }
 
     /// A line that starts with an alias, with what that stands for in its place; the rest of the line follows it.
@@ -106,6 +120,9 @@ impl Aliases {
                 let way = used.into_iter().chain([name]).map(|name| format!(".{name}"));
                 let way = way.collect::<Vec<_>>().join(" → ");
                 return Err(AliasError::Circle { name: name.to_owned(), way });
+            }
+            if used.len() == MOST {
+                return Err(AliasError::Long { name: name.to_owned() });
             }
             used.push(name);
             expanded = Cow::Owned(format!("{start}{rest}"));
@@ -139,8 +156,9 @@ pub(crate) struct Expanded {
     pub(crate) start: usize,
 }
 
-fn without_dot(name: &str) -> &str {
-    name.strip_prefix('.').unwrap_or(name)
+/// A name without its dot, in small letters.
+fn plain(name: &str) -> String {
+    name.strip_prefix('.').unwrap_or(name).to_ascii_lowercase()
 }
 
 #[cfg(test)]
@@ -182,6 +200,16 @@ mod tests {
         );
         assert_eq!(aliases.expand(".a").expect("as before"), ".list");
         assert!(aliases.define("a", ".a", |_| false).is_err());
+        for at in 0..MOST {
+            let (name, line) = (format!("n{}", at + 1), format!(".n{at}"));
+            aliases.define(&name, &line, |_| false).expect("a chain");
+        }
+        let long = format!(".n{MOST}");
+        let error = aliases.define("long", &long, |_| false).expect_err("a long chain").to_string();
+        assert!(
+            error.starts_with("the alias .n1 comes after 20 others that lead to it"),
+            "{error}"
+        );
     }
 
     #[test]

@@ -40,7 +40,7 @@ pub enum ConfigError {
     #[error("{}: is not UTF-8; save it as UTF-8, or name another file with --config", Untrusted(.path))]
     NotText { path: PathBuf },
     #[error("{}: line {line}: {problem}", Untrusted(.path))]
-    Content { path: PathBuf, line: usize, problem: Problem },
+    Content { path: PathBuf, line: usize, problem: Box<Problem> },
     #[error("there is no folder for configurations; name a file with --config")]
     NoPlace,
     #[error(
@@ -161,6 +161,11 @@ impl ConfigFile {
                 None => text.clone(),
             },
         };
+        // The editor of documents ends lines as Unix does.
+        let edited = match text.contains("\r\n") {
+            true => edited.replace("\r\n", "\n").replace('\n', "\r\n"),
+            false => edited,
+        };
         let unwritten = |source| ConfigError::Unwritten { path: path.to_path_buf(), source };
         fs::create_dir_all(folder_of(path)).map_err(unwritten)?;
         let output = Overwrite::new(true).replacing(path)?;
@@ -231,7 +236,7 @@ fn contents(
         let wrong = |line: usize, problem: Problem| ConfigError::Content {
             path: path.to_path_buf(),
             line,
-            problem,
+            problem: Box::new(problem),
         };
         let line = at(document.as_table(), name);
         if name == ALIASES {
@@ -267,7 +272,7 @@ fn value(item: &Item) -> Option<String> {
 
 fn syntax(path: &Path, text: &str, error: &TomlError) -> ConfigError {
     let line = line_of(text, error.span().map_or(0, |span| span.start));
-    let problem = Problem::Syntax(error.message().replace('\n', ", "));
+    let problem = Box::new(Problem::Syntax(error.message().replace('\n', ", ")));
     ConfigError::Content { path: path.to_path_buf(), line, problem }
 }
 
@@ -354,6 +359,15 @@ mod tests {
         file.write(Entry::Setting(Key::Color, None)).expect("nothing to write");
         let rest = "# mine\ntime-format = \"s\"\n\n[aliases]\na = \".dump Stats\"\n";
         assert_eq!(text_of(&file), rest);
+    }
+
+    #[test]
+    fn lines_end_as_before() {
+        let (_folder, file) = folder_with("# mine\r\nclip = true\r\npager = true\r\n");
+        file.write(Entry::Setting(Key::Clip, Some("false"))).expect("written");
+        file.write(Entry::Setting(Key::Pager, None)).expect("written");
+        file.write(Entry::Setting(Key::Color, Some("auto"))).expect("written");
+        assert_eq!(text_of(&file), "# mine\r\nclip = false\r\ncolor = \"auto\"\r\n");
     }
 
     #[test]

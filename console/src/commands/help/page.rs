@@ -48,8 +48,7 @@ impl<'a> Page<'a> {
             }
         }
         self.rows(&rows)?;
-        let aliases = aliases.iter().map(|(name, line)| [format!(".{name}"), shown(line)]);
-        let aliases: Vec<_> = aliases.collect();
+        let aliases: Vec<_> = aliases.dotted().map(|(name, line)| [name, shown(line)]).collect();
         if !aliases.is_empty() {
             self.heading("Aliases")?;
             self.rows(&aliases)?;
