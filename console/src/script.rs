@@ -68,11 +68,11 @@ pub(crate) fn goes_on(text: &str) -> bool {
     !last.trim().is_empty() && takes_query(&first.text) && is_unfinished(text, arguments)
 }
 
-/// Whether a line is a comment or starts with a command, dot and all.
+/// Whether a line is a comment or starts as commands and aliases do, with a dot and a letter.
 fn starts_command(line: &str) -> bool {
     let first = line.split_whitespace().next().unwrap_or_default();
     let is_name = |rest: &str| rest.starts_with(|c: char| c.is_ascii_alphabetic());
-    // No line of a query starts like this. What is a command is not known before: lines define aliases.
+    // No line of a query starts like this. Which names there are is not known: lines in front define aliases.
     first.starts_with('#') || first.strip_prefix('.').is_some_and(is_name)
 }
 
@@ -296,6 +296,8 @@ mod tests {
         assert_eq!(one(".sql\nSELECT 1\nFROM leaks\n\n"), 1);
         assert_eq!(one(".sql SELECT 1\n\nnonsense"), 2, "after an empty line");
         assert_eq!(one(".sql SELECT 1\n.list\n"), 2, "in front of a command");
+        assert_eq!(one(".sql SELECT 1\n.leaks\n"), 2, "in front of an alias");
+        assert_eq!(one(".sql SELECT 1 +\n.5\n"), 1, "a number");
         assert_eq!(one(".sql SELECT 1\n# note\n"), 2, "in front of a comment");
         for ended in ["SELECT 1;", "SELECT 1 -json", "SHOW TABLES", "DESC leaks", "leaks", "-help"]
         {

@@ -29,9 +29,9 @@ impl Command for Alias {
         usage: "[NAME [= COMMAND]]",
         arguments: Arguments::Alias,
         summary: "list the aliases, or let one stand for a command line",
-        details: "An alias is used as a command, with a dot in front: .leaks -pn x. What follows it on the line \
-                  follows COMMAND. It is kept in the configuration file (.config shows where), may use other aliases, and \
-                  cannot have the name of a command.",
+        details: "An alias is used as a command, with a dot in front: .leaks -pn x. What follows it on the \
+                  line follows COMMAND. It is kept in the configuration file (.config shows where), may \
+                  use other aliases, and cannot have the name of a command.",
         examples: &[
             ".alias leaks = .dump ObjectRef -Leak -ShowTotal Process",
             ".alias leaks",

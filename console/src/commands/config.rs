@@ -8,7 +8,7 @@ use super::{Command, CommandError, Context, Entered, Signature, settings::USUAL,
 use crate::{
     grammar::{Arguments, ParseError, Token, definition, parse, split},
     settings::{Change, Choices, Entry, Key, Settings, Source, settled},
-    terminal::{Screen, table},
+    terminal::{Screen, table, wrapped},
 };
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -28,10 +28,11 @@ impl Command for Config {
         group: groups::SESSION,
         usage: "[SETTING [VALUE]]",
         arguments: Arguments::Setting,
-        summary: "show the settings and where they come from, or write one into the configuration file",
-        details: "The file is handlescope.toml in the platform's folder for configurations, or what --config names. \
-                  VALUE counts at once and in later sessions; usual takes the setting out of the file. \
-                  Comments in the file stay. Relative folders in it start from the folder of the file. .alias is about aliases.",
+        summary: "show settings and where they come from, or write one into the configuration file",
+        details: "The file is handlescope.toml in the platform's folder for configurations, or what \
+                  --config names. VALUE counts at once and in later sessions; usual takes the setting \
+                  out of the file, whose comments stay. Relative folders in the file start from its \
+                  own folder. Aliases are in it, too: .help .alias.",
         examples: &[
             ".config",
             ".config time-format s",
@@ -68,7 +69,8 @@ impl Command for Config {
         let settings = &context.session.settings;
         match (args.key, args.value) {
             (None, _) => {
-                writeln!(context.out, "{}", place(settings.file.path()))?;
+                let place = place(settings.file.path());
+                writeln!(context.out, "{}", wrapped(&place, context.screen.width))?;
                 Ok(write!(context.out, "{}", listed(settings, &Key::ALL, context.screen))?)
             }
             (Some(key), Change::None) => {

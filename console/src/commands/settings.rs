@@ -53,8 +53,9 @@ pub(crate) static TIME_FORMAT: SettingCommand = SettingCommand {
         arguments: Arguments::Word(|| time_words().collect()),
         summary: "how points in time are written",
         details: "FORMAT and DIGITS are those of -TimeFmt and -TimeDigits, which take \
-                  precedence. One argument leaves the digits as they are; usual goes back to those of the \
-                  configuration file, or to Local with 6 digits; without an argument it prints the setting.",
+                  precedence. One argument leaves the digits as they are; usual goes back to \
+                  what the configuration file says, or Local with 6 digits; without an argument it prints the \
+                  setting.",
         examples: &[".timefmt s", ".timefmt LocalTime 3", ".timefmt usual", ".timefmt"],
     },
     parse: |entered| {
@@ -76,8 +77,8 @@ pub(crate) static TIME_DIGITS: SettingCommand = SettingCommand {
         usage: "[DIGITS]",
         arguments: Arguments::Word(Vec::new),
         summary: "decimal places of seconds, 0 to 6",
-        details: "For times and lifetimes; usual is what the configuration file says, or 6. Without an argument it prints \
-                  the setting.",
+        details: "For times and lifetimes; usual is what the configuration file says, or 6. Without an \
+                  argument it prints the setting.",
         examples: &[".timedigits 3", ".timedigits usual", ".timedigits"],
     },
     parse: |entered| {
@@ -144,7 +145,7 @@ pub(crate) static PAGER: SettingCommand = SettingCommand {
     parse: |entered| one(entered, "0 or 1", on_or_off).map(Setting::Pager),
 };
 
-/// The word for what a setting is unless it was changed.
+/// The word for what counts without a choice of the session or of the configuration file.
 pub(crate) const USUAL: &str = "usual";
 
 /// What the one argument changes, if there is one.

@@ -31,8 +31,9 @@ impl Command for Sys {
         summary: "show or set which modules are those of the system",
         details: "FILTER is a list of file names joined by semicolons, with * and ?. The innermost frame \
                   of .dump Stack is the first one outside of these modules, and a terminal shows their \
-                  frames dim and all others bold. usual goes back to those of the configuration file, or to \
-                  the kernel, ntdll, KernelBase, kernel32 and wow64. Without an argument it prints the setting.",
+                  frames dim and all others bold. usual goes back to what the \
+                  configuration file says, or the kernel, ntdll, KernelBase, kernel32 and wow64. Without \
+                  an argument it prints the setting.",
         examples: &[
             ".sys ntoskrnl.exe;ntdll.dll;kernel*.dll;win32*;user32.dll",
             ".sys usual",

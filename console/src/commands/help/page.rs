@@ -81,7 +81,7 @@ impl<'a> Page<'a> {
         self.sources(signature.names)?;
         self.options(&command.groups())?;
         if matches!(signature.arguments, Arguments::Setting) {
-            self.heading("Settings, and where their values come from, the first source first")?;
+            self.heading("Settings, and what their values come from, first to last")?;
             let rows = Key::ALL.map(|key| [key.name().to_owned(), key.sources()]);
             let width = Key::ALL.map(|key| key.name().len()).into_iter().max();
             self.aligned(&rows, width.unwrap_or_default())?;

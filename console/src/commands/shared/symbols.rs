@@ -26,7 +26,7 @@ pub(crate) const HEADING: &str = "Symbols";
 /// Symbol servers in the order they are asked.
 pub(crate) type Servers = Vec<ServerChoice>;
 
-/// Options that say where symbols come from; without any, _NT_SYMBOL_PATH does.
+/// Options that say where symbols come from; without any, _NT_SYMBOL_PATH or the configuration file does.
 #[derive(Debug, Clone, Default, PartialEq, Eq, clap::Args)]
 pub struct SymbolArgs {
     /// Where to look for symbols, in the syntax of _NT_SYMBOL_PATH, which counts otherwise, and after it symbol-path of
@@ -153,7 +153,7 @@ pub(crate) const fn symbol_options<A: TakesSymbols>() -> [Opt<A>; 3] {
             names: &["-symCache", "--symcache"],
             help: "a folder for downloaded symbols",
             details: "Without it they are kept in the folder for caches of the platform. Alone \
-                      it names no servers: those of _NT_SYMBOL_PATH count.",
+                      it names no servers: those of _NT_SYMBOL_PATH or of the configuration file count.",
             example: "-symCache cache -fd examples/leaky.etl",
             take: Take::Folder(|args| &mut args.symbols().cache),
         },
