@@ -75,7 +75,7 @@ impl Key {
             Key::ProcessFormat => &["-ProcessFmt", ".processfmt"],
             Key::FullFileNames => &["-ShowFullFileName", ".sffn"],
             Key::Clip => &["-Clip", ".clip"],
-            Key::Pager => &[".pager", "PAGER"],
+            Key::Pager => &[".pager", "an empty PAGER"],
             Key::Color => &["--color", "NO_COLOR"],
             Key::SystemModules => &[".sys"],
         }

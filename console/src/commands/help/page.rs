@@ -81,7 +81,7 @@ impl<'a> Page<'a> {
         self.sources(signature.names)?;
         self.options(&command.groups())?;
         if matches!(signature.arguments, Arguments::Setting) {
-            self.heading("Settings, and what their values come from, first to last")?;
+            self.heading("Settings and where they come from, first source first")?;
             let rows = Key::ALL.map(|key| [key.name().to_owned(), key.sources()]);
             let width = Key::ALL.map(|key| key.name().len()).into_iter().max();
             self.aligned(&rows, width.unwrap_or_default())?;
