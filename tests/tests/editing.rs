@@ -47,7 +47,7 @@ fn tab_completes_values_of_the_trace() {
 }
 
 #[test]
-fn tab_completes_aliases_and_what_follows_them() {
+fn aliases_are_completed_and_hinted_as_what_they_stand_for() {
     let shell = Shell::new();
     let terminal = open(&shell);
     terminal.run(PROMPT, ".alias leaks = .dump ObjectRef -Leak");
@@ -60,6 +60,8 @@ fn tab_completes_aliases_and_what_follows_them() {
     ] {
         completed(&terminal, typed, expected);
     }
+    type_in(&terminal, ".leaks -MinMaxTime ");
+    terminal.wait_for(".leaks -MinMaxTime SECONDS [MAX]");
 }
 
 #[test]
