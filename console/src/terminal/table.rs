@@ -1,11 +1,12 @@
 //! Tables: drawn on a terminal, plain aligned columns in a pipe.
 
 use comfy_table::{
-    Cell, CellAlignment, ColumnConstraint, ContentArrangement, ContentLineStyle, LineStyle, Row,
-    Table, TableStyle, Width, presets,
+    Cell, CellAlignment, ContentArrangement, ContentLineStyle, LineStyle, Row, Table, TableStyle,
+    presets,
 };
+use console::measure_text_width;
 
-use crate::terminal::{Screen, width::LeastWidths};
+use crate::terminal::{Screen, width::LeastWidths, wrap::wrapped_cell};
 
 /// `UTF8_NO_BORDERS` without a line after every row, so that a screen holds twice as many.
 const DRAWN: TableStyle = TableStyle::new()
@@ -44,7 +45,9 @@ pub fn align_right(table: &mut Table, columns: &[usize]) {
 /// The text of a table, each line ended and without spaces at its end. Text from outside is made harmless before
 /// it becomes a cell. On a screen that is wide enough for it, no number and no name is broken.
 pub fn text(mut table: Table) -> String {
-    keep_words(&mut table);
+    if let Some(width) = table.width() {
+        fit(&mut table, width.into());
+    }
     let mut text = String::new();
     for line in table.lines() {
         text.push_str(line.trim_end());
@@ -53,22 +56,54 @@ pub fn text(mut table: Table) -> String {
     text
 }
 
-/// Gives each column the width of its longest word, if all of them fit.
-fn keep_words(table: &mut Table) {
-    let Some(width) = table.width() else { return };
+/// Breaks the lines of cells that are wider than their columns.
+fn fit(table: &mut Table, screen: usize) {
+    let widths = widths(table, screen);
+    let is_wider = |(cell, width): (&Cell, &usize)| measure(cell) > *width;
+    let narrowed = |row: &Row| {
+        let cells = row.cell_iter().zip(&widths);
+        Row::from(cells.map(|(cell, width)| match is_wider((cell, width)) {
+            true => Cell::new(wrapped_cell(&cell.content(), *width)),
+            false => cell.clone(),
+        }))
+    };
+    if let Some(header) = table.header().map(narrowed) {
+        table.set_header(header);
+    }
+    for column in table.column_iter_mut() {
+        column.remove_constraint();
+    }
+    for row in table.row_iter_mut() {
+        if row.cell_iter().zip(&widths).any(is_wider) {
+            *row = narrowed(row);
+        }
+    }
+}
+
+/// How wide the text of each column may be: as wide as it is where all have room. Else the wider ones are as wide as
+/// each other, but for one whose longest word is wider still.
+fn widths(table: &Table, screen: usize) -> Vec<usize> {
     let cells = |row: &Row| row.cell_iter().map(Cell::content).collect::<Vec<String>>();
     let rows: Vec<Vec<String>> =
         table.header().into_iter().chain(table.row_iter()).map(cells).collect();
     let least = LeastWidths::of(rows.iter().map(|row| row.iter().map(String::as_str)));
-    if least.sum() > usize::from(width) {
-        return;
-    }
-    for (index, width) in least.padded().enumerate() {
-        if let Some(column) = table.column_mut(index) {
-            let width = Width::Fixed(u16::try_from(width).unwrap_or(u16::MAX));
-            column.set_constraint(ColumnConstraint::LowerBoundary(width));
-        }
-    }
+    let keeps_words = least.sum() <= screen;
+    let natural = table.column_max_content_widths();
+    let least = least.iter().map(|least| if keeps_words { least } else { 1 });
+    let bounds: Vec<(usize, usize)> = least.zip(natural.into_iter().map(usize::from)).collect();
+    let beside: usize = table.column_iter().map(|column| usize::from(column.padding_width())).sum();
+    let lines = if table.style() == DRAWN { bounds.len().saturating_sub(1) } else { 0 };
+    let room = screen.saturating_sub(beside + lines);
+    let widths = |level: usize| -> Vec<usize> {
+        bounds.iter().map(|(least, natural)| level.max(*least).min(*natural)).collect()
+    };
+    let fitting = (1..=room).rev().map(widths).find(|widths| widths.iter().sum::<usize>() <= room);
+    fitting.unwrap_or_else(|| widths(1))
+}
+
+/// How wide the longest line of a cell is.
+fn measure(cell: &Cell) -> usize {
+    cell.content().lines().map(measure_text_width).max().unwrap_or_default()
 }
 
 fn empty(screen: Screen, style: TableStyle) -> Table {
@@ -89,4 +124,30 @@ fn empty(screen: Screen, style: TableStyle) -> Table {
         table.force_no_tty();
     }
     table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_is_broken_behind_its_separators_and_a_number_not_at_all() {
+        let screen = Screen { width: Some(46), color: false };
+        let mut table = table(screen, &["Size", "Path", "Function"]);
+        align_right(&mut table, &[0]);
+        table.add_row([
+            "65,536",
+            r"\Device\HarddiskVolume3\Windows\x.dll",
+            "x.dll!std::list::push",
+        ]);
+        table.add_row(["1", "short", "f"]);
+        insta::assert_snapshot!(text(table), @r"
+           Size ┆ Path             ┆ Function
+        ════════╪══════════════════╪═════════════
+         65,536 ┆ \Device\         ┆ x.dll!std::
+                ┆ HarddiskVolume3\ ┆ list::push
+                ┆ Windows\x.dll    ┆
+              1 ┆ short            ┆ f
+        ");
+    }
 }

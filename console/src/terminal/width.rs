@@ -44,9 +44,8 @@ impl LeastWidths {
         self.0.iter().map(|width| width + PADDING + LINE).sum::<usize>().saturating_sub(LINE)
     }
 
-    /// The widths of the columns with what stands beside their text.
-    pub(super) fn padded(&self) -> impl Iterator<Item = usize> + '_ {
-        self.0.iter().map(|width| width + PADDING)
+    pub(super) fn iter(&self) -> impl Iterator<Item = usize> + '_ {
+        self.0.iter().copied()
     }
 }
 

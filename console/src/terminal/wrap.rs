@@ -1,6 +1,17 @@
-//! Long lines on a narrow screen.
+//! Long lines on a narrow screen, and in a narrow column.
+
+use std::sync::LazyLock;
 
 use console::measure_text_width;
+use regex::Regex;
+use textwrap::{
+    WordSeparator,
+    core::{Word, break_words},
+    wrap_algorithms::wrap_first_fit,
+};
+
+/// What divides a path, and the module, scopes and arguments of a function.
+static DIVIDERS: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"(?:[\\/!,]|::)+").ok());
 
 /// What lines that go on are indented by, beyond the indentation of the line.
 const INDENT: usize = 2;
@@ -36,6 +47,39 @@ fn wrapped_line(line: &str, width: usize) -> String {
     wrapped
 }
 
+/// The text of a cell, its lines broken between words where they are wider than the column. A word that is too wide
+/// alone is broken behind what divides it, so that what is copied lacks nothing, and elsewhere only where a part of it
+/// is too wide.
+pub(super) fn wrapped_cell(text: &str, width: usize) -> String {
+    let lines: Vec<String> = text.split('\n').flat_map(|line| cell_lines(line, width)).collect();
+    lines.join("\n")
+}
+
+fn cell_lines(line: &str, width: usize) -> Vec<String> {
+    let words = WordSeparator::AsciiSpace.find_words(line);
+    let words = words.flat_map(|word| if word.width > width { parts(word) } else { vec![word] });
+    let words = break_words(words, width);
+    let text = |words: &[Word<'_>]| {
+        let text: String = words.iter().flat_map(|word| [word.word, word.whitespace]).collect();
+        text.trim_end_matches(' ').to_owned()
+    };
+    wrap_first_fit(&words, &[width as f64]).into_iter().map(text).collect()
+}
+
+/// A word in parts, each with the divider at its end.
+fn parts(word: Word<'_>) -> Vec<Word<'_>> {
+    let dividers = DIVIDERS.iter().flat_map(|dividers| dividers.find_iter(word.word));
+    let mut parts = Vec::new();
+    let (mut rest, mut done) = (word.word, 0);
+    for divider in dividers {
+        let (part, after) = rest.split_at(divider.end() - done);
+        parts.push(Word::from(part));
+        (rest, done) = (after, divider.end());
+    }
+    parts.push(Word { whitespace: word.whitespace, ..Word::from(rest) });
+    parts
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -52,6 +96,40 @@ mod tests {
             ("", 3, ""),
         ] {
             assert_eq!(wrapped(text, Some(width)), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn cells_break_between_words_then_behind_dividers_then_anywhere() {
+        for (text, width, expected) in [
+            (r"C:\Windows\System32\ntdll.dll", 12, "C:\\Windows\\\nSystem32\\\nntdll.dll"),
+            (r"from C:\Windows\x", 12, "from\nC:\\Windows\\x"),
+            (r"\\server\share", 9, "\\\\server\\\nshare"),
+            ("/usr/lib/x86_64", 9, "/usr/lib/\nx86_64"),
+            ("https://a.example/x", 9, "https://\na.example\n/x"),
+            (
+                "app.exe!std::vector<int>::push(int,char)",
+                12,
+                "app.exe!\nstd::\nvector<int>:\n:push(int,\nchar)",
+            ),
+            ("abcdefgh", 3, "abc\ndef\ngh"),
+            ("a:b:c", 3, "a:b\n:c"),
+            (r"日本\日本語", 6, "日本\\\n日本語"),
+            ("one two\n  three four", 8, "one two\n  three\nfour"),
+            ("\u{a0}\u{a0}a bc", 5, "\u{a0}\u{a0}a\nbc"),
+            ("", 3, ""),
+        ] {
+            assert_eq!(wrapped_cell(text, width), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_copied_out_of_a_cell_lacks_nothing() {
+        let path = r"\Device\HarddiskVolume3\Users\日本語\AppData\Local\Temp\a,b!c::d.tmp";
+        for width in 1..80 {
+            let cell = wrapped_cell(path, width);
+            assert_eq!(cell.replace('\n', ""), path, "{width}");
+            assert!(cell.lines().all(|line| measure_text_width(line) <= width.max(2)), "{cell}");
         }
     }
 
