@@ -124,6 +124,7 @@ const EFFECTS: &[(&str, &str, &str)] = &[
     ("-FoldStack", "-GroupBy createstack -ss", "leaky.exe*"),
     ("-StackFrom", "-GroupBy createstack -ss", "leaky.exe*"),
     ("-ShowTime", "-GroupBy type", "3"),
+    ("-Columns", "-GroupBy type", "share"),
 ];
 
 /// Options that change nothing here: how lines are cut on a terminal, as a pipe gets whole lines; and those for

@@ -41,7 +41,9 @@ fn questions(shell: &Shell) -> Vec<String> {
     questions.extend(pages.map(|page| format!(".help {page}")));
     questions.extend(bare.map(|name| format!(".{name}")));
     questions.extend(kinds.iter().map(|kind| format!(".dump {kind}")));
-    questions.push(".dump ObjectRef -pn leaky -GroupBy Process,Type,Name -ShowTime".to_owned());
+    questions.push(
+        ".dump ObjectRef -pn leaky -GroupBy Process,Type,Name -ShowTime -Columns all".to_owned(),
+    );
     questions
 }
 

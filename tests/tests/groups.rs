@@ -214,6 +214,36 @@ fn groups_go_into_every_format() {
 }
 
 #[test]
+fn columns_of_groups_are_chosen_by_name_or_heading_and_stand_in_their_order() {
+    let text =
+        sample("-Leak -GroupBy type -TopN 1 -Columns share,Created,mapped,share").ok().stdout;
+    insta::assert_snapshot!(text.lines().skip(1).take(3).collect::<Vec<_>>().join("\n"), @r"
+    Share  Created  Mapped  Group
+   70.0 %       13       0  Event
+                            + 1 more group, 6 handles
+    ");
+    let csv = sample("-Leak -GroupBy type -Columns ids,LEAKED,type -csv").ok().stdout;
+    let lines: Vec<&str> = csv.lines().take(2).collect();
+    assert_eq!(lines[0], "sample_ids,leaked,type");
+    assert!(lines[1].ends_with(",13,Event"), "{csv}");
+    let over_time = sample("-Leak -GroupBy type -ShowTime 2 -Columns growth -TopN 1").ok().stdout;
+    assert_eq!(over_time.lines().nth(1), Some("Growth  Group"));
+    for (options, message) in [
+        (
+            "-Columns creatd",
+            "-Columns: column 'creatd' not found, did you mean created?; the columns are leaked, ",
+        ),
+        ("-Columns growth", "-Columns: column 'growth' not found"),
+        ("-Columns creatd -csv", "did you mean created?; the columns are file, type, leaked, "),
+    ] {
+        let run = sample(&format!("-GroupBy type {options}"));
+        assert!(run.stderr.contains(message), "{options}: {}", run.stderr);
+        assert!(run.stdout.lines().count() <= 1, "{}", run.stdout);
+        assert_ne!(run.status, Some(0));
+    }
+}
+
+#[test]
 fn options_that_do_not_fit_groups_are_refused() {
     for (options, message) in [
         ("-GroupBy type,colour", "'colour' is not one of createstack, "),
@@ -235,6 +265,10 @@ fn an_option_about_frames_without_stacks_or_about_a_file_without_one_is_said_to_
         ("Resource -Leak -ShowLine", "-ShowLine has no effect without -ShowStack"),
         ("Process -Force", "-Force has no effect without a file"),
         ("ObjectRef -json -Force", "-Force has no effect without a file"),
+        ("ObjectRef -Columns leaked", "-Columns has no effect without -GroupBy"),
+        ("ObjectRef -GroupBy type -Columns leaked -json", "-Columns has no effect beside -json"),
+        ("Process -Columns pid -json-pretty", "-Columns has no effect beside -json-pretty"),
+        ("Process -Columns pid", ""),
         ("ObjectRef -ShowStack -ShowLine -ShowAddress", ""),
         ("ObjectRef -csv rows.csv -Force", ""),
         ("Process > rows.txt -Force", ""),

@@ -98,6 +98,36 @@ fn on_a_narrow_screen_sums_and_titles_go_on_in_the_next_line() {
 }
 
 #[test]
+fn groups_leave_columns_out_of_a_narrow_screen_in_the_order_that_the_help_states() {
+    let shell = Shell::new();
+    let help = in_pipe(&shell, ".help ObjectRef -Columns").join(" ");
+    let order = help.split_once("names them: ").and_then(|(_, rest)| rest.split_once(", in this"));
+    let order: Vec<&str> = order.expect("an order").0.split(", ").collect();
+    let command = ".dump ObjectRef -GroupBy process,type";
+    let header = &in_pipe(&shell, command)[1];
+    let order: Vec<&str> = order.into_iter().filter(|title| header.contains(title)).collect();
+    let mut counts = Vec::new();
+    for columns in [60, 80, 100, 120, 200] {
+        let screen = on_screen(&shell, columns, command);
+        assert!(screen[1].contains('┆') && screen[1].contains("Leaked"), "{screen:#?}");
+        let start = format!("Not shown at {columns} columns: ");
+        let line = screen.iter().position(|line| line.starts_with(&start));
+        let line = line.map_or(String::new(), |at| screen[at..at + 2].join(""));
+        let left_out =
+            line.strip_prefix(&start).and_then(|rest| rest.split_once(" (-Columns all)"));
+        let left_out = left_out.map_or("", |(names, _)| names).replace(",  ", ", ");
+        counts.push(left_out.split(", ").filter(|name| !name.is_empty()).count());
+        let expected = order[..counts[counts.len() - 1]].join(", ");
+        assert_eq!(left_out, expected, "{columns}: {screen:#?}");
+    }
+    assert!(counts[0] > counts[1] && counts[1] > 3 && counts.is_sorted_by(|a, b| a >= b));
+    assert_eq!(counts.last(), Some(&0), "a wide screen has all columns");
+    let all = on_screen(&shell, 80, &format!("{command} -Columns all"));
+    let words: Vec<&str> = all.iter().flat_map(|line| line.split_whitespace()).collect();
+    assert!(order.iter().all(|title| words.join(" ").contains(title)), "{all:#?}");
+}
+
+#[test]
 fn a_name_shrinks_no_further_than_it_has_to() {
     let shell = Shell::new();
     let name = r"\Sessions\1\BaseNamedObjects\Leaky_Signal_41";
@@ -235,7 +265,8 @@ fn on_a_narrow_screen_what_stats_say_of_the_machine_goes_on_in_the_next_line() {
 #[test]
 fn deep_groups_are_indented_further_than_the_figures_of_those_above() {
     let shell = Shell::new();
-    let screen = on_screen(&shell, 80, ".dump ObjectRef -pn leaky -GroupBy Process,Type,Name");
+    let command = ".dump ObjectRef -pn leaky -GroupBy Process,Type,Name -Columns all";
+    let screen = on_screen(&shell, 80, command);
     let indent = |text: &str| {
         let at = screen.iter().position(|line| line.trim_start().starts_with(text));
         let at = at.unwrap_or_else(|| panic!("no {text} in {screen:#?}"));

@@ -23,9 +23,10 @@ use crate::{
         Arguments, Example, GroupView, OptionGroup, OptionSpec, ParseError, Quotes, Redirect,
         Token, definition_start, join, parse, split,
     },
-    render::OutputOptions,
+    render::{OutputOptions, output::COLUMNS},
     settings::Aliases,
     suggest,
+    values::ColumnChoice,
 };
 
 /// What is written about a command.
@@ -97,6 +98,11 @@ pub trait Kind: Sync + 'static {
 
     /// What `-SortBy` can name.
     fn columns() -> Vec<String>;
+
+    /// What `-Columns` can name.
+    fn choosable() -> Vec<String> {
+        Self::columns()
+    }
 
     /// Adds what options of the kind say about the output, in the place of options that every kind has.
     fn add_output(_: &Self::Args, _: &mut OutputOptions) {}
@@ -216,6 +222,8 @@ pub trait AnyKind: Sync {
     fn groups(&self) -> Vec<GroupView>;
     /// What `-SortBy` can name.
     fn columns(&self) -> Vec<String>;
+    /// What `-Columns` can name.
+    fn choosable(&self) -> Vec<String>;
     /// # Errors
     /// Names what is wrong and what to type instead.
     fn parse(&self, entered: &Entered<'_>) -> Result<Box<dyn Invocation>, ParseError>;
@@ -245,6 +253,10 @@ impl<K: Kind> AnyKind for K {
 
     fn columns(&self) -> Vec<String> {
         K::columns()
+    }
+
+    fn choosable(&self) -> Vec<String> {
+        K::choosable()
     }
 
     fn parse(&self, entered: &Entered<'_>) -> Result<Box<dyn Invocation>, ParseError> {
@@ -281,6 +293,11 @@ impl<K: Kind> Invocation for Asked<K> {
     fn answer(&self, dump: &mut DumpContext<'_, '_>) -> Result<(), CommandError> {
         if self.shared.output.force && !self.shared.output.names_file() {
             dump.messages.note("note: -Force has no effect without a file");
+        }
+        let output = &self.shared.output;
+        if output.is_document() && output.columns != ColumnChoice::Fitting {
+            let document = output.format_option().unwrap_or_default();
+            dump.messages.note(format_args!("note: {COLUMNS} has no effect beside {document}"));
         }
         K::answer(&self.args, dump)
     }

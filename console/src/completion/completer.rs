@@ -18,6 +18,7 @@ use crate::{
     },
     registry::REGISTRY,
     settings::{Expanded, Key},
+    values::ColumnChoice,
 };
 
 /// Completes commands, kinds, options, their values, and files.
@@ -269,7 +270,8 @@ impl Position<'_> {
             let (least, most) = spec.value().arity();
             if values.len() < most {
                 suggestions = match (spec.value(), words.kind) {
-                    (ValueKind::Column, Some(kind)) => self.columns(kind),
+                    (ValueKind::Column, Some(kind)) => self.words(columns(&kind.columns())),
+                    (ValueKind::Columns, Some(kind)) => self.chosen(&kind.choosable()),
                     _ => self.values(spec, known),
                 };
             }
@@ -283,11 +285,6 @@ impl Position<'_> {
             None => suggestions.extend(self.kinds()),
         }
         suggestions
-    }
-
-    fn columns(&self, kind: &dyn AnyKind) -> Vec<Suggestion> {
-        let columns = kind.columns();
-        self.words(columns.iter().map(|column| (column.as_str(), "a column")).collect())
     }
 
     fn kinds(&self) -> Vec<Suggestion> {
@@ -383,6 +380,12 @@ impl Position<'_> {
             .collect()
     }
 
+    /// Columns, or all.
+    fn chosen(&self, names: &[String]) -> Vec<Suggestion> {
+        let all = self.words(vec![(ColumnChoice::ALL, "also those that a screen has no room for")]);
+        [self.list(columns(names)), all].concat()
+    }
+
     fn words(&self, words: Vec<(&str, &str)>) -> Vec<Suggestion> {
         let words = words.into_iter().filter(|(word, _)| starts_with(word, self.word));
         words.map(|(word, help)| self.suggest(word, help)).collect()
@@ -414,6 +417,10 @@ impl Position<'_> {
             ..Suggestion::default()
         }
     }
+}
+
+fn columns(names: &[String]) -> Vec<(&str, &str)> {
+    names.iter().map(|name| (name.as_str(), "a column")).collect()
 }
 
 /// The options that are there already.

@@ -9,9 +9,9 @@ use crate::{
     filter::{Filter, FilterError, ProcessFilter},
     paths::with_home,
     values::{
-        AskedFormat, CountRange, CountUnit, FormatSpec, NamesFile, ProcessFormat, TimeDigits,
-        TimeFormat, TimeRange, TopN, ValueError, address, bytes, nanoseconds, no_choice, number,
-        process_format, process_words, time_format, time_words,
+        AskedFormat, ColumnChoice, CountRange, CountUnit, FormatSpec, NamesFile, ProcessFormat,
+        TimeDigits, TimeFormat, TimeRange, TopN, ValueError, address, bytes, nanoseconds,
+        no_choice, number, process_format, process_words, time_format, time_words,
     },
 };
 
@@ -97,6 +97,8 @@ pub enum Take<A: 'static> {
     Servers(fn(&mut A) -> &mut Option<Vec<ServerChoice>>),
     /// A column of the table that the answer is.
     Column(fn(&mut A) -> &mut Option<String>),
+    /// Some of its columns, divided by commas, or all.
+    Columns(fn(&mut A) -> &mut ColumnChoice),
     /// Text of so many words at most, joined by spaces; the placeholder stands for it in the help.
     Text(&'static str, usize, fn(&mut A) -> &mut Option<String>),
     /// A point in time: a time, or the name of one; the placeholder stands for it in the help.
@@ -176,6 +178,8 @@ pub enum ValueKind {
     Servers,
     /// A column of the table that the answer is.
     Column,
+    /// Some of its columns, divided by commas, or all.
+    Columns,
     /// Text of so many words at most, with its placeholder.
     Text(&'static str, usize),
     /// A point in time, with its placeholder.
@@ -231,6 +235,7 @@ impl ValueKind {
             ValueKind::Query => ("QUERY", 1, 1),
             ValueKind::Servers => ("SERVER", 1, 1),
             ValueKind::Column => ("COLUMN", 1, 1),
+            ValueKind::Columns => ("COLUMN,…", 1, 1),
             ValueKind::Text(placeholder, most) => (*placeholder, 1, *most),
             ValueKind::Point(placeholder) => (*placeholder, 1, 1),
             ValueKind::Ignored(most) => ("…", 0, *most),
@@ -312,6 +317,7 @@ impl<A: Default> OptionSpec for Opt<A> {
             Take::Query(_) => ValueKind::Query,
             Take::Servers(_) => ValueKind::Servers,
             Take::Column(_) => ValueKind::Column,
+            Take::Columns(_) => ValueKind::Columns,
             Take::Text(placeholder, most, _) => ValueKind::Text(placeholder, *most),
             Take::Point(placeholder, _) => ValueKind::Point(placeholder),
             Take::Ignored(most, ..) | Take::Refused(most, _) => ValueKind::Ignored(*most),
@@ -370,6 +376,7 @@ impl<A> Opt<A> {
                 *field(args) = Some(servers);
             }
             Take::Column(field) | Take::Point(_, field) => *field(args) = Some(first.to_owned()),
+            Take::Columns(field) => *field(args) = ColumnChoice::parse(first),
             Take::Text(_, _, field) => {
                 let words: Vec<&str> = values.iter().map(|token| token.text.as_str()).collect();
                 *field(args) = Some(words.join(" "));

@@ -29,6 +29,7 @@ pub(crate) use no_match::option;
 pub use output::{OutputError, OutputOptions};
 pub use style::ObjectRefStyle;
 pub use table::Table;
+pub(crate) use text::tree_columns;
 
 #[cfg(test)]
 mod tests;

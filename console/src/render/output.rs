@@ -14,8 +14,37 @@ use crate::{
     settings::Display,
     suggest,
     terminal::Screen,
-    values::{AskedFormat, CsvText, Format, TopN},
+    values::{AskedFormat, ColumnChoice, CsvText, Format, TopN},
 };
+
+/// The option that chooses columns.
+pub(crate) const COLUMNS: &str = "-Columns";
+
+/// The columns that groups leave out where a screen is too narrow for all, in this order.
+pub(crate) const LEFT_OUT: [&str; 22] = [
+    "First",
+    "Last",
+    "Ids",
+    "Stack",
+    "Free stack",
+    "Objects",
+    "Share",
+    "Numbers",
+    "Duplicated",
+    "Unmapped",
+    "Closed",
+    "End",
+    "By",
+    "Orphan frees",
+    "Frees",
+    "Allocs",
+    "Allocated",
+    "Created",
+    "Open",
+    "At exit",
+    "Bytes at exit",
+    "Allocator",
+];
 
 /// Answers gather here before they go out.
 const BUFFER_BYTES: usize = 1 << 16;
@@ -31,6 +60,8 @@ pub struct OutputOptions {
     pub top: Option<TopN>,
     /// `-SortBy`: the column that orders the rows.
     pub sort_by: Option<String>,
+    /// `-Columns`
+    pub columns: ColumnChoice,
     /// `-Force`: replace a file that this program has not written.
     pub force: bool,
 }
@@ -38,15 +69,22 @@ pub struct OutputOptions {
 /// An answer that cannot be written.
 #[derive(Debug, Error)]
 pub enum OutputError {
-    /// `-SortBy` with a column that the answer does not have.
-    #[error("-SortBy: column '{name}' not found{hint}; the columns are {columns}")]
+    /// `-SortBy` or `-Columns` with a column that the answer does not have.
+    #[error("{option}: column '{name}' not found{hint}; the columns are {columns}")]
     UnknownColumn {
+        option: &'static str,
         name: String,
         /// The nearest column, or nothing.
         hint: String,
         /// All columns, joined by commas.
         columns: String,
     },
+    /// `-Columns` where rows are no table.
+    #[error(
+        "-Columns: a row of this text is several lines and has no columns; write columns with -csv, -ndjson or \
+         -parquet, and groups of allocations without -ShowStack"
+    )]
+    NoColumns,
     /// A file that cannot be written.
     #[error(
         "{}: cannot be written: {}; {}name another file with {option}",
@@ -73,9 +111,23 @@ pub(crate) struct Target<'a> {
 }
 
 impl OutputError {
+    pub(super) fn unknown_column<'a>(
+        option: &'static str,
+        name: &str,
+        columns: impl Iterator<Item = &'a str>,
+    ) -> Self {
+        let columns: Vec<&str> = columns.collect();
+        OutputError::UnknownColumn {
+            option,
+            name: name.to_owned(),
+            hint: suggest::hint(name, columns.iter().copied()),
+            columns: columns.join(", "),
+        }
+    }
+
     /// The same for an answer that has orders besides those by its columns.
     pub(crate) fn with_other_orders(mut self, orders: &[&str]) -> Self {
-        if let OutputError::UnknownColumn { name, hint, columns } = &mut self {
+        if let OutputError::UnknownColumn { option: "-SortBy", name, hint, columns } = &mut self {
             if let Some(nearest) = suggest::nearest(name, orders.iter().copied()) {
                 *hint = suggest::did_you_mean(nearest);
             }
@@ -116,7 +168,11 @@ impl OutputOptions {
 
     /// The options that say how rows are written, and which.
     pub fn of_rows(&self) -> impl Iterator<Item = &'static str> {
-        let rows = [(self.top.is_some(), "-TopN"), (self.sort_by.is_some(), "-SortBy")];
+        let rows = [
+            (self.top.is_some(), "-TopN"),
+            (self.sort_by.is_some(), "-SortBy"),
+            (self.columns != ColumnChoice::Fitting, COLUMNS),
+        ];
         let formats = self.formats.iter().map(|asked| asked.spec.option_name());
         formats.chain(rows.into_iter().filter(|(is, _)| *is).map(|(_, name)| name))
     }

@@ -174,6 +174,7 @@ fn a_bad_value_is_reported_with_the_help_line_of_its_option() {
             | ValueKind::Folder
             | ValueKind::Query
             | ValueKind::Column
+            | ValueKind::Columns
             | ValueKind::Text(..)
             | ValueKind::Point(_) => &[],
             ValueKind::Filter(_) | ValueKind::Processes => &[&filter],

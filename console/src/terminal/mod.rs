@@ -12,7 +12,7 @@ mod report;
 mod screen;
 pub mod standard;
 pub mod table;
-pub(crate) mod width;
+mod width;
 mod wrap;
 
 pub(crate) use command_output::CommandOutput;

@@ -1,12 +1,18 @@
 //! Tables: drawn on a terminal, plain aligned columns in a pipe.
 
+use std::iter;
+
 use comfy_table::{
     Cell, CellAlignment, ContentArrangement, ContentLineStyle, LineStyle, Row, Table, TableStyle,
     presets,
 };
 use console::measure_text_width;
 
-use crate::terminal::{Screen, width::LeastWidths, wrap::wrapped_cell};
+use crate::terminal::{
+    Screen,
+    width::{LEAST_OF_LONG, LONGEST_WORD, LeastWidths},
+    wrap::{wrapped, wrapped_cell},
+};
 
 /// `UTF8_NO_BORDERS` without a line after every row, so that a screen holds twice as many.
 const DRAWN: TableStyle = TableStyle::new()
@@ -40,6 +46,45 @@ pub fn align_right(table: &mut Table, columns: &[usize]) {
             column.set_cell_alignment(CellAlignment::Right);
         }
     }
+}
+
+/// What of a table fits a screen.
+pub struct Fitting {
+    /// The places of the columns.
+    pub columns: Vec<usize>,
+    /// The line below it that names the others; nothing where there are none.
+    pub left_out: String,
+}
+
+/// Leaves columns out until the others fit the screen: of the spare ones, from the first, as many as it takes. `None`
+/// where even the others do not fit.
+pub fn fitting(
+    screen: Screen,
+    header: &[&str],
+    rows: &[Vec<String>],
+    spare: &[&str],
+) -> Option<Fitting> {
+    let places = 0..header.len();
+    let Some(width) = screen.width else {
+        return Some(Fitting { columns: places.collect(), left_out: String::new() });
+    };
+    let texts = || rows.iter().map(|row| row.iter().map(String::as_str).collect());
+    let least = |long| LeastWidths::of(iter::once(header.to_vec()).chain(texts()), long);
+    let place = |name: &&str| header.iter().position(|title| title == name);
+    let mut left_out: Vec<usize> = spare.iter().filter_map(place).collect();
+    // A path or a function is worth more than figures, unless nothing else fits beside it.
+    let count = |long| least(long).left_out(width, &left_out);
+    let count = count(LONGEST_WORD).or_else(|| count(LEAST_OF_LONG))?;
+    left_out.truncate(count);
+    let names: Vec<&str> = left_out.iter().filter_map(|at| header.get(*at).copied()).collect();
+    let line = match rows.is_empty() || names.is_empty() {
+        true => String::new(),
+        false => format!("Not shown at {width} columns: {} (-Columns all)\n", names.join(", ")),
+    };
+    Some(Fitting {
+        columns: places.filter(|at| !left_out.contains(at)).collect(),
+        left_out: wrapped(&line, screen.width),
+    })
 }
 
 /// The text of a table, each line ended and without spaces at its end. Text from outside is made harmless before
@@ -86,7 +131,8 @@ fn widths(table: &Table, screen: usize) -> Vec<usize> {
     let cells = |row: &Row| row.cell_iter().map(Cell::content).collect::<Vec<String>>();
     let rows: Vec<Vec<String>> =
         table.header().into_iter().chain(table.row_iter()).map(cells).collect();
-    let least = LeastWidths::of(rows.iter().map(|row| row.iter().map(String::as_str)));
+    let texts = rows.iter().map(|row| row.iter().map(String::as_str));
+    let least = LeastWidths::of(texts, LEAST_OF_LONG);
     let keeps_words = least.sum() <= screen;
     let natural = table.column_max_content_widths();
     let least = least.iter().map(|least| if keeps_words { least } else { 1 });

@@ -5,11 +5,14 @@ use std::iter;
 
 use console::measure_text_width;
 
-/// Longer words are broken, and paths: command lines, functions with their arguments. A GUID is as long.
-const LONGEST_WORD: usize = 36;
+/// Longer words are broken, and paths and functions: command lines and the like. A GUID is as long.
+pub(super) const LONGEST_WORD: usize = 36;
 
 /// What a column with such words has at least.
-const LEAST_OF_LONG: usize = 12;
+pub(super) const LEAST_OF_LONG: usize = 12;
+
+/// Columns narrower than this on average are no longer read as columns.
+const LEAST_WIDTH: usize = 9;
 
 /// A number with its unit, not a time with its date.
 const LONGEST_QUANTITY: usize = 16;
@@ -19,12 +22,13 @@ const PADDING: usize = 2;
 const LINE: usize = 1;
 
 /// How wide the text of each column is at least: its longest word, or less where that is broken anyway.
-pub(crate) struct LeastWidths(Vec<usize>);
+pub(super) struct LeastWidths(Vec<usize>);
 
 impl LeastWidths {
-    /// Of the cells of some rows, headings included.
-    pub(crate) fn of<'a, R: IntoIterator<Item = &'a str>>(
+    /// Of the cells of some rows, headings included; where words are longer than they may be, `long`.
+    pub(super) fn of<'a, R: IntoIterator<Item = &'a str>>(
         rows: impl IntoIterator<Item = R>,
+        long: usize,
     ) -> LeastWidths {
         let mut widths = Vec::new();
         for cells in rows {
@@ -32,7 +36,12 @@ impl LeastWidths {
                 if at == widths.len() {
                     widths.push(0);
                 }
-                let width = cell.lines().flat_map(words).map(least).max().unwrap_or_default();
+                let width = cell
+                    .lines()
+                    .flat_map(words)
+                    .map(|word| least(word, long))
+                    .max()
+                    .unwrap_or_default();
                 widths[at] = widths[at].max(width);
             }
         }
@@ -40,8 +49,25 @@ impl LeastWidths {
     }
 
     /// How wide the table is at least.
-    pub(crate) fn sum(&self) -> usize {
-        self.0.iter().map(|width| width + PADDING + LINE).sum::<usize>().saturating_sub(LINE)
+    pub(super) fn sum(&self) -> usize {
+        self.sum_without(&[])
+    }
+
+    fn sum_without(&self, left_out: &[usize]) -> usize {
+        let columns = self.0.iter().enumerate().filter(|(at, _)| !left_out.contains(at));
+        let widths = columns.map(|(_, width)| width + PADDING + LINE);
+        widths.sum::<usize>().saturating_sub(LINE)
+    }
+
+    /// How many of the spare columns are left out, from the first, so that the others fit the screen; none where even
+    /// the others do not.
+    pub(super) fn left_out(&self, screen: usize, spare: &[usize]) -> Option<usize> {
+        let fits = |count: &usize| {
+            let left_out = spare.get(..*count).unwrap_or(spare);
+            let columns = self.0.len() - left_out.len();
+            columns * LEAST_WIDTH <= screen && self.sum_without(left_out) <= screen
+        };
+        (0..=spare.len()).find(fits)
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = usize> + '_ {
@@ -59,10 +85,10 @@ fn words(line: &str) -> Box<dyn Iterator<Item = &str> + '_> {
 }
 
 /// How wide a column is at least for a word.
-fn least(word: &str) -> usize {
+fn least(word: &str, long: usize) -> usize {
     let width = measure_text_width(word);
-    match width > LONGEST_WORD || word.contains(['\\', '/']) {
-        true => width.min(LEAST_OF_LONG),
+    match width > LONGEST_WORD || word.contains(['\\', '/', '!']) || word.contains("::") {
+        true => width.min(long),
         false => width,
     }
 }
@@ -79,10 +105,23 @@ mod tests {
             ["12345", "cacheserver.exe(9044) +-", "a-short-word", "994.90 KiB"],
             ["1", "", &path, "0 B"],
         ];
-        let least = LeastWidths::of(rows);
+        let least = LeastWidths::of(rows, LEAST_OF_LONG);
         assert_eq!(least.0, [5, 21, LEAST_OF_LONG, 10]);
         assert_eq!(least.sum(), 5 + 21 + 12 + 10 + 4 * 2 + 3);
-        assert_eq!(LeastWidths::of([["2024-05-10 12:46:34.008663"]]).0, [15]);
-        assert_eq!(LeastWidths::of::<[&str; 0]>([]).sum(), 0);
+        assert_eq!(LeastWidths::of([["2024-05-10 12:46:34.008663"]], LEAST_OF_LONG).0, [15]);
+        assert_eq!(LeastWidths::of::<[&str; 0]>([], LEAST_OF_LONG).sum(), 0);
+    }
+
+    #[test]
+    fn spare_columns_are_left_out_one_by_one_until_the_others_fit() {
+        let least = LeastWidths::of(
+            [["a-name-of-20-columns", "a-time-of-15-co", "10-columns", "9-columns"]],
+            LEAST_OF_LONG,
+        );
+        for (screen, left_out) in
+            [(65, Some(0)), (64, Some(1)), (47, Some(1)), (46, Some(2)), (35, Some(2)), (34, None)]
+        {
+            assert_eq!(least.left_out(screen, &[1, 3]), left_out, "{screen}");
+        }
     }
 }

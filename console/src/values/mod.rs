@@ -15,6 +15,6 @@ pub(crate) use formats::{
 };
 pub(crate) use length::Length;
 pub(crate) use output_formats::{AskedFormat, CSV, FORMATS, FormatOption, TABLE_FORMATS};
-pub use output_formats::{Format, FormatSpec, NamesFile};
+pub use output_formats::{ColumnChoice, Format, FormatSpec, NamesFile};
 pub use ranges::{CountRange, CountUnit, TimeRange, TopN, ValueError};
 pub(crate) use ranges::{address, bytes, nanoseconds, number, whole};

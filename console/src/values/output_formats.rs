@@ -19,6 +19,31 @@ pub enum Format {
     Parquet,
 }
 
+/// Which columns an answer has.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum ColumnChoice {
+    /// All of them, but for those of groups that a narrow screen has no room for.
+    #[default]
+    Fitting,
+    /// `-Columns all`
+    All,
+    /// `-Columns`: these, in their order.
+    Named(Vec<String>),
+}
+
+impl ColumnChoice {
+    /// What stands for all columns.
+    pub(crate) const ALL: &'static str = "all";
+
+    /// Names divided by commas.
+    pub(crate) fn parse(text: &str) -> ColumnChoice {
+        match text.eq_ignore_ascii_case(ColumnChoice::ALL) {
+            true => ColumnChoice::All,
+            false => ColumnChoice::Named(text.split(',').map(str::to_owned).collect()),
+        }
+    }
+}
+
 /// Whether the option of a format is followed by the file to write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NamesFile {

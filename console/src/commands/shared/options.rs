@@ -8,16 +8,34 @@ use super::{
 use crate::{
     commands::context::SharedArgs,
     grammar::{Opt, OptionGroup, ParseError, Take},
-    render::OutputOptions,
+    render::{OutputOptions, output::COLUMNS},
     values::{AskedFormat, CsvText, FORMATS, FormatOption, FormatSpec, NamesFile},
 };
 
 /// What every kind of `.dump` takes beside its own options.
 pub(crate) const SHARED: &[OptionGroup<SharedArgs>] = &[
-    OptionGroup { title: DISPLAY, options: &row_options("-SortBy name") },
+    OptionGroup { title: DISPLAY, options: &ROWS },
     OptionGroup { title: SCRIPTS, options: &format_options() },
     OptionGroup { title: WITHOUT_EFFECT, options: &ignored_of_dumps() },
 ];
+
+/// The options about the rows of a kind, and about their columns.
+const ROWS: [Opt<SharedArgs>; 3] = {
+    let [top, sort] = row_options("-SortBy name");
+    [top, sort, CHOSEN]
+};
+
+const CHOSEN: Opt<SharedArgs> = Opt {
+    names: &[COLUMNS],
+    help: "only these columns, in this order, or all",
+    details: "Names as in -SortBy, divided by commas; a document always has all. Where a terminal is too narrow for a \
+              table of groups, columns are left out until the others fit, and a line below names them: First, Last, \
+              Ids, Stack, Free stack, Objects, Share, Numbers, Duplicated, Unmapped, Closed, End, By, Orphan frees, \
+              Frees, Allocs, Allocated, Created, Open, At exit, Bytes at exit, Allocator, in this order, but none that \
+              -GroupBy or -SortBy names. With all, or where even the others do not fit, a group is several lines.",
+    example: "-Columns process,bytes",
+    take: Take::Columns(|args| &mut args.output.columns),
+};
 
 impl AsMut<SharedArgs> for SharedArgs {
     fn as_mut(&mut self) -> &mut SharedArgs {
@@ -116,4 +134,16 @@ pub(crate) const fn format_options<A: AsMut<SharedArgs>>() -> [Opt<A>; FORMATS.l
     });
     options[at + 2] = force_option("-csv rows.csv -Force", |args| &mut args.as_mut().output.force);
     options
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::render::output::LEFT_OUT;
+
+    #[test]
+    fn the_help_of_columns_says_in_which_order_they_are_left_out() {
+        let order = format!("a line below names them: {}, in this order", LEFT_OUT.join(", "));
+        assert!(CHOSEN.details.contains(&order), "{}", CHOSEN.details);
+    }
 }

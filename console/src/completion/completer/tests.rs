@@ -79,7 +79,7 @@ fn kinds_come_after_dump_and_options_after_the_kind() {
     );
     assert_eq!(offered(".dump ObjectRef -pn"), ["-pn"]);
     let formats = FORMATS.map(FormatSpec::option_name);
-    let rows = ["-Properties", "-TopN", "-SortBy", "-filedir"];
+    let rows = ["-Properties", "-TopN", "-SortBy", "-Columns", "-filedir"];
     assert_eq!(offered(".dump Stats -"), [&rows, &formats[..], &["-csvraw", "-Force"]].concat());
     assert_eq!(offered(".dump -Lea"), ["-Leak", "-LeakAtExit"]);
     assert_eq!(offered(".dump -json"), ["-json", "-json-pretty"]);
@@ -101,6 +101,20 @@ fn columns_are_offered_behind_sort_by() {
     for kind in REGISTRY.kinds {
         let columns = offered(&format!(".dump {} -TopN 1 -SortBy ", kind.name()));
         assert!(!columns.is_empty(), "{}", kind.name());
+    }
+}
+
+#[test]
+fn columns_are_offered_behind_each_comma_once() {
+    assert_eq!(
+        offered(".dump Resource -Columns kind,alloc"),
+        ["kind,allocator", "kind,allocs", "kind,alloc_bytes"]
+    );
+    assert_eq!(offered(".dump ObjectRef -Columns share,s"), ["share,sample_ids"]);
+    assert_eq!(offered(".dump Process -Columns al"), ["all"]);
+    for kind in REGISTRY.kinds {
+        let columns = offered(&format!(".dump {} -Columns ", kind.name()));
+        assert!(columns.len() > 1 && columns.ends_with(&["all".to_owned()]), "{}", kind.name());
     }
 }
 

@@ -54,13 +54,13 @@ pub(super) fn groups<'a>(
     for (figure, name, title) in Figure::ALL {
         columns.add(name, |row| row.groups.tree.figures(row.node).get(figure)).title(title);
     }
-    columns.add("share", |row| row.groups.share(row.node));
-    columns.add_list("sample_ids", |row| row.sample_ids());
+    columns.add("share", |row| row.groups.share(row.node)).title("Share");
+    columns.add_list("sample_ids", |row| row.sample_ids()).title("Ids");
     if let Some(buckets) = criteria.buckets {
-        columns.add_list("outstanding", |row| {
-            row.groups.outstanding(row.node, buckets).unwrap_or_default()
-        });
-        columns.add("verdict", |row| row.groups.growth(row.node).map(|own| own.verdict.word()));
+        let open = |row: &Row<'_>| row.groups.outstanding(row.node, buckets).unwrap_or_default();
+        columns.add_list("outstanding", open).title("Numbers");
+        let verdict = |row: &Row<'_>| row.groups.growth(row.node).map(|own| own.verdict.word());
+        columns.add("verdict", verdict).title("Growth");
         columns.add("rate_per_minute", |row| {
             Some(row.groups.growth(row.node)?.evidence.rate?.per_minute)
         });

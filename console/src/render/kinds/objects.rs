@@ -11,7 +11,7 @@ use crate::{
         ObjectRefStyle, csv, json,
         output::{OutputError, OutputOptions},
         table::{self, Columns, Part, Table},
-        text,
+        text::{self, TreeColumns},
     },
     settings::Display,
     values::Format,
@@ -40,15 +40,20 @@ pub fn object_ref(
     if let Some(top) = style.criteria.top {
         answer.files.iter_mut().try_for_each(|file| file.cut(top))?;
     }
-    if !criteria.by.is_empty() {
-        return options.deliver(overwrite, cancel, out, |out| match options.format() {
-            Format::Text => text::object_ref(&answer, style, display, out),
-            Format::Json(mode) => json::groups(&answer, style, mode, out),
-            format => groups(&answer, criteria)?.write_as(format, display, cancel, out),
-        });
+    let (format, is_grouped) = (options.format(), !criteria.by.is_empty());
+    if is_grouped && !matches!(format, Format::Text | Format::Json(_)) {
+        let mut table = groups(&answer, criteria)?;
+        table.choose(options)?;
+        return options
+            .deliver(overwrite, cancel, out, |out| table.write_as(format, display, cancel, out));
     }
-    options.deliver(overwrite, cancel, out, |out| match options.format() {
-        Format::Text => text::object_ref(&answer, style, display, out),
+    let columns = match format {
+        Format::Text if is_grouped => TreeColumns::of(criteria, &options.columns)?,
+        _ => TreeColumns::default(),
+    };
+    options.deliver(overwrite, cancel, out, |out| match format {
+        Format::Text => text::object_ref(&answer, style, &columns, display, out),
+        Format::Json(mode) if is_grouped => json::groups(&answer, style, mode, out),
         Format::Json(mode) => json::object_ref(&answer, style, mode, out),
         Format::Csv(text) => csv::write(&answer, style, text, display, out),
         format => table::write_batches(format, display, cancel, out, |add| {

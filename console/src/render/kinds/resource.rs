@@ -15,6 +15,7 @@ use crate::{
     },
     render::{
         json,
+        output::LEFT_OUT,
         style::RESOURCE_FIGURES,
         table::{Columns, Part, Show, Table, bytes},
         text::{ProcessStyle, StackStyle},
@@ -78,7 +79,9 @@ pub fn resources<'a>(
         columns.add_long_list("over_time", over_time).title("Over time").texts(bars);
     }
     let parts = answers.iter().map(|answer| part(answer, criteria));
-    let table = Table::new("groups", columns, parts)?;
+    let keys = ["Stack", "Free stack", "End", "By", "Allocator"];
+    let spare = LEFT_OUT.into_iter().filter(|title| criteria.by.is_none() || !keys.contains(title));
+    let table = Table::new("groups", columns, parts)?.with_spare(spare);
     let table = table.with_document(move |parts, mode, out| {
         json::resources(answers, criteria, command, parts, mode, out)
     });

@@ -1,12 +1,11 @@
-//! `-SortBy` and `-TopN`.
+//! `-SortBy`, `-TopN` and `-Columns`.
 
-use polars::prelude::{Column, DataType, PolarsResult, SortOptions};
+use polars::prelude::{Column, DataFrame, DataType, PolarsResult, SortOptions};
 
-use super::{Part, Table};
+use super::{ColumnSpec, Part, Table};
 use crate::{
-    render::output::{OutputError, OutputOptions},
-    suggest,
-    values::TopN,
+    render::output::{COLUMNS, OutputError, OutputOptions},
+    values::{ColumnChoice, Format, TopN},
 };
 
 /// The number of a file; its rows stand together anyway.
@@ -49,8 +48,12 @@ impl Table<'_> {
     /// Orders the rows of each file by a column.
     pub(in crate::render) fn sort_by(&mut self, name: &str) -> Result<(), OutputError> {
         let found = self.sortable().find(|(at, _)| self.is_named(*at, name));
-        let Some((_, column)) = found else { return Err(self.unknown_column(name)) };
+        let Some((at, column)) = found else {
+            return Err(OutputError::unknown_column("-SortBy", name, self.column_names()));
+        };
         let column = column.clone();
+        let heading = self.specs.get(at).and_then(ColumnSpec::heading);
+        self.spare.retain(|spare| heading.as_deref() != Some(*spare));
         for part in &mut self.parts {
             let sorted = sorted(&column, part).map_err(std::io::Error::other)?;
             part.order = Some(sorted);
@@ -74,12 +77,48 @@ impl Table<'_> {
             || self.specs.get(column).is_some_and(|spec| spec.is_titled(name))
     }
 
-    fn unknown_column(&self, name: &str) -> OutputError {
-        OutputError::UnknownColumn {
-            name: name.to_owned(),
-            hint: suggest::hint(name, self.column_names()),
-            columns: self.column_names().collect::<Vec<_>>().join(", "),
+    /// Keeps the columns that are wanted, in their order. A document has all.
+    pub(in crate::render) fn choose(&mut self, options: &OutputOptions) -> Result<(), OutputError> {
+        let names = match &options.columns {
+            _ if options.is_document() => return Ok(()),
+            ColumnChoice::Fitting => return Ok(()),
+            ColumnChoice::All => {
+                self.spare.clear();
+                return Ok(());
+            }
+            ColumnChoice::Named(names) => names,
+        };
+        let is_text = options.format() == Format::Text;
+        if is_text && self.row_text.is_some() {
+            return Err(OutputError::NoColumns);
         }
+        let mut chosen: Vec<usize> = Vec::new();
+        for name in names {
+            let known = self.data_columns().map(|(at, _)| self.name(at));
+            let at = self
+                .column_named(name, is_text)
+                .ok_or_else(|| OutputError::unknown_column(COLUMNS, name, known))?;
+            if !chosen.contains(&at) {
+                chosen.push(at);
+            }
+        }
+        let columns = chosen.iter().filter_map(|at| self.frame.columns().get(*at).cloned());
+        let frame = DataFrame::new(self.frame.height(), columns.collect());
+        let specs = chosen.iter().filter_map(|at| self.specs.get(*at).cloned());
+        self.specs = specs.zip(&chosen).map(|(spec, at)| spec.chosen(self.name(*at))).collect();
+        self.frame = frame.map_err(std::io::Error::other)?;
+        (self.spare, self.groups) = (Vec::new(), None);
+        Ok(())
+    }
+
+    /// Of two columns of one name, text has that with the heading.
+    fn column_named(&self, name: &str, is_text: bool) -> Option<usize> {
+        let columns = || self.specs.iter().enumerate();
+        let mut written = columns().filter(|(_, spec)| is_text || !spec.is_text_only);
+        let titled = written.find(|(_, spec)| spec.is_titled(name));
+        let named =
+            || self.data_columns().find(|(at, _)| self.name(*at).eq_ignore_ascii_case(name));
+        titled.or_else(named).map(|(at, _)| at)
     }
 }
 

@@ -96,6 +96,11 @@ impl ColumnSpec {
         self
     }
 
+    /// The same where it was chosen: it has a heading and stands where it was named.
+    pub(super) fn chosen(self, name: &str) -> ColumnSpec {
+        ColumnSpec { title: self.title.or_else(|| Some(name.to_owned())), place: 0, ..self }
+    }
+
     pub(super) fn is_hex(&self) -> bool {
         self.show == Show::Hex
     }

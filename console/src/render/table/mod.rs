@@ -50,6 +50,8 @@ pub struct Table<'a> {
     /// The group of each row, as long as no column orders the rows: the value of the last column
     /// stands above the rows of a group as their heading.
     pub(super) groups: Option<Vec<u32>>,
+    /// The columns, by their headings, that the text leaves out where a screen is too narrow for all, in this order.
+    pub(super) spare: Vec<&'static str>,
     /// How many rows the text has at most, unless `-TopN` says so.
     pub(super) most_rows: Option<usize>,
     pub(super) document: Option<Document<'a>>,
@@ -152,6 +154,7 @@ impl<'a> Table<'a> {
             parts: vec![Part::rows_of(frame.height())],
             frame,
             groups: None,
+            spare: Vec::new(),
             most_rows: None,
             document: None,
             no_match: None,
@@ -162,6 +165,11 @@ impl<'a> Table<'a> {
     /// With the group of each row, whose headings are the values of the last column.
     pub(crate) fn grouped(self, groups: Vec<u32>) -> Table<'a> {
         Table { groups: Some(groups), ..self }
+    }
+
+    /// With columns, by their headings, that the text leaves out where a screen is too narrow for all, in this order.
+    pub(crate) fn with_spare(self, spare: impl IntoIterator<Item = &'static str>) -> Table<'a> {
+        Table { spare: spare.into_iter().collect(), ..self }
     }
 
     /// With a JSON document of its own.
@@ -185,7 +193,7 @@ impl<'a> Table<'a> {
         Table { row_text: Some(Box::new(text)), ..self }
     }
 
-    /// Sorts and cuts the rows as the options say, and writes them. Returns how many rows are left
+    /// Sorts and cuts the rows and chooses the columns as the options say, and writes them. Returns how many rows are left
     /// out because the text would be too long.
     ///
     /// # Errors
@@ -200,6 +208,7 @@ impl<'a> Table<'a> {
         out: &mut dyn Write,
     ) -> Result<usize, OutputError> {
         self.arrange(options)?;
+        self.choose(options)?;
         let format = options.format();
         let is_limited = format == Format::Text && options.top.is_none();
         let left_out = self.most_rows.filter(|_| is_limited).map(|most| self.limit(most));

@@ -11,7 +11,7 @@ use crate::{
     render::write_frame,
     settings::DisplayArgs,
     terminal::Screen,
-    values::{AskedFormat, CsvText, TopN},
+    values::{AskedFormat, ColumnChoice, CsvText, TopN},
 };
 
 fn text_of(format: Format, frame: &DataFrame) -> String {
@@ -81,10 +81,22 @@ fn table() -> Table<'static> {
 
 /// What is written with some options.
 fn written(options: &OutputOptions) -> Result<String, OutputError> {
-    let display = DisplayArgs::default().display(&Default::default(), Screen::PLAIN);
+    on_screen(Screen::PLAIN, table(), options)
+}
+
+fn on_screen(
+    screen: Screen,
+    table: Table<'_>,
+    options: &OutputOptions,
+) -> Result<String, OutputError> {
+    let display = DisplayArgs::default().display(&Default::default(), screen);
     let mut out = Vec::new();
-    table().write(options, &display, &Overwrite::default(), &Cancel::default(), &mut out)?;
+    table.write(options, &display, &Overwrite::default(), &Cancel::default(), &mut out)?;
     Ok(String::from_utf8(out).expect("text"))
+}
+
+fn of_columns(text: &str) -> OutputOptions {
+    OutputOptions { columns: ColumnChoice::parse(text), ..OutputOptions::default() }
 }
 
 fn by(column: &str) -> OutputOptions {
@@ -144,6 +156,91 @@ fn an_unknown_column_is_an_error_that_names_all() {
         "-SortBy: column 'coutn' not found, did you mean count?; the columns are name, address, \
          count, label"
     );
+}
+
+#[test]
+fn chosen_columns_stand_in_their_order_under_their_names_or_headings() {
+    let chosen = OutputOptions {
+        top: Some(TopN { take: 1, skip: 0 }),
+        ..of_columns("Label,address,COUNT,label")
+    };
+    insta::assert_snapshot!(written(&chosen).expect("text"), @r"
+    one
+    Label             address  How many
+    <b>    0xFFFFFFFFFFFFFFFF         1
+    + 2 more
+    three
+    two
+    Label  address  How many
+    <=x>       0x2        -7
+    1 of 2
+    ");
+    let formats = vec![AskedFormat::of("-csv", None)];
+    let csv = OutputOptions { formats: formats.clone(), ..of_columns("how many,name") };
+    assert_eq!(written(&csv).expect("text").lines().nth(1), Some("1,b"));
+    let sorted = OutputOptions {
+        formats: formats.clone(),
+        sort_by: Some("count".into()),
+        ..of_columns("name")
+    };
+    assert_eq!(written(&sorted).expect("text").lines().nth(1), Some("A"));
+    let of_text = OutputOptions { formats, ..of_columns("label") };
+    assert_eq!(
+        written(&of_text).expect_err("only for text").to_string(),
+        "-Columns: column 'label' not found; the columns are name, address, count"
+    );
+    let json =
+        OutputOptions { formats: vec![AskedFormat::of("-json", None)], ..of_columns("nonsense") };
+    assert_eq!(
+        written(&json).expect("text"),
+        written(&OutputOptions { columns: ColumnChoice::Fitting, ..json }).expect("text")
+    );
+}
+
+#[test]
+fn rows_that_are_several_lines_have_no_columns() {
+    let table = || table().with_row_text(|row, out| writeln!(out, "row {row}"));
+    let error = on_screen(Screen::PLAIN, table(), &of_columns("name")).expect_err("no columns");
+    assert!(matches!(error, OutputError::NoColumns), "{error}");
+    let all = on_screen(Screen::PLAIN, table(), &of_columns("all")).expect("text");
+    assert_eq!(all, on_screen(Screen::PLAIN, table(), &OutputOptions::default()).expect("text"));
+}
+
+#[test]
+fn spare_columns_are_left_out_of_a_narrow_screen() {
+    let narrow = |width: usize, options: &OutputOptions| {
+        let screen = Screen { width: Some(width), color: false };
+        let table = table().with_spare(["Label", "Name"]);
+        let text = on_screen(screen, table, options).expect("text");
+        let of_one = text.lines().skip(1).take_while(|line| *line != "three");
+        of_one.collect::<Vec<_>>().join("\n")
+    };
+    let (fitting, all) = (OutputOptions::default(), of_columns("all"));
+    assert_eq!(narrow(27, &fitting), narrow(27, &all));
+    insta::assert_snapshot!(narrow(26, &fitting), @r"
+     How many ┆ Name
+    ══════════╪══════
+            1 ┆ b
+            3 ┆ A
+            3 ┆ c
+    Not shown at 26 columns:
+      Label (-Columns all)
+    ");
+    insta::assert_snapshot!(narrow(17, &fitting), @r"
+     How many
+    ══════════
+            1
+            3
+            3
+    Not shown at 17
+      columns: Label,
+      Name (-Columns
+      all)
+    ");
+    let by_label = narrow(26, &by("label"));
+    assert!(by_label.ends_with("\n  Name (-Columns all)"), "{by_label}");
+    assert!(narrow(26, &all).starts_with("row 1\n How many  1\n"));
+    assert_eq!(narrow(8, &fitting), narrow(8, &all));
 }
 
 #[test]

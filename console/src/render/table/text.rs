@@ -1,7 +1,6 @@
 //! Tables as text for people: drawn on a terminal, aligned columns in a pipe.
 
 use std::io::{self, Write};
-use std::iter;
 
 use handlescope_model::Untrusted;
 use indicatif::HumanCount;
@@ -11,11 +10,8 @@ use super::size::{GridSize, cut};
 use super::{Part, Table};
 use crate::{
     settings::Display,
-    terminal::{clip::Clip, table, width::LeastWidths, wrapped},
+    terminal::{clip::Clip, table, wrapped},
 };
-
-/// Columns narrower than this on average are no longer read as columns.
-const LEAST_WIDTH: usize = 9;
 
 /// Rows that are measured to choose between a line for each row and a line for each value.
 const MEASURED_ROWS: usize = 1_000;
@@ -52,23 +48,16 @@ impl Table<'_> {
         display: &Display,
         out: &mut dyn Write,
     ) -> io::Result<()> {
-        match self.fits(rows, display)? {
-            true => self.write_grid(rows, display, out),
-            false => self.write_records(rows, display, out),
-        }
-    }
-
-    /// Whether the first rows fit beside each other on the screen.
-    fn fits(&self, rows: &[usize], display: &Display) -> io::Result<bool> {
-        let Some(width) = display.screen.width else { return Ok(true) };
-        let (columns, headings) = self.columns();
-        if columns.len() * LEAST_WIDTH > width {
-            return Ok(false);
-        }
+        let columns = self.shown();
+        let headings: Vec<&str> = columns.iter().map(|(_, heading)| heading.as_str()).collect();
         let first = rows.iter().take(MEASURED_ROWS).map(|row| self.cells(&columns, *row));
         let first = first.collect::<io::Result<Vec<Vec<String>>>>()?;
-        let cells = iter::once(&headings).chain(&first).map(|row| row.iter().map(String::as_str));
-        Ok(LeastWidths::of(cells).sum() <= width)
+        let Some(fitting) = table::fitting(display.screen, &headings, &first, &self.spare) else {
+            return self.write_records(rows, &columns, display, out);
+        };
+        let shown = fitting.columns.iter().filter_map(|at| columns.get(*at).cloned());
+        self.write_grid(rows, &shown.collect::<Vec<_>>(), display, out)?;
+        out.write_all(fitting.left_out.as_bytes())
     }
 
     /// Headings, and the rows below them.
@@ -92,13 +81,18 @@ impl Table<'_> {
     }
 
     /// A line for each row.
-    fn write_grid(&self, rows: &[usize], display: &Display, out: &mut dyn Write) -> io::Result<()> {
-        let (shown, headings) = self.columns();
-        let names: Vec<&str> = headings.iter().map(String::as_str).collect();
+    fn write_grid(
+        &self,
+        rows: &[usize],
+        columns: &[(usize, String)],
+        display: &Display,
+        out: &mut dyn Write,
+    ) -> io::Result<()> {
+        let names: Vec<&str> = columns.iter().map(|(_, heading)| heading.as_str()).collect();
         let is_number = |column: usize| {
             self.frame.columns().get(column).is_some_and(|column| column.dtype().is_numeric())
         };
-        let numbers = shown.iter().enumerate().filter(|(_, column)| is_number(**column));
+        let numbers = columns.iter().enumerate().filter(|(_, (column, _))| is_number(*column));
         let numbers: Vec<usize> = numbers.map(|(at, _)| at).collect();
         let mut rows = rows.iter().peekable();
         loop {
@@ -106,7 +100,7 @@ impl Table<'_> {
             table::align_right(&mut table, &numbers);
             let mut size = GridSize::default();
             while let Some(&row) = rows.next_if(|_| size.has_room()) {
-                let cells = self.cells(&shown, row)?;
+                let cells = self.cells(columns, row)?;
                 size.add(&cells);
                 table.add_row(cells);
             }
@@ -117,37 +111,31 @@ impl Table<'_> {
         }
     }
 
-    /// The columns with a heading, from left to right, and their headings.
-    fn columns(&self) -> (Vec<usize>, Vec<String>) {
-        self.shown().into_iter().unzip()
-    }
-
     /// The cells of a row as far as they are printed.
-    fn cells(&self, columns: &[usize], row: usize) -> io::Result<Vec<String>> {
-        columns.iter().map(|column| Ok(cut(self.cell(*column, row)?))).collect()
+    fn cells(&self, columns: &[(usize, String)], row: usize) -> io::Result<Vec<String>> {
+        columns.iter().map(|(column, _)| Ok(cut(self.cell(*column, row)?))).collect()
     }
 
     /// A line for each value: more columns than fit beside each other.
     fn write_records(
         &self,
         rows: &[usize],
+        columns: &[(usize, String)],
         display: &Display,
         out: &mut dyn Write,
     ) -> io::Result<()> {
         for (at, &row) in rows.iter().enumerate() {
             let gap = if at > 0 { "\n" } else { "" };
             writeln!(out, "{gap}row {}", at + 1)?;
-            let lines = self
-                .shown()
-                .into_iter()
-                .map(|(column, heading)| Ok([heading, cut(self.cell(column, row)?)]));
-            let lines = lines.collect::<io::Result<Vec<[String; 2]>>>()?;
+            let cells = self.cells(columns, row)?;
+            let lines =
+                columns.iter().zip(cells).map(|((_, heading), cell)| [heading.clone(), cell]);
             write!(out, "{}", table::text(table::columns(display.screen, lines)))?;
         }
         Ok(())
     }
 
-    /// The columns with a heading, from left to right.
+    /// The columns with a heading, from left to right, and their headings.
     fn shown(&self) -> Vec<(usize, String)> {
         // The last one is the heading of a group.
         let count = self.specs.len() - usize::from(self.groups.is_some());

@@ -1,19 +1,21 @@
 //! `.dump ObjectRef -GroupBy` as text: a tree, the figures of a group in front of it.
 
 use std::io::{self, Write};
-use std::iter;
 
 use handlescope_model::Untrusted;
 
 use super::numbers::{counted, grouped};
 use super::stack::StackStyle;
 use crate::query::{
-    Figure, Figures, FileAnswer, GroupColumn, GroupKey, Groups, GroupsLeftOut, NodeIdx, sparkline,
+    Figure, Figures, FileAnswer, GroupColumn, GroupCriteria, GroupKey, Groups, GroupsLeftOut,
+    NodeIdx, sparkline,
 };
+use crate::render::output::{COLUMNS, LEFT_OUT, OutputError};
 use crate::render::style::ObjectRefStyle;
 use crate::render::time::Clock;
 use crate::settings::{Display, StackDisplayArgs};
-use crate::terminal::{table, width::LeastWidths, wrapped};
+use crate::terminal::{table, wrapped};
+use crate::values::ColumnChoice;
 
 /// What a level is indented by.
 const INDENT: &str = "  ";
@@ -24,54 +26,133 @@ const FIRM_INDENT: &str = "\u{a0}\u{a0}";
 /// What handles have in common that have nothing in a column.
 const NOTHING: &str = "-";
 
-/// Columns of `-ShowTime`.
-const OVER_TIME: usize = 3;
+/// A column in front of the tree.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum TreeColumn {
+    Figure(Figure),
+    Share,
+    Ids,
+    OpenOverTime,
+    Numbers,
+    Growth,
+}
+
+impl TreeColumn {
+    /// Every column, with its name in files and its title.
+    fn all() -> impl Iterator<Item = (Self, &'static str, &'static str)> + Clone {
+        let figures = Figure::ALL.into_iter();
+        let figures = figures.map(|(figure, name, title)| (Self::Figure(figure), name, title));
+        figures.chain([
+            (Self::Share, "share", "Share"),
+            (Self::Ids, "sample_ids", "Ids"),
+            (Self::OpenOverTime, "open_over_time", "Open over time"),
+            (Self::Numbers, "outstanding", "Numbers"),
+            (Self::Growth, "verdict", "Growth"),
+        ])
+    }
+
+    /// Whether `-ShowTime` asks for it.
+    fn is_of_time(self) -> bool {
+        matches!(self, Self::OpenOverTime | Self::Numbers | Self::Growth)
+    }
+}
+
+/// What `-Columns` can name in front of the tree.
+pub(crate) fn tree_columns() -> impl Iterator<Item = &'static str> {
+    TreeColumn::all().map(|(_, name, _)| name)
+}
+
+/// The columns in front of the tree.
+#[derive(Default)]
+pub(in crate::render) struct TreeColumns {
+    /// With their titles, from left to right.
+    columns: Vec<(TreeColumn, &'static str)>,
+    /// Whether they were chosen, also those that are 0 in every group.
+    are_chosen: bool,
+    /// Titles of those that are left out where a screen is too narrow for all, in this order.
+    spare: Vec<&'static str>,
+}
+
+impl TreeColumns {
+    /// # Errors
+    /// When a column is chosen that is not there.
+    pub(in crate::render) fn of(
+        criteria: &GroupCriteria,
+        choice: &ColumnChoice,
+    ) -> Result<Self, OutputError> {
+        let has_times = criteria.buckets.is_some();
+        let all = TreeColumn::all().filter(move |(column, ..)| has_times || !column.is_of_time());
+        let ColumnChoice::Named(names) = choice else {
+            let order = criteria.order.map(TreeColumn::Figure);
+            let columns: Vec<_> = all.map(|(column, _, title)| (column, title)).collect();
+            let is_order = |title| order.is_some_and(|order| columns.contains(&(order, title)));
+            let spare = LEFT_OUT
+                .into_iter()
+                .filter(|title| *choice == ColumnChoice::Fitting && !is_order(title));
+            return Ok(Self { spare: spare.collect(), columns, are_chosen: false });
+        };
+        let mut columns = Vec::new();
+        for text in names {
+            let is = |name: &str| name.eq_ignore_ascii_case(text);
+            let column = all.clone().find(|(_, name, title)| is(name) || is(title));
+            let Some((column, _, title)) = column else {
+                let names = all.map(|(_, name, _)| name);
+                return Err(OutputError::unknown_column(COLUMNS, text, names));
+            };
+            if !columns.contains(&(column, title)) {
+                columns.push((column, title));
+            }
+        }
+        Ok(Self { columns, are_chosen: true, spare: Vec::new() })
+    }
+}
 
 pub(super) fn write(
     file: &FileAnswer<'_>,
     groups: &Groups,
     style: &ObjectRefStyle<'_>,
+    columns: &TreeColumns,
     display: &Display,
     out: &mut impl Write,
 ) -> io::Result<()> {
     let shown: Vec<NodeIdx> = groups.tree.shown().collect();
     let figures = || shown.iter().map(|node| groups.tree.figures(*node));
-    let is_shown = |figure: Figure| figures().any(|own| own.get(figure).is_some_and(|n| n != 0));
-    let columns: Vec<_> = Figure::ALL
-        .into_iter()
-        .filter(|(figure, ..)| *figure == Figure::Leaked || is_shown(*figure))
-        .collect();
+    let has_any = |figure| figures().any(|own| own.get(figure).is_some_and(|n| n != 0));
+    let is_shown = |column: TreeColumn| match column {
+        TreeColumn::Figure(figure) if !columns.are_chosen => {
+            figure == Figure::Leaked || has_any(figure)
+        }
+        _ => true,
+    };
+    let shown = columns.columns.iter().copied().filter(|(column, _)| is_shown(*column));
+    let (shown, titles): (Vec<TreeColumn>, Vec<&str>) = shown.unzip();
     let clock = Clock::new(&file.info, display.time_format, display.time_digits);
     let names = StackDisplayArgs { show: true, ..style.criteria.stacks };
-    let stacks = StackStyle::of(file, names);
-    let titles = columns.iter().map(|(.., title)| *title);
-    let buckets = style.criteria.groups.buckets;
-    let over_time = buckets.map(|_| ["Open over time", "Numbers", "Growth"]);
-    let over_time = over_time.into_iter().flatten();
-    let header: Vec<&str> =
-        titles.chain(["Share", "Ids"]).chain(over_time).chain(["Group"]).collect();
     let writer = Writer {
         groups,
-        columns: columns.iter().map(|(figure, ..)| *figure).collect(),
+        columns: shown,
         clock: clock.without_start_date(),
-        stacks,
+        stacks: StackStyle::of(file, names),
         has_frames: style.criteria.stacks.show,
         indent: if display.screen.is_terminal() { FIRM_INDENT } else { INDENT },
-        buckets,
+        buckets: style.criteria.groups.buckets.unwrap_or_default(),
         has_views: file.totals.map_count + file.totals.unmap_count > 0,
         display,
     };
     let mut rows = Vec::new();
     writer.add(&mut rows, None, 0);
-    let texts = rows.iter().map(|row| row.iter().map(String::as_str).collect());
-    let least = LeastWidths::of(iter::once(header.clone()).chain(texts));
-    if display.screen.width.is_some_and(|width| least.sum() > width) {
+    let header: Vec<&str> = titles.into_iter().chain(["Group"]).collect();
+    let Some(fitting) = table::fitting(display.screen, &header, &rows, &columns.spare) else {
         return write_lines(&header, rows, display, out);
-    }
+    };
+    let header: Vec<&str> = fitting.columns.iter().map(|at| header[*at]).collect();
     let mut table = table::table(display.screen, &header);
-    table::align_right(&mut table, &(0..=columns.len()).collect::<Vec<_>>());
-    table.add_rows(rows);
-    write!(out, "{}", table::text(table))
+    let numbers = fitting.columns.iter().enumerate().filter(|(_, at)| writer.is_number(**at));
+    table::align_right(&mut table, &numbers.map(|(at, _)| at).collect::<Vec<_>>());
+    table.add_rows(
+        rows.iter().map(|row| fitting.columns.iter().map(|at| &row[*at]).collect::<Vec<_>>()),
+    );
+    write!(out, "{}{}", table::text(table), fitting.left_out)
 }
 
 /// The name of each group, and below and further indented its figures: more of them than fit beside each other.
@@ -100,7 +181,7 @@ fn write_lines(
 
 struct Writer<'a> {
     groups: &'a Groups,
-    columns: Vec<Figure>,
+    columns: Vec<TreeColumn>,
     clock: Clock,
     stacks: StackStyle<'a>,
     /// Whether some of what is counted may be views.
@@ -109,7 +190,7 @@ struct Writer<'a> {
     has_frames: bool,
     indent: &'static str,
     /// With `-ShowTime`, into how many parts time is divided.
-    buckets: Option<usize>,
+    buckets: usize,
     display: &'a Display,
 }
 
@@ -119,19 +200,13 @@ impl Writer<'_> {
         let indent = self.indent.repeat(level);
         for node in self.groups.tree.children(parent) {
             let figures = self.groups.tree.figures(*node);
-            let mut row: Vec<String> =
-                self.columns.iter().map(|figure| self.figure(&figures, *figure)).collect();
-            row.push(share(self.groups.share(*node)));
-            row.push(figures.sample_ids().map(|id| id.to_string()).collect::<Vec<_>>().join(" "));
-            row.extend(self.buckets.into_iter().flat_map(|buckets| self.over_time(*node, buckets)));
-            row.push(self.label(*node, level, &indent));
-            rows.push(row);
+            let cells = self.columns.iter().map(|column| self.cell(*column, *node, &figures));
+            rows.push(cells.chain([self.label(*node, level, &indent)]).collect());
             self.add(rows, Some(*node), level + 1);
         }
         let GroupsLeftOut { groups, handles } = self.groups.tree.left_out(parent);
         if groups > 0 {
-            let over_time = self.buckets.map_or(0, |_| OVER_TIME);
-            let mut row = vec![String::new(); self.columns.len() + 2 + over_time];
+            let mut row = vec![String::new(); self.columns.len()];
             let groups = counted(groups as u64, "more group");
             let handles = match (self.has_views, handles) {
                 (false, _) => counted(handles, "handle"),
@@ -143,15 +218,29 @@ impl Writer<'_> {
         }
     }
 
-    /// What was open in each part of time, as bars and as numbers, and how the group grows.
-    fn over_time(&self, node: NodeIdx, buckets: usize) -> [String; OVER_TIME] {
-        let open = self.groups.outstanding(node, buckets).unwrap_or_default();
-        let numbers: Vec<String> = open.iter().map(u32::to_string).collect();
-        let growth = self.groups.growth(node).map(|growth| match growth.evidence.rate {
-            Some(rate) => format!("{} {rate}", growth.verdict.word()),
-            None => growth.verdict.word().to_owned(),
-        });
-        [sparkline(&open), numbers.join(" "), growth.unwrap_or_default()]
+    fn is_number(&self, column: usize) -> bool {
+        matches!(self.columns.get(column), Some(TreeColumn::Figure(_) | TreeColumn::Share))
+    }
+
+    fn cell(&self, column: TreeColumn, node: NodeIdx, figures: &Figures) -> String {
+        let open = || self.groups.outstanding(node, self.buckets).unwrap_or_default();
+        let joined =
+            |numbers: &mut dyn Iterator<Item = String>| numbers.collect::<Vec<_>>().join(" ");
+        match column {
+            TreeColumn::Figure(figure) => self.figure(figures, figure),
+            TreeColumn::Share => share(self.groups.share(node)),
+            TreeColumn::Ids => joined(&mut figures.sample_ids().map(|id| id.to_string())),
+            TreeColumn::OpenOverTime => sparkline(&open()),
+            TreeColumn::Numbers => joined(&mut open().iter().map(u32::to_string)),
+            TreeColumn::Growth => {
+                let growth = self.groups.growth(node);
+                let text = growth.map(|growth| match growth.evidence.rate {
+                    Some(rate) => format!("{} {rate}", growth.verdict.word()),
+                    None => growth.verdict.word().to_owned(),
+                });
+                text.unwrap_or_default()
+            }
+        }
     }
 
     fn figure(&self, figures: &Figures, figure: Figure) -> String {

@@ -10,6 +10,8 @@ mod stack;
 mod suspect;
 mod totals;
 
+pub(super) use self::groups::TreeColumns;
+pub(crate) use self::groups::tree_columns;
 pub(super) use self::object_ref::object_ref;
 pub(super) use self::process::ProcessStyle;
 pub(super) use self::stack::StackStyle;

@@ -8,7 +8,7 @@ use handlescope_model::{EventKind, Untrusted};
 use nu_ansi_term::Color;
 
 use super::event::{EventWriter, ProcessTexts, is_shown};
-use super::groups;
+use super::groups::{self, TreeColumns};
 use super::layout::Layout;
 use super::numbers::{OrUnknown, counted};
 use super::process::ProcessStyle;
@@ -28,6 +28,7 @@ const SHORTEST_NAME: usize = 24;
 pub(in crate::render) fn object_ref(
     answer: &ObjectRefAnswer<'_>,
     args: &ObjectRefStyle<'_>,
+    columns: &TreeColumns,
     display: &Display,
     out: &mut dyn Write,
 ) -> io::Result<()> {
@@ -52,7 +53,7 @@ pub(in crate::render) fn object_ref(
         }
         write_header(file, name, display, out)?;
         if let Some(groups) = &file.groups {
-            groups::write(file, groups, args, display, out)?;
+            groups::write(file, groups, args, columns, display, out)?;
         }
         if let Some(listing) = &file.listing {
             write_objects(file, listing, args, display, out)?;

@@ -9,9 +9,9 @@ use crate::{
     query::{
         CountBy, CountOrder, Figure, GroupCriteria, ObjectCriteria, ProcessCriteria, StackTrims,
     },
-    render::{self, ObjectRefStyle, OutputOptions},
+    render::{self, ObjectRefStyle, OutputOptions, output::COLUMNS},
     settings::{DisplayArgs, StackDisplayArgs},
-    values::AskedFormat,
+    values::{AskedFormat, ColumnChoice},
 };
 
 /// What was typed after `.dump ObjectRef`.
@@ -47,12 +47,13 @@ impl ObjectRefArgs {
     }
 
     /// The first of the options about groups where none are asked for.
-    pub(super) fn option_without_groups(&self) -> Option<&'static str> {
+    pub(super) fn option_without_groups(&self, output: &OutputOptions) -> Option<&'static str> {
         let options = [
             self.min_count.map(|_| "-MinCount"),
             self.depth.map(|_| "-Depth"),
             self.criteria.groups.trims.criterion().map(render::option),
             self.buckets.map(|_| "-ShowTime"),
+            (output.columns != ColumnChoice::Fitting).then_some(COLUMNS),
         ];
         let is_without = self.criteria.groups.by.is_empty();
         options.into_iter().flatten().find(|_| is_without)

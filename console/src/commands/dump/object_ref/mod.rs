@@ -39,6 +39,10 @@ impl Kind for ObjectRef {
         render::OBJECT_COLUMNS.map(str::to_owned).into()
     }
 
+    fn choosable() -> Vec<String> {
+        render::tree_columns().map(str::to_owned).collect()
+    }
+
     fn add_output(args: &ObjectRefArgs, output: &mut OutputOptions) {
         output.formats.splice(..0, args.formats.iter().cloned());
         output.sort_by.clone_from(&args.sort_by);
@@ -67,7 +71,7 @@ impl Kind for ObjectRef {
     }
 
     fn answer(args: &ObjectRefArgs, dump: &mut DumpContext<'_, '_>) -> Result<(), CommandError> {
-        if let Some(option) = args.option_without_groups() {
+        if let Some(option) = args.option_without_groups(&dump.shared.output) {
             dump.messages.note(format_args!("note: {option} has no effect without -GroupBy"));
         }
         if let Some(option) = args.criteria.stacks.option_without_stacks() {
