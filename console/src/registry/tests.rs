@@ -155,6 +155,27 @@ fn options_of_commands_are_unique_and_documented() {
 }
 
 #[test]
+fn the_help_of_every_kind_says_whose_process_is_chosen() {
+    let roles = [
+        ("ObjectRef", "objects created by these processes"),
+        ("Process", "processes of this name or pid"),
+        ("Module", "modules that these processes loaded"),
+        ("Version", "modules that these processes loaded"),
+        ("Resource", "allocations that these processes own"),
+        ("Stack", "stacks of events that happened in these processes"),
+        ("Events", "events that these processes logged"),
+        ("Why", "handles and allocations that these processes own"),
+        ("Diff", "handles and allocations that these processes own"),
+    ];
+    for kind in REGISTRY.kinds {
+        let role = roles.iter().find(|(name, _)| *name == kind.name()).map(|(_, role)| *role);
+        assert_eq!(kind.option("-pn").map(|option| option.doc().help), role, "{}", kind.name());
+        let page = page(&[kind.name()]);
+        assert!(role.is_none_or(|role| page.contains(role)), "{page}");
+    }
+}
+
+#[test]
 fn every_option_is_found_by_each_of_its_names_in_any_case() {
     for kind in REGISTRY.kinds {
         for name in kind.options().iter().flat_map(|option| option.doc().names) {

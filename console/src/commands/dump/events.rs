@@ -128,8 +128,9 @@ static WHICH: &[Opt<EventCriteria>] = &[
         take: Take::Filter(Texts::Other, |args| &mut args.event),
     },
     process_option(
-        "events of processes of this name or pid",
-        "By the header of the event. Of a trace that was extracted with -events.",
+        "events that these processes logged",
+        "By the header of the event. Of a trace that was extracted with -events. The name may go without .exe; a \
+         number is a pid; ! in front excludes.",
         |args| &mut args.process,
     ),
     time_option(

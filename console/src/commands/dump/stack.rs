@@ -105,8 +105,9 @@ static WHICH: &[Opt<StackCriteria>] = &[
         take: Take::Count(CountUnit::None, |args| &mut args.ids),
     },
     process_option(
-        "stacks of processes of this name or pid",
-        "The name may go without .exe; a number is a pid; ! in front excludes.",
+        "stacks of events that happened in these processes",
+        "Stacks of handles and of allocations, which are there without -stacks all, are those of the owner. The name \
+         may go without .exe; a number is a pid; ! in front excludes.",
         |args| &mut args.process,
     ),
     stack_filter_option(

@@ -170,8 +170,9 @@ static OPTIONS: &[OptionGroup<WhyCriteria>] = &[
 
 static WHICH: &[Opt<WhyCriteria>] = &[
     process_option(
-        "handles that processes of this name or pid own",
-        "The name may go without .exe; a number is a pid; ! in front excludes.",
+        "handles and allocations that these processes own",
+        "The owner, not the creator of the object as in -pn of .dump ObjectRef. The name may go without .exe; a \
+         number is a pid; ! in front excludes.",
         |criteria| &mut criteria.process,
     ),
     type_of_handles_option(|criteria| &mut criteria.handles.object_type),

@@ -37,8 +37,9 @@ static WHICH: &[Opt<DiffArgs>] = &[
         take: Take::Point("B", |args| &mut args.to),
     },
     process_option(
-        "handles that processes of this name or pid own",
-        "The name may go without .exe; a number is a pid; ! in front excludes.",
+        "handles and allocations that these processes own",
+        "The owner, not the creator of the object as in -pn of .dump ObjectRef. The name may go without .exe; a \
+         number is a pid; ! in front excludes.",
         |args| &mut args.criteria.process,
     ),
     type_of_handles_option(|args| &mut args.criteria.object_type),

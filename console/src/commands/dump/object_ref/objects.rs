@@ -49,8 +49,8 @@ pub(super) static CHOICE: &[Opt<ObjectRefArgs>] = &[
     process_option(
         "objects created by these processes",
         "The process of the creation, not those that own handles (-RelatedProcess); for an object that was there before \
-                  the trace, any process that still has a handle at the end. The name may go without .exe; \
-                  a number is a pid; ! in front excludes.",
+                  the trace, any process that still has a handle at the end. Of allocations, which .flame, .plot and \
+                  .report have, the owner. The name may go without .exe; a number is a pid; ! in front excludes.",
         |args| &mut args.criteria.creator.name,
     ),
     command_line_option(

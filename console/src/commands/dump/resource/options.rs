@@ -60,8 +60,8 @@ static WHICH: &[Opt<ResourceArgs>] = &[
     ),
     process_option(
         "allocations that these processes own",
-        "The name may go without .exe; a number is a pid; ! in front excludes. Of a process that is not in the \
-         trace only the pid is known.",
+        "The owner, also where another process allocated for it. The name may go without .exe; a number is a pid; \
+         ! in front excludes. Of a process that is not in the trace only the pid is known.",
         |args| &mut args.criteria.process,
     ),
     Opt {
