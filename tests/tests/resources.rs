@@ -205,6 +205,23 @@ fn totals_and_leaks_are_printed() {
 }
 
 #[test]
+fn columns_are_chosen_and_rows_of_several_lines_become_a_table() {
+    let run = dumped("-Leak -LeakAtExit -ShowStack -Columns process,kind,pid,Bytes");
+    insta::assert_snapshot!(run.stdout, @r"
+    trace.etl
+    Process           Kind     pid      Bytes
+    tool.exe(800) +-  reserve  800  16.00 KiB
+    tool.exe(800) +-  commit   800  16.00 KiB
+    leaky.exe(700)    heap     700       36 B
+    5 allocations: 3 never freed (36 B), 2 freed only by the end of their process (32.00 KiB)
+    ");
+    let note = "note: -ShowStack has no effect beside -Columns";
+    assert!(run.stderr.lines().any(|line| line == note), "{}", run.stderr);
+    let csv = dumped("-Columns pid,process -csv").stdout;
+    assert!(csv.starts_with("pid,process\n800,tool.exe(800)\n"), "{csv}");
+}
+
+#[test]
 fn filters_choose_allocations() {
     let allocs = |options: &str| -> u64 {
         let totals = json(options);

@@ -3,6 +3,7 @@
 
 use std::fs;
 
+use handlescope_tests::allocations;
 use handlescope_tests::binary::{Shell, handlescope, sample_symbols};
 use handlescope_tests::terminal::{Terminal, View};
 use vt100::{Cell, Color};
@@ -125,6 +126,28 @@ fn groups_leave_columns_out_of_a_narrow_screen_in_the_order_that_the_help_states
     let all = on_screen(&shell, 80, &format!("{command} -Columns all"));
     let words: Vec<&str> = all.iter().flat_map(|line| line.split_whitespace()).collect();
     assert!(order.iter().all(|title| words.join(" ").contains(title)), "{all:#?}");
+}
+
+#[test]
+fn groups_of_allocations_leave_columns_out_of_a_narrow_screen() {
+    let shell = Shell::new();
+    allocations::trace().write(shell.path("heap.etl")).unwrap();
+    let on_screen = |columns: u16, line: &str| {
+        let mut terminal = Terminal::start(shell.command(&["heap.etl", "-c", line]), columns, 200);
+        let _ = terminal.wait_for_exit();
+        terminal.transcript()
+    };
+    for (line, left_out) in [
+        (".dump Resource", "First, Last, Orphan frees, Frees, Allocs, Allocated"),
+        (".dump Resource -GroupBy end,kind", "First, Last"),
+        (".dump Resource -Leak -LeakAtExit", "First, Last, Stack"),
+    ] {
+        let screen = on_screen(80, line);
+        let start = format!("Not shown at 80 columns: {left_out}");
+        assert!(screen.iter().any(|line| line.starts_with(&start)), "{screen:#?}");
+        let has_end = screen.iter().any(|line| line.split('┆').any(|cell| cell.trim() == "End"));
+        assert_eq!(has_end, line.contains("-GroupBy end"), "{screen:#?}");
+    }
 }
 
 #[test]

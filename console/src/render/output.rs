@@ -79,12 +79,6 @@ pub enum OutputError {
         /// All columns, joined by commas.
         columns: String,
     },
-    /// `-Columns` where rows are no table.
-    #[error(
-        "-Columns: a row of this text is several lines and has no columns; write columns with -csv, -ndjson or \
-         -parquet, and groups of allocations without -ShowStack"
-    )]
-    NoColumns,
     /// A file that cannot be written.
     #[error(
         "{}: cannot be written: {}; {}name another file with {option}",

@@ -28,12 +28,13 @@ const ROWS: [Opt<SharedArgs>; 3] = {
 const CHOSEN: Opt<SharedArgs> = Opt {
     names: &[COLUMNS],
     help: "only these columns, in this order, or all",
-    details: "Names as in -SortBy, divided by commas; a document always has all. Where a terminal is too narrow for a \
-              table of groups, columns are left out until the others fit, and a line below names them: First, Last, \
-              Ids, Stack, Free stack, Objects, Share, Numbers, Duplicated, Unmapped, Closed, End, By, Orphan frees, \
-              Frees, Allocs, Allocated, Created, Open, At exit, Bytes at exit, Allocator, in this order, but none that \
-              -GroupBy or -SortBy names. With all, or where even the others do not fit, a group is several lines.",
-    example: "-Columns process,bytes",
+    details: "Names as in -SortBy, divided by commas, as in -Columns process,pid. A document always has all, and rows \
+              that are several lines become a table. Where a terminal is too narrow for a table of groups, columns are \
+              left out until the others fit, and a line below names them: First, Last, Ids, Stack, Free stack, \
+              Objects, Share, Numbers, Duplicated, Unmapped, Closed, End, By, Orphan frees, Frees, Allocs, Allocated, \
+              Created, Open, At exit, Bytes at exit, Allocator, in this order, but none that -GroupBy or -SortBy \
+              names. With all, or where even the others do not fit, a group is several lines.",
+    example: "-Columns all",
     take: Take::Columns(|args| &mut args.output.columns),
 };
 

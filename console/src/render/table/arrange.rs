@@ -89,9 +89,6 @@ impl Table<'_> {
             ColumnChoice::Named(names) => names,
         };
         let is_text = options.format() == Format::Text;
-        if is_text && self.row_text.is_some() {
-            return Err(OutputError::NoColumns);
-        }
         let mut chosen: Vec<usize> = Vec::new();
         for name in names {
             let known = self.data_columns().map(|(at, _)| self.name(at));
@@ -107,18 +104,17 @@ impl Table<'_> {
         let specs = chosen.iter().filter_map(|at| self.specs.get(*at).cloned());
         self.specs = specs.zip(&chosen).map(|(spec, at)| spec.chosen(self.name(*at))).collect();
         self.frame = frame.map_err(std::io::Error::other)?;
-        (self.spare, self.groups) = (Vec::new(), None);
+        (self.spare, self.groups, self.row_text) = (Vec::new(), None, None);
         Ok(())
     }
 
-    /// Of two columns of one name, text has that with the heading.
+    /// A column by its heading or its name; in text, that with the heading shows more.
     fn column_named(&self, name: &str, is_text: bool) -> Option<usize> {
-        let columns = || self.specs.iter().enumerate();
-        let mut written = columns().filter(|(_, spec)| is_text || !spec.is_text_only);
-        let titled = written.find(|(_, spec)| spec.is_titled(name));
-        let named =
-            || self.data_columns().find(|(at, _)| self.name(*at).eq_ignore_ascii_case(name));
-        titled.or_else(named).map(|(at, _)| at)
+        let columns = self.specs.iter().enumerate();
+        let written = columns.filter(|(_, spec)| is_text || !spec.is_text_only);
+        let mut titled = written.clone().filter(|(_, spec)| spec.is_titled(name));
+        let mut named = written.filter(|(at, _)| self.name(*at).eq_ignore_ascii_case(name));
+        titled.next().or_else(|| named.next()).map(|(at, _)| at)
     }
 }
 

@@ -96,9 +96,14 @@ impl ColumnSpec {
         self
     }
 
-    /// The same where it was chosen: it has a heading and stands where it was named.
+    /// The same where it was chosen: it stands where it was named, if only files have it under its name.
     pub(super) fn chosen(self, name: &str) -> ColumnSpec {
-        ColumnSpec { title: self.title.or_else(|| Some(name.to_owned())), place: 0, ..self }
+        let show = match (&self.title, self.show) {
+            (None, Show::Plain) => Show::Lines,
+            (_, show) => show,
+        };
+        let title = self.title.or_else(|| Some(name.to_owned()));
+        ColumnSpec { title, show, place: 0, ..self }
     }
 
     pub(super) fn is_hex(&self) -> bool {

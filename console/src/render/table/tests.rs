@@ -198,10 +198,10 @@ fn chosen_columns_stand_in_their_order_under_their_names_or_headings() {
 }
 
 #[test]
-fn rows_that_are_several_lines_have_no_columns() {
+fn rows_that_are_several_lines_are_a_table_where_columns_are_chosen() {
     let table = || table().with_row_text(|row, out| writeln!(out, "row {row}"));
-    let error = on_screen(Screen::PLAIN, table(), &of_columns("name")).expect_err("no columns");
-    assert!(matches!(error, OutputError::NoColumns), "{error}");
+    let chosen = on_screen(Screen::PLAIN, table(), &of_columns("name")).expect("text");
+    assert_eq!(chosen, written(&of_columns("name")).expect("text"));
     let all = on_screen(Screen::PLAIN, table(), &of_columns("all")).expect("text");
     assert_eq!(all, on_screen(Screen::PLAIN, table(), &OutputOptions::default()).expect("text"));
 }
