@@ -100,7 +100,7 @@ pub trait Kind: Sync + 'static {
     fn columns() -> Vec<String>;
 
     /// What `-Columns` can name.
-    fn choosable() -> Vec<String> {
+    fn column_choices() -> Vec<String> {
         Self::columns()
     }
 
@@ -223,7 +223,7 @@ pub trait AnyKind: Sync {
     /// What `-SortBy` can name.
     fn columns(&self) -> Vec<String>;
     /// What `-Columns` can name.
-    fn choosable(&self) -> Vec<String>;
+    fn column_choices(&self) -> Vec<String>;
     /// # Errors
     /// Names what is wrong and what to type instead.
     fn parse(&self, entered: &Entered<'_>) -> Result<Box<dyn Invocation>, ParseError>;
@@ -255,8 +255,8 @@ impl<K: Kind> AnyKind for K {
         K::columns()
     }
 
-    fn choosable(&self) -> Vec<String> {
-        K::choosable()
+    fn column_choices(&self) -> Vec<String> {
+        K::column_choices()
     }
 
     fn parse(&self, entered: &Entered<'_>) -> Result<Box<dyn Invocation>, ParseError> {

@@ -271,7 +271,7 @@ impl Position<'_> {
             if values.len() < most {
                 suggestions = match (spec.value(), words.kind) {
                     (ValueKind::Column, Some(kind)) => self.words(columns(&kind.columns())),
-                    (ValueKind::Columns, Some(kind)) => self.chosen(&kind.choosable()),
+                    (ValueKind::Columns, Some(kind)) => self.column_choices(&kind.column_choices()),
                     _ => self.values(spec, known),
                 };
             }
@@ -381,7 +381,7 @@ impl Position<'_> {
     }
 
     /// Columns, or all.
-    fn chosen(&self, names: &[String]) -> Vec<Suggestion> {
+    fn column_choices(&self, names: &[String]) -> Vec<Suggestion> {
         let all = self.words(vec![(ColumnChoice::ALL, "also those that a screen has no room for")]);
         [self.list(columns(names)), all].concat()
     }

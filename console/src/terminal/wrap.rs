@@ -10,6 +10,12 @@ use textwrap::{
     wrap_algorithms::wrap_first_fit,
 };
 
+/// A word with the spaces behind it. Spaces in the name of a folder, which a `\` follows, end no word.
+static WORDS: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    let folder = r#"[^ \\/:*?"<>|]+(?: +[^ \\/:*?"<>|]+)*\\"#;
+    Regex::new(&format!(r"[^ \\]*(?:\\(?:{folder})*[^ \\]*)* *")).ok()
+});
+
 /// What divides a path, and the module, scopes and arguments of a function.
 static DIVIDERS: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"(?:[\\/!,]|::)+").ok());
 
@@ -56,8 +62,8 @@ pub(super) fn wrapped_cell(text: &str, width: usize) -> String {
 }
 
 fn cell_lines(line: &str, width: usize) -> Vec<String> {
-    let words = WordSeparator::AsciiSpace.find_words(line);
-    let words = words.flat_map(|word| if word.width > width { parts(word) } else { vec![word] });
+    let words = WORDS.iter().flat_map(|words| words.find_iter(line));
+    let words = words.map(|word| Word::from(word.as_str())).flat_map(|word| parts(word, width));
     let words = break_words(words, width);
     let text = |words: &[Word<'_>]| {
         let text: String = words.iter().flat_map(|word| [word.word, word.whitespace]).collect();
@@ -66,14 +72,20 @@ fn cell_lines(line: &str, width: usize) -> Vec<String> {
     wrap_first_fit(&words, &[width as f64]).into_iter().map(text).collect()
 }
 
-/// A word in parts, each with the divider at its end.
-fn parts(word: Word<'_>) -> Vec<Word<'_>> {
+/// A word that is too wide in parts, each with the divider at its end.
+fn parts(word: Word<'_>, width: usize) -> Vec<Word<'_>> {
+    if word.width <= width {
+        return vec![word];
+    }
     let dividers = DIVIDERS.iter().flat_map(|dividers| dividers.find_iter(word.word));
     let mut parts = Vec::new();
     let (mut rest, mut done) = (word.word, 0);
     for divider in dividers {
         let (part, after) = rest.split_at(divider.end() - done);
-        parts.push(Word::from(part));
+        match Word::from(part) {
+            part if part.width <= width => parts.push(part),
+            _ => parts.extend(WordSeparator::AsciiSpace.find_words(part)),
+        }
         (rest, done) = (after, divider.end());
     }
     parts.push(Word { whitespace: word.whitespace, ..Word::from(rest) });
@@ -106,6 +118,18 @@ mod tests {
             (r"from C:\Windows\x", 12, "from\nC:\\Windows\\x"),
             (r"\\server\share", 9, "\\\\server\\\nshare"),
             ("/usr/lib/x86_64", 9, "/usr/lib/\nx86_64"),
+            (
+                r"C:\Program Files (x86)\My Tool\a.exe",
+                22,
+                "C:\\\nProgram Files (x86)\\\nMy Tool\\a.exe",
+            ),
+            (
+                r"C:\Program Files\a.exe -o D:\My Files\b",
+                26,
+                "C:\\Program Files\\a.exe -o\nD:\\My Files\\b",
+            ),
+            (r"C:\Program Files\a.exe", 9, "C:\\\nProgram\nFiles\\\na.exe"),
+            ("C:\\Windows.old -k x", 9, "C:\\\nWindows.o\nld -k x"),
             ("https://a.example/x", 9, "https://\na.example\n/x"),
             (
                 "app.exe!std::vector<int>::push(int,char)",
@@ -125,11 +149,15 @@ mod tests {
 
     #[test]
     fn what_is_copied_out_of_a_cell_lacks_nothing() {
-        let path = r"\Device\HarddiskVolume3\Users\日本語\AppData\Local\Temp\a,b!c::d.tmp";
-        for width in 1..80 {
+        let path =
+            r"\Device\HarddiskVolume3\Program Files (x86)\日本語\App Data\Local\a,b!c::d.tmp";
+        let widest = measure_text_width(r"Program Files (x86)\");
+        for width in 1..100 {
             let cell = wrapped_cell(path, width);
-            assert_eq!(cell.replace('\n', ""), path, "{width}");
             assert!(cell.lines().all(|line| measure_text_width(line) <= width.max(2)), "{cell}");
+            let without = |text: &str| text.replace(['\n', ' '], "");
+            assert_eq!(without(&cell), without(path), "{width}");
+            assert!(width < widest || cell.replace('\n', "") == path, "{width}: {cell}");
         }
     }
 

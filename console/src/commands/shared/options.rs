@@ -22,10 +22,10 @@ pub(crate) const SHARED: &[OptionGroup<SharedArgs>] = &[
 /// The options about the rows of a kind, and about their columns.
 const ROWS: [Opt<SharedArgs>; 3] = {
     let [top, sort] = row_options("-SortBy name");
-    [top, sort, CHOSEN]
+    [top, sort, COLUMN_CHOICE]
 };
 
-const CHOSEN: Opt<SharedArgs> = Opt {
+const COLUMN_CHOICE: Opt<SharedArgs> = Opt {
     names: &[COLUMNS],
     help: "only these columns, in this order, or all",
     details: "Names as in -SortBy, divided by commas, as in -Columns process,pid. A document always has all, and rows \
@@ -145,6 +145,6 @@ mod tests {
     #[test]
     fn the_help_of_columns_says_in_which_order_they_are_left_out() {
         let order = format!("a line below names them: {}, in this order", LEFT_OUT.join(", "));
-        assert!(CHOSEN.details.contains(&order), "{}", CHOSEN.details);
+        assert!(COLUMN_CHOICE.details.contains(&order), "{}", COLUMN_CHOICE.details);
     }
 }

@@ -39,7 +39,7 @@ impl Kind for ObjectRef {
         render::OBJECT_COLUMNS.map(str::to_owned).into()
     }
 
-    fn choosable() -> Vec<String> {
+    fn column_choices() -> Vec<String> {
         render::tree_columns().map(str::to_owned).collect()
     }
 
