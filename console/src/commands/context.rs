@@ -11,11 +11,14 @@ use crate::{
     filter::Filter,
     paths::Overwrite,
     query::{Source, SymbolReports},
-    render::{OutputOptions, Table, output::Target},
-    settings::{Display, DisplayArgs},
+    render::{
+        OutputOptions, Table,
+        output::{COLUMNS, Target},
+    },
+    settings::{Display, DisplayArgs, StackDisplayArgs},
     terminal::{Messages, Screen},
     trace::{LoadedTrace, Session, choose},
-    values::{CsvText, Format},
+    values::{ColumnChoice, CsvText, Format},
 };
 
 /// What follows a command.
@@ -100,6 +103,15 @@ impl DumpContext<'_, '_> {
     ) -> Result<(), CommandError> {
         let overwrite = self.overwrite();
         Ok(target.write(&overwrite, self.cancel, self.out, content)?)
+    }
+
+    /// Says that rows are not followed by their stacks where text has chosen columns.
+    pub(super) fn note_stacks_beside_columns(&mut self, stacks: StackDisplayArgs) {
+        let output = &self.shared.output;
+        let are_chosen = matches!(output.columns, ColumnChoice::Named(_));
+        if stacks.show && are_chosen && output.format() == Format::Text {
+            self.messages.note(format_args!("note: -ShowStack has no effect beside {COLUMNS}"));
+        }
     }
 
     /// Writes an answer as the options say.

@@ -45,6 +45,7 @@ impl Kind for Stack {
     }
 
     fn answer(args: &StackCriteria, dump: &mut DumpContext<'_, '_>) -> Result<(), CommandError> {
+        dump.note_stacks_beside_columns(args.stacks);
         let output = &dump.shared.output;
         let is_text = output.format() == Format::Text;
         // Names are looked up only for the stacks that are shown, if the order decides which.

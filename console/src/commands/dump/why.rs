@@ -81,6 +81,7 @@ impl Kind for Why {
     }
 
     fn answer(criteria: &WhyCriteria, dump: &mut DumpContext<'_, '_>) -> Result<(), CommandError> {
+        dump.note_stacks_beside_columns(criteria.handles.stacks);
         let mut criteria = criteria.clone();
         let output = &dump.shared.output;
         criteria.handles.with_identities = output.is_document();

@@ -144,6 +144,7 @@ impl Kind for Diff {
             }
             dump.overwrite().replacing(path)?;
         }
+        dump.note_stacks_beside_columns(args.criteria.stacks);
         if let Some(kind) = &args.kind {
             return allocations::answer(kind, args, dump);
         }

@@ -13,9 +13,9 @@ use crate::{
     },
     grammar::{Example, OptionGroup, ParseError},
     query::{self, ResourceColumn, ResourceCriteria},
-    render::{self, OutputOptions, output::COLUMNS},
+    render::{self, OutputOptions},
     settings::Display,
-    values::{ColumnChoice, Format},
+    values::Format,
 };
 
 pub(crate) struct Resource;
@@ -67,11 +67,7 @@ impl Kind for Resource {
         if let Some(option) = criteria.stacks.option_without_stacks() {
             dump.messages.note(format_args!("note: {option} has no effect without -ShowStack"));
         }
-        let is_table =
-            output.format() == Format::Text && matches!(output.columns, ColumnChoice::Named(_));
-        if is_table && criteria.stacks.show {
-            dump.messages.note(format_args!("note: -ShowStack has no effect beside {COLUMNS}"));
-        }
+        dump.note_stacks_beside_columns(criteria.stacks);
         let answers = query::resources(dump.sources, &criteria, dump.names, dump.cancel)?;
         for answer in &answers {
             write_caveats_of_allocations(answer, dump.messages);
