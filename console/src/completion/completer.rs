@@ -10,9 +10,7 @@ use super::{
     sql_completer,
 };
 use crate::{
-    commands::{
-        AnyKind, dump::DumpWords, settings::USUAL, shared::symbols::SERVERS, sql::SqlWords,
-    },
+    commands::{dump::DumpWords, settings::USUAL, shared::symbols::SERVERS, sql::SqlWords},
     grammar::{
         Arguments, OptionSpec, Quotes, Redirect, Token, ValueKind, definition_start, parse, split,
     },
