@@ -19,7 +19,7 @@ use crate::{
     render,
     settings::{Display, StackDisplayArgs},
     trace::{Session, filter_of},
-    values::TopN,
+    values::{Format, TopN},
 };
 
 /// The kind, which has every option and format that kinds have.
@@ -77,7 +77,7 @@ impl Kind for Why {
 
     fn columns() -> Vec<String> {
         let (stacks, display) = (StackDisplayArgs::default(), Display::default());
-        render::columns(render::why(&[], &|_, _| String::new(), stacks, &display))
+        render::columns(render::why(&[], &|_, _| String::new(), None, stacks, &display))
     }
 
     fn answer(criteria: &WhyCriteria, dump: &mut DumpContext<'_, '_>) -> Result<(), CommandError> {
@@ -88,20 +88,34 @@ impl Kind for Why {
         let display = dump.display();
         let commands = Commands::of(dump.session);
         let command = |file, suspect: &_| commands.show(file, suspect);
+        let shows_all = criteria.all || output.format() != Format::Text;
+        let all = match output.top {
+            None => format!("{} -All", dump.shared.text),
+            // Few rows are not all.
+            Some(_) => ".why -All".to_owned(),
+        };
+        let all = Some(all.as_str()).filter(|_| !shows_all);
         match (output.top, &output.sort_by) {
-            (Some(TopN { take, skip }), None) => criteria.shown = Some(take.saturating_add(skip)),
-            // Another order is known only when all suspects are, which need no filters for it.
-            (Some(_), Some(_)) => {
-                let unfiltered = WhyCriteria { filtered: Some(Vec::new()), ..criteria.clone() };
+            (Some(TopN { take, skip }), None) if shows_all => {
+                criteria.shown = Some(take.saturating_add(skip));
+            }
+            // Another order, and which are small, is known only when all suspects are, which need no filters for it; an
+            // order may be that of names of frames.
+            (Some(_), order) => {
+                let shown = order.is_none().then_some(0);
+                let unfiltered =
+                    WhyCriteria { filtered: Some(Vec::new()), shown, ..criteria.clone() };
                 let answers = query::why(dump.sources, &unfiltered, dump.names, dump.cancel)?;
-                let table = render::why(&answers, &command, criteria.handles.stacks, &display)?;
+                let table =
+                    render::why(&answers, &command, all, criteria.handles.stacks, &display)?;
                 criteria.filtered = Some(table.rows_left(output)?);
+                criteria.shown = Some(0);
             }
             (None, _) => {}
         }
         let answers = query::why(dump.sources, &criteria, dump.names, dump.cancel)?;
         answers.iter().for_each(|answer| write_caveats(&answer.file, dump.messages));
-        let table = render::why(&answers, &command, criteria.handles.stacks, &display)?;
+        let table = render::why(&answers, &command, all, criteria.handles.stacks, &display)?;
         dump.write(table)
     }
 }
@@ -196,8 +210,20 @@ static WHICH: &[Opt<WhyCriteria>] = &[
     },
 ];
 
-static DISPLAY: &[Opt<WhyCriteria>] =
-    &[show_stack_option(), show_address_option(), show_line_option()];
+static DISPLAY: &[Opt<WhyCriteria>] = &[
+    Opt {
+        names: &["-All"],
+        help: "the suspects, too, that are small beside the worst",
+        details: "The text only counts those with a tenth of the score of the worst that neither grow \
+                  steadily nor lost much at once, and of what only the end of a process closed, one or two handles of a \
+                  stack of the system. Other formats have all of them anyway.",
+        example: "-All",
+        take: Take::Switch(|criteria| &mut criteria.all),
+    },
+    show_stack_option(),
+    show_address_option(),
+    show_line_option(),
+];
 
 impl ShowsStacks for WhyCriteria {
     fn stacks(&mut self) -> &mut StackDisplayArgs {

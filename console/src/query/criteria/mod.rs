@@ -171,10 +171,12 @@ pub struct WhyCriteria {
     pub race_window_ns: Option<i64>,
     /// `-ByProcess`: suspects are groups of one process, not of a program.
     pub by_process: bool,
+    /// `-All`: the text has the suspects, too, that are small beside the worst.
+    pub all: bool,
     /// How many suspects of each trace are shown, those that rank first; further ones have neither filters nor names of
     /// frames. All unless it is said.
     pub shown: Option<usize>,
-    /// Which suspects of each trace have filters, counted from 0. All that are shown unless it is said.
+    /// Which suspects of each trace have filters, counted from 0, and are shown, too. All that are shown unless it is said.
     pub filtered: Option<Vec<Vec<usize>>>,
 }
 

@@ -26,4 +26,15 @@ impl Verdict {
             Self::Short => "short",
         }
     }
+
+    /// What it means, in a few words; `closed` is what becomes of those that are not lost.
+    pub fn meaning(self, closed: &str) -> String {
+        match self {
+            Self::Steady => "it goes on".to_owned(),
+            Self::Burst => "all at once".to_owned(),
+            Self::Once => "filled at the start".to_owned(),
+            Self::Balanced => format!("{closed} as a rule"),
+            Self::Short => "too little to tell how it grows".to_owned(),
+        }
+    }
 }

@@ -129,8 +129,8 @@ impl Causes<'_> {
         let (distance, one, other) = nearest?;
         diagnosis(Cause::Race, &raced, |count| {
             format!(
-                "{count} opened while another thread of the process opened the same object, of which only \
-                 the other handle was closed (threads {one} and {other}, {} us apart): get-or-create \
+                "{count} opened while another thread of the process opened a handle to the same object, and only \
+                 that one was closed (threads {one} and {other}, {} us apart): look for get-or-create \
                  without a lock",
                 distance / 1000
             )
@@ -202,7 +202,7 @@ impl Causes<'_> {
         let object = kept.first()?.object;
         let what = self.file.types.get(self.file.objects.type_id(object)).to_lowercase();
         diagnosis(Cause::ThreadOrProcessHandle, &kept, |count| {
-            format!("{count} stayed open after the {what} ended that they are of")
+            format!("{count} stayed open after the end of the {what} that they refer to")
         })
     }
 
@@ -239,7 +239,7 @@ impl Causes<'_> {
         }
         if closes == 0 {
             return diagnosis(Cause::NeverClosed, lost, |_| {
-                "the program closes no handle of this stack".to_owned()
+                "the program closes none of the handles that this stack opens".to_owned()
             });
         }
         let all = HumanCount(handles.len() as u64);
@@ -249,7 +249,8 @@ impl Causes<'_> {
         let own = diagnosis(Cause::SometimesClosed, lost, |count| {
             let closes = HumanCount(closes);
             format!(
-                "the program closes {closes} of {all} of this stack and loses {count}: look at its error paths"
+                "the program closes {closes} of {all} that this stack opens, and not the other {count}: look at its \
+                 error paths"
             )
         })?;
         Some(Diagnosis { stacks, ..own })

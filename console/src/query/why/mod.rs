@@ -152,8 +152,9 @@ impl<'a> WhyAnswer<'a> {
             let closing = |suspect: &Suspect| {
                 suspect.diagnoses.iter().flat_map(|own| own.stacks.clone()).collect::<Vec<_>>()
             };
-            let shown = suspects.iter().take(shown);
-            shown.flat_map(move |own| own.create_stack.into_iter().chain(closing(own)))
+            let is_shown = |(place, _): &(usize, _)| *place < shown || has_filters(*place);
+            let shown = suspects.iter().enumerate().filter(is_shown);
+            shown.flat_map(move |(_, own)| own.create_stack.into_iter().chain(closing(own)))
         };
         file.show_stacks(stacks().collect())?;
         file.caveats.extend(Caveat::of_unknown_exits(file.file.trace)?);

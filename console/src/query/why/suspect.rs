@@ -133,6 +133,13 @@ impl Counts {
 }
 
 impl Suspect {
+    /// The program that its owner runs.
+    pub fn program(&self) -> &str {
+        let pid = self.pid.map(|pid| format!("({pid})"));
+        let name = pid.and_then(|pid| self.process.strip_suffix(&pid));
+        name.unwrap_or(&self.process)
+    }
+
     /// Its rate if it loses steadily, per minute.
     pub fn rate_per_minute(&self) -> Option<f64> {
         let rate = self.growth.evidence.rate.filter(|_| self.growth.verdict == Verdict::Steady);

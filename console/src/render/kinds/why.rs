@@ -8,11 +8,11 @@ use nu_ansi_term::{Color, Style};
 
 use super::{index, no_match_line};
 use crate::{
-    query::{Diagnosis, Suspect, Totals, WhyAnswer},
+    query::{Diagnosis, Suspect, Totals, Verdict, WhyAnswer},
     render::{
         json,
         table::{Columns, Part, Table},
-        text::{StackStyle, amounts},
+        text::{StackStyle, amounts, headline, more, verdict},
     },
     settings::{Display, StackDisplayArgs},
     trace::CaveatKind,
@@ -22,6 +22,13 @@ use crate::{
 /// What shows the handles of a suspect of the file with this number.
 type CommandOf<'a> = &'a dyn Fn(usize, &Suspect) -> String;
 
+/// A suspect is small beside the worst when its score is not even such a part of it.
+const SMALL: f64 = 0.1;
+
+/// Handles of a suspect that a stack of the system opened and the end of its process closed, at most: each process
+/// has a few.
+const FEW_AT_EXIT: u64 = 2;
+
 /// A suspect, and how it is shown.
 struct Row<'a> {
     answer: &'a WhyAnswer<'a>,
@@ -30,13 +37,15 @@ struct Row<'a> {
     command: String,
 }
 
-/// A row for each suspect; JSON has its diagnoses and stacks, too, and the text shows it in lines of its own.
+/// A row for each suspect; JSON has its diagnoses and stacks, too, and the text shows it in lines of its own. Those
+/// that are small are only counted where `all` is the command that shows them.
 ///
 /// # Errors
 /// None that a caller could do anything about.
 pub fn why<'a>(
     answers: &'a [WhyAnswer<'a>],
     command: CommandOf<'_>,
+    all: Option<&str>,
     stacks: StackDisplayArgs,
     display: &Display,
 ) -> io::Result<Table<'a>> {
@@ -73,7 +82,12 @@ pub fn why<'a>(
     columns.add("stack", Row::stack);
     columns.add("command", |row| row.command.clone());
     let commands: Vec<String> = rows.iter().map(|row| row.command.clone()).collect();
-    let table = Table::new("suspects", columns, answers.iter().map(part))?;
+    let mut rest = rows.as_slice();
+    let parts = answers.iter().map(|answer| {
+        let rows = rest.split_off(..answer.suspects.len()).unwrap_or_default();
+        part(answer, rows, all, display)
+    });
+    let table = Table::new("suspects", columns, parts)?;
     let document = move |parts: &[Part], mode, out: &mut dyn Write| {
         json::why(answers, &commands, parts, mode, out)
     };
@@ -84,13 +98,34 @@ pub fn why<'a>(
     Ok(table.with_document(document).with_row_text(text))
 }
 
-fn part(answer: &WhyAnswer<'_>) -> Part {
-    let part = Part::of(answer.file.path(), answer.suspects.len());
-    let has_events =
-        !answer.file.caveats.iter().any(|caveat| caveat.kind == CaveatKind::NoHandleEvents);
-    if !answer.suspects.is_empty() {
+/// All suspects of a trace, and what is said of them together.
+fn part(answer: &WhyAnswer<'_>, rows: &[Row<'_>], all: Option<&str>, display: &Display) -> Part {
+    let part = Part::of(answer.file.path(), rows.len());
+    if rows.is_empty() {
+        return without_suspects(part, answer);
+    }
+    let bold =
+        |line: &String| display.screen.paint(Style::new().bold(), display.whole(line)).to_string();
+    let headline: Vec<String> = headline(&answer.suspects).iter().map(bold).collect();
+    let part = part.above(format!("{}\n\n", headline.join("\n")));
+    let Some(command) = all else { return part };
+    let is_shown = |place: &usize| !rows.get(*place).is_some_and(|row| row.is_small());
+    let (mut shown, mut left_out): (Vec<usize>, Vec<usize>) = (0..rows.len()).partition(is_shown);
+    if shown.is_empty() {
+        shown.push(left_out.remove(0));
+    }
+    if left_out.is_empty() {
         return part;
     }
+    let left_out: Vec<&Suspect> =
+        left_out.iter().filter_map(|place| answer.suspects.get(*place)).collect();
+    part.only(shown).below(format!("and {}: {}", more(&left_out), Untrusted(command)))
+}
+
+/// Why there are none.
+fn without_suspects(part: Part, answer: &WhyAnswer<'_>) -> Part {
+    let has_events =
+        !answer.file.caveats.iter().any(|caveat| caveat.kind == CaveatKind::NoHandleEvents);
     if let Some(no_match) = &answer.file.no_match {
         return part.below(no_match_line(no_match));
     }
@@ -126,26 +161,42 @@ impl Row<'_> {
         Some(lines.collect::<Vec<_>>().join("\n"))
     }
 
-    /// Writes all about a suspect, and an empty line.
+    /// Whether it says next to nothing beside the others: it keeps little and does not go on, or is what the end of
+    /// each process closes.
+    fn is_small(&self) -> bool {
+        let Suspect { counts, growth, create_stack, score, bytes, .. } = self.suspect;
+        let is_of_program = |stack| self.stacks.own_lines(stack).next().is_some();
+        let is_of_exit = counts.leaked == 0
+            && counts.closed_at_exit <= FEW_AT_EXIT
+            && !create_stack.is_some_and(is_of_program);
+        let goes_on = matches!(growth.verdict, Verdict::Steady | Verdict::Burst);
+        let is_alike = |other: &&Suspect| other.bytes.is_some() == bytes.is_some();
+        // They stand in the order of their scores.
+        let worst = self.answer.suspects.iter().find(is_alike);
+        let is_below = worst.is_some_and(|worst| *score < SMALL * worst.score);
+        (is_of_exit && bytes.is_none()) || (is_below && !goes_on)
+    }
+
+    /// Writes what is to know about a suspect, and an empty line.
     fn write(&self, all_frames: bool, display: &Display, out: &mut dyn Write) -> io::Result<()> {
-        let Suspect { rank, process, type_name, growth, .. } = self.suspect;
+        let Suspect { rank, process, type_name, allocator, diagnoses, .. } = self.suspect;
         let bold = |text: String| display.screen.paint(Style::new().bold(), text).to_string();
-        let allocator = self.suspect.allocator.iter().map(|own| format!(" {}", Untrusted(own)));
-        let allocator: String = allocator.collect();
-        let heading = format!("{rank}. {} {}{allocator}", Untrusted(process), Untrusted(type_name));
         // On a narrow screen nothing of these is cut.
         let whole = |text: String| display.whole(&text);
-        writeln!(out, "{}: {}", bold(heading), whole(amounts(self.suspect)))?;
+        let allocator = allocator.iter().map(|name| format!(" {}", Untrusted(name)));
+        let allocator: String = allocator.collect();
+        let (amounts, process) = (amounts(self.suspect), Untrusted(process));
+        let heading = format!("{rank}. {amounts}: {}{allocator}, {process}", Untrusted(type_name));
+        writeln!(out, "{}", bold(whole(heading)))?;
         let indent = display.indent(1);
-        let verdict = display.screen.paint(Color::Yellow, growth.verdict.word());
+        let verdict = display.screen.paint(Color::Yellow, whole(verdict(self.suspect)));
         writeln!(out, "{indent}{verdict}: {}", whole(self.suspect.evidence()))?;
         for line in self.stacks.short_lines(self.suspect.create_stack, all_frames) {
             writeln!(out, "{indent}{}", bold(Untrusted(&line).to_string()))?;
         }
-        for diagnosis in &self.suspect.diagnoses {
+        for diagnosis in telling(diagnoses) {
             let cause = display.screen.paint(Color::Cyan, diagnosis.cause.word());
-            let text = format!("{}{}", Untrusted(&diagnosis.text), examples(diagnosis));
-            writeln!(out, "{indent}{cause}: {}", whole(text))?;
+            writeln!(out, "{indent}{cause}: {}", whole(Untrusted(&diagnosis.text).to_string()))?;
             let ended = if self.suspect.bytes.is_some() { "freed" } else { "closed" };
             let closers =
                 diagnosis.stacks.iter().filter_map(|own| self.stacks.representative_line(*own));
@@ -159,16 +210,12 @@ impl Row<'_> {
     }
 }
 
-/// Ids of objects that a diagnosis names.
-fn examples(diagnosis: &Diagnosis) -> String {
-    if diagnosis.object_ids.is_empty() {
-        return String::new();
-    }
-    let ids: Vec<String> = diagnosis.object_ids.iter().map(u64::to_string).collect();
-    let objects = if ids.len() == 1 { "object" } else { "objects" };
-    format!(
-        " ({objects} {}{})",
-        ids.join(" "),
-        if diagnosis.count > ids.len() as u64 { " …" } else { "" }
-    )
+/// The first diagnosis, and further ones that each explain more than those before.
+fn telling(diagnoses: &[Diagnosis]) -> impl Iterator<Item = &Diagnosis> {
+    let mut explained = 0;
+    diagnoses.iter().filter(move |diagnosis| {
+        let before = explained;
+        explained = diagnosis.count.max(before);
+        diagnosis.count > before
+    })
 }

@@ -1,6 +1,6 @@
 //! `-SortBy`, `-TopN` and `-Columns`.
 
-use polars::prelude::{Column, DataFrame, DataType, PolarsResult, SortOptions};
+use polars::prelude::{Column, DataFrame, DataType, IdxSize, PolarsResult, SortOptions};
 
 use super::{ColumnSpec, Part, Table};
 use crate::{
@@ -130,13 +130,14 @@ fn sorted(column: &Column, part: &Part) -> PolarsResult<Vec<usize>> {
         });
         return Ok(rows);
     }
-    let values = column.slice(part.first as i64, part.rows.len());
+    let places: Vec<IdxSize> = rows.iter().map(|row| *row as IdxSize).collect();
+    let values = column.as_materialized_series().take_slice(&places)?;
     let options = SortOptions::new()
         .with_order_descending(true)
         .with_nulls_last(true)
         .with_maintain_order(true);
-    let order = values.as_materialized_series().arg_sort(options);
-    Ok(order.iter().flatten().map(|row| part.first + row as usize).collect())
+    let order = values.arg_sort(options);
+    Ok(order.iter().flatten().filter_map(|place| rows.get(place as usize).copied()).collect())
 }
 
 impl Part {

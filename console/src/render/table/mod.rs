@@ -66,7 +66,7 @@ pub(crate) struct Part {
     /// The file, which stands above its rows in the text.
     path: Option<String>,
     rows: Range<usize>,
-    /// The rows in another order than that of the frame.
+    /// Some of the rows, or all in another order than that of the frame.
     order: Option<Vec<usize>>,
     /// The first of its rows in the frame.
     first: usize,
@@ -110,6 +110,11 @@ impl Part {
         Part { path: Some(shown(path).to_string_lossy().into_owned()), ..Part::rows_of(rows) }
     }
 
+    /// With some of its rows only, counted from its first.
+    pub(crate) fn only(self, rows: Vec<usize>) -> Part {
+        Part { order: Some(rows), ..self }
+    }
+
     /// With text between the path and the rows, lines ended.
     pub(crate) fn above(self, above: String) -> Part {
         Part { above, ..self }
@@ -139,7 +144,8 @@ impl<'a> Table<'a> {
         let mut place = |part: Part| {
             let rows = first..first + part.rows.len();
             first = rows.end;
-            Part { first: rows.start, rows, ..part }
+            let order = part.order.map(|own| own.iter().map(|row| rows.start + row).collect());
+            Part { first: rows.start, rows, order, ..part }
         };
         let parts = parts.into_iter().map(&mut place).collect();
         Ok(Table { parts, specs, ..Table::of_frame(key, frame) })

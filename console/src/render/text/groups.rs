@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use handlescope_model::Untrusted;
 
-use super::numbers::{counted, grouped};
+use super::numbers::{counted, grouped, handles_and_views};
 use super::stack::StackStyle;
 use crate::query::{
     Figure, Figures, FileAnswer, GroupColumn, GroupCriteria, GroupKey, Groups, GroupsLeftOut,
@@ -208,11 +208,7 @@ impl Writer<'_> {
         if groups > 0 {
             let mut row = vec![String::new(); self.columns.len()];
             let groups = counted(groups as u64, "more group");
-            let handles = match (self.has_views, handles) {
-                (false, _) => counted(handles, "handle"),
-                (true, 1) => "1 handle or view".to_owned(),
-                (true, _) => format!("{handles} handles and views"),
-            };
+            let handles = handles_and_views(handles, self.has_views, false);
             row.push(format!("{indent}+ {groups}, {handles}"));
             rows.push(row);
         }

@@ -34,3 +34,13 @@ impl<T: fmt::UpperHex> fmt::UpperHex for OrUnknown<T> {
 pub(super) fn counted(count: u64, what: &'static str) -> String {
     format!("{count} {what}{}", Counted(count, what).plural())
 }
+
+/// So many handles, and views where there are any.
+pub(super) fn handles_and_views(count: u64, has_views: bool, separate: bool) -> String {
+    let number = grouped(count, separate);
+    match (count, has_views) {
+        (_, false) => format!("{number} handle{}", Counted(count, "handle").plural()),
+        (1, true) => "1 handle or view".to_owned(),
+        (_, true) => format!("{number} handles and views"),
+    }
+}

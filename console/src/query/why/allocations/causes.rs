@@ -205,7 +205,7 @@ fn only_grew(chains: &[Chain]) -> Option<Diagnosis> {
     let longest = chains.iter().max_by_key(|chain| chain.steps)?;
     let [from, to] = [longest.first_size, longest.size].map(bytes);
     let text = format!(
-        "{} only grew, by reallocation: the longest chain has {} steps, from {from} to {to}",
+        "{} only grew, by up to {} reallocations, from {from} to {to}",
         HumanCount(chains.len() as u64),
         HumanCount(longest.steps as u64),
     );
