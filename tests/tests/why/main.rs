@@ -5,6 +5,7 @@ mod memory;
 mod programs;
 mod published;
 mod sample;
+mod text;
 
 use handlescope_tests::binary::run_over;
 use handlescope_tests::scenario::TraceBuilder;

@@ -31,9 +31,10 @@ const SUMMARY: &str = "what leaks, the worst first, how fast and why";
 
 const DETAILS: &str = "Groups of one program, type and create stack that lose handles or allocations and are not balanced, \
      with how they grow, the program's functions, what the events prove about the cause, and the .dump command \
-     that shows what they lost. Ranked by the handles that are kept for ever: those of a steady leak count in \
-     full, of a burst half, of a few handles a quarter, and what was filled at the start a tenth. \
-     .help growth, causes and allocations explain the words.";
+     that shows what they lost; above them, what they lost in all. Ranked by the handles that are kept for ever: those \
+     of a steady leak count in full, of a burst half, of a few handles a quarter, and what was filled at the start a \
+     tenth. What is small beside the worst is only counted, unless -All is given. .help growth, causes and \
+     allocations say more of the words.";
 
 static SIGNATURE: Signature = Signature {
     names: &[".why"],
@@ -214,9 +215,10 @@ static DISPLAY: &[Opt<WhyCriteria>] = &[
     Opt {
         names: &["-All"],
         help: "the suspects, too, that are small beside the worst",
-        details: "The text only counts those with a tenth of the score of the worst that neither grow \
-                  steadily nor lost much at once, and of what only the end of a process closed, one or two handles of a \
-                  stack of the system. Other formats have all of them anyway.",
+        details: "The text counts them in its last line: those that neither grow steadily nor lost much at once \
+                  and have less than a tenth of the score of the worst, and one or two handles that only the end \
+                  of their process closed, with a stack that has nothing but frames of the system. Other formats \
+                  have all suspects anyway.",
         example: "-All",
         take: Take::Switch(|criteria| &mut criteria.all),
     },

@@ -1,0 +1,203 @@
+//! What `.why` prints for people: a headline, and the suspects that are not small beside the worst.
+
+use handlescope_tests::binary::{handlescope, run_over, run_script};
+use handlescope_tests::payload::HeapCall;
+use handlescope_tests::scenario::{TraceBuilder, View};
+
+use super::{EVENT, KERNEL, MS, OBJECT, asked, suspects};
+
+const SECOND: i64 = 1000 * MS;
+const SERVER: u64 = 0x7ff6_0000_0000;
+const TOOL: u64 = 0x7ff6_1000_0000;
+const NTDLL: u64 = 0x7ff8_0000_0000;
+/// Kernel frames of closes at the end of a process.
+const SWEEP: [u64; 3] = [0xffff_f800_0000_1500, 0xffff_f800_0000_1600, 0xffff_f800_0000_2000];
+
+/// A server that goes on for a minute, and a tool that ends.
+fn trace() -> TraceBuilder {
+    let mut trace = TraceBuilder::new();
+    trace.process(4, "System");
+    trace.process(700, "server.exe");
+    trace.process(800, "tool.exe").started(MS).ended(50 * SECOND);
+    trace.module(0, r"\SystemRoot\ntoskrnl.exe", 0xffff_f800_0000_0000, 0x1_0000).rundown_only();
+    trace.module(700, r"C:\server.exe", SERVER, 0x1_0000);
+    trace.module(800, r"C:\tool.exe", TOOL, 0x1_0000);
+    trace.module(800, r"C:\Windows\System32\ntdll.dll", NTDLL, 0x1_0000);
+    trace.object_type(EVENT, "Event");
+    trace.end(60 * SECOND);
+    trace
+}
+
+/// Opens so many handles on a stack, one each 1.4 s, and of the tool closes them when it ends.
+fn open(trace: &mut TraceBuilder, pid: u32, count: u32, place: u64) {
+    for number in 0..count {
+        let handle = 4 * number + 4;
+        let object = OBJECT + (place & 0x1fff_ffff) * 0x1000 + 0x100 * u64::from(number);
+        let ns = 1400 * MS * i64::from(number + 1);
+        trace.create_handle(ns, (pid, pid + 1), object, handle, EVENT).stack(&KERNEL, &[place]);
+        if pid == 800 {
+            let ns = 50 * SECOND - MS + i64::from(number);
+            trace.close_handle(ns, (pid, pid + 1), object, handle, EVENT, "").stack(&SWEEP, &[]);
+        }
+    }
+}
+
+fn why(trace: &TraceBuilder, options: &str) -> String {
+    run_over(trace, &format!(".why {options}\n")).ok().stdout
+}
+
+/// The second line, below the name of the trace.
+fn headline(trace: &TraceBuilder, options: &str) -> String {
+    why(trace, options).lines().nth(1).unwrap_or_default().to_owned()
+}
+
+/// The ranks of the suspects that are printed.
+fn ranks(text: &str) -> Vec<&str> {
+    let is_heading = |line: &&str| line.starts_with(|first: char| first.is_ascii_digit());
+    let ranks = text.lines().filter(is_heading).filter_map(|line| line.split_once(". "));
+    ranks.map(|(rank, _)| rank).collect()
+}
+
+/// A steady leak, and others of a few handles.
+fn with_small_suspects() -> TraceBuilder {
+    let mut trace = trace();
+    open(&mut trace, 700, 40, SERVER + 0x1000);
+    open(&mut trace, 700, 3, SERVER + 0x2000);
+    open(&mut trace, 700, 1, SERVER + 0x3000);
+    trace
+}
+
+#[test]
+fn suspects_that_are_small_beside_the_worst_are_counted_in_the_last_line() {
+    let trace = with_small_suspects();
+    let text = why(&trace, "");
+    assert_eq!(text.lines().nth(1), Some("44 handles leaked by 3 call sites of server.exe."));
+    assert!(text.contains("\n1. 40 of 40 leaked: Event, server.exe(700)\n"), "{text}");
+    assert_eq!(ranks(&text), ["1"], "{text}");
+    assert!(text.ends_with("\n\nand 2 more with 1 to 3 handles each: .why -All\n"), "{text}");
+
+    let all = why(&trace, "-All");
+    assert_eq!(ranks(&all), ["1", "2", "3"], "{all}");
+    assert!(!all.contains("more"), "{all}");
+    assert_eq!(suspects(&asked(&trace, "")).len(), 3, "JSON has all");
+    let rows = why(&trace, "-ndjson");
+    assert_eq!(rows.lines().count(), 3, "{rows}");
+}
+
+#[test]
+fn the_last_line_has_the_options_that_chose_the_suspects() {
+    let text = why(&with_small_suspects(), "-pn server -Type Event");
+    assert!(text.ends_with("each: .why -pn server -Type Event -All\n"), "{text}");
+}
+
+#[test]
+fn rows_are_ordered_and_cut_among_those_that_are_shown() {
+    let mut trace = with_small_suspects();
+    open(&mut trace, 700, 38, SERVER + 0x4000);
+    let last = "and 2 more with 1 to 3 handles each: .why -All";
+    let one = why(&trace, "-TopN 1");
+    assert_eq!(ranks(&one), ["1"]);
+    assert!(one.ends_with(&format!("\n+ 1 more\n{last}\n")), "{one}");
+    let second = why(&trace, "-TopN 1 1");
+    assert_eq!(ranks(&second), ["2"]);
+    assert!(second.contains("-StackFilter server.exe+0x4000"), "{second}");
+    let by_rank = why(&trace, "-SortBy rank -TopN 2");
+    assert_eq!(ranks(&by_rank), ["2", "1"], "the largest number first");
+    assert!(by_rank.ends_with(&format!("\n{last}\n")), "{by_rank}");
+    assert_eq!(ranks(&why(&trace, "-All -SortBy rank -TopN 2")), ["4", "3"]);
+}
+
+#[test]
+fn each_trace_has_its_own_headline_and_last_line() {
+    let home = tempfile::tempdir().unwrap();
+    with_small_suspects().write(home.path().join("a.etl")).unwrap();
+    let mut other = trace();
+    open(&mut other, 700, 1, SERVER + 0x3000);
+    other.write(home.path().join("b.etl")).unwrap();
+    let run = run_script(handlescope(home.path()).args(["a.etl", "b.etl"]), ".why\n").ok();
+    let (a, b) = run.stdout.split_once("b.etl\n").unwrap();
+    assert!(a.ends_with("\nand 2 more with 1 to 3 handles each: .why -All\n"), "{a}");
+    assert!(b.starts_with("1 handle leaked by 1 call site of server.exe.\n\n1. 1 of 1 "), "{b}");
+    assert!(!b.contains("more"), "{b}");
+}
+
+#[test]
+fn what_the_end_of_a_process_closes_of_the_system_is_counted_unless_there_is_nothing_else() {
+    let mut trace = trace();
+    open(&mut trace, 800, 2, NTDLL + 0x1000);
+    let text = why(&trace, "");
+    assert_eq!(ranks(&text), ["1"], "{text}");
+    open(&mut trace, 800, 1, NTDLL + 0x2000);
+    let text = why(&trace, "");
+    assert_eq!(ranks(&text), ["1"], "{text}");
+    assert!(text.ends_with("\n\nand 1 more with 1 handle: .why -All\n"), "{text}");
+
+    open(&mut trace, 800, 2, TOOL + 0x1000);
+    open(&mut trace, 800, 3, NTDLL + 0x3000);
+    let text = why(&trace, "");
+    let shown = "1. 3 of 3 closed only at process exit: Event, tool.exe(800)\n";
+    assert!(text.contains(shown), "three are not a few: {text}");
+    assert!(text.contains("\ttool.exe+0x1000\n"), "a function of the program: {text}");
+    assert_eq!(ranks(&text).len(), 2, "{text}");
+    assert!(text.ends_with("\n\nand 2 more with 1 to 2 handles each: .why -All\n"), "{text}");
+}
+
+#[test]
+fn the_headline_says_what_leaks_of_which_programs_and_what_only_their_ends_close() {
+    let mut trace = trace();
+    open(&mut trace, 800, 1, TOOL + 0x1000);
+    let exits = "1 handle opened by 1 call site of tool.exe and closed only at its exit.";
+    assert_eq!(headline(&trace, ""), exits);
+    open(&mut trace, 700, 4, SERVER + 0x1000);
+    let both = "4 handles leaked by 1 call site of server.exe; 1 more closed only at the exit of tool.exe.";
+    assert_eq!(headline(&trace, ""), both);
+    assert_eq!(headline(&trace, "-pn tool"), exits, "of what is asked for");
+
+    trace.process(900, "third.exe");
+    open(&mut trace, 900, 2, 0x7ff7_0000_0000);
+    let programs = "6 handles leaked by 2 call sites of 2 programs; 1 more closed only at the exit of tool.exe.";
+    assert_eq!(headline(&trace, ""), programs);
+    let view = View { base: 0x10_0000, ..View::default() };
+    trace.map(20 * SECOND, (700, 701), view).stack(&KERNEL, &[SERVER + 0x2000]);
+    assert!(headline(&trace, "").starts_with("7 handles and views leaked by 3 call sites of "));
+}
+
+#[test]
+fn handles_without_stacks_have_no_call_sites() {
+    let mut trace = trace();
+    trace.create_handle(SECOND, (700, 701), OBJECT, 4, EVENT);
+    assert_eq!(headline(&trace, ""), "1 handle leaked by server.exe.");
+    open(&mut trace, 700, 1, SERVER + 0x1000);
+    assert_eq!(headline(&trace, ""), "2 handles leaked by at least 1 call site of server.exe.");
+}
+
+#[test]
+fn allocations_have_a_headline_with_their_bytes() {
+    let mut trace = trace();
+    open(&mut trace, 700, 4, SERVER + 0x1000);
+    for step in 0..30_u64 {
+        let call = HeapCall::Alloc { address: 0x1000 + 0x1_0000 * step, size: 1024 };
+        let ns = SECOND * (step as i64 + 1) + MS;
+        trace.heap(ns, (700, 701), 0x1_0000, call).stack(&[], &[SERVER + 0x2000]);
+        trace.heap(ns + MS, (800, 801), 0x2_0000, call).stack(&[], &[TOOL + 0x2000]);
+    }
+    let text = why(&trace, "");
+    let lines: Vec<&str> = text.lines().skip(1).take(2).collect();
+    let both = "60.00 KiB in 60 heap allocations never freed by 2 call sites of 2 programs; 30 of them freed only \
+                at the exit of tool.exe.";
+    assert_eq!(lines, ["4 handles leaked by 1 call site of server.exe.", both]);
+}
+
+#[test]
+fn a_further_cause_is_printed_where_it_explains_more() {
+    let mut trace = super::causes::race(MS / 10, (700, 702), true);
+    let text = why(&trace, "-All");
+    assert!(text.contains("\trace: 1 opened"), "{text}");
+    assert!(!text.contains("sometimes_closed"), "{text}");
+    super::open(&mut trace, 20 * MS, (700, 701), OBJECT + 0x500, 0x20);
+    let text = why(&trace, "-All");
+    assert!(text.contains("\trace: 1 opened"), "{text}");
+    assert!(text.contains(
+        "\tsometimes_closed: the program closes 1 of 3 that this stack opens, and not the other 2"
+    ));
+}
