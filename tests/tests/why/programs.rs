@@ -62,6 +62,12 @@ fn runs_of_one_program_are_one_suspect_with_its_processes_below() {
         processes.iter().map(|process| process["process"].as_str().unwrap()).collect();
     assert!(names.len() == 40 && names.contains("worker.exe(1156)"), "{names:?}");
 
+    let text = run_over(&trace, ".why\n").ok().stdout;
+    assert!(text.contains("\n1. 120 leaked of 520 opened: Event, worker.exe\n"), "{text}");
+    let processes = "\tin 40 processes: worker.exe(1000) 3, worker.exe(1004) 3, worker.exe(1008) 3, \
+                     worker.exe(1012) 3, worker.exe(1016) 3, and 35 more\n";
+    assert!(text.contains(processes), "{text}");
+
     let command = suspect["command"].as_str().unwrap();
     assert!(command.contains("-RelatedProcess worker.exe "), "{command}");
     let shown = run_over(&trace, &format!("{command} -json\n")).ok().stdout;

@@ -72,7 +72,7 @@ fn suspects_that_are_small_beside_the_worst_are_counted_in_the_last_line() {
     let trace = with_small_suspects();
     let text = why(&trace, "");
     assert_eq!(text.lines().nth(1), Some("44 handles leaked by 3 call sites of server.exe."));
-    assert!(text.contains("\n1. 40 of 40 leaked: Event, server.exe(700)\n"), "{text}");
+    assert!(text.contains("\n1. 40 leaked of 40 opened: Event, server.exe(700)\n"), "{text}");
     assert_eq!(ranks(&text), ["1"], "{text}");
     assert!(text.ends_with("\n\nand 2 more with 1 to 3 handles each: .why -All\n"), "{text}");
 
@@ -117,7 +117,7 @@ fn each_trace_has_its_own_headline_and_last_line() {
     let run = run_script(handlescope(home.path()).args(["a.etl", "b.etl"]), ".why\n").ok();
     let (a, b) = run.stdout.split_once("b.etl\n").unwrap();
     assert!(a.ends_with("\nand 2 more with 1 to 3 handles each: .why -All\n"), "{a}");
-    assert!(b.starts_with("1 handle leaked by 1 call site of server.exe.\n\n1. 1 of 1 "), "{b}");
+    assert!(b.starts_with("1 handle leaked by 1 call site of server.exe.\n\n1. 1 leaked of 1 "), "{b}");
     assert!(!b.contains("more"), "{b}");
 }
 
@@ -135,7 +135,7 @@ fn what_the_end_of_a_process_closes_of_the_system_is_counted_unless_there_is_not
     open(&mut trace, 800, 2, TOOL + 0x1000);
     open(&mut trace, 800, 3, NTDLL + 0x3000);
     let text = why(&trace, "");
-    let shown = "1. 3 of 3 closed only at process exit: Event, tool.exe(800)\n";
+    let shown = "1. 3 closed only at process exit of 3 opened: Event, tool.exe(800)\n";
     assert!(text.contains(shown), "three are not a few: {text}");
     assert!(text.contains("\ttool.exe+0x1000\n"), "a function of the program: {text}");
     assert_eq!(ranks(&text).len(), 2, "{text}");

@@ -8,7 +8,7 @@ use nu_ansi_term::{Color, Style};
 
 use super::{index, no_match_line};
 use crate::{
-    query::{Diagnosis, Suspect, Totals, Verdict, WhyAnswer},
+    query::{Diagnosis, Suspect, SuspectProcess, Totals, Verdict, WhyAnswer},
     render::{
         json,
         table::{Columns, Part, Table},
@@ -28,6 +28,9 @@ const SMALL: f64 = 0.1;
 /// Handles of a suspect that a stack of the system opened and the end of its process closed, at most: each process
 /// has a few.
 const FEW_AT_EXIT: u64 = 2;
+
+/// Processes of a suspect that the text lists.
+const PROCESSES: usize = 5;
 
 /// A suspect, and how it is shown.
 struct Row<'a> {
@@ -65,6 +68,7 @@ pub fn why<'a>(
     columns.add("name", |row| format!("{} {}", row.suspect.process, row.suspect.type_name));
     columns.add("pid", |row| row.suspect.pid);
     columns.add("process_start_ns", |row| row.suspect.process_start_ns);
+    columns.add("processes", |row| row.suspect.processes.len() as u64);
     columns.add("type", |row| row.suspect.type_name.clone()).title("Type");
     columns.add("allocator", |row| row.suspect.allocator.clone());
     columns.add("leaked", |row| row.suspect.counts.leaked).title("Leaked");
@@ -149,6 +153,24 @@ fn without_suspects(part: Part, answer: &WhyAnswer<'_>) -> Part {
     })
 }
 
+/// What each of several processes lost, those first that lost most.
+fn in_processes(processes: &[SuspectProcess]) -> Option<String> {
+    if processes.len() < 2 {
+        return None;
+    }
+    let shown = processes.iter().take(PROCESSES);
+    let shown = shown.map(|own| format!("{} {}", own.process, HumanCount(own.counts.lost())));
+    let mut text = format!(
+        "in {}: {}",
+        Counted(processes.len() as u64, "process"),
+        shown.collect::<Vec<_>>().join(", ")
+    );
+    if let more @ 1.. = processes.len().saturating_sub(PROCESSES) {
+        text.push_str(&format!(", and {more} more"));
+    }
+    Some(text)
+}
+
 impl Row<'_> {
     fn causes(&self) -> String {
         let words: Vec<&str> = self.suspect.diagnoses.iter().map(|own| own.cause.word()).collect();
@@ -191,6 +213,9 @@ impl Row<'_> {
         let indent = display.indent(1);
         let verdict = display.screen.paint(Color::Yellow, whole(verdict(self.suspect)));
         writeln!(out, "{indent}{verdict}: {}", whole(self.suspect.evidence()))?;
+        if let Some(processes) = in_processes(&self.suspect.processes) {
+            writeln!(out, "{indent}{}", whole(Untrusted(&processes).to_string()))?;
+        }
         for line in self.stacks.short_lines(self.suspect.create_stack, all_frames) {
             writeln!(out, "{indent}{}", bold(Untrusted(&line).to_string()))?;
         }

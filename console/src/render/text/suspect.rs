@@ -29,17 +29,16 @@ impl Words {
 
 /// What was lost of a suspect, of all that was opened or allocated.
 pub(in crate::render) fn amounts(suspect: &Suspect) -> String {
-    let Words { leaked, closed, .. } = Words::of(suspect);
+    let Words { opened, leaked, closed } = Words::of(suspect);
     let counts = &suspect.counts;
-    let opened = HumanCount(counts.opened);
-    let at_exit = format!("{closed} only at process exit");
-    let text = match (counts.leaked, counts.closed_at_exit) {
-        (count, 0) => format!("{} of {opened} {leaked}", HumanCount(count)),
-        (0, exits) => format!("{} of {opened} {at_exit}", HumanCount(exits)),
-        (count, exits) => {
-            format!("{} of {opened} {leaked}, {} {at_exit}", HumanCount(count), HumanCount(exits))
-        }
+    let leaks = format!("{} {leaked}", HumanCount(counts.leaked));
+    let exits = format!("{} {closed} only at process exit", HumanCount(counts.closed_at_exit));
+    let kept = match (counts.leaked, counts.closed_at_exit) {
+        (_, 0) => leaks,
+        (0, _) => exits,
+        _ => format!("{leaks} and {exits}"),
     };
+    let text = format!("{kept} of {} {opened}", HumanCount(counts.opened));
     let Some(Bytes { lost, allocated, per_minute }) = suspect.bytes else { return text };
     let rate = per_minute.map(|rate| format!(", {} per minute", size(rate as i64)));
     format!("{text}, {} of {}{}", size(lost), size(allocated), rate.unwrap_or_default())
