@@ -116,10 +116,10 @@ static OPTIONS: &[OptionGroup<LoadArgs>] = &[OptionGroup {
     options: &[
         recursive_queries_option("-r examples", |args| &mut args.recursive),
         Opt {
-            names: &["-all"],
+            names: &["-All"],
             help: "read everything at once",
             details: "Otherwise a table is read by the first query that needs it.",
-            example: "-all examples",
+            example: "-All examples",
             take: Take::Switch(|args| &mut args.all),
         },
         max_size_option("-MaxSize 20GB examples", |args| &mut args.max_size),

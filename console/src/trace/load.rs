@@ -40,7 +40,7 @@ pub struct LoadArgs {
     pub append: bool,
     /// `-r`: look into folders below folders.
     pub recursive: bool,
-    /// `-all`: read all tables at once.
+    /// `-All`: read all tables at once.
     pub all: bool,
     /// The traces stay in the order they are named, and one that is named twice is loaded twice: they are
     /// compared.

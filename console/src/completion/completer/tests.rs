@@ -153,7 +153,7 @@ fn values_are_offered_where_they_are_due_and_options_where_they_may_be() {
 
 #[test]
 fn options_of_commands_are_offered_and_folders_where_only_they_are_meant() {
-    assert_eq!(offered(".load -"), ["-recursive", "-all", "--max-size", "-filedir"]);
+    assert_eq!(offered(".load -"), ["-recursive", "-All", "--max-size", "-filedir"]);
     assert_eq!(offered(".dir -r -"), ["-od"]);
     let folder = tempfile::tempdir().expect("a folder");
     std::fs::write(folder.path().join("a.etl"), "").expect("a file");
