@@ -27,7 +27,7 @@ impl Verdict {
         }
     }
 
-    /// What it means, in a few words; `closed` is what becomes of those that are not lost.
+    /// Its meaning in a few words; `closed` is what becomes of those that are not lost.
     pub fn meaning(self, closed: &str) -> String {
         match self {
             Self::Steady => "it goes on".to_owned(),

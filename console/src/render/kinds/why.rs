@@ -126,7 +126,7 @@ fn part(answer: &WhyAnswer<'_>, rows: &[Row<'_>], all: Option<&str>, display: &D
     part.only(shown).below(format!("and {}: {}", more(&left_out), Untrusted(command)))
 }
 
-/// Why there are none.
+/// The reason why there are none.
 fn without_suspects(part: Part, answer: &WhyAnswer<'_>) -> Part {
     let has_events =
         !answer.file.caveats.iter().any(|caveat| caveat.kind == CaveatKind::NoHandleEvents);
@@ -192,7 +192,7 @@ impl Row<'_> {
             && counts.closed_at_exit <= FEW_AT_EXIT
             && !create_stack.is_some_and(is_of_program);
         let goes_on = matches!(growth.verdict, Verdict::Steady | Verdict::Burst);
-        let is_alike = |other: &&Suspect| other.bytes.is_some() == bytes.is_some();
+        let is_alike = |suspect: &&Suspect| suspect.bytes.is_some() == bytes.is_some();
         // They stand in the order of their scores.
         let worst = self.answer.suspects.iter().find(is_alike);
         let is_below = worst.is_some_and(|worst| *score < SMALL * worst.score);

@@ -144,7 +144,7 @@ impl<'a> Table<'a> {
         let mut place = |part: Part| {
             let rows = first..first + part.rows.len();
             first = rows.end;
-            let order = part.order.map(|own| own.iter().map(|row| rows.start + row).collect());
+            let order = part.order.map(|order| order.iter().map(|row| rows.start + row).collect());
             Part { first: rows.start, rows, order, ..part }
         };
         let parts = parts.into_iter().map(&mut place).collect();

@@ -35,7 +35,7 @@ pub(super) fn counted(count: u64, what: &'static str) -> String {
     format!("{count} {what}{}", Counted(count, what).plural())
 }
 
-/// So many handles, and views where there are any.
+/// A number of handles, and views where there are any.
 pub(super) fn handles_and_views(count: u64, has_views: bool, separate: bool) -> String {
     let number = grouped(count, separate);
     match (count, has_views) {

@@ -27,7 +27,7 @@ impl Words {
     }
 }
 
-/// What was lost of a suspect, of all that was opened or allocated.
+/// The amount that a suspect lost, of all that was opened or allocated.
 pub(in crate::render) fn amounts(suspect: &Suspect) -> String {
     let Words { opened, leaked, closed } = Words::of(suspect);
     let counts = &suspect.counts;
@@ -44,7 +44,7 @@ pub(in crate::render) fn amounts(suspect: &Suspect) -> String {
     format!("{text}, {} of {}{}", size(lost), size(allocated), rate.unwrap_or_default())
 }
 
-/// What was closed or freed as a rule, as the verdict on growth has it.
+/// The verdict on the growth of a suspect, with its meaning.
 pub(in crate::render) fn verdict(suspect: &Suspect) -> String {
     let verdict = suspect.growth.verdict;
     format!("{}, {}", verdict.word(), verdict.meaning(Words::of(suspect).closed))
@@ -61,7 +61,7 @@ pub(in crate::render) fn headline(suspects: &[Suspect]) -> Vec<String> {
     kinds.values().map(|suspects| sentence(suspects)).collect()
 }
 
-/// What suspects of handles, or of one kind of allocations, lost together.
+/// A sentence about suspects of handles, or of one kind of allocations, together.
 fn sentence(suspects: &[&Suspect]) -> String {
     let Some(first) = suspects.first() else { return String::new() };
     let Words { opened, leaked, closed } = Words::of(first);
@@ -118,7 +118,7 @@ fn named(programs: &BTreeSet<&str>) -> String {
     }
 }
 
-/// So many of what a suspect lost.
+/// A number of handles or allocations, as a suspect lost them.
 fn counted(suspect: &Suspect, count: u64, has_views: bool) -> String {
     match (suspect.bytes, suspect.type_name.as_str()) {
         (None, _) => handles_and_views(count, has_views, true),
@@ -134,7 +134,7 @@ fn has_views(suspects: &[&Suspect]) -> bool {
     suspects.iter().any(|suspect| suspect.type_name == FILE_MAPPING_NAME)
 }
 
-/// How many suspects are left out, and what each lost, as in "11 more with 1 to 3 handles each".
+/// The number of suspects that are left out, and what each lost, as in "11 more with 1 to 3 handles each".
 pub(in crate::render) fn more(left_out: &[&Suspect]) -> String {
     let (of_handles, of_allocations): (Vec<&Suspect>, Vec<&Suspect>) =
         left_out.iter().partition(|suspect| suspect.bytes.is_none());
