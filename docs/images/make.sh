@@ -24,7 +24,7 @@ picture() {
 picture report.html report.png 1100,1150
 
 export HOME=$work XDG_CACHE_HOME=$work/cache XDG_CONFIG_HOME=$work/config TERM=xterm-256color
-tmux -L handlescope-images -f /dev/null new-session -d -x 118 -y 40 \
+tmux -L handlescope-images -f /dev/null new-session -d -x 118 -y 47 \
     "$program --symbol-path symbols leaky.etl"
 sleep 2
 tmux -L handlescope-images send-keys ".why -TopN 2" Enter
@@ -33,4 +33,4 @@ tmux -L handlescope-images send-keys ".dump ObjectRef -Leak -GroupBy process,typ
 sleep 2
 tmux -L handlescope-images capture-pane -e -p > console.ansi
 python3 -m ansi2html --font-size 14px < console.ansi > console.html
-picture console.html console.png 1050,700
+picture console.html console.png 1050,790
