@@ -117,7 +117,10 @@ fn each_trace_has_its_own_headline_and_last_line() {
     let run = run_script(handlescope(home.path()).args(["a.etl", "b.etl"]), ".why\n").ok();
     let (a, b) = run.stdout.split_once("b.etl\n").unwrap();
     assert!(a.ends_with("\nand 2 more with 1 to 3 handles each: .why -All\n"), "{a}");
-    assert!(b.starts_with("1 handle leaked by 1 call site of server.exe.\n\n1. 1 leaked of 1 "), "{b}");
+    assert!(
+        b.starts_with("1 handle leaked by 1 call site of server.exe.\n\n1. 1 leaked of 1 "),
+        "{b}"
+    );
     assert!(!b.contains("more"), "{b}");
 }
 
