@@ -1,11 +1,29 @@
 //! Which processes run one program: the same executable and, of hosts of services, the same service.
 
 use std::collections::HashMap;
+use std::hash::Hash;
 
 use handlescope_model::ProcessIdx;
 
 use super::tables::ProcessList;
 use crate::filter::{ProcessFilter, word};
+
+/// Puts what has one key together, in the order of the first of each; what has none stays by itself.
+pub(crate) fn united<K: Eq + Hash, T>(
+    all: impl IntoIterator<Item = (Option<K>, T)>,
+) -> Vec<Vec<T>> {
+    let mut groups: Vec<Vec<T>> = Vec::new();
+    let mut places: HashMap<K, usize> = HashMap::new();
+    for (key, one) in all {
+        let next = groups.len();
+        let place = key.map_or(next, |key| *places.entry(key).or_insert(next));
+        match groups.get_mut(place) {
+            Some(group) => group.push(one),
+            None => groups.push(vec![one]),
+        }
+    }
+    groups
+}
 
 /// The programs of the processes of a trace.
 pub(crate) struct Programs<'a> {
@@ -27,12 +45,12 @@ impl<'a> Programs<'a> {
         let mut programs = Vec::with_capacity(processes.rows().len());
         for (row, process) in (0..).zip(processes.rows()) {
             let name = process.program().map(|name| name.to_lowercase());
-            let program = name.and_then(|name| known.get(&name).copied());
-            if program.is_none() {
+            let program =
+                name.map_or(Program(row), |name| *known.entry(name).or_insert(Program(row)));
+            if program == Program(row) {
                 *of_executable.entry(process.name.to_lowercase()).or_default() += 1;
-                known.extend(process.program().map(|name| (name.to_lowercase(), Program(row))));
             }
-            programs.push(program.unwrap_or(Program(row)));
+            programs.push(program);
         }
         Self { processes, programs, of_executable }
     }

@@ -135,11 +135,11 @@ impl Matching<'_, '_> {
             file.file.cancel.check()?;
             let side = &mut self.groups[place].sides[at];
             let (windows, start) = programs.of_name(&lives.program);
+            let processes: Vec<ProcessLives> = lives.by_process.into_values().collect();
             if is_losing {
-                side.verdict = Some(lives.verdict(all.extent));
+                side.verdict = Some(Growth::of_processes(&processes, all.extent).verdict);
             }
-            let seen =
-                lives.by_process.into_values().map(|process| (process.window, process.lives));
+            let seen = processes.into_iter().map(|process| (process.window, process.lives));
             side.seen.lives.extend(seen);
             side.seen.windows = windows;
             side.start = start;
@@ -192,14 +192,6 @@ struct Lives {
     /// The name of these in lower case.
     program: String,
     by_process: HashMap<Option<ProcessIdx>, ProcessLives>,
-}
-
-impl Lives {
-    /// How it grows in a trace.
-    fn verdict(&self, trace: Window) -> Verdict {
-        let processes: Vec<ProcessLives> = self.by_process.values().cloned().collect();
-        Growth::of_processes(&processes, trace).verdict
-    }
 }
 
 /// When the processes of each name ran in a trace.

@@ -66,15 +66,26 @@ impl TimedGroups {
     pub(crate) fn by_owner(&self, handles: &[Opened]) -> Vec<(Option<ProcessIdx>, Vec<Opened>)> {
         let mut places: HashMap<Option<ProcessIdx>, usize> = HashMap::new();
         let mut owned: Vec<(Option<ProcessIdx>, Vec<Opened>)> = Vec::new();
-        for handle in handles {
-            let owner = self.owners.of(handle.opened.row());
+        for run in self.runs(handles) {
+            let owner = self.owner(run);
             let place = *places.entry(owner).or_insert(owned.len());
             if place == owned.len() {
                 owned.push((owner, Vec::new()));
             }
-            owned[place].1.push(*handle);
+            owned[place].1.extend(run);
         }
         owned
+    }
+
+    /// The processes of some handles, which may come more than once.
+    pub(crate) fn owners(&self, handles: &[Opened]) -> impl Iterator<Item = Option<ProcessIdx>> {
+        self.runs(handles).map(|run| self.owner(run))
+    }
+
+    /// Handles of one process that stand together.
+    fn runs<'h>(&self, handles: &'h [Opened]) -> impl Iterator<Item = &'h [Opened]> {
+        let owner = |handle: &Opened| self.owners.of(handle.opened.row());
+        handles.chunk_by(move |one, next| owner(one) == owner(next))
     }
 
     /// When the handles of a group were opened and closed, whatever closed them.

@@ -46,7 +46,7 @@ impl LostHandles {
             let (type_name, stack) = groups.type_and_stack(group.first);
             let scope = |process, filter| Scope { process, filter, what: type_name.to_owned() };
             let mut scopes: HashSet<Scope> = HashSet::new();
-            for (owner, _) in timed.by_owner(&timed.handles_of(&groups.tree, &group.leaves)) {
+            for owner in timed.owners(&timed.handles_of(&groups.tree, &group.leaves)) {
                 let process = owner.map(|owner| file.file.processes.get(owner));
                 let pid = process.map(|process| process.pid);
                 // Without the time of a process a command chooses what all with its id lost.

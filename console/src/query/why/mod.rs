@@ -210,7 +210,6 @@ impl Search<'_> {
         let races = diagnoses.iter().find(|own| own.cause == Cause::Race);
         let score = score::of(&growth, &lives, races.map_or(0, |own| own.count))?;
         let function = self.groups.function(&self.file.file, create_stack);
-        let process = processes.known_or_invalid(group.owners.first());
         let of_process = |(owner, handles): &OwnedHandles| {
             let process = processes.known_or_invalid(*owner);
             SuspectProcess {
@@ -221,17 +220,15 @@ impl Search<'_> {
                 counts: Counts::of(self.timed, handles),
             }
         };
+        let shares: Vec<SuspectProcess> = by_owner.iter().map(of_process).collect();
         Some(Suspect {
             rank: 0,
-            process: match group.owners.are_several() {
-                true => process.shown_program(is_plain),
-                false => process.shown_label(is_plain),
-            },
+            process: group.owners.name(&self.file.file, &shares, is_plain)?,
             pid: group.owners.pid,
             type_name: type_name.to_owned(),
             allocator: None,
-            process_start_ns: group.owners.sole().and(process.start_ns),
-            processes: SuspectProcess::ranked(by_owner.iter().map(of_process)),
+            process_start_ns: group.owners.sole().and(shares.first()?.start_ns),
+            processes: SuspectProcess::ranked(shares),
             filters: SuspectFilters::default(),
             create_stack,
             counts: Counts::of(self.timed, &handles),

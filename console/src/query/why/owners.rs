@@ -4,6 +4,8 @@ use std::collections::{BTreeSet, HashMap};
 
 use handlescope_model::ProcessIdx;
 
+use super::suspect::SuspectProcess;
+use crate::query::context::FileContext;
 use crate::query::programs::Programs;
 
 /// The processes that lose something of a group, which run one program.
@@ -41,9 +43,17 @@ impl Owners {
         }
     }
 
-    /// One of them.
-    pub(super) fn first(&self) -> Option<ProcessIdx> {
-        self.processes.first().copied()
+    /// The name of all: that of the program, if they are several, else that of the process, which is one of `processes`.
+    pub(super) fn name(
+        &self,
+        file: &FileContext<'_>,
+        processes: &[SuspectProcess],
+        is_plain: bool,
+    ) -> Option<String> {
+        match self.are_several() {
+            true => Some(file.processes.get(*self.processes.first()?).shown_program(is_plain)),
+            false => Some(processes.first()?.process.clone()),
+        }
     }
 
     /// Whether they have different ids.

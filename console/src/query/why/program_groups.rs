@@ -1,14 +1,12 @@
 //! The groups of handles that suspects are made of: those of one program, type and create stack that lose something.
 
-use std::collections::HashMap;
-
 use handlescope_model::StackIdx;
 
 use super::owners::Owners;
 use crate::query::criteria::WhyCriteria;
 use crate::query::groups::{Groups, NodeIdx, TimedGroups};
 use crate::query::object_ref::FileAnswer;
-use crate::query::programs::{Program, Programs};
+use crate::query::programs::{Program, Programs, united};
 
 /// What the processes of one program lose of one type and create stack.
 pub(super) struct ProgramGroup {
@@ -35,25 +33,20 @@ impl ProgramGroup {
     ) -> Vec<Self> {
         let processes = &file.file.processes;
         let is_plain = criteria.is_plain();
-        let mut united: Vec<(Vec<NodeIdx>, bool)> = Vec::new();
-        let mut places: HashMap<Key<'_>, usize> = HashMap::new();
-        for leaf in groups.tree.leaves().filter(|leaf| groups.tree.figures(*leaf).lost() > 0) {
-            let handles = timed.handles(&groups.tree, leaf);
-            let owner = timed.owner(&handles);
+        let losing = groups.tree.leaves().filter(|leaf| groups.tree.figures(*leaf).lost() > 0);
+        let keyed = losing.map(|leaf| {
+            let owner = timed.owner(&timed.handles(&groups.tree, leaf));
             let process = processes.known_or_invalid(owner);
             let is_meant = criteria.process.as_ref();
             let is_meant = is_meant.is_none_or(|filter| process.is_meant_by(filter, is_plain));
-            let place = programs.get(owner).filter(|_| !criteria.by_process).map(|program| {
-                let (type_name, stack) = groups.type_and_stack(leaf);
-                *places.entry((program, type_name, stack, is_meant)).or_insert(united.len())
-            });
-            let place = place.unwrap_or(united.len());
-            if place == united.len() {
-                united.push((Vec::new(), is_meant));
-            }
-            united[place].0.push(leaf);
-        }
-        let group = |(leaves, is_meant): (Vec<NodeIdx>, bool)| {
+            let (type_name, stack) = groups.type_and_stack(leaf);
+            let program = programs.get(owner).filter(|_| !criteria.by_process);
+            let key: Option<Key<'_>> = program.map(|program| (program, type_name, stack, is_meant));
+            (key, (leaf, is_meant))
+        });
+        let group = |leaves: Vec<(NodeIdx, bool)>| {
+            let (_, is_meant) = *leaves.first()?;
+            let leaves: Vec<NodeIdx> = leaves.into_iter().map(|(leaf, _)| leaf).collect();
             // Processes of one name that had one id after another are in one group of handles.
             let handles = timed.handles_of(&groups.tree, &leaves);
             let owners = timed
@@ -64,6 +57,6 @@ impl ProgramGroup {
             let owners = Owners::new(owners, programs, criteria.process.is_none());
             Some(Self { first: *leaves.first()?, leaves, owners, is_meant })
         };
-        united.into_iter().filter_map(group).collect()
+        united(keyed).into_iter().filter_map(group).collect()
     }
 }

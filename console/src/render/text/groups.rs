@@ -1,5 +1,6 @@
 //! `.dump ObjectRef -GroupBy` as text: a tree, the figures of a group in front of it.
 
+use std::cell::LazyCell;
 use std::io::{self, Write};
 
 use handlescope_model::Untrusted;
@@ -200,7 +201,10 @@ impl Writer<'_> {
         let indent = self.indent.repeat(level);
         for node in self.groups.tree.children(parent) {
             let figures = self.groups.tree.figures(*node);
-            let cells = self.columns.iter().map(|column| self.cell(*column, *node, &figures));
+            let open = || self.groups.outstanding(*node, self.buckets).unwrap_or_default();
+            let open = LazyCell::new(open);
+            let cells =
+                self.columns.iter().map(|column| self.cell(*column, *node, &figures, &open));
             rows.push(cells.chain([self.label(*node, level, &indent)]).collect());
             self.add(rows, Some(*node), level + 1);
         }
@@ -218,16 +222,22 @@ impl Writer<'_> {
         matches!(self.columns.get(column), Some(TreeColumn::Figure(_) | TreeColumn::Share))
     }
 
-    fn cell(&self, column: TreeColumn, node: NodeIdx, figures: &Figures) -> String {
-        let open = || self.groups.outstanding(node, self.buckets).unwrap_or_default();
+    /// A cell; `open` is what was open in each part of the time, which more than one shows.
+    fn cell(
+        &self,
+        column: TreeColumn,
+        node: NodeIdx,
+        figures: &Figures,
+        open: &LazyCell<Vec<u32>, impl FnOnce() -> Vec<u32>>,
+    ) -> String {
         let joined =
             |numbers: &mut dyn Iterator<Item = String>| numbers.collect::<Vec<_>>().join(" ");
         match column {
             TreeColumn::Figure(figure) => self.figure(figures, figure),
             TreeColumn::Share => share(self.groups.share(node)),
             TreeColumn::Ids => joined(&mut figures.sample_ids().map(|id| id.to_string())),
-            TreeColumn::OpenOverTime => sparkline(&open()),
-            TreeColumn::Numbers => joined(&mut open().iter().map(u32::to_string)),
+            TreeColumn::OpenOverTime => sparkline(open),
+            TreeColumn::Numbers => joined(&mut open.iter().map(u32::to_string)),
             TreeColumn::Growth => {
                 let growth = self.groups.growth(node);
                 let text = growth.map(|growth| match growth.evidence.rate {

@@ -13,7 +13,7 @@ use super::context::SiteContext;
 use super::filters::heap_filter;
 use super::input::{Allocations, Amounts, ProcessShare};
 use crate::query::growth::Life;
-use crate::query::programs::Program;
+use crate::query::programs::united;
 use crate::values::Counted;
 
 /// Heaps from which on they are a suspect: each process keeps the one that it starts with.
@@ -60,16 +60,11 @@ pub(super) fn private_heaps(
     let sites = sites.into_iter().filter(|(_, created)| created.counts.lost() >= LEAST);
     let mut sites: Vec<(Site, Created)> = sites.collect();
     sites.sort_by_key(|(_, created)| created.first);
-    let mut united: Vec<Vec<Created>> = Vec::new();
-    let mut places: HashMap<(Program, StackIdx), usize> = HashMap::new();
-    for ((process, _, stack), created) in sites {
+    let keyed = sites.into_iter().map(|((process, _, stack), created)| {
         let program = all.programs.get(process).filter(|_| !all.by_process);
-        let place = program.map(|program| *places.entry((program, stack)).or_insert(united.len()));
-        match place.and_then(|place| united.get_mut(place)) {
-            Some(of_program) => of_program.push(created),
-            None => united.push(vec![created]),
-        }
-    }
+        (program.map(|program| (program, stack)), created)
+    });
+    let united = united(keyed);
     united.into_iter().filter_map(|created| suspect(created, all, context, &left)).collect()
 }
 

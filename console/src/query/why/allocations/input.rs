@@ -175,14 +175,7 @@ impl<'a> Allocations<'a> {
         let per_minute = per_minute.or(grown.map(|(_, per_minute)| per_minute));
         Some(Suspect {
             rank: 0,
-            process: match owners.are_several() {
-                true => self
-                    .file
-                    .processes
-                    .known_or_invalid(owners.first())
-                    .shown_program(self.is_plain),
-                false => processes.first()?.process.clone(),
-            },
+            process: owners.name(self.file, &processes, self.is_plain)?,
             pid: owners.pid,
             process_start_ns: owners.sole().and(processes.first()?.start_ns),
             processes: SuspectProcess::ranked(processes),
