@@ -268,3 +268,20 @@ mod places {
         assert!(run.stderr.contains("it is a pipe, not a file"), "{}", run.stderr);
     }
 }
+
+#[test]
+fn what_several_processes_write_at_once_is_all_kept() {
+    const PROCESSES: usize = 12;
+    let shell = shell("# mine\ntime-digits = 3\n");
+    let start = |number: usize| {
+        let alias = format!(".alias a{number} = .list");
+        shell.command(&["--config", "c.toml", "-c", &alias]).spawn().unwrap()
+    };
+    let mut running: Vec<_> = (0..PROCESSES).map(start).collect();
+    assert!(running.iter_mut().all(|process| process.wait().unwrap().success()));
+    let written = written(&shell);
+    assert!(written.starts_with("# mine\ntime-digits = 3\n"), "{written}");
+    for number in 0..PROCESSES {
+        assert!(written.contains(&format!("\na{number} = \".list\"\n")), "{written}");
+    }
+}

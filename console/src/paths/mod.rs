@@ -27,3 +27,4 @@ pub(crate) use roots::{RootError, Roots};
 pub(crate) use same::{SameTrace, is_same_file, names_apart, shown, stem};
 pub(crate) use walk::{Walk, folders_in};
 pub(crate) use write::{Aside, append_whole, write_aside, write_whole};
+pub(crate) use written::alone;

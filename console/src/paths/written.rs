@@ -52,7 +52,7 @@ pub(super) fn is_unchanged(path: &Path) -> bool {
 /// Remembers a file that was just written.
 pub(super) fn remember(path: &Path) {
     // Of several processes that write the same file, each remembers what is there.
-    let alone = alone();
+    let alone = alone("written.lock");
     let Some(now) = state(path) else { return };
     lock(&IN_SESSION).insert(path.to_path_buf(), now);
     // Without the list, the next session asks for -Force.
@@ -62,12 +62,13 @@ pub(super) fn remember(path: &Path) {
     }
 }
 
-/// How long is waited for other processes that change the list; each takes milliseconds.
+/// How long is waited for other processes that change the same file; each takes milliseconds.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// The lock of the list, unless another process keeps it for long, as one that was stopped does.
-fn alone() -> Option<File> {
-    let path = list_file()?.with_extension("lock");
+/// A lock of a file that processes read and then write, unless another one keeps it for long, as one that was stopped
+/// does.
+pub(crate) fn alone(lock: &str) -> Option<File> {
+    let path = dirs::data_local_dir()?.join("handlescope").join(lock);
     fs::create_dir_all(path.parent()?).ok()?;
     let file = File::options().append(true).create(true).open(path).ok()?;
     let end = Instant::now() + PATIENCE;

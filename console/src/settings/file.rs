@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     cancel::Cancel,
-    paths::{Overwrite, OverwriteError, write_whole},
+    paths::{Overwrite, OverwriteError, alone, write_whole},
     values::ValueError,
 };
 
@@ -138,6 +138,8 @@ impl ConfigFile {
     /// When the file cannot be read or written. Then it stays as it was.
     pub(crate) fn write(&self, entry: Entry<'_>) -> Result<&Path, ConfigError> {
         let path = self.path.as_deref().ok_or(ConfigError::NoPlace)?;
+        // What another process writes meanwhile must stay.
+        let _alone = alone("configuration.lock");
         let text = self.text(path)?;
         let document =
             Document::parse(text.as_str()).map_err(|error| syntax(path, &text, &error))?;
