@@ -230,7 +230,7 @@ fn every_member_is_in_the_documentation() {
         let mut names = BTreeSet::new();
         member_names(&json_of(&[&saved], line), &mut names);
         for name in names {
-            // The whole contract, paths included, is compared by tests/tests/json_members.rs.
+            // The whole contract, paths included, is compared by tests/tests/it/json_members.rs.
             let forms = [format!("`{name}`"), format!(".{name}`")];
             assert!(forms.iter().any(|form| contract.contains(form)), "{line}: {name}");
         }

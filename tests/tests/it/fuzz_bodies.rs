@@ -1,0 +1,173 @@
+//! What the fuzz targets about tables do, done with seeds and with damage of them.
+
+#[allow(unreachable_pub)]
+#[path = "../../../fuzz/src/archive.rs"]
+mod archive;
+#[allow(unreachable_pub)]
+#[path = "../../../fuzz/src/import.rs"]
+mod import;
+#[allow(unreachable_pub)]
+#[path = "../../../fuzz/src/metadata.rs"]
+mod metadata;
+
+use std::fs;
+use std::io::Read as _;
+use std::path::Path;
+
+use handlescope_model::Table;
+use handlescope_tests::foreign::Members;
+use handlescope_tests::thorough::one_of;
+use sevenz_rust::{ArchiveReader, Password};
+
+fn golden() -> Vec<Vec<u8>> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("golden");
+    let files = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let archives: Vec<_> = files
+        .filter(|path| path.extension().is_some_and(|extension| extension == "json7z"))
+        .map(|path| fs::read(path).unwrap())
+        .collect();
+    assert!(archives.len() >= 2);
+    archives
+}
+
+fn behind(kind: u8, bytes: &[u8]) -> Vec<u8> {
+    [&[kind], bytes].concat()
+}
+
+/// The tables of an archive as input of the target.
+fn members(archive: &[u8]) -> Vec<Vec<u8>> {
+    let mut reader = ArchiveReader::new(std::io::Cursor::new(archive), Password::empty()).unwrap();
+    let mut found = Vec::new();
+    for (kind, table) in (0..).zip(Table::ALL) {
+        if let Ok(content) = reader.read_file(&table.member()) {
+            found.push(behind(kind, &content));
+        }
+    }
+    found
+}
+
+/// The input with one byte at a time changed, about so many times.
+fn damaged(input: &[u8], times: usize) -> impl Iterator<Item = Vec<u8>> {
+    let step = (input.len() / times).max(1) * one_of(16);
+    (1..input.len()).step_by(step).map(|place| {
+        let mut bad = input.to_vec();
+        bad[place] ^= [0x01, 0x80, 0xFF, 0x55][place % 4];
+        bad
+    })
+}
+
+#[test]
+fn golden_archives_are_read_as_they_are_and_part_by_part() {
+    for archive in golden() {
+        assert_eq!(archive::read(&behind(archive::WHOLE, &archive)), Table::ALL.len());
+        let members = members(&archive);
+        assert!(members.len() > 10);
+        for member in members {
+            // Objects without their events are refused.
+            let refused = Table::ALL[usize::from(member[0])] == Table::Objects;
+            assert_eq!(archive::read(&member), usize::from(!refused));
+        }
+    }
+}
+
+#[test]
+fn no_damage_of_a_table_ends_in_a_panic() {
+    for archive in golden() {
+        for member in members(&archive) {
+            for bad in damaged(&member, 60) {
+                archive::read(&bad);
+            }
+        }
+    }
+}
+
+#[test]
+fn no_damage_of_a_table_of_contents_ends_in_a_panic() {
+    for archive in golden() {
+        let offset = u64::from_le_bytes(archive[12..20].try_into().unwrap());
+        let contents = &archive[32 + usize::try_from(offset).unwrap()..];
+        let input = [&[archive::CONTENTS, 0, 0], contents].concat();
+        archive::read(&input);
+        for bad in damaged(&input, 300) {
+            archive::read(&bad);
+        }
+    }
+}
+
+#[test]
+fn extracts_of_etwanalyzer_are_converted_or_refused() {
+    let heads = ["modules\n", "", "stacks\n", "main\n"];
+    let inputs = Members::default().named("a").into_iter().zip(heads);
+    for ((name, content), head) in inputs {
+        let input = [head.as_bytes(), &content].concat();
+        assert!(import::convert(&input), "{name}");
+        for bad in damaged(&input, 100) {
+            import::convert(&bad);
+        }
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.json7z");
+    Members::default().pack(&path, "a");
+    let mut archive = Vec::new();
+    fs::File::open(&path).unwrap().read_to_end(&mut archive).unwrap();
+    assert!(import::convert(&archive));
+    for bad in damaged(&archive, 100) {
+        import::convert(&bad);
+    }
+}
+
+/// Sound metadata of each kind, as input of the target, with a payload.
+fn metadata_seeds() -> Vec<Vec<u8>> {
+    let mut record = vec![7; 32];
+    record.resize(112, 0);
+    record[32] = 5;
+    let text: Vec<u8> = "Go \0".encode_utf16().flat_map(u16::to_le_bytes).collect();
+    // A count, structures of a counted text, bytes, a pointer; all are called alike.
+    let fields =
+        [(0, 6, 0, 1, 2), (5, 4, 1, 0, 0), (2, 14, 0, 1, 0), (0, 16, 0, 1, 8), (2, 1, 0, 1, 0)];
+    let name = 112 + 24 * fields.len() as u32;
+    for (at, number) in [(52, name), (68, name), (72, name), (100, 5), (104, 4)] {
+        record[at..at + 4].copy_from_slice(&number.to_le_bytes());
+    }
+    for (flags, kind, members, count, length) in fields {
+        record.extend([flags, name].iter().flat_map(|n: &u32| n.to_le_bytes()));
+        record.extend(
+            [kind, members, 0, 0, count, length, 0, 0].iter().flat_map(|n: &u16| n.to_le_bytes()),
+        );
+    }
+    record.extend(&text);
+    let mut map = vec![7; 16];
+    map.extend([24_u32, 1, 1, 0, 24, 1].iter().flat_map(|n| n.to_le_bytes()));
+    map.extend(text);
+    let manifest = br#"<m><provider name="P"><events><event value="1" task="T" template="A"/></events>
+        <templates><template tid="A"><data name="n" inType="win:UInt16"/><struct name="s" count="n">
+        <data name="t" inType="win:UnicodeString"/></struct></template></templates></provider></m>"#;
+    let schema = b"\x17\0\0Go\0s\0\x98\x02a\0\x48b\0\x01c\0\x61\x02\0xy";
+    let payload = [2_u8, 0, b'a', 0, 0, 0, b'b', 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 1, 0];
+    let seed = |(kind, metadata): (u8, &[u8])| {
+        let all = metadata.len() + payload.len();
+        let share = (metadata.len() * 255).div_ceil(all) as u8;
+        // Padded so that the share of the metadata is exact.
+        let mut payload = payload.to_vec();
+        while (metadata.len() + payload.len()) * usize::from(share) / 255 < metadata.len() {
+            payload.push(0);
+        }
+        [&[kind, share], metadata, &payload].concat()
+    };
+    [(0, &record[..]), (1, &map), (2, manifest), (4, schema)].map(seed).into()
+}
+
+#[test]
+fn no_damage_of_metadata_ends_in_a_panic_or_a_hang() {
+    let seeds = metadata_seeds();
+    let decoded: Vec<usize> = seeds.iter().map(|seed| metadata::decode(seed)).collect();
+    assert_eq!(decoded, [1, 0, 1, 1]);
+    for seed in seeds {
+        for bad in damaged(&seed, 2000) {
+            metadata::decode(&bad);
+        }
+        for end in 0..seed.len() {
+            metadata::decode(&seed[..end]);
+        }
+    }
+}

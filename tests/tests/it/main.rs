@@ -1,0 +1,101 @@
+//! End-to-end tests of the program, in one binary: each that stands alone would link polars again.
+
+mod allocations;
+mod architecture;
+mod archive_members;
+mod archived_hostile;
+mod archived_traces;
+mod call_stacks;
+mod cancelled;
+#[cfg(unix)]
+mod cancelled_outputs;
+mod caveats;
+mod changed;
+mod completed;
+mod configuration;
+mod copied_buffers;
+mod damage;
+mod described;
+mod diff;
+#[cfg(unix)]
+mod editing;
+mod etwanalyzer_document;
+mod etwanalyzer_hostile;
+mod etwanalyzer_import;
+mod etwanalyzer_members;
+mod etwanalyzer_round_trip;
+mod event_metadata;
+mod events;
+#[cfg(unix)]
+mod every_screen;
+mod expansion;
+mod export;
+#[cfg(unix)]
+mod failing_places;
+mod formats;
+mod fuzz_bodies;
+mod golden;
+mod groups;
+mod handle_model;
+#[cfg(unix)]
+mod hostile_files;
+mod hostile_text;
+mod hostile_values;
+mod htrace;
+mod hunts;
+#[cfg(unix)]
+mod interrupts;
+mod json_members;
+mod lifecycle;
+mod live;
+mod live_view;
+mod loading;
+mod lost_buffers;
+mod managed;
+mod many_allocations;
+mod mcp;
+mod mcp_limits;
+mod no_match;
+mod output;
+mod overwriting;
+mod pictures;
+mod process_exit;
+mod processes;
+mod queries_in_lines;
+mod real_dumps;
+mod real_traces;
+mod recording;
+mod redact;
+mod report;
+mod report_allocations;
+mod resource_stacks;
+mod resources;
+mod resources_between;
+mod resources_compared;
+mod rings;
+mod robustness;
+#[cfg(unix)]
+mod screen;
+mod sessions;
+mod several_files;
+mod several_processes;
+#[cfg(unix)]
+mod shell_help;
+mod sql;
+mod stale;
+mod stats;
+mod symbol_servers;
+mod symbolize;
+mod symbols;
+mod symbols_beside;
+mod synthetic;
+#[cfg(unix)]
+mod terminal;
+mod threads;
+mod totals;
+mod versions;
+mod views;
+mod volumes;
+mod ways_in;
+mod why;
+mod why_commands;

@@ -1,0 +1,157 @@
+//! What a shell user is shown, and the options that stand before or after any subcommand.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::process::Command;
+
+use handlescope_tests::binary::{Run, Shell, examples, handlescope_path, sample_symbols};
+
+/// A folder in which the examples of the help work.
+fn shell() -> Shell {
+    let shell = Shell::new();
+    fs::create_dir(shell.path("examples")).unwrap();
+    fs::copy(shell.path("leaky.etl"), shell.path("examples/leaky.etl")).unwrap();
+    symlink(examples().join("symbols"), shell.path("examples/symbols")).unwrap();
+    shell
+}
+
+/// Runs a line in a shell that finds the program.
+fn run_in_shell(shell: &Shell, line: &str) -> Run {
+    let program = handlescope_path();
+    let path = std::env::var("PATH").unwrap_or_default();
+    let path = format!("{}:{path}", program.parent().unwrap().display());
+    let mut command = Command::new("sh");
+    let clean = shell.command(&[]);
+    for (name, value) in clean.get_envs() {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+    let command = command.args(["-c", line]).env("PATH", path).current_dir(shell.path(""));
+    command.output().expect("a shell starts").into()
+}
+
+/// The examples that a page of help shows, at most one a line.
+fn shown(page: &str) -> Vec<String> {
+    let lines = page.lines().skip_while(|line| !line.starts_with("Example")).skip(1);
+    let lines = lines.take_while(|line| line.starts_with("  "));
+    lines.map(|line| line.trim().split("  ").next().unwrap_or_default().to_owned()).collect()
+}
+
+#[test]
+fn the_help_of_each_subcommand_has_examples_that_a_shell_runs() {
+    let shell = shell();
+    let kinds = shell.kinds();
+    let kinds: Vec<String> = kinds.iter().map(|kind| format!("dump {}", kind.name)).collect();
+    let others = ["dump", "diff", "extract", "convert-time", "schema", "record", "live", "wprp"];
+    let others = others.into_iter().chain(["-LoadSymbol", "-console"]);
+    for subcommand in kinds.iter().map(String::as_str).chain(others) {
+        let page = run_in_shell(&shell, &format!("handlescope {subcommand} --help")).ok().stdout;
+        let examples = shown(&page);
+        assert!(!examples.is_empty(), "{subcommand}: {page}");
+        for example in examples {
+            assert!(example.starts_with("handlescope "), "{subcommand}: {example}");
+            // A path of Windows.
+            if example.contains(r"C:\") {
+                continue;
+            }
+            let run = run_in_shell(&shell, &format!("{example} </dev/null"));
+            assert_eq!(run.status, Some(0), "{example}: {run:?}");
+        }
+        assert!(!page.contains("\n.help"), "{subcommand}: {page}");
+    }
+}
+
+#[test]
+fn options_about_symbols_stand_before_and_behind_subcommands_that_use_them() {
+    let shell = shell();
+    let leaks = "-pn leaky.exe -Leak -MinMaxId 89 89 -ShowStack";
+    let path = ["--symbol-path examples/symbols", "--symbol-path=examples/symbols"];
+    let others = ["-symFolder examples/symbols", "--symfolder examples/symbols"];
+    for option in path.iter().chain(&others) {
+        for line in [
+            format!("handlescope {option} dump ObjectRef -fd examples/leaky.etl {leaks}"),
+            format!("handlescope dump ObjectRef -fd examples/leaky.etl {leaks} {option}"),
+            format!("handlescope -dump ObjectRef {option} -fd examples/leaky.etl {leaks}"),
+            format!("handlescope {option} examples/leaky.etl -c '.dump ObjectRef {leaks}'"),
+            format!("handlescope examples/leaky.etl -c '.dump ObjectRef {leaks}' {option}"),
+        ] {
+            let run = run_in_shell(&shell, &line).ok();
+            assert!(run.stdout.contains("leaky.exe!leaky::Worker::Run"), "{line}: {run:?}");
+        }
+        for line in [
+            format!("handlescope extract --symbols {option} examples/leaky.etl"),
+            format!("handlescope {option} extract examples/leaky.etl --symbols"),
+            format!("handlescope -extract ObjectRef {option} -symbols -fd examples/leaky.etl"),
+            format!("handlescope {option} -LoadSymbol -fd examples/leaky.etl"),
+        ] {
+            let run = run_in_shell(&shell, &line).ok();
+            assert!(run.stdout.contains("96 of 96 frames have names, stored"), "{line}: {run:?}");
+        }
+        // ETWAnalyzer's spelling is that of its own command lines.
+        if option.starts_with("--") {
+            let line = format!("handlescope {option} complete -- ext");
+            assert!(!run_in_shell(&shell, &line).ok().stdout.is_empty(), "{line}");
+            for action in ["schema objects", "completions bash", "man"] {
+                let run = run_in_shell(&shell, &format!("handlescope {option} {action}"));
+                assert_eq!((run.status, run.stdout.as_str()), (Some(2), ""), "{action}");
+                assert!(
+                    run.stderr.contains("options about symbols cannot be used here"),
+                    "{run:?}"
+                );
+                let help = run_in_shell(&shell, &format!("handlescope {action} --help")).ok();
+                assert!(!help.stdout.contains("--sym"), "{action}: {}", help.stdout);
+            }
+        }
+    }
+    let without =
+        run_in_shell(&shell, "handlescope extract examples/leaky.etl --symbol-path x").ok();
+    assert!(
+        without.stderr.contains("functions get their names when stacks are shown"),
+        "{without:?}"
+    );
+}
+
+#[test]
+fn options_about_symbols_have_a_heading_of_their_own() {
+    let shell = Shell::new();
+    for subcommand in ["record", "live", "wprp", "--color=never"] {
+        let page = shell.run(&[subcommand, "--help"]).ok().stdout;
+        let (before, symbols) = page.split_once("\nSymbols:\n").expect(subcommand);
+        let symbols = symbols.split("\n\nExamples:").next().unwrap();
+        assert!(!before.contains("\n      --sym"), "{subcommand}: {page}");
+        let options = symbols.lines().filter(|line| line.trim_start().starts_with("--"));
+        let names: Vec<&str> = options.map(str::trim).collect();
+        assert!(
+            names.len() == 6 && names.iter().all(|name| name.starts_with("--sym")),
+            "{names:?}"
+        );
+    }
+}
+
+#[test]
+fn the_manual_cites_no_page_that_is_not_there() {
+    let page = Shell::new().run(&["man"]).ok().stdout.replace("\\-", "-");
+    for (at, _) in page.match_indices("(1)") {
+        assert!(page[..at].ends_with("handlescope"), "{}", &page[at.saturating_sub(40)..at + 3]);
+    }
+    assert!(page.contains("convert-time") && page.contains("completions"));
+}
+
+#[test]
+fn sizes_have_one_unit_and_no_rate_is_zero() {
+    let shell = Shell::new();
+    let symbols = sample_symbols().display().to_string();
+    let script = ".save a.json7z\n.dir\n.export tables\n";
+    let runs = [
+        shell.run(&["extract", "--symbols", "--symbol-path", &symbols, "leaky.etl"]).ok(),
+        shell.script(&["leaky.etl"], script).ok(),
+    ];
+    for run in runs {
+        let said = format!("{}{}", run.stdout, run.stderr);
+        for unit in ["kB", " MB", " KB", " GB", " 0 B/s"] {
+            assert!(!said.contains(unit), "{unit}: {said}");
+        }
+    }
+}
