@@ -7,6 +7,7 @@
 //! what depends on which events of an object are left, or on their order, is a loop.
 
 mod all_names;
+mod amounts;
 mod call_stacks;
 mod context;
 mod counts;
@@ -58,6 +59,7 @@ mod volumes;
 mod why;
 
 pub use self::all_names::{AllNames, all_names};
+pub use self::amounts::{Amount, Bytes, Counts};
 pub use self::call_stacks::{StackRow, StacksAnswer, call_stacks};
 pub use self::counts::{CountRow, CountRows};
 pub use self::criteria::{
@@ -67,8 +69,8 @@ pub use self::criteria::{
 };
 pub use self::criterion::Criterion;
 pub use self::diff::{
-    ComparedGroup, OpenedGroup, PointsDiff, Side, Span, State, TracesDiff, compare_traces,
-    opened_between,
+    ComparedGroup, OpenedGroup, PointsDiff, Side, Span, State, TracesDiff, compare_allocations,
+    compare_traces, opened_between,
 };
 pub use self::engine::start_engine;
 pub use self::error::QueryError;
@@ -93,9 +95,9 @@ pub use self::provider_events::{
     FieldValue, NamedField, ProviderEventsAnswer, SingleEvent, chosen_event_counts, provider_events,
 };
 pub use self::resources::{
-    AllocatedKind, AllocatedPoints, AllocatedSide, AllocationsDiff, AllocationsOverview, Amount,
-    Between, ComparedAllocations, ResourceFigures, ResourceGroup, ResourceGroups, ResourcesAnswer,
-    allocated_between, allocated_kinds, allocations_overview, compare_allocations, resources,
+    AllocatedKind, AllocatedPoints, AllocationsOverview, Between, ResourceFigures, ResourceGroup,
+    ResourceGroups, ResourcesAnswer, allocated_between, allocated_kinds, allocations_overview,
+    resources,
 };
 pub use self::selection::{EventMask, Selected, Selection};
 pub use self::source::Source;
@@ -105,9 +107,7 @@ pub(crate) use self::tables::PerProcess;
 pub use self::tables::{ProcessInfo, ProcessList, TypeNames};
 pub use self::totals::Totals;
 pub use self::volumes::Volumes;
-pub use self::why::{
-    Bytes, Cause, Counts, Diagnosis, PRIVATE_HEAP, Suspect, SuspectProcess, WhyAnswer, why,
-};
+pub use self::why::{Cause, Diagnosis, PRIVATE_HEAP, Suspect, SuspectProcess, WhyAnswer, why};
 
 pub(crate) use self::criteria::StackTrims;
 pub(crate) use self::frame_names::{Frames, NamedFrames};

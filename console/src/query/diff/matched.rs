@@ -4,34 +4,46 @@ use std::collections::HashSet;
 
 use handlescope_model::{ProcessIdx, StackIdx};
 use hashbrown::HashMap;
+use hashbrown::hash_map::Entry;
 
+use super::acquired::{Acquired, Group};
 use super::builds::Builds;
-use super::tally::Seen;
-use super::{Group, groups, parts};
-use crate::query::criteria::DiffCriteria;
+use super::tally::{Seen, Share};
+use crate::query::amounts::Amount;
 use crate::query::error::QueryError;
 use crate::query::frame_names::Frames;
-use crate::query::groups::Groups;
 use crate::query::growth::{Growth, ProcessLives, Verdict, Window};
-use crate::query::object_ref::FileAnswer;
 
-/// A group that loses handles in one of two traces, or in both.
+/// A group that leaks in one of two traces, or in both.
 pub(super) struct MatchedGroup {
-    /// Name of the processes.
-    pub(super) process: String,
+    /// Name of the processes, if it is known.
+    pub(super) process: Option<String>,
+    /// Type of the objects, or kind of the allocations.
     pub(super) type_name: String,
+    /// The allocator, where it has the same name in every trace.
+    pub(super) allocator: Option<String>,
+    /// Whether bytes are compared, and not numbers.
+    pub(super) has_bytes: bool,
     /// The first frame outside of the system; of a module alone where its frames cannot be compared.
     pub(super) function: Option<String>,
     /// The trace before and the one after.
     pub(super) sides: [MatchedSide; 2],
 }
 
+impl MatchedGroup {
+    /// How much the largest of it is, which lost events may hide.
+    pub(super) fn largest(&self) -> f64 {
+        let shares = self.sides.iter().flat_map(|side| &side.seen.shares);
+        shares.flat_map(|share| &share.sizes).max().map_or(1.0, |size| *size as f64)
+    }
+}
+
 /// What one of the traces has of a group.
 #[derive(Default)]
 pub(super) struct MatchedSide {
-    pub(super) lost: u64,
+    pub(super) leaked: Amount,
     pub(super) create_stack: Option<StackIdx>,
-    /// How the group grows; `None` where nothing is lost.
+    /// How the group grows; `None` where nothing leaks.
     pub(super) verdict: Option<Verdict>,
     pub(super) seen: Seen,
     /// From where on the trace has the lives of its processes.
@@ -50,104 +62,92 @@ pub(super) enum Start {
     Process,
 }
 
-/// Name of the process in lower case, type.
-type NameAndType = (String, String);
+/// What groups of one program have in common: its name in lower case, type, allocator.
+type Key = (String, String, Option<String>);
 
 /// The groups of two traces.
-pub(super) struct Matching<'f, 'a> {
-    files: &'f [FileAnswer<'a>],
-    criteria: &'f DiffCriteria,
+struct Matching<'t, T> {
+    traces: &'t [T],
     builds: Builds,
     groups: Vec<MatchedGroup>,
     /// With the text of the stack.
-    by_key: HashMap<(NameAndType, String), usize>,
+    by_key: HashMap<(Key, String), usize>,
 }
 
-/// Groups that lose handles in either of the traces, and the modules whose frames cannot be compared.
-pub(super) fn matched(
-    files: &[FileAnswer<'_>],
-    criteria: &DiffCriteria,
+/// Groups that leak in either of the traces, and the modules whose frames cannot be compared.
+pub(super) fn matched<T: Acquired>(
+    traces: &[T],
 ) -> Result<(Vec<MatchedGroup>, Vec<String>), QueryError> {
-    let builds = builds(files, criteria);
-    let mut matching =
-        Matching { files, criteria, builds, groups: Vec::new(), by_key: HashMap::new() };
-    for at in 0..files.len() {
+    let builds = builds(traces);
+    let mut matching = Matching { traces, builds, groups: Vec::new(), by_key: HashMap::new() };
+    for at in 0..traces.len() {
         matching.add(at, true)?;
     }
-    // What loses nothing in one of the traces is what the other one is compared with.
-    for at in 0..files.len() {
+    // What leaks in one of the traces only is compared with what does not leak in the other one.
+    for at in 0..traces.len() {
         matching.add(at, false)?;
     }
     Ok((matching.groups, matching.builds.into_names()))
 }
 
-/// Compares the modules in the stacks that lose handles.
-fn builds(files: &[FileAnswer<'_>], criteria: &DiffCriteria) -> Builds {
-    let stacks = |file: &FileAnswer<'_>| -> Vec<StackIdx> {
-        let Some((all, timed)) = parts(file) else { return Vec::new() };
-        let groups = groups(file, (all, timed), criteria);
-        let losing = groups.filter(|group| all.tree.figures(group.node).lost() > 0);
-        losing.filter_map(|group| group.create_stack).collect()
+/// Compares the modules in the stacks of what leaks.
+fn builds<T: Acquired>(traces: &[T]) -> Builds {
+    let stacks = |trace: &T| -> Vec<StackIdx> {
+        trace.groups().filter(|group| group.leaks).filter_map(|group| group.create_stack).collect()
     };
-    let [before, after] = files else { return Builds::default() };
-    match (&before.file.frames, &after.file.frames) {
+    let [before, after] = traces else { return Builds::default() };
+    match (before.frames(), after.frames()) {
         (Some(old), Some(new)) => Builds::compare([(old, &stacks(before)), (new, &stacks(after))]),
         _ => Builds::default(),
     }
 }
 
-impl Matching<'_, '_> {
-    /// Adds the groups of a trace that lose handles, or the others, if they match some of those.
-    fn add(&mut self, at: usize, is_losing: bool) -> Result<(), QueryError> {
-        let files = self.files;
-        let file = &files[at];
-        let Some((all, timed)) = parts(file) else { return Ok(()) };
-        let programs = Programs::of(file, all);
-        let known: HashSet<NameAndType> =
-            self.by_key.keys().map(|(name_and_type, _)| name_and_type.clone()).collect();
-        let mut places: HashMap<usize, Lives> = HashMap::new();
-        for group in groups(file, (all, timed), self.criteria) {
-            file.file.cancel.check()?;
-            let lost = all.lost_in_time(group.node);
-            if (lost > 0) != is_losing {
+impl<'t, T: Acquired> Matching<'t, T> {
+    /// Adds the groups of a trace that leak, or the others, if they match some of those.
+    fn add(&mut self, at: usize, leaks: bool) -> Result<(), QueryError> {
+        let traces = self.traces;
+        let trace = &traces[at];
+        let programs = Programs::of(trace);
+        let known: HashSet<Key> = self.by_key.keys().map(|(key, _)| key.clone()).collect();
+        let mut places: HashMap<usize, ProgramShares> = HashMap::new();
+        for group in trace.groups().filter(|group| group.leaks == leaks) {
+            trace.cancel().check()?;
+            let program = group.process.known_name().unwrap_or_default().to_lowercase();
+            let allocator = group.allocator.map(str::to_owned);
+            let key = (program, group.type_name.to_owned(), allocator);
+            if !leaks && !known.contains(&key) {
                 continue;
             }
-            let name = group.process.known_name().unwrap_or_default().to_lowercase();
-            let name_and_type = (name, group.type_name.to_owned());
-            if !is_losing && !known.contains(&name_and_type) {
-                continue;
+            let Some(place) = self.place(trace, &group, &key, leaks) else { continue };
+            let shares = places.entry(place).or_insert_with(|| ProgramShares::of(key.0));
+            let acquisitions = trace.acquisitions(&group);
+            match shares.by_process.entry(group.owner) {
+                Entry::Vacant(entry) => drop(entry.insert(acquisitions.share)),
+                Entry::Occupied(mut entry) => entry.get_mut().add(acquisitions.share),
             }
-            let Some(place) = self.place(file, &group, &name_and_type, is_losing) else { continue };
-            let lives = places
-                .entry(place)
-                .or_insert_with(|| Lives { program: name_and_type.0, by_process: HashMap::new() });
-            let handles = timed.handles(&all.tree, group.node);
-            let window = all.window_of(group.process).unwrap_or(all.extent);
-            let of_process = lives.by_process.entry(timed.owner(&handles));
-            let of_process =
-                of_process.or_insert_with(|| ProcessLives { lives: Vec::new(), window });
-            of_process.lives.extend(timed.program_times(&handles));
             let side = &mut self.groups[place].sides[at];
-            side.lost += lost;
-            side.create_stack = side.create_stack.or(group.create_stack.filter(|_| is_losing));
+            side.leaked.add(acquisitions.leaked);
+            side.create_stack = side.create_stack.or(group.create_stack.filter(|_| leaks));
         }
-        for (place, lives) in places {
-            file.file.cancel.check()?;
+        for (place, ProgramShares { program, by_process }) in places {
+            trace.cancel().check()?;
             let side = &mut self.groups[place].sides[at];
-            let (windows, start) = programs.of_name(&lives.program);
-            let processes: Vec<ProcessLives> = lives.by_process.into_values().collect();
-            if is_losing {
-                side.verdict = Some(Growth::of_processes(&processes, all.extent).verdict);
+            let (windows, start) = programs.of_name(&program);
+            let (processes, sizes): (Vec<ProcessLives>, Vec<Vec<u64>>) =
+                by_process.into_values().map(|share| (share.process, share.sizes)).unzip();
+            if leaks {
+                side.verdict = Some(Growth::of_processes(&processes, trace.extent()).verdict);
             }
-            let seen = processes.into_iter().map(|process| (process.window, process.lives));
-            side.seen.lives.extend(seen);
+            let shares = processes.into_iter().zip(sizes);
+            side.seen.shares.extend(shares.map(|(process, sizes)| Share { process, sizes }));
             side.seen.windows = windows;
             side.start = start;
         }
-        // The program ran in the trace, even where the group has no handles there.
-        for group in self.groups.iter_mut().filter(|group| group.sides[at].seen.windows.is_empty())
-        {
-            let (windows, start) = programs.of_name(&group.process.to_lowercase());
+        // The program ran in the trace, even where the group has nothing there.
+        let absent = self.groups.iter_mut().filter(|group| group.sides[at].seen.windows.is_empty());
+        for group in absent {
+            let program = group.process.as_deref().unwrap_or_default().to_lowercase();
+            let (windows, start) = programs.of_name(&program);
             group.sides[at].seen.windows = windows;
             group.sides[at].start = start;
         }
@@ -155,17 +155,11 @@ impl Matching<'_, '_> {
     }
 
     /// The place of a group among those that match; `None` where there is none and none `is_new`.
-    fn place(
-        &mut self,
-        file: &FileAnswer<'_>,
-        group: &Group<'_>,
-        name_and_type: &NameAndType,
-        is_new: bool,
-    ) -> Option<usize> {
-        let frames = file.file.frames.as_ref().map(Frames::named);
+    fn place(&mut self, trace: &T, group: &Group<'_>, key: &Key, is_new: bool) -> Option<usize> {
+        let frames = trace.frames().map(Frames::named);
         let stack = frames.as_ref().zip(group.create_stack);
         let text = stack.map(|(named, stack)| self.builds.text(named, stack)).unwrap_or_default();
-        let key = (name_and_type.clone(), text);
+        let key = (key.clone(), text);
         if let Some(place) = self.by_key.get(&key) {
             return Some(*place);
         }
@@ -178,20 +172,28 @@ impl Matching<'_, '_> {
             Some(self.builds.module(&named.representative(stack)?)?.to_owned())
         });
         self.groups.push(MatchedGroup {
-            process: group.process.shown_name(self.criteria.with_identities).to_owned(),
+            process: group.shown.clone(),
             type_name: group.type_name.to_owned(),
-            function: module.or_else(|| super::function(file, group.create_stack)),
+            allocator: group.allocator.map(str::to_owned),
+            has_bytes: group.has_bytes,
+            function: module.or_else(|| trace.function(group.create_stack?)),
             sides: Default::default(),
         });
         Some(place)
     }
 }
 
-/// The handles of a group in one trace, which may be of several processes.
-struct Lives {
-    /// The name of these in lower case.
+/// What the processes of one program have of a group in one trace.
+struct ProgramShares {
+    /// Its name in lower case.
     program: String,
-    by_process: HashMap<Option<ProcessIdx>, ProcessLives>,
+    by_process: HashMap<Option<ProcessIdx>, Share>,
+}
+
+impl ProgramShares {
+    fn of(program: String) -> Self {
+        Self { program, by_process: HashMap::new() }
+    }
 }
 
 /// When the processes of each name ran in a trace.
@@ -202,12 +204,12 @@ struct Programs {
 }
 
 impl Programs {
-    fn of(file: &FileAnswer<'_>, all: &Groups) -> Self {
-        let extent = all.extent;
+    fn of(trace: &impl Acquired) -> Self {
+        let extent = trace.extent();
         let start = if extent.start_ns > 0 { Start::Later } else { Start::Session };
         let mut by_name: HashMap<String, (Vec<Window>, Start)> = HashMap::new();
-        for process in file.file.processes.rows() {
-            let Some(window) = all.window_of(process) else { continue };
+        for process in trace.processes().rows() {
+            let Some(window) = trace.window_of(process) else { continue };
             if window.end_ns < window.start_ns {
                 continue;
             }

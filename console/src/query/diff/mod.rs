@@ -2,6 +2,7 @@
 //! second of two traces loses more or less of than the first ([`traces`]): groups of both are [`matched`], of each it is
 //! [counted](tally) on how many chances handles are lost, and a [`rule`] compares them.
 
+mod acquired;
 mod builds;
 mod matched;
 mod points;
@@ -12,7 +13,9 @@ mod traces;
 use handlescope_model::StackIdx;
 
 pub use self::points::{OpenedGroup, PointsDiff, Span, opened_between};
-pub use self::traces::{ComparedGroup, Side, State, TracesDiff, compare_traces};
+pub use self::traces::{
+    ComparedGroup, Side, State, TracesDiff, compare_allocations, compare_traces,
+};
 
 use super::criteria::{DiffCriteria, GroupCriteria, ObjectCriteria};
 use super::error::QueryError;

@@ -39,7 +39,8 @@ pub(super) struct Lost {
 impl Lost {
     /// What is lost in the trace that may lose more, and in the other.
     pub(super) fn new([more, less]: [&Tally; 2], share: f64, kind: Kind) -> Self {
-        let chances = (more.handles + less.handles) / Tally::dispersion([more, less], kind);
+        let amount = more.amount + less.amount;
+        let chances = amount / Tally::dispersion([more, less], kind);
         // Two counts of mean m whose means vary by the part v are, given their sum n, as a beta-binomial one with 1 / v²
         // on each side, whose variance is that of the binomial one times 1 + (n - 1) / (2 / v² + 1).
         let vary = match kind {
@@ -48,8 +49,8 @@ impl Lost {
                 1.0 + (chances - 1.0).max(0.0) / (2.0 / (FILLS_DIFFER * FILLS_DIFFER) + 1.0)
             }
         };
-        let part = chances / vary / (more.handles + less.handles).max(1.0);
-        Self { more: more.handles * part, less: less.handles * part, share }
+        let part = chances / vary / amount.max(1.0);
+        Self { more: more.amount * part, less: less.amount * part, share }
     }
 
     /// The probability of so many in the one trace, or even more, if nothing changed.

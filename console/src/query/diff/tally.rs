@@ -1,4 +1,5 @@
-//! The handles that a group loses in one trace, and on how many chances.
+//! What a group leaks in one trace, and on how many chances: the number of handles and of what has no bytes, the bytes of
+//! memory.
 //!
 //! * An operation may lose several handles: those that are opened within a moment of each other are one **clump**. A moment
 //!   is a part of the mean distance of the handles, so that handles that come at random are hardly ever taken for a clump,
@@ -11,7 +12,7 @@
 
 use handlescope_model::rules::LossTimes;
 
-use crate::query::growth::{Life, Window};
+use crate::query::growth::{Life, ProcessLives, Window};
 
 /// A moment, as a part of the mean distance of handles.
 const MOMENT: f64 = 0.02;
@@ -45,8 +46,35 @@ pub(super) enum Kind {
 pub(super) struct Seen {
     /// When the processes that could lose handles ran in the trace.
     pub(super) windows: Vec<Window>,
-    /// Those with handles of the group, each with the lives of its handles, those that only its end closed being open.
-    pub(super) lives: Vec<(Window, Vec<Life>)>,
+    /// What those have of the group that have something; what only their end closed is open.
+    pub(super) shares: Vec<Share>,
+}
+
+/// What one process has of a group.
+#[derive(Debug, Clone)]
+pub(super) struct Share {
+    pub(super) process: ProcessLives,
+    /// Bytes of each of its lives; empty where their number counts.
+    pub(super) sizes: Vec<u64>,
+}
+
+impl Share {
+    /// Nothing of the time of a process; `of` has sizes or not.
+    fn empty(window: Window) -> Self {
+        Self { process: ProcessLives { lives: Vec::new(), window }, sizes: Vec::new() }
+    }
+
+    /// Adds what the process has of another group.
+    pub(super) fn add(&mut self, share: Self) {
+        self.process.lives.extend(share.process.lives);
+        self.sizes.extend(share.sizes);
+    }
+
+    /// Its lives, each with how much it counts.
+    fn weighed(&self) -> impl Iterator<Item = (&Life, f64)> {
+        let weight = |at: usize| self.sizes.get(at).map_or(1.0, |size| *size as f64);
+        self.process.lives.iter().enumerate().map(move |(at, life)| (life, weight(at)))
+    }
 }
 
 impl Seen {
@@ -62,20 +90,22 @@ impl Seen {
 
     /// The same without the times of losses, as if a process ran from each loss to the next one only.
     pub(super) fn between(&self, losses: &LossTimes) -> Self {
-        let lives = self.lives.iter().flat_map(|(window, lives)| {
-            let windows = between(*window, losses);
-            let mut parts: Vec<(Window, Vec<Life>)> =
-                windows.into_iter().map(|window| (window, Vec::new())).collect();
-            for life in lives {
+        let shares = self.shares.iter().flat_map(|Share { process, sizes }| {
+            let ProcessLives { lives, window } = process;
+            let windows = between(*window, losses).into_iter();
+            let mut parts: Vec<Share> = windows.map(Share::empty).collect();
+            for (at, life) in lives.iter().enumerate() {
                 let opened_ns = life.opened_ns.max(window.start_ns).min(window.end_ns);
-                let at = parts.partition_point(|(part, _)| part.end_ns < opened_ns);
-                let part = parts.get_mut(at).filter(|(part, _)| part.start_ns <= opened_ns);
-                part.into_iter().for_each(|(_, lives)| lives.push(*life));
+                let part = parts.partition_point(|part| part.process.window.end_ns < opened_ns);
+                let is_in = |part: &&mut Share| part.process.window.start_ns <= opened_ns;
+                let Some(part) = parts.get_mut(part).filter(is_in) else { continue };
+                part.process.lives.push(*life);
+                part.sizes.extend(sizes.get(at));
             }
             parts
         });
         let windows = self.windows.iter().flat_map(|window| between(*window, losses));
-        Self { windows: windows.collect(), lives: lives.collect() }
+        Self { windows: windows.collect(), shares: shares.collect() }
     }
 }
 
@@ -92,11 +122,13 @@ fn between(window: Window, losses: &LossTimes) -> Vec<Window> {
     parts.filter(|part| part.start_ns < part.end_ns).collect()
 }
 
-/// The handles that are lost in some time.
+/// What is leaked in some time.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) struct Tally {
-    /// How many there are.
-    pub(super) handles: f64,
+    /// How many handles or allocations that are.
+    pub(super) count: f64,
+    /// How much that is: the same number or, of memory, the bytes.
+    pub(super) amount: f64,
     /// The time, nanoseconds.
     pub(super) length_ns: f64,
     /// The sum of the squares of the clumps.
@@ -108,41 +140,41 @@ pub(super) struct Tally {
 impl Tally {
     /// Of handles of which nothing but their number is known.
     pub(super) fn of_counts(handles: u64) -> Self {
-        let handles = handles as f64;
-        Self { handles, squares: handles, ..Self::default() }
+        let count = handles as f64;
+        Self { count, amount: count, squares: count, ..Self::default() }
     }
 
     /// Of what is lost in the whole time, or in pieces of it, of so many nanoseconds each.
     pub(super) fn of(seen: &Seen, piece_ns: Option<i64>) -> Self {
-        let lost = |(window, lives): &(Window, Vec<Life>)| {
-            let pieces = Pieces::of(*window, piece_ns);
-            let opened = |life: &Life| pieces.keeps(life).then_some(life.opened_ns);
-            let mut opens: Vec<i64> = lives.iter().filter_map(opened).collect();
-            opens.sort_unstable();
+        let leaked = |share: &Share| {
+            let pieces = Pieces::of(share.process.window, piece_ns);
+            let kept = share.weighed().filter(|(life, _)| pieces.keeps(life));
+            let mut opens: Vec<Open> = kept.map(|(life, size)| (life.opened_ns, size)).collect();
+            opens.sort_unstable_by_key(|(opened_ns, _)| *opened_ns);
             opens
         };
-        let by_process: Vec<Vec<i64>> = seen.lives.iter().map(lost).collect();
+        let by_process: Vec<Vec<Open>> = seen.shares.iter().map(leaked).collect();
         let length = |window: &Window| Pieces::of(*window, piece_ns).length_ns() as f64;
         let length_ns: f64 = seen.windows.iter().map(length).sum();
-        let handles: usize = by_process.iter().map(Vec::len).sum();
-        let moment_ns = (MOMENT * length_ns / handles.max(1) as f64).min(LONGEST_MOMENT) as i64;
+        let count = by_process.iter().map(Vec::len).sum::<usize>() as f64;
+        let moment_ns = (MOMENT * length_ns / count.max(1.0)).min(LONGEST_MOMENT) as i64;
         let squares = by_process.iter().map(|opens| squares(opens, moment_ns)).sum();
         let mut all = by_process.concat();
-        all.sort_unstable();
-        Self { handles: handles as f64, length_ns, squares, waves: waves(&all) }
+        all.sort_unstable_by_key(|(opened_ns, _)| *opened_ns);
+        Self { count, amount: amount(&all), length_ns, squares, waves: waves(&all) }
     }
 
-    /// The same with so many more handles, or fewer, which come at once as the others do.
-    pub(super) fn with(self, more: f64) -> Self {
-        let at_once = if self.handles > 0.0 { self.squares / self.handles } else { 1.0 };
-        let handles = (self.handles + more).max(0.0);
-        Self { handles, squares: handles * at_once, ..self }
+    /// The same with so many more, or fewer, of so much each, which come at once as the others do.
+    pub(super) fn with(self, more: f64, each: f64) -> Self {
+        let at_once = if self.amount > 0.0 { self.squares / self.amount } else { each };
+        let amount = (self.amount + more * each).max(0.0);
+        Self { count: (self.count + more).max(0.0), amount, squares: amount * at_once, ..self }
     }
 
-    /// How many handles a chance is, in both traces.
+    /// How much a chance is, in both traces.
     pub(super) fn dispersion([one, other]: [&Tally; 2], kind: Kind) -> f64 {
-        let handles = one.handles + other.handles;
-        let clump = if handles > 0.0 { (one.squares + other.squares) / handles } else { 1.0 };
+        let amount = one.amount + other.amount;
+        let clump = if amount > 0.0 { (one.squares + other.squares) / amount } else { 1.0 };
         let (chi_squared, freedom) = (one.waves.0 + other.waves.0, one.waves.1 + other.waves.1);
         // What is filled once is one wave.
         if kind == Kind::Fill || freedom == 0.0 {
@@ -153,27 +185,43 @@ impl Tally {
     }
 }
 
-/// The sum of the squares of clumps: of handles, in ascending order, less than a moment after the one before.
-fn squares(opens: &[i64], moment_ns: i64) -> f64 {
-    let clumps = opens.chunk_by(|one, next| next.saturating_sub(*one) < moment_ns);
-    clumps.map(|clump| clump.len() as f64 * (clump.len() as f64).min(MOST_AT_ONCE)).sum()
+/// When something was opened that leaks, and how much it is.
+type Open = (i64, f64);
+
+fn amount(opens: &[Open]) -> f64 {
+    opens.iter().map(|(_, amount)| amount).sum()
 }
 
-/// Chi-squared of the counts by parts of the time between the first and the last, and its degrees of freedom; 0 where
+/// The sum of the squares of clumps: of what was opened, in ascending order, less than a moment after the one before.
+fn squares(opens: &[Open], moment_ns: i64) -> f64 {
+    let clumps = opens.chunk_by(|(one, _), (next, _)| next.saturating_sub(*one) < moment_ns);
+    let square = |clump: &[Open]| {
+        let amount = amount(clump);
+        amount * amount.min(MOST_AT_ONCE * amount / clump.len() as f64)
+    };
+    clumps.map(square).sum()
+}
+
+/// Chi-squared of the amounts by parts of the time between the first and the last, and its degrees of freedom; 0 where
 /// there are too few.
-fn waves(opens: &[i64]) -> (f64, f64) {
-    let (Some(first), Some(last)) = (opens.first(), opens.last()) else { return (0.0, 0.0) };
+fn waves(opens: &[Open]) -> (f64, f64) {
+    let (Some((first, _)), Some((last, _))) = (opens.first(), opens.last()) else {
+        return (0.0, 0.0);
+    };
     let width = i128::from(*last) - i128::from(*first) + 1;
     if opens.len() < ENOUGH || width < SLICES as i128 {
         return (0.0, 0.0);
     }
-    let mut counts = [0.0; SLICES];
-    for open in opens {
+    let mut amounts = [0.0; SLICES];
+    for (open, amount) in opens {
         let slice = (i128::from(*open) - i128::from(*first)) * SLICES as i128 / width;
-        counts[slice as usize] += 1.0;
+        amounts[slice as usize] += amount;
     }
-    let mean = opens.len() as f64 / SLICES as f64;
-    let chi_squared = counts.iter().map(|count: &f64| (count - mean).powi(2) / mean).sum();
+    let mean = amount(opens) / SLICES as f64;
+    if mean <= 0.0 {
+        return (0.0, 0.0);
+    }
+    let chi_squared = amounts.iter().map(|amount: &f64| (amount - mean).powi(2) / mean).sum();
     (chi_squared, (SLICES - 1) as f64)
 }
 
@@ -216,18 +264,23 @@ mod tests {
 
     const SECOND: i64 = 1_000_000_000;
 
+    /// Lives of one process.
+    fn seen_of(window: Window, lives: Vec<Life>) -> Seen {
+        let process = ProcessLives { lives, window };
+        Seen { windows: vec![window], shares: vec![Share { process, sizes: Vec::new() }] }
+    }
+
     fn seen(seconds: i64, lives: impl IntoIterator<Item = (i64, Option<i64>)>) -> Seen {
         let window = Window { start_ns: 0, end_ns: seconds * SECOND };
         let life = |(opened_ns, lived): (i64, Option<i64>)| {
             let closed_ns = lived.map(|lived| opened_ns + lived);
             Life { opened_ns, closed_ns: closed_ns.filter(|closed| *closed <= window.end_ns) }
         };
-        let lives = lives.into_iter().map(life).collect();
-        Seen { windows: vec![window], lives: vec![(window, lives)] }
+        seen_of(window, lives.into_iter().map(life).collect())
     }
 
     fn chances(tally: &Tally) -> f64 {
-        tally.handles / Tally::dispersion([tally, &Tally::default()], Kind::Rate)
+        tally.amount / Tally::dispersion([tally, &Tally::default()], Kind::Rate)
     }
 
     #[test]
@@ -275,6 +328,25 @@ mod tests {
     }
 
     #[test]
+    fn bytes_count_as_the_allocations_that_they_come_in() {
+        let seconds = |count: i64| (0..count).map(|n| ((n * n * 37 % 590) * SECOND + n, None));
+        let sized = |count: i64, size: fn(usize) -> u64| {
+            let mut seen = seen(600, seconds(count));
+            let share = &mut seen.shares[0];
+            share.sizes = (0..share.process.lives.len()).map(size).collect();
+            seen
+        };
+        let equal = Tally::of(&sized(40, |_| 4096), None);
+        assert_eq!((equal.count, equal.amount), (40.0, 40.0 * 4096.0));
+        let numbers = Tally::of(&seen(600, seconds(40)), None);
+        assert!((chances(&equal) - chances(&numbers)).abs() < 1e-9, "{equal:?}");
+        // Of one block that is nearly all of it, the others say nothing.
+        let uneven = Tally::of(&sized(40, |at| if at == 7 { 1 << 30 } else { 16 }), None);
+        assert!(chances(&uneven) < 1.1, "{uneven:?}");
+        assert_eq!(Tally::of(&sized(40, |_| 0), None).amount, 0.0);
+    }
+
+    #[test]
     fn pieces_have_what_a_trace_of_their_length_has() {
         // A cache: an entry a second that lives for 100 s.
         let cache = |seconds| {
@@ -282,13 +354,13 @@ mod tests {
             seen(seconds, opens.filter(|(opened, _)| *opened > 0))
         };
         let short = Tally::of(&cache(60), Some(60 * SECOND));
-        assert_eq!((short.handles, short.length_ns), (60.0, 60e9));
+        assert_eq!((short.count, short.length_ns), (60.0, 60e9));
         for (seconds, pieces) in [(120, 2.0), (600, 10.0), (650, 10.0)] {
             let long = Tally::of(&cache(seconds), Some(60 * SECOND));
-            assert_eq!((long.handles, long.length_ns), (60.0 * pieces, 60e9 * pieces), "{seconds}");
+            assert_eq!((long.count, long.length_ns), (60.0 * pieces, 60e9 * pieces), "{seconds}");
         }
         // As a whole a longer one loses less by time.
-        assert_eq!(Tally::of(&cache(600), None).handles, 100.0);
+        assert_eq!(Tally::of(&cache(600), None).count, 100.0);
     }
 
     #[test]
@@ -301,13 +373,13 @@ mod tests {
         ]);
         let parts = seen(60, opens).between(&losses);
         let tally = Tally::of(&parts, None);
-        assert_eq!((tally.handles, tally.length_ns), (5.0, 50e9));
+        assert_eq!((tally.count, tally.length_ns), (5.0, 50e9));
         assert_eq!(parts.length_ns(), 50 * SECOND);
         // A close that is seen after the loss shows that it was open until then.
         let closed = seen(60, [(SECOND, Some(30 * SECOND)), (2 * SECOND, Some(SECOND))]);
-        assert_eq!(Tally::of(&closed.between(&losses), None).handles, 1.0);
+        assert_eq!(Tally::of(&closed.between(&losses), None).count, 1.0);
         let anywhere = seen(60, opens).between(&LossTimes::new([None]));
-        assert_eq!((anywhere.windows.len(), Tally::of(&anywhere, None).handles), (0, 0.0));
+        assert_eq!((anywhere.windows.len(), Tally::of(&anywhere, None).count), (0, 0.0));
     }
 
     #[test]
@@ -326,11 +398,11 @@ mod tests {
             Window { start_ns: i64::MAX, end_ns: i64::MIN },
             Window { start_ns: i64::MIN, end_ns: i64::MAX },
         ] {
-            let seen = Seen { windows: vec![window], lives: vec![(window, lives.clone())] };
+            let seen = seen_of(window, lives.clone());
             let losses = LossTimes::new([Some((i64::MIN, 3)), Some((700, i64::MAX))]);
             for piece_ns in [None, Some(0), Some(1), Some(700), Some(i64::MAX)] {
-                assert!(Tally::of(&seen, piece_ns).handles <= lives.len() as f64);
-                assert!(Tally::of(&seen.between(&losses), piece_ns).handles <= lives.len() as f64);
+                assert!(Tally::of(&seen, piece_ns).count <= lives.len() as f64);
+                assert!(Tally::of(&seen.between(&losses), piece_ns).count <= lives.len() as f64);
             }
         }
     }

@@ -1,43 +1,48 @@
-//! Two traces: what the second one loses more or less of than the first.
+//! Two traces: what the second one leaks more or less of than the first.
 
-use handlescope_model::StackIdx;
 use handlescope_model::rules::LossTimes;
+use handlescope_model::{StackIdx, Trace};
 
+use super::acquired::{Acquired, Allocations, Handles};
 use super::matched::{MatchedGroup, Start, matched};
 use super::rule::{self, Lost};
 use super::tally::{Kind, Seen, Tally};
 use super::{NS_PER_MINUTE, grouped, minutes, parts, per_minute};
 use crate::cancel::Cancel;
-use crate::query::criteria::DiffCriteria;
+use crate::query::amounts::Amount;
+use crate::query::criteria::{DiffCriteria, ResourceColumn, ResourceCriteria};
 use crate::query::error::QueryError;
 use crate::query::frame_names::FrameNames;
-use crate::query::growth::Verdict;
+use crate::query::growth::{Verdict, Window};
 use crate::query::no_match::NoMatch;
 use crate::query::object_ref::FileAnswer;
+use crate::query::resources::{ResourcesAnswer, resources};
 use crate::query::source::Source;
 use crate::trace::{Caveat, loss_times, most_lost_events};
 
-/// What two traces lose, compared.
-#[derive(Default)]
-pub struct TracesDiff<'a> {
+/// What two traces leak, compared; `F` is what is known of each, of handles or of allocations.
+pub struct TracesDiff<F> {
     /// The trace before and the one after.
-    pub files: Vec<FileAnswer<'a>>,
+    pub files: Vec<F>,
     /// Their lengths in minutes, as far as they are known.
     pub minutes: Vec<Option<f64>>,
-    /// Groups that lose handles in either trace: first those that got worse, then new ones.
+    /// Groups that leak in either trace: first those that got worse, then new ones.
     pub groups: Vec<ComparedGroup>,
-    /// Whether a trace has processes and types that are asked for, with handles or without.
+    /// Whether a trace has what is asked for, whether it leaks or not.
     knows_choice: bool,
 }
 
-/// Handles and views of processes of one name, of one type and one create stack by its functions.
+/// Handles and views of processes of one name, of one type and one create stack by its functions; or allocations of one
+/// kind and allocator.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ComparedGroup {
-    /// Name of the processes.
-    pub process: String,
-    /// Type of the objects.
+    /// Name of the processes, if it is known.
+    pub process: Option<String>,
+    /// Type of the objects, or kind of the allocations.
     pub type_name: String,
-    /// The first frame outside of the system of the stack that opened them.
+    /// The allocator of allocations; `None` of a heap, which has another handle each time.
+    pub allocator: Option<String>,
+    /// The function of the program in the stack that opened or allocated them.
     pub function: Option<String>,
     /// The trace before.
     pub before: Side,
@@ -45,32 +50,34 @@ pub struct ComparedGroup {
     pub after: Side,
     /// What became of it.
     pub state: State,
-    /// Whether the trace after loses more than chance and a factor of 1.5 explain, whatever events were lost.
+    /// Whether the trace after leaks more than chance and a factor of 1.5 explain, whatever events were lost.
     pub got_worse: bool,
     /// Whether lost events explain that it seems to have got worse, or that it does not.
     pub is_uncertain: bool,
-    /// The probability that the trace after loses so many or more, if nothing changed.
+    /// The probability that the trace after leaks so much or more, if nothing changed.
     pub p_value: f64,
-    /// What the trace after is expected to lose if nothing changed. Of what is not lost at a rate that is a
-    /// range, and this the number in it that is nearest to what the trace loses.
+    /// How many the trace after is expected to leak if nothing changed. Of what does not leak at a rate that is a
+    /// range, and this the number in it that is nearest to what the trace leaks.
     pub expected: f64,
+    /// The same of the bytes of allocations.
+    pub expected_bytes: f64,
 }
 
-/// What one of the traces loses of a group.
+/// What one of the traces leaks of a group.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Side {
-    /// Handles and views that nothing but the end of a process closed.
-    pub lost: u64,
+    /// What nothing but the end of a process closed or freed.
+    pub leaked: Amount,
     /// The same by the minutes in which the processes ran; `None` where these are unknown.
     pub per_minute: Option<f64>,
-    /// The stack that opened them: one of those that are equal; `None` where nothing is lost.
+    /// The stack that opened them: one of those that are equal; `None` where nothing leaks.
     pub create_stack: Option<StackIdx>,
-    /// How the group grows; `None` where nothing is lost.
+    /// How the group grows; `None` where nothing leaks.
     pub verdict: Option<Verdict>,
 }
 
 impl Side {
-    /// What is open for a short time only is open at the end by chance, and not lost at a rate.
+    /// What is open for a short time only is open at the end by chance, and does not leak at a rate.
     fn is_by_chance(&self) -> bool {
         self.verdict == Some(Verdict::Balanced)
     }
@@ -79,13 +86,13 @@ impl Side {
 /// What became of a group, in the order that groups are listed in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum State {
-    /// It loses more than chance explains.
+    /// It leaks more than chance explains.
     Worse,
-    /// It loses nothing in the trace before.
+    /// It leaks nothing in the trace before.
     New,
-    /// It loses nothing in the trace after.
+    /// It leaks nothing in the trace after.
     Gone,
-    /// It loses less than chance explains.
+    /// It leaks less than chance explains.
     Better,
     /// Lost events may explain the difference, or that there is none.
     Uncertain,
@@ -107,7 +114,12 @@ impl State {
     }
 }
 
-impl TracesDiff<'_> {
+impl<F> TracesDiff<F> {
+    /// Of no traces.
+    pub fn none() -> Self {
+        Self { files: Vec::new(), minutes: Vec::new(), groups: Vec::new(), knows_choice: false }
+    }
+
     /// How many groups got worse.
     pub fn worse(&self) -> usize {
         self.groups.iter().filter(|group| group.got_worse).count()
@@ -118,14 +130,14 @@ impl TracesDiff<'_> {
         self.groups.iter().filter(|group| group.is_uncertain).count()
     }
 
-    /// Why nothing of either trace passes; `None` where something does, or the process or type is known and has no
-    /// handles, as it should be.
-    pub fn no_match(&self) -> Option<&NoMatch> {
-        let no_match = self.files.iter().find_map(|file| file.no_match.as_ref());
-        no_match.filter(|_| !self.knows_choice)
+    /// The trace that has the stack of a group, and the stack: the one after, if it leaks there.
+    pub fn stack(&self, group: &ComparedGroup) -> Option<(&F, StackIdx)> {
+        let [before, after] = self.files.as_slice() else { return None };
+        let of = |file, side: &Side| Some((file, side.create_stack?));
+        of(after, &group.after).or_else(|| of(before, &group.before))
     }
 
-    /// Whether what is lost is compared by the lengths of the traces, and not by numbers alone.
+    /// Whether what leaks is compared by the lengths of the traces, and not by numbers alone.
     pub fn has_lengths(&self) -> bool {
         self.minutes.iter().all(Option::is_some)
     }
@@ -136,7 +148,24 @@ impl TracesDiff<'_> {
     }
 }
 
-/// Compares what the first two sources lose.
+impl TracesDiff<FileAnswer<'_>> {
+    /// Why nothing of either trace passes; `None` where something does, or the process or type is known and has no
+    /// handles, as it should be.
+    pub fn no_match(&self) -> Option<&NoMatch> {
+        let no_match = self.files.iter().find_map(|file| file.no_match.as_ref());
+        no_match.filter(|_| !self.knows_choice)
+    }
+}
+
+impl TracesDiff<ResourcesAnswer<'_>> {
+    /// Why nothing of either trace passes, unless it is only that kinds that exist were not recorded.
+    pub fn no_match(&self) -> Option<&NoMatch> {
+        let no_match = self.files.iter().find_map(|file| file.no_match.as_ref());
+        no_match.filter(|no_match| !no_match.names_kinds())
+    }
+}
+
+/// Compares the handles and views that the first two sources leak.
 ///
 /// # Errors
 /// When an archive is damaged, or `cancel` asks to stop.
@@ -145,27 +174,83 @@ pub fn compare_traces<'a>(
     criteria: &DiffCriteria,
     names: &'a dyn FrameNames,
     cancel: &'a Cancel,
-) -> Result<TracesDiff<'a>, QueryError> {
+) -> Result<TracesDiff<FileAnswer<'a>>, QueryError> {
     let mut files = grouped(sources, criteria, names, cancel)?;
     files.truncate(2);
     let length = |file| parts(file).and_then(|(groups, _)| minutes(file, groups.extent));
-    let minutes: Vec<Option<f64>> = files.iter().map(length).collect();
-    let (matched, not_comparable) = matched(&files, criteria)?;
-    let has_lengths = minutes.iter().all(Option::is_some);
-    let losses = files.iter().map(Losses::of).collect::<Result<Vec<_>, _>>()?;
-    let groups = match losses.as_slice() {
-        [before, after] => with_states(&matched, has_lengths, [before, after]),
-        _ => Vec::new(),
-    };
+    let lengths: Vec<Option<f64>> = files.iter().map(length).collect();
+    let handles = files.iter().filter_map(|file| Handles::of(file, criteria));
+    let handles: Vec<Handles<'_, '_>> = handles.collect();
+    let Compared { groups, not_comparable } = compared(sources, &handles, &lengths)?;
     for (at, file) in files.iter_mut().enumerate() {
-        let stacks = groups.iter().filter_map(|group| group.sides()[at.min(1)].create_stack);
-        file.show_stacks(stacks.collect())?;
+        file.show_stacks(stacks(&groups, at))?;
     }
     if let Some(file) = files.get_mut(1) {
         file.caveats.extend(Caveat::of_other_builds(&not_comparable));
     }
     let knows_choice = files.iter().any(|file| knows_choice(file, criteria));
-    Ok(TracesDiff { files, minutes, groups, knows_choice })
+    Ok(TracesDiff { files, minutes: lengths, groups, knows_choice })
+}
+
+/// Compares the allocations that the first two sources leak.
+///
+/// # Errors
+/// When an archive is damaged, or `cancel` asks to stop.
+pub fn compare_allocations<'a>(
+    sources: &'a [Source<'a>],
+    criteria: &ResourceCriteria,
+    names: &'a dyn FrameNames,
+    cancel: &'a Cancel,
+) -> Result<TracesDiff<ResourcesAnswer<'a>>, QueryError> {
+    let by = Some(vec![ResourceColumn::CreateStack]);
+    let leaks = ResourceCriteria { by, leak: true, leak_at_exit: true, ..criteria.clone() };
+    let mut files = resources(sources, &leaks, names, cancel)?;
+    files.truncate(2);
+    let length = |file: &ResourcesAnswer<'_>| {
+        let minutes = file.window?.length_ns() as f64 / NS_PER_MINUTE;
+        Some(minutes).filter(|minutes| *minutes > 0.0)
+    };
+    let lengths: Vec<Option<f64>> = files.iter().map(length).collect();
+    let load =
+        |(source, file): (&Source<'a>, _)| Allocations::load(source.trace, file, criteria, cancel);
+    let allocations = sources.iter().zip(&files).map(load).collect::<Result<Vec<_>, _>>()?;
+    let Compared { groups, not_comparable } = compared(sources, &allocations, &lengths)?;
+    for (at, file) in files.iter_mut().enumerate() {
+        file.show_stacks(stacks(&groups, at));
+    }
+    if let Some(file) = files.get_mut(1) {
+        file.caveats.extend(Caveat::of_other_builds(&not_comparable));
+    }
+    Ok(TracesDiff { files, minutes: lengths, groups, knows_choice: true })
+}
+
+/// The groups of two traces, and the modules whose frames cannot be compared.
+struct Compared {
+    groups: Vec<ComparedGroup>,
+    not_comparable: Vec<String>,
+}
+
+/// Compares traces, whose lengths are in minutes.
+fn compared<T: Acquired>(
+    sources: &[Source<'_>],
+    traces: &[T],
+    lengths: &[Option<f64>],
+) -> Result<Compared, QueryError> {
+    let (matched, not_comparable) = matched(traces)?;
+    let has_lengths = lengths.iter().all(Option::is_some);
+    let losses = sources.iter().zip(traces);
+    let losses = losses.map(|(source, trace)| Losses::of(source.trace, trace.extent()));
+    let groups = match losses.collect::<Result<Vec<_>, _>>()?.as_slice() {
+        [before, after] => with_states(&matched, has_lengths, [before, after]),
+        _ => Vec::new(),
+    };
+    Ok(Compared { groups, not_comparable })
+}
+
+/// The stacks of groups in one of the traces.
+fn stacks(groups: &[ComparedGroup], at: usize) -> Vec<StackIdx> {
+    let side = |group: &ComparedGroup| [group.before, group.after][at.min(1)].create_stack;
+    groups.iter().filter_map(side).collect()
 }
 
 /// Whether a trace has processes and types that are asked for.
@@ -191,18 +276,11 @@ struct Losses {
 }
 
 impl Losses {
-    fn of(file: &FileAnswer<'_>) -> Result<Self, QueryError> {
-        let (times, most) = (loss_times(file.file.trace)?, most_lost_events(file.file.trace)?);
-        let windows = parts(file).map(|(groups, _)| groups.extent).into_iter().collect();
-        let all = Seen { windows, lives: Vec::new() };
+    fn of(trace: &Trace, extent: Window) -> Result<Self, QueryError> {
+        let (times, most) = (loss_times(trace)?, most_lost_events(trace)?);
+        let all = Seen { windows: vec![extent], shares: Vec::new() };
         let is_mostly_whole = all.between(&times).length_ns() > all.length_ns() / 2;
         Ok(Self { times, most, is_mostly_whole })
-    }
-}
-
-impl ComparedGroup {
-    fn sides(&self) -> [&Side; 2] {
-        [&self.before, &self.after]
     }
 }
 
@@ -224,8 +302,12 @@ struct Pair<'m> {
     starts: [Start; 2],
     /// What both lose, where that is all that is known.
     counts: Option<[u64; 2]>,
-    /// How many handles of both are lost that the traces do not show, or fewer.
+    /// How many leak of both that the traces do not show, or fewer.
     unseen: [f64; 2],
+    /// How much each of these is.
+    each: f64,
+    /// What does not matter of the difference.
+    few: f64,
     /// How many processes of each there are.
     processes: [usize; 2],
 }
@@ -241,9 +323,9 @@ impl Pair<'_> {
             Some(_) => true,
         };
         let of = |tallies: [Tally; 2], share, times, kind| {
-            let tallies = [0, 1].map(|at| tallies[at].with(self.unseen[at]));
-            let lost = Lost::new([&tallies[0], &tallies[1]], share, kind);
-            Against { lost, times, can_be_more }
+            let [more, less] = [0, 1].map(|at| tallies[at].with(self.unseen[at], self.each));
+            let can_be_more = can_be_more && more.amount - less.amount * times > self.few;
+            Against { lost: Lost::new([&more, &less], share, kind), times, can_be_more }
         };
         if let Some(counts) = self.counts {
             return of(counts.map(Tally::of_counts), 0.5, 1.0, Kind::Rate);
@@ -258,7 +340,7 @@ impl Pair<'_> {
             return of(tallies, times / (1.0 + times), times, Kind::Fill);
         }
         let whole = self.seen.map(|seen| Tally::of(seen, None));
-        let expected = whole[0].with(self.unseen[0]).handles / times;
+        let expected = whole[0].with(self.unseen[0], self.each).count / times;
         if self.is_new && expected < TOO_SHORT {
             return of(whole, 0.5_f64.min(times / (1.0 + times)), times, Kind::Rate);
         }
@@ -268,6 +350,9 @@ impl Pair<'_> {
         of(tallies, share, times, Kind::Rate)
     }
 }
+
+/// Bytes that do not matter.
+const FEW_BYTES: f64 = 65_536.0;
 
 /// Fewer handles than this are not expected in a trace that is much shorter, so that it says nothing about a group that
 /// it does not have. A steady leak is worse by itself then: a healthy program loses nothing at a rate.
@@ -303,7 +388,7 @@ fn compare(groups: &[MatchedGroup], has_lengths: bool, assumed: Assumed<'_>) -> 
             _ => [0.0, 0.0],
         };
         let against = |more: usize, less: usize| {
-            let counts = [group.sides[more].lost, group.sides[less].lost];
+            let counts = [more, less].map(|at| group.sides[at].leaked.count);
             Pair {
                 verdict: group.sides[more].verdict,
                 is_new: counts[1] as f64 + unseen[less] <= 0.0,
@@ -311,6 +396,8 @@ fn compare(groups: &[MatchedGroup], has_lengths: bool, assumed: Assumed<'_>) -> 
                 starts: [start(more), start(less)],
                 counts: (!has_lengths).then_some(counts),
                 unseen: [unseen[more], unseen[less]],
+                each: group.largest(),
+                few: if group.has_bytes { FEW_BYTES } else { f64::NEG_INFINITY },
                 processes: [more, less].map(|at| group.sides[at].seen.windows.len()),
             }
             .compare()
@@ -387,7 +474,7 @@ fn with_states(
         let [before, after] = [0, 1].map(|side| side_of(group, side, has_lengths));
         let is_worse = both[0].is_more(worse);
         let got_worse = is_worse && is_sure;
-        let state = match (before.lost, after.lost) {
+        let state = match (before.leaked.count, after.leaked.count) {
             (0, _) => State::New,
             (_, 0) => State::Gone,
             _ if !is_sure => State::Uncertain,
@@ -398,6 +485,7 @@ fn with_states(
         ComparedGroup {
             process: group.process.clone(),
             type_name: group.type_name.clone(),
+            allocator: group.allocator.clone(),
             function: group.function.clone(),
             before,
             after,
@@ -405,13 +493,16 @@ fn with_states(
             got_worse,
             is_uncertain: !is_sure,
             p_value: both[0].lost.p_value(),
-            expected: expected([before, after], both),
+            expected: expected([before, after], both, |leaked| leaked.count as f64),
+            expected_bytes: expected([before, after], both, |leaked| leaked.bytes as f64),
         }
     };
     let mut groups: Vec<ComparedGroup> = matched.iter().zip(all).zip(sure).map(group).collect();
     groups.sort_by_key(|group| {
-        let more = i128::from(group.after.lost) - i128::from(group.before.lost);
-        (!group.got_worse, !group.is_uncertain, group.state, -more)
+        let [before, after] = [group.before.leaked, group.after.leaked];
+        let more_bytes = i128::from(after.bytes) - i128::from(before.bytes);
+        let more = i128::from(after.count) - i128::from(before.count);
+        (!group.got_worse, !group.is_uncertain, group.state, -more_bytes, -more)
     });
     groups
 }
@@ -421,19 +512,19 @@ fn side_of(group: &MatchedGroup, side: usize, has_lengths: bool) -> Side {
     let minutes = side.seen.length_ns() as f64 / NS_PER_MINUTE;
     let minutes = Some(minutes).filter(|minutes| has_lengths && *minutes > 0.0);
     Side {
-        lost: side.lost,
-        per_minute: per_minute(side.lost, minutes),
+        leaked: side.leaked,
+        per_minute: per_minute(side.leaked.count, minutes),
         create_stack: side.create_stack,
         verdict: side.verdict,
     }
 }
 
 /// What the test takes for unchanged in the trace after: no more than makes it worse, no fewer than makes it better.
-fn expected([before, after]: [Side; 2], both: Both) -> f64 {
-    let lost = before.lost as f64;
-    let most = if after.is_by_chance() { f64::INFINITY } else { lost * both[0].times };
-    let least = if before.is_by_chance() { 0.0 } else { lost / both[1].times };
-    (after.lost as f64).max(least).min(most)
+fn expected([before, after]: [Side; 2], both: Both, of: fn(Amount) -> f64) -> f64 {
+    let leaked = of(before.leaked);
+    let most = if after.is_by_chance() { f64::INFINITY } else { leaked * both[0].times };
+    let least = if before.is_by_chance() { 0.0 } else { leaked / both[1].times };
+    of(after.leaked).max(least).min(most)
 }
 
 #[cfg(test)]
@@ -441,10 +532,15 @@ mod tests {
     use handlescope_tests::rng::Rng;
 
     use super::super::matched::MatchedSide;
+    use super::super::tally::Share;
     use super::*;
-    use crate::query::growth::{Life, Window};
+    use crate::query::growth::{Life, ProcessLives};
 
     const WINDOW: Window = Window { start_ns: 0, end_ns: 600_000_000_000 };
+
+    fn share(lives: Vec<Life>) -> Share {
+        Share { process: ProcessLives { lives, window: WINDOW }, sizes: Vec::new() }
+    }
 
     /// A group that loses handles by 20 operations on average, at random times, so many at once.
     fn side(at_once: i64, rng: &mut Rng) -> MatchedSide {
@@ -459,9 +555,9 @@ mod tests {
             lives.extend(opened.map(|opened_ns| Life { opened_ns, closed_ns: None }));
         }
         MatchedSide {
-            lost: lives.len() as u64,
+            leaked: Amount { count: lives.len() as u64, bytes: 0 },
             verdict: Some(Verdict::Steady),
-            seen: Seen { windows: vec![WINDOW], lives: vec![(WINDOW, lives)] },
+            seen: Seen { windows: vec![WINDOW], shares: vec![share(lives)] },
             ..MatchedSide::default()
         }
     }
@@ -472,8 +568,10 @@ mod tests {
         let mut rng = Rng::new(1);
         for at_once in [1, 2, 3, 5, 9] {
             let mut group = || MatchedGroup {
-                process: String::new(),
+                process: None,
                 type_name: String::new(),
+                allocator: None,
+                has_bytes: false,
                 function: None,
                 sides: [(); 2].map(|()| side(at_once, &mut rng)),
             };

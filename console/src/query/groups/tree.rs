@@ -48,6 +48,17 @@ struct Shown {
     left_out: GroupsLeftOut,
 }
 
+impl NodeIdx {
+    /// The node of a row.
+    pub(in crate::query) fn of(row: usize) -> Self {
+        Self(u32::try_from(row).unwrap_or(sentinel()))
+    }
+
+    pub(in crate::query) fn row(self) -> usize {
+        self.0 as usize
+    }
+}
+
 impl GroupTree {
     pub(super) fn new(levels: usize) -> Self {
         Self { levels, ..Self::default() }

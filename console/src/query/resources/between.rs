@@ -5,15 +5,7 @@ use handlescope_model::tables::ResourceEnd;
 
 use super::tables::ResourceTable;
 use crate::query::Span;
-
-/// A number of allocations, and their bytes.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Amount {
-    /// Allocations, each once, however many parts it has.
-    pub count: u64,
-    /// Bytes of all parts.
-    pub bytes: i64,
-}
+use crate::query::amounts::Amount;
 
 /// What there is of some allocations at two points of a trace, and between them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -54,8 +46,7 @@ impl Between {
             (&mut self.at_first, other.at_first),
             (&mut self.at_second, other.at_second),
         ] {
-            own.count += other.count;
-            own.bytes = own.bytes.saturating_add(other.bytes);
+            own.add(other);
         }
     }
 }

@@ -6,20 +6,21 @@
 
 mod between;
 mod chosen;
-mod compare;
 mod counted;
+mod ends;
 mod figures;
 mod groups;
 mod keys;
 mod kinds;
+mod lives;
 mod no_match;
 mod overview;
 mod points;
 mod program;
+mod sites;
 mod tables;
 
-pub use self::between::{Amount, Between};
-pub use self::compare::{AllocatedSide, AllocationsDiff, ComparedAllocations, compare_allocations};
+pub use self::between::Between;
 pub use self::figures::ResourceFigures;
 pub use self::groups::{ResourceGroup, ResourceGroups};
 pub use self::kinds::allocated_kinds;
@@ -28,16 +29,18 @@ pub use self::points::{AllocatedPoints, allocated_between};
 
 use std::path::Path;
 
-use handlescope_model::tables::{ResourceKind, TraceInfo};
+use handlescope_model::tables::{Allocator, ResourceKind, TraceInfo};
 use handlescope_model::{ResourceIdx, ResourceMissIdx, StackIdx, Table};
 use rayon::prelude::*;
 
 pub(super) use self::chosen::chosen_rows;
 use self::chosen::{Chosen, PART, Tables, lost};
 use self::groups::Asked;
+pub(super) use self::lives::SiteLives;
 use self::no_match::find;
 pub(super) use self::no_match::no_allocation;
 pub(super) use self::program::ProgramFrames;
+pub(super) use self::sites::{ChosenRows, Site, Sites, descriptive_name};
 use self::tables::MissTable;
 pub(super) use self::tables::kind_name;
 pub(super) use self::tables::{AllocatorList, Needed, ResourceTable};
@@ -80,6 +83,8 @@ pub struct ResourcesAnswer<'a> {
     pub caveats: Vec<Caveat>,
     /// Number of stacks of the trace.
     pub(crate) stack_count: usize,
+    /// Stacks to show, where these are not those of its groups.
+    shown_stacks: Option<StackSet>,
     pub(crate) frames: Frames<'a>,
     pub(crate) bases: ModuleBases,
     allocators: AllocatorList,
@@ -178,6 +183,7 @@ impl<'a> ResourcesAnswer<'a> {
             info,
             caveats,
             stack_count: trace.height(Table::Stacks)?,
+            shown_stacks: None,
             bases: ModuleBases::load(trace)?,
             allocators,
             processes,
@@ -207,11 +213,6 @@ impl<'a> ResourcesAnswer<'a> {
         Some(kind_name(self.allocators.get(group.allocator()?)?.kind))
     }
 
-    /// The same, unless it is one of a newer layout.
-    fn known_kind(&self, group: &ResourceGroup) -> Option<ResourceKind> {
-        ResourceKind::from_code(self.allocators.get(group.allocator()?)?.kind)
-    }
-
     /// The name of their allocator.
     pub fn allocator(&self, group: &ResourceGroup) -> Option<&str> {
         Some(self.allocators.get(group.allocator()?)?.name.as_str())
@@ -219,9 +220,28 @@ impl<'a> ResourcesAnswer<'a> {
 
     /// Their process; of an unknown one only the id is known, and `None` where not even that is.
     pub fn process(&self, group: &ResourceGroup) -> Option<ProcessInfo> {
-        let allocator = self.allocators.get(group.allocator()?)?;
+        self.owner(self.allocators.get(group.allocator()?)?)
+    }
+
+    /// The process of an allocator; of an unknown one only the id is known, and `None` where not even that is.
+    pub(super) fn owner(&self, allocator: &Allocator) -> Option<ProcessInfo> {
         let known = allocator.process.map(|row| self.processes.get(row).clone());
         known.or_else(|| Some(self.processes.known_or_pid(None, allocator.pid?)))
+    }
+
+    pub(super) fn allocators(&self) -> &AllocatorList {
+        &self.allocators
+    }
+
+    pub(super) fn processes(&self) -> &ProcessList {
+        &self.processes
+    }
+
+    /// Shows some stacks and no others.
+    pub(super) fn show_stacks(&mut self, stacks: Vec<StackIdx>) {
+        let mut shown = StackSet::new(self.frames.stacks.len());
+        stacks.into_iter().for_each(|stack| shown.add(Some(stack)));
+        self.shown_stacks = Some(shown);
     }
 
     /// The process that allocated, where that is not the owner.
@@ -240,12 +260,17 @@ impl<'a> ResourcesAnswer<'a> {
         self.all_groups().find_map(|groups| groups.stacks.as_ref())
     }
 
-    /// The stacks that groups of the answer have in common, ascending, each once.
+    /// The stacks that are shown: those that groups of the answer have in common; ascending, each once.
     pub(crate) fn stacks(&self) -> impl Iterator<Item = StackIdx> {
         let mut stacks = StackSet::new(self.frames.stacks.len());
-        for group in self.all_groups().flat_map(|groups| &groups.rows) {
-            stacks.add(group.create_stack());
-            stacks.add(group.free_stack());
+        match &self.shown_stacks {
+            Some(shown) => stacks.add_all(shown),
+            None => {
+                for group in self.all_groups().flat_map(|groups| &groups.rows) {
+                    stacks.add(group.create_stack());
+                    stacks.add(group.free_stack());
+                }
+            }
         }
         let stacks: Vec<StackIdx> = stacks.iter().collect();
         stacks.into_iter()

@@ -21,14 +21,14 @@ use handlescope_model::ProcessIdx;
 use rayon::prelude::*;
 
 pub use self::causes::{Cause, Diagnosis};
-pub use self::suspect::{Bytes, Counts, PRIVATE_HEAP, Suspect, SuspectProcess};
+pub use self::suspect::{PRIVATE_HEAP, Suspect, SuspectProcess};
 
 use self::allocations::Allocations;
 use self::causes::Causes;
 use self::columns::EventColumns;
 use self::lost_handles::LostHandles;
 use self::program_groups::ProgramGroup;
-use self::suspect::SuspectFilters;
+use self::suspect::{Counts, SuspectFilters};
 use self::targets::Targets;
 use super::criteria::{GroupCriteria, ObjectCriteria, WhyCriteria};
 use super::error::QueryError;

@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use handlescope_model::{ProcessIdx, StackIdx};
 
 use super::causes::Diagnosis;
-use crate::query::groups::{Opened, TimedGroups};
+pub(super) use crate::query::amounts::{Bytes, Counts};
 use crate::query::growth::{Growth, Verdict};
 use crate::query::requests::Requests;
 
@@ -83,53 +83,6 @@ pub struct SuspectFilters {
     pub time: Option<String>,
     /// On stacks: what distinguishes it as far as frames say.
     pub stack: Option<String>,
-}
-
-/// Handles or allocations of a suspect.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Counts {
-    /// Those that nothing closed or freed.
-    pub leaked: u64,
-    /// Those that only the end of the process closed, or that ended with it.
-    pub closed_at_exit: u64,
-    /// All that were opened or allocated.
-    pub opened: u64,
-}
-
-/// Bytes of the allocations of a suspect.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Bytes {
-    /// Of those that were never freed.
-    pub lost: i64,
-    /// Of all that were allocated, also those that were freed.
-    pub allocated: i64,
-    /// What is lost each minute, of a suspect that grows steadily.
-    pub per_minute: Option<f64>,
-}
-
-impl Counts {
-    pub(super) fn of(timed: &TimedGroups, handles: &[Opened]) -> Self {
-        let count = |is: &dyn Fn(Opened) -> bool| {
-            handles.iter().filter(|handle| is(**handle)).count() as u64
-        };
-        Self {
-            leaked: count(&|handle| timed.is_leaked(handle)),
-            closed_at_exit: count(&|handle| timed.is_closed_at_exit(handle)),
-            opened: handles.len() as u64,
-        }
-    }
-
-    /// Adds those of another process.
-    pub(super) fn add(&mut self, counts: Self) {
-        self.leaked += counts.leaked;
-        self.closed_at_exit += counts.closed_at_exit;
-        self.opened += counts.opened;
-    }
-
-    /// All that the program did not close or free.
-    pub fn lost(&self) -> u64 {
-        self.leaked + self.closed_at_exit
-    }
 }
 
 impl Suspect {

@@ -7,7 +7,7 @@ use serde::{Serialize, Serializer};
 
 use super::file::{FileJson, InDocument};
 use super::{Array, Members};
-use crate::query::{ComparedGroup, OpenedGroup, PointsDiff, TracesDiff, Window};
+use crate::query::{ComparedGroup, FileAnswer, OpenedGroup, PointsDiff, TracesDiff, Window};
 use crate::render::table::Part;
 use crate::values::JsonMode;
 
@@ -36,7 +36,7 @@ pub(in crate::render) fn diff_points(
 
 /// Of two traces.
 pub(in crate::render) fn diff_traces(
-    answer: &TracesDiff<'_>,
+    answer: &TracesDiff<FileAnswer<'_>>,
     parts: &[Part],
     mode: JsonMode,
     out: &mut dyn Write,
@@ -145,7 +145,7 @@ impl<'a> OpenedJson<'a> {
 
 #[derive(Serialize)]
 struct ComparedJson<'a> {
-    process: &'a str,
+    process: Option<&'a str>,
     r#type: &'a str,
     /// Of the trace after, or else of the trace before.
     create_stack: Option<u64>,
@@ -168,12 +168,12 @@ impl<'a> ComparedJson<'a> {
         let ComparedGroup { before, after, .. } = group;
         let stack_after = after.create_stack.map(|stack| second.stack(stack));
         Some(Self {
-            process: &group.process,
+            process: group.process.as_deref(),
             r#type: &group.type_name,
             create_stack: stack_after.or(before.create_stack.map(|stack| first.stack(stack))),
             function: group.function.as_deref(),
-            before: before.lost,
-            after: after.lost,
+            before: before.leaked.count,
+            after: after.leaked.count,
             before_per_minute: before.per_minute,
             after_per_minute: after.per_minute,
             before_growth: before.verdict.map(|verdict| verdict.word()),

@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::diff::{Document, SpanJson};
 use super::file::AllocationsFile;
 use crate::query::{
-    AllocatedPoints, AllocationsDiff, Amount, Between, ComparedAllocations, ResourceGroup,
+    AllocatedPoints, Amount, Between, ComparedGroup, ResourceGroup, ResourcesAnswer, TracesDiff,
 };
 use crate::render::table::Part;
 use crate::values::JsonMode;
@@ -38,7 +38,7 @@ pub(in crate::render) fn diff_allocated(
 
 /// Of two traces.
 pub(in crate::render) fn diff_allocations(
-    answer: &AllocationsDiff<'_>,
+    answer: &TracesDiff<ResourcesAnswer<'_>>,
     parts: &[Part],
     mode: JsonMode,
     out: &mut dyn Write,
@@ -108,7 +108,7 @@ impl<'a> AllocatedJson<'a> {
 #[derive(Serialize)]
 struct ComparedJson<'a> {
     process: Option<&'a str>,
-    kind: &'static str,
+    kind: &'a str,
     allocator: Option<&'a str>,
     /// Of the trace after, or else of the trace before.
     create_stack: Option<u64>,
@@ -117,31 +117,39 @@ struct ComparedJson<'a> {
     before_bytes: i64,
     after: u64,
     after_bytes: i64,
+    before_growth: Option<&'static str>,
+    after_growth: Option<&'static str>,
     expected_bytes: f64,
     state: &'static str,
     got_worse: bool,
+    uncertain: bool,
+    p_value: f64,
 }
 
 impl<'a> ComparedJson<'a> {
-    fn new(files: &[AllocationsFile<'_>], group: &'a ComparedAllocations) -> Option<Self> {
+    fn new(files: &[AllocationsFile<'_>], group: &'a ComparedGroup) -> Option<Self> {
         let [first, second] = files else { return None };
-        let ComparedAllocations { before, after, .. } = group;
+        let ComparedGroup { before, after, .. } = group;
         let number = |file: &AllocationsFile<'_>, stack: Option<StackIdx>| {
             stack.map(|stack| file.stack(stack))
         };
         Some(Self {
             process: group.process.as_deref(),
-            kind: group.kind,
+            kind: &group.type_name,
             allocator: group.allocator.as_deref(),
-            create_stack: number(second, after.stack).or(number(first, before.stack)),
+            create_stack: number(second, after.create_stack).or(number(first, before.create_stack)),
             function: group.function.as_deref(),
-            before: before.count,
-            before_bytes: before.bytes,
-            after: after.count,
-            after_bytes: after.bytes,
+            before: before.leaked.count,
+            before_bytes: before.leaked.bytes,
+            after: after.leaked.count,
+            after_bytes: after.leaked.bytes,
+            before_growth: before.verdict.map(|verdict| verdict.word()),
+            after_growth: after.verdict.map(|verdict| verdict.word()),
             expected_bytes: group.expected_bytes,
             state: group.state.word(),
             got_worse: group.got_worse,
+            uncertain: group.is_uncertain,
+            p_value: group.p_value,
         })
     }
 }

@@ -7,7 +7,7 @@ use std::io::{self, Write};
 use handlescope_model::{FILE_MAPPING_NAME, StackIdx, Untrusted};
 use inferno::flamegraph::{self, Options, Palette, TextTruncateDirection, color::BasicPalette};
 
-use super::folded::{Folded, FoldedFile, Place, Weight, folded, stack_places};
+use super::folded::{Folded, FoldedFile, Place, UNKNOWN, Weight, folded, stack_places};
 use super::speedscope;
 use crate::paths::stem;
 use crate::query::{ComparedGroup, FileAnswer, OpenedGroup, PointsDiff, TracesDiff};
@@ -62,11 +62,11 @@ impl FlameGraph {
     }
 
     /// What the second of two traces loses, against what it would lose if nothing had changed.
-    pub(crate) fn of_traces(answer: &TracesDiff<'_>) -> Self {
+    pub(crate) fn of_traces(answer: &TracesDiff<FileAnswer<'_>>) -> Self {
         let [before, after] = answer.files.as_slice() else {
             return Self::default();
         };
-        let kept = answer.groups.iter().filter(|group| group.after.lost > 0);
+        let kept = answer.groups.iter().filter(|group| group.after.leaked.count > 0);
         let stacks: Vec<Folded> = kept.map(|group| lost(after, group)).collect();
         let gone = answer.groups.len() - stacks.len();
         let gone = if gone > 0 { format!("; {gone} gone") } else { String::new() };
@@ -163,8 +163,13 @@ fn opened(file: &FileAnswer<'_>, group: &OpenedGroup) -> Folded {
 
 /// What the second of two traces loses.
 fn lost(file: &FileAnswer<'_>, group: &ComparedGroup) -> Folded {
-    let frames = frames(file, &group.process, group.after.create_stack, &group.type_name);
-    Folded { frames, count: group.after.lost, before: Some(group.expected.round() as u64) }
+    let frames = frames(
+        file,
+        group.process.as_deref().unwrap_or(UNKNOWN),
+        group.after.create_stack,
+        &group.type_name,
+    );
+    Folded { frames, count: group.after.leaked.count, before: Some(group.expected.round() as u64) }
 }
 
 fn frames(

@@ -7,8 +7,7 @@ use super::folded::{Folded, FoldedFile, NO_STACK, Place, UNKNOWN, frame_places};
 use super::measure::Measure;
 use crate::paths::stem;
 use crate::query::{
-    AllocatedPoints, AllocationsDiff, Amount, Between, ComparedAllocations, ResourceGroup,
-    ResourcesAnswer,
+    AllocatedPoints, Amount, Between, ComparedGroup, ResourceGroup, ResourcesAnswer, TracesDiff,
 };
 
 impl FlameGraph {
@@ -57,20 +56,22 @@ impl FlameGraph {
     }
 
     /// What the second of two traces leaves allocated, against what it would leave if nothing had changed.
-    pub(crate) fn of_compared(answer: &AllocationsDiff<'_>) -> Self {
+    pub(crate) fn of_compared(answer: &TracesDiff<ResourcesAnswer<'_>>) -> Self {
         let [before, after] = answer.files.as_slice() else {
             return Self::default();
         };
-        let sides = |group: &ComparedAllocations| [group.before.amount(), group.after.amount()];
+        let sides = |group: &ComparedGroup| [group.before.leaked, group.after.leaked];
         let measure = Measure::of(answer.groups.iter().flat_map(sides));
-        let folded = |group: &ComparedAllocations| {
-            let count = measure.width(group.after.amount());
-            let before = answer.unchanged(measure.width(group.before.amount()), count);
+        let folded = |group: &ComparedGroup| {
+            let count = measure.width(group.after.leaked);
+            let (expected, bytes) = (group.expected.round(), group.expected_bytes.round());
+            let expected = Amount { count: expected as u64, bytes: bytes as i64 };
+            let before = measure.width(expected);
             Folded { frames: compared_frames(after, group), count, before: Some(before) }
         };
         let stacks: Vec<Folded> =
             answer.groups.iter().map(folded).filter(|own| own.count > 0).collect();
-        let gone = answer.groups.iter().filter(|group| group.after.count == 0).count();
+        let gone = answer.groups.iter().filter(|group| group.after.leaked.count == 0).count();
         let gone = if gone > 0 { format!("; {gone} gone") } else { String::new() };
         let [before, after] = [before, after].map(|file| stem(file.path));
         let [before, after] = [&before, &after].map(|name| Untrusted(name).to_string());
@@ -110,9 +111,9 @@ fn frames(answer: &ResourcesAnswer<'_>, group: &ResourceGroup) -> Vec<Place> {
 }
 
 /// The same of a group of two traces, which is in the one after.
-fn compared_frames(after: &ResourcesAnswer<'_>, group: &ComparedAllocations) -> Vec<Place> {
-    let kind = [group.kind, group.allocator.as_deref().unwrap_or_default()];
-    all_frames(after, group.process.as_deref(), group.after.stack, kind)
+fn compared_frames(after: &ResourcesAnswer<'_>, group: &ComparedGroup) -> Vec<Place> {
+    let kind = [group.type_name.as_str(), group.allocator.as_deref().unwrap_or_default()];
+    all_frames(after, group.process.as_deref(), group.after.create_stack, kind)
 }
 
 fn all_frames(

@@ -68,14 +68,7 @@ fn compare(
             return Err(CommandError::NoAllocations { path: file.path.to_path_buf() });
         }
     }
-    // Lost events may be those that freed.
-    let is_loss = |kind| matches!(kind, CaveatKind::LostWhileRecording | CaveatKind::MissingInFile);
-    let mut caveats = answer.files.iter().flat_map(|file| &file.caveats);
-    let (worse, uncertain) = match caveats.any(|caveat| is_loss(caveat.kind)) {
-        true => (0, answer.worse()),
-        false => (answer.worse(), 0),
-    };
-    got_worse(worse, uncertain, "allocations", dump);
+    got_worse(answer.worse(), answer.uncertain(), "allocations", dump);
     match &args.flame {
         Some(path) => match FlameGraph::of_compared(&answer) {
             // Where the question is whether something got worse, that is not a failure.

@@ -22,7 +22,7 @@ use crate::{
     },
     grammar::{Arguments, Example, GroupView, OptionGroup, ParseError, Quotes, Token, parse},
     paths::has_extension,
-    query::{self, AllocationsDiff, DiffCriteria},
+    query::{self, DiffCriteria, TracesDiff},
     render::{self, pictures::FlameGraph},
     settings::{Display, StackDisplayArgs},
     trace::{CaveatKind, LoadedTrace},
@@ -109,11 +109,10 @@ impl Kind for Diff {
 
     fn columns() -> Vec<String> {
         let (stacks, display) = (StackDisplayArgs::default(), Display::default());
-        let answer = query::TracesDiff::default();
+        let (handles, allocations) = (TracesDiff::none(), TracesDiff::none());
         let mut columns = render::columns(render::diff_points(&[], ["", ""], stacks, &display));
-        let allocations = AllocationsDiff { files: Vec::new(), groups: Vec::new(), longer: 1.0 };
         let of_allocations = render::diff_allocations(&allocations, stacks, &display);
-        let of_traces = render::columns(render::diff_traces(&answer, stacks, &display));
+        let of_traces = render::columns(render::diff_traces(&handles, stacks, &display));
         let of_allocated = render::diff_allocated(&[], ["", ""], stacks, &display);
         let of_allocations = [of_allocations, of_allocated].into_iter().flat_map(render::columns);
         for column in of_traces.into_iter().chain(of_allocations) {

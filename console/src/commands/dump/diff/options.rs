@@ -47,8 +47,8 @@ static WHICH: &[Opt<DiffArgs>] = &[
         "Between two points: what was allocated after A and is still allocated at B, by process, kind, \
          allocator and stack, and what there is at both. Of two traces: what nothing freed, or only the \
          end of the process, by program, kind, allocator and functions of the stack that allocated it; \
-         heaps count as one allocator, because their handles differ. More is worse when it is more than \
-         1.5 times as many bytes and 64 KiB, in the same time; of what has no bytes, 5 more.",
+         heaps count as one allocator, because their handles differ. What is worse is said by the test that \
+         handles have, of the bytes of memory and the number of what has none; of memory 64 KiB do not matter.",
         |args| &mut args.kind,
     ),
 ];

@@ -11,8 +11,8 @@ use indicatif::{HumanBytes, HumanCount};
 use super::super::causes::{Cause, Diagnosis};
 use super::super::suspect::Counts;
 use super::commits::Commits;
-use super::lives::SiteLives;
 use crate::query::error::QueryError;
+use crate::query::resources::SiteLives;
 use crate::query::resources::{AllocatorList, ResourceTable};
 
 /// Stacks of frees that are named.

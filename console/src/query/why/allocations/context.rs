@@ -2,7 +2,7 @@
 
 use super::causes::SiteCauses;
 use super::filters::SiteFilters;
-use super::sites::Sites;
+use crate::query::resources::Sites;
 
 /// The sites of a trace, why they lose something, and what chooses each.
 pub(super) struct SiteContext<'a> {

@@ -11,9 +11,9 @@ use super::super::owners::{Owners, ProgramFilters};
 use super::super::same_pid::LossTimes;
 use super::input::Allocations;
 use super::program_sites::ProgramSite;
-use super::sites::{Site, Sites};
 use crate::filter::{Filter, word};
 use crate::query::resources::{AllocatorList, kind_name};
+use crate::query::resources::{Site, Sites};
 
 /// Only what has no name passes.
 const WITHOUT_NAME: &str = "!?*";

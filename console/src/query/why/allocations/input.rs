@@ -6,7 +6,6 @@ use handlescope_model::{StackIdx, Table};
 use super::super::owners::Owners;
 use super::super::score;
 use super::super::suspect::{Bytes, Counts, Suspect, SuspectFilters, SuspectProcess};
-use super::sites::Sites;
 use crate::query::context::FileContext;
 use crate::query::criteria::{ResourceCriteria, WhyCriteria};
 use crate::query::error::QueryError;
@@ -15,6 +14,7 @@ use crate::query::growth::{Growth, Life, ProcessLives, Verdict, Window};
 use crate::query::info::{recorded, trace_info};
 use crate::query::no_match::NoMatch;
 use crate::query::programs::Programs;
+use crate::query::resources::Sites;
 use crate::query::resources::{
     AllocatorList, Needed, ProgramFrames, ResourceTable, chosen_rows, no_allocation,
 };

@@ -6,13 +6,10 @@
 mod causes;
 mod commits;
 mod context;
-mod ends;
 mod filters;
 mod heaps;
 mod input;
-mod lives;
 mod program_sites;
-mod sites;
 
 use std::collections::HashSet;
 
@@ -27,13 +24,13 @@ use self::filters::SiteFilters;
 use self::heaps::private_heaps;
 pub(super) use self::input::Allocations;
 use self::input::{Amounts, ProcessShare};
-use self::lives::SiteLives;
 use self::program_sites::ProgramSite;
-use self::sites::{ChosenRows, Site, Sites, descriptive_name};
 use super::causes::Cause;
 use super::suspect::{Suspect, SuspectFilters};
 use crate::cancel::Cancelled;
 use crate::query::error::QueryError;
+use crate::query::resources::SiteLives;
+use crate::query::resources::{ChosenRows, Site, Sites, descriptive_name};
 
 /// What is suspected among allocations.
 pub(super) struct Found {
@@ -61,7 +58,7 @@ impl Allocations<'_> {
         let is_meant: Vec<bool> = is_meant.collect();
         let rows = self.chosen_rows()?;
         let chosen = ChosenRows { is_meant: &is_meant, rows: rows.as_deref() };
-        let sites = Sites::of(&self.table, &self.allocators, &chosen, self.frames)?;
+        let sites = Sites::leaking(&self.table, &self.allocators, &chosen, self.frames)?;
         let causes = SiteCauses::load(self.file.trace, &self.table, &self.allocators)?;
         let program_sites = ProgramSite::all(self, &sites);
         let filters = SiteFilters::of(self, &sites, &program_sites);

@@ -2,8 +2,8 @@
 
 use super::super::owners::Owners;
 use super::input::Allocations;
-use super::sites::{Site, Sites, descriptive_name};
 use crate::query::programs::united;
+use crate::query::resources::{Site, Sites, descriptive_name};
 
 /// What the processes of one program lose on one stack.
 pub(super) struct ProgramSite<'s> {

@@ -5,10 +5,10 @@ use std::io::{self, Write};
 use handlescope_model::Untrusted;
 use indicatif::HumanCount;
 
-use super::states_line;
+use super::{growth, states_line};
 use crate::{
     paths,
-    query::{AllocationsDiff, ComparedAllocations},
+    query::{ComparedGroup, ResourcesAnswer, TracesDiff},
     render::{
         json,
         table::{Columns, Part, Show, Table, bytes},
@@ -19,8 +19,8 @@ use crate::{
 
 /// A group, and how it is shown.
 struct Row<'a> {
-    answer: &'a AllocationsDiff<'a>,
-    group: &'a ComparedAllocations,
+    answer: &'a TracesDiff<ResourcesAnswer<'a>>,
+    group: &'a ComparedGroup,
     stacks: StackDisplayArgs,
 }
 
@@ -29,7 +29,7 @@ struct Row<'a> {
 /// # Errors
 /// None that a caller could do anything about.
 pub fn diff_allocations<'a>(
-    answer: &'a AllocationsDiff<'a>,
+    answer: &'a TracesDiff<ResourcesAnswer<'a>>,
     stacks: StackDisplayArgs,
     display: &Display,
 ) -> io::Result<Table<'a>> {
@@ -37,17 +37,21 @@ pub fn diff_allocations<'a>(
         answer.groups.iter().map(|group| Row { answer, group, stacks }).collect();
     let mut columns = Columns::of(&rows);
     columns.add("process", |row| row.group.process.clone()).title("Process");
-    columns.add("kind", |row| row.group.kind).title("Kind");
+    columns.add("kind", |row| row.group.type_name.clone()).title("Kind");
     columns.add("allocator", |row| row.group.allocator.clone()).title("Allocator").unknown("");
-    columns.add("before", |row| row.group.before.count).title("Before").show(Show::Grouped);
-    let before = columns.add("before_bytes", |row| row.group.before.bytes);
+    columns.add("before", |row| row.group.before.leaked.count).title("Before").show(Show::Grouped);
+    let before = columns.add("before_bytes", |row| row.group.before.leaked.bytes);
     before.title("Bytes before").show(Show::Bytes);
-    columns.add("after", |row| row.group.after.count).title("After").show(Show::Grouped);
-    let after = columns.add("after_bytes", |row| row.group.after.bytes);
+    columns.add("after", |row| row.group.after.leaked.count).title("After").show(Show::Grouped);
+    let after = columns.add("after_bytes", |row| row.group.after.leaked.bytes);
     after.title("Bytes after").show(Show::Bytes);
     columns.add("expected_bytes", |row| row.group.expected_bytes);
     columns.add("state", |row| row.group.state.word()).title("State");
     columns.add("got_worse", |row| row.group.got_worse);
+    columns.add("uncertain", |row| row.group.is_uncertain);
+    columns.add("p_value", |row| row.group.p_value);
+    columns.add("before_growth", |row| growth(&row.group.before));
+    columns.add("after_growth", |row| growth(&row.group.after));
     columns.add("function", |row| row.group.function.clone()).title("Function").unknown("");
     columns.add("stack", Row::lines);
     let table = Table::new("groups", columns, [part(answer)])?;
@@ -62,11 +66,11 @@ pub fn diff_allocations<'a>(
 }
 
 /// The traces, and how many groups are in which state.
-fn part(answer: &AllocationsDiff<'_>) -> Part {
+fn part(answer: &TracesDiff<ResourcesAnswer<'_>>) -> Part {
     let files = ["before:", "after: "].into_iter().zip(&answer.files);
     let above =
         files.map(|(word, file)| format!("{word} {}\n", Untrusted(paths::shown(file.path))));
-    let count = |state| answer.groups.iter().filter(|group| group.state == state).count();
+    let count = |state| answer.count(state);
     let below = states_line(" of allocations", answer.groups.len(), answer.worse(), count);
     Part::rows_of(answer.groups.len()).above(above.collect()).below(below)
 }
@@ -81,18 +85,18 @@ impl Row<'_> {
 
     /// Writes a line about the group, then a line for each frame.
     fn write(&self, display: &Display, out: &mut dyn Write) -> io::Result<()> {
-        let ComparedAllocations { kind, allocator, process, before, after, state, .. } = self.group;
+        let ComparedGroup { type_name, allocator, process, before, after, state, .. } = self.group;
         let process = process.as_deref().unwrap_or("unknown");
-        let names = [process, kind].into_iter().chain(allocator.as_deref());
+        let names = [process, type_name].into_iter().chain(allocator.as_deref());
         let names = names.collect::<Vec<_>>().join(" ");
         writeln!(
             out,
             "{}: {} ({}) after {} ({}), {}",
             Untrusted(&names),
-            HumanCount(after.count),
-            bytes(after.bytes),
-            HumanCount(before.count),
-            bytes(before.bytes),
+            HumanCount(after.leaked.count),
+            bytes(after.leaked.bytes),
+            HumanCount(before.leaked.count),
+            bytes(before.leaked.bytes),
             state.word()
         )?;
         let lines = self.lines().unwrap_or_else(|| "no stack".to_owned());

@@ -15,7 +15,7 @@ pub use self::{
     traces::diff_traces,
 };
 use crate::{
-    query::State,
+    query::{Side, State},
     render::text::StackStyle,
     settings::{Display, StackDisplayArgs},
 };
@@ -37,6 +37,11 @@ fn states_line(of: &str, groups: usize, worse: usize, count: impl Fn(State) -> u
         count(State::Better),
         count(State::Same)
     )
+}
+
+/// How a group grows in a trace, if it leaks there.
+fn growth(side: &Side) -> Option<&'static str> {
+    side.verdict.map(|verdict| verdict.word())
 }
 
 /// Stacks are shown in any case: in short, or all of them.

@@ -6,10 +6,10 @@ use handlescope_model::{StackIdx, Untrusted};
 use indicatif::HumanCount;
 use nu_ansi_term::{Color, Style};
 
-use super::{rate, shown, stack_text, states_line, write_stack};
+use super::{growth, rate, shown, stack_text, states_line, write_stack};
 use crate::{
     paths,
-    query::{ComparedGroup, FileAnswer, Side, State, TracesDiff},
+    query::{ComparedGroup, FileAnswer, State, TracesDiff},
     render::{
         json,
         table::{Columns, Part, Table},
@@ -30,7 +30,7 @@ struct Row<'a> {
 /// # Errors
 /// None that a caller could do anything about.
 pub fn diff_traces<'a>(
-    answer: &'a TracesDiff<'a>,
+    answer: &'a TracesDiff<FileAnswer<'a>>,
     stacks: StackDisplayArgs,
     display: &Display,
 ) -> io::Result<Table<'a>> {
@@ -44,10 +44,10 @@ pub fn diff_traces<'a>(
         .collect();
     let mut columns = Columns::of(&rows);
     columns.add("process", |row| row.group.process.clone()).title("Process");
-    columns.add("name", |row| format!("{} {}", row.group.process, row.group.type_name));
+    columns.add("name", |row| format!("{} {}", row.process(), row.group.type_name));
     columns.add("type", |row| row.group.type_name.clone()).title("Type");
-    columns.add("before", |row| row.group.before.lost).title("Before");
-    columns.add("after", |row| row.group.after.lost).title("After");
+    columns.add("before", |row| row.group.before.leaked.count).title("Before");
+    columns.add("after", |row| row.group.after.leaked.count).title("After");
     columns.add("before_per_minute", |row| row.group.before.per_minute);
     columns.add("after_per_minute", |row| row.group.after.per_minute);
     columns.add("change", |row| row.change()).title("Change");
@@ -70,12 +70,8 @@ pub fn diff_traces<'a>(
     Ok(table.with_document(document).with_row_text(text))
 }
 
-fn growth(side: &Side) -> Option<&'static str> {
-    side.verdict.map(|verdict| verdict.word())
-}
-
 /// The traces with their lengths, and how many groups are in which state.
-fn part(answer: &TracesDiff<'_>) -> Part {
+fn part(answer: &TracesDiff<FileAnswer<'_>>) -> Part {
     let trace = |(word, (file, minutes)): (&str, (&FileAnswer<'_>, &Option<f64>))| {
         let length = minutes.map_or_else(String::new, |own| format!(" ({:.1} s)", own * 60.0));
         format!("{word} {}{length}\n", Untrusted(paths::shown(file.path())))
@@ -98,15 +94,22 @@ impl<'a> Row<'a> {
         };
         Row { group, stacks: StackStyle::of(file, shown(stacks)), stack }
     }
+
+    fn process(&self) -> &str {
+        self.group.process.as_deref().unwrap_or_default()
+    }
+
     /// How many more handles are lost per minute; where the lengths are unknown, how many more handles.
     fn change(&self) -> f64 {
         let (before, after) = (&self.group.before, &self.group.after);
         let by_time = after.per_minute.zip(before.per_minute);
-        by_time.map_or(after.lost as f64 - before.lost as f64, |(after, before)| after - before)
+        by_time.map_or(after.leaked.count as f64 - before.leaked.count as f64, |(after, before)| {
+            after - before
+        })
     }
 
     fn write(&self, all_frames: bool, display: &Display, out: &mut dyn Write) -> io::Result<()> {
-        let ComparedGroup { process, type_name, before, after, state, got_worse, .. } = self.group;
+        let ComparedGroup { type_name, before, after, state, got_worse, .. } = self.group;
         let is_uncertain = self.group.is_uncertain;
         let color = match state {
             _ if *got_worse => Color::Red.bold(),
@@ -119,9 +122,9 @@ impl<'a> Row<'a> {
             _ => "",
         };
         let state = display.screen.paint(color, format!("{}{also}", state.word()));
-        let heading = format!("{} {}", Untrusted(process), Untrusted(type_name));
+        let heading = format!("{} {}", Untrusted(self.process()), Untrusted(type_name));
         let heading = display.screen.paint(Style::new().bold(), heading);
-        let [lost_before, lost_after] = [before.lost, after.lost].map(HumanCount);
+        let [lost_before, lost_after] = [before, after].map(|side| HumanCount(side.leaked.count));
         let mut text = format!("{lost_before} lost before, {lost_after} after");
         if let Some((before, after)) = rate(before.per_minute).zip(rate(after.per_minute)) {
             text += &format!(" ({before} and {after} per minute)");

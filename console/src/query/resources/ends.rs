@@ -6,9 +6,9 @@ use indicatif::HumanCount;
 /// Allocations by how they ended, those aside of which something was never freed; parts of one that ended in several
 /// ways count once.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Ends {
+pub(in crate::query) struct Ends {
     /// The program freed all of them.
-    pub(super) freed: u64,
+    pub(in crate::query) freed: u64,
     /// A reallocation took their place.
     reallocated: u64,
     /// Their heap was destroyed.
@@ -20,7 +20,7 @@ pub(super) struct Ends {
 }
 
 impl Ends {
-    pub(super) fn add(&mut self, end: ResourceEnd) {
+    pub(in crate::query) fn add(&mut self, end: ResourceEnd) {
         match end {
             ResourceEnd::Freed => self.freed += 1,
             ResourceEnd::Reallocated => self.reallocated += 1,
@@ -31,7 +31,7 @@ impl Ends {
         }
     }
 
-    pub(super) fn add_all(&mut self, ends: &Self) {
+    pub(in crate::query) fn add_all(&mut self, ends: &Self) {
         let Self { freed, reallocated, destroyed, replaced, empty } = ends;
         self.freed += freed;
         self.reallocated += reallocated;
@@ -41,7 +41,7 @@ impl Ends {
     }
 
     /// What became of those that ended, as in "freed or destroyed with their heap".
-    pub(super) fn words(&self) -> String {
+    pub(in crate::query) fn words(&self) -> String {
         let words = [
             (self.freed, "freed"),
             (self.reallocated, "reallocated"),
@@ -58,7 +58,7 @@ impl Ends {
     }
 
     /// How many ended otherwise than by a free, as in ", 5 are reallocated"; nothing where none did.
-    pub(super) fn others(&self) -> String {
+    pub(in crate::query) fn others(&self) -> String {
         let others = [
             (self.reallocated, "is reallocated", "are reallocated"),
             (self.replaced, "is replaced", "are replaced"),

@@ -6,30 +6,30 @@ use handlescope_model::tables::{Allocator, ResourceKind};
 use handlescope_model::{AllocatorIdx, ProcessIdx, ResourceIdx, StackIdx, sentinel};
 use hashbrown::HashMap;
 
+use super::tables::{AllocatorList, ResourceTable};
 use crate::query::criteria::StackTrims;
 use crate::query::error::QueryError;
 use crate::query::frame_names::Frames;
 use crate::query::groups::{TrimmedStacks, counting_sort};
-use crate::query::resources::{AllocatorList, ResourceTable};
 use crate::query::stacks::StackSet;
 
-/// The sites that lose something.
-pub(super) struct Sites {
-    pub(super) sites: Vec<Site>,
+/// What processes allocate, by kind and stack.
+pub(in crate::query) struct Sites {
+    pub(in crate::query) sites: Vec<Site>,
     rows: Vec<ResourceIdx>,
-    pub(super) stacks: TrimmedStacks,
+    pub(in crate::query) stacks: TrimmedStacks,
 }
 
 /// Which allocations are meant.
-pub(super) struct ChosenRows<'a> {
+pub(in crate::query) struct ChosenRows<'a> {
     /// By row of the allocators.
-    pub(super) is_meant: &'a [bool],
+    pub(in crate::query) is_meant: &'a [bool],
     /// By row of the allocations, where not all of these allocators are.
-    pub(super) rows: Option<&'a [bool]>,
+    pub(in crate::query) rows: Option<&'a [bool]>,
 }
 
 impl ChosenRows<'_> {
-    pub(super) fn has(&self, row: usize, allocator: Option<AllocatorIdx>) -> bool {
+    pub(in crate::query) fn has(&self, row: usize, allocator: Option<AllocatorIdx>) -> bool {
         let is = |list: &[bool], at: usize| list.get(at).copied().unwrap_or_default();
         allocator.is_some_and(|own| is(self.is_meant, own.row()))
             && self.rows.is_none_or(|rows| is(rows, row))
@@ -37,12 +37,12 @@ impl ChosenRows<'_> {
 }
 
 /// What one process allocates of one kind on one stack.
-pub(super) struct Site {
-    pub(super) kind: u32,
+pub(in crate::query) struct Site {
+    pub(in crate::query) kind: u32,
     /// The first of its allocators.
-    pub(super) allocator: AllocatorIdx,
+    pub(in crate::query) allocator: AllocatorIdx,
     /// The stack: one of those of the same functions.
-    pub(super) stack: Option<StackIdx>,
+    pub(in crate::query) stack: Option<StackIdx>,
     /// Its place in [`Sites::rows`].
     first: u32,
     end: u32,
@@ -50,7 +50,7 @@ pub(super) struct Site {
 
 impl Site {
     /// A number that no other site has.
-    pub(super) fn number(&self) -> u32 {
+    pub(in crate::query) fn number(&self) -> u32 {
         self.first
     }
 }
@@ -59,12 +59,32 @@ impl Site {
 type Key = (u32, StackIdx);
 
 impl Sites {
-    /// The sites of the allocations that are meant.
-    pub(super) fn of(
+    /// The sites of the allocations that are meant, of which any was never freed.
+    pub(in crate::query) fn leaking(
         table: &ResourceTable,
         allocators: &AllocatorList,
         chosen: &ChosenRows<'_>,
         frames: &Frames<'_>,
+    ) -> Result<Self, QueryError> {
+        Self::of(table, allocators, chosen, frames, false)
+    }
+
+    /// All sites of the allocations that are meant.
+    pub(in crate::query) fn all(
+        table: &ResourceTable,
+        allocators: &AllocatorList,
+        chosen: &ChosenRows<'_>,
+        frames: &Frames<'_>,
+    ) -> Result<Self, QueryError> {
+        Self::of(table, allocators, chosen, frames, true)
+    }
+
+    fn of(
+        table: &ResourceTable,
+        allocators: &AllocatorList,
+        chosen: &ChosenRows<'_>,
+        frames: &Frames<'_>,
+        all: bool,
     ) -> Result<Self, QueryError> {
         let owners = owners(allocators);
         let allocator = |row: usize| table.allocator.get(row);
@@ -77,7 +97,7 @@ impl Sites {
         let mut numbers: HashMap<Key, u32> = HashMap::new();
         let mut sites: Vec<Site> = Vec::new();
         let mut site_of = vec![sentinel(); table.len()];
-        let mut loses: Vec<bool> = Vec::new();
+        let mut leaks: Vec<bool> = Vec::new();
         for row in (0..table.len()).filter(is_chosen) {
             let allocator = allocator(row).unwrap_or_default();
             let owner = owners.get(allocator.row()).copied().unwrap_or_default();
@@ -88,16 +108,16 @@ impl Sites {
                 let kind = allocators.get(allocator).map_or(sentinel(), |own| own.kind);
                 let stack = stack.known();
                 sites.push(Site { kind, allocator, stack, first: 0, end: 0 });
-                loses.push(false);
+                leaks.push(all);
             }
             site_of[row] = number;
-            loses[number as usize] |= table.is_lost(ResourceIdx::of(row));
+            leaks[number as usize] |= table.is_lost(ResourceIdx::of(row));
         }
-        let of_losing = site_of.iter().enumerate().filter_map(|(row, site)| {
+        let of_leaking = site_of.iter().enumerate().filter_map(|(row, site)| {
             let site = *site as usize;
-            loses.get(site)?.then_some((site, row as u32))
+            leaks.get(site)?.then_some((site, row as u32))
         });
-        let (rows, ends) = counting_sort(of_losing, sites.len());
+        let (rows, ends) = counting_sort(of_leaking, sites.len());
         let mut first = 0;
         for (site, end) in sites.iter_mut().zip(&ends) {
             (site.first, site.end) = (first, *end);
@@ -108,7 +128,7 @@ impl Sites {
     }
 
     /// The allocations of a site, as rows of their table, in time order within each allocator.
-    pub(super) fn rows(&self, site: &Site) -> &[ResourceIdx] {
+    pub(in crate::query) fn rows(&self, site: &Site) -> &[ResourceIdx] {
         self.rows.get(site.first as usize..site.end as usize).unwrap_or_default()
     }
 }
@@ -129,7 +149,7 @@ fn owners(allocators: &AllocatorList) -> Vec<u32> {
 type Owner<'a> = (u32, Option<ProcessIdx>, Option<u32>, Option<&'a str>);
 
 /// The name of an allocator where it says what is allocated.
-pub(super) fn descriptive_name(allocator: &Allocator) -> Option<&str> {
+pub(in crate::query) fn descriptive_name(allocator: &Allocator) -> Option<&str> {
     let kind = ResourceKind::from_code(allocator.kind);
     let has_names = kind.is_some_and(is_named_by_allocator);
     has_names.then_some(allocator.name.as_str()).filter(|name| !name.is_empty())

@@ -1,0 +1,67 @@
+//! How much was acquired, and how much of it leaked.
+
+use super::groups::{Opened, TimedGroups};
+
+/// A number of allocations, and their bytes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Amount {
+    /// Allocations, each once, however many parts it has.
+    pub count: u64,
+    /// Bytes of all parts.
+    pub bytes: i64,
+}
+
+impl Amount {
+    /// Adds that of others.
+    pub(in crate::query) fn add(&mut self, amount: Self) {
+        self.count += amount.count;
+        self.bytes = self.bytes.saturating_add(amount.bytes);
+    }
+}
+
+/// Numbers of handles or allocations.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Those that nothing closed or freed.
+    pub leaked: u64,
+    /// Those that only the end of the process closed, or that ended with it.
+    pub closed_at_exit: u64,
+    /// All that were opened or allocated.
+    pub opened: u64,
+}
+
+/// Bytes of allocations.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Bytes {
+    /// Of those that were never freed.
+    pub lost: i64,
+    /// Of all that were allocated, also those that were freed.
+    pub allocated: i64,
+    /// What is lost each minute, of a suspect that grows steadily.
+    pub per_minute: Option<f64>,
+}
+
+impl Counts {
+    pub(in crate::query) fn of(timed: &TimedGroups, handles: &[Opened]) -> Self {
+        let count = |is: &dyn Fn(Opened) -> bool| {
+            handles.iter().filter(|handle| is(**handle)).count() as u64
+        };
+        Self {
+            leaked: count(&|handle| timed.is_leaked(handle)),
+            closed_at_exit: count(&|handle| timed.is_closed_at_exit(handle)),
+            opened: handles.len() as u64,
+        }
+    }
+
+    /// Adds those of another process.
+    pub(in crate::query) fn add(&mut self, counts: Self) {
+        self.leaked += counts.leaked;
+        self.closed_at_exit += counts.closed_at_exit;
+        self.opened += counts.opened;
+    }
+
+    /// All that the program did not close or free.
+    pub fn lost(&self) -> u64 {
+        self.leaked + self.closed_at_exit
+    }
+}
