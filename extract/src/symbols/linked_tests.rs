@@ -206,7 +206,7 @@ fn a_damaged_image_is_an_error_in_the_report_or_says_less() {
                     _ => bytes.truncate(at + 1),
                 }
             }
-            if let Ok(table) = pe::ExportTable::read(&bytes, &linked.image, &image) {
+            if let Ok(table) = pdb::pe::ExportTable::read(&bytes, &linked.image, &image) {
                 for rva in linked.code.clone().step_by(7) {
                     let _ = table.at(rva.into());
                 }

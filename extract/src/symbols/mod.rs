@@ -45,63 +45,35 @@
 
 mod asked;
 mod batch;
-mod beside;
-mod bounds;
-mod download_lock;
-#[cfg(test)]
-mod download_tests;
-mod downloads;
 #[cfg(test)]
 mod fixture;
-mod folders;
 mod frame;
 mod identity;
-mod install;
 #[cfg(test)]
 mod linked_tests;
-mod locate;
-mod missing;
+mod local;
 mod module;
-mod names;
 mod observer;
 mod options;
 mod own;
-mod packed;
-mod partial;
 mod path;
 mod pdb;
-mod pe;
-mod pointer;
 mod prepare;
 mod report;
 mod search;
-mod semaphore;
-#[cfg(test)]
-mod server_tests;
-#[cfg(test)]
-mod slow_server_tests;
-mod source_server;
-mod sources;
-mod speed;
+mod server;
 mod symbolizer;
-mod symcache;
-#[cfg(test)]
-mod test_server;
 #[cfg(test)]
 mod tests;
-mod transfer;
-mod types;
-mod unpack;
-mod usual;
 
-pub use self::beside::symbols_beside;
 pub use self::frame::{CodeAddress, FrameChain, ResolvedFrame};
 pub use self::identity::{ModuleIdentity, PdbIdentity};
+pub use self::local::beside::symbols_beside;
 pub use self::observer::{NoSymbolObserver, SymbolObserver};
 pub use self::options::{DownloadBudget, SymbolizerOptions};
 pub use self::path::SymbolPath;
-pub use self::pointer::PointerError;
+pub use self::path::pointer::PointerError;
+pub use self::path::sources::{ServerChoice, SymbolSources, SymbolSourcesError};
 pub use self::report::{MissingAt, ModuleReport, Origin, Outcome, SearchFailure, SymbolFileError};
-pub use self::sources::{ServerChoice, SymbolSources, SymbolSourcesError};
-pub use self::speed::MinSpeed;
+pub use self::server::speed::MinSpeed;
 pub use self::symbolizer::Symbolizer;

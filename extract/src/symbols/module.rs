@@ -10,10 +10,10 @@ use symbolic::common::ByteView;
 use symbolic::symcache::{SourceLocation, SymCache};
 
 use super::frame::{CodeAddress, FrameChain, ResolvedFrame};
-use super::names;
 use super::pdb::PdbFile;
-use super::pe::ExportTable;
-use super::source_server::SourceServer;
+use super::pdb::names;
+use super::pdb::pe::ExportTable;
+use super::pdb::source_server::SourceServer;
 
 /// What a module's names are looked up in.
 pub(super) enum ModuleSymbols {

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use super::report::SymbolFileError;
-use super::speed::MinSpeed;
+use super::server::speed::MinSpeed;
 
 /// What is not in the symbol path.
 #[derive(Clone, Debug)]

@@ -8,8 +8,8 @@ use rustc_hash::FxHashSet;
 use super::identity::{ModuleIdentity, PdbIdentity, StoreKey};
 use super::observer::Watch;
 use super::pdb::PdbFile;
+use super::pdb::symcache::FileStamp;
 use super::search::{Progress, Search};
-use super::symcache::FileStamp;
 
 impl Search {
     /// Downloads the PDBs of modules that are in no local place of the path.

@@ -8,20 +8,20 @@ use handlescope_model::guard::lock;
 use rustc_hash::FxHashMap;
 use symbolic::common::ByteView;
 
-use super::downloads::Downloads;
-use super::folders::{Candidate, LocalFolders};
 use super::identity::{ImageIdentity, ModuleIdentity, PdbIdentity, StoreKey};
-use super::install::Form;
+use super::local::folders::{Candidate, LocalFolders};
 use super::module::{ModuleSymbols, SymcacheNames};
 use super::observer::Watch;
 use super::options::SymbolizerOptions;
+use super::path::usual::usual_caches;
 use super::path::{self, SymbolPath};
 use super::pdb::PdbFile;
-use super::pe::ExportTable;
+use super::pdb::pe::ExportTable;
+use super::pdb::symcache::{FileStamp, SymcacheStore};
 use super::report::{ModuleReport, Origin, Outcome, SearchNotes, SymbolFileError};
-use super::semaphore::Semaphore;
-use super::symcache::{FileStamp, SymcacheStore};
-use super::usual::usual_caches;
+use super::server::downloads::Downloads;
+use super::server::install::Form;
+use super::server::semaphore::Semaphore;
 
 /// PDBs that are converted at once have this many bytes at most, unless a single one is larger.
 /// A conversion takes about four times the size of its PDB.

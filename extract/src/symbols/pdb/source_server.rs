@@ -27,7 +27,7 @@ const MAX_SHOWN: usize = 1024;
 
 /// What a PDB says of places of source files.
 #[derive(Default)]
-pub(super) struct SourceServer {
+pub(in crate::symbols) struct SourceServer {
     /// Paths that begin so, in lower case, and what takes the place of that; the longest first.
     links: Vec<(String, String)>,
     /// The stream of a source server, which was checked.
@@ -40,14 +40,14 @@ struct SourceLink {
 }
 
 /// A source server at work.
-pub(super) struct Places<'a> {
+pub(in crate::symbols) struct Places<'a> {
     links: &'a [(String, String)],
     stream: Option<SrcSrvStream<'a>>,
 }
 
 impl SourceServer {
     /// Of the bytes of a PDB; one that says nothing, or what is refused, has no places.
-    pub(super) fn of(bytes: &[u8]) -> Self {
+    pub(in crate::symbols) fn of(bytes: &[u8]) -> Self {
         let Ok(mut pdb) = pdb::PDB::open(Cursor::new(bytes)) else { return Self::default() };
         let server = stream(&mut pdb, b"srcsrv").filter(|text| check(text).is_ok());
         let links = stream(&mut pdb, b"sourcelink").and_then(|links| links_of(&links));
@@ -55,7 +55,7 @@ impl SourceServer {
     }
 
     /// Reads what is needed to answer for many files.
-    pub(super) fn places(&self) -> Places<'_> {
+    pub(in crate::symbols) fn places(&self) -> Places<'_> {
         let stream = Some(&self.stream).filter(|stream| !stream.is_empty());
         let stream = stream.and_then(|stream| SrcSrvStream::parse(stream).ok());
         Places { links: &self.links, stream }
@@ -64,7 +64,7 @@ impl SourceServer {
 
 impl Places<'_> {
     /// The address of a source file, or the command that gets it.
-    pub(super) fn of(&self, file: &str) -> Option<String> {
+    pub(in crate::symbols) fn of(&self, file: &str) -> Option<String> {
         self.linked(file).or_else(|| self.served(file))
     }
 
@@ -92,7 +92,7 @@ impl Places<'_> {
 
 /// Why a source server is not asked.
 #[derive(Debug, PartialEq, Eq, Error)]
-pub(super) enum SourceServerError {
+pub(in crate::symbols) enum SourceServerError {
     #[error("its source server stream is too large")]
     TooLarge,
     #[error("its source server has a line without end")]
@@ -104,7 +104,7 @@ pub(super) enum SourceServerError {
 }
 
 /// Fails if the PDB has a source server whose text nothing should evaluate.
-pub(super) fn check_source_server(bytes: &[u8]) -> Result<(), SourceServerError> {
+pub(in crate::symbols) fn check_source_server(bytes: &[u8]) -> Result<(), SourceServerError> {
     let Ok(mut pdb) = pdb::PDB::open(Cursor::new(bytes)) else { return Ok(()) };
     stream(&mut pdb, b"srcsrv").map_or(Ok(()), |stream| check(&stream))
 }

@@ -1,5 +1,9 @@
 //! The symbol path: where PDBs are looked for, in the syntax of `_NT_SYMBOL_PATH`.
 
+pub(super) mod pointer;
+pub(super) mod sources;
+pub(super) mod usual;
+
 use std::convert::Infallible;
 use std::env;
 use std::ffi::OsString;
@@ -9,8 +13,6 @@ use std::str::FromStr;
 
 use rustc_hash::FxHashSet;
 use symsrv::{CachePath, NtSymbolPathEntry, parse_nt_symbol_path};
-
-use super::pointer;
 
 /// A parsed symbol path: entries `srv*cache*url`, `cache*folder`, bare addresses of servers and
 /// plain folders, divided by semicolons and searched in order.
@@ -85,7 +87,7 @@ impl SymbolPath {
     }
 
     /// All servers in search order, each once, with the folders that keep what they deliver.
-    pub(super) fn servers(&self) -> Vec<Server> {
+    pub(in crate::symbols) fn servers(&self) -> Vec<Server> {
         let mut servers: Vec<Server> = Vec::new();
         // `cache*` serves everything after it.
         let mut caches_before: Vec<PathBuf> = Vec::new();
@@ -116,7 +118,7 @@ impl SymbolPath {
     }
 
     /// Machines that the path names, in lower case: of servers and of network shares.
-    pub(super) fn hosts(&self) -> Vec<String> {
+    pub(in crate::symbols) fn hosts(&self) -> Vec<String> {
         let servers = self.servers();
         let of_urls = servers.iter().filter_map(|server| {
             let url = reqwest::Url::parse(&server.url).ok()?;
@@ -129,7 +131,7 @@ impl SymbolPath {
     }
 
     /// All folders that may hold PDBs, in search order, each once; `true` for the plain ones.
-    pub(super) fn folders(&self) -> Vec<(PathBuf, bool)> {
+    pub(in crate::symbols) fn folders(&self) -> Vec<(PathBuf, bool)> {
         let mut folders: Vec<(PathBuf, bool)> = Vec::new();
         let mut add = |folder: Option<&Path>, is_plain: bool| match folder {
             Some(folder) if !folders.iter().any(|(known, _)| known == folder) => {
@@ -158,7 +160,7 @@ impl SymbolPath {
     /// The first folder that the path declares to be a cache, which is therefore ours to write.
     ///
     /// The last folder of a chain without a server is a store (`srv*cache*\\machine\symbols`).
-    pub(super) fn first_cache(&self) -> Option<PathBuf> {
+    pub(in crate::symbols) fn first_cache(&self) -> Option<PathBuf> {
         self.entries.iter().find_map(|entry| match entry {
             NtSymbolPathEntry::Cache(folder) => Some(folder.clone()),
             NtSymbolPathEntry::LocalOrShare(_) => None,
@@ -187,21 +189,21 @@ impl FromStr for SymbolPath {
 
 /// A symbol server, and where files from it are kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Server {
+pub(in crate::symbols) struct Server {
     /// As on the symbol path.
-    pub(super) url: String,
+    pub(in crate::symbols) url: String,
     /// The nearest first. Empty if the platform has no place for caches.
-    pub(super) caches: Vec<PathBuf>,
+    pub(in crate::symbols) caches: Vec<PathBuf>,
 }
 
 impl Server {
     /// Its address in messages, reports and files of the cache.
-    pub(super) fn shown(&self) -> String {
+    pub(in crate::symbols) fn shown(&self) -> String {
         without_secrets(&self.url)
     }
 
     /// Scheme, name and port: what is silent for one path is silent for all.
-    pub(super) fn host(&self) -> String {
+    pub(in crate::symbols) fn host(&self) -> String {
         let url = reqwest::Url::parse(&self.url);
         url.map_or_else(|_| self.url.clone(), |url| url.origin().ascii_serialization())
     }
@@ -209,7 +211,7 @@ impl Server {
 
 /// A text with `…` in place of what addresses in it have of secrets: user and password, and the query, in which
 /// tokens and signatures stand.
-pub(super) fn without_secrets(text: &str) -> String {
+pub(in crate::symbols) fn without_secrets(text: &str) -> String {
     let ends_address = |c: char| matches!(c, '*' | ';') || c.is_whitespace();
     let hidden = |secret: &str, shown| if secret.is_empty() { "" } else { shown };
     let (mut shown, mut rest) = (String::new(), text);
@@ -277,7 +279,7 @@ fn folder_based_on(piece: &str, base: &Path) -> String {
 }
 
 /// Whether a text is the address of a server.
-pub(super) fn is_address(text: &str) -> bool {
+pub(in crate::symbols) fn is_address(text: &str) -> bool {
     text.split_once("://").is_some_and(|(scheme, _)| {
         ["http", "https"].iter().any(|known| scheme.eq_ignore_ascii_case(known))
     })
@@ -304,12 +306,12 @@ fn without_empty(entry: NtSymbolPathEntry) -> Option<NtSymbolPathEntry> {
 }
 
 /// Where downloads go that the symbol path names no folder for.
-pub(super) fn default_store() -> Option<PathBuf> {
+pub(in crate::symbols) fn default_store() -> Option<PathBuf> {
     platform_cache().map(|cache| cache.join("sym"))
 }
 
 /// The folder for our own cached files: `handlescope` in the cache folder of the platform.
-pub(super) fn platform_cache() -> Option<PathBuf> {
+pub(in crate::symbols) fn platform_cache() -> Option<PathBuf> {
     let absolute = |value: OsString| Some(PathBuf::from(value)).filter(|path| path.is_absolute());
     let base = if cfg!(windows) {
         env::var_os("LOCALAPPDATA").and_then(absolute)

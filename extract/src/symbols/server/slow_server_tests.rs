@@ -6,8 +6,8 @@ use std::time::Instant;
 
 use handlescope_model::Cancel;
 
-use super::test_server::*;
-use super::*;
+use crate::symbols::server::test_server::*;
+use crate::symbols::*;
 
 const TAG: (&str, &str) = ("ETag", "\"v1\"");
 const MIN_SPEED: MinSpeed = MinSpeed { bytes_per_second: 1024, over: Duration::from_millis(300) };

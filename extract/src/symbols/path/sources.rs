@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use handlescope_model::Untrusted;
 use thiserror::Error;
 
-use super::path::{SymbolPath, is_address, without_secrets};
+use crate::symbols::path::{SymbolPath, is_address, without_secrets};
 
 const MICROSOFT: &str = "https://msdl.microsoft.com/download/symbols";
 const GOOGLE: &str = "https://chromium-browser-symsrv.commondatastorage.googleapis.com";
@@ -216,7 +216,7 @@ mod tests {
         let servers = SymbolPath::parse(&path(&online)).servers();
         assert_eq!(servers.len(), 1);
         assert_eq!(servers[0].url, GOOGLE);
-        assert_eq!(servers[0].caches, Vec::from_iter(super::super::path::default_store()));
+        assert_eq!(servers[0].caches, Vec::from_iter(crate::symbols::path::default_store()));
     }
 
     #[test]

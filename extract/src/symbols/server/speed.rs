@@ -36,7 +36,7 @@ impl MinSpeed {
 
 /// Why a download is not waited for any longer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum GivenUp {
+pub(in crate::symbols) enum GivenUp {
     #[error("it stopped in the middle of a file")]
     Silent,
     #[error("it is too slow, {bytes} bytes in {over:?}; what came is kept")]
@@ -47,7 +47,7 @@ pub(super) enum GivenUp {
 ///
 /// The time starts anew with every portion that is as large as what has to come within it. So a
 /// download that is always fast enough is never ended, and one that gets too slow ends in time.
-pub(super) struct SpeedCheck {
+pub(in crate::symbols) struct SpeedCheck {
     min_speed: MinSpeed,
     /// How long nothing at all may come.
     silence_timeout: Duration,
@@ -57,17 +57,17 @@ pub(super) struct SpeedCheck {
 }
 
 impl SpeedCheck {
-    pub(super) fn new(min_speed: MinSpeed, silence_timeout: Duration) -> Self {
+    pub(in crate::symbols) fn new(min_speed: MinSpeed, silence_timeout: Duration) -> Self {
         let now = Instant::now();
         Self { min_speed, silence_timeout, portion_start: now, portion: 0, last_sign: now }
     }
 
     /// The server answered, and has yet to send something.
-    pub(super) fn answered(&mut self) {
+    pub(in crate::symbols) fn answered(&mut self) {
         self.last_sign = Instant::now();
     }
 
-    pub(super) fn came(&mut self, bytes: usize) {
+    pub(in crate::symbols) fn came(&mut self, bytes: usize) {
         self.last_sign = Instant::now();
         self.portion += bytes as u64;
         if u128::from(self.portion) >= self.min_speed.bytes() {
@@ -76,12 +76,12 @@ impl SpeedCheck {
     }
 
     /// Until when something has to come.
-    pub(super) fn deadline(&self) -> Instant {
+    pub(in crate::symbols) fn deadline(&self) -> Instant {
         self.portion_ends().map_or(self.silence_ends(), |end| end.min(self.silence_ends()))
     }
 
     /// Whether it is worth waiting on.
-    pub(super) fn check(&self) -> Result<(), GivenUp> {
+    pub(in crate::symbols) fn check(&self) -> Result<(), GivenUp> {
         let Self { min_speed: MinSpeed { over, .. }, portion: bytes, .. } = *self;
         let now = Instant::now();
         if now >= self.silence_ends() {
@@ -104,7 +104,7 @@ impl SpeedCheck {
 }
 
 /// A time that cannot be represented is a year away.
-pub(super) fn after(start: Instant, time: Duration) -> Instant {
+pub(in crate::symbols) fn after(start: Instant, time: Duration) -> Instant {
     start.checked_add(time).unwrap_or(start + Duration::from_hours(24 * 365))
 }
 

@@ -12,10 +12,10 @@ use reqwest::redirect::{Attempt, Policy};
 use reqwest::{Client, RequestBuilder, Response, StatusCode};
 use tokio::time::{Instant, timeout_at};
 
-use super::options::{DownloadBudget, SymbolizerOptions};
-use super::partial::{Partial, Received, Source};
-use super::report::{Chain, SymbolFileError};
-use super::speed::{GivenUp, MinSpeed, SpeedCheck, after};
+use crate::symbols::options::{DownloadBudget, SymbolizerOptions};
+use crate::symbols::report::{Chain, SymbolFileError};
+use crate::symbols::server::partial::{Partial, Received, Source};
+use crate::symbols::server::speed::{GivenUp, MinSpeed, SpeedCheck, after};
 
 /// Requests for one file, as long as each brings it on.
 const MAX_REQUESTS: usize = 8;
@@ -28,7 +28,7 @@ const TICK: Duration = Duration::from_millis(100);
 const NO_ANSWER: &str = "no answer in time";
 
 /// How files are transferred.
-pub(super) struct Transfer {
+pub(in crate::symbols) struct Transfer {
     client: Client,
     /// How long a server may take to answer, and then to send nothing.
     silence_timeout: Duration,
@@ -39,7 +39,7 @@ pub(super) struct Transfer {
 
 /// Why there is no file.
 #[derive(Debug)]
-pub(super) enum Failure {
+pub(in crate::symbols) enum Failure {
     /// The server has no such file.
     Missing,
     /// The server answered, and not as hoped.
@@ -70,20 +70,20 @@ impl From<GivenUp> for Failure {
 }
 
 /// What to expect of a file.
-pub(super) struct Request<'a> {
-    pub(super) url: &'a str,
+pub(in crate::symbols) struct Request<'a> {
+    pub(in crate::symbols) url: &'a str,
     /// The address in messages and beside the partial file.
-    pub(super) shown: &'a str,
+    pub(in crate::symbols) shown: &'a str,
     /// Where it lies until it is whole.
-    pub(super) partial: &'a Path,
+    pub(in crate::symbols) partial: &'a Path,
     /// The first bytes of every such file, so that a web page is not taken for one.
-    pub(super) magic: &'a [u8],
+    pub(in crate::symbols) magic: &'a [u8],
     /// Whether others waited for the server long enough.
-    pub(super) is_given_up: &'a dyn Fn() -> bool,
+    pub(in crate::symbols) is_given_up: &'a dyn Fn() -> bool,
 }
 
 impl Transfer {
-    pub(super) fn new(options: &SymbolizerOptions) -> reqwest::Result<Self> {
+    pub(in crate::symbols) fn new(options: &SymbolizerOptions) -> reqwest::Result<Self> {
         let silence_timeout = options.download_timeout;
         let client = Client::builder();
         // Servers of tests are on this machine, whatever proxy leads to others.
@@ -102,7 +102,7 @@ impl Transfer {
     }
 
     /// Gets a file; `progress` gets the bytes so far and in all.
-    pub(super) async fn file(
+    pub(in crate::symbols) async fn file(
         &self,
         request: &Request<'_>,
         progress: &dyn Fn(u64, Option<u64>),
@@ -150,7 +150,7 @@ impl Transfer {
     }
 
     /// Gets a small file.
-    pub(super) async fn bytes(
+    pub(in crate::symbols) async fn bytes(
         &self,
         request: &Request<'_>,
         max_bytes: u64,

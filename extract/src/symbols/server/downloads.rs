@@ -19,18 +19,18 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use tempfile::TempDir;
 use tokio::runtime::{Builder, Runtime};
 
-use super::download_lock::{DownloadLock, Waiting};
-use super::identity::{PdbIdentity, StoreKey};
-use super::install::{self, Form, Install};
-use super::missing::{Absence, MissingFiles};
-use super::observer::Watch;
-use super::options::SymbolizerOptions;
-use super::partial;
-use super::path::{Server, SymbolPath, without_secrets};
-use super::pdb::PdbFile;
-use super::pointer;
-use super::report::{Chain, MissingAt, SearchFailure, SearchNotes, SymbolFileError};
-use super::transfer::{Failure, Request, Transfer};
+use crate::symbols::identity::{PdbIdentity, StoreKey};
+use crate::symbols::observer::Watch;
+use crate::symbols::options::SymbolizerOptions;
+use crate::symbols::path::pointer;
+use crate::symbols::path::{Server, SymbolPath, without_secrets};
+use crate::symbols::pdb::PdbFile;
+use crate::symbols::report::{Chain, MissingAt, SearchFailure, SearchNotes, SymbolFileError};
+use crate::symbols::server::download_lock::{DownloadLock, Waiting};
+use crate::symbols::server::install::{self, Form, Install};
+use crate::symbols::server::missing::{Absence, MissingFiles};
+use crate::symbols::server::partial;
+use crate::symbols::server::transfer::{Failure, Request, Transfer};
 
 /// Downloads at once.
 const PARALLEL: usize = 8;
@@ -49,7 +49,7 @@ enum ConnectError {
 }
 
 /// The servers of a symbol path.
-pub(super) struct Downloads {
+pub(in crate::symbols) struct Downloads {
     servers: Vec<Server>,
     hosts: Vec<String>,
     options: SymbolizerOptions,
@@ -83,10 +83,10 @@ struct ServerState {
 
 /// What the servers made of a request.
 #[derive(Default)]
-pub(super) struct Fetched {
+pub(in crate::symbols) struct Fetched {
     /// The file, and the address of the server it came from.
-    pub(super) file: Option<(PathBuf, String)>,
-    pub(super) notes: SearchNotes,
+    pub(in crate::symbols) file: Option<(PathBuf, String)>,
+    pub(in crate::symbols) notes: SearchNotes,
 }
 
 struct Client {
@@ -113,10 +113,10 @@ struct Turn {
 }
 
 /// A PDB and its place in a store.
-pub(super) type Wanted = (StoreKey, PdbIdentity);
+pub(in crate::symbols) type Wanted = (StoreKey, PdbIdentity);
 
 impl Downloads {
-    pub(super) fn new(path: &SymbolPath, options: &SymbolizerOptions) -> Self {
+    pub(in crate::symbols) fn new(path: &SymbolPath, options: &SymbolizerOptions) -> Self {
         let servers = path.servers();
         let list = servers.iter().find_map(|server| server.caches.first().cloned());
         Self {
@@ -131,12 +131,12 @@ impl Downloads {
     }
 
     /// Whether there is no server to ask.
-    pub(super) fn is_offline(&self) -> bool {
+    pub(in crate::symbols) fn is_offline(&self) -> bool {
         self.servers.is_empty()
     }
 
     /// Asks all servers for what none was asked for in this session.
-    pub(super) fn fetch(&self, wanted: &[Wanted], watch: Watch<'_>) {
+    pub(in crate::symbols) fn fetch(&self, wanted: &[Wanted], watch: Watch<'_>) {
         if self.is_offline() {
             return;
         }
@@ -169,17 +169,17 @@ impl Downloads {
     }
 
     /// Names of files that other processes downloaded while this session waited for them, each once.
-    pub(super) fn take_waited_for(&self) -> Vec<String> {
+    pub(in crate::symbols) fn take_waited_for(&self) -> Vec<String> {
         std::mem::take(&mut lock(&self.session).waited_for)
     }
 
     /// What came of an earlier request for the PDB.
-    pub(super) fn fetched(&self, pdb: &PdbIdentity) -> Option<Arc<Fetched>> {
+    pub(in crate::symbols) fn fetched(&self, pdb: &PdbIdentity) -> Option<Arc<Fetched>> {
         lock(&self.session).fetched.get(pdb).cloned()
     }
 
     /// Asks for everything again that is not there, and every server.
-    pub(super) fn forget_missing(&self) {
+    pub(in crate::symbols) fn forget_missing(&self) {
         self.missing.clear();
         let mut session = lock(&self.session);
         session.fetched.retain(|_, fetched| fetched.file.is_some());

@@ -11,34 +11,34 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 
-use super::fixture::TestPdb;
-use super::*;
+use crate::symbols::fixture::TestPdb;
+use crate::symbols::*;
 
 /// For servers that answer, however busy the machine is.
-pub(super) const LONG_TIMEOUT: Duration = Duration::from_secs(30);
+pub(in crate::symbols) const LONG_TIMEOUT: Duration = Duration::from_secs(30);
 /// For a server that does not.
-pub(super) const TIMEOUT: Duration = Duration::from_secs(2);
+pub(in crate::symbols) const TIMEOUT: Duration = Duration::from_secs(2);
 
 /// A server that answers every request with what a function says.
-pub(super) struct Server {
-    pub(super) url: String,
+pub(in crate::symbols) struct Server {
+    pub(in crate::symbols) url: String,
     asked: Arc<Mutex<Vec<Asked>>>,
 }
 
 /// A request: path and headers, with names in lower case.
 #[derive(Clone, Debug)]
-pub(super) struct Asked {
-    pub(super) path: String,
+pub(in crate::symbols) struct Asked {
+    pub(in crate::symbols) path: String,
     headers: HashMap<String, String>,
 }
 
 impl Asked {
-    pub(super) fn header(&self, name: &str) -> &str {
+    pub(in crate::symbols) fn header(&self, name: &str) -> &str {
         self.headers.get(name).map_or("", |value| value)
     }
 
     /// First byte of the range that is asked for.
-    pub(super) fn range_start(&self) -> Option<usize> {
+    pub(in crate::symbols) fn range_start(&self) -> Option<usize> {
         self.header("range").strip_prefix("bytes=")?.strip_suffix('-')?.parse().ok()
     }
 }
@@ -51,7 +51,7 @@ enum Then {
 }
 
 #[derive(Clone)]
-pub(super) struct Reply {
+pub(in crate::symbols) struct Reply {
     /// Everything before the body.
     head: String,
     body: Vec<u8>,
@@ -61,7 +61,7 @@ pub(super) struct Reply {
 }
 
 impl Reply {
-    pub(super) fn new(status: u16, headers: &[(&str, &str)], body: &[u8]) -> Self {
+    pub(in crate::symbols) fn new(status: u16, headers: &[(&str, &str)], body: &[u8]) -> Self {
         let length = body.len().to_string();
         let mut all = headers.to_vec();
         if !headers.iter().any(|(name, _)| *name == "Content-Length") {
@@ -71,7 +71,11 @@ impl Reply {
     }
 
     /// Without a `Content-Length` of the body's.
-    pub(super) fn unsized_with(status: u16, headers: &[(&str, &str)], body: &[u8]) -> Self {
+    pub(in crate::symbols) fn unsized_with(
+        status: u16,
+        headers: &[(&str, &str)],
+        body: &[u8],
+    ) -> Self {
         let mut head = format!("HTTP/1.1 {status} X\r\nConnection: close\r\n");
         for (name, value) in headers {
             head += &format!("{name}: {value}\r\n");
@@ -79,29 +83,29 @@ impl Reply {
         Self { head: head + "\r\n", body: body.to_vec(), then: Then::Close, pieces: None }
     }
 
-    pub(super) fn ok(body: &[u8]) -> Self {
+    pub(in crate::symbols) fn ok(body: &[u8]) -> Self {
         Self::new(200, &[], body)
     }
 
-    pub(super) fn missing() -> Self {
+    pub(in crate::symbols) fn missing() -> Self {
         Self::new(404, &[], b"")
     }
 
-    pub(super) fn redirect(status: u16, to: &str) -> Self {
+    pub(in crate::symbols) fn redirect(status: u16, to: &str) -> Self {
         Self::new(status, &[("Location", to)], b"")
     }
 
-    pub(super) fn garbage(bytes: &[u8]) -> Self {
+    pub(in crate::symbols) fn garbage(bytes: &[u8]) -> Self {
         let body = bytes.to_vec();
         Self { head: String::new(), body, then: Then::Close, pieces: None }
     }
 
-    pub(super) fn silence() -> Self {
+    pub(in crate::symbols) fn silence() -> Self {
         Self { head: String::new(), body: Vec::new(), then: Then::Hang, pieces: None }
     }
 
     /// The part of a file from `start`, as an answer to a range.
-    pub(super) fn part(file: &[u8], start: usize, headers: &[(&str, &str)]) -> Self {
+    pub(in crate::symbols) fn part(file: &[u8], start: usize, headers: &[(&str, &str)]) -> Self {
         let range = format!("bytes {start}-{}/{}", file.len() - 1, file.len());
         let mut all = headers.to_vec();
         all.push(("Content-Range", &range));
@@ -109,18 +113,18 @@ impl Reply {
     }
 
     /// Breaks off after so many bytes of the body.
-    pub(super) fn cut(mut self, len: usize) -> Self {
+    pub(in crate::symbols) fn cut(mut self, len: usize) -> Self {
         self.body.truncate(len);
         self
     }
 
     /// Keeps the connection open and says no more.
-    pub(super) fn then_hang(mut self) -> Self {
+    pub(in crate::symbols) fn then_hang(mut self) -> Self {
         self.then = Then::Hang;
         self
     }
 
-    pub(super) fn in_pieces(mut self, bytes: usize, pause: Duration) -> Self {
+    pub(in crate::symbols) fn in_pieces(mut self, bytes: usize, pause: Duration) -> Self {
         self.pieces = Some((bytes, pause));
         self
     }
@@ -140,7 +144,9 @@ impl Reply {
 }
 
 impl Server {
-    pub(super) fn start(answer: impl Fn(&Asked) -> Reply + Send + Sync + 'static) -> Self {
+    pub(in crate::symbols) fn start(
+        answer: impl Fn(&Asked) -> Reply + Send + Sync + 'static,
+    ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let url = format!("http://{}/symbols", listener.local_addr().expect("an address"));
         let asked = Arc::new(Mutex::new(Vec::new()));
@@ -159,7 +165,7 @@ impl Server {
     }
 
     /// Has these files, by their path below the server's address.
-    pub(super) fn with(files: Vec<(String, Vec<u8>)>) -> Self {
+    pub(in crate::symbols) fn with(files: Vec<(String, Vec<u8>)>) -> Self {
         Self::start(move |asked| {
             let file = files.iter().find(|(path, _)| asked.path == format!("/symbols/{path}"));
             file.map_or_else(Reply::missing, |(_, bytes)| Reply::ok(bytes))
@@ -167,7 +173,9 @@ impl Server {
     }
 
     /// Answers requests for PDBs in their plain form with what a function says, others with 404.
-    pub(super) fn of_pdbs(answer: impl Fn(&Asked) -> Reply + Send + Sync + 'static) -> Self {
+    pub(in crate::symbols) fn of_pdbs(
+        answer: impl Fn(&Asked) -> Reply + Send + Sync + 'static,
+    ) -> Self {
         Self::start(
             move |asked| {
                 if asked.path.ends_with(".pdb") { answer(asked) } else { Reply::missing() }
@@ -175,15 +183,15 @@ impl Server {
         )
     }
 
-    pub(super) fn delivering(name: &str) -> Self {
+    pub(in crate::symbols) fn delivering(name: &str) -> Self {
         Self::with(vec![(pdb().store_path(name), pdb().bytes())])
     }
 
-    pub(super) fn asked(&self) -> Vec<Asked> {
+    pub(in crate::symbols) fn asked(&self) -> Vec<Asked> {
         self.asked.lock().expect("log").clone()
     }
 
-    pub(super) fn requests(&self) -> usize {
+    pub(in crate::symbols) fn requests(&self) -> usize {
         self.asked().len()
     }
 }
@@ -201,45 +209,53 @@ fn read_request(stream: &TcpStream) -> Asked {
 }
 
 /// A cache folder, and sessions that use it before the servers.
-pub(super) struct Cache(pub(super) TempDir);
+pub(in crate::symbols) struct Cache(pub(in crate::symbols) TempDir);
 
 impl Cache {
-    pub(super) fn new() -> Self {
+    pub(in crate::symbols) fn new() -> Self {
         Self(tempfile::tempdir().expect("temporary folder"))
     }
 
-    pub(super) fn session(&self, servers: &[&Server]) -> Symbolizer {
+    pub(in crate::symbols) fn session(&self, servers: &[&Server]) -> Symbolizer {
         let urls: Vec<&str> = servers.iter().map(|server| server.url.as_str()).collect();
         self.symbolizer(&urls, LONG_TIMEOUT)
     }
 
-    pub(super) fn symbolizer(&self, servers: &[&str], download_timeout: Duration) -> Symbolizer {
+    pub(in crate::symbols) fn symbolizer(
+        &self,
+        servers: &[&str],
+        download_timeout: Duration,
+    ) -> Symbolizer {
         self.with_options(
             servers,
             SymbolizerOptions { download_timeout, ..SymbolizerOptions::default() },
         )
     }
 
-    pub(super) fn with_options(&self, servers: &[&str], options: SymbolizerOptions) -> Symbolizer {
+    pub(in crate::symbols) fn with_options(
+        &self,
+        servers: &[&str],
+        options: SymbolizerOptions,
+    ) -> Symbolizer {
         let cache = self.0.path().display();
         let entries: Vec<_> = servers.iter().map(|url| format!("srv*{cache}*{url}")).collect();
         Symbolizer::new(SymbolPath::parse(&entries.join(";")), options)
     }
 
-    pub(super) fn stored(&self, name: &str) -> PathBuf {
+    pub(in crate::symbols) fn stored(&self, name: &str) -> PathBuf {
         self.0.path().join(pdb().store_path(name))
     }
 
-    pub(super) fn holds(&self, name: &str) -> bool {
+    pub(in crate::symbols) fn holds(&self, name: &str) -> bool {
         fs::read(self.stored(name)).is_ok_and(|bytes| bytes == pdb().bytes())
     }
 
     /// Files of the store `name`, apart from the PDB, and what is on its way to it, without its index.
-    pub(super) fn left_overs(&self, name: &str) -> Vec<String> {
+    pub(in crate::symbols) fn left_overs(&self, name: &str) -> Vec<String> {
         let stored = self.stored(name);
         let folder = stored.parent().expect("has a parent");
         let index = format!(".{}", folder.file_name().expect("a name").to_string_lossy());
-        let folders = [folder.to_owned(), partial::folder(self.0.path())];
+        let folders = [folder.to_owned(), super::partial::folder(self.0.path())];
         let files =
             folders.into_iter().flat_map(|folder| fs::read_dir(folder).into_iter().flatten());
         let files = files.flatten().map(|file| file.file_name().to_string_lossy().into_owned());
@@ -251,42 +267,42 @@ impl Cache {
     }
 }
 
-pub(super) fn pdb() -> TestPdb {
+pub(in crate::symbols) fn pdb() -> TestPdb {
     TestPdb::new(&[(0x1010, "NtOpen")])
 }
 
-pub(super) fn modules(names: &[String]) -> Vec<ModuleIdentity> {
+pub(in crate::symbols) fn modules(names: &[String]) -> Vec<ModuleIdentity> {
     names.iter().map(|name| pdb().module(name)).collect()
 }
 
-pub(super) fn names(count: usize) -> Vec<String> {
+pub(in crate::symbols) fn names(count: usize) -> Vec<String> {
     (0..count).map(|number| format!("{number}.pdb")).collect()
 }
 
-pub(super) fn is_named(symbolizer: &Symbolizer, pdb_name: &str) -> bool {
+pub(in crate::symbols) fn is_named(symbolizer: &Symbolizer, pdb_name: &str) -> bool {
     symbolizer.resolve(&pdb().module(pdb_name), &[0x1010]).iter().any(|chain| !chain.is_empty())
 }
 
 /// What the symbolizer says about the module that it was asked for last.
-pub(super) fn last_report(symbolizer: &Symbolizer) -> ModuleReport {
+pub(in crate::symbols) fn last_report(symbolizer: &Symbolizer) -> ModuleReport {
     symbolizer.report().pop().expect("a module was asked for")
 }
 
 /// The one failure of the module that was asked for last.
-pub(super) fn last_failure(symbolizer: &Symbolizer) -> String {
+pub(in crate::symbols) fn last_failure(symbolizer: &Symbolizer) -> String {
     let report = last_report(symbolizer);
     let [failure] = report.failures.as_slice() else { panic!("one failure: {report}") };
     failure.reason.clone()
 }
 
 /// The one refused file of the module that was asked for last.
-pub(super) fn last_refusal(symbolizer: &Symbolizer) -> Arc<SymbolFileError> {
+pub(in crate::symbols) fn last_refusal(symbolizer: &Symbolizer) -> Arc<SymbolFileError> {
     let report = last_report(symbolizer);
     let [refused] = report.refused.as_slice() else { panic!("one refused file: {report}") };
     refused.clone()
 }
 
-pub(super) fn write(path: &Path, bytes: &[u8]) {
+pub(in crate::symbols) fn write(path: &Path, bytes: &[u8]) {
     fs::create_dir_all(path.parent().expect("has a parent")).expect("folder");
     fs::write(path, bytes).expect("file");
 }

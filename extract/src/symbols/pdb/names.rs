@@ -14,7 +14,7 @@ use symbolic::common::{Arch, CpuFamily, Language, Name, NameMangling};
 use symbolic_demangle::{Demangle, DemangleOptions};
 
 /// The name to show for a name out of a symcache.
-pub(super) fn readable(name: &str) -> String {
+pub(in crate::symbols) fn readable(name: &str) -> String {
     if let Some(name) = decorated::undecorated(name) {
         return name;
     }
@@ -30,7 +30,7 @@ pub(super) fn readable(name: &str) -> String {
 ///
 /// Brackets within template arguments or scopes (`` `f(int)'::`2'::g ``) stay, and so do those of
 /// `operator()`, which may stand without parameters when its type is not known.
-pub(super) fn without_parameters(name: &str) -> &str {
+pub(in crate::symbols) fn without_parameters(name: &str) -> &str {
     let bare = [" const", " volatile", " &", " &&"]
         .iter()
         .fold(name, |name, qualifier| name.strip_suffix(qualifier).unwrap_or(name));
@@ -57,7 +57,7 @@ pub(super) fn without_parameters(name: &str) -> &str {
 ///
 /// Elsewhere only `vectorcall` decorates; there a leading underscore is part of the name, as in
 /// `_beginthreadex`.
-pub(super) fn without_decoration(name: &str, arch: Arch) -> &str {
+pub(in crate::symbols) fn without_decoration(name: &str, arch: Arch) -> &str {
     if name.contains(['?', ':', '(', '<', '`']) {
         return name;
     }

@@ -5,25 +5,25 @@ use std::sync::{Condvar, Mutex, PoisonError};
 use handlescope_model::guard::lock;
 
 /// A weighted semaphore: the weights of the permits that are given out stay below a limit.
-pub(super) struct Semaphore {
+pub(in crate::symbols) struct Semaphore {
     limit: u64,
     inside: Mutex<u64>,
     left: Condvar,
 }
 
 /// Given back when it is dropped.
-pub(super) struct Permit<'a> {
+pub(in crate::symbols) struct Permit<'a> {
     semaphore: &'a Semaphore,
     weight: u64,
 }
 
 impl Semaphore {
-    pub(super) fn new(limit: u64) -> Self {
+    pub(in crate::symbols) fn new(limit: u64) -> Self {
         Self { limit, inside: Mutex::new(0), left: Condvar::new() }
     }
 
     /// Waits for a permit. What is heavier than the limit goes alone.
-    pub(super) fn acquire(&self, weight: u64) -> Permit<'_> {
+    pub(in crate::symbols) fn acquire(&self, weight: u64) -> Permit<'_> {
         let is_full = |inside: &mut u64| *inside != 0 && inside.saturating_add(weight) > self.limit;
         let inside = self.left.wait_while(lock(&self.inside), is_full);
         *inside.unwrap_or_else(PoisonError::into_inner) += weight;

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 use std::time::Instant;
 
-use super::fixture::{TestPdb, cabinet, gzip};
-use super::test_server::*;
-use super::*;
+use crate::symbols::fixture::{TestPdb, cabinet, gzip};
+use crate::symbols::server::test_server::*;
+use crate::symbols::*;
 
 #[test]
 fn a_pdb_is_downloaded_once_into_the_cache() {

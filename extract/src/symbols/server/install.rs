@@ -7,17 +7,17 @@ use std::path::{Path, PathBuf};
 use handlescope_model::output::named_in;
 use tempfile::NamedTempFile;
 
-use super::identity::{PdbIdentity, StoreKey};
-use super::options::DownloadBudget;
-use super::partial::{self, Received};
-use super::pdb::PdbFile;
-use super::pointer;
-use super::report::SymbolFileError;
-use super::unpack::{Packing, unpack};
+use crate::symbols::identity::{PdbIdentity, StoreKey};
+use crate::symbols::options::DownloadBudget;
+use crate::symbols::path::pointer;
+use crate::symbols::pdb::PdbFile;
+use crate::symbols::report::SymbolFileError;
+use crate::symbols::server::partial::{self, Received};
+use crate::symbols::server::unpack::{Packing, unpack};
 
 /// The forms in which stores keep a file, in the order they are tried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Form {
+pub(in crate::symbols) enum Form {
     /// `NAME.pdb`
     Plain,
     /// `NAME.pd_`
@@ -27,10 +27,10 @@ pub(super) enum Form {
 }
 
 impl Form {
-    pub(super) const ALL: [Self; 3] = [Self::Plain, Self::Cabinet, Self::Pointer];
+    pub(in crate::symbols) const ALL: [Self; 3] = [Self::Plain, Self::Cabinet, Self::Pointer];
 
     /// What a file of this name is called in this form.
-    pub(super) fn name(self, name: &str) -> Option<String> {
+    pub(in crate::symbols) fn name(self, name: &str) -> Option<String> {
         match self {
             Self::Plain => Some(name.to_owned()),
             Self::Pointer => Some(pointer::FILE_NAME.to_owned()),
@@ -44,7 +44,7 @@ impl Form {
     }
 
     /// How files of this form begin.
-    pub(super) fn magic(self) -> &'static [u8] {
+    pub(in crate::symbols) fn magic(self) -> &'static [u8] {
         match self {
             Self::Plain => b"Microsoft C/C++ ",
             Self::Cabinet => b"MSCF",
@@ -54,27 +54,30 @@ impl Form {
 }
 
 /// The folder of a file in a cache.
-pub(super) fn folder(cache: &Path, key: &StoreKey) -> PathBuf {
+pub(in crate::symbols) fn folder(cache: &Path, key: &StoreKey) -> PathBuf {
     cache.join(&key.name).join(&key.index)
 }
 
 /// A PDB on its way.
-pub(super) struct Install {
-    pub(super) form: Form,
+pub(in crate::symbols) struct Install {
+    pub(in crate::symbols) form: Form,
     /// Where it goes: to the first, and copies to the others.
-    pub(super) caches: Vec<PathBuf>,
-    pub(super) key: StoreKey,
-    pub(super) pdb: PdbIdentity,
-    pub(super) max_bytes: u64,
+    pub(in crate::symbols) caches: Vec<PathBuf>,
+    pub(in crate::symbols) key: StoreKey,
+    pub(in crate::symbols) pdb: PdbIdentity,
+    pub(in crate::symbols) max_bytes: u64,
     /// Of downloads; what lies in a store is none.
-    pub(super) budget: Option<DownloadBudget>,
+    pub(in crate::symbols) budget: Option<DownloadBudget>,
     /// Where it comes from, for messages.
-    pub(super) shown: PathBuf,
+    pub(in crate::symbols) shown: PathBuf,
 }
 
 impl Install {
     /// Moves a download into the cache if it is the right PDB; otherwise nothing remains of it.
-    pub(super) fn received(&self, received: Received) -> Result<PathBuf, SymbolFileError> {
+    pub(in crate::symbols) fn received(
+        &self,
+        received: Received,
+    ) -> Result<PathBuf, SymbolFileError> {
         let mut file = received;
         if file.source.encoding == "gzip" {
             file = self.unpacked(file, Packing::Gzip)?;
@@ -86,7 +89,7 @@ impl Install {
     }
 
     /// Unpacks a file of a store into the cache if it is the right PDB.
-    pub(super) fn packed(&self, packed: &Path) -> Result<PathBuf, SymbolFileError> {
+    pub(in crate::symbols) fn packed(&self, packed: &Path) -> Result<PathBuf, SymbolFileError> {
         self.finish(self.unpack(packed, Packing::Cabinet)?.into())
     }
 

@@ -2,7 +2,7 @@
 //!
 //! The bytes lie in our folder of the cache as `NAME.INDEX.partial`, and where they come from in
 //! `NAME.INDEX.partial.source`. One process at a time has the right to write there
-//! ([`DownloadLock`](super::download_lock::DownloadLock)), and where there are no such locks, one that finds the
+//! ([`DownloadLock`](crate::symbols::server::download_lock::DownloadLock)), and where there are no such locks, one that finds the
 //! file locked gets a temporary one instead. What is not continued goes after a while ([`sweep`]).
 
 use std::ffi::OsString;
@@ -14,23 +14,23 @@ use std::time::{Duration, SystemTime};
 use handlescope_model::output::named_in;
 use tempfile::{NamedTempFile, TempPath};
 
-use super::identity::StoreKey;
-use super::own;
+use crate::symbols::identity::StoreKey;
+use crate::symbols::own;
 
 /// What the bytes are a part of.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Source {
-    pub(super) url: String,
+pub(in crate::symbols) struct Source {
+    pub(in crate::symbols) url: String,
     /// `ETag`, else `Last-Modified`: changes with the file on the server. May be empty.
-    pub(super) validator: String,
+    pub(in crate::symbols) validator: String,
     /// `Content-Encoding`. Mostly empty.
-    pub(super) encoding: String,
+    pub(in crate::symbols) encoding: String,
     /// Bytes in all, as sent, if the server says so.
-    pub(super) total: Option<u64>,
+    pub(in crate::symbols) total: Option<u64>,
 }
 
 /// The file, open for writing at its end.
-pub(super) struct Partial {
+pub(in crate::symbols) struct Partial {
     file: File,
     place: Place,
     source: Source,
@@ -44,14 +44,14 @@ enum Place {
 }
 
 /// A file in full, under its temporary name until it is checked.
-pub(super) struct Received {
-    pub(super) source: Source,
+pub(in crate::symbols) struct Received {
+    pub(in crate::symbols) source: Source,
     place: Place,
 }
 
 impl Partial {
     /// What an earlier download left of the same address.
-    pub(super) fn left_over(path: &Path, url: &str) -> Option<Self> {
+    pub(in crate::symbols) fn left_over(path: &Path, url: &str) -> Option<Self> {
         let path = path.to_owned();
         let source = Source::parse(&fs::read_to_string(source_path(&path)).ok()?)?;
         let file = OpenOptions::new().read(true).write(true).open(&path).ok()?;
@@ -65,7 +65,7 @@ impl Partial {
     }
 
     /// An empty file in this place.
-    pub(super) fn create(path: &Path, source: Source) -> io::Result<Self> {
+    pub(in crate::symbols) fn create(path: &Path, source: Source) -> io::Result<Self> {
         let folder = path.parent().ok_or(io::ErrorKind::InvalidInput)?;
         fs::create_dir_all(folder)?;
         let path = path.to_owned();
@@ -81,27 +81,27 @@ impl Partial {
         Ok(Self { file, place: Place::Kept(path), source, len: 0 })
     }
 
-    pub(super) fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
+    pub(in crate::symbols) fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.file.write_all(bytes)?;
         self.len += bytes.len() as u64;
         Ok(())
     }
 
-    pub(super) fn len(&self) -> u64 {
+    pub(in crate::symbols) fn len(&self) -> u64 {
         self.len
     }
 
-    pub(super) fn source(&self) -> &Source {
+    pub(in crate::symbols) fn source(&self) -> &Source {
         &self.source
     }
 
     /// Removes what can not be gone on with.
-    pub(super) fn discard(self) {
+    pub(in crate::symbols) fn discard(self) {
         self.finish().discard();
     }
 
     /// Releases the lock: on Windows no other process could read the file.
-    pub(super) fn finish(self) -> Received {
+    pub(in crate::symbols) fn finish(self) -> Received {
         Received { source: self.source, place: self.place }
     }
 }
@@ -113,21 +113,21 @@ impl From<NamedTempFile> for Received {
 }
 
 impl Received {
-    pub(super) fn path(&self) -> &Path {
+    pub(in crate::symbols) fn path(&self) -> &Path {
         match &self.place {
             Place::Kept(path) => path,
             Place::Temporary(path) => path,
         }
     }
 
-    pub(super) fn discard(self) {
+    pub(in crate::symbols) fn discard(self) {
         if let Place::Kept(path) = self.place {
             remove(&path);
         }
     }
 
     /// Makes the bytes the target.
-    pub(super) fn persist(self, target: &Path) -> io::Result<()> {
+    pub(in crate::symbols) fn persist(self, target: &Path) -> io::Result<()> {
         fs::create_dir_all(target.parent().ok_or(io::ErrorKind::InvalidInput)?)?;
         match self.place {
             Place::Kept(path) => {
@@ -157,22 +157,22 @@ impl Source {
 }
 
 /// The folder of a cache for files that are not whole.
-pub(super) fn folder(cache: &Path) -> PathBuf {
+pub(in crate::symbols) fn folder(cache: &Path) -> PathBuf {
     own::folder(cache).join("partial")
 }
 
 /// The lock of a file of a store.
-pub(super) fn lock_of(cache: &Path, key: &StoreKey) -> PathBuf {
+pub(in crate::symbols) fn lock_of(cache: &Path, key: &StoreKey) -> PathBuf {
     folder(cache).join(format!("{}.{}.lock", key.name, key.index))
 }
 
 /// The place of the bytes of a file of a store, in one of its forms.
-pub(super) fn place(cache: &Path, key: &StoreKey, name: &str) -> PathBuf {
+pub(in crate::symbols) fn place(cache: &Path, key: &StoreKey, name: &str) -> PathBuf {
     folder(cache).join(format!("{name}.{}.partial", key.index))
 }
 
 /// Removes what was received in a place.
-pub(super) fn remove(partial: &Path) {
+pub(in crate::symbols) fn remove(partial: &Path) {
     let _ = fs::remove_file(source_path(partial));
     let _ = fs::remove_file(partial);
 }
@@ -185,7 +185,7 @@ fn source_path(partial: &Path) -> PathBuf {
 
 /// Removes what was not written to for so long, and the oldest of the rest beyond so many bytes. What a
 /// session writes now stays.
-pub(super) fn sweep(cache: &Path, max_age: Duration, max_bytes: u64) {
+pub(in crate::symbols) fn sweep(cache: &Path, max_age: Duration, max_bytes: u64) {
     let entries = fs::read_dir(folder(cache)).into_iter().flatten().flatten();
     let file = |entry: fs::DirEntry| {
         let metadata = entry.metadata().ok().filter(fs::Metadata::is_file)?;

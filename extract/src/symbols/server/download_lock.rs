@@ -21,7 +21,7 @@ use same_file::Handle;
 const SIGN_OF_LIFE: Duration = Duration::from_secs(1);
 
 /// The right to download a file, as long as it lives.
-pub(super) struct DownloadLock {
+pub(in crate::symbols) struct DownloadLock {
     file: File,
     path: PathBuf,
     last_sign: Mutex<Instant>,
@@ -33,7 +33,7 @@ impl DownloadLock {
     ///
     /// # Errors
     /// When there can be no lock in this place.
-    pub(super) fn take(path: &Path) -> io::Result<Option<Self>> {
+    pub(in crate::symbols) fn take(path: &Path) -> io::Result<Option<Self>> {
         fs::create_dir_all(path.parent().ok_or(io::ErrorKind::InvalidInput)?)?;
         let file = OpenOptions::new().append(true).create(true).open(path)?;
         match file.try_lock() {
@@ -53,7 +53,7 @@ impl DownloadLock {
     }
 
     /// Shows the others that the download goes on.
-    pub(super) fn progress(&self) {
+    pub(in crate::symbols) fn progress(&self) {
         let mut last = lock(&self.last_sign);
         if last.elapsed() >= SIGN_OF_LIFE {
             *last = Instant::now();
@@ -62,11 +62,11 @@ impl DownloadLock {
     }
 
     /// Notes that the file is there and is being unpacked and checked, which takes its time.
-    pub(super) fn installs(&self) {
+    pub(in crate::symbols) fn installs(&self) {
         self.is_installing.store(true, Relaxed);
     }
 
-    pub(super) fn is_installing(&self) -> bool {
+    pub(in crate::symbols) fn is_installing(&self) -> bool {
         self.is_installing.load(Relaxed)
     }
 }
@@ -79,18 +79,18 @@ impl Drop for DownloadLock {
 }
 
 /// Progress of another process, seen from one that waits for it.
-pub(super) struct Waiting {
+pub(in crate::symbols) struct Waiting {
     len: u64,
     since: Instant,
 }
 
 impl Waiting {
-    pub(super) fn start() -> Self {
+    pub(in crate::symbols) fn start() -> Self {
         Self { len: 0, since: Instant::now() }
     }
 
     /// How long the process that has the lock has shown no progress, or its predecessors.
-    pub(super) fn standstill(&mut self, path: &Path) -> Duration {
+    pub(in crate::symbols) fn standstill(&mut self, path: &Path) -> Duration {
         let len = fs::metadata(path).map_or(0, |metadata| metadata.len());
         if len > self.len {
             self.since = Instant::now();

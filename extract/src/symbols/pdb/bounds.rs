@@ -11,7 +11,7 @@ use self::pdb::StreamIndex;
 
 /// Sizes in a PDB that cannot be.
 #[derive(Debug, Error)]
-pub(super) enum BoundsError {
+pub(in crate::symbols) enum BoundsError {
     #[error("the stream directory is not in the file")]
     NoDirectory,
     #[error("the stream directory is cut off")]
@@ -35,7 +35,7 @@ const LF_SUBSTR_LIST: u16 = 0x1604;
 /// Fails if the streams are much larger than the file: then they share pages, and a small file
 /// stands for any amount of data. Only the first stream, an old directory, may lie where others
 /// are. After "The MSF File Format" in LLVM's documentation.
-pub(super) fn check_streams(file: &[u8]) -> Result<(), BoundsError> {
+pub(in crate::symbols) fn check_streams(file: &[u8]) -> Result<(), BoundsError> {
     if !file.starts_with(MAGIC) {
         return Ok(());
     }
@@ -78,7 +78,7 @@ fn directory(file: &[u8]) -> Option<Vec<u8>> {
 }
 
 /// Fails if a list in the type records has more elements than bytes, or if there are more records.
-pub(super) fn check_counts(object: &PdbObject<'_>) -> Result<(), BoundsError> {
+pub(in crate::symbols) fn check_counts(object: &PdbObject<'_>) -> Result<(), BoundsError> {
     let mut file = object.inner().write();
     for index in [TYPES, IDS] {
         // What is missing or can not be read is up to the parser.
@@ -119,8 +119,8 @@ fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::fixture::TestPdb;
     use super::*;
+    use crate::symbols::fixture::TestPdb;
 
     #[test]
     fn streams_that_share_pages_are_refused() {

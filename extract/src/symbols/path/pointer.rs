@@ -5,14 +5,14 @@
 use std::path::{Path, PathBuf};
 
 /// Name of the file in a store.
-pub(super) const FILE_NAME: &str = "file.ptr";
+pub(in crate::symbols) const FILE_NAME: &str = "file.ptr";
 /// More than any path.
-pub(super) const MAX_BYTES: u64 = 0x1_0000;
+pub(in crate::symbols) const MAX_BYTES: u64 = 0x1_0000;
 /// Characters of a server's message that are worth showing.
 const MAX_MESSAGE: usize = 200;
 
 /// Where a pointer came from, which decides where it may lead.
-pub(super) enum Source<'a> {
+pub(in crate::symbols) enum Source<'a> {
     /// A folder of the symbol path.
     Folder,
     /// A server. It may not lead to machines that the symbol path does not name: to open a share
@@ -36,7 +36,10 @@ pub enum PointerError {
 }
 
 /// The file that a pointer leads to.
-pub(super) fn follow(text: &[u8], source: &Source<'_>) -> Result<PathBuf, PointerError> {
+pub(in crate::symbols) fn follow(
+    text: &[u8],
+    source: &Source<'_>,
+) -> Result<PathBuf, PointerError> {
     let text = String::from_utf8_lossy(text);
     let text = text.trim_start_matches('\u{feff}').trim();
     if let Some(message) = strip_tag(text, "MSG:") {
@@ -66,7 +69,7 @@ fn strip_tag<'a>(text: &'a str, tag: &str) -> Option<&'a str> {
 }
 
 /// The machine of `\\machine\share`, in lower case; `None` for other paths.
-pub(super) fn share_host(path: &str) -> Option<String> {
+pub(in crate::symbols) fn share_host(path: &str) -> Option<String> {
     let is_slash = |c| matches!(c, '/' | '\\');
     let mut rest = path.strip_prefix(is_slash)?.strip_prefix(is_slash)?;
     // `\\?\UNC\machine\share` is the long way to say it.

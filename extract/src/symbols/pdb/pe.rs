@@ -24,10 +24,10 @@ use goblin::pe::utils::find_offset;
 use handlescope_model::guard::quietly;
 use symbolic::common::ByteView;
 
-use super::frame::{CodeAddress, ResolvedFrame};
-use super::identity::ImageIdentity;
-use super::names;
-use super::report::SymbolFileError;
+use crate::symbols::frame::{CodeAddress, ResolvedFrame};
+use crate::symbols::identity::ImageIdentity;
+use crate::symbols::pdb::names;
+use crate::symbols::report::SymbolFileError;
 
 /// `IMAGE_SCN_MEM_EXECUTE`
 const EXECUTABLE: u32 = 0x2000_0000;
@@ -50,7 +50,7 @@ const PADDING: u8 = 0xcc;
 const ALIGNMENT: usize = 16;
 
 /// The exported functions of an image, and what bounds them.
-pub(super) struct ExportTable {
+pub(in crate::symbols) struct ExportTable {
     /// By RVA, each once.
     exports: Vec<Export>,
     /// Executable sections.
@@ -89,12 +89,15 @@ impl Range {
 
 impl ExportTable {
     /// Reads an image, if it is the one that was asked for.
-    pub(super) fn open(path: &Path, expected: &ImageIdentity) -> Result<Self, SymbolFileError> {
+    pub(in crate::symbols) fn open(
+        path: &Path,
+        expected: &ImageIdentity,
+    ) -> Result<Self, SymbolFileError> {
         let bytes = ByteView::open(path).map_err(SymbolFileError::io("read", path))?;
         Self::read(&bytes, path, expected)
     }
 
-    pub(super) fn read(
+    pub(in crate::symbols) fn read(
         bytes: &[u8],
         path: &Path,
         expected: &ImageIdentity,
@@ -118,7 +121,7 @@ impl ExportTable {
     }
 
     /// The exported function at an address: that of the instruction in front of it, when a call returns there.
-    pub(super) fn at(&self, address: CodeAddress) -> Option<ResolvedFrame> {
+    pub(in crate::symbols) fn at(&self, address: CodeAddress) -> Option<ResolvedFrame> {
         let CodeAddress { rva, is_return } = address;
         let before = u64::from(is_return);
         let frame = self.function(rva.checked_sub(before)?)?;

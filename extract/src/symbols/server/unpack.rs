@@ -10,8 +10,8 @@ use handlescope_model::guard::quietly;
 use handlescope_model::output::named_in;
 use tempfile::NamedTempFile;
 
-use super::report::SymbolFileError;
 use crate::members::{CopyError, Watch, copy_at_most};
+use crate::symbols::report::SymbolFileError;
 
 /// PDBs shrink to a fifth. What grows more than this, and to more than [`SMALL`], is meant to fill
 /// the disk.
@@ -20,7 +20,7 @@ const SMALL: u64 = 1 << 26;
 
 /// How a file is compressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Packing {
+pub(in crate::symbols) enum Packing {
     /// A cabinet with one file, as `compress.exe` and `symstore /compress` make it.
     Cabinet,
     /// A server's `Content-Encoding`.
@@ -28,7 +28,7 @@ pub(super) enum Packing {
 }
 
 /// Unpacks a file to a temporary one in `folder`. Errors name the file as `shown`.
-pub(super) fn unpack(
+pub(in crate::symbols) fn unpack(
     packed: &Path,
     packing: Packing,
     folder: &Path,
@@ -103,8 +103,8 @@ fn copy(
 
 #[cfg(test)]
 mod tests {
-    use super::super::fixture::{TestPdb, cabinet, gzip};
     use super::*;
+    use crate::symbols::fixture::{TestPdb, cabinet, gzip};
 
     fn unpacked(bytes: &[u8], packing: Packing, max: u64) -> Result<Vec<u8>, SymbolFileError> {
         let folder = tempfile::tempdir().expect("temporary folder");

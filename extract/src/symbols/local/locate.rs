@@ -6,16 +6,16 @@ use std::path::{Path, PathBuf};
 
 use handlescope_model::guard::lock;
 
-use super::folders::Candidate;
-use super::identity::{PdbIdentity, StoreKey};
-use super::install::{Form, Install};
-use super::pointer::{self, PointerError};
-use super::report::{Origin, SymbolFileError};
-use super::search::Search;
+use crate::symbols::identity::{PdbIdentity, StoreKey};
+use crate::symbols::local::folders::Candidate;
+use crate::symbols::path::pointer::{self, PointerError};
+use crate::symbols::report::{Origin, SymbolFileError};
+use crate::symbols::search::Search;
+use crate::symbols::server::install::{Form, Install};
 
 impl Search {
     /// Files in the local places of the path which may be the PDB or image, best first.
-    pub(super) fn local(&self, key: &StoreKey) -> Vec<Candidate> {
+    pub(in crate::symbols) fn local(&self, key: &StoreKey) -> Vec<Candidate> {
         let mut found = lock(&self.folders).find(key);
         found.retain(|candidate| self.stays(candidate, &candidate.path));
         found
@@ -37,7 +37,7 @@ impl Search {
     }
 
     /// The PDB of a candidate, unpacked into a cache if need be.
-    pub(super) fn file_of(
+    pub(in crate::symbols) fn file_of(
         &self,
         candidate: &Candidate,
         key: &StoreKey,
@@ -90,9 +90,9 @@ impl Search {
 mod tests {
     use std::fs;
 
-    use super::super::fixture::TestPdb;
-    use super::super::{SymbolPath, Symbolizer, SymbolizerOptions};
     use super::*;
+    use crate::symbols::fixture::TestPdb;
+    use crate::symbols::{SymbolPath, Symbolizer, SymbolizerOptions};
 
     fn write(path: &Path, bytes: &[u8]) {
         fs::create_dir_all(path.parent().expect("has a parent")).expect("a folder");

@@ -7,7 +7,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::packed::{ENDS, FOR_ALL, is_archive};
+use crate::symbols::local::packed::{ENDS, FOR_ALL, is_archive};
 
 /// Where symbols lie that were saved with a trace: real folders, no links, and the trace itself where that is a
 /// `.zip` or `.7z`. To be searched first, in this order.
@@ -55,9 +55,9 @@ fn folders_named(folder: &Path, names: &[String]) -> Vec<PathBuf> {
 mod tests {
     use tempfile::TempDir;
 
-    use super::super::Outcome;
-    use super::super::fixture::{TestPdb, names_from};
     use super::*;
+    use crate::symbols::Outcome;
+    use crate::symbols::fixture::{TestPdb, names_from};
 
     fn folder_with(names: &[&str]) -> TempDir {
         let folder = tempfile::tempdir().expect("a folder");

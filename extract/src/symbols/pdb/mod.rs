@@ -1,5 +1,12 @@
 //! From a PDB file to symcache bytes, if it is the PDB that was asked for.
 
+mod bounds;
+pub(super) mod names;
+pub(super) mod pe;
+pub(super) mod source_server;
+pub(super) mod symcache;
+mod types;
+
 use std::path::{Path, PathBuf};
 
 use handlescope_model::Cancel;
@@ -9,15 +16,12 @@ use symbolic::debuginfo::pdb::PdbObject;
 use symbolic::debuginfo::{Function, Symbol};
 use symbolic::symcache::SymCacheConverter;
 
-use super::bounds;
-use super::identity::PdbIdentity;
-use super::names;
-use super::report::SymbolFileError;
-use super::source_server::{SourceServer, check_source_server};
-use super::types;
+use crate::symbols::identity::PdbIdentity;
+use crate::symbols::pdb::source_server::{SourceServer, check_source_server};
+use crate::symbols::report::SymbolFileError;
 
 /// A PDB that was found under the right name; only [`PdbFile::verify`] says whose it is.
-pub(super) struct PdbFile {
+pub(in crate::symbols) struct PdbFile {
     path: PathBuf,
     bytes: ByteView<'static>,
 }
@@ -25,12 +29,12 @@ pub(super) struct PdbFile {
 type ParseError = Box<dyn std::error::Error + Send + Sync>;
 
 impl PdbFile {
-    pub(super) fn open(path: &Path) -> Result<Self, SymbolFileError> {
+    pub(in crate::symbols) fn open(path: &Path) -> Result<Self, SymbolFileError> {
         Self::open_as(path, path)
     }
 
     /// Opens a file that is better known under another name, for messages.
-    pub(super) fn open_as(path: &Path, shown: &Path) -> Result<Self, SymbolFileError> {
+    pub(in crate::symbols) fn open_as(path: &Path, shown: &Path) -> Result<Self, SymbolFileError> {
         let bytes = ByteView::open(path).map_err(SymbolFileError::io("read", shown))?;
         Ok(Self { path: shown.to_owned(), bytes })
     }
@@ -39,7 +43,7 @@ impl PdbFile {
     ///
     /// The age that counts is the one of the debug information stream: tools which post-process a
     /// PDB increase the other one, in the PDB information stream, and the image never learns of it.
-    pub(super) fn verify(&self, expected: &PdbIdentity) -> Result<(), SymbolFileError> {
+    pub(in crate::symbols) fn verify(&self, expected: &PdbIdentity) -> Result<(), SymbolFileError> {
         let found = self.guarded(|pdb| Ok(pdb.debug_id()))?;
         if found == expected.debug_id() {
             return Ok(());
@@ -59,7 +63,10 @@ impl PdbFile {
     ///
     /// A PDB that can be read in part only is refused: a missing function would lend its addresses
     /// the name of its neighbour. Ends early, with an error, once `cancel` asks for it.
-    pub(super) fn to_symcache(&self, cancel: &Cancel) -> Result<Vec<u8>, SymbolFileError> {
+    pub(in crate::symbols) fn to_symcache(
+        &self,
+        cancel: &Cancel,
+    ) -> Result<Vec<u8>, SymbolFileError> {
         self.guarded(|pdb| {
             bounds::check_counts(pdb)?;
             check_source_server(&self.bytes)?;
@@ -88,7 +95,7 @@ impl PdbFile {
     }
 
     /// Where it says that source files can be got.
-    pub(super) fn source_server(&self) -> SourceServer {
+    pub(in crate::symbols) fn source_server(&self) -> SourceServer {
         let read =
             || bounds::check_streams(&self.bytes).ok().map(|()| SourceServer::of(&self.bytes));
         quietly(read).ok().flatten().unwrap_or_default()

@@ -23,36 +23,36 @@ use rustc_hash::FxHasher;
 use symbolic::common::ByteView;
 use symbolic::symcache::{SYMCACHE_VERSION, SymCache};
 
-use super::identity::{PdbIdentity, StoreKey};
-use super::own;
-use super::report::SymbolFileError;
+use crate::symbols::identity::{PdbIdentity, StoreKey};
+use crate::symbols::own;
+use crate::symbols::report::SymbolFileError;
 
 /// Changes whenever the footer or the names that are put into a symcache change.
 const MAGIC: &[u8; 8] = b"HSYMC001";
 const FOOTER: usize = 32;
 
 /// The folder with all symcaches; without one, they live in memory.
-pub(super) struct SymcacheStore {
+pub(in crate::symbols) struct SymcacheStore {
     folder: Option<PathBuf>,
 }
 
 /// A valid symcache of the right PDB.
-pub(super) struct StoredSymcache {
-    pub(super) path: PathBuf,
-    pub(super) bytes: ByteView<'static>,
+pub(in crate::symbols) struct StoredSymcache {
+    pub(in crate::symbols) path: PathBuf,
+    pub(in crate::symbols) bytes: ByteView<'static>,
     /// The PDB it was made from.
-    pub(super) source: FileStamp,
+    pub(in crate::symbols) source: FileStamp,
 }
 
 /// What shows whether a PDB is still the file that was converted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct FileStamp {
-    pub(super) size: u64,
-    pub(super) modified_ns: u64,
+pub(in crate::symbols) struct FileStamp {
+    pub(in crate::symbols) size: u64,
+    pub(in crate::symbols) modified_ns: u64,
 }
 
 impl FileStamp {
-    pub(super) fn of(path: &Path) -> io::Result<Self> {
+    pub(in crate::symbols) fn of(path: &Path) -> io::Result<Self> {
         let metadata = fs::metadata(path)?;
         let age = metadata.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
         let modified_ns = age.and_then(|age| u64::try_from(age.as_nanos()).ok()).unwrap_or(0);
@@ -61,13 +61,17 @@ impl FileStamp {
 }
 
 impl SymcacheStore {
-    pub(super) fn new(folder: Option<PathBuf>) -> Self {
+    pub(in crate::symbols) fn new(folder: Option<PathBuf>) -> Self {
         let version = format!("symcache-v{SYMCACHE_VERSION}");
         Self { folder: folder.map(|cache| own::folder(&cache).join(version)) }
     }
 
     /// The symcache of a PDB, if there is one and it is intact.
-    pub(super) fn open(&self, key: &StoreKey, pdb: &PdbIdentity) -> Option<StoredSymcache> {
+    pub(in crate::symbols) fn open(
+        &self,
+        key: &StoreKey,
+        pdb: &PdbIdentity,
+    ) -> Option<StoredSymcache> {
         let path = self.path(key)?;
         let bytes = ByteView::open(&path).ok()?;
         let source = read_footer(&bytes)?;
@@ -77,7 +81,7 @@ impl SymcacheStore {
     }
 
     /// Keeps a new symcache and maps it; with the bytes themselves where it can not be kept.
-    pub(super) fn save(
+    pub(in crate::symbols) fn save(
         &self,
         key: &StoreKey,
         symcache: Vec<u8>,

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 /// The caches of this machine's debuggers and profilers, to be searched after the places of the symbol path and
 /// before any server; none but on Windows.
-pub(super) fn usual_caches() -> Vec<PathBuf> {
+pub(in crate::symbols) fn usual_caches() -> Vec<PathBuf> {
     if cfg!(windows) { caches_of(|name| env::var_os(name)) } else { Vec::new() }
 }
 

@@ -9,40 +9,40 @@ use std::path::{Path, PathBuf};
 
 use rustc_hash::FxHashMap;
 
-use super::identity::StoreKey;
-use super::install::{self, Form};
-use super::packed::PackedSymbols;
-use super::report::Origin;
+use crate::symbols::identity::StoreKey;
+use crate::symbols::local::packed::PackedSymbols;
+use crate::symbols::report::Origin;
+use crate::symbols::server::install::{self, Form};
 
 /// Search in the folders of a symbol path; remembers what they contain.
-pub(super) struct LocalFolders {
+pub(in crate::symbols) struct LocalFolders {
     /// Folder, and whether it is a plain one where bare files count.
     roots: Vec<(PathBuf, bool)>,
     listings: FxHashMap<PathBuf, Listing>,
     /// Roots that are archives.
-    pub(super) packed: PackedSymbols,
+    pub(in crate::symbols) packed: PackedSymbols,
 }
 
 /// A file that may be the PDB, or lead to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Candidate {
-    pub(super) path: PathBuf,
-    pub(super) form: Form,
+pub(in crate::symbols) struct Candidate {
+    pub(in crate::symbols) path: PathBuf,
+    pub(in crate::symbols) form: Form,
     /// The member of it that is meant, where it is an archive.
-    pub(super) member: Option<String>,
-    pub(super) origin: Origin,
+    pub(in crate::symbols) member: Option<String>,
+    pub(in crate::symbols) origin: Origin,
 }
 
 /// Entries of a folder by their name in lower case.
 type Listing = FxHashMap<String, Vec<PathBuf>>;
 
 impl LocalFolders {
-    pub(super) fn new(roots: Vec<(PathBuf, bool)>) -> Self {
+    pub(in crate::symbols) fn new(roots: Vec<(PathBuf, bool)>) -> Self {
         Self { roots, listings: FxHashMap::default(), packed: PackedSymbols::default() }
     }
 
     /// All files that could be the PDB, best first. Their identity is not checked.
-    pub(super) fn find(&mut self, key: &StoreKey) -> Vec<Candidate> {
+    pub(in crate::symbols) fn find(&mut self, key: &StoreKey) -> Vec<Candidate> {
         let mut found = Vec::new();
         for (root, is_plain) in self.roots.clone() {
             if root.is_file() {
@@ -88,7 +88,7 @@ impl LocalFolders {
     }
 
     /// Lists all folders anew.
-    pub(super) fn forget(&mut self) {
+    pub(in crate::symbols) fn forget(&mut self) {
         self.listings.clear();
     }
 

@@ -15,10 +15,10 @@ use handlescope_model::OutputFile;
 use handlescope_model::guard::lock;
 use rustc_hash::FxHashMap;
 
-use super::identity::StoreKey;
-use super::options::SymbolizerOptions;
-use super::own;
-use super::path::without_secrets;
+use crate::symbols::identity::StoreKey;
+use crate::symbols::options::SymbolizerOptions;
+use crate::symbols::own;
+use crate::symbols::path::without_secrets;
 
 const FILE_NAME: &str = "missing.tsv";
 /// A longer file is not ours, or has grown for years; it is begun anew.
@@ -26,7 +26,7 @@ const MAX_BYTES: u64 = 1 << 26;
 
 /// Why a server is not asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Absence {
+pub(in crate::symbols) enum Absence {
     /// It does not have the file.
     Missing,
     /// What it sent was damaged, or of another build. That may be mended soon.
@@ -50,7 +50,7 @@ impl Absence {
 type Known = (Absence, u64);
 
 /// The list, read when it is first needed.
-pub(super) struct MissingFiles {
+pub(in crate::symbols) struct MissingFiles {
     file: Option<PathBuf>,
     missing_for: Duration,
     refused_for: Duration,
@@ -60,7 +60,7 @@ pub(super) struct MissingFiles {
 
 impl MissingFiles {
     /// With `folder`, the list outlives the session.
-    pub(super) fn new(cache: Option<PathBuf>, options: &SymbolizerOptions) -> Self {
+    pub(in crate::symbols) fn new(cache: Option<PathBuf>, options: &SymbolizerOptions) -> Self {
         Self {
             file: cache.map(|cache| own::folder(&cache).join(FILE_NAME)),
             missing_for: options.missing_for,
@@ -70,7 +70,7 @@ impl MissingFiles {
     }
 
     /// Why the server is not asked for the file now.
-    pub(super) fn get(&self, server: &str, key: &StoreKey) -> Option<Absence> {
+    pub(in crate::symbols) fn get(&self, server: &str, key: &StoreKey) -> Option<Absence> {
         let mut known = lock(&self.known);
         let known = known.get_or_insert_with(|| self.load());
         let (absence, _) = known.get(&line(server, key)).filter(|known| self.is_fresh(**known))?;
@@ -78,13 +78,13 @@ impl MissingFiles {
     }
 
     /// Reads what other sessions have added.
-    pub(super) fn reload(&self) {
+    pub(in crate::symbols) fn reload(&self) {
         let added = self.load();
         lock(&self.known).get_or_insert_default().extend(added);
     }
 
     /// That it can not be kept for the next session is not worth a message.
-    pub(super) fn insert(&self, server: &str, key: &StoreKey, absence: Absence) {
+    pub(in crate::symbols) fn insert(&self, server: &str, key: &StoreKey, absence: Absence) {
         if self.age_of(absence).is_zero() {
             return;
         }
@@ -102,7 +102,7 @@ impl MissingFiles {
     }
 
     /// Asks for everything again.
-    pub(super) fn clear(&self) {
+    pub(in crate::symbols) fn clear(&self) {
         *lock(&self.known) = Some(FxHashMap::default());
         if let Some(file) = &self.file {
             let _ = fs::remove_file(file);

@@ -6,9 +6,9 @@ use std::sync::{Arc, Condvar, Mutex};
 
 use handlescope_model::Cancel;
 
-use super::fixture::{TestPdb, cabinet, gzip};
-use super::test_server::*;
-use super::*;
+use crate::symbols::fixture::{TestPdb, cabinet, gzip};
+use crate::symbols::server::test_server::*;
+use crate::symbols::*;
 
 const TAG: (&str, &str) = ("ETag", "\"v1\"");
 

@@ -18,7 +18,7 @@ use self::pdb::{FallibleIterator, IdData, TypeData, TypeIndex};
 
 /// Why a PDB is not read further.
 #[derive(Debug, Error)]
-pub(super) enum CheckError {
+pub(in crate::symbols) enum CheckError {
     #[error("type record {record:#x} refers to the later record {target:#x}")]
     LaterRecord { record: u32, target: u32 },
     #[error("type record {record:#x} has a text without end")]
@@ -46,7 +46,7 @@ struct Text {
 }
 
 /// Fails on the first reference to a later record, or if the records can not be walked.
-pub(super) fn check_types(object: &PdbObject<'_>) -> Result<(), CheckError> {
+pub(in crate::symbols) fn check_types(object: &PdbObject<'_>) -> Result<(), CheckError> {
     let mut file = object.inner().write();
     let types = file.type_information()?;
     let mut records = types.iter();
@@ -88,7 +88,7 @@ pub(super) fn check_types(object: &PdbObject<'_>) -> Result<(), CheckError> {
 }
 
 /// Fails if scopes are nested so deep that no compiler wrote them.
-pub(super) fn check_scopes(object: &PdbObject<'_>) -> Result<(), CheckError> {
+pub(in crate::symbols) fn check_scopes(object: &PdbObject<'_>) -> Result<(), CheckError> {
     let mut file = object.inner().write();
     let debug_information = file.debug_information()?;
     let mut modules = debug_information.modules()?;

@@ -8,19 +8,19 @@ use handlescope_model::{Container, ContainerError, ContainerLimits};
 use rustc_hash::FxHashMap;
 use tempfile::TempDir;
 
-use super::identity::StoreKey;
-use super::report::SymbolFileError;
 use crate::members::{SevenZipMembers, copy};
+use crate::symbols::identity::StoreKey;
+use crate::symbols::report::SymbolFileError;
 use crate::zip_archive::Zip;
 
 /// What follows the name of a trace in the names of such folders, in the order PerfView searches them.
-pub(super) const ENDS: [&str; 3] = [".ngenpdbs", ".ngenpdb", ".embeddedpdbs"];
+pub(in crate::symbols) const ENDS: [&str; 3] = [".ngenpdbs", ".ngenpdb", ".embeddedpdbs"];
 /// PerfView's folder for the symbols of all traces beside it, and in a `.zip`. It searches it after the others.
-pub(super) const FOR_ALL: &str = "symbols";
+pub(in crate::symbols) const FOR_ALL: &str = "symbols";
 
 /// Symbols in archives.
 #[derive(Default)]
-pub(super) struct PackedSymbols {
+pub(in crate::symbols) struct PackedSymbols {
     /// Names of the members that may be symbols, by archive.
     names: FxHashMap<PathBuf, Vec<String>>,
     /// What was unpacked, until the end of the session.
@@ -31,7 +31,7 @@ pub(super) struct PackedSymbols {
 
 impl PackedSymbols {
     /// The members that may be the file of a key; their identity is not checked.
-    pub(super) fn find(&mut self, archive: &Path, key: &StoreKey) -> Vec<String> {
+    pub(in crate::symbols) fn find(&mut self, archive: &Path, key: &StoreKey) -> Vec<String> {
         let names = self.names.entry(archive.to_owned()).or_insert_with(|| {
             let names = member_names(archive).unwrap_or_default();
             names.into_iter().filter(|name| is_symbol(name)).collect()
@@ -44,7 +44,7 @@ impl PackedSymbols {
         names.iter().filter(is_file).cloned().collect()
     }
 
-    pub(super) fn unpack(
+    pub(in crate::symbols) fn unpack(
         &mut self,
         archive: &Path,
         member: &str,
@@ -128,7 +128,7 @@ impl<'a> Member<'a> {
 }
 
 /// Whether a trace lies in an archive in which symbols are looked for.
-pub(super) fn is_archive(trace: &Path) -> bool {
+pub(in crate::symbols) fn is_archive(trace: &Path) -> bool {
     is_seven_zip(trace) || has_extension(trace, "zip")
 }
 
@@ -176,9 +176,9 @@ mod tests {
     use sevenz_rust::{ArchiveEntry, ArchiveWriter};
     use zip::write::{SimpleFileOptions, ZipWriter};
 
-    use super::super::Outcome;
-    use super::super::fixture::{TestPdb, names_from};
     use super::*;
+    use crate::symbols::Outcome;
+    use crate::symbols::fixture::{TestPdb, names_from};
 
     fn zip_with(folder: &TempDir, name: &str, content: &[u8]) -> PathBuf {
         let path = folder.path().join("a.etl.zip");
