@@ -4,22 +4,17 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
-use handlescope_model::{FILE_MAPPING_NAME, StackIdx, Untrusted};
+use handlescope_model::{StackIdx, Untrusted};
 use inferno::flamegraph::{self, Options, Palette, TextTruncateDirection, color::BasicPalette};
 
-use super::folded::{Folded, FoldedFile, Place, UNKNOWN, Weight, folded, stack_places};
+use super::folded::{Folded, FoldedFile, Place, TraceStacks, UNKNOWN, Weight, folded, unit};
+use super::measure::Measure;
 use super::speedscope;
 use crate::paths::stem;
-use crate::query::{ComparedGroup, FileAnswer, OpenedGroup, PointsDiff, TracesDiff};
+use crate::query::{Amount, ComparedGroup, FileAnswer, OpenedGroup, PointsDiff, TracesDiff};
 
 /// What the handles are that count.
 const TITLE: &str = "Handles and views that were opened and not closed";
-
-/// What is counted of them.
-const HANDLES: &str = "handles";
-
-/// What is counted of file mappings.
-const VIEWS: &str = "views";
 
 /// As wide as all stacks together may be, because inferno adds them up: bytes are as many as a file claims.
 const MOST_WIDTH: u64 = 1 << 62;
@@ -61,22 +56,41 @@ impl FlameGraph {
         }
     }
 
-    /// What the second of two traces loses, against what it would lose if nothing had changed.
-    pub(crate) fn of_traces(answer: &TracesDiff<FileAnswer<'_>>) -> Self {
+    /// What the second of two traces leaks, against what it would leak if nothing had changed.
+    pub(crate) fn of_traces<F: TraceStacks>(answer: &TracesDiff<F>) -> Self {
         let [before, after] = answer.files.as_slice() else {
             return Self::default();
         };
-        let kept = answer.groups.iter().filter(|group| group.after.leaked.count > 0);
-        let stacks: Vec<Folded> = kept.map(|group| lost(after, group)).collect();
-        let gone = answer.groups.len() - stacks.len();
+        let sides = |group: &ComparedGroup| [group.before.leaked, group.after.leaked];
+        let measure = F::measure(answer.groups.iter().flat_map(sides));
+        let folded = |group: &ComparedGroup| {
+            let (count, bytes) = (group.expected.round(), group.expected_bytes.round());
+            let expected = Amount { count: count as u64, bytes: bytes as i64 };
+            let names = [Some(group.type_name.as_str()), group.allocator.as_deref()];
+            Folded {
+                frames: frames(after, group.process.as_deref(), group.after.create_stack, names),
+                count: measure.width(group.after.leaked),
+                before: Some(measure.width(expected)),
+            }
+        };
+        let stacks: Vec<Folded> =
+            answer.groups.iter().map(folded).filter(|stack| stack.count > 0).collect();
+        let gone = answer.groups.iter().filter(|group| group.after.leaked.count == 0).count();
         let gone = if gone > 0 { format!("; {gone} gone") } else { String::new() };
-        let how = if answer.has_lengths() { "in the same time" } else { "by their numbers" };
         let [before, after] = [before, after].map(|file| stem(file.path()));
         let [before, after] = [&before, &after].map(|name| Untrusted(name).to_string());
-        let title = format!("Handles and views lost in {after}, against {before} {how}");
+        let files = vec![FoldedFile { name: after.clone(), stacks }];
+        let unit = F::unit(measure, &files);
+        let title = match measure {
+            Measure::Handles => {
+                let how =
+                    if answer.has_lengths() { "in the same time" } else { "by their numbers" };
+                format!("Handles and views lost in {after}, against {before} {how}")
+            }
+            _ => format!("What is left allocated in {after}, against {before} ({unit})"),
+        };
         let subtitle = format!("{COLOURS} than expected from {before}{gone}");
-        let files = vec![FoldedFile { name: after, stacks }];
-        Self { title, subtitle, unit: unit(&files), files }
+        Self { title, subtitle, unit, files }
     }
 
     /// Whether no handle counts.
@@ -144,42 +158,23 @@ pub(super) fn names(files: &[FoldedFile]) -> String {
     files.iter().map(|file| file.name.as_str()).collect::<Vec<_>>().join(", ")
 }
 
-/// What is counted: the innermost frame is the type of the object.
-fn unit(files: &[FoldedFile]) -> &'static str {
-    let mapping = Place::of_type(FILE_MAPPING_NAME);
-    let types = || files.iter().flat_map(|file| &file.stacks).filter_map(|own| own.frames.last());
-    match (types().any(|own| *own == mapping), types().all(|own| *own == mapping)) {
-        (false, _) => HANDLES,
-        (true, true) => VIEWS,
-        (true, false) => "handles and views",
-    }
-}
-
 /// What is open at the second of two points.
 fn opened(file: &FileAnswer<'_>, group: &OpenedGroup) -> Folded {
-    let frames = frames(file, &group.process, group.create_stack, &group.type_name);
+    let names = [Some(group.type_name.as_str()), None];
+    let frames = frames(file, Some(&group.process), group.create_stack, names);
     Folded { frames, count: group.open_to, before: Some(group.open_from) }
 }
 
-/// What the second of two traces loses.
-fn lost(file: &FileAnswer<'_>, group: &ComparedGroup) -> Folded {
-    let frames = frames(
-        file,
-        group.process.as_deref().unwrap_or(UNKNOWN),
-        group.after.create_stack,
-        &group.type_name,
-    );
-    Folded { frames, count: group.after.leaked.count, before: Some(group.expected.round() as u64) }
-}
-
-fn frames(
-    file: &FileAnswer<'_>,
-    process: &str,
+/// Process, frames and type, or kind with allocator, of a group.
+pub(super) fn frames(
+    file: &impl TraceStacks,
+    process: Option<&str>,
     stack: Option<StackIdx>,
-    type_name: &str,
+    names: [Option<&str>; 2],
 ) -> Vec<Place> {
-    let (process, type_name) = (Place::named(process), Place::of_type(type_name));
-    [process].into_iter().chain(stack_places(file, stack)).chain([type_name]).collect()
+    let names: Vec<&str> = names.into_iter().flatten().filter(|name| !name.is_empty()).collect();
+    let (process, names) = (Place::named(process.unwrap_or(UNKNOWN)), names.join(" "));
+    [process].into_iter().chain(file.places(stack)).chain([Place::of_type(&names)]).collect()
 }
 
 /// A name without what inferno takes for something else: `;` divides frames, and `# ` starts a comment. A

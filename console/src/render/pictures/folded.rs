@@ -3,16 +3,23 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use handlescope_model::{StackIdx, Untrusted};
+use handlescope_model::{FILE_MAPPING_NAME, StackIdx, Untrusted};
 
+use super::measure::Measure;
 use crate::paths::stem;
 use crate::query::{
-    Figures, FileAnswer, FrameView, GroupColumn, GroupKey, Groups, NamedFrames, NodeIdx,
-    TrimmedStacks,
+    Amount, Figures, FileAnswer, FrameView, GroupColumn, GroupKey, Groups, NamedFrames, NodeIdx,
+    ResourcesAnswer, TrimmedStacks,
 };
 
 /// What counts of a group of handles.
 pub(crate) type Weight = fn(&Figures) -> u32;
+
+/// What is counted of them.
+const HANDLES: &str = "handles";
+
+/// What is counted of file mappings.
+const VIEWS: &str = "views";
 
 /// What a handle without a stack was opened by.
 pub(super) const NO_STACK: &str = "no stack";
@@ -31,7 +38,7 @@ pub(in crate::render) struct Folded {
 }
 
 /// The stacks of a trace.
-pub(super) struct FoldedFile {
+pub(crate) struct FoldedFile {
     /// The name of the trace.
     pub(super) name: String,
     pub(super) stacks: Vec<Folded>,
@@ -45,7 +52,7 @@ impl FoldedFile {
 
 /// A frame.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(in crate::render) struct Place {
+pub(crate) struct Place {
     /// Escaped as [`Untrusted`].
     pub(in crate::render) name: String,
     /// Source file and line, where symbols say.
@@ -99,33 +106,84 @@ fn places(
     node: NodeIdx,
 ) -> Vec<Place> {
     match groups.key(node) {
-        GroupKey::Stack(stack) => stack_places(file, Some(stack)),
+        GroupKey::Stack(stack) => file.places(Some(stack)),
         GroupKey::Text(text) if column == GroupColumn::Type => vec![Place::of_type(text)],
         GroupKey::Text(text) => vec![Place::named(text)],
-        _ if column == GroupColumn::CreateStack => stack_places(file, None),
+        _ if column == GroupColumn::CreateStack => file.places(None),
         _ => vec![Place::named(UNKNOWN)],
     }
 }
 
-/// The frames of a stack, the outermost first, as far as the groups of the file do not trim it.
-pub(super) fn stack_places(file: &FileAnswer<'_>, stack: Option<StackIdx>) -> Vec<Place> {
-    let Some((stack, frames)) = stack.zip(file.file.frames.as_ref()) else {
-        return vec![Place::named(NO_STACK)];
-    };
-    let trims = file.groups.as_ref().and_then(|groups| groups.stacks.as_ref());
-    frame_places(&frames.named(), stack, trims)
+/// What is counted: the innermost frame is the type of the object.
+pub(super) fn unit(files: &[FoldedFile]) -> &'static str {
+    let mapping = Place::of_type(FILE_MAPPING_NAME);
+    let types = || files.iter().flat_map(|file| &file.stacks).filter_map(|own| own.frames.last());
+    match (types().any(|own| *own == mapping), types().all(|own| *own == mapping)) {
+        (false, _) => HANDLES,
+        (true, true) => VIEWS,
+        (true, false) => "handles and views",
+    }
 }
 
-/// The frames of a stack, the outermost first, as far as they are not trimmed.
-pub(super) fn frame_places(
-    named: &NamedFrames<'_>,
-    stack: StackIdx,
-    trims: Option<&TrimmedStacks>,
-) -> Vec<Place> {
-    let views = TrimmedStacks::views(trims, named, stack);
-    let mut places: Vec<Place> = views.map(|view| Place::of(&view)).collect();
-    places.reverse();
-    places
+/// What is known of the stacks of a trace.
+pub(crate) trait TraceStacks {
+    /// The file as it was named.
+    fn path(&self) -> &Path;
+    /// The frames with their names, and what is left of the stacks that groups have in common; `None` without stacks.
+    fn frames(&self) -> Option<(NamedFrames<'_>, Option<&TrimmedStacks>)>;
+    /// What is counted of groups of it that have so much.
+    fn measure(amounts: impl Iterator<Item = Amount>) -> Measure;
+    /// The word for that.
+    fn unit(measure: Measure, files: &[FoldedFile]) -> &'static str;
+
+    /// The frames of a stack, the outermost first, as far as they are not trimmed.
+    fn places(&self, stack: Option<StackIdx>) -> Vec<Place> {
+        let Some((stack, (named, trims))) = stack.zip(self.frames()) else {
+            return vec![Place::named(NO_STACK)];
+        };
+        let views = TrimmedStacks::views(trims, &named, stack);
+        let mut places: Vec<Place> = views.map(|view| Place::of(&view)).collect();
+        places.reverse();
+        places
+    }
+}
+
+impl TraceStacks for FileAnswer<'_> {
+    fn path(&self) -> &Path {
+        self.path()
+    }
+
+    fn frames(&self) -> Option<(NamedFrames<'_>, Option<&TrimmedStacks>)> {
+        let trims = self.groups.as_ref().and_then(|groups| groups.stacks.as_ref());
+        Some((self.file.frames.as_ref()?.named(), trims))
+    }
+
+    fn measure(_: impl Iterator<Item = Amount>) -> Measure {
+        Measure::Handles
+    }
+
+    fn unit(_: Measure, files: &[FoldedFile]) -> &'static str {
+        unit(files)
+    }
+}
+
+impl TraceStacks for ResourcesAnswer<'_> {
+    fn path(&self) -> &Path {
+        self.path
+    }
+
+    fn frames(&self) -> Option<(NamedFrames<'_>, Option<&TrimmedStacks>)> {
+        let trims = self.groups.as_ref().and_then(|groups| groups.stacks.as_ref());
+        Some((self.frames.named(), trims))
+    }
+
+    fn measure(amounts: impl Iterator<Item = Amount>) -> Measure {
+        Measure::of(amounts)
+    }
+
+    fn unit(measure: Measure, _: &[FoldedFile]) -> &'static str {
+        measure.unit()
+    }
 }
 
 impl Place {

@@ -70,7 +70,7 @@ fn compare(
     }
     got_worse(answer.worse(), answer.uncertain(), "allocations", dump);
     match &args.flame {
-        Some(path) => match FlameGraph::of_compared(&answer) {
+        Some(path) => match FlameGraph::of_traces(&answer) {
             // Where the question is whether something got worse, that is not a failure.
             graph if graph.is_empty() => dump
                 .messages
