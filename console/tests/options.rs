@@ -81,6 +81,7 @@ const EFFECTS: &[(&str, &str, &str)] = &[
     ("-CmdLine", "", "*Schedule*"),
     ("-NewProcess", "", "1"),
     ("-RelatedProcess", "", "9044"),
+    ("-Suspect", "", "33434dfa4c"),
     ("-ObjectName", "", "*Signal_41"),
     ("-Type", "", "Thread"),
     ("-Object", "", "*1000"),

@@ -35,7 +35,17 @@ impl Published {
     /// When one of them fails.
     #[must_use]
     pub fn ask(&self, line: &str) -> String {
+        self.ask_with(line, &[])
+    }
+
+    /// The same with some variables in the environment.
+    ///
+    /// # Panics
+    /// When one of them fails.
+    #[must_use]
+    pub fn ask_with(&self, line: &str, variables: &[(&str, &str)]) -> String {
         let mut program = handlescope(self.home.path());
+        program.envs(variables.iter().copied());
         program.arg("--symbol-path").arg(self.pdbs.path()).arg(&self.name);
         run_script(&mut program, &format!("{line}\n")).ok().stdout
     }

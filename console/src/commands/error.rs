@@ -18,6 +18,7 @@ use crate::{
     settings::{AliasError, ConfigError},
     sql::SqlError,
     trace::{LoadError, MappingsError, NoFile},
+    values::SuspectId,
 };
 
 /// A command that could not be carried out.
@@ -140,6 +141,15 @@ pub enum CommandError {
     /// A query that cannot be carried out.
     #[error(transparent)]
     Query(QueryError),
+    /// `-Suspect` with an id that is none of the traces.
+    #[error(
+        "no suspect of {what} has the id {id}; .dump Why lists the suspects, each with the command that shows what it lost"
+    )]
+    NoSuspect {
+        id: SuspectId,
+        /// What it would have lost, in the plural.
+        what: &'static str,
+    },
     /// Times are asked for, of which a trace has none.
     #[error(
         "{}: has no clock, so {option} cannot choose by time; leave it out, or choose other traces with -fd",
@@ -266,6 +276,7 @@ impl From<QueryError> for CommandError {
             QueryError::NoClock { path, criterion } => {
                 CommandError::NotByTime { path, option: render::option(criterion) }
             }
+            QueryError::NoSuspect { id, what } => CommandError::NoSuspect { id, what },
             error => CommandError::Query(error),
         }
     }

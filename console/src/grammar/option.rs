@@ -10,8 +10,8 @@ use crate::{
     paths::with_home,
     values::{
         AskedFormat, ColumnChoice, CountRange, CountUnit, FormatSpec, NamesFile, ProcessFormat,
-        TimeDigits, TimeFormat, TimeRange, TopN, ValueError, address, bytes, nanoseconds,
-        no_choice, number, process_format, process_words, time_format, time_words,
+        SuspectId, TimeDigits, TimeFormat, TimeRange, TopN, ValueError, address, bytes,
+        nanoseconds, no_choice, number, process_format, process_words, time_format, time_words,
     },
 };
 
@@ -62,6 +62,8 @@ pub enum Take<A: 'static> {
     /// A filter on text that may be given several times.
     Filters(Texts, fn(&mut A) -> &mut Vec<Filter>),
     Processes(fn(&mut A) -> &mut Option<ProcessFilter>),
+    /// The id of a suspect, or how it begins.
+    Suspect(fn(&mut A) -> &mut Option<SuspectId>),
     /// `min [max]` in seconds.
     Seconds(fn(&mut A) -> &mut Option<TimeRange>),
     /// A length of time in nanoseconds.
@@ -148,6 +150,8 @@ pub enum ValueKind {
     /// A filter on text, and what texts those are.
     Filter(Texts),
     Processes,
+    /// The id of a suspect.
+    Suspect,
     /// `min [max]` in seconds.
     Seconds,
     /// A length of time.
@@ -217,6 +221,7 @@ impl ValueKind {
             ValueKind::Filter(Texts::LoadedFiles) => ("FILES", 1, 1),
             ValueKind::Filter(_) => ("FILTER", 1, 1),
             ValueKind::Processes => ("PROCESSES", 1, 1),
+            ValueKind::Suspect => ("ID", 1, 1),
             ValueKind::Seconds => ("SECONDS [MAX]", 1, 2),
             ValueKind::Length => ("SECONDS", 1, 1),
             ValueKind::Count(CountUnit::None) => ("MIN [MAX]", 1, 2),
@@ -296,6 +301,7 @@ impl<A: Default> OptionSpec for Opt<A> {
             Take::Switch(_) | Take::Set(_) => ValueKind::None,
             Take::Filter(texts, _) | Take::Filters(texts, _) => ValueKind::Filter(*texts),
             Take::Processes(_) => ValueKind::Processes,
+            Take::Suspect(_) => ValueKind::Suspect,
             Take::Seconds(_) => ValueKind::Seconds,
             Take::Length(_) => ValueKind::Length,
             Take::Count(unit, _) => ValueKind::Count(*unit),
@@ -342,6 +348,7 @@ impl<A> Opt<A> {
             Take::Processes(field) => {
                 *field(args) = Some(ProcessFilter::new(first).map_err(refused)?);
             }
+            Take::Suspect(field) => *field(args) = Some(SuspectId::new(first)?),
             Take::Seconds(field) => *field(args) = Some(TimeRange::parse(first, second)?),
             Take::Length(field) => {
                 *field(args) = Some(nanoseconds(first)?);

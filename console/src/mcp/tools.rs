@@ -91,11 +91,10 @@ pub(super) static TOOLS: &[Tool] = &[
         name: "why",
         about: "Lists what leaks, the worst first, how fast and why: groups of one program, type and create stack \
                 with how they grow, the function that opens them, and the causes that the events prove. Begin here. \
-                The options of command, as arguments of objects (leak, leak_at_exit, process, type, stack_filter, time) or of \
-                allocations, show what a group lost.",
+                Its id, as suspect of objects, groups or allocations, shows what a group lost.",
         work: Work::Dump { kind: "Why", windowed: true },
         rows: "suspects",
-        row: "file:integer rank:integer process:string pid:integer? processes:array type:string \
+        row: "file:integer id:string rank:integer process:string pid:integer? processes:array type:string \
               create_stack:integer? function:string? created:integer leaked:integer \
               closed_at_exit:integer verdict:string rate_per_minute:number? evidence:string \
               diagnoses:array score:number command:string",
@@ -117,6 +116,7 @@ pub(super) static TOOLS: &[Tool] = &[
             option("name", "-ObjectName"),
             option("stack_filter", "-StackFilter"),
             option("create_stack", "-CreateStack"),
+            option("suspect", "-Suspect"),
             option("leak", "-Leak"),
             option("leak_at_exit", "-LeakAtExit"),
             option("time", "-MinMaxTime"),
@@ -146,6 +146,7 @@ pub(super) static TOOLS: &[Tool] = &[
             option("ids", "-MinMaxId"),
             option("stack_filter", "-StackFilter"),
             option("create_stack", "-CreateStack"),
+            option("suspect", "-Suspect"),
             option("leak", "-Leak"),
             option("leak_at_exit", "-LeakAtExit"),
             option("time", "-MinMaxTime"),
@@ -175,6 +176,7 @@ pub(super) static TOOLS: &[Tool] = &[
             option("time", "-MinMaxTime"),
             option("create_stack", "-CreateStack"),
             option("free_stack", "-FreeStack"),
+            option("suspect", "-Suspect"),
             option("leak", "-Leak"),
             option("leak_at_exit", "-LeakAtExit"),
             option("stacks", "-ShowStack"),

@@ -9,6 +9,7 @@ use super::error::QueryError;
 use super::frame_names::{FrameNames, Frames};
 use super::objects::ObjectTable;
 use super::source::Source;
+use super::suspect_rows::SuspectRows;
 use super::tables::{ProcessList, TypeNames};
 use super::volumes::Volumes;
 use crate::cancel::Cancel;
@@ -25,6 +26,10 @@ pub(crate) struct FileContext<'a> {
     pub(crate) cancel: &'a Cancel,
     /// Stacks and their frames, if a filter or `-ShowStack` needs them.
     pub(crate) frames: Option<Frames<'a>>,
+    /// The events of the suspect that is asked for.
+    pub(super) suspect_events: Option<SuspectRows>,
+    /// Its allocations.
+    pub(super) suspect_allocations: Option<SuspectRows>,
 }
 
 impl<'a> FileContext<'a> {
@@ -50,11 +55,16 @@ impl<'a> FileContext<'a> {
             index: source.index,
             cancel,
             frames: needs_frames(args).then(load).transpose()?,
+            suspect_events: None,
+            suspect_allocations: None,
         })
     }
 }
 
 fn needs_frames(args: &ObjectCriteria) -> bool {
     let filters = [&args.stack_filter, &args.create_stack, &args.destroy_stack];
-    args.groups.needs_frames() || args.stacks.show || filters.into_iter().any(Option::is_some)
+    args.groups.needs_frames()
+        || args.stacks.show
+        || args.suspect.is_some()
+        || filters.into_iter().any(Option::is_some)
 }

@@ -13,6 +13,8 @@ pub enum Criterion {
     Kind,
     Allocator,
     Object,
+    /// The id of a suspect.
+    Suspect,
     Leak,
     LeakAtExit,
     /// One of the two before.

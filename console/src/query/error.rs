@@ -9,6 +9,7 @@ use thiserror::Error;
 use super::criterion::Criterion;
 use super::polars_reason::{KnownNames, polars_reason};
 use crate::cancel::Cancelled;
+use crate::values::SuspectId;
 
 /// A query without an answer.
 #[derive(Debug, Error)]
@@ -25,6 +26,20 @@ pub enum QueryError {
         path: PathBuf,
         /// What would choose.
         criterion: Criterion,
+    },
+    /// No suspect of the traces has the id that is asked for.
+    #[error("no suspect of {what} has the id {id}")]
+    NoSuspect {
+        id: SuspectId,
+        /// What it would have lost, in the plural.
+        what: &'static str,
+    },
+    /// Several have.
+    #[error("{id} is how several ids of suspects begin: {ids}; write more of its digits")]
+    SeveralSuspects {
+        id: SuspectId,
+        /// With commas between them.
+        ids: String,
     },
     /// Polars cannot carry out a sum.
     #[error("the tables cannot be summed up: {}", polars_reason(.0, &KnownNames::default()))]

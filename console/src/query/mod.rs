@@ -52,6 +52,7 @@ mod stack_tests;
 mod stacks;
 mod stats;
 mod steps;
+mod suspect_rows;
 mod symbols;
 mod tables;
 mod totals;

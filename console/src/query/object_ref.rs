@@ -22,7 +22,9 @@ use super::no_match::NoMatch;
 use super::selection::{Selected, Selection};
 use super::source::Source;
 use super::stacks::StackSet;
+use super::suspect_rows::check;
 use super::totals::Totals;
+use super::why::events_of_suspect;
 use crate::cancel::{Cancel, Cancelled};
 use crate::query::criteria::ObjectCriteria;
 use crate::trace::{Caveat, unseen_values};
@@ -95,8 +97,23 @@ impl AddAssign for LeftOut {
 /// Answers `.dump ObjectRef` over loaded traces.
 ///
 /// # Errors
-/// When an archive is damaged, or `cancel` asks to stop.
+/// When an archive is damaged, no suspect or several have the id that is asked for, or `cancel` asks to stop.
 pub fn object_ref<'a>(
+    sources: &'a [Source<'a>],
+    args: &ObjectCriteria,
+    names: &'a dyn FrameNames,
+    cancel: &'a Cancel,
+) -> Result<ObjectRefAnswer<'a>, QueryError> {
+    let answer = unchecked_object_ref(sources, args, names, cancel)?;
+    if let Some(id) = &args.suspect {
+        let found = answer.files.iter().filter_map(|file| file.file.suspect_events.as_ref());
+        check(id, "handles", found)?;
+    }
+    Ok(answer)
+}
+
+/// The same, whatever suspects have the id that is asked for.
+pub(super) fn unchecked_object_ref<'a>(
     sources: &'a [Source<'a>],
     args: &ObjectCriteria,
     names: &'a dyn FrameNames,
@@ -200,7 +217,10 @@ impl<'a> FileAnswer<'a> {
         names: &'a dyn FrameNames,
         cancel: &'a Cancel,
     ) -> Result<Self, QueryError> {
-        let file = FileContext::load(source, args, names, cancel)?;
+        let mut file = FileContext::load(source, args, names, cancel)?;
+        if let Some(id) = &args.suspect {
+            file.suspect_events = Some(events_of_suspect(&file, id, &args.groups.trims)?);
+        }
         let mut selection = filters::select(&file, args)?;
         let mut totals = Totals::of(&file, &selection)?;
         let beside = at_exit_beside_leaks(&file, args)?;

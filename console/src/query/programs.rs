@@ -1,12 +1,11 @@
 //! Which processes run one program: the same executable and, of hosts of services, the same service.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::hash::Hash;
 
 use handlescope_model::ProcessIdx;
 
-use super::tables::ProcessList;
-use crate::filter::{ProcessFilter, word};
+use super::tables::{ProcessInfo, ProcessList};
 
 /// Puts what has one key together, in the order of the first of each; what has none stays by itself.
 pub(crate) fn united<K: Eq + Hash, T>(
@@ -30,8 +29,8 @@ pub(crate) struct Programs<'a> {
     processes: &'a ProcessList,
     /// By row of the processes.
     programs: Vec<Program>,
-    /// How many programs processes of an executable run, by its name in lower case.
-    of_executable: HashMap<String, usize>,
+    /// Those of which some processes are asked for, and others are not.
+    in_part: HashSet<Program>,
 }
 
 /// A number that all processes of a program have.
@@ -39,20 +38,23 @@ pub(crate) struct Programs<'a> {
 pub(crate) struct Program(u32);
 
 impl<'a> Programs<'a> {
-    pub(crate) fn of(processes: &'a ProcessList) -> Self {
+    pub(crate) fn of(
+        processes: &'a ProcessList,
+        is_asked_for: impl Fn(&ProcessInfo) -> bool,
+    ) -> Self {
         let mut known: HashMap<String, Program> = HashMap::new();
-        let mut of_executable: HashMap<String, usize> = HashMap::new();
         let mut programs = Vec::with_capacity(processes.rows().len());
+        // The programs of processes that are not asked for, and of those that are.
+        let mut asked = [HashSet::new(), HashSet::new()];
         for (row, process) in (0..).zip(processes.rows()) {
             let name = process.program().map(|name| name.to_lowercase());
             let program =
                 name.map_or(Program(row), |name| *known.entry(name).or_insert(Program(row)));
-            if program == Program(row) {
-                *of_executable.entry(process.name.to_lowercase()).or_default() += 1;
-            }
             programs.push(program);
+            asked[usize::from(is_asked_for(process))].insert(program);
         }
-        Self { processes, programs, of_executable }
+        let in_part = asked[0].intersection(&asked[1]).copied().collect();
+        Self { processes, programs, in_part }
     }
 
     /// The program of a process; `None` where the process is unknown.
@@ -60,25 +62,14 @@ impl<'a> Programs<'a> {
         self.programs.get(process?.row()).copied()
     }
 
-    /// The filter that keeps some processes of one program, and none of another: where that is enough, and `by_name`
-    /// it may be, the name of the executable.
-    pub(crate) fn filter(&self, processes: &[ProcessIdx], by_name: bool) -> Option<String> {
-        let name = &self.processes.get(*processes.first()?).name;
-        if by_name && self.of_executable.get(&name.to_lowercase()) == Some(&1) {
-            return Some(word(name));
-        }
+    /// The filter that keeps some processes of a program, and no others of it; `None` where all of them are asked for.
+    pub(crate) fn filter(&self, processes: &[ProcessIdx]) -> Option<String> {
+        let program = self.get(processes.first().copied())?;
         let mut pids: Vec<u32> =
             processes.iter().map(|process| self.processes.get(*process).pid).collect();
         pids.sort_unstable();
         pids.dedup();
-        Some(pids.iter().map(u32::to_string).collect::<Vec<_>>().join(";"))
-    }
-
-    /// The processes that a value of [`Self::filter`] keeps.
-    pub(crate) fn kept_by(&self, filter: &str) -> impl Iterator<Item = ProcessIdx> {
-        let filter = ProcessFilter::new(filter).ok();
-        (0..).map(ProcessIdx).zip(self.processes.rows()).filter_map(move |(row, process)| {
-            filter.as_ref().is_some_and(|filter| process.is_meant_by(filter, false)).then_some(row)
-        })
+        let filter = || pids.iter().map(u32::to_string).collect::<Vec<_>>().join(";");
+        self.in_part.contains(&program).then(filter)
     }
 }

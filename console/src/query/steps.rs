@@ -3,6 +3,7 @@
 use super::criteria::ObjectCriteria;
 use super::criterion::Criterion;
 use crate::filter::{Filter, ProcessFilter};
+use crate::values::SuspectId;
 
 /// A criterion that was given, and how to take it over alone.
 pub(super) struct Step {
@@ -48,6 +49,7 @@ pub(super) fn steps(args: &ObjectCriteria) -> Vec<Step> {
     filter!(ObjectName, Filter::text, object_name);
     filter!(Type, Filter::text, object_type);
     filter!(Object, Filter::text, object);
+    filter!(Suspect, SuspectId::text, suspect);
     // Both choose more than each.
     if let Some(criterion) = Criterion::of_leaks(args.leak, args.leak_at_exit) {
         let take: fn(&ObjectCriteria, &mut ObjectCriteria) =

@@ -15,7 +15,7 @@ use crate::{
     render,
     settings::StackDisplayArgs,
     trace::LoadArgs,
-    values::{CountRange, Format, JsonMode, TimeRange, TopN},
+    values::{CountRange, Format, JsonMode, SuspectId, TimeRange, TopN},
 };
 
 fn object_ref(options: &str) -> ObjectCriteria {
@@ -86,6 +86,7 @@ fn every_option_of_object_ref_fills_its_field() {
         ("-Handle 0xC0", ObjectCriteria { handle: filter("0xC0"), ..none() }),
         ("-Object *6290", ObjectCriteria { object: filter("*6290"), ..none() }),
         ("-leak", ObjectCriteria { leak: true, ..none() }),
+        ("-Suspect 3F2a", ObjectCriteria { suspect: SuspectId::new("3f2a").ok(), ..none() }),
         ("-ss", ObjectCriteria { stacks: stacks(true, false), ..none() }),
         ("-ShowStack", ObjectCriteria { stacks: stacks(true, false), ..none() }),
         ("-CreateStack *a*", ObjectCriteria { create_stack: filter("*a*"), ..none() }),
@@ -162,7 +163,7 @@ fn a_criterion_is_named_after_the_option_that_gives_it() {
         let is_named = criteria.iter().any(|c| option.is_named(render::option(*c)));
         named += usize::from(is_named);
     }
-    assert_eq!(named, 23, "every criterion has an option");
+    assert_eq!(named, 24, "every criterion has an option");
 }
 
 #[test]

@@ -17,6 +17,7 @@ pub(crate) fn option(criterion: Criterion) -> &'static str {
         Criterion::Kind => "-Kind",
         Criterion::Allocator => "-Allocator",
         Criterion::Object => "-Object",
+        Criterion::Suspect => "-Suspect",
         Criterion::Leak => "-Leak",
         Criterion::LeakAtExit => "-LeakAtExit",
         Criterion::LeakOrAtExit => "-Leak -LeakAtExit",

@@ -189,6 +189,7 @@ fn a_bad_value_is_reported_with_the_help_line_of_its_option() {
             ValueKind::Size => &["many", "1.5", "1s"],
             ValueKind::Digits => &["7", "-1", "six"],
             ValueKind::Servers => &["syngo", "ftp://x"],
+            ValueKind::Suspect => &["3f2", "leaky", "0x3f2a", "0123456789a"],
         };
         for value in bad {
             let name = option.name();

@@ -72,8 +72,10 @@ impl From<QueryError> for SqlError {
             QueryError::Archive(error) => error.into(),
             QueryError::Cancelled(cancelled) => cancelled.into(),
             QueryError::Sums(error) => error.into(),
-            // SQL has no such option.
-            error @ QueryError::NoClock { .. } => {
+            // SQL has no such options.
+            error @ (QueryError::NoClock { .. }
+            | QueryError::NoSuspect { .. }
+            | QueryError::SeveralSuspects { .. }) => {
                 PolarsError::ComputeError(error.to_string().into()).into()
             }
         }

@@ -6,6 +6,7 @@ mod formats;
 mod length;
 mod output_formats;
 mod ranges;
+mod suspect;
 
 pub(crate) use counted::{Counted, kind_of};
 pub use documents::{CsvText, JsonMode};
@@ -18,3 +19,4 @@ pub(crate) use output_formats::{AskedFormat, CSV, FORMATS, FormatOption, TABLE_F
 pub use output_formats::{ColumnChoice, Format, FormatSpec, NamesFile};
 pub use ranges::{CountRange, CountUnit, TimeRange, TopN, ValueError};
 pub(crate) use ranges::{address, bytes, nanoseconds, number, whole};
+pub use suspect::SuspectId;

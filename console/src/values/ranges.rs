@@ -129,6 +129,9 @@ pub enum ValueError {
     /// Not a hexadecimal number of 64 bits.
     #[error("'{}' is not an address (hexadecimal, like 0x1B544000010)", Untrusted(.value))]
     NoAddress { value: String },
+    /// Not the id of a suspect.
+    #[error("'{}' is not the id of a suspect (4 to 10 hexadecimal digits, like 3f2a)", Untrusted(.value))]
+    NoSuspect { value: String },
     /// None of the words the option knows.
     #[error("'{}' is not one of {choices}{hint}", Untrusted(.value))]
     NoChoice {

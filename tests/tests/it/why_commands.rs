@@ -28,6 +28,17 @@ fn the_command_of_a_suspect_shows_its_handles() {
 
 #[needs_data]
 #[test]
+fn the_command_of_a_suspect_of_one_process_shows_what_that_lost() {
+    for name in ["growth", "duplicates", "threadleak", "generic", "heap", "valloc"] {
+        let trace = Published::open(name);
+        let document: Value = serde_json::from_str(&trace.ask(".why -ByProcess -json")).unwrap();
+        assert!(!suspects(&document).is_empty(), "{name}");
+        assert_commands(&document, |script| trace.ask(script));
+    }
+}
+
+#[needs_data]
+#[test]
 fn the_first_of_a_sorted_list_are_those_of_the_whole_list_with_their_commands() {
     let trace = Published::open("growth");
     let ask = |options: &str| -> Value {

@@ -1,21 +1,22 @@
 //! `.dump Why`, and `.why`, which is the same.
 
+use std::collections::HashSet;
+
 use crate::{
     commands::{
         AnyCommand, AnyKind, CommandError, DumpContext, Entered, Invocation, Kind, KindSignature,
         Signature,
         shared::{
             caveats::write_caveats,
-            choice::{process_option, type_of_handles_option},
+            choice::{process_option, suspect_option, type_of_handles_option},
             groups,
             stack_display::{
                 ShowsStacks, show_address_option, show_line_option, show_stack_option,
             },
         },
     },
-    filter::word,
     grammar::{Arguments, Example, GroupView, Opt, OptionGroup, ParseError, Take},
-    query::{self, PRIVATE_HEAP, Suspect, WhyCriteria},
+    query::{self, PRIVATE_HEAP, StackTrims, Suspect, WhyCriteria},
     render,
     settings::{Display, StackDisplayArgs},
     trace::{Session, filter_of},
@@ -87,7 +88,7 @@ impl Kind for Why {
         let output = &dump.shared.output;
         criteria.handles.with_identities = output.is_document();
         let display = dump.display();
-        let commands = Commands::of(dump.session);
+        let commands = Commands::of(dump.session, &criteria);
         let command = |file, suspect: &_| commands.show(file, suspect);
         let shows_all = criteria.all || output.format() != Format::Text;
         let all = match output.top {
@@ -96,79 +97,68 @@ impl Kind for Why {
             Some(_) => ".why -All".to_owned(),
         };
         let all = Some(all.as_str()).filter(|_| !shows_all);
-        match (output.top, &output.sort_by) {
-            (Some(TopN { take, skip }), None) if shows_all => {
-                criteria.shown = Some(take.saturating_add(skip));
+        criteria.shown = match (output.top, &output.sort_by) {
+            (Some(TopN { take, skip }), None) if shows_all => Some(take.saturating_add(skip)),
+            // Which are small is known only when all suspects are; another order may be that of names of frames.
+            (Some(_), None) => Some(0),
+            _ => None,
+        };
+        let mut answers = query::why(dump.sources, &criteria, dump.names, dump.cancel)?;
+        let stacks = criteria.handles.stacks;
+        if output.top.is_some() && (output.sort_by.is_some() || !shows_all) {
+            let left = render::why(&answers, &command, all, stacks, &display)?.rows_left(output)?;
+            for (answer, left) in answers.iter_mut().zip(left) {
+                let left: HashSet<usize> = left.into_iter().collect();
+                answer.show(|place| left.contains(&place))?;
             }
-            // Another order, and which are small, is known only when all suspects are, which need no filters for it; an
-            // order may be that of names of frames.
-            (Some(_), order) => {
-                let shown = order.is_none().then_some(0);
-                let unfiltered =
-                    WhyCriteria { filtered: Some(Vec::new()), shown, ..criteria.clone() };
-                let answers = query::why(dump.sources, &unfiltered, dump.names, dump.cancel)?;
-                let table =
-                    render::why(&answers, &command, all, criteria.handles.stacks, &display)?;
-                criteria.filtered = Some(table.rows_left(output)?);
-                criteria.shown = Some(0);
-            }
-            (None, _) => {}
         }
-        let answers = query::why(dump.sources, &criteria, dump.names, dump.cancel)?;
         answers.iter().for_each(|answer| write_caveats(&answer.file, dump.messages));
-        let table = render::why(&answers, &command, all, criteria.handles.stacks, &display)?;
+        let table = render::why(&answers, &command, all, stacks, &display)?;
         dump.write(table)
     }
 }
 
-/// The commands that show the handles or allocations of suspects.
+/// The commands that show what suspects lost.
 pub(crate) struct Commands {
     /// What chooses each file, where several are loaded.
     files: Vec<Option<String>>,
+    /// What leaves frames out of stacks, on which the ids depend.
+    trims: Vec<String>,
 }
 
 impl Commands {
-    pub(crate) fn of(session: &Session) -> Commands {
+    pub(crate) fn of(session: &Session, criteria: &WhyCriteria) -> Commands {
         let files = &session.files;
         let numbers = (0..files.len()).filter(|_| files.len() > 1);
-        Commands { files: numbers.map(|number| filter_of(files, number)).collect() }
+        let StackTrims { fold, from } = &criteria.handles.groups.trims;
+        let trims = [("-FoldStack", fold), ("-StackFrom", from)].into_iter();
+        let trims = trims.filter_map(|(option, filter)| {
+            Some(format!("{option} {}", quoted(filter.as_ref()?.text())))
+        });
+        Commands {
+            files: numbers.map(|number| filter_of(files, number)).collect(),
+            trims: trims.collect(),
+        }
     }
 
     /// The command for a suspect of the file with this number.
     pub(crate) fn show(&self, file: usize, suspect: &Suspect) -> String {
         let is_of_handles = suspect.bytes.is_none();
-        let kind = if is_of_handles { ".dump ObjectRef" } else { ".dump Resource" };
+        let (kind, process) = match is_of_handles {
+            true => (".dump ObjectRef", "-RelatedProcess"),
+            false => (".dump Resource", "-pn"),
+        };
         let mut words = vec![kind.to_owned()];
         let filter = self.files.get(file).and_then(Option::as_deref);
         words.extend(filter.map(|filter| format!("-fd {}", quoted(filter))));
-        words.push("-Leak -LeakAtExit".to_owned());
-        words.extend(if is_of_handles { of_handles(suspect) } else { of_allocations(suspect) });
+        words.push(format!("-Suspect {}", suspect.id));
+        words.extend(suspect.filter.iter().map(|filter| format!("{process} {}", quoted(filter))));
+        words.extend(self.trims.iter().filter(|_| is_of_handles).cloned());
+        let is_of_heaps = suspect.type_name == PRIVATE_HEAP;
+        words.extend(is_of_heaps.then(|| "-GroupBy allocator,createstack".to_owned()));
         words.push("-ShowStack".to_owned());
         words.join(" ")
     }
-}
-
-fn of_handles(suspect: &Suspect) -> Vec<String> {
-    let filters = &suspect.filters;
-    let mut words: Vec<String> = Vec::new();
-    words.extend(filters.process.iter().map(|own| format!("-RelatedProcess {}", quoted(own))));
-    words.push(format!("-Type {}", quoted(&word(&suspect.type_name))));
-    words.extend(filters.time.iter().map(|own| format!("-MinMaxTime {own}")));
-    words.extend(filters.stack.iter().map(|own| format!("-StackFilter {}", quoted(own))));
-    words
-}
-
-fn of_allocations(suspect: &Suspect) -> Vec<String> {
-    let filters = &suspect.filters;
-    let is_of_heaps = suspect.type_name == PRIVATE_HEAP;
-    let mut words: Vec<String> = Vec::new();
-    words.extend(filters.process.iter().map(|own| format!("-pn {}", quoted(own))));
-    words.extend(filters.time.iter().map(|own| format!("-MinMaxTime {own}")));
-    words.push(format!("-Kind {}", if is_of_heaps { "heap" } else { &suspect.type_name }));
-    words.extend(filters.allocator.iter().map(|own| format!("-Allocator {}", quoted(own))));
-    words.extend(filters.stack.iter().map(|own| format!("-CreateStack {}", quoted(own))));
-    words.extend(is_of_heaps.then(|| "-GroupBy allocator,createstack".to_owned()));
-    words
 }
 
 /// A filter as the command line reads it.
@@ -192,6 +182,7 @@ static WHICH: &[Opt<WhyCriteria>] = &[
         |criteria| &mut criteria.process,
     ),
     type_of_handles_option(|criteria| &mut criteria.handles.object_type),
+    suspect_option("only this suspect", |criteria| &mut criteria.handles.suspect),
     Opt {
         names: &["-ByProcess"],
         help: "each process by itself, not all of a program together",

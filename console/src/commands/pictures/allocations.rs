@@ -16,7 +16,7 @@ pub(super) const ALLOCATIONS: OptionGroup<PictureOptions> =
 
 static OPTIONS: &[Opt<PictureOptions>] = &[
     kind_instead_option(
-        "As those of .dump Resource. -pn, -MinMaxTime, -CreateStack, -DestroyStack (of the free), -Leak, \
+        "As those of .dump Resource. -pn, -MinMaxTime, -CreateStack, -DestroyStack (of the free), -Suspect, -Leak, \
          -LeakAtExit, -FoldStack and -StackFrom choose allocations, the other options only handles.",
         |args| &mut args.kind,
     ),
@@ -43,11 +43,11 @@ pub(super) fn criteria(
         return Err(ParseError::Conflict {
             option: "-Kind",
             other: "an option about objects",
-            reason: "allocations have -pn, -MinMaxTime, -CreateStack, -DestroyStack, -Leak and -LeakAtExit",
+            reason: "allocations have -pn, -MinMaxTime, -CreateStack, -DestroyStack, -Suspect, -Leak and -LeakAtExit",
         });
     };
     let (kind, by) = (Some(kind.clone()), Some(by.to_vec()));
-    Ok(Some(ResourceCriteria { kind, by, ..chosen.with_kind_option() }))
+    Ok(Some(ResourceCriteria { kind, by, ..chosen.with_kind_option() }.lost_by_suspect()))
 }
 
 /// Asks for them, and says what makes the answer incomplete.

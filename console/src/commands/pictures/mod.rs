@@ -81,8 +81,8 @@ fn ask<'a>(
     dump: &mut DumpContext<'a, '_>,
 ) -> Result<ObjectRefAnswer<'a>, CommandError> {
     let trims = handles.criteria.groups.trims.clone();
-    let criteria =
-        ObjectCriteria { groups: GroupCriteria { trims, ..groups }, ..handles.criteria.clone() };
+    let groups = GroupCriteria { trims, ..groups };
+    let criteria = ObjectCriteria { groups, ..handles.criteria.clone() }.lost_by_suspect();
     let answer = query::object_ref(dump.sources, &criteria, dump.names, dump.cancel)?;
     for file in &answer.files {
         write_caveats(file, dump.messages);

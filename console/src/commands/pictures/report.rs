@@ -40,7 +40,7 @@ impl Command for Report {
                   sorted and searched. It is light or dark as the browser is. Names of processes, functions and \
                   objects in a trace cannot run in it as code. The other options choose handles as those of \
                   .dump ObjectRef do, and the page names them; allocations are chosen by -pn, -Type (their kind), -MinMaxTime, \
-                  -CreateStack and -DestroyStack, and with any other option the page has none. The commands in it show all that their suspect lost.",
+                  -CreateStack, -DestroyStack and -Suspect, and with any other option the page has none. The commands in it show all that their suspect lost.",
         examples: &[".report leaks.html", ".report events.html -pn leaky -Type Event"],
     };
 
@@ -86,7 +86,7 @@ fn draw(
         answer.own_caveats().for_each(|own| write_warning(file.path(), own, dump.messages));
     }
     let target = Target { path, option: Report::SIGNATURE.names[0], format: "HTML" };
-    let commands = Commands::of(dump.session);
+    let commands = Commands::of(dump.session, &criteria);
     let command = |file, suspect: &_| commands.show(file, suspect);
     dump.write_file(target, |out| report::write(&answers, asked, command, out))
 }

@@ -5,7 +5,7 @@ use crate::{
     filter::{Filter, ProcessFilter},
     grammar::{Choice, Opt, Take, Texts},
     query::{NewProcess, ProcessCriteria},
-    values::TimeRange,
+    values::{SuspectId, TimeRange},
 };
 
 pub(crate) const fn process_option<A>(
@@ -64,6 +64,22 @@ pub(crate) const fn stack_filter_option<A>(
 ) -> Opt<A> {
     let (names, example) = (&["-sf", "-StackFilter"], "-StackFilter *Session::Connect*");
     Opt { names, help, details, example, take: Take::Filter(Texts::Frames, field) }
+}
+
+/// `-Suspect`
+pub(crate) const fn suspect_option<A>(
+    help: &'static str,
+    field: fn(&mut A) -> &mut Option<SuspectId>,
+) -> Opt<A> {
+    Opt {
+        names: &["-Suspect"],
+        help,
+        details: "The id is in the command that .why prints; its first four digits are enough where no other id begins \
+                  with them. Ids depend on names of functions: with other symbols \
+                  they are others.",
+        example: "-Suspect 33434dfa4c",
+        take: Take::Suspect(field),
+    }
 }
 
 /// `-MinMaxTime`

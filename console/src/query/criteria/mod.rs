@@ -13,7 +13,7 @@ use super::tables::ProcessInfo;
 use crate::{
     filter::{Filter, ProcessFilter},
     settings::StackDisplayArgs,
-    values::{CountRange, TimeRange, TopN},
+    values::{CountRange, SuspectId, TimeRange, TopN},
 };
 
 /// Which objects and events `.dump ObjectRef` is about, and what is asked of them. A criterion that
@@ -32,6 +32,8 @@ pub struct ObjectCriteria {
     pub handle: Option<Filter>,
     /// `-Object`: the object's kernel address, written `0xFFFF810008BE66F0`.
     pub object: Option<Filter>,
+    /// `-Suspect`: only what a suspect opened.
+    pub suspect: Option<SuspectId>,
     /// `-Leak`: only handles that were opened and not closed, and views not unmapped.
     pub leak: bool,
     /// `-LeakAtExit`: only handles that nothing but the end of their process closed.
@@ -78,6 +80,16 @@ pub struct ObjectCriteria {
     pub with_identities: bool,
     /// `-GroupBy` and what belongs to it.
     pub groups: GroupCriteria,
+}
+
+impl ObjectCriteria {
+    /// The same, of a suspect only what that lost, unless it is said which of it: that is what it counts.
+    pub(crate) fn lost_by_suspect(mut self) -> Self {
+        let of_suspect = self.suspect.is_some() && !self.leak && !self.leak_at_exit;
+        self.leak |= of_suspect;
+        self.leak_at_exit |= of_suspect;
+        self
+    }
 }
 
 /// Which processes are meant: those that pass all that was given.
@@ -173,17 +185,20 @@ pub struct WhyCriteria {
     pub by_process: bool,
     /// `-All`: the text has the suspects, too, that are small beside the worst.
     pub all: bool,
-    /// How many suspects of each trace are shown, those that rank first; further ones have neither filters nor names of
-    /// frames. All unless it is said.
+    /// How many suspects of each trace are shown, those that rank first; further ones have no names of frames. All unless
+    /// it is said.
     pub shown: Option<usize>,
-    /// Which suspects of each trace have filters, counted from 0, and are shown, too. All that are shown unless it is said.
-    pub filtered: Option<Vec<Vec<usize>>>,
 }
 
 impl WhyCriteria {
     /// Whether processes go by the names of their executables.
     pub(in crate::query) fn is_plain(&self) -> bool {
         self.handles.plain_process_names || self.handles.with_identities
+    }
+
+    /// Whether a process is asked for.
+    pub(in crate::query) fn is_process(&self, process: &ProcessInfo) -> bool {
+        self.process.as_ref().is_none_or(|filter| process.is_meant_by(filter, self.is_plain()))
     }
 }
 

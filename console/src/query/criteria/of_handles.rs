@@ -17,6 +17,7 @@ impl ResourceCriteria {
             time: handles.time,
             create_stack: handles.create_stack.clone(),
             destroy_stack: handles.destroy_stack.clone(),
+            suspect: handles.suspect.clone(),
             leak: handles.leak,
             leak_at_exit: handles.leak_at_exit,
             groups: GroupCriteria {
@@ -34,6 +35,7 @@ impl ResourceCriteria {
             time: known.time,
             create_stack: known.create_stack,
             free_stack: known.destroy_stack,
+            suspect: known.suspect,
             leak: known.leak,
             leak_at_exit: known.leak_at_exit,
             trims: known.groups.trims,

@@ -4,7 +4,7 @@ use super::groups::StackTrims;
 use crate::filter::{Filter, ProcessFilter};
 use crate::query::criterion::Criterion;
 use crate::settings::StackDisplayArgs;
-use crate::values::{CountRange, TimeRange};
+use crate::values::{CountRange, SuspectId, TimeRange};
 
 /// What `.dump Resource` is about.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -15,6 +15,8 @@ pub struct ResourceCriteria {
     pub process: Option<ProcessFilter>,
     /// `-Allocator`: names of allocators.
     pub allocator: Option<Filter>,
+    /// `-Suspect`: only what a suspect allocated.
+    pub suspect: Option<SuspectId>,
     /// `-Leak`: only what was never freed, of processes that live.
     pub leak: bool,
     /// `-LeakAtExit`: only what nothing but the end of its process freed.
@@ -64,10 +66,19 @@ impl Default for ResourceOptions {
 impl ResourceCriteria {
     /// Whether it chooses by more than kind, allocator and process.
     pub(in crate::query) fn chooses_rows(&self) -> bool {
-        self.time.is_some()
+        self.suspect.is_some()
+            || self.time.is_some()
             || self.size.is_some()
             || self.create_stack.is_some()
             || self.free_stack.is_some()
+    }
+
+    /// The same, of a suspect only what that lost, unless it is said which of it: that is what it counts.
+    pub(crate) fn lost_by_suspect(mut self) -> Self {
+        let of_suspect = self.suspect.is_some() && !self.is_of_leaks();
+        self.leak |= of_suspect;
+        self.leak_at_exit |= of_suspect;
+        self
     }
 
     /// Whether only what was never freed is asked for.

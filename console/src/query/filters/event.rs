@@ -15,6 +15,7 @@ use crate::query::filters::object::HexFilter;
 use crate::query::frame_names::Frames;
 use crate::query::selection::{EventMask, Selected, Selection};
 use crate::query::stacks::{StackSet, StackVerdicts};
+use crate::query::suspect_rows::SuspectRows;
 use crate::values::TimeRange;
 
 /// `-Leak` and `-LeakAtExit`: keeps what was opened and never closed, or closed by nothing but the end
@@ -56,6 +57,15 @@ pub(super) fn keep_leaks(
         any
     })?;
     Ok(())
+}
+
+/// `-Suspect`: removes what other stacks, types and programs opened and closed.
+pub(super) fn keep_suspect(
+    rows: &SuspectRows,
+    file: &FileContext<'_>,
+    selection: &mut Selection,
+) -> Result<(), QueryError> {
+    remove_events(file, selection, |event| rows.has(event))
 }
 
 /// `-MinMaxTime`: removes what happened outside of the time.

@@ -54,6 +54,7 @@ pub(in crate::query) fn open_start_handles(
 fn asks_for_events(args: &ObjectCriteria) -> bool {
     let filters = [&args.handle, &args.create_stack, &args.destroy_stack, &args.stack_filter];
     filters.into_iter().any(Option::is_some)
+        || args.suspect.is_some()
         || args.time.is_some()
         || args.duration.is_some()
         || args.ids.is_some()

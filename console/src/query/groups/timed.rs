@@ -77,11 +77,6 @@ impl TimedGroups {
         owned
     }
 
-    /// The processes of some handles, which may come more than once.
-    pub(crate) fn owners(&self, handles: &[Opened]) -> impl Iterator<Item = Option<ProcessIdx>> {
-        self.runs(handles).map(|run| self.owner(run))
-    }
-
     /// Handles of one process that stand together.
     fn runs<'h>(&self, handles: &'h [Opened]) -> impl Iterator<Item = &'h [Opened]> {
         let owner = |handle: &Opened| self.owners.of(handle.opened.row());

@@ -15,6 +15,7 @@ use crate::query::context::FileContext;
 use crate::query::error::QueryError;
 use crate::query::frame_names::Frames;
 use crate::query::stacks::{StackSet, StackVerdicts};
+use crate::query::suspect_rows::SuspectRows;
 use crate::query::tables::{ChosenProcesses, ProcessList};
 use crate::values::CountRange;
 
@@ -28,6 +29,8 @@ pub(super) struct Tables<'a> {
     pub(super) misses: &'a MissTable,
     pub(super) processes: &'a ProcessList,
     pub(super) frames: &'a Frames<'a>,
+    /// The allocations of the suspect that is asked for.
+    pub(super) suspect: Option<&'a SuspectRows>,
     pub(super) cancel: &'a Cancel,
 }
 
@@ -36,6 +39,7 @@ pub(super) struct Chosen<'a> {
     tables: &'a Tables<'a>,
     /// By row of the allocators.
     is_meant: Vec<bool>,
+    suspect: Option<&'a SuspectRows>,
     time: Option<RangeInclusive<i64>>,
     size: Option<CountRange>,
     /// Of allocations by row, where any ended in parts.
@@ -61,6 +65,7 @@ impl<'a> Chosen<'a> {
         let mut chosen = Self {
             tables,
             is_meant,
+            suspect: tables.suspect.filter(|_| criteria.suspect.is_some()),
             time: criteria.time.map(|range| range.nanoseconds()),
             size,
             whole_sizes: size.and_then(|_| tables.resources.whole_sizes()),
@@ -130,6 +135,7 @@ impl<'a> Chosen<'a> {
             whole.or_else(|| table.size.get(row))
         };
         self.means(table.allocator.get(row))
+            && self.suspect.is_none_or(|rows| rows.has(row))
             && self.is_time(table.time_ns.get(row))
             && self.is_size(size)
             && self.create.as_ref().is_none_or(|stacks| stacks.passes(table.stack.get(row)))
@@ -140,12 +146,13 @@ impl<'a> Chosen<'a> {
     }
 
     /// The frees without allocation and the ignored events that pass, ascending. They have no stack of an
-    /// allocation.
+    /// allocation, and are of no suspect.
     pub(super) fn misses(&self) -> Vec<ResourceMissIdx> {
         let table = self.tables.misses;
         let passes = |miss: &ResourceMissIdx| {
             let row = miss.row();
-            self.means(table.allocator.get(row))
+            self.suspect.is_none()
+                && self.means(table.allocator.get(row))
                 && self.is_time(table.time_ns.get(row))
                 && self.is_size(|| table.size.get(row))
                 && self.create.as_ref().is_none_or(|stacks| stacks.passes(None))
@@ -206,6 +213,8 @@ pub(in crate::query) fn chosen_rows(
 ) -> Result<Vec<ResourceIdx>, QueryError> {
     let misses = MissTable::load(file.trace)?;
     let (processes, cancel) = (&file.processes, file.cancel);
-    let tables = Tables { allocators, resources, misses: &misses, processes, frames, cancel };
+    let suspect = file.suspect_allocations.as_ref();
+    let tables =
+        Tables { allocators, resources, misses: &misses, processes, frames, suspect, cancel };
     Chosen::new(&tables, criteria)?.resources()
 }

@@ -44,6 +44,7 @@ pub(super) use self::sites::{ChosenRows, Site, Sites, descriptive_name};
 use self::tables::MissTable;
 pub(super) use self::tables::kind_name;
 pub(super) use self::tables::{AllocatorList, Needed, ResourceTable};
+use super::context::FileContext;
 use super::diff::Span;
 use super::error::QueryError;
 use super::frame_names::{FrameNames, Frames};
@@ -54,9 +55,11 @@ use super::info::{check_clock, trace_info};
 use super::no_match::NoMatch;
 use super::source::Source;
 use super::stacks::StackSet;
+use super::suspect_rows::{SuspectRows, check};
 use super::tables::{ProcessInfo, ProcessList};
+use super::why::allocations_of_suspect;
 use crate::cancel::Cancel;
-use crate::query::criteria::{ResourceColumn, ResourceCriteria};
+use crate::query::criteria::{ObjectCriteria, ResourceColumn, ResourceCriteria};
 use crate::query::criterion::Criterion;
 use crate::trace::{Caveat, KindCounts, ResourceFacts};
 
@@ -87,6 +90,7 @@ pub struct ResourcesAnswer<'a> {
     shown_stacks: Option<StackSet>,
     pub(crate) frames: Frames<'a>,
     pub(crate) bases: ModuleBases,
+    suspect: Option<SuspectRows>,
     allocators: AllocatorList,
     processes: ProcessList,
     programs: ProgramFrames,
@@ -95,7 +99,8 @@ pub struct ResourcesAnswer<'a> {
 /// Answers `.dump Resource`, one answer for each trace.
 ///
 /// # Errors
-/// When an archive is damaged, a time is asked for that the trace does not have, or `cancel` asks to stop.
+/// When an archive is damaged, a time is asked for that the trace does not have, no suspect or several have the id that
+/// is asked for, or `cancel` asks to stop.
 pub fn resources<'a>(
     sources: &[Source<'a>],
     criteria: &ResourceCriteria,
@@ -104,6 +109,9 @@ pub fn resources<'a>(
 ) -> Result<Vec<ResourcesAnswer<'a>>, QueryError> {
     let answer = |source| ResourcesAnswer::new(source, criteria, None, names, cancel);
     let mut answers = sources.iter().map(answer).collect::<Result<Vec<_>, QueryError>>()?;
+    if let Some(id) = &criteria.suspect {
+        check(id, "allocations", answers.iter().filter_map(|answer| answer.suspect.as_ref()))?;
+    }
     keep_no_match(&mut answers.iter_mut().collect::<Vec<_>>());
     Ok(answers)
 }
@@ -137,7 +145,13 @@ impl<'a> ResourcesAnswer<'a> {
             false => Frames::none(trace, names, source.frames, cancel)?,
         };
         let frames = frames.with_system_modules(source.system);
+        let suspect = criteria.suspect.as_ref().map(|id| {
+            let asked = ObjectCriteria { suspect: criteria.suspect.clone(), ..Default::default() };
+            allocations_of_suspect(&FileContext::load(source, &asked, names, cancel)?, id)
+        });
+        let suspect = suspect.transpose()?;
         let tables = Tables {
+            suspect: suspect.as_ref(),
             allocators: &allocators,
             resources: &resources,
             misses: &misses,
@@ -185,6 +199,7 @@ impl<'a> ResourcesAnswer<'a> {
             stack_count: trace.height(Table::Stacks)?,
             shown_stacks: None,
             bases: ModuleBases::load(trace)?,
+            suspect,
             allocators,
             processes,
             frames,

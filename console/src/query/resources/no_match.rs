@@ -14,6 +14,7 @@ use crate::query::criterion::Criterion;
 use crate::query::error::QueryError;
 use crate::query::frame_names::Frames;
 use crate::query::no_match::NoMatch;
+use crate::values::SuspectId;
 
 /// A criterion, which can be taken over alone.
 struct Step<'a> {
@@ -75,7 +76,10 @@ pub(in crate::query) fn no_allocation(
 ) -> Result<Option<NoMatch>, QueryError> {
     let misses = MissTable::load(file.trace)?;
     let (processes, cancel) = (&file.processes, file.cancel);
-    find(&Tables { allocators, resources, misses: &misses, processes, frames, cancel }, criteria)
+    let suspect = file.suspect_allocations.as_ref();
+    let tables =
+        Tables { allocators, resources, misses: &misses, processes, frames, suspect, cancel };
+    find(&tables, criteria)
 }
 
 /// How many allocations pass.
@@ -123,6 +127,7 @@ fn steps(criteria: &ResourceCriteria) -> Vec<Step<'_>> {
     filter!(kind, Filter, kind, kind_of);
     filter!(allocator, Filter, Criterion::Allocator, |_, own| Some(own.name.clone()));
     filter!(process, ProcessFilter, Criterion::Process, process_of);
+    filter!(suspect, SuspectId, Criterion::Suspect, no_name);
     other!(Criterion::of_leaks(criteria.leak, criteria.leak_at_exit), |from, to| {
         (to.leak, to.leak_at_exit) = (from.leak, from.leak_at_exit);
     });

@@ -1,7 +1,7 @@
 //! What a page says of the allocations of a trace, kind by kind.
 
 use super::figures::ResourceFigures;
-use super::{ResourceGroup, ResourcesAnswer, allocated_kinds, resources};
+use super::{ResourceGroup, ResourcesAnswer, allocated_kinds};
 use crate::cancel::Cancel;
 use crate::query::criteria::{ResourceColumn, ResourceCriteria};
 use crate::query::error::QueryError;
@@ -55,7 +55,7 @@ impl ResourcesAnswer<'_> {
 /// Asks for them, in so many parts of time; `None` for a trace without any that are chosen.
 ///
 /// # Errors
-/// As [`resources`].
+/// When the archive is damaged, a time is asked for that the trace does not have, or `cancel` asks to stop.
 pub fn allocations_overview<'a>(
     source: &Source<'a>,
     criteria: &ResourceCriteria,
@@ -71,10 +71,10 @@ pub fn allocations_overview<'a>(
         let by = Some(by.to_vec());
         let keeps_changes = buckets.is_some();
         let asked = ResourceCriteria { by, buckets, by_count, keeps_changes, ..criteria.clone() };
-        let answers = resources(std::slice::from_ref(source), &asked, names, cancel)?;
-        Ok::<_, QueryError>(answers.into_iter().next())
+        // A suspect that is asked for may be one of handles.
+        ResourcesAnswer::new(source, &asked, None, names, cancel)
     };
-    let Some(groups) = ask(&ResourceColumn::COMPARED, None, false)? else { return Ok(None) };
+    let groups = ask(&ResourceColumn::COMPARED, None, false)?;
     let of_kind = |name: &'static str| {
         let mut figures = ResourceFigures::default();
         groups.groups_of(name).for_each(|group| figures.add_all(&group.figures));
@@ -83,8 +83,8 @@ pub fn allocations_overview<'a>(
     let kinds = all.iter().map(|kind| of_kind(kind.name()));
     let kinds: Vec<AllocatedKind> = kinds.filter(|kind| kind.figures.allocs > 0).collect();
     let by = [ResourceColumn::Kind, ResourceColumn::Process];
-    let Some(bytes) = ask(&by, Some(parts), false)? else { return Ok(None) };
+    let bytes = ask(&by, Some(parts), false)?;
     let is_counted = kinds.iter().any(|kind| !kind.has_bytes());
-    let counts = if is_counted { ask(&by, Some(parts), true)? } else { None };
+    let counts = is_counted.then(|| ask(&by, Some(parts), true)).transpose()?;
     Ok((!kinds.is_empty()).then_some(AllocationsOverview { groups, bytes, counts, kinds }))
 }

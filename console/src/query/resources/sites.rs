@@ -48,13 +48,6 @@ pub(in crate::query) struct Site {
     end: u32,
 }
 
-impl Site {
-    /// A number that no other site has.
-    pub(in crate::query) fn number(&self) -> u32 {
-        self.first
-    }
-}
-
 /// Owner and kind, and stack.
 type Key = (u32, StackIdx);
 

@@ -4,31 +4,28 @@
 //! balanced. [`score`] ranks them, [`causes`] says what the events prove; docs/why.md explains both.
 
 mod allocations;
+mod by_id;
 mod causes;
 mod columns;
-mod lost_handles;
-mod lost_stacks;
+mod id;
 mod owners;
 mod program_groups;
-mod same_pid;
 mod score;
 mod suspect;
 mod targets;
 
-use std::collections::HashSet;
-
 use handlescope_model::ProcessIdx;
 use rayon::prelude::*;
 
+pub(super) use self::by_id::{allocations_of_suspect, events_of_suspect};
 pub use self::causes::{Cause, Diagnosis};
 pub use self::suspect::{PRIVATE_HEAP, Suspect, SuspectProcess};
 
 use self::allocations::Allocations;
 use self::causes::Causes;
 use self::columns::EventColumns;
-use self::lost_handles::LostHandles;
 use self::program_groups::ProgramGroup;
-use self::suspect::{Counts, SuspectFilters};
+use self::suspect::Counts;
 use self::targets::Targets;
 use super::criteria::{GroupCriteria, ObjectCriteria, WhyCriteria};
 use super::error::QueryError;
@@ -37,10 +34,10 @@ use super::groups::{Groups, Opened, TimedGroups};
 use super::growth::{Growth, ProcessLives};
 use super::info::trace_info;
 use super::no_owner::note_owners;
-use super::object_ref::{FileAnswer, object_ref};
-use super::programs::Programs;
+use super::object_ref::{FileAnswer, unchecked_object_ref};
 use super::requests::Requests;
 use super::source::Source;
+use super::suspect_rows::check;
 use crate::cancel::{Cancel, Cancelled};
 use crate::trace::Caveat;
 
@@ -55,6 +52,8 @@ pub struct WhyAnswer<'a> {
     pub suspects: Vec<Suspect>,
     /// How many allocations the trace has.
     pub allocations: usize,
+    /// Caveats that do not depend on which suspects are shown.
+    caveats: usize,
 }
 
 /// Finds what leaks, one answer for each trace.
@@ -70,32 +69,28 @@ pub fn why<'a>(
     let trims = criteria.handles.groups.trims.clone();
     let groups = GroupCriteria { trims, ..GroupCriteria::of_create_stacks() };
     let asked = ObjectCriteria { groups, ..criteria.handles.clone() };
-    let mut files = object_ref(sources, &asked, names, cancel)?.files;
+    let mut files = unchecked_object_ref(sources, &asked, names, cancel)?.files;
+    if let Some(id) = &criteria.handles.suspect {
+        for FileAnswer { file, .. } in &mut files {
+            file.suspect_allocations = Some(allocations_of_suspect(file, id)?);
+        }
+        let found = files.iter().flat_map(|FileAnswer { file, .. }| {
+            file.suspect_events.iter().chain(&file.suspect_allocations)
+        });
+        check(id, "handles or allocations", found)?;
+    }
     if let Some(filter) = &criteria.process {
         note_owners(&mut files, filter, criteria.is_plain());
     }
-    let files = files.into_iter().enumerate();
-    files.map(|(number, file)| WhyAnswer::new(number, file, criteria)).collect()
+    files.into_iter().map(|file| WhyAnswer::new(file, criteria)).collect()
 }
 
 impl<'a> WhyAnswer<'a> {
-    fn new(
-        number: usize,
-        mut file: FileAnswer<'a>,
-        criteria: &WhyCriteria,
-    ) -> Result<Self, QueryError> {
+    fn new(mut file: FileAnswer<'a>, criteria: &WhyCriteria) -> Result<Self, QueryError> {
         let mut suspects: Vec<Suspect> = Vec::new();
-        let shown = criteria.shown.unwrap_or(usize::MAX);
-        let filtered = criteria.filtered.as_ref().map(|files| files.get(number));
-        let filtered: Option<HashSet<usize>> =
-            filtered.map(|rows| rows.into_iter().flatten().copied().collect());
-        let has_filters =
-            |place| filtered.as_ref().map_or(place < shown, |places| places.contains(&place));
         if let Some(groups) = &file.groups
             && let Some(timed) = &groups.timed
         {
-            let programs = Programs::of(&file.file.processes);
-            let program_groups = ProgramGroup::all(&programs, &file, (groups, timed), criteria);
             let search = Search {
                 file: &file,
                 groups,
@@ -103,33 +98,20 @@ impl<'a> WhyAnswer<'a> {
                 criteria,
                 columns: EventColumns::load(file.file.trace)?,
                 targets: Targets::load(file.file.trace)?,
-                lost: LostHandles::of(&file, (groups, timed), &programs, &program_groups),
                 clock_step_ns: trace_info(file.file.trace)?.clock_step_ns(),
             };
-            let meant = program_groups.par_iter().filter(|group| group.is_meant);
+            let all = ProgramGroup::all(&file.file, (groups, timed), criteria);
             let suspect = |group| match file.file.cancel.check() {
-                Ok(()) => search.suspect(group).map(|suspect| Ok((group, suspect))),
+                Ok(()) => search.suspect(group).map(Ok),
                 Err(cancelled) => Some(Err(cancelled)),
             };
-            let found = meant.filter_map(suspect);
-            let mut found: Vec<(&ProgramGroup, Suspect)> =
-                found.collect::<Result<_, Cancelled>>()?;
-            found.sort_by(|(_, a), (_, b)| b.score.total_cmp(&a.score));
-            let ranked = found.par_iter_mut().enumerate();
-            ranked.filter(|(place, _)| has_filters(*place)).try_for_each(
-                |(_, (group, suspect))| {
-                    file.file.cancel.check()?;
-                    suspect.filters = search.filters(group, suspect);
-                    Ok::<_, Cancelled>(())
-                },
-            )?;
-            suspects = found.into_iter().map(|(_, suspect)| suspect).collect();
+            suspects = all.par_iter().filter_map(suspect).collect::<Result<_, Cancelled>>()?;
+            suspects.sort_by(|a, b| b.score.total_cmp(&a.score));
         }
         let allocations = Allocations::load(&file.file, criteria)?;
         let mut allocation_count = 0;
         if let Some(allocations) = &allocations {
-            let before = suspects.len();
-            let found = allocations.suspects(&|place| has_filters(before + place))?;
+            let found = allocations.suspects()?;
             suspects.extend(found.suspects);
             allocation_count = found.chosen;
             if found.chosen > 0 {
@@ -148,17 +130,28 @@ impl<'a> WhyAnswer<'a> {
             suspect.rank = rank;
             suspect.count_requests(&requests);
         }
-        let stacks = || {
-            let closing = |suspect: &Suspect| {
-                suspect.diagnoses.iter().flat_map(|own| own.stacks.clone()).collect::<Vec<_>>()
-            };
-            let is_shown = |(place, _): &(usize, _)| *place < shown || has_filters(*place);
-            let shown = suspects.iter().enumerate().filter(is_shown);
-            shown.flat_map(move |(_, own)| own.create_stack.into_iter().chain(closing(own)))
-        };
-        file.show_stacks(stacks().collect())?;
+        let caveats = file.caveats.len();
+        let mut answer = Self { file, suspects, allocations: allocation_count, caveats };
+        let shown = criteria.shown.unwrap_or(usize::MAX);
+        answer.show(|place| place < shown)?;
+        Ok(answer)
+    }
+
+    /// Shows the stacks of the suspects at some places, counted from 0, and no others.
+    ///
+    /// # Errors
+    /// When an archive is damaged, or it is asked to stop.
+    pub fn show(&mut self, is_shown: impl Fn(usize) -> bool) -> Result<(), QueryError> {
+        let Self { file, suspects, caveats, .. } = self;
+        let shown = suspects.iter().enumerate().filter(|(place, _)| is_shown(*place));
+        let stacks = shown.flat_map(|(_, own)| {
+            let closing = own.diagnoses.iter().flat_map(|own| own.stacks.iter().copied());
+            own.create_stack.into_iter().chain(closing)
+        });
+        file.caveats.truncate(*caveats);
+        file.show_stacks(stacks.collect())?;
         file.caveats.extend(Caveat::of_unknown_exits(file.file.trace)?);
-        Ok(Self { file, suspects, allocations: allocation_count })
+        Ok(())
     }
 
     /// Handles and views that nothing but the end of a process closed, of all groups.
@@ -179,20 +172,12 @@ struct Search<'a> {
     criteria: &'a WhyCriteria,
     columns: EventColumns,
     targets: Targets,
-    lost: LostHandles,
     /// How long the clock stands still at most: no shorter distance is known.
     clock_step_ns: Option<i64>,
 }
 
 impl Search<'_> {
-    /// What keeps the handles that a suspect lost: for those that are shown only, as the stacks of each are compared with
-    /// those of all others.
-    fn filters(&self, group: &ProgramGroup, suspect: &Suspect) -> SuspectFilters {
-        let (type_name, _) = self.groups.type_and_stack(group.first);
-        self.lost.filters(self.file, group, type_name, suspect.function.as_deref())
-    }
-
-    /// A group as a suspect, if it is one, without filters.
+    /// A group as a suspect, if it is one.
     fn suspect(&self, group: &ProgramGroup) -> Option<Suspect> {
         let processes = &self.file.file.processes;
         let is_plain = self.criteria.is_plain();
@@ -222,6 +207,7 @@ impl Search<'_> {
         };
         let shares: Vec<SuspectProcess> = by_owner.iter().map(of_process).collect();
         Some(Suspect {
+            id: group.id(&self.file.file, self.groups),
             rank: 0,
             process: group.owners.name(&self.file.file, &shares, is_plain)?,
             pid: group.owners.pid,
@@ -229,7 +215,7 @@ impl Search<'_> {
             allocator: None,
             process_start_ns: group.owners.sole().and(shares.first()?.start_ns),
             processes: SuspectProcess::ranked(shares),
-            filters: SuspectFilters::default(),
+            filter: group.owners.filter.clone(),
             create_stack,
             counts: Counts::of(self.timed, &handles),
             bytes: None,

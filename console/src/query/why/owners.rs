@@ -1,38 +1,38 @@
 //! The processes of a suspect.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 
 use handlescope_model::ProcessIdx;
 
 use super::suspect::SuspectProcess;
 use crate::query::context::FileContext;
 use crate::query::programs::Programs;
+use crate::query::tables::ProcessList;
 
 /// The processes that lose something of a group, which run one program.
-pub(super) struct Owners {
+pub(in crate::query) struct Owners {
     /// As far as they are known, each once.
     processes: Vec<ProcessIdx>,
+    /// Whether they are one process by itself, whatever others run its program.
+    by_process: bool,
     /// The id of the process, if they are one, or had one id after another.
     pub(super) pid: Option<u32>,
-    /// What keeps them and no other program: a filter on processes; `None` where nothing is known of them.
+    /// What keeps them and no others of their program, where these are not asked for: a filter on processes.
     pub(super) filter: Option<String>,
 }
 
 impl Owners {
-    /// Processes with their ids, as far as they are known; `by_name` the filter may be the name of the program.
+    /// Processes with their ids, as far as they are known; each `by_process` needs no filter.
     pub(super) fn new(
         owners: impl IntoIterator<Item = (Option<ProcessIdx>, Option<u32>)>,
         programs: &Programs<'_>,
-        by_name: bool,
+        by_process: bool,
     ) -> Self {
         let (processes, pids): (BTreeSet<_>, BTreeSet<_>) = owners.into_iter().unzip();
         let processes: Vec<ProcessIdx> = processes.into_iter().flatten().collect();
         let pid = pids.first().copied().flatten().filter(|_| pids.len() == 1);
-        let filter = match pid {
-            Some(pid) => Some(pid.to_string()),
-            None => programs.filter(&processes, by_name),
-        };
-        Self { processes, pid, filter }
+        let filter = programs.filter(&processes).filter(|_| !by_process);
+        Self { processes, pid, by_process, filter }
     }
 
     /// The process, if it is one.
@@ -60,40 +60,18 @@ impl Owners {
     pub(super) fn are_several(&self) -> bool {
         self.pid.is_none() && self.processes.len() > 1
     }
-}
 
-/// The filters that keep several processes, by process.
-#[derive(Default)]
-pub(super) struct ProgramFilters {
-    of_process: HashMap<ProcessIdx, Vec<String>>,
-}
-
-impl ProgramFilters {
-    /// Of the groups that need one.
-    pub(super) fn of<'o>(
-        programs: &Programs<'_>,
-        groups: impl Iterator<Item = &'o Owners>,
-    ) -> Self {
-        let several = groups.filter(|owners| owners.are_several());
-        let filters: BTreeSet<&str> =
-            several.filter_map(|owners| owners.filter.as_deref()).collect();
-        let mut of_process: HashMap<ProcessIdx, Vec<String>> = HashMap::new();
-        for filter in filters {
-            for process in programs.kept_by(filter) {
-                of_process.entry(process).or_default().push(filter.to_owned());
-            }
+    /// What distinguishes them from those of other suspects: their program, where that is known and they are not one
+    /// process by itself.
+    pub(super) fn identity(&self, processes: &ProcessList) -> Vec<String> {
+        let first = self.processes.first().map(|row| processes.get(*row));
+        let program = first.and_then(|process| process.program()).filter(|_| !self.by_process);
+        if let Some(program) = program {
+            return vec!["program".to_owned(), program.to_lowercase()];
         }
-        Self { of_process }
-    }
-
-    /// The filters of commands that keep a process: its id, and those of programs.
-    pub(super) fn keeping(
-        &self,
-        process: Option<ProcessIdx>,
-        pid: Option<u32>,
-    ) -> impl Iterator<Item = Option<String>> {
-        let of_programs = process.and_then(|process| self.of_process.get(&process));
-        let of_programs = of_programs.into_iter().flatten().cloned().map(Some);
-        std::iter::once(pid.map(|pid| pid.to_string())).chain(of_programs)
+        let start = self.processes.iter().map(|row| processes.get(*row).start_ns).min().flatten();
+        let name = first.map_or_else(String::new, |process| process.name.to_lowercase());
+        let number = |number: Option<i64>| number.map_or_else(String::new, |own| own.to_string());
+        vec!["process".to_owned(), name, number(self.pid.map(i64::from)), number(start)]
     }
 }

@@ -2,11 +2,13 @@
 
 use handlescope_model::StackIdx;
 
+use super::id::Acquired;
 use super::owners::Owners;
+use crate::query::context::FileContext;
 use crate::query::criteria::WhyCriteria;
 use crate::query::groups::{Groups, NodeIdx, TimedGroups};
-use crate::query::object_ref::FileAnswer;
 use crate::query::programs::{Program, Programs, united};
+use crate::values::SuspectId;
 
 /// What the processes of one program lose of one type and create stack.
 pub(super) struct ProgramGroup {
@@ -16,47 +18,48 @@ pub(super) struct ProgramGroup {
     pub(super) leaves: Vec<NodeIdx>,
     /// Whose handles they are.
     pub(super) owners: Owners,
-    /// Whether their processes are asked for.
-    pub(super) is_meant: bool,
 }
 
 /// What the groups of a program have in common.
-type Key<'t> = (Program, &'t str, Option<StackIdx>, bool);
+type Key<'t> = (Program, &'t str, Option<StackIdx>);
 
 impl ProgramGroup {
-    /// All groups of a trace; of one process each, where the criteria say so.
+    /// All groups of a trace whose processes are asked for; of one process each, where the criteria say so.
     pub(super) fn all(
-        programs: &Programs<'_>,
-        file: &FileAnswer<'_>,
+        file: &FileContext<'_>,
         (groups, timed): (&Groups, &TimedGroups),
         criteria: &WhyCriteria,
     ) -> Vec<Self> {
-        let processes = &file.file.processes;
-        let is_plain = criteria.is_plain();
+        let programs = Programs::of(&file.processes, |process| criteria.is_process(process));
+        let by_process = criteria.by_process;
         let losing = groups.tree.leaves().filter(|leaf| groups.tree.figures(*leaf).lost() > 0);
-        let keyed = losing.map(|leaf| {
-            let owner = timed.owner(&timed.handles(&groups.tree, leaf));
-            let process = processes.known_or_invalid(owner);
-            let is_meant = criteria.process.as_ref();
-            let is_meant = is_meant.is_none_or(|filter| process.is_meant_by(filter, is_plain));
+        let owned = losing.map(|leaf| (leaf, timed.owner(&timed.handles(&groups.tree, leaf))));
+        let meant =
+            owned.filter(|(_, owner)| criteria.is_process(file.processes.known_or_invalid(*owner)));
+        let keyed = meant.map(|(leaf, owner)| {
             let (type_name, stack) = groups.type_and_stack(leaf);
-            let program = programs.get(owner).filter(|_| !criteria.by_process);
-            let key: Option<Key<'_>> = program.map(|program| (program, type_name, stack, is_meant));
-            (key, (leaf, is_meant))
+            let program = programs.get(owner).filter(|_| !by_process);
+            let key: Option<Key<'_>> = program.map(|program| (program, type_name, stack));
+            (key, leaf)
         });
-        let group = |leaves: Vec<(NodeIdx, bool)>| {
-            let (_, is_meant) = *leaves.first()?;
-            let leaves: Vec<NodeIdx> = leaves.into_iter().map(|(leaf, _)| leaf).collect();
+        let group = |leaves: Vec<NodeIdx>| {
             // Processes of one name that had one id after another are in one group of handles.
             let handles = timed.handles_of(&groups.tree, &leaves);
             let owners = timed
                 .by_owner(&handles)
                 .into_iter()
-                .map(|(owner, _)| (owner, owner.map(|owner| processes.get(owner).pid)));
-            // A name would keep those, too, that are not asked for.
-            let owners = Owners::new(owners, programs, criteria.process.is_none());
-            Some(Self { first: *leaves.first()?, leaves, owners, is_meant })
+                .map(|(owner, _)| (owner, owner.map(|owner| file.processes.get(owner).pid)));
+            let owners = Owners::new(owners, &programs, by_process);
+            Some(Self { first: *leaves.first()?, leaves, owners })
         };
         united(keyed).into_iter().filter_map(group).collect()
+    }
+
+    /// The id of the suspect that it is.
+    pub(super) fn id(&self, file: &FileContext<'_>, groups: &Groups) -> SuspectId {
+        let (what, stack) = groups.type_and_stack(self.first);
+        let acquired =
+            Acquired { owners: &self.owners, what, is_of_handles: true, allocator: None, stack };
+        acquired.id(file, groups.stacks.as_ref())
     }
 }

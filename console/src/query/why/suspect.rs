@@ -8,6 +8,7 @@ use super::causes::Diagnosis;
 pub(super) use crate::query::amounts::{Bytes, Counts};
 use crate::query::growth::{Growth, Verdict};
 use crate::query::requests::Requests;
+use crate::values::SuspectId;
 
 /// The kind of suspects that are heaps themselves, not blocks in them.
 pub const PRIVATE_HEAP: &str = "private heap";
@@ -15,6 +16,8 @@ pub const PRIVATE_HEAP: &str = "private heap";
 /// A group of handles, or of allocations of one kind, that leaks.
 #[derive(Debug, Clone)]
 pub struct Suspect {
+    /// By which it is chosen again, the same in every run.
+    pub id: SuspectId,
     /// Its place among the suspects of its trace, from 1.
     pub rank: usize,
     /// The owner, `name.exe(pid)`; of several, the program.
@@ -42,8 +45,8 @@ pub struct Suspect {
     pub diagnoses: Vec<Diagnosis>,
     /// The representative frame of the create stack, as stack filters see it.
     pub function: Option<String>,
-    /// What chooses what it lost, and nothing else of its process and type.
-    pub filters: SuspectFilters,
+    /// A filter on processes that keeps its own and no others of their program, where only some are asked for.
+    pub filter: Option<String>,
     /// What it was ranked by: handles or, of allocations, bytes that are kept, weighted.
     pub score: f64,
 }
@@ -70,19 +73,6 @@ impl SuspectProcess {
         losing.sort_by_key(|process| Reverse(process.counts.lost()));
         losing
     }
-}
-
-/// Filters that keep what a suspect lost, each `None` where it is not needed.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct SuspectFilters {
-    /// On processes.
-    pub process: Option<String>,
-    /// On the names of allocators.
-    pub allocator: Option<String>,
-    /// The time of its process, as `-MinMaxTime` has it, where others had the same id.
-    pub time: Option<String>,
-    /// On stacks: what distinguishes it as far as frames say.
-    pub stack: Option<String>,
 }
 
 impl Suspect {

@@ -77,6 +77,7 @@ impl Document<'_> {
 #[derive(Serialize)]
 struct SuspectJson<'a> {
     file: usize,
+    id: &'a str,
     rank: usize,
     process: &'a str,
     pid: Option<u32>,
@@ -139,6 +140,7 @@ impl<'a> SuspectJson<'a> {
         };
         Self {
             file: file.index,
+            id: suspect.id.text(),
             rank: suspect.rank,
             process: &suspect.process,
             pid: suspect.pid,

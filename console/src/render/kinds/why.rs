@@ -63,6 +63,7 @@ pub fn why<'a>(
         .collect();
     let mut columns = Columns::of(&rows);
     columns.add("file", |row| index(row.answer.file.index()));
+    columns.add("id", |row| row.suspect.id.to_string());
     columns.add("rank", |row| index(row.suspect.rank)).title("Rank");
     columns.add("process", |row| row.suspect.process.clone()).title("Process");
     columns.add("name", |row| format!("{} {}", row.suspect.process, row.suspect.type_name));

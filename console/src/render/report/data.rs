@@ -142,7 +142,7 @@ impl FileData {
         command: &impl Fn(usize, &Suspect) -> String,
         places: &mut PlaceTable,
     ) -> Self {
-        let WhyAnswer { file, suspects, allocations } = &answer.why;
+        let WhyAnswer { file, suspects, allocations, .. } = &answer.why;
         let (suspects, others) = suspects.split_at(suspects.len().min(SUSPECTS));
         let has_clock = file.info.has_clock();
         let timeline = Timeline::of(file, PARTS, PROCESSES).filter(|own| !own.is_empty());

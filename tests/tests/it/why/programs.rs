@@ -13,6 +13,10 @@ use super::{EVENT, MS, OBJECT, USER, asked, close, open, suspects};
 
 const SECOND: i64 = 1_000 * MS;
 
+fn id(suspect: &Value) -> &str {
+    suspect["id"].as_str().unwrap()
+}
+
 /// Two hours in which `worker.exe` runs 40 times, for a minute each. In each run it opens three handles that it does
 /// not close, at these seconds of its life, and ten that it does.
 fn runs(lost_at: [i64; 3]) -> TraceBuilder {
@@ -69,7 +73,7 @@ fn runs_of_one_program_are_one_suspect_with_its_processes_below() {
     assert!(text.contains(processes), "{text}");
 
     let command = suspect["command"].as_str().unwrap();
-    assert!(command.contains("-RelatedProcess worker.exe "), "{command}");
+    assert_eq!(command, format!(".dump ObjectRef -Suspect {} -ShowStack", id(suspect)));
     let shown = run_over(&trace, &format!("{command} -json\n")).ok().stdout;
     let shown: Value = serde_json::from_str(&shown).unwrap();
     assert_eq!(shown["objects"].as_array().unwrap().len(), 120, "{command}");
@@ -105,6 +109,13 @@ fn a_process_that_is_asked_for_is_a_suspect_by_itself() {
     assert_eq!((&suspect["process"], &suspect["leaked"]), (&json!("worker.exe"), &json!(6)));
     let command = suspect["command"].as_str().unwrap();
     assert!(command.contains("-RelatedProcess 1000;1004 "), "{command}");
+    let shown = run_over(&trace, &format!("{command} -json\n")).ok().stdout;
+    let shown: Value = serde_json::from_str(&shown).unwrap();
+    assert_eq!(shown["objects"].as_array().unwrap().len(), 6, "{command}");
+    let all = asked(&trace, "-pn worker");
+    assert_eq!(id(&suspects(&all)[0]), id(suspect), "it is a part of the same");
+    let command = suspects(&all)[0]["command"].as_str().unwrap();
+    assert!(!command.contains("-RelatedProcess"), "all of the program: {command}");
 }
 
 #[test]
@@ -132,7 +143,12 @@ fn hosts_of_services_are_one_program_where_they_host_the_same() {
     let others: HashSet<&str> = found[1..].iter().map(|(process, _)| *process).collect();
     assert_eq!(others, ["svchost.exe(708)", "svchost.exe(712)"].into(), "what it hosts is unknown");
     let command = suspects(&document)[0]["command"].as_str().unwrap();
-    assert!(command.contains("-RelatedProcess 700;704 "), "{command}");
+    assert!(command.contains(&format!("-Suspect {} ", id(&suspects(&document)[0]))), "{command}");
+    let shown = run_over(&trace, &format!("{command} -json\n")).ok().stdout;
+    let shown: Value = serde_json::from_str(&shown).unwrap();
+    let owners = shown["objects"].as_array().unwrap().iter().map(|own| &own["creator"]["pid"]);
+    assert_eq!(owners.clone().count(), 40, "{command}");
+    assert_eq!(owners.map(Value::as_u64).collect::<HashSet<_>>(), [Some(700), Some(704)].into());
 }
 
 #[test]
@@ -158,7 +174,7 @@ fn allocations_of_several_processes_of_a_program_are_one_suspect() {
     let processes = both["processes"].as_array().unwrap();
     assert!(processes.iter().all(|process| process["leaked"] == 20), "{processes:?}");
     let command = both["command"].as_str().unwrap();
-    assert!(command.contains("-pn leaky.exe "), "{command}");
+    assert_eq!(command, format!(".dump Resource -Suspect {} -ShowStack", id(both)));
     let shown = run_over(&trace, &format!("{command} -json\n")).ok().stdout;
     let shown: Value = serde_json::from_str(&shown).unwrap();
     let rows = shown.as_object().unwrap().values().filter_map(Value::as_array).flatten();

@@ -100,7 +100,7 @@ fn rows_are_ordered_and_cut_among_those_that_are_shown() {
     assert!(one.ends_with(&format!("\n+ 1 more\n{last}\n")), "{one}");
     let second = why(&trace, "-TopN 1 1");
     assert_eq!(ranks(&second), ["2"]);
-    assert!(second.contains("-StackFilter server.exe+0x4000"), "{second}");
+    assert!(second.contains("\tserver.exe+0x4000\n"), "{second}");
     let by_rank = why(&trace, "-SortBy rank -TopN 2");
     assert_eq!(ranks(&by_rank), ["2", "1"], "the largest number first");
     assert!(by_rank.ends_with(&format!("\n{last}\n")), "{by_rank}");

@@ -48,10 +48,11 @@ impl ObjectRefArgs {
 
     /// The first of the options about groups where none are asked for.
     pub(super) fn option_without_groups(&self, output: &OutputOptions) -> Option<&'static str> {
+        let trims = &self.criteria.groups.trims;
         let options = [
             self.min_count.map(|_| "-MinCount"),
             self.depth.map(|_| "-Depth"),
-            self.criteria.groups.trims.criterion().map(render::option),
+            trims.criterion().filter(|_| self.criteria.suspect.is_none()).map(render::option),
             self.buckets.map(|_| "-ShowTime"),
             (output.columns != ColumnChoice::Fitting).then_some(COLUMNS),
         ];

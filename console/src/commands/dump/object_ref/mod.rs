@@ -86,7 +86,7 @@ impl Kind for ObjectRef {
             with_identities: output.is_document(),
             order: args.order(output).unwrap_or_default(),
             groups: args.groups(output),
-            ..args.criteria.clone()
+            ..args.criteria.clone().lost_by_suspect()
         };
         let answer = query::object_ref(dump.sources, &criteria, dump.names, dump.cancel)?;
         answer.files.iter().for_each(|file| write_caveats(file, dump.messages));

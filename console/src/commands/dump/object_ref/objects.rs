@@ -3,7 +3,8 @@
 use super::args::ObjectRefArgs;
 use crate::{
     commands::shared::choice::{
-        command_line_option, new_process_option, process_option, time_option, type_option,
+        command_line_option, new_process_option, process_option, suspect_option, time_option,
+        type_option,
     },
     grammar::{Opt, Take, Texts},
     values::CountUnit,
@@ -62,6 +63,9 @@ pub(super) static CHOICE: &[Opt<ObjectRefArgs>] = &[
         "objects created by processes that started or ended in the trace",
         "Also -pn, -CmdLine and -NewProcess together: all three must fit the process.",
     ),
+    suspect_option("only handles and views that a suspect of .why lost", |args| {
+        &mut args.criteria.suspect
+    }),
     Opt {
         names: &["-RelatedProcess"],
         help: "objects that any of these processes had to do with",

@@ -53,7 +53,7 @@ impl Kind for Resource {
 
     fn answer(args: &ResourceArgs, dump: &mut DumpContext<'_, '_>) -> Result<(), CommandError> {
         let output = &dump.shared.output;
-        let mut criteria = args.criteria.clone();
+        let mut criteria = args.criteria.clone().lost_by_suspect();
         criteria.with_totals_and_lost = output.is_document();
         let by = Some(args.by.clone()).filter(|by| !by.is_empty());
         criteria.by = args.total.map(<[ResourceColumn]>::to_vec).or(by);

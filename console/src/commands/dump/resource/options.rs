@@ -3,7 +3,7 @@
 use super::args::ResourceArgs;
 use crate::{
     commands::shared::{
-        choice::{kind_option, process_option, time_option},
+        choice::{kind_option, process_option, suspect_option, time_option},
         display::{time_digits_option, time_format_option},
         groups,
         options::{sort_details, sort_option},
@@ -64,6 +64,7 @@ static WHICH: &[Opt<ResourceArgs>] = &[
          ! in front excludes. Of a process that is not in the trace only the pid is known.",
         |args| &mut args.criteria.process,
     ),
+    suspect_option("only what a suspect of .why lost", |args| &mut args.criteria.suspect),
     Opt {
         names: &["-Allocator"],
         help: "allocators of this name: a heap, VirtualAlloc, or what events name",

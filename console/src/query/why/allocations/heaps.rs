@@ -2,18 +2,18 @@
 
 use handlescope_model::tables::{Allocator, ResourceKind};
 use handlescope_model::{AllocatorIdx, ProcessIdx, ResourceIdx, StackIdx};
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 use indicatif::HumanCount;
 
 use super::super::causes::Cause;
+use super::super::id::Acquired;
 use super::super::owners::Owners;
-use super::super::suspect::{Bytes, Counts, PRIVATE_HEAP, Suspect, SuspectFilters};
+use super::super::suspect::{Bytes, Counts, PRIVATE_HEAP, Suspect};
 use super::causes::diagnosis;
-use super::context::SiteContext;
-use super::filters::heap_filter;
 use super::input::{Allocations, Amounts, ProcessShare};
 use crate::query::growth::Life;
 use crate::query::programs::united;
+use crate::query::resources::Sites;
 use crate::values::Counted;
 
 /// Heaps from which on they are a suspect: each process keeps the one that it starts with.
@@ -36,81 +36,94 @@ struct Created {
     lost: i64,
 }
 
-/// Sites that create heaps and do not destroy them, as suspects.
-pub(super) fn private_heaps(
-    all: &Allocations<'_>,
-    context: &SiteContext<'_>,
-    is_meant: &[bool],
-) -> Vec<Suspect> {
-    let left = bytes_left(all);
-    let mut sites: HashMap<Site, Created> = HashMap::new();
-    let rows = (0..).map(AllocatorIdx).zip(all.allocators.rows()).zip(is_meant);
-    let heaps = rows.filter(|((_, own), is_meant)| {
-        **is_meant && own.kind == ResourceKind::Heap.code() && own.created_ns.is_some()
-    });
-    for ((row, heap), _) in heaps {
-        let equal =
-            heap.create_stack.map_or(StackIdx::NONE, |stack| context.sites.stacks.equal(stack));
-        let created = sites
-            .entry((heap.process, heap.pid, equal))
-            .or_insert_with(|| Created { first: row, ..Created::default() });
-        created.stack = created.stack.or(heap.create_stack);
-        created.add(row, heap, left.get(row.row()).copied().unwrap_or_default(), all);
-    }
-    let sites = sites.into_iter().filter(|(_, created)| created.counts.lost() >= LEAST);
-    let mut sites: Vec<(Site, Created)> = sites.collect();
-    sites.sort_by_key(|(_, created)| created.first);
-    let keyed = sites.into_iter().map(|((process, _, stack), created)| {
-        let program = all.programs.get(process).filter(|_| !all.by_process);
-        (program.map(|program| (program, stack)), created)
-    });
-    let united = united(keyed);
-    united.into_iter().filter_map(|created| suspect(created, all, context, &left)).collect()
+/// The heaps that the processes of one program create on one stack and do not destroy.
+pub(super) struct HeapSite {
+    created: Vec<Created>,
+    owners: Owners,
 }
 
-/// The heaps that the processes of one program create on one stack, as a suspect, if they are one.
-fn suspect(
-    created: Vec<Created>,
-    all: &Allocations<'_>,
-    SiteContext { sites, filters, .. }: &SiteContext<'_>,
-    bytes_left: &[i64],
-) -> Option<Suspect> {
-    let allocators = created.iter().filter_map(|own| all.allocators.get(own.first));
-    let owners = allocators.map(|own| (own.process, all.pid(own)));
-    let owners = Owners::new(owners, &all.programs, all.chosen.process.is_none());
-    let stack = created.first()?.stack;
-    let (mut counts, mut lost) = (Counts::default(), 0_i64);
-    let (mut left, mut processes) = (Vec::new(), Vec::new());
-    for created in created {
-        counts.add(created.counts);
-        lost = lost.saturating_add(created.lost);
-        left.extend(created.left);
-        let allocator = all.allocators.get(created.first)?;
-        processes.push(ProcessShare::new(all, allocator, created.counts, created.lives));
+impl HeapSite {
+    /// All of a trace; of one process each, where the criteria say so.
+    pub(super) fn all(all: &Allocations<'_>, own: &Sites, is_meant: &[bool]) -> Vec<Self> {
+        let left = bytes_left(all);
+        let mut sites: HashMap<Site, Created> = HashMap::new();
+        let rows = (0..).map(AllocatorIdx).zip(all.allocators.rows()).zip(is_meant);
+        let heaps = rows.filter(|((_, own), is_meant)| {
+            **is_meant && own.kind == ResourceKind::Heap.code() && own.created_ns.is_some()
+        });
+        for ((row, heap), _) in heaps {
+            let equal = heap.create_stack.map_or(StackIdx::NONE, |stack| own.stacks.equal(stack));
+            let created = sites
+                .entry((heap.process, heap.pid, equal))
+                .or_insert_with(|| Created { first: row, ..Created::default() });
+            created.stack = created.stack.or(heap.create_stack);
+            created.add(row, heap, left.get(row.row()).copied().unwrap_or_default(), all);
+        }
+        let sites = sites.into_iter().filter(|(_, created)| created.counts.lost() >= LEAST);
+        let mut sites: Vec<(Site, Created)> = sites.collect();
+        sites.sort_by_key(|(_, created)| created.first);
+        let keyed = sites.into_iter().map(|((process, _, stack), created)| {
+            let program = all.programs.get(process).filter(|_| !all.by_process);
+            (program.map(|program| (program, stack)), created)
+        });
+        let site = |created: Vec<Created>| {
+            let allocators = created.iter().filter_map(|own| all.allocators.get(own.first));
+            let owners = allocators.map(|own| (own.process, all.pid(own)));
+            Self { owners: Owners::new(owners, &all.programs, all.by_process), created }
+        };
+        united(keyed).into_iter().map(site).collect()
     }
-    let bytes = Bytes { lost, allocated: lost, per_minute: None };
-    let suspect = all.as_suspect(
-        &owners,
-        (PRIVATE_HEAP, stack),
-        processes,
-        Amounts { counts, bytes, grown: None, ended: "destroyed".to_owned() },
-    )?;
-    let text = format!(
-        "of {} that this stack creates, {} never destroyed",
-        Counted(counts.opened, "heap"),
-        HumanCount(counts.lost())
-    );
-    Some(Suspect {
-        filters: SuspectFilters {
-            process: owners.filter.clone(),
-            allocator: heap_filter(&all.allocators, bytes_left, &left),
-            time: filters.time(all, &owners),
-            stack: None,
-        },
-        diagnoses: vec![diagnosis(Cause::HeapNotDestroyed, counts.lost(), text)],
-        function: stack.map(|stack| all.function(stack, sites)),
-        ..suspect
-    })
+
+    /// What its suspect acquires.
+    pub(super) fn acquired(&self) -> Acquired<'_> {
+        Acquired {
+            owners: &self.owners,
+            what: PRIVATE_HEAP,
+            is_of_handles: false,
+            allocator: None,
+            stack: self.created.first().and_then(|created| created.stack),
+        }
+    }
+
+    /// Its heaps that are there at the end: what is left in them is lost.
+    pub(super) fn left(&self) -> HashSet<AllocatorIdx> {
+        self.created.iter().flat_map(|created| created.left.iter().copied()).collect()
+    }
+
+    /// The suspect that it is, if it is one.
+    pub(super) fn suspect(self, all: &Allocations<'_>, sites: &Sites) -> Option<Suspect> {
+        let (mut counts, mut lost) = (Counts::default(), 0_i64);
+        let mut processes = Vec::new();
+        for created in &self.created {
+            counts.add(created.counts);
+            lost = lost.saturating_add(created.lost);
+            let allocator = all.allocators.get(created.first)?;
+            processes.push(ProcessShare::new(
+                all,
+                allocator,
+                created.counts,
+                created.lives.clone(),
+            ));
+        }
+        let bytes = Bytes { lost, allocated: lost, per_minute: None };
+        let what = self.acquired();
+        let suspect = all.as_suspect(
+            &what,
+            &sites.stacks,
+            processes,
+            Amounts { counts, bytes, grown: None, ended: "destroyed".to_owned() },
+        )?;
+        let text = format!(
+            "of {} that this stack creates, {} never destroyed",
+            Counted(counts.opened, "heap"),
+            HumanCount(counts.lost())
+        );
+        Some(Suspect {
+            diagnoses: vec![diagnosis(Cause::HeapNotDestroyed, counts.lost(), text)],
+            function: what.stack.map(|stack| all.function(stack, sites)),
+            ..suspect
+        })
+    }
 }
 
 /// For each allocator the bytes that nothing freed.

@@ -3,13 +3,14 @@
 use handlescope_model::tables::Allocator;
 use handlescope_model::{StackIdx, Table};
 
-use super::super::owners::Owners;
+use super::super::id::Acquired;
 use super::super::score;
-use super::super::suspect::{Bytes, Counts, Suspect, SuspectFilters, SuspectProcess};
+use super::super::suspect::{Bytes, Counts, Suspect, SuspectProcess};
 use crate::query::context::FileContext;
 use crate::query::criteria::{ResourceCriteria, WhyCriteria};
 use crate::query::error::QueryError;
 use crate::query::frame_names::Frames;
+use crate::query::groups::TrimmedStacks;
 use crate::query::growth::{Growth, Life, ProcessLives, Verdict, Window};
 use crate::query::info::{recorded, trace_info};
 use crate::query::no_match::NoMatch;
@@ -100,15 +101,20 @@ impl<'a> Allocations<'a> {
         Ok(Some(Self {
             file,
             frames,
-            chosen,
             is_plain,
             allocators,
             table,
             program_frames: ProgramFrames::new(),
-            programs: Programs::of(&file.processes),
+            programs: Programs::of(&file.processes, |process| is_meant(&chosen, process, is_plain)),
+            chosen,
             by_process: criteria.by_process,
             window,
         }))
+    }
+
+    /// How many allocations there are, in parts.
+    pub(in crate::query::why) fn height(&self) -> usize {
+        self.table.len()
     }
 
     /// Why no allocation is of what is asked for; `None` when there are none.
@@ -143,8 +149,7 @@ impl<'a> Allocations<'a> {
     }
 
     pub(super) fn is_process(&self, process: &ProcessInfo) -> bool {
-        let filter = self.chosen.process.as_ref();
-        filter.is_none_or(|filter| process.is_meant_by(filter, self.is_plain))
+        is_meant(&self.chosen, process, self.is_plain)
     }
 
     /// The function of the program in a stack, else its representative frame.
@@ -156,8 +161,8 @@ impl<'a> Allocations<'a> {
     /// Allocations of some processes as a suspect, if they are one.
     pub(super) fn as_suspect(
         &self,
-        owners: &Owners,
-        (type_name, create_stack): (&str, Option<StackIdx>),
+        what: &Acquired<'_>,
+        stacks: &TrimmedStacks,
         processes: Vec<ProcessShare>,
         Amounts { counts, bytes, grown, ended }: Amounts,
     ) -> Option<Suspect> {
@@ -173,23 +178,30 @@ impl<'a> Allocations<'a> {
         let rate = growth.evidence.rate.filter(|_| growth.verdict == Verdict::Steady);
         let per_minute = rate.filter(|_| bytes.lost > 0).map(|rate| rate.per_minute * mean);
         let per_minute = per_minute.or(grown.map(|(_, per_minute)| per_minute));
+        let owners = what.owners;
         Some(Suspect {
+            id: what.id(self.file, Some(stacks)),
             rank: 0,
             process: owners.name(self.file, &processes, self.is_plain)?,
             pid: owners.pid,
             process_start_ns: owners.sole().and(processes.first()?.start_ns),
             processes: SuspectProcess::ranked(processes),
-            type_name: type_name.to_owned(),
-            allocator: None,
-            create_stack,
+            type_name: what.what.to_owned(),
+            allocator: what.allocator.map(str::to_owned),
+            create_stack: what.stack,
             counts,
             bytes: Some(Bytes { per_minute, ..bytes }),
             growth,
             ended,
             diagnoses: Vec::new(),
             function: None,
-            filters: SuspectFilters::default(),
+            filter: owners.filter.clone(),
             score,
         })
     }
+}
+
+/// Whether allocations of a process are asked for.
+fn is_meant(chosen: &ResourceCriteria, process: &ProcessInfo, is_plain: bool) -> bool {
+    chosen.process.as_ref().is_none_or(|filter| process.is_meant_by(filter, is_plain))
 }

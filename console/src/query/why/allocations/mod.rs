@@ -3,10 +3,9 @@
 //! A site is what one process allocates of one kind on one stack, whichever heap it is from; a suspect those of one
 //! program.
 
+mod by_id;
 mod causes;
 mod commits;
-mod context;
-mod filters;
 mod heaps;
 mod input;
 mod program_sites;
@@ -19,18 +18,16 @@ use handlescope_model::tables::ResourceKind;
 use rayon::prelude::*;
 
 use self::causes::{Findings, SiteCauses};
-use self::context::SiteContext;
-use self::filters::SiteFilters;
-use self::heaps::private_heaps;
+use self::heaps::HeapSite;
 pub(super) use self::input::Allocations;
 use self::input::{Amounts, ProcessShare};
 use self::program_sites::ProgramSite;
 use super::causes::Cause;
-use super::suspect::{Suspect, SuspectFilters};
+use super::suspect::Suspect;
 use crate::cancel::Cancelled;
 use crate::query::error::QueryError;
 use crate::query::resources::SiteLives;
-use crate::query::resources::{ChosenRows, Site, Sites, descriptive_name};
+use crate::query::resources::{ChosenRows, Sites};
 
 /// What is suspected among allocations.
 pub(super) struct Found {
@@ -41,11 +38,8 @@ pub(super) struct Found {
 }
 
 impl Allocations<'_> {
-    /// Looks for suspects, those that lose most first; `has_filters` says which get filters.
-    pub(in crate::query::why) fn suspects(
-        &self,
-        has_filters: &(dyn Fn(usize) -> bool + Sync),
-    ) -> Result<Found, QueryError> {
+    /// Looks for suspects, those that lose most first.
+    pub(in crate::query::why) fn suspects(&self) -> Result<Found, QueryError> {
         let is_meant = self.allocators.rows().iter().map(|allocator| {
             let kind = ResourceKind::from_code(allocator.kind);
             let is_type = self
@@ -61,60 +55,31 @@ impl Allocations<'_> {
         let sites = Sites::leaking(&self.table, &self.allocators, &chosen, self.frames)?;
         let causes = SiteCauses::load(self.file.trace, &self.table, &self.allocators)?;
         let program_sites = ProgramSite::all(self, &sites);
-        let filters = SiteFilters::of(self, &sites, &program_sites);
-        let context = SiteContext { sites: &sites, causes: &causes, filters: &filters };
         let found = program_sites.par_iter().filter_map(|site| match self.file.cancel.check() {
-            Ok(()) => self.suspect(site, &context).map(Ok),
+            Ok(()) => self.suspect(site, &sites, &causes).map(Ok),
             Err(cancelled) => Some(Err(cancelled)),
         });
-        let mut found: Vec<(Option<&ProgramSite<'_>>, Suspect)> = {
-            let mut found: Vec<_> = found.collect::<Result<_, Cancelled>>()?;
-            drop_backed(&mut found);
-            found.into_iter().map(|(_, site, suspect)| (Some(site), suspect)).collect()
-        };
+        let mut found: Vec<(ResourceKind, Suspect)> = found.collect::<Result<_, Cancelled>>()?;
+        drop_backed(&mut found);
+        let mut suspects: Vec<Suspect> = found.into_iter().map(|(_, suspect)| suspect).collect();
         // Heaps are not allocated by the stacks and at the times that are asked for.
         if rows.is_none() {
-            let heaps = private_heaps(self, &context, &is_meant);
-            found.extend(heaps.into_iter().map(|suspect| (None, suspect)));
+            let heaps = HeapSite::all(self, &sites, &is_meant);
+            suspects.extend(heaps.into_iter().filter_map(|own| own.suspect(self, &sites)));
         }
-        found.sort_by(|(_, a), (_, b)| b.score.total_cmp(&a.score));
-        let ranked = found.par_iter_mut().enumerate();
-        ranked.filter(|(place, _)| has_filters(*place)).try_for_each(|(_, (site, suspect))| {
-            self.file.cancel.check()?;
-            if let Some(filters) = site.and_then(|site| self.filters(site, suspect, &filters)) {
-                suspect.filters = filters;
-            }
-            Ok::<_, Cancelled>(())
-        })?;
-        let suspects = found.into_iter().map(|(_, suspect)| suspect).collect();
+        suspects.sort_by(|a, b| b.score.total_cmp(&a.score));
         let allocator = |row: usize| self.table.allocator.get(row);
         let chosen = (0..self.table.len()).filter(|row| chosen.has(*row, allocator(*row))).count();
         Ok(Found { suspects, chosen })
     }
 
-    /// What keeps the allocations that a site lost.
-    fn filters(
+    /// A site as a suspect, if it is one, with its kind.
+    fn suspect(
         &self,
         site: &ProgramSite<'_>,
-        suspect: &Suspect,
-        filters: &SiteFilters,
-    ) -> Option<SuspectFilters> {
-        let allocator = self.allocators.get(site.first.allocator)?;
-        Some(SuspectFilters {
-            process: site.owners.filter.clone(),
-            allocator: filters.allocator(&site.owners, allocator),
-            time: filters.time(self, &site.owners),
-            stack: filters.create_stack(self, site, suspect.function.as_deref()),
-        })
-    }
-
-    /// A site as a suspect, if it is one, with its kind and without filters.
-    fn suspect<'s>(
-        &self,
-        site: &'s ProgramSite<'s>,
-        SiteContext { sites, causes, .. }: &SiteContext<'_>,
-    ) -> Option<(ResourceKind, &'s ProgramSite<'s>, Suspect)> {
-        let ProgramSite { first: Site { kind, stack, allocator, .. }, owners, .. } = site;
+        sites: &Sites,
+        causes: &SiteCauses<'_>,
+    ) -> Option<(ResourceKind, Suspect)> {
         let mut rows: Vec<ResourceIdx> = Vec::new();
         let mut whole = SiteLives::default();
         let mut processes = Vec::with_capacity(site.sites.len());
@@ -126,29 +91,24 @@ impl Allocations<'_> {
             processes.push(ProcessShare::new(self, allocator, lives.counts, lives.lives));
         }
         let Findings { diagnoses, grown } = causes.of(&rows, &whole);
-        let kind = ResourceKind::from_code(*kind)?;
+        let kind = ResourceKind::from_code(site.first.kind)?;
         let SiteLives { counts, bytes, ends, .. } = whole;
-        let suspect = self.as_suspect(
-            owners,
-            (kind.name(), *stack),
-            processes,
-            Amounts { counts, bytes, grown, ended: ends.words() },
-        )?;
-        let function = stack.map(|stack| self.function(stack, sites));
-        let name = descriptive_name(self.allocators.get(*allocator)?).map(str::to_owned);
-        Some((kind, site, Suspect { diagnoses, function, allocator: name, ..suspect }))
+        let amounts = Amounts { counts, bytes, grown, ended: ends.words() };
+        let suspect = self.as_suspect(&site.acquired(self)?, &sites.stacks, processes, amounts)?;
+        let function = site.first.stack.map(|stack| self.function(stack, sites));
+        Some((kind, Suspect { diagnoses, function, ..suspect }))
     }
 }
 
 /// Leaves out reservations of a stack that commits pages, too: what is committed says as much and more, unless
 /// nothing of a reservation is ever committed.
-fn drop_backed(found: &mut Vec<(ResourceKind, &ProgramSite<'_>, Suspect)>) {
+fn drop_backed(found: &mut Vec<(ResourceKind, Suspect)>) {
     let site = |kind, own: &Suspect| (kind, own.pid, own.process.clone(), own.create_stack);
     let backing: HashSet<ResourceKind> =
         ResourceKind::ALL.into_iter().filter_map(backed_by).collect();
-    let sites = found.iter().filter(|(kind, ..)| backing.contains(kind));
-    let sites: HashSet<_> = sites.map(|(kind, _, own)| site(*kind, own)).collect();
-    found.retain(|(kind, _, own)| {
+    let sites = found.iter().filter(|(kind, _)| backing.contains(kind));
+    let sites: HashSet<_> = sites.map(|(kind, own)| site(*kind, own)).collect();
+    found.retain(|(kind, own)| {
         !backed_by(*kind).is_some_and(|backing| sites.contains(&site(backing, own)))
             || own.diagnoses.iter().any(|own| own.cause == Cause::ReserveWithoutCommit)
     });

@@ -1,5 +1,8 @@
 //! Sites of one program that allocate the same: of one kind on one stack.
 
+use handlescope_model::tables::ResourceKind;
+
+use super::super::id::Acquired;
 use super::super::owners::Owners;
 use super::input::Allocations;
 use crate::query::programs::united;
@@ -28,9 +31,21 @@ impl<'s> ProgramSite<'s> {
         let site = |sites: Vec<&'s Site>| {
             let allocators = sites.iter().filter_map(|site| all.allocators.get(site.allocator));
             let owners = allocators.map(|allocator| (allocator.process, all.pid(allocator)));
-            let owners = Owners::new(owners, &all.programs, all.chosen.process.is_none());
+            let owners = Owners::new(owners, &all.programs, all.by_process);
             Some(Self { first: sites.first()?, sites, owners })
         };
         united(keyed).into_iter().filter_map(site).collect()
+    }
+
+    /// What its suspect acquires; `None` of a kind of a newer layout.
+    pub(super) fn acquired(&self, all: &'s Allocations<'_>) -> Option<Acquired<'_>> {
+        let Site { kind, allocator, stack, .. } = self.first;
+        Some(Acquired {
+            owners: &self.owners,
+            what: ResourceKind::from_code(*kind)?.name(),
+            is_of_handles: false,
+            allocator: descriptive_name(all.allocators.get(*allocator)?),
+            stack: *stack,
+        })
     }
 }

@@ -1,0 +1,318 @@
+//! The id of a suspect is the same in every run, and chooses what it lost.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use handlescope_tests::allocations::HEAP;
+use handlescope_tests::binary::{Run, Shell, handlescope, run_over, run_script, sample_symbols};
+use handlescope_tests::needs_data;
+use handlescope_tests::payload::HeapCall;
+use handlescope_tests::published::Published;
+use handlescope_tests::scenario::TraceBuilder;
+use serde_json::{Value, json};
+
+use super::{EVENT, MS, OBJECT, USER, asked, open, suspects, trace};
+
+const PROGRAM: u64 = 0x7ff6_0000_0000;
+
+fn ids(document: &Value) -> Vec<&str> {
+    suspects(document).iter().map(|suspect| suspect["id"].as_str().unwrap()).collect()
+}
+
+fn document(printed: &str) -> Value {
+    serde_json::from_str(printed).unwrap_or_else(|error| panic!("{error}: {printed}"))
+}
+
+/// A trace in which a server loses handles and blocks of a heap on one stack each.
+fn both() -> TraceBuilder {
+    let mut trace = trace();
+    for at in 1..=20_u64 {
+        let ns = 1_000 * MS * at as i64;
+        open(&mut trace, ns, (700, 701), OBJECT + 0x100 * at, 4 * at as u32);
+        let call = HeapCall::Alloc { address: HEAP + 0x100 * at, size: 10 };
+        trace.heap(ns + MS, (700, 701), HEAP, call).stack(&[], &USER);
+    }
+    trace
+}
+
+/// A trace with so many suspects that the ids of some begin alike: each lost one handle on a stack of its own.
+fn many() -> TraceBuilder {
+    let mut trace = trace();
+    trace.module(700, r"C:\server.exe", PROGRAM, 0x10_0000);
+    for at in 1..=1000_u64 {
+        let ns = MS * at as i64;
+        let object = OBJECT + 0x100 * at;
+        trace.create_handle(ns, (700, 701), object, 4 * at as u32, EVENT);
+        trace.stack(&[], &[PROGRAM + 0x10 * at]);
+    }
+    trace
+}
+
+#[test]
+fn an_id_is_the_same_in_every_run_and_in_whatever_place_its_trace_is_loaded() {
+    let shell = Shell::new();
+    both().write(shell.path("both.etl")).unwrap();
+    let symbols = sample_symbols();
+    let of = |files: &[&str], threads: &str| {
+        let mut program = shell.command(&["--symbol-path", symbols.to_str().unwrap()]);
+        program.args(files).env("RAYON_NUM_THREADS", threads).env("POLARS_MAX_THREADS", threads);
+        let document = document(&run_script(&mut program, ".why -json\n").ok().stdout);
+        let mut of_files: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for suspect in suspects(&document) {
+            let file = &document["files"][suspect["file"].as_u64().unwrap() as usize];
+            let id = suspect["id"].as_str().unwrap().to_owned();
+            of_files.entry(file["path"].as_str().unwrap().to_owned()).or_default().push(id);
+        }
+        of_files
+    };
+    let expected = of(&["leaky.etl", "both.etl"], "1");
+    // The same in every version.
+    let sample = ["33434dfa4c", "774d09aefa", "dc070df8cf", "763824f706"];
+    assert_eq!(expected["leaky.etl"], sample);
+    assert_eq!(expected["both.etl"].len(), 2);
+    assert_eq!(of(&["both.etl", "leaky.etl"], "4"), expected);
+    for file in ["leaky.etl", "both.etl"] {
+        let alone = of(&[file], "2");
+        assert_eq!(alone[file], expected[file]);
+    }
+}
+
+#[needs_data]
+#[test]
+fn an_id_is_the_same_with_other_numbers_of_threads() {
+    for name in ["growth", "valloc", "generic"] {
+        let trace = Published::open(name);
+        let of = |threads: &str| -> Vec<String> {
+            let printed = trace.ask_with(".why -json", &[("RAYON_NUM_THREADS", threads)]);
+            ids(&document(&printed)).into_iter().map(str::to_owned).collect()
+        };
+        let alone = of("1");
+        let each: BTreeSet<&String> = alone.iter().collect();
+        assert!(alone.len() > 20 && each.len() == alone.len(), "{name}: {alone:?}");
+        assert_eq!(alone, of("3"), "{name}");
+    }
+}
+
+#[test]
+fn ids_depend_on_the_names_of_functions() {
+    let shell = Shell::new();
+    let symbols = sample_symbols();
+    let of = |arguments: &[&str]| {
+        document(&shell.run(&[&["why", "leaky.etl", "-json"], arguments].concat()).ok().stdout)
+    };
+    let (with, without) = (of(&["--symbol-path", symbols.to_str().unwrap()]), of(&[]));
+    assert!(ids(&with).iter().all(|id| !ids(&without).contains(id)), "{with} {without}");
+}
+
+#[test]
+fn the_beginning_of_an_id_is_enough_where_it_is_that_of_no_other() {
+    let home = tempfile::tempdir().unwrap();
+    many().write(home.path().join("many.etl")).unwrap();
+    let run = |script: &str| -> Run {
+        run_script(handlescope(home.path()).arg("many.etl"), &format!("{script}\n"))
+    };
+    let all = document(&run(".why -json").ok().stdout);
+    let by_process = document(&run(".why -ByProcess -json").ok().stdout);
+    assert_eq!(ids(&all).len(), 1000);
+    let mut beginnings: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for id in ids(&all).into_iter().chain(ids(&by_process)) {
+        beginnings.entry(&id[..4]).or_default().insert(id);
+    }
+    let several = beginnings.iter().find(|(_, ids)| ids.len() > 1);
+    let (beginning, found) = several.expect("some ids that begin alike");
+    let refused = run(&format!(".dump ObjectRef -Suspect {beginning}"));
+    let list = found.iter().copied().collect::<Vec<_>>().join(", ");
+    let expected = format!(
+        "{beginning} is how several ids of suspects begin: {list}; write more of its digits"
+    );
+    assert!(refused.stderr.contains(&expected), "{}", refused.stderr);
+    assert!(refused.status != Some(0) && refused.stdout.is_empty(), "{}", refused.stdout);
+    let longer =
+        run(&format!(".dump ObjectRef -Suspect {} -json", list.split(", ").next().unwrap()));
+    assert_eq!(document(&longer.ok().stdout)["objects"].as_array().unwrap().len(), 1);
+
+    let (alone, _) = beginnings.iter().find(|(_, ids)| ids.len() == 1).unwrap();
+    let one = run(&format!(".dump ObjectRef -Suspect {} -json", alone.to_uppercase())).ok();
+    assert_eq!(document(&one.stdout)["objects"].as_array().unwrap().len(), 1);
+
+    let unknown = (0..0xffff_u32).map(|id| format!("{id:04x}"));
+    let unknown = unknown.into_iter().find(|id| !beginnings.contains_key(id.as_str())).unwrap();
+    for (command, what) in [
+        (".dump ObjectRef", "handles"),
+        (".flame a.svg", "handles"),
+        (".plot", "handles"),
+        (".report a.html", "handles or allocations"),
+    ] {
+        let refused = run(&format!("{command} -Suspect {unknown}"));
+        let expected = format!("no suspect of {what} has the id {unknown}; .dump Why lists ");
+        assert!(refused.stderr.contains(&expected), "{command}: {}", refused.stderr);
+        assert_ne!(refused.status, Some(0), "{command}");
+    }
+    // A trace without any allocations has none of suspects either.
+    let empty = run(&format!(".dump Resource -Suspect {unknown} -json")).ok();
+    assert_eq!(document(&empty.stdout)["totals"], json!([]));
+}
+
+#[test]
+fn a_suspect_is_searched_for_in_each_trace() {
+    let home = tempfile::tempdir().unwrap();
+    both().write(home.path().join("a.etl")).unwrap();
+    many().write(home.path().join("b.etl")).unwrap();
+    both().write(home.path().join("c.etl")).unwrap();
+    let run = |script: &str| {
+        let mut program = handlescope(home.path());
+        run_script(program.args(["a.etl", "b.etl", "c.etl"]), &format!("{script}\n")).ok().stdout
+    };
+    let all = document(&run(".why -json"));
+    let of_file = |file: u64| suspects(&all).iter().find(move |own| own["file"] == file).unwrap();
+    assert_eq!(of_file(0)["id"], of_file(2)["id"], "the same program, type and functions");
+    let id = of_file(0)["id"].as_str().unwrap();
+    let shown = document(&run(&format!(".dump ObjectRef -Suspect {id} -json")));
+    let files: Vec<&Value> =
+        shown["objects"].as_array().unwrap().iter().map(|object| &object["file"]).collect();
+    let count = |file: u64| files.iter().filter(|own| ***own == file).count();
+    assert_eq!([count(0), count(1), count(2)], [20, 0, 20]);
+}
+
+#[test]
+fn other_options_choose_among_what_a_suspect_lost() {
+    let shell = Shell::new();
+    let symbols = sample_symbols();
+    let run = |line: &str| {
+        shell.run(&["--symbol-path", symbols.to_str().unwrap(), "leaky.etl", "-c", line]).ok()
+    };
+    let why = document(&run(".why -json").stdout);
+    for suspect in suspects(&why) {
+        let (id, leaked) = (suspect["id"].as_str().unwrap(), suspect["leaked"].as_u64().unwrap());
+        let exits = suspect["closed_at_exit"].as_u64().unwrap();
+        for (options, count) in [
+            ("", leaked + exits),
+            ("-Leak", leaked),
+            ("-LeakAtExit", exits),
+            ("-Type Thread", if suspect["type"] == "Thread" { leaked } else { 0 }),
+            ("-RelatedProcess !4", leaked + exits),
+            ("-MinMaxTime 1000", 0),
+        ] {
+            let line = format!(".dump ObjectRef -Suspect {id} {options} -json");
+            let shown = document(&run(&line).stdout);
+            let events = shown["objects"].as_array().unwrap().iter();
+            let events = events.flat_map(|object| object["events"].as_array().unwrap());
+            assert_eq!(events.count() as u64, count, "{line}: {shown}");
+        }
+        let groups =
+            format!(".dump ObjectRef -Suspect {id} -GroupBy process,type,createstack -json");
+        let groups = document(&run(&groups).stdout);
+        let groups = groups["groups"].as_array().unwrap();
+        assert_eq!(groups.len(), 1);
+        assert_eq!(
+            (&groups[0]["leaked"], &groups[0]["closed_at_exit"]),
+            (&json!(leaked), &json!(exits))
+        );
+    }
+    let id = suspects(&why)[0]["id"].as_str().unwrap();
+    let nothing = run(&format!(".dump ObjectRef -Type Event -pn nope -Suspect {id}"));
+    assert!(nothing.stderr.contains("passes -pn nope"), "{}", nothing.stderr);
+    let nothing = run(&format!(".dump ObjectRef -Type Thread -Suspect {id}"));
+    let expected = format!("passes -Suspect {id}");
+    assert!(nothing.stderr.contains(&expected), "{}", nothing.stderr);
+}
+
+#[test]
+fn pictures_and_a_page_are_of_the_suspect_that_is_asked_for() {
+    let shell = Shell::new();
+    both().write(shell.path("both.etl")).unwrap();
+    let run = |line: &str| shell.run(&["both.etl", "-c", line]);
+    let why = document(&run(".why -json").ok().stdout);
+    let [handles, blocks] = suspects(&why) else { panic!("{why}") };
+    let id = |suspect: &Value| suspect["id"].as_str().unwrap().to_owned();
+    let (handles, blocks) = (id(handles), id(blocks));
+    let picture = |line: &str, file: &str| {
+        let _ = run(line).ok();
+        std::fs::read_to_string(shell.path(file)).unwrap()
+    };
+    let flame = picture(&format!(".flame a.svg -Suspect {handles}"), "a.svg");
+    assert!(flame.contains("all (20 handles, 100%)"), "{flame}");
+    let flame = picture(&format!(".flame b.svg -Kind heap -Count -Suspect {blocks}"), "b.svg");
+    assert!(flame.contains("all (20 "), "{flame}");
+    let plot = picture(&format!(".plot c.svg -Suspect {handles}"), "c.svg");
+    assert!(plot.contains("server.exe(700)"), "{plot}");
+    for (id, kind) in [(&handles, "Event"), (&blocks, "heap")] {
+        let page = picture(&format!(".report page.html -Suspect {id} -Force"), "page.html");
+        assert_eq!(page.matches("-Suspect ").count(), 2, "its own line, and one suspect");
+        assert!(page.contains(&format!("\"type\":\"{kind}\"")), "{page}");
+    }
+    // A suspect of handles is none of allocations.
+    let refused = run(&format!(".dump Resource -Suspect {handles}"));
+    assert!(refused.stderr.contains("no suspect of allocations has the id "), "{}", refused.stderr);
+    let refused = run(&format!(".dump ObjectRef -Suspect {blocks}"));
+    assert!(refused.stderr.contains("no suspect of handles has the id "), "{}", refused.stderr);
+}
+
+#[test]
+fn a_bad_id_is_refused_with_what_one_looks_like() {
+    let run = run_over(&both(), ".dump ObjectRef -Suspect leaky\n");
+    let expected = "'leaky' is not the id of a suspect (4 to 10 hexadecimal digits, like 3f2a)";
+    assert!(run.stderr.contains(expected), "{}", run.stderr);
+}
+
+#[test]
+fn rows_of_every_format_have_the_id() {
+    let trace = both();
+    let why = asked(&trace, "");
+    for format in ["-csv", "-ndjson"] {
+        let printed = run_over(&trace, &format!(".why {format}\n")).ok().stdout;
+        for id in ids(&why) {
+            assert!(printed.contains(id), "{format}: {printed}");
+        }
+    }
+    let text = run_over(&trace, ".why\n").ok().stdout;
+    for (id, kind) in ids(&why).into_iter().zip(["ObjectRef", "Resource"]) {
+        let command = format!("\t.dump {kind} -Suspect {id} -ShowStack\n");
+        assert!(text.contains(&command), "{text}");
+    }
+}
+
+#[test]
+fn commands_of_a_page_of_trimmed_stacks_show_its_suspects() {
+    let shell = Shell::new();
+    let symbols = sample_symbols();
+    let run = |line: &str| {
+        shell.run(&["--symbol-path", symbols.to_str().unwrap(), "leaky.etl", "-c", line]).ok()
+    };
+    let _ = run(".report page.html -FoldStack *Event*;*Session*");
+    let page = std::fs::read_to_string(shell.path("page.html")).unwrap();
+    let member = |text: &str, name: &str| -> u64 {
+        let start = format!("\"{name}\":");
+        let digits = text.split(&start).nth(1).unwrap().split(',').next().unwrap();
+        digits.parse().unwrap()
+    };
+    let suspects: Vec<&str> = page.split("{\"rank\":").skip(1).collect();
+    assert!(suspects.len() > 2, "{page}");
+    for suspect in suspects {
+        let command = suspect.split("\"command\":\"").nth(1).unwrap().split('"').next().unwrap();
+        assert!(command.contains(" -FoldStack *Event*;*Session* "), "{command}");
+        let run = run(&format!("{command} -json"));
+        assert!(!run.stderr.contains("-FoldStack has no effect"), "{}", run.stderr);
+        let shown = document(&run.stdout);
+        let counts = ["leaked_handles", "closed_at_exit"].map(|own| shown["totals"][own].as_u64());
+        assert_eq!(
+            counts,
+            ["leaked", "at_exit"].map(|own| Some(member(suspect, own))),
+            "{command}"
+        );
+    }
+}
+
+#[test]
+fn a_suspect_is_listed_by_itself() {
+    for trace in [both(), many()] {
+        let all = asked(&trace, "");
+        for suspect in &suspects(&all)[..2] {
+            let id = suspect["id"].as_str().unwrap();
+            let document = asked(&trace, &format!("-Suspect {id}"));
+            let [alone] = suspects(&document) else { panic!("{document}") };
+            for member in ["id", "leaked", "created", "bytes", "verdict", "evidence", "type"] {
+                assert_eq!(alone[member], suspect[member], "{member}");
+            }
+        }
+    }
+}
