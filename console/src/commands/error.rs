@@ -147,7 +147,7 @@ pub enum CommandError {
     )]
     NoSuspect {
         id: SuspectId,
-        /// What it would have lost, in the plural.
+        /// Handles, allocations, or both, as words.
         what: &'static str,
     },
     /// Times are asked for, of which a trace has none.

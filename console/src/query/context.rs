@@ -26,9 +26,9 @@ pub(crate) struct FileContext<'a> {
     pub(crate) cancel: &'a Cancel,
     /// Stacks and their frames, if a filter or `-ShowStack` needs them.
     pub(crate) frames: Option<Frames<'a>>,
-    /// The events of the suspect that is asked for.
+    /// Events of the suspect that is asked for.
     pub(super) suspect_events: Option<SuspectRows>,
-    /// Its allocations.
+    /// Allocations of the suspect that is asked for.
     pub(super) suspect_allocations: Option<SuspectRows>,
 }
 

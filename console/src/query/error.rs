@@ -31,14 +31,14 @@ pub enum QueryError {
     #[error("no suspect of {what} has the id {id}")]
     NoSuspect {
         id: SuspectId,
-        /// What it would have lost, in the plural.
+        /// Handles, allocations, or both, as words.
         what: &'static str,
     },
-    /// Several have.
+    /// Ids of several suspects begin as the one that is asked for.
     #[error("{id} is how several ids of suspects begin: {ids}; write more of its digits")]
     SeveralSuspects {
         id: SuspectId,
-        /// With commas between them.
+        /// These ids, with commas between them.
         ids: String,
     },
     /// Polars cannot carry out a sum.

@@ -106,13 +106,13 @@ pub fn object_ref<'a>(
 ) -> Result<ObjectRefAnswer<'a>, QueryError> {
     let answer = unchecked_object_ref(sources, args, names, cancel)?;
     if let Some(id) = &args.suspect {
-        let found = answer.files.iter().filter_map(|file| file.file.suspect_events.as_ref());
-        check(id, "handles", found)?;
+        let rows = answer.files.iter().filter_map(|file| file.file.suspect_events.as_ref());
+        check(id, "handles", rows)?;
     }
     Ok(answer)
 }
 
-/// The same, whatever suspects have the id that is asked for.
+/// Answers whatever suspects have the id that is asked for: it may be one of allocations.
 pub(super) fn unchecked_object_ref<'a>(
     sources: &'a [Source<'a>],
     args: &ObjectCriteria,

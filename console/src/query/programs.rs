@@ -29,7 +29,7 @@ pub(crate) struct Programs<'a> {
     processes: &'a ProcessList,
     /// By row of the processes.
     programs: Vec<Program>,
-    /// Those of which some processes are asked for, and others are not.
+    /// Programs of which some processes are asked for, and others are not.
     in_part: HashSet<Program>,
 }
 

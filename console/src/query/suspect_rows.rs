@@ -1,30 +1,30 @@
-//! What of a trace a suspect acquired, where one is asked for by its id.
+//! Acquisitions of the suspect that is asked for by its id, as rows of a table.
 
 use std::collections::BTreeSet;
 
 use super::error::QueryError;
 use crate::values::SuspectId;
 
-/// The rows of what suspects acquired whose ids begin as the one that is asked for.
+/// Rows of what suspects acquired whose ids begin as the one that is asked for.
 #[derive(Debug)]
 pub(crate) struct SuspectRows {
     /// By row of the events that open and close handles, or of the allocations.
     has: Vec<bool>,
-    /// The ids of these suspects, each once.
+    /// Ids of these suspects, each once.
     ids: BTreeSet<SuspectId>,
     /// Whether the trace has any groups that lose something.
-    has_others: bool,
+    has_groups: bool,
 }
 
 impl SuspectRows {
-    /// None, of a table with so many rows.
+    /// No rows of a table with so many.
     pub(super) fn new(height: usize) -> Self {
-        Self { has: vec![false; height], ids: BTreeSet::new(), has_others: false }
+        Self { has: vec![false; height], ids: BTreeSet::new(), has_groups: false }
     }
 
     /// Says that there are groups to choose from.
-    pub(super) fn note_others(&mut self, are_there: bool) {
-        self.has_others |= are_there;
+    pub(super) fn note_groups(&mut self, are_there: bool) {
+        self.has_groups |= are_there;
     }
 
     /// Adds what a suspect acquired.
@@ -46,15 +46,15 @@ impl SuspectRows {
 pub(super) fn check<'a>(
     id: &SuspectId,
     what: &'static str,
-    found: impl Iterator<Item = &'a SuspectRows>,
+    files: impl Iterator<Item = &'a SuspectRows>,
 ) -> Result<(), QueryError> {
-    let (mut ids, mut has_others) = (BTreeSet::new(), false);
-    for rows in found {
+    let (mut ids, mut has_groups) = (BTreeSet::new(), false);
+    for rows in files {
         ids.extend(&rows.ids);
-        has_others |= rows.has_others;
+        has_groups |= rows.has_groups;
     }
     match ids.len() {
-        0 if has_others => Err(QueryError::NoSuspect { id: id.clone(), what }),
+        0 if has_groups => Err(QueryError::NoSuspect { id: id.clone(), what }),
         0 | 1 => Ok(()),
         _ => Err(QueryError::SeveralSuspects {
             id: id.clone(),

@@ -9,7 +9,7 @@ use super::ranges::ValueError;
 /// Hexadecimal digits of an id: so many that no two of a trace with hundred thousand suspects are likely to be equal.
 const DIGITS: usize = 10;
 
-/// Digits of which the beginning of an id has to have.
+/// Digits that the beginning of an id has at least.
 const LEAST: usize = 4;
 
 /// The id of a suspect, or how one begins: hexadecimal digits in lower case.

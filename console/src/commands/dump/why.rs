@@ -122,7 +122,7 @@ impl Kind for Why {
 pub(crate) struct Commands {
     /// What chooses each file, where several are loaded.
     files: Vec<Option<String>>,
-    /// What leaves frames out of stacks, on which the ids depend.
+    /// Options that leave frames out of stacks, on which the ids depend.
     trims: Vec<String>,
 }
 

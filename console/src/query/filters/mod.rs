@@ -1,6 +1,6 @@
 //! The filters of `.dump ObjectRef`, in their fixed order.
 //!
-//! Id, map mode, multi process, name, type, object, leak*, suspect*, time*, stack*, creator (name, command
+//! Id, map mode, multi process, name, type, object, suspect*, leak*, time*, stack*, creator (name, command
 //! line and lifetime of one process), map ranges, inherit, related, handle*, create stack, destroy stack, duration, overlapped. Those with a star
 //! remove events, so that later ones see less. The others only look, so that they may change places
 //! among those with a star where that is cheaper: filters over the unfiltered object (id, map mode,
@@ -43,11 +43,12 @@ pub(super) fn select(
     let mut selection = Selection::new(&file.objects, file.cancel, |object| {
         tests.iter_mut().all(|test| test(object))
     })?;
-    if args.leak || args.leak_at_exit {
-        event::keep_leaks(args, file, &mut selection)?;
-    }
+    // Before leaks: an object of which it lost nothing goes, whatever others lost of it.
     if let (Some(_), Some(rows)) = (&args.suspect, &file.suspect_events) {
         event::keep_suspect(rows, file, &mut selection)?;
+    }
+    if args.leak || args.leak_at_exit {
+        event::keep_leaks(args, file, &mut selection)?;
     }
     if let Some(range) = args.time {
         event::keep_time(range, file, &mut selection)?;

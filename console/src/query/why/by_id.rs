@@ -1,5 +1,5 @@
-//! What of a trace suspects acquired whose ids begin as one does: groups are made as for all suspects, and each has its
-//! id.
+//! Lookup of suspects by id: groups are made as for all suspects, and those whose ids begin as the one that is asked for are
+//! chosen.
 
 use rayon::prelude::*;
 
@@ -13,8 +13,8 @@ use crate::query::groups::{Groups, Opened};
 use crate::query::suspect_rows::SuspectRows;
 use crate::values::SuspectId;
 
-/// The events that opened and closed the handles of these suspects, of programs and of single processes, with their stacks
-/// as they are and as `trims` leave them.
+/// Events that opened and closed the handles of these suspects, of programs and of single processes, with their stacks as
+/// they are and as `trims` leave them.
 ///
 /// # Errors
 /// When the archive is damaged, or it is asked to stop.
@@ -23,7 +23,7 @@ pub(in crate::query) fn events_of_suspect(
     id: &SuspectId,
     trims: &StackTrims,
 ) -> Result<SuspectRows, QueryError> {
-    let mut found = SuspectRows::new(file.objects.event_count());
+    let mut rows = SuspectRows::new(file.objects.event_count());
     let whole = StackTrims::default();
     let is_trimmed = *trims != whole;
     for trims in [&whole].into_iter().chain(is_trimmed.then_some(trims)) {
@@ -35,26 +35,26 @@ pub(in crate::query) fn events_of_suspect(
         for by_process in [false, true] {
             let criteria = WhyCriteria { by_process, ..WhyCriteria::default() };
             let all = ProgramGroup::all(file, (&groups, timed), &criteria);
-            found.note_others(!all.is_empty());
+            rows.note_groups(!all.is_empty());
             let acquired = all.par_iter().filter_map(|group| {
-                let own = group.id(file, &groups);
-                id.begins(&own).then_some((own, group))
+                let whole_id = group.id(file, &groups);
+                id.begins(&whole_id).then_some((whole_id, group))
             });
-            for (own, group) in acquired.collect::<Vec<_>>() {
+            for (whole_id, group) in acquired.collect::<Vec<_>>() {
                 let handles = timed.handles_of(&groups.tree, &group.leaves);
                 let events = |handle: &Opened| [Some(handle.opened), handle.closed()];
                 let events = handles.iter().flat_map(events).flatten();
-                found.add(own, events.map(|event| event.row()));
+                rows.add(whole_id, events.map(|event| event.row()));
             }
         }
     }
-    Ok(found)
+    Ok(rows)
 }
 
-/// The allocations of these suspects, freed or not.
+/// Allocations of these suspects, freed or not.
 ///
 /// # Errors
-/// As [`events_of_suspect`].
+/// When the archive is damaged, or it is asked to stop.
 pub(in crate::query) fn allocations_of_suspect(
     file: &FileContext<'_>,
     id: &SuspectId,
@@ -63,7 +63,7 @@ pub(in crate::query) fn allocations_of_suspect(
     let Some(mut all) = Allocations::load(file, &criteria)? else {
         return Ok(SuspectRows::new(0));
     };
-    let mut found = SuspectRows::new(all.height());
-    all.add_acquired(id, &mut found)?;
-    Ok(found)
+    let mut rows = SuspectRows::new(all.height());
+    all.add_acquired(id, &mut rows)?;
+    Ok(rows)
 }

@@ -7,7 +7,7 @@ use crate::query::context::FileContext;
 use crate::query::groups::TrimmedStacks;
 use crate::values::SuspectId;
 
-/// What a suspect acquires, and whose it is.
+/// Acquisitions of a suspect: whose they are, what, and where they are made.
 pub(super) struct Acquired<'a> {
     pub(super) owners: &'a Owners,
     /// Type of the objects, or kind of the allocations.

@@ -74,10 +74,10 @@ pub fn why<'a>(
         for FileAnswer { file, .. } in &mut files {
             file.suspect_allocations = Some(allocations_of_suspect(file, id)?);
         }
-        let found = files.iter().flat_map(|FileAnswer { file, .. }| {
+        let rows = files.iter().flat_map(|FileAnswer { file, .. }| {
             file.suspect_events.iter().chain(&file.suspect_allocations)
         });
-        check(id, "handles or allocations", found)?;
+        check(id, "handles or allocations", rows)?;
     }
     if let Some(filter) = &criteria.process {
         note_owners(&mut files, filter, criteria.is_plain());

@@ -17,7 +17,7 @@ pub(in crate::query) struct Owners {
     by_process: bool,
     /// The id of the process, if they are one, or had one id after another.
     pub(super) pid: Option<u32>,
-    /// What keeps them and no others of their program, where these are not asked for: a filter on processes.
+    /// A filter on processes that keeps them and no others of their program, where these are not asked for.
     pub(super) filter: Option<String>,
 }
 
@@ -61,8 +61,8 @@ impl Owners {
         self.pid.is_none() && self.processes.len() > 1
     }
 
-    /// What distinguishes them from those of other suspects: their program, where that is known and they are not one
-    /// process by itself.
+    /// Parts of an id that distinguish them from the owners of other suspects: their program, where that is known and they
+    /// are not one process by itself.
     pub(super) fn identity(&self, processes: &ProcessList) -> Vec<String> {
         let first = self.processes.first().map(|row| processes.get(*row));
         let program = first.and_then(|process| process.program()).filter(|_| !self.by_process);
@@ -71,7 +71,8 @@ impl Owners {
         }
         let start = self.processes.iter().map(|row| processes.get(*row).start_ns).min().flatten();
         let name = first.map_or_else(String::new, |process| process.name.to_lowercase());
-        let number = |number: Option<i64>| number.map_or_else(String::new, |own| own.to_string());
+        let number =
+            |number: Option<i64>| number.map_or_else(String::new, |number| number.to_string());
         vec!["process".to_owned(), name, number(self.pid.map(i64::from)), number(start)]
     }
 }

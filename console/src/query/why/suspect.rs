@@ -16,7 +16,7 @@ pub const PRIVATE_HEAP: &str = "private heap";
 /// A group of handles, or of allocations of one kind, that leaks.
 #[derive(Debug, Clone)]
 pub struct Suspect {
-    /// By which it is chosen again, the same in every run.
+    /// The id by which it is chosen again, the same in every run.
     pub id: SuspectId,
     /// Its place among the suspects of its trace, from 1.
     pub rank: usize,

@@ -10,7 +10,7 @@ use handlescope_tests::published::Published;
 use handlescope_tests::scenario::TraceBuilder;
 use serde_json::{Value, json};
 
-use super::{EVENT, MS, OBJECT, USER, asked, open, suspects, trace};
+use super::{EVENT, MS, OBJECT, USER, asked, close, open, suspects, trace};
 
 const PROGRAM: u64 = 0x7ff6_0000_0000;
 
@@ -313,6 +313,40 @@ fn a_suspect_is_listed_by_itself() {
             for member in ["id", "leaked", "created", "bytes", "verdict", "evidence", "type"] {
                 assert_eq!(alone[member], suspect[member], "{member}");
             }
+        }
+    }
+}
+
+#[test]
+fn of_an_object_that_two_suspects_opened_each_shows_its_handle_alone() {
+    let mut trace = trace();
+    trace.module(700, r"C:\server.exe", PROGRAM, 0x10_0000);
+    for at in 1..=6_u64 {
+        let (ns, object) = (100 * MS * at as i64, OBJECT + 0x100 * at);
+        for (step, place) in (0..).zip([PROGRAM + 0x1000, PROGRAM + 0x2000]) {
+            let handle = 8 * at as u32 + 4 * step;
+            trace.create_handle(ns + MS * i64::from(step), (700, 701), object, handle, EVENT);
+            trace.stack(&[], &[place]);
+        }
+        if at > 4 {
+            close(&mut trace, ns + 20 * MS, (700, 701), object, 8 * at as u32);
+        }
+    }
+    let why = asked(&trace, "");
+    assert_eq!(suspects(&why).len(), 2, "{why}");
+    for suspect in suspects(&why) {
+        let id = suspect["id"].as_str().unwrap();
+        let printed = run_over(&trace, &format!(".dump ObjectRef -Suspect {id} -json\n")).ok();
+        let shown = document(&printed.stdout);
+        let objects = shown["objects"].as_array().unwrap();
+        let is_first = suspect["function"].as_str().unwrap().ends_with("0x1000");
+        assert_eq!(objects.len(), if is_first { 4 } else { 6 }, "{suspect}");
+        for object in objects {
+            let events = object["events"].as_array().unwrap();
+            assert_eq!(events.len(), 1, "{object}");
+            let handle = events[0]["handle"].as_str().unwrap();
+            let handle = u32::from_str_radix(handle.trim_start_matches("0x"), 16).unwrap();
+            assert_eq!(handle % 8, if is_first { 0 } else { 4 }, "{object}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What of the allocations of a trace suspects acquired whose ids begin as one does.
+//! Lookup of suspects among allocations by id.
 
 use rayon::prelude::*;
 
@@ -11,11 +11,11 @@ use crate::query::suspect_rows::SuspectRows;
 use crate::values::SuspectId;
 
 impl Allocations<'_> {
-    /// Adds the rows of these suspects, of programs and of single processes.
+    /// Adds the rows of the suspects whose ids begin so, of programs and of single processes.
     pub(in crate::query::why) fn add_acquired(
         &mut self,
         id: &SuspectId,
-        found: &mut SuspectRows,
+        rows: &mut SuspectRows,
     ) -> Result<(), QueryError> {
         let is_meant = vec![true; self.allocators.rows().len()];
         let chosen = ChosenRows { is_meant: &is_meant, rows: None };
@@ -23,23 +23,23 @@ impl Allocations<'_> {
         for by_process in [false, true] {
             self.by_process = by_process;
             let of_programs = ProgramSite::all(self, &sites);
-            found.note_others(!of_programs.is_empty());
+            rows.note_groups(!of_programs.is_empty());
             let acquired = of_programs.par_iter().filter_map(|site| {
-                let own = site.acquired(self)?.id(self.file, Some(&sites.stacks));
-                id.begins(&own).then_some((own, site))
+                let whole_id = site.acquired(self)?.id(self.file, Some(&sites.stacks));
+                id.begins(&whole_id).then_some((whole_id, site))
             });
-            for (own, site) in acquired.collect::<Vec<_>>() {
-                let rows = site.sites.iter().flat_map(|site| sites.rows(site));
-                found.add(own, rows.map(|row| row.row()));
+            for (whole_id, site) in acquired.collect::<Vec<_>>() {
+                let of_site = site.sites.iter().flat_map(|site| sites.rows(site));
+                rows.add(whole_id, of_site.map(|row| row.row()));
             }
             for heaps in HeapSite::all(self, &sites, &is_meant) {
-                let own = heaps.acquired().id(self.file, Some(&sites.stacks));
-                if id.begins(&own) {
+                let whole_id = heaps.acquired().id(self.file, Some(&sites.stacks));
+                if id.begins(&whole_id) {
                     let left = heaps.left();
-                    let allocator = |row: &usize| self.table.allocator.get(*row);
+                    let allocator = |row: usize| self.table.allocator.get(row);
                     let is_left =
-                        |row: &usize| allocator(row).is_some_and(|own| left.contains(&own));
-                    found.add(own, (0..self.table.len()).filter(is_left));
+                        |row: &usize| allocator(*row).is_some_and(|heap| left.contains(&heap));
+                    rows.add(whole_id, (0..self.table.len()).filter(is_left));
                 }
             }
         }

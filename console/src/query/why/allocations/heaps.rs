@@ -74,7 +74,7 @@ impl HeapSite {
         united(keyed).into_iter().map(site).collect()
     }
 
-    /// What its suspect acquires.
+    /// Acquisitions of its suspect.
     pub(super) fn acquired(&self) -> Acquired<'_> {
         Acquired {
             owners: &self.owners,

@@ -37,7 +37,7 @@ impl<'s> ProgramSite<'s> {
         united(keyed).into_iter().filter_map(site).collect()
     }
 
-    /// What its suspect acquires; `None` of a kind of a newer layout.
+    /// Acquisitions of its suspect; `None` of a kind of a newer layout.
     pub(super) fn acquired(&self, all: &'s Allocations<'_>) -> Option<Acquired<'_>> {
         let Site { kind, allocator, stack, .. } = self.first;
         Some(Acquired {
