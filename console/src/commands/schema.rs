@@ -4,14 +4,13 @@
 use std::io::{self, Write};
 
 use handlescope_model::{ColumnSpec, SCHEMA_VERSION, Table};
-use nu_ansi_term::Color;
 
 use super::{Command, CommandError, Context, Entered, Signature, shared::groups};
 use crate::{
     grammar::{Arguments, Opt, OptionGroup, ParseError, Take, Token, parse},
     sql::{Relation, View},
     suggest,
-    terminal::{Screen, table, wrapped},
+    terminal::{Role, Screen, table, wrapped},
 };
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -95,7 +94,7 @@ pub fn schema(args: &SchemaArgs, out: &mut dyn Write, screen: Screen) -> io::Res
 fn text(relations: &[Relation], out: &mut dyn Write, screen: Screen) -> io::Result<()> {
     for (at, &relation) in relations.iter().enumerate() {
         let gap = if at > 0 { "\n" } else { "" };
-        let name = screen.paint(Color::Cyan, relation.name());
+        let name = screen.paint(Role::Name, relation.name());
         let title = format!("{name}{}: {}", kind(relation), relation.doc());
         writeln!(out, "{gap}{}", wrapped(&title, screen.width))?;
         let mut table = table::table(screen, &["Column", "Type", "Unit", "Meaning"]);

@@ -6,7 +6,6 @@ use indicatif::HumanCount;
 use ratatui::{
     Frame,
     layout::{Constraint, Layout, Rect},
-    style::{Style, Stylize},
     text::Line,
     widgets::{Paragraph, Row, Table},
 };
@@ -14,6 +13,7 @@ use ratatui::{
 use crate::{
     query::{OpenGroup, Verdict},
     terminal::{
+        Role,
         clip::{cut, shortened},
         neutral,
     },
@@ -169,11 +169,15 @@ pub(super) fn draw_table(
         });
         Row::new(lines)
     });
-    let header = Row::new(titles.clone()).style(Style::new().underlined());
+    let header = Row::new(titles.clone()).style(Role::Titles);
     frame.render_widget(Table::new(rows, widths).header(header), middle);
-    frame.render_widget(Line::from(format!("+ {left_out} more")).dim(), more);
+    frame.render_widget(Line::from(format!("+ {left_out} more")).style(Role::Aside), more);
     let line = |text: &str| Line::from(cut(text, frame.area().width.into()).into_owned());
-    let lines = [line(&heading.line()).bold(), line(&neutral(&heading.message)), line(KEYS).dim()];
+    let lines = [
+        line(&heading.line()).style(Role::Heading),
+        line(&neutral(&heading.message)),
+        line(KEYS).style(Role::Aside),
+    ];
     for (line, area) in lines.into_iter().zip([top, message, bottom]) {
         frame.render_widget(line, area);
     }
@@ -198,7 +202,7 @@ pub(super) fn draw_text(frame: &mut Frame<'_>, lines: &[String], first: usize) {
     let shown = shown.map(|line| neutral(&line.replace('\t', "  ")));
     let shown: Vec<_> = shown.map(|line| Line::from(cut(&line, width).into_owned())).collect();
     frame.render_widget(Paragraph::new(shown), text);
-    frame.render_widget(Line::from("q back  arrows and pages scroll").dim(), bottom);
+    frame.render_widget(Line::from("q back  arrows and pages scroll").style(Role::Aside), bottom);
 }
 
 #[cfg(test)]

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use handlescope_model::Reason;
-use nu_ansi_term::{Color, Style};
 use reedline::{
     ColumnarMenu, Emacs, InputMode, KeyCode, KeyModifiers, MenuBuilder, Reedline, ReedlineEvent,
     ReedlineMenu, default_emacs_keybindings,
@@ -14,7 +13,7 @@ use super::{
     validator::QueryValidator,
 };
 use crate::completion::{CommandCompleter, SharedKnown};
-use crate::terminal::{ColorChoice, Messages, Screen};
+use crate::terminal::{ColorChoice, Messages, Role, Screen};
 
 const MENU: &str = "completion";
 
@@ -29,7 +28,7 @@ pub(super) fn editor(
     keys.add_binding(KeyModifiers::NONE, KeyCode::Tab, ReedlineEvent::UntilFound(complete));
     keys.add_binding(KeyModifiers::SHIFT, KeyCode::BackTab, ReedlineEvent::MenuPrevious);
     let is_colored = Screen::stderr(color).color;
-    let dim = if is_colored { Style::new().fg(Color::DarkGray) } else { Style::new() };
+    let dim = if is_colored { Role::Hint } else { Role::Plain }.style();
     let menu = ColumnarMenu::default()
         .with_name(MENU)
         .with_marker("> ")
@@ -49,7 +48,7 @@ pub(super) fn editor(
         .with_ansi_colors(is_colored);
     // Without colours a hint would look like typed text.
     if is_colored {
-        editor = editor.with_hinter(Box::new(CommandHinter::new(dim, known)));
+        editor = editor.with_hinter(Box::new(CommandHinter::new(known)));
     }
     match LineHistory::open() {
         Some(Ok(history)) => editor = editor.with_history(Box::new(history)),

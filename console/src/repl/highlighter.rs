@@ -3,7 +3,6 @@
 use std::ops::Range;
 
 use handlescope_model::guard::lock;
-use nu_ansi_term::{Color, Style};
 use reedline::{Highlighter, StyledText};
 
 use crate::{
@@ -13,7 +12,7 @@ use crate::{
     registry::REGISTRY,
     settings::{Aliases, Expanded},
     sql::Relation,
-    terminal::same_length,
+    terminal::{Role, same_length},
 };
 
 /// Colours commands, kinds, options and values.
@@ -33,45 +32,20 @@ impl Highlighter for CommandHighlighter {
         let mut styled = StyledText::new();
         let mut at = 0;
         for (span, role) in roles(line, cursor, &lock(&self.known).aliases) {
-            styled.push((Style::new(), line.get(at..span.start).unwrap_or_default().to_owned()));
+            styled.push((
+                Role::Plain.style(),
+                line.get(at..span.start).unwrap_or_default().to_owned(),
+            ));
             let text = line.get(span.clone()).unwrap_or_default();
             styled.push((role.style(), text.to_owned()));
             at = span.end;
         }
-        styled.push((Style::new(), line.get(at..).unwrap_or_default().to_owned()));
+        styled.push((Role::Plain.style(), line.get(at..).unwrap_or_default().to_owned()));
         styled.buffer.retain(|(_, text)| !text.is_empty());
         for (_, text) in &mut styled.buffer {
             *text = same_length(text).into_owned();
         }
         styled
-    }
-}
-
-/// What a word of the line is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Role {
-    Command,
-    Kind,
-    Option,
-    Value,
-    /// Means nothing.
-    Wrong,
-    /// The word at the cursor, which may still become something.
-    Unfinished,
-    Comment,
-}
-
-impl Role {
-    fn style(self) -> Style {
-        match self {
-            Role::Command => Color::Cyan.bold(),
-            Role::Kind => Color::Cyan.normal(),
-            Role::Option => Color::Blue.bold(),
-            Role::Value => Color::Green.normal(),
-            Role::Wrong => Color::Red.underline(),
-            Role::Unfinished => Style::new(),
-            Role::Comment => Style::new().dimmed(),
-        }
     }
 }
 

@@ -3,7 +3,6 @@
 use std::borrow::Cow;
 
 use handlescope_model::guard::lock;
-use nu_ansi_term::Style;
 use reedline::{DefaultHinter, Hinter, History};
 
 use super::validator::is_waiting;
@@ -12,20 +11,19 @@ use crate::{
     completion::SharedKnown,
     grammar::{Arguments, parse, split},
     registry::REGISTRY,
-    terminal::neutral,
+    terminal::{Role, neutral},
 };
 
 /// Hints from the history, and where that knows nothing, from the registry.
 pub struct CommandHinter {
     history: DefaultHinter,
-    style: Style,
     known: SharedKnown,
 }
 
 impl CommandHinter {
-    /// Hints in a style, for aliases those of what they stand for.
-    pub fn new(style: Style, known: SharedKnown) -> CommandHinter {
-        CommandHinter { history: DefaultHinter::default().with_style(style), style, known }
+    /// Hints, for aliases those of what they stand for.
+    pub fn new(known: SharedKnown) -> CommandHinter {
+        CommandHinter { history: DefaultHinter::default().with_style(Role::Hint.style()), known }
     }
 }
 
@@ -44,7 +42,8 @@ impl Hinter for CommandHinter {
         }
         let line =
             lock(&self.known).aliases.expand(line).unwrap_or(Cow::Borrowed(line)).into_owned();
-        placeholder(&line).map_or_else(String::new, |text| self.style.paint(text).to_string())
+        placeholder(&line)
+            .map_or_else(String::new, |text| Role::Hint.style().paint(text).to_string())
     }
 
     // Only what was typed once can be taken over; a placeholder cannot.

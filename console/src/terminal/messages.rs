@@ -2,9 +2,7 @@
 
 use std::{fmt::Display, io::Write, path::Path};
 
-use nu_ansi_term::{Color, Style};
-
-use super::{neutral::neutral_lines, screen::is_dumb};
+use super::{neutral::neutral_lines, screen::is_dumb, theme::Role};
 use crate::cancel::writing;
 use crate::terminal::{Activity, ColorChoice, Progress, Screen, Spinner, wrapped};
 
@@ -68,19 +66,19 @@ impl<'a> Messages<'a> {
     }
 
     pub fn note(&mut self, text: impl Display) {
-        self.write(Style::new(), "", text);
+        self.write(Role::Plain, "", text);
     }
 
     /// A warning: the results may be wrong or incomplete.
     pub fn warning(&mut self, text: impl Display) {
-        self.write(Color::Yellow.bold(), "warning: ", text);
+        self.write(Role::Warning, "warning: ", text);
     }
 
     pub fn error(&mut self, text: impl Display) {
-        self.write(Color::Red.bold(), "error: ", text);
+        self.write(Role::Error, "error: ", text);
     }
 
-    fn write(&mut self, style: Style, label: &str, text: impl Display) {
+    fn write(&mut self, role: Role, label: &str, text: impl Display) {
         let screen = self.follows.map_or(self.screen, Screen::stderr);
         let text = format!("{label}{text}");
         let text = wrapped(&neutral_lines(&text), screen.width);
@@ -89,7 +87,7 @@ impl<'a> Messages<'a> {
         let out = &mut self.out;
         self.spinner.aside(|| {
             let _ = writing(|| {
-                writeln!(out, "{}{text}", screen.paint(style, label))?;
+                writeln!(out, "{}{text}", screen.paint(role, label))?;
                 out.flush()
             });
         });

@@ -12,6 +12,7 @@ mod report;
 mod screen;
 pub mod standard;
 pub mod table;
+pub(crate) mod theme;
 mod width;
 mod wrap;
 
@@ -24,4 +25,5 @@ pub(crate) use progress::{Activity, Progress, Spinner};
 pub use report::{print_usage, report_panics};
 pub(crate) use screen::refuses_color;
 pub use screen::{ColorChoice, Screen};
+pub(crate) use theme::Role;
 pub(crate) use wrap::wrapped;

@@ -5,10 +5,9 @@ use std::{
     io::{self, IsTerminal, Write},
 };
 
-use nu_ansi_term::Style;
 use terminal_size::{Width, terminal_size_of};
 
-use super::standard;
+use super::{standard, theme::Role};
 
 /// `--color`
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
@@ -83,9 +82,9 @@ impl Screen {
         out.flush()
     }
 
-    /// Something in a style, or as it is when there are no colours.
-    pub fn paint<T: fmt::Display>(&self, style: impl Into<Style>, value: T) -> Painted<T> {
-        Painted { style: if self.color { style.into() } else { Style::new() }, value }
+    /// Something in the style of its role, or as it is when there are no colours.
+    pub(crate) fn paint<T: fmt::Display>(&self, role: Role, value: T) -> Painted<T> {
+        Painted { role: if self.color { role } else { Role::Plain }, value }
     }
 }
 
@@ -100,11 +99,11 @@ pub(super) fn is_dumb() -> bool {
     env::var_os("TERM").is_some_and(|term| term == "dumb")
 }
 
-/// A value with a style around it. Widths given when formatting apply to the value, not to the
+/// A value with the style of a role around it. Widths given when formatting apply to the value, not to the
 /// invisible codes.
 #[derive(Debug, Clone, Copy)]
-pub struct Painted<T> {
-    style: Style,
+pub(crate) struct Painted<T> {
+    role: Role,
     value: T,
 }
 
@@ -114,12 +113,13 @@ impl<T> Painted<T> {
         formatter: &mut fmt::Formatter<'_>,
         value: impl FnOnce(&T, &mut fmt::Formatter<'_>) -> fmt::Result,
     ) -> fmt::Result {
-        if self.style.is_plain() {
+        let style = self.role.style();
+        if style.is_plain() {
             return value(&self.value, formatter);
         }
-        write!(formatter, "{}", self.style.prefix())?;
+        write!(formatter, "{}", style.prefix())?;
         value(&self.value, formatter)?;
-        write!(formatter, "{}", self.style.suffix())
+        write!(formatter, "{}", style.suffix())
     }
 }
 
@@ -137,8 +137,6 @@ impl<T: fmt::UpperHex> fmt::UpperHex for Painted<T> {
 
 #[cfg(test)]
 mod tests {
-    use nu_ansi_term::Color;
-
     use super::*;
 
     #[test]
@@ -173,9 +171,9 @@ mod tests {
     fn padding_is_inside_the_color() {
         let screen = Screen { width: None, color: true };
         assert_eq!(
-            format!("{:<5}|", screen.paint(Color::Green, "ab")),
+            format!("{:<5}|", screen.paint(Role::Opened, "ab")),
             "\u{1b}[32mab   \u{1b}[0m|"
         );
-        assert_eq!(format!("{:>5}|", Screen::PLAIN.paint(Color::Green, 7)), "    7|");
+        assert_eq!(format!("{:>5}|", Screen::PLAIN.paint(Role::Opened, 7)), "    7|");
     }
 }

@@ -76,6 +76,21 @@ fn only_the_terminal_opens_standard_output_and_standard_error() {
     assert_eq!(switched_off, ["cancel.rs", "margin.rs", "standard.rs"]);
 }
 
+/// A colour elsewhere is one that another theme would not change.
+#[test]
+fn only_the_theme_names_colours() {
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../console/src");
+    let of_colours = ["Color::", "nu_ansi_term", "Stylize", "anstyle", "owo_colors"];
+    let names_any = |text: &[u8]| {
+        let text = String::from_utf8_lossy(text);
+        let code = text.split("#[cfg(test)]").next().unwrap_or_default();
+        of_colours.iter().any(|name| code.contains(name))
+    };
+    let files = files(&sources).into_iter().filter(|(_, text)| names_any(text));
+    let files: Vec<_> = files.map(|(path, _)| path).collect();
+    assert_eq!(files, [sources.join("terminal/theme.rs")]);
+}
+
 /// CONTRIBUTING.md: plain technical English, without story-telling.
 #[test]
 fn documents_code_and_messages_are_in_plain_words() {

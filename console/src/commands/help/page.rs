@@ -1,8 +1,7 @@
 use std::io::Write;
 
-use comfy_table::{Cell, Color, ColumnConstraint, Table};
+use comfy_table::{Cell, ColumnConstraint, Table};
 use handlescope_model::Untrusted;
-use nu_ansi_term::Style;
 
 use crate::{
     commands::{
@@ -11,7 +10,7 @@ use crate::{
     grammar::{Arguments, Example, GroupView, OptionSpec, ValueKind},
     settings::{Aliases, Key},
     sql::Relation,
-    terminal::{Screen, table, wrapped},
+    terminal::{Role, Screen, table, theme::name_cell, wrapped},
 };
 
 /// Writes a page.
@@ -189,7 +188,7 @@ impl<'a> Page<'a> {
                 Some(gap) => " ".repeat(gap + 2),
                 None => format!("\n{:1$}", "", width + 4),
             };
-            let line = self.screen.paint(nu_ansi_term::Color::Cyan, line);
+            let line = self.screen.paint(Role::Name, line);
             self.line(&format!("  {line}{gap}{goal}"))?;
         }
         Ok(())
@@ -227,8 +226,7 @@ impl<'a> Page<'a> {
         if rows.is_empty() {
             return Ok(());
         }
-        let cells =
-            rows.iter().map(|[name, text]| [Cell::new(name).fg(Color::Cyan), Cell::new(text)]);
+        let cells = rows.iter().map(|[name, text]| [name_cell(name), Cell::new(text)]);
         let mut table = table::columns(self.screen, cells);
         pad(&mut table, 0, (2, 2));
         pad(&mut table, 1, (0, 0));
@@ -241,7 +239,7 @@ impl<'a> Page<'a> {
     }
 
     fn bold<T: std::fmt::Display>(&self, text: T) -> impl std::fmt::Display + use<T> {
-        self.screen.paint(Style::new().bold(), text)
+        self.screen.paint(Role::Heading, text)
     }
 }
 

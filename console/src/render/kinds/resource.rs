@@ -5,7 +5,6 @@ use std::io::{self, Write};
 use handlescope_model::StackIdx;
 use handlescope_model::tables::ResourceEnd;
 use indicatif::HumanCount;
-use nu_ansi_term::Color;
 
 use super::index;
 use crate::{
@@ -22,6 +21,7 @@ use crate::{
         time::Clock,
     },
     settings::{Display, StackDisplayArgs},
+    terminal::Role,
     values::{Counted, Format},
 };
 use handlescope_model::Untrusted;
@@ -286,7 +286,7 @@ impl Row<'_, '_> {
             ResourceColumn::Allocator => answer.allocator(self.group).map(str::to_owned),
             ResourceColumn::Process => {
                 let process = self.process().unwrap_or_else(|| "unknown".to_owned());
-                let process = display.screen.paint(Color::Magenta, Untrusted(&process));
+                let process = display.screen.paint(Role::Process, Untrusted(&process));
                 return write!(out, " Process: {process}");
             }
             ResourceColumn::Caller => self.caller().map(|caller| format!("by {caller}")),

@@ -3,7 +3,6 @@
 use std::io::{self, Write};
 
 use indicatif::HumanCount;
-use nu_ansi_term::Color;
 
 use super::index;
 use crate::{
@@ -14,6 +13,7 @@ use crate::{
         text::{ProcessStyle, StackStyle},
     },
     settings::{Display, StackDisplayArgs},
+    terminal::Role,
     values::{Counted, Format},
 };
 
@@ -102,7 +102,7 @@ impl<'a> FileStyle<'a> {
 impl Row<'_> {
     /// Writes a line about the stack, then a line for each frame.
     fn write(&self, display: &Display, mut out: &mut dyn Write) -> io::Result<()> {
-        let process = display.screen.paint(Color::Magenta, self.process());
+        let process = display.screen.paint(Role::Process, self.process());
         let (count, number) = (HumanCount(self.stack.count), self.stack.stack);
         writeln!(out, "Count: {count} Process: {process} Stack: {number}")?;
         self.file.stacks.write_frames(&mut out, self.stack.stack, display, 1)

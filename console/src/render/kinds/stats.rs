@@ -7,7 +7,6 @@ use handlescope_extract::is_loss;
 use handlescope_model::Untrusted;
 use handlescope_model::tables::{EventCount, TraceInfo, Warning};
 use indicatif::HumanCount;
-use nu_ansi_term::Color;
 
 use super::index;
 use crate::filter::Filter;
@@ -16,6 +15,7 @@ use crate::render::json;
 use crate::render::table::{Columns, Part, Show, Table};
 use crate::render::time::{Seconds, Utc7};
 use crate::settings::Display;
+use crate::terminal::Role;
 use crate::values::{Counted, Length, TimeDigits, kind_of};
 
 /// A row for each kind of event, below what is known of the trace; JSON has that, too.
@@ -144,14 +144,14 @@ fn write_losses(answer: &StatsAnswer<'_>, display: &Display, out: &mut String) -
             Counted(buffers, "buffer")
         ),
     };
-    writeln!(out, "{}", display.screen.paint(Color::Red, display.whole(&text)))
+    writeln!(out, "{}", display.screen.paint(Role::Alarm, display.whole(&text)))
 }
 
 fn write_warnings(warnings: &[Warning], display: &Display, out: &mut String) -> fmt::Result {
     if warnings.is_empty() {
         return writeln!(out, "Nothing was damaged or left out.");
     }
-    writeln!(out, "{}", display.screen.paint(Color::Red, "Warnings:"))?;
+    writeln!(out, "{}", display.screen.paint(Role::Alarm, "Warnings:"))?;
     for Warning { kind, count, first_offset, first_line } in warnings {
         let place = match (first_offset, first_line) {
             (Some(at), _) => format!(", first at byte {at}"),

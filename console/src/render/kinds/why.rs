@@ -4,7 +4,6 @@ use std::io::{self, Write};
 
 use handlescope_model::Untrusted;
 use indicatif::HumanCount;
-use nu_ansi_term::{Color, Style};
 
 use super::{index, no_match_line};
 use crate::{
@@ -15,6 +14,7 @@ use crate::{
         text::{StackStyle, amounts, headline, more, verdict},
     },
     settings::{Display, StackDisplayArgs},
+    terminal::Role,
     trace::CaveatKind,
     values::Counted,
 };
@@ -109,8 +109,7 @@ fn part(answer: &WhyAnswer<'_>, rows: &[Row<'_>], all: Option<&str>, display: &D
     if rows.is_empty() {
         return without_suspects(part, answer);
     }
-    let bold =
-        |line: &String| display.screen.paint(Style::new().bold(), display.whole(line)).to_string();
+    let bold = |line: &String| display.screen.paint(Role::Heading, display.whole(line)).to_string();
     let headline: Vec<String> = headline(&answer.suspects).iter().map(bold).collect();
     let part = part.above(format!("{}\n\n", headline.join("\n")));
     let Some(command) = all else { return part };
@@ -203,7 +202,7 @@ impl Row<'_> {
     /// Writes what is to know about a suspect, and an empty line.
     fn write(&self, all_frames: bool, display: &Display, out: &mut dyn Write) -> io::Result<()> {
         let Suspect { rank, process, type_name, allocator, diagnoses, .. } = self.suspect;
-        let bold = |text: String| display.screen.paint(Style::new().bold(), text).to_string();
+        let bold = |text: String| display.screen.paint(Role::Heading, text).to_string();
         // On a narrow screen nothing of these is cut.
         let whole = |text: String| display.whole(&text);
         let allocator = allocator.iter().map(|name| format!(" {}", Untrusted(name)));
@@ -212,7 +211,7 @@ impl Row<'_> {
         let heading = format!("{rank}. {amounts}: {}{allocator}, {process}", Untrusted(type_name));
         writeln!(out, "{}", bold(whole(heading)))?;
         let indent = display.indent(1);
-        let verdict = display.screen.paint(Color::Yellow, whole(verdict(self.suspect)));
+        let verdict = display.screen.paint(Role::Notable, whole(verdict(self.suspect)));
         writeln!(out, "{indent}{verdict}: {}", whole(self.suspect.evidence()))?;
         if let Some(processes) = in_processes(&self.suspect.processes) {
             writeln!(out, "{indent}{}", whole(Untrusted(&processes).to_string()))?;
@@ -221,7 +220,7 @@ impl Row<'_> {
             writeln!(out, "{indent}{}", bold(Untrusted(&line).to_string()))?;
         }
         for diagnosis in telling(diagnoses) {
-            let cause = display.screen.paint(Color::Cyan, diagnosis.cause.word());
+            let cause = display.screen.paint(Role::Name, diagnosis.cause.word());
             writeln!(out, "{indent}{cause}: {}", whole(Untrusted(&diagnosis.text).to_string()))?;
             let ended = if self.suspect.bytes.is_some() { "freed" } else { "closed" };
             let closers =

@@ -4,13 +4,12 @@ use std::io::{self, Write};
 
 use handlescope_model::Untrusted;
 use indicatif::HumanCount;
-use nu_ansi_term::Color;
 
 use super::size::{GridSize, cut};
 use super::{Part, Table};
 use crate::{
     settings::Display,
-    terminal::{clip::Clip, table, wrapped},
+    terminal::{Role, clip::Clip, table, wrapped},
 };
 
 /// Rows that are measured to choose between a line for each row and a line for each value.
@@ -21,7 +20,7 @@ impl Table<'_> {
         let mut out = Clip::new(out, display.screen.width.filter(|_| display.clip));
         for part in &self.parts {
             if let Some(path) = &part.path {
-                writeln!(out, "{}", display.screen.paint(Color::Cyan, Untrusted(path)))?;
+                writeln!(out, "{}", display.screen.paint(Role::Name, Untrusted(path)))?;
             }
             out.write_all(part.above.as_bytes())?;
             self.write_rows(part, display, &mut out)?;
@@ -74,7 +73,7 @@ impl Table<'_> {
             let heading = rows.first().map(|&row| self.cell(self.specs.len() - 1, row));
             let width = display.screen.width.filter(|_| display.clip);
             let heading = wrapped(&heading.transpose()?.unwrap_or_default(), width);
-            writeln!(out, "{}", display.screen.paint(Color::Purple, heading))?;
+            writeln!(out, "{}", display.screen.paint(Role::Group, heading))?;
             self.write_lines(rows, display, out)?;
         }
         Ok(())

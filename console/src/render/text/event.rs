@@ -4,7 +4,6 @@ use std::io::{self, Write};
 
 use handlescope_model::rules::{REFERENCE_CHANGES, VIEWS};
 use handlescope_model::{EventKind, ProcessIdx};
-use nu_ansi_term::Color;
 
 use super::layout::Layout;
 use super::numbers::{OrUnknown, grouped};
@@ -14,6 +13,7 @@ use crate::query::{EventRow, FileAnswer, Listing, PerProcess, ProcessInfo, Selec
 use crate::render::style::ObjectRefStyle;
 use crate::render::time::Clock;
 use crate::settings::Display;
+use crate::terminal::Role;
 
 /// Writes the events of objects.
 pub(super) struct EventWriter<'a> {
@@ -87,36 +87,36 @@ impl EventWriter<'_> {
         let process = self.processes.get(Some(event.process));
         let (indent, at) =
             (self.display.indent(1), self.clock.at(event.time_ns.unwrap_or_default()).to_string());
-        let id = screen.paint(Color::Magenta, OrUnknown(process.pid));
+        let id = screen.paint(Role::Process, OrUnknown(process.pid));
         write!(out, "{indent}{at:>time$} {id:>pid$}/{:<tid$} ", OrUnknown(event.tid))?;
-        let (color, label) = self.label(row, event);
+        let (role, label) = self.label(row, event);
         if VIEWS.contains(event.kind) {
             write!(out, "{label} ")?;
         } else {
-            write!(out, "{:<15} ", screen.paint(color, label))?;
+            write!(out, "{:<15} ", screen.paint(role, label))?;
         }
         if let Some(value) = event.handle {
-            write!(out, "{:<#handle$X} ", screen.paint(Color::Green, value))?;
+            write!(out, "{:<#handle$X} ", screen.paint(Role::Opened, value))?;
         }
-        let name = screen.paint(Color::Magenta, &process.marked_name);
+        let name = screen.paint(Role::Process, &process.marked_name);
         write!(out, "{}{name} {}", self.display.line_break(), self.display.line_break())?;
         self.write_rest(out, inherited, row, event)
     }
 
-    /// What the event is called, in which color.
-    fn label(&self, row: usize, event: &EventRow) -> (Color, &'static str) {
+    /// What the event is called, in which role.
+    fn label(&self, row: usize, event: &EventRow) -> (Role, &'static str) {
         match event.kind {
-            EventKind::HandleCreate => (Color::Green, "HandleCreate"),
-            EventKind::HandleDuplicate => (Color::Yellow, "HandleDuplicate"),
-            EventKind::HandleClose => (Color::LightRed, "HandleClose"),
-            EventKind::ObjectCreate => (Color::Green, "Object Create"),
-            EventKind::ObjectDelete => (Color::LightRed, "Object Delete"),
+            EventKind::HandleCreate => (Role::Opened, "HandleCreate"),
+            EventKind::HandleDuplicate => (Role::Notable, "HandleDuplicate"),
+            EventKind::HandleClose => (Role::Closed, "HandleClose"),
+            EventKind::ObjectCreate => (Role::Opened, "Object Create"),
+            EventKind::ObjectDelete => (Role::Closed, "Object Delete"),
             EventKind::Reference | EventKind::Dereference => {
                 let rises = self.listing.ref_delta(row).is_some_and(|delta| delta > 0);
-                (if rises { Color::Green } else { Color::LightRed }, "RefChange")
+                (if rises { Role::Opened } else { Role::Closed }, "RefChange")
             }
-            EventKind::Map => (Color::Default, "Map"),
-            EventKind::Unmap => (Color::Default, "Unmap"),
+            EventKind::Map => (Role::Plain, "Map"),
+            EventKind::Unmap => (Role::Plain, "Unmap"),
         }
     }
 
@@ -134,7 +134,7 @@ impl EventWriter<'_> {
             EventKind::HandleClose => {
                 if let Some(handle) = inherited.iter().find(|handle| handle.ends(event)) {
                     let parent = &self.processes.get(Some(handle.parent)).label;
-                    let parent = self.display.screen.paint(Color::Yellow, parent);
+                    let parent = self.display.screen.paint(Role::Notable, parent);
                     write!(out, " Inherited from {parent} ")?;
                 }
             }
@@ -171,11 +171,11 @@ impl EventWriter<'_> {
         let duplicate = self.listing.duplicate(row);
         if let Some(child) = duplicate.inherited_by {
             let child = &self.processes.get(Some(child)).marked;
-            let child = self.display.screen.paint(Color::Yellow, child);
+            let child = self.display.screen.paint(Role::Notable, child);
             return write!(out, "Inherited by process {child} ");
         }
         let source = &self.processes.get(duplicate.source_process).marked;
-        let source = self.display.screen.paint(Color::Magenta, source);
+        let source = self.display.screen.paint(Role::Process, source);
         let handle = duplicate.source_handle.unwrap_or_default();
         let line_break = self.display.line_break();
         write!(out, "SourceProcess: {source} {line_break}SourceHandle: 0x{handle:X} ")?;

@@ -5,7 +5,6 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf, absolute};
 
 use handlescope_model::{EventKind, Untrusted};
-use nu_ansi_term::Color;
 
 use super::event::{EventWriter, ProcessTexts, is_shown};
 use super::groups::{self, TreeColumns};
@@ -20,7 +19,7 @@ use crate::render::style::ObjectRefStyle;
 use crate::render::time::{Clock, Seconds};
 use crate::settings::Display;
 use crate::terminal::clip::{Clip, shortened, width_of};
-use crate::terminal::wrapped;
+use crate::terminal::{Role, wrapped};
 
 /// A name is cut to so many columns before what follows it goes to the next line.
 const SHORTEST_NAME: usize = 24;
@@ -74,7 +73,7 @@ pub(in crate::render) fn object_ref(
                 if is_one { String::new() } else { format!("Totals of {}\n", Untrusted(name)) };
             let lines = wrapped(&lines.to_string(), display.screen.width);
             let summary = format!("{label}{}{lines}", summary(file.totals));
-            writeln!(out, "{}", display.screen.paint(Color::Yellow, summary))?;
+            writeln!(out, "{}", display.screen.paint(Role::Notable, summary))?;
         }
     }
     if has_totals && !is_one {
@@ -119,7 +118,7 @@ fn write_all(
     out: &mut impl Write,
 ) -> io::Result<()> {
     let all = format!("All {} files", answer.files.len());
-    writeln!(out, "{}", display.screen.paint(Color::Cyan, all))?;
+    writeln!(out, "{}", display.screen.paint(Role::Name, all))?;
     if let (Some(counts), Some(by)) = (&answer.handle_counts, CountBy::of(args.criteria)) {
         let files = answer.files.iter().map(FileAnswer::index).zip(names.iter().cloned());
         let files = Some(&files.collect());
@@ -130,7 +129,7 @@ fn write_all(
     let without_leak = answer.files.iter().map(|file| file.without_leak).sum();
     let lines = LeakLines { criteria, totals: answer.totals(), without_leak, exit_stacks };
     let summary = format!("{summary}{}", wrapped(&lines.to_string(), display.screen.width));
-    writeln!(out, "{}", display.screen.paint(Color::Red, summary))
+    writeln!(out, "{}", display.screen.paint(Role::Alarm, summary))
 }
 
 /// When the recording began, and the name of the trace.
@@ -142,7 +141,7 @@ fn write_header(
 ) -> io::Result<()> {
     let started = Clock::session_start(&file.info);
     let header = format!("{started:<22} {}", Untrusted(name));
-    writeln!(out, "{}", display.screen.paint(Color::Cyan, header))
+    writeln!(out, "{}", display.screen.paint(Role::Name, header))
 }
 
 /// Names of the files, which differ where two files have one name.
@@ -209,7 +208,7 @@ impl ObjectLine<'_> {
             return writeln!(out, "Id: {id} MappingObject: {pointer:#X} Lifetime: {lifetime}");
         }
         let kind = Untrusted(tables.types.get(tables.objects.type_id(object)));
-        let kind = self.display.screen.paint(Color::Green, kind);
+        let kind = self.display.screen.paint(Role::Opened, kind);
         let before = fmt::from_fn(|f| write!(f, "Id: {id} Object: {pointer:#X} "));
         let line_break = self.display.line_break();
         let behind = fmt::from_fn(|f| {
@@ -251,7 +250,7 @@ impl ObjectLine<'_> {
         match (created + duplicated + closed, handles.len(), handles.next()) {
             (0, 1, Some((owner, handle))) => {
                 let owner = self.style.marked(tables.processes.get(owner));
-                let owner = self.display.screen.paint(Color::Magenta, owner);
+                let owner = self.display.screen.paint(Role::Process, owner);
                 write!(f, "Owner: {owner}, Handle Value: 0x{handle:X}")
             }
             (0, count, Some(_)) => write!(f, "Handle Count: {count}"),

@@ -4,10 +4,10 @@ use std::fmt;
 use std::io::{self, Write};
 
 use handlescope_model::{StackIdx, Untrusted};
-use nu_ansi_term::Style;
 
 use crate::query::{FileAnswer, FrameView, ModuleBases, NamedFrames, TrimmedStacks};
 use crate::settings::{Display, StackDisplayArgs};
+use crate::terminal::Role;
 
 /// Frames of the program that are shown of a stack in short.
 const OWN_FRAMES: usize = 3;
@@ -89,13 +89,13 @@ impl StackStyle<'_> {
     ) -> io::Result<()> {
         let indent = display.indent(levels);
         for frame in frames {
-            let style = match frame.module {
-                Some(module) if module.is_system => Style::new().dimmed(),
-                None if frame.is_unknown() => Style::new(),
-                _ => Style::new().bold(),
+            let role = match frame.module {
+                Some(module) if module.is_system => Role::Aside,
+                None if frame.is_unknown() => Role::Plain,
+                _ => Role::Heading,
             };
             let line = self.line(frame).to_string();
-            writeln!(out, "{indent}{}", display.screen.paint(style, Untrusted(&line)))?;
+            writeln!(out, "{indent}{}", display.screen.paint(role, Untrusted(&line)))?;
         }
         writeln!(out)
     }

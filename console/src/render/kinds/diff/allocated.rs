@@ -4,7 +4,6 @@ use std::io::{self, Write};
 
 use handlescope_model::Untrusted;
 use indicatif::HumanCount;
-use nu_ansi_term::Style;
 
 use super::{shown, stack_text, write_stack};
 use crate::{
@@ -16,6 +15,7 @@ use crate::{
         text::StackStyle,
     },
     settings::{Display, StackDisplayArgs},
+    terminal::Role,
     trace::CaveatKind,
 };
 
@@ -122,7 +122,7 @@ impl Row<'_> {
         let names = [answer.kind(self.group), answer.allocator(self.group)].into_iter().flatten();
         let names: Vec<&str> = [process.as_str()].into_iter().chain(names).collect();
         let heading = Untrusted(&names.join(" ")).to_string();
-        let heading = display.screen.paint(Style::new().bold(), heading);
+        let heading = display.screen.paint(Role::Heading, heading);
         let Between { allocated, kept, at_first, at_second } = self.group.figures.between;
         let (kept, allocated) = (shown_amount(kept), shown_amount(allocated));
         let mut text = format!("{kept} still allocated of {allocated} allocated");

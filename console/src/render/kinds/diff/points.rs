@@ -4,7 +4,6 @@ use std::io::{self, Write};
 
 use handlescope_model::Untrusted;
 use indicatif::HumanCount;
-use nu_ansi_term::Style;
 
 use super::{rate, shown, stack_text, write_stack};
 use crate::{
@@ -16,6 +15,7 @@ use crate::{
         text::StackStyle,
     },
     settings::{Display, StackDisplayArgs},
+    terminal::Role,
     trace::CaveatKind,
 };
 
@@ -90,7 +90,7 @@ impl Row<'_> {
     fn write(&self, all_frames: bool, display: &Display, out: &mut dyn Write) -> io::Result<()> {
         let OpenedGroup { process, type_name, .. } = self.group;
         let heading = format!("{} {}", Untrusted(process), Untrusted(type_name));
-        let heading = display.screen.paint(Style::new().bold(), heading);
+        let heading = display.screen.paint(Role::Heading, heading);
         let [open, opened] =
             [self.group.still_open, self.group.opened].map(|count| HumanCount(count).to_string());
         let rate = rate(self.group.per_minute).map(|rate| format!(", {rate} per minute"));

@@ -4,7 +4,6 @@ use std::io::{self, Write};
 
 use handlescope_model::{StackIdx, Untrusted};
 use indicatif::HumanCount;
-use nu_ansi_term::{Color, Style};
 
 use super::{growth, rate, shown, stack_text, states_line, write_stack};
 use crate::{
@@ -16,6 +15,7 @@ use crate::{
         text::StackStyle,
     },
     settings::{Display, StackDisplayArgs},
+    terminal::Role,
 };
 
 /// A group, its stack in the trace that has it, and how that is shown.
@@ -111,19 +111,19 @@ impl<'a> Row<'a> {
     fn write(&self, all_frames: bool, display: &Display, out: &mut dyn Write) -> io::Result<()> {
         let ComparedGroup { type_name, before, after, state, got_worse, .. } = self.group;
         let is_uncertain = self.group.is_uncertain;
-        let color = match state {
-            _ if *got_worse => Color::Red.bold(),
-            State::Gone | State::Better => Color::Green.normal(),
-            _ => Style::new(),
+        let role = match state {
+            _ if *got_worse => Role::Error,
+            State::Gone | State::Better => Role::Opened,
+            _ => Role::Plain,
         };
         let also = match (*got_worse, is_uncertain) {
             (true, _) if *state != State::Worse => ", worse",
             (false, true) if *state != State::Uncertain => ", uncertain",
             _ => "",
         };
-        let state = display.screen.paint(color, format!("{}{also}", state.word()));
+        let state = display.screen.paint(role, format!("{}{also}", state.word()));
         let heading = format!("{} {}", Untrusted(self.process()), Untrusted(type_name));
-        let heading = display.screen.paint(Style::new().bold(), heading);
+        let heading = display.screen.paint(Role::Heading, heading);
         let [lost_before, lost_after] = [before, after].map(|side| HumanCount(side.leaked.count));
         let mut text = format!("{lost_before} lost before, {lost_after} after");
         if let Some((before, after)) = rate(before.per_minute).zip(rate(after.per_minute)) {
