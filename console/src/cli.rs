@@ -282,7 +282,7 @@ pub enum Action {
     Schema {
         /// Tables and views to describe; all, if none is named.
         #[arg(value_name = "TABLE", value_parser = table_named)]
-        tables: Vec<Relation>,
+        tables: Vec<Relation<'static>>,
 
         /// Print Markdown.
         #[arg(long)]
@@ -322,7 +322,7 @@ struct UnknownTable {
     names: String,
 }
 
-fn table_named(name: &str) -> Result<Relation, UnknownTable> {
+fn table_named(name: &str) -> Result<Relation<'static>, UnknownTable> {
     let names = || Relation::all().map(Relation::name).collect::<Vec<_>>().join(", ");
     Relation::named(name).ok_or_else(|| UnknownTable { names: names() })
 }

@@ -15,7 +15,7 @@ use handlescope_console::{
     cli::{Action, Cli},
     commands::{
         CommandError, Flow,
-        schema::{SchemaArgs, schema},
+        schema::{schema, views},
     },
     console::Console,
     grammar::ParseError,
@@ -200,8 +200,7 @@ fn act(
             }
         }
         Action::Schema { tables, markdown } => {
-            let args = SchemaArgs { relations: tables.clone(), markdown: *markdown };
-            schema(&args, out, Screen::stdout(settings.color()))?;
+            schema(tables, &*views(settings)?, *markdown, out, Screen::stdout(settings.color()))?;
         }
         Action::Record(args) => {
             let cancel = cancel_on_signals(messages);

@@ -1,6 +1,6 @@
 //! `.config`
 
-use std::path::Path;
+use std::path::{Path, absolute};
 
 use handlescope_model::Untrusted;
 
@@ -95,6 +95,7 @@ fn change(
     if key == Key::SymbolPath {
         in_file.symbol_path = in_file.symbol_path.map(|path| settled(&path));
     }
+    in_file.sql_views = in_file.sql_views.map(|path| absolute(&path).unwrap_or(path));
     let path = settings.file.write(Entry::Setting(key, in_file.written(key).as_deref()))?;
     messages.note(match in_file.text(key) {
         Some(value) => format!("{}: {key} is {}", Untrusted(path), Untrusted(value)),

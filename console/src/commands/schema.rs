@@ -1,24 +1,28 @@
 //! `.schema` and `handlescope schema`: the tables, from the declarations that make them, and the views
 //! of `.sql`.
 
-use std::io::{self, Write};
+use std::{
+    io::{self, Write},
+    sync::Arc,
+};
 
-use handlescope_model::{ColumnSpec, SCHEMA_VERSION, Table};
+use handlescope_model::{SCHEMA_VERSION, Table, Untrusted};
 
 use super::{Command, CommandError, Context, Entered, Signature, shared::groups};
 use crate::{
     grammar::{Arguments, Opt, OptionGroup, ParseError, Take, Token, parse},
-    sql::{Relation, View},
+    settings::Settings,
+    sql::{Relation, RelationColumn, SqlError, Views},
     suggest,
     terminal::{Role, Screen, table, wrapped},
 };
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct SchemaArgs {
+pub(crate) struct SchemaArgs {
     /// The tables and views to describe; none for all.
-    pub relations: Vec<Relation>,
+    names: Vec<Token>,
     /// `-markdown`: as the document in docs/.
-    pub markdown: bool,
+    markdown: bool,
 }
 
 pub(crate) struct Schema;
@@ -32,7 +36,8 @@ impl Command for Schema {
         arguments: Arguments::Words(relations),
         summary: "describe the tables: columns, types, units and meanings",
         details: "A type with ? has values that are unknown or do not apply. A unit like row of \
-                  objects means that the number counts rows of that table from 0.",
+                  objects means that the number counts rows of that table from 0. Of a view that is \
+                  named, the SQL follows that makes it.",
         examples: &[".schema", ".schema objects events"],
     };
     const OPTIONS: &'static [OptionGroup<SchemaArgs>] = &[OptionGroup {
@@ -49,12 +54,14 @@ impl Command for Schema {
     fn parse(entered: &Entered<'_>) -> Result<SchemaArgs, ParseError> {
         let (args, words) =
             parse::options_and_words(&entered.help(), entered.tokens, Self::OPTIONS)?;
-        let relations: Result<Vec<Relation>, _> = words.into_iter().map(relation).collect();
-        Ok(SchemaArgs { relations: relations?, ..args })
+        Ok(SchemaArgs { names: words.into_iter().cloned().collect(), ..args })
     }
 
     fn run(args: SchemaArgs, context: &mut Context<'_, '_>) -> Result<(), CommandError> {
-        Ok(schema(&args, context.out, context.screen)?)
+        let views = views(&context.session.settings)?;
+        let relations: Result<Vec<Relation<'_>>, _> =
+            args.names.iter().map(|word| relation(&views, word)).collect();
+        Ok(schema(&relations?, &views, args.markdown, context.out, context.screen)?)
     }
 }
 
@@ -63,35 +70,53 @@ fn relations() -> Vec<(&'static str, &'static str)> {
     Relation::all().map(|relation| (relation.name(), relation.doc())).collect()
 }
 
-fn relation(word: &Token) -> Result<Relation, ParseError> {
-    Relation::named(&word.text).ok_or_else(|| {
-        let names = Relation::all().map(Relation::name);
-        ParseError::UnexpectedWord {
-            word: word.text.clone(),
-            hint: suggest::hint(&word.text, names),
-            help: String::new(),
-        }
+fn relation<'a>(views: &'a Views, word: &Token) -> Result<Relation<'a>, ParseError> {
+    views.relation(&word.text).ok_or_else(|| ParseError::UnexpectedWord {
+        word: word.text.clone(),
+        hint: suggest::hint(&word.text, views.relations().map(Relation::name)),
+        help: String::new(),
     })
 }
 
-/// Describes tables and views.
+/// The views that queries know with these settings.
+///
+/// # Errors
+/// When one of the user cannot be read or planned.
+pub fn views(settings: &Settings) -> Result<Arc<Views>, SqlError> {
+    Ok(Views::with(settings.sql_views())?)
+}
+
+/// Describes tables and views, all if none is named.
 ///
 /// # Errors
 /// When `out` cannot be written.
-pub fn schema(args: &SchemaArgs, out: &mut dyn Write, screen: Screen) -> io::Result<()> {
-    let all: Vec<Relation>;
-    let relations = match args.relations.is_empty() {
-        true => {
-            let tables = Table::ALL.into_iter().map(Relation::Table);
-            all = tables.chain(View::ALL.into_iter().map(Relation::View)).collect();
-            &all
+pub fn schema(
+    named: &[Relation<'_>],
+    views: &Views,
+    is_markdown: bool,
+    out: &mut dyn Write,
+    screen: Screen,
+) -> io::Result<()> {
+    let tables = Table::ALL.into_iter().map(Relation::Table);
+    let all: Vec<Relation<'_>> = tables.chain(views.all().map(Relation::View)).collect();
+    let relations = if named.is_empty() { &all } else { named };
+    if is_markdown {
+        return markdown(relations, out);
+    }
+    text(relations, out, screen)?;
+    for relation in named {
+        let Relation::View(view) = relation else { continue };
+        for sql in views.texts(view) {
+            writeln!(out)?;
+            for line in sql.lines() {
+                writeln!(out, "{}", Untrusted(line))?;
+            }
         }
-        false => &args.relations,
-    };
-    if args.markdown { markdown(relations, out) } else { text(relations, out, screen) }
+    }
+    Ok(())
 }
 
-fn text(relations: &[Relation], out: &mut dyn Write, screen: Screen) -> io::Result<()> {
+fn text(relations: &[Relation<'_>], out: &mut dyn Write, screen: Screen) -> io::Result<()> {
     for (at, &relation) in relations.iter().enumerate() {
         let gap = if at > 0 { "\n" } else { "" };
         let name = screen.paint(Role::Name, relation.name());
@@ -99,7 +124,7 @@ fn text(relations: &[Relation], out: &mut dyn Write, screen: Screen) -> io::Resu
         writeln!(out, "{gap}{}", wrapped(&title, screen.width))?;
         let mut table = table::table(screen, &["Column", "Type", "Unit", "Meaning"]);
         for column in own_columns(relation) {
-            table.add_row([column.name, &type_of(&column), &column.unit_text(), column.doc.trim()]);
+            table.add_row([&*column.name, &column.type_text(), &column.unit, &column.doc]);
         }
         write!(out, "{}", table::text(table))?;
         let added: Vec<&str> = relation.added().map(|column| column.name).collect();
@@ -111,7 +136,7 @@ fn text(relations: &[Relation], out: &mut dyn Write, screen: Screen) -> io::Resu
     Ok(())
 }
 
-fn markdown(relations: &[Relation], out: &mut dyn Write) -> io::Result<()> {
+fn markdown(relations: &[Relation<'_>], out: &mut dyn Write) -> io::Result<()> {
     writeln!(
         out,
         "# The tables\n\n\
@@ -132,59 +157,50 @@ fn markdown(relations: &[Relation], out: &mut dyn Write) -> io::Result<()> {
         }
         // What all tables have is said above.
         for column in relation.added().skip(2) {
-            markdown_row(column, &format!("*{}*", column.name), out)?;
+            markdown_row(&RelationColumn::of(column), &format!("*{}*", column.name), out)?;
         }
     }
     Ok(())
 }
 
-fn markdown_row(column: &ColumnSpec, name: &str, out: &mut dyn Write) -> io::Result<()> {
-    let doc = column.doc.trim().replace('|', "\\|");
-    writeln!(out, "| {name} | {} | {} | {doc} |", type_of(column), column.unit_text())
+fn markdown_row(column: &RelationColumn, name: &str, out: &mut dyn Write) -> io::Result<()> {
+    let doc = column.doc.replace('|', "\\|");
+    writeln!(out, "| {name} | {} | {} | {doc} |", column.type_text(), column.unit)
 }
 
 /// The columns in the archive; of a view all.
-fn own_columns(relation: Relation) -> impl Iterator<Item = ColumnSpec> {
+fn own_columns(relation: Relation<'_>) -> impl Iterator<Item = RelationColumn> {
     relation.columns().into_iter().skip(relation.added().count())
 }
 
 /// What it is if it is not a table.
-fn kind(relation: Relation) -> &'static str {
+fn kind(relation: Relation<'_>) -> &'static str {
     match relation {
         Relation::Table(_) => "",
         Relation::View(_) => " (a view of .sql)",
     }
 }
 
-/// The type of a column, with `?` if values may be missing.
-pub(crate) fn type_of(column: &ColumnSpec) -> String {
-    format!("{}{}", column.dtype, if column.nullable { "?" } else { "" })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn printed(args: &SchemaArgs) -> String {
-        let mut out = Vec::new();
-        schema(args, &mut out, Screen::PLAIN).expect("written");
+    fn printed(relations: &[Relation<'_>], is_markdown: bool) -> String {
+        let (mut out, views) = (Vec::new(), Views::with(None).expect("views"));
+        schema(relations, &views, is_markdown, &mut out, Screen::PLAIN).expect("written");
         String::from_utf8(out).expect("text")
     }
 
     #[test]
     fn the_document_is_what_is_printed() {
-        let args = SchemaArgs { markdown: true, ..SchemaArgs::default() };
         let document = include_str!("../../../docs/tables.md").replace("\r\n", "\n");
-        assert_eq!(printed(&args), document, "print it again: handlescope schema --markdown");
+        assert_eq!(printed(&[], true), document, "print it again: handlescope schema --markdown");
     }
 
     #[test]
     fn tables_are_described_in_the_order_they_are_named() {
-        let args = SchemaArgs {
-            relations: vec![Relation::Table(Table::Names), Relation::Table(Table::Stacks)],
-            markdown: false,
-        };
-        insta::assert_snapshot!(printed(&args), @r"
+        let relations = [Relation::Table(Table::Names), Relation::Table(Table::Stacks)];
+        insta::assert_snapshot!(printed(&relations, false), @r"
         names: Object names, each once.
         Column  Type  Unit  Meaning
         name    text        The name, as in \Sessions\1\BaseNamedObjects\X; never empty.

@@ -10,6 +10,7 @@ use polars::prelude::DataFrame;
 pub(super) use self::advice::advice;
 use super::{
     AnyCommand, Command, CommandError, Context, Entered, SharedArgs, Signature,
+    schema::views,
     shared::{
         groups,
         options::{check_output, format_options, row_options},
@@ -60,7 +61,9 @@ impl Command for Sql {
         details: "The tables are those of .schema, with a column row, which other tables point to, \
                   and file_index, the number of the trace. leaks and handles have a row for each handle \
                   that was opened, resource_leaks and allocations for each allocation, provider_values for each value of a kept event, with names instead of row numbers; stacks has the text of each \
-                  stack. hex(x) writes an address like 0xC0. It is the SQL of polars: joins, \
+                  stack. hex(x) writes an address like 0xC0, and TABLE_COLUMN(row), as in processes_name(process), is the value of a column \
+                  in a row of another table. Files in the folder that sql-views of the configuration names are more views: \
+                  .schema leaks shows what one looks like. It is the SQL of polars: joins, \
                   groups, WITH, window functions, LIKE, ~ for regular expressions. Names of columns \
                   are in lower case. A query may have several lines: it ends with a ; or an empty line, with \
                   options after it, and in a script at the next command. Text shows the first 1000 rows. > FILE at the end writes \
@@ -145,10 +148,11 @@ pub(crate) fn answer(
 ) -> Result<DataFrame, CommandError> {
     let Context { session, cancel, messages, .. } = context;
     let files = choose(&session.files, &args.shared.files, messages)?;
+    let views = views(&session.settings)?;
     messages.wait("searching");
     let names = WatchedSymbols::new(session.symbolizer(), messages.spinner(), cancel);
     let limit = MemoryLimit { most: args.max_memory, end_program };
-    Ok(sql::sql(&files, &args.query, limit, &names, cancel)?)
+    Ok(sql::sql(&files, &args.query, &views, limit, &names, cancel)?)
 }
 
 fn end_program(most: u64) {

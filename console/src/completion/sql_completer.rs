@@ -4,7 +4,7 @@
 use std::ops::Range;
 
 use super::paths::starts_with;
-use crate::sql::{HEX, Relation};
+use crate::sql::{HEX, Relation, RelationColumn};
 
 /// Words that are worth a key; the first of a pair of words stands for both.
 const KEYWORDS: &str = "\
@@ -71,7 +71,7 @@ fn last_word(text: &str) -> Option<&str> {
 }
 
 fn relations() -> Vec<SqlCandidate> {
-    let candidate = |relation: Relation| SqlCandidate {
+    let candidate = |relation: Relation<'_>| SqlCandidate {
         text: relation.name().to_owned(),
         description: relation.doc().to_owned(),
     };
@@ -85,7 +85,7 @@ fn keyword_candidates() -> Vec<SqlCandidate> {
 }
 
 /// The relations of a query, each with the name it goes by.
-struct Names<'q>(Vec<(&'q str, Relation)>);
+struct Names<'q>(Vec<(&'q str, Relation<'static>)>);
 
 impl<'q> Names<'q> {
     fn of(query: &'q str) -> Names<'q> {
@@ -118,7 +118,8 @@ impl<'q> Names<'q> {
 
     /// The columns of all relations of the query; without any, those of the first view.
     fn columns(&self) -> Vec<SqlCandidate> {
-        let mut relations: Vec<Relation> = self.0.iter().map(|(_, relation)| *relation).collect();
+        let mut relations: Vec<Relation<'_>> =
+            self.0.iter().map(|(_, relation)| *relation).collect();
         if relations.is_empty() {
             relations.extend(Relation::all().take(1));
         }
@@ -127,7 +128,7 @@ impl<'q> Names<'q> {
 }
 
 /// The columns of relations, each name once.
-fn once(relations: impl Iterator<Item = Relation>) -> Vec<SqlCandidate> {
+fn once<'a>(relations: impl Iterator<Item = Relation<'a>>) -> Vec<SqlCandidate> {
     let mut found: Vec<SqlCandidate> = Vec::new();
     for column in relations.flat_map(columns) {
         if !found.iter().any(|known| known.text == column.text) {
@@ -137,13 +138,12 @@ fn once(relations: impl Iterator<Item = Relation>) -> Vec<SqlCandidate> {
     found
 }
 
-fn columns(relation: Relation) -> Vec<SqlCandidate> {
-    let columns = relation.columns();
-    let candidate = |column: &handlescope_model::ColumnSpec| SqlCandidate {
-        text: column.name.to_owned(),
-        description: column.doc.trim().to_owned(),
+fn columns(relation: Relation<'_>) -> Vec<SqlCandidate> {
+    let candidate = |column: RelationColumn| SqlCandidate {
+        text: column.name.into_owned(),
+        description: column.doc.into_owned(),
     };
-    columns.iter().map(candidate).collect()
+    relation.columns().into_iter().map(candidate).collect()
 }
 
 #[cfg(test)]

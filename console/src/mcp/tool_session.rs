@@ -24,7 +24,7 @@ use crate::{
     commands::{
         Command, CommandError, Context, Entered,
         load::load,
-        schema::type_of,
+        schema::views,
         sql::{self, Sql, SqlArgs},
     },
     console::Console,
@@ -34,7 +34,7 @@ use crate::{
     registry::REGISTRY,
     render,
     settings::{Aliases, DisplayArgs},
-    sql::Relation,
+    sql::{Relation, Views},
     terminal::{Activity, Messages, Screen},
     trace::{Access, LoadArgs},
     values::{Format, JsonMode},
@@ -137,7 +137,10 @@ impl ToolSession {
             }
             Work::Dump { kind, windowed: true } => self.window(tool, kind, skip, top, &inputs)?,
             Work::Sql => self.sql(tool, question, skip, top, &inputs)?,
-            Work::Schema => (schema(tool, skip, inputs.texts("tables")), Vec::new()),
+            Work::Schema => {
+                let views = views(&self.console.session.settings).map_err(CommandError::from)?;
+                (schema(tool, skip, inputs.texts("tables"), &views), Vec::new())
+            }
         };
         let top = if tool.is_paged() { top } else { usize::MAX };
         let mut page = answer.page(top, warnings, |skip| format!("{question:x}-{skip}"))?;
@@ -373,17 +376,17 @@ fn skipped(question: u64, cursor: Option<&str>) -> Result<usize, ToolError> {
 }
 
 /// The tables and views of these names, or all.
-fn schema(tool: &Tool, skip: usize, names: &[String]) -> Answer {
+fn schema(tool: &Tool, skip: usize, names: &[String], views: &Views) -> Answer {
     let named: Vec<&str> = names.iter().flat_map(|names| names.split(',')).collect();
-    let relations = Relation::all().filter(|r| named.is_empty() || named.contains(&r.name()));
+    let relations = views.relations().filter(|r| named.is_empty() || named.contains(&r.name()));
     let rows: Vec<Value> = relations
         .map(|relation| {
             let columns = relation.columns().into_iter().map(|column| {
                 json!({
                     "name": column.name,
-                    "type": type_of(&column),
-                    "unit": column.unit_text(),
-                    "meaning": column.doc.trim(),
+                    "type": column.type_text(),
+                    "unit": column.unit,
+                    "meaning": column.doc,
                 })
             });
             json!({

@@ -115,5 +115,5 @@ pub(crate) use self::frame_names::{Frames, NamedFrames};
 pub(crate) use self::frame_view::{FrameView, ModuleBases};
 pub(crate) use self::groups::TrimmedStacks;
 pub(crate) use self::info::trace_info;
-pub(crate) use self::polars_reason::{KnownNames, polars_reason};
+pub(crate) use self::polars_reason::{KnownNames, polars_reason, type_name};
 pub(crate) use handlescope_model::rules::UNKNOWN_LIFETIME_NS;

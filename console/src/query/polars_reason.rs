@@ -1,4 +1,4 @@
-//! Errors of polars, in the words of `.schema` and of SQL.
+//! Errors of polars, in the words of `.schema` and of SQL. No other file knows its messages.
 
 use std::sync::LazyLock;
 
@@ -139,8 +139,14 @@ pub(crate) struct KnownNames<'a> {
 
 /// What an error means in terms of the query. What is not known stays as polars has it.
 pub(crate) fn polars_reason(error: &PolarsError, names: &KnownNames<'_>) -> String {
+    let known = reworded(without_plan(message(innermost(error))), names);
+    known.unwrap_or_else(|| PolarsReason(error).to_string())
+}
+
+/// What polars says, of the kinds of errors whose words are known.
+fn message(error: &PolarsError) -> &str {
     use PolarsError as E;
-    let known = match innermost(error) {
+    match error {
         E::ColumnNotFound(said)
         | E::SchemaFieldNotFound(said)
         | E::ComputeError(said)
@@ -149,10 +155,9 @@ pub(crate) fn polars_reason(error: &PolarsError, names: &KnownNames<'_>) -> Stri
         | E::SchemaMismatch(said)
         | E::ShapeMismatch(said)
         | E::SQLInterface(said)
-        | E::SQLSyntax(said) => reworded(without_plan(said), names),
-        _ => None,
-    };
-    known.unwrap_or_else(|| PolarsReason(error).to_string())
+        | E::SQLSyntax(said) => said,
+        _ => "",
+    }
 }
 
 fn reworded(said: &str, names: &KnownNames<'_>) -> Option<String> {
@@ -235,7 +240,7 @@ fn types<const N: usize>(parts: &Captures<'_>, groups: [usize; N]) -> Option<[St
 }
 
 /// A type as `.schema` and `DESCRIBE` write it. Polars has two spellings of each.
-fn type_name(dtype: &str) -> Option<String> {
+pub(crate) fn type_name(dtype: &str) -> Option<String> {
     let inner = dtype.strip_prefix("list[").and_then(|rest| rest.strip_suffix(']'));
     let inner = inner.or_else(|| dtype.strip_prefix("List(")?.strip_suffix(')'));
     if let Some(inner) = inner {
@@ -265,6 +270,11 @@ fn type_name(dtype: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use polars::{
+        prelude::{Column, DataFrame, IntoLazy, LazyFrame, UInt32Chunked},
+        sql::SQLContext,
+    };
+
     use super::*;
 
     fn said(error: &PolarsError) -> String {
@@ -354,6 +364,75 @@ mod tests {
             ),
         ] {
             assert_eq!(computed(polars), ours);
+        }
+    }
+
+    /// Queries over `t` whose messages are known, each with a part of what they become.
+    const PROVOKING: &[(&str, &str)] = &[
+        ("SELECT (", "found the end of the query"),
+        ("SELECT (pid FROM t", "expected ), found FROM at line 1, column 13"),
+        ("SELECT 'x", "unterminated string literal"),
+        ("SELECT 1; SELECT 2", "a query is one statement"),
+        ("SELECT q.pid FROM t", "the query names no table 'q'"),
+        ("SELECT pid FROM t HAVING pid > 1", "HAVING is allowed only after GROUP BY"),
+        ("SELECT pid, pid FROM t", "two columns of the answer have the name 'pid'"),
+        (
+            "SELECT name, max(pid) AS name FROM t GROUP BY name",
+            "two columns of the answer have the name 'name'",
+        ),
+        ("SELECT name FROM t ORDER BY max(pid)", "ORDER BY calculates something"),
+        (
+            "SELECT CAST(name AS INT) FROM t",
+            "2 of 2 values of 'name' cannot be converted from text to i32",
+        ),
+        (
+            "SELECT name - pid FROM t",
+            "arithmetic on text and u32 is not possible ('name' and 'pid')",
+        ),
+        ("SELECT name - 1 FROM t", "arithmetic on text and a whole number is not possible"),
+        ("SELECT pid FROM t WHERE name", "a condition has to be bool, this one is text"),
+        ("SELECT pid FROM t WHERE name > pid", "text cannot be compared with a number (u32)"),
+        ("SELECT sum(name) FROM t", "sum is not possible for text"),
+        ("SELECT upper(pid) FROM t", "text is needed, not u32, which 'pid' is"),
+        ("SELECT starts_with(pid, 'a') FROM t", "text is needed, not u32"),
+        ("SELECT pid FROM t WHERE pid IN ('a')", "IN cannot look for u32 among text"),
+        ("SELECT pid FROM tt", "table 'tt' not found"),
+        ("SELECT nme FROM t", "column 'nme' not found, did you mean name?"),
+        ("SELECT p.nme FROM t p", "column 'nme' not found in 'p', did you mean name?"),
+    ];
+
+    /// What polars says of a query.
+    fn provoked(query: &str) -> PolarsError {
+        let names = Column::new("name".into(), ["Idle", "System"]);
+        let frame = DataFrame::new(2, vec![names, Column::new("pid".into(), [0_u32, 4])]);
+        let mut context = SQLContext::new();
+        context.register("t", frame.expect("a frame").lazy());
+        context.execute(query).and_then(LazyFrame::collect).expect_err(query)
+    }
+
+    /// The words of polars that this file knows are those of the polars that is built.
+    #[test]
+    fn polars_says_what_is_known() {
+        let mut errors: Vec<PolarsError> = Vec::new();
+        for (query, expected) in PROVOKING {
+            let error = provoked(query);
+            let names = KnownNames { tables: vec!["t"], columns: vec!["name", "pid"] };
+            let reason = polars_reason(&error, &names);
+            assert!(reason.contains(expected), "{query}: {reason}");
+            errors.push(error);
+        }
+        // No query comes so far, but what reads columns does.
+        let column = Column::new("name".into(), ["Idle"]);
+        let series = column.as_materialized_series();
+        let other = UInt32Chunked::from_vec("pid".into(), vec![0]);
+        errors.extend(other.unpack_series_matching_type(series).err());
+        let frame = DataFrame::new(1, vec![column.clone()]).expect("a frame");
+        errors.extend(frame.column("pid").err());
+        let said: Vec<String> =
+            errors.iter().map(|error| without_plan(message(innermost(error))).to_owned()).collect();
+        let known = KNOWN.iter().map(|(known, _)| known).chain(KNOWN_MISSING.iter());
+        for known in known.chain(KNOWN_MISSING_TABLE.as_ref()) {
+            assert!(said.iter().any(|said| known.is_match(said)), "{known}: {said:#?}");
         }
     }
 

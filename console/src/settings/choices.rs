@@ -1,5 +1,7 @@
 //! What one source says about the settings.
 
+use std::path::PathBuf;
+
 use clap::ValueEnum;
 use handlescope_extract::symbols::SymbolPath;
 
@@ -17,6 +19,8 @@ pub struct Choices {
     pub display: DisplayArgs,
     pub color: Option<ColorChoice>,
     pub system_modules: Option<SystemModules>,
+    /// The folder of the views of the user.
+    pub sql_views: Option<PathBuf>,
 }
 
 impl Choices {
@@ -25,7 +29,7 @@ impl Choices {
     /// # Errors
     /// When the setting does not take it. Then nothing has changed.
     pub(crate) fn set(&mut self, key: Key, text: Option<&str>) -> Result<(), ValueError> {
-        let Choices { symbol_path, display, color, system_modules } = self;
+        let Choices { symbol_path, display, color, system_modules, sql_views } = self;
         match key {
             Key::SymbolPath => *symbol_path = text.map(SymbolPath::parse),
             Key::TimeFormat => display.time_format = text.map(time_format).transpose()?,
@@ -36,13 +40,14 @@ impl Choices {
             Key::Pager => display.pager = text.map(on_or_off).transpose()?,
             Key::Color => *color = text.map(color_choice).transpose()?,
             Key::SystemModules => *system_modules = text.map(modules).transpose()?,
+            Key::SqlViews => *sql_views = text.map(PathBuf::from),
         }
         Ok(())
     }
 
     /// The value as it is shown, without secrets; `None` if the setting is left open.
     pub(crate) fn text(&self, key: Key) -> Option<String> {
-        let Choices { symbol_path, display, color, system_modules } = self;
+        let Choices { symbol_path, display, color, system_modules, sql_views } = self;
         match key {
             Key::SymbolPath => symbol_path.as_ref().map(SymbolPath::to_string),
             Key::TimeFormat => display.time_format.map(|format| format.to_string()),
@@ -53,6 +58,7 @@ impl Choices {
             Key::Pager => display.pager.map(|on| on.to_string()),
             Key::Color => Some(color.as_ref()?.to_possible_value()?.get_name().to_owned()),
             Key::SystemModules => system_modules.as_ref().map(|modules| modules.text().to_owned()),
+            Key::SqlViews => Some(sql_views.as_ref()?.to_string_lossy().into_owned()),
         }
     }
 
@@ -80,7 +86,7 @@ mod tests {
     use super::*;
 
     /// A value of each setting that is not the usual one.
-    const VALUES: [(Key, &str); 9] = [
+    const VALUES: [(Key, &str); 10] = [
         (Key::SymbolPath, "srv*c*https://x"),
         (Key::TimeFormat, "s"),
         (Key::TimeDigits, "3"),
@@ -90,6 +96,7 @@ mod tests {
         (Key::Pager, "false"),
         (Key::Color, "never"),
         (Key::SystemModules, "a.dll;b*.dll"),
+        (Key::SqlViews, "views"),
     ];
 
     #[test]

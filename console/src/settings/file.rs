@@ -188,7 +188,8 @@ fn setting(key: Key, text: &str) -> Value {
         | Key::TimeFormat
         | Key::ProcessFormat
         | Key::Color
-        | Key::SystemModules => text.into(),
+        | Key::SystemModules
+        | Key::SqlViews => text.into(),
     }
 }
 
@@ -259,6 +260,8 @@ fn contents(
     }
     let symbol_path = contents.choices.symbol_path.take();
     contents.choices.symbol_path = symbol_path.map(|symbols| symbols.based_on(folder_of(path)));
+    let views = contents.choices.sql_views.take();
+    contents.choices.sql_views = views.map(|views| folder_of(path).join(views));
     Ok(contents)
 }
 

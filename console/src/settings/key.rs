@@ -19,6 +19,7 @@ pub enum Key {
     Pager,
     Color,
     SystemModules,
+    SqlViews,
 }
 
 /// Words for on and off.
@@ -30,7 +31,7 @@ const COLORS: [(&str, &str); 3] =
 
 impl Key {
     /// In the order of the help.
-    pub const ALL: [Key; 9] = [
+    pub const ALL: [Key; 10] = [
         Key::SymbolPath,
         Key::TimeFormat,
         Key::TimeDigits,
@@ -40,6 +41,7 @@ impl Key {
         Key::Pager,
         Key::Color,
         Key::SystemModules,
+        Key::SqlViews,
     ];
 
     /// The setting of this name.
@@ -63,6 +65,7 @@ impl Key {
             Key::Pager => "pager",
             Key::Color => "color",
             Key::SystemModules => "system-modules",
+            Key::SqlViews => "sql-views",
         }
     }
 
@@ -78,13 +81,14 @@ impl Key {
             Key::Pager => &[".pager", "an empty PAGER"],
             Key::Color => &["--color", "NO_COLOR"],
             Key::SystemModules => &[".sys"],
+            Key::SqlViews => &[],
         }
     }
 
     /// What counts where nothing is said, in words.
     pub(super) fn usual(self) -> &'static str {
         match self {
-            Key::SymbolPath => "nowhere",
+            Key::SymbolPath | Key::SqlViews => "nowhere",
             Key::TimeFormat => "Local",
             Key::TimeDigits => "6",
             Key::ProcessFormat => "+ and -",
@@ -97,8 +101,8 @@ impl Key {
 
     /// Where its value comes from, the first source first.
     pub(crate) fn sources(self) -> String {
-        let before = self.before_file().join(", ");
-        format!("{before}, {self} of {FILE_NAME}, else {}", self.usual())
+        let before: String = self.before_file().iter().map(|name| format!("{name}, ")).collect();
+        format!("{before}{self} of {FILE_NAME}, else {}", self.usual())
     }
 
     /// Where the value comes from that an option or command of these names decides, in a sentence.
@@ -115,7 +119,7 @@ impl Key {
             Key::ProcessFormat => process_words().collect(),
             Key::FullFileNames | Key::Clip | Key::Pager => SWITCH.into(),
             Key::Color => COLORS.into(),
-            Key::SymbolPath | Key::TimeDigits | Key::SystemModules => Vec::new(),
+            Key::SymbolPath | Key::TimeDigits | Key::SystemModules | Key::SqlViews => Vec::new(),
         }
     }
 }

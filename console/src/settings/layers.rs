@@ -1,6 +1,6 @@
 //! The settings of a session: what each source says, and what counts.
 
-use std::env;
+use std::{env, path::Path};
 
 use handlescope_extract::symbols::SymbolPath;
 
@@ -151,6 +151,11 @@ impl Settings {
     pub(crate) fn system_modules(&self) -> &SystemModules {
         self.first(|choices| choices.system_modules.as_ref())
             .unwrap_or_else(|| SystemModules::usual())
+    }
+
+    /// The folder of the views of the user.
+    pub(crate) fn sql_views(&self) -> Option<&Path> {
+        self.first(|choices| choices.sql_views.as_deref())
     }
 
     /// Whether long answers are shown page by page.

@@ -1,37 +1,33 @@
 //! Carrying out a query.
 
-use std::{sync::Arc, thread, time::Duration};
+use std::{
+    sync::{
+        Arc,
+        mpsc::{self, RecvTimeoutError},
+    },
+    thread,
+    time::Duration,
+};
 
-use handlescope_model::{ColumnSpec, Reason, Table, guard::quietly};
+use handlescope_model::Reason;
 use polars::{
-    prelude::{Column, DataFrame, LazyFrame, PolarsResult},
-    sql::{SQLContext, extract_table_identifiers},
+    prelude::{Column, DataFrame, PolarsResult},
+    sql::extract_table_identifiers,
 };
 
 use super::{
+    columns::RelationColumn,
     error::SqlError,
-    functions::Functions,
     joins::{Refused, TooLarge, limit_joins},
     memory::{Memory, MemoryLimit},
-    names::{POLARS_COUNT, with_names},
-    relations::{Relation, View},
-    scan::scan,
+    names::{POLARS_COUNT, names_of_with, with_names},
+    planner::{context, too_long, with_stack},
+    relations::Relation,
     stack_texts::stack_texts,
     tables::{Part, Tables},
+    views::Views,
 };
 use crate::{cancel::Cancel, query::FrameNames, suggest, trace::LoadedTrace};
-
-/// How much stack a query gets, of which only what is used takes memory: the planner recurses into each
-/// operator of a chain.
-const STACK_BYTES: usize = 256 << 20;
-
-/// How long a query may be: the planner takes time and memory with the square of a chain of operators,
-/// gigabytes for ten thousand of them.
-pub(super) const MOST_BYTES: usize = 8 << 10;
-
-/// How many texts a query may put together: the threads of polars recurse into each `||`, and have less
-/// stack.
-const MOST_JOINED: usize = 500;
 
 /// What everybody but polars calls `count(*)`.
 const COUNT: &str = "count";
@@ -49,71 +45,93 @@ const MEMORY_EVERY: u32 = 4;
 pub fn sql(
     files: &[(usize, &LoadedTrace)],
     query: &str,
+    views: &Arc<Views>,
     limit: MemoryLimit,
     names: &dyn FrameNames,
     cancel: &Cancel,
 ) -> Result<DataFrame, SqlError> {
-    check_length(query)?;
-    if let Some(name) = described(query) {
-        return describe(name);
+    if let Some(problem) = too_long(query) {
+        return Err(SqlError::failed(problem));
     }
-    let text = query.to_owned();
-    let mut memory = Memory::new(limit);
-    let names_tables = move || extract_table_identifiers(&text, false, true);
-    let named = apart(names_tables, &mut memory, cancel)??;
-    let is_named = |table: Table| named.iter().any(|name| name.eq_ignore_ascii_case(table.name()));
-    let is_view_named =
-        |view: &View| named.iter().any(|name| name.eq_ignore_ascii_case(view.name()));
-    let has_view = View::ALL.iter().any(|view| view.has_stack_text() && is_view_named(view));
-    let stacks = match is_named(Table::Stacks) || (has_view && may_name_stack_text(query)) {
-        true => {
-            let traces = files.iter().map(|(_, file)| (&*file.trace, &file.frames));
-            Some(stack_texts(traces, names, &mut memory, cancel)?)
-        }
-        false => None,
-    };
+    if let Some(name) = described(query) {
+        return describe(name, views);
+    }
     let part = |&(file, loaded): &(usize, &LoadedTrace)| Part {
         file: u32::try_from(file).unwrap_or(u32::MAX),
         trace: Arc::clone(&loaded.trace),
     };
     // The session's own is reset for the next command, while this query may still look for its end.
     let stop = Cancel::default();
+    let (stacks, asked) = mpsc::channel();
     let parts = files.iter().map(part).collect();
-    let tables = Arc::new(Tables { parts, stacks, stop: stop.clone() });
-    let mut context = context(&tables, &named)?;
-    let (text, refused) = (query.to_owned(), Refused::default());
-    let noted = Arc::clone(&refused);
-    let answer = apart(
-        move || {
-            let mut execute = |text: &str| {
-                context.execute(text)?._collect_post_opt(|root, plans, expressions, _| {
-                    limit_joins(root, plans, expressions, &noted);
-                    Ok(())
-                })
-            };
-            let answer = execute(&text);
-            let may_be_named = answer.is_err() && noted.get().is_none();
-            match may_be_named.then(|| with_names(&text)).flatten() {
-                Some(named) => execute(&named).or(answer),
-                None => answer,
+    let tables = Arc::new(Tables { parts, stacks: Some(stacks), stop: stop.clone() });
+    let refused = Refused::default();
+    let work = {
+        let (text, views, refused) = (query.to_owned(), Arc::clone(views), Arc::clone(&refused));
+        move || planned(&text, &tables, &views, &refused)
+    };
+    let mut texts = None;
+    let give_texts = |memory: &mut Memory| {
+        let answer = match asked.recv_timeout(LOOK_EVERY) {
+            Ok(answer) => answer,
+            Err(RecvTimeoutError::Timeout) => return Ok(()),
+            Err(RecvTimeoutError::Disconnected) => {
+                thread::sleep(LOOK_EVERY);
+                return Ok(());
             }
-        },
-        &mut memory,
-        cancel,
-    );
+        };
+        let texts = match &mut texts {
+            Some(texts) => texts,
+            none => {
+                let traces = files.iter().map(|(_, file)| (&*file.trace, &file.frames));
+                none.insert(stack_texts(traces, names, memory, cancel)?)
+            }
+        };
+        // It may have ended meanwhile.
+        let _ = answer.send(texts.clone());
+        Ok(())
+    };
+    let answer = apart(work, give_texts, &mut Memory::new(limit), cancel);
     stop.cancel();
     if let Some(&TooLarge { rows, most }) = refused.get() {
         return Err(SqlError::JoinTooLarge { rows, most });
     }
-    let answer = answer?.map_err(|error| SqlError::in_query(&error, &named))?;
-    Ok(named_count(answer, query)?)
+    Ok(named_count(answer??, query)?)
 }
 
-/// Whether a query may want the text of stacks of a view: by its name, or among all columns. Texts of all stacks
-/// cost too much to have them in vain.
-fn may_name_stack_text(query: &str) -> bool {
-    let query = query.to_ascii_lowercase().replace("(*)", "");
-    ["stack_text", "*", "columns"].iter().any(|word| query.contains(word))
+/// Plans a query and carries it out.
+fn planned(
+    query: &str,
+    tables: &Arc<Tables>,
+    views: &Views,
+    refused: &Refused,
+) -> Result<DataFrame, SqlError> {
+    let named = extract_table_identifiers(query, false, true)?;
+    let mut context = context(tables)?;
+    views.register(&mut context, &named)?;
+    // Names of tables count in any case.
+    for typed in &named {
+        if let Some(name) = views.relation(typed).map(Relation::name).filter(|name| name != typed) {
+            let frame = context.execute(&format!("SELECT * FROM {name}"))?;
+            context.register(typed, frame);
+        }
+    }
+    for name in names_of_with(query) {
+        context.unregister(&name);
+    }
+    let mut execute = |text: &str| {
+        context.execute(text)?._collect_post_opt(|root, plans, expressions, _| {
+            limit_joins(root, plans, expressions, refused);
+            Ok(())
+        })
+    };
+    let answer = execute(query);
+    let may_be_named = answer.is_err() && refused.get().is_none();
+    let answer = match may_be_named.then(|| with_names(query)).flatten() {
+        Some(renamed) => execute(&renamed).or(answer),
+        None => answer,
+    };
+    answer.map_err(|error| SqlError::in_query(&error, &named, views))
 }
 
 /// What `DESCRIBE` names.
@@ -127,22 +145,22 @@ fn described(query: &str) -> Option<&str> {
 }
 
 /// The columns of a table or view, a row each.
-fn describe(name: &str) -> Result<DataFrame, SqlError> {
-    let Some(relation) = Relation::named(name) else {
-        let names: Vec<&str> = Relation::all().map(Relation::name).collect();
+fn describe(name: &str, views: &Views) -> Result<DataFrame, SqlError> {
+    let Some(relation) = views.relation(name) else {
+        let names: Vec<&str> = views.relations().map(Relation::name).collect();
         let hint = suggest::nearest(name, names.iter().copied()).map(suggest::did_you_mean);
         let hint = hint.unwrap_or_else(|| format!("; there are {}", names.join(", ")));
         return Err(SqlError::failed(format!("no table '{name}'{hint}")));
     };
     let columns = relation.columns();
-    let texts = |title: &'static str, text: fn(&ColumnSpec) -> String| {
+    let texts = |title: &'static str, text: fn(&RelationColumn) -> String| {
         Column::new(title.into(), columns.iter().map(text).collect::<Vec<String>>())
     };
     let frame = DataFrame::new_infer_height(vec![
-        texts("column", |column| column.name.to_owned()),
-        texts("type", |column| column.dtype.to_string()),
-        texts("unit", |column| column.unit_text().into_owned()),
-        texts("meaning", |column| column.doc.trim().to_owned()),
+        texts("column", |column| column.name.to_string()),
+        texts("type", RelationColumn::dtype_text),
+        texts("unit", |column| column.unit.to_string()),
+        texts("meaning", |column| column.doc.to_string()),
     ]);
     Ok(frame?)
 }
@@ -158,57 +176,28 @@ fn named_count(mut answer: DataFrame, query: &str) -> PolarsResult<DataFrame> {
     Ok(answer)
 }
 
-/// Refuses what would take all memory or stack before it is carried out.
-fn check_length(query: &str) -> Result<(), SqlError> {
-    let (size, joined) = (query.len(), query.matches("||").count());
-    let problem = match () {
-        () if size > MOST_BYTES => format!("the query has {size} bytes, more than {MOST_BYTES}"),
-        () if joined > MOST_JOINED => format!("the query has {joined} ||, more than {MOST_JOINED}"),
-        () => return Ok(()),
-    };
-    Err(SqlError::failed(problem))
-}
-
-/// What the query can name. Names of tables count in any case.
-fn context(tables: &Arc<Tables>, named: &[String]) -> Result<SQLContext, SqlError> {
-    let context = SQLContext::new().with_function_registry(Arc::new(Functions));
-    for relation in Relation::all() {
-        let frame: LazyFrame = scan(Arc::clone(tables), relation)?;
-        let typed = named.iter().filter(|name| name.eq_ignore_ascii_case(relation.name()));
-        for name in typed {
-            context.register(name, frame.clone());
-        }
-        context.register(relation.name(), frame);
-    }
-    Ok(context)
-}
-
-/// Does a part of a query on a thread of its own, with stack enough, while this thread looks at Ctrl-C and
-/// at its memory.
+/// Does the work of a query on a thread of its own, while this thread looks at Ctrl-C and at its memory, and waits with
+/// `wait` in between.
 fn apart<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
+    mut wait: impl FnMut(&mut Memory) -> Result<(), SqlError>,
     memory: &mut Memory,
     cancel: &Cancel,
 ) -> Result<T, SqlError> {
     cancel.check()?;
-    // A planner that cannot cope with a query must not end the session.
-    let work = move || quietly(work);
-    let thread = thread::Builder::new().name("sql".into()).stack_size(STACK_BYTES).spawn(work);
-    let thread = thread.map_err(|error| SqlError::failed(Reason(&error).to_string()))?;
+    let thread = with_stack(work).map_err(|error| SqlError::failed(Reason(&error).to_string()))?;
     for look in 0_u32.. {
         if thread.is_finished() {
             break;
         }
         let memory_check =
             if look % MEMORY_EVERY == MEMORY_EVERY - 1 { memory.check() } else { Ok(()) };
-        if let Err(error) = memory_check.and_then(|()| Ok(cancel.check()?)) {
+        let checked = memory_check.and_then(|()| Ok(cancel.check()?)).and_then(|()| wait(memory));
+        if let Err(error) = checked {
             memory.wait_for(thread);
             return Err(error);
         }
-        thread::sleep(LOOK_EVERY);
     }
-    match thread.join() {
-        Ok(Ok(done)) => Ok(done),
-        Ok(Err(_)) | Err(_) => Err(SqlError::failed("this query could not be executed".to_owned())),
-    }
+    let done = thread.join().ok().flatten();
+    done.ok_or_else(|| SqlError::failed("this query could not be executed".to_owned()))
 }

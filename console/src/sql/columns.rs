@@ -1,8 +1,13 @@
 //! The columns of tables as queries see them: those of the archive, and some more that are made when they
 //! are asked for.
 
+use std::borrow::Cow;
+
 use handlescope_model::tables::Events;
-use handlescope_model::{Cell, ColumnSpec, ColumnType, Columns, Key, Reference, Table};
+use handlescope_model::{Cell, ColumnSpec, ColumnType, Columns, Key, Table};
+use polars::prelude::DataType;
+
+use crate::query::type_name;
 
 #[derive(Debug, Clone, Copy)]
 pub(super) struct TableColumn {
@@ -22,13 +27,10 @@ pub(super) enum Values {
     ObjectId,
     TypeName,
     KindName,
-    LeakClass,
-    Evidence,
     StackDepth,
     StackText,
     ResourceKind,
     EndName,
-    AtExit,
     MissName,
 }
 
@@ -70,12 +72,6 @@ const RESOURCE_KIND: (Values, ColumnSpec) =
 const END_NAME: (Values, ColumnSpec) =
     (Values::EndName, column("end_name", ColumnType::Text, "How it ended, as in freed."));
 
-/// Of views only.
-const AT_EXIT: (Values, ColumnSpec) = (
-    Values::AtExit,
-    column("at_exit", ColumnType::Bool, "Whether only the end of its process freed it."),
-);
-
 const FILE_INDEX: (Values, ColumnSpec) = (
     Values::FileIndex,
     column("file_index", ColumnType::U32, "Number of the file among those that are loaded."),
@@ -101,28 +97,6 @@ const fn column(name: &'static str, dtype: ColumnType, doc: &'static str) -> Col
     ColumnSpec { name, dtype, nullable: false, unit: "", refers_to: None, doc }
 }
 
-/// Of views only.
-const LEAK_CLASS: (Values, ColumnSpec) = (
-    Values::LeakClass,
-    ColumnSpec {
-        nullable: true,
-        ..column(
-            "class",
-            ColumnType::Text,
-            "never_closed, closed_at_exit (nothing else closed it), or null for what was closed.",
-        )
-    },
-);
-
-/// Of views only.
-const EVIDENCE: (Values, ColumnSpec) = (
-    Values::Evidence,
-    ColumnSpec {
-        nullable: true,
-        ..column("closed_unseen", ColumnType::Text, "What shows a close that the trace lost.")
-    },
-);
-
 /// The columns that a table has in queries only, in front of its own.
 pub(super) fn added(table: Table) -> &'static [(Values, ColumnSpec)] {
     match table {
@@ -133,6 +107,45 @@ pub(super) fn added(table: Table) -> &'static [(Values, ColumnSpec)] {
         Table::Resources => RESOURCES,
         Table::ResourceMisses => RESOURCE_MISSES,
         _ => ROWS,
+    }
+}
+
+/// All columns of a table in queries.
+pub(super) fn specs(table: Table) -> impl Iterator<Item = &'static ColumnSpec> {
+    added(table).iter().map(|(_, spec)| spec).chain(table.columns())
+}
+
+/// What is said of a column of a table or view.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RelationColumn {
+    pub name: Cow<'static, str>,
+    pub dtype: DataType,
+    /// Whether it has values that are unknown or do not apply.
+    pub nullable: bool,
+    pub unit: Cow<'static, str>,
+    pub doc: Cow<'static, str>,
+}
+
+impl RelationColumn {
+    pub fn of(spec: &ColumnSpec) -> RelationColumn {
+        RelationColumn {
+            name: spec.name.into(),
+            dtype: spec.dtype.dtype(),
+            nullable: spec.nullable,
+            unit: spec.unit_text(),
+            doc: spec.doc.trim().into(),
+        }
+    }
+
+    /// Its type, without what says that values may be missing.
+    pub(super) fn dtype_text(&self) -> String {
+        let dtype = self.dtype.to_string();
+        type_name(&dtype).unwrap_or(dtype)
+    }
+
+    /// Its type, with `?` if values may be missing.
+    pub(crate) fn type_text(&self) -> String {
+        format!("{}{}", self.dtype_text(), if self.nullable { "?" } else { "" })
     }
 }
 
@@ -150,32 +163,7 @@ impl TableColumn {
         TableColumn { table: C::TABLE, spec: key.spec(), values: Values::Archive }
     }
 
-    /// The row numbers of a table.
-    pub(super) const fn row(table: Table) -> TableColumn {
-        let (values, spec) = ROW;
-        let refers_to = Some(Reference::Row(table));
-        TableColumn { table, values, spec: ColumnSpec { refers_to, ..spec } }
-    }
-
-    pub(super) const fn file_index(table: Table) -> TableColumn {
-        Self::added(table, FILE_INDEX)
-    }
-
-    const fn added(table: Table, (values, spec): (Values, ColumnSpec)) -> TableColumn {
-        TableColumn { table, spec, values }
-    }
-
     /// When an event happened, where the trace has a clock.
     pub(super) const TIME: TableColumn =
         TableColumn { values: Values::Time, ..TableColumn::of(Events::time_ns) };
-
-    pub(super) const ID: TableColumn = Self::added(Table::Objects, ID);
-    pub(super) const TYPE: TableColumn = Self::added(Table::Objects, TYPE);
-    pub(super) const LEAK_CLASS: TableColumn = Self::added(Table::Events, LEAK_CLASS);
-    pub(super) const EVIDENCE: TableColumn = Self::added(Table::Events, EVIDENCE);
-    pub(super) const KIND_NAME: TableColumn = Self::added(Table::Events, KIND_NAME);
-    pub(super) const STACK_TEXT: TableColumn = Self::added(Table::Stacks, STACK_TEXT);
-    pub(super) const RESOURCE_KIND: TableColumn = Self::added(Table::Allocators, RESOURCE_KIND);
-    pub(super) const END_NAME: TableColumn = Self::added(Table::Resources, END_NAME);
-    pub(super) const AT_EXIT: TableColumn = Self::added(Table::Resources, AT_EXIT);
 }

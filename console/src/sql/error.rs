@@ -5,8 +5,11 @@ use indicatif::{HumanBytes, HumanCount, HumanFloatCount};
 use polars::prelude::PolarsError;
 use thiserror::Error;
 
+use super::columns::RelationColumn;
 use super::relations::Relation;
 use super::tables::TOO_MANY_ROWS;
+use super::view_file::ViewError;
+use super::views::Views;
 use crate::query::{KnownNames, QueryError, polars_reason};
 
 /// A query without an answer.
@@ -31,6 +34,9 @@ pub enum SqlError {
         HumanBytes(*.most)
     )]
     TooMuchMemory { most: u64 },
+    /// A view of the user cannot be.
+    #[error(transparent)]
+    View(#[from] ViewError),
     /// An archive is damaged.
     #[error(transparent)]
     Archive(#[from] ArchiveError),
@@ -45,16 +51,17 @@ impl SqlError {
     }
 
     /// An error of polars about a query that names these tables, whose columns may be meant.
-    pub(super) fn in_query(error: &PolarsError, tables: &[String]) -> SqlError {
+    pub(super) fn in_query(error: &PolarsError, tables: &[String], views: &Views) -> SqlError {
         if let PolarsError::ComputeError(said) = innermost(error)
             && said.as_ref() == TOO_MANY_ROWS
         {
             return SqlError::TooManyRows;
         }
-        let relations = tables.iter().filter_map(|table| Relation::named(table));
+        let relations = tables.iter().filter_map(|table| views.relation(table));
+        let columns: Vec<RelationColumn> = relations.flat_map(Relation::columns).collect();
         let names = KnownNames {
-            tables: Relation::all().map(Relation::name).collect(),
-            columns: relations.flat_map(Relation::columns).map(|column| column.name).collect(),
+            tables: views.relations().map(Relation::name).collect(),
+            columns: columns.iter().map(|column| &*column.name).collect(),
         };
         SqlError::Query { reason: polars_reason(error, &names) }
     }
@@ -62,7 +69,7 @@ impl SqlError {
 
 impl From<PolarsError> for SqlError {
     fn from(error: PolarsError) -> SqlError {
-        SqlError::in_query(&error, &[])
+        SqlError::in_query(&error, &[], Views::built_in())
     }
 }
 

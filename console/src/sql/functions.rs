@@ -1,18 +1,38 @@
-//! Functions besides those of polars.
+//! Functions besides those of polars. With them a view follows row numbers without joins: polars would carry out a join
+//! also where nothing of it is asked, and order the rows anew.
 
+use std::sync::Arc;
+
+use handlescope_model::Table;
 use polars::{
     prelude::{
-        BaseColumnUdf, Column, DataType, Field, IntoColumn, NewChunkedArray, PolarsResult, Schema,
-        StringChunked, UserDefinedFunction, polars_bail, polars_ensure,
+        BaseColumnUdf, ChunkAgg, Column, DataType, Field, IdxCa, IntoColumn, NewChunkedArray,
+        PolarsResult, Schema, StringChunked, UserDefinedFunction, polars_bail, polars_ensure,
     },
     sql::FunctionRegistry,
 };
+use polars_plan::prelude::FunctionOptions;
+
+use super::{columns::TableColumn, tables::Tables};
 
 /// The function that writes addresses as they are written everywhere else.
 pub(crate) const HEX: &str = "hex";
 
+/// The function that says when the event of a row happened, where its trace has a clock.
+const EVENT_TIME: &str = "event_time";
+
 /// Our functions, and no others.
-pub(super) struct Functions;
+pub(super) struct Functions {
+    pub(super) tables: Arc<Tables>,
+}
+
+/// A function of one number.
+#[derive(Debug, Clone, Copy)]
+enum Function {
+    Hex,
+    /// The value that a column has in the row of this number.
+    InRow(TableColumn),
+}
 
 impl FunctionRegistry for Functions {
     fn register(&mut self, name: &str, _: UserDefinedFunction) -> PolarsResult<()> {
@@ -20,39 +40,81 @@ impl FunctionRegistry for Functions {
     }
 
     fn get_udf(&self, name: &str) -> PolarsResult<Option<UserDefinedFunction>> {
-        Ok(self.contains(name).then(|| {
-            let function = BaseColumnUdf::new(hex, hex_field);
-            UserDefinedFunction::new(HEX.into(), function)
-        }))
+        let Some(function) = Function::named(name) else { return Ok(None) };
+        let (tables, name) = (Arc::clone(&self.tables), name.to_owned());
+        let called = name.clone();
+        let run = move |arguments: &mut [Column]| match arguments {
+            [numbers] => function.run(numbers, &tables),
+            _ => polars_bail!(SQLInterface: "{called} takes one number"),
+        };
+        let called = name.clone();
+        let field = move |_: &Schema, arguments: &[Field]| function.field(&called, arguments);
+        let function = UserDefinedFunction::new(name.into(), BaseColumnUdf::new(run, field));
+        Ok(Some(UserDefinedFunction { options: FunctionOptions::elementwise(), ..function }))
     }
 
     fn contains(&self, name: &str) -> bool {
-        name.eq_ignore_ascii_case(HEX)
+        Function::named(name).is_some()
     }
 }
 
-fn hex(arguments: &mut [Column]) -> PolarsResult<Column> {
-    match arguments {
-        [number] => hex_of(number),
-        _ => polars_bail!(SQLInterface: "{HEX} takes one number"),
+impl Function {
+    /// `hex`, `event_time`, or table and column like `processes_name`.
+    fn named(name: &str) -> Option<Function> {
+        if name.eq_ignore_ascii_case(HEX) {
+            return Some(Function::Hex);
+        }
+        if name.eq_ignore_ascii_case(EVENT_TIME) {
+            return Some(Function::InRow(TableColumn::TIME));
+        }
+        Table::ALL.into_iter().find_map(|table| {
+            let column = name.strip_prefix(table.name())?.strip_prefix('_')?;
+            TableColumn::named(table, column).map(Function::InRow)
+        })
     }
-}
 
-fn hex_field(_: &Schema, arguments: &[Field]) -> PolarsResult<Field> {
-    let [number] = arguments else {
-        polars_bail!(SQLInterface: "{HEX} takes one number");
-    };
-    let (name, dtype) = (number.name(), number.dtype());
-    polars_ensure!(
-        dtype.is_integer() || dtype.is_null() || dtype.is_unknown(),
-        SQLInterface: "{HEX} takes a number, and {name} is {dtype}"
-    );
-    Ok(Field::new(name.clone(), DataType::String))
+    fn run(self, numbers: &Column, tables: &Tables) -> PolarsResult<Column> {
+        match self {
+            Function::Hex => hex_of(numbers),
+            Function::InRow(column) => {
+                // No row has a number that is negative or too large.
+                let rows = numbers.cast(&DataType::UInt32)?;
+                let rows = within(rows.u32()?, tables.height(column.table)?);
+                Ok(tables.column(column)?.take(&rows)?.with_name(numbers.name().clone()))
+            }
+        }
+    }
+
+    fn field(self, called: &str, arguments: &[Field]) -> PolarsResult<Field> {
+        let [number] = arguments else {
+            polars_bail!(SQLInterface: "{called} takes one number");
+        };
+        let (name, dtype) = (number.name(), number.dtype());
+        polars_ensure!(
+            dtype.is_integer() || dtype.is_null() || dtype.is_unknown(),
+            SQLInterface: "{called} takes a number, and {name} is {dtype}"
+        );
+        let dtype = match self {
+            Function::Hex => DataType::String,
+            Function::InRow(column) => column.spec.dtype.dtype(),
+        };
+        Ok(Field::new(name.clone(), dtype))
+    }
 }
 
 /// Numbers as text like `0xC0`.
-pub(super) fn hex_of(numbers: &Column) -> PolarsResult<Column> {
+fn hex_of(numbers: &Column) -> PolarsResult<Column> {
     let numbers = numbers.cast(&DataType::UInt64)?;
     let texts = numbers.u64()?.iter().map(|number| number.map(|number| format!("0x{number:X}")));
     Ok(StringChunked::from_iter_options(numbers.name().clone(), texts).into_column())
+}
+
+/// Row numbers, without those that a damaged file makes up.
+fn within(rows: &IdxCa, height: usize) -> IdxCa {
+    let is_within = |row: &u32| (*row as usize) < height;
+    if rows.max().as_ref().is_none_or(is_within) {
+        return rows.clone();
+    }
+    let known = rows.iter().map(|row| row.filter(is_within));
+    IdxCa::from_iter_options(rows.name().clone(), known)
 }

@@ -3,7 +3,6 @@
 //! Polars reads the query, plans it and carries it out. This says what can be named in it
 //! ([`Relation`]) and hands out columns when the plan wants them: a query reads what it touches.
 
-mod allocated;
 mod answer;
 mod columns;
 mod error;
@@ -11,19 +10,21 @@ mod functions;
 mod joins;
 mod memory;
 mod names;
-mod opened;
-mod paths;
-mod provided;
+mod planner;
 mod relations;
 mod scan;
 mod stack_texts;
 mod tables;
 #[cfg(test)]
 mod tests;
+mod view_file;
 mod views;
 
 pub use self::answer::sql;
+pub use self::columns::RelationColumn;
 pub use self::error::SqlError;
 pub(crate) use self::functions::HEX;
 pub use self::memory::MemoryLimit;
-pub use self::relations::{Relation, View};
+pub use self::relations::Relation;
+pub use self::view_file::ViewError;
+pub use self::views::{View, Views};

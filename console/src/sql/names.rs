@@ -1,7 +1,8 @@
-//! Names for columns of a query that have none.
+//! Names for columns of a query that have none, and those of `WITH`.
 
 use std::ops::ControlFlow;
 
+use polars::sql::extract_table_identifiers;
 use sqlparser::{
     ast::{
         Expr, Ident, OrderByKind, Query, Select, SelectItem, SetExpr, Statement, VisitMut,
@@ -24,6 +25,23 @@ pub(super) fn with_names(query: &str) -> Option<String> {
     let _ = statements.visit(&mut names);
     let statements: Vec<String> = statements.iter().map(Statement::to_string).collect();
     names.are_new.then(|| statements.join("; "))
+}
+
+/// Names that `WITH` gives to queries that do not select from what has the name besides. Polars would take the other one
+/// everywhere.
+pub(super) fn names_of_with(query: &str) -> Vec<String> {
+    let statements = Parser::parse_sql(&GenericDialect {}, query).unwrap_or_default();
+    let withs = statements.iter().filter_map(|statement| match statement {
+        Statement::Query(query) => query.with.as_ref(),
+        _ => None,
+    });
+    let tables = withs.flat_map(|with| &with.cte_tables);
+    let names = tables.filter_map(|table| {
+        let name = &table.alias.name.value;
+        let used = extract_table_identifiers(&table.query.to_string(), false, true).ok()?;
+        used.iter().all(|used| used != name).then(|| name.clone())
+    });
+    names.collect()
 }
 
 #[derive(Default)]

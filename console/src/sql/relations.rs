@@ -3,119 +3,64 @@
 
 use handlescope_model::{ColumnSpec, Table};
 
-use super::allocated::ALLOCATED;
-use super::columns::added;
-use super::opened::OPENED;
-use super::paths::ViewColumn;
-use super::provided::PROVIDED;
+use super::columns::{RelationColumn, added, specs};
+use super::views::{View, Views};
 
 /// A table or view, and its columns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Relation {
+pub enum Relation<'a> {
     /// A table, with columns that are made when they are asked for.
     Table(Table),
-    /// What was opened, as rows that need no joins.
-    View(View),
+    /// Rows that need no joins.
+    View(&'a View),
 }
 
-/// A view over the events that open a handle or map a view, over allocations, or over events of providers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum View {
-    /// Everything that was opened.
-    Handles,
-    /// What nothing in the trace closes, or only the end of the process.
-    Leaks,
-    /// Everything that was allocated.
-    Allocations,
-    /// What nothing in the trace frees, or only the end of the process.
-    ResourceLeaks,
-    /// Every value of every kept event of a provider.
-    ProviderValues,
-}
-
-impl View {
-    pub const ALL: [View; 5] =
-        [View::Leaks, View::Handles, View::ResourceLeaks, View::Allocations, View::ProviderValues];
-
-    /// As a query names it.
-    pub fn name(self) -> &'static str {
-        match self {
-            View::Handles => "handles",
-            View::Leaks => "leaks",
-            View::Allocations => "allocations",
-            View::ResourceLeaks => "resource_leaks",
-            View::ProviderValues => "provider_values",
-        }
-    }
-
-    /// What its rows are.
-    pub fn doc(self) -> &'static str {
-        match self {
-            View::Handles => "Every handle that was opened and every view that was mapped.",
-            View::Leaks => {
-                "Those of handles that nothing in the trace closes, or only the exit of their process: see class."
-            }
-            View::Allocations => {
-                "Every allocation, or part of one that ended by itself; several parts have the same part_of."
-            }
-            View::ResourceLeaks => {
-                "Those of allocations that nothing in the trace frees, or only the end of their process: see at_exit."
-            }
-            View::ProviderValues => {
-                "Every value of every kept event of a provider: provider_events, event_fields and event_values joined."
-            }
-        }
-    }
-}
-
-impl View {
-    /// Whether a column of it has the text of stacks.
-    pub(super) fn has_stack_text(self) -> bool {
-        matches!(self, View::Allocations | View::ResourceLeaks | View::ProviderValues)
-    }
-
-    /// Its columns, in order.
-    pub(super) fn columns(self) -> &'static [ViewColumn] {
-        match self {
-            View::Handles | View::Leaks => OPENED,
-            View::Allocations | View::ResourceLeaks => ALLOCATED,
-            View::ProviderValues => PROVIDED,
-        }
-    }
-}
-
-impl Relation {
+impl Views {
     /// Every relation, views first.
-    pub fn all() -> impl Iterator<Item = Relation> {
-        let views = View::ALL.into_iter().map(Relation::View);
-        views.chain(Table::ALL.into_iter().map(Relation::Table))
+    pub fn relations(&self) -> impl Iterator<Item = Relation<'_>> {
+        self.all().map(Relation::View).chain(Table::ALL.into_iter().map(Relation::Table))
     }
 
-    pub fn named(name: &str) -> Option<Relation> {
-        Relation::all().find(|relation| relation.name().eq_ignore_ascii_case(name))
+    pub(crate) fn relation(&self, name: &str) -> Option<Relation<'_>> {
+        let tables =
+            || Table::ALL.into_iter().find(|table| table.name().eq_ignore_ascii_case(name));
+        self.named(name).map(Relation::View).or_else(|| tables().map(Relation::Table))
+    }
+}
+
+impl Relation<'static> {
+    /// Every relation of the program, views first.
+    pub fn all() -> impl Iterator<Item = Relation<'static>> {
+        Views::built_in().relations()
     }
 
+    pub fn named(name: &str) -> Option<Relation<'static>> {
+        Views::built_in().relation(name)
+    }
+}
+
+impl<'a> Relation<'a> {
     /// As a query names it.
-    pub fn name(self) -> &'static str {
+    pub fn name(self) -> &'a str {
         match self {
             Relation::Table(table) => table.name(),
-            Relation::View(view) => view.name(),
+            Relation::View(view) => &view.name,
         }
     }
 
     /// What its rows are.
-    pub fn doc(self) -> &'static str {
+    pub fn doc(self) -> &'a str {
         match self {
             Relation::Table(table) => table.doc(),
-            Relation::View(view) => view.doc(),
+            Relation::View(view) => &view.doc,
         }
     }
 
     /// Its columns, in order.
-    pub fn columns(self) -> Vec<ColumnSpec> {
+    pub fn columns(self) -> Vec<RelationColumn> {
         match self {
-            Relation::Table(table) => self.added().chain(table.columns()).copied().collect(),
-            Relation::View(view) => view.columns().iter().map(|column| column.spec).collect(),
+            Relation::Table(table) => specs(table).map(RelationColumn::of).collect(),
+            Relation::View(view) => view.columns.clone(),
         }
     }
 

@@ -1,29 +1,27 @@
-//! Relations as polars sees them: a schema, and columns when the plan wants them.
+//! Tables as polars sees them: a schema, and columns when the plan wants them.
 
 use std::{any::Any, sync::Arc};
 
+use handlescope_model::Table;
 use polars::prelude::{
     AnonymousScan, AnonymousScanArgs, Column, DataFrame, Field, LazyFrame, PolarsResult,
     ScanArgsAnonymous, Schema, polars_bail,
 };
 
-use super::columns::TableColumn;
-use super::relations::Relation;
+use super::columns::{TableColumn, specs};
 use super::tables::Tables;
-use super::views;
 
-/// A frame that reads columns of a relation when it is collected, and only those that it needs.
-pub(super) fn scan(tables: Arc<Tables>, relation: Relation) -> PolarsResult<LazyFrame> {
-    let fields = relation.columns();
-    let fields = fields.iter().map(|spec| Field::new(spec.name.into(), spec.dtype.dtype()));
+/// A frame that reads columns of a table when it is collected, and only those that it needs.
+pub(super) fn scan(tables: Arc<Tables>, table: Table) -> PolarsResult<LazyFrame> {
+    let fields = specs(table).map(|spec| Field::new(spec.name.into(), spec.dtype.dtype()));
     let schema = Some(Arc::new(Schema::from_iter(fields)));
-    let args = ScanArgsAnonymous { schema, name: relation.name(), ..ScanArgsAnonymous::default() };
-    LazyFrame::anonymous_scan(Arc::new(Scan { tables, relation }), args)
+    let args = ScanArgsAnonymous { schema, name: table.name(), ..ScanArgsAnonymous::default() };
+    LazyFrame::anonymous_scan(Arc::new(Scan { tables, table }), args)
 }
 
 struct Scan {
     tables: Arc<Tables>,
-    relation: Relation,
+    table: Table,
 }
 
 impl AnonymousScan for Scan {
@@ -32,7 +30,7 @@ impl AnonymousScan for Scan {
     }
 
     fn scan(&self, args: AnonymousScanArgs) -> PolarsResult<DataFrame> {
-        let frame = frame(&self.tables, self.relation, args.with_columns.as_deref())?;
+        let frame = frame(&self.tables, self.table, args.with_columns.as_deref())?;
         Ok(args.n_rows.map_or_else(|| frame.clone(), |rows| frame.head(Some(rows))))
     }
 
@@ -41,20 +39,16 @@ impl AnonymousScan for Scan {
     }
 }
 
-/// Columns of a relation by their names; all without names.
+/// Columns of a table by their names; all without names.
 fn frame(
     tables: &Tables,
-    relation: Relation,
+    table: Table,
     names: Option<&[impl AsRef<str>]>,
 ) -> PolarsResult<DataFrame> {
     tables.check_stop()?;
     let names: Vec<&str> = match names {
         Some(names) => names.iter().map(AsRef::as_ref).collect(),
-        None => relation.columns().iter().map(|spec| spec.name).collect(),
-    };
-    let table = match relation {
-        Relation::Table(table) => table,
-        Relation::View(view) => return views::frame(tables, view, &names),
+        None => specs(table).map(|spec| spec.name).collect(),
     };
     let column = |name: &str| match TableColumn::named(table, name) {
         Some(column) => tables.column(column),

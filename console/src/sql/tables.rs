@@ -1,17 +1,16 @@
 //! The tables of the chosen traces as if they were those of one: rows count on from file to file, and
 //! what points to rows is moved with them.
 
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
 
-use handlescope_model::rules::{LeakClass, leak_class};
 use handlescope_model::tables::{
-    Allocators, ClosedUnseen, Events, Objects, ResourceEnd, ResourceKind, ResourceMissKind,
-    ResourceMisses, Resources,
+    Allocators, Events, Objects, ResourceEnd, ResourceKind, ResourceMissKind, ResourceMisses,
+    Resources,
 };
 use handlescope_model::{ColumnType, Columns, EventKind, Key, Table, Trace};
 use polars::prelude::{
-    BooleanChunked, Column, DataFrame, IntoColumn, NewChunkedArray, PlSmallStr, PolarsError,
-    PolarsResult, Scalar, StringChunked, UInt32Chunked, polars_bail,
+    Column, DataFrame, IntoColumn, NewChunkedArray, PlSmallStr, PolarsError, PolarsResult, Scalar,
+    StringChunked, UInt32Chunked, polars_bail,
 };
 
 use super::columns::{TableColumn, Values};
@@ -27,11 +26,15 @@ pub(super) struct Part {
     pub(super) trace: Arc<Trace>,
 }
 
+/// Where a query asks for `depth` and `text` of the stacks of all parts: the thread that waits for its answer has the
+/// symbols.
+pub(super) type AskStacks = mpsc::Sender<mpsc::Sender<DataFrame>>;
+
 /// The tables of all parts.
+#[derive(Default)]
 pub(super) struct Tables {
     pub(super) parts: Vec<Part>,
-    /// `depth` and `text` of the stacks of all parts, where the query names the stacks.
-    pub(super) stacks: Option<DataFrame>,
+    pub(super) stacks: Option<AskStacks>,
     pub(super) stop: Cancel,
 }
 
@@ -49,10 +52,8 @@ impl Tables {
     /// The values of a column.
     pub(super) fn column(&self, column: TableColumn) -> PolarsResult<Column> {
         self.check_stop()?;
-        if let Some(stacks) = &self.stacks
-            && matches!(column.values, Values::StackDepth | Values::StackText)
-        {
-            return stacks.column(column.spec.name).cloned();
+        if matches!(column.values, Values::StackDepth | Values::StackText) {
+            return self.stack_texts()?.column(column.spec.name).cloned();
         }
         let mut whole: Option<Column> = None;
         for (at, part) in self.parts.iter().enumerate() {
@@ -67,6 +68,16 @@ impl Tables {
         match whole {
             Some(column) => Ok(column.rechunk()),
             None => polars_bail!(ColumnNotFound: "{}", column.spec.name),
+        }
+    }
+
+    fn stack_texts(&self) -> PolarsResult<DataFrame> {
+        let (answer, texts) = mpsc::channel();
+        // A query that is not wanted any more gets no answer.
+        let asked = self.stacks.as_ref().map(|stacks| stacks.send(answer));
+        match asked.and_then(|_| texts.recv().ok()) {
+            Some(texts) => Ok(texts),
+            None => polars_bail!(ComputeError: "the query was stopped"),
         }
     }
 
@@ -86,8 +97,6 @@ impl Tables {
             Values::KindName => words(&part.trace, Events::kind, name, |code| {
                 EventKind::from_code(code).map(EventKind::name)
             })?,
-            Values::LeakClass => leak_classes(&part.trace, name)?,
-            Values::Evidence => evidence(&part.trace, name)?,
             Values::ResourceKind => words(&part.trace, Allocators::kind, name, |code| {
                 ResourceKind::from_code(code).map(ResourceKind::name)
             })?,
@@ -97,7 +106,6 @@ impl Tables {
             Values::MissName => words(&part.trace, ResourceMisses::what, name, |code| {
                 ResourceMissKind::from_code(code).map(ResourceMissKind::name)
             })?,
-            Values::AtExit => at_exit(&part.trace, name)?,
             Values::Archive => {
                 let column = part.trace.column(table, spec.name).map_err(failed)?;
                 match spec.rows_of() {
@@ -163,26 +171,6 @@ fn type_names(trace: &Trace, name: PlSmallStr) -> PolarsResult<Column> {
     Ok(StringChunked::from_iter_values(name, texts).into_column())
 }
 
-/// How what an event opened leaks; null for what was closed, and for what opens nothing.
-fn leak_classes(trace: &Trace, name: PlSmallStr) -> PolarsResult<Column> {
-    let kinds = trace.values(Events::kind).map_err(failed)?;
-    let leaked = trace.values(Events::leaked).map_err(failed)?;
-    let at_exit = trace.values(Events::closed_at_exit).map_err(failed)?;
-    let class = |(event, kind): (usize, &u32)| {
-        let kind = EventKind::from_code(*kind)?;
-        leak_class(kind, leaked.get(event), at_exit.get(event)).map(LeakClass::name)
-    };
-    let classes = kinds.values().iter().enumerate().map(class);
-    Ok(StringChunked::from_iter_options(name, classes).into_column())
-}
-
-/// What shows that what an event opened was closed, though the trace lost the close.
-fn evidence(trace: &Trace, name: PlSmallStr) -> PolarsResult<Column> {
-    let codes = trace.values(Events::closed_unseen).map_err(failed)?;
-    let texts = codes.iter().map(|code| ClosedUnseen::from_code(code?).map(ClosedUnseen::name));
-    Ok(StringChunked::from_iter_options(name, texts).into_column())
-}
-
 /// The word for each code of a column; null for one that this program does not know.
 fn words<C: Columns>(
     trace: &Trace,
@@ -193,13 +181,6 @@ fn words<C: Columns>(
     let codes = trace.values(codes).map_err(failed)?;
     let texts = codes.values().iter().map(|code| word(*code));
     Ok(StringChunked::from_iter_options(name, texts).into_column())
-}
-
-/// Whether only the end of its process freed an allocation.
-fn at_exit(trace: &Trace, name: PlSmallStr) -> PolarsResult<Column> {
-    let ends = trace.values(Resources::end).map_err(failed)?;
-    let at_exit = ends.values().iter().map(|end| *end == ResourceEnd::AtExit.code());
-    Ok(BooleanChunked::from_iter_values(name, at_exit).into_column())
 }
 
 fn failed(error: impl std::fmt::Display) -> PolarsError {

@@ -1,14 +1,16 @@
 //! What queries answer over small traces made by hand.
 
-use std::path::Path;
+use std::{fs, path::Path};
 
 use handlescope_extract::symbols::{CodeAddress, FrameChain, ModuleIdentity};
-use handlescope_model::tables::Event;
-use handlescope_model::{Cancel, Cancelled, StackIdx};
+use handlescope_model::rules::{LeakClass, OPENING, is_never_freed};
+use handlescope_model::tables::{ClosedUnseen, Event, ResourceEnd, ResourceKind};
+use handlescope_model::{Cancel, Cancelled, EventKind, StackIdx};
 use polars::prelude::{Column, DataFrame};
+use tempfile::TempDir;
 
-use super::answer::MOST_BYTES;
-use super::{MemoryLimit, Relation, SqlError, sql};
+use super::planner::MOST_BYTES;
+use super::{MemoryLimit, Relation, SqlError, Views, sql};
 use crate::{
     query::{
         FrameNames,
@@ -46,7 +48,8 @@ fn trace(objects: Vec<Vec<Event>>) -> LoadedTrace {
 
 fn answer(files: &[LoadedTrace], query: &str) -> Result<DataFrame, String> {
     let files: Vec<_> = files.iter().enumerate().collect();
-    sql(&files, query, UNLIMITED, &NoNames, &Cancel::default()).map_err(|error| error.to_string())
+    sql(&files, query, Views::built_in(), UNLIMITED, &NoNames, &Cancel::default())
+        .map_err(|error| error.to_string())
 }
 
 /// The answer as CSV, a line for each row, without the header.
@@ -107,13 +110,13 @@ fn every_relation_has_the_columns_it_says() {
     for relation in Relation::all() {
         let frame = answer(&files, &format!("SELECT * FROM {}", relation.name())).expect("a frame");
         let specs = relation.columns();
-        let names: Vec<&str> = specs.iter().map(|spec| spec.name).collect();
+        let names: Vec<&str> = specs.iter().map(|spec| &*spec.name).collect();
         let found: Vec<&str> =
             frame.columns().iter().map(|column| column.name().as_str()).collect();
         assert_eq!(found, names, "{}", relation.name());
         for (spec, column) in specs.iter().zip(frame.columns()) {
             let name = format!("{}.{}", relation.name(), spec.name);
-            assert_eq!(column.dtype(), &spec.dtype.dtype(), "{name}");
+            assert_eq!(column.dtype(), &spec.dtype, "{name}");
             assert!(spec.nullable || Column::null_count(column) == 0, "{name}");
             assert!(!spec.doc.trim().is_empty(), "{name}");
         }
@@ -210,7 +213,7 @@ fn a_query_ends_when_asked_to() {
     let cancel = Cancel::default();
     cancel.cancel();
     for query in ["SELECT * FROM handles", "SELECT * FROM stacks"] {
-        let result = sql(&[(0, &file)], query, UNLIMITED, &NoNames, &cancel);
+        let result = sql(&[(0, &file)], query, Views::built_in(), UNLIMITED, &NoNames, &cancel);
         assert!(matches!(result, Err(SqlError::Cancelled(Cancelled))), "{query}");
     }
 }
@@ -223,4 +226,141 @@ fn a_query_is_no_longer_than_the_planner_can_bear() {
     assert!(answer(&files, &chain(600)).expect_err("long").contains("599 ||"));
     let long = format!("SELECT 1 -- {}", " ".repeat(MOST_BYTES));
     assert!(answer(&files, &long).expect_err("long").contains("bytes, more than"));
+}
+
+/// The text of a view of the program.
+fn text_of(view: &str) -> &'static str {
+    let views = Views::built_in();
+    views.named(view).and_then(|view| views.texts(view).next()).expect(view)
+}
+
+fn meaning(view: &str, column: &str) -> String {
+    let columns = Relation::named(view).expect(view).columns();
+    columns.into_iter().find(|known| known.name == column).expect(column).doc.into_owned()
+}
+
+#[test]
+fn the_words_of_views_are_those_of_the_codes() {
+    let opening: Vec<EventKind> =
+        EventKind::ALL.into_iter().filter(|kind| OPENING.contains(*kind)).collect();
+    let joined = |between: &str, text: fn(&EventKind) -> String| {
+        opening.iter().map(text).collect::<Vec<String>>().join(between)
+    };
+    let codes = joined(" OR ", |kind| format!("kind = {}", *kind as u32));
+    let names = joined(", ", |kind| kind.name().to_owned());
+    assert!(text_of("_opened").contains(&format!("WHERE {codes} -- {names}\n")));
+    assert_eq!(meaning("handles", "kind").replace(" or ", ", "), format!("{names}."));
+    for class in LeakClass::ALL.map(LeakClass::name) {
+        assert!(text_of("_opened").contains(&format!("THEN '{class}'")), "{class}");
+        assert!(meaning("leaks", "class").contains(class), "{class}");
+    }
+    for evidence in ClosedUnseen::ALL {
+        let case = format!("WHEN {} THEN '{}'\n", evidence.code(), evidence.name());
+        assert!(text_of("_opened").contains(&case), "{case}");
+        assert!(meaning("leaks", "closed_unseen").contains(evidence.name()), "{case}");
+    }
+    let at_exit = format!("\"end\" = {} AS at_exit", ResourceEnd::AtExit.code());
+    assert!(text_of("_allocated").contains(&at_exit));
+    let leaked: Vec<ResourceEnd> =
+        ResourceEnd::ALL.into_iter().filter(|end| is_never_freed(*end)).collect();
+    let codes: Vec<String> =
+        leaked.iter().map(|end| format!("end_code = {}", end.code())).collect();
+    let names: Vec<&str> = leaked.iter().map(|end| end.name()).collect();
+    let ends = format!("WHERE {} -- {}\n", codes.join(" OR "), names.join(", "));
+    assert!(text_of("resource_leaks").contains(&ends));
+    let kinds = meaning("allocations", "kind").trim_end_matches('.').replace(" or ", ", ");
+    assert_eq!(kinds, ResourceKind::ALL.map(ResourceKind::name).join(", "));
+}
+
+/// A folder with views.
+fn folder(files: &[(&str, &str)]) -> TempDir {
+    let folder = tempfile::tempdir().expect("a folder");
+    for (name, text) in files {
+        fs::write(folder.path().join(name), text).expect(name);
+    }
+    folder
+}
+
+#[test]
+fn views_of_the_user_are_added_or_replace_others() {
+    let folder = folder(&[
+        (
+            "By_Type.sql",
+            "-- Leaks by type.\n--\n-- n [handles]: How many.\nSELECT type, count(*) AS n FROM leaks GROUP BY type",
+        ),
+        ("handles.sql", "-- Without maps.\nSELECT row AS event, tid FROM events WHERE kind < 2"),
+        ("notes.txt", "no view"),
+    ]);
+    let views = Views::with(Some(folder.path())).expect("views");
+    let file = trace(vec![vec![create(APP, 1, 4).leaked(), create(APP, 2, 8)]]);
+    let ask = |query| {
+        let answer = sql(&[(0, &file)], query, &views, UNLIMITED, &NoNames, &Cancel::default());
+        let mut text = Vec::new();
+        let answer = answer.expect(query);
+        write_frame(answer, Format::Csv(CsvText::Raw), &Cancel::default(), &mut text)
+            .expect("written");
+        String::from_utf8(text).expect("text")
+    };
+    assert_eq!(ask("SELECT * FROM BY_TYPE"), "type,n\nEvent,1\n");
+    assert_eq!(ask("SELECT * FROM handles"), "event,tid\n0,7\n1,7\n");
+    assert_eq!(ask("WITH leaks AS (SELECT 1 AS a) SELECT * FROM leaks"), "a\n1\n");
+    let own = "WITH leaks AS (SELECT tid FROM leaks) SELECT tid FROM leaks";
+    assert_eq!(ask(own), "tid\n7\n");
+    let described = ask("DESCRIBE by_type");
+    // The column of a table or view means the same.
+    let type_of = "type,text,,\"Type of the object, as in Event.\"";
+    let expected = format!("column,type,unit,meaning\n{type_of}\nn,u32,handles,How many.\n");
+    assert_eq!(described, expected);
+    assert!(ask("DESCRIBE handles").contains("tid,u32,,Thread that made the call.\n"));
+    let names: Vec<&str> = views.relations().map(Relation::name).collect();
+    assert_eq!(
+        names[..6],
+        ["leaks", "handles", "resource_leaks", "allocations", "provider_values", "by_type"]
+    );
+}
+
+#[test]
+fn a_view_that_cannot_be_is_named_with_its_line() {
+    for (files, expected) in [
+        (&[("a.sql", "-- x\n\nSELECT (type\nFROM leaks")][..], "a.sql: line 4: expected "),
+        (
+            &[("a.sql", "-- x\nSELECT\n typ\nFROM leaks")],
+            "a.sql: line 3: column 'typ' not found, did you mean type?",
+        ),
+        (
+            &[("a.sql", "SELECT 1 AS b\nFROM leak")],
+            "a.sql: line 2: table 'leak' not found, did you mean leaks?",
+        ),
+        (
+            &[("a.sql", "-- x\n--\n-- c: Nothing.\nSELECT 1 AS b")],
+            "a.sql: line 3: the query has no column 'c'",
+        ),
+        (&[("a.sql", "SELECT *\nFROM a")], "a.sql: line 2: the view a leads back to itself"),
+        (
+            &[
+                ("a.sql", "SELECT *\nFROM b"),
+                ("b.sql", "SELECT * FROM c"),
+                ("c.sql", "\nSELECT * FROM B"),
+            ],
+            "leads back to itself",
+        ),
+        (&[("events.sql", "SELECT 1 AS b")], "events.sql: line 1: events is a table; "),
+        (
+            &[("a b.sql", "SELECT 1 AS b")],
+            "a b.sql: line 1: the name of the file cannot be that of a view",
+        ),
+        (&[("a.sql", "")], "a.sql: line 1: a query is one statement"),
+        (&[("a.sql", "DROP TABLE leaks")], "a.sql: line 1: "),
+        (&[("a.sql", "SELECT hex(type) AS x FROM leaks")], "a.sql: line 1: hex takes a number"),
+        (
+            &[("a.sql", "SELECT objects_typ(object) AS x FROM events")],
+            "a.sql: line 1: unsupported function 'objects_typ'",
+        ),
+    ] {
+        let folder = folder(files);
+        let error = Views::with(Some(folder.path())).expect_err(expected).to_string();
+        assert!(error.contains(expected), "{error}");
+    }
+    let missing = Views::with(Some(Path::new("/no/such/folder"))).expect_err("nothing").to_string();
+    assert!(missing.starts_with("/no/such/folder: the views cannot be read: "), "{missing}");
 }

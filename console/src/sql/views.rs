@@ -1,86 +1,251 @@
-//! The columns of views, gathered along row numbers from the rows that they show.
+//! Views: `SELECT`s in files, those of this folder and those of the user, which add to them or replace them.
 
-use handlescope_model::rules::{OPENING, is_never_freed, leak_class};
-use handlescope_model::tables::{Events, ResourceEnd, Resources};
-use handlescope_model::{EventKind, Table};
-use polars::prelude::{Column, DataFrame, IdxCa, NewChunkedArray, PolarsResult, polars_bail};
+use std::{
+    collections::{HashMap, HashSet},
+    ffi::OsStr,
+    fs, io,
+    path::Path,
+    sync::{Arc, LazyLock},
+};
 
-use super::columns::TableColumn;
-use super::functions::hex_of;
-use super::paths::{Origin, Path};
-use super::relations::View;
-use super::tables::Tables;
+use handlescope_model::Table;
+use polars::{
+    prelude::{DataFrame, IntoLazy, PolarsResult, Schema},
+    sql::SQLContext,
+};
 
-/// Columns of a view by their names.
-pub(super) fn frame(tables: &Tables, view: View, names: &[&str]) -> PolarsResult<DataFrame> {
-    let rows = match view {
-        View::Handles | View::Leaks => opening_events(tables, view)?,
-        View::Allocations | View::ResourceLeaks => allocations(tables, view)?,
-        View::ProviderValues => all_rows(tables.height(Table::EventValues)?),
-    };
-    let column = |name: &&str| -> PolarsResult<Column> {
-        let Some(column) = view.columns().iter().find(|column| column.spec.name == *name) else {
-            polars_bail!(ColumnNotFound: "{name}");
-        };
-        let follow = |path| follow(tables, &rows, path);
-        let values = match column.origin {
-            Origin::Value(path) => follow(path)?,
-            Origin::Hex(path) => hex_of(&follow(path)?)?,
-            Origin::Between(from, to) => (&follow(to)? - &follow(from)?)?,
-        };
-        Ok(values.with_name((*name).into()))
-    };
-    let columns: PolarsResult<Vec<Column>> = names.iter().map(column).collect();
-    DataFrame::new(rows.len(), columns?)
+use super::{
+    columns::{RelationColumn, specs},
+    planner::{context, with_stack},
+    view_file::{ViewError, ViewFile},
+};
+use crate::query::KnownNames;
+
+/// The views of this folder.
+static FILES: [(&str, &str); 7] = [
+    ("leaks.sql", include_str!("views/leaks.sql")),
+    ("handles.sql", include_str!("views/handles.sql")),
+    ("_opened.sql", include_str!("views/_opened.sql")),
+    ("resource_leaks.sql", include_str!("views/resource_leaks.sql")),
+    ("allocations.sql", include_str!("views/allocations.sql")),
+    ("_allocated.sql", include_str!("views/_allocated.sql")),
+    ("provider_values.sql", include_str!("views/provider_values.sql")),
+];
+
+static BUILT_IN: LazyLock<Arc<Views>> = LazyLock::new(|| {
+    Arc::new(planned_apart(built_in).ok().flatten().and_then(Result::ok).unwrap_or_default())
+});
+
+/// Plans views on a thread of their own: polars may need much stack, and refuses to plan within another runtime, as that
+/// of the server for agents. `None` where it panics.
+fn planned_apart(
+    files: impl FnOnce() -> Result<Vec<ViewFile>, ViewError> + Send + 'static,
+) -> io::Result<Option<Result<Views, ViewError>>> {
+    let thread = with_stack(move || files().and_then(|files| Views::planned(&files)))?;
+    Ok(thread.join().ok().flatten())
 }
 
-/// The rows of the events that the view shows.
-fn opening_events(tables: &Tables, view: View) -> PolarsResult<IdxCa> {
-    let kinds = tables.column(TableColumn::of(Events::kind))?;
-    let leaked = tables.column(TableColumn::of(Events::leaked))?;
-    let at_exit = tables.column(TableColumn::of(Events::closed_at_exit))?;
-    let flags = leaked.bool()?.iter().zip(at_exit.bool()?.iter());
-    let events = (0..).zip(kinds.u32()?.into_no_null_iter()).zip(flags);
-    let shown = events.filter(|&((_, code), (leaked, at_exit))| {
-        let is_leak =
-            |kind| leak_class(kind, leaked == Some(true), at_exit == Some(true)).is_some();
-        match view {
-            View::Leaks => EventKind::from_code(code).is_some_and(is_leak),
-            _ => OPENING.contains_code(code),
-        }
-    });
-    let rows: Vec<u32> = shown.map(|((row, _), _)| row).collect();
-    Ok(IdxCa::from_vec("row".into(), rows))
+/// What a query may name besides tables.
+#[derive(Debug, PartialEq, Eq)]
+pub struct View {
+    pub(super) name: String,
+    pub(super) doc: String,
+    pub(super) columns: Vec<RelationColumn>,
+    /// The text of its file.
+    pub(super) sql: String,
+    /// Names of what it selects from.
+    uses: Vec<String>,
 }
 
-/// The rows of the allocations that the view shows.
-fn allocations(tables: &Tables, view: View) -> PolarsResult<IdxCa> {
-    let ends = tables.column(TableColumn::of(Resources::end))?;
-    let ends = (0..).zip(ends.u32()?.into_no_null_iter());
-    let is_leak = |end: u32| ResourceEnd::from_code(end).is_some_and(is_never_freed);
-    let shown = ends.filter(|(_, end)| view == View::Allocations || is_leak(*end));
-    let rows: Vec<u32> = shown.map(|(row, _)| row).collect();
-    Ok(IdxCa::from_vec("row".into(), rows))
+#[derive(Debug, Default)]
+pub struct Views {
+    /// Each behind those that it uses.
+    planned: Vec<View>,
+    /// Their places in the order in which they are shown.
+    shown: Vec<usize>,
 }
 
-fn all_rows(height: usize) -> IdxCa {
-    IdxCa::from_vec("row".into(), (0..height as u32).collect())
-}
-
-/// The values at the end of a path: a column of the rows, or of the row it points to, and so on.
-fn follow(tables: &Tables, shown: &IdxCa, Path(columns): Path) -> PolarsResult<Column> {
-    let mut rows = shown.clone();
-    let mut columns = columns.iter().peekable();
-    while let Some(column) = columns.next() {
-        let values = tables.column(*column)?.take(&rows)?;
-        let Some(next) = columns.peek() else { return Ok(values) };
-        rows = within(values.u32()?, tables.height(next.table)?);
+impl Views {
+    /// The views of the program.
+    pub(super) fn built_in() -> &'static Arc<Views> {
+        &BUILT_IN
     }
-    polars_bail!(ComputeError: "a path without columns")
+
+    /// The views of the program, and those of the files in a folder.
+    ///
+    /// # Errors
+    /// When one of the folder cannot be read or planned.
+    pub fn with(folder: Option<&Path>) -> Result<Arc<Views>, ViewError> {
+        let Some(folder) = folder.map(Path::to_path_buf) else { return Ok(Arc::clone(&BUILT_IN)) };
+        let unread = |source| ViewError::Unread { path: folder.clone(), source };
+        let read = folder.clone();
+        let views = planned_apart(move || files(&read)).map_err(unread)?;
+        let views = views.unwrap_or_else(|| Err(unread(io::Error::other("polars panicked"))));
+        views.map(Arc::new)
+    }
+
+    /// In the order in which they are shown: those of the program first.
+    pub fn all(&self) -> impl Iterator<Item = &View> {
+        let views = self.shown.iter().filter_map(|place| self.planned.get(*place));
+        views.filter(|view| !view.is_hidden())
+    }
+
+    pub(super) fn named(&self, name: &str) -> Option<&View> {
+        self.planned.iter().find(|view| view.name.eq_ignore_ascii_case(name))
+    }
+
+    /// The texts that make a view: its own, and those of hidden views that it uses.
+    pub(crate) fn texts(&self, view: &View) -> impl Iterator<Item = &str> {
+        let is_meant = |known: &&View| {
+            known.name == view.name || (known.is_hidden() && view.uses.contains(&known.name))
+        };
+        let views: Vec<&View> = self.planned.iter().rev().filter(is_meant).collect();
+        views.into_iter().map(|view| view.sql.as_str())
+    }
+
+    /// Views with their columns, whose types are those of the plan.
+    fn planned(files: &[ViewFile]) -> Result<Views, ViewError> {
+        let order = sorted(files)?;
+        let Some(first) = files.first() else { return Ok(Views::default()) };
+        let context = context(&Arc::default());
+        let mut context = context.map_err(|e| first.wrong(&e, &KnownNames::default()))?;
+        let mut views = Views { planned: Vec::new(), shown: vec![0; files.len()] };
+        for at in order {
+            let Some((file, place)) = files.get(at).zip(views.shown.get_mut(at)) else { continue };
+            *place = views.planned.len();
+            let known: Vec<RelationColumn> =
+                file.uses.iter().flat_map(|name| columns_of(name, &views.planned)).collect();
+            let planned = context.execute(&file.text).and_then(|mut frame| {
+                let schema = frame.collect_schema()?;
+                context.register(&file.name, frame);
+                Ok(schema)
+            });
+            let schema = planned.map_err(|error| {
+                let tables = Table::ALL.into_iter().map(|table| -> &str { table.name() });
+                let names = KnownNames {
+                    tables: tables.chain(files.iter().map(|file| file.name.as_str())).collect(),
+                    columns: known.iter().map(|column| &*column.name).collect(),
+                };
+                file.wrong(&error, &names)
+            })?;
+            views.planned.push(View::of(file, &schema, &known)?);
+        }
+        Ok(views)
+    }
+
+    /// Lets queries name the views; these names get their plans, and those that they use.
+    pub(super) fn register(&self, context: &mut SQLContext, named: &[String]) -> PolarsResult<()> {
+        let mut wanted: HashSet<String> = named.iter().map(|name| name.to_lowercase()).collect();
+        for view in self.planned.iter().rev() {
+            if wanted.contains(&view.name) {
+                wanted.extend(view.uses.iter().cloned());
+            }
+        }
+        for view in &self.planned {
+            let frame = match wanted.contains(&view.name) {
+                true => context.execute(&view.sql)?,
+                false if view.is_hidden() => continue,
+                // Only its name is shown.
+                false => DataFrame::empty().lazy(),
+            };
+            context.register(&view.name, frame);
+        }
+        Ok(())
+    }
 }
 
-/// Row numbers, without those that a damaged file makes up.
-fn within(rows: &IdxCa, height: usize) -> IdxCa {
-    let known = rows.iter().map(|row| row.filter(|&row| (row as usize) < height));
-    IdxCa::from_iter_options(rows.name().clone(), known)
+impl View {
+    /// Whether it is there for other views only.
+    fn is_hidden(&self) -> bool {
+        self.name.starts_with('_')
+    }
+
+    /// A column that its file says nothing of means what it means where it comes from.
+    fn of(file: &ViewFile, schema: &Schema, known: &[RelationColumn]) -> Result<View, ViewError> {
+        if let Some(doc) = file.columns.iter().find(|doc| !schema.contains(&doc.name)) {
+            let problem = format!("the query has no column '{}'", doc.name);
+            return Err(file.wrong_in(doc.line, problem));
+        }
+        let columns = schema.iter().map(|(name, dtype)| {
+            let doc = file.columns.iter().find(|doc| doc.name == *name);
+            let mut known = known.iter().filter(|known| *name == known.name);
+            match (doc, known.find(|known| known.dtype == *dtype)) {
+                (None, Some(known)) => known.clone(),
+                (doc, _) => RelationColumn {
+                    name: name.to_string().into(),
+                    dtype: dtype.clone(),
+                    nullable: doc.is_none_or(|doc| doc.nullable),
+                    unit: doc.map_or_else(String::new, |doc| doc.unit.clone()).into(),
+                    doc: doc.map_or_else(String::new, |doc| doc.meaning.clone()).into(),
+                },
+            }
+        });
+        Ok(View {
+            name: file.name.clone(),
+            doc: file.doc.clone(),
+            columns: columns.collect(),
+            sql: file.text.clone(),
+            uses: file.uses.clone(),
+        })
+    }
+}
+
+fn built_in() -> Result<Vec<ViewFile>, ViewError> {
+    FILES.iter().map(|(name, text)| ViewFile::parse(Path::new(name), text)).collect()
+}
+
+/// The files of the program, replaced by those of a folder that have the same name, and its others.
+fn files(folder: &Path) -> Result<Vec<ViewFile>, ViewError> {
+    let unread = |source| ViewError::Unread { path: folder.to_path_buf(), source };
+    let entries = fs::read_dir(folder).and_then(Iterator::collect::<Result<Vec<_>, _>>);
+    let paths = entries.map_err(unread)?.into_iter().map(|entry| entry.path());
+    let is_sql = |end: &OsStr| end.eq_ignore_ascii_case("sql");
+    let mut paths: Vec<_> = paths.filter(|path| path.extension().is_some_and(is_sql)).collect();
+    paths.sort();
+    let mut files = built_in()?;
+    for path in paths {
+        let file = ViewFile::read(&path)?;
+        match files.iter_mut().find(|known| known.name == file.name) {
+            Some(known) => *known = file,
+            None => files.push(file),
+        }
+    }
+    Ok(files)
+}
+
+/// The places of files, each behind those that it uses.
+fn sorted(files: &[ViewFile]) -> Result<Vec<usize>, ViewError> {
+    let places: HashMap<&str, usize> =
+        files.iter().map(|file| file.name.as_str()).zip(0..).collect();
+    let uses = |at: &usize| {
+        let names = files.get(*at).map_or(&[][..], |file| &file.uses);
+        names.iter().filter_map(|name| places.get(name.to_lowercase().as_str()).copied())
+    };
+    let (mut order, mut done) = (Vec::new(), HashSet::<usize>::new());
+    let mut left: Vec<usize> = (0..files.len()).collect();
+    while let Some(&first) = left.first() {
+        let (ready, waiting): (Vec<_>, Vec<_>) =
+            left.into_iter().partition(|at| uses(at).all(|used| done.contains(&used)));
+        if ready.is_empty() {
+            // Whatever is left uses something that is left, so that this walk ends up in the circle.
+            let step = |at: usize| uses(&at).find(|used| !done.contains(used)).unwrap_or(at);
+            let at = (0..files.len()).fold(first, |at, _| step(at));
+            let Some((file, used)) = files.get(at).zip(files.get(step(at))) else { break };
+            let problem = format!("the view {} leads back to itself", file.name);
+            return Err(file.wrong_name(&used.name, problem));
+        }
+        done.extend(&ready);
+        order.extend(ready);
+        left = waiting;
+    }
+    Ok(order)
+}
+
+/// The columns of a view that is planned, or of a table.
+fn columns_of(name: &str, planned: &[View]) -> Vec<RelationColumn> {
+    if let Some(view) = planned.iter().find(|view| view.name.eq_ignore_ascii_case(name)) {
+        return view.columns.clone();
+    }
+    let table = Table::ALL.into_iter().find(|table| table.name().eq_ignore_ascii_case(name));
+    table.into_iter().flat_map(specs).map(RelationColumn::of).collect()
 }

@@ -79,6 +79,34 @@ fn what_the_file_says_counts_in_answers() {
 }
 
 #[test]
+fn views_in_the_folder_that_the_file_names_are_asked_and_described() {
+    let shell = shell("sql-views = 'views'\n");
+    fs::create_dir(shell.path("views")).unwrap();
+    let view = "-- Leaks by type.\n--\n-- n [handles]: How many.\n\
+                SELECT type, count(*) AS n FROM leaks GROUP BY type ORDER BY n DESC, type";
+    fs::write(shell.path("views/by_type.sql"), view).unwrap();
+    let run = configured(&shell, &[".sql SELECT * FROM by_type LIMIT 1 -csv", ".schema by_type"]);
+    let printed = run.ok().stdout;
+    let described = "by_type (a view of .sql): Leaks by type.\n\
+                     Column  Type  Unit     Meaning\n\
+                     type    text           Type of the object, as in Event.\n\
+                     n       u32   handles  How many.\n";
+    assert!(printed.starts_with("type,n\nEvent,"), "{printed}");
+    assert!(printed.ends_with(&format!("{described}\n{view}\n")), "{printed}");
+    assert!(configured(&shell, &[".schema"]).ok().stdout.contains(described));
+    let mut server = McpServer::start(&shell.path(""), &["--config", "c.toml"]);
+    server.call("load", &json!({"paths": ["leaky.etl"]})).unwrap();
+    let rows = server.call("sql", &json!({"query": "SELECT * FROM by_type LIMIT 1"})).unwrap();
+    assert!(rows.to_string().contains("Event"), "{rows}");
+    fs::write(shell.path("views/broken.sql"), "SELECT type\nFROM leak").unwrap();
+    for command in [".sql SELECT 1", ".schema"] {
+        let run = configured(&shell, &[command]);
+        let expected = "broken.sql: line 2: table 'leak' not found, did you mean leaks?";
+        assert!(run.stderr.contains(expected), "{command}: {run:?}");
+    }
+}
+
+#[test]
 fn the_server_for_agents_looks_for_symbols_where_the_file_says() {
     let shell = shell(&format!("symbol-path = '{}'\n", sample_symbols().display()));
     let mut server = McpServer::start(&shell.path(""), &["--config", "c.toml"]);

@@ -10,7 +10,10 @@ pub(in crate::commands) fn advice(error: &SqlError) -> &'static str {
             "; choose some with -fd; .help sql lists the tables and has examples"
         }
         SqlError::TooMuchMemory { .. } => ", or raise the limit with -MaxMemory",
-        SqlError::JoinTooLarge { .. } | SqlError::Archive(_) | SqlError::Cancelled(_) => "",
+        SqlError::JoinTooLarge { .. }
+        | SqlError::View(_)
+        | SqlError::Archive(_)
+        | SqlError::Cancelled(_) => "",
     }
 }
 

@@ -1,0 +1,57 @@
+//! What polars plans queries and views with: the tables under their names, our functions, and stack enough.
+
+use std::{
+    io,
+    sync::Arc,
+    thread::{Builder, JoinHandle},
+};
+
+use handlescope_model::{Table, guard::quietly};
+use polars::{prelude::PolarsResult, sql::SQLContext};
+
+use super::{functions::Functions, scan::scan, tables::Tables};
+
+/// How much stack a query gets, of which only what is used takes memory: the planner recurses into each
+/// operator of a chain.
+const STACK_BYTES: usize = 256 << 20;
+
+/// How long a query may be: the planner takes time and memory with the square of a chain of operators,
+/// gigabytes for ten thousand of them.
+pub(super) const MOST_BYTES: usize = 8 << 10;
+
+/// How many texts a query may put together: the threads of polars recurse into each `||`, and have less
+/// stack.
+const MOST_JOINED: usize = 500;
+
+/// Why a query would take all memory or stack before it is carried out; `None` if it would not.
+pub(super) fn too_long(query: &str) -> Option<String> {
+    let (size, joined) = (query.len(), query.matches("||").count());
+    match () {
+        () if size > MOST_BYTES => {
+            Some(format!("the query has {size} bytes, more than {MOST_BYTES}"))
+        }
+        () if joined > MOST_JOINED => {
+            Some(format!("the query has {joined} ||, more than {MOST_JOINED}"))
+        }
+        () => None,
+    }
+}
+
+/// A context that knows the tables, and no view.
+pub(super) fn context(tables: &Arc<Tables>) -> PolarsResult<SQLContext> {
+    let functions = Functions { tables: Arc::clone(tables) };
+    let context = SQLContext::new().with_function_registry(Arc::new(functions));
+    for table in Table::ALL {
+        context.register(table.name(), scan(Arc::clone(tables), table)?);
+    }
+    Ok(context)
+}
+
+/// Does something on a thread of its own, with stack enough. It ends with `None` where the planner panicked, which must
+/// not end the session.
+pub(super) fn with_stack<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> io::Result<JoinHandle<Option<T>>> {
+    let work = move || quietly(work).ok();
+    Builder::new().name("sql".into()).stack_size(STACK_BYTES).spawn(work)
+}

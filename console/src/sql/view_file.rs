@@ -1,0 +1,200 @@
+//! The file of a view: comments with the meaning of the view and of its columns, then one `SELECT`.
+
+use std::{
+    io::{self, Read},
+    path::{Path, PathBuf},
+};
+
+use handlescope_model::{Reason, Table, Untrusted, open_file};
+use polars::{prelude::PolarsError, sql::extract_table_identifiers};
+use thiserror::Error;
+
+use super::planner::{MOST_BYTES, too_long};
+use crate::query::{KnownNames, polars_reason};
+
+/// A view that cannot be read or planned.
+#[derive(Debug, Error)]
+pub enum ViewError {
+    #[error("{}: the views cannot be read: {}", Untrusted(.path), Reason(.source))]
+    Unread { path: PathBuf, source: io::Error },
+    #[error("{}: line {line}: {problem}", Untrusted(.path))]
+    Content { path: PathBuf, line: usize, problem: String },
+}
+
+/// What a file says of a column, as in `-- open_ns? [ns]: When it was opened.`
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct ColumnDoc {
+    pub(super) line: usize,
+    pub(super) name: String,
+    /// A `?`: it has values that are unknown or do not apply.
+    pub(super) nullable: bool,
+    pub(super) unit: String,
+    pub(super) meaning: String,
+}
+
+#[derive(Debug)]
+pub(super) struct ViewFile {
+    pub(super) path: PathBuf,
+    /// The name of the file without `.sql`.
+    pub(super) name: String,
+    /// The first paragraph of the comments in front of the query.
+    pub(super) doc: String,
+    /// From their other lines.
+    pub(super) columns: Vec<ColumnDoc>,
+    /// All of it, comments too, so that errors name its lines.
+    pub(super) text: String,
+    /// Names of what it selects from.
+    pub(super) uses: Vec<String>,
+}
+
+impl ViewFile {
+    pub(super) fn read(path: &Path) -> Result<ViewFile, ViewError> {
+        let mut text = String::new();
+        let read = open_file(path)
+            .and_then(|file| file.take(MOST_BYTES as u64 + 1).read_to_string(&mut text));
+        read.map_err(|source| ViewError::Unread { path: path.to_path_buf(), source })?;
+        let file = ViewFile::parse(path, text.trim_start_matches('\u{feff}'))?;
+        let is_table = Table::ALL.into_iter().any(|table| table.name() == file.name);
+        let problem = match () {
+            () if is_table => format!("{} is a table; call the view by another name", file.name),
+            () if !is_name(&file.name) => {
+                "the name of the file cannot be that of a view".to_owned()
+            }
+            () => return Ok(file),
+        };
+        Err(file.wrong_in(1, problem))
+    }
+
+    pub(super) fn parse(path: &Path, text: &str) -> Result<ViewFile, ViewError> {
+        let name = path.file_stem().unwrap_or_default().to_string_lossy().to_lowercase();
+        let comments = text.lines().map(|line| line.strip_prefix("--").map(str::trim));
+        let comments: Vec<&str> = comments.map_while(|comment| comment).collect();
+        let about = comments.iter().take_while(|line| !line.is_empty()).copied();
+        let about: Vec<&str> = about.collect();
+        let columns = (1..).zip(&comments).skip(about.len());
+        let columns = columns.filter_map(|(line, text)| ColumnDoc::parse(line, text)).collect();
+        let file = ViewFile {
+            path: path.to_path_buf(),
+            name,
+            doc: about.join(" "),
+            columns,
+            text: text.to_owned(),
+            uses: Vec::new(),
+        };
+        if let Some(problem) = too_long(text) {
+            return Err(file.wrong_in(1, problem));
+        }
+        match extract_table_identifiers(text, false, true) {
+            Ok(uses) => Ok(ViewFile { uses, ..file }),
+            Err(error) => Err(file.wrong(&error, &KnownNames::default())),
+        }
+    }
+
+    /// An error of polars about the query.
+    pub(super) fn wrong(&self, error: &PolarsError, names: &KnownNames<'_>) -> ViewError {
+        let reason = polars_reason(error, names);
+        let line = line_of(&reason, &self.text);
+        let problem = reason.split(" at line ").next().unwrap_or_default();
+        self.wrong_in(line, problem.to_owned())
+    }
+
+    /// An error about what has this name in the query.
+    pub(super) fn wrong_name(&self, name: &str, problem: String) -> ViewError {
+        self.wrong_in(line_with(name, &self.text).unwrap_or(1), problem)
+    }
+
+    pub(super) fn wrong_in(&self, line: usize, problem: String) -> ViewError {
+        ViewError::Content { path: self.path.clone(), line, problem }
+    }
+}
+
+impl ColumnDoc {
+    fn parse(line: usize, text: &str) -> Option<ColumnDoc> {
+        let (head, meaning) = text.split_once(": ")?;
+        let (head, unit) = match head.split_once(" [") {
+            Some((head, unit)) => (head, unit.strip_suffix(']')?),
+            None => (head, ""),
+        };
+        let name = head.strip_suffix('?').unwrap_or(head);
+        is_name(name).then(|| ColumnDoc {
+            line,
+            name: name.to_owned(),
+            nullable: head.len() > name.len(),
+            unit: unit.to_owned(),
+            meaning: meaning.to_owned(),
+        })
+    }
+}
+
+fn is_name(text: &str) -> bool {
+    !text.is_empty() && text.chars().all(|c| c.is_alphanumeric() || c == '_')
+}
+
+/// The line that a reason is about: the one it says, else the first with the name that it quotes, else the last if the
+/// query ends too early, else the first of the query.
+fn line_of(reason: &str, text: &str) -> usize {
+    let said = || {
+        let (_, behind) = reason.split_once(" at line ")?;
+        behind.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
+    };
+    let quoted = || line_with(reason.split('\'').nth(1)?, text);
+    let last = || reason.ends_with("the end of the query").then(|| text.lines().count());
+    let first = || code(text).next().map(|(line, _)| line);
+    said().or_else(quoted).or_else(last).or_else(first).unwrap_or(1)
+}
+
+/// The first line of the query that has a word.
+fn line_with(word: &str, text: &str) -> Option<usize> {
+    let has =
+        |line: &str| line.split(|c: char| !is_name(c.encode_utf8(&mut [0; 4]))).any(|w| w == word);
+    code(text).find(|(_, line)| has(line)).map(|(line, _)| line)
+}
+
+/// The lines that are neither empty nor comments.
+fn code(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let lines = (1..).zip(text.lines());
+    lines.filter(|(_, line)| !line.trim().is_empty() && !line.trim_start().starts_with("--"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = "-- Handles\n-- by type.\n--\n-- type: Their type.\n-- n? [handles]: How many: all.\n-- see leaks\nSELECT type,\n count(*) AS n\nFROM handles GROUP BY type\n";
+
+    #[test]
+    fn comments_in_front_have_the_meanings() {
+        let file = ViewFile::parse(Path::new("a/By_Type.sql"), TEXT).expect("a view");
+        assert_eq!((file.name.as_str(), file.doc.as_str()), ("by_type", "Handles by type."));
+        assert_eq!(file.uses, ["handles"]);
+        let column = |line, name: &str, nullable, unit: &str, meaning: &str| ColumnDoc {
+            line,
+            name: name.to_owned(),
+            nullable,
+            unit: unit.to_owned(),
+            meaning: meaning.to_owned(),
+        };
+        let columns = [
+            column(4, "type", false, "", "Their type."),
+            column(5, "n", true, "handles", "How many: all."),
+        ];
+        assert_eq!(file.columns, columns);
+    }
+
+    #[test]
+    fn an_error_names_file_and_line() {
+        for (text, expected) in [
+            ("-- a\n\nSELECT (type\nFROM handles", "x.sql: line 4: expected "),
+            ("-- a\nSELECT (", "x.sql: line 2: expected "),
+            ("SELECT 1;\nSELECT 'x", "x.sql: line 2: unterminated string literal"),
+        ] {
+            let error = ViewFile::parse(Path::new("x.sql"), text).expect_err(text).to_string();
+            assert!(error.starts_with(expected), "{error}");
+        }
+        let line = |reason: &str| line_of(reason, TEXT);
+        assert_eq!(line("column 'type' not found; it is in 'x'"), 7);
+        assert_eq!(line("table 'handles' not found"), 9);
+        assert_eq!(line("expected ), found the end of the query"), 9);
+        assert_eq!(line("anything"), 7);
+    }
+}
