@@ -5,7 +5,13 @@ use serde_json::{Map, Value, json};
 
 use super::error::ToolError;
 use super::input::{Input, Inputs, Shape, option, own, schema};
-use crate::{grammar::OptionSpec, registry::REGISTRY, sql::Relation};
+use crate::{
+    grammar::OptionSpec,
+    query::{GroupCriteria, ResourceCriteria},
+    registry::REGISTRY,
+    render::{group_columns, resource_columns, stack_columns, why_columns},
+    sql::Relation,
+};
 
 pub(super) struct Tool {
     pub(super) name: &'static str,
@@ -13,11 +19,13 @@ pub(super) struct Tool {
     pub(super) work: Work,
     /// The member of the document that is answered page by page.
     pub(super) rows: &'static str,
-    /// The members of a row that are always there: `NAME:TYPE` of JSON schema, with `?` for those that may be
-    /// null.
-    row: &'static str,
+    /// The members of a row that are always there.
+    row: fn() -> Members,
     inputs: &'static [Input],
 }
+
+/// Names of members and their types of JSON schema, with `?` for those that may be null.
+type Members = Vec<(&'static str, &'static str)>;
 
 /// What a tool does.
 #[derive(Debug, Clone, Copy)]
@@ -69,7 +77,7 @@ pub(super) static TOOLS: &[Tool] = &[
                 gigabytes. Warnings name what limits the answers.",
         work: Work::Load,
         rows: "files",
-        row: "file:integer path:string",
+        row: || written("file:integer path:string"),
         inputs: &[
             own(
                 "paths",
@@ -94,10 +102,7 @@ pub(super) static TOOLS: &[Tool] = &[
                 Its id, as suspect of objects, groups or allocations, shows what a group lost.",
         work: Work::Dump { kind: "Why", windowed: true },
         rows: "suspects",
-        row: "file:integer id:string rank:integer process:string pid:integer? processes:array type:string \
-              create_stack:integer? function:string? created:integer leaked:integer \
-              closed_at_exit:integer verdict:string rate_per_minute:number? evidence:string \
-              diagnoses:array score:number command:string",
+        row: || why_columns().members(),
         inputs: &[option("process", "-pn"), option("type", "-Type"), option("race_window", "-RaceWindow"), option("by_process", "-ByProcess"), FILES],
     },
     Tool {
@@ -106,9 +111,7 @@ pub(super) static TOOLS: &[Tool] = &[
                 leaked, open at the end.",
         work: Work::Dump { kind: "ObjectRef", windowed: false },
         rows: "groups",
-        row: "file:integer keys:object leaked:integer closed_at_exit:integer? closed_unseen:integer open_at_end:integer \
-              created:integer duplicated:integer closed:integer mapped:integer unmapped:integer \
-              objects:integer first_ns:integer? last_ns:integer? share:number? sample_ids:array",
+        row: || group_columns(&GroupCriteria::default(), true).members(),
         inputs: &[
             option("by", "-GroupBy").required(),
             option("process", "-RelatedProcess"),
@@ -133,9 +136,9 @@ pub(super) static TOOLS: &[Tool] = &[
                 the events.",
         work: Work::Dump { kind: "ObjectRef", windowed: true },
         rows: "objects",
-        row: "file:integer id:integer pointer:string? name:string? type:string lifetime_s:number? \
+        row: || written("file:integer id:integer pointer:string? name:string? type:string lifetime_s:number? \
               first_create_ns:integer? last_destroy_ns:integer? creator:object? \
-              is_multiprocess:boolean is_overlapped:boolean existing_handles:array events:array",
+              is_multiprocess:boolean is_overlapped:boolean existing_handles:array events:array"),
         inputs: &[
             option("process", "-RelatedProcess"),
             option("creator", "-pn"),
@@ -162,11 +165,7 @@ pub(super) static TOOLS: &[Tool] = &[
                 release. With leak, only what nothing freed. With stacks, the frames of the stacks.",
         work: Work::Dump { kind: "Resource", windowed: false },
         rows: "groups",
-        row: "file:integer keys:object allocs:integer alloc_bytes:integer frees:integer \
-              freed_bytes:integer replaced:integer replaced_bytes:integer destroyed:integer \
-              destroyed_bytes:integer orphan_frees:integer orphan_bytes:integer ignored:integer \
-              at_exit:integer at_exit_bytes:integer outstanding:integer \
-              outstanding_bytes:integer first_ns:integer? last_ns:integer?",
+        row: allocation_members,
         inputs: &[
             option("by", "-GroupBy").required(),
             option("kind", "-Kind"),
@@ -192,7 +191,7 @@ pub(super) static TOOLS: &[Tool] = &[
                 there, because numbers count through all traces that are queried.",
         work: Work::Dump { kind: "Stack", windowed: false },
         rows: "stacks",
-        row: "file:integer count:integer pid:integer process:string frames:array",
+        row: || stack_columns(false).members(),
         inputs: &[
             Input {
                 shape: Some(|| Shape::Index),
@@ -212,7 +211,7 @@ pub(super) static TOOLS: &[Tool] = &[
                 with names instead of row numbers.",
         work: Work::Sql,
         rows: "rows",
-        row: "",
+        row: Vec::new,
         inputs: &[
             own(
                 "query",
@@ -229,7 +228,7 @@ pub(super) static TOOLS: &[Tool] = &[
         about: "Describes the tables and views of sql: columns, types, units and meanings. Needs no trace.",
         work: Work::Schema,
         rows: "tables",
-        row: "name:string is_view:boolean meaning:string columns:array",
+        row: || written("name:string is_view:boolean meaning:string columns:array"),
         inputs: &[own(
             "tables",
             || Shape::Words(Relation::all().map(Relation::name).collect()),
@@ -241,11 +240,11 @@ pub(super) static TOOLS: &[Tool] = &[
         about: "Describes each loaded trace: machine, clock, events by kind, losses and damage.",
         work: Work::Dump { kind: "Stats", windowed: false },
         rows: "files",
-        row: "file:integer path:string computer:string? os_version:string? \
+        row: || written("file:integer path:string computer:string? os_version:string? \
               session_start_utc:string? session_end_utc:string? recorded_from_ns:integer? recorded_to_ns:integer? \
               clock:string? events_total:integer? events_lost:integer? buffers_lost:integer? warnings:array \
               events:array objects:integer? handle_events:integer? leaked_handles:integer? leaked_views:integer? \
-              closed_at_exit:integer? closed_unseen:integer?",
+              closed_at_exit:integer? closed_unseen:integer?"),
         inputs: &[FILES],
     },
 ];
@@ -297,7 +296,7 @@ impl Tool {
     fn output(&self) -> Map<String, Value> {
         let rows = json!({
             "type": "array",
-            "items": row_schema(self.row),
+            "items": row_schema(&(self.row)()),
             "description": "The rows of this page.",
         });
         let document = json!({
@@ -337,10 +336,19 @@ impl Tool {
     }
 }
 
+/// Members that no column declares.
+fn written(members: &'static str) -> Members {
+    members.split_whitespace().filter_map(|member| member.split_once(':')).collect()
+}
+
+/// The members of groups of allocations, whatever they have in common.
+fn allocation_members() -> Members {
+    let criteria = ResourceCriteria { by: Some(Vec::new()), ..ResourceCriteria::default() };
+    resource_columns(&criteria, false).members()
+}
+
 /// The schema of a row with these members, and perhaps others.
-fn row_schema(members: &str) -> Value {
-    let members: Vec<(&str, &str)> =
-        members.split_whitespace().filter_map(|member| member.split_once(':')).collect();
+fn row_schema(members: &Members) -> Value {
     let schema = |kind: &str| match kind.strip_suffix('?') {
         Some(kind) => json!({"type": [kind, "null"]}),
         None => json!({"type": kind}),
@@ -357,7 +365,8 @@ mod tests {
 
     #[test]
     fn commands_are_made_for_the_rows_of_a_page_only() {
-        let with_commands = TOOLS.iter().filter(|tool| tool.row.contains("command:"));
+        let with_commands =
+            TOOLS.iter().filter(|tool| (tool.row)().iter().any(|(name, _)| *name == "command"));
         let kinds: Vec<_> = with_commands
             .map(|tool| match tool.work {
                 Work::Dump { kind, windowed } => (kind, windowed),

@@ -9,6 +9,7 @@ use std::ops::AddAssign;
 use handlescope_model::StackIdx;
 use handlescope_model::rules::{CLOSING, is_exit_function};
 use handlescope_model::tables::Events;
+use serde::Serialize;
 
 use super::context::FileContext;
 use super::error::QueryError;
@@ -18,7 +19,7 @@ use super::stacks::StackSet;
 use crate::cancel::Poll;
 
 /// Closes at the end of processes, by what their stacks say.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct ExitStacks {
     /// All of them, of the objects that passed.
     pub closes: u64,

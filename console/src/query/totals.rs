@@ -6,6 +6,7 @@ use handlescope_model::rules::{OPENING, VIEWS};
 use handlescope_model::tables::Events;
 use handlescope_model::{ArchiveError, EventKind, Flags, Numbers, Trace};
 use rayon::prelude::*;
+use serde::Serialize;
 
 use super::context::FileContext;
 use super::error::QueryError;
@@ -14,7 +15,7 @@ use crate::cancel::{Cancelled, Poll};
 use crate::trace::unseen_values;
 
 /// The summary of the objects and events that passed.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Totals {
     /// Objects with a creation.
     pub objects_created: u64,

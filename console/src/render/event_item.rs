@@ -60,7 +60,7 @@ impl<'a> EventItem<'a> {
     }
 
     /// The process that acted, or that has the handle.
-    pub(super) fn process(&self) -> &ProcessInfo {
+    pub(super) fn process(&self) -> &'a ProcessInfo {
         self.answer.file.processes.get(self.process_row())
     }
 

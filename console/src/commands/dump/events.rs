@@ -46,7 +46,7 @@ impl Kind for Events {
     ];
 
     fn columns() -> Vec<String> {
-        render::columns(render::event_counts(&[]))
+        render::event_columns().names()
     }
 
     fn answer(args: &EventCriteria, dump: &mut DumpContext<'_, '_>) -> Result<(), CommandError> {

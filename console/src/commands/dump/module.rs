@@ -26,7 +26,7 @@ impl Kind for Module {
     const OPTIONS: &'static [OptionGroup<ModuleCriteria>] = MODULES;
 
     fn columns() -> Vec<String> {
-        render::columns(render::modules(&[]))
+        render::module_columns().names()
     }
 
     fn answer(args: &ModuleCriteria, dump: &mut DumpContext<'_, '_>) -> Result<(), CommandError> {

@@ -15,7 +15,8 @@ use crate::{
     grammar::{Example, Opt, OptionGroup, Take},
     query::{self, ProcessCriteria, ProcessListCriteria, ProcessOrder},
     render::{self, OutputOptions},
-    settings::{Display, DisplayArgs},
+    settings::DisplayArgs,
+    values::TimeFormat,
 };
 
 /// What was typed after `.dump Process`.
@@ -73,7 +74,7 @@ impl Kind for Process {
 
     fn columns() -> Vec<String> {
         let orders = ORDERS.iter().map(|(name, _)| (*name).to_owned());
-        orders.chain(render::columns(render::processes(&[], &Display::default()))).collect()
+        orders.chain(render::process_columns(TimeFormat::default()).names()).collect()
     }
 
     fn answer(args: &ProcessArgs, dump: &mut DumpContext<'_, '_>) -> Result<(), CommandError> {

@@ -15,7 +15,7 @@ use crate::{
     grammar::{Example, Opt, OptionGroup, Take},
     query::{self, StackCriteria},
     render::{self, OutputOptions},
-    settings::{Display, StackDisplayArgs},
+    settings::StackDisplayArgs,
     values::{CountUnit, Format},
 };
 
@@ -36,12 +36,7 @@ impl Kind for Stack {
     const OPTIONS: &'static [OptionGroup<StackCriteria>] = OPTIONS;
 
     fn columns() -> Vec<String> {
-        render::columns(render::call_stacks(
-            &[],
-            StackDisplayArgs::default(),
-            Format::NdJson,
-            &Display::default(),
-        ))
+        render::stack_columns(true).names()
     }
 
     fn answer(args: &StackCriteria, dump: &mut DumpContext<'_, '_>) -> Result<(), CommandError> {

@@ -7,7 +7,6 @@ use crate::{
     filter::Filter,
     grammar::{Example, Opt, OptionGroup, Take, Texts},
     query, render,
-    settings::Display,
 };
 
 pub(crate) struct Stats;
@@ -38,7 +37,7 @@ impl Kind for Stats {
     }];
 
     fn columns() -> Vec<String> {
-        render::columns(render::stats(&[], &Display::default()))
+        render::stats_columns().names()
     }
 
     fn answer(

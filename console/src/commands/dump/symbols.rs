@@ -28,7 +28,7 @@ impl Kind for Symbols {
         &[OptionGroup { title: "Which modules", options: &[dll_option(|name| name)] }];
 
     fn columns() -> Vec<String> {
-        render::columns(render::symbols(&[]))
+        render::symbol_columns().names()
     }
 
     fn answer(name: &Self::Args, dump: &mut DumpContext<'_, '_>) -> Result<(), CommandError> {

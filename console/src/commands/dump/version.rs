@@ -8,7 +8,6 @@ use crate::{
     grammar::{Example, OptionGroup},
     query::{self, ModuleCriteria},
     render,
-    settings::Display,
 };
 
 pub(crate) struct Version;
@@ -27,7 +26,7 @@ impl Kind for Version {
     const OPTIONS: &'static [OptionGroup<ModuleCriteria>] = MODULES;
 
     fn columns() -> Vec<String> {
-        render::columns(render::versions(&[], &Display::default()))
+        render::version_columns().names()
     }
 
     fn answer(args: &ModuleCriteria, dump: &mut DumpContext<'_, '_>) -> Result<(), CommandError> {

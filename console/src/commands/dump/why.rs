@@ -18,7 +18,7 @@ use crate::{
     grammar::{Arguments, Example, GroupView, Opt, OptionGroup, ParseError, Take},
     query::{self, PRIVATE_HEAP, StackTrims, Suspect, WhyCriteria},
     render,
-    settings::{Display, StackDisplayArgs},
+    settings::StackDisplayArgs,
     trace::{Session, filter_of},
     values::{Format, TopN},
 };
@@ -78,8 +78,7 @@ impl Kind for Why {
     const OPTIONS: &'static [OptionGroup<WhyCriteria>] = OPTIONS;
 
     fn columns() -> Vec<String> {
-        let (stacks, display) = (StackDisplayArgs::default(), Display::default());
-        render::columns(render::why(&[], &|_, _| String::new(), None, stacks, &display))
+        render::why_columns().names()
     }
 
     fn answer(criteria: &WhyCriteria, dump: &mut DumpContext<'_, '_>) -> Result<(), CommandError> {

@@ -115,11 +115,6 @@ impl State {
 }
 
 impl<F> TracesDiff<F> {
-    /// Of no traces.
-    pub fn none() -> Self {
-        Self { files: Vec::new(), minutes: Vec::new(), groups: Vec::new(), knows_choice: false }
-    }
-
     /// How many groups got worse.
     pub fn worse(&self) -> usize {
         self.groups.iter().filter(|group| group.got_worse).count()

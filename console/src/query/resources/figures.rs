@@ -2,11 +2,12 @@
 
 use handlescope_model::rules::is_freed;
 use handlescope_model::tables::ResourceEnd;
+use serde::Serialize;
 
 use super::between::{Between, Point};
 
-/// Sums over some allocations; times are nanoseconds since session start.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+/// Sums over some allocations, named as in documents; times are nanoseconds since session start.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct ResourceFigures {
     pub allocs: u64,
     pub alloc_bytes: i64,
@@ -34,10 +35,13 @@ pub struct ResourceFigures {
     pub outstanding: u64,
     pub outstanding_bytes: i64,
     /// When the first was allocated.
+    #[serde(skip)]
     pub first_ns: Option<i64>,
     /// When the last was allocated.
+    #[serde(skip)]
     pub last_ns: Option<i64>,
     /// What there is at two points, if these were asked for.
+    #[serde(skip)]
     pub between: Between,
 }
 

@@ -1,98 +1,128 @@
 //! A trace in documents of handles and of allocations.
 
 use std::path::Path;
+use std::rc::Rc;
 
 use handlescope_model::StackIdx;
 use handlescope_model::tables::TraceInfo;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use super::Shown;
 use super::stack::StackJson;
-use crate::query::{FileAnswer, NoMatch, ObjectRefAnswer, ResourcesAnswer};
+use crate::query::{
+    ExitStacks, FileAnswer, Frames, ModuleBases, NoMatch, ResourcesAnswer, Totals, TrimmedStacks,
+};
 use crate::render::time::Utc7;
 use crate::trace::Caveat;
 
-/// One trace in the document.
-pub(super) struct FileJson<'a> {
-    pub(super) index: usize,
-    pub(super) answer: &'a FileAnswer<'a>,
-    /// Added to the rows of its stacks, so that stacks of several traces have different numbers.
-    pub(super) first_stack: u64,
+/// A trace in a document, of handles or of allocations.
+pub(in crate::render) struct TraceJson<'a> {
+    header: TraceHeader,
+    pub(in crate::render) numbers: StackNumbers,
+    stack_count: usize,
+    /// The stacks that the answer refers to.
+    stacks: Vec<StackIdx>,
+    frames: Option<&'a Frames<'a>>,
+    bases: &'a ModuleBases,
+    trims: Option<&'a TrimmedStacks>,
+    caveats: &'a [Caveat],
+    no_match: Option<&'a NoMatch>,
 }
 
-impl<'a> FileJson<'a> {
-    /// The traces of an answer.
-    pub(super) fn of_all(answer: &'a ObjectRefAnswer<'a>) -> Vec<Self> {
-        Self::of_files(answer.files.iter())
-    }
+/// The numbers of the stacks of a trace in a document: its rows and what is added, so that stacks of several traces
+/// have different numbers.
+#[derive(Debug, Clone, Copy, Default)]
+pub(in crate::render) struct StackNumbers(u64);
 
-    /// Some traces.
-    pub(super) fn of_files(files: impl Iterator<Item = &'a FileAnswer<'a>>) -> Vec<Self> {
-        let mut first_stack = 0;
-        let number = |answer: &'a FileAnswer<'a>| {
-            let file = Self { index: answer.index(), answer, first_stack };
-            first_stack += answer.stack_count as u64;
-            file
-        };
-        files.map(number).collect()
-    }
-
-    /// The number of a stack in the document.
-    pub(super) fn stack(&self, stack: StackIdx) -> u64 {
-        self.first_stack + u64::from(stack.0)
+impl StackNumbers {
+    pub(in crate::render) fn of(self, stack: StackIdx) -> u64 {
+        self.0 + u64::from(stack.0)
     }
 }
 
-/// One trace in a document of allocations.
-#[derive(Clone, Copy)]
-pub(super) struct AllocationsFile<'a> {
-    pub(super) answer: &'a ResourcesAnswer<'a>,
-    /// Added to the rows of its stacks, so that stacks of several traces have different numbers.
-    first_stack: u64,
+/// The traces of a document.
+pub(in crate::render) type Traces<'a> = Rc<[TraceJson<'a>]>;
+
+/// The traces of some answers, with the numbers of their stacks.
+pub(in crate::render) fn traces<'a>(
+    answers: impl IntoIterator<Item: Into<TraceJson<'a>>>,
+) -> Traces<'a> {
+    let mut first_stack = 0;
+    let number = |answer: TraceJson<'a>| {
+        let trace = TraceJson { numbers: StackNumbers(first_stack), ..answer };
+        first_stack += trace.stack_count as u64;
+        trace
+    };
+    answers.into_iter().map(Into::into).map(number).collect()
 }
 
-impl<'a> AllocationsFile<'a> {
-    /// The traces of an answer.
-    pub(super) fn of(answers: impl Iterator<Item = &'a ResourcesAnswer<'a>>) -> Vec<Self> {
-        let mut first_stack = 0;
-        let number = |answer: &'a ResourcesAnswer<'a>| {
-            let file = Self { answer, first_stack };
-            first_stack += answer.stack_count as u64;
-            file
-        };
-        answers.map(number).collect()
+impl<'a> From<&'a FileAnswer<'a>> for TraceJson<'a> {
+    fn from(answer: &'a FileAnswer<'a>) -> Self {
+        let header = TraceHeader::of(answer.index(), answer.path(), &answer.info);
+        let (totals, exit_stacks) = (Some(answer.totals), answer.exit_stacks);
+        Self {
+            header: TraceHeader { totals, exit_stacks, ..header },
+            numbers: StackNumbers::default(),
+            stack_count: answer.stack_count,
+            stacks: answer.shown_stacks.iter().flat_map(|stacks| stacks.iter()).collect(),
+            frames: answer.file.frames.as_ref(),
+            bases: &answer.bases,
+            trims: answer.groups.as_ref().and_then(|groups| groups.stacks.as_ref()),
+            caveats: &answer.caveats,
+            no_match: answer.no_match.as_ref(),
+        }
+    }
+}
+
+impl<'a> From<&'a ResourcesAnswer<'a>> for TraceJson<'a> {
+    fn from(answer: &'a ResourcesAnswer<'a>) -> Self {
+        Self {
+            header: TraceHeader::of(answer.index, answer.path, &answer.info),
+            numbers: StackNumbers::default(),
+            stack_count: answer.stack_count,
+            stacks: answer.stacks().collect(),
+            frames: Some(&answer.frames),
+            bases: &answer.bases,
+            trims: answer.trims(),
+            caveats: &answer.caveats,
+            no_match: answer.no_match.as_ref(),
+        }
+    }
+}
+
+impl<'a> TraceJson<'a> {
+    pub(super) fn header(&self) -> TraceHeader {
+        self.header.clone()
     }
 
-    /// The number of a stack in the document.
-    pub(super) fn stack(self, stack: StackIdx) -> u64 {
-        self.first_stack + u64::from(stack.0)
+    pub(super) fn caveats(&self) -> impl Iterator<Item = CaveatJson<'a>> + use<'a> {
+        let file = self.header.file;
+        self.caveats.iter().map(move |caveat| CaveatJson { file, caveat })
     }
 
-    pub(super) fn stacks(self) -> impl Iterator<Item = (String, StackJson<'a>)> {
-        let (frames, bases) = (Some(&self.answer.frames), &self.answer.bases);
-        let trims = self.answer.trims();
-        self.answer.stacks().map(move |stack| {
-            let number = self.stack(stack).to_string();
-            (number, StackJson { frames, bases, stack, trims })
+    pub(super) fn no_match(&self) -> (usize, Option<&'a NoMatch>) {
+        (self.header.file, self.no_match)
+    }
+
+    fn stacks(&self) -> impl Iterator<Item = (String, StackJson<'a>)> {
+        let TraceJson { numbers, frames, bases, trims, .. } = *self;
+        self.stacks.iter().map(move |&stack| {
+            (numbers.of(stack).to_string(), StackJson { frames, bases, stack, trims })
         })
     }
+}
 
-    pub(super) fn caveats(self) -> impl Iterator<Item = CaveatJson<'a>> {
-        CaveatJson::of(self.answer.index, &self.answer.caveats)
-    }
+/// The stacks of traces, by their numbers.
+pub(super) struct StacksJson<'a>(pub(super) Traces<'a>);
 
-    pub(super) fn no_match(self) -> Option<NoMatchJson<'a>> {
-        let no_match = self.answer.no_match.as_ref()?;
-        Some(NoMatchJson::of(self.answer.index, no_match))
-    }
-
-    pub(super) fn header(self) -> TraceHeader {
-        TraceHeader::of(self.answer.index, self.answer.path, &self.answer.info)
+impl Serialize for StacksJson<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().flat_map(TraceJson::stacks))
     }
 }
 
-/// What every document says of a trace.
-#[derive(Serialize)]
+/// What a document says of a trace.
+#[derive(Clone, Serialize)]
 pub(super) struct TraceHeader {
     file: usize,
     path: String,
@@ -100,10 +130,14 @@ pub(super) struct TraceHeader {
     session_end_utc: Option<Shown<Utc7>>,
     events_lost: Option<u64>,
     buffers_lost: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    totals: Option<Totals>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    exit_stacks: Option<ExitStacks>,
 }
 
 impl TraceHeader {
-    pub(super) fn of(file: usize, path: &Path, info: &TraceInfo) -> Self {
+    fn of(file: usize, path: &Path, info: &TraceInfo) -> Self {
         let (events_lost, buffers_lost) = info.losses().unzip();
         Self {
             file,
@@ -112,6 +146,8 @@ impl TraceHeader {
             session_end_utc: info.session_end_filetime.map(|end| Shown(Utc7(end))),
             events_lost,
             buffers_lost,
+            totals: None,
+            exit_stacks: None,
         }
     }
 }
@@ -123,15 +159,9 @@ pub(super) struct CaveatJson<'a> {
     caveat: &'a Caveat,
 }
 
-impl<'a> CaveatJson<'a> {
-    pub(super) fn of(file: usize, caveats: &'a [Caveat]) -> impl Iterator<Item = Self> {
-        caveats.iter().map(move |caveat| Self { file, caveat })
-    }
-}
-
 /// The filter that removed everything.
 #[derive(Serialize)]
-pub(in crate::render) struct NoMatchJson<'a> {
+pub(super) struct NoMatchJson<'a> {
     file: usize,
     option: String,
     before: usize,
@@ -140,59 +170,15 @@ pub(in crate::render) struct NoMatchJson<'a> {
 }
 
 impl<'a> NoMatchJson<'a> {
-    pub(super) fn of(file: usize, no_match: &'a NoMatch) -> Self {
+    fn of(file: usize, no_match: &'a NoMatch) -> Self {
         let (option, nearest) = (no_match.option(), no_match.nearest_options());
         Self { file, option, before: no_match.before, nearest, existing: &no_match.existing }
     }
 }
 
 /// The first of the reasons why nothing passes, by the numbers of traces.
-pub(in crate::render) fn first_no_match<'a>(
+pub(super) fn first_no_match<'a>(
     mut answers: impl Iterator<Item = (usize, Option<&'a NoMatch>)>,
 ) -> Option<NoMatchJson<'a>> {
     answers.find_map(|(file, no_match)| Some(NoMatchJson::of(file, no_match?)))
-}
-
-/// A trace in a document that is about handles or about allocations.
-pub(super) trait InDocument {
-    fn header(&self) -> impl Serialize;
-    fn stacks(&self) -> impl Iterator<Item = (String, StackJson<'_>)>;
-    fn caveats(&self) -> impl Iterator<Item = CaveatJson<'_>>;
-    fn no_match(&self) -> Option<NoMatchJson<'_>>;
-}
-
-impl InDocument for FileJson<'_> {
-    fn header(&self) -> impl Serialize {
-        FileJson::header(self)
-    }
-
-    fn stacks(&self) -> impl Iterator<Item = (String, StackJson<'_>)> {
-        FileJson::stacks(self)
-    }
-
-    fn caveats(&self) -> impl Iterator<Item = CaveatJson<'_>> {
-        FileJson::caveats(self)
-    }
-
-    fn no_match(&self) -> Option<NoMatchJson<'_>> {
-        FileJson::no_match(self)
-    }
-}
-
-impl InDocument for AllocationsFile<'_> {
-    fn header(&self) -> impl Serialize {
-        AllocationsFile::header(*self)
-    }
-
-    fn stacks(&self) -> impl Iterator<Item = (String, StackJson<'_>)> {
-        AllocationsFile::stacks(*self)
-    }
-
-    fn caveats(&self) -> impl Iterator<Item = CaveatJson<'_>> {
-        AllocationsFile::caveats(*self)
-    }
-
-    fn no_match(&self) -> Option<NoMatchJson<'_>> {
-        AllocationsFile::no_match(*self)
-    }
 }

@@ -1,22 +1,12 @@
 //! JSON as `docs/dump-json.md` promises it, streamed: no document is ever in memory as a whole.
 
-mod call_stacks;
-mod diff;
-mod diff_allocations;
-mod event_counts;
+mod document;
 mod file;
-mod groups;
 mod lines;
-mod modules;
 mod object;
 mod object_ref;
-mod provider_events;
-mod resources;
 mod stack;
 mod stats;
-mod sums;
-mod symbols;
-mod why;
 
 use std::fmt::Display;
 use std::io::{self, BufWriter, Write};
@@ -28,20 +18,11 @@ use super::table::Part;
 use crate::terminal::Neutral;
 use crate::values::JsonMode;
 
-pub(super) use self::call_stacks::call_stacks;
-pub(super) use self::diff::{diff_points, diff_traces};
-pub(super) use self::diff_allocations::{diff_allocated, diff_allocations};
-pub(super) use self::event_counts::event_counts;
-pub(super) use self::file::{NoMatchJson, first_no_match};
-pub(super) use self::groups::groups;
-pub(super) use self::modules::modules;
+pub(super) use self::document::Document;
+pub(super) use self::file::{StackNumbers, TraceJson, Traces, traces};
 pub(super) use self::object_ref::object_ref;
-pub(super) use self::provider_events::provider_events;
-pub(super) use self::resources::resources;
+pub(super) use self::stack::StackJson;
 pub(super) use self::stats::{stats, stats_members};
-pub(super) use self::symbols::{symbol_status, symbols};
-
-pub(super) use self::why::why;
 
 use self::lines::LineFormatter;
 
@@ -67,25 +48,18 @@ pub(in crate::render) fn write(
     out.flush()
 }
 
-/// Writes a document that has one list.
-fn write_list<I: IntoIterator<Item: Serialize>>(
-    name: &str,
-    items: impl Fn() -> I,
-    mode: JsonMode,
-    out: &mut dyn Write,
-) -> io::Result<()> {
-    write(&Members(|| [(name, Array(&items))]), mode, out)
-}
-
 /// The rows that are left of some answers, each with its place in its answer.
-fn rows<'a, A>(answers: &'a [A], parts: &'a [Part]) -> impl Iterator<Item = (&'a A, usize)> {
+pub(super) fn rows<'a, A>(
+    answers: &'a [A],
+    parts: &'a [Part],
+) -> impl Iterator<Item = (&'a A, usize)> {
     let files = answers.iter().zip(parts);
     files.flat_map(|(answer, part)| part.own_rows().map(move |row| (answer, row)))
 }
 
 /// A number that may exceed 2^53, as text like `"0xC0"`.
 #[derive(Debug, Clone, Copy)]
-struct Hex(u64);
+pub(super) struct Hex(pub(super) u64);
 
 impl Serialize for Hex {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -94,7 +68,8 @@ impl Serialize for Hex {
 }
 
 /// Anything as the text it displays.
-struct Shown<T>(T);
+#[derive(Clone)]
+pub(super) struct Shown<T>(pub(super) T);
 
 impl<T: Display> Serialize for Shown<T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -116,7 +91,7 @@ where
 }
 
 /// An object whose members are made one by one while they are written.
-struct Members<F>(F);
+pub(super) struct Members<F>(pub(super) F);
 
 impl<F, I, K, V> Serialize for Members<F>
 where

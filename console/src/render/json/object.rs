@@ -4,12 +4,12 @@ use handlescope_model::{EventIdx, EventKind, ProcessIdx};
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
-use super::file::FileJson;
-use super::{Array, Hex, seconds};
-use crate::query::{EventRow, Listing, Selected};
+use super::{Array, Hex, StackNumbers, seconds};
+use crate::query::{EventRow, FileAnswer, Listing, Selected};
 
 pub(super) struct ObjectJson<'a> {
-    pub(super) file: &'a FileJson<'a>,
+    pub(super) answer: &'a FileAnswer<'a>,
+    pub(super) numbers: StackNumbers,
     pub(super) listing: &'a Listing,
     pub(super) selected: Selected,
 }
@@ -31,8 +31,8 @@ struct ExistingHandle {
 
 impl Serialize for ObjectJson<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Self { file, listing, selected } = self;
-        let (answer, object) = (file.answer, selected.object());
+        let Self { answer, numbers, listing, selected } = *self;
+        let object = selected.object();
         let (tables, processes) = (&answer.file.objects, &answer.file.processes);
         // Facts about the object itself, whatever the filters removed of its events.
         let create = tables.create_event(object).map(EventIdx::row);
@@ -54,17 +54,18 @@ impl Serialize for ObjectJson<'_> {
             })
         };
         let events = || {
-            let events = answer.events(*selected);
-            let event = |row| Some(EventJson { file, listing, row, event: listing.event(row)? });
+            let events = answer.events(selected);
+            let event =
+                |row| Some(EventJson { answer, numbers, listing, row, event: listing.event(row)? });
             events.filter_map(event)
         };
         let mut map = serializer.serialize_map(None)?;
-        map.serialize_entry("file", &file.index)?;
+        map.serialize_entry("file", &answer.index())?;
         map.serialize_entry("id", &selected.id())?;
         map.serialize_entry("pointer", &listing.pointer(object).map(Hex))?;
         map.serialize_entry("name", &listing.name(object))?;
         map.serialize_entry("type", answer.file.types.get(tables.type_id(object)))?;
-        map.serialize_entry("lifetime_s", &answer.lifetime_ns(listing, *selected).map(seconds))?;
+        map.serialize_entry("lifetime_s", &answer.lifetime_ns(listing, selected).map(seconds))?;
         map.serialize_entry("first_create_ns", &create.and_then(|event| listing.time_ns(event)))?;
         map.serialize_entry("last_destroy_ns", &end.and_then(|event| listing.time_ns(event)))?;
         map.serialize_entry("creator", &creator)?;
@@ -77,7 +78,8 @@ impl Serialize for ObjectJson<'_> {
 }
 
 struct EventJson<'a> {
-    file: &'a FileJson<'a>,
+    answer: &'a FileAnswer<'a>,
+    numbers: StackNumbers,
     listing: &'a Listing,
     row: usize,
     event: EventRow,
@@ -86,7 +88,7 @@ struct EventJson<'a> {
 impl Serialize for EventJson<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let event = &self.event;
-        let process = self.file.answer.file.processes.get(event.process);
+        let process = self.answer.file.processes.get(event.process);
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("kind", event.kind.name())?;
         map.serialize_entry("time_ns", &event.time_ns)?;
@@ -94,7 +96,7 @@ impl Serialize for EventJson<'_> {
         map.serialize_entry("process", &process.known_name())?;
         map.serialize_entry("tid", &event.tid)?;
         self.serialize_own_members(&mut map)?;
-        map.serialize_entry("stack", &event.stack.map(|stack| self.file.stack(stack)))?;
+        map.serialize_entry("stack", &event.stack.map(|stack| self.numbers.of(stack)))?;
         map.end()
     }
 }
@@ -139,7 +141,7 @@ impl EventJson<'_> {
 
     fn serialize_duplicate<M: SerializeMap>(&self, map: &mut M) -> Result<(), M::Error> {
         let duplicate = self.listing.duplicate(self.row);
-        let processes = &self.file.answer.file.processes;
+        let processes = &self.answer.file.processes;
         let pid = |row: Option<ProcessIdx>| row.map(|row| processes.get(row).pid);
         map.serialize_entry("source_pid", &pid(duplicate.source_process))?;
         map.serialize_entry("source_handle", &duplicate.source_handle.map(Hex))?;

@@ -2,15 +2,13 @@
 
 use std::io::{self, Write};
 
-use serde::ser::SerializeMap;
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 
-use super::file::{CaveatJson, FileJson, NoMatchJson, TraceHeader};
 use super::object::ObjectJson;
-use super::stack::StackJson;
-use super::sums::{ExitStacksJson, TotalsJson};
-use super::{Array, Members};
-use crate::query::{CountBy, CountOrder, Counted, HandleCounts, LeftOut, ObjectRefAnswer};
+use super::{Array, Document, StackNumbers, traces};
+use crate::query::{
+    CountBy, CountOrder, Counted, FileAnswer, HandleCounts, LeftOut, ObjectRefAnswer,
+};
 use crate::render::style::ObjectRefStyle;
 use crate::values::JsonMode;
 
@@ -20,56 +18,33 @@ pub(in crate::render) fn object_ref(
     mode: JsonMode,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    super::write(&Document { files: FileJson::of_all(answer), answer, args }, mode, out)
+    let traces = traces(&answer.files);
+    let by = CountBy::of(args.criteria);
+    let counts = by.zip(answer.handle_counts.as_ref());
+    let several = answer.files.len() > 1;
+    let has_left_out = args.criteria.top.is_some() && by.is_none();
+    let files = answer.files.iter().zip(traces.iter());
+    let objects = || files.clone().flat_map(|(answer, trace)| objects(answer, trace.numbers));
+    let document = Document::default()
+        .with("command", args.text)
+        .files(&traces)
+        .with("totals", answer.totals())
+        .caveats(&traces)
+        .with_some("not_closed", counts.map(|(by, own)| NotClosed::new(own, by, several, args)))
+        .with_some("left_out", has_left_out.then(|| LeftOutJson::of(answer)))
+        .with("objects", Array(objects))
+        .stacks_if(args.criteria.stacks.show, &traces);
+    super::write(&document, mode, out)
 }
 
-struct Document<'a> {
-    answer: &'a ObjectRefAnswer<'a>,
-    files: Vec<FileJson<'a>>,
-    args: &'a ObjectRefStyle<'a>,
-}
-
-impl Serialize for Document<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(None)?;
-        map.serialize_entry("command", &self.args.text)?;
-        map.serialize_entry("files", &Array(|| self.files.iter().map(FileJson::header)))?;
-        map.serialize_entry("totals", &TotalsJson(self.answer.totals()))?;
-        map.serialize_entry("caveats", &Array(|| self.files.iter().flat_map(FileJson::caveats)))?;
-        if let Some(no_match) = self.files.iter().find_map(FileJson::no_match) {
-            map.serialize_entry("no_match", &no_match)?;
-        }
-        let by = CountBy::of(self.args.criteria);
-        if let (Some(by), Some(counts)) = (by, &self.answer.handle_counts) {
-            let several = self.files.len() > 1;
-            map.serialize_entry("not_closed", &NotClosed::new(counts, by, several, self.args))?;
-        }
-        if self.args.criteria.top.is_some() && by.is_none() {
-            let mut left_out = LeftOut::default();
-            self.answer.files.iter().for_each(|file| left_out += file.left_out);
-            let LeftOut { objects, handles, views, existing } = left_out;
-            let handles = handles + views;
-            let left_out = LeftOutJson { objects, handles, views, existing_handles: existing };
-            map.serialize_entry("left_out", &left_out)?;
-        }
-        map.serialize_entry("objects", &Array(|| self.files.iter().flat_map(FileJson::objects)))?;
-        if self.args.criteria.stacks.show {
-            map.serialize_entry(
-                "stacks",
-                &Members(|| self.files.iter().flat_map(FileJson::stacks)),
-            )?;
-        }
-        map.end()
-    }
-}
-
-#[derive(Serialize)]
-pub(super) struct FileHeader {
-    #[serde(flatten)]
-    trace: TraceHeader,
-    totals: TotalsJson,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    exit_stacks: Option<ExitStacksJson>,
+fn objects<'a>(
+    answer: &'a FileAnswer<'a>,
+    numbers: StackNumbers,
+) -> impl Iterator<Item = ObjectJson<'a>> {
+    answer.listing.iter().flat_map(move |listing| {
+        let objects = answer.selection.objects().iter();
+        objects.map(move |&selected| ObjectJson { answer, numbers, listing, selected })
+    })
 }
 
 /// Objects that `-TopN` leaves out.
@@ -80,6 +55,15 @@ struct LeftOutJson {
     handles: usize,
     views: usize,
     existing_handles: usize,
+}
+
+impl LeftOutJson {
+    fn of(answer: &ObjectRefAnswer<'_>) -> Self {
+        let mut sum = LeftOut::default();
+        answer.files.iter().for_each(|file| sum += file.left_out);
+        let LeftOut { objects, handles, views, existing: existing_handles } = sum;
+        Self { objects, handles: handles + views, views, existing_handles }
+    }
 }
 
 #[derive(Serialize)]
@@ -148,39 +132,5 @@ impl<'a> NotClosed<'a> {
                 .collect(),
             process_count: counts.process_count(),
         }
-    }
-}
-
-impl<'a> FileJson<'a> {
-    pub(super) fn header(&self) -> FileHeader {
-        FileHeader {
-            trace: TraceHeader::of(self.index, self.answer.path(), &self.answer.info),
-            totals: TotalsJson(self.answer.totals),
-            exit_stacks: self.answer.exit_stacks.map(ExitStacksJson),
-        }
-    }
-
-    pub(super) fn caveats(&self) -> impl Iterator<Item = CaveatJson<'_>> {
-        CaveatJson::of(self.index, &self.answer.caveats)
-    }
-
-    pub(super) fn no_match(&self) -> Option<NoMatchJson<'_>> {
-        Some(NoMatchJson::of(self.index, self.answer.no_match.as_ref()?))
-    }
-
-    fn objects(&self) -> impl Iterator<Item = ObjectJson<'_>> {
-        let listing = self.answer.listing.as_ref();
-        listing.into_iter().flat_map(move |listing| {
-            let objects = self.answer.selection.objects().iter();
-            objects.map(move |&selected| ObjectJson { file: self, listing, selected })
-        })
-    }
-
-    pub(super) fn stacks(&self) -> impl Iterator<Item = (String, StackJson<'_>)> {
-        let stacks = self.answer.shown_stacks.iter().flat_map(|stacks| stacks.iter());
-        let (frames, bases) = (self.answer.file.frames.as_ref(), &self.answer.bases);
-        let trims = self.answer.groups.as_ref().and_then(|groups| groups.stacks.as_ref());
-        let frames = move |stack| StackJson { frames, bases, stack, trims };
-        stacks.map(move |stack| (self.stack(stack).to_string(), frames(stack)))
     }
 }

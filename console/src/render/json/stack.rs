@@ -7,13 +7,13 @@ use handlescope_model::StackIdx;
 use super::Hex;
 use crate::query::{FrameView, Frames, ModuleBases, NamedFrames, TrimmedStacks};
 
-pub(super) struct StackJson<'a> {
+pub(in crate::render) struct StackJson<'a> {
     /// The frames of the trace; `None` when they are not wanted.
-    pub(super) frames: Option<&'a Frames<'a>>,
-    pub(super) bases: &'a ModuleBases,
-    pub(super) stack: StackIdx,
+    pub(in crate::render) frames: Option<&'a Frames<'a>>,
+    pub(in crate::render) bases: &'a ModuleBases,
+    pub(in crate::render) stack: StackIdx,
     /// What is left out of it.
-    pub(super) trims: Option<&'a TrimmedStacks>,
+    pub(in crate::render) trims: Option<&'a TrimmedStacks>,
 }
 
 #[derive(Serialize)]

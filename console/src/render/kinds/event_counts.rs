@@ -3,22 +3,20 @@
 use std::io;
 
 use indicatif::HumanCount;
+use serde::Serialize;
 
 use super::index;
 use crate::query::{CountedEvent, EventsAnswer};
-use crate::render::json;
+use crate::render::json::{self, Document};
 use crate::render::table::{Columns, Part, Show, Table};
 use crate::values::Counted;
 
-/// A row for each kind of event; JSON has them by provider.
-///
-/// # Errors
-/// None that a caller could do anything about.
-pub fn event_counts<'a>(answers: &'a [EventsAnswer<'_>]) -> io::Result<Table<'a>> {
-    let of_file =
-        |answer: &'a EventsAnswer<'_>| answer.rows.iter().map(|row| (index(answer.index), row));
-    let rows: Vec<(u32, &CountedEvent)> = answers.iter().flat_map(of_file).collect();
-    let mut columns = Columns::of(&rows);
+/// A kind of events, with the number of its file.
+pub(crate) type Row<'a> = (u32, &'a CountedEvent);
+
+/// What is said of a kind of events.
+pub(crate) fn event_columns<'a>() -> Columns<'a, Row<'a>> {
+    let mut columns = Columns::<Row<'a>>::default();
     columns.add("file", |(file, _)| *file);
     columns.add("count", |(_, row)| row.counted.count).title("Count").show(Show::Grouped);
     columns.add("provider", |(_, row)| row.counted.provider.as_deref());
@@ -29,6 +27,16 @@ pub fn event_counts<'a>(answers: &'a [EventsAnswer<'_>]) -> io::Result<Table<'a>
     columns.add("shown_event", |(_, row)| row.shown_event()).title("Event").text_only();
     columns.add("first_ns", |(_, row)| row.counted.first_ns).title("First").show(Show::Seconds);
     columns.add("last_ns", |(_, row)| row.counted.last_ns).title("Last").show(Show::Seconds);
+    columns
+}
+
+/// A row for each kind of event; JSON has them by provider.
+///
+/// # Errors
+/// None that a caller could do anything about.
+pub fn event_counts<'a>(answers: &'a [EventsAnswer<'_>]) -> io::Result<Table<'a>> {
+    let rows =
+        answers.iter().flat_map(|answer| answer.rows.iter().map(|row| (index(answer.index), row)));
     let parts = answers.iter().map(|answer| {
         let counts = answer.rows.iter().map(|row| row.counted.count);
         let passed = counts.fold(0, u64::saturating_add);
@@ -38,6 +46,59 @@ pub fn event_counts<'a>(answers: &'a [EventsAnswer<'_>]) -> io::Result<Table<'a>
         let of = if answer.is_of_kept { "that the extract keeps" } else { "of the source" };
         Part::of(answer.path, kinds).below(format!("{passed} of {total} {of}, of {kinds_text}"))
     });
-    let table = Table::new("providers", columns, parts)?;
-    Ok(table.with_document(|parts, mode, out| json::event_counts(answers, parts, mode, out)))
+    let table = Table::new("providers", event_columns(), rows.collect(), parts)?;
+    let no_match = || answers.iter().map(|answer| (answer.index, answer.no_match.as_ref()));
+    Ok(table.with_document(move |parts, mode, out| {
+        let rows: Vec<(usize, &CountedEvent)> = json::rows(answers, parts)
+            .filter_map(|(answer, row)| Some((answer.index, answer.rows.get(row)?)))
+            .collect();
+        let providers = rows.chunk_by(stand_together).filter_map(ProviderJson::new);
+        let providers: Vec<ProviderJson<'_>> = providers.collect();
+        let document = Document::of("Events").with("providers", providers);
+        json::write(&document.no_match(no_match()), mode, out)
+    }))
+}
+
+/// Whether two rows are of one provider of one file.
+fn stand_together(one: &(usize, &CountedEvent), other: &(usize, &CountedEvent)) -> bool {
+    let provider = |row: &CountedEvent| (row.counted.provider.clone(), row.guid.clone());
+    one.0 == other.0 && provider(one.1) == provider(other.1)
+}
+
+#[derive(Serialize)]
+struct ProviderJson<'a> {
+    file: usize,
+    provider: Option<&'a str>,
+    guid: Option<&'a str>,
+    count: u64,
+    events: Vec<EventJson<'a>>,
+}
+
+#[derive(Serialize)]
+struct EventJson<'a> {
+    name: Option<&'a str>,
+    kind: &'a str,
+    count: u64,
+    first_ns: Option<i64>,
+    last_ns: Option<i64>,
+}
+
+impl<'a> ProviderJson<'a> {
+    fn new(rows: &'a [(usize, &'a CountedEvent)]) -> Option<Self> {
+        let (file, first) = rows.first()?;
+        let event = |(_, row): &(usize, &'a CountedEvent)| EventJson {
+            name: row.counted.name.as_deref(),
+            kind: &row.counted.kind,
+            count: row.counted.count,
+            first_ns: row.counted.first_ns,
+            last_ns: row.counted.last_ns,
+        };
+        Some(Self {
+            file: *file,
+            provider: first.counted.provider.as_deref(),
+            guid: first.guid.as_deref(),
+            count: rows.iter().fold(0, |sum, (_, row)| sum.saturating_add(row.counted.count)),
+            events: rows.iter().map(event).collect(),
+        })
+    }
 }

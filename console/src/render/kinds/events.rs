@@ -53,17 +53,16 @@ pub(super) fn for_each_batch(
                 rows.push(Row { answer: file, listing, object, item, stack, stack_text });
             }
             if rows.len() >= BATCH {
-                write(&table(&rows, style)?)?;
-                rows.clear();
+                write(&table(std::mem::take(&mut rows), style)?)?;
             }
         }
     }
-    write(&table(&rows, style)?)
+    write(&table(rows, style)?)
 }
 
 /// The members of objects and events in `docs/dump-json.md`, side by side.
-fn table<'a>(rows: &[Row<'_>], style: &ObjectRefStyle<'_>) -> io::Result<Table<'a>> {
-    let mut columns = Columns::of(rows);
+fn table<'a>(rows: Vec<Row<'a>>, style: &ObjectRefStyle<'_>) -> io::Result<Table<'a>> {
+    let mut columns = Columns::<Row<'a>>::default();
     columns.add("file", |row| index(row.answer.index()));
     columns.add("id", |row| row.object.id());
     columns.add("pointer", |row| row.listing.pointer(row.object.object())).show(Show::Hex);
@@ -84,7 +83,7 @@ fn table<'a>(rows: &[Row<'_>], style: &ObjectRefStyle<'_>) -> io::Result<Table<'
     columns.add("closed_after_ns", |row| row.item.unseen_close()?.after_ns);
     columns.add("closed_before_ns", |row| row.item.unseen_close()?.before_ns);
     columns.add("source_pid", |row| row.pid_of(|duplicate| duplicate.source_process));
-    let source = |row: &Row<'_>| row.item.duplicate().and_then(|duplicate| duplicate.source_handle);
+    let source = |row: &Row<'a>| row.item.duplicate().and_then(|duplicate| duplicate.source_handle);
     columns.add("source_handle", source).show(Show::Hex);
     columns.add("caller_pid", |row| row.pid_of(|duplicate| duplicate.caller_process));
     columns.add("inherited_by_pid", |row| row.pid_of(|duplicate| duplicate.inherited_by));
@@ -95,13 +94,14 @@ fn table<'a>(rows: &[Row<'_>], style: &ObjectRefStyle<'_>) -> io::Result<Table<'
     columns.add("file_object", |row| row.item.view()?.file_object).show(Show::Hex);
     columns.add("stack", |row| row.stack);
     if style.criteria.stacks.show {
-        columns.add("stack_text", |row| row.stack_text.as_deref());
+        columns.add("stack_text", |row| row.stack_text.clone());
     }
-    Table::new("events", columns, [Part::rows_of(rows.len())])
+    let parts = [Part::rows_of(rows.len())];
+    Table::new("events", columns, rows, parts)
 }
 
-impl Row<'_> {
-    fn object_type(&self) -> &str {
+impl<'a> Row<'a> {
+    fn object_type(&self) -> &'a str {
         let tables = &self.answer.file;
         tables.types.get(tables.objects.type_id(self.object.object()))
     }

@@ -4,7 +4,12 @@ use std::io::{self, Write};
 
 use polars::prelude::DataFrame;
 
-use crate::{cancel::Cancel, render::table::Table, settings::Display, values::Format};
+use crate::{
+    cancel::Cancel,
+    render::{json::Document, table::Table},
+    settings::Display,
+    values::Format,
+};
 
 /// More rows than anyone reads on a screen, and a text is in memory as a whole to be aligned.
 const MOST_ROWS: usize = 1000;
@@ -12,7 +17,12 @@ const MOST_ROWS: usize = 1000;
 /// The answer to a query as it is.
 pub fn frame<'a>(frame: DataFrame, command: &str) -> Table<'a> {
     let table = Table::of_frame("rows", frame);
-    Table { command: Some(command.to_owned()), most_rows: Some(MOST_ROWS), ..table }
+    let names = table.frame.get_column_names_owned();
+    let names: Vec<String> = names.iter().map(ToString::to_string).collect();
+    let head = Document::default().with("command", command.to_owned()).with("columns", names);
+    let mut table = table.with_members(head, Document::default());
+    table.most_rows = Some(MOST_ROWS);
+    table
 }
 
 /// All rows of a frame.

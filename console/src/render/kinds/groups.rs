@@ -1,13 +1,18 @@
-//! `.dump ObjectRef -GroupBy` for files: a row for each group of the innermost level.
+//! `.dump ObjectRef -GroupBy` for documents and files: a row for each group of the innermost level.
 
-use std::io;
+use std::{io, rc::Rc};
+
+use serde::Serialize;
 
 use super::index;
 use crate::{
     query::{
-        Figure, FileAnswer, GroupColumn, GroupCriteria, GroupKey, Groups, NodeIdx, ObjectRefAnswer,
+        Figure, FileAnswer, GroupColumn, GroupCriteria, GroupKey, Groups, GroupsLeftOut, NodeIdx,
+        ObjectRefAnswer,
     },
     render::{
+        ObjectRefStyle,
+        json::{Document, StackNumbers, traces},
         table::{Columns, Part, Table},
         text::StackStyle,
     },
@@ -15,11 +20,58 @@ use crate::{
 };
 
 /// A group of a file.
-struct Row<'a> {
+pub(crate) struct Row<'a> {
     file: &'a FileAnswer<'a>,
     groups: &'a Groups,
     node: NodeIdx,
-    stacks: &'a StackStyle<'a>,
+    numbers: StackNumbers,
+    stacks: Rc<StackStyle<'a>>,
+}
+
+/// What is said of a group; a document says what its handles have in common in one member.
+pub(crate) fn group_columns<'a>(
+    criteria: &GroupCriteria,
+    is_document: bool,
+) -> Columns<'a, Row<'a>> {
+    let mut columns = Columns::<Row<'a>>::default();
+    columns.add("file", |row| index(row.file.index()));
+    columns.nest("keys", "object", Row::keys);
+    let keys = criteria.by.iter().enumerate().filter(|_| !is_document);
+    for (level, column) in keys {
+        let name = column.word();
+        match column {
+            GroupColumn::CreateStack | GroupColumn::CloseStack => {
+                columns.add(name, move |row| row.stack(level)).rows_only();
+            }
+            GroupColumn::Thread => {
+                columns.add(name, move |row| row.number(level)).rows_only();
+            }
+            _ => {
+                columns.add(name, move |row| row.text(level)).rows_only();
+            }
+        }
+    }
+    for (figure, name, title) in Figure::ALL {
+        let value = move |row: &Row<'a>| row.groups.tree.figures(row.node).get(figure);
+        match figure.is_time() {
+            true => columns.add(name, value).title(title),
+            false => columns.add(name, move |row| value(row).unwrap_or_default()).title(title),
+        };
+    }
+    columns.add("share", |row| row.groups.share(row.node)).title("Share");
+    columns.add("sample_ids", Row::sample_ids).title("Ids");
+    if let Some(buckets) = criteria.buckets {
+        let open = move |row: &Row<'a>| row.groups.outstanding(row.node, buckets);
+        columns.nest("outstanding", "array?", open);
+        let numbers = columns.add("outstanding", move |row| open(row).unwrap_or_default());
+        numbers.title("Numbers").rows_only();
+        let verdict = |row: &Row<'a>| row.groups.growth(row.node).map(|own| own.verdict.word());
+        columns.add("verdict", verdict).title("Growth");
+        columns.add("rate_per_minute", |row| {
+            Some(row.groups.growth(row.node)?.evidence.rate?.per_minute)
+        });
+    }
+    columns
 }
 
 /// The groups of the innermost level with what they have in common, their figures and, for a stack, its
@@ -28,58 +80,76 @@ struct Row<'a> {
 /// # Errors
 /// None that a caller could do anything about.
 pub(super) fn groups<'a>(
-    answer: &ObjectRefAnswer<'_>,
-    criteria: &GroupCriteria,
+    answer: &'a ObjectRefAnswer<'a>,
+    style: &ObjectRefStyle<'a>,
+    is_document: bool,
 ) -> io::Result<Table<'a>> {
+    let criteria = &style.criteria.groups;
     let shown = StackDisplayArgs { show: true, ..StackDisplayArgs::default() };
-    let styles: Vec<StackStyle<'_>> =
-        answer.files.iter().map(|file| StackStyle::of(file, shown)).collect();
-    let rows: Vec<Row<'_>> =
-        answer.files.iter().zip(&styles).flat_map(|(file, stacks)| of_file(file, stacks)).collect();
-    let mut columns = Columns::of(&rows);
-    columns.add("file", |row| index(row.file.index()));
-    for (level, column) in criteria.by.iter().enumerate() {
-        match column {
-            GroupColumn::CreateStack | GroupColumn::CloseStack => {
-                columns.add(column.word(), |row| row.stack(level));
-            }
-            GroupColumn::Thread => {
-                columns.add(column.word(), |row| row.number(level));
-            }
-            _ => {
-                columns.add(column.word(), |row| row.text(level));
-            }
-        }
-    }
-    for (figure, name, title) in Figure::ALL {
-        columns.add(name, |row| row.groups.tree.figures(row.node).get(figure)).title(title);
-    }
-    columns.add("share", |row| row.groups.share(row.node)).title("Share");
-    columns.add_list("sample_ids", |row| row.sample_ids()).title("Ids");
-    if let Some(buckets) = criteria.buckets {
-        let open = |row: &Row<'_>| row.groups.outstanding(row.node, buckets).unwrap_or_default();
-        columns.add_list("outstanding", open).title("Numbers");
-        let verdict = |row: &Row<'_>| row.groups.growth(row.node).map(|own| own.verdict.word());
-        columns.add("verdict", verdict).title("Growth");
-        columns.add("rate_per_minute", |row| {
-            Some(row.groups.growth(row.node)?.evidence.rate?.per_minute)
-        });
-    }
+    let traces = traces(&answer.files);
+    let rows = answer.files.iter().zip(traces.iter()).flat_map(|(file, trace)| {
+        let (numbers, stacks) = (trace.numbers, Rc::new(StackStyle::of(file, shown)));
+        let row = move |groups: &'a Groups, node| Row {
+            file,
+            groups,
+            node,
+            numbers,
+            stacks: Rc::clone(&stacks),
+        };
+        let nodes = |groups: &'a Groups| groups.tree.leaves().map(move |node| (groups, node));
+        file.groups.iter().flat_map(nodes).map(move |(groups, node)| row(groups, node))
+    });
     let parts = answer.files.iter().map(|file| {
         let leaves = file.groups.as_ref().map_or(0, |groups| groups.tree.leaves().count());
         Part::of(file.path(), leaves)
     });
-    Table::new("groups", columns, parts)
+    let head = Document::of("ObjectRefGroups")
+        .with("command", style.text)
+        .files(&traces)
+        .with("group_by", criteria.by.iter().map(|column| column.word()).collect::<Vec<_>>());
+    let tail = Document::default()
+        .with("left_out", left_out(answer))
+        .stacks(&traces)
+        .with("totals", answer.totals())
+        .caveats(&traces);
+    let columns = group_columns(criteria, is_document);
+    Ok(Table::new("groups", columns, rows.collect(), parts)?.with_members(head, tail))
 }
 
-fn of_file<'a>(
-    file: &'a FileAnswer<'a>,
-    stacks: &'a StackStyle<'a>,
-) -> impl Iterator<Item = Row<'a>> {
-    let rows = move |groups: &'a Groups| {
-        groups.tree.leaves().map(move |node| Row { file, groups, node, stacks })
-    };
-    file.groups.iter().flat_map(rows)
+#[derive(Default, Serialize)]
+struct LeftOut {
+    groups: usize,
+    handles: u64,
+}
+
+/// What `-TopN` and `-MinCount` leave out on all levels.
+fn left_out(answer: &ObjectRefAnswer<'_>) -> LeftOut {
+    let mut sum = LeftOut::default();
+    for groups in answer.files.iter().filter_map(|file| file.groups.as_ref()) {
+        let parents = std::iter::once(None).chain(groups.tree.shown().map(Some));
+        for GroupsLeftOut { groups, handles } in parents.map(|at| groups.tree.left_out(at)) {
+            sum.groups += groups;
+            sum.handles += handles;
+        }
+    }
+    sum
+}
+
+impl<'a> Row<'a> {
+    /// What the handles of the group have in common, by column.
+    fn keys(&self) -> Document<'a> {
+        let nodes = self.groups.path(self.node);
+        let key = |keys: Document<'a>, (column, node): (&GroupColumn, NodeIdx)| match self
+            .groups
+            .key(node)
+        {
+            GroupKey::Text(text) => keys.with(column.word(), text),
+            GroupKey::Number(number) => keys.with(column.word(), number),
+            GroupKey::Stack(stack) => keys.with(column.word(), self.numbers.of(stack)),
+            GroupKey::None => keys.with(column.word(), ()),
+        };
+        self.groups.by.iter().zip(nodes).fold(Document::default(), key)
+    }
 }
 
 impl Row<'_> {

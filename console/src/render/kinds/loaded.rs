@@ -20,24 +20,25 @@ const UNKNOWN: &str = "unknown";
 ///
 /// # Errors
 /// None that a caller could do anything about.
-pub fn loaded<'a>(files: &[(&Path, &TraceInfo)]) -> io::Result<Table<'a>> {
-    let rows: Vec<_> = files.iter().enumerate().collect();
-    let lengths: Vec<Option<f64>> = files.iter().map(|(_, info)| seconds(info)).collect();
-    let mut columns = Columns::of(&rows);
-    columns.add("index", |(at, _)| index(*at)).title("#");
+pub fn loaded<'a>(files: &[(&'a Path, &'a TraceInfo)]) -> io::Result<Table<'a>> {
+    let mut columns = Columns::<(usize, &Path, &TraceInfo)>::default();
+    columns.add("index", |(at, ..)| index(*at)).title("#");
     let path = |path: &Path| shown(path).to_string_lossy().into_owned();
-    columns.add("path", |(_, (own, _))| path(own)).title("File");
-    columns.add("recorded", |(_, (_, info))| Clock::recorded_start(info)).title("Recorded");
-    let seconds = columns.add("seconds", |(at, _)| lengths[*at]).title("Seconds");
-    let texts = lengths.iter().map(|own| own.map_or_else(String::new, |own| format!("{own:.1}")));
-    seconds.texts(texts.collect()).unknown(UNKNOWN);
-    let machine = columns.add("computer", |(_, (_, info))| info.computer.clone());
+    columns.add("path", move |(_, own, _)| path(own)).title("File");
+    columns.add("recorded", |(.., info)| Clock::recorded_start(info)).title("Recorded");
+    let length = columns.add("seconds", |(.., info)| seconds(info)).title("Seconds");
+    let text = |(.., info): &(usize, &Path, &TraceInfo)| {
+        seconds(info).map_or_else(String::new, |own| format!("{own:.1}"))
+    };
+    length.texts(text).unknown(UNKNOWN);
+    let machine = columns.add("computer", |(.., info)| info.computer.clone());
     machine.title("Machine").unknown(UNKNOWN);
-    columns.add("windows", |(_, (_, info))| windows(info)).title("Windows").unknown(UNKNOWN);
-    columns.add("events", |(_, (_, info))| info.events_total).title("Events").show(Show::Grouped);
-    let lost = columns.add("lost", |(_, (_, info))| info.has_clock().then_some(info.events_lost));
+    columns.add("windows", |(.., info)| windows(info)).title("Windows").unknown(UNKNOWN);
+    columns.add("events", |(.., info)| info.events_total).title("Events").show(Show::Grouped);
+    let lost = columns.add("lost", |(.., info)| info.has_clock().then_some(info.events_lost));
     lost.title("Lost").show(Show::Grouped).unknown(UNKNOWN);
-    Table::new("files", columns, [Part::rows_of(files.len())])
+    let rows = files.iter().enumerate().map(|(at, (path, info))| (at, *path, *info));
+    Table::new("files", columns, rows.collect(), [Part::rows_of(files.len())])
 }
 
 fn windows(info: &TraceInfo) -> Option<String> {

@@ -17,8 +17,21 @@ mod symbols;
 mod version;
 mod why;
 
-use std::io;
-
+pub(crate) use self::{
+    diff::{allocated_columns, allocation_columns, point_columns, trace_columns},
+    event_counts::event_columns,
+    frame::write_frame,
+    groups::group_columns,
+    module::module_columns,
+    objects::OBJECT_COLUMNS,
+    process::process_columns,
+    resource::resource_columns,
+    stack::stack_columns,
+    stats::stats_columns,
+    symbols::symbol_columns,
+    version::version_columns,
+    why::why_columns,
+};
 pub use self::{
     diff::{diff_allocated, diff_allocations, diff_points, diff_traces},
     event_counts::event_counts,
@@ -35,16 +48,8 @@ pub use self::{
     version::versions,
     why::why,
 };
-pub(crate) use self::{frame::write_frame, objects::OBJECT_COLUMNS};
-use super::table::Table;
 use crate::query::{NoMatch, Subject};
 use handlescope_model::Untrusted;
-
-/// What `-SortBy` can name of a table.
-pub(crate) fn columns(table: io::Result<Table<'_>>) -> Vec<String> {
-    let names = |table: Table<'_>| table.column_names().map(str::to_owned).collect();
-    table.map(names).unwrap_or_default()
-}
 
 /// What stands in the place of rows where a filter lets nothing pass.
 fn no_match_line(no_match: &NoMatch) -> String {

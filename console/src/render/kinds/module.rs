@@ -2,49 +2,69 @@
 
 use std::{collections::BTreeSet, io};
 
-use handlescope_model::tables::Module;
+use handlescope_model::tables::{Module, ModuleLoad};
+use serde::Serialize;
 
 use super::index;
 use crate::{
     query::{LoadedModule, ModuleAnswer},
     render::{
-        json,
+        json::{Document, Hex},
         table::{Columns, Part, Show, Table},
     },
     values::Counted,
 };
 
+/// A module of a trace.
+pub(crate) struct Row<'a> {
+    answer: &'a ModuleAnswer<'a>,
+    loaded: &'a LoadedModule,
+}
+
+/// When and where a process loaded a module.
+#[derive(Serialize)]
+struct LoadJson {
+    pid: u32,
+    base: Option<Hex>,
+    load_ns: Option<i64>,
+    unload_ns: Option<i64>,
+}
+
+/// What is said of a module.
+pub(crate) fn module_columns<'a>() -> Columns<'a, Row<'a>> {
+    let mut columns = Columns::<Row<'a>>::default();
+    columns.add("file", |row| index(row.answer.index));
+    columns.add("name", |row| row.module().name.as_str()).title("Name");
+    let path = columns.add("path", |row| row.module().path.as_str());
+    path.title("Path").texts(|row| path_shown(row.answer, row.loaded)).place(1);
+    columns.add("size", |row| row.module().size).title("Size").show(Show::Grouped);
+    columns.add("timestamp", |row| row.module().timestamp);
+    columns.add("checksum", |row| row.module().checksum);
+    columns.add("pdb_name", |row| row.module().pdb_name.as_deref());
+    columns.add("pdb_guid", |row| row.module().pdb_guid.as_deref());
+    columns.add("pdb_age", |row| row.module().pdb_age);
+    columns.add("file_version", |row| row.module().file_version.as_deref()).title("Version");
+    columns.add("original_name", |row| row.module().original_name.as_deref());
+    columns.add("product_name", |row| row.module().product_name.as_deref());
+    columns.add("description", |row| row.module().description.as_deref());
+    columns.add("company", |row| row.module().company.as_deref());
+    columns.nest("loads", "array", Row::loads);
+    columns.add("pids", |row| pids(row.loaded)).rows_only();
+    columns.add("base", |row| only_base(row.loaded)).show(Show::Hex).rows_only();
+    columns.add("loaded_by", |row| loaders(row.loaded)).title("Loaded by").text_only();
+    columns.add("bases", |row| bases(row.loaded)).title("Base").text_only();
+    columns.add("pdb", |row| pdb(row.module())).title("Pdb").text_only();
+    columns
+}
+
 /// A row for each module; JSON has its loads, too.
 ///
 /// # Errors
 /// None that a caller could do anything about.
-pub fn modules<'a>(answers: &'a [ModuleAnswer<'_>]) -> io::Result<Table<'a>> {
-    let of_file = |answer: &'a ModuleAnswer<'_>| {
-        answer.modules.iter().map(|module| (index(answer.index), module))
-    };
-    let rows: Vec<(u32, &LoadedModule)> = answers.iter().flat_map(of_file).collect();
-    let mut columns = Columns::of(&rows);
-    columns.add("file", |(file, _)| *file);
-    columns.add("name", |(_, loaded)| loaded.module.name.as_str()).title("Name");
-    let path = columns.add("path", |(_, loaded)| loaded.module.path.as_str());
-    path.title("Path").texts(paths(answers)).place(1);
-    columns.add("size", |(_, loaded)| loaded.module.size).title("Size").show(Show::Grouped);
-    columns.add("timestamp", |(_, loaded)| loaded.module.timestamp);
-    columns.add("checksum", |(_, loaded)| loaded.module.checksum);
-    columns.add("pdb_name", |(_, loaded)| loaded.module.pdb_name.as_deref());
-    columns.add("pdb_guid", |(_, loaded)| loaded.module.pdb_guid.as_deref());
-    columns.add("pdb_age", |(_, loaded)| loaded.module.pdb_age);
-    let version = columns.add("file_version", |(_, loaded)| loaded.module.file_version.as_deref());
-    version.title("Version");
-    columns.add("original_name", |(_, loaded)| loaded.module.original_name.as_deref());
-    columns.add("product_name", |(_, loaded)| loaded.module.product_name.as_deref());
-    columns.add("description", |(_, loaded)| loaded.module.description.as_deref());
-    columns.add("company", |(_, loaded)| loaded.module.company.as_deref());
-    columns.add_list("pids", |(_, loaded)| pids(loaded));
-    columns.add("base", |(_, loaded)| only_base(loaded)).show(Show::Hex);
-    columns.add("loaded_by", |(_, loaded)| loaders(loaded)).title("Loaded by").text_only();
-    columns.add("bases", |(_, loaded)| bases(loaded)).title("Base").text_only();
-    columns.add("pdb", |(_, loaded)| pdb(&loaded.module)).title("Pdb").text_only();
+pub fn modules<'a>(answers: &'a [ModuleAnswer<'a>]) -> io::Result<Table<'a>> {
+    let rows = answers
+        .iter()
+        .flat_map(|answer| answer.modules.iter().map(move |loaded| Row { answer, loaded }));
     let parts = answers.iter().map(|answer| {
         let count = answer.modules.len();
         let without = answer.modules.iter().filter(|m| m.module.pdb_guid.is_none()).count();
@@ -52,17 +72,28 @@ pub fn modules<'a>(answers: &'a [ModuleAnswer<'_>]) -> io::Result<Table<'a>> {
         let line = format!("{modules}, {without} without a PDB identity");
         Part::of(answer.path, count).below(line)
     });
-    let table = Table::new("modules", columns, parts)?;
-    Ok(table.with_document(|parts, mode, out| json::modules(answers, parts, mode, out)))
+    let no_match = answers.iter().map(|answer| (answer.index, answer.no_match.as_ref()));
+    let table = Table::new("modules", module_columns(), rows.collect(), parts)?;
+    Ok(table.with_members(Document::default(), Document::default().no_match(no_match)))
 }
 
-/// The paths with drive letters.
-pub(super) fn paths(answers: &[ModuleAnswer<'_>]) -> Vec<String> {
-    let of_file = |answer: &ModuleAnswer<'_>| {
-        let path = |loaded: &LoadedModule| answer.volumes.shown(&loaded.module.path).into_owned();
-        answer.modules.iter().map(path).collect::<Vec<_>>()
-    };
-    answers.iter().flat_map(of_file).collect()
+impl<'a> Row<'a> {
+    fn module(&self) -> &'a Module {
+        &self.loaded.module
+    }
+
+    fn loads(&self) -> Vec<LoadJson> {
+        let load = |load: &ModuleLoad| {
+            let ModuleLoad { pid, base, load_ns, unload_ns, .. } = *load;
+            LoadJson { pid, base: base.map(Hex), load_ns, unload_ns }
+        };
+        self.loaded.loads.iter().map(load).collect()
+    }
+}
+
+/// The path with a drive letter.
+pub(super) fn path_shown(answer: &ModuleAnswer<'_>, loaded: &LoadedModule) -> String {
+    answer.volumes.shown(&loaded.module.path).into_owned()
 }
 
 /// The processes that loaded a module; 0 is the kernel.

@@ -41,8 +41,8 @@ pub fn object_ref(
         answer.files.iter_mut().try_for_each(|file| file.cut(top))?;
     }
     let (format, is_grouped) = (options.format(), !criteria.by.is_empty());
-    if is_grouped && !matches!(format, Format::Text | Format::Json(_)) {
-        let mut table = groups(&answer, criteria)?;
+    if is_grouped && format != Format::Text {
+        let mut table = groups(&answer, style, options.is_document())?;
         table.choose(options)?;
         return options
             .deliver(overwrite, cancel, out, |out| table.write_as(format, display, cancel, out));
@@ -53,7 +53,6 @@ pub fn object_ref(
     };
     options.deliver(overwrite, cancel, out, |out| match format {
         Format::Text => text::object_ref(&answer, style, &columns, display, out),
-        Format::Json(mode) if is_grouped => json::groups(&answer, style, mode, out),
         Format::Json(mode) => json::object_ref(&answer, style, mode, out),
         Format::Csv(text) => csv::write(&answer, style, text, display, out),
         format => table::write_batches(format, display, cancel, out, |add| {
@@ -68,7 +67,8 @@ fn sort(file: &mut FileAnswer<'_>, column: &str) -> Result<(), OutputError> {
     let objects = file.selection.objects();
     let mut table = object_table(file, listing, objects)?;
     table.sort_by(column)?;
-    let order: Vec<Selected> = table.rows().filter_map(|row| objects.get(row).copied()).collect();
+    let order = table.rows().filter_map(|row| objects.get(row).copied()).collect();
+    drop(table);
     file.selection.objects = order;
     Ok(())
 }
@@ -78,20 +78,22 @@ pub(crate) const OBJECT_COLUMNS: [&str; 6] =
     ["id", "type", "name", "lifetime", "created", "events"];
 
 fn object_table<'a>(
-    file: &FileAnswer<'_>,
-    listing: &Listing,
+    file: &'a FileAnswer<'_>,
+    listing: &'a Listing,
     objects: &[Selected],
 ) -> io::Result<Table<'a>> {
     let tables = &file.file;
     let [id, type_name, name, lifetime, created, events] = OBJECT_COLUMNS;
-    let mut columns = Columns::of(objects);
+    let mut columns = Columns::<Selected>::default();
     columns.add(id, |object| object.id());
-    let kind = |object: &Selected| tables.types.get(tables.objects.type_id(object.object()));
+    let kind = move |object: &Selected| tables.types.get(tables.objects.type_id(object.object()));
     columns.add(type_name, kind);
-    columns.add(name, |object| listing.name(object.object()));
-    columns.add(lifetime, |object| file.lifetime_ns(listing, *object));
-    let create = |object: &Selected| object.create().and_then(|event| listing.time_ns(event.row()));
+    columns.add(name, move |object| listing.name(object.object()));
+    columns.add(lifetime, move |object| file.lifetime_ns(listing, *object));
+    let create =
+        move |object: &Selected| object.create().and_then(|event| listing.time_ns(event.row()));
     columns.add(created, create);
-    columns.add(events, |object| file.events(*object).count() as u64);
-    Table::new("objects", columns, [Part::of(file.path(), objects.len())])
+    columns.add(events, move |object| file.events(*object).count() as u64);
+    let parts = [Part::of(file.path(), objects.len())];
+    Table::new("objects", columns, objects.to_vec(), parts)
 }

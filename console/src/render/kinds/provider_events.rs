@@ -5,10 +5,11 @@ use std::io::{self, Write};
 
 use handlescope_model::Untrusted;
 use indicatif::HumanCount;
+use serde::{Serialize, Serializer};
 
 use super::index;
 use crate::query::{CountedEvent, FieldValue, NamedField, ProviderEventsAnswer, SingleEvent};
-use crate::render::json;
+use crate::render::json::{Document, Members, Shown};
 use crate::render::table::{Columns, Part, Show, Table};
 use crate::render::text::{ProcessStyle, StackStyle};
 use crate::settings::{Display, StackDisplayArgs};
@@ -21,6 +22,48 @@ struct Row<'a> {
     event: &'a SingleEvent,
 }
 
+/// What is said of an event, with its fields and the lines of its stack if they are shown.
+fn columns<'a>(
+    has_fields: bool,
+    stacks: StackDisplayArgs,
+    display: Display,
+) -> Columns<'a, Row<'a>> {
+    let mut columns = Columns::<Row<'a>>::default();
+    columns.add("file", |row| index(row.answer.index));
+    columns.add("time_ns", |row| row.event.time_ns).title("Time").show(Show::Seconds);
+    columns.add("pid", |row| row.event.pid);
+    columns.add("process", |row| row.answer.process(row.event).name).follows("tid");
+    let shown = columns.add("shown_process", move |row| row.process(&display));
+    shown.title("Process").text_only();
+    columns.add("tid", |row| row.event.tid).title("Thread");
+    columns.add("provider", |row| row.kind()?.counted.provider.as_deref());
+    columns.add("name", |row| row.kind()?.counted.name.as_deref());
+    columns.add("kind", |row| row.kind().map(|kind| kind.counted.kind.as_str()));
+    let provider = |row: &Row<'a>| row.kind().map(CountedEvent::shown_provider);
+    columns.add("shown_provider", provider).title("Provider").text_only();
+    let event = |row: &Row<'a>| row.kind().map(CountedEvent::shown_event);
+    columns.add("shown_event", event).title("Event").text_only();
+    columns.add("is_short", |row| row.event.is_short);
+    if has_fields {
+        columns.nest("fields", "object", |row| {
+            let fields = &row.event.fields;
+            Members(move || fields.iter().map(|field| (&field.name, field)))
+        });
+    }
+    columns.add("stack", |row| row.event.stack.map(|stack| stack.0)).title("Stack");
+    if has_fields {
+        let fields = columns.add("fields", |row| text(&row.event.fields));
+        fields.title("Fields").unknown("").rows_only();
+    }
+    if stacks.show {
+        let lines = move |row: &Row<'a>| row.lines(stacks);
+        columns.add("frames", move |row| Some(lines(row)?.join("\n"))).rows_only();
+        columns.nest("frames", "array", move |row| lines(row).unwrap_or_default());
+        columns.row_text(move |row, out| row.write(stacks, &display, out));
+    }
+    columns
+}
+
 /// A row for each event, with its fields if they were asked for; with stacks, lines of text.
 ///
 /// # Errors
@@ -31,47 +74,14 @@ pub fn provider_events<'a>(
     stacks: StackDisplayArgs,
     display: &Display,
 ) -> io::Result<Table<'a>> {
-    let of_file = |answer: &'a ProviderEventsAnswer<'a>| {
-        answer.rows.iter().map(move |event| Row { answer, event })
-    };
-    let rows: Vec<Row<'a>> = answers.iter().flat_map(of_file).collect();
-    let mut columns = Columns::of(&rows);
-    columns.add("file", |row| index(row.answer.index));
-    columns.add("time_ns", |row| row.event.time_ns).title("Time").show(Show::Seconds);
-    columns.add("pid", |row| row.event.pid);
-    columns.add("process", |row| row.answer.process(row.event).name);
-    columns.add("shown_process", |row| row.process(display)).title("Process").text_only();
-    columns.add("tid", |row| row.event.tid).title("Thread");
-    columns.add("provider", |row| row.kind()?.counted.provider.as_deref());
-    columns.add("name", |row| row.kind()?.counted.name.as_deref());
-    columns.add("kind", |row| row.kind().map(|kind| kind.counted.kind.as_str()));
-    let provider = |row: &Row<'a>| row.kind().map(CountedEvent::shown_provider);
-    columns.add("shown_provider", provider).title("Provider").text_only();
-    let event = |row: &Row<'a>| row.kind().map(CountedEvent::shown_event);
-    columns.add("shown_event", event).title("Event").text_only();
-    columns.add("is_short", |row| row.event.is_short);
-    columns.add("stack", |row| row.event.stack.map(|stack| stack.0)).title("Stack");
-    if has_fields {
-        columns.add("fields", |row| text(&row.event.fields)).title("Fields").unknown("");
-    }
-    if stacks.show {
-        columns.add("frames", |row| row.lines(stacks).map(|lines| lines.join("\n")));
-    }
-    let table = Table::new("events", columns, answers.iter().map(part))?;
-    let table = table.with_document(move |parts, mode, out| {
-        let lines = |answer: &ProviderEventsAnswer<'_>, event: &SingleEvent| {
-            stacks.show.then(|| Row { answer, event }.lines(stacks).unwrap_or_default())
-        };
-        json::provider_events(answers, has_fields, &lines, parts, mode, out)
-    });
-    if !stacks.show {
-        return Ok(table);
-    }
-    let display = *display;
-    Ok(table.with_row_text(move |at, out| {
-        let Some(row) = rows.get(at) else { return Ok(()) };
-        row.write(stacks, &display, out)
-    }))
+    let rows = answers
+        .iter()
+        .flat_map(|answer| answer.rows.iter().map(move |event| Row { answer, event }));
+    let no_match = answers.iter().map(|answer| (answer.index, answer.no_match.as_ref()));
+    let tail = Document::default().no_match(no_match);
+    let columns = columns(has_fields, stacks, *display);
+    let table = Table::new("events", columns, rows.collect(), answers.iter().map(part))?;
+    Ok(table.with_members(Document::of("Events"), tail))
 }
 
 impl<'a> Row<'a> {
@@ -142,6 +152,28 @@ impl fmt::Display for FieldValue {
             Self::Float(number) => number.fmt(f),
             Self::Text(text) => f.write_str(text),
             Self::Bytes(bytes) => bytes.iter().try_for_each(|byte| write!(f, "{byte:02x}")),
+        }
+    }
+}
+
+impl Serialize for NamedField {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.values.first().filter(|_| !self.is_list) {
+            Some(value) => value.serialize(serializer),
+            None => self.values.serialize(serializer),
+        }
+    }
+}
+
+impl Serialize for FieldValue {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Signed(number) => serializer.serialize_i64(*number),
+            Self::Unsigned(number) => serializer.serialize_u64(*number),
+            Self::Bool(is_true) => serializer.serialize_bool(*is_true),
+            Self::Float(number) => serializer.serialize_f64(*number),
+            Self::Text(text) => serializer.serialize_str(text),
+            Self::Hex(_) | Self::Bytes(_) => Shown(self).serialize(serializer),
         }
     }
 }

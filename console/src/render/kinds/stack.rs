@@ -1,6 +1,9 @@
 //! `.dump Stack`
 
-use std::io::{self, Write};
+use std::{
+    io::{self, Write},
+    rc::Rc,
+};
 
 use indicatif::HumanCount;
 
@@ -8,7 +11,7 @@ use super::index;
 use crate::{
     query::{FrameFigures, StackRow, StacksAnswer},
     render::{
-        json,
+        json::{Document, StackJson},
         table::{Columns, Part, Show, Table},
         text::{ProcessStyle, StackStyle},
     },
@@ -22,9 +25,8 @@ const ONLY_HANDLES: &str = "These are stacks of handle events, of allocations an
      -stacks all";
 
 /// A stack, and how it is shown.
-#[derive(Clone, Copy)]
-struct Row<'a> {
-    file: &'a FileStyle<'a>,
+pub(crate) struct Row<'a> {
+    file: Rc<FileStyle<'a>>,
     stack: StackRow,
 }
 
@@ -33,6 +35,27 @@ struct FileStyle<'a> {
     answer: &'a StacksAnswer<'a>,
     processes: ProcessStyle,
     stacks: StackStyle<'a>,
+}
+
+/// What is said of a stack; `has_text`: files have its frames.
+pub(crate) fn stack_columns<'a>(has_text: bool) -> Columns<'a, Row<'a>> {
+    let mut columns = Columns::<Row<'a>>::default();
+    columns.add("file", |row| index(row.file.answer.index));
+    columns.add("count", |row| row.stack.count).title("Count").show(Show::Grouped);
+    columns.add("pid", |row| row.stack.pid);
+    columns.add("process", |row| row.file.answer.process(row.stack).name);
+    columns.nest("frames", "array", Row::frames);
+    columns.add("name", Row::process).title("Process").text_only();
+    columns.add("stack", |row| row.stack.stack.0).title("Stack").rows_only();
+    columns.add("depth", Row::depth).title("Frames").rows_only();
+    let innermost =
+        columns.add("innermost_frame", |row| row.file.stacks.representative_line(row.stack.stack));
+    innermost.title("Innermost frame").unknown("").rows_only();
+    if has_text {
+        let text = |row: &Row<'a>| row.lines().collect::<Vec<_>>().join("\n");
+        columns.add("text", text).rows_only();
+    }
+    columns
 }
 
 /// A row for each stack; JSON has its frames, too, and the text with `-ShowStack`.
@@ -45,44 +68,26 @@ pub fn call_stacks<'a>(
     format: Format,
     display: &Display,
 ) -> io::Result<Table<'a>> {
-    let styles: Vec<FileStyle<'_>> =
-        answers.iter().map(|answer| FileStyle::new(answer, stacks, display)).collect();
-    let rows: Vec<Row<'_>> = styles.iter().flat_map(FileStyle::rows).collect();
-    let mut columns = Columns::of(&rows);
-    columns.add("file", |row| index(row.file.answer.index));
-    columns.add("count", |row| row.stack.count).title("Count").show(Show::Grouped);
-    columns.add("pid", |row| row.stack.pid);
-    columns.add("process", |row| row.file.answer.process(row.stack).name);
-    columns.add("name", Row::process).title("Process").text_only();
-    columns.add("stack", |row| row.stack.stack.0).title("Stack");
-    columns.add("depth", |row| row.depth()).title("Frames");
-    columns
-        .add("innermost_frame", |row| row.file.stacks.representative_line(row.stack.stack))
-        .title("Innermost frame")
-        .unknown("");
-    if format != Format::Text {
-        columns.add("text", |row| row.lines().collect::<Vec<_>>().join("\n"));
+    let rows = answers.iter().flat_map(|answer| {
+        let file = Rc::new(FileStyle::new(answer, stacks, display));
+        answer.rows.iter().map(move |&stack| Row { file: Rc::clone(&file), stack })
+    });
+    let (mut columns, display) = (stack_columns(format != Format::Text), *display);
+    if stacks.show {
+        columns.row_text(move |row, out| row.write(&display, out));
     }
-    let table = Table::new("stacks", columns, answers.iter().map(part))?;
-    let document =
-        |parts: &[Part], mode, out: &mut dyn Write| json::call_stacks(answers, parts, mode, out);
-    let table = table.with_document(document);
-    if !stacks.show {
-        return Ok(table);
-    }
-    let stacks: Vec<(usize, StackRow)> = answers.iter().enumerate().flat_map(of_file).collect();
-    let display = *display;
-    Ok(table.with_row_text(move |at, out| {
-        let Some(&(file, stack)) = stacks.get(at) else { return Ok(()) };
-        let Some(file) = styles.get(file) else { return Ok(()) };
-        Row { file, stack }.write(&display, out)
-    }))
-}
-
-fn of_file<'a>(
-    (file, answer): (usize, &'a StacksAnswer<'_>),
-) -> impl Iterator<Item = (usize, StackRow)> + 'a {
-    answer.rows.iter().map(move |&stack| (file, stack))
+    let mut figures = FrameFigures::default();
+    answers.iter().for_each(|answer| figures += answer.figures);
+    let head = Document::default()
+        .with("frames_total", figures.frames_total)
+        .with("frames_in_modules", figures.frames_in_modules)
+        .with("frames_managed", figures.frames_managed)
+        .with("frames_unknown", figures.frames_unknown)
+        .with("has_every_stack", answers.iter().all(|answer| answer.has_every_stack));
+    let no_match = answers.iter().map(|answer| (answer.index, answer.no_match.as_ref()));
+    let tail = Document::default().no_match(no_match);
+    let table = Table::new("stacks", columns, rows.collect(), answers.iter().map(part))?;
+    Ok(table.with_members(head, tail))
 }
 
 impl<'a> FileStyle<'a> {
@@ -93,13 +98,15 @@ impl<'a> FileStyle<'a> {
             stacks: StackStyle::new(Some(answer.frames.named()), &answer.bases, stacks),
         }
     }
-
-    fn rows(&self) -> impl Iterator<Item = Row<'_>> {
-        self.answer.rows.iter().map(|&stack| Row { file: self, stack })
-    }
 }
 
-impl Row<'_> {
+impl<'a> Row<'a> {
+    fn frames(&self) -> StackJson<'a> {
+        let answer = self.file.answer;
+        let (frames, stack) = (Some(&answer.frames), self.stack.stack);
+        StackJson { frames, bases: &answer.bases, stack, trims: None }
+    }
+
     /// Writes a line about the stack, then a line for each frame.
     fn write(&self, display: &Display, mut out: &mut dyn Write) -> io::Result<()> {
         let process = display.screen.paint(Role::Process, self.process());

@@ -18,20 +18,27 @@ use crate::settings::Display;
 use crate::terminal::Role;
 use crate::values::{Counted, Length, TimeDigits, kind_of};
 
+/// A kind of events, with the number of its file.
+pub(crate) type Row<'a> = (u32, &'a EventCount);
+
+/// What is said of a kind of events.
+pub(crate) fn stats_columns<'a>() -> Columns<'a, Row<'a>> {
+    let mut columns = Columns::<Row<'a>>::default();
+    columns.add("file", |(file, _)| *file);
+    columns.add("count", |(_, event)| event.count).title("Count").show(Show::Grouped);
+    columns.add("name", |(_, event)| event.name.as_deref()).title("Event").unknown("");
+    columns.add("kind", |(_, event)| event.kind.as_str()).title("Kind");
+    columns
+}
+
 /// A row for each kind of event, below what is known of the trace; JSON has that, too.
 ///
 /// # Errors
 /// None that a caller could do anything about.
 pub fn stats<'a>(answers: &'a [StatsAnswer<'_>], display: &Display) -> io::Result<Table<'a>> {
-    let of_file = |answer: &'a StatsAnswer<'_>| {
-        answer.events.iter().map(|event| (index(answer.index), event))
-    };
-    let rows: Vec<(u32, &EventCount)> = answers.iter().flat_map(of_file).collect();
-    let mut columns = Columns::of(&rows);
-    columns.add("file", |(file, _)| *file);
-    columns.add("count", |(_, event)| event.count).title("Count").show(Show::Grouped);
-    columns.add("name", |(_, event)| event.name.as_deref()).title("Event").unknown("");
-    columns.add("kind", |(_, event)| event.kind.as_str()).title("Kind");
+    let rows = answers
+        .iter()
+        .flat_map(|answer| answer.events.iter().map(|event| (index(answer.index), event)));
     let parts: Result<Vec<Part>, fmt::Error> = answers
         .iter()
         .map(|answer| {
@@ -39,7 +46,8 @@ pub fn stats<'a>(answers: &'a [StatsAnswer<'_>], display: &Display) -> io::Resul
             Ok(Part::of(answer.path, answer.events.len()).above(above))
         })
         .collect();
-    let table = Table::new("files", columns, parts.map_err(io::Error::other)?)?;
+    let parts = parts.map_err(io::Error::other)?;
+    let table = Table::new("files", stats_columns(), rows.collect(), parts)?;
     Ok(table.with_document(|parts, mode, out| json::stats(answers, parts, mode, out)))
 }
 
@@ -72,11 +80,11 @@ pub fn properties<'a>(answers: &[StatsAnswer<'_>], filter: &Filter) -> io::Resul
         rows.extend(meant.map(|(name, value)| (index(answer.index), name, value)));
         parts.push(Part::of(answer.path, rows.len() - before));
     }
-    let mut columns = Columns::of(&rows);
+    let mut columns = Columns::<(u32, String, Option<String>)>::default();
     columns.add("file", |(file, ..)| *file);
-    columns.add("name", |(_, name, _)| name.as_str()).title("Property");
-    columns.add("value", |(.., value)| value.as_deref()).title("Value").unknown("unknown");
-    Table::new("properties", columns, parts)
+    columns.add("name", |(_, name, _)| name.clone()).title("Property");
+    columns.add("value", |(.., value)| value.clone()).title("Value").unknown("unknown");
+    Table::new("properties", columns, rows, parts)
 }
 
 /// Whether a filter lets a property pass by its name or by that of ETWAnalyzer.

@@ -2,51 +2,95 @@
 
 use std::io;
 
-use handlescope_extract::symbols::{ModuleReport, Outcome};
+use handlescope_extract::symbols::{ModuleReport, Origin, Outcome};
 use handlescope_model::Untrusted;
 use indicatif::HumanCount;
+use serde::Serialize;
 
 use super::index;
 use crate::{
     query::{ModuleSymbols, SymbolsAnswer},
-    render::{
-        json,
-        table::{Columns, Part, Show, Table},
-    },
+    render::table::{Columns, Part, Show, Table},
     values::Counted,
 };
+
+/// A module, with the number of its file.
+pub(crate) type Row<'a> = (u32, &'a ModuleSymbols);
+
+/// Where the symbols of a module were found.
+#[derive(Serialize)]
+struct PlaceJson {
+    kind: &'static str,
+    place: Option<String>,
+}
+
+#[derive(Serialize)]
+struct MissingJson<'a> {
+    server: &'a str,
+    remembered: bool,
+    refused: bool,
+}
+
+#[derive(Serialize)]
+struct FailureJson<'a> {
+    place: &'a str,
+    reason: &'a str,
+}
+
+/// What is said of the symbols of a module.
+pub(crate) fn symbol_columns<'a>() -> Columns<'a, Row<'a>> {
+    let pdb = |symbols: &'a ModuleSymbols| symbols.report.module.pdb.as_ref();
+    let mut columns = Columns::<Row<'a>>::default();
+    columns.add("file", |(file, _)| *file);
+    columns.add("module", |(_, symbols)| symbols.report.module.name.as_str()).title("Name");
+    columns.add("path", |(_, symbols)| symbols.report.module.path.as_str());
+    columns.add("pdb_name", move |(_, symbols)| pdb(symbols).map(|pdb| pdb.name.as_str()));
+    columns.add("pdb_guid", move |(_, symbols)| pdb(symbols).map(|pdb| pdb.guid.to_string()));
+    columns.add("pdb_age", move |(_, symbols)| pdb(symbols).map(|pdb| pdb.age));
+    let frames = columns.add("frames", |(_, symbols)| symbols.frames as u64);
+    frames.title("Frames").show(Show::Grouped);
+    let named = columns.add("frames_named", |(_, symbols)| symbols.named as u64);
+    named.title("Named").show(Show::Grouped);
+    let text = move |(_, symbols): &Row<'a>| {
+        let pdb = pdb(symbols)?;
+        Some(format!("{} {} {}", pdb.file_name(), pdb.guid, pdb.age))
+    };
+    columns.add("pdb", text).title("Pdb").text_only();
+    columns.add("status", |(_, symbols)| status(symbols).0);
+    columns.add("symbol_file", |(_, symbols)| status(symbols).1);
+    columns.nest("found_in", "object?", |(_, symbols)| symbols.report.origin.as_ref().map(place));
+    columns.nest("missing_at", "array", |(_, symbols)| missing(&symbols.report));
+    columns.nest("skipped", "array", |(_, symbols)| &symbols.report.skipped);
+    columns.nest("failures", "array", |(_, symbols)| failures(&symbols.report));
+    let refused = |(_, symbols): &Row<'a>| symbols.report.refusals().collect::<Vec<_>>();
+    columns.nest("refused", "array", refused);
+    columns.add("search", |(_, symbols)| search(symbols)).title("Symbols").rows_only();
+    columns
+}
 
 /// A row for each module; JSON has the places that were searched, too.
 ///
 /// # Errors
 /// None that a caller could do anything about.
 pub fn symbols<'a>(answers: &'a [SymbolsAnswer<'_>]) -> io::Result<Table<'a>> {
-    let of_file = |answer: &'a SymbolsAnswer<'_>| {
-        answer.modules.iter().map(|module| (index(answer.index), module))
-    };
-    let rows: Vec<(u32, &ModuleSymbols)> = answers.iter().flat_map(of_file).collect();
-    let pdb = |symbols: &'a ModuleSymbols| symbols.report.module.pdb.as_ref();
-    let mut columns = Columns::of(&rows);
-    columns.add("file", |(file, _)| *file);
-    columns.add("module", |(_, symbols)| symbols.report.module.name.as_str()).title("Name");
-    columns.add("path", |(_, symbols)| symbols.report.module.path.as_str());
-    columns.add("pdb_name", |(_, symbols)| pdb(symbols).map(|pdb| pdb.name.as_str()));
-    columns.add("pdb_guid", |(_, symbols)| pdb(symbols).map(|pdb| pdb.guid.to_string()));
-    columns.add("pdb_age", |(_, symbols)| pdb(symbols).map(|pdb| pdb.age));
-    let frames = columns.add("frames", |(_, symbols)| symbols.frames as u64);
-    frames.title("Frames").show(Show::Grouped);
-    let named = columns.add("frames_named", |(_, symbols)| symbols.named as u64);
-    named.title("Named").show(Show::Grouped);
-    let text = |symbols| {
-        let pdb = pdb(symbols)?;
-        Some(format!("{} {} {}", pdb.file_name(), pdb.guid, pdb.age))
-    };
-    columns.add("pdb", |(_, symbols)| text(symbols)).title("Pdb").text_only();
-    columns.add("status", |(_, symbols)| json::symbol_status(symbols).0);
-    columns.add("symbol_file", |(_, symbols)| json::symbol_status(symbols).1);
-    columns.add("search", |(_, symbols)| search(symbols)).title("Symbols");
-    let table = Table::new("symbols", columns, answers.iter().map(part))?;
-    Ok(table.with_document(|parts, mode, out| json::symbols(answers, parts, mode, out)))
+    let rows = answers
+        .iter()
+        .flat_map(|answer| answer.modules.iter().map(|module| (index(answer.index), module)));
+    Table::new("symbols", symbol_columns(), rows.collect(), answers.iter().map(part))
+}
+
+fn missing(report: &ModuleReport) -> Vec<MissingJson<'_>> {
+    let missing = report.missing.iter().map(|missing| MissingJson {
+        server: &missing.place,
+        remembered: missing.is_remembered,
+        refused: missing.is_refused,
+    });
+    missing.collect()
+}
+
+fn failures(report: &ModuleReport) -> Vec<FailureJson<'_>> {
+    let failures = report.failures.iter();
+    failures.map(|own| FailureJson { place: &own.place, reason: &own.reason }).collect()
 }
 
 fn part(answer: &SymbolsAnswer<'_>) -> Part {
@@ -60,6 +104,30 @@ fn part(answer: &SymbolsAnswer<'_>) -> Part {
         "{}, {resolved} with symbols; {named} of {frames} frames have names",
         Counted(modules.len() as u64, "module")
     ))
+}
+
+/// What the search ended in, and the file that names come from.
+fn status(symbols: &ModuleSymbols) -> (&'static str, Option<String>) {
+    let text = |file: &std::path::Path| Some(file.to_string_lossy().into_owned());
+    let (status, file) = match &symbols.report.outcome {
+        Outcome::Resolved { file, .. } => ("pdb", text(file)),
+        Outcome::ResolvedFromExports { file } => ("exports", text(file)),
+        Outcome::NoPdbIdentity => ("no_pdb_identity", None),
+        Outcome::UnusableName => ("unusable_name", None),
+        Outcome::NoSymbolPath => ("no_symbol_path", None),
+        Outcome::NotFound => ("not_found", None),
+    };
+    (if symbols.is_stored() { "stored" } else { status }, file)
+}
+
+fn place(origin: &Origin) -> PlaceJson {
+    let (kind, place) = match origin {
+        Origin::Folder(folder) => ("folder", Some(folder.to_string_lossy().into_owned())),
+        Origin::Cache(folder) => ("cache", Some(folder.to_string_lossy().into_owned())),
+        Origin::Server(address) => ("server", Some(address.clone())),
+        Origin::Symcache => ("symcache", None),
+    };
+    PlaceJson { kind, place }
 }
 
 /// What became of the search for the symbols of a module.

@@ -3,38 +3,35 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     io,
+    rc::Rc,
 };
 
 use super::{
     index,
-    module::{paths, pids},
+    module::{modules, path_shown, pids},
 };
 use crate::{
+    cancel::Cancel,
     query::{LoadedModule, Loader, ModuleAnswer},
     render::{
-        json,
         table::{Columns, Part, Table},
         text::ProcessStyle,
     },
     settings::Display,
 };
 
-struct Row<'a> {
-    file: u32,
+pub(crate) struct Row<'a> {
+    answer: &'a ModuleAnswer<'a>,
     loaded: &'a LoadedModule,
     /// The rows of a group have the same processes.
     group: u32,
-    loaded_by: String,
+    loaded_by: Rc<str>,
 }
 
-/// A row for each module. Modules that the same processes loaded are listed under the names of these, once.
-///
-/// # Errors
-/// None that a caller could do anything about.
-pub fn versions<'a>(answers: &'a [ModuleAnswer<'_>], display: &Display) -> io::Result<Table<'a>> {
-    let rows: Vec<Row<'_>> = answers.iter().flat_map(|answer| rows(answer, display)).collect();
-    let mut columns = Columns::of(&rows);
-    columns.add("file", |row| row.file);
+/// What is said of the version of a module.
+pub(crate) fn version_columns<'a>() -> Columns<'a, Row<'a>> {
+    let mut columns = Columns::<Row<'a>>::default();
+    columns.add("file", |row| index(row.answer.index));
     columns.add("name", |row| row.loaded.module.name.as_str()).title("Name");
     let version = columns.add("file_version", |row| row.loaded.module.file_version.as_deref());
     version.title("Version");
@@ -43,30 +40,42 @@ pub fn versions<'a>(answers: &'a [ModuleAnswer<'_>], display: &Display) -> io::R
     let description = columns.add("description", |row| row.loaded.module.description.as_deref());
     description.title("Description");
     let path = columns.add("path", |row| row.loaded.module.path.as_str());
-    path.title("Path").texts(paths(answers));
-    columns.add_list("pids", |row| pids(row.loaded));
-    columns.add("loaded_by", |row| row.loaded_by.as_str()).title("Loaded by").text_only();
+    path.title("Path").texts(|row| path_shown(row.answer, row.loaded));
+    columns.add("pids", |row| pids(row.loaded));
+    columns.add("loaded_by", |row| row.loaded_by.to_string()).title("Loaded by").text_only();
+    columns
+}
+
+/// A row for each module. Modules that the same processes loaded are listed under the names of these, once. JSON is
+/// that of all that is known of these modules.
+///
+/// # Errors
+/// None that a caller could do anything about.
+pub fn versions<'a>(answers: &'a [ModuleAnswer<'a>], display: &Display) -> io::Result<Table<'a>> {
+    let rows: Vec<Row<'_>> = answers.iter().flat_map(|answer| rows(answer, display)).collect();
     let parts = answers.iter().map(|answer| {
         let (count, total) = (answer.modules.len(), answer.total);
         Part::of(answer.path, count)
             .below(format!("Selected {count}/{total} of all loaded modules"))
     });
     let groups = rows.iter().map(|row| row.group).collect();
-    let table = Table::new("modules", columns, parts)?.grouped(groups);
-    Ok(table.with_document(|parts, mode, out| json::modules(answers, parts, mode, out)))
+    let table = Table::new("modules", version_columns(), rows, parts)?.grouped(groups);
+    Ok(table.with_document(|parts, mode, out| {
+        modules(answers)?.in_order_of(parts).json(mode, &Cancel::default(), out)
+    }))
 }
 
 /// The modules of a file, each with its group.
-fn rows<'a>(answer: &'a ModuleAnswer<'_>, display: &Display) -> impl Iterator<Item = Row<'a>> {
+fn rows<'a>(answer: &'a ModuleAnswer<'a>, display: &Display) -> impl Iterator<Item = Row<'a>> {
     let loaders: BTreeSet<Vec<Loader>> = answer.modules.iter().map(LoadedModule::loaders).collect();
     let number = |(group, loaders): (usize, Vec<Loader>)| {
-        let names = names(answer, &loaders, display);
+        let names = Rc::from(names(answer, &loaders, display));
         (loaders, (index(group), names))
     };
     let groups: BTreeMap<_, _> = loaders.into_iter().enumerate().map(number).collect();
     answer.modules.iter().map(move |loaded| {
         let (group, loaded_by) = groups.get(&loaded.loaders()).cloned().unwrap_or_default();
-        Row { file: index(answer.index), loaded, group, loaded_by }
+        Row { answer, loaded, group, loaded_by }
     })
 }
 

@@ -4,12 +4,13 @@ use std::io::{self, Write};
 
 use handlescope_model::Untrusted;
 use indicatif::HumanCount;
+use serde::Serialize;
 
 use super::{index, no_match_line};
 use crate::{
     query::{Diagnosis, Suspect, SuspectProcess, Totals, Verdict, WhyAnswer},
     render::{
-        json,
+        json::{Document, StackNumbers, traces},
         table::{Columns, Part, Table},
         text::{StackStyle, amounts, headline, more, verdict},
     },
@@ -33,11 +34,47 @@ const FEW_AT_EXIT: u64 = 2;
 const PROCESSES: usize = 5;
 
 /// A suspect, and how it is shown.
-struct Row<'a> {
+pub(crate) struct Row<'a> {
     answer: &'a WhyAnswer<'a>,
     suspect: &'a Suspect,
+    numbers: StackNumbers,
     stacks: StackStyle<'a>,
     command: String,
+}
+
+/// What is said of a suspect.
+pub(crate) fn why_columns<'a>() -> Columns<'a, Row<'a>> {
+    let mut columns = Columns::<Row<'a>>::default();
+    columns.add("file", |row| index(row.answer.file.index()));
+    columns.add("id", |row| row.suspect.id.to_string());
+    columns.add("rank", |row| index(row.suspect.rank)).title("Rank");
+    columns.add("process", |row| row.suspect.process.as_str()).title("Process");
+    columns.add("name", Row::name).rows_only();
+    columns.add("pid", |row| row.suspect.pid);
+    columns.add("process_start_ns", |row| row.suspect.process_start_ns);
+    columns.add("processes", |row| row.suspect.processes.len() as u64).rows_only();
+    columns.nest("processes", "array", Row::processes);
+    columns.add("type", |row| row.suspect.type_name.as_str()).title("Type");
+    columns.add("allocator", |row| row.suspect.allocator.as_deref());
+    columns.nest("create_stack", "integer?", |row| Some(row.numbers.of(row.suspect.create_stack?)));
+    columns.add("leaked", |row| row.suspect.counts.leaked).title("Leaked");
+    columns.add("closed_at_exit", |row| row.suspect.counts.closed_at_exit).title("At exit");
+    columns.add("created", |row| row.suspect.counts.opened).title("Opened");
+    columns.add("bytes", |row| Some(row.suspect.bytes?.lost));
+    columns.add("allocated_bytes", |row| Some(row.suspect.bytes?.allocated));
+    columns.add("verdict", |row| row.suspect.growth.verdict.word()).title("Growth");
+    columns.add("rate_per_minute", |row| row.suspect.rate_per_minute()).title("Per minute");
+    columns.nest("rate_per_request", "number?", |row| row.suspect.rate_per_request());
+    columns.add("bytes_per_minute", |row| row.suspect.bytes?.per_minute);
+    columns.add("evidence", |row| row.suspect.evidence());
+    columns.nest("diagnoses", "array", Row::diagnoses);
+    columns.add("causes", Row::causes).title("Causes").rows_only();
+    let function = columns.add("function", |row| row.suspect.function.as_deref());
+    function.title("Function").follows("create_stack");
+    columns.add("score", |row| row.suspect.score);
+    columns.add("stack", Row::stack).rows_only();
+    columns.add("command", |row| row.command.clone());
+    columns
 }
 
 /// A row for each suspect; JSON has its diagnoses and stacks, too, and the text shows it in lines of its own. Those
@@ -52,55 +89,28 @@ pub fn why<'a>(
     stacks: StackDisplayArgs,
     display: &Display,
 ) -> io::Result<Table<'a>> {
-    let suspects = answers.iter().flat_map(|answer| {
-        answer.suspects.iter().map(move |own| (answer, own, command(answer.file.index(), own)))
-    });
-    let rows: Vec<Row<'a>> = suspects
-        .map(|(answer, suspect, command)| {
-            let shown = StackDisplayArgs { show: true, line: true, ..stacks };
-            Row { answer, suspect, stacks: StackStyle::of(&answer.file, shown), command }
+    let traces = traces(answers.iter().map(|answer| &answer.file));
+    let shown = StackDisplayArgs { show: true, line: true, ..stacks };
+    let rows = answers.iter().zip(traces.iter()).flat_map(|(answer, trace)| {
+        answer.suspects.iter().map(move |suspect| {
+            let command = command(answer.file.index(), suspect);
+            let (numbers, stacks) = (trace.numbers, StackStyle::of(&answer.file, shown));
+            Row { answer, suspect, numbers, stacks, command }
         })
-        .collect();
-    let mut columns = Columns::of(&rows);
-    columns.add("file", |row| index(row.answer.file.index()));
-    columns.add("id", |row| row.suspect.id.to_string());
-    columns.add("rank", |row| index(row.suspect.rank)).title("Rank");
-    columns.add("process", |row| row.suspect.process.clone()).title("Process");
-    columns.add("name", |row| format!("{} {}", row.suspect.process, row.suspect.type_name));
-    columns.add("pid", |row| row.suspect.pid);
-    columns.add("process_start_ns", |row| row.suspect.process_start_ns);
-    columns.add("processes", |row| row.suspect.processes.len() as u64);
-    columns.add("type", |row| row.suspect.type_name.clone()).title("Type");
-    columns.add("allocator", |row| row.suspect.allocator.clone());
-    columns.add("leaked", |row| row.suspect.counts.leaked).title("Leaked");
-    columns.add("closed_at_exit", |row| row.suspect.counts.closed_at_exit).title("At exit");
-    columns.add("created", |row| row.suspect.counts.opened).title("Opened");
-    columns.add("bytes", |row| Some(row.suspect.bytes?.lost));
-    columns.add("allocated_bytes", |row| Some(row.suspect.bytes?.allocated));
-    columns.add("verdict", |row| row.suspect.growth.verdict.word()).title("Growth");
-    columns.add("rate_per_minute", |row| row.suspect.rate_per_minute()).title("Per minute");
-    columns.add("bytes_per_minute", |row| row.suspect.bytes?.per_minute);
-    columns.add("evidence", |row| row.suspect.evidence());
-    columns.add("causes", |row| row.causes()).title("Causes");
-    columns.add("function", |row| row.suspect.function.clone()).title("Function");
-    columns.add("score", |row| row.suspect.score);
-    columns.add("stack", Row::stack);
-    columns.add("command", |row| row.command.clone());
-    let commands: Vec<String> = rows.iter().map(|row| row.command.clone()).collect();
+    });
+    let rows: Vec<Row<'a>> = rows.collect();
     let mut rest = rows.as_slice();
     let parts = answers.iter().map(|answer| {
         let rows = rest.split_off(..answer.suspects.len()).unwrap_or_default();
         part(answer, rows, all, display)
     });
-    let table = Table::new("suspects", columns, parts)?;
-    let document = move |parts: &[Part], mode, out: &mut dyn Write| {
-        json::why(answers, &commands, parts, mode, out)
-    };
-    let display = *display;
-    let text = move |at: usize, out: &mut dyn Write| {
-        rows.get(at).map_or(Ok(()), |row| row.write(stacks.show, &display, out))
-    };
-    Ok(table.with_document(document).with_row_text(text))
+    let parts: Vec<Part> = parts.collect();
+    let (mut columns, display) = (why_columns(), *display);
+    columns.row_text(move |row, out| row.write(stacks.show, &display, out));
+    let head = Document::of("Why").files(&traces);
+    let tail = Document::default().stacks(&traces).caveats(&traces);
+    let table = Table::new("suspects", columns, rows, parts)?;
+    Ok(table.with_members(head, tail).counting_left_out())
 }
 
 /// All suspects of a trace, and what is said of them together.
@@ -171,7 +181,57 @@ fn in_processes(processes: &[SuspectProcess]) -> Option<String> {
     Some(text)
 }
 
+/// A process of a suspect in a document.
+#[derive(Serialize)]
+struct ProcessJson<'a> {
+    process: &'a str,
+    pid: Option<u32>,
+    process_start_ns: Option<i64>,
+    leaked: u64,
+    closed_at_exit: u64,
+    created: u64,
+}
+
+/// A cause in a document.
+#[derive(Serialize)]
+struct DiagnosisJson<'a> {
+    cause: &'static str,
+    count: u64,
+    object_ids: &'a [u64],
+    close_stacks: Vec<u64>,
+    text: &'a str,
+}
+
+impl<'a> Row<'a> {
+    fn processes(&self) -> Vec<ProcessJson<'a>> {
+        let process = |process: &'a SuspectProcess| ProcessJson {
+            process: &process.process,
+            pid: process.pid,
+            process_start_ns: process.start_ns,
+            leaked: process.counts.leaked,
+            closed_at_exit: process.counts.closed_at_exit,
+            created: process.counts.opened,
+        };
+        self.suspect.processes.iter().map(process).collect()
+    }
+
+    fn diagnoses(&self) -> Vec<DiagnosisJson<'a>> {
+        let diagnosis = |own: &'a Diagnosis| DiagnosisJson {
+            cause: own.cause.word(),
+            count: own.count,
+            object_ids: &own.object_ids,
+            close_stacks: own.stacks.iter().map(|stack| self.numbers.of(*stack)).collect(),
+            text: &own.text,
+        };
+        self.suspect.diagnoses.iter().map(diagnosis).collect()
+    }
+}
+
 impl Row<'_> {
+    fn name(&self) -> String {
+        format!("{} {}", self.suspect.process, self.suspect.type_name)
+    }
+
     fn causes(&self) -> String {
         let words: Vec<&str> = self.suspect.diagnoses.iter().map(|own| own.cause.word()).collect();
         words.join(",")

@@ -2,14 +2,11 @@
 
 use polars::prelude::{Column, DataFrame, DataType, IdxSize, PolarsResult, SortOptions};
 
-use super::{ColumnSpec, Part, Table};
+use super::{ColumnSpec, FILE, Part, Scope, Table};
 use crate::{
     render::output::{COLUMNS, OutputError, OutputOptions},
     values::{ColumnChoice, Format, TopN},
 };
-
-/// The number of a file; its rows stand together anyway.
-const FILE: &str = "file";
 
 impl Table<'_> {
     /// Puts the rows of each file into the order that is wanted, and leaves some out.
@@ -111,7 +108,7 @@ impl Table<'_> {
     /// A column by its heading or its name; in text, that with the heading shows more.
     fn column_named(&self, name: &str, is_text: bool) -> Option<usize> {
         let columns = self.specs.iter().enumerate();
-        let written = columns.filter(|(_, spec)| is_text || !spec.is_text_only);
+        let written = columns.filter(|(_, spec)| is_text || spec.scope != Scope::Text);
         let mut titled = written.clone().filter(|(_, spec)| spec.is_titled(name));
         let mut named = written.filter(|(at, _)| self.name(*at).eq_ignore_ascii_case(name));
         titled.next().or_else(|| named.next()).map(|(at, _)| at)

@@ -1,13 +1,19 @@
-//! Columns: name, value, and how text shows it, said in one place.
+//! Columns: name, value, and how each format shows it, said in one place, before there are rows.
+
+use std::{
+    io::{self, Write},
+    rc::Rc,
+};
 
 use handlescope_model::Untrusted;
 use indicatif::{HumanBytes, HumanCount};
-use polars::prelude::{
-    AnyValue, Column, DataFrame, DataType, Int64Type, IntoColumn, ListBuilderTrait,
-    ListPrimitiveChunkedBuilder, NamedFrom, PolarsResult, Series, UInt32Type,
-};
+use polars::prelude::{AnyValue, Column, DataFrame, IntoColumn, PlSmallStr, PolarsResult, Series};
+use serde::Serialize;
 
-use super::value::{cell, hex};
+use super::{
+    FILE,
+    value::{CellType, cell, hex},
+};
 
 /// What a column is called, and how its values are written.
 #[derive(Debug, Clone, Default)]
@@ -18,8 +24,19 @@ pub(crate) struct ColumnSpec {
     texts: Option<Vec<String>>,
     unknown: Option<&'static str>,
     pub(super) place: i8,
-    pub(super) is_text_only: bool,
+    pub(super) scope: Scope,
     pub(super) omits_unknown: bool,
+}
+
+/// The formats that have a column.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) enum Scope {
+    #[default]
+    All,
+    /// Only text has it: it repeats what other columns say.
+    Text,
+    /// Text and files of rows have it, and the document something else instead.
+    Rows,
 }
 
 /// How text shows a value.
@@ -51,49 +68,6 @@ impl ColumnSpec {
             unknown: Some("null"),
             ..ColumnSpec::default()
         }
-    }
-
-    /// Its heading in the text, which shows only columns with one.
-    pub(crate) fn title(&mut self, title: &str) -> &mut ColumnSpec {
-        self.title = Some(title.to_owned());
-        self
-    }
-
-    /// How text shows its values.
-    pub(crate) fn show(&mut self, show: Show) -> &mut ColumnSpec {
-        self.show = show;
-        self
-    }
-
-    /// What text shows for the known values, one for each row.
-    pub(crate) fn texts(&mut self, texts: Vec<String>) -> &mut ColumnSpec {
-        self.texts = Some(texts);
-        self
-    }
-
-    /// What text shows for an unknown value instead of `-`.
-    pub(crate) fn unknown(&mut self, unknown: &'static str) -> &mut ColumnSpec {
-        self.unknown = Some(unknown);
-        self
-    }
-
-    /// Where it stands in the text, when not where it was declared: before the others with a
-    /// negative number, after them with a positive one.
-    pub(crate) fn place(&mut self, place: i8) -> &mut ColumnSpec {
-        self.place = place;
-        self
-    }
-
-    /// Only text has it: it repeats what other columns say.
-    pub(crate) fn text_only(&mut self) -> &mut ColumnSpec {
-        self.is_text_only = true;
-        self
-    }
-
-    /// JSON leaves it out where it is unknown, instead of writing null.
-    pub(crate) fn omit_unknown(&mut self) -> &mut ColumnSpec {
-        self.omits_unknown = true;
-        self
     }
 
     /// The same where it was chosen: it stands where it was named, if only files have it under its name.
@@ -149,72 +123,223 @@ impl ColumnSpec {
     }
 }
 
-/// Makes a frame of rows, column by column.
-pub(crate) struct Columns<'r, R> {
-    rows: &'r [R],
-    columns: Vec<Column>,
-    specs: Vec<ColumnSpec>,
+/// What is written of a row, column by column.
+pub(crate) struct Columns<'a, R> {
+    columns: Vec<Declared<'a, R>>,
+    text: Option<RowText<'a, R>>,
 }
 
-impl<'r, R> Columns<'r, R> {
-    /// No columns of some rows.
-    pub(crate) fn of(rows: &'r [R]) -> Columns<'r, R> {
-        Columns { rows, columns: Vec::new(), specs: Vec::new() }
+/// Writes a row as a text of its own instead of as a line of a grid.
+type RowText<'a, R> = Box<dyn Fn(&R, &mut dyn Write) -> io::Result<()> + 'a>;
+
+/// The text of a value of a row, and the values of rows under a name.
+type TextOf<'a, R> = Box<dyn Fn(&R) -> String + 'a>;
+type SeriesOf<'a, R> = Box<dyn Fn(PlSmallStr, &[R]) -> Series + 'a>;
+
+/// A column, and where its values come from.
+pub(crate) struct Declared<'a, R> {
+    name: &'static str,
+    /// The type as in JSON Schema, with `?` where it may be null.
+    kind: &'static str,
+    values: Values<'a, R>,
+    texts: Option<TextOf<'a, R>>,
+    /// The column that it follows in a document, if not the one in front of it.
+    follows: Option<&'static str>,
+    spec: ColumnSpec,
+}
+
+/// The type of lists in JSON Schema.
+const LIST: &str = "array";
+
+enum Values<'a, R> {
+    Cells(SeriesOf<'a, R>),
+    /// Only documents have it.
+    Nested(Box<dyn Fn(&R) -> Erased<'a> + 'a>),
+}
+
+/// Anything that can be a value in a document.
+pub(in crate::render) type Erased<'a> = Box<dyn erased_serde::Serialize + 'a>;
+
+/// A member of the rows of a document.
+pub(super) enum Member<'a> {
+    /// The values of a column.
+    Column(usize),
+    Nested(&'static str, Box<dyn Fn(usize) -> Erased<'a> + 'a>),
+}
+
+impl<R> Default for Columns<'_, R> {
+    fn default() -> Self {
+        Columns { columns: Vec::new(), text: None }
+    }
+}
+
+impl<'a, R> Columns<'a, R> {
+    /// A column of numbers, texts, flags or lists: its name, and the value of a row.
+    pub(crate) fn add<T: CellType + 'a>(
+        &mut self,
+        name: &'static str,
+        value: impl Fn(&R) -> T + 'a,
+    ) -> &mut Declared<'a, R> {
+        let values = move |name, rows: &[R]| T::series(name, rows.iter().map(&value).collect());
+        self.push(name, T::JSON, Values::Cells(Box::new(values)))
     }
 
-    /// A column of numbers, texts or flags: its name as in JSON, and the value of a row.
-    pub(crate) fn add<T>(&mut self, name: &str, value: impl FnMut(&'r R) -> T) -> &mut ColumnSpec
+    /// A member that only documents have: its name, its type, and the value of a row.
+    pub(crate) fn nest<T: Serialize + 'a>(
+        &mut self,
+        name: &'static str,
+        kind: &'static str,
+        value: impl Fn(&R) -> T + 'a,
+    ) -> &mut Declared<'a, R> {
+        self.push(name, kind, Values::Nested(Box::new(move |row| Box::new(value(row)))))
+    }
+
+    /// Lets text show rows as lines of their own instead of in a grid.
+    pub(crate) fn row_text(&mut self, text: impl Fn(&R, &mut dyn Write) -> io::Result<()> + 'a) {
+        self.text = Some(Box::new(text));
+    }
+
+    fn push(
+        &mut self,
+        name: &'static str,
+        kind: &'static str,
+        values: Values<'a, R>,
+    ) -> &mut Declared<'a, R> {
+        let (texts, follows, spec) = (None, None, ColumnSpec::default());
+        self.columns.push(Declared { name, kind, values, texts, follows, spec });
+        let last = self.columns.len() - 1;
+        &mut self.columns[last]
+    }
+
+    /// What `-SortBy` can name.
+    pub(crate) fn names(&self) -> Vec<String> {
+        let is_ordered = |own: &&Declared<'_, R>| own.kind != LIST && own.name != FILE;
+        let cells = self.columns.iter().filter(|own| matches!(own.values, Values::Cells(_)));
+        cells.filter(is_ordered).map(|own| own.name.to_owned()).collect()
+    }
+
+    /// The members of the rows of a document: their names, and their types as in JSON Schema with `?` where they may
+    /// be null.
+    pub(crate) fn members(&self) -> Vec<(&'static str, &'static str)> {
+        self.in_document().into_iter().map(|(_, own)| (own.name, own.kind)).collect()
+    }
+
+    /// The columns of documents, in their order.
+    fn in_document(&self) -> Vec<(usize, &Declared<'a, R>)> {
+        let all = self.columns.iter().enumerate();
+        let all = all.filter(|(_, own)| own.spec.scope == Scope::All);
+        let (moved, mut members): (Vec<_>, Vec<_>) =
+            all.partition(|(_, own)| own.follows.is_some());
+        for (at, own) in moved {
+            let before = members.iter().position(|(_, before)| Some(before.name) == own.follows);
+            members.insert(before.map_or(members.len(), |before| before + 1), (at, own));
+        }
+        members
+    }
+
+    /// The values of some rows.
+    pub(super) fn frame(&self, rows: &[R]) -> PolarsResult<(DataFrame, Vec<ColumnSpec>)> {
+        let column = |own: &Declared<'a, R>| match &own.values {
+            Values::Cells(values) => {
+                let texts = own.texts.as_ref().map(|text| rows.iter().map(text).collect());
+                let series = values(own.name.into(), rows);
+                Some((series.into_column(), ColumnSpec { texts, ..own.spec.clone() }))
+            }
+            Values::Nested(_) => None,
+        };
+        let (columns, specs): (Vec<Column>, Vec<_>) =
+            self.columns.iter().filter_map(column).unzip();
+        Ok((DataFrame::new(rows.len(), columns)?, specs))
+    }
+
+    /// What a document has of each row, and the text of a row.
+    pub(super) fn over(self, rows: Vec<R>) -> (Vec<Member<'a>>, Option<super::RowText<'a>>)
     where
-        Series: NamedFrom<Vec<T>, [T]>,
+        R: 'a,
     {
-        let values: Vec<T> = self.rows.iter().map(value).collect();
-        self.push(Series::new(name.into(), values))
+        let order: Vec<usize> = self.in_document().into_iter().map(|(at, _)| at).collect();
+        let (rows, mut cells) = (Rc::new(rows), 0..);
+        let mut member = |own: Declared<'a, R>| match own.values {
+            Values::Cells(_) => cells.next().map(Member::Column),
+            Values::Nested(value) => {
+                let rows = Rc::clone(&rows);
+                let value = move |row: usize| rows.get(row).map_or_else(unknown, &value);
+                Some(Member::Nested(own.name, Box::new(value)))
+            }
+        };
+        let mut members: Vec<Option<Member<'a>>> =
+            self.columns.into_iter().map(&mut member).collect();
+        let members = order.into_iter().filter_map(|at| members.get_mut(at)?.take()).collect();
+        let text = self.text.map(|text| {
+            let text = move |row: usize, out: &mut dyn Write| {
+                rows.get(row).map_or(Ok(()), |row| text(row, out))
+            };
+            Box::new(text) as super::RowText<'a>
+        });
+        (members, text)
+    }
+}
+
+impl<'a, R> Declared<'a, R> {
+    /// Its heading in the text, which shows only columns with one.
+    pub(crate) fn title(&mut self, title: &str) -> &mut Self {
+        self.spec.title = Some(title.to_owned());
+        self
     }
 
-    /// A column of lists.
-    pub(crate) fn add_list(
-        &mut self,
-        name: &str,
-        mut values: impl FnMut(&'r R) -> Vec<u32>,
-    ) -> &mut ColumnSpec {
-        let height = self.rows.len();
-        let mut lists = ListPrimitiveChunkedBuilder::<UInt32Type>::new(
-            name.into(),
-            height,
-            height,
-            DataType::UInt32,
-        );
-        self.rows.iter().for_each(|row| lists.append_slice(&values(row)));
-        self.push(lists.finish())
+    /// How text shows its values.
+    pub(crate) fn show(&mut self, show: Show) -> &mut Self {
+        self.spec.show = show;
+        self
     }
 
-    /// A column of lists of signed numbers.
-    pub(crate) fn add_long_list(
-        &mut self,
-        name: &str,
-        mut values: impl FnMut(&'r R) -> Vec<i64>,
-    ) -> &mut ColumnSpec {
-        let height = self.rows.len();
-        let mut lists = ListPrimitiveChunkedBuilder::<Int64Type>::new(
-            name.into(),
-            height,
-            height,
-            DataType::Int64,
-        );
-        self.rows.iter().for_each(|row| lists.append_slice(&values(row)));
-        self.push(lists.finish())
+    /// What text shows of a row instead of a known value.
+    pub(crate) fn texts(&mut self, text: impl Fn(&R) -> String + 'a) -> &mut Self {
+        self.texts = Some(Box::new(text));
+        self
     }
 
-    fn push(&mut self, column: impl IntoColumn) -> &mut ColumnSpec {
-        self.columns.push(column.into_column());
-        self.specs.push(ColumnSpec::default());
-        let last = self.specs.len() - 1;
-        &mut self.specs[last]
+    /// What text shows for an unknown value instead of `-`.
+    pub(crate) fn unknown(&mut self, unknown: &'static str) -> &mut Self {
+        self.spec.unknown = Some(unknown);
+        self
     }
 
-    pub(super) fn into_frame(self) -> PolarsResult<(DataFrame, Vec<ColumnSpec>)> {
-        Ok((DataFrame::new(self.rows.len(), self.columns)?, self.specs))
+    /// Where it stands in the text, when not where it was declared: before the others with a
+    /// negative number, after them with a positive one.
+    pub(crate) fn place(&mut self, place: i8) -> &mut Self {
+        self.spec.place = place;
+        self
     }
+
+    /// Only text has it: it repeats what other columns say.
+    pub(crate) fn text_only(&mut self) -> &mut Self {
+        self.spec.scope = Scope::Text;
+        self
+    }
+
+    /// Documents do not have it: they have something else instead.
+    pub(crate) fn rows_only(&mut self) -> &mut Self {
+        self.spec.scope = Scope::Rows;
+        self
+    }
+
+    /// JSON leaves it out where it is unknown, instead of writing null.
+    pub(crate) fn omit_unknown(&mut self) -> &mut Self {
+        self.spec.omits_unknown = true;
+        self
+    }
+
+    /// The column that it stands behind in a document.
+    pub(crate) fn follows(&mut self, name: &'static str) -> &mut Self {
+        self.follows = Some(name);
+        self
+    }
+}
+
+/// What a document has of a row that is not there.
+fn unknown<'a>() -> Erased<'a> {
+    Box::new(())
 }
 
 /// So many bytes, which may be fewer than none where events say so.

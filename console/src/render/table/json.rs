@@ -9,26 +9,26 @@ use serde::{
 };
 
 use super::{
-    ColumnSpec, Table,
+    ColumnSpec, Member, Table,
     value::{Value, hex},
 };
 use crate::{
     cancel::{Cancel, Poll},
-    render::json::{self, Array},
+    render::json::{self, Array, Members},
     terminal::Neutral,
     values::JsonMode,
 };
 
 impl Table<'_> {
-    /// The document of a kind whose elements are flat rows.
-    pub(super) fn json(
+    /// The document with the rows that are left.
+    pub(in crate::render) fn json(
         &self,
         mode: JsonMode,
         cancel: &Cancel,
         out: &mut dyn Write,
     ) -> io::Result<()> {
         cancel.check().map_err(io::Error::other)?;
-        json::write(&Document(self), mode, out)
+        json::write(&WholeTable(self), mode, out)
     }
 
     /// One JSON object a line.
@@ -37,7 +37,7 @@ impl Table<'_> {
         let (columns, mut poll) = (self.data().collect::<Vec<_>>(), Poll::new(cancel));
         for row in self.rows() {
             poll.round().map_err(io::Error::other)?;
-            serde_json::to_writer(&mut out, &Row { columns: &columns, row })?;
+            serde_json::to_writer(&mut out, &Cells { columns: &columns, row })?;
             out.write_all(b"\n")?;
         }
         Ok(())
@@ -49,46 +49,69 @@ impl Table<'_> {
     }
 }
 
-struct Document<'a>(&'a Table<'a>);
+struct WholeTable<'t, 'a>(&'t Table<'a>);
 
-impl Serialize for Document<'_> {
+impl Serialize for WholeTable<'_, '_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let table = self.0;
         let mut map = serializer.serialize_map(None)?;
-        if let Some(command) = &table.command {
-            let names: Vec<&str> = table.data().map(|(column, _)| column.name().as_str()).collect();
-            map.serialize_entry("command", command)?;
-            map.serialize_entry("columns", &names)?;
+        table.head.write(&mut map)?;
+        let left_out = table.frame.height() - table.rows().count();
+        if table.counts_left_out && left_out > 0 {
+            map.serialize_entry("left_out", &Members(|| [(table.key, left_out)]))?;
         }
-        let columns: Vec<_> = table.data().collect();
-        let rows = Array(|| table.rows().map(|row| Row { columns: &columns, row }));
-        map.serialize_entry(table.key, &rows)?;
-        let no_match = table.no_match.map(|(file, no_match)| (file, Some(no_match)));
-        if let Some(no_match) = json::first_no_match(no_match.into_iter()) {
-            map.serialize_entry("no_match", &no_match)?;
+        map.serialize_entry(table.key, &Array(|| table.rows().map(|row| Row { table, row })))?;
+        table.tail.write(&mut map)?;
+        map.end()
+    }
+}
+
+/// A row with the names of its members.
+struct Row<'t, 'a> {
+    table: &'t Table<'a>,
+    row: usize,
+}
+
+impl Serialize for Row<'_, '_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        for member in &self.table.members {
+            match member {
+                Member::Nested(name, value) => map.serialize_entry(name, &value(self.row))?,
+                Member::Column(at) => {
+                    let column = self.table.frame.columns().get(*at).zip(self.table.specs.get(*at));
+                    column.map_or(Ok(()), |column| write_cell(column, self.row, &mut map))?;
+                }
+            }
         }
         map.end()
     }
 }
 
-/// A row with the names of its columns.
-struct Row<'a> {
+/// A row of files with the names of its columns.
+struct Cells<'a> {
     columns: &'a [(&'a Column, &'a ColumnSpec)],
     row: usize,
 }
 
-impl Serialize for Row<'_> {
+impl Serialize for Cells<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
-        for (column, spec) in self.columns {
-            let name = column.name().as_str();
-            match column.get(self.row).map_err(S::Error::custom)? {
-                AnyValue::Null if spec.omits_unknown => {}
-                AnyValue::Null => map.serialize_entry(name, &())?,
-                value if spec.is_hex() => map.serialize_entry(name, &hex(&value))?,
-                value => map.serialize_entry(name, &Value(value))?,
-            }
-        }
+        self.columns.iter().try_for_each(|column| write_cell(*column, self.row, &mut map))?;
         map.end()
+    }
+}
+
+fn write_cell<M: SerializeMap>(
+    (column, spec): (&Column, &ColumnSpec),
+    row: usize,
+    map: &mut M,
+) -> Result<(), M::Error> {
+    let name = column.name().as_str();
+    match column.get(row).map_err(M::Error::custom)? {
+        AnyValue::Null if spec.omits_unknown => Ok(()),
+        AnyValue::Null => map.serialize_entry(name, &()),
+        value if spec.is_hex() => map.serialize_entry(name, &hex(&value)),
+        value => map.serialize_entry(name, &Value(value)),
     }
 }

@@ -21,18 +21,25 @@ use std::{
 use polars::prelude::DataFrame;
 
 pub(crate) use self::columns::{ColumnSpec, Columns, Show};
-pub(super) use self::{batches::write_batches, columns::bytes};
+use self::columns::{Member, Scope};
+pub(super) use self::{
+    batches::write_batches,
+    columns::{Erased, bytes},
+};
 use super::output::{OutputError, OutputOptions};
 use crate::{
     cancel::Cancel,
     paths::{Overwrite, shown},
-    query::NoMatch,
+    render::json::Document,
     settings::Display,
     values::{Format, JsonMode},
 };
 
-/// Writes the JSON document of a kind whose elements are more than flat rows.
-type Document<'a> = Box<dyn Fn(&[Part], JsonMode, &mut dyn Write) -> io::Result<()> + 'a>;
+/// The number of a file; its rows stand together anyway.
+const FILE: &str = "file";
+
+/// Writes the JSON document of a kind whose elements are not its rows.
+type OtherDocument<'a> = Box<dyn Fn(&[Part], JsonMode, &mut dyn Write) -> io::Result<()> + 'a>;
 
 /// Writes a row as a text of its own instead of as a line of a grid.
 type RowText<'a> = Box<dyn Fn(usize, &mut dyn Write) -> io::Result<()> + 'a>;
@@ -41,11 +48,15 @@ type RowText<'a> = Box<dyn Fn(usize, &mut dyn Write) -> io::Result<()> + 'a>;
 pub struct Table<'a> {
     /// The member of the JSON document that holds the rows.
     pub(super) key: &'static str,
-    /// The command, for a document that repeats it and lists the columns.
-    pub(super) command: Option<String>,
     pub(super) frame: DataFrame,
     /// One for each column of the frame.
     pub(super) specs: Vec<ColumnSpec>,
+    /// What a document has of each row.
+    members: Vec<Member<'a>>,
+    /// The members of a document in front of its rows, and behind them.
+    pub(super) head: Document<'a>,
+    pub(super) tail: Document<'a>,
+    counts_left_out: bool,
     pub(super) parts: Vec<Part>,
     /// The group of each row, as long as no column orders the rows: the value of the last column
     /// stands above the rows of a group as their heading.
@@ -54,14 +65,12 @@ pub struct Table<'a> {
     pub(super) spare: Vec<&'static str>,
     /// How many rows the text has at most, unless `-TopN` says so.
     pub(super) most_rows: Option<usize>,
-    pub(super) document: Option<Document<'a>>,
-    /// Why there are no rows, with the number of its trace.
-    pub(super) no_match: Option<(usize, &'a NoMatch)>,
-    pub(super) row_text: Option<RowText<'a>>,
+    document: Option<OtherDocument<'a>>,
+    row_text: Option<RowText<'a>>,
 }
 
 /// The rows of one file.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Part {
     /// The file, which stands above its rows in the text.
     path: Option<String>,
@@ -134,12 +143,14 @@ impl Part {
 
 impl<'a> Table<'a> {
     /// Rows of several files, one after the other.
-    pub(crate) fn new<R>(
+    pub(crate) fn new<R: 'a>(
         key: &'static str,
-        columns: Columns<'_, R>,
+        columns: Columns<'a, R>,
+        rows: Vec<R>,
         parts: impl IntoIterator<Item = Part>,
     ) -> io::Result<Table<'a>> {
-        let (frame, specs) = columns.into_frame().map_err(io::Error::other)?;
+        let (frame, specs) = columns.frame(&rows).map_err(io::Error::other)?;
+        let (members, row_text) = columns.over(rows);
         let mut first = 0;
         let mut place = |part: Part| {
             let rows = first..first + part.rows.len();
@@ -148,14 +159,17 @@ impl<'a> Table<'a> {
             Part { first: rows.start, rows, order, ..part }
         };
         let parts = parts.into_iter().map(&mut place).collect();
-        Ok(Table { parts, specs, ..Table::of_frame(key, frame) })
+        Ok(Table { parts, specs, members, row_text, ..Table::of_frame(key, frame) })
     }
 
     /// A frame as it is.
     pub(crate) fn of_frame(key: &'static str, frame: DataFrame) -> Table<'a> {
         Table {
             key,
-            command: None,
+            members: (0..frame.width()).map(Member::Column).collect(),
+            head: Document::default(),
+            tail: Document::default(),
+            counts_left_out: false,
             specs: frame.columns().iter().map(ColumnSpec::of).collect(),
             parts: vec![Part::rows_of(frame.height())],
             frame,
@@ -163,7 +177,6 @@ impl<'a> Table<'a> {
             spare: Vec::new(),
             most_rows: None,
             document: None,
-            no_match: None,
             row_text: None,
         }
     }
@@ -178,6 +191,20 @@ impl<'a> Table<'a> {
         Table { spare: spare.into_iter().collect(), ..self }
     }
 
+    /// With members of the document in front of its rows, and behind them.
+    pub(in crate::render) fn with_members(
+        self,
+        head: Document<'a>,
+        tail: Document<'a>,
+    ) -> Table<'a> {
+        Table { head, tail, ..self }
+    }
+
+    /// With the number of the rows that `-TopN` leaves out in the document, if there are some.
+    pub(crate) fn counting_left_out(self) -> Table<'a> {
+        Table { counts_left_out: true, ..self }
+    }
+
     /// With a JSON document of its own.
     pub(crate) fn with_document(
         self,
@@ -186,17 +213,9 @@ impl<'a> Table<'a> {
         Table { document: Some(Box::new(document)), ..self }
     }
 
-    /// With the reason why there are no rows, and the number of its trace, for a document that is not of its own.
-    pub(crate) fn with_no_match(self, no_match: Option<(usize, &'a NoMatch)>) -> Table<'a> {
-        Table { no_match, ..self }
-    }
-
-    /// With a text of its own for each row.
-    pub(crate) fn with_row_text(
-        self,
-        text: impl Fn(usize, &mut dyn Write) -> io::Result<()> + 'a,
-    ) -> Table<'a> {
-        Table { row_text: Some(Box::new(text)), ..self }
+    /// The rows that others have left, in their order.
+    pub(crate) fn in_order_of(self, parts: &[Part]) -> Table<'a> {
+        Table { parts: parts.to_vec(), ..self }
     }
 
     /// Sorts and cuts the rows and chooses the columns as the options say, and writes them. Returns how many rows are left
@@ -244,13 +263,13 @@ impl<'a> Table<'a> {
     }
 
     /// All rows that are left.
-    pub(super) fn rows(&self) -> impl Iterator<Item = usize> + '_ {
+    pub(super) fn rows(&self) -> impl Iterator<Item = usize> {
         self.parts.iter().flat_map(Part::rows)
     }
 
     /// The columns that files and documents have.
     fn data_columns(&self) -> impl Iterator<Item = (usize, &ColumnSpec)> {
-        self.specs.iter().enumerate().filter(|(_, spec)| !spec.is_text_only)
+        self.specs.iter().enumerate().filter(|(_, spec)| spec.scope != Scope::Text)
     }
 
     fn name(&self, column: usize) -> &str {

@@ -67,16 +67,25 @@ const THINGS: [(&str, Option<u64>, i32); 5] = [
 ];
 
 fn table() -> Table<'static> {
-    let mut columns = Columns::of(&THINGS);
+    table_of(columns())
+}
+
+/// What is written of a thing.
+fn columns() -> Columns<'static, (&'static str, Option<u64>, i32)> {
+    let mut columns = Columns::<(&str, Option<u64>, i32)>::default();
     columns.add("name", |(name, ..)| *name).title("Name");
     columns.add("address", |(_, address, _)| *address).show(Show::Hex);
     columns.add("count", |(.., count)| *count).title("How many").place(-1);
     columns.add("label", |(name, ..)| format!("<{name}>")).title("Label").text_only();
+    columns
+}
+
+fn table_of(columns: Columns<'static, (&'static str, Option<u64>, i32)>) -> Table<'static> {
     let parts = [
         Part::of(Path::new("one"), 3).below("three".into()),
         Part::of(Path::new("two"), 2).counted("of 2".into()),
     ];
-    Table::new("things", columns, parts).expect("a table")
+    Table::new("things", columns, THINGS.to_vec(), parts).expect("a table")
 }
 
 /// What is written with some options.
@@ -199,7 +208,11 @@ fn chosen_columns_stand_in_their_order_under_their_names_or_headings() {
 
 #[test]
 fn rows_that_are_several_lines_are_a_table_where_columns_are_chosen() {
-    let table = || table().with_row_text(|row, out| writeln!(out, "row {row}"));
+    let table = || {
+        let mut columns = columns();
+        columns.row_text(|(name, ..), out| writeln!(out, "row {name}"));
+        table_of(columns)
+    };
     let chosen = on_screen(Screen::PLAIN, table(), &of_columns("name")).expect("text");
     assert_eq!(chosen, written(&of_columns("name")).expect("text"));
     let all = on_screen(Screen::PLAIN, table(), &of_columns("all")).expect("text");

@@ -1,9 +1,68 @@
-//! Values as text and as JSON.
+//! Values as text and as JSON, and their types.
 
 use std::fmt::Write as _;
 
-use polars::prelude::AnyValue;
+use polars::prelude::{
+    AnyValue, DataType, Int64Type, IntoSeries, ListBuilderTrait, ListPrimitiveChunkedBuilder,
+    NamedFrom, PlSmallStr, Series, UInt32Type,
+};
 use serde::{Serialize, Serializer};
+
+/// A type of the values of columns.
+pub(crate) trait CellType: Sized {
+    /// As JSON Schema names it, with `?` where a value may be unknown.
+    const JSON: &'static str;
+
+    fn series(name: PlSmallStr, values: Vec<Self>) -> Series;
+}
+
+macro_rules! cell_types {
+    ($($json:literal: $($type:ty),+;)+) => {$($(
+        impl CellType for $type {
+            const JSON: &'static str = $json;
+
+            fn series(name: PlSmallStr, values: Vec<Self>) -> Series {
+                Series::new(name, values)
+            }
+        }
+
+        impl CellType for Option<$type> {
+            const JSON: &'static str = concat!($json, "?");
+
+            fn series(name: PlSmallStr, values: Vec<Self>) -> Series {
+                Series::new(name, values)
+            }
+        }
+    )+)+};
+}
+
+cell_types! {
+    "integer": u32, u64, i32, i64;
+    "number": f64;
+    "boolean": bool;
+    "string": String, &str;
+}
+
+macro_rules! list_types {
+    ($($type:ty: $polars:ident, $of:ident;)+) => {$(
+        impl CellType for Vec<$type> {
+            const JSON: &'static str = "array";
+
+            fn series(name: PlSmallStr, values: Vec<Self>) -> Series {
+                let height = values.len();
+                let mut lists =
+                    ListPrimitiveChunkedBuilder::<$polars>::new(name, height, height, DataType::$of);
+                values.iter().for_each(|list| lists.append_slice(list));
+                lists.finish().into_series()
+            }
+        }
+    )+};
+}
+
+list_types! {
+    u32: UInt32Type, UInt32;
+    i64: Int64Type, Int64;
+}
 
 /// A value as text; nothing when it is unknown.
 pub(super) fn cell(value: &AnyValue<'_>, text: &mut String) {

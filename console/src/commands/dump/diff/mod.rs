@@ -22,9 +22,8 @@ use crate::{
     },
     grammar::{Arguments, Example, GroupView, OptionGroup, ParseError, Quotes, Token, parse},
     paths::has_extension,
-    query::{self, DiffCriteria, TracesDiff},
+    query::{self, DiffCriteria},
     render::{self, pictures::FlameGraph},
-    settings::{Display, StackDisplayArgs},
     trace::{CaveatKind, LoadedTrace},
 };
 
@@ -108,14 +107,11 @@ impl Kind for Diff {
     const OPTIONS: &'static [OptionGroup<DiffArgs>] = OPTIONS;
 
     fn columns() -> Vec<String> {
-        let (stacks, display) = (StackDisplayArgs::default(), Display::default());
-        let (handles, allocations) = (TracesDiff::none(), TracesDiff::none());
-        let mut columns = render::columns(render::diff_points(&[], ["", ""], stacks, &display));
-        let of_allocations = render::diff_allocations(&allocations, stacks, &display);
-        let of_traces = render::columns(render::diff_traces(&handles, stacks, &display));
-        let of_allocated = render::diff_allocated(&[], ["", ""], stacks, &display);
-        let of_allocations = [of_allocations, of_allocated].into_iter().flat_map(render::columns);
-        for column in of_traces.into_iter().chain(of_allocations) {
+        let mut columns = render::point_columns().names();
+        let of_traces = render::trace_columns().names().into_iter();
+        let of_allocations = render::allocation_columns().names().into_iter();
+        let of_allocated = render::allocated_columns().names();
+        for column in of_traces.chain(of_allocations).chain(of_allocated) {
             if !columns.contains(&column) {
                 columns.push(column);
             }

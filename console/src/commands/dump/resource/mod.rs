@@ -14,8 +14,6 @@ use crate::{
     grammar::{Example, OptionGroup, ParseError},
     query::{self, ResourceColumn, ResourceCriteria},
     render::{self, OutputOptions},
-    settings::Display,
-    values::Format,
 };
 
 pub(crate) struct Resource;
@@ -33,10 +31,7 @@ impl Kind for Resource {
     const OPTIONS: &'static [OptionGroup<ResourceArgs>] = OPTIONS;
 
     fn columns() -> Vec<String> {
-        let of = |criteria: ResourceCriteria| {
-            let display = Display::default();
-            render::columns(render::resources(&[], &criteria, "", Format::NdJson, &display))
-        };
+        let of = |criteria: ResourceCriteria| render::resource_columns(&criteria, true).names();
         let mut columns = of(ResourceCriteria::default());
         let lost = of(ResourceCriteria { leak: true, ..ResourceCriteria::default() });
         columns.extend(lost.into_iter().filter(|own| !columns.contains(own)).collect::<Vec<_>>());

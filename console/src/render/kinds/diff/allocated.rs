@@ -5,11 +5,11 @@ use std::io::{self, Write};
 use handlescope_model::Untrusted;
 use indicatif::HumanCount;
 
-use super::{shown, stack_text, write_stack};
+use super::{SpanJson, members, shown, stack_text, write_stack};
 use crate::{
     query::{AllocatedPoints, Amount, Between, ResourceGroup},
     render::{
-        json,
+        json::{StackNumbers, traces},
         kinds::{index, no_match_line},
         table::{Columns, Part, Show, Table, bytes},
         text::StackStyle,
@@ -20,10 +20,33 @@ use crate::{
 };
 
 /// A group, and how it is shown.
-struct Row<'a> {
+pub(crate) struct Row<'a> {
     answer: &'a AllocatedPoints<'a>,
     group: &'a ResourceGroup,
+    numbers: StackNumbers,
     stacks: StackStyle<'a>,
+}
+
+/// What is said of a group.
+pub(crate) fn allocated_columns<'a>() -> Columns<'a, Row<'a>> {
+    let mut columns = Columns::<Row<'a>>::default();
+    columns.add("file", |row| index(row.answer.answer.index));
+    columns.add("process", |row| row.process(true)).title("Process");
+    columns.add("pid", |row| row.answer.answer.process(row.group).map(|own| own.pid));
+    columns.add("kind", |row| row.answer.answer.kind(row.group)).title("Kind");
+    columns.add("allocator", |row| row.answer.answer.allocator(row.group)).title("Allocator");
+    let stack = |row: &Row<'a>| Some(row.numbers.of(row.group.create_stack()?));
+    columns.nest("create_stack", "integer?", stack);
+    for ((name, bytes_name, title), amount) in AMOUNTS {
+        columns.add(name, move |row| amount(&row.group.figures.between).count).title(title);
+        columns.add(bytes_name, move |row| amount(&row.group.figures.between).bytes);
+    }
+    let per_minute = columns.add("bytes_per_minute", |row| row.answer.bytes_per_minute(row.group));
+    per_minute.title("Per minute").show(Show::Bytes).follows("outstanding_bytes");
+    let function = columns.add("function", |row| row.answer.function(row.group));
+    function.title("Function").follows("create_stack");
+    columns.add("stack", |row| stack_text(&row.stacks, row.group.create_stack())).rows_only();
+    columns
 }
 
 /// A row for each group with something that is still allocated; `points` are the points as they were given.
@@ -36,36 +59,19 @@ pub fn diff_allocated<'a>(
     stacks: StackDisplayArgs,
     display: &Display,
 ) -> io::Result<Table<'a>> {
-    let rows = answers.iter().flat_map(|answer| {
-        let frames = &answer.answer.frames;
-        let style =
-            move || StackStyle::new(Some(frames.named()), &answer.answer.bases, shown(stacks));
-        answer.groups().iter().map(move |group| Row { answer, group, stacks: style() })
+    let traces = traces(answers.iter().map(|answer| &answer.answer));
+    let rows = answers.iter().zip(traces.iter()).flat_map(|(answer, trace)| {
+        let (numbers, own) = (trace.numbers, &answer.answer);
+        let style = move || StackStyle::new(Some(own.frames.named()), &own.bases, shown(stacks));
+        answer.groups().iter().map(move |group| Row { answer, group, numbers, stacks: style() })
     });
-    let rows: Vec<Row<'_>> = rows.collect();
-    let mut columns = Columns::of(&rows);
-    columns.add("file", |row| index(row.answer.answer.index));
-    columns.add("process", |row| row.process(true)).title("Process");
-    columns.add("pid", |row| row.answer.answer.process(row.group).map(|own| own.pid));
-    columns.add("kind", |row| row.answer.answer.kind(row.group)).title("Kind");
-    columns.add("allocator", |row| row.answer.answer.allocator(row.group)).title("Allocator");
-    for ((name, bytes_name, title), amount) in AMOUNTS {
-        columns.add(name, move |row| amount(&row.group.figures.between).count).title(title);
-        columns.add(bytes_name, move |row| amount(&row.group.figures.between).bytes);
-    }
-    let per_minute = columns.add("bytes_per_minute", |row| row.answer.bytes_per_minute(row.group));
-    per_minute.title("Per minute").show(Show::Bytes);
-    columns.add("function", |row| row.answer.function(row.group)).title("Function");
-    columns.add("stack", |row| stack_text(&row.stacks, row.group.create_stack()));
-    let table = Table::new("groups", columns, answers.iter().map(|answer| part(answer, points)))?;
-    let document = move |parts: &[Part], mode, out: &mut dyn Write| {
-        json::diff_allocated(answers, points, parts, mode, out)
-    };
-    let display = *display;
-    let text = move |at: usize, out: &mut dyn Write| {
-        rows.get(at).map_or(Ok(()), |row| row.write(points, stacks.show, &display, out))
-    };
-    Ok(table.with_document(document).with_row_text(text))
+    let (mut columns, display) = (allocated_columns(), *display);
+    columns.row_text(move |row, out| row.write(points, stacks.show, &display, out));
+    let spans = answers.iter().map(|answer| SpanJson::of(answer.answer.index, answer.window));
+    let (head, tail) = members(points, &traces, spans.collect());
+    let parts = answers.iter().map(|answer| part(answer, points));
+    let table = Table::new("groups", columns, rows.collect(), parts)?;
+    Ok(table.with_members(head, tail))
 }
 
 /// The names of a number and of its bytes, the title, and the figure.

@@ -2,15 +2,15 @@
 
 use std::io::{self, Write};
 
-use handlescope_model::Untrusted;
+use handlescope_model::{StackIdx, Untrusted};
 use indicatif::HumanCount;
 
-use super::{growth, states_line};
+use super::{SpanJson, growth, members, states_line};
 use crate::{
     paths,
     query::{ComparedGroup, ResourcesAnswer, TracesDiff},
     render::{
-        json,
+        json::traces,
         table::{Columns, Part, Show, Table, bytes},
         text::StackStyle,
     },
@@ -18,10 +18,39 @@ use crate::{
 };
 
 /// A group, and how it is shown.
-struct Row<'a> {
+pub(crate) struct Row<'a> {
     answer: &'a TracesDiff<ResourcesAnswer<'a>>,
     group: &'a ComparedGroup,
+    /// The number of its stack in a document.
+    number: Option<u64>,
     stacks: StackDisplayArgs,
+}
+
+/// What is said of a group.
+pub(crate) fn allocation_columns<'a>() -> Columns<'a, Row<'a>> {
+    let mut columns = Columns::<Row<'a>>::default();
+    columns.add("process", |row| row.group.process.as_deref()).title("Process");
+    columns.add("kind", |row| row.group.type_name.as_str()).title("Kind");
+    let allocator = columns.add("allocator", |row| row.group.allocator.as_deref());
+    allocator.title("Allocator").unknown("");
+    columns.nest("create_stack", "integer?", |row| row.number);
+    columns.add("before", |row| row.group.before.leaked.count).title("Before").show(Show::Grouped);
+    let before = columns.add("before_bytes", |row| row.group.before.leaked.bytes);
+    before.title("Bytes before").show(Show::Bytes);
+    columns.add("after", |row| row.group.after.leaked.count).title("After").show(Show::Grouped);
+    let after = columns.add("after_bytes", |row| row.group.after.leaked.bytes);
+    after.title("Bytes after").show(Show::Bytes);
+    columns.add("before_growth", |row| growth(&row.group.before));
+    columns.add("after_growth", |row| growth(&row.group.after));
+    columns.add("expected_bytes", |row| row.group.expected_bytes);
+    columns.add("state", |row| row.group.state.word()).title("State");
+    columns.add("got_worse", |row| row.group.got_worse);
+    columns.add("uncertain", |row| row.group.is_uncertain);
+    columns.add("p_value", |row| row.group.p_value);
+    let function = columns.add("function", |row| row.group.function.as_deref());
+    function.title("Function").unknown("").follows("create_stack");
+    columns.add("stack", Row::lines).rows_only();
+    columns
 }
 
 /// A row for each group that either trace leaves allocated.
@@ -33,36 +62,22 @@ pub fn diff_allocations<'a>(
     stacks: StackDisplayArgs,
     display: &Display,
 ) -> io::Result<Table<'a>> {
-    let rows: Vec<Row<'a>> =
-        answer.groups.iter().map(|group| Row { answer, group, stacks }).collect();
-    let mut columns = Columns::of(&rows);
-    columns.add("process", |row| row.group.process.clone()).title("Process");
-    columns.add("kind", |row| row.group.type_name.clone()).title("Kind");
-    columns.add("allocator", |row| row.group.allocator.clone()).title("Allocator").unknown("");
-    columns.add("before", |row| row.group.before.leaked.count).title("Before").show(Show::Grouped);
-    let before = columns.add("before_bytes", |row| row.group.before.leaked.bytes);
-    before.title("Bytes before").show(Show::Bytes);
-    columns.add("after", |row| row.group.after.leaked.count).title("After").show(Show::Grouped);
-    let after = columns.add("after_bytes", |row| row.group.after.leaked.bytes);
-    after.title("Bytes after").show(Show::Bytes);
-    columns.add("expected_bytes", |row| row.group.expected_bytes);
-    columns.add("state", |row| row.group.state.word()).title("State");
-    columns.add("got_worse", |row| row.group.got_worse);
-    columns.add("uncertain", |row| row.group.is_uncertain);
-    columns.add("p_value", |row| row.group.p_value);
-    columns.add("before_growth", |row| growth(&row.group.before));
-    columns.add("after_growth", |row| growth(&row.group.after));
-    columns.add("function", |row| row.group.function.clone()).title("Function").unknown("");
-    columns.add("stack", Row::lines);
-    let table = Table::new("groups", columns, [part(answer)])?;
-    let table = table
-        .with_document(move |parts, mode, out| json::diff_allocations(answer, parts, mode, out));
-    if !stacks.show {
-        return Ok(table);
+    let traces = traces(&answer.files);
+    let number = |at: usize, stack: Option<StackIdx>| Some(traces.get(at)?.numbers.of(stack?));
+    let rows = answer.groups.iter().map(|group| {
+        let number =
+            number(1, group.after.create_stack).or_else(|| number(0, group.before.create_stack));
+        Row { answer, group, number, stacks }
+    });
+    let (mut columns, display) = (allocation_columns(), *display);
+    if stacks.show {
+        columns.row_text(move |row, out| row.write(&display, out));
     }
-    let display = *display;
-    Ok(table
-        .with_row_text(move |at, out| rows.get(at).map_or(Ok(()), |row| row.write(&display, out))))
+    let spans = answer.files.iter().map(|file| SpanJson::of(file.index, file.window));
+    let index = |at: usize| answer.files.get(at).map(|file| file.index);
+    let (head, tail) = members([index(0), index(1)], &traces, spans.collect());
+    let table = Table::new("groups", columns, rows.collect(), [part(answer)])?;
+    Ok(table.with_members(head, tail))
 }
 
 /// The traces, and how many groups are in which state.

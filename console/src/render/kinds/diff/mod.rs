@@ -9,16 +9,49 @@ use std::io::{self, Write};
 
 use handlescope_model::{StackIdx, Untrusted};
 use indicatif::HumanCount;
+use serde::Serialize;
 
+pub(crate) use self::{
+    allocated::allocated_columns, allocations::allocation_columns, points::point_columns,
+    traces::trace_columns,
+};
 pub use self::{
     allocated::diff_allocated, allocations::diff_allocations, points::diff_points,
     traces::diff_traces,
 };
 use crate::{
-    query::{Side, State},
-    render::text::StackStyle,
+    query::{Side, State, Window},
+    render::{
+        json::{Document, Traces},
+        text::StackStyle,
+    },
     settings::{Display, StackDisplayArgs},
 };
+
+/// The time of a trace that is looked at; null where the trace has no clock.
+#[derive(Serialize)]
+struct SpanJson {
+    file: usize,
+    from_ns: Option<i64>,
+    to_ns: Option<i64>,
+}
+
+impl SpanJson {
+    fn of(file: usize, window: Option<Window>) -> Self {
+        let (from_ns, to_ns) = window.map(|own| (own.start_ns, own.end_ns)).unzip();
+        Self { file, from_ns, to_ns }
+    }
+}
+
+/// The members of a document in front of its groups and behind them: two points or traces, and the traces.
+fn members<'a>(
+    [a, b]: [impl Serialize + 'a; 2],
+    traces: &Traces<'a>,
+    spans: Vec<SpanJson>,
+) -> (Document<'a>, Document<'a>) {
+    let head = Document::of("Diff").with("a", a).with("b", b).files(traces).with("spans", spans);
+    (head, Document::default().stacks(traces).caveats(traces))
+}
 
 /// How many groups are in which state, in a line.
 fn states_line(of: &str, groups: usize, worse: usize, count: impl Fn(State) -> usize) -> String {

@@ -5,11 +5,11 @@ use std::io::{self, Write};
 use handlescope_model::Untrusted;
 use indicatif::HumanCount;
 
-use super::{rate, shown, stack_text, write_stack};
+use super::{SpanJson, members, rate, shown, stack_text, write_stack};
 use crate::{
     query::{OpenedGroup, PointsDiff},
     render::{
-        json,
+        json::{StackNumbers, traces},
         kinds::{index, no_match_line},
         table::{Columns, Part, Table},
         text::StackStyle,
@@ -20,10 +20,34 @@ use crate::{
 };
 
 /// A group, and how it is shown.
-struct Row<'a> {
+pub(crate) struct Row<'a> {
     answer: &'a PointsDiff<'a>,
     group: &'a OpenedGroup,
+    numbers: StackNumbers,
     stacks: StackStyle<'a>,
+}
+
+/// What is said of a group.
+pub(crate) fn point_columns<'a>() -> Columns<'a, Row<'a>> {
+    let mut columns = Columns::<Row<'a>>::default();
+    columns.add("file", |row| index(row.answer.file.index()));
+    columns.add("process", |row| row.group.process.as_str()).title("Process");
+    columns.add("pid", |row| row.group.pid);
+    let name = |row: &Row<'a>| format!("{} {}", row.group.process, row.group.type_name);
+    columns.add("name", name).rows_only();
+    columns.add("type", |row| row.group.type_name.as_str()).title("Type");
+    columns.nest("create_stack", "integer?", |row| Some(row.numbers.of(row.group.create_stack?)));
+    columns.add("opened", |row| row.group.opened).title("Opened");
+    columns.add("still_open", |row| row.group.still_open).title("Still open");
+    columns.add("per_minute", |row| row.group.per_minute).title("Per minute");
+    let function = columns.add("function", |row| row.group.function.as_deref());
+    function.title("Function").follows("create_stack");
+    columns.add("stack", |row| stack_text(&row.stacks, row.group.create_stack)).rows_only();
+    columns.add("sample_ids", |row| {
+        let ids = row.group.sample_ids.iter();
+        ids.filter_map(|id| u32::try_from(*id).ok()).collect::<Vec<u32>>()
+    });
+    columns
 }
 
 /// A row for each group with something that is still open; `points` are the points as they were given.
@@ -36,36 +60,21 @@ pub fn diff_points<'a>(
     stacks: StackDisplayArgs,
     display: &Display,
 ) -> io::Result<Table<'a>> {
-    let groups = answers.iter().flat_map(|answer| {
-        let style = move || StackStyle::of(&answer.file, shown(stacks));
-        answer.groups.iter().map(move |group| Row { answer, group, stacks: style() })
+    let traces = traces(answers.iter().map(|answer| &answer.file));
+    let rows = answers.iter().zip(traces.iter()).flat_map(|(answer, trace)| {
+        let (numbers, style) = (trace.numbers, || StackStyle::of(&answer.file, shown(stacks)));
+        answer.groups.iter().map(move |group| Row { answer, group, numbers, stacks: style() })
     });
-    let rows: Vec<Row<'_>> = groups.collect();
-    let mut columns = Columns::of(&rows);
-    columns.add("file", |row| index(row.answer.file.index()));
-    columns.add("process", |row| row.group.process.clone()).title("Process");
-    columns.add("pid", |row| row.group.pid);
-    columns.add("name", |row| format!("{} {}", row.group.process, row.group.type_name));
-    columns.add("type", |row| row.group.type_name.clone()).title("Type");
-    columns.add("opened", |row| row.group.opened).title("Opened");
-    columns.add("still_open", |row| row.group.still_open).title("Still open");
-    columns.add("per_minute", |row| row.group.per_minute).title("Per minute");
-    columns.add("function", |row| row.group.function.clone()).title("Function");
-    columns.add("stack", |row| stack_text(&row.stacks, row.group.create_stack));
-    columns.add_list("sample_ids", |row| {
-        let ids = row.group.sample_ids.iter();
-        ids.filter_map(|id| u32::try_from(*id).ok()).collect()
+    let (mut columns, display) = (point_columns(), *display);
+    columns.row_text(move |row, out| row.write(stacks.show, &display, out));
+    let spans = answers.iter().map(|answer| {
+        let file = &answer.file;
+        SpanJson::of(file.index(), file.info.has_clock().then_some(answer.window))
     });
+    let (head, tail) = members(points, &traces, spans.collect());
     let parts = answers.iter().map(|answer| part(answer, points));
-    let table = Table::new("groups", columns, parts)?;
-    let document = move |parts: &[Part], mode, out: &mut dyn Write| {
-        json::diff_points(answers, points, parts, mode, out)
-    };
-    let display = *display;
-    let text = move |at: usize, out: &mut dyn Write| {
-        rows.get(at).map_or(Ok(()), |row| row.write(stacks.show, &display, out))
-    };
-    Ok(table.with_document(document).with_row_text(text))
+    let table = Table::new("groups", columns, rows.collect(), parts)?;
+    Ok(table.with_members(head, tail))
 }
 
 fn part(answer: &PointsDiff<'_>, [from, to]: [&str; 2]) -> Part {

@@ -5,12 +5,12 @@ use std::io::{self, Write};
 use handlescope_model::{StackIdx, Untrusted};
 use indicatif::HumanCount;
 
-use super::{growth, rate, shown, stack_text, states_line, write_stack};
+use super::{SpanJson, growth, members, rate, shown, stack_text, states_line, write_stack};
 use crate::{
     paths,
     query::{ComparedGroup, FileAnswer, State, TracesDiff},
     render::{
-        json,
+        json::{StackNumbers, TraceJson, traces},
         table::{Columns, Part, Table},
         text::StackStyle,
     },
@@ -19,10 +19,38 @@ use crate::{
 };
 
 /// A group, its stack in the trace that has it, and how that is shown.
-struct Row<'a> {
+pub(crate) struct Row<'a> {
     group: &'a ComparedGroup,
     stacks: StackStyle<'a>,
     stack: Option<StackIdx>,
+    numbers: StackNumbers,
+}
+
+/// What is said of a group.
+pub(crate) fn trace_columns<'a>() -> Columns<'a, Row<'a>> {
+    let mut columns = Columns::<Row<'a>>::default();
+    columns.add("process", |row| row.group.process.as_deref()).title("Process");
+    let name = |row: &Row<'a>| format!("{} {}", row.process(), row.group.type_name);
+    columns.add("name", name).rows_only();
+    columns.add("type", |row| row.group.type_name.as_str()).title("Type");
+    columns.nest("create_stack", "integer?", |row| Some(row.numbers.of(row.stack?)));
+    columns.add("before", |row| row.group.before.leaked.count).title("Before");
+    columns.add("after", |row| row.group.after.leaked.count).title("After");
+    columns.add("before_per_minute", |row| row.group.before.per_minute);
+    columns.add("after_per_minute", |row| row.group.after.per_minute);
+    columns.add("change", |row| row.change()).title("Change").rows_only();
+    columns.add("state", |row| row.group.state.word()).title("State");
+    columns.add("got_worse", |row| u32::from(row.group.got_worse)).rows_only();
+    columns.nest("got_worse", "boolean", |row| row.group.got_worse);
+    columns.add("uncertain", |row| u32::from(row.group.is_uncertain)).rows_only();
+    columns.nest("uncertain", "boolean", |row| row.group.is_uncertain);
+    columns.add("p_value", |row| row.group.p_value);
+    columns.add("before_growth", |row| growth(&row.group.before)).follows("after_per_minute");
+    columns.add("after_growth", |row| growth(&row.group.after)).follows("before_growth");
+    let function = columns.add("function", |row| row.group.function.as_deref());
+    function.title("Function").follows("create_stack");
+    columns.add("stack", |row| stack_text(&row.stacks, row.stack)).rows_only();
+    columns
 }
 
 /// A row for each group that loses handles in either trace.
@@ -34,40 +62,19 @@ pub fn diff_traces<'a>(
     stacks: StackDisplayArgs,
     display: &Display,
 ) -> io::Result<Table<'a>> {
-    let rows: Vec<Row<'_>> = answer
-        .files
-        .first()
-        .zip(answer.files.get(1))
-        .map(|files| answer.groups.iter().map(move |group| Row::new(files, group, stacks)))
-        .into_iter()
-        .flatten()
-        .collect();
-    let mut columns = Columns::of(&rows);
-    columns.add("process", |row| row.group.process.clone()).title("Process");
-    columns.add("name", |row| format!("{} {}", row.process(), row.group.type_name));
-    columns.add("type", |row| row.group.type_name.clone()).title("Type");
-    columns.add("before", |row| row.group.before.leaked.count).title("Before");
-    columns.add("after", |row| row.group.after.leaked.count).title("After");
-    columns.add("before_per_minute", |row| row.group.before.per_minute);
-    columns.add("after_per_minute", |row| row.group.after.per_minute);
-    columns.add("change", |row| row.change()).title("Change");
-    columns.add("state", |row| row.group.state.word()).title("State");
-    columns.add("got_worse", |row| u32::from(row.group.got_worse));
-    columns.add("uncertain", |row| u32::from(row.group.is_uncertain));
-    columns.add("p_value", |row| row.group.p_value);
-    columns.add("before_growth", |row| growth(&row.group.before));
-    columns.add("after_growth", |row| growth(&row.group.after));
-    columns.add("function", |row| row.group.function.clone()).title("Function");
-    columns.add("stack", |row| stack_text(&row.stacks, row.stack));
-    let table = Table::new("groups", columns, [part(answer)])?;
-    let document = move |parts: &[Part], mode, out: &mut dyn Write| {
-        json::diff_traces(answer, parts, mode, out)
-    };
-    let display = *display;
-    let text = move |at: usize, out: &mut dyn Write| {
-        rows.get(at).map_or(Ok(()), |row| row.write(stacks.show, &display, out))
-    };
-    Ok(table.with_document(document).with_row_text(text))
+    let traces = traces(&answer.files);
+    let files: Vec<_> = answer.files.iter().zip(traces.iter()).collect();
+    let rows = answer.groups.iter().filter_map(|group| Row::new(&files, group, stacks)).collect();
+    let (mut columns, display) = (trace_columns(), *display);
+    columns.row_text(move |row, out| row.write(stacks.show, &display, out));
+    let spans = answer.files.iter().filter_map(|file| {
+        let window = file.groups.as_ref()?.extent;
+        Some(SpanJson::of(file.index(), file.info.has_clock().then_some(window)))
+    });
+    let index = |at: usize| answer.files.get(at).map(FileAnswer::index);
+    let (head, tail) = members([index(0), index(1)], &traces, spans.collect());
+    let table = Table::new("groups", columns, rows, [part(answer)])?;
+    Ok(table.with_members(head, tail))
 }
 
 /// The traces with their lengths, and how many groups are in which state.
@@ -84,15 +91,17 @@ fn part(answer: &TracesDiff<FileAnswer<'_>>) -> Part {
 
 impl<'a> Row<'a> {
     fn new(
-        (before, after): (&'a FileAnswer<'a>, &'a FileAnswer<'a>),
+        files: &[(&'a FileAnswer<'a>, &TraceJson<'_>)],
         group: &'a ComparedGroup,
         stacks: StackDisplayArgs,
-    ) -> Self {
-        let (file, stack) = match group.after.create_stack {
-            None => (before, group.before.create_stack),
-            stack => (after, stack),
+    ) -> Option<Self> {
+        let [before, after] = files else { return None };
+        let ((file, trace), stack) = match group.after.create_stack {
+            None => (*before, group.before.create_stack),
+            stack => (*after, stack),
         };
-        Row { group, stacks: StackStyle::of(file, shown(stacks)), stack }
+        let (numbers, stacks) = (trace.numbers, StackStyle::of(file, shown(stacks)));
+        Some(Row { group, stacks, stack, numbers })
     }
 
     fn process(&self) -> &str {

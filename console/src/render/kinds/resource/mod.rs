@@ -1,6 +1,11 @@
 //! `.dump Resource`
 
-use std::io::{self, Write};
+mod document;
+
+use std::{
+    io::{self, Write},
+    rc::Rc,
+};
 
 use handlescope_model::StackIdx;
 use handlescope_model::tables::ResourceEnd;
@@ -13,7 +18,7 @@ use crate::{
         long_sparkline,
     },
     render::{
-        json,
+        json::{self, Document, StackNumbers, traces},
         output::LEFT_OUT,
         style::RESOURCE_FIGURES,
         table::{Columns, Part, Show, Table, bytes},
@@ -29,16 +34,52 @@ use handlescope_model::Untrusted;
 /// How the allocations of a trace are shown.
 struct FileStyle<'a> {
     answer: &'a ResourcesAnswer<'a>,
+    numbers: StackNumbers,
     processes: ProcessStyle,
     stacks: StackStyle<'a>,
     clock: Clock,
 }
 
 /// A group, and how it is shown.
-#[derive(Clone, Copy)]
-struct Row<'f, 'a> {
-    file: &'f FileStyle<'a>,
+pub(crate) struct Row<'a> {
+    file: Rc<FileStyle<'a>>,
     group: &'a ResourceGroup,
+}
+
+/// What is said of a group; `has_text`: files have the frames of its stacks.
+pub(crate) fn resource_columns<'a>(
+    criteria: &ResourceCriteria,
+    has_text: bool,
+) -> Columns<'a, Row<'a>> {
+    let mut columns = Columns::<Row<'a>>::default();
+    columns.add("file", |row| index(row.file.answer.index));
+    let by: Rc<[ResourceColumn]> = criteria.columns().into();
+    let keys = Rc::clone(&by);
+    columns.nest("keys", "object", move |row| row.keys(&keys));
+    for column in by.iter() {
+        add_key(&mut columns, *column, has_text);
+    }
+    if criteria.shows_leaks() {
+        let count = columns.add("count", |row| row.group.figures.lost());
+        count.title("Count").show(Show::Grouped).place(-2);
+        let bytes = columns.add("bytes", |row| row.group.figures.lost_bytes());
+        bytes.title("Bytes").show(Show::Bytes).place(-2);
+    } else {
+        add_figures(&mut columns);
+    }
+    if criteria.buckets.is_some() {
+        columns.nest("over_time", "array", |row| row.group.over_time.as_ref());
+    }
+    let first = columns.add("first_ns", |row| row.group.figures.first_ns).title("First");
+    first.texts(|row| row.time(row.group.figures.first_ns));
+    let last = columns.add("last_ns", |row| row.group.figures.last_ns).title("Last");
+    last.texts(|row| row.time(row.group.figures.last_ns));
+    if criteria.buckets.is_some() {
+        let over_time = |row: &Row<'a>| row.group.over_time.clone().unwrap_or_default();
+        let over_time = columns.add("over_time", over_time).title("Over time");
+        over_time.texts(|row| bars(row.group.over_time.as_deref())).rows_only();
+    }
+    columns
 }
 
 /// A row for each group: totals, or what was never freed, or what `-GroupBy` asks for.
@@ -52,55 +93,37 @@ pub fn resources<'a>(
     format: Format,
     display: &Display,
 ) -> io::Result<Table<'a>> {
-    let styles: Vec<FileStyle<'a>> =
-        answers.iter().map(|answer| FileStyle::new(answer, criteria.stacks, display)).collect();
-    let rows: Vec<Row<'_, 'a>> = styles.iter().flat_map(|file| file.rows(criteria)).collect();
-    let by = criteria.columns();
-    let with_text = !matches!(format, Format::Text | Format::Json(_));
-    let mut columns = Columns::of(&rows);
-    columns.add("file", |row| index(row.file.answer.index));
-    for column in by {
-        add_key(&mut columns, *column, with_text);
-    }
-    if criteria.shows_leaks() {
-        add_lost(&mut columns);
-    } else {
-        add_figures(&mut columns);
-    }
-    let [first, last] = [|own: &ResourceFigures| own.first_ns, |own: &ResourceFigures| own.last_ns];
-    let times = |time: fn(&ResourceFigures) -> Option<i64>| {
-        rows.iter().map(|row| row.time(time(&row.group.figures))).collect::<Vec<String>>()
-    };
-    columns.add("first_ns", |row| first(&row.group.figures)).title("First").texts(times(first));
-    columns.add("last_ns", |row| last(&row.group.figures)).title("Last").texts(times(last));
-    if criteria.buckets.is_some() {
-        let bars = rows.iter().map(|row| bars(row.group.over_time.as_deref())).collect();
-        let over_time = |row: &Row<'_, '_>| row.group.over_time.clone().unwrap_or_default();
-        columns.add_long_list("over_time", over_time).title("Over time").texts(bars);
+    let traces = traces(answers);
+    let files = answers.iter().zip(traces.iter()).map(|(answer, trace)| {
+        Rc::new(FileStyle::new(answer, trace.numbers, criteria.stacks, display))
+    });
+    let files: Vec<Rc<FileStyle<'a>>> = files.collect();
+    let rows = files.iter().flat_map(|file| {
+        groups(file.answer, criteria).map(|group| Row { file: Rc::clone(file), group })
+    });
+    let has_text = !matches!(format, Format::Text | Format::Json(_));
+    let (mut columns, display) = (resource_columns(criteria, has_text), *display);
+    if criteria.stacks.show && criteria.has_stacks() {
+        let by = criteria.columns();
+        columns.row_text(move |row, out| row.write(by, &display, out));
     }
     let parts = answers.iter().map(|answer| part(answer, criteria));
     let keys = ["Stack", "Free stack", "End", "By", "Allocator"];
     let spare = LEFT_OUT.into_iter().filter(|title| criteria.by.is_none() || !keys.contains(title));
-    let table = Table::new("groups", columns, parts)?.with_spare(spare);
-    let table = table.with_document(move |parts, mode, out| {
-        json::resources(answers, criteria, command, parts, mode, out)
-    });
-    if !criteria.stacks.show || !criteria.has_stacks() {
-        return Ok(table);
-    }
-    drop(rows);
-    let by = by.to_vec();
-    let display = *display;
-    let places: Vec<(usize, &ResourceGroup)> = answers
-        .iter()
-        .enumerate()
-        .flat_map(|(file, answer)| groups(answer, criteria).map(move |group| (file, group)))
-        .collect();
-    Ok(table.with_row_text(move |at, out| {
-        let Some((file, group)) = places.get(at) else { return Ok(()) };
-        let Some(file) = styles.get(*file) else { return Ok(()) };
-        Row { file, group }.write(&by, &display, out)
-    }))
+    let table = Table::new("groups", columns, rows.collect(), parts)?.with_spare(spare);
+    let Some(by) = &criteria.by else {
+        return Ok(table.with_document(move |parts, mode, out| {
+            let document = Document::default().with("command", command).with("kind", "Resource");
+            let document = document::with_lists(document, &files, criteria, parts)
+                .stacks_if(criteria.stacks.show, &traces)
+                .caveats(&traces);
+            json::write(&document, mode, out)
+        }));
+    };
+    let by: Vec<&str> = by.iter().map(|own| own.word()).collect();
+    let head = Document::default().with("command", command).with("kind", "ResourceGroups");
+    let tail = Document::default().stacks_if(criteria.stacks.show, &traces).caveats(&traces);
+    Ok(table.with_members(head.with("group_by", by), tail))
 }
 
 fn groups<'a>(
@@ -110,78 +133,63 @@ fn groups<'a>(
     answer.shown(criteria).into_iter().flat_map(|groups| &groups.rows)
 }
 
-/// Adds what a column of keys says.
-fn add_key<'r, 'f: 'r, 'a: 'r>(
-    columns: &mut Columns<'r, Row<'f, 'a>>,
-    column: ResourceColumn,
-    with_text: bool,
-) {
+/// Adds what a column of keys says; a document says it in one member.
+fn add_key<'a>(columns: &mut Columns<'a, Row<'a>>, column: ResourceColumn, has_text: bool) {
     match column {
         ResourceColumn::Kind => {
-            columns.add("kind", |row| row.file.answer.kind(row.group)).title("Kind");
+            columns.add("kind", Row::kind).title("Kind").rows_only();
         }
         ResourceColumn::Allocator => {
-            columns.add("allocator", |row| row.file.answer.allocator(row.group)).title("Allocator");
+            columns.add("allocator", Row::allocator).title("Allocator").rows_only();
         }
         ResourceColumn::Process => {
-            columns.add("process", |row| row.process_label());
+            columns.add("process", Row::process_label).rows_only();
             columns.add("pid", |row| row.file.answer.process(row.group).map(|own| own.pid));
             columns.add("process_start_ns", |row| row.file.answer.process(row.group)?.start_ns);
             columns.add("shown_process", Row::process).title("Process").text_only();
         }
         ResourceColumn::Caller => {
-            columns.add("by", |row| row.caller()).title("By").unknown("");
+            columns.add("by", Row::caller).title("By").unknown("").rows_only();
         }
         ResourceColumn::CreateStack => {
-            let stack = |row: &Row<'_, '_>| row.group.create_stack();
-            columns.add("stack", move |row| stack(row).map(|stack| stack.0)).title("Stack");
-            columns
-                .add("innermost_frame", move |row| row.frame(stack(row)))
-                .title("Innermost frame")
-                .unknown("")
-                .place(1);
-            if with_text {
-                columns.add("text", move |row| row.lines(stack(row)));
-            }
+            let names = [("stack", "Stack"), ("innermost_frame", "Innermost frame")];
+            add_stack(columns, names, "text", has_text, ResourceGroup::create_stack);
         }
         ResourceColumn::FreeStack => {
-            let stack = |row: &Row<'_, '_>| row.group.free_stack();
-            columns
-                .add("free_stack", move |row| stack(row).map(|stack| stack.0))
-                .title("Free stack");
-            columns
-                .add("free_frame", move |row| row.frame(stack(row)))
-                .title("Innermost frame of the free")
-                .unknown("")
-                .place(1);
-            if with_text {
-                columns.add("free_text", move |row| row.lines(stack(row)));
-            }
+            let frame = ("free_frame", "Innermost frame of the free");
+            let names = [("free_stack", "Free stack"), frame];
+            add_stack(columns, names, "free_text", has_text, ResourceGroup::free_stack);
         }
         ResourceColumn::Thread => {
-            columns.add("tid", |row| row.group.tid()).title("Thread");
+            columns.add("tid", |row| row.group.tid()).title("Thread").rows_only();
         }
         ResourceColumn::End => {
-            columns.add("end", |row| row.group.end().map(ResourceEnd::name)).title("End");
+            columns.add("end", Row::end).title("End").rows_only();
         }
         ResourceColumn::Size => {
-            columns.add("size", |row| row.group.size()).title("Size").show(Show::Bytes);
+            let size = columns.add("size", |row| row.group.size()).title("Size");
+            size.show(Show::Bytes).rows_only();
         }
     }
 }
 
-/// Adds what there is to say of what was never freed.
-fn add_lost<'r, 'f: 'r, 'a: 'r>(columns: &mut Columns<'r, Row<'f, 'a>>) {
-    columns
-        .add("count", |row| row.group.figures.lost())
-        .title("Count")
-        .show(Show::Grouped)
-        .place(-2);
-    let bytes = columns.add("bytes", |row| row.group.figures.lost_bytes());
-    bytes.title("Bytes").show(Show::Bytes).place(-2);
+/// Adds the number of a stack, its innermost frame, and its frames if files have them.
+fn add_stack<'a>(
+    columns: &mut Columns<'a, Row<'a>>,
+    [(name, title), (frame, frame_title)]: [(&'static str, &str); 2],
+    text: &'static str,
+    has_text: bool,
+    stack: fn(&ResourceGroup) -> Option<StackIdx>,
+) {
+    columns.add(name, move |row| Some(stack(row.group)?.0)).title(title).rows_only();
+    let innermost = columns.add(frame, move |row| row.frame(stack(row.group)));
+    innermost.title(frame_title).unknown("").place(1).rows_only();
+    if has_text {
+        columns.add(text, move |row| row.lines(stack(row.group))).rows_only();
+    }
 }
 
-fn add_figures<'r, 'f: 'r, 'a: 'r>(columns: &mut Columns<'r, Row<'f, 'a>>) {
+fn add_figures<'a>(columns: &mut Columns<'a, Row<'a>>) {
     for ((name, title, count), bytes) in RESOURCE_FIGURES {
         let column = columns.add(name, move |row| count(&row.group.figures));
         if let Some(title) = title {
@@ -196,24 +204,63 @@ fn add_figures<'r, 'f: 'r, 'a: 'r>(columns: &mut Columns<'r, Row<'f, 'a>>) {
 }
 
 impl<'a> FileStyle<'a> {
-    fn new(answer: &'a ResourcesAnswer<'a>, stacks: StackDisplayArgs, display: &Display) -> Self {
+    fn new(
+        answer: &'a ResourcesAnswer<'a>,
+        numbers: StackNumbers,
+        stacks: StackDisplayArgs,
+        display: &Display,
+    ) -> Self {
         FileStyle {
             answer,
+            numbers,
             processes: ProcessStyle::new(&answer.info, display),
             stacks: StackStyle::new(Some(answer.frames.named()), &answer.bases, stacks),
             clock: Clock::new(&answer.info, display.time_format, display.time_digits),
         }
     }
+}
 
-    fn rows<'f>(
-        &'f self,
-        criteria: &ResourceCriteria,
-    ) -> impl Iterator<Item = Row<'f, 'a>> + use<'f, 'a> {
-        groups(self.answer, criteria).map(move |group| Row { file: self, group })
+impl<'a> Row<'a> {
+    /// What the allocations of the group have in common, by column.
+    fn keys(&self, by: &[ResourceColumn]) -> Document<'a> {
+        let key = |keys: Document<'a>, column: &ResourceColumn| {
+            let name = column.word();
+            match column {
+                ResourceColumn::Kind => keys.with(name, self.kind()),
+                ResourceColumn::Allocator => keys.with(name, self.allocator()),
+                ResourceColumn::Process => keys.with(name, self.process_label()),
+                ResourceColumn::Caller => keys.with(name, self.caller()),
+                ResourceColumn::CreateStack => {
+                    keys.with(name, self.number(self.group.create_stack()))
+                }
+                ResourceColumn::FreeStack => keys.with(name, self.number(self.group.free_stack())),
+                ResourceColumn::Thread => keys.with(name, self.group.tid()),
+                ResourceColumn::End => keys.with(name, self.end()),
+                ResourceColumn::Size => keys.with(name, self.group.size()),
+            }
+        };
+        by.iter().fold(Document::default(), key)
+    }
+
+    fn kind(&self) -> Option<&'static str> {
+        self.file.answer.kind(self.group)
+    }
+
+    fn allocator(&self) -> Option<&'a str> {
+        self.file.answer.allocator(self.group)
+    }
+
+    fn end(&self) -> Option<&'static str> {
+        self.group.end().map(ResourceEnd::name)
     }
 }
 
-impl Row<'_, '_> {
+impl Row<'_> {
+    /// The number of a stack in a document.
+    fn number(&self, stack: Option<StackIdx>) -> Option<u64> {
+        Some(self.file.numbers.of(stack?))
+    }
+
     /// The owner, as programs know it.
     fn process_label(&self) -> Option<String> {
         Some(self.file.answer.process(self.group)?.shown_label(true))
@@ -280,10 +327,9 @@ impl Row<'_, '_> {
         display: &Display,
         out: &mut dyn Write,
     ) -> io::Result<()> {
-        let answer = self.file.answer;
         let text = match column {
-            ResourceColumn::Kind => answer.kind(self.group).map(str::to_owned),
-            ResourceColumn::Allocator => answer.allocator(self.group).map(str::to_owned),
+            ResourceColumn::Kind => self.kind().map(str::to_owned),
+            ResourceColumn::Allocator => self.allocator().map(str::to_owned),
             ResourceColumn::Process => {
                 let process = self.process().unwrap_or_else(|| "unknown".to_owned());
                 let process = display.screen.paint(Role::Process, Untrusted(&process));
@@ -291,7 +337,7 @@ impl Row<'_, '_> {
             }
             ResourceColumn::Caller => self.caller().map(|caller| format!("by {caller}")),
             ResourceColumn::Thread => self.group.tid().map(|tid| format!("Thread: {tid}")),
-            ResourceColumn::End => self.group.end().map(|end| end.name().to_owned()),
+            ResourceColumn::End => self.end().map(str::to_owned),
             ResourceColumn::Size => self.group.size().map(bytes),
             ResourceColumn::CreateStack | ResourceColumn::FreeStack => None,
         };

@@ -1,0 +1,82 @@
+//! The members of a document, whatever it is about.
+
+use serde::{Serialize, Serializer, ser::SerializeMap};
+
+use super::file::{StacksJson, TraceJson, Traces, first_no_match};
+use crate::query::NoMatch;
+use crate::render::table::Erased;
+
+/// Members of a document in their order, which are made while they are written.
+#[derive(Default)]
+pub(in crate::render) struct Document<'a>(Vec<(&'static str, Erased<'a>)>);
+
+impl<'a> Document<'a> {
+    /// Of this kind.
+    pub(in crate::render) fn of(kind: &'static str) -> Self {
+        Self::default().with("kind", kind)
+    }
+
+    /// With one more member.
+    pub(in crate::render) fn with(
+        mut self,
+        name: &'static str,
+        value: impl Serialize + 'a,
+    ) -> Self {
+        self.0.push((name, Box::new(value)));
+        self
+    }
+
+    /// The same, which is left out without a value.
+    pub(in crate::render) fn with_some(
+        self,
+        name: &'static str,
+        value: Option<impl Serialize + 'a>,
+    ) -> Self {
+        match value {
+            Some(value) => self.with(name, value),
+            None => self,
+        }
+    }
+
+    /// With the traces.
+    pub(in crate::render) fn files(self, traces: &Traces<'a>) -> Self {
+        let headers: Vec<_> = traces.iter().map(TraceJson::header).collect();
+        self.with("files", headers)
+    }
+
+    /// With the stacks that the answers for some traces refer to, if these are shown.
+    pub(in crate::render) fn stacks_if(self, are_shown: bool, traces: &Traces<'a>) -> Self {
+        if are_shown { self.stacks(traces) } else { self }
+    }
+
+    /// With the stacks that the answers for some traces refer to.
+    pub(in crate::render) fn stacks(self, traces: &Traces<'a>) -> Self {
+        self.with("stacks", StacksJson(Traces::clone(traces)))
+    }
+
+    /// With what makes the answers for some traces wrong or incomplete, and why nothing matches.
+    pub(in crate::render) fn caveats(self, traces: &Traces<'a>) -> Self {
+        let caveats: Vec<_> = traces.iter().flat_map(TraceJson::caveats).collect();
+        self.with("caveats", caveats).no_match(traces.iter().map(TraceJson::no_match))
+    }
+
+    /// With the first of the reasons why nothing passes, by the numbers of traces.
+    pub(in crate::render) fn no_match<'n: 'a>(
+        self,
+        answers: impl Iterator<Item = (usize, Option<&'n NoMatch>)>,
+    ) -> Self {
+        self.with_some("no_match", first_no_match(answers))
+    }
+
+    pub(in crate::render) fn write<M: SerializeMap>(&self, map: &mut M) -> Result<(), M::Error> {
+        self.0.iter().try_for_each(|(name, value)| map.serialize_entry(name, value))
+    }
+}
+
+impl Serialize for Document<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        self.write(&mut map)?;
+        map.end()
+    }
+}

@@ -1,0 +1,119 @@
+//! The lists in the document of `.dump Resource` without `-GroupBy`: totals, and what was never freed, by its stacks.
+
+use std::rc::Rc;
+
+use handlescope_model::tables::ResourceEnd;
+use serde::Serialize;
+
+use super::{FileStyle, Row};
+use crate::{
+    query::{ResourceCriteria, ResourceFigures, ResourceGroups, ResourcesAnswer},
+    render::{
+        json::{Array, Document},
+        table::Part,
+    },
+};
+
+/// A group of allocations of one kind, allocator and process.
+#[derive(Serialize)]
+struct GroupJson<'a> {
+    file: usize,
+    kind: Option<&'static str>,
+    allocator: Option<&'a str>,
+    process: Option<String>,
+    pid: Option<u32>,
+    process_start_ns: Option<i64>,
+    #[serde(flatten)]
+    counted: CountedJson<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    over_time: Option<&'a [i64]>,
+}
+
+/// What is counted of a group: everything, or what was never freed.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum CountedJson<'a> {
+    All(&'a ResourceFigures),
+    Lost {
+        stack: Option<u64>,
+        by: Option<String>,
+        count: u64,
+        bytes: i64,
+        first_ns: Option<i64>,
+        last_ns: Option<i64>,
+    },
+}
+
+/// Some of the groups of an answer.
+type GroupsOf<'a> = fn(&'a ResourcesAnswer<'a>) -> Option<&'a ResourceGroups>;
+
+/// Adds the lists; of the groups that a table shows, `parts` are what is left, in its order.
+pub(super) fn with_lists<'d, 'a: 'd>(
+    document: Document<'d>,
+    files: &'d [Rc<FileStyle<'a>>],
+    criteria: &'d ResourceCriteria,
+    parts: &'d [Part],
+) -> Document<'d> {
+    let rows = move |of: GroupsOf<'a>| {
+        let files = files.iter().zip(parts);
+        files.flat_map(move |(file, part)| rows_of(file, of(file.answer), criteria, part))
+    };
+    let lost = move |end: ResourceEnd| {
+        let rows = rows(|answer| answer.lost.as_ref());
+        rows.filter(move |row| row.group.end() == Some(end)).map(|row| row.lost())
+    };
+    let totals = move || rows(|answer| answer.totals.as_ref()).map(|row| row.total());
+    document
+        .with("totals", Array(totals))
+        .with("outstanding", Array(move || lost(ResourceEnd::Open)))
+        .with("at_exit", Array(move || lost(ResourceEnd::AtExit)))
+}
+
+/// Some of the groups of a trace: in the order of the table if it shows these.
+fn rows_of<'a>(
+    file: &Rc<FileStyle<'a>>,
+    groups: Option<&'a ResourceGroups>,
+    criteria: &ResourceCriteria,
+    part: &Part,
+) -> impl Iterator<Item = Row<'a>> + use<'a> {
+    let shown = file.answer.shown(criteria);
+    let is_shown = shown.zip(groups).is_some_and(|(one, other)| std::ptr::eq(one, other));
+    let all = groups.map(|groups| groups.rows.as_slice()).unwrap_or_default();
+    let order: Vec<usize> =
+        if is_shown { part.own_rows().collect() } else { (0..all.len()).collect() };
+    let file = Rc::clone(file);
+    let group = move |at| Some(Row { file: Rc::clone(&file), group: all.get(at)? });
+    order.into_iter().filter_map(group)
+}
+
+impl<'a> Row<'a> {
+    fn json(&self, counted: CountedJson<'a>) -> GroupJson<'a> {
+        let process = self.file.answer.process(self.group);
+        GroupJson {
+            file: self.file.answer.index,
+            kind: self.kind(),
+            allocator: self.allocator(),
+            process: self.process_label(),
+            pid: process.as_ref().map(|own| own.pid),
+            process_start_ns: process.and_then(|own| own.start_ns),
+            counted,
+            over_time: self.group.over_time.as_deref(),
+        }
+    }
+
+    fn total(&self) -> GroupJson<'a> {
+        self.json(CountedJson::All(&self.group.figures))
+    }
+
+    fn lost(&self) -> GroupJson<'a> {
+        let figures = &self.group.figures;
+        self.json(CountedJson::Lost {
+            stack: self.number(self.group.create_stack()),
+            by: self.caller(),
+            count: figures.lost(),
+            bytes: figures.lost_bytes(),
+            first_ns: figures.first_ns,
+            last_ns: figures.last_ns,
+        })
+    }
+}
