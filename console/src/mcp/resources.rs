@@ -3,6 +3,7 @@
 use rmcp::model::Resource;
 use thiserror::Error;
 
+use super::meanings;
 use crate::{
     cancel::Cancel,
     commands::{Command, CommandError, Entered, help::Help},
@@ -17,7 +18,6 @@ const PAGES: &str = "handlescope://help";
 
 /// The page about the members of documents, which is not a page of `.help`.
 const JSON: &str = "handlescope://help/json";
-const JSON_TEXT: &str = include_str!("../../../docs/dump-json.md");
 
 /// Why a page cannot be read.
 #[derive(Debug, Error)]
@@ -53,7 +53,7 @@ fn resource(uri: String, name: &str, about: &str) -> Resource {
 /// Says what there is instead.
 pub(super) fn read(uri: &str) -> Result<String, ResourceError> {
     if uri == JSON {
-        return Ok(JSON_TEXT.to_owned());
+        return Ok(meanings::PAGE.to_owned());
     }
     let topic = uri.strip_prefix(PAGES).filter(|rest| rest.is_empty() || rest.starts_with('/'));
     let topic = topic.ok_or(ResourceError::NotAPage)?;

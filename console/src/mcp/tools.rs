@@ -5,6 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::error::ToolError;
 use super::input::{Input, Inputs, Shape, option, own, schema};
+use super::meanings::meaning;
 use crate::{
     grammar::OptionSpec,
     query::{GroupCriteria, ResourceCriteria},
@@ -292,11 +293,36 @@ impl Tool {
         REGISTRY.kind(kind)?.option(input.option?)
     }
 
+    /// The schema of a row with its members, and perhaps others.
+    fn row_schema(&self) -> Value {
+        let members = (self.row)();
+        let schema = |(name, kind): &(&'static str, &'static str)| {
+            let mut schema = match kind.strip_suffix('?') {
+                Some(kind) => json!({"type": [kind, "null"]}),
+                None => json!({"type": kind}),
+            };
+            if let Some(meaning) = self.meaning(name) {
+                schema["description"] = meaning.into();
+            }
+            ((*name).to_owned(), schema)
+        };
+        let properties: Map<String, Value> = members.iter().map(schema).collect();
+        let required: Vec<&str> = members.iter().map(|(name, _)| *name).collect();
+        json!({"type": "object", "properties": properties, "required": required})
+    }
+
+    /// What a member of a row means.
+    fn meaning(&self, member: &str) -> Option<&'static str> {
+        let Work::Dump { kind, .. } = self.work else { return None };
+        let grouped = if self.rows == "groups" { " -GroupBy" } else { "" };
+        meaning(&format!(".dump {kind}{grouped}"), self.rows, member)
+    }
+
     /// The schema of its answers.
     fn output(&self) -> Map<String, Value> {
         let rows = json!({
             "type": "array",
-            "items": row_schema(&(self.row)()),
+            "items": self.row_schema(),
             "description": "The rows of this page.",
         });
         let document = json!({
@@ -347,18 +373,6 @@ fn allocation_members() -> Members {
     resource_columns(&criteria, false).members()
 }
 
-/// The schema of a row with these members, and perhaps others.
-fn row_schema(members: &Members) -> Value {
-    let schema = |kind: &str| match kind.strip_suffix('?') {
-        Some(kind) => json!({"type": [kind, "null"]}),
-        None => json!({"type": kind}),
-    };
-    let properties: Map<String, Value> =
-        members.iter().map(|(name, kind)| ((*name).to_owned(), schema(kind))).collect();
-    let required: Vec<&str> = members.iter().map(|(name, _)| *name).collect();
-    json!({"type": "object", "properties": properties, "required": required})
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -374,5 +388,15 @@ mod tests {
             })
             .collect();
         assert_eq!(kinds, [("Why", true)]);
+    }
+
+    #[test]
+    fn every_member_of_a_row_of_dump_has_its_meaning() {
+        let is_dump = |tool: &&Tool| matches!(tool.work, Work::Dump { .. });
+        for tool in TOOLS.iter().filter(is_dump) {
+            for (member, _) in (tool.row)() {
+                assert!(tool.meaning(member).is_some(), "{}: {member}", tool.name);
+            }
+        }
     }
 }

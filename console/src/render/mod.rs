@@ -1,9 +1,9 @@
 //! Answers as text for people, and as JSON, CSV and Parquet for programs.
 //!
-//! `kinds/` makes a [`Table`] of the answer of each kind, `table/` writes it in every format,
-//! `output.rs` decides which format and where. Nested documents have serializers of their own (`json/`), and
-//! rows that are blocks of lines a text of their own (`with_row_text` in `kinds/`: resource, stack, why,
-//! provider_events and diff). The objects of `.dump ObjectRef` have their own text and CSV (`text/`, `csv/`),
+//! `kinds/` declares what is said of a row and makes a [`Table`] of the answer of each kind, `table/` writes it in
+//! every format, `output.rs` decides which format and where. `json/` has what documents share, and those that do not
+//! have the rows of a table. Rows that are blocks of lines have a text of their own (`row_text` in `kinds/`: resource,
+//! stack, why, provider_events and diff). The objects of `.dump ObjectRef` have their own text and CSV (`text/`, `csv/`),
 //! because these are ETWAnalyzer's.
 
 mod csv;

@@ -4,7 +4,9 @@ use serde::{Serialize, Serializer, ser::SerializeMap};
 
 use super::file::{StacksJson, TraceJson, Traces, first_no_match};
 use crate::query::NoMatch;
-use crate::render::table::Erased;
+
+/// Anything that can be a value in a document.
+pub(in crate::render) type Erased<'a> = Box<dyn erased_serde::Serialize + 'a>;
 
 /// Members of a document in their order, which are made while they are written.
 #[derive(Default)]

@@ -14,11 +14,10 @@ use std::io::{self, BufWriter, Write};
 use serde::{Serialize, Serializer};
 use serde_json::ser::{PrettyFormatter, Serializer as JsonSerializer};
 
-use super::table::Part;
 use crate::terminal::Neutral;
 use crate::values::JsonMode;
 
-pub(super) use self::document::Document;
+pub(super) use self::document::{Document, Erased};
 pub(super) use self::file::{StackNumbers, TraceJson, Traces, traces};
 pub(super) use self::object_ref::object_ref;
 pub(super) use self::stack::StackJson;
@@ -46,15 +45,6 @@ pub(in crate::render) fn write(
     }?;
     writeln!(out)?;
     out.flush()
-}
-
-/// The rows that are left of some answers, each with its place in its answer.
-pub(super) fn rows<'a, A>(
-    answers: &'a [A],
-    parts: &'a [Part],
-) -> impl Iterator<Item = (&'a A, usize)> {
-    let files = answers.iter().zip(parts);
-    files.flat_map(|(answer, part)| part.own_rows().map(move |row| (answer, row)))
 }
 
 /// A number that may exceed 2^53, as text like `"0xC0"`.

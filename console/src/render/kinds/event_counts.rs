@@ -49,9 +49,11 @@ pub fn event_counts<'a>(answers: &'a [EventsAnswer<'_>]) -> io::Result<Table<'a>
     let table = Table::new("providers", event_columns(), rows.collect(), parts)?;
     let no_match = || answers.iter().map(|answer| (answer.index, answer.no_match.as_ref()));
     Ok(table.with_document(move |parts, mode, out| {
-        let rows: Vec<(usize, &CountedEvent)> = json::rows(answers, parts)
-            .filter_map(|(answer, row)| Some((answer.index, answer.rows.get(row)?)))
-            .collect();
+        let files = answers.iter().zip(parts).flat_map(|(answer, part)| {
+            let rows = part.own_rows().filter_map(|row| answer.rows.get(row));
+            rows.map(|row| (answer.index, row))
+        });
+        let rows: Vec<(usize, &CountedEvent)> = files.collect();
         let providers = rows.chunk_by(stand_together).filter_map(ProviderJson::new);
         let providers: Vec<ProviderJson<'_>> = providers.collect();
         let document = Document::of("Events").with("providers", providers);

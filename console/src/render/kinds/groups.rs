@@ -175,8 +175,7 @@ impl Row<'_> {
     /// The lines of a stack.
     fn stack(&self, level: usize) -> Option<String> {
         let GroupKey::Stack(stack) = self.key(level) else { return None };
-        let lines = self.stacks.trimmed_lines(stack, self.groups.stacks.as_ref())?;
-        Some(lines.collect::<Vec<_>>().join("\n"))
+        self.stacks.text(Some(stack), self.groups.stacks.as_ref())
     }
 
     fn sample_ids(&self) -> Vec<u32> {

@@ -56,9 +56,9 @@ fn columns<'a>(
         fields.title("Fields").unknown("").rows_only();
     }
     if stacks.show {
-        let lines = move |row: &Row<'a>| row.lines(stacks);
-        columns.add("frames", move |row| Some(lines(row)?.join("\n"))).rows_only();
-        columns.nest("frames", "array", move |row| lines(row).unwrap_or_default());
+        let text = move |row: &Row<'a>| row.stacks(stacks).text(row.event.stack, None);
+        columns.add("frames", text).rows_only();
+        columns.nest("frames", "array", move |row| row.lines(stacks).unwrap_or_default());
         columns.row_text(move |row, out| row.write(stacks, &display, out));
     }
     columns

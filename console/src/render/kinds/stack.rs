@@ -52,8 +52,8 @@ pub(crate) fn stack_columns<'a>(has_text: bool) -> Columns<'a, Row<'a>> {
         columns.add("innermost_frame", |row| row.file.stacks.representative_line(row.stack.stack));
     innermost.title("Innermost frame").unknown("").rows_only();
     if has_text {
-        let text = |row: &Row<'a>| row.lines().collect::<Vec<_>>().join("\n");
-        columns.add("text", text).rows_only();
+        let text = |row: &Row<'a>| row.file.stacks.text(Some(row.stack.stack), None);
+        columns.add("text", move |row| text(row).unwrap_or_default()).rows_only();
     }
     columns
 }
@@ -122,11 +122,6 @@ impl<'a> Row<'a> {
 
     fn depth(&self) -> u32 {
         index(self.file.answer.frames.stacks.get(self.stack.stack.row()).len())
-    }
-
-    /// A line for each frame.
-    fn lines(&self) -> impl Iterator<Item = String> + '_ {
-        self.file.stacks.lines(self.stack.stack).into_iter().flatten()
     }
 }
 

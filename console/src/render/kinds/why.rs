@@ -72,7 +72,7 @@ pub(crate) fn why_columns<'a>() -> Columns<'a, Row<'a>> {
     let function = columns.add("function", |row| row.suspect.function.as_deref());
     function.title("Function").follows("create_stack");
     columns.add("score", |row| row.suspect.score);
-    columns.add("stack", Row::stack).rows_only();
+    columns.add("stack", |row| row.stacks.text(row.suspect.create_stack, None)).rows_only();
     columns.add("command", |row| row.command.clone());
     columns
 }
@@ -235,12 +235,6 @@ impl Row<'_> {
     fn causes(&self) -> String {
         let words: Vec<&str> = self.suspect.diagnoses.iter().map(|own| own.cause.word()).collect();
         words.join(",")
-    }
-
-    /// The lines of the create stack.
-    fn stack(&self) -> Option<String> {
-        let lines = self.stacks.lines(self.suspect.create_stack?)?;
-        Some(lines.collect::<Vec<_>>().join("\n"))
     }
 
     /// Whether it says next to nothing beside the others: it keeps little and does not go on, or is what the end of

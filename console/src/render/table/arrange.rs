@@ -2,7 +2,7 @@
 
 use polars::prelude::{Column, DataFrame, DataType, IdxSize, PolarsResult, SortOptions};
 
-use super::{ColumnSpec, FILE, Part, Scope, Table};
+use super::{ColumnSpec, Part, Scope, Table, columns::FILE};
 use crate::{
     render::output::{COLUMNS, OutputError, OutputOptions},
     values::{ColumnChoice, Format, TopN},

@@ -10,10 +10,11 @@ use indicatif::{HumanBytes, HumanCount};
 use polars::prelude::{AnyValue, Column, DataFrame, IntoColumn, PlSmallStr, PolarsResult, Series};
 use serde::Serialize;
 
-use super::{
-    FILE,
-    value::{CellType, cell, hex},
-};
+use super::value::{CellType, cell, hex};
+use crate::render::json::Erased;
+
+/// The number of a file; its rows stand together anyway.
+pub(super) const FILE: &str = "file";
 
 /// What a column is called, and how its values are written.
 #[derive(Debug, Clone, Default)]
@@ -129,8 +130,8 @@ pub(crate) struct Columns<'a, R> {
     text: Option<RowText<'a, R>>,
 }
 
-/// Writes a row as a text of its own instead of as a line of a grid.
-type RowText<'a, R> = Box<dyn Fn(&R, &mut dyn Write) -> io::Result<()> + 'a>;
+/// Writes a row as a text of its own instead of as a line of a grid, by its number or itself.
+pub(super) type RowText<'a, R = usize> = Box<dyn Fn(&R, &mut dyn Write) -> io::Result<()> + 'a>;
 
 /// The text of a value of a row, and the values of rows under a name.
 type TextOf<'a, R> = Box<dyn Fn(&R) -> String + 'a>;
@@ -156,9 +157,6 @@ enum Values<'a, R> {
     /// Only documents have it.
     Nested(Box<dyn Fn(&R) -> Erased<'a> + 'a>),
 }
-
-/// Anything that can be a value in a document.
-pub(in crate::render) type Erased<'a> = Box<dyn erased_serde::Serialize + 'a>;
 
 /// A member of the rows of a document.
 pub(super) enum Member<'a> {
@@ -253,7 +251,7 @@ impl<'a, R> Columns<'a, R> {
     }
 
     /// What a document has of each row, and the text of a row.
-    pub(super) fn over(self, rows: Vec<R>) -> (Vec<Member<'a>>, Option<super::RowText<'a>>)
+    pub(super) fn over(self, rows: Vec<R>) -> (Vec<Member<'a>>, Option<RowText<'a>>)
     where
         R: 'a,
     {
@@ -271,10 +269,10 @@ impl<'a, R> Columns<'a, R> {
             self.columns.into_iter().map(&mut member).collect();
         let members = order.into_iter().filter_map(|at| members.get_mut(at)?.take()).collect();
         let text = self.text.map(|text| {
-            let text = move |row: usize, out: &mut dyn Write| {
-                rows.get(row).map_or(Ok(()), |row| text(row, out))
+            let text = move |row: &usize, out: &mut dyn Write| {
+                rows.get(*row).map_or(Ok(()), |row| text(row, out))
             };
-            Box::new(text) as super::RowText<'a>
+            Box::new(text) as RowText<'a>
         });
         (members, text)
     }

@@ -21,11 +21,8 @@ use std::{
 use polars::prelude::DataFrame;
 
 pub(crate) use self::columns::{ColumnSpec, Columns, Show};
-use self::columns::{Member, Scope};
-pub(super) use self::{
-    batches::write_batches,
-    columns::{Erased, bytes},
-};
+use self::columns::{Member, RowText, Scope};
+pub(super) use self::{batches::write_batches, columns::bytes};
 use super::output::{OutputError, OutputOptions};
 use crate::{
     cancel::Cancel,
@@ -35,14 +32,8 @@ use crate::{
     values::{Format, JsonMode},
 };
 
-/// The number of a file; its rows stand together anyway.
-const FILE: &str = "file";
-
 /// Writes the JSON document of a kind whose elements are not its rows.
 type OtherDocument<'a> = Box<dyn Fn(&[Part], JsonMode, &mut dyn Write) -> io::Result<()> + 'a>;
-
-/// Writes a row as a text of its own instead of as a line of a grid.
-type RowText<'a> = Box<dyn Fn(usize, &mut dyn Write) -> io::Result<()> + 'a>;
 
 /// Columns and rows, in parts.
 pub struct Table<'a> {

@@ -31,7 +31,7 @@ impl Table<'_> {
 
     fn write_rows(&self, part: &Part, display: &Display, out: &mut dyn Write) -> io::Result<()> {
         if let Some(text) = &self.row_text {
-            return part.rows().try_for_each(|row| text(row, out));
+            return part.rows().try_for_each(|row| text(&row, out));
         }
         let rows: Vec<usize> = part.rows().collect();
         if let Some(groups) = &self.groups {

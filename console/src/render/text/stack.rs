@@ -119,6 +119,15 @@ impl StackStyle<'_> {
         Some(frames.map(|frame| self.line(frame).to_string()))
     }
 
+    /// The lines of a stack as one text, without the frames that are trimmed.
+    pub(in crate::render) fn text(
+        &self,
+        stack: Option<StackIdx>,
+        trims: Option<&TrimmedStacks>,
+    ) -> Option<String> {
+        Some(self.trimmed_lines(stack?, trims)?.collect::<Vec<_>>().join("\n"))
+    }
+
     /// Of these, the first outside of the system, else the innermost one.
     pub(in crate::render) fn trimmed_representative_line(
         &self,

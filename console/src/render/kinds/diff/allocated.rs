@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use handlescope_model::Untrusted;
 use indicatif::HumanCount;
 
-use super::{SpanJson, members, shown, stack_text, write_stack};
+use super::{SpanJson, members, shown, write_stack};
 use crate::{
     query::{AllocatedPoints, Amount, Between, ResourceGroup},
     render::{
@@ -45,7 +45,7 @@ pub(crate) fn allocated_columns<'a>() -> Columns<'a, Row<'a>> {
     per_minute.title("Per minute").show(Show::Bytes).follows("outstanding_bytes");
     let function = columns.add("function", |row| row.answer.function(row.group));
     function.title("Function").follows("create_stack");
-    columns.add("stack", |row| stack_text(&row.stacks, row.group.create_stack())).rows_only();
+    columns.add("stack", |row| row.stacks.text(row.group.create_stack(), None)).rows_only();
     columns
 }
 

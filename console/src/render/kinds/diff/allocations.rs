@@ -95,7 +95,7 @@ impl Row<'_> {
     fn lines(&self) -> Option<String> {
         let (file, stack) = self.answer.stack(self.group)?;
         let style = StackStyle::new(Some(file.frames.named()), &file.bases, self.stacks);
-        Some(style.lines(stack)?.collect::<Vec<_>>().join("\n"))
+        style.text(Some(stack), None)
     }
 
     /// Writes a line about the group, then a line for each frame.

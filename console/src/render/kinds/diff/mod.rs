@@ -95,11 +95,6 @@ fn write_stack(
     lines.iter().try_for_each(|line| writeln!(out, "{indent}{}", Untrusted(line)))
 }
 
-/// The lines of a stack as one text.
-fn stack_text(stacks: &StackStyle<'_>, stack: Option<StackIdx>) -> Option<String> {
-    Some(stacks.lines(stack?)?.collect::<Vec<_>>().join("\n"))
-}
-
 /// A number of handles by minutes, as people read it; nothing where the minutes are unknown.
 fn rate(per_minute: Option<f64>) -> Option<String> {
     let rate = per_minute?;

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use handlescope_model::Untrusted;
 use indicatif::HumanCount;
 
-use super::{SpanJson, members, rate, shown, stack_text, write_stack};
+use super::{SpanJson, members, rate, shown, write_stack};
 use crate::{
     query::{OpenedGroup, PointsDiff},
     render::{
@@ -42,7 +42,7 @@ pub(crate) fn point_columns<'a>() -> Columns<'a, Row<'a>> {
     columns.add("per_minute", |row| row.group.per_minute).title("Per minute");
     let function = columns.add("function", |row| row.group.function.as_deref());
     function.title("Function").follows("create_stack");
-    columns.add("stack", |row| stack_text(&row.stacks, row.group.create_stack)).rows_only();
+    columns.add("stack", |row| row.stacks.text(row.group.create_stack, None)).rows_only();
     columns.add("sample_ids", |row| {
         let ids = row.group.sample_ids.iter();
         ids.filter_map(|id| u32::try_from(*id).ok()).collect::<Vec<u32>>()

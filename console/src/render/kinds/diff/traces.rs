@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use handlescope_model::{StackIdx, Untrusted};
 use indicatif::HumanCount;
 
-use super::{SpanJson, growth, members, rate, shown, stack_text, states_line, write_stack};
+use super::{SpanJson, growth, members, rate, shown, states_line, write_stack};
 use crate::{
     paths,
     query::{ComparedGroup, FileAnswer, State, TracesDiff},
@@ -49,7 +49,7 @@ pub(crate) fn trace_columns<'a>() -> Columns<'a, Row<'a>> {
     columns.add("after_growth", |row| growth(&row.group.after)).follows("before_growth");
     let function = columns.add("function", |row| row.group.function.as_deref());
     function.title("Function").follows("create_stack");
-    columns.add("stack", |row| stack_text(&row.stacks, row.stack)).rows_only();
+    columns.add("stack", |row| row.stacks.text(row.stack, None)).rows_only();
     columns
 }
 

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use handlescope_model::tables::ResourceEnd;
 use serde::Serialize;
 
-use super::{FileStyle, Row};
+use super::row::{FileStyle, Row};
 use crate::{
     query::{ResourceCriteria, ResourceFigures, ResourceGroups, ResourcesAnswer},
     render::{
@@ -58,15 +58,15 @@ pub(super) fn with_lists<'d, 'a: 'd>(
         let files = files.iter().zip(parts);
         files.flat_map(move |(file, part)| rows_of(file, of(file.answer), criteria, part))
     };
-    let lost = move |end: ResourceEnd| {
+    let of_end = move |end: ResourceEnd| {
         let rows = rows(|answer| answer.lost.as_ref());
-        rows.filter(move |row| row.group.end() == Some(end)).map(|row| row.lost())
+        rows.filter(move |row| row.group.end() == Some(end)).map(|row| lost(&row))
     };
-    let totals = move || rows(|answer| answer.totals.as_ref()).map(|row| row.total());
+    let totals = move || rows(|answer| answer.totals.as_ref()).map(|row| total(&row));
     document
         .with("totals", Array(totals))
-        .with("outstanding", Array(move || lost(ResourceEnd::Open)))
-        .with("at_exit", Array(move || lost(ResourceEnd::AtExit)))
+        .with("outstanding", Array(move || of_end(ResourceEnd::Open)))
+        .with("at_exit", Array(move || of_end(ResourceEnd::AtExit)))
 }
 
 /// Some of the groups of a trace: in the order of the table if it shows these.
@@ -86,34 +86,33 @@ fn rows_of<'a>(
     order.into_iter().filter_map(group)
 }
 
-impl<'a> Row<'a> {
-    fn json(&self, counted: CountedJson<'a>) -> GroupJson<'a> {
-        let process = self.file.answer.process(self.group);
-        GroupJson {
-            file: self.file.answer.index,
-            kind: self.kind(),
-            allocator: self.allocator(),
-            process: self.process_label(),
-            pid: process.as_ref().map(|own| own.pid),
-            process_start_ns: process.and_then(|own| own.start_ns),
-            counted,
-            over_time: self.group.over_time.as_deref(),
-        }
+fn json<'a>(row: &Row<'a>, counted: CountedJson<'a>) -> GroupJson<'a> {
+    let process = row.file.answer.process(row.group);
+    GroupJson {
+        file: row.file.answer.index,
+        kind: row.kind(),
+        allocator: row.allocator(),
+        process: row.process_label(),
+        pid: process.as_ref().map(|own| own.pid),
+        process_start_ns: process.and_then(|own| own.start_ns),
+        counted,
+        over_time: row.group.over_time.as_deref(),
     }
+}
 
-    fn total(&self) -> GroupJson<'a> {
-        self.json(CountedJson::All(&self.group.figures))
-    }
+fn total<'a>(row: &Row<'a>) -> GroupJson<'a> {
+    json(row, CountedJson::All(&row.group.figures))
+}
 
-    fn lost(&self) -> GroupJson<'a> {
-        let figures = &self.group.figures;
-        self.json(CountedJson::Lost {
-            stack: self.number(self.group.create_stack()),
-            by: self.caller(),
-            count: figures.lost(),
-            bytes: figures.lost_bytes(),
-            first_ns: figures.first_ns,
-            last_ns: figures.last_ns,
-        })
-    }
+fn lost<'a>(row: &Row<'a>) -> GroupJson<'a> {
+    let figures = &row.group.figures;
+    let lost = CountedJson::Lost {
+        stack: row.number(row.group.create_stack()),
+        by: row.caller(),
+        count: figures.lost(),
+        bytes: figures.lost_bytes(),
+        first_ns: figures.first_ns,
+        last_ns: figures.last_ns,
+    };
+    json(row, lost)
 }
