@@ -18,7 +18,6 @@ use crate::{
     render::{
         json::{self, Document, traces},
         output::LEFT_OUT,
-        style::RESOURCE_FIGURES,
         table::{Columns, Part, Show, Table, bytes},
     },
     settings::Display,
@@ -39,9 +38,9 @@ pub(crate) fn resource_columns<'a>(
         add_key(&mut columns, *column, has_text);
     }
     if criteria.shows_leaks() {
-        let count = columns.add("count", |row| row.group.figures.lost());
+        let count = columns.add("count", |row| row.figures().lost());
         count.title("Count").show(Show::Grouped).place(-2);
-        let bytes = columns.add("bytes", |row| row.group.figures.lost_bytes());
+        let bytes = columns.add("bytes", |row| row.figures().lost_bytes());
         bytes.title("Bytes").show(Show::Bytes).place(-2);
     } else {
         add_figures(&mut columns);
@@ -49,10 +48,10 @@ pub(crate) fn resource_columns<'a>(
     if criteria.buckets.is_some() {
         columns.nest("over_time", "array", |row| row.group.over_time.as_ref());
     }
-    let first = columns.add("first_ns", |row| row.group.figures.first_ns).title("First");
-    first.texts(|row| row.time(row.group.figures.first_ns));
-    let last = columns.add("last_ns", |row| row.group.figures.last_ns).title("Last");
-    last.texts(|row| row.time(row.group.figures.last_ns));
+    let first = columns.add("first_ns", |row| row.figures().first_ns).title("First");
+    first.texts(|row| row.time(row.figures().first_ns));
+    let last = columns.add("last_ns", |row| row.figures().last_ns).title("Last");
+    last.texts(|row| row.time(row.figures().last_ns));
     if criteria.buckets.is_some() {
         let over_time = |row: &Row<'a>| row.group.over_time.clone().unwrap_or_default();
         let over_time = columns.add("over_time", over_time).title("Over time");
@@ -168,18 +167,28 @@ fn add_stack<'a>(
     }
 }
 
+/// Adds what is counted, with its bytes.
 fn add_figures<'a>(columns: &mut Columns<'a, Row<'a>>) {
-    for ((name, title, count), bytes) in RESOURCE_FIGURES {
-        let column = columns.add(name, move |row| count(&row.group.figures));
-        if let Some(title) = title {
-            column.title(title).show(Show::Grouped);
-        }
-        let Some((name, title, bytes)) = bytes else { continue };
-        let column = columns.add(name, move |row| bytes(&row.group.figures));
-        if let Some(title) = title {
-            column.title(title).show(Show::Bytes);
-        }
-    }
+    columns.add("allocs", |row| row.figures().allocs).title("Allocs").show(Show::Grouped);
+    let alloc = columns.add("alloc_bytes", |row| row.figures().alloc_bytes);
+    alloc.title("Allocated").show(Show::Bytes);
+    columns.add("frees", |row| row.figures().frees).title("Frees").show(Show::Grouped);
+    columns.add("freed_bytes", |row| row.figures().freed_bytes);
+    columns.add("replaced", |row| row.figures().replaced);
+    columns.add("replaced_bytes", |row| row.figures().replaced_bytes);
+    columns.add("destroyed", |row| row.figures().destroyed);
+    columns.add("destroyed_bytes", |row| row.figures().destroyed_bytes);
+    let orphan_frees = columns.add("orphan_frees", |row| row.figures().orphan_frees);
+    orphan_frees.title("Orphan frees").show(Show::Grouped);
+    columns.add("orphan_bytes", |row| row.figures().orphan_bytes);
+    columns.add("ignored", |row| row.figures().ignored);
+    columns.add("at_exit", |row| row.figures().at_exit).title("At exit").show(Show::Grouped);
+    let at_exit = columns.add("at_exit_bytes", |row| row.figures().at_exit_bytes);
+    at_exit.title("Bytes at exit").show(Show::Bytes);
+    let outstanding = columns.add("outstanding", |row| row.figures().outstanding);
+    outstanding.title("Outstanding").show(Show::Grouped);
+    let outstanding = columns.add("outstanding_bytes", |row| row.figures().outstanding_bytes);
+    outstanding.title("Bytes outstanding").show(Show::Bytes);
 }
 
 /// Bytes over time as bars.

@@ -75,6 +75,10 @@ impl<'a> Row<'a> {
         by.iter().fold(Document::default(), key)
     }
 
+    pub(super) fn figures(&self) -> &'a ResourceFigures {
+        &self.group.figures
+    }
+
     pub(super) fn kind(&self) -> Option<&'static str> {
         self.file.answer.kind(self.group)
     }
