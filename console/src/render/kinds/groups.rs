@@ -7,8 +7,8 @@ use serde::Serialize;
 use super::index;
 use crate::{
     query::{
-        Figure, FileAnswer, GroupColumn, GroupCriteria, GroupKey, Groups, GroupsLeftOut, NodeIdx,
-        ObjectRefAnswer,
+        Figure, FileAnswer, GroupColumn, GroupCriteria, GroupKey, Groups, GroupsLeftOut, Growth,
+        NodeIdx, ObjectRefAnswer,
     },
     render::{
         ObjectRefStyle,
@@ -24,6 +24,8 @@ pub(crate) struct Row<'a> {
     file: &'a FileAnswer<'a>,
     groups: &'a Groups,
     node: NodeIdx,
+    /// How it grows, with `-ShowTime`.
+    growth: Option<Growth>,
     numbers: StackNumbers,
     stacks: Rc<StackStyle<'a>>,
 }
@@ -63,13 +65,13 @@ pub(crate) fn group_columns<'a>(
     if let Some(buckets) = criteria.buckets {
         let open = move |row: &Row<'a>| row.groups.outstanding(row.node, buckets);
         columns.nest("outstanding", "array?", open);
-        let numbers = columns.add("outstanding", move |row| open(row).unwrap_or_default());
-        numbers.title("Numbers").rows_only();
-        let verdict = |row: &Row<'a>| row.groups.growth(row.node).map(|own| own.verdict.word());
-        columns.add("verdict", verdict).title("Growth");
-        columns.add("rate_per_minute", |row| {
-            Some(row.groups.growth(row.node)?.evidence.rate?.per_minute)
-        });
+        if !is_document {
+            let numbers = columns.add("outstanding", move |row| open(row).unwrap_or_default());
+            numbers.title("Numbers").rows_only();
+        }
+        columns.add("verdict", |row| Some(row.growth.as_ref()?.verdict.word())).title("Growth");
+        let rate = |row: &Row<'a>| Some(row.growth.as_ref()?.evidence.rate?.per_minute);
+        columns.add("rate_per_minute", rate);
     }
     columns
 }
@@ -86,15 +88,13 @@ pub(super) fn groups<'a>(
 ) -> io::Result<Table<'a>> {
     let criteria = &style.criteria.groups;
     let shown = StackDisplayArgs { show: true, ..StackDisplayArgs::default() };
+    let has_times = criteria.buckets.is_some();
     let traces = traces(&answer.files);
     let rows = answer.files.iter().zip(traces.iter()).flat_map(|(file, trace)| {
         let (numbers, stacks) = (trace.numbers, Rc::new(StackStyle::of(file, shown)));
-        let row = move |groups: &'a Groups, node| Row {
-            file,
-            groups,
-            node,
-            numbers,
-            stacks: Rc::clone(&stacks),
+        let row = move |groups: &'a Groups, node| {
+            let growth = has_times.then(|| groups.growth(node)).flatten();
+            Row { file, groups, node, growth, numbers, stacks: Rc::clone(&stacks) }
         };
         let nodes = |groups: &'a Groups| groups.tree.leaves().map(move |node| (groups, node));
         file.groups.iter().flat_map(nodes).map(move |(groups, node)| row(groups, node))
