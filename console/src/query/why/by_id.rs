@@ -33,6 +33,7 @@ pub(in crate::query) fn events_of_suspect(
         let groups = Groups::of(file, &selection, None, &criteria)?;
         let Some(timed) = &groups.timed else { continue };
         for by_process in [false, true] {
+            file.cancel.check()?;
             let criteria = WhyCriteria { by_process, ..WhyCriteria::default() };
             let all = ProgramGroup::all(file, (&groups, timed), &criteria);
             rows.note_groups(!all.is_empty());

@@ -21,6 +21,7 @@ impl Allocations<'_> {
         let chosen = ChosenRows { is_meant: &is_meant, rows: None };
         let sites = Sites::leaking(&self.table, &self.allocators, &chosen, self.frames)?;
         for by_process in [false, true] {
+            self.file.cancel.check()?;
             self.by_process = by_process;
             let of_programs = ProgramSite::all(self, &sites);
             rows.note_groups(!of_programs.is_empty());
