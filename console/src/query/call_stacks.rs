@@ -14,21 +14,19 @@ use polars::prelude::{
 };
 
 use super::counts::row_counts;
-use super::criterion::Criterion;
+use super::criterion::{Criterion, Survivors};
 use super::error::QueryError;
 use super::frame_figures::FrameFigures;
 use super::frame_names::{FrameNames, Frames};
 use super::frame_view::ModuleBases;
 use super::info::{check_clock, trace_info};
-use super::no_match::{NoMatch, Subject};
-use super::no_row::{List, RowStep, filter_step, other_step};
+use super::no_match::{List, NoMatch, Subject};
 use super::source::Source;
 use super::stacks::{StackSet, StackVerdicts};
 use super::tables::{ChosenProcesses, ProcessInfo, ProcessList};
 use crate::cancel::Cancel;
-use crate::filter::{Filter, ProcessFilter};
 use crate::query::StackCriteria;
-use crate::values::{CountRange, TopN};
+use crate::values::{CountRange, TimeRange};
 
 /// The stacks of one trace.
 pub struct StacksAnswer<'a> {
@@ -79,26 +77,9 @@ pub fn call_stacks<'a>(
     names: &'a dyn FrameNames,
     cancel: &'a Cancel,
 ) -> Result<Vec<StacksAnswer<'a>>, QueryError> {
-    let list = List {
-        subject: Subject::Stack,
-        // Names of frames that are not shown are not looked up.
-        start: StackCriteria { top: Some(TopN { take: 0, skip: 0 }), ..StackCriteria::default() },
-        steps,
-        count: |own: &StacksAnswer<'a>| usize::try_from(own.passed).unwrap_or(usize::MAX),
-        names: owners,
-    };
+    let list = List { subject: Subject::Stack, names: owners, place: |own| &mut own.no_match };
     let answer = |source: &Source<'a>, args: &_| StacksAnswer::new(source, args, names, cancel);
-    list.answers(sources, args, |own| &mut own.no_match, answer)
-}
-
-/// The criteria that were given, in the order of the filters.
-fn steps(args: &StackCriteria) -> Vec<RowStep<'_, StackCriteria>> {
-    let mut steps: Vec<RowStep<'_, StackCriteria>> = Vec::new();
-    other_step!(steps, args, Time, time);
-    filter_step!(steps, args, Process, ProcessFilter, process);
-    other_step!(steps, args, StackId, ids);
-    filter_step!(steps, args, StackFilter, Filter, stack_filter);
-    steps
+    list.answers(sources, args, answer)
 }
 
 /// The names of processes with stacks.
@@ -116,7 +97,7 @@ impl<'a> StacksAnswer<'a> {
         args: &StackCriteria,
         names: &'a dyn FrameNames,
         cancel: &'a Cancel,
-    ) -> Result<Self, QueryError> {
+    ) -> Result<(Self, Survivors), QueryError> {
         let trace = source.trace;
         let info = trace_info(trace)?;
         if args.time.is_some() {
@@ -127,17 +108,31 @@ impl<'a> StacksAnswer<'a> {
         let processes = ProcessList::load(trace)?;
         let frames = Frames::load(trace, names, source.frames, cancel)?;
         let frames = frames.with_system_modules(source.system);
-        let mut rows = counted(recorded, &processes, args, cancel)?;
-        if let Some(ids) = args.ids {
-            let ids = if ids.max == u64::MAX { CountRange { max: ids.min, ..ids } } else { ids };
-            rows.retain(|row| ids.contains(u64::from(row.stack.0)));
+        let mut rows = counted(recorded.clone(), &processes, args.time, cancel)?;
+        let mut left = Survivors::of(rows.len());
+        if args.time.is_some() {
+            if rows.is_empty() {
+                // Only then it matters how many there are at all times.
+                left = Survivors::of(counted(recorded, &processes, None, cancel)?.len());
+            }
+            left.note(Criterion::Time, rows.len());
         }
-        if let Some(filter) = &args.stack_filter {
-            let mut stacks = StackSet::new(frames.stacks.len());
-            rows.iter().for_each(|row| stacks.add(Some(row.stack)));
-            let verdicts = StackVerdicts::of(filter, &stacks, &frames)?;
-            rows.retain(|row| verdicts.passes(Some(row.stack)));
-        }
+        let chosen = ChosenProcesses::new(&processes, args.process.as_ref());
+        left.keep(Criterion::Process, &args.process, &mut rows, |_, row| {
+            chosen.has(row.process, row.pid)
+        });
+        left.keep(Criterion::StackId, &args.ids, &mut rows, |ids, row| {
+            let max = if ids.max == u64::MAX { ids.min } else { ids.max };
+            CountRange { max, ..*ids }.contains(u64::from(row.stack.0))
+        });
+        let mut stacks = StackSet::new(frames.stacks.len());
+        rows.iter().for_each(|row| stacks.add(Some(row.stack)));
+        let verdicts = args.stack_filter.as_ref();
+        let verdicts = verdicts.map(|filter| StackVerdicts::of(filter, &stacks, &frames));
+        let verdicts = verdicts.transpose()?;
+        left.keep(Criterion::StackFilter, &verdicts, &mut rows, |verdicts, row| {
+            verdicts.passes(Some(row.stack))
+        });
         rows.sort_unstable_by_key(|row| (Reverse(row.count), row.pid, row.stack, row.process));
         let mut figures = FrameFigures::default();
         let passed = rows.len() as u64;
@@ -155,7 +150,7 @@ impl<'a> StacksAnswer<'a> {
         } else {
             frames.resolve_representative(shown)?;
         }
-        Ok(Self {
+        let answer = Self {
             path: source.path,
             index: source.index,
             has_every_stack: is_extracted || info.stack_fragments == 0,
@@ -169,7 +164,8 @@ impl<'a> StacksAnswer<'a> {
             bases: ModuleBases::load(trace)?,
             processes,
             owners,
-        })
+        };
+        Ok((answer, left))
     }
 
     /// The process of a row; of an unknown one, only the id is known.
@@ -279,12 +275,12 @@ fn is_of_kept_events(trace: &Trace) -> Result<Vec<bool>, QueryError> {
 fn counted(
     mut rows: LazyFrame,
     processes: &ProcessList,
-    args: &StackCriteria,
+    time: Option<TimeRange>,
     cancel: &Cancel,
 ) -> Result<Vec<StackRow>, QueryError> {
     let (process, pid, stack) =
         (StackEvents::process.name(), StackEvents::pid.name(), StackEvents::stack.name());
-    if let Some(range) = args.time.map(|range| range.nanoseconds()) {
+    if let Some(range) = time.map(|range| range.nanoseconds()) {
         let time = || col(StackEvents::time_ns.name());
         rows = rows.filter(time().gt_eq(lit(*range.start())).and(time().lt_eq(lit(*range.end()))));
     }
@@ -300,7 +296,5 @@ fn counted(
         let pid = pids.get(row).unwrap_or_else(|| processes.known_or_invalid(process).pid);
         Some(StackRow { count: counts.get(row)?, pid, process, stack: stacks.get(row)? })
     };
-    let chosen = ChosenProcesses::new(processes, args.process.as_ref());
-    let is_meant = |row: &StackRow| chosen.has(row.process, row.pid);
-    Ok((0..counts.len()).filter_map(row).filter(is_meant).collect())
+    Ok((0..counts.len()).filter_map(row).collect())
 }

@@ -7,13 +7,12 @@ use std::path::Path;
 use handlescope_model::TableRows;
 use handlescope_model::tables::{EventCount, EventCounts};
 
-use super::criterion::Criterion;
+use super::criterion::{Criterion, Survivors};
 use super::error::QueryError;
-use super::no_match::{NoMatch, Subject};
-use super::no_row::{List, RowStep, filter_step, other_step};
+use super::no_match::{List, NoMatch, Subject};
 use super::source::Source;
 use crate::cancel::Cancel;
-use crate::filter::{Filter, ProcessFilter};
+use crate::filter::Filter;
 use crate::query::EventCriteria;
 
 /// The events of one trace.
@@ -61,12 +60,16 @@ impl CountedEvent {
         self.counted.name.as_deref().or(id).unwrap_or(kind)
     }
 
-    pub(super) fn is_meant_by(&self, args: &EventCriteria) -> bool {
-        let Self { counted, guid } = self;
-        let provider = counted.provider.as_deref().into_iter().chain(guid.as_deref());
-        let event = counted.name.as_deref().into_iter().chain([self.shown_event(), &counted.kind]);
-        args.provider.as_ref().is_none_or(|filter| filter.matches_lines(provider))
-            && args.event.as_ref().is_none_or(|filter| filter.matches_lines(event))
+    /// Whether its provider passes, by name or GUID.
+    pub(super) fn is_of_provider(&self, filter: &Filter) -> bool {
+        let provider = self.counted.provider.as_deref();
+        filter.matches_lines(provider.into_iter().chain(self.guid.as_deref()))
+    }
+
+    /// Whether it passes by its name, id or kind.
+    pub(super) fn is_meant_by(&self, filter: &Filter) -> bool {
+        let EventCount { name, kind, .. } = &self.counted;
+        filter.matches_lines(name.as_deref().into_iter().chain([self.shown_event(), kind]))
     }
 }
 
@@ -85,27 +88,19 @@ pub fn event_counts<'a>(
         let mut rows: Vec<CountedEvent> = table.rows().map(CountedEvent::new).collect();
         let counts = rows.iter().map(|row| row.counted.count);
         let total = counts.fold(0, u64::saturating_add);
-        rows.retain(|row| row.is_meant_by(args));
-        Ok(EventsAnswer::new(source, rows, total, false))
+        let mut left = Survivors::of(rows.len());
+        left.keep(Criterion::Provider, &args.provider, &mut rows, |filter, row| {
+            row.is_of_provider(filter)
+        });
+        left.keep(Criterion::Event, &args.event, &mut rows, |filter, row| row.is_meant_by(filter));
+        Ok((EventsAnswer::new(source, rows, total, false), left))
     };
     let list = List {
         subject: Subject::EventKind,
-        start: EventCriteria::default(),
-        steps,
-        count: |own: &EventsAnswer<'a>| own.rows.len(),
-        names: |own, criterion| names(own.rows.iter(), criterion),
+        names: |own: &EventsAnswer<'_>, criterion| names(own.rows.iter(), criterion),
+        place: |own| &mut own.no_match,
     };
-    list.answers(sources, args, |own| &mut own.no_match, answer)
-}
-
-/// The criteria that were given, in the order in which they are named where nothing passes.
-pub(super) fn steps(args: &EventCriteria) -> Vec<RowStep<'_, EventCriteria>> {
-    let mut steps: Vec<RowStep<'_, EventCriteria>> = Vec::new();
-    filter_step!(steps, args, Provider, Filter, provider);
-    filter_step!(steps, args, Event, Filter, event);
-    filter_step!(steps, args, Process, ProcessFilter, process);
-    other_step!(steps, args, Time, time);
-    steps
+    list.answers(sources, args, answer)
 }
 
 /// The names of providers or events.

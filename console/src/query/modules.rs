@@ -7,17 +7,17 @@ use std::path::Path;
 use handlescope_model::tables::{Module, ModuleLoad, ModuleLoads, Modules, TraceInfo};
 use handlescope_model::{ProcessIdx, TableRows};
 
-use super::criterion::Criterion;
+use super::criteria::ProcessCriteria;
+use super::criterion::{Criterion, Survivors};
 use super::error::QueryError;
 use super::info::trace_info;
-use super::no_match::{NoMatch, Subject};
-use super::no_row::{List, RowStep, filter_step, other_step};
+use super::no_match::{List, NoMatch, Subject};
 use super::source::Source;
 use super::tables::{ProcessInfo, ProcessList};
 use super::volumes::Volumes;
 use crate::cancel::Cancel;
 use crate::cancel::Poll;
-use crate::filter::{Filter, ProcessFilter};
+use crate::filter::Filter;
 use crate::query::ModuleCriteria;
 
 /// Name and pid of the process that kernel modules count as loaded by: they belong to every process, but
@@ -66,6 +66,16 @@ pub enum Loader {
 }
 
 impl LoadedModule {
+    /// Keeps the loads of processes that pass; whether any does.
+    fn keep_loads(
+        &mut self,
+        processes: &ProcessList,
+        passes: impl Fn(&ProcessInfo) -> bool,
+    ) -> bool {
+        self.loads.retain(|load| passes(&loader(load, processes)));
+        !self.loads.is_empty()
+    }
+
     /// Who mapped it, each once: the kernel, then processes by id.
     pub fn loaders(&self) -> Vec<Loader> {
         let loader = |load: &ModuleLoad| match load.process {
@@ -99,53 +109,39 @@ pub fn modules<'a>(
         let mut poll = Poll::new(cancel);
         for load in ModuleLoads::read(trace)?.rows() {
             poll.round()?;
-            if !args.loaders.is_empty() && !args.loaders.mean(&loader(&load, &processes), false) {
-                continue;
-            }
             if let Some(module) = modules.get_mut(load.module.row()) {
                 module.loads.push(load);
             }
         }
         let total = modules.len();
-        modules.retain(|LoadedModule { module, loads }| {
-            (args.loaders.is_empty() || !loads.is_empty())
-                && args.name.as_ref().is_none_or(|filter| filter.matches(&module.name))
-                && args.version.as_ref().is_none_or(|filter| is_version(filter, module, &volumes))
+        let mut left = Survivors::of(total);
+        let ProcessCriteria { name, command_line, new_process } = &args.loaders;
+        left.keep(Criterion::Process, name, &mut modules, |filter, module| {
+            module.keep_loads(&processes, |process| process.is_meant_by(filter, false))
+        });
+        left.keep(Criterion::CommandLine, command_line, &mut modules, |filter, module| {
+            module.keep_loads(&processes, |process| filter.matches(&process.command_line))
+        });
+        left.keep(Criterion::NewProcess, new_process, &mut modules, |new, module| {
+            module.keep_loads(&processes, |process| new.means(process))
+        });
+        left.keep(Criterion::Module, &args.name, &mut modules, |filter, loaded| {
+            filter.matches(&loaded.module.name)
+        });
+        left.keep(Criterion::Version, &args.version, &mut modules, |filter, loaded| {
+            is_version(filter, &loaded.module, &volumes)
         });
         modules.sort_by_cached_key(|LoadedModule { module, .. }| {
             (module.name.to_lowercase(), module.path.clone())
         });
-        let info = trace_info(trace)?;
-        Ok(ModuleAnswer {
-            path: source.path,
-            index: source.index,
-            modules,
-            total,
-            processes,
-            volumes,
-            info,
-            no_match: None,
-        })
+        let (path, index, info) = (source.path, source.index, trace_info(trace)?);
+        let no_match = None;
+        let answer =
+            ModuleAnswer { path, index, modules, total, processes, volumes, info, no_match };
+        Ok((answer, left))
     };
-    let list = List {
-        subject: Subject::Module,
-        start: ModuleCriteria::default(),
-        steps,
-        count: |own: &ModuleAnswer<'a>| own.modules.len(),
-        names,
-    };
-    list.answers(sources, args, |own| &mut own.no_match, answer)
-}
-
-/// The criteria that were given, in the order in which they are named where nothing passes.
-fn steps(args: &ModuleCriteria) -> Vec<RowStep<'_, ModuleCriteria>> {
-    let mut steps: Vec<RowStep<'_, ModuleCriteria>> = Vec::new();
-    filter_step!(steps, args, Process, ProcessFilter, loaders.name);
-    filter_step!(steps, args, CommandLine, Filter, loaders.command_line);
-    other_step!(steps, args, NewProcess, loaders.new_process);
-    filter_step!(steps, args, Module, Filter, name);
-    filter_step!(steps, args, Version, Filter, version);
-    steps
+    let list = List { subject: Subject::Module, names, place: |own| &mut own.no_match };
+    list.answers(sources, args, answer)
 }
 
 /// The names of modules, or of the processes that loaded them.

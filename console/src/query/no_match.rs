@@ -1,4 +1,4 @@
-//! Why nothing matches: the filter that removed everything, and the nearest names that are there.
+//! Why nothing matches: the criterion that left no row, and the nearest names that are there.
 
 use std::collections::BTreeSet;
 
@@ -7,11 +7,12 @@ use handlescope_model::{Trace, TypeId};
 
 use super::context::FileContext;
 use super::criteria::ObjectCriteria;
-use super::criterion::Criterion;
+use super::criterion::{Criteria, Criterion, Given, Survivors};
 use super::error::QueryError;
 use super::filters;
 use super::info::{seconds, trace_info};
-use super::steps::{Step, set_value, steps};
+use super::source::Source;
+use super::tables::ProcessInfo;
 use crate::filter::{Filter, ProcessFilter, Wildcard};
 use crate::suggest;
 use handlescope_model::{ArchiveError, TableRows};
@@ -54,38 +55,59 @@ pub struct NoMatch {
 }
 
 impl NoMatch {
-    /// Finds out why criteria let nothing pass: they are applied one after the other until nothing
-    /// is left. `None` when the trace has no objects, or some object passes.
-    pub(crate) fn find(
+    /// The first criterion that lets none of the rows pass that those in front of it do, with what could be meant;
+    /// `None` when there are no rows at all, or some pass.
+    ///
+    /// `names` are those of the rows that the criteria in front let pass, and `passes` says whether any row passes
+    /// others.
+    pub(super) fn of<C: Criteria>(
+        subject: Subject,
+        criteria: &C,
+        left: &Survivors,
+        names: impl FnOnce(&C, (Criterion, &str)) -> Result<Candidates, QueryError>,
+        passes: impl Fn(&C) -> Result<bool, QueryError>,
+    ) -> Result<Option<Self>, QueryError> {
+        let mut before = left.all;
+        let mut given = criteria.given().into_iter().skip_while(|given| {
+            let after = left.after(given.criterion).unwrap_or(before);
+            let passed = before == 0 || after > 0;
+            before = if passed { after } else { before };
+            passed
+        });
+        let Some(Given { criterion, value, set }) = given.next() else { return Ok(None) };
+        let passed = criteria.before(criterion).bare();
+        let names = names(&passed, (criterion, value))?;
+        let similar = match value {
+            _ if value.is_empty() || !is_one_name(value) => Vec::new(),
+            _ if criterion.is_of_lines() => anywhere(value),
+            _ if criterion.is_of_numbers() => hexadecimal(value),
+            _ => names.similar,
+        };
+        let mut nearest = Vec::new();
+        for text in similar {
+            // What the criteria in front leave out does not help.
+            let mut other = passed.clone();
+            set(&mut other, Some(&text));
+            if other != passed && passes(&other)? {
+                nearest.push(text);
+            }
+        }
+        let existing = if nearest.is_empty() { others(names.there, value) } else { Vec::new() };
+        let value = value.to_owned();
+        Ok(Some(Self { criterion, value, before, subject, nearest, existing }))
+    }
+
+    /// Why no object of a trace passes, of which its filters left so many.
+    pub(super) fn of_objects(
         file: &FileContext<'_>,
         args: &ObjectCriteria,
+        left: &Survivors,
     ) -> Result<Option<Self>, QueryError> {
-        let mut partial = ObjectCriteria {
-            plain_process_names: args.plain_process_names,
-            ..ObjectCriteria::default()
-        };
-        let mut before = file.objects.len();
-        if before == 0 {
-            return Ok(None);
-        }
-        for Step { criterion, value, take } in steps(args) {
-            let passed = partial.clone();
-            take(args, &mut partial);
-            let left = filters::select(file, &partial)?.objects().len();
-            if left == 0 {
-                let mut nearest = nearest(file, args, criterion, &value)?;
-                helpful(&mut nearest, file, &passed, criterion)?;
-                let existing = match nearest.is_empty() {
-                    true => existing(file, &passed, criterion, &value)?,
-                    false => Vec::new(),
-                };
-                let subject = Subject::Object;
-                let found = Self { criterion, value, before, subject, nearest, existing };
-                return found.with_recorded_time(file.trace).map(Some);
-            }
-            before = left;
-        }
-        Ok(None)
+        let left = as_named(file, args, left.clone())?;
+        let names = |passed: &_, (criterion, value): (_, &_)| names(file, passed, criterion, value);
+        let passes = |other: &_| Ok(!filters::select(file, other)?.selection.objects().is_empty());
+        let no_match = Self::of(Subject::Object, args, &left, names, passes)?;
+        no_match.map(|own| own.with_recorded_time(file.trace)).transpose()
     }
 
     /// Whether it is a filter on kinds of allocations that passes some: that none is there may be because they
@@ -124,116 +146,121 @@ impl NoMatch {
         let found = Self { criterion, value, before, subject, nearest, existing };
         (before > 0).then_some(found)
     }
+}
 
-    /// That a criterion, with its value, lets none of so many allocations pass; `names` are those that are there,
-    /// and `helps` says whether something passes with another value.
-    pub(super) fn of_allocations(
-        criterion: (Criterion, &str),
-        before: usize,
-        names: BTreeSet<String>,
-        helps: impl Fn(&str) -> Result<bool, QueryError>,
-    ) -> Result<Self, QueryError> {
-        Self::of_rows(Subject::Allocation, criterion, before, names, helps)
-    }
+/// Names that rows have where a criterion looks.
+#[derive(Default)]
+pub(super) struct Candidates {
+    /// Those that are most like its value.
+    similar: Vec<String>,
+    /// Those of the rows that the criteria in front let pass.
+    there: BTreeSet<String>,
+}
 
-    /// The same of any subject.
-    pub(super) fn of_rows(
-        subject: Subject,
-        (criterion, value): (Criterion, &str),
-        before: usize,
-        names: BTreeSet<String>,
-        helps: impl Fn(&str) -> Result<bool, QueryError>,
-    ) -> Result<Self, QueryError> {
-        let is_of_lines = matches!(
-            criterion,
-            Criterion::CreateStack
-                | Criterion::DestroyStack
-                | Criterion::FreeStack
-                | Criterion::StackFilter
-                | Criterion::CommandLine
-                | Criterion::Version
-        );
-        let similar = match (value.is_empty() || !is_one_name(value), is_of_lines) {
-            (true, _) => Vec::new(),
-            (false, true) => anywhere(value),
-            (false, false) => like(value, names.clone()),
-        };
-        let mut nearest = Vec::new();
-        for value in similar {
-            if helps(&value)? {
-                nearest.push(value);
-            }
-        }
-        let existing = if nearest.is_empty() { others(names, value) } else { Vec::new() };
-        let value = value.to_owned();
-        Ok(Self { criterion, value, before, subject, nearest, existing })
+impl Candidates {
+    pub(super) fn of(value: &str, there: BTreeSet<String>) -> Self {
+        Self { similar: like(value, there.clone()), there }
     }
 }
 
-/// Leaves the values with which something passes: the filters in front leave out what others name.
-fn helpful(
-    values: &mut Vec<String>,
-    file: &FileContext<'_>,
-    passed: &ObjectCriteria,
-    criterion: Criterion,
-) -> Result<(), QueryError> {
-    let mut helpful = Vec::with_capacity(values.len());
-    for value in values.drain(..) {
-        let mut criteria = passed.clone();
-        if set_value(criterion, &value, &mut criteria)
-            && !filters::select(file, &criteria)?.objects().is_empty()
-        {
-            helpful.push(value);
-        }
-    }
-    *values = helpful;
-    Ok(())
+/// How a list says why it has no rows.
+pub(super) struct List<T> {
+    pub(super) subject: Subject,
+    /// The names that its rows have where a criterion looks.
+    pub(super) names: fn(&T, Criterion) -> BTreeSet<String>,
+    /// Where the reason belongs.
+    pub(super) place: fn(&mut T) -> &mut Option<NoMatch>,
 }
 
-/// What a value could have meant, going by the names that are in the trace.
-fn nearest(
+impl<T> List<T> {
+    /// One answer for each trace; where none has rows, each has the reason.
+    pub(super) fn answers<'a, C: Criteria>(
+        &self,
+        sources: &[Source<'a>],
+        criteria: &C,
+        answer: impl Fn(&Source<'a>, &C) -> Result<(T, Survivors), QueryError>,
+    ) -> Result<Vec<T>, QueryError> {
+        let answers = sources.iter().map(|source| answer(source, criteria));
+        let answers = answers.collect::<Result<Vec<_>, QueryError>>()?;
+        explained(sources, answers, self.place, |source, left| {
+            let names = |passed: &C, (criterion, value): (Criterion, &str)| {
+                Ok(Candidates::of(value, (self.names)(&answer(source, passed)?.0, criterion)))
+            };
+            let passes = |other: &C| Ok(!answer(source, other)?.1.are_none());
+            NoMatch::of(self.subject, criteria, left, names, passes)
+        })
+    }
+}
+
+/// The answers, one for each trace; where none has rows, each has what `find` says of its trace in its `place`.
+pub(super) fn explained<'a, T>(
+    sources: &[Source<'a>],
+    mut answers: Vec<(T, Survivors)>,
+    place: fn(&mut T) -> &mut Option<NoMatch>,
+    find: impl Fn(&Source<'a>, &Survivors) -> Result<Option<NoMatch>, QueryError>,
+) -> Result<Vec<T>, QueryError> {
+    if answers.iter().all(|(_, left)| left.are_none()) {
+        for ((own, left), source) in answers.iter_mut().zip(sources) {
+            let no_match = find(source, left)?;
+            *place(own) =
+                no_match.map(|found| found.with_recorded_time(source.trace)).transpose()?;
+        }
+    }
+    Ok(answers.into_iter().map(|(own, _)| own).collect())
+}
+
+/// How many objects each criterion leaves of those that the criteria named in front of it do. Some have their effect
+/// earlier: a filter on the stacks of events removes events, and others leave only mappings, or none.
+fn as_named(
     file: &FileContext<'_>,
     args: &ObjectCriteria,
-    criterion: Criterion,
-    value: &str,
-) -> Result<Vec<String>, QueryError> {
-    if value.is_empty() || !is_one_name(value) {
-        return Ok(Vec::new());
+    left: Survivors,
+) -> Result<Survivors, QueryError> {
+    let mut front: Vec<_> = args.given().iter().map(|given| given.criterion).collect();
+    let is_early = |criterion: &Criterion| {
+        use Criterion::{Handle, MapSize, Mapping, ObjectName, PtrInMap, StackFilter, ViewBase};
+        matches!(
+            criterion,
+            Mapping | ObjectName | PtrInMap | ViewBase | MapSize | Handle | StackFilter
+        )
+    };
+    let Some(place) = front.iter().rposition(is_early).filter(|place| *place > 0) else {
+        return Ok(left);
+    };
+    let behind = front.split_off(place + 1);
+    let through = front.iter().filter_map(|criterion| left.after(*criterion)).min();
+    let args = args.before(front[place]);
+    let mut named = as_named(file, &args, filters::select(file, &args)?.left)?;
+    named.note(front[place], through.unwrap_or_default());
+    for criterion in behind {
+        named.note(criterion, left.after(criterion).unwrap_or_default());
     }
-    Ok(match criterion {
-        Criterion::Process | Criterion::RelatedProcess => {
-            processes(file, value, args.plain_process_names)
-        }
-        Criterion::Type => like(value, type_names(file.trace)?),
-        Criterion::ObjectName => object_names(file, value)?,
-        Criterion::Handle | Criterion::Object | Criterion::ViewBase => hexadecimal(value),
-        Criterion::CreateStack
-        | Criterion::DestroyStack
-        | Criterion::StackFilter
-        | Criterion::CommandLine => anywhere(value),
-        _ => Vec::new(),
-    })
+    Ok(named)
 }
 
-/// Some names that a criterion knows, of objects that pass those in front of it.
-fn existing(
+/// The names of objects where a criterion looks. What is most like its value may be of any object of the trace.
+fn names(
     file: &FileContext<'_>,
     passed: &ObjectCriteria,
     criterion: Criterion,
     value: &str,
-) -> Result<Vec<String>, QueryError> {
-    let names = match criterion {
-        Criterion::Process => creators(file, passed)?,
-        Criterion::RelatedProcess => process_names(file, passed.plain_process_names),
+) -> Result<Candidates, QueryError> {
+    let (all, there) = match criterion {
+        Criterion::Process => (process_names(file, passed), creators(file, passed)?),
+        Criterion::RelatedProcess => (process_names(file, passed), process_names(file, passed)),
         Criterion::Type => {
-            let selection = filters::select(file, passed)?;
+            let selection = filters::select(file, passed)?.selection;
             let types = selection.objects().iter().map(|own| file.objects.type_id(own.object()));
             let types: BTreeSet<TypeId> = types.collect();
-            types.into_iter().map(|own| file.types.get(own).to_owned()).collect()
+            let there = types.into_iter().map(|own| file.types.get(own).to_owned()).collect();
+            (type_names(file.trace)?, there)
         }
-        _ => BTreeSet::new(),
+        Criterion::ObjectName => {
+            return Ok(Candidates { similar: object_names(file, value)?, ..Candidates::default() });
+        }
+        _ => return Ok(Candidates::default()),
     };
-    Ok(others(names, value))
+    Ok(Candidates { similar: like(value, all), there })
 }
 
 /// The names of the processes that created objects, or else own handles of the rundown.
@@ -244,7 +271,7 @@ fn creators(
     let process = file.trace.values(Events::process)?;
     let owner = file.trace.values(ExistingHandles::process)?;
     let mut processes = BTreeSet::new();
-    for object in filters::select(file, passed)?.objects() {
+    for object in filters::select(file, passed)?.selection.objects() {
         match object.create() {
             Some(event) => processes.extend(process.get(event.row())),
             None => processes.extend(owner.range(file.objects.existing(object.object()))),
@@ -279,12 +306,9 @@ fn some(names: BTreeSet<String>) -> Vec<String> {
     names.into_iter().filter(|name| !name.is_empty()).take(MOST_EXISTING).collect()
 }
 
-fn processes(file: &FileContext<'_>, value: &str, plain: bool) -> Vec<String> {
-    like(value, process_names(file, plain))
-}
-
-fn process_names(file: &FileContext<'_>, plain: bool) -> BTreeSet<String> {
-    file.processes.rows().iter().map(|process| process.shown_name(plain).to_owned()).collect()
+fn process_names(file: &FileContext<'_>, args: &ObjectCriteria) -> BTreeSet<String> {
+    let name = |process: &ProcessInfo| process.shown_name(args.plain_process_names).to_owned();
+    file.processes.rows().iter().map(name).collect()
 }
 
 fn type_names(trace: &Trace) -> Result<BTreeSet<String>, ArchiveError> {

@@ -9,9 +9,10 @@ use handlescope_model::{EventIdx, StackIdx, Table};
 use rayon::prelude::*;
 
 use super::context::FileContext;
+use super::criterion::Survivors;
 use super::error::QueryError;
 use super::exit_stacks::ExitStacks;
-use super::filters;
+use super::filters::{self, Filtered};
 use super::frame_names::FrameNames;
 use super::frame_view::ModuleBases;
 use super::groups::{Groups, TrimmedStacks};
@@ -27,7 +28,7 @@ use super::totals::Totals;
 use super::why::events_of_suspect;
 use crate::cancel::{Cancel, Cancelled};
 use crate::query::criteria::ObjectCriteria;
-use crate::trace::{Caveat, unseen_values};
+use crate::trace::Caveat;
 use crate::values::TopN;
 
 /// The answer for all traces, in the order they are loaded.
@@ -71,6 +72,8 @@ pub struct FileAnswer<'a> {
     /// What `-TopN` leaves out of what is printed.
     pub left_out: LeftOut,
     pub(crate) file: FileContext<'a>,
+    /// How many objects each criterion leaves.
+    left: Survivors,
 }
 
 /// Objects that are not printed, with their handles and views.
@@ -125,7 +128,7 @@ pub(super) fn unchecked_object_ref<'a>(
         .collect::<Result<_, _>>()?;
     if files.iter().all(FileAnswer::is_without_match) {
         for file in &mut files {
-            file.no_match = NoMatch::find(&file.file, args)?;
+            file.no_match = NoMatch::of_objects(&file.file, args, &file.left)?;
         }
     }
     let parts = files.iter().filter_map(|file| file.handle_counts.as_ref());
@@ -169,28 +172,6 @@ fn without_leak(file: &FileContext<'_>, selection: &Selection) -> Result<u64, Qu
     Ok(without as u64)
 }
 
-/// How many of the handles that criteria choose were closed unseen, where they leave these out.
-fn unseen_beside_leaks(file: &FileContext<'_>, args: &ObjectCriteria) -> Result<u64, QueryError> {
-    let is_left_out = args.leak || args.leak_at_exit;
-    if !is_left_out || !unseen_values(file.trace, Events::closed_unseen)?.has_any() {
-        return Ok(0);
-    }
-    let args = ObjectCriteria { leak: false, leak_at_exit: false, ..args.clone() };
-    Ok(Totals::of(file, &filters::select(file, &args)?)?.closed_unseen)
-}
-
-/// What `-LeakAtExit` would keep in place of `-Leak`, which leaves it out; `None` where that is nothing.
-fn at_exit_beside_leaks(
-    file: &FileContext<'_>,
-    args: &ObjectCriteria,
-) -> Result<Option<Selection>, QueryError> {
-    if !args.leak || args.leak_at_exit || !file.trace.values(Events::closed_at_exit)?.any() {
-        return Ok(None);
-    }
-    let args = ObjectCriteria { leak: false, leak_at_exit: true, ..args.clone() };
-    filters::select(file, &args).map(Some)
-}
-
 impl ObjectRefAnswer<'_> {
     /// What stacks say of closes at the ends of processes in all traces.
     pub fn exit_stacks(&self) -> Option<ExitStacks> {
@@ -221,18 +202,19 @@ impl<'a> FileAnswer<'a> {
         if let Some(id) = &args.suspect {
             file.suspect_events = Some(events_of_suspect(&file, id, &args.groups.trims)?);
         }
-        let mut selection = filters::select(&file, args)?;
+        let Filtered { mut selection, at_exit, unseen, left } = filters::select(&file, args)?;
         let mut totals = Totals::of(&file, &selection)?;
-        let beside = at_exit_beside_leaks(&file, args)?;
-        if let Some(beside) = &beside {
-            totals.closed_at_exit += Totals::of(&file, beside)?.closed_at_exit;
+        if let Some(at_exit) = &at_exit {
+            totals.closed_at_exit += Totals::of(&file, at_exit)?.closed_at_exit;
         }
-        totals.closed_unseen += unseen_beside_leaks(&file, args)?;
+        if let Some(unseen) = &unseen {
+            totals.closed_unseen += Totals::of(&file, unseen)?.closed_unseen;
+        }
         let counted = CountBy::of(args).is_some();
         let count = || HandleCounts::of(&file, &selection, args);
         let handle_counts = counted.then(count).transpose()?;
         let grouped = !args.groups.by.is_empty();
-        let beside = beside.as_ref();
+        let beside = at_exit.as_ref();
         let groups = grouped.then(|| Groups::of(&file, &selection, beside, args)).transpose()?;
         let listing = !counted && !grouped;
         let listing = listing.then(|| Listing::load(file.trace)).transpose()?;
@@ -274,6 +256,7 @@ impl<'a> FileAnswer<'a> {
             shown_stacks,
             bases: bases.unwrap_or_default(),
             file,
+            left,
         })
     }
 

@@ -6,16 +6,14 @@ use std::path::Path;
 use handlescope_model::tables::{Process, Processes, TraceInfo};
 use handlescope_model::{ProcessIdx, TableRows};
 
-use super::criteria::{ProcessListCriteria, ProcessOrder};
-use super::criterion::Criterion;
+use super::criteria::{ProcessCriteria, ProcessListCriteria, ProcessOrder};
+use super::criterion::{Criterion, Survivors};
 use super::error::QueryError;
 use super::info::trace_info;
-use super::no_match::{NoMatch, Subject};
-use super::no_row::{List, RowStep, filter_step, other_step};
+use super::no_match::{List, NoMatch, Subject};
 use super::source::Source;
 use super::tables::ProcessList;
 use crate::cancel::Cancel;
-use crate::filter::{Filter, ProcessFilter};
 
 /// The processes of one trace.
 pub struct ProcessAnswer<'a> {
@@ -54,14 +52,23 @@ pub fn processes<'a>(
         let infos = ProcessList::load(source.trace)?;
         let all: Vec<Process> = Processes::read(source.trace)?.rows().collect();
         let parents = Parents::of(&all);
-        let passes = |row: &usize| {
-            let has_parent = args.parent.as_ref().is_none_or(|filter| match parents.of_row(*row) {
-                Some(parent) => infos.get(ProcessIdx(parent as u32)).is_meant_by(filter, false),
+        let of_row = |row: &usize| infos.get(ProcessIdx(*row as u32));
+        let mut rows: Vec<usize> = (0..all.len()).collect();
+        let mut left = Survivors::of(rows.len());
+        let ProcessCriteria { name, command_line, new_process } = &args.processes;
+        left.keep(Criterion::Process, name, &mut rows, |filter, row| {
+            of_row(row).is_meant_by(filter, false)
+        });
+        left.keep(Criterion::Parent, &args.parent, &mut rows, |filter, row| {
+            match parents.of_row(*row) {
+                Some(parent) => of_row(&parent).is_meant_by(filter, false),
                 None => filter.matches("", all.get(*row).map_or(0, |process| process.parent_pid)),
-            });
-            has_parent && args.processes.mean(infos.get(ProcessIdx(*row as u32)), false)
-        };
-        let mut rows: Vec<usize> = (0..all.len()).filter(passes).collect();
+            }
+        });
+        left.keep(Criterion::CommandLine, command_line, &mut rows, |filter, row| {
+            filter.matches(&of_row(row).command_line)
+        });
+        left.keep(Criterion::NewProcess, new_process, &mut rows, |new, row| new.means(of_row(row)));
         rows.sort_by_key(|row| {
             let Process { pid, start_ns, end_ns, .. } = all[*row];
             match args.order {
@@ -81,26 +88,10 @@ pub fn processes<'a>(
         };
         let processes = rows.into_iter().filter_map(listed).collect();
         let (path, index) = (source.path, source.index);
-        Ok(ProcessAnswer { path, index, info, processes, no_match: None })
+        Ok((ProcessAnswer { path, index, info, processes, no_match: None }, left))
     };
-    let list = List {
-        subject: Subject::Process,
-        start: ProcessListCriteria::default(),
-        steps,
-        count: |own: &ProcessAnswer<'a>| own.processes.len(),
-        names,
-    };
-    list.answers(sources, args, |own| &mut own.no_match, answer)
-}
-
-/// The criteria that were given, in the order in which they are named where nothing passes.
-fn steps(args: &ProcessListCriteria) -> Vec<RowStep<'_, ProcessListCriteria>> {
-    let mut steps: Vec<RowStep<'_, ProcessListCriteria>> = Vec::new();
-    filter_step!(steps, args, Process, ProcessFilter, processes.name);
-    filter_step!(steps, args, Parent, ProcessFilter, parent);
-    filter_step!(steps, args, CommandLine, Filter, processes.command_line);
-    other_step!(steps, args, NewProcess, processes.new_process);
-    steps
+    let list = List { subject: Subject::Process, names, place: |own| &mut own.no_match };
+    list.answers(sources, args, answer)
 }
 
 /// The names of processes, or of their parents.

@@ -10,17 +10,17 @@ use handlescope_model::{
     Blobs, EventFieldIdx, Numbers, ProcessIdx, StackIdx, TableRows, Texts, Trace,
 };
 
-use super::criterion::Criterion;
+use super::criterion::{Criterion, Survivors};
 use super::error::QueryError;
-use super::event_counts::{CountedEvent, EventsAnswer, names, steps};
+use super::event_counts::{CountedEvent, EventsAnswer, names};
 use super::frame_names::{FrameNames, Frames};
 use super::frame_view::ModuleBases;
 use super::info::{check_clock, trace_info};
-use super::no_match::{NoMatch, Subject};
-use super::no_row::{List, explained};
+use super::no_match::{Candidates, NoMatch, Subject, explained};
 use super::source::Source;
 use super::tables::{ChosenProcesses, ProcessInfo, ProcessList};
 use crate::cancel::{Cancel, Poll};
+use crate::filter::Filter;
 use crate::query::EventCriteria;
 
 /// Single events of one trace.
@@ -95,10 +95,10 @@ impl<'a> ProviderEventsAnswer<'a> {
         args: &EventCriteria,
         names: &'a dyn FrameNames,
         cancel: &'a Cancel,
-    ) -> Result<Self, QueryError> {
+    ) -> Result<(Self, Survivors), QueryError> {
         let trace = source.trace;
         let kept = Kept::load(trace)?;
-        let chosen = kept.rows(source, args, cancel)?;
+        let (chosen, left) = kept.rows(source, args, cancel)?;
         let passed = chosen.len();
         let shown = args.top.map_or(0..passed, |top| {
             let first = top.skip.min(passed);
@@ -116,7 +116,7 @@ impl<'a> ProviderEventsAnswer<'a> {
         if args.stacks.show {
             frames.resolve(rows.iter().filter_map(|event| event.stack))?;
         }
-        Ok(Self {
+        let answer = Self {
             path: source.path,
             index: source.index,
             info: trace_info(trace)?,
@@ -128,7 +128,8 @@ impl<'a> ProviderEventsAnswer<'a> {
             frames,
             bases: ModuleBases::load(trace)?,
             processes: kept.processes,
-        })
+        };
+        Ok((answer, left))
     }
 }
 
@@ -145,25 +146,24 @@ pub fn provider_events<'a>(
     let answers =
         sources.iter().map(|source| ProviderEventsAnswer::new(source, args, names, cancel));
     let answers = answers.collect::<Result<Vec<_>, QueryError>>()?;
-    let find = |source: &Source<'_>| no_event(source, args, cancel);
-    explained(sources, answers, |own| own.passed, |own| &mut own.no_match, find)
+    let find = |source: &Source<'_>, left: &_| no_event(source, args, left, cancel);
+    explained(sources, answers, |own| &mut own.no_match, find)
 }
 
 /// Why no single event passes.
 fn no_event(
     source: &Source<'_>,
     args: &EventCriteria,
+    left: &Survivors,
     cancel: &Cancel,
 ) -> Result<Option<NoMatch>, QueryError> {
-    let list = List {
-        subject: Subject::Event,
-        start: EventCriteria::default(),
-        steps,
-        count: |own: &Chosen<'_>| own.rows.len(),
-        names: Chosen::names,
+    let kept = Kept::load(source.trace)?;
+    let names = |passed: &_, (criterion, value): (_, &_)| {
+        let (rows, _) = kept.rows(source, passed, cancel)?;
+        Ok(Candidates::of(value, kept.names(&rows, criterion)))
     };
-    let kept = &Kept::load(source.trace)?;
-    list.no_match(args, |args| Ok(Chosen { kept, rows: kept.rows(source, args, cancel)? }))
+    let passes = |other: &_| Ok(!kept.rows(source, other, cancel)?.0.is_empty());
+    NoMatch::of(Subject::Event, args, left, names, passes)
 }
 
 /// Answers `.dump Events` with counts of single events, one answer for each trace.
@@ -177,7 +177,7 @@ pub fn chosen_event_counts<'a>(
 ) -> Result<Vec<EventsAnswer<'a>>, QueryError> {
     let answer = |source: &Source<'a>| {
         let kept = Kept::load(source.trace)?;
-        let rows = kept.rows(source, args, cancel)?;
+        let (rows, left) = kept.rows(source, args, cancel)?;
         let Kept { events, mut kinds, .. } = kept;
         for kind in &mut kinds {
             kind.counted.count = 0;
@@ -191,11 +191,11 @@ pub fn chosen_event_counts<'a>(
             kind.counted.last_ns = time;
         }
         kinds.retain(|kind| kind.counted.count > 0);
-        Ok(EventsAnswer::new(source, kinds, events.len() as u64, true))
+        Ok((EventsAnswer::new(source, kinds, events.len() as u64, true), left))
     };
     let answers = sources.iter().map(answer).collect::<Result<Vec<_>, QueryError>>()?;
-    let find = |source: &Source<'_>| no_event(source, args, cancel);
-    explained(sources, answers, |own| own.rows.len(), |own| &mut own.no_match, find)
+    let find = |source: &Source<'_>, left: &_| no_event(source, args, left, cancel);
+    explained(sources, answers, |own| &mut own.no_match, find)
 }
 
 /// The single events of an extract.
@@ -214,33 +214,53 @@ impl Kept {
         })
     }
 
-    /// The rows that pass, ascending.
+    /// The rows that pass, ascending, and how many each criterion leaves.
     fn rows(
         &self,
         source: &Source<'_>,
         args: &EventCriteria,
         cancel: &Cancel,
-    ) -> Result<Vec<usize>, QueryError> {
+    ) -> Result<(Vec<usize>, Survivors), QueryError> {
         if args.time.is_some() {
             check_clock(source.trace, source.path, Criterion::Time)?;
         }
+        cancel.check()?;
         let Self { events, kinds, processes } = self;
-        let is_meant: Vec<bool> = kinds.iter().map(|kind| kind.is_meant_by(args)).collect();
-        let time = args.time.map(|range| range.nanoseconds());
+        // What an event is has to be known.
+        let kind = |row: usize| events.event[row].row();
+        let mut rows: Vec<usize> =
+            (0..events.len()).filter(|row| kind(*row) < kinds.len()).collect();
+        let mut left = Survivors::of(rows.len());
+        let verdicts = |filter: &Option<Filter>, passes: fn(&CountedEvent, &Filter) -> bool| {
+            let of_kinds = |filter| kinds.iter().map(|kind| passes(kind, filter)).collect();
+            filter.as_ref().map::<Vec<bool>, _>(of_kinds)
+        };
+        let providers = verdicts(&args.provider, CountedEvent::is_of_provider);
+        left.keep(Criterion::Provider, &providers, &mut rows, |passes, row| passes[kind(*row)]);
+        let meant = verdicts(&args.event, CountedEvent::is_meant_by);
+        left.keep(Criterion::Event, &meant, &mut rows, |passes, row| passes[kind(*row)]);
         let chosen = ChosenProcesses::new(processes, args.process.as_ref());
-        let is_process =
-            |row: usize| chosen.has(events.process[row], events.pid[row].unwrap_or_default());
-        let mut poll = Poll::new(cancel);
-        let mut rows = Vec::new();
-        for row in 0..events.len() {
-            poll.round()?;
-            let is_event = is_meant.get(events.event[row].row()).copied().unwrap_or_default();
-            let is_time = time.as_ref().is_none_or(|time| time.contains(&events.time_ns[row]));
-            if is_event && is_time && is_process(row) {
-                rows.push(row);
-            }
+        left.keep(Criterion::Process, &args.process, &mut rows, |_, row| {
+            chosen.has(events.process[*row], events.pid[*row].unwrap_or_default())
+        });
+        let time = args.time.map(|range| range.nanoseconds());
+        left.keep(Criterion::Time, &time, &mut rows, |time, row| {
+            time.contains(&events.time_ns[*row])
+        });
+        Ok((rows, left))
+    }
+
+    /// The names that some rows have where a criterion looks.
+    fn names(&self, rows: &[usize], criterion: Criterion) -> BTreeSet<String> {
+        let Self { events, kinds, processes } = self;
+        if criterion == Criterion::Process {
+            let owners: BTreeSet<ProcessIdx> =
+                rows.iter().filter_map(|row| events.process[*row]).collect();
+            let name = |row| processes.get(row).shown_name(false).to_owned();
+            return owners.into_iter().map(name).collect();
         }
-        Ok(rows)
+        let found: BTreeSet<usize> = rows.iter().map(|row| events.event[*row].row()).collect();
+        names(found.into_iter().filter_map(|kind| kinds.get(kind)), criterion)
     }
 
     fn event(&self, row: usize, values: Option<&Values>) -> SingleEvent {
@@ -257,27 +277,6 @@ impl Kept {
             is_short: events.is_short[row],
             fields: values.map(|values| values.fields(first, count)).unwrap_or_default(),
         }
-    }
-}
-
-/// Some of the single events.
-struct Chosen<'k> {
-    kept: &'k Kept,
-    rows: Vec<usize>,
-}
-
-impl Chosen<'_> {
-    /// The names that they have where a criterion looks.
-    fn names(&self, criterion: Criterion) -> BTreeSet<String> {
-        let Kept { events, kinds, processes } = self.kept;
-        if criterion == Criterion::Process {
-            let owners: BTreeSet<ProcessIdx> =
-                self.rows.iter().filter_map(|row| events.process[*row]).collect();
-            let name = |row| processes.get(row).shown_name(false).to_owned();
-            return owners.into_iter().map(name).collect();
-        }
-        let found: BTreeSet<usize> = self.rows.iter().map(|row| events.event[*row].row()).collect();
-        names(found.into_iter().filter_map(|kind| kinds.get(kind)), criterion)
     }
 }
 

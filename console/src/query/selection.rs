@@ -81,6 +81,13 @@ impl Selection {
         Ok(Self { objects: selected, events: EventMask::All, needs_symbols: Vec::new() })
     }
 
+    /// The objects with any such event, before events are removed.
+    pub(crate) fn with_any(&self, objects: &ObjectTable, is: impl Fn(usize) -> bool) -> Self {
+        let has_any = |selected: &&Selected| objects.events(selected.object()).any(&is);
+        let objects = self.objects.iter().filter(has_any).copied().collect();
+        Self { objects, events: EventMask::All, needs_symbols: Vec::new() }
+    }
+
     /// Keeps the objects that pass. The predicate may remove events of its object.
     pub(crate) fn retain(
         &mut self,

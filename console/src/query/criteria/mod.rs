@@ -9,6 +9,7 @@ pub use self::groups::{Figure, GroupColumn, GroupCriteria};
 pub(crate) use self::resources::ResourceOptions;
 pub use self::resources::{ResourceColumn, ResourceCriteria};
 
+use super::criterion::{Criteria, Criterion, Given, criteria, is_given};
 use super::tables::ProcessInfo;
 use crate::{
     filter::{Filter, ProcessFilter},
@@ -92,6 +93,42 @@ impl ObjectCriteria {
     }
 }
 
+criteria! {
+    ObjectCriteria(self) {
+        Ids => ids,
+        Mapping => map,
+        MultiProcess => multi_process,
+        ObjectName => object_name: Filter,
+        Type => object_type: Filter,
+        Object => object: Filter,
+        Suspect => suspect: SuspectId,
+        leaks,
+        Time => time,
+        Process => creator.name: ProcessFilter,
+        CommandLine => creator.command_line: Filter,
+        NewProcess => creator.new_process,
+        PtrInMap => ptr_in_map,
+        ViewBase => view_base: Filter,
+        MapSize => map_size,
+        Inherit => inherit,
+        RelatedProcess => related_process: ProcessFilter,
+        Handle => handle: Filter,
+        Duration => duration,
+        Overlapped => overlapped,
+        StackFilter => stack_filter: Filter,
+        CreateStack => create_stack: Filter,
+        DestroyStack => destroy_stack: Filter,
+    }
+}
+
+#[cfg(test)]
+impl Criterion {
+    /// Those that are given.
+    pub(crate) fn all_of(args: &ObjectCriteria) -> Vec<Criterion> {
+        args.given().into_iter().map(|given| given.criterion).collect()
+    }
+}
+
 /// Which processes are meant: those that pass all that was given.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ProcessCriteria {
@@ -109,12 +146,22 @@ impl ProcessCriteria {
         self.name.is_none() && self.command_line.is_none() && self.new_process.is_none()
     }
 
+    /// The same without what is named behind a criterion.
+    pub(in crate::query) fn up_to(&self, criterion: Criterion) -> Self {
+        let command_line =
+            self.command_line.as_ref().filter(|_| criterion >= Criterion::CommandLine);
+        Self {
+            name: self.name.clone(),
+            command_line: command_line.cloned(),
+            new_process: self.new_process.filter(|_| criterion >= Criterion::NewProcess),
+        }
+    }
+
     /// Whether a process is meant, `plain` by the name of its executable alone.
     pub fn mean(&self, process: &ProcessInfo, plain: bool) -> bool {
-        let ProcessInfo { start_ns, end_ns, .. } = *process;
         self.name.as_ref().is_none_or(|filter| process.is_meant_by(filter, plain))
             && self.command_line.as_ref().is_none_or(|f| f.matches(&process.command_line))
-            && self.new_process.is_none_or(|new| new.matches(start_ns.is_some(), end_ns.is_some()))
+            && self.new_process.is_none_or(|new| new.means(process))
     }
 }
 
@@ -126,6 +173,15 @@ pub struct ProcessListCriteria {
     pub parent: Option<ProcessFilter>,
     /// The order of the processes of a trace.
     pub order: ProcessOrder,
+}
+
+criteria! {
+    ProcessListCriteria(self) {
+        Process => processes.name: ProcessFilter,
+        Parent => parent: ProcessFilter,
+        CommandLine => processes.command_line: Filter,
+        NewProcess => processes.new_process,
+    }
 }
 
 /// `-SortBy` of `.dump Process`, when it names no column.
@@ -153,6 +209,16 @@ pub struct ModuleCriteria {
     pub version: Option<Filter>,
 }
 
+criteria! {
+    ModuleCriteria(self) {
+        Process => loaders.name: ProcessFilter,
+        CommandLine => loaders.command_line: Filter,
+        NewProcess => loaders.new_process,
+        Module => name: Filter,
+        Version => version: Filter,
+    }
+}
+
 /// What `.dump Events` is about.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct EventCriteria {
@@ -170,6 +236,15 @@ pub struct EventCriteria {
     pub stacks: StackDisplayArgs,
     /// `-TopN`, where the order is that of time.
     pub top: Option<TopN>,
+}
+
+criteria! {
+    EventCriteria(self) {
+        Provider => provider: Filter,
+        Event => event: Filter,
+        Process => process: ProcessFilter,
+        Time => time,
+    }
 }
 
 /// What `.why` is about.
@@ -237,6 +312,21 @@ pub struct StackCriteria {
     pub with_identities: bool,
 }
 
+criteria! {
+    StackCriteria(self) {
+        Time => time,
+        Process => process: ProcessFilter,
+        StackId => ids,
+        StackFilter => stack_filter: Filter,
+    }
+
+    fn bare(self) -> Self {
+        // Names of frames that are not shown are not looked up.
+        let top = Some(TopN { take: 0, skip: 0 });
+        Self { top, stacks: StackDisplayArgs::default(), with_identities: false, ..self }
+    }
+}
+
 /// `-Map`: which kind of object is wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MapMode {
@@ -262,8 +352,9 @@ pub enum NewProcess {
 }
 
 impl NewProcess {
-    /// Whether a process with this start and end, if they lie in the trace, is meant.
-    pub fn matches(self, has_started: bool, has_ended: bool) -> bool {
+    /// Whether a process is meant.
+    pub(in crate::query) fn means(self, process: &ProcessInfo) -> bool {
+        let (has_started, has_ended) = (process.start_ns.is_some(), process.end_ns.is_some());
         match self {
             NewProcess::EndedOnly => has_ended && !has_started,
             NewProcess::Ended => has_ended,

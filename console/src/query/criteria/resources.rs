@@ -2,7 +2,7 @@
 
 use super::groups::StackTrims;
 use crate::filter::{Filter, ProcessFilter};
-use crate::query::criterion::Criterion;
+use crate::query::criterion::{Criteria, Criterion, Given, criteria, is_given};
 use crate::settings::StackDisplayArgs;
 use crate::values::{CountRange, SuspectId, TimeRange};
 
@@ -60,6 +60,20 @@ pub(crate) struct ResourceOptions {
 impl Default for ResourceOptions {
     fn default() -> Self {
         Self { kind: Criterion::Kind, free_stack: Criterion::FreeStack }
+    }
+}
+
+criteria! {
+    ResourceCriteria(self) {
+        (self.options.kind) => kind: Filter,
+        Allocator => allocator: Filter,
+        Process => process: ProcessFilter,
+        Suspect => suspect: SuspectId,
+        leaks,
+        Time => time,
+        Size => size,
+        CreateStack => create_stack: Filter,
+        (self.options.free_stack) => free_stack: Filter,
     }
 }
 

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use handlescope_model::rules::{self, CLOSING, OPENING, WITH_HANDLE, has_overlap};
 use handlescope_model::tables::Events;
-use handlescope_model::{EventIdx, EventKind, Flags};
+use handlescope_model::{EventIdx, EventKind};
 
 use crate::cancel::Poll;
 use crate::filter::Filter;
@@ -12,48 +12,62 @@ use crate::query::ObjectCriteria;
 use crate::query::context::FileContext;
 use crate::query::error::QueryError;
 use crate::query::filters::object::HexFilter;
-use crate::query::frame_names::Frames;
 use crate::query::selection::{EventMask, Selected, Selection};
 use crate::query::stacks::{StackSet, StackVerdicts};
 use crate::query::suspect_rows::SuspectRows;
-use crate::values::TimeRange;
+use crate::trace::unseen_values;
 
 /// `-Leak` and `-LeakAtExit`: keeps what was opened and never closed, or closed by nothing but the end
 /// of its process, and drops closes.
 ///
-/// Creation and end stay, also when their events go: they still say when the object lived.
+/// Returns what goes on beside it: what `-LeakAtExit` would keep, and the objects with handles that were closed unseen.
 pub(super) fn keep_leaks(
     args: &ObjectCriteria,
     file: &FileContext<'_>,
     selection: &mut Selection,
+) -> Result<(Option<Selection>, Option<Selection>), QueryError> {
+    let trace = file.trace;
+    let (leaked, at_exit) = (trace.values(Events::leaked)?, trace.values(Events::closed_at_exit)?);
+    let unseen = unseen_values(trace, Events::closed_unseen)?;
+    let has_unseen = |event| unseen.get(event).is_some();
+    let beside_unseen = unseen.has_any().then(|| selection.with_any(&file.objects, has_unseen));
+    let mut beside_at_exit = None;
+    if args.leak && !args.leak_at_exit && at_exit.any() {
+        let beside = selection.with_any(&file.objects, |event| at_exit.get(event));
+        keep_opened(|event| at_exit.get(event), file, beside_at_exit.insert(beside))?;
+    }
+    let is_wanted =
+        |event| args.leak && leaked.get(event) || args.leak_at_exit && at_exit.get(event);
+    keep_opened(is_wanted, file, selection)?;
+    Ok((beside_at_exit, beside_unseen))
+}
+
+/// Keeps some of the events that open handles, and drops closes.
+///
+/// Creation and end stay, also when their events go: they still say when the object lived.
+fn keep_opened(
+    is_wanted: impl Fn(usize) -> bool,
+    file: &FileContext<'_>,
+    selection: &mut Selection,
 ) -> Result<(), QueryError> {
     let kind = file.trace.values(Events::kind)?;
-    let mut wanted: Vec<Flags> = Vec::new();
-    if args.leak {
-        wanted.push(file.trace.values(Events::leaked)?);
-    }
-    if args.leak_at_exit {
-        wanted.push(file.trace.values(Events::closed_at_exit)?);
-    }
     let kinds = kind.values();
     selection.retain(file.cancel, |selected, left| {
+        let events = file.objects.events(selected.object());
+        // Most objects have no such event, so that nothing else need be asked of them.
+        if !events.clone().any(&is_wanted) {
+            return false;
+        }
         let mut any = false;
-        left.restrict(
-            file.objects.event_count(),
-            file.objects.events(selected.object()),
-            |event| {
-                let kind = kinds.get(event).copied().unwrap_or_default();
-                if !OPENING.contains_code(kind) {
-                    return !CLOSING.contains_code(kind);
-                }
-                let leaked = match wanted.as_slice() {
-                    [flags] => flags.get(event),
-                    all => all.iter().any(|flags| flags.get(event)),
-                };
-                any |= leaked;
-                leaked
-            },
-        );
+        left.restrict(file.objects.event_count(), events, |event| {
+            let kind = kinds.get(event).copied().unwrap_or_default();
+            if !OPENING.contains_code(kind) {
+                return !CLOSING.contains_code(kind);
+            }
+            let is_wanted = is_wanted(event);
+            any |= is_wanted;
+            is_wanted
+        });
         any
     })?;
     Ok(())
@@ -70,10 +84,11 @@ pub(super) fn keep_suspect(
 
 /// `-MinMaxTime`: removes what happened outside of the time.
 pub(super) fn keep_time(
-    range: TimeRange,
+    args: &ObjectCriteria,
     file: &FileContext<'_>,
     selection: &mut Selection,
 ) -> Result<(), QueryError> {
+    let Some(range) = args.time else { return Ok(()) };
     let time = file.trace.values(Events::time_ns)?;
     let (times, range) = (time.values(), range.nanoseconds());
     let passes = |event: usize| times.get(event).is_some_and(|time| range.contains(time));
@@ -82,11 +97,11 @@ pub(super) fn keep_time(
 
 /// `-StackFilter`: removes what happened on other stacks.
 pub(super) fn keep_stacks(
-    filter: &Filter,
+    args: &ObjectCriteria,
     file: &FileContext<'_>,
-    frames: &Frames<'_>,
     selection: &mut Selection,
 ) -> Result<(), QueryError> {
+    let (Some(filter), Some(frames)) = (&args.stack_filter, &file.frames) else { return Ok(()) };
     let stack = file.trace.values(Events::stack)?;
     let mut needed = StackSet::new(frames.stacks.len());
     let mut poll = Poll::new(file.cancel);
@@ -137,13 +152,13 @@ fn first_create(kinds: &[u32], events: Range<usize>, left: &EventMask) -> Option
 /// `-Handle`: keeps creates, duplicates and closes of some handle values. Mappings have none and
 /// are not asked.
 pub(super) fn keep_handles(
-    filter: &Filter,
+    args: &ObjectCriteria,
     file: &FileContext<'_>,
     selection: &mut Selection,
 ) -> Result<(), QueryError> {
     let kind = file.trace.values(Events::kind)?;
     let handle = file.trace.values(Events::handle)?;
-    let mut hex = HexFilter::new(filter);
+    let mut hex = HexFilter::new(&args.handle);
     selection.retain(file.cancel, |selected, left| {
         let object = selected.object();
         if file.objects.is_mapping(object) {
@@ -180,11 +195,11 @@ pub(super) fn keep_inherited(
 /// `-CreateStack` and `-DestroyStack`: objects whose creation, or end, has a matching stack.
 pub(super) fn keep_by_stack_of(
     which: fn(Selected) -> Option<EventIdx>,
-    filter: &Filter,
+    filter: &Option<Filter>,
     file: &FileContext<'_>,
-    frames: &Frames<'_>,
     selection: &mut Selection,
 ) -> Result<(), QueryError> {
+    let (Some(filter), Some(frames)) = (filter, &file.frames) else { return Ok(()) };
     let stack = file.trace.values(Events::stack)?;
     selection.retain(file.cancel, |selected, _| which(*selected).is_some())?;
     let stack_of = |selected: &Selected| which(*selected).and_then(|event| stack.get(event.row()));

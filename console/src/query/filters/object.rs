@@ -5,64 +5,59 @@ use std::fmt::Write;
 
 use handlescope_model::rules::{UNKNOWN_LIFETIME_NS, lifetime_ns};
 use handlescope_model::tables::{Events, Names, Objects};
-use handlescope_model::{ArchiveError, EventIdx, EventKind, Numbers, ObjectIdx, Trace, TypeId};
+use handlescope_model::{ArchiveError, EventIdx, EventKind, Numbers, ObjectIdx, TypeId};
 
 use crate::cancel::Poll;
 use crate::filter::Filter;
 use crate::query::context::FileContext;
+use crate::query::criterion::Criterion;
 use crate::query::error::QueryError;
 use crate::query::objects::ObjectTable;
 use crate::query::tables::TypeNames;
 use crate::query::{MapMode, ObjectCriteria};
-use crate::values::{CountRange, TimeRange};
+use crate::values::TimeRange;
 
 /// A test of one object, by its row.
-type Test<'a> = Box<dyn FnMut(ObjectIdx) -> bool + 'a>;
+pub(super) type Test<'a> = Box<dyn FnMut(ObjectIdx) -> bool + 'a>;
 
-/// The filters that see the unfiltered object. They commute with those that remove events, so all
-/// of them run first, the cheap ones before those that need text.
-pub(super) fn tests<'a>(
+/// The test of a criterion that looks at the unfiltered object; `None` of one that looks at its events.
+pub(super) fn test<'a>(
+    criterion: Criterion,
     file: &'a FileContext<'_>,
     args: &'a ObjectCriteria,
-) -> Result<Vec<Test<'a>>, QueryError> {
+) -> Result<Option<Test<'a>>, QueryError> {
     let FileContext { trace, objects, types, .. } = file;
-    let mut tests: Vec<Test<'a>> = Vec::new();
-    if let Some(ids) = args.ids {
-        tests.push(Box::new(move |object| ids.contains(u64::from(object.0) + 1)));
-    }
-    if let Some(mode) = map_mode(args) {
-        let wanted = mode == MapMode::Mappings;
-        tests.push(Box::new(move |object| objects.is_mapping(object) == wanted));
-    }
-    if args.leak_at_exit && !args.leak {
-        // Most objects have no such event, so that nothing else need be asked of them.
-        let at_exit = trace.values(Events::closed_at_exit)?;
-        tests.push(Box::new(move |object| objects.events(object).any(|event| at_exit.get(event))));
-    }
-    if args.multi_process {
-        let multi = trace.values(Objects::is_multiprocess)?;
-        tests.push(Box::new(move |object| multi.get(object.row())));
-    }
-    if let Some(filter) = wanted(args.object_type.as_ref()) {
-        tests.push(by_type(filter, objects, types));
-    }
-    if let Some(filter) = wanted(args.object_name.as_ref()) {
-        tests.push(by_name(filter, file)?);
-    }
-    if let Some(range) = args.duration {
-        tests.push(by_lifetime(range, objects, trace.values(Events::time_ns)?));
-    }
-    if let Some(filter) = wanted(args.object.as_ref()) {
-        let pointers = trace.values(Objects::pointer)?;
-        let mut hex = HexFilter::new(filter);
-        tests.push(Box::new(move |object| {
-            pointers.get(object.row()).is_some_and(|p| hex.matches(p))
-        }));
-    }
-    if args.ptr_in_map.is_some() || args.view_base.is_some() || args.map_size.is_some() {
-        tests.push(by_view(args, trace, objects)?);
-    }
-    Ok(tests)
+    Ok(Some(match criterion {
+        Criterion::Ids => {
+            let passes = |id| args.ids.is_none_or(|ids| ids.contains(id));
+            Box::new(move |object| passes(u64::from(object.0) + 1))
+        }
+        // The mode is tested wherever another criterion implies it, too.
+        Criterion::Mapping => Box::new(|_| true),
+        Criterion::MultiProcess => {
+            let multi = trace.values(Objects::is_multiprocess)?;
+            Box::new(move |object| multi.get(object.row()))
+        }
+        Criterion::ObjectName => by_name(&args.object_name, file)?,
+        Criterion::Type => by_type(&args.object_type, objects, types),
+        Criterion::Object => {
+            let (pointers, mut hex) =
+                (trace.values(Objects::pointer)?, HexFilter::new(&args.object));
+            Box::new(move |object| pointers.get(object.row()).is_some_and(|p| hex.matches(p)))
+        }
+        Criterion::PtrInMap => by_view(file, |base, size| {
+            args.ptr_in_map.is_none_or(|pointer| is_in_view(pointer, base, size))
+        })?,
+        Criterion::ViewBase => {
+            let mut hex = HexFilter::new(&args.view_base);
+            by_view(file, move |base, _| hex.matches(base))?
+        }
+        Criterion::MapSize => {
+            by_view(file, |_, size| args.map_size.is_none_or(|range| range.contains(size)))?
+        }
+        Criterion::Duration => by_lifetime(args.duration, objects, trace.values(Events::time_ns)?),
+        _ => return Ok(None),
+    }))
 }
 
 /// The map mode in force: filters that make sense for one kind only imply it, and those over
@@ -78,19 +73,25 @@ pub(super) fn map_mode(args: &ObjectCriteria) -> Option<MapMode> {
 }
 
 /// A filter that lets everything pass needs no work.
-pub(super) fn wanted(filter: Option<&Filter>) -> Option<&Filter> {
-    filter.filter(|filter| !filter.passes_everything())
+fn wanted(filter: &Option<Filter>) -> Option<&Filter> {
+    filter.as_ref().filter(|filter| !filter.passes_everything())
 }
 
-fn by_type<'a>(filter: &'a Filter, objects: &'a ObjectTable, types: &'a TypeNames) -> Test<'a> {
+fn by_type<'a>(
+    filter: &'a Option<Filter>,
+    objects: &'a ObjectTable,
+    types: &'a TypeNames,
+) -> Test<'a> {
     let mut verdicts: HashMap<TypeId, bool> = HashMap::new();
+    let passes = |id| filter.as_ref().is_none_or(|filter| filter.matches(types.get(id)));
     Box::new(move |object| {
         let id = objects.type_id(object);
-        *verdicts.entry(id).or_insert_with(|| filter.matches(types.get(id)))
+        *verdicts.entry(id).or_insert_with(|| passes(id))
     })
 }
 
-fn by_name<'a>(filter: &Filter, file: &FileContext<'_>) -> Result<Test<'a>, QueryError> {
+fn by_name<'a>(filter: &Option<Filter>, file: &FileContext<'_>) -> Result<Test<'a>, QueryError> {
+    let Some(filter) = wanted(filter) else { return Ok(Box::new(|_| true)) };
     let FileContext { trace, volumes, cancel, .. } = file;
     let names = trace.values(Names::name)?;
     let mut poll = Poll::new(cancel);
@@ -104,33 +105,30 @@ fn by_name<'a>(filter: &Filter, file: &FileContext<'_>) -> Result<Test<'a>, Quer
     }))
 }
 
-fn by_lifetime(range: TimeRange, objects: &ObjectTable, times: Numbers<i64>) -> Test<'_> {
-    let range = range.nanoseconds();
+fn by_lifetime(range: Option<TimeRange>, objects: &ObjectTable, times: Numbers<i64>) -> Test<'_> {
+    let range = range.map(|range| range.nanoseconds());
     Box::new(move |object| {
         let time = |event: Option<EventIdx>| times.get(event?.row());
         let (create, end) = (objects.create_event(object), objects.destroy_event(object));
-        let lifetime = lifetime_ns(time(create), time(end));
-        range.contains(&lifetime.unwrap_or(UNKNOWN_LIFETIME_NS))
+        let lifetime = lifetime_ns(time(create), time(end)).unwrap_or(UNKNOWN_LIFETIME_NS);
+        range.as_ref().is_none_or(|range| range.contains(&lifetime))
     })
 }
 
 /// The view of a mapping is that of its first map event, also if a filter removes the event.
 fn by_view<'a>(
-    args: &'a ObjectCriteria,
-    trace: &Trace,
-    objects: &'a ObjectTable,
+    file: &'a FileContext<'_>,
+    mut passes: impl FnMut(u64, u64) -> bool + 'a,
 ) -> Result<Test<'a>, ArchiveError> {
+    let FileContext { trace, objects, .. } = file;
     let kind = trace.values(Events::kind)?;
     let (base, size) = (trace.values(Events::view_base)?, trace.values(Events::view_size)?);
-    let mut view_base = wanted(args.view_base.as_ref()).map(HexFilter::new);
     Ok(Box::new(move |object| {
         let kinds = kind.values();
         let is_map = |&event: &usize| kinds.get(event) == Some(&EventKind::Map.code());
-        let Some(map) = objects.events(object).find(is_map) else { return false };
-        let (Some(base), Some(size)) = (base.get(map), size.get(map)) else { return false };
-        args.ptr_in_map.is_none_or(|pointer| is_in_view(pointer, base, size))
-            && view_base.as_mut().is_none_or(|filter| filter.matches(base))
-            && args.map_size.is_none_or(|range: CountRange| range.contains(size))
+        let map = objects.events(object).find(is_map);
+        let view = map.and_then(|map| base.get(map).zip(size.get(map)));
+        view.is_some_and(|(base, size)| passes(base, size))
     }))
 }
 
@@ -142,24 +140,25 @@ fn is_in_view(pointer: u64, base: u64, size: u64) -> bool {
 /// A filter over numbers written `0xC0`, which remembers its verdicts: a trace has few distinct
 /// handle values, and objects use pointers again.
 pub(super) struct HexFilter<'a> {
-    filter: &'a Filter,
+    filter: Option<&'a Filter>,
     seen: HashMap<u64, bool>,
     text: String,
 }
 
 impl<'a> HexFilter<'a> {
-    pub(super) fn new(filter: &'a Filter) -> Self {
-        Self { filter, seen: HashMap::new(), text: String::new() }
+    pub(super) fn new(filter: &'a Option<Filter>) -> Self {
+        Self { filter: wanted(filter), seen: HashMap::new(), text: String::new() }
     }
 
     pub(super) fn matches(&mut self, number: u64) -> bool {
+        let Some(filter) = self.filter else { return true };
         if let Some(&known) = self.seen.get(&number) {
             return known;
         }
         self.text.clear();
         // Writing to a string does not fail.
         let _ = write!(self.text, "0x{number:X}");
-        let verdict = self.filter.matches(&self.text);
+        let verdict = filter.matches(&self.text);
         self.seen.insert(number, verdict);
         verdict
     }

@@ -2,82 +2,56 @@
 
 use handlescope_model::rules::CREATING;
 use handlescope_model::tables::{Events, ExistingHandles};
-use handlescope_model::{ArchiveError, EventKind, Numbers, ProcessIdx};
+use handlescope_model::{EventKind, ProcessIdx};
 
-use crate::cancel::Cancelled;
-use crate::filter::ProcessFilter;
-use crate::query::ObjectCriteria;
 use crate::query::context::FileContext;
+use crate::query::criterion::Criterion;
 use crate::query::error::QueryError;
-use crate::query::selection::{Selected, Selection};
+use crate::query::selection::Selection;
 use crate::query::tables::{PerProcess, ProcessInfo};
+use crate::query::{ObjectCriteria, ProcessCriteria};
 
 /// Which processes pass `-ProcessName`, `-CmdLine` and `-NewProcess`, all of them; `None` when none is
 /// asked for.
 pub(super) fn creator_verdicts(
+    creator: &ProcessCriteria,
     args: &ObjectCriteria,
     file: &FileContext<'_>,
 ) -> Option<PerProcess<bool>> {
-    let passes = |info: &ProcessInfo| args.creator.mean(info, args.plain_process_names);
-    (!args.creator.is_empty()).then(|| file.processes.each(passes))
+    let passes = |info: &ProcessInfo| creator.mean(info, args.plain_process_names);
+    (!creator.is_empty()).then(|| file.processes.each(passes))
 }
 
-/// `-ProcessName`, `-CmdLine` and `-NewProcess`: one process has to pass all of them, that of the
-/// creation, or without one any owner of a rundown handle.
-pub(super) struct CreatorFilter<'f, 'a> {
-    file: &'f FileContext<'a>,
-    /// Asked once, so that no event needs the text of its process.
-    verdicts: PerProcess<bool>,
-    process: Numbers<ProcessIdx>,
-    owner: Numbers<ProcessIdx>,
-    kind: Numbers<u32>,
-}
-
-impl<'f, 'a> CreatorFilter<'f, 'a> {
-    /// The filter that these arguments ask for, if they ask for one.
-    pub(super) fn of(
-        args: &ObjectCriteria,
-        file: &'f FileContext<'a>,
-    ) -> Result<Option<Self>, ArchiveError> {
-        let Some(verdicts) = creator_verdicts(args, file) else { return Ok(None) };
-        Ok(Some(Self {
-            verdicts,
-            process: file.trace.values(Events::process)?,
-            kind: file.trace.values(Events::kind)?,
-            owner: file.trace.values(ExistingHandles::process)?,
-            file,
-        }))
-    }
-
-    pub(super) fn apply(&self, selection: &mut Selection) -> Result<(), Cancelled> {
-        selection.retain(self.file.cancel, |selected, _| match selected.create() {
-            Some(create) => self.event_passes(create.row()),
-            None => self.any_owner_passes(*selected),
-        })
-    }
-
-    /// Drops objects that cannot pass [`Self::apply`] later, whatever is removed from them in
-    /// between: no event that may become the creation has the right process, and no owner.
-    pub(super) fn prefilter(&self, selection: &mut Selection) -> Result<(), Cancelled> {
-        let kinds = self.kind.values();
-        selection.retain(self.file.cancel, |selected, _| {
-            selected.create().is_some_and(|create| self.event_passes(create.row()))
-                || self.file.objects.events(selected.object()).any(|event| {
-                    kinds.get(event).is_some_and(|&kind| CREATING.contains_code(kind))
-                        && self.event_passes(event)
-                })
-                || self.any_owner_passes(*selected)
-        })
-    }
-
-    fn event_passes(&self, event: usize) -> bool {
-        self.process.get(event).is_some_and(|process| *self.verdicts.get(Some(process)))
-    }
-
-    fn any_owner_passes(&self, selected: Selected) -> bool {
-        let handles = self.file.objects.existing(selected.object());
-        self.owner.range(handles).any(|owner| *self.verdicts.get(Some(owner)))
-    }
+/// `-ProcessName`, `-CmdLine` and `-NewProcess`, of which those up to a criterion count: one process has to pass all of
+/// them, that of the creation, or without one any owner of a rundown handle.
+///
+/// Where a filter on stacks removes events later, objects stay that may pass then: those with an event of the right
+/// process that may become the creation, and with such an owner.
+pub(super) fn keep_creators(
+    criterion: Criterion,
+    args: &ObjectCriteria,
+    file: &FileContext<'_>,
+    selection: &mut Selection,
+) -> Result<(), QueryError> {
+    let may_go = criterion == Criterion::StackFilter;
+    // Asked once, so that no event needs the text of its process.
+    let verdicts = creator_verdicts(&args.creator.up_to(criterion), args, file);
+    let Some(verdicts) = verdicts else { return Ok(()) };
+    let (kind, process) = (file.trace.values(Events::kind)?, file.trace.values(Events::process)?);
+    let owner = file.trace.values(ExistingHandles::process)?;
+    let passes = |event: usize| process.get(event).is_some_and(|row| *verdicts.get(Some(row)));
+    let may_create = |event: usize| {
+        passes(event) && kind.get(event).is_some_and(|kind| CREATING.contains_code(kind))
+    };
+    selection.retain(file.cancel, |selected, _| {
+        let object = selected.object();
+        let create = selected.create();
+        let owners = || owner.range(file.objects.existing(object));
+        create.is_some_and(|create| passes(create.row()))
+            || may_go && file.objects.events(object).any(may_create)
+            || (may_go || create.is_none()) && owners().any(|owner| *verdicts.get(Some(owner)))
+    })?;
+    Ok(())
 }
 
 /// `-RelatedProcess`: any process of the events that are left, of creation and end, any owner of a
@@ -85,13 +59,13 @@ impl<'f, 'a> CreatorFilter<'f, 'a> {
 ///
 /// A negative filter therefore asks for some other process.
 pub(super) fn keep_related(
-    filter: &ProcessFilter,
-    plain: bool,
+    args: &ObjectCriteria,
     file: &FileContext<'_>,
     selection: &mut Selection,
 ) -> Result<(), QueryError> {
+    let Some(filter) = &args.related_process else { return Ok(()) };
     let trace = file.trace;
-    let verdicts = file.processes.each(|info| info.is_meant_by(filter, plain));
+    let verdicts = file.processes.each(|info| info.is_meant_by(filter, args.plain_process_names));
     let (kind, process) = (trace.values(Events::kind)?, trace.values(Events::process)?);
     let source = trace.values(Events::source_process)?;
     let caller = trace.values(Events::caller_process)?;

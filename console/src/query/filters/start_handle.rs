@@ -6,6 +6,7 @@ use handlescope_model::{NameIdx, ProcessIdx};
 use super::object::{HexFilter, map_mode};
 use super::process::creator_verdicts;
 use crate::query::context::FileContext;
+use crate::query::criterion::{Criteria, Criterion};
 use crate::query::error::QueryError;
 use crate::query::{MapMode, ObjectCriteria};
 
@@ -27,8 +28,8 @@ pub(in crate::query) fn open_start_handles(
     let name = trace.values(StartHandles::name)?;
     let closed = trace.values(StartHandles::closed)?;
     let names = trace.values(Names::name)?;
-    let owners = creator_verdicts(args, file);
-    let mut object = args.object.as_ref().map(HexFilter::new);
+    let owners = creator_verdicts(&args.creator, args, file);
+    let mut object = HexFilter::new(&args.object);
     let text = |name: Option<NameIdx>| name.and_then(|name| names.get(name.row()));
     let mut open = Vec::new();
     for row in 0..pointer.len() {
@@ -41,7 +42,7 @@ pub(in crate::query) fn open_start_handles(
                 .object_name
                 .as_ref()
                 .is_none_or(|f| f.matches(text(name.get(row)).unwrap_or_default()))
-            && object.as_mut().is_none_or(|hex| hex.matches(address))
+            && object.matches(address)
             && owners.as_ref().is_none_or(|verdicts| *verdicts.get(Some(owner)));
         if passes {
             open.push((type_id, owner));
@@ -52,15 +53,13 @@ pub(in crate::query) fn open_start_handles(
 
 /// Whether a criterion says something about events, or about mappings.
 fn asks_for_events(args: &ObjectCriteria) -> bool {
-    let filters = [&args.handle, &args.create_stack, &args.destroy_stack, &args.stack_filter];
-    filters.into_iter().any(Option::is_some)
-        || args.suspect.is_some()
-        || args.time.is_some()
-        || args.duration.is_some()
-        || args.ids.is_some()
-        || args.related_process.is_some()
-        || args.multi_process
-        || args.overlapped
-        || args.inherit
+    let is_known = |criterion| {
+        use Criterion::{CommandLine, Mapping, NewProcess, Object, ObjectName, Process, Type};
+        matches!(
+            criterion,
+            Mapping | ObjectName | Type | Object | Process | CommandLine | NewProcess
+        )
+    };
+    args.given().iter().any(|given| !is_known(given.criterion))
         || map_mode(args) == Some(MapMode::Mappings)
 }

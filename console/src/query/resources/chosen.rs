@@ -1,6 +1,7 @@
 //! Which allocations pass: allocators, processes and stacks are judged once each.
 
-use std::ops::RangeInclusive;
+use std::collections::BTreeSet;
+use std::ops::{Range, RangeInclusive};
 
 use handlescope_model::rules::{is_freed, is_never_freed};
 use handlescope_model::tables::{Allocator, ResourceEnd};
@@ -12,12 +13,13 @@ use crate::cancel::Cancel;
 use crate::filter::Filter;
 use crate::query::ResourceCriteria;
 use crate::query::context::FileContext;
+use crate::query::criterion::{Criteria, Criterion, Survivors};
 use crate::query::error::QueryError;
 use crate::query::frame_names::Frames;
+use crate::query::no_match::{Candidates, NoMatch, Subject};
 use crate::query::stacks::{StackSet, StackVerdicts};
 use crate::query::suspect_rows::SuspectRows;
 use crate::query::tables::{ChosenProcesses, ProcessList};
-use crate::values::CountRange;
 
 /// Rows that one thread takes at once.
 pub(super) const PART: usize = 1 << 18;
@@ -34,14 +36,17 @@ pub(super) struct Tables<'a> {
     pub(super) cancel: &'a Cancel,
 }
 
-/// Verdicts on allocations, all but whether they leaked.
+/// How many criteria of allocators there are: of kind, name and process.
+const OF_ALLOCATORS: u8 = 3;
+
+/// Verdicts on allocations.
 pub(super) struct Chosen<'a> {
     tables: &'a Tables<'a>,
-    /// By row of the allocators.
-    is_meant: Vec<bool>,
     suspect: Option<&'a SuspectRows>,
+    criteria: &'a ResourceCriteria,
+    /// How many of the criteria of allocators each passes, one after the other, by row.
+    passed: Vec<u8>,
     time: Option<RangeInclusive<i64>>,
-    size: Option<CountRange>,
     /// Of allocations by row, where any ended in parts.
     whole_sizes: Option<Vec<i64>>,
     create: Option<StackVerdicts>,
@@ -51,24 +56,25 @@ pub(super) struct Chosen<'a> {
 impl<'a> Chosen<'a> {
     pub(super) fn new(
         tables: &'a Tables<'a>,
-        criteria: &ResourceCriteria,
+        criteria: &'a ResourceCriteria,
     ) -> Result<Self, QueryError> {
         let processes = ChosenProcesses::new(tables.processes, criteria.process.as_ref());
-        let is_meant = |allocator: &Allocator| {
+        let passed = |allocator: &Allocator| {
             let Allocator { kind, name, process, pid, .. } = allocator;
-            criteria.kind.as_ref().is_none_or(|filter| filter.matches(kind_name(*kind)))
-                && criteria.allocator.as_ref().is_none_or(|filter| is_name(filter, name))
-                && processes.has(*process, pid.unwrap_or_default())
+            let passes = [
+                criteria.kind.as_ref().is_none_or(|filter| filter.matches(kind_name(*kind))),
+                criteria.allocator.as_ref().is_none_or(|filter| is_name(filter, name)),
+                processes.has(*process, pid.unwrap_or_default()),
+            ];
+            (0..).zip(passes).find(|(_, passes)| !passes).map_or(OF_ALLOCATORS, |(place, _)| place)
         };
-        let is_meant: Vec<bool> = tables.allocators.rows().iter().map(is_meant).collect();
-        let size = criteria.size;
         let mut chosen = Self {
             tables,
-            is_meant,
             suspect: tables.suspect.filter(|_| criteria.suspect.is_some()),
+            criteria,
+            passed: tables.allocators.rows().iter().map(passed).collect(),
             time: criteria.time.map(|range| range.nanoseconds()),
-            size,
-            whole_sizes: size.and_then(|_| tables.resources.whole_sizes()),
+            whole_sizes: criteria.size.and_then(|_| tables.resources.whole_sizes()),
             create: None,
             free: None,
         };
@@ -112,37 +118,90 @@ impl<'a> Chosen<'a> {
     }
 
     fn means(&self, allocator: Option<AllocatorIdx>) -> bool {
-        let verdict = allocator.and_then(|row| self.is_meant.get(row.row()));
-        verdict.copied().unwrap_or_default()
+        self.passed(allocator) == Some(OF_ALLOCATORS)
     }
 
-    /// The allocations that pass, ascending.
-    pub(super) fn resources(&self) -> Result<Vec<ResourceIdx>, QueryError> {
+    fn passed(&self, allocator: Option<AllocatorIdx>) -> Option<u8> {
+        self.passed.get(allocator?.row()).copied()
+    }
+
+    /// The allocations that pass, ascending, of which all but those that are asked for by `-Leak` and `-LeakAtExit` are
+    /// there, too, and how many each criterion leaves.
+    pub(super) fn resources(&self) -> Result<(Vec<ResourceIdx>, Survivors), QueryError> {
+        let given: Vec<Criterion> =
+            self.criteria.given().iter().map(|given| given.criterion).collect();
         let height = self.tables.resources.len();
         let parts = (0..height.div_ceil(PART)).into_par_iter().map(|part| {
             self.tables.cancel.check()?;
-            let rows = part * PART..((part + 1) * PART).min(height);
-            Ok(rows.map(ResourceIdx::of).filter(|row| self.passes(*row)).collect())
+            Ok(self.part(part * PART..((part + 1) * PART).min(height), &given))
         });
-        let parts: Vec<Vec<ResourceIdx>> = parts.collect::<Result<_, QueryError>>()?;
-        Ok(parts.concat())
+        let (mut resources, mut counts) = (Vec::new(), vec![[0; 2]; given.len() + 1]);
+        for (rows, of_part) in parts.collect::<Result<Vec<_>, QueryError>>()? {
+            resources.extend(rows);
+            for (count, of_part) in counts.iter_mut().zip(of_part) {
+                *count = [count[0] + of_part[0], count[1] + of_part[1]];
+            }
+        }
+        // Further parts are not allocations, but it may be that only these pass.
+        let mut counts = counts.into_iter().map(|[rows, whole]| whole.max(rows.min(1)));
+        let mut left = Survivors::of(counts.next().unwrap_or_default());
+        given.into_iter().zip(counts).for_each(|(criterion, count)| left.note(criterion, count));
+        Ok((resources, left))
     }
 
-    fn passes(&self, resource: ResourceIdx) -> bool {
-        let (table, row) = (self.tables.resources, resource.row());
+    /// Those of some rows, and the numbers of all and of what each criterion leaves: rows, and whole allocations.
+    fn part(&self, rows: Range<usize>, given: &[Criterion]) -> (Vec<ResourceIdx>, Vec<[usize; 2]>) {
+        let table = self.tables.resources;
+        let (mut all, mut counts) = ([0; 2], vec![[0; 2]; given.len()]);
+        let passes = |row: &ResourceIdx| {
+            if self.passed(table.allocator.get(row.row())).is_none() {
+                return false;
+            }
+            let whole = usize::from(!table.is_further_part(*row));
+            let add = |count: &mut [usize; 2]| *count = [count[0] + 1, count[1] + whole];
+            add(&mut all);
+            let mut is_asked = true;
+            for (criterion, count) in given.iter().zip(&mut counts) {
+                if !self.passes(*criterion, row.row()) {
+                    return false;
+                }
+                is_asked &= !criterion.is_of_leaks() || is_lost(table, *row, self.criteria);
+                if is_asked {
+                    add(count);
+                }
+            }
+            true
+        };
+        let rows = rows.map(ResourceIdx::of).filter(passes).collect();
+        counts.insert(0, all);
+        (rows, counts)
+    }
+
+    fn passes(&self, criterion: Criterion, row: usize) -> bool {
+        let table = self.tables.resources;
+        let has_passed = |count| self.passed(table.allocator.get(row)) >= Some(count);
         let size = || {
             let whole = self.whole_sizes.as_ref().and_then(|sizes| sizes.get(row).copied());
             whole.or_else(|| table.size.get(row))
         };
-        self.means(table.allocator.get(row))
-            && self.suspect.is_none_or(|rows| rows.has(row))
-            && self.is_time(table.time_ns.get(row))
-            && self.is_size(size)
-            && self.create.as_ref().is_none_or(|stacks| stacks.passes(table.stack.get(row)))
-            && self.free.as_ref().is_none_or(|stacks| {
-                // What was not freed has no stack of a free, whatever its process did at the end.
-                is_end(table, row, is_freed) && stacks.passes(table.end_stack.get(row))
-            })
+        match criterion {
+            Criterion::Kind | Criterion::Type => has_passed(1),
+            Criterion::Allocator => has_passed(2),
+            Criterion::Process => has_passed(3),
+            Criterion::Suspect => self.suspect.is_none_or(|rows| rows.has(row)),
+            Criterion::Time => self.is_time(table.time_ns.get(row)),
+            Criterion::Size => self.is_size(size),
+            Criterion::CreateStack => {
+                self.create.as_ref().is_none_or(|stacks| stacks.passes(table.stack.get(row)))
+            }
+            Criterion::FreeStack | Criterion::DestroyStack => {
+                self.free.as_ref().is_none_or(|stacks| {
+                    // What was not freed has no stack of a free, whatever its process did at the end.
+                    is_end(table, row, is_freed) && stacks.passes(table.end_stack.get(row))
+                })
+            }
+            _ => true,
+        }
     }
 
     /// The frees without allocation and the ignored events that pass, ascending. They have no stack of an
@@ -167,7 +226,7 @@ impl<'a> Chosen<'a> {
     }
 
     fn is_size(&self, size: impl FnOnce() -> Option<i64>) -> bool {
-        let Some(range) = self.size else { return true };
+        let Some(range) = self.criteria.size else { return true };
         let size = size().and_then(|size| u64::try_from(size).ok());
         size.is_some_and(|size| range.contains(size))
     }
@@ -189,32 +248,60 @@ pub(super) fn lost(
     rows: &[ResourceIdx],
     criteria: &ResourceCriteria,
 ) -> Vec<ResourceIdx> {
-    let both = !criteria.is_of_leaks();
-    let is_asked = |end: ResourceEnd| {
-        is_never_freed(end)
-            && match end {
-                ResourceEnd::Open => both || criteria.leak,
-                _ => both || criteria.leak_at_exit,
-            }
-    };
-    let end = |row: ResourceIdx| table.end.get(row.row()).and_then(ResourceEnd::from_code);
-    rows.par_iter().copied().filter(|row| end(*row).is_some_and(is_asked)).collect()
+    rows.par_iter().copied().filter(|row| is_lost(table, *row, criteria)).collect()
 }
 
-/// The allocations that pass, ascending: of tables that were loaded already.
+fn is_lost(table: &ResourceTable, resource: ResourceIdx, criteria: &ResourceCriteria) -> bool {
+    let both = !criteria.is_of_leaks();
+    is_end(table, resource.row(), is_never_freed)
+        && match is_end(table, resource.row(), |end| end == ResourceEnd::Open) {
+            true => both || criteria.leak,
+            false => both || criteria.leak_at_exit,
+        }
+}
+
+/// Why no allocation passes; `None` when the trace has none, or some pass.
+pub(super) fn no_match(
+    tables: &Tables<'_>,
+    criteria: &ResourceCriteria,
+    left: &Survivors,
+) -> Result<Option<NoMatch>, QueryError> {
+    let names = |passed: &ResourceCriteria, (criterion, value): (Criterion, &str)| {
+        let (rows, _) = Chosen::new(tables, passed)?.resources()?;
+        let allocators = rows.iter().filter_map(|row| tables.resources.allocator.get(row.row()));
+        let allocators: BTreeSet<AllocatorIdx> = allocators.collect();
+        let allocators = allocators.iter().filter_map(|row| tables.allocators.get(*row));
+        let name = |own: &Allocator| match criterion {
+            Criterion::Kind | Criterion::Type => Some(kind_name(own.kind).to_owned()),
+            Criterion::Allocator => Some(own.name.clone()),
+            Criterion::Process => {
+                let pid = own.pid.unwrap_or_default();
+                let process = tables.processes.known_or_pid(own.process, pid);
+                Some(process.shown_name(false).to_owned())
+            }
+            _ => None,
+        };
+        Ok(Candidates::of(value, allocators.filter_map(name).collect()))
+    };
+    let passes = |other: &_| Ok(!Chosen::new(tables, other)?.resources()?.1.are_none());
+    NoMatch::of(Subject::Allocation, criteria, left, names, passes)
+}
+
+/// The allocations that pass, ascending, of tables that were loaded already, and why there are none.
 ///
 /// # Errors
 /// When the archive is damaged, or the query is cancelled.
-pub(in crate::query) fn chosen_rows(
+pub(in crate::query) fn choose(
     file: &FileContext<'_>,
     frames: &Frames<'_>,
     (allocators, resources): (&AllocatorList, &ResourceTable),
     criteria: &ResourceCriteria,
-) -> Result<Vec<ResourceIdx>, QueryError> {
+) -> Result<(Vec<ResourceIdx>, Option<NoMatch>), QueryError> {
     let misses = MissTable::load(file.trace)?;
     let (processes, cancel) = (&file.processes, file.cancel);
     let suspect = file.suspect_allocations.as_ref();
     let tables =
         Tables { allocators, resources, misses: &misses, processes, frames, suspect, cancel };
-    Chosen::new(&tables, criteria)?.resources()
+    let (rows, left) = Chosen::new(&tables, criteria)?.resources()?;
+    Ok((rows, no_match(&tables, criteria, &left)?))
 }

@@ -13,7 +13,6 @@ mod groups;
 mod keys;
 mod kinds;
 mod lives;
-mod no_match;
 mod overview;
 mod points;
 mod program;
@@ -33,12 +32,10 @@ use handlescope_model::tables::{Allocator, ResourceKind, TraceInfo};
 use handlescope_model::{ResourceIdx, ResourceMissIdx, StackIdx, Table};
 use rayon::prelude::*;
 
-pub(super) use self::chosen::chosen_rows;
-use self::chosen::{Chosen, PART, Tables, lost};
+pub(super) use self::chosen::choose;
+use self::chosen::{Chosen, PART, Tables, lost, no_match};
 use self::groups::Asked;
 pub(super) use self::lives::SiteLives;
-use self::no_match::find;
-pub(super) use self::no_match::no_allocation;
 pub(super) use self::program::ProgramFrames;
 pub(super) use self::sites::{ChosenRows, Site, Sites, descriptive_name};
 use self::tables::MissTable;
@@ -160,27 +157,28 @@ impl<'a> ResourcesAnswer<'a> {
             cancel,
         };
         let chosen = Chosen::new(&tables, criteria)?;
-        let (rows, missed) = (chosen.resources()?, chosen.misses());
+        let ((rows, left), missed) = (chosen.resources()?, chosen.misses());
         let asked = Asked { tables: &tables, criteria, info: &info, span };
-        let lost = |rows: &[ResourceIdx]| lost(&resources, rows, criteria);
+        let lost = || lost(&resources, &rows, criteria);
         let is_lost = criteria.is_of_leaks();
         let window = info.has_clock().then(|| asked.window());
         let has_groups = criteria.by.is_some();
         let totals = !has_groups && (criteria.with_totals_and_lost || !is_lost);
         let totals = totals.then(|| asked.groups(&ResourceColumn::TOTALS, &rows, &missed));
         let of_lost = !has_groups && (criteria.with_totals_and_lost || is_lost);
-        let of_lost = of_lost.then(|| asked.groups(&ResourceColumn::LOST, &lost(&rows), &[]));
+        let of_lost = of_lost.then(|| asked.groups(&ResourceColumn::LOST, &lost(), &[]));
         let groups = |by: &Vec<ResourceColumn>| match is_lost {
-            true => asked.groups(by, &lost(&rows), &[]),
+            true => asked.groups(by, &lost(), &[]),
             false => asked.groups(by, &rows, &missed),
         };
         let groups = criteria.by.as_ref().map(groups).transpose()?;
         let mut caveats = Caveat::of_losses(trace, "allocations, frees and leaks")?;
         let is_without_match = match is_lost {
-            true => lost(&rows).is_empty(),
+            true => lost().is_empty(),
             false => rows.is_empty() && !missed.iter().any(|row| misses.is_orphan_free(*row)),
         };
-        let no_match = is_without_match.then(|| find(&tables, criteria)).transpose()?.flatten();
+        let no_match = is_without_match.then(|| no_match(&tables, criteria, &left));
+        let no_match = no_match.transpose()?.flatten();
         let no_match = no_match.map(|found| found.with_recorded_time(trace)).transpose()?;
         let facts = facts(&tables, criteria, &rows, &missed);
         caveats.extend(Caveat::of_resources(trace, &facts)?);

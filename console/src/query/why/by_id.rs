@@ -29,7 +29,7 @@ pub(in crate::query) fn events_of_suspect(
     for trims in [&whole].into_iter().chain(is_trimmed.then_some(trims)) {
         let groups = GroupCriteria { trims: trims.clone(), ..GroupCriteria::of_create_stacks() };
         let criteria = ObjectCriteria { groups, ..ObjectCriteria::default() };
-        let selection = filters::select(file, &criteria)?;
+        let selection = filters::select(file, &criteria)?.selection;
         let groups = Groups::of(file, &selection, None, &criteria)?;
         let Some(timed) = &groups.timed else { continue };
         for by_process in [false, true] {

@@ -1,7 +1,7 @@
 //! The allocations that suspects are found in, and the suspect that some of them are.
 
 use handlescope_model::tables::Allocator;
-use handlescope_model::{StackIdx, Table};
+use handlescope_model::{ResourceIdx, StackIdx, Table};
 
 use super::super::id::Acquired;
 use super::super::score;
@@ -16,9 +16,7 @@ use crate::query::info::{recorded, trace_info};
 use crate::query::no_match::NoMatch;
 use crate::query::programs::Programs;
 use crate::query::resources::Sites;
-use crate::query::resources::{
-    AllocatorList, Needed, ProgramFrames, ResourceTable, chosen_rows, no_allocation,
-};
+use crate::query::resources::{AllocatorList, Needed, ProgramFrames, ResourceTable, choose};
 use crate::query::tables::ProcessInfo;
 
 /// The weight of blocks that only grew, in the score: that of a burst.
@@ -117,9 +115,13 @@ impl<'a> Allocations<'a> {
         self.table.len()
     }
 
+    fn choose(&self) -> Result<(Vec<ResourceIdx>, Option<NoMatch>), QueryError> {
+        choose(self.file, self.frames, (&self.allocators, &self.table), &self.chosen)
+    }
+
     /// Why no allocation is of what is asked for; `None` when there are none.
     pub(in crate::query::why) fn no_match(&self) -> Result<Option<NoMatch>, QueryError> {
-        no_allocation(self.file, self.frames, (&self.allocators, &self.table), &self.chosen)
+        Ok(self.choose()?.1)
     }
 
     pub(super) fn process(&self, allocator: &Allocator) -> ProcessInfo {
@@ -139,8 +141,7 @@ impl<'a> Allocations<'a> {
             return Ok(None);
         }
         let mut is_chosen = vec![false; self.table.len()];
-        let tables = (&self.allocators, &self.table);
-        for row in chosen_rows(self.file, self.frames, tables, &self.chosen)? {
+        for row in self.choose()?.0 {
             if let Some(is_chosen) = is_chosen.get_mut(row.row()) {
                 *is_chosen = true;
             }
