@@ -39,6 +39,31 @@ pub(super) struct Tables<'a> {
 /// How many criteria of allocators there are: of kind, name and process.
 const OF_ALLOCATORS: u8 = 3;
 
+/// Numbers of rows.
+#[derive(Debug, Clone, Copy, Default)]
+struct Counted {
+    rows: usize,
+    /// Those that are whole allocations, or the first part of one.
+    whole: usize,
+}
+
+impl Counted {
+    fn add(&mut self, counted: Self) {
+        self.rows += counted.rows;
+        self.whole += counted.whole;
+    }
+
+    fn remove(&mut self, counted: Self) {
+        self.rows = self.rows.saturating_sub(counted.rows);
+        self.whole = self.whole.saturating_sub(counted.whole);
+    }
+
+    /// How many allocations that are: further parts are none, but it may be that only these pass.
+    fn survivors(self) -> usize {
+        self.whole.max(self.rows.min(1))
+    }
+}
+
 /// Verdicts on allocations.
 pub(super) struct Chosen<'a> {
     tables: &'a Tables<'a>,
@@ -135,59 +160,64 @@ impl<'a> Chosen<'a> {
             self.tables.cancel.check()?;
             Ok(self.part(part * PART..((part + 1) * PART).min(height), &given))
         });
-        let (mut resources, mut counts) = (Vec::new(), vec![[0; 2]; given.len() + 1]);
-        for (rows, of_part) in parts.collect::<Result<Vec<_>, QueryError>>()? {
+        let (mut resources, mut all) = (Vec::new(), Counted::default());
+        let mut removed = vec![Counted::default(); given.len()];
+        for (rows, of_all, of_part) in parts.collect::<Result<Vec<_>, QueryError>>()? {
             resources.extend(rows);
-            for (count, of_part) in counts.iter_mut().zip(of_part) {
-                *count = [count[0] + of_part[0], count[1] + of_part[1]];
-            }
+            all.add(of_all);
+            removed.iter_mut().zip(of_part).for_each(|(removed, of_part)| removed.add(of_part));
         }
-        // Further parts are not allocations, but it may be that only these pass.
-        let mut counts = counts.into_iter().map(|[rows, whole]| whole.max(rows.min(1)));
-        let mut left = Survivors::of(counts.next().unwrap_or_default());
-        given.into_iter().zip(counts).for_each(|(criterion, count)| left.note(criterion, count));
+        let mut left = Survivors::of(all.survivors());
+        for (criterion, removed) in given.into_iter().zip(removed) {
+            all.remove(removed);
+            left.note(criterion, all.survivors());
+        }
         Ok((resources, left))
     }
 
-    /// Those of some rows, and the numbers of all and of what each criterion leaves: rows, and whole allocations.
-    fn part(&self, rows: Range<usize>, given: &[Criterion]) -> (Vec<ResourceIdx>, Vec<[usize; 2]>) {
+    /// Those of some rows, the number of all, and of what each criterion removes: of most rows only one has to count.
+    fn part(
+        &self,
+        rows: Range<usize>,
+        given: &[Criterion],
+    ) -> (Vec<ResourceIdx>, Counted, Vec<Counted>) {
         let table = self.tables.resources;
-        let (mut all, mut counts) = ([0; 2], vec![[0; 2]; given.len()]);
+        let (mut all, mut removed) = (Counted::default(), vec![Counted::default(); given.len()]);
         let passes = |row: &ResourceIdx| {
-            if self.passed(table.allocator.get(row.row())).is_none() {
-                return false;
-            }
+            let Some(passed) = self.passed(table.allocator.get(row.row())) else { return false };
             let whole = usize::from(!table.is_further_part(*row));
-            let add = |count: &mut [usize; 2]| *count = [count[0] + 1, count[1] + whole];
-            add(&mut all);
+            let counted = Counted { rows: 1, whole };
+            all.add(counted);
             let mut is_asked = true;
-            for (criterion, count) in given.iter().zip(&mut counts) {
-                if !self.passes(*criterion, row.row()) {
+            for (criterion, removed) in given.iter().zip(&mut removed) {
+                if !self.passes(*criterion, passed, row.row()) {
+                    if is_asked {
+                        removed.add(counted);
+                    }
                     return false;
                 }
-                is_asked &= !criterion.is_of_leaks() || is_lost(table, *row, self.criteria);
-                if is_asked {
-                    add(count);
+                if is_asked && criterion.is_of_leaks() && !is_lost(table, *row, self.criteria) {
+                    removed.add(counted);
+                    is_asked = false;
                 }
             }
             true
         };
         let rows = rows.map(ResourceIdx::of).filter(passes).collect();
-        counts.insert(0, all);
-        (rows, counts)
+        (rows, all, removed)
     }
 
-    fn passes(&self, criterion: Criterion, row: usize) -> bool {
+    /// Whether a row passes, whose allocator passes so many of its criteria.
+    fn passes(&self, criterion: Criterion, passed: u8, row: usize) -> bool {
         let table = self.tables.resources;
-        let has_passed = |count| self.passed(table.allocator.get(row)) >= Some(count);
         let size = || {
             let whole = self.whole_sizes.as_ref().and_then(|sizes| sizes.get(row).copied());
             whole.or_else(|| table.size.get(row))
         };
         match criterion {
-            Criterion::Kind | Criterion::Type => has_passed(1),
-            Criterion::Allocator => has_passed(2),
-            Criterion::Process => has_passed(3),
+            Criterion::Kind | Criterion::Type => passed >= 1,
+            Criterion::Allocator => passed >= 2,
+            Criterion::Process => passed >= 3,
             Criterion::Suspect => self.suspect.is_none_or(|rows| rows.has(row)),
             Criterion::Time => self.is_time(table.time_ns.get(row)),
             Criterion::Size => self.is_size(size),
