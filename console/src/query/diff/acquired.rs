@@ -90,7 +90,7 @@ impl Acquired for Handles<'_, '_> {
     fn groups(&self) -> impl Iterator<Item = Group<'_>> {
         groups(self.file, (self.groups, self.timed), self.criteria).map(|group| Group {
             place: group.node.row(),
-            owner: self.timed.owner(&self.timed.handles(&self.groups.tree, group.node)),
+            owner: group.owner,
             shown: Some(group.process.shown_name(self.criteria.with_identities).to_owned()),
             process: Cow::Borrowed(group.process),
             type_name: group.type_name,
@@ -218,11 +218,10 @@ impl Acquired for Allocations<'_, '_> {
     fn acquisitions(&self, group: &Group<'_>) -> Acquisitions {
         let lives = self.lives(group.place).unwrap_or_default();
         let window = self.window_of(&group.process).unwrap_or(self.extent());
-        let sizes = if group.has_bytes { lives.sizes.clone() } else { Vec::new() };
-        Acquisitions {
-            leaked: lives.leaked(),
-            share: Share { process: ProcessLives { lives: lives.lives, window }, sizes },
-        }
+        let leaked = lives.leaked();
+        let sizes = if group.has_bytes { lives.sizes } else { Vec::new() };
+        let process = ProcessLives { lives: lives.lives, window };
+        Acquisitions { leaked, share: Share { process, sizes } }
     }
 
     fn function(&self, stack: StackIdx) -> Option<String> {

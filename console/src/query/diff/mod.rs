@@ -10,7 +10,7 @@ mod rule;
 mod tally;
 mod traces;
 
-use handlescope_model::StackIdx;
+use handlescope_model::{ProcessIdx, StackIdx};
 
 pub use self::points::{OpenedGroup, PointsDiff, Span, opened_between};
 pub use self::traces::{
@@ -33,6 +33,7 @@ const NS_PER_MINUTE: f64 = 60e9;
 /// Handles of one process, one type and one create stack.
 struct Group<'g> {
     node: NodeIdx,
+    owner: Option<ProcessIdx>,
     process: &'g ProcessInfo,
     type_name: &'g str,
     create_stack: Option<StackIdx>,
@@ -69,7 +70,7 @@ fn groups<'g>(
         let owner = timed.owner(&timed.handles(&groups.tree, node));
         let process = file.file.processes.known_or_invalid(owner);
         let (type_name, create_stack) = groups.type_and_stack(node);
-        Group { node, process, type_name, create_stack }
+        Group { node, owner, process, type_name, create_stack }
     };
     let is_meant = |group: &Group<'_>| {
         let is = |filter| group.process.is_meant_by(filter, criteria.with_identities);

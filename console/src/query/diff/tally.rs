@@ -59,7 +59,7 @@ pub(super) struct Share {
 }
 
 impl Share {
-    /// Nothing of the time of a process; `of` has sizes or not.
+    /// What a process has in a part of its time: nothing yet.
     fn empty(window: Window) -> Self {
         Self { process: ProcessLives { lives: Vec::new(), window }, sizes: Vec::new() }
     }

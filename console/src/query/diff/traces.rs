@@ -382,6 +382,7 @@ fn compare(groups: &[MatchedGroup], has_lengths: bool, assumed: Assumed<'_>) -> 
             Assumed::Unseen(unseen) => unseen,
             _ => [0.0, 0.0],
         };
+        let each = group.largest();
         let against = |more: usize, less: usize| {
             let counts = [more, less].map(|at| group.sides[at].leaked.count);
             Pair {
@@ -391,7 +392,7 @@ fn compare(groups: &[MatchedGroup], has_lengths: bool, assumed: Assumed<'_>) -> 
                 starts: [start(more), start(less)],
                 counts: (!has_lengths).then_some(counts),
                 unseen: [unseen[more], unseen[less]],
-                each: group.largest(),
+                each,
                 few: if group.has_bytes { FEW_BYTES } else { f64::NEG_INFINITY },
                 processes: [more, less].map(|at| group.sides[at].seen.windows.len()),
             }
