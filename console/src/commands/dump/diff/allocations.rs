@@ -1,13 +1,14 @@
 //! `.dump Diff -Kind`: allocations instead of handles.
 
 use super::args::DiffArgs;
-use super::output::{check_choice, draw, got_worse};
+use super::output::{Compared, check_choice, compared, draw};
 use super::points;
 use crate::{
     commands::{CommandError, DumpContext, shared::caveats::write_caveats_of_allocations},
     filter::Filter,
     query::{self, ResourceCriteria},
     render::{self, pictures::FlameGraph},
+    settings::Display,
     trace::CaveatKind,
 };
 
@@ -68,19 +69,8 @@ fn compare(
             return Err(CommandError::NoAllocations { path: file.path.to_path_buf() });
         }
     }
-    got_worse(answer.worse(), answer.uncertain(), "allocations", dump);
-    match &args.flame {
-        Some(path) => match FlameGraph::of_traces(&answer) {
-            // Where the question is whether something got worse, that is not a failure.
-            graph if graph.is_empty() => dump
-                .messages
-                .note(format_args!("no picture: nothing is left allocated in the second trace")),
-            graph => draw(path, &graph, dump)?,
-        },
-        None => {
-            let display = dump.display();
-            dump.write(render::diff_allocations(&answer, criteria.stacks, &display)?)?;
-        }
-    }
+    let table = |display: &Display| render::diff_allocations(&answer, criteria.stacks, display);
+    let words = Compared { what: "allocations", nothing: "nothing is left allocated" };
+    compared(&answer, words, args.flame.as_deref(), table, dump)?;
     check_choice(answer.no_match())
 }

@@ -9,7 +9,7 @@ mod points;
 
 use self::args::DiffArgs;
 use self::options::{FLAME, OPTIONS};
-use self::output::{check_choice, draw, got_worse};
+use self::output::{Compared, check_choice, compared, draw};
 
 use crate::{
     commands::{
@@ -24,6 +24,7 @@ use crate::{
     paths::has_extension,
     query::{self, DiffCriteria},
     render::{self, pictures::FlameGraph},
+    settings::Display,
     trace::{CaveatKind, LoadedTrace},
 };
 
@@ -201,19 +202,8 @@ fn compare(
         }
         write_caveats(file, dump.messages);
     }
-    got_worse(answer.worse(), answer.uncertain(), "handles", dump);
-    match &args.flame {
-        Some(path) => match FlameGraph::of_traces(&answer) {
-            // Where the question is whether something got worse, that is not a failure.
-            graph if graph.is_empty() => {
-                dump.messages.note(format_args!("no picture: nothing is lost in the second trace"));
-            }
-            graph => draw(path, &graph, dump)?,
-        },
-        None => {
-            let display = dump.display();
-            dump.write(render::diff_traces(&answer, criteria.stacks, &display)?)?;
-        }
-    }
+    let table = |display: &Display| render::diff_traces(&answer, criteria.stacks, display);
+    let words = Compared { what: "handles", nothing: "nothing is lost" };
+    compared(&answer, words, args.flame.as_deref(), table, dump)?;
     check_choice(answer.no_match())
 }
