@@ -1,7 +1,5 @@
 //! How much was acquired, and how much of it leaked.
 
-use super::groups::{Opened, TimedGroups};
-
 /// A number of allocations, and their bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Amount {
@@ -13,7 +11,7 @@ pub struct Amount {
 
 impl Amount {
     /// Adds that of others.
-    pub(in crate::query) fn add(&mut self, amount: Self) {
+    pub(crate) fn add(&mut self, amount: Self) {
         self.count += amount.count;
         self.bytes = self.bytes.saturating_add(amount.bytes);
     }
@@ -42,17 +40,6 @@ pub struct Bytes {
 }
 
 impl Counts {
-    pub(in crate::query) fn of(timed: &TimedGroups, handles: &[Opened]) -> Self {
-        let count = |is: &dyn Fn(Opened) -> bool| {
-            handles.iter().filter(|handle| is(**handle)).count() as u64
-        };
-        Self {
-            leaked: count(&|handle| timed.is_leaked(handle)),
-            closed_at_exit: count(&|handle| timed.is_closed_at_exit(handle)),
-            opened: handles.len() as u64,
-        }
-    }
-
     /// Adds those of another process.
     pub(in crate::query) fn add(&mut self, counts: Self) {
         self.leaked += counts.leaked;

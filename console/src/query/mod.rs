@@ -6,8 +6,10 @@
 //! one table by a key (stacks, stats, the sums by type, process and file) is an expression over frames, in `counts`;
 //! what depends on which events of an object are left, or on their order, is a loop.
 
+mod acquired;
 mod all_names;
 mod amounts;
+mod answer;
 mod call_stacks;
 mod context;
 mod counts;
@@ -40,7 +42,6 @@ mod owners;
 mod polars_reason;
 mod pretty_names;
 mod processes;
-mod programs;
 mod provider_events;
 mod requests;
 mod resources;
@@ -57,8 +58,10 @@ mod totals;
 mod volumes;
 mod why;
 
+pub use self::acquired::{Between, PRIVATE_HEAP, Span};
 pub use self::all_names::{AllNames, all_names};
 pub use self::amounts::{Amount, Bytes, Counts};
+pub(crate) use self::answer::{Domain, TraceAnswer};
 pub use self::call_stacks::{StackRow, StacksAnswer, call_stacks};
 pub use self::counts::{CountRow, CountRows};
 pub use self::criteria::{
@@ -67,10 +70,8 @@ pub use self::criteria::{
     ResourceColumn, ResourceCriteria, ShowTotal, StackCriteria, WhyCriteria,
 };
 pub use self::criterion::Criterion;
-pub use self::diff::{
-    ComparedGroup, OpenedGroup, PointsDiff, Side, Span, State, TracesDiff, compare_allocations,
-    compare_traces, opened_between,
-};
+pub(crate) use self::diff::{Compared, between_points, compare_traces};
+pub use self::diff::{ComparedGroup, OpenedGroup, PointsDiff, Side, State, TracesDiff};
 pub use self::engine::start_engine;
 pub use self::error::QueryError;
 pub use self::event_counts::{CountedEvent, EventsAnswer, event_counts};
@@ -94,9 +95,8 @@ pub use self::provider_events::{
     FieldValue, NamedField, ProviderEventsAnswer, SingleEvent, chosen_event_counts, provider_events,
 };
 pub use self::resources::{
-    AllocatedKind, AllocatedPoints, AllocationsOverview, Between, ResourceFigures, ResourceGroup,
-    ResourceGroups, ResourcesAnswer, allocated_between, allocated_kinds, allocations_overview,
-    resources,
+    AllocatedKind, AllocationsOverview, ResourceFigures, ResourceGroup, ResourceGroups,
+    ResourcesAnswer, allocated_kinds, allocations_overview, resources,
 };
 pub use self::selection::{EventMask, Selected, Selection};
 pub use self::source::Source;
@@ -106,7 +106,7 @@ pub(crate) use self::tables::PerProcess;
 pub use self::tables::{ProcessInfo, ProcessList, TypeNames};
 pub use self::totals::Totals;
 pub use self::volumes::Volumes;
-pub use self::why::{Cause, Diagnosis, PRIVATE_HEAP, Suspect, SuspectProcess, WhyAnswer, why};
+pub use self::why::{Cause, Diagnosis, Suspect, SuspectProcess, WhyAnswer, why};
 
 pub(crate) use self::criteria::StackTrims;
 pub(crate) use self::frame_names::{Frames, NamedFrames};

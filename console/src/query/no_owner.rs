@@ -14,7 +14,8 @@ pub(super) fn note_owners(files: &mut [FileAnswer<'_>], filter: &ProcessFilter, 
     for file in files {
         let names = owners(file).map(|process| process.shown_name(is_plain).to_owned()).collect();
         let objects = file.selection.objects().len();
-        file.no_match = file.no_match.take().or_else(|| NoMatch::of_owners(filter, objects, names));
+        file.about.no_match =
+            file.about.no_match.take().or_else(|| NoMatch::of_owners(filter, objects, names));
     }
 }
 

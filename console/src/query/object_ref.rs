@@ -1,23 +1,23 @@
 //! `.dump ObjectRef`: from loaded traces and arguments to what is to be printed.
 
 use std::ops::AddAssign;
-use std::path::Path;
 
 use handlescope_model::rules::{self, OPENING, VIEWS, WITH_HANDLE};
-use handlescope_model::tables::{Events, TraceInfo};
-use handlescope_model::{EventIdx, StackIdx, Table};
+use handlescope_model::tables::Events;
+use handlescope_model::{EventIdx, StackIdx};
 use rayon::prelude::*;
 
+use super::acquired::events_of_suspect;
+use super::answer::{About, Domain, TraceAnswer};
 use super::context::FileContext;
 use super::criterion::Survivors;
 use super::error::QueryError;
 use super::exit_stacks::ExitStacks;
 use super::filters::{self, Filtered};
-use super::frame_names::FrameNames;
+use super::frame_names::{FrameNames, Frames};
 use super::frame_view::ModuleBases;
 use super::groups::{Groups, TrimmedStacks};
 use super::handle_counts::{CountBy, Counted, HandleCounts};
-use super::info::trace_info;
 use super::listing::Listing;
 use super::no_match::NoMatch;
 use super::selection::{Selected, Selection};
@@ -25,7 +25,6 @@ use super::source::Source;
 use super::stacks::StackSet;
 use super::suspect_rows::check;
 use super::totals::Totals;
-use super::why::events_of_suspect;
 use crate::cancel::{Cancel, Cancelled};
 use crate::query::criteria::ObjectCriteria;
 use crate::trace::Caveat;
@@ -41,8 +40,7 @@ pub struct ObjectRefAnswer<'a> {
 
 /// The answer for one trace.
 pub struct FileAnswer<'a> {
-    /// What is known of the trace.
-    pub info: TraceInfo,
+    pub about: About<'a>,
     /// Objects that passed, in the console's order, and their events.
     pub selection: Selection,
     /// Sums over them.
@@ -53,19 +51,9 @@ pub struct FileAnswer<'a> {
     pub groups: Option<Groups>,
     /// What is needed to print objects; `None` when only sums or groups were asked for.
     pub listing: Option<Listing>,
-    /// Number of stacks of the trace.
-    pub(crate) stack_count: usize,
-    /// Stacks to show, if they were asked for.
-    pub(crate) shown_stacks: Option<StackSet>,
-    /// Addresses of modules, if they were asked for.
-    pub(crate) bases: ModuleBases,
     /// What stacks say of closes at the ends of processes, if `-LeakAtExit` asks for them and there are
     /// names.
     pub exit_stacks: Option<ExitStacks>,
-    /// What makes this answer wrong or incomplete.
-    pub caveats: Vec<Caveat>,
-    /// Why nothing matches; `None` when something does, in this file or another.
-    pub no_match: Option<NoMatch>,
     /// Objects that `-Leak` or `-LeakAtExit` found, and of which other filters left nothing that leaks: they stay
     /// for their creation or end.
     pub without_leak: u64,
@@ -128,7 +116,7 @@ pub(super) fn unchecked_object_ref<'a>(
         .collect::<Result<_, _>>()?;
     if files.iter().all(FileAnswer::is_without_match) {
         for file in &mut files {
-            file.no_match = NoMatch::of_objects(&file.file, args, &file.left)?;
+            file.about.no_match = NoMatch::of_objects(&file.file, args, &file.left)?;
         }
     }
     let parts = files.iter().filter_map(|file| file.handle_counts.as_ref());
@@ -191,6 +179,30 @@ impl ObjectRefAnswer<'_> {
     }
 }
 
+impl<'a> TraceAnswer<'a> for FileAnswer<'a> {
+    const DOMAIN: Domain = Domain::Handles;
+
+    fn about(&self) -> &About<'a> {
+        &self.about
+    }
+
+    fn about_mut(&mut self) -> &mut About<'a> {
+        &mut self.about
+    }
+
+    fn frames(&self) -> Option<&Frames<'a>> {
+        self.file.frames.as_ref()
+    }
+
+    fn trims(&self) -> Option<&TrimmedStacks> {
+        self.groups.as_ref()?.stacks.as_ref()
+    }
+
+    fn totals(&self) -> Option<(Totals, Option<ExitStacks>)> {
+        Some((self.totals, self.exit_stacks))
+    }
+}
+
 impl<'a> FileAnswer<'a> {
     fn new(
         source: &'a Source<'a>,
@@ -237,11 +249,11 @@ impl<'a> FileAnswer<'a> {
         let exit_stacks = exit_stacks.transpose()?;
         let mut caveats = caveats(&file, args, &selection)?;
         caveats.extend(exit_stacks.and_then(|stacks| Caveat::of_doubtful_exits(stacks.doubtful)));
+        let about = About::of(source, cancel)?;
+        let bases = bases.unwrap_or_default();
         Ok(Self {
-            info: trace_info(file.trace)?,
-            caveats,
+            about: About { caveats, shown_stacks, bases, ..about },
             exit_stacks,
-            no_match: None,
             left_out: LeftOut::default(),
             without_leak: match args.leak || args.leak_at_exit {
                 true => without_leak(&file, &selection)?,
@@ -252,9 +264,6 @@ impl<'a> FileAnswer<'a> {
             handle_counts,
             groups,
             listing,
-            stack_count: file.trace.height(Table::Stacks)?,
-            shown_stacks,
-            bases: bases.unwrap_or_default(),
             file,
             left,
         })
@@ -274,7 +283,7 @@ impl<'a> FileAnswer<'a> {
         others.for_each(|object| left_out += self.one_left_out(listing, *object));
         self.left_out = left_out;
         self.selection.objects = objects[kept].to_vec();
-        if let (Some(shown), Some(frames)) = (&mut self.shown_stacks, &self.file.frames) {
+        if let (Some(shown), Some(frames)) = (&mut self.about.shown_stacks, &self.file.frames) {
             *shown = listing.stacks(&self.file, &self.selection, frames.stacks.len())?;
         }
         Ok(())
@@ -297,14 +306,14 @@ impl<'a> FileAnswer<'a> {
     }
 
     /// Shows some stacks and no others, and says so when the functions that say most about them have no names.
-    pub(super) fn show_stacks(&mut self, stacks: Vec<StackIdx>) -> Result<(), QueryError> {
+    pub(super) fn show_named_stacks(&mut self, stacks: Vec<StackIdx>) -> Result<(), QueryError> {
         let Some(frames) = &self.file.frames else { return Ok(()) };
         let mut shown = StackSet::new(frames.stacks.len());
         stacks.into_iter().for_each(|stack| shown.add(Some(stack)));
         frames.resolve(shown.iter())?;
         let unnamed = TrimmedStacks::unnamed(frames, shown.iter());
-        self.caveats.extend(Caveat::of_unnamed_suspects(&unnamed));
-        self.shown_stacks = Some(shown);
+        self.about.caveats.extend(Caveat::of_unnamed_suspects(&unnamed));
+        self.about.shown_stacks = Some(shown);
         Ok(())
     }
 
@@ -313,16 +322,6 @@ impl<'a> FileAnswer<'a> {
         self.selection.objects().is_empty()
             && self.totals.closed_at_exit == 0
             && self.handle_counts.as_ref().is_none_or(|counts| counts.process_count() == 0)
-    }
-
-    /// The file as it was named.
-    pub fn path(&self) -> &Path {
-        self.file.path
-    }
-
-    /// The number of the file in the session.
-    pub fn index(&self) -> usize {
-        self.file.index
     }
 
     /// The lifetime of an object before all filters; `None` when its creation or end is unknown.

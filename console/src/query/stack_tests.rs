@@ -128,7 +128,7 @@ fn stacks_confirm_closes_at_exit_or_speak_against_them() {
     let asked = |at, stack| {
         closed_at_exit(at, stack).ask("-LeakAtExit -ShowStack", |answer| {
             let ExitStacks { closes, confirmed, doubtful } = answer.exit_stacks().expect("names");
-            let caveats = answer.files[0].caveats.iter();
+            let caveats = answer.files[0].about.caveats.iter();
             let doubts = caveats.filter(|caveat| caveat.kind == CaveatKind::ExitsDoubtful).count();
             assert_eq!(doubts as u64, doubtful);
             (closes, confirmed, doubtful)

@@ -37,13 +37,13 @@ impl SuspectRows {
         }
     }
 
-    pub(super) fn has(&self, row: usize) -> bool {
+    pub(crate) fn has(&self, row: usize) -> bool {
         self.has.get(row).copied().unwrap_or_default()
     }
 }
 
 /// Refuses an id that several suspects of some traces have, or none, where there are any; `what` these lost.
-pub(super) fn check<'a>(
+pub(crate) fn check<'a>(
     id: &SuspectId,
     what: &'static str,
     files: impl Iterator<Item = &'a SuspectRows>,

@@ -20,14 +20,13 @@ mod text;
 pub(crate) mod time;
 
 pub(crate) use kinds::{
-    OBJECT_COLUMNS, allocated_columns, allocation_columns, event_columns, group_columns,
-    module_columns, point_columns, process_columns, resource_columns, stack_columns, stats_columns,
-    symbol_columns, trace_columns, version_columns, why_columns, write_frame,
+    OBJECT_COLUMNS, diff_points, diff_traces, event_columns, group_columns, module_columns,
+    point_columns, process_columns, resource_columns, stack_columns, stats_columns, symbol_columns,
+    trace_columns, version_columns, why_columns, write_frame,
 };
 pub use kinds::{
-    call_stacks, diff_allocated, diff_allocations, diff_points, diff_traces, event_counts, frame,
-    loaded, modules, object_ref, processes, properties, provider_events, resources, stats, symbols,
-    unknown_properties, versions, why,
+    call_stacks, event_counts, frame, loaded, modules, object_ref, processes, properties,
+    provider_events, resources, stats, symbols, unknown_properties, versions, why,
 };
 pub(crate) use no_match::option;
 pub use output::{OutputError, OutputOptions};

@@ -4,7 +4,7 @@ use super::{PictureArgs, PictureOptions};
 use crate::{
     commands::{
         CommandError, DumpContext,
-        shared::{caveats::write_caveats_of_allocations, choice::kind_instead_option},
+        shared::{caveats::write_caveats, choice::kind_instead_option},
     },
     grammar::{Opt, OptionGroup, ParseError, Take},
     query::{self, ResourceColumn, ResourceCriteria, ResourcesAnswer},
@@ -57,7 +57,7 @@ pub(super) fn ask<'a>(
 ) -> Result<Vec<ResourcesAnswer<'a>>, CommandError> {
     let answers = query::resources(dump.sources, criteria, dump.names, dump.cancel)?;
     for answer in &answers {
-        write_caveats_of_allocations(answer, dump.messages);
+        write_caveats(answer, dump.messages);
     }
     Ok(answers)
 }

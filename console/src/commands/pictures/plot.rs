@@ -156,7 +156,7 @@ fn of_allocations(
     }
     let measure = Measure::of_bytes(!criteria.by_count);
     let timeline = |answer| Timeline::of_allocations(answer, measure, (parts, most));
-    Ok(named_apart(answers.iter().map(|answer| (answer.path, timeline(answer)))))
+    Ok(named_apart(answers.iter().map(|answer| (answer.about.path, timeline(answer)))))
 }
 
 fn of_handles(
@@ -167,10 +167,11 @@ fn of_handles(
 ) -> Result<Vec<Timeline>, CommandError> {
     let groups = GroupCriteria { by: vec![by], keeps_handles: true, ..GroupCriteria::default() };
     let answer = ask(&args.handles, groups, dump)?;
-    if let Some(file) = answer.files.iter().find(|file| !file.info.has_clock()) {
-        return Err(CommandError::NoTimes { path: file.path().to_path_buf() });
+    if let Some(file) = answer.files.iter().find(|file| !file.about.info.has_clock()) {
+        return Err(CommandError::NoTimes { path: file.about.path.to_path_buf() });
     }
-    let timelines = answer.files.iter().map(|file| (file.path(), Timeline::of(file, parts, most)));
+    let timelines =
+        answer.files.iter().map(|file| (file.about.path, Timeline::of(file, parts, most)));
     Ok(named_apart(timelines))
 }
 

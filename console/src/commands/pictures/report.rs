@@ -83,7 +83,7 @@ fn draw(
     for answer in &answers {
         let file = &answer.why.file;
         write_caveats(file, dump.messages);
-        answer.own_caveats().for_each(|own| write_warning(file.path(), own, dump.messages));
+        answer.own_caveats().for_each(|own| write_warning(file.about.path, own, dump.messages));
     }
     let target = Target { path, option: Report::SIGNATURE.names[0], format: "HTML" };
     let commands = Commands::of(dump.session, &criteria);

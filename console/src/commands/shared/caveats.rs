@@ -6,24 +6,16 @@ use handlescope_model::tables::ResourceKind;
 use handlescope_model::{Trace, Untrusted};
 
 use crate::{
-    query::{FileAnswer, NoMatch, QueryError, ResourcesAnswer, allocated_kinds},
+    query::{FileAnswer, NoMatch, QueryError, TraceAnswer, allocated_kinds},
     terminal::Messages,
     trace::{Caveat, CaveatKind},
 };
 
-/// Says so for one trace, of handles.
-pub(crate) fn write_caveats(file: &FileAnswer<'_>, messages: &mut Messages<'_>) {
-    write_warnings(file.path(), &file.caveats, messages);
-    write_no_match(file.path(), file.no_match.as_ref(), messages);
-}
-
-/// Says so for one trace, of allocations.
-pub(crate) fn write_caveats_of_allocations(
-    answer: &ResourcesAnswer<'_>,
-    messages: &mut Messages<'_>,
-) {
-    write_warnings(answer.path, &answer.caveats, messages);
-    write_no_match(answer.path, answer.no_match.as_ref(), messages);
+/// Says so for one trace.
+pub(crate) fn write_caveats<'a>(answer: &impl TraceAnswer<'a>, messages: &mut Messages<'_>) {
+    let about = answer.about();
+    write_warnings(about.path, &about.caveats, messages);
+    write_no_match(about.path, about.no_match.as_ref(), messages);
 }
 
 /// Says why nothing passes the filters of a trace.
@@ -38,10 +30,10 @@ pub(crate) fn note_allocations(
     file: &FileAnswer<'_>,
     messages: &mut Messages<'_>,
 ) -> Result<(), QueryError> {
-    if file.caveats.iter().any(|caveat| caveat.kind == CaveatKind::NoHandleEvents)
+    if file.about.caveats.iter().any(|caveat| caveat.kind == CaveatKind::NoHandleEvents)
         && let Some(option) = kind_option(file.file.trace)?
     {
-        let path = Untrusted(file.path());
+        let path = Untrusted(file.about.path);
         messages.note(format_args!("{path}: {option} selects its allocations"));
     }
     Ok(())

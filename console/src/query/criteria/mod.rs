@@ -270,11 +270,6 @@ impl WhyCriteria {
     pub(in crate::query) fn is_plain(&self) -> bool {
         self.handles.plain_process_names || self.handles.with_identities
     }
-
-    /// Whether a process is asked for.
-    pub(in crate::query) fn is_process(&self, process: &ProcessInfo) -> bool {
-        self.process.as_ref().is_none_or(|filter| process.is_meant_by(filter, self.is_plain()))
-    }
 }
 
 /// What `.diff` is about.
@@ -282,7 +277,7 @@ impl WhyCriteria {
 pub struct DiffCriteria {
     /// `-ProcessName`: handles that these processes own.
     pub process: Option<ProcessFilter>,
-    /// `-Type`: handles of objects of such a type.
+    /// `-Type`: handles of objects of such a type; of allocations `-Kind`.
     pub object_type: Option<Filter>,
     /// Between points: also groups of which nothing but what was open at the first point is open at the
     /// second.

@@ -46,6 +46,8 @@ pub struct ResourceCriteria {
     pub(crate) options: ResourceOptions,
     /// Both the totals and all that was never freed are asked for.
     pub with_totals_and_lost: bool,
+    /// Stacks are looked at, whatever is grouped by.
+    pub(crate) needs_stacks: bool,
 }
 
 /// The criteria that filters were given as, where options that choose handles choose allocations, too.
@@ -112,7 +114,10 @@ impl ResourceCriteria {
 
     /// Whether the frames of stacks are needed.
     pub(in crate::query) fn needs_frames(&self) -> bool {
-        self.has_stacks() || self.create_stack.is_some() || self.free_stack.is_some()
+        self.needs_stacks
+            || self.has_stacks()
+            || self.create_stack.is_some()
+            || self.free_stack.is_some()
     }
 
     /// Whether any groups have such a column.

@@ -6,9 +6,9 @@ use handlescope_model::{ProcessIdx, StackIdx};
 use hashbrown::HashMap;
 use hashbrown::hash_map::Entry;
 
-use super::acquired::{Acquired, Group};
 use super::builds::Builds;
 use super::tally::{Seen, Share};
+use crate::query::acquired::{Acquired, Group};
 use crate::query::amounts::Amount;
 use crate::query::error::QueryError;
 use crate::query::frame_names::Frames;
@@ -93,7 +93,8 @@ pub(super) fn matched<T: Acquired>(
 /// Compares the modules in the stacks of what leaks.
 fn builds<T: Acquired>(traces: &[T]) -> Builds {
     let stacks = |trace: &T| -> Vec<StackIdx> {
-        trace.groups().filter(|group| group.leaks).filter_map(|group| group.create_stack).collect()
+        let leaking = trace.groups().filter(|group| trace.leaks_in_time(group));
+        leaking.filter_map(|group| group.create_stack).collect()
     };
     let [before, after] = traces else { return Builds::default() };
     match (before.frames(), after.frames()) {
@@ -110,23 +111,26 @@ impl<'t, T: Acquired> Matching<'t, T> {
         let programs = Programs::of(trace);
         let known: HashSet<Key> = self.by_key.keys().map(|(key, _)| key.clone()).collect();
         let mut places: HashMap<usize, ProgramShares> = HashMap::new();
-        for group in trace.groups().filter(|group| group.leaks == leaks) {
+        for group in trace.groups().filter(|group| trace.leaks_in_time(group) == leaks) {
             trace.cancel().check()?;
             let program = group.process.known_name().unwrap_or_default().to_lowercase();
-            let allocator = group.allocator.map(str::to_owned);
+            let allocator = group.lasting_allocator().map(str::to_owned);
             let key = (program, group.type_name.to_owned(), allocator);
             if !leaks && !known.contains(&key) {
                 continue;
             }
             let Some(place) = self.place(trace, &group, &key, leaks) else { continue };
             let shares = places.entry(place).or_insert_with(|| ProgramShares::of(key.0));
-            let acquisitions = trace.acquisitions(&group);
-            match shares.by_process.entry(group.owner) {
-                Entry::Vacant(entry) => drop(entry.insert(acquisitions.share)),
-                Entry::Occupied(mut entry) => entry.get_mut().add(acquisitions.share),
-            }
             let side = &mut self.groups[place].sides[at];
-            side.leaked.add(acquisitions.leaked);
+            for share in trace.shares(&group) {
+                side.leaked.add(share.leaked);
+                let sizes = if group.has_bytes { share.sizes } else { Vec::new() };
+                let of_process = Share { process: share.lives, sizes };
+                match shares.by_process.entry(share.row) {
+                    Entry::Vacant(entry) => drop(entry.insert(of_process)),
+                    Entry::Occupied(mut entry) => entry.get_mut().add(of_process),
+                }
+            }
             side.create_stack = side.create_stack.or(group.create_stack.filter(|_| leaks));
         }
         for (place, ProgramShares { program, by_process }) in places {
@@ -172,9 +176,9 @@ impl<'t, T: Acquired> Matching<'t, T> {
             Some(self.builds.module(&named.representative(stack)?)?.to_owned())
         });
         self.groups.push(MatchedGroup {
-            process: group.shown.clone(),
+            process: trace.shown_name(group),
             type_name: group.type_name.to_owned(),
-            allocator: group.allocator.map(str::to_owned),
+            allocator: group.lasting_allocator().map(str::to_owned),
             has_bytes: group.has_bytes,
             function: module.or_else(|| trace.function(group.create_stack?)),
             sides: Default::default(),

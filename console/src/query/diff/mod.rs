@@ -1,8 +1,8 @@
-//! `.diff`: what was opened between two points of a trace and is still open ([`points`]), and what the
-//! second of two traces loses more or less of than the first ([`traces`]): groups of both are [`matched`], of each it is
-//! [counted](tally) on how many chances handles are lost, and a [`rule`] compares them.
+//! `.diff`: what was acquired between two points of a trace and is still there ([`points`]), and what the
+//! second of two traces leaks more or less of than the first ([`traces`]): groups of both are [`matched`], of each it is
+//! [counted](tally) on how many chances it leaks, and a [`rule`] compares them. Handles and allocations are
+//! [asked](Compared) for each in their way, and then the same.
 
-mod acquired;
 mod builds;
 mod matched;
 mod points;
@@ -10,91 +10,176 @@ mod rule;
 mod tally;
 mod traces;
 
-use handlescope_model::{ProcessIdx, StackIdx};
+use handlescope_model::StackIdx;
 
-pub use self::points::{OpenedGroup, PointsDiff, Span, opened_between};
-pub use self::traces::{
-    ComparedGroup, Side, State, TracesDiff, compare_allocations, compare_traces,
-};
+pub(crate) use self::points::between_points;
+pub use self::points::{OpenedGroup, PointsDiff};
+pub(crate) use self::traces::compare_traces;
+pub use self::traces::{ComparedGroup, Side, State, TracesDiff};
 
-use super::criteria::{DiffCriteria, GroupCriteria, ObjectCriteria};
+use super::acquired::{Acquired, Allocations, Handles, Kept};
+use super::answer::TraceAnswer;
+use super::criteria::{DiffCriteria, GroupCriteria, ObjectCriteria, ResourceCriteria};
 use super::error::QueryError;
 use super::frame_names::FrameNames;
-use super::groups::{Groups, NodeIdx, TimedGroups};
 use super::growth::Window;
+use super::info::recorded;
+use super::no_match::NoMatch;
 use super::no_owner::note_owners;
 use super::object_ref::{FileAnswer, object_ref};
+use super::resources::{Origin, ResourcesAnswer, resources};
 use super::source::Source;
-use super::tables::ProcessInfo;
+use super::stacks::StackSet;
 use crate::cancel::Cancel;
 
 const NS_PER_MINUTE: f64 = 60e9;
 
-/// Handles of one process, one type and one create stack.
-struct Group<'g> {
-    node: NodeIdx,
-    owner: Option<ProcessIdx>,
-    process: &'g ProcessInfo,
-    type_name: &'g str,
-    create_stack: Option<StackIdx>,
+/// Answers that are compared.
+pub(crate) trait Compared<'a>: TraceAnswer<'a> + Sized {
+    /// Asks each source; `leaking` for what nothing but the end of a process released, else for all.
+    ///
+    /// # Errors
+    /// When an archive is damaged, or `cancel` asks to stop.
+    fn ask(
+        sources: &'a [Source<'a>],
+        criteria: &DiffCriteria,
+        leaking: bool,
+        names: &'a dyn FrameNames,
+        cancel: &'a Cancel,
+    ) -> Result<Vec<Self>, QueryError>;
+
+    type Acquired<'f>: Acquired
+    where
+        Self: 'f;
+
+    /// What is compared of an answer; `None` where the trace has none of it.
+    fn acquired<'f>(
+        &'f self,
+        criteria: &'f DiffCriteria,
+        kept: Kept,
+    ) -> Result<Option<Self::Acquired<'f>>, QueryError>;
+
+    /// Shows some stacks and no others, and says so when the functions that say most about them have no names.
+    fn show_stacks(&mut self, stacks: Vec<StackIdx>) -> Result<(), QueryError>;
+
+    /// Whether the trace has what is asked for although nothing of it passes, as it should be.
+    fn knows_choice(&self, criteria: &DiffCriteria, no_match: &NoMatch) -> bool;
 }
 
-/// The traces, each with its handles in groups.
-fn grouped<'a>(
-    sources: &'a [Source<'a>],
-    criteria: &DiffCriteria,
-    names: &'a dyn FrameNames,
-    cancel: &'a Cancel,
-) -> Result<Vec<FileAnswer<'a>>, QueryError> {
-    let asked = ObjectCriteria {
-        object_type: criteria.object_type.clone(),
-        stacks: criteria.stacks,
-        with_identities: criteria.with_identities,
-        groups: GroupCriteria::of_create_stacks(),
-        ..ObjectCriteria::default()
-    };
-    let mut files = object_ref(sources, &asked, names, cancel)?.files;
-    if let Some(filter) = &criteria.process {
-        note_owners(&mut files, filter, criteria.with_identities);
+impl<'a> Compared<'a> for FileAnswer<'a> {
+    fn ask(
+        sources: &'a [Source<'a>],
+        criteria: &DiffCriteria,
+        _: bool,
+        names: &'a dyn FrameNames,
+        cancel: &'a Cancel,
+    ) -> Result<Vec<Self>, QueryError> {
+        let asked = ObjectCriteria {
+            object_type: criteria.object_type.clone(),
+            stacks: criteria.stacks,
+            with_identities: criteria.with_identities,
+            groups: GroupCriteria::of_create_stacks(),
+            ..ObjectCriteria::default()
+        };
+        let mut files = object_ref(sources, &asked, names, cancel)?.files;
+        if let Some(filter) = &criteria.process {
+            note_owners(&mut files, filter, criteria.with_identities);
+        }
+        Ok(files)
     }
-    Ok(files)
+
+    type Acquired<'f>
+        = Handles<'f>
+    where
+        Self: 'f;
+
+    fn acquired<'f>(
+        &'f self,
+        criteria: &'f DiffCriteria,
+        _: Kept,
+    ) -> Result<Option<Handles<'f>>, QueryError> {
+        let (process, is_plain) = (criteria.process.as_ref(), criteria.with_identities);
+        Ok(Handles::of(&self.file, self.groups.as_ref(), process, is_plain))
+    }
+
+    fn show_stacks(&mut self, stacks: Vec<StackIdx>) -> Result<(), QueryError> {
+        self.show_named_stacks(stacks)
+    }
+
+    /// Processes and types of handles are known without any.
+    fn knows_choice(&self, criteria: &DiffCriteria, _: &NoMatch) -> bool {
+        let has_process = criteria.process.as_ref().is_none_or(|filter| {
+            let mut rows = self.file.processes.rows().iter();
+            rows.any(|process| process.is_meant_by(filter, criteria.with_identities))
+        });
+        let mut types = self.file.types.names();
+        let has_type = |filter: &crate::filter::Filter| types.any(|name| filter.matches(name));
+        has_process && criteria.object_type.as_ref().is_none_or(has_type)
+    }
 }
 
-/// The groups of a trace whose handles were opened in it by processes that are asked for.
-fn groups<'g>(
-    file: &'g FileAnswer<'_>,
-    (groups, timed): (&'g Groups, &'g TimedGroups),
-    criteria: &'g DiffCriteria,
-) -> impl Iterator<Item = Group<'g>> {
-    let group = move |node: NodeIdx| {
-        let owner = timed.owner(&timed.handles(&groups.tree, node));
-        let process = file.file.processes.known_or_invalid(owner);
-        let (type_name, create_stack) = groups.type_and_stack(node);
-        Group { node, owner, process, type_name, create_stack }
-    };
-    let is_meant = |group: &Group<'_>| {
-        let is = |filter| group.process.is_meant_by(filter, criteria.with_identities);
-        criteria.process.as_ref().is_none_or(is)
-    };
-    let leaves = groups.tree.leaves().filter(|node| !timed.handles(&groups.tree, *node).is_empty());
-    leaves.map(group).filter(is_meant)
+impl<'a> Compared<'a> for ResourcesAnswer<'a> {
+    fn ask(
+        sources: &'a [Source<'a>],
+        criteria: &DiffCriteria,
+        leaking: bool,
+        names: &'a dyn FrameNames,
+        cancel: &'a Cancel,
+    ) -> Result<Vec<Self>, QueryError> {
+        let asked = ResourceCriteria { by: Some(Vec::new()), needs_stacks: true, ..of(criteria) };
+        let asked = ResourceCriteria { leak: leaking, leak_at_exit: leaking, ..asked };
+        resources(sources, &asked, names, cancel)
+    }
+
+    type Acquired<'f>
+        = Allocations<'f>
+    where
+        Self: 'f;
+
+    fn acquired<'f>(
+        &'f self,
+        criteria: &'f DiffCriteria,
+        kept: Kept,
+    ) -> Result<Option<Allocations<'f>>, QueryError> {
+        let about = self.about();
+        let origin = Origin {
+            trace: about.trace,
+            processes: self.processes(),
+            frames: &self.frames,
+            suspect: None,
+            cancel: about.cancel,
+        };
+        Allocations::load(origin, of(criteria), false, kept)
+    }
+
+    fn show_stacks(&mut self, stacks: Vec<StackIdx>) -> Result<(), QueryError> {
+        let mut shown = StackSet::new(self.frames.stacks.len());
+        stacks.into_iter().for_each(|stack| shown.add(Some(stack)));
+        self.about_mut().shown_stacks = Some(shown);
+        Ok(())
+    }
+
+    /// It may be that only kinds that exist were not recorded.
+    fn knows_choice(&self, _: &DiffCriteria, no_match: &NoMatch) -> bool {
+        no_match.names_kinds()
+    }
 }
 
-/// The groups of a trace and the times of their handles, which every answer of [`grouped`] has.
-fn parts<'g>(file: &'g FileAnswer<'_>) -> Option<(&'g Groups, &'g TimedGroups)> {
-    let groups = file.groups.as_ref()?;
-    Some((groups, groups.timed.as_ref()?))
+/// The allocations that are compared: types are kinds.
+fn of(criteria: &DiffCriteria) -> ResourceCriteria {
+    let DiffCriteria { process, object_type, stacks, .. } = criteria.clone();
+    ResourceCriteria { process, kind: object_type, stacks, ..ResourceCriteria::default() }
 }
 
-/// The text of the representative frame of a stack, as stack filters see it.
-fn function(file: &FileAnswer<'_>, stack: Option<StackIdx>) -> Option<String> {
-    file.groups.as_ref()?.function(&file.file, stack)
+/// The time of a trace: that of what is compared, where it has any.
+fn extent<'a, F: Compared<'a>>(file: &F, acquired: Option<&F::Acquired<'_>>) -> Window {
+    acquired.map_or_else(|| recorded(&file.about().info, 0), Acquired::extent)
 }
 
 /// The length of a time in minutes; `None` where the trace has no clock, or the time no length.
-fn minutes(file: &FileAnswer<'_>, window: Window) -> Option<f64> {
+fn minutes(acquired: &impl Acquired, window: Window) -> Option<f64> {
     let minutes = window.length_ns() as f64 / NS_PER_MINUTE;
-    (file.info.has_clock() && minutes > 0.0).then_some(minutes)
+    (acquired.window().is_some() && minutes > 0.0).then_some(minutes)
 }
 
 /// So many handles by minutes, to three digits after the point.

@@ -3,20 +3,18 @@
 use handlescope_model::rules::LossTimes;
 use handlescope_model::{StackIdx, Trace};
 
-use super::acquired::{Acquired, Allocations, Handles};
 use super::matched::{MatchedGroup, Start, matched};
 use super::rule::{self, Lost};
 use super::tally::{Kind, Seen, Tally};
-use super::{NS_PER_MINUTE, grouped, minutes, parts, per_minute};
+use super::{Compared, NS_PER_MINUTE, extent, minutes, per_minute};
 use crate::cancel::Cancel;
+use crate::query::acquired::{Acquired, Kept};
 use crate::query::amounts::Amount;
-use crate::query::criteria::{DiffCriteria, ResourceColumn, ResourceCriteria};
+use crate::query::criteria::DiffCriteria;
 use crate::query::error::QueryError;
 use crate::query::frame_names::FrameNames;
 use crate::query::growth::{Verdict, Window};
 use crate::query::no_match::NoMatch;
-use crate::query::object_ref::FileAnswer;
-use crate::query::resources::{ResourcesAnswer, resources};
 use crate::query::source::Source;
 use crate::trace::{Caveat, loss_times, most_lost_events};
 
@@ -24,12 +22,15 @@ use crate::trace::{Caveat, loss_times, most_lost_events};
 pub struct TracesDiff<F> {
     /// The trace before and the one after.
     pub files: Vec<F>,
+    /// Their times.
+    pub windows: Vec<Window>,
     /// Their lengths in minutes, as far as they are known.
     pub minutes: Vec<Option<f64>>,
     /// Groups that leak in either trace: first those that got worse, then new ones.
     pub groups: Vec<ComparedGroup>,
-    /// Whether a trace has what is asked for, whether it leaks or not.
-    knows_choice: bool,
+    /// Why nothing of either trace passes; `None` where something does, or a trace has what is asked for and it does not
+    /// leak, as it should be.
+    pub no_match: Option<NoMatch>,
 }
 
 /// Handles and views of processes of one name, of one type and one create stack by its functions; or allocations of one
@@ -143,84 +144,45 @@ impl<F> TracesDiff<F> {
     }
 }
 
-impl TracesDiff<FileAnswer<'_>> {
-    /// Why nothing of either trace passes; `None` where something does, or the process or type is known and has no
-    /// handles, as it should be.
-    pub fn no_match(&self) -> Option<&NoMatch> {
-        let no_match = self.files.iter().find_map(|file| file.no_match.as_ref());
-        no_match.filter(|_| !self.knows_choice)
-    }
-}
-
-impl TracesDiff<ResourcesAnswer<'_>> {
-    /// Why nothing of either trace passes, unless it is only that kinds that exist were not recorded.
-    pub fn no_match(&self) -> Option<&NoMatch> {
-        let no_match = self.files.iter().find_map(|file| file.no_match.as_ref());
-        no_match.filter(|no_match| !no_match.names_kinds())
-    }
-}
-
-/// Compares the handles and views that the first two sources leak.
+/// Compares what the first two sources leak.
 ///
 /// # Errors
 /// When an archive is damaged, or `cancel` asks to stop.
-pub fn compare_traces<'a>(
+pub(crate) fn compare_traces<'a, F: Compared<'a>>(
     sources: &'a [Source<'a>],
     criteria: &DiffCriteria,
     names: &'a dyn FrameNames,
     cancel: &'a Cancel,
-) -> Result<TracesDiff<FileAnswer<'a>>, QueryError> {
-    let mut files = grouped(sources, criteria, names, cancel)?;
+) -> Result<TracesDiff<F>, QueryError> {
+    let mut files = F::ask(sources, criteria, true, names, cancel)?;
     files.truncate(2);
-    let length = |file| parts(file).and_then(|(groups, _)| minutes(file, groups.extent));
-    let lengths: Vec<Option<f64>> = files.iter().map(length).collect();
-    let handles = files.iter().filter_map(|file| Handles::of(file, criteria));
-    let handles: Vec<Handles<'_, '_>> = handles.collect();
-    let Compared { groups, not_comparable } = compared(sources, &handles, &lengths)?;
+    let acquired = files.iter().map(|file| file.acquired(criteria, Kept::All));
+    let acquired = acquired.collect::<Result<Vec<_>, _>>()?;
+    let length = |file: &Option<F::Acquired<'_>>| {
+        let acquired = file.as_ref()?;
+        minutes(acquired, acquired.extent())
+    };
+    let lengths: Vec<Option<f64>> = acquired.iter().map(length).collect();
+    let windows = files.iter().zip(&acquired).map(|(file, of)| extent(file, of.as_ref())).collect();
+    let acquired: Vec<F::Acquired<'_>> = acquired.into_iter().flatten().collect();
+    let ComparedGroups { groups, not_comparable } = compared(sources, &acquired, &lengths)?;
+    drop(acquired);
     for (at, file) in files.iter_mut().enumerate() {
         file.show_stacks(stacks(&groups, at))?;
     }
     if let Some(file) = files.get_mut(1) {
-        file.caveats.extend(Caveat::of_other_builds(&not_comparable));
+        file.about_mut().caveats.extend(Caveat::of_other_builds(&not_comparable));
     }
-    let knows_choice = files.iter().any(|file| knows_choice(file, criteria));
-    Ok(TracesDiff { files, minutes: lengths, groups, knows_choice })
-}
-
-/// Compares the allocations that the first two sources leak.
-///
-/// # Errors
-/// When an archive is damaged, or `cancel` asks to stop.
-pub fn compare_allocations<'a>(
-    sources: &'a [Source<'a>],
-    criteria: &ResourceCriteria,
-    names: &'a dyn FrameNames,
-    cancel: &'a Cancel,
-) -> Result<TracesDiff<ResourcesAnswer<'a>>, QueryError> {
-    let by = Some(vec![ResourceColumn::CreateStack]);
-    let leaks = ResourceCriteria { by, leak: true, leak_at_exit: true, ..criteria.clone() };
-    let mut files = resources(sources, &leaks, names, cancel)?;
-    files.truncate(2);
-    let length = |file: &ResourcesAnswer<'_>| {
-        let minutes = file.window?.length_ns() as f64 / NS_PER_MINUTE;
-        Some(minutes).filter(|minutes| *minutes > 0.0)
-    };
-    let lengths: Vec<Option<f64>> = files.iter().map(length).collect();
-    let load =
-        |(source, file): (&Source<'a>, _)| Allocations::load(source.trace, file, criteria, cancel);
-    let allocations = sources.iter().zip(&files).map(load).collect::<Result<Vec<_>, _>>()?;
-    let Compared { groups, not_comparable } = compared(sources, &allocations, &lengths)?;
-    for (at, file) in files.iter_mut().enumerate() {
-        file.show_stacks(stacks(&groups, at));
-    }
-    if let Some(file) = files.get_mut(1) {
-        file.caveats.extend(Caveat::of_other_builds(&not_comparable));
-    }
-    Ok(TracesDiff { files, minutes: lengths, groups, knows_choice: true })
+    let no_match = files
+        .iter()
+        .find_map(|file| file.about().no_match.as_ref())
+        .filter(|no_match| !files.iter().any(|file| file.knows_choice(criteria, no_match)));
+    let no_match = no_match.cloned();
+    Ok(TracesDiff { files, windows, minutes: lengths, groups, no_match })
 }
 
 /// The groups of two traces, and the modules whose frames cannot be compared.
-struct Compared {
+struct ComparedGroups {
     groups: Vec<ComparedGroup>,
     not_comparable: Vec<String>,
 }
@@ -230,7 +192,7 @@ fn compared<T: Acquired>(
     sources: &[Source<'_>],
     traces: &[T],
     lengths: &[Option<f64>],
-) -> Result<Compared, QueryError> {
+) -> Result<ComparedGroups, QueryError> {
     let (matched, not_comparable) = matched(traces)?;
     let has_lengths = lengths.iter().all(Option::is_some);
     let losses = sources.iter().zip(traces);
@@ -239,26 +201,13 @@ fn compared<T: Acquired>(
         [before, after] => with_states(&matched, has_lengths, [before, after]),
         _ => Vec::new(),
     };
-    Ok(Compared { groups, not_comparable })
+    Ok(ComparedGroups { groups, not_comparable })
 }
 
 /// The stacks of groups in one of the traces.
 fn stacks(groups: &[ComparedGroup], at: usize) -> Vec<StackIdx> {
     let side = |group: &ComparedGroup| [group.before, group.after][at.min(1)].create_stack;
     groups.iter().filter_map(side).collect()
-}
-
-/// Whether a trace has processes and types that are asked for.
-fn knows_choice(file: &FileAnswer<'_>, criteria: &DiffCriteria) -> bool {
-    let has_process = criteria.process.as_ref().is_none_or(|filter| {
-        let mut rows = file.file.processes.rows().iter();
-        rows.any(|process| process.is_meant_by(filter, criteria.with_identities))
-    });
-    let has_type = criteria
-        .object_type
-        .as_ref()
-        .is_none_or(|filter| file.file.types.names().any(|name| filter.matches(name)));
-    has_process && has_type
 }
 
 /// What a trace lost while it was recorded, or in its file.

@@ -41,7 +41,6 @@ use super::growth::{self, Growth, Window};
 use super::info::{recorded, trace_info};
 use super::selection::Selection;
 use super::stacks::StackSet;
-use super::tables::ProcessInfo;
 
 /// The groups of the objects of one trace that passed.
 pub struct Groups {
@@ -119,11 +118,6 @@ impl Groups {
             changes.extend(closed_ns.map(|closed| (closed, -1)));
         }
         changes
-    }
-
-    /// The time in which a process could open and close handles, if the trace has a clock.
-    pub(crate) fn window_of(&self, process: &ProcessInfo) -> Option<Window> {
-        Some(self.window?.between(process.start_ns, process.end_ns))
     }
 
     /// How many handles a group loses that were opened in the time of the trace.

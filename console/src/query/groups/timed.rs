@@ -77,6 +77,17 @@ impl TimedGroups {
         owned
     }
 
+    /// Whose handles these are, each process once.
+    pub(crate) fn owners(&self, handles: &[Opened]) -> Vec<Option<ProcessIdx>> {
+        let mut owners: Vec<Option<ProcessIdx>> = Vec::new();
+        for owner in self.runs(handles).map(|run| self.owner(run)) {
+            if !owners.contains(&owner) {
+                owners.push(owner);
+            }
+        }
+        owners
+    }
+
     /// Handles of one process that stand together.
     fn runs<'h>(&self, handles: &'h [Opened]) -> impl Iterator<Item = &'h [Opened]> {
         let owner = |handle: &Opened| self.owners.of(handle.opened.row());
@@ -97,7 +108,7 @@ impl TimedGroups {
     }
 
     /// How many of some handles are lost and were opened before the trace has all events.
-    pub(super) fn lost_before(&self, handles: &[Opened]) -> u64 {
+    pub(crate) fn lost_before(&self, handles: &[Opened]) -> u64 {
         if self.from_ns <= 0 {
             return 0;
         }

@@ -5,7 +5,7 @@ use std::ops::{Range, RangeInclusive};
 
 use handlescope_model::rules::{is_freed, is_never_freed};
 use handlescope_model::tables::{Allocator, ResourceEnd};
-use handlescope_model::{AllocatorIdx, Numbers, ResourceIdx, ResourceMissIdx, StackIdx};
+use handlescope_model::{AllocatorIdx, Numbers, ResourceIdx, ResourceMissIdx, StackIdx, Trace};
 use rayon::prelude::*;
 
 use super::tables::{AllocatorList, MissTable, ResourceTable, kind_name};
@@ -23,6 +23,30 @@ use crate::query::tables::{ChosenProcesses, ProcessList};
 
 /// Rows that one thread takes at once.
 pub(super) const PART: usize = 1 << 18;
+
+/// Where allocations are read from.
+#[derive(Clone, Copy)]
+pub(crate) struct Origin<'a> {
+    pub(in crate::query) trace: &'a Trace,
+    pub(in crate::query) processes: &'a ProcessList,
+    pub(in crate::query) frames: &'a Frames<'a>,
+    /// The allocations of the suspect that is asked for.
+    pub(in crate::query) suspect: Option<&'a SuspectRows>,
+    pub(in crate::query) cancel: &'a Cancel,
+}
+
+impl<'a> Origin<'a> {
+    /// A trace whose stacks are loaded.
+    pub(in crate::query) fn of(file: &'a FileContext<'a>) -> Option<Self> {
+        Some(Self {
+            trace: file.trace,
+            processes: &file.processes,
+            frames: file.frames.as_ref()?,
+            suspect: file.suspect_allocations.as_ref(),
+            cancel: file.cancel,
+        })
+    }
+}
 
 /// What is filtered.
 pub(super) struct Tables<'a> {
@@ -322,14 +346,12 @@ pub(super) fn no_match(
 /// # Errors
 /// When the archive is damaged, or the query is cancelled.
 pub(in crate::query) fn choose(
-    file: &FileContext<'_>,
-    frames: &Frames<'_>,
+    origin: Origin<'_>,
     (allocators, resources): (&AllocatorList, &ResourceTable),
     criteria: &ResourceCriteria,
 ) -> Result<(Vec<ResourceIdx>, Option<NoMatch>), QueryError> {
-    let misses = MissTable::load(file.trace)?;
-    let (processes, cancel) = (&file.processes, file.cancel);
-    let suspect = file.suspect_allocations.as_ref();
+    let Origin { trace, processes, frames, suspect, cancel } = origin;
+    let misses = MissTable::load(trace)?;
     let tables =
         Tables { allocators, resources, misses: &misses, processes, frames, suspect, cancel };
     let (rows, left) = Chosen::new(&tables, criteria)?.resources()?;

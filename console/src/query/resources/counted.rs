@@ -7,13 +7,11 @@ use handlescope_model::{ResourceIdx, ResourceMissIdx, sentinel};
 use hashbrown::HashMap;
 use rayon::prelude::*;
 
-use super::between::{self, Point};
 use super::chosen::PART;
 use super::figures::{Once, ResourceFigures};
 use super::keys::{Key, Keys};
 use super::tables::{AllocatorList, MissTable, ResourceTable};
 use crate::cancel::{Cancel, Cancelled};
-use crate::query::Span;
 use crate::query::growth::{Change, TimeParts};
 
 /// Counts with these.
@@ -27,7 +25,6 @@ pub(super) struct Counter<'a> {
     pub(super) by_count: bool,
     /// Whether each change over time is kept.
     pub(super) keeps_changes: bool,
-    pub(super) span: Option<Span>,
     pub(super) cancel: &'a Cancel,
 }
 
@@ -118,22 +115,6 @@ impl Counts {
     }
 }
 
-/// Counts an allocation, or a part of one that began with the row `first_part`, at a point.
-fn add_at(
-    point: Point,
-    group: u32,
-    (size, first_part): (i64, Option<ResourceIdx>),
-    counts: &mut Counts,
-) {
-    let Some(figures) = counts.figures(group) else { return };
-    let amount = figures.between.at(point);
-    amount.bytes = amount.bytes.saturating_add(size);
-    match first_part {
-        None => amount.count += 1,
-        Some(first) => counts.once.push((group, Once::At(point), 0, first.0)),
-    }
-}
-
 impl Counter<'_> {
     /// Counts some allocations and events without any.
     pub(super) fn count(
@@ -189,12 +170,6 @@ impl Counter<'_> {
             figures.count(Once::Alloc);
             ended.into_iter().for_each(|what| figures.count(what));
         }
-        if let Some(span) = self.span {
-            for point in between::points(span, table, resource) {
-                add_at(point, group, (size, first_part), counts);
-            }
-        }
-        let Some(figures) = counts.figures(group) else { return };
         let is_freed = end.is_some_and(is_freed);
         if is_freed && call.is_none() {
             figures.count(Once::Free);

@@ -4,8 +4,6 @@ use handlescope_model::rules::is_freed;
 use handlescope_model::tables::ResourceEnd;
 use serde::Serialize;
 
-use super::between::{Between, Point};
-
 /// Sums over some allocations, named as in documents; times are nanoseconds since session start.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct ResourceFigures {
@@ -40,9 +38,6 @@ pub struct ResourceFigures {
     /// When the last was allocated.
     #[serde(skip)]
     pub last_ns: Option<i64>,
-    /// What there is at two points, if these were asked for.
-    #[serde(skip)]
-    pub between: Between,
 }
 
 impl ResourceFigures {
@@ -85,7 +80,6 @@ impl ResourceFigures {
             Once::Destroyed => &mut self.destroyed,
             Once::AtExit => &mut self.at_exit,
             Once::Outstanding => &mut self.outstanding,
-            Once::At(point) => &mut self.between.at(point).count,
         };
         *count += 1;
     }
@@ -111,7 +105,6 @@ impl ResourceFigures {
         ] {
             *bytes = bytes.saturating_add(added);
         }
-        self.between.add_all(&other.between);
         self.add_time(other.first_ns);
         self.add_time(other.last_ns);
     }
@@ -126,7 +119,6 @@ pub(super) enum Once {
     Destroyed,
     AtExit,
     Outstanding,
-    At(Point),
 }
 
 impl Once {

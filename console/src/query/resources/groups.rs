@@ -13,7 +13,6 @@ use super::chosen::Tables;
 use super::counted::Counter;
 use super::figures::ResourceFigures;
 use super::keys::{Key, Keys};
-use crate::query::Span;
 use crate::query::criteria::{ResourceColumn, ResourceCriteria};
 use crate::query::error::QueryError;
 use crate::query::groups::TrimmedStacks;
@@ -97,8 +96,6 @@ pub(super) struct Asked<'a> {
     pub(super) tables: &'a Tables<'a>,
     pub(super) criteria: &'a ResourceCriteria,
     pub(super) info: &'a TraceInfo,
-    /// Two points in time, if these are asked for.
-    pub(super) span: Option<Span>,
 }
 
 impl Asked<'_> {
@@ -122,7 +119,6 @@ impl Asked<'_> {
             timeline: timeline.as_ref(),
             by_count: self.criteria.by_count,
             keeps_changes: self.criteria.keeps_changes,
-            span: self.span,
             cancel: self.tables.cancel,
         };
         let counts = counter.count(rows, misses)?;

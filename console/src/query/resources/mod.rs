@@ -4,57 +4,43 @@
 //! counts them: loops over columns, parts of which run side by side. What a call or an allocation in parts counts
 //! once for is gathered as numbers and counted at the end.
 
-mod between;
 mod chosen;
 mod counted;
-mod ends;
 mod figures;
 mod groups;
 mod keys;
 mod kinds;
-mod lives;
 mod overview;
-mod points;
-mod program;
-mod sites;
 mod tables;
 
-pub use self::between::Between;
 pub use self::figures::ResourceFigures;
 pub use self::groups::{ResourceGroup, ResourceGroups};
 pub use self::kinds::allocated_kinds;
 pub use self::overview::{AllocatedKind, AllocationsOverview, allocations_overview};
-pub use self::points::{AllocatedPoints, allocated_between};
 
-use std::path::Path;
-
-use handlescope_model::tables::{Allocator, ResourceKind, TraceInfo};
-use handlescope_model::{ResourceIdx, ResourceMissIdx, StackIdx, Table};
+use handlescope_model::tables::{Allocator, ResourceKind};
+use handlescope_model::{ResourceIdx, ResourceMissIdx, StackIdx};
 use rayon::prelude::*;
 
-pub(super) use self::chosen::choose;
 use self::chosen::{Chosen, PART, Tables, lost, no_match};
+pub(super) use self::chosen::{Origin, choose};
 use self::groups::Asked;
-pub(super) use self::lives::SiteLives;
-pub(super) use self::program::ProgramFrames;
-pub(super) use self::sites::{ChosenRows, Site, Sites, descriptive_name};
 use self::tables::MissTable;
 pub(super) use self::tables::kind_name;
 pub(super) use self::tables::{AllocatorList, Needed, ResourceTable};
+use super::acquired::{ProgramFrames, allocations_of_suspect};
+use super::answer::{About, Domain, TraceAnswer};
 use super::context::FileContext;
-use super::diff::Span;
 use super::error::QueryError;
 use super::frame_names::{FrameNames, Frames};
 use super::frame_view::ModuleBases;
 use super::groups::TrimmedStacks;
 use super::growth::Window;
 use super::info::{check_clock, trace_info};
-use super::no_match::NoMatch;
 use super::source::Source;
 use super::stacks::StackSet;
 use super::suspect_rows::{SuspectRows, check};
 use super::tables::{ProcessInfo, ProcessList};
-use super::why::allocations_of_suspect;
 use crate::cancel::Cancel;
 use crate::query::criteria::{ObjectCriteria, ResourceColumn, ResourceCriteria};
 use crate::query::criterion::Criterion;
@@ -62,11 +48,7 @@ use crate::trace::{Caveat, KindCounts, ResourceFacts};
 
 /// The allocations of one trace.
 pub struct ResourcesAnswer<'a> {
-    /// The file as it was named.
-    pub path: &'a Path,
-    /// Its number in the session.
-    pub index: usize,
-    pub info: TraceInfo,
+    pub about: About<'a>,
     /// Sums by kind, allocator and process, if they were asked for.
     pub totals: Option<ResourceGroups>,
     /// What was never freed, by its stacks, if that was asked for.
@@ -75,18 +57,9 @@ pub struct ResourcesAnswer<'a> {
     pub groups: Option<ResourceGroups>,
     /// The time of the trace, if it has a clock.
     pub window: Option<Window>,
-    /// Why nothing matches; `None` when something does, in this trace or another.
-    pub no_match: Option<NoMatch>,
     /// Whether nothing of what is shown passed.
     is_without_match: bool,
-    /// What makes the answer wrong or incomplete.
-    pub caveats: Vec<Caveat>,
-    /// Number of stacks of the trace.
-    pub(crate) stack_count: usize,
-    /// Stacks to show, where these are not those of its groups.
-    shown_stacks: Option<StackSet>,
     pub(crate) frames: Frames<'a>,
-    pub(crate) bases: ModuleBases,
     suspect: Option<SuspectRows>,
     allocators: AllocatorList,
     processes: ProcessList,
@@ -104,27 +77,22 @@ pub fn resources<'a>(
     names: &'a dyn FrameNames,
     cancel: &'a Cancel,
 ) -> Result<Vec<ResourcesAnswer<'a>>, QueryError> {
-    let answer = |source| ResourcesAnswer::new(source, criteria, None, names, cancel);
+    let answer = |source| ResourcesAnswer::new(source, criteria, names, cancel);
     let mut answers = sources.iter().map(answer).collect::<Result<Vec<_>, QueryError>>()?;
     if let Some(id) = &criteria.suspect {
         check(id, "allocations", answers.iter().filter_map(|answer| answer.suspect.as_ref()))?;
     }
-    keep_no_match(&mut answers.iter_mut().collect::<Vec<_>>());
-    Ok(answers)
-}
-
-/// What matches in one trace need not in another.
-fn keep_no_match(answers: &mut [&mut ResourcesAnswer<'_>]) {
+    // What matches in one trace need not in another.
     if !answers.iter().all(|answer| answer.is_without_match) {
-        answers.iter_mut().for_each(|answer| answer.no_match = None);
+        answers.iter_mut().for_each(|answer| answer.about.no_match = None);
     }
+    Ok(answers)
 }
 
 impl<'a> ResourcesAnswer<'a> {
     fn new(
         source: &Source<'a>,
         criteria: &ResourceCriteria,
-        span: Option<Span>,
         names: &'a dyn FrameNames,
         cancel: &'a Cancel,
     ) -> Result<Self, QueryError> {
@@ -135,7 +103,7 @@ impl<'a> ResourcesAnswer<'a> {
         }
         let info = trace_info(trace)?;
         let (allocators, processes) = (AllocatorList::load(trace)?, ProcessList::load(trace)?);
-        let needed = Needed::of(criteria, span.is_some());
+        let needed = Needed::of(criteria);
         let (resources, misses) = (ResourceTable::load(trace, needed)?, MissTable::load(trace)?);
         let frames = match criteria.needs_frames() {
             true => Frames::load(trace, names, source.frames, cancel)?,
@@ -158,7 +126,7 @@ impl<'a> ResourcesAnswer<'a> {
         };
         let chosen = Chosen::new(&tables, criteria)?;
         let ((rows, left), missed) = (chosen.resources()?, chosen.misses());
-        let asked = Asked { tables: &tables, criteria, info: &info, span };
+        let asked = Asked { tables: &tables, criteria, info: &info };
         let lost = || lost(&resources, &rows, criteria);
         let is_lost = criteria.is_of_leaks();
         let window = info.has_clock().then(|| asked.window());
@@ -183,20 +151,14 @@ impl<'a> ResourcesAnswer<'a> {
         let facts = facts(&tables, criteria, &rows, &missed);
         caveats.extend(Caveat::of_resources(trace, &facts)?);
         caveats.extend(Caveat::of_missing_symbols(&chosen.needs_symbols()));
+        let bases = ModuleBases::load(trace)?;
         Ok(Self {
-            path: source.path,
-            index: source.index,
+            about: About { caveats, no_match, bases, ..About::of(source, cancel)? },
             totals: totals.transpose()?,
             lost: of_lost.transpose()?,
             groups,
             window,
-            no_match,
             is_without_match,
-            info,
-            caveats,
-            stack_count: trace.height(Table::Stacks)?,
-            shown_stacks: None,
-            bases: ModuleBases::load(trace)?,
             suspect,
             allocators,
             processes,
@@ -242,19 +204,8 @@ impl<'a> ResourcesAnswer<'a> {
         known.or_else(|| Some(self.processes.known_or_pid(None, allocator.pid?)))
     }
 
-    pub(super) fn allocators(&self) -> &AllocatorList {
-        &self.allocators
-    }
-
     pub(super) fn processes(&self) -> &ProcessList {
         &self.processes
-    }
-
-    /// Shows some stacks and no others.
-    pub(super) fn show_stacks(&mut self, stacks: Vec<StackIdx>) {
-        let mut shown = StackSet::new(self.frames.stacks.len());
-        stacks.into_iter().for_each(|stack| shown.add(Some(stack)));
-        self.shown_stacks = Some(shown);
     }
 
     /// The process that allocated, where that is not the owner.
@@ -266,27 +217,39 @@ impl<'a> ResourcesAnswer<'a> {
     fn all_groups(&self) -> impl Iterator<Item = &ResourceGroups> {
         [&self.totals, &self.lost, &self.groups].into_iter().flatten()
     }
+}
 
-    /// What is left of the stacks that its groups have in common. Only one answer has such groups: totals have
-    /// none, and there are no leaks beside the groups of `-GroupBy`.
-    pub(crate) fn trims(&self) -> Option<&TrimmedStacks> {
+impl<'a> TraceAnswer<'a> for ResourcesAnswer<'a> {
+    const DOMAIN: Domain = Domain::Allocations;
+
+    fn about(&self) -> &About<'a> {
+        &self.about
+    }
+
+    fn about_mut(&mut self) -> &mut About<'a> {
+        &mut self.about
+    }
+
+    fn frames(&self) -> Option<&Frames<'a>> {
+        Some(&self.frames)
+    }
+
+    /// Only one answer has groups of stacks: totals have none, and there are no leaks beside the groups of `-GroupBy`.
+    fn trims(&self) -> Option<&TrimmedStacks> {
         self.all_groups().find_map(|groups| groups.stacks.as_ref())
     }
 
-    /// The stacks that are shown: those that groups of the answer have in common; ascending, each once.
-    pub(crate) fn stacks(&self) -> impl Iterator<Item = StackIdx> {
-        let mut stacks = StackSet::new(self.frames.stacks.len());
-        match &self.shown_stacks {
-            Some(shown) => stacks.add_all(shown),
-            None => {
-                for group in self.all_groups().flat_map(|groups| &groups.rows) {
-                    stacks.add(group.create_stack());
-                    stacks.add(group.free_stack());
-                }
-            }
+    /// Unless some are to be shown, those that groups of the answer have in common.
+    fn stacks(&self) -> Vec<StackIdx> {
+        if let Some(shown) = &self.about.shown_stacks {
+            return shown.iter().collect();
         }
-        let stacks: Vec<StackIdx> = stacks.iter().collect();
-        stacks.into_iter()
+        let mut stacks = StackSet::new(self.frames.stacks.len());
+        for group in self.all_groups().flat_map(|groups| &groups.rows) {
+            stacks.add(group.create_stack());
+            stacks.add(group.free_stack());
+        }
+        stacks.iter().collect()
     }
 }
 

@@ -72,7 +72,7 @@ pub fn allocations_overview<'a>(
         let keeps_changes = buckets.is_some();
         let asked = ResourceCriteria { by, buckets, by_count, keeps_changes, ..criteria.clone() };
         // A suspect that is asked for may be one of handles.
-        ResourcesAnswer::new(source, &asked, None, names, cancel)
+        ResourcesAnswer::new(source, &asked, names, cancel)
     };
     let groups = ask(&ResourceColumn::COMPARED, None, false)?;
     let of_kind = |name: &'static str| {

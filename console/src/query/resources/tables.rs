@@ -16,67 +16,67 @@ use crate::query::error::QueryError;
 const UNKNOWN_KIND: &str = "unknown";
 
 /// Where things were allocated.
-pub(in crate::query) struct AllocatorList(Vec<Allocator>);
+pub(crate) struct AllocatorList(Vec<Allocator>);
 
 impl AllocatorList {
-    pub(in crate::query) fn load(trace: &Trace) -> Result<Self, QueryError> {
+    pub(crate) fn load(trace: &Trace) -> Result<Self, QueryError> {
         Ok(Self(Allocators::read(trace)?.rows().collect()))
     }
 
-    pub(in crate::query) fn rows(&self) -> &[Allocator] {
+    pub(crate) fn rows(&self) -> &[Allocator] {
         &self.0
     }
 
-    pub(in crate::query) fn get(&self, allocator: AllocatorIdx) -> Option<&Allocator> {
+    pub(crate) fn get(&self, allocator: AllocatorIdx) -> Option<&Allocator> {
         self.0.get(allocator.row())
     }
 }
 
-pub(in crate::query) fn kind_name(code: u32) -> &'static str {
+pub(crate) fn kind_name(code: u32) -> &'static str {
     ResourceKind::from_code(code).map_or(UNKNOWN_KIND, ResourceKind::name)
 }
 
 /// Columns of allocations that only some questions need.
 #[derive(Debug, Clone, Copy, Default)]
-pub(in crate::query) struct Needed {
-    pub(in crate::query) tid: bool,
-    pub(in crate::query) caller: bool,
-    pub(in crate::query) end_time: bool,
-    pub(in crate::query) end_stack: bool,
+pub(crate) struct Needed {
+    pub(crate) tid: bool,
+    pub(crate) caller: bool,
+    pub(crate) end_time: bool,
+    pub(crate) end_stack: bool,
 }
 
 impl Needed {
-    /// What criteria need, and the time of ends where points of a trace are compared.
-    pub(super) fn of(criteria: &ResourceCriteria, has_points: bool) -> Self {
+    /// What criteria need.
+    pub(super) fn of(criteria: &ResourceCriteria) -> Self {
         use ResourceColumn::{Caller, FreeStack, Thread};
         Self {
             tid: criteria.groups_by(Thread),
             caller: criteria.groups_by(Caller),
-            end_time: criteria.buckets.is_some() || has_points,
+            end_time: criteria.buckets.is_some(),
             end_stack: criteria.groups_by(FreeStack) || criteria.free_stack.is_some(),
         }
     }
 }
 
 /// The columns of allocations that are counted. What is not needed has no rows.
-pub(in crate::query) struct ResourceTable {
-    pub(in crate::query) allocator: Numbers<AllocatorIdx>,
-    pub(in crate::query) size: Numbers<i64>,
+pub(crate) struct ResourceTable {
+    pub(crate) allocator: Numbers<AllocatorIdx>,
+    pub(crate) size: Numbers<i64>,
     part_of: Numbers<ResourceIdx>,
-    pub(in crate::query) time_ns: Numbers<i64>,
-    pub(in crate::query) tid: Numbers<u32>,
-    pub(in crate::query) caller: Numbers<ProcessIdx>,
-    pub(in crate::query) stack: Numbers<StackIdx>,
-    pub(in crate::query) end: Numbers<u32>,
-    pub(in crate::query) end_time_ns: Numbers<i64>,
-    pub(in crate::query) end_stack: Numbers<StackIdx>,
-    pub(in crate::query) free_call: Numbers<u32>,
+    pub(crate) time_ns: Numbers<i64>,
+    pub(crate) tid: Numbers<u32>,
+    pub(crate) caller: Numbers<ProcessIdx>,
+    pub(crate) stack: Numbers<StackIdx>,
+    pub(crate) end: Numbers<u32>,
+    pub(crate) end_time_ns: Numbers<i64>,
+    pub(crate) end_stack: Numbers<StackIdx>,
+    pub(crate) free_call: Numbers<u32>,
     /// By row, whether the allocation ended in parts; empty where none did.
     is_in_parts: Vec<bool>,
 }
 
 impl ResourceTable {
-    pub(in crate::query) fn load(trace: &Trace, needed: Needed) -> Result<Self, QueryError> {
+    pub(crate) fn load(trace: &Trace, needed: Needed) -> Result<Self, QueryError> {
         let part_of = trace.values(Resources::part_of)?;
         Ok(Self {
             allocator: trace.values(Resources::allocator)?,
@@ -94,29 +94,29 @@ impl ResourceTable {
         })
     }
 
-    pub(in crate::query) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.allocator.len()
     }
 
     /// Whether it is a part of an allocation, and not the first.
-    pub(in crate::query) fn is_further_part(&self, resource: ResourceIdx) -> bool {
+    pub(crate) fn is_further_part(&self, resource: ResourceIdx) -> bool {
         self.part_of.get(resource.row()).is_some()
     }
 
     /// Whether nothing freed an allocation.
-    pub(in crate::query) fn is_lost(&self, resource: ResourceIdx) -> bool {
+    pub(crate) fn is_lost(&self, resource: ResourceIdx) -> bool {
         self.end.get(resource.row()).and_then(ResourceEnd::from_code).is_some_and(is_never_freed)
     }
 
     /// The first part of an allocation, where it ended in parts.
-    pub(in crate::query) fn first_part(&self, resource: ResourceIdx) -> Option<ResourceIdx> {
+    pub(crate) fn first_part(&self, resource: ResourceIdx) -> Option<ResourceIdx> {
         let row = resource.row();
         let is_in_parts = self.is_in_parts.get(row).copied().unwrap_or_default();
         is_in_parts.then(|| self.part_of.get(row).unwrap_or(resource))
     }
 
     /// The bytes of whole allocations by row, where any ended in parts.
-    pub(in crate::query) fn whole_sizes(&self) -> Option<Vec<i64>> {
+    pub(crate) fn whole_sizes(&self) -> Option<Vec<i64>> {
         if self.is_in_parts.is_empty() {
             return None;
         }

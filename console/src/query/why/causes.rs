@@ -7,6 +7,7 @@ use indicatif::HumanCount;
 
 use super::columns::EventColumns;
 use super::targets::Targets;
+use crate::query::acquired::{Group, Handles};
 use crate::query::context::FileContext;
 use crate::query::groups::Opened;
 
@@ -92,6 +93,15 @@ pub struct Diagnosis {
     pub stacks: Vec<StackIdx>,
 }
 
+/// What is known of a group besides how much of it leaks.
+pub(super) struct Findings {
+    pub(super) diagnoses: Vec<Diagnosis>,
+    /// Bytes of blocks that only grew, and how many more they get each minute.
+    pub(super) grown: Option<(i64, f64)>,
+    /// What became of those that are not leaked, as in "closed".
+    pub(super) ended: String,
+}
+
 /// What causes are found in.
 pub(super) struct Causes<'a> {
     pub(super) file: &'a FileContext<'a>,
@@ -103,8 +113,16 @@ pub(super) struct Causes<'a> {
 }
 
 impl Causes<'_> {
+    /// Why groups of a program leak.
+    pub(super) fn findings(&self, acquired: &Handles<'_>, groups: &[Group<'_>]) -> Findings {
+        let handles = acquired.handles(groups);
+        let lost = handles.iter().copied().filter(|handle| acquired.timed.is_lost(*handle));
+        let diagnoses = self.of(&handles, &lost.collect::<Vec<Opened>>());
+        Findings { diagnoses, grown: None, ended: "closed".to_owned() }
+    }
+
     /// Why a group leaks: of its handles, `lost` are those that the program did not close.
-    pub(super) fn of(&self, handles: &[Opened], lost: &[Opened]) -> Vec<Diagnosis> {
+    fn of(&self, handles: &[Opened], lost: &[Opened]) -> Vec<Diagnosis> {
         let all = [
             self.race(lost),
             self.duplicates(lost),

@@ -4,14 +4,17 @@ use std::cmp::Reverse;
 
 use handlescope_model::{ProcessIdx, StackIdx};
 
-use super::causes::Diagnosis;
-pub(super) use crate::query::amounts::{Bytes, Counts};
-use crate::query::growth::{Growth, Verdict};
+use super::causes::{Cause, Diagnosis, Findings};
+use super::score;
+use crate::query::acquired::{Acquired, Ends, ProgramGroup, Share};
+use crate::query::amounts::{Bytes, Counts};
+use crate::query::growth::{Growth, Life, ProcessLives, Verdict};
 use crate::query::requests::Requests;
+use crate::query::tables::ProcessList;
 use crate::values::SuspectId;
 
-/// The kind of suspects that are heaps themselves, not blocks in them.
-pub const PRIVATE_HEAP: &str = "private heap";
+/// The weight of blocks that only grew, in the score: that of a burst.
+const GROWN_WEIGHT: f64 = 0.5;
 
 /// A group of handles, or of allocations of one kind, that leaks.
 #[derive(Debug, Clone)]
@@ -65,9 +68,41 @@ pub struct SuspectProcess {
     pub counts: Counts,
 }
 
+/// What there is of a suspect, of all of its processes.
+#[derive(Default)]
+pub(super) struct Sums {
+    pub(super) counts: Counts,
+    pub(super) bytes: Bytes,
+    pub(super) ends: Ends,
+}
+
+impl Sums {
+    fn of(shares: &[Share]) -> Self {
+        let mut sums = Self::default();
+        for Share { counts, bytes, ends, .. } in shares {
+            sums.counts.add(*counts);
+            sums.bytes.lost = sums.bytes.lost.saturating_add(bytes.lost);
+            sums.bytes.allocated = sums.bytes.allocated.saturating_add(bytes.allocated);
+            sums.ends.add_all(ends);
+        }
+        sums
+    }
+}
+
 impl SuspectProcess {
+    fn of(share: &Share, processes: &ProcessList, is_plain: bool) -> Self {
+        let process = processes.known_or_pid(share.row, share.pid.unwrap_or_default());
+        Self {
+            process: process.shown_label(is_plain),
+            row: share.row,
+            pid: share.pid,
+            start_ns: process.start_ns,
+            counts: share.counts,
+        }
+    }
+
     /// Those that lost something, the one that lost most first.
-    pub(super) fn ranked(processes: impl IntoIterator<Item = Self>) -> Vec<Self> {
+    fn ranked(processes: impl IntoIterator<Item = Self>) -> Vec<Self> {
         let mut losing: Vec<Self> =
             processes.into_iter().filter(|own| own.counts.lost() > 0).collect();
         losing.sort_by_key(|process| Reverse(process.counts.lost()));
@@ -76,6 +111,65 @@ impl SuspectProcess {
 }
 
 impl Suspect {
+    /// What the processes of a program have, if it is one.
+    pub(super) fn of<A: Acquired>(
+        acquired: &A,
+        group: &ProgramGroup<'_>,
+        is_plain: bool,
+        findings: impl Fn(&ProgramGroup<'_>, &Sums) -> Option<Findings>,
+    ) -> Option<Self> {
+        let shares = group.groups.iter().flat_map(|group| acquired.shares(group));
+        let shares: Vec<Share> = shares.collect();
+        let sums = Sums::of(&shares);
+        let process = |share| SuspectProcess::of(share, acquired.processes(), is_plain);
+        let processes: Vec<SuspectProcess> = shares.iter().map(process).collect();
+        let lives: Vec<ProcessLives> = shares.into_iter().map(|share| share.lives).collect();
+        let growth = match acquired.window() {
+            Some(trace) => Growth::of_processes(&lives, trace),
+            None => {
+                let all = lives.iter().flat_map(|process| &process.lives).copied();
+                Growth::without_clock(&all.collect::<Vec<Life>>())
+            }
+        };
+        let Findings { diagnoses, grown, ended } = findings(group, &sums)?;
+        let races = diagnoses.iter().find(|diagnosis| diagnosis.cause == Cause::Race);
+        let Sums { counts, bytes, .. } = sums;
+        // Bytes count where there are any; the score is of as many as the allocations have on average.
+        let mean = (bytes.lost as f64 / counts.lost().max(1) as f64).max(1.0);
+        let score = score::of(&growth, &lives, races.map_or(0, |races| races.count));
+        // One block that grows leaks as many do.
+        let of_grown = grown.map(|(bytes, _)| GROWN_WEIGHT * bytes as f64);
+        let score = score.map(|score| score * mean).into_iter().chain(of_grown);
+        let score = score.reduce(f64::max)?;
+        let rate = growth.evidence.rate.filter(|_| growth.verdict == Verdict::Steady);
+        let per_minute = rate.filter(|_| bytes.lost > 0).map(|rate| rate.per_minute * mean);
+        let per_minute = per_minute.or(grown.map(|(_, per_minute)| per_minute));
+        let ProgramGroup { groups, owners } = group;
+        let first = groups.first()?;
+        let first_process = processes.first()?;
+        Some(Self {
+            id: group.id(acquired),
+            rank: 0,
+            process: owners
+                .program(acquired.processes(), is_plain)
+                .unwrap_or_else(|| first_process.process.clone()),
+            pid: owners.pid,
+            process_start_ns: owners.sole().and(first_process.start_ns),
+            type_name: first.type_name.to_owned(),
+            allocator: first.descriptive_allocator().map(str::to_owned),
+            create_stack: first.create_stack,
+            counts,
+            bytes: A::HAS_BYTES.then_some(Bytes { per_minute, ..bytes }),
+            growth,
+            ended,
+            diagnoses,
+            function: first.create_stack.and_then(|stack| acquired.function(stack)),
+            filter: owners.filter.clone(),
+            score,
+            processes: SuspectProcess::ranked(processes),
+        })
+    }
+
     /// The program that its owner runs.
     pub fn program(&self) -> &str {
         let pid = self.pid.map(|pid| format!("({pid})"));

@@ -16,7 +16,7 @@ use self::row::{FileFacts, ObjectFacts, Row};
 
 use super::event_item::{EventItem, StackTexts};
 use crate::paths::names_apart;
-use crate::query::{FileAnswer, ObjectRefAnswer};
+use crate::query::ObjectRefAnswer;
 use crate::render::style::ObjectRefStyle;
 use crate::settings::Display;
 use crate::values::CsvText;
@@ -42,14 +42,14 @@ pub(super) fn write(
     writer.write_record(COLUMNS.iter().map(|(header, _)| header))?;
     let mut rows = Rows { writer, args, text, has_written: false };
     let mut first_stack = 0;
-    let paths: Vec<&Path> = answer.files.iter().map(FileAnswer::path).collect();
+    let paths: Vec<&Path> = answer.files.iter().map(|file| file.about.path).collect();
     let names = names_apart(&paths, |path| path.file_stem().unwrap_or_default().to_owned());
     for (file, name) in answer.files.iter().zip(&names) {
         if let Some(listing) = &file.listing {
             let facts = FileFacts::new(file, name, listing, !args.no_command_line, display);
             rows.write_file(&facts, first_stack)?;
         }
-        first_stack += file.stack_count as u64;
+        first_stack += file.about.stack_count as u64;
     }
     rows.writer.flush()
 }

@@ -65,15 +65,15 @@ impl<'a> FileFacts<'a> {
         has_command_line: bool,
         display: &Display,
     ) -> Self {
-        let clock = Clock::new(&answer.info, display.time_format, display.time_digits);
-        let style = ProcessStyle::new(&answer.info, display);
+        let clock = Clock::new(&answer.about.info, display.time_format, display.time_digits);
+        let style = ProcessStyle::new(&answer.about.info, display);
         let facts = |process| ProcessFacts::new(process, &style, &clock, has_command_line);
         Self {
             answer,
             listing,
             name: name.to_string_lossy().into_owned(),
-            date: match answer.info.has_clock() {
-                true => Clock::session_start(&answer.info),
+            date: match answer.about.info.has_clock() {
+                true => Clock::session_start(&answer.about.info),
                 false => String::new(),
             },
             processes: answer.file.processes.each(facts),

@@ -9,9 +9,7 @@ use serde::{Serialize, Serializer};
 
 use super::Shown;
 use super::stack::StackJson;
-use crate::query::{
-    ExitStacks, FileAnswer, Frames, ModuleBases, NoMatch, ResourcesAnswer, Totals, TrimmedStacks,
-};
+use crate::query::{ExitStacks, Frames, ModuleBases, NoMatch, Totals, TraceAnswer, TrimmedStacks};
 use crate::render::time::Utc7;
 use crate::trace::Caveat;
 
@@ -44,8 +42,8 @@ impl StackNumbers {
 pub(in crate::render) type Traces<'a> = Rc<[TraceJson<'a>]>;
 
 /// The traces of some answers, with the numbers of their stacks.
-pub(in crate::render) fn traces<'a>(
-    answers: impl IntoIterator<Item: Into<TraceJson<'a>>>,
+pub(in crate::render) fn traces<'a, 't: 'a, T: TraceAnswer<'t> + 'a>(
+    answers: impl IntoIterator<Item = &'a T>,
 ) -> Traces<'a> {
     let mut first_stack = 0;
     let number = |answer: TraceJson<'a>| {
@@ -53,44 +51,27 @@ pub(in crate::render) fn traces<'a>(
         first_stack += trace.stack_count as u64;
         trace
     };
-    answers.into_iter().map(Into::into).map(number).collect()
-}
-
-impl<'a> From<&'a FileAnswer<'a>> for TraceJson<'a> {
-    fn from(answer: &'a FileAnswer<'a>) -> Self {
-        let header = TraceHeader::of(answer.index(), answer.path(), &answer.info);
-        let (totals, exit_stacks) = (Some(answer.totals), answer.exit_stacks);
-        Self {
-            header: TraceHeader { totals, exit_stacks, ..header },
-            numbers: StackNumbers::default(),
-            stack_count: answer.stack_count,
-            stacks: answer.shown_stacks.iter().flat_map(|stacks| stacks.iter()).collect(),
-            frames: answer.file.frames.as_ref(),
-            bases: &answer.bases,
-            trims: answer.groups.as_ref().and_then(|groups| groups.stacks.as_ref()),
-            caveats: &answer.caveats,
-            no_match: answer.no_match.as_ref(),
-        }
-    }
-}
-
-impl<'a> From<&'a ResourcesAnswer<'a>> for TraceJson<'a> {
-    fn from(answer: &'a ResourcesAnswer<'a>) -> Self {
-        Self {
-            header: TraceHeader::of(answer.index, answer.path, &answer.info),
-            numbers: StackNumbers::default(),
-            stack_count: answer.stack_count,
-            stacks: answer.stacks().collect(),
-            frames: Some(&answer.frames),
-            bases: &answer.bases,
-            trims: answer.trims(),
-            caveats: &answer.caveats,
-            no_match: answer.no_match.as_ref(),
-        }
-    }
+    answers.into_iter().map(TraceJson::of).map(number).collect()
 }
 
 impl<'a> TraceJson<'a> {
+    fn of<'t: 'a>(answer: &'a impl TraceAnswer<'t>) -> Self {
+        let about = answer.about();
+        let header = TraceHeader::of(about.index, about.path, &about.info);
+        let (totals, exit_stacks) = answer.totals().unzip();
+        Self {
+            header: TraceHeader { totals, exit_stacks: exit_stacks.flatten(), ..header },
+            numbers: StackNumbers::default(),
+            stack_count: about.stack_count,
+            stacks: answer.stacks(),
+            frames: answer.frames(),
+            bases: &about.bases,
+            trims: answer.trims(),
+            caveats: &about.caveats,
+            no_match: about.no_match.as_ref(),
+        }
+    }
+
     pub(super) fn header(&self) -> TraceHeader {
         self.header.clone()
     }

@@ -60,7 +60,7 @@ impl Serialize for ObjectJson<'_> {
             events.filter_map(event)
         };
         let mut map = serializer.serialize_map(None)?;
-        map.serialize_entry("file", &answer.index())?;
+        map.serialize_entry("file", &answer.about.index)?;
         map.serialize_entry("id", &selected.id())?;
         map.serialize_entry("pointer", &listing.pointer(object).map(Hex))?;
         map.serialize_entry("name", &listing.name(object))?;

@@ -45,7 +45,7 @@ pub(super) fn for_each_batch(
     for file in &answer.files {
         let Some(listing) = &file.listing else { continue };
         let mut stacks = StackTexts::new(file, first_stack, style.criteria.stacks);
-        first_stack += file.stack_count as u64;
+        first_stack += file.about.stack_count as u64;
         for &object in file.selection.objects() {
             poll.round().map_err(io::Error::other)?;
             for item in EventItem::of_object(file, listing, object) {
@@ -63,7 +63,7 @@ pub(super) fn for_each_batch(
 /// The members of objects and events in `docs/dump-json.md`, side by side.
 fn table<'a>(rows: Vec<Row<'a>>, style: &ObjectRefStyle<'_>) -> io::Result<Table<'a>> {
     let mut columns = Columns::<Row<'a>>::default();
-    columns.add("file", |row| index(row.answer.index()));
+    columns.add("file", |row| index(row.answer.about.index));
     columns.add("id", |row| row.object.id());
     columns.add("pointer", |row| row.listing.pointer(row.object.object())).show(Show::Hex);
     columns.add("name", |row| row.listing.name(row.object.object()));

@@ -36,7 +36,7 @@ pub(crate) fn group_columns<'a>(
     is_document: bool,
 ) -> Columns<'a, Row<'a>> {
     let mut columns = Columns::<Row<'a>>::default();
-    columns.add("file", |row| index(row.file.index()));
+    columns.add("file", |row| index(row.file.about.index));
     columns.nest("keys", "object", Row::keys);
     let keys = criteria.by.iter().enumerate().filter(|_| !is_document);
     for (level, column) in keys {
@@ -101,7 +101,7 @@ pub(super) fn groups<'a>(
     });
     let parts = answer.files.iter().map(|file| {
         let leaves = file.groups.as_ref().map_or(0, |groups| groups.tree.leaves().count());
-        Part::of(file.path(), leaves)
+        Part::of(file.about.path, leaves)
     });
     let head = Document::of("ObjectRefGroups")
         .with("command", style.text)

@@ -18,7 +18,7 @@ mod version;
 mod why;
 
 pub(crate) use self::{
-    diff::{allocated_columns, allocation_columns, point_columns, trace_columns},
+    diff::{diff_points, diff_traces, point_columns, trace_columns},
     event_counts::event_columns,
     frame::write_frame,
     groups::group_columns,
@@ -33,7 +33,6 @@ pub(crate) use self::{
     why::why_columns,
 };
 pub use self::{
-    diff::{diff_allocated, diff_allocations, diff_points, diff_traces},
     event_counts::event_counts,
     frame::frame,
     loaded::loaded,

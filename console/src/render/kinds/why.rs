@@ -45,7 +45,7 @@ pub(crate) struct Row<'a> {
 /// What is said of a suspect.
 pub(crate) fn why_columns<'a>() -> Columns<'a, Row<'a>> {
     let mut columns = Columns::<Row<'a>>::default();
-    columns.add("file", |row| index(row.answer.file.index()));
+    columns.add("file", |row| index(row.answer.file.about.index));
     columns.add("id", |row| row.suspect.id.to_string());
     columns.add("rank", |row| index(row.suspect.rank)).title("Rank");
     columns.add("process", |row| row.suspect.process.as_str()).title("Process");
@@ -93,7 +93,7 @@ pub fn why<'a>(
     let shown = StackDisplayArgs { show: true, line: true, ..stacks };
     let rows = answers.iter().zip(traces.iter()).flat_map(|(answer, trace)| {
         answer.suspects.iter().map(move |suspect| {
-            let command = command(answer.file.index(), suspect);
+            let command = command(answer.file.about.index, suspect);
             let (numbers, stacks) = (trace.numbers, StackStyle::of(&answer.file, shown));
             Row { answer, suspect, numbers, stacks, command }
         })
@@ -115,7 +115,7 @@ pub fn why<'a>(
 
 /// All suspects of a trace, and what is said of them together.
 fn part(answer: &WhyAnswer<'_>, rows: &[Row<'_>], all: Option<&str>, display: &Display) -> Part {
-    let part = Part::of(answer.file.path(), rows.len());
+    let part = Part::of(answer.file.about.path, rows.len());
     if rows.is_empty() {
         return without_suspects(part, answer);
     }
@@ -139,8 +139,8 @@ fn part(answer: &WhyAnswer<'_>, rows: &[Row<'_>], all: Option<&str>, display: &D
 /// The reason why there are none.
 fn without_suspects(part: Part, answer: &WhyAnswer<'_>) -> Part {
     let has_events =
-        !answer.file.caveats.iter().any(|caveat| caveat.kind == CaveatKind::NoHandleEvents);
-    if let Some(no_match) = &answer.file.no_match {
+        !answer.file.about.caveats.iter().any(|caveat| caveat.kind == CaveatKind::NoHandleEvents);
+    if let Some(no_match) = &answer.file.about.no_match {
         return part.below(no_match_line(no_match));
     }
     if answer.allocations > 0 && !has_events {

@@ -7,11 +7,14 @@ use std::io::{self, Write};
 use handlescope_model::{StackIdx, Untrusted};
 use inferno::flamegraph::{self, Options, Palette, TextTruncateDirection, color::BasicPalette};
 
-use super::folded::{Folded, FoldedFile, Place, TraceStacks, UNKNOWN, Weight, folded, unit};
+use super::folded::{Folded, FoldedFile, Place, UNKNOWN, Weight, folded, stack_places, unit};
 use super::measure::Measure;
 use super::speedscope;
 use crate::paths::stem;
-use crate::query::{Amount, ComparedGroup, FileAnswer, OpenedGroup, PointsDiff, TracesDiff};
+use crate::query::{
+    Amount, ComparedGroup, Domain, FileAnswer, OpenedGroup, PointsDiff, ResourceGroup,
+    ResourcesAnswer, TraceAnswer, TracesDiff,
+};
 
 /// What the handles are that count.
 const TITLE: &str = "Handles and views that were opened and not closed";
@@ -20,7 +23,7 @@ const TITLE: &str = "Handles and views that were opened and not closed";
 const MOST_WIDTH: u64 = 1 << 62;
 
 /// What the colours of a difference say.
-pub(super) const COLOURS: &str = "red: more, blue: fewer";
+const COLOURS: &str = "red: more, blue: fewer";
 
 /// The stacks of some traces.
 #[derive(Default)]
@@ -35,34 +38,68 @@ pub(crate) struct FlameGraph {
 impl FlameGraph {
     /// Weighs the stacks of traces that were asked for groups by process, create stack and type.
     pub(crate) fn of(files: &[FileAnswer<'_>], weight: Weight) -> Self {
-        let stacks = files.iter().map(|file| FoldedFile::new(file.path(), folded(file, weight)));
+        let stacks =
+            files.iter().map(|file| FoldedFile::new(file.about.path, folded(file, weight)));
         let files: Vec<FoldedFile> = stacks.collect();
         Self { title: TITLE.to_owned(), subtitle: names(&files), unit: unit(&files), files }
     }
 
-    /// What is open at the second of two points, against what was open at the first.
-    pub(crate) fn of_points(answers: &[PointsDiff<'_>], [from, to]: [&str; 2]) -> Self {
-        let file = |answer: &PointsDiff<'_>| {
-            let stacks = answer.groups.iter().map(|group| opened(&answer.file, group));
-            FoldedFile::new(answer.file.path(), stacks.collect())
+    /// Weighs the stacks of allocations that were asked for groups by process, create stack, kind and allocator: by
+    /// their bytes, or by their number if that is asked for or nothing has bytes.
+    pub(crate) fn of_allocations(answers: &[ResourcesAnswer<'_>], by_count: bool) -> Self {
+        let groups = answers.iter().filter_map(|answer| answer.groups.as_ref());
+        let amounts = groups.flat_map(|groups| groups.rows.iter().map(leaked));
+        let measure = if by_count { Measure::Allocations } else { Measure::of(amounts) };
+        let file = |answer: &ResourcesAnswer<'_>| {
+            let groups = answer.groups.iter().flat_map(|groups| &groups.rows);
+            FoldedFile::new(answer.about.path, folded_leaks(answer, groups, measure))
         };
         let files: Vec<FoldedFile> = answers.iter().map(file).collect();
-        let (from, to) = (Untrusted(from), Untrusted(to));
-        Self {
-            title: format!("Handles and views that are open at {to}, against those at {from}"),
-            subtitle: format!("{}; {COLOURS} than at {from}", names(&files)),
-            unit: unit(&files),
-            files,
-        }
+        let unit = measure.unit();
+        let title = format!("What was allocated and not freed ({unit})");
+        Self { title, subtitle: names(&files), unit, files }
+    }
+
+    /// What is there at the second of two points, against what was there at the first.
+    pub(crate) fn of_points<'a, F: TraceAnswer<'a>>(
+        answers: &[PointsDiff<F>],
+        [from, to]: [&str; 2],
+    ) -> Self {
+        let groups = answers.iter().flat_map(|answer| &answer.groups);
+        let amounts = groups.flat_map(|group| [group.between.at_first, group.between.at_second]);
+        let measure = measure::<F>(amounts);
+        let file = |answer: &PointsDiff<F>| {
+            let folded = |group: &OpenedGroup| {
+                let process = group.process.as_ref().map(|process| process.shown_label(false));
+                let names = [Some(group.type_name.as_str()), group.allocator.as_deref()];
+                Folded {
+                    frames: frames(&answer.file, process.as_deref(), group.create_stack, names),
+                    count: measure.width(group.between.at_second),
+                    before: Some(measure.width(group.between.at_first)),
+                }
+            };
+            let stacks = answer.groups.iter().map(folded).filter(|stack| stack.count > 0);
+            FoldedFile::new(answer.file.about().path, stacks.collect())
+        };
+        let files: Vec<FoldedFile> = answers.iter().map(file).collect();
+        let (from, to, unit) = (Untrusted(from), Untrusted(to), unit_of(measure, &files));
+        let title = match measure {
+            Measure::Handles => {
+                format!("Handles and views that are open at {to}, against those at {from}")
+            }
+            _ => format!("What is allocated at {to}, against {from} ({unit})"),
+        };
+        let subtitle = format!("{}; {COLOURS} than at {from}", names(&files));
+        Self { title, subtitle, unit, files }
     }
 
     /// What the second of two traces leaks, against what it would leak if nothing had changed.
-    pub(crate) fn of_traces<F: TraceStacks>(answer: &TracesDiff<F>) -> Self {
+    pub(crate) fn of_traces<'a, F: TraceAnswer<'a>>(answer: &TracesDiff<F>) -> Self {
         let [before, after] = answer.files.as_slice() else {
             return Self::default();
         };
         let sides = |group: &ComparedGroup| [group.before.leaked, group.after.leaked];
-        let measure = F::measure(answer.groups.iter().flat_map(sides));
+        let measure = measure::<F>(answer.groups.iter().flat_map(sides));
         let folded = |group: &ComparedGroup| {
             let (count, bytes) = (group.expected.round(), group.expected_bytes.round());
             let expected = Amount { count: count as u64, bytes: bytes as i64 };
@@ -77,10 +114,10 @@ impl FlameGraph {
             answer.groups.iter().map(folded).filter(|stack| stack.count > 0).collect();
         let gone = answer.groups.iter().filter(|group| group.after.leaked.count == 0).count();
         let gone = if gone > 0 { format!("; {gone} gone") } else { String::new() };
-        let [before, after] = [before, after].map(|file| stem(file.path()));
+        let [before, after] = [before, after].map(|file| stem(file.about().path));
         let [before, after] = [&before, &after].map(|name| Untrusted(name).to_string());
         let files = vec![FoldedFile { name: after.clone(), stacks }];
-        let unit = F::unit(measure, &files);
+        let unit = unit_of(measure, &files);
         let title = match measure {
             Measure::Handles => {
                 let how =
@@ -154,27 +191,58 @@ impl FlameGraph {
 }
 
 /// The names of traces.
-pub(super) fn names(files: &[FoldedFile]) -> String {
+fn names(files: &[FoldedFile]) -> String {
     files.iter().map(|file| file.name.as_str()).collect::<Vec<_>>().join(", ")
 }
 
-/// What is open at the second of two points.
-fn opened(file: &FileAnswer<'_>, group: &OpenedGroup) -> Folded {
-    let names = [Some(group.type_name.as_str()), None];
-    let frames = frames(file, Some(&group.process), group.create_stack, names);
-    Folded { frames, count: group.open_to, before: Some(group.open_from) }
+/// What counts of groups that have so much.
+fn measure<'a, F: TraceAnswer<'a>>(amounts: impl Iterator<Item = Amount>) -> Measure {
+    match F::DOMAIN {
+        Domain::Handles => Measure::Handles,
+        Domain::Allocations => Measure::of(amounts),
+    }
+}
+
+/// The word for what is counted.
+fn unit_of(measure: Measure, files: &[FoldedFile]) -> &'static str {
+    if measure == Measure::Handles { unit(files) } else { measure.unit() }
+}
+
+/// What was never freed of a group.
+fn leaked(group: &ResourceGroup) -> Amount {
+    Amount { count: group.figures.lost(), bytes: group.figures.lost_bytes() }
+}
+
+/// The stacks of allocations that were not freed, of some groups of an answer.
+pub(in crate::render) fn folded_leaks<'g>(
+    answer: &ResourcesAnswer<'_>,
+    groups: impl Iterator<Item = &'g ResourceGroup>,
+    measure: Measure,
+) -> Vec<Folded> {
+    let folded = |group: &ResourceGroup| {
+        let count = measure.width(leaked(group));
+        let process = answer.process(group).map(|process| process.shown_label(false));
+        let kind = [answer.kind(group), answer.allocator(group)];
+        let frames = || frames(answer, process.as_deref(), group.create_stack(), kind);
+        (count > 0).then(|| Folded { frames: frames(), count, before: None })
+    };
+    groups.filter_map(folded).collect()
 }
 
 /// Process, frames and type, or kind with allocator, of a group.
-pub(super) fn frames(
-    file: &impl TraceStacks,
+fn frames<'a>(
+    answer: &impl TraceAnswer<'a>,
     process: Option<&str>,
     stack: Option<StackIdx>,
     names: [Option<&str>; 2],
 ) -> Vec<Place> {
     let names: Vec<&str> = names.into_iter().flatten().filter(|name| !name.is_empty()).collect();
     let (process, names) = (Place::named(process.unwrap_or(UNKNOWN)), names.join(" "));
-    [process].into_iter().chain(file.places(stack)).chain([Place::of_type(&names)]).collect()
+    [process]
+        .into_iter()
+        .chain(stack_places(answer, stack))
+        .chain([Place::of_type(&names)])
+        .collect()
 }
 
 /// A name without what inferno takes for something else: `;` divides frames, and `# ` starts a comment. A

@@ -5,11 +5,10 @@ use std::path::Path;
 
 use handlescope_model::{FILE_MAPPING_NAME, StackIdx, Untrusted};
 
-use super::measure::Measure;
 use crate::paths::stem;
 use crate::query::{
-    Amount, Figures, FileAnswer, FrameView, GroupColumn, GroupKey, Groups, NamedFrames, NodeIdx,
-    ResourcesAnswer, TrimmedStacks,
+    Figures, FileAnswer, FrameView, GroupColumn, GroupKey, Groups, NodeIdx, TraceAnswer,
+    TrimmedStacks,
 };
 
 /// What counts of a group of handles.
@@ -106,10 +105,10 @@ fn places(
     node: NodeIdx,
 ) -> Vec<Place> {
     match groups.key(node) {
-        GroupKey::Stack(stack) => file.places(Some(stack)),
+        GroupKey::Stack(stack) => stack_places(file, Some(stack)),
         GroupKey::Text(text) if column == GroupColumn::Type => vec![Place::of_type(text)],
         GroupKey::Text(text) => vec![Place::named(text)],
-        _ if column == GroupColumn::CreateStack => file.places(None),
+        _ if column == GroupColumn::CreateStack => stack_places(file, None),
         _ => vec![Place::named(UNKNOWN)],
     }
 }
@@ -125,65 +124,19 @@ pub(super) fn unit(files: &[FoldedFile]) -> &'static str {
     }
 }
 
-/// What is known of the stacks of a trace.
-pub(crate) trait TraceStacks {
-    /// The file as it was named.
-    fn path(&self) -> &Path;
-    /// The frames with their names, and what is left of the stacks that groups have in common; `None` without stacks.
-    fn frames(&self) -> Option<(NamedFrames<'_>, Option<&TrimmedStacks>)>;
-    /// What is counted of groups of it that have so much.
-    fn measure(amounts: impl Iterator<Item = Amount>) -> Measure;
-    /// The word for that.
-    fn unit(measure: Measure, files: &[FoldedFile]) -> &'static str;
-
-    /// The frames of a stack, the outermost first, as far as they are not trimmed.
-    fn places(&self, stack: Option<StackIdx>) -> Vec<Place> {
-        let Some((stack, (named, trims))) = stack.zip(self.frames()) else {
-            return vec![Place::named(NO_STACK)];
-        };
-        let views = TrimmedStacks::views(trims, &named, stack);
-        let mut places: Vec<Place> = views.map(|view| Place::of(&view)).collect();
-        places.reverse();
-        places
-    }
-}
-
-impl TraceStacks for FileAnswer<'_> {
-    fn path(&self) -> &Path {
-        self.path()
-    }
-
-    fn frames(&self) -> Option<(NamedFrames<'_>, Option<&TrimmedStacks>)> {
-        let trims = self.groups.as_ref().and_then(|groups| groups.stacks.as_ref());
-        Some((self.file.frames.as_ref()?.named(), trims))
-    }
-
-    fn measure(_: impl Iterator<Item = Amount>) -> Measure {
-        Measure::Handles
-    }
-
-    fn unit(_: Measure, files: &[FoldedFile]) -> &'static str {
-        unit(files)
-    }
-}
-
-impl TraceStacks for ResourcesAnswer<'_> {
-    fn path(&self) -> &Path {
-        self.path
-    }
-
-    fn frames(&self) -> Option<(NamedFrames<'_>, Option<&TrimmedStacks>)> {
-        let trims = self.groups.as_ref().and_then(|groups| groups.stacks.as_ref());
-        Some((self.frames.named(), trims))
-    }
-
-    fn measure(amounts: impl Iterator<Item = Amount>) -> Measure {
-        Measure::of(amounts)
-    }
-
-    fn unit(measure: Measure, _: &[FoldedFile]) -> &'static str {
-        measure.unit()
-    }
+/// The frames of a stack, the outermost first, as far as they are not trimmed.
+pub(super) fn stack_places<'a>(
+    answer: &impl TraceAnswer<'a>,
+    stack: Option<StackIdx>,
+) -> Vec<Place> {
+    let Some((stack, frames)) = stack.zip(answer.frames()) else {
+        return vec![Place::named(NO_STACK)];
+    };
+    let named = frames.named();
+    let views = TrimmedStacks::views(answer.trims(), &named, stack);
+    let mut places: Vec<Place> = views.map(|view| Place::of(&view)).collect();
+    places.reverse();
+    places
 }
 
 impl Place {

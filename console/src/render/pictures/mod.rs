@@ -1,7 +1,6 @@
 //! Answers as pictures.
 
 mod flame;
-mod flame_allocations;
 mod folded;
 mod measure;
 mod plot_svg;
@@ -10,9 +9,9 @@ mod speedscope;
 mod timeline;
 
 pub(crate) use self::flame::FlameGraph;
-pub(super) use self::flame_allocations::folded_lost;
+pub(super) use self::flame::folded_leaks;
+pub(crate) use self::folded::Weight;
 pub(super) use self::folded::{Folded, Place, PlaceTable, folded};
-pub(crate) use self::folded::{TraceStacks, Weight};
 pub(crate) use self::measure::Measure;
 pub(crate) use self::plot_svg::write_svg as write_plot_svg;
 pub(crate) use self::plot_text::{columns, write_text as write_plot_text};

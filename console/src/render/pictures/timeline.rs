@@ -50,7 +50,7 @@ impl Timeline {
         let own = |node: &NodeIdx| most_at_once(changes(node));
         let series =
             series(groups.tree.children(None), open, (own, changes), name, (buckets, most));
-        let file = Untrusted(&stem(file.path())).to_string();
+        let file = Untrusted(&stem(file.about.path)).to_string();
         Some(Self { measure: Measure::Handles, file, window: groups.window?, series })
     }
 
@@ -63,7 +63,7 @@ impl Timeline {
         let groups = answer.groups.as_ref()?;
         let name = |group: &ResourceGroup| allocated_name(answer, groups, group);
         let series = series(&groups.rows, allocated, of_changes(groups), name, parts);
-        let file = Untrusted(&stem(answer.path)).to_string();
+        let file = Untrusted(&stem(answer.about.path)).to_string();
         Some(Self { measure, file, window: answer.window?, series })
     }
 
@@ -77,7 +77,7 @@ impl Timeline {
         let groups = answer.groups.as_ref()?;
         let name = |group: &ResourceGroup| cut(marked(answer, group).as_deref().unwrap_or(UNKNOWN));
         let series = series(answer.groups_of(kind), allocated, of_changes(groups), name, parts);
-        let file = Untrusted(&stem(answer.path)).to_string();
+        let file = Untrusted(&stem(answer.about.path)).to_string();
         Some(Self { measure, file, window: answer.window?, series })
     }
 

@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use super::pictures::{FlameData, PARTS, PROCESSES, TimelineData};
 use crate::query::{AllocatedKind, AllocationsOverview, ResourceGroup};
-use crate::render::pictures::{Measure, PlaceTable, Timeline, folded_lost};
+use crate::render::pictures::{Measure, PlaceTable, Timeline, folded_leaks};
 
 /// The allocations of one kind.
 #[derive(Serialize)]
@@ -53,7 +53,7 @@ impl KindData {
         let over_time = overview.over_time(kind);
         let timeline = Timeline::of_kind(over_time, name, measure, (PARTS, PROCESSES));
         let timeline = timeline.filter(|own| !own.is_empty());
-        let stacks = folded_lost(&overview.groups, overview.groups.groups_of(name), measure);
+        let stacks = folded_leaks(&overview.groups, overview.groups.groups_of(name), measure);
         Self {
             kind: name,
             unit: measure.unit(),

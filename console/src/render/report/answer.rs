@@ -17,7 +17,7 @@ impl ReportAnswer<'_> {
         let is_loss = |caveat: &Caveat| {
             matches!(caveat.kind, CaveatKind::LostWhileRecording | CaveatKind::MissingInFile)
         };
-        let all = self.allocations.iter().flat_map(|own| &own.groups.caveats);
+        let all = self.allocations.iter().flat_map(|own| &own.groups.about.caveats);
         all.filter(move |caveat| !is_loss(caveat))
     }
 }

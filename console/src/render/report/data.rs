@@ -144,7 +144,7 @@ impl FileData {
     ) -> Self {
         let WhyAnswer { file, suspects, allocations, .. } = &answer.why;
         let (suspects, others) = suspects.split_at(suspects.len().min(SUSPECTS));
-        let has_clock = file.info.has_clock();
+        let has_clock = file.about.info.has_clock();
         let timeline = Timeline::of(file, PARTS, PROCESSES).filter(|own| !own.is_empty());
         let shown = suspects.iter().flat_map(|own| {
             own.create_stack.into_iter().chain(own.diagnoses.iter().flat_map(|d| d.stacks.clone()))
@@ -157,16 +157,19 @@ impl FileData {
         let kinds = allocated.map(|own| KindData::all(own, places)).unwrap_or_default();
         let (allocated, allocated_left_out) =
             allocated.map(|own| AllocatedData::all(own, GROUPS)).unwrap_or_default();
-        let has_handles = !file.caveats.iter().any(|own| own.kind == CaveatKind::NoHandleEvents);
-        let caveats = file.caveats.iter().chain(answer.own_caveats());
+        let has_handles =
+            !file.about.caveats.iter().any(|own| own.kind == CaveatKind::NoHandleEvents);
+        let caveats = file.about.caveats.iter().chain(answer.own_caveats());
         let caveats = caveats.map(|caveat| caveat.text.clone());
-        let no_match = file.no_match.iter().map(|own| Untrusted(&own.to_string()).to_string());
+        let no_match =
+            file.about.no_match.iter().map(|own| Untrusted(&own.to_string()).to_string());
         Self {
             index,
-            name: Untrusted(&stem(file.path())).to_string(),
-            path: Untrusted(file.path()).to_string(),
-            start: has_clock.then(|| Clock::recorded_start(&file.info)),
+            name: Untrusted(&stem(file.about.path)).to_string(),
+            path: Untrusted(file.about.path).to_string(),
+            start: has_clock.then(|| Clock::recorded_start(&file.about.info)),
             seconds: file
+                .about
                 .info
                 .recorded_ns()
                 .map(|own| (own.end().saturating_sub(*own.start())) as f64 / 1e9),
@@ -183,7 +186,7 @@ impl FileData {
             has_events: *allocations > 0 || has_handles,
             suspects: suspects
                 .iter()
-                .map(|own| SuspectData::of(own, &command(file.index(), own)))
+                .map(|own| SuspectData::of(own, &command(file.about.index, own)))
                 .collect(),
             suspects_left_out: others.len(),
             timeline: timeline.map(TimelineData::of),

@@ -127,7 +127,7 @@ pub(super) fn write(
     };
     let shown = columns.columns.iter().copied().filter(|(column, _)| is_shown(*column));
     let (shown, titles): (Vec<TreeColumn>, Vec<&str>) = shown.unzip();
-    let clock = Clock::new(&file.info, display.time_format, display.time_digits);
+    let clock = Clock::new(&file.about.info, display.time_format, display.time_digits);
     let names = StackDisplayArgs { show: true, ..style.criteria.stacks };
     let writer = Writer {
         groups,

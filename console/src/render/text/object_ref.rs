@@ -120,7 +120,7 @@ fn write_all(
     let all = format!("All {} files", answer.files.len());
     writeln!(out, "{}", display.screen.paint(Role::Name, all))?;
     if let (Some(counts), Some(by)) = (&answer.handle_counts, CountBy::of(args.criteria)) {
-        let files = answer.files.iter().map(FileAnswer::index).zip(names.iter().cloned());
+        let files = answer.files.iter().map(|file| file.about.index).zip(names.iter().cloned());
         let files = Some(&files.collect());
         let (criteria, screen) = (args.criteria, display.screen);
         CountTable { counts, by, criteria, files, screen }.write(out)?;
@@ -139,14 +139,14 @@ fn write_header(
     display: &Display,
     out: &mut impl Write,
 ) -> io::Result<()> {
-    let started = Clock::session_start(&file.info);
+    let started = Clock::session_start(&file.about.info);
     let header = format!("{started:<22} {}", Untrusted(name));
     writeln!(out, "{}", display.screen.paint(Role::Name, header))
 }
 
 /// Names of the files, which differ where two files have one name.
 fn file_names(answer: &ObjectRefAnswer<'_>, display: &Display) -> Vec<String> {
-    let paths: Vec<&Path> = answer.files.iter().map(FileAnswer::path).collect();
+    let paths: Vec<&Path> = answer.files.iter().map(|file| file.about.path).collect();
     let names: Vec<PathBuf> = if display.full_file_name {
         // The path as it was named, if the current folder is gone.
         paths.iter().map(|path| absolute(path).unwrap_or_else(|_| path.to_path_buf())).collect()
@@ -163,8 +163,8 @@ fn write_objects(
     display: &Display,
     out: &mut impl Write,
 ) -> io::Result<()> {
-    let style = &ProcessStyle::new(&file.info, display);
-    let clock = Clock::new(&file.info, display.time_format, display.time_digits);
+    let style = &ProcessStyle::new(&file.about.info, display);
+    let clock = Clock::new(&file.about.info, display.time_format, display.time_digits);
     // A pipe gets whole times, as its lines may go separate ways.
     let clock = if display.clip { clock.without_start_date() } else { clock };
     let shown = file.selection.objects().iter().flat_map(|&selected| file.events(selected));

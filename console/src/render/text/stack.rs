@@ -5,7 +5,7 @@ use std::io::{self, Write};
 
 use handlescope_model::{StackIdx, Untrusted};
 
-use crate::query::{FileAnswer, FrameView, ModuleBases, NamedFrames, TrimmedStacks};
+use crate::query::{FrameView, ModuleBases, NamedFrames, TraceAnswer, TrimmedStacks};
 use crate::settings::{Display, StackDisplayArgs};
 use crate::terminal::Role;
 
@@ -23,10 +23,13 @@ pub(in crate::render) struct StackStyle<'a> {
 }
 
 impl<'a> StackStyle<'a> {
-    /// How the stacks of objects are shown.
-    pub(in crate::render) fn of(file: &'a FileAnswer<'_>, stacks: StackDisplayArgs) -> Self {
-        let frames = file.file.frames.as_ref().filter(|_| stacks.show);
-        Self::new(frames.map(|frames| frames.named()), &file.bases, stacks)
+    /// How the stacks of an answer are shown.
+    pub(in crate::render) fn of<'t: 'a>(
+        answer: &'a impl TraceAnswer<'t>,
+        stacks: StackDisplayArgs,
+    ) -> Self {
+        let frames = answer.frames().filter(|_| stacks.show);
+        Self::new(frames.map(|frames| frames.named()), &answer.about().bases, stacks)
     }
 
     /// How stacks of these frames are shown.

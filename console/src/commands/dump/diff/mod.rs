@@ -1,20 +1,19 @@
-//! `.dump Diff`, and `.diff`, which is the same with its points as words. Its arguments, its options, its points and
-//! what it says of allocations have a file each.
+//! `.dump Diff`, and `.diff`, which is the same with its points as words. Its arguments, its options and its points
+//! have a file each.
 
-mod allocations;
 mod args;
 mod options;
-mod output;
 mod points;
 
 use self::args::DiffArgs;
 use self::options::{FLAME, OPTIONS};
-use self::output::{Compared, check_choice, compared, draw};
+
+use std::path::Path;
 
 use crate::{
     commands::{
-        AnyCommand, AnyKind, CommandError, DumpContext, Entered, Invocation, Kind, KindSignature,
-        SharedArgs, Signature,
+        AnyCommand, AnyKind, CommandError, DumpContext, Entered, Flow, Invocation, Kind,
+        KindSignature, SharedArgs, Signature,
         shared::{
             caveats::{kind_option, note_allocations, write_caveats},
             groups,
@@ -22,9 +21,12 @@ use crate::{
     },
     grammar::{Arguments, Example, GroupView, OptionGroup, ParseError, Quotes, Token, parse},
     paths::has_extension,
-    query::{self, DiffCriteria},
-    render::{self, pictures::FlameGraph},
-    settings::Display,
+    query::{
+        self, Compared, DiffCriteria, Domain, FileAnswer, PointsDiff, ResourcesAnswer, TraceAnswer,
+        TracesDiff,
+    },
+    render::{self, output::Target, pictures::FlameGraph},
+    terminal::Messages,
     trace::{CaveatKind, LoadedTrace},
 };
 
@@ -108,13 +110,13 @@ impl Kind for Diff {
     const OPTIONS: &'static [OptionGroup<DiffArgs>] = OPTIONS;
 
     fn columns() -> Vec<String> {
-        let mut columns = render::point_columns().names();
-        let of_traces = render::trace_columns().names().into_iter();
-        let of_allocations = render::allocation_columns().names().into_iter();
-        let of_allocated = render::allocated_columns().names();
-        for column in of_traces.chain(of_allocations).chain(of_allocated) {
-            if !columns.contains(&column) {
-                columns.push(column);
+        let mut columns: Vec<String> = Vec::new();
+        for domain in [Domain::Handles, Domain::Allocations] {
+            let of_points = render::point_columns(domain).names();
+            for column in of_points.into_iter().chain(render::trace_columns(domain).names()) {
+                if !columns.contains(&column) {
+                    columns.push(column);
+                }
             }
         }
         columns
@@ -141,69 +143,181 @@ impl Kind for Diff {
             dump.overwrite().replacing(path)?;
         }
         dump.note_stacks_beside_columns(args.criteria.stacks);
-        if let Some(kind) = &args.kind {
-            return allocations::answer(kind, args, dump);
+        let criteria = DiffCriteria {
+            with_identities: dump.shared.output.is_document(),
+            all_open: args.flame.is_some(),
+            object_type: args.kind.clone().or(args.criteria.object_type.clone()),
+            ..args.criteria.clone()
+        };
+        match args.kind {
+            Some(_) => answer::<ResourcesAnswer<'_>>(args, &criteria, dump),
+            None => answer::<FileAnswer<'_>>(args, &criteria, dump),
         }
-        let with_identities = dump.shared.output.is_document();
-        let all_open = args.flame.is_some();
-        let criteria = DiffCriteria { with_identities, all_open, ..args.criteria.clone() };
-        let has_points = args.from.is_some() || args.to.is_some();
-        match dump.sources.len() {
-            2 if !has_points => compare(args, &criteria, dump),
-            files if files > 2 && !has_points => Err(CommandError::CompareSeveral { files }),
-            1 if !has_points => {
-                let file = dump.sources.first();
-                let file = file.and_then(|source| dump.session.files.get(source.index));
-                let from = file.and_then(LoadedTrace::last_of_debugger).map(|own| own.name.clone());
-                between(&DiffArgs { from, ..args.clone() }, &criteria, dump)
-            }
-            _ => between(args, &criteria, dump),
+    }
+}
+
+/// What a command says of handles, or of allocations.
+trait Words<'a>: Compared<'a> {
+    /// What is compared, as in "handles".
+    const WHAT: &'static str;
+    /// That the second of two traces leaks none of it.
+    const NOTHING: &'static str;
+    /// That nothing is there at the second of two points.
+    const NONE_KEPT: &'static str;
+
+    /// Refuses to compare a trace without any of it: a gate would pass.
+    fn check_events(&self) -> Result<(), CommandError>;
+    /// Says where else something may be found.
+    fn note(&self, messages: &mut Messages<'_>) -> Result<(), CommandError>;
+
+    fn lacks(&self, kind: CaveatKind) -> bool {
+        self.about().caveats.iter().any(|caveat| caveat.kind == kind)
+    }
+}
+
+impl<'a> Words<'a> for FileAnswer<'a> {
+    const WHAT: &'static str = "handles";
+    const NOTHING: &'static str = "nothing is lost";
+    const NONE_KEPT: &'static str =
+        "nothing that was opened in the trace is open at the second point";
+
+    fn check_events(&self) -> Result<(), CommandError> {
+        if !self.lacks(CaveatKind::NoHandleEvents) {
+            return Ok(());
         }
+        let (path, option) = (self.about().path.to_path_buf(), kind_option(self.about().trace)?);
+        Err(CommandError::NothingToCompare { path, option })
+    }
+
+    fn note(&self, messages: &mut Messages<'_>) -> Result<(), CommandError> {
+        Ok(note_allocations(self, messages)?)
+    }
+}
+
+impl<'a> Words<'a> for ResourcesAnswer<'a> {
+    const WHAT: &'static str = "allocations";
+    const NOTHING: &'static str = "nothing is left allocated";
+    const NONE_KEPT: &'static str =
+        "nothing that was allocated in the trace is allocated at the second point";
+
+    fn check_events(&self) -> Result<(), CommandError> {
+        match self.lacks(CaveatKind::NoResourceEvents) {
+            true => Err(CommandError::NoAllocations { path: self.about().path.to_path_buf() }),
+            false => Ok(()),
+        }
+    }
+
+    fn note(&self, _: &mut Messages<'_>) -> Result<(), CommandError> {
+        Ok(())
+    }
+}
+
+fn answer<'a, F: Words<'a>>(
+    args: &DiffArgs,
+    criteria: &DiffCriteria,
+    dump: &mut DumpContext<'a, '_>,
+) -> Result<(), CommandError> {
+    let has_points = args.from.is_some() || args.to.is_some();
+    match dump.sources.len() {
+        2 if !has_points => compare::<F>(args, criteria, dump),
+        files if files > 2 && !has_points => Err(CommandError::CompareSeveral { files }),
+        1 if !has_points && args.kind.is_none() => {
+            let file = dump.sources.first();
+            let file = file.and_then(|source| dump.session.files.get(source.index));
+            let from = file.and_then(LoadedTrace::last_of_debugger).map(|own| own.name.clone());
+            between::<F>(&DiffArgs { from, ..args.clone() }, criteria, dump)
+        }
+        _ => between::<F>(args, criteria, dump),
     }
 }
 
 /// Between two points of each trace.
-fn between(
+fn between<'a, F: Words<'a>>(
     args: &DiffArgs,
     criteria: &DiffCriteria,
-    dump: &mut DumpContext<'_, '_>,
+    dump: &mut DumpContext<'a, '_>,
 ) -> Result<(), CommandError> {
     let spans = points::spans(args, dump)?;
-    let answers = query::opened_between(dump.sources, &spans, criteria, dump.names, dump.cancel)?;
+    let answers: Vec<PointsDiff<F>> =
+        query::between_points(dump.sources, &spans, criteria, dump.names, dump.cancel)?;
     for answer in &answers {
         write_caveats(&answer.file, dump.messages);
-        note_allocations(&answer.file, dump.messages)?;
+        answer.file.note(dump.messages)?;
     }
     let points = points::names(args);
     if let Some(path) = &args.flame {
         let graph = FlameGraph::of_points(&answers, points);
-        let reason = "nothing that was opened in the trace is open at the second point";
         return match graph.is_empty() {
-            true => Err(CommandError::EmptyPicture { reason }),
+            true => Err(CommandError::EmptyPicture { reason: F::NONE_KEPT }),
             false => draw(path, &graph, dump),
         };
     }
-    let display = dump.display();
-    let table = render::diff_points(&answers, points, criteria.stacks, &display)?;
+    let (display, is_plain) = (dump.display(), criteria.with_identities);
+    let table = render::diff_points(&answers, points, is_plain, criteria.stacks, &display)?;
     dump.write(table)
 }
 
 /// Of two traces.
-fn compare(
+fn compare<'a, F: Words<'a>>(
     args: &DiffArgs,
     criteria: &DiffCriteria,
-    dump: &mut DumpContext<'_, '_>,
+    dump: &mut DumpContext<'a, '_>,
 ) -> Result<(), CommandError> {
-    let answer = query::compare_traces(dump.sources, criteria, dump.names, dump.cancel)?;
+    let answer: TracesDiff<F> =
+        query::compare_traces(dump.sources, criteria, dump.names, dump.cancel)?;
     for file in &answer.files {
-        if file.caveats.iter().any(|caveat| caveat.kind == CaveatKind::NoHandleEvents) {
-            let (path, option) = (file.path().to_path_buf(), kind_option(file.file.trace)?);
-            return Err(CommandError::NothingToCompare { path, option });
-        }
+        file.check_events()?;
         write_caveats(file, dump.messages);
     }
-    let table = |display: &Display| render::diff_traces(&answer, criteria.stacks, display);
-    let words = Compared { what: "handles", nothing: "nothing is lost" };
-    compared(&answer, words, args.flame.as_deref(), table, dump)?;
-    check_choice(answer.no_match())
+    got_worse(answer.worse(), answer.uncertain(), F::WHAT, dump);
+    match &args.flame {
+        None => {
+            let table = render::diff_traces(&answer, criteria.stacks, &dump.display())?;
+            dump.write(table)?;
+        }
+        Some(path) => match FlameGraph::of_traces(&answer) {
+            // Where the question is whether something got worse, that is not a failure.
+            graph if graph.is_empty() => {
+                let nothing = F::NOTHING;
+                dump.messages.note(format_args!("no picture: {nothing} in the second trace"));
+            }
+            graph => draw(path, &graph, dump)?,
+        },
+    }
+    // A mistyped name would pass any gate.
+    match answer.no_match {
+        Some(no_match) => Err(CommandError::NothingChosen { no_match }),
+        None => Ok(()),
+    }
+}
+
+/// Writes a picture in the place of the answer.
+fn draw(
+    path: &Path,
+    graph: &FlameGraph,
+    dump: &mut DumpContext<'_, '_>,
+) -> Result<(), CommandError> {
+    let target = Target { path, option: FLAME, format: "SVG" };
+    dump.write_file(target, |out| graph.write_svg(out))
+}
+
+/// Says that groups got worse, or may have, and ends with the status that says so, before the answer is written: its reader
+/// may leave early.
+fn got_worse(worse: usize, uncertain: usize, what: &str, dump: &mut DumpContext<'_, '_>) {
+    let groups = |number| match number {
+        1 => "1 group".to_owned(),
+        number => format!("{number} groups"),
+    };
+    if uncertain > 0 {
+        dump.messages.warning(format_args!(
+            "{} of {what} may or may not have got worse, because events were lost; record again, with more or larger \
+             buffers",
+            groups(uncertain)
+        ));
+        dump.flow = Flow::Undecided;
+    }
+    if worse > 0 {
+        dump.messages.warning(format_args!("{} of {what} got worse", groups(worse)));
+        dump.flow = Flow::Worse;
+    }
 }

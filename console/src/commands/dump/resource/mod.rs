@@ -8,8 +8,7 @@ pub(crate) use self::args::ResourceArgs;
 use self::options::OPTIONS;
 use crate::{
     commands::{
-        CommandError, DumpContext, Kind, KindSignature, SharedArgs,
-        shared::caveats::write_caveats_of_allocations,
+        CommandError, DumpContext, Kind, KindSignature, SharedArgs, shared::caveats::write_caveats,
     },
     grammar::{Example, OptionGroup, ParseError},
     query::{self, ResourceColumn, ResourceCriteria},
@@ -65,7 +64,7 @@ impl Kind for Resource {
         dump.note_stacks_beside_columns(criteria.stacks);
         let answers = query::resources(dump.sources, &criteria, dump.names, dump.cancel)?;
         for answer in &answers {
-            write_caveats_of_allocations(answer, dump.messages);
+            write_caveats(answer, dump.messages);
         }
         let display = dump.display_as(&args.display);
         let output =

@@ -5,15 +5,17 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use handlescope_model::tables::{ResourceEnd, ResourceKind, Resources};
-use handlescope_model::{Numbers, ResourceIdx, StackIdx, Trace};
+use handlescope_model::{Numbers, ResourceIdx, StackIdx};
 use indicatif::{HumanBytes, HumanCount};
 
-use super::super::causes::{Cause, Diagnosis};
-use super::super::suspect::Counts;
+use super::super::causes::{Cause, Diagnosis, Findings};
+use super::super::suspect::Sums;
 use super::commits::Commits;
+use crate::query::acquired::{Allocations, Group, PRIVATE_HEAP};
+use crate::query::amounts::Counts;
 use crate::query::error::QueryError;
-use crate::query::resources::SiteLives;
 use crate::query::resources::{AllocatorList, ResourceTable};
+use crate::values::Counted;
 
 /// Stacks of frees that are named.
 const FREE_STACKS: usize = 3;
@@ -22,7 +24,8 @@ const FREE_STACKS: usize = 3;
 const CHAIN: usize = 3;
 
 /// What causes are found in.
-pub(super) struct SiteCauses<'a> {
+pub(in crate::query::why) struct SiteCauses<'a> {
+    allocations: &'a Allocations<'a>,
     table: &'a ResourceTable,
     allocators: &'a AllocatorList,
     key: Numbers<u64>,
@@ -43,49 +46,53 @@ struct Chain {
     last_ns: i64,
 }
 
-/// What is known of a site besides how many it loses.
-pub(super) struct Findings {
-    pub(super) diagnoses: Vec<Diagnosis>,
-    /// Bytes of blocks that only grew, and how many more they get each minute.
-    pub(super) grown: Option<(i64, f64)>,
-}
-
 impl<'a> SiteCauses<'a> {
-    pub(super) fn load(
-        trace: &Trace,
-        table: &'a ResourceTable,
-        allocators: &'a AllocatorList,
+    pub(in crate::query::why) fn load(
+        allocations: &'a Allocations<'_>,
     ) -> Result<Self, QueryError> {
-        let key = trace.values(Resources::key)?;
+        let Allocations { origin, table, allocators, .. } = allocations;
+        let key = origin.trace.values(Resources::key)?;
         Ok(Self {
+            allocations,
             commits: Commits::load(table, allocators, &key),
             whole_sizes: table.whole_sizes(),
             table,
             allocators,
             key,
-            grown_from: trace.values(Resources::grown_from)?,
+            grown_from: origin.trace.values(Resources::grown_from)?,
             steps: AtomicUsize::new(2 * table.len()),
         })
     }
 
-    /// Why a site loses some of its allocations.
-    pub(super) fn of(&self, rows: &[ResourceIdx], site: &SiteLives) -> Findings {
+    /// Why groups of a program leak; `None` of a kind of a newer layout.
+    pub(in crate::query::why) fn findings(
+        &self,
+        groups: &[Group<'_>],
+        sums: &Sums,
+    ) -> Option<Findings> {
+        let type_name = groups.first()?.type_name;
+        if type_name == PRIVATE_HEAP {
+            return Some(heaps(&sums.counts));
+        }
+        ResourceKind::ALL.iter().find(|kind| kind.name() == type_name)?;
+        let rows = self.allocations.resources(groups);
         let lost: Vec<ResourceIdx> =
             rows.iter().copied().filter(|row| self.table.is_lost(*row)).collect();
         let chains: Vec<Chain> = lost.iter().filter_map(|row| self.chain(*row)).collect();
         let all = [
             self.without_commit(&lost),
             only_grew(&chains),
-            self.frees(rows, site),
-            exits(&site.counts),
+            self.frees(&rows, sums),
+            exits(&sums.counts),
         ];
         let grown = chains.iter().map(|chain| (chain.size, chain.per_minute()));
         let grown = grown.reduce(|all, one| (i64::saturating_add(all.0, one.0), all.1 + one.1));
-        Findings { diagnoses: all.into_iter().flatten().collect(), grown }
+        let diagnoses = all.into_iter().flatten().collect();
+        Some(Findings { diagnoses, grown, ended: sums.ends.words() })
     }
 
     /// Whether the program frees any allocation of the site.
-    fn frees(&self, rows: &[ResourceIdx], site: &SiteLives) -> Option<Diagnosis> {
+    fn frees(&self, rows: &[ResourceIdx], sums: &Sums) -> Option<Diagnosis> {
         let mut stacks: HashMap<StackIdx, u64> = HashMap::new();
         let (mut has_frees, mut has_reallocations) = (false, false);
         for row in rows.iter().map(|row| row.row()) {
@@ -99,8 +106,8 @@ impl<'a> SiteCauses<'a> {
                 }
             }
         }
-        let Counts { opened, .. } = site.counts;
-        let lost = site.counts.lost();
+        let Counts { opened, .. } = sums.counts;
+        let lost = sums.counts.lost();
         if lost == 0 {
             return None;
         }
@@ -112,9 +119,9 @@ impl<'a> SiteCauses<'a> {
             return Some(diagnosis(Cause::NeverFreed, lost, text.to_owned()));
         }
         let [all, left] = [opened, lost].map(HumanCount);
-        let freed = site.ends.freed;
+        let freed = sums.ends.freed;
         let are = |count: u64| if count == 1 { "is" } else { "are" };
-        let (is_freed, others) = (are(freed), site.ends.others());
+        let (is_freed, others) = (are(freed), sums.ends.others());
         let freed = HumanCount(freed);
         let text = match (freed, others.as_str()) {
             (HumanCount(0), _) => {
@@ -220,7 +227,18 @@ fn exits(counts: &Counts) -> Option<Diagnosis> {
     (count > 0).then(|| diagnosis(Cause::ExitOnly, count, text))
 }
 
-pub(super) fn diagnosis(cause: Cause, count: u64, text: String) -> Diagnosis {
+/// Heaps that are never destroyed.
+fn heaps(counts: &Counts) -> Findings {
+    let text = format!(
+        "of {} that this stack creates, {} never destroyed",
+        Counted(counts.opened, "heap"),
+        HumanCount(counts.lost())
+    );
+    let diagnoses = vec![diagnosis(Cause::HeapNotDestroyed, counts.lost(), text)];
+    Findings { diagnoses, grown: None, ended: "destroyed".to_owned() }
+}
+
+fn diagnosis(cause: Cause, count: u64, text: String) -> Diagnosis {
     Diagnosis { cause, count, object_ids: Vec::new(), text, stacks: Vec::new() }
 }
 

@@ -1,7 +1,5 @@
 //! `.diff`: a row for each group, one file for each of its answers.
 
-mod allocated;
-mod allocations;
 mod points;
 mod traces;
 
@@ -12,12 +10,8 @@ use indicatif::HumanCount;
 use serde::Serialize;
 
 pub(crate) use self::{
-    allocated::allocated_columns, allocations::allocation_columns, points::point_columns,
-    traces::trace_columns,
-};
-pub use self::{
-    allocated::diff_allocated, allocations::diff_allocations, points::diff_points,
-    traces::diff_traces,
+    points::{diff_points, point_columns},
+    traces::{diff_traces, trace_columns},
 };
 use crate::{
     query::{Side, State, Window},

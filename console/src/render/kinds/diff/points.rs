@@ -1,4 +1,4 @@
-//! `.diff` between two points of a trace.
+//! `.diff` between two points of a trace, of handles or of allocations.
 
 use std::io::{self, Write};
 
@@ -7,11 +7,11 @@ use indicatif::HumanCount;
 
 use super::{SpanJson, members, rate, shown, write_stack};
 use crate::{
-    query::{OpenedGroup, PointsDiff},
+    query::{Amount, Between, Domain, OpenedGroup, PointsDiff, TraceAnswer},
     render::{
         json::{StackNumbers, traces},
         kinds::{index, no_match_line},
-        table::{Columns, Part, Table},
+        table::{Columns, Part, Show, Table, bytes},
         text::StackStyle,
     },
     settings::{Display, StackDisplayArgs},
@@ -21,55 +21,99 @@ use crate::{
 
 /// A group, and how it is shown.
 pub(crate) struct Row<'a> {
-    answer: &'a PointsDiff<'a>,
+    file: u32,
     group: &'a OpenedGroup,
     numbers: StackNumbers,
     stacks: StackStyle<'a>,
+    /// Whether columns have the names of executables.
+    is_plain: bool,
 }
 
 /// What is said of a group.
-pub(crate) fn point_columns<'a>() -> Columns<'a, Row<'a>> {
+pub(crate) fn point_columns<'a>(domain: Domain) -> Columns<'a, Row<'a>> {
     let mut columns = Columns::<Row<'a>>::default();
-    columns.add("file", |row| index(row.answer.file.index()));
-    columns.add("process", |row| row.group.process.as_str()).title("Process");
-    columns.add("pid", |row| row.group.pid);
-    let name = |row: &Row<'a>| format!("{} {}", row.group.process, row.group.type_name);
-    columns.add("name", name).rows_only();
-    columns.add("type", |row| row.group.type_name.as_str()).title("Type");
-    columns.nest("create_stack", "integer?", |row| Some(row.numbers.of(row.group.create_stack?)));
-    columns.add("opened", |row| row.group.opened).title("Opened");
-    columns.add("still_open", |row| row.group.still_open).title("Still open");
-    columns.add("per_minute", |row| row.group.per_minute).title("Per minute");
+    columns.add("file", |row| row.file);
+    match domain {
+        Domain::Handles => add_handles(&mut columns),
+        Domain::Allocations => add_allocations(&mut columns),
+    }
     let function = columns.add("function", |row| row.group.function.as_deref());
     function.title("Function").follows("create_stack");
     columns.add("stack", |row| row.stacks.text(row.group.create_stack, None)).rows_only();
-    columns.add("sample_ids", |row| {
-        let ids = row.group.sample_ids.iter();
-        ids.filter_map(|id| u32::try_from(*id).ok()).collect::<Vec<u32>>()
-    });
+    if domain == Domain::Handles {
+        columns.add("sample_ids", |row| {
+            let ids = row.group.between.sample_ids.iter();
+            ids.filter_map(|id| u32::try_from(*id).ok()).collect::<Vec<u32>>()
+        });
+    }
     columns
 }
 
-/// A row for each group with something that is still open; `points` are the points as they were given.
+fn add_handles<'a>(columns: &mut Columns<'a, Row<'a>>) {
+    columns.add("process", |row| row.process(row.is_plain).unwrap_or_default()).title("Process");
+    columns.add("pid", Row::pid);
+    let name = |row: &Row<'a>| {
+        format!("{} {}", row.process(row.is_plain).unwrap_or_default(), row.group.type_name)
+    };
+    columns.add("name", name).rows_only();
+    columns.add("type", |row| row.group.type_name.as_str()).title("Type");
+    columns.nest("create_stack", "integer?", Row::stack_number);
+    columns.add("opened", |row| row.group.between.opened.count).title("Opened");
+    columns.add("still_open", |row| row.group.between.kept.count).title("Still open");
+    columns.add("per_minute", |row| row.group.per_minute).title("Per minute");
+}
+
+fn add_allocations<'a>(columns: &mut Columns<'a, Row<'a>>) {
+    columns.add("process", |row| row.process(true)).title("Process");
+    columns.add("pid", Row::pid);
+    columns.add("kind", |row| Some(row.group.type_name.as_str())).title("Kind");
+    columns.add("allocator", |row| row.group.allocator.as_deref()).title("Allocator");
+    columns.nest("create_stack", "integer?", Row::stack_number);
+    for ((name, bytes_name, title), amount) in AMOUNTS {
+        columns.add(name, move |row| amount(&row.group.between).count).title(title);
+        columns.add(bytes_name, move |row| amount(&row.group.between).bytes);
+    }
+    let per_minute = columns.add("bytes_per_minute", |row| row.group.bytes_per_minute);
+    per_minute.title("Per minute").show(Show::Bytes).follows("outstanding_bytes");
+}
+
+/// The names of a number and of its bytes, the title, and the figure.
+type AmountColumns = ((&'static str, &'static str, &'static str), fn(&Between) -> Amount);
+
+/// What is counted of a group of allocations.
+const AMOUNTS: [AmountColumns; 4] = [
+    (("allocated", "allocated_bytes", "Allocated"), |between| between.opened),
+    (("outstanding", "outstanding_bytes", "Still allocated"), |between| between.kept),
+    (("at_a", "at_a_bytes", "At A"), |between| between.at_first),
+    (("at_b", "at_b_bytes", "At B"), |between| between.at_second),
+];
+
+/// A row for each group with something that is still there; `points` are the points as they were given.
 ///
 /// # Errors
 /// None that a caller could do anything about.
-pub fn diff_points<'a>(
-    answers: &'a [PointsDiff<'a>],
+pub(crate) fn diff_points<'a, 't: 'a, F: TraceAnswer<'t>>(
+    answers: &'a [PointsDiff<F>],
     points: [&'a str; 2],
+    is_plain: bool,
     stacks: StackDisplayArgs,
     display: &Display,
 ) -> io::Result<Table<'a>> {
     let traces = traces(answers.iter().map(|answer| &answer.file));
     let rows = answers.iter().zip(traces.iter()).flat_map(|(answer, trace)| {
         let (numbers, style) = (trace.numbers, || StackStyle::of(&answer.file, shown(stacks)));
-        answer.groups.iter().map(move |group| Row { answer, group, numbers, stacks: style() })
+        let file = index(answer.file.about().index);
+        let row = move |group| Row { file, group, numbers, stacks: style(), is_plain };
+        answer.groups.iter().map(row)
     });
-    let (mut columns, display) = (point_columns(), *display);
-    columns.row_text(move |row, out| row.write(stacks.show, &display, out));
+    let (mut columns, display) = (point_columns(F::DOMAIN), *display);
+    columns.row_text(move |row, out| match F::DOMAIN {
+        Domain::Handles => row.write_handles(stacks.show, &display, out),
+        Domain::Allocations => row.write_allocations(points, stacks.show, &display, out),
+    });
     let spans = answers.iter().map(|answer| {
-        let file = &answer.file;
-        SpanJson::of(file.index(), file.info.has_clock().then_some(answer.window))
+        let about = answer.file.about();
+        SpanJson::of(about.index, about.info.has_clock().then_some(answer.window))
     });
     let (head, tail) = members(points, &traces, spans.collect());
     let parts = answers.iter().map(|answer| part(answer, points));
@@ -77,40 +121,121 @@ pub fn diff_points<'a>(
     Ok(table.with_members(head, tail))
 }
 
-fn part(answer: &PointsDiff<'_>, [from, to]: [&str; 2]) -> Part {
-    let part = Part::of(answer.file.path(), answer.groups.len());
-    if let Some(no_match) = &answer.file.no_match {
-        return part.below(no_match_line(no_match));
-    }
+fn part<'t, F: TraceAnswer<'t>>(answer: &PointsDiff<F>, [from, to]: [&str; 2]) -> Part {
+    let about = answer.file.about();
+    let (part, domain) = (Part::of(about.path, answer.groups.len()), F::DOMAIN);
     let (from, to) = (Untrusted(from), Untrusted(to));
-    let still_open: u64 = answer.groups.iter().map(|group| group.still_open).sum();
-    let is_unknown =
-        answer.file.caveats.iter().any(|caveat| caveat.kind == CaveatKind::NoHandleEvents);
-    part.below(match still_open {
-        0 if is_unknown => "Whether anything was opened is unknown".to_owned(),
-        0 => format!("Nothing that was opened after {from} is open at {to}"),
-        open => {
-            format!("Opened after {from} and still open at {to}: {}", HumanCount(open))
+    let mut sum = Between::default();
+    answer.groups.iter().for_each(|group| sum.add_all(&group.between));
+    let without = match domain {
+        Domain::Handles => CaveatKind::NoHandleEvents,
+        Domain::Allocations => CaveatKind::NoResourceEvents,
+    };
+    let is_unknown = about.caveats.iter().any(|caveat| caveat.kind == without);
+    let is_none = sum.kept.count == 0;
+    if let Some(no_match) = &about.no_match {
+        // Kinds that exist may not have been recorded.
+        let is_of_choice = match domain {
+            Domain::Handles => true,
+            Domain::Allocations => is_none && !(is_unknown && no_match.names_kinds()),
+        };
+        if is_of_choice {
+            return part.below(no_match_line(no_match));
         }
+    }
+    let opened = if domain == Domain::Handles { "opened" } else { "allocated" };
+    part.below(match domain {
+        _ if is_none && is_unknown => format!("Whether anything was {opened} is unknown"),
+        Domain::Handles if is_none => {
+            format!("Nothing that was opened after {from} is open at {to}")
+        }
+        Domain::Allocations if is_none => {
+            format!("Nothing that was allocated after {from} is allocated at {to}")
+        }
+        Domain::Handles => {
+            format!("Opened after {from} and still open at {to}: {}", HumanCount(sum.kept.count))
+        }
+        Domain::Allocations => format!(
+            "Allocated after {from} and still allocated at {to}: {}",
+            shown_amount(sum.kept)
+        ),
     })
 }
 
+/// A number, with its bytes where there are any.
+fn shown_amount(Amount { count, bytes: sum }: Amount) -> String {
+    match sum {
+        0 => HumanCount(count).to_string(),
+        _ => format!("{} ({})", HumanCount(count), bytes(sum)),
+    }
+}
+
 impl Row<'_> {
-    fn write(&self, all_frames: bool, display: &Display, out: &mut dyn Write) -> io::Result<()> {
-        let OpenedGroup { process, type_name, .. } = self.group;
-        let heading = format!("{} {}", Untrusted(process), Untrusted(type_name));
-        let heading = display.screen.paint(Role::Heading, heading);
-        let [open, opened] =
-            [self.group.still_open, self.group.opened].map(|count| HumanCount(count).to_string());
+    fn process(&self, is_plain: bool) -> Option<String> {
+        Some(self.group.process.as_ref()?.shown_label(is_plain))
+    }
+
+    fn pid(&self) -> Option<u32> {
+        self.group.process.as_ref()?.known_pid()
+    }
+
+    fn stack_number(&self) -> Option<u64> {
+        Some(self.numbers.of(self.group.create_stack?))
+    }
+
+    fn write_handles(
+        &self,
+        all_frames: bool,
+        display: &Display,
+        out: &mut dyn Write,
+    ) -> io::Result<()> {
+        let Between { opened, kept, sample_ids, .. } = &self.group.between;
+        let [open, opened] = [kept, opened].map(|amount| HumanCount(amount.count).to_string());
         let rate = rate(self.group.per_minute).map(|rate| format!(", {rate} per minute"));
-        let ids: Vec<String> = self.group.sample_ids.iter().map(u64::to_string).collect();
+        let ids: Vec<String> = sample_ids.iter().map(u64::to_string).collect();
         let text = format!(
             "{open} still open of {opened} opened{} (ids {})",
             rate.unwrap_or_default(),
             ids.join(" ")
         );
-        writeln!(out, "{heading}: {}", display.whole(&text))?;
-        write_stack(&self.stacks, self.group.create_stack, all_frames, display, out)?;
+        self.write(&text, all_frames, display, out)
+    }
+
+    fn write_allocations(
+        &self,
+        [from, to]: [&str; 2],
+        all_frames: bool,
+        display: &Display,
+        out: &mut dyn Write,
+    ) -> io::Result<()> {
+        let Between { opened, kept, at_first, at_second, .. } = self.group.between;
+        let [kept, opened] = [kept, opened].map(shown_amount);
+        let mut text = format!("{kept} still allocated of {opened} allocated");
+        if let Some(rate) = self.group.bytes_per_minute.filter(|rate| *rate != 0.0) {
+            text += &format!(", {} per minute", bytes(rate as i64));
+        }
+        if at_first != Amount::default() {
+            let [first, second] = [at_first, at_second].map(shown_amount);
+            text += &format!("; at {} {first}, at {} {second}", Untrusted(from), Untrusted(to));
+        }
+        self.write(&text, all_frames, display, out)
+    }
+
+    /// Writes a line about the group, then a line for each frame.
+    fn write(
+        &self,
+        text: &str,
+        all_frames: bool,
+        display: &Display,
+        out: &mut dyn Write,
+    ) -> io::Result<()> {
+        let OpenedGroup { type_name, allocator, create_stack, .. } = self.group;
+        let process = self.process(false).unwrap_or_else(|| "unknown".to_owned());
+        let names = [process.as_str(), type_name].into_iter().chain(allocator.as_deref());
+        let heading = Untrusted(&names.collect::<Vec<_>>().join(" ")).to_string();
+        let heading = display.screen.paint(Role::Heading, heading);
+        writeln!(out, "{heading}: {}", display.whole(text))?;
+        write_stack(&self.stacks, *create_stack, all_frames, display, out)?;
         writeln!(out)
     }
 }

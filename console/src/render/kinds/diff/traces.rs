@@ -1,4 +1,4 @@
-//! `.diff` of two traces.
+//! `.diff` of two traces, of handles or of allocations.
 
 use std::io::{self, Write};
 
@@ -8,10 +8,10 @@ use indicatif::HumanCount;
 use super::{SpanJson, growth, members, rate, shown, states_line, write_stack};
 use crate::{
     paths,
-    query::{ComparedGroup, FileAnswer, State, TracesDiff},
+    query::{ComparedGroup, Domain, State, TraceAnswer, TracesDiff},
     render::{
         json::{StackNumbers, TraceJson, traces},
-        table::{Columns, Part, Table},
+        table::{Columns, Part, Show, Table, bytes},
         text::StackStyle,
     },
     settings::{Display, StackDisplayArgs},
@@ -27,9 +27,18 @@ pub(crate) struct Row<'a> {
 }
 
 /// What is said of a group.
-pub(crate) fn trace_columns<'a>() -> Columns<'a, Row<'a>> {
+pub(crate) fn trace_columns<'a>(domain: Domain) -> Columns<'a, Row<'a>> {
     let mut columns = Columns::<Row<'a>>::default();
     columns.add("process", |row| row.group.process.as_deref()).title("Process");
+    match domain {
+        Domain::Handles => add_handles(&mut columns),
+        Domain::Allocations => add_allocations(&mut columns),
+    }
+    columns.add("stack", |row| row.stacks.text(row.stack, None)).rows_only();
+    columns
+}
+
+fn add_handles<'a>(columns: &mut Columns<'a, Row<'a>>) {
     let name = |row: &Row<'a>| format!("{} {}", row.process(), row.group.type_name);
     columns.add("name", name).rows_only();
     columns.add("type", |row| row.group.type_name.as_str()).title("Type");
@@ -49,49 +58,80 @@ pub(crate) fn trace_columns<'a>() -> Columns<'a, Row<'a>> {
     columns.add("after_growth", |row| growth(&row.group.after)).follows("before_growth");
     let function = columns.add("function", |row| row.group.function.as_deref());
     function.title("Function").follows("create_stack");
-    columns.add("stack", |row| row.stacks.text(row.stack, None)).rows_only();
-    columns
 }
 
-/// A row for each group that loses handles in either trace.
+fn add_allocations<'a>(columns: &mut Columns<'a, Row<'a>>) {
+    columns.add("kind", |row| row.group.type_name.as_str()).title("Kind");
+    let allocator = columns.add("allocator", |row| row.group.allocator.as_deref());
+    allocator.title("Allocator").unknown("");
+    columns.nest("create_stack", "integer?", |row| Some(row.numbers.of(row.stack?)));
+    columns.add("before", |row| row.group.before.leaked.count).title("Before").show(Show::Grouped);
+    let before = columns.add("before_bytes", |row| row.group.before.leaked.bytes);
+    before.title("Bytes before").show(Show::Bytes);
+    columns.add("after", |row| row.group.after.leaked.count).title("After").show(Show::Grouped);
+    let after = columns.add("after_bytes", |row| row.group.after.leaked.bytes);
+    after.title("Bytes after").show(Show::Bytes);
+    columns.add("before_growth", |row| growth(&row.group.before));
+    columns.add("after_growth", |row| growth(&row.group.after));
+    columns.add("expected_bytes", |row| row.group.expected_bytes);
+    columns.add("state", |row| row.group.state.word()).title("State");
+    columns.add("got_worse", |row| row.group.got_worse);
+    columns.add("uncertain", |row| row.group.is_uncertain);
+    columns.add("p_value", |row| row.group.p_value);
+    let function = columns.add("function", |row| row.group.function.as_deref());
+    function.title("Function").unknown("").follows("create_stack");
+}
+
+/// A row for each group that leaks in either trace.
 ///
 /// # Errors
 /// None that a caller could do anything about.
-pub fn diff_traces<'a>(
-    answer: &'a TracesDiff<FileAnswer<'a>>,
+pub(crate) fn diff_traces<'a, 't: 'a, F: TraceAnswer<'t>>(
+    answer: &'a TracesDiff<F>,
     stacks: StackDisplayArgs,
     display: &Display,
 ) -> io::Result<Table<'a>> {
     let traces = traces(&answer.files);
     let files: Vec<_> = answer.files.iter().zip(traces.iter()).collect();
     let rows = answer.groups.iter().filter_map(|group| Row::new(&files, group, stacks)).collect();
-    let (mut columns, display) = (trace_columns(), *display);
-    columns.row_text(move |row, out| row.write(stacks.show, &display, out));
-    let spans = answer.files.iter().filter_map(|file| {
-        let window = file.groups.as_ref()?.extent;
-        Some(SpanJson::of(file.index(), file.info.has_clock().then_some(window)))
+    let (mut columns, display) = (trace_columns(F::DOMAIN), *display);
+    match F::DOMAIN {
+        Domain::Handles => {
+            columns.row_text(move |row, out| row.write(stacks.show, &display, out));
+        }
+        Domain::Allocations if stacks.show => {
+            columns.row_text(move |row, out| row.write_allocations(&display, out));
+        }
+        Domain::Allocations => {}
+    }
+    let spans = answer.files.iter().zip(&answer.windows).map(|(file, window)| {
+        let about = file.about();
+        SpanJson::of(about.index, about.info.has_clock().then_some(*window))
     });
-    let index = |at: usize| answer.files.get(at).map(FileAnswer::index);
+    let index = |at: usize| answer.files.get(at).map(|file| file.about().index);
     let (head, tail) = members([index(0), index(1)], &traces, spans.collect());
     let table = Table::new("groups", columns, rows, [part(answer)])?;
     Ok(table.with_members(head, tail))
 }
 
 /// The traces with their lengths, and how many groups are in which state.
-fn part(answer: &TracesDiff<FileAnswer<'_>>) -> Part {
-    let trace = |(word, (file, minutes)): (&str, (&FileAnswer<'_>, &Option<f64>))| {
-        let length = minutes.map_or_else(String::new, |own| format!(" ({:.1} s)", own * 60.0));
-        format!("{word} {}{length}\n", Untrusted(paths::shown(file.path())))
+fn part<'t, F: TraceAnswer<'t>>(answer: &TracesDiff<F>) -> Part {
+    let is_of_handles = F::DOMAIN == Domain::Handles;
+    let trace = |(word, (file, minutes)): (&str, (&F, &Option<f64>))| {
+        let length = minutes.filter(|_| is_of_handles);
+        let length = length.map_or_else(String::new, |own| format!(" ({:.1} s)", own * 60.0));
+        format!("{word} {}{length}\n", Untrusted(paths::shown(file.about().path)))
     };
     let files = answer.files.iter().zip(&answer.minutes);
     let above: String = ["before:", "after: "].into_iter().zip(files).map(trace).collect();
-    let below = states_line("", answer.groups.len(), answer.worse(), |state| answer.count(state));
+    let of = if is_of_handles { "" } else { " of allocations" };
+    let below = states_line(of, answer.groups.len(), answer.worse(), |state| answer.count(state));
     Part::rows_of(answer.groups.len()).above(above).below(below)
 }
 
 impl<'a> Row<'a> {
-    fn new(
-        files: &[(&'a FileAnswer<'a>, &TraceJson<'_>)],
+    fn new<'t: 'a, F: TraceAnswer<'t>>(
+        files: &[(&'a F, &TraceJson<'_>)],
         group: &'a ComparedGroup,
         stacks: StackDisplayArgs,
     ) -> Option<Self> {
@@ -143,6 +183,28 @@ impl<'a> Row<'a> {
         }
         writeln!(out, "{state}: {heading}: {}", display.whole(&text))?;
         write_stack(&self.stacks, self.stack, all_frames, display, out)?;
+        writeln!(out)
+    }
+
+    /// Writes a line about a group of allocations, then a line for each frame.
+    fn write_allocations(&self, display: &Display, out: &mut dyn Write) -> io::Result<()> {
+        let ComparedGroup { type_name, allocator, process, before, after, state, .. } = self.group;
+        let process = process.as_deref().unwrap_or("unknown");
+        let names = [process, type_name].into_iter().chain(allocator.as_deref());
+        let names = names.collect::<Vec<_>>().join(" ");
+        writeln!(
+            out,
+            "{}: {} ({}) after {} ({}), {}",
+            Untrusted(&names),
+            HumanCount(after.leaked.count),
+            bytes(after.leaked.bytes),
+            HumanCount(before.leaked.count),
+            bytes(before.leaked.bytes),
+            state.word()
+        )?;
+        let lines = self.stacks.text(self.stack, None).unwrap_or_else(|| "no stack".to_owned());
+        let indent = display.indent(1);
+        lines.lines().try_for_each(|line| writeln!(out, "{indent}{}", Untrusted(line)))?;
         writeln!(out)
     }
 }

@@ -89,7 +89,7 @@ fn rows_of<'a>(
 fn json<'a>(row: &Row<'a>, counted: CountedJson<'a>) -> GroupJson<'a> {
     let process = row.file.answer.process(row.group);
     GroupJson {
-        file: row.file.answer.index,
+        file: row.file.answer.about.index,
         kind: row.kind(),
         allocator: row.allocator(),
         process: row.process_label(),

@@ -30,7 +30,7 @@ pub(crate) fn resource_columns<'a>(
     has_text: bool,
 ) -> Columns<'a, Row<'a>> {
     let mut columns = Columns::<Row<'a>>::default();
-    columns.add("file", |row| index(row.file.answer.index));
+    columns.add("file", |row| index(row.file.answer.about.index));
     let by: Rc<[ResourceColumn]> = criteria.columns().into();
     let keys = Rc::clone(&by);
     columns.nest("keys", "object", move |row| row.keys(&keys));
@@ -201,7 +201,7 @@ fn bars(over_time: Option<&[i64]>) -> String {
 fn part(answer: &ResourcesAnswer<'_>, criteria: &ResourceCriteria) -> Part {
     let mut sum = ResourceFigures::default();
     groups(answer, criteria).for_each(|group| sum.add_all(&group.figures));
-    let part = Part::of(answer.path, groups(answer, criteria).count());
+    let part = Part::of(answer.about.path, groups(answer, criteria).count());
     let ResourceFigures { allocs, alloc_bytes, frees, freed_bytes, .. } = sum;
     let (outstanding, at_exit) = (HumanCount(sum.outstanding), HumanCount(sum.at_exit));
     let lost = format!(

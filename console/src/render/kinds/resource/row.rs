@@ -10,7 +10,7 @@ use handlescope_model::{StackIdx, Untrusted};
 use indicatif::HumanCount;
 
 use crate::{
-    query::{ResourceColumn, ResourceFigures, ResourceGroup, ResourcesAnswer},
+    query::{ResourceColumn, ResourceFigures, ResourceGroup, ResourcesAnswer, TraceAnswer},
     render::{
         json::{Document, StackNumbers},
         table::bytes,
@@ -46,9 +46,9 @@ impl<'a> FileStyle<'a> {
         FileStyle {
             answer,
             numbers,
-            processes: ProcessStyle::new(&answer.info, display),
-            stacks: StackStyle::new(Some(answer.frames.named()), &answer.bases, stacks),
-            clock: Clock::new(&answer.info, display.time_format, display.time_digits),
+            processes: ProcessStyle::new(&answer.about.info, display),
+            stacks: StackStyle::new(Some(answer.frames.named()), &answer.about.bases, stacks),
+            clock: Clock::new(&answer.about.info, display.time_format, display.time_digits),
         }
     }
 }

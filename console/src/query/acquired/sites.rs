@@ -1,48 +1,47 @@
 //! Allocations grouped by what their process allocates of one kind on one stack: in a loop, which keeps the rows of
 //! each group in order, because their times are looked at next.
 
+use std::cmp::Reverse;
+
 use handlescope_model::rules::is_named_by_allocator;
 use handlescope_model::tables::{Allocator, ResourceKind};
 use handlescope_model::{AllocatorIdx, ProcessIdx, ResourceIdx, StackIdx, sentinel};
 use hashbrown::HashMap;
 
-use super::tables::{AllocatorList, ResourceTable};
+use crate::query::amounts::Amount;
 use crate::query::criteria::StackTrims;
 use crate::query::error::QueryError;
 use crate::query::frame_names::Frames;
 use crate::query::groups::{TrimmedStacks, counting_sort};
+use crate::query::resources::{AllocatorList, ResourceTable};
 use crate::query::stacks::StackSet;
 
 /// What processes allocate, by kind and stack.
-pub(in crate::query) struct Sites {
-    pub(in crate::query) sites: Vec<Site>,
+pub(super) struct Sites {
+    pub(super) sites: Vec<Site>,
     rows: Vec<ResourceIdx>,
-    pub(in crate::query) stacks: TrimmedStacks,
+    pub(super) stacks: TrimmedStacks,
 }
 
-/// Which allocations are meant.
-pub(in crate::query) struct ChosenRows<'a> {
-    /// By row of the allocators.
-    pub(in crate::query) is_meant: &'a [bool],
-    /// By row of the allocations, where not all of these allocators are.
-    pub(in crate::query) rows: Option<&'a [bool]>,
-}
-
-impl ChosenRows<'_> {
-    pub(in crate::query) fn has(&self, row: usize, allocator: Option<AllocatorIdx>) -> bool {
-        let is = |list: &[bool], at: usize| list.get(at).copied().unwrap_or_default();
-        allocator.is_some_and(|own| is(self.is_meant, own.row()))
-            && self.rows.is_none_or(|rows| is(rows, row))
-    }
+/// Which sites there are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kept {
+    /// Those of which anything was never freed.
+    Leaking,
+    All,
+    /// All, those of each allocator by themselves.
+    ByAllocator,
 }
 
 /// What one process allocates of one kind on one stack.
-pub(in crate::query) struct Site {
-    pub(in crate::query) kind: u32,
+pub(super) struct Site {
+    pub(super) kind: u32,
     /// The first of its allocators.
-    pub(in crate::query) allocator: AllocatorIdx,
+    pub(super) allocator: AllocatorIdx,
     /// The stack: one of those of the same functions.
-    pub(in crate::query) stack: Option<StackIdx>,
+    pub(super) stack: Option<StackIdx>,
+    /// Whether any of it was never freed.
+    pub(super) leaks: bool,
     /// Its place in [`Sites::rows`].
     first: u32,
     end: u32,
@@ -52,46 +51,25 @@ pub(in crate::query) struct Site {
 type Key = (u32, StackIdx);
 
 impl Sites {
-    /// The sites of the allocations that are meant, of which any was never freed.
-    pub(in crate::query) fn leaking(
+    /// Those of the rows that are chosen.
+    pub(super) fn of(
         table: &ResourceTable,
         allocators: &AllocatorList,
-        chosen: &ChosenRows<'_>,
+        is_chosen: impl Fn(&usize) -> bool,
+        kept: Kept,
         frames: &Frames<'_>,
     ) -> Result<Self, QueryError> {
-        Self::of(table, allocators, chosen, frames, false)
-    }
-
-    /// All sites of the allocations that are meant.
-    pub(in crate::query) fn all(
-        table: &ResourceTable,
-        allocators: &AllocatorList,
-        chosen: &ChosenRows<'_>,
-        frames: &Frames<'_>,
-    ) -> Result<Self, QueryError> {
-        Self::of(table, allocators, chosen, frames, true)
-    }
-
-    fn of(
-        table: &ResourceTable,
-        allocators: &AllocatorList,
-        chosen: &ChosenRows<'_>,
-        frames: &Frames<'_>,
-        all: bool,
-    ) -> Result<Self, QueryError> {
-        let owners = owners(allocators);
+        let owners = owners(allocators, kept == Kept::ByAllocator);
         let allocator = |row: usize| table.allocator.get(row);
-        let is_chosen = |row: &usize| chosen.has(*row, allocator(*row));
         let mut stacks = StackSet::new(frames.stacks.len());
-        (0..table.len()).filter(is_chosen).for_each(|row| stacks.add(table.stack.get(row)));
+        (0..table.len()).filter(&is_chosen).for_each(|row| stacks.add(table.stack.get(row)));
         allocators.rows().iter().for_each(|own| stacks.add(own.create_stack));
         frames.resolve(stacks.iter())?;
         let stacks = TrimmedStacks::compare(frames, &stacks, &StackTrims::default())?;
         let mut numbers: HashMap<Key, u32> = HashMap::new();
         let mut sites: Vec<Site> = Vec::new();
         let mut site_of = vec![sentinel(); table.len()];
-        let mut leaks: Vec<bool> = Vec::new();
-        for row in (0..table.len()).filter(is_chosen) {
+        for row in (0..table.len()).filter(&is_chosen) {
             let allocator = allocator(row).unwrap_or_default();
             let owner = owners.get(allocator.row()).copied().unwrap_or_default();
             let stack = table.stack.get(row).map_or(StackIdx::NONE, |stack| stacks.equal(stack));
@@ -100,15 +78,15 @@ impl Sites {
             if number == next {
                 let kind = allocators.get(allocator).map_or(sentinel(), |own| own.kind);
                 let stack = stack.known();
-                sites.push(Site { kind, allocator, stack, first: 0, end: 0 });
-                leaks.push(all);
+                sites.push(Site { kind, allocator, stack, leaks: false, first: 0, end: 0 });
             }
             site_of[row] = number;
-            leaks[number as usize] |= table.is_lost(ResourceIdx::of(row));
+            sites[number as usize].leaks |= table.is_lost(ResourceIdx::of(row));
         }
         let of_leaking = site_of.iter().enumerate().filter_map(|(row, site)| {
             let site = *site as usize;
-            leaks.get(site)?.then_some((site, row as u32))
+            let is_kept = sites.get(site)?.leaks || kept != Kept::Leaking;
+            is_kept.then_some((site, row as u32))
         });
         let (rows, ends) = counting_sort(of_leaking, sites.len());
         let mut first = 0;
@@ -117,22 +95,46 @@ impl Sites {
             first = *end;
         }
         sites.retain(|site| site.end > site.first);
-        Ok(Self { sites, rows: rows.into_iter().map(ResourceIdx).collect(), stacks })
+        let rows = rows.into_iter().map(ResourceIdx).collect();
+        let mut all = Self { sites, rows, stacks };
+        if kept == Kept::ByAllocator {
+            let mut sites = std::mem::take(&mut all.sites);
+            sites.sort_by_cached_key(|site| all.rank(site, table));
+            all.sites = sites;
+        }
+        Ok(all)
+    }
+
+    /// Sites by what leaks of them, the most first, and then by when they begin.
+    fn rank(&self, site: &Site, table: &ResourceTable) -> impl Ord + use<> {
+        let (mut leaked, mut bytes, mut first_ns) = (Amount::default(), 0_i64, None);
+        for resource in self.rows(site) {
+            let size = table.size.get(resource.row()).unwrap_or_default();
+            if table.is_lost(*resource) {
+                leaked.add(Amount { count: 1, bytes: size });
+            }
+            bytes = bytes.saturating_add(size);
+            first_ns = first_ns.into_iter().chain(table.time_ns.get(resource.row())).min();
+        }
+        let most_first = Reverse((leaked.bytes, leaked.count, bytes));
+        (most_first, first_ns, site.allocator, site.stack)
     }
 
     /// The allocations of a site, as rows of their table, in time order within each allocator.
-    pub(in crate::query) fn rows(&self, site: &Site) -> &[ResourceIdx] {
+    pub(super) fn rows(&self, site: &Site) -> &[ResourceIdx] {
         self.rows.get(site.first as usize..site.end as usize).unwrap_or_default()
     }
 }
 
-/// For each allocator the number of its process and kind, and of its name where that says what is allocated.
-fn owners(allocators: &AllocatorList) -> Vec<u32> {
+/// For each allocator the number of its process and kind, and of its name where that says what is allocated or is asked
+/// for.
+fn owners(allocators: &AllocatorList, by_allocator: bool) -> Vec<u32> {
     let mut numbers: HashMap<Owner<'_>, u32> = HashMap::new();
     let mut owners = Vec::with_capacity(allocators.rows().len());
     for own in allocators.rows() {
         let next = numbers.len() as u32;
-        let owner = (own.kind, own.process, own.pid, descriptive_name(own));
+        let name = Some(own.name.as_str()).filter(|_| by_allocator).or(descriptive_name(own));
+        let owner = (own.kind, own.process, own.pid, name);
         owners.push(*numbers.entry(owner).or_insert(next));
     }
     owners
@@ -142,7 +144,7 @@ fn owners(allocators: &AllocatorList) -> Vec<u32> {
 type Owner<'a> = (u32, Option<ProcessIdx>, Option<u32>, Option<&'a str>);
 
 /// The name of an allocator where it says what is allocated.
-pub(in crate::query) fn descriptive_name(allocator: &Allocator) -> Option<&str> {
+pub(super) fn descriptive_name(allocator: &Allocator) -> Option<&str> {
     let kind = ResourceKind::from_code(allocator.kind);
     let has_names = kind.is_some_and(is_named_by_allocator);
     has_names.then_some(allocator.name.as_str()).filter(|name| !name.is_empty())

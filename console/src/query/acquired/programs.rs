@@ -5,10 +5,10 @@ use std::hash::Hash;
 
 use handlescope_model::ProcessIdx;
 
-use super::tables::{ProcessInfo, ProcessList};
+use crate::query::tables::{ProcessInfo, ProcessList};
 
 /// Puts what has one key together, in the order of the first of each; what has none stays by itself.
-pub(crate) fn united<K: Eq + Hash, T>(
+pub(super) fn united<K: Eq + Hash, T>(
     all: impl IntoIterator<Item = (Option<K>, T)>,
 ) -> Vec<Vec<T>> {
     let mut groups: Vec<Vec<T>> = Vec::new();
@@ -25,7 +25,7 @@ pub(crate) fn united<K: Eq + Hash, T>(
 }
 
 /// The programs of the processes of a trace.
-pub(crate) struct Programs<'a> {
+pub(super) struct Programs<'a> {
     processes: &'a ProcessList,
     /// By row of the processes.
     programs: Vec<Program>,
@@ -35,10 +35,10 @@ pub(crate) struct Programs<'a> {
 
 /// A number that all processes of a program have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct Program(u32);
+pub(super) struct Program(u32);
 
 impl<'a> Programs<'a> {
-    pub(crate) fn of(
+    pub(super) fn of(
         processes: &'a ProcessList,
         is_asked_for: impl Fn(&ProcessInfo) -> bool,
     ) -> Self {
@@ -58,12 +58,12 @@ impl<'a> Programs<'a> {
     }
 
     /// The program of a process; `None` where the process is unknown.
-    pub(crate) fn get(&self, process: Option<ProcessIdx>) -> Option<Program> {
+    pub(super) fn get(&self, process: Option<ProcessIdx>) -> Option<Program> {
         self.programs.get(process?.row()).copied()
     }
 
     /// The filter that keeps some processes of a program, and no others of it; `None` where all of them are asked for.
-    pub(crate) fn filter(&self, processes: &[ProcessIdx]) -> Option<String> {
+    pub(super) fn filter(&self, processes: &[ProcessIdx]) -> Option<String> {
         let program = self.get(processes.first().copied())?;
         let mut pids: Vec<u32> =
             processes.iter().map(|process| self.processes.get(*process).pid).collect();

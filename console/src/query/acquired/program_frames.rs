@@ -21,21 +21,17 @@ const ALLOCATING: [&str; 9] = [
 const OPERATOR_NEW: &str = "operator new";
 
 /// Distinguishes the frames of a program from those that allocate for it.
-pub(in crate::query) struct ProgramFrames {
+pub(crate) struct ProgramFrames {
     runtimes: SystemModules,
 }
 
 impl ProgramFrames {
-    pub(in crate::query) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { runtimes: SystemModules::allocating() }
     }
 
     /// The innermost frame of a stack that is neither of the system nor of what allocates for programs.
-    pub(in crate::query) fn function(
-        &self,
-        frames: &Frames<'_>,
-        stack: StackIdx,
-    ) -> Option<String> {
+    pub(crate) fn function(&self, frames: &Frames<'_>, stack: StackIdx) -> Option<String> {
         let named = frames.named();
         let outside = |frame: &FrameIdx| !frames.is_system(frame.row());
         let mut own = frames.stacks.get(stack.row()).filter(outside);

@@ -4,21 +4,19 @@ use std::collections::BTreeSet;
 
 use handlescope_model::ProcessIdx;
 
-use super::suspect::SuspectProcess;
-use crate::query::context::FileContext;
-use crate::query::programs::Programs;
+use super::programs::Programs;
 use crate::query::tables::ProcessList;
 
 /// The processes that lose something of a group, which run one program.
-pub(in crate::query) struct Owners {
+pub(crate) struct Owners {
     /// As far as they are known, each once.
     processes: Vec<ProcessIdx>,
     /// Whether they are one process by itself, whatever others run its program.
     by_process: bool,
     /// The id of the process, if they are one, or had one id after another.
-    pub(super) pid: Option<u32>,
+    pub(crate) pid: Option<u32>,
     /// A filter on processes that keeps them and no others of their program, where these are not asked for.
-    pub(super) filter: Option<String>,
+    pub(crate) filter: Option<String>,
 }
 
 impl Owners {
@@ -36,28 +34,21 @@ impl Owners {
     }
 
     /// The process, if it is one.
-    pub(super) fn sole(&self) -> Option<ProcessIdx> {
+    pub(crate) fn sole(&self) -> Option<ProcessIdx> {
         match self.processes.as_slice() {
             [process] => Some(*process),
             _ => None,
         }
     }
 
-    /// The name of all: that of the program, if they are several, else that of the process, which is one of `processes`.
-    pub(super) fn name(
-        &self,
-        file: &FileContext<'_>,
-        processes: &[SuspectProcess],
-        is_plain: bool,
-    ) -> Option<String> {
-        match self.are_several() {
-            true => Some(file.processes.get(*self.processes.first()?).shown_program(is_plain)),
-            false => Some(processes.first()?.process.clone()),
-        }
+    /// The name of the program, if they are several.
+    pub(crate) fn program(&self, all: &ProcessList, is_plain: bool) -> Option<String> {
+        let first = self.processes.first().filter(|_| self.are_several())?;
+        Some(all.get(*first).shown_program(is_plain))
     }
 
     /// Whether they have different ids.
-    pub(super) fn are_several(&self) -> bool {
+    fn are_several(&self) -> bool {
         self.pid.is_none() && self.processes.len() > 1
     }
 

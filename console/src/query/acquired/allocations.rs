@@ -1,0 +1,354 @@
+//! The allocations of a trace, in groups of one process, kind and stack that allocated, and heaps that stay.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use handlescope_model::rules::{has_bytes, has_lasting_names, is_named_by_allocator};
+use handlescope_model::tables::{Allocator, ResourceEnd, ResourceKind};
+use handlescope_model::{ProcessIdx, ResourceIdx, StackIdx, Table};
+
+use super::between::{Between, Span};
+use super::group::{Acquired, Group, PRIVATE_HEAP, Share};
+use super::heaps::CreatedHeaps;
+use super::lives::{Ends, SiteLives};
+use super::program_frames::ProgramFrames;
+use super::sites::{Kept, Site, Sites};
+use crate::cancel::{Cancel, Cancelled, Poll};
+use crate::query::amounts::{Amount, Bytes};
+use crate::query::criteria::ResourceCriteria;
+use crate::query::error::QueryError;
+use crate::query::frame_names::Frames;
+use crate::query::groups::TrimmedStacks;
+use crate::query::growth::{Life, ProcessLives, Window};
+use crate::query::info::{recorded, trace_info};
+use crate::query::no_match::NoMatch;
+use crate::query::resources::{AllocatorList, Needed, Origin, ResourceTable, choose, kind_name};
+use crate::query::tables::{ProcessInfo, ProcessList};
+
+/// The allocations of a trace.
+pub(crate) struct Allocations<'a> {
+    pub(crate) origin: Origin<'a>,
+    criteria: ResourceCriteria,
+    /// Whether processes go by the names of their executables.
+    is_plain: bool,
+    pub(crate) allocators: AllocatorList,
+    pub(crate) table: ResourceTable,
+    sites: Sites,
+    /// Heaps that stay; none where allocations are chosen by more than their process, as heaps are not allocated by the
+    /// stacks and at the times that are asked for.
+    heaps: Vec<CreatedHeaps>,
+    /// How many allocations are asked for, in parts.
+    pub(crate) chosen: usize,
+    program_frames: ProgramFrames,
+    window: Option<Window>,
+}
+
+impl<'a> Allocations<'a> {
+    /// Those that are asked for; `None` where the trace has none.
+    ///
+    /// # Errors
+    /// When the archive is damaged, or the query is cancelled.
+    pub(crate) fn load(
+        origin: Origin<'a>,
+        criteria: ResourceCriteria,
+        is_plain: bool,
+        kept: Kept,
+    ) -> Result<Option<Self>, QueryError> {
+        let Origin { trace, frames, .. } = origin;
+        if trace.height(Table::Allocators)? == 0 {
+            return Ok(None);
+        }
+        let needed = Needed { end_time: true, end_stack: true, ..Needed::default() };
+        let (allocators, table) =
+            (AllocatorList::load(trace)?, ResourceTable::load(trace, needed)?);
+        let rows = chosen_rows(origin, (&allocators, &table), &criteria)?;
+        let is_asked: Vec<bool> = allocators
+            .rows()
+            .iter()
+            .map(|allocator| {
+                let kind = criteria.kind.as_ref();
+                kind.is_none_or(|filter| filter.matches(kind_name(allocator.kind)))
+                    && matches_process(&criteria, &process(origin.processes, allocator), is_plain)
+            })
+            .collect();
+        let is = |list: &[bool], at: usize| list.get(at).copied().unwrap_or_default();
+        let is_chosen = |row: &usize| {
+            let allocator = table.allocator.get(*row);
+            allocator.is_some_and(|allocator| is(&is_asked, allocator.row()))
+                && rows.as_deref().is_none_or(|rows| is(rows, *row))
+        };
+        let sites = Sites::of(&table, &allocators, is_chosen, kept, frames)?;
+        let chosen = (0..table.len()).filter(is_chosen).count();
+        let heaps = match kept {
+            Kept::Leaking if rows.is_none() => {
+                let processes = origin.processes;
+                CreatedHeaps::leaking(&table, &allocators, &is_asked, &sites.stacks, processes)
+            }
+            _ => Vec::new(),
+        };
+        let info = trace_info(trace)?;
+        let last = table.time_ns.values().iter().chain(table.end_time_ns.values()).max();
+        let extent = recorded(&info, last.copied().unwrap_or_default());
+        let window = info.has_clock().then_some(extent);
+        let program_frames = ProgramFrames::new();
+        Ok(Some(Self {
+            origin,
+            criteria,
+            is_plain,
+            allocators,
+            table,
+            sites,
+            heaps,
+            chosen,
+            program_frames,
+            window,
+        }))
+    }
+
+    /// How many allocations there are, in parts.
+    pub(super) fn height(&self) -> usize {
+        self.table.len()
+    }
+
+    /// Why no allocation is of what is asked for; `None` when there are none.
+    pub(crate) fn no_match(&self) -> Result<Option<NoMatch>, QueryError> {
+        let tables = (&self.allocators, &self.table);
+        Ok(choose(self.origin, tables, &self.criteria)?.1)
+    }
+
+    /// The allocations of some groups, in parts.
+    pub(crate) fn resources(&self, groups: &[Group<'_>]) -> Vec<ResourceIdx> {
+        let sites = groups.iter().filter_map(|group| self.site(group));
+        sites.flat_map(|site| self.sites.rows(site)).copied().collect()
+    }
+
+    fn pid(&self, allocator: &Allocator) -> Option<u32> {
+        let known = || self.origin.processes.known_or_invalid(allocator.process).known_pid();
+        allocator.pid.or_else(known)
+    }
+
+    fn site(&self, group: &Group<'_>) -> Option<&Site> {
+        self.sites.sites.get(group.place)
+    }
+
+    fn heaps(&self, group: &Group<'_>) -> Option<&CreatedHeaps> {
+        self.heaps.get(group.place.checked_sub(self.sites.sites.len())?)
+    }
+
+    /// The first allocator of a group.
+    fn allocator(&self, group: &Group<'_>) -> Option<&Allocator> {
+        let site = self.site(group).map(|site| site.allocator);
+        self.allocators.get(site.or_else(|| Some(self.heaps(group)?.first))?)
+    }
+
+    /// Of some allocations those of the time of which the trace has all, if it is a ring.
+    fn in_time<'r>(&self, rows: &'r [ResourceIdx]) -> Cow<'r, [ResourceIdx]> {
+        let from_ns = self.extent().start_ns;
+        if from_ns <= 0 {
+            return Cow::Borrowed(rows);
+        }
+        let is_in_time =
+            |row: &ResourceIdx| self.table.time_ns.get(row.row()).is_some_and(|ns| ns >= from_ns);
+        rows.iter().copied().filter(is_in_time).collect()
+    }
+
+    fn share_of_site(&self, site: &Site, window: Window, share: Share) -> Option<Share> {
+        let rows = self.sites.rows(site);
+        let SiteLives { counts, bytes, ends, lives, sizes } = SiteLives::of(&self.table, rows)?;
+        let leaked = Amount { count: counts.lost(), bytes: bytes.lost };
+        let share = Share { counts, bytes, ends, ..share };
+        let (leaked, lives, sizes) = match self.in_time(rows) {
+            Cow::Borrowed(_) => (leaked, lives, sizes),
+            Cow::Owned(rows) => {
+                let in_time = SiteLives::of(&self.table, &rows)?;
+                (in_time.leaked(), in_time.lives, in_time.sizes)
+            }
+        };
+        Some(Share { leaked, lives: ProcessLives { lives, window }, sizes, ..share })
+    }
+
+    fn share_of_heaps(&self, heaps: &CreatedHeaps, window: Window, share: Share) -> Share {
+        let from_ns = self.extent().start_ns;
+        let mut lives = heaps.lives.clone();
+        lives.retain(|life| from_ns <= 0 || life.opened_ns >= from_ns);
+        let bytes = Bytes { lost: heaps.lost, allocated: heaps.lost, per_minute: None };
+        let lives = ProcessLives { lives, window };
+        Share { counts: heaps.counts, bytes, lives, ..share }
+    }
+}
+
+impl Acquired for Allocations<'_> {
+    const WHAT: &'static str = "allocations";
+    const HAS_BYTES: bool = true;
+
+    fn groups(&self) -> impl Iterator<Item = Group<'_>> {
+        let sites = self.sites.sites.iter().enumerate().filter_map(|(place, site)| {
+            let allocator = self.allocators.get(site.allocator)?;
+            let kind = ResourceKind::from_code(site.kind);
+            Some(Group {
+                place,
+                process: process(self.origin.processes, allocator),
+                type_name: kind_name(site.kind),
+                allocator: Some(allocator.name.as_str()),
+                is_named_by_allocator: kind.is_some_and(is_named_by_allocator),
+                has_lasting_name: kind.is_none_or(has_lasting_names),
+                has_bytes: kind.is_some_and(has_bytes),
+                create_stack: site.stack,
+                leaks: site.leaks,
+            })
+        });
+        let heaps = (self.sites.sites.len()..).zip(&self.heaps).filter_map(|(place, heaps)| {
+            Some(Group {
+                place,
+                process: process(self.origin.processes, self.allocators.get(heaps.first)?),
+                type_name: PRIVATE_HEAP,
+                allocator: None,
+                is_named_by_allocator: false,
+                has_lasting_name: false,
+                has_bytes: true,
+                create_stack: heaps.stack,
+                leaks: true,
+            })
+        });
+        sites.chain(heaps)
+    }
+
+    fn shares(&self, group: &Group<'_>) -> Vec<Share> {
+        let Some(allocator) = self.allocator(group) else { return Vec::new() };
+        let window = self.window_of(&group.process).unwrap_or(self.extent());
+        let share = Share {
+            row: allocator.process,
+            pid: self.pid(allocator),
+            counts: Default::default(),
+            bytes: Bytes::default(),
+            ends: Ends::default(),
+            leaked: Amount::default(),
+            lives: ProcessLives { lives: Vec::new(), window },
+            sizes: Vec::new(),
+        };
+        let share = match (self.site(group), self.heaps(group)) {
+            (Some(site), _) => self.share_of_site(site, window, share),
+            (None, Some(heaps)) => Some(self.share_of_heaps(heaps, window, share)),
+            (None, None) => None,
+        };
+        share.into_iter().collect()
+    }
+
+    fn owners(&self, group: &Group<'_>) -> Vec<(Option<ProcessIdx>, Option<u32>)> {
+        let allocator = self.allocator(group).into_iter();
+        allocator.map(|allocator| (allocator.process, self.pid(allocator))).collect()
+    }
+
+    fn leaks_in_time(&self, group: &Group<'_>) -> bool {
+        let rows = self.site(group).map(|site| self.sites.rows(site)).unwrap_or_default();
+        group.leaks && self.in_time(rows).iter().any(|row| self.table.is_lost(*row))
+    }
+
+    fn between(&self, group: &Group<'_>, span: Span) -> Result<Between, Cancelled> {
+        let mut poll = Poll::new(self.origin.cancel);
+        let mut between = Between::default();
+        // Few allocations end in parts.
+        let mut in_parts: BTreeMap<ResourceIdx, Between> = BTreeMap::new();
+        let site = self.site(group);
+        for resource in site.map(|site| self.sites.rows(site)).unwrap_or_default() {
+            poll.round()?;
+            let row = resource.row();
+            let end = self.table.end.get(row).and_then(ResourceEnd::from_code);
+            let life = Life {
+                opened_ns: self.table.time_ns.get(row).unwrap_or_default(),
+                closed_ns: self.table.end_time_ns.get(row),
+            };
+            let bytes = self.table.size.get(row).unwrap_or_default();
+            let sum = match self.table.first_part(*resource) {
+                None => &mut between,
+                Some(first) => in_parts.entry(first).or_default(),
+            };
+            sum.add(span, life, end == Some(ResourceEnd::Open), Amount { count: 1, bytes });
+        }
+        in_parts.values().for_each(|parts| between.add_once(parts));
+        Ok(between)
+    }
+
+    fn rows(&self, group: &Group<'_>) -> Vec<usize> {
+        if let Some(site) = self.site(group) {
+            return self.sites.rows(site).iter().map(|row| row.row()).collect();
+        }
+        let left = self.heaps(group).map(|heaps| heaps.left.as_slice()).unwrap_or_default();
+        let is_left = |row: &usize| {
+            let allocator = self.table.allocator.get(*row);
+            allocator.is_some_and(|heap| left.binary_search(&heap).is_ok())
+        };
+        (0..self.table.len()).filter(is_left).collect()
+    }
+
+    /// The function of the program in a stack, else its representative frame.
+    fn function(&self, stack: StackIdx) -> Option<String> {
+        let frames = self.origin.frames;
+        let representative = || Some(frames.named().representative(stack)?.to_string());
+        self.program_frames.function(frames, stack).or_else(representative)
+    }
+
+    fn shown_name(&self, group: &Group<'_>) -> Option<String> {
+        let allocator = self.allocator(group)?;
+        let is_known = allocator.process.is_some() || allocator.pid.is_some();
+        is_known.then(|| group.process.name.clone())
+    }
+
+    fn matches_process(&self, process: &ProcessInfo) -> bool {
+        matches_process(&self.criteria, process, self.is_plain)
+    }
+
+    fn frames(&self) -> Option<&Frames<'_>> {
+        Some(self.origin.frames)
+    }
+
+    fn stacks(&self) -> Option<&TrimmedStacks> {
+        Some(&self.sites.stacks)
+    }
+
+    fn processes(&self) -> &ProcessList {
+        self.origin.processes
+    }
+
+    fn window(&self) -> Option<Window> {
+        self.window
+    }
+
+    fn extent(&self) -> Window {
+        self.window.unwrap_or(Window { start_ns: 0, end_ns: 0 })
+    }
+
+    fn cancel(&self) -> &Cancel {
+        self.origin.cancel
+    }
+}
+
+/// The process of an allocator; of an unknown one, only the id is known.
+fn process<'a>(processes: &'a ProcessList, allocator: &Allocator) -> Cow<'a, ProcessInfo> {
+    match allocator.process {
+        Some(row) => Cow::Borrowed(processes.get(row)),
+        None => Cow::Owned(processes.known_or_pid(None, allocator.pid.unwrap_or_default())),
+    }
+}
+
+fn matches_process(criteria: &ResourceCriteria, process: &ProcessInfo, is_plain: bool) -> bool {
+    criteria.process.as_ref().is_none_or(|filter| process.is_meant_by(filter, is_plain))
+}
+
+/// By row, whether an allocation passes the filters on times and stacks; `None` without any.
+fn chosen_rows(
+    origin: Origin<'_>,
+    (allocators, table): (&AllocatorList, &ResourceTable),
+    criteria: &ResourceCriteria,
+) -> Result<Option<Vec<bool>>, QueryError> {
+    if !criteria.chooses_rows() {
+        return Ok(None);
+    }
+    let mut is_chosen = vec![false; table.len()];
+    for row in choose(origin, (allocators, table), criteria)?.0 {
+        if let Some(is_chosen) = is_chosen.get_mut(row.row()) {
+            *is_chosen = true;
+        }
+    }
+    Ok(Some(is_chosen))
+}

@@ -1,0 +1,87 @@
+//! What there is at two points of a trace, and between them.
+
+use crate::query::amounts::Amount;
+use crate::query::growth::Life;
+
+/// Objects named as examples of a group.
+const SAMPLES: usize = 3;
+
+/// Two points in time, nanoseconds since session start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Span {
+    /// What was opened then or before does not count; `None` for the start.
+    pub after_ns: Option<i64>,
+    /// What is closed then is not open; `None` for the end.
+    pub until_ns: Option<i64>,
+}
+
+/// What there is of a group at two points of a trace, and between them.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Between {
+    /// What was acquired after the first point, and not after the second.
+    pub opened: Amount,
+    /// What of that is there at the second.
+    pub kept: Amount,
+    /// What was acquired in the trace and is there at the first point.
+    pub at_first: Amount,
+    /// The same at the second.
+    pub at_second: Amount,
+    /// Ids of up to three objects of what is kept; allocations have none.
+    pub sample_ids: Vec<u64>,
+}
+
+impl Between {
+    /// Counts something that lives so, and says whether it is kept; `never_ends` of what nothing ended, whose end is
+    /// otherwise only unknown.
+    pub(super) fn add(
+        &mut self,
+        Span { after_ns, until_ns }: Span,
+        Life { opened_ns, closed_ns }: Life,
+        never_ends: bool,
+        amount: Amount,
+    ) -> bool {
+        // An end whose time is unknown is one nevertheless.
+        let outlives = |point: Option<i64>| {
+            never_ends || point.zip(closed_ns).is_some_and(|(point, closed_ns)| closed_ns > point)
+        };
+        let is_after = after_ns.is_none_or(|after| opened_ns > after);
+        let is_until = until_ns.is_none_or(|until| opened_ns <= until);
+        let is_left = is_until && outlives(until_ns);
+        for (counts, sum) in [
+            (is_after && is_until, &mut self.opened),
+            (is_after && is_left, &mut self.kept),
+            (!is_after && outlives(after_ns), &mut self.at_first),
+            (is_left, &mut self.at_second),
+        ] {
+            if counts {
+                sum.add(amount);
+            }
+        }
+        is_after && is_left
+    }
+
+    /// Adds the parts of one allocation, which count once.
+    pub(super) fn add_once(&mut self, parts: &Self) {
+        for (sum, part) in self.amounts().into_iter().zip(parts.clone().amounts()) {
+            sum.add(Amount { count: part.count.min(1), ..*part });
+        }
+    }
+
+    /// Adds what there is of another group.
+    pub(crate) fn add_all(&mut self, group: &Self) {
+        for (sum, part) in self.amounts().into_iter().zip(group.clone().amounts()) {
+            sum.add(*part);
+        }
+    }
+
+    fn amounts(&mut self) -> [&mut Amount; 4] {
+        [&mut self.opened, &mut self.kept, &mut self.at_first, &mut self.at_second]
+    }
+
+    /// Names an object of what is kept as an example.
+    pub(super) fn sample(&mut self, id: u64) {
+        if self.sample_ids.len() < SAMPLES && !self.sample_ids.contains(&id) {
+            self.sample_ids.push(id);
+        }
+    }
+}

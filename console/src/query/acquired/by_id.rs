@@ -1,0 +1,82 @@
+//! Acquisitions of the suspect that is asked for by its id: groups are made as for all suspects, and those whose ids begin as
+//! that one are chosen.
+
+use rayon::prelude::*;
+
+use super::allocations::Allocations;
+use super::group::Acquired;
+use super::handles::Handles;
+use super::program_groups::ProgramGroup;
+use super::sites::Kept;
+use crate::query::context::FileContext;
+use crate::query::criteria::{GroupCriteria, ObjectCriteria, ResourceCriteria, StackTrims};
+use crate::query::error::QueryError;
+use crate::query::filters;
+use crate::query::groups::Groups;
+use crate::query::resources::Origin;
+use crate::query::suspect_rows::SuspectRows;
+use crate::values::SuspectId;
+
+/// Adds what the suspects acquired whose ids begin so, of programs and of single processes.
+fn add_suspects(
+    rows: &mut SuspectRows,
+    acquired: &impl Acquired,
+    id: &SuspectId,
+) -> Result<(), QueryError> {
+    for by_process in [false, true] {
+        acquired.cancel().check()?;
+        let all = ProgramGroup::all(acquired, by_process);
+        rows.note_groups(!all.is_empty());
+        let matches = all.par_iter().filter_map(|group| {
+            let whole_id = group.id(acquired);
+            id.begins(&whole_id).then_some((whole_id, group))
+        });
+        for (whole_id, group) in matches.collect::<Vec<_>>() {
+            rows.add(whole_id, group.groups.iter().flat_map(|group| acquired.rows(group)));
+        }
+    }
+    Ok(())
+}
+
+/// Events that opened and closed the handles of these suspects, of programs and of single processes, with their stacks as
+/// they are and as `trims` leave them.
+///
+/// # Errors
+/// When the archive is damaged, or it is asked to stop.
+pub(crate) fn events_of_suspect(
+    file: &FileContext<'_>,
+    id: &SuspectId,
+    trims: &StackTrims,
+) -> Result<SuspectRows, QueryError> {
+    let mut rows = SuspectRows::new(file.objects.event_count());
+    let whole = StackTrims::default();
+    let is_trimmed = *trims != whole;
+    for trims in [&whole].into_iter().chain(is_trimmed.then_some(trims)) {
+        let groups = GroupCriteria { trims: trims.clone(), ..GroupCriteria::of_create_stacks() };
+        let criteria = ObjectCriteria { groups, ..ObjectCriteria::default() };
+        let selection = filters::select(file, &criteria)?.selection;
+        let groups = Groups::of(file, &selection, None, &criteria)?;
+        if let Some(handles) = Handles::of(file, Some(&groups), None, false) {
+            add_suspects(&mut rows, &handles, id)?;
+        }
+    }
+    Ok(rows)
+}
+
+/// Allocations of these suspects, freed or not.
+///
+/// # Errors
+/// When the archive is damaged, or it is asked to stop.
+pub(crate) fn allocations_of_suspect(
+    file: &FileContext<'_>,
+    id: &SuspectId,
+) -> Result<SuspectRows, QueryError> {
+    let all = ResourceCriteria::default();
+    let Some(origin) = Origin::of(file) else { return Ok(SuspectRows::new(0)) };
+    let Some(allocations) = Allocations::load(origin, all, false, Kept::Leaking)? else {
+        return Ok(SuspectRows::new(0));
+    };
+    let mut rows = SuspectRows::new(allocations.height());
+    add_suspects(&mut rows, &allocations, id)?;
+    Ok(rows)
+}

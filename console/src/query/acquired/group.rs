@@ -1,0 +1,112 @@
+//! Groups of what processes acquired, and the trait of what has them.
+
+use std::borrow::Cow;
+
+use handlescope_model::{ProcessIdx, StackIdx};
+
+use super::between::{Between, Span};
+use super::lives::Ends;
+use crate::cancel::{Cancel, Cancelled};
+use crate::query::amounts::{Amount, Bytes, Counts};
+use crate::query::frame_names::Frames;
+use crate::query::groups::TrimmedStacks;
+use crate::query::growth::{ProcessLives, Window};
+use crate::query::tables::{ProcessInfo, ProcessList};
+
+/// The type of heaps themselves, not of blocks in them.
+pub const PRIVATE_HEAP: &str = "private heap";
+
+/// What one process acquired of one type, or kind and allocator, on one stack.
+pub(crate) struct Group<'t> {
+    /// Its place in its trace.
+    pub(super) place: usize,
+    pub(crate) process: Cow<'t, ProcessInfo>,
+    /// The type of the objects, or the kind of the allocations.
+    pub(crate) type_name: &'t str,
+    /// The name of the allocator.
+    pub(crate) allocator: Option<&'t str>,
+    /// Whether that says what is allocated, as the type of a GDI handle does.
+    pub(crate) is_named_by_allocator: bool,
+    /// Whether that is the same in every trace.
+    pub(crate) has_lasting_name: bool,
+    /// Whether its bytes count, and not how many there are.
+    pub(crate) has_bytes: bool,
+    /// The stack that acquired it: one of those of the same functions.
+    pub(crate) create_stack: Option<StackIdx>,
+    /// Whether any of it was never released by its program.
+    pub(crate) leaks: bool,
+}
+
+impl<'t> Group<'t> {
+    /// The name of its allocator, where it says what is allocated.
+    pub(crate) fn descriptive_allocator(&self) -> Option<&'t str> {
+        self.allocator.filter(|name| self.is_named_by_allocator && !name.is_empty())
+    }
+
+    /// The same, where it is the same in every trace.
+    pub(crate) fn lasting_allocator(&self) -> Option<&'t str> {
+        self.allocator.filter(|_| self.has_lasting_name)
+    }
+}
+
+/// What one process has of a group.
+#[derive(Debug, Clone)]
+pub(crate) struct Share {
+    /// Its row in the processes, if it is known.
+    pub(crate) row: Option<ProcessIdx>,
+    /// Its process id, if it is known.
+    pub(crate) pid: Option<u32>,
+    pub(crate) counts: Counts,
+    /// The bytes of allocations.
+    pub(crate) bytes: Bytes,
+    /// How allocations ended that are not leaked.
+    pub(crate) ends: Ends,
+    /// What leaks and was acquired when the trace has all events: of older ones a ring has only some, and not all of their
+    /// ends.
+    pub(crate) leaked: Amount,
+    /// The lives of what was acquired then; an end of the process ends none.
+    pub(crate) lives: ProcessLives,
+    /// Bytes of each of these lives; empty where their number counts.
+    pub(crate) sizes: Vec<u64>,
+}
+
+/// What was acquired in a trace.
+pub(crate) trait Acquired: Sync {
+    /// A word for it.
+    const WHAT: &'static str;
+    /// Whether it has bytes.
+    const HAS_BYTES: bool;
+
+    /// The groups of processes that are asked for.
+    fn groups(&self) -> impl Iterator<Item = Group<'_>>;
+    /// What each process has of a group: those of one name that had one id after another may share one.
+    fn shares(&self, group: &Group<'_>) -> Vec<Share>;
+    /// The owners of a group with their ids, as far as they are known.
+    fn owners(&self, group: &Group<'_>) -> Vec<(Option<ProcessIdx>, Option<u32>)>;
+    /// Whether any of a group leaks that was acquired when the trace has all events.
+    fn leaks_in_time(&self, group: &Group<'_>) -> bool;
+    /// What there is of a group at two points of the trace and between them.
+    fn between(&self, group: &Group<'_>, span: Span) -> Result<Between, Cancelled>;
+    /// Rows of a group: of events that open and close handles, or of allocations.
+    fn rows(&self, group: &Group<'_>) -> Vec<usize>;
+    /// The text of the frame of a stack that says most.
+    fn function(&self, stack: StackIdx) -> Option<String>;
+    /// The name of the processes of a group as it is shown; `None` where not even the id is known.
+    fn shown_name(&self, group: &Group<'_>) -> Option<String>;
+    /// Whether a process is asked for.
+    fn matches_process(&self, process: &ProcessInfo) -> bool;
+    fn frames(&self) -> Option<&Frames<'_>>;
+    /// Which stacks have the same functions.
+    fn stacks(&self) -> Option<&TrimmedStacks>;
+    fn processes(&self) -> &ProcessList;
+    /// The time of the trace, if it has a clock.
+    fn window(&self) -> Option<Window>;
+    /// The times of all events, which are only an order in a trace without a clock.
+    fn extent(&self) -> Window;
+    fn cancel(&self) -> &Cancel;
+
+    /// The time in which a process could acquire and release something, if the trace has a clock.
+    fn window_of(&self, process: &ProcessInfo) -> Option<Window> {
+        Some(self.window()?.between(process.start_ns, process.end_ns))
+    }
+}

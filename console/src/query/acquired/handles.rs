@@ -1,0 +1,175 @@
+//! The handles and views of a trace, in groups of one process, type and create stack.
+
+use std::borrow::Cow;
+
+use handlescope_model::{ProcessIdx, StackIdx};
+
+use super::between::{Between, Span};
+use super::group::{Acquired, Group, Share};
+use super::lives::Ends;
+use crate::cancel::{Cancel, Cancelled, Poll};
+use crate::filter::ProcessFilter;
+use crate::query::amounts::{Amount, Bytes, Counts};
+use crate::query::context::FileContext;
+use crate::query::frame_names::Frames;
+use crate::query::groups::{Groups, NodeIdx, Opened, TimedGroups, TrimmedStacks};
+use crate::query::growth::{ProcessLives, Window};
+use crate::query::tables::{ProcessInfo, ProcessList};
+
+/// The handles and views of a trace that was asked for groups of create stacks with times.
+pub(crate) struct Handles<'f> {
+    pub(crate) file: &'f FileContext<'f>,
+    pub(crate) groups: &'f Groups,
+    pub(crate) timed: &'f TimedGroups,
+    /// The owners that are asked for.
+    process: Option<&'f ProcessFilter>,
+    /// Whether processes go by the names of their executables.
+    is_plain: bool,
+}
+
+impl<'f> Handles<'f> {
+    /// Those of some owners; `None` where the groups have no times.
+    pub(crate) fn of(
+        file: &'f FileContext<'f>,
+        groups: Option<&'f Groups>,
+        process: Option<&'f ProcessFilter>,
+        is_plain: bool,
+    ) -> Option<Self> {
+        let groups = groups?;
+        Some(Self { file, groups, timed: groups.timed.as_ref()?, process, is_plain })
+    }
+
+    /// The handles of some groups, one group after the other.
+    pub(crate) fn handles(&self, groups: &[Group<'_>]) -> Cow<'f, [Opened]> {
+        let nodes: Vec<NodeIdx> = groups.iter().map(|group| NodeIdx::of(group.place)).collect();
+        self.timed.handles_of(&self.groups.tree, &nodes)
+    }
+
+    fn of_group(&self, group: &Group<'_>) -> Cow<'f, [Opened]> {
+        self.timed.handles(&self.groups.tree, NodeIdx::of(group.place))
+    }
+
+    fn process(&self, row: Option<ProcessIdx>) -> &'f ProcessInfo {
+        self.file.processes.known_or_invalid(row)
+    }
+}
+
+impl Acquired for Handles<'_> {
+    const WHAT: &'static str = "handles";
+    const HAS_BYTES: bool = false;
+
+    fn groups(&self) -> impl Iterator<Item = Group<'_>> {
+        let group = |node: NodeIdx| {
+            let handles = self.timed.handles(&self.groups.tree, node);
+            let process = self.process(self.timed.owner(&handles));
+            if handles.is_empty() || !self.matches_process(process) {
+                return None;
+            }
+            let (type_name, create_stack) = self.groups.type_and_stack(node);
+            Some(Group {
+                place: node.row(),
+                process: Cow::Borrowed(process),
+                type_name,
+                allocator: None,
+                is_named_by_allocator: false,
+                has_lasting_name: false,
+                has_bytes: false,
+                create_stack,
+                leaks: self.groups.tree.figures(node).lost() > 0,
+            })
+        };
+        self.groups.tree.leaves().filter_map(group)
+    }
+
+    fn shares(&self, group: &Group<'_>) -> Vec<Share> {
+        let share = |(row, handles): (Option<ProcessIdx>, Vec<Opened>)| {
+            let process = self.process(row);
+            let window = self.window_of(process).unwrap_or(self.extent());
+            let count = |is: &dyn Fn(Opened) -> bool| {
+                handles.iter().filter(|handle| is(**handle)).count() as u64
+            };
+            let counts = Counts {
+                leaked: count(&|handle| self.timed.is_leaked(handle)),
+                closed_at_exit: count(&|handle| self.timed.is_closed_at_exit(handle)),
+                opened: handles.len() as u64,
+            };
+            let leaked = counts.lost() - self.timed.lost_before(&handles);
+            Share {
+                row,
+                pid: row.map(|_| process.pid),
+                counts,
+                bytes: Bytes::default(),
+                ends: Ends::default(),
+                leaked: Amount { count: leaked, bytes: 0 },
+                lives: ProcessLives { lives: self.timed.program_times(&handles), window },
+                sizes: Vec::new(),
+            }
+        };
+        self.timed.by_owner(&self.of_group(group)).into_iter().map(share).collect()
+    }
+
+    fn owners(&self, group: &Group<'_>) -> Vec<(Option<ProcessIdx>, Option<u32>)> {
+        let owners = self.timed.owners(&self.of_group(group));
+        owners.into_iter().map(|row| (row, row.map(|_| self.process(row).pid))).collect()
+    }
+
+    fn leaks_in_time(&self, group: &Group<'_>) -> bool {
+        group.leaks && self.groups.lost_in_time(NodeIdx::of(group.place)) > 0
+    }
+
+    fn between(&self, group: &Group<'_>, span: Span) -> Result<Between, Cancelled> {
+        let mut poll = Poll::new(self.file.cancel);
+        let mut between = Between::default();
+        for handle in self.of_group(group).iter() {
+            poll.round()?;
+            let Some(life) = self.timed.life(*handle) else { continue };
+            let one = Amount { count: 1, bytes: 0 };
+            if between.add(span, life, handle.closed().is_none(), one) {
+                between.sample(u64::from(handle.object.0) + 1);
+            }
+        }
+        Ok(between)
+    }
+
+    fn rows(&self, group: &Group<'_>) -> Vec<usize> {
+        let events = |handle: &Opened| [Some(handle.opened), handle.closed()];
+        let handles = self.of_group(group);
+        handles.iter().flat_map(events).flatten().map(|event| event.row()).collect()
+    }
+
+    fn function(&self, stack: StackIdx) -> Option<String> {
+        self.groups.function(self.file, Some(stack))
+    }
+
+    fn shown_name(&self, group: &Group<'_>) -> Option<String> {
+        Some(group.process.shown_name(self.is_plain).to_owned())
+    }
+
+    fn matches_process(&self, process: &ProcessInfo) -> bool {
+        self.process.is_none_or(|filter| process.is_meant_by(filter, self.is_plain))
+    }
+
+    fn frames(&self) -> Option<&Frames<'_>> {
+        self.file.frames.as_ref()
+    }
+
+    fn stacks(&self) -> Option<&TrimmedStacks> {
+        self.groups.stacks.as_ref()
+    }
+
+    fn processes(&self) -> &ProcessList {
+        &self.file.processes
+    }
+
+    fn window(&self) -> Option<Window> {
+        self.groups.window
+    }
+
+    fn extent(&self) -> Window {
+        self.groups.extent
+    }
+
+    fn cancel(&self) -> &Cancel {
+        self.file.cancel
+    }
+}

@@ -1,0 +1,86 @@
+//! Heaps that a program creates and does not destroy.
+
+use handlescope_model::tables::{Allocator, ResourceKind};
+use handlescope_model::{AllocatorIdx, ProcessIdx, ResourceIdx, StackIdx};
+use hashbrown::HashMap;
+
+use crate::query::amounts::Counts;
+use crate::query::groups::TrimmedStacks;
+use crate::query::growth::Life;
+use crate::query::resources::{AllocatorList, ResourceTable};
+use crate::query::tables::ProcessList;
+
+/// Heaps from which on they leak: each process keeps the one that it starts with.
+const LEAST: u64 = 2;
+
+/// The heaps that one process creates on one stack.
+#[derive(Default)]
+pub(super) struct CreatedHeaps {
+    /// The first of them.
+    pub(super) first: AllocatorIdx,
+    pub(super) stack: Option<StackIdx>,
+    pub(super) lives: Vec<Life>,
+    pub(super) counts: Counts,
+    /// Those that are not destroyed.
+    pub(super) left: Vec<AllocatorIdx>,
+    /// Bytes that are left in them.
+    pub(super) lost: i64,
+}
+
+impl CreatedHeaps {
+    /// Those that leak, of the allocators that are asked for.
+    pub(super) fn leaking(
+        table: &ResourceTable,
+        allocators: &AllocatorList,
+        is_asked: &[bool],
+        stacks: &TrimmedStacks,
+        processes: &ProcessList,
+    ) -> Vec<Self> {
+        let left = bytes_left(table, allocators);
+        // Process, its id, and the stack: one of those that are equal.
+        let mut created: HashMap<(Option<ProcessIdx>, Option<u32>, StackIdx), Self> =
+            HashMap::new();
+        let rows = (0..).map(AllocatorIdx).zip(allocators.rows()).zip(is_asked);
+        let heaps = rows.filter(|((_, heap), is_asked)| {
+            **is_asked && heap.kind == ResourceKind::Heap.code() && heap.created_ns.is_some()
+        });
+        for ((row, heap), _) in heaps {
+            let equal = heap.create_stack.map_or(StackIdx::NONE, |stack| stacks.equal(stack));
+            let heaps = created
+                .entry((heap.process, heap.pid, equal))
+                .or_insert_with(|| Self { first: row, ..Self::default() });
+            heaps.stack = heaps.stack.or(heap.create_stack.map(|_| equal));
+            let has_ended = processes.known_or_invalid(heap.process).end_ns.is_some();
+            heaps.add(row, heap, left.get(row.row()).copied().unwrap_or_default(), has_ended);
+        }
+        let leaking = created.into_values().filter(|heaps| heaps.counts.lost() >= LEAST);
+        let mut leaking: Vec<Self> = leaking.collect();
+        leaking.sort_by_key(|heaps| heaps.first);
+        leaking
+    }
+
+    fn add(&mut self, row: AllocatorIdx, heap: &Allocator, left: i64, has_ended: bool) {
+        let Some(opened_ns) = heap.created_ns else { return };
+        self.counts.opened += 1;
+        if heap.destroyed_ns.is_none() {
+            self.lost = self.lost.saturating_add(left);
+            self.left.push(row);
+            let count =
+                if has_ended { &mut self.counts.closed_at_exit } else { &mut self.counts.leaked };
+            *count += 1;
+        }
+        self.lives.push(Life { opened_ns, closed_ns: heap.destroyed_ns });
+    }
+}
+
+/// For each allocator the bytes that nothing freed.
+fn bytes_left(table: &ResourceTable, allocators: &AllocatorList) -> Vec<i64> {
+    let mut left = vec![0_i64; allocators.rows().len()];
+    for row in 0..table.len() {
+        let slot = table.allocator.get(row).and_then(|heap| left.get_mut(heap.row()));
+        if let Some(slot) = slot.filter(|_| table.is_lost(ResourceIdx::of(row))) {
+            *slot = slot.saturating_add(table.size.get(row).unwrap_or_default());
+        }
+    }
+    left
+}

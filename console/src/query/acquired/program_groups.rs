@@ -1,0 +1,66 @@
+//! What the processes of one program acquired of one type and stack.
+
+use handlescope_model::StackIdx;
+
+use super::group::{Acquired, Group};
+use super::owners::Owners;
+use super::programs::{Program, Programs, united};
+use crate::query::frame_names::Frames;
+use crate::values::SuspectId;
+
+/// What the processes of one program leak of one type, or kind and allocator, and stack.
+pub(crate) struct ProgramGroup<'t> {
+    /// What each of them has, the first of which names it.
+    pub(crate) groups: Vec<Group<'t>>,
+    /// Whose it is.
+    pub(crate) owners: Owners,
+}
+
+/// What the groups of a program have in common.
+type Key<'t> = (Program, &'t str, Option<&'t str>, Option<StackIdx>);
+
+impl<'t> ProgramGroup<'t> {
+    /// All that leak in a trace; of one process each, where that is asked for.
+    pub(crate) fn all(acquired: &'t impl Acquired, by_process: bool) -> Vec<Self> {
+        let is_asked = |process: &_| acquired.matches_process(process);
+        let programs = Programs::of(acquired.processes(), is_asked);
+        let keyed = acquired.groups().filter(|group| group.leaks).map(|group| {
+            let owners = acquired.owners(&group);
+            let owner = owners.first().and_then(|(row, _)| *row);
+            let program = programs.get(owner).filter(|_| !by_process);
+            let key = program.map(|program| -> Key<'t> {
+                (program, group.type_name, group.descriptive_allocator(), group.create_stack)
+            });
+            (key, (group, owners))
+        });
+        let group = |groups: Vec<(Group<'t>, _)>| {
+            let (groups, owners): (Vec<Group<'t>>, Vec<Vec<_>>) = groups.into_iter().unzip();
+            let owners = Owners::new(owners.into_iter().flatten(), &programs, by_process);
+            Self { groups, owners }
+        };
+        united(keyed).into_iter().map(group).collect()
+    }
+
+    /// The id of its suspect: the same in every run, for each version of the program, and for each trace of the same leak. No
+    /// numbers of rows are in it, which differ from one extract to the next, but the functions of the stack that are left
+    /// of it, by their names.
+    pub(crate) fn id<A: Acquired>(&self, acquired: &A) -> SuspectId {
+        let first = self.groups.first();
+        let type_name = first.map_or("", |group| group.type_name);
+        let allocator = first.and_then(Group::descriptive_allocator).unwrap_or_default();
+        let mut parts = self.owners.identity(acquired.processes());
+        parts.extend([A::WHAT, type_name, allocator].map(str::to_owned));
+        let stack = first.and_then(|group| group.create_stack);
+        let stacks: Option<(&Frames<'_>, _)> = acquired.frames().zip(acquired.stacks());
+        if let Some(((frames, stacks), stack)) = stacks.zip(stack) {
+            parts.push("stack".to_owned());
+            let named = frames.named();
+            // A frame with inlined functions is one part, as it is one where stacks are compared.
+            parts.extend(stacks.frames(frames, stack).map(|frame| {
+                let views = named.frames_at(frame).map(|view| view.to_string());
+                views.collect::<Vec<_>>().join("\n")
+            }));
+        }
+        SuspectId::of_parts(parts.iter().map(String::as_bytes))
+    }
+}

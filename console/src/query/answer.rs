@@ -1,0 +1,85 @@
+//! The part of an answer about a trace that is the same for handles and for allocations.
+
+use std::path::Path;
+
+use handlescope_model::tables::TraceInfo;
+use handlescope_model::{StackIdx, Table, Trace};
+
+use super::error::QueryError;
+use super::exit_stacks::ExitStacks;
+use super::frame_names::Frames;
+use super::frame_view::ModuleBases;
+use super::groups::TrimmedStacks;
+use super::info::trace_info;
+use super::no_match::NoMatch;
+use super::source::Source;
+use super::stacks::StackSet;
+use super::totals::Totals;
+use crate::cancel::Cancel;
+use crate::trace::Caveat;
+
+/// A trace that was asked, and what is to be said of its answer.
+pub struct About<'a> {
+    pub(crate) trace: &'a Trace,
+    /// The file as it was named.
+    pub path: &'a Path,
+    /// Its number in the session.
+    pub index: usize,
+    pub info: TraceInfo,
+    /// What makes the answer wrong or incomplete.
+    pub caveats: Vec<Caveat>,
+    /// Why nothing matches; `None` when something does, in this trace or another.
+    pub no_match: Option<NoMatch>,
+    /// Number of stacks of the trace.
+    pub(crate) stack_count: usize,
+    /// Stacks to show, if they were asked for.
+    pub(crate) shown_stacks: Option<StackSet>,
+    /// Addresses of modules, if they were asked for.
+    pub(crate) bases: ModuleBases,
+    pub(super) cancel: &'a Cancel,
+}
+
+impl<'a> About<'a> {
+    pub(super) fn of(source: &Source<'a>, cancel: &'a Cancel) -> Result<Self, QueryError> {
+        let trace = source.trace;
+        Ok(Self {
+            trace,
+            path: source.path,
+            index: source.index,
+            info: trace_info(trace)?,
+            caveats: Vec::new(),
+            no_match: None,
+            stack_count: trace.height(Table::Stacks)?,
+            shown_stacks: None,
+            bases: ModuleBases::default(),
+            cancel,
+        })
+    }
+}
+
+/// What an answer is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Domain {
+    Handles,
+    Allocations,
+}
+
+/// An answer about a trace.
+pub(crate) trait TraceAnswer<'a> {
+    const DOMAIN: Domain;
+
+    fn about(&self) -> &About<'a>;
+    fn about_mut(&mut self) -> &mut About<'a>;
+    /// The frames of stacks, if they were needed.
+    fn frames(&self) -> Option<&Frames<'a>>;
+    /// What is left of the stacks that groups have in common.
+    fn trims(&self) -> Option<&TrimmedStacks>;
+    /// Sums over handles, and what stacks say of closes at the ends of processes, of an answer about these.
+    fn totals(&self) -> Option<(Totals, Option<ExitStacks>)> {
+        None
+    }
+    /// The stacks that the answer refers to; ascending, each once.
+    fn stacks(&self) -> Vec<StackIdx> {
+        self.about().shown_stacks.iter().flat_map(StackSet::iter).collect()
+    }
+}
