@@ -28,6 +28,7 @@ mod frame_names;
 mod frame_view;
 mod groups;
 mod growth;
+mod gui_handles;
 mod handle_counts;
 mod info;
 mod listing;
@@ -83,6 +84,7 @@ pub use self::growth::{
     Change, Evidence, Growth, Life, Rate, Verdict, Window, long_sparkline, most_at_once,
     most_in_order, outstanding, sparkline,
 };
+pub use self::gui_handles::GuiHandles;
 pub use self::handle_counts::{CountBy, Counted, HandleCounts};
 pub use self::listing::{DuplicateRow, EventRow, Listing, UnseenClose, ViewRow};
 pub use self::modules::{LoadedModule, Loader, ModuleAnswer, modules};

@@ -17,6 +17,7 @@ use super::filters::{self, Filtered};
 use super::frame_names::{FrameNames, Frames};
 use super::frame_view::ModuleBases;
 use super::groups::{Groups, TrimmedStacks};
+use super::gui_handles::{GuiHandles, gui_handles};
 use super::handle_counts::{CountBy, Counted, HandleCounts};
 use super::listing::Listing;
 use super::no_match::NoMatch;
@@ -57,6 +58,8 @@ pub struct FileAnswer<'a> {
     /// Objects that `-Leak` or `-LeakAtExit` found, and of which other filters left nothing that leaks: they stay
     /// for their creation or end.
     pub without_leak: u64,
+    /// Handles of GDI and USER, if they were asked for.
+    pub gui_handles: Vec<GuiHandles>,
     /// What `-TopN` leaves out of what is printed.
     pub left_out: LeftOut,
     pub(crate) file: FileContext<'a>,
@@ -169,6 +172,26 @@ impl ObjectRefAnswer<'_> {
         })
     }
 
+    /// Adds the handles of GDI and USER of the traces.
+    ///
+    /// # Errors
+    /// When an archive is damaged, or `cancel` asks to stop.
+    pub fn add_gui_handles(
+        &mut self,
+        sources: &[Source<'_>],
+        criteria: &ObjectCriteria,
+        names: &dyn FrameNames,
+        cancel: &Cancel,
+    ) -> Result<(), QueryError> {
+        for (file, source) in self.files.iter_mut().zip(sources) {
+            file.gui_handles = gui_handles(source, criteria, names, cancel)?;
+            if !file.gui_handles.is_empty() {
+                file.about.no_match = None;
+            }
+        }
+        Ok(())
+    }
+
     /// Sums over all traces.
     pub fn totals(&self) -> Totals {
         let mut totals = Totals::default();
@@ -254,6 +277,7 @@ impl<'a> FileAnswer<'a> {
         Ok(Self {
             about: About { caveats, shown_stacks, bases, ..about },
             exit_stacks,
+            gui_handles: Vec::new(),
             left_out: LeftOut::default(),
             without_leak: match args.leak || args.leak_at_exit {
                 true => without_leak(&file, &selection)?,

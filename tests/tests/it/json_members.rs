@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
+use handlescope_tests::allocations::gdi_handle;
 use handlescope_tests::binary::{Shell, examples, run_over, sample_symbols};
 use handlescope_tests::file::FileOptions;
 use handlescope_tests::payload::{HeapCall, MethodEvent, MethodRecord};
@@ -134,6 +135,7 @@ fn trace() -> TraceBuilder {
     trace.heap(6 * MS, caller, 0x1_0000, block).stack(&[], &[COMPILED + 5]);
     trace.process(800, "ended.exe").started(MS).ended(7 * MS);
     trace.heap(6 * MS, (800, 801), 0x2_0000, block).stack(&[], &[COMPILED + 5]);
+    gdi_handle(&mut trace, 6 * MS, 700, 0x20010);
     trace.handle_rundown_end(700, OBJECT, 4, 16, "");
     trace
 }

@@ -36,6 +36,7 @@ mod formats;
 mod fuzz_bodies;
 mod golden;
 mod groups;
+mod gui_handles;
 mod handle_model;
 #[cfg(unix)]
 mod hostile_files;

@@ -90,7 +90,7 @@ pub fn resources<'a>(
 }
 
 impl<'a> ResourcesAnswer<'a> {
-    fn new(
+    pub(super) fn new(
         source: &Source<'a>,
         criteria: &ResourceCriteria,
         names: &'a dyn FrameNames,

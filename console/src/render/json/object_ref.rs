@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::object::ObjectJson;
 use super::{Array, Document, StackNumbers, traces};
 use crate::query::{
-    CountBy, CountOrder, Counted, FileAnswer, HandleCounts, LeftOut, ObjectRefAnswer,
+    CountBy, CountOrder, Counted, FileAnswer, GuiHandles, HandleCounts, LeftOut, ObjectRefAnswer,
 };
 use crate::render::style::ObjectRefStyle;
 use crate::values::JsonMode;
@@ -25,11 +25,14 @@ pub(in crate::render) fn object_ref(
     let has_left_out = args.criteria.top.is_some() && by.is_none();
     let files = answer.files.iter().zip(traces.iter());
     let objects = || files.clone().flat_map(|(answer, trace)| objects(answer, trace.numbers));
+    let gui_handles = answer.files.iter().flat_map(|file| &file.gui_handles);
+    let gui_handles: Vec<&GuiHandles> = gui_handles.collect();
     let document = Document::default()
         .with("command", args.text)
         .files(&traces)
         .with("totals", answer.totals())
         .caveats(&traces)
+        .with_some("gui_handles", Some(gui_handles).filter(|all| !all.is_empty()))
         .with_some("not_closed", counts.map(|(by, own)| NotClosed::new(own, by, several, args)))
         .with_some("left_out", has_left_out.then(|| LeftOutJson::of(answer)))
         .with("objects", Array(objects))

@@ -14,7 +14,9 @@ use super::process::ProcessStyle;
 use super::stack::StackStyle;
 use super::totals::{CountTable, LeakLines, Summary};
 use crate::paths::{names_apart, stem};
-use crate::query::{CountBy, FileAnswer, LeftOut, Listing, ObjectRefAnswer, Selected, ShowTotal};
+use crate::query::{
+    CountBy, FileAnswer, GuiHandles, LeftOut, Listing, ObjectRefAnswer, Selected, ShowTotal,
+};
 use crate::render::style::ObjectRefStyle;
 use crate::render::time::{Clock, Seconds};
 use crate::settings::Display;
@@ -74,6 +76,10 @@ pub(in crate::render) fn object_ref(
             let lines = wrapped(&lines.to_string(), display.screen.width);
             let summary = format!("{label}{}{lines}", summary(file.totals));
             writeln!(out, "{}", display.screen.paint(Role::Notable, summary))?;
+            for handles in &file.gui_handles {
+                let line = wrapped(&gui_handles(handles), display.screen.width);
+                writeln!(out, "{}", display.screen.paint(Role::Notable, line))?;
+            }
         }
     }
     if has_totals && !is_one {
@@ -84,6 +90,22 @@ pub(in crate::render) fn object_ref(
         writeln!(out, "{without_match} of {files} without a match")?;
     }
     lines.into_inner()?.finish()
+}
+
+/// How many handles of GDI or USER there are, and how to see more of those that leaked.
+fn gui_handles(handles: &GuiHandles) -> String {
+    let GuiHandles { kind, created, closed, leaked, closed_at_exit, leaked_by_type, .. } = handles;
+    let mut line = format!(
+        "{} handles: {created} created, {closed} closed, {leaked} leaked, {closed_at_exit} closed only by process exit",
+        kind.to_uppercase()
+    );
+    if !leaked_by_type.is_empty() {
+        let types = leaked_by_type.iter();
+        let types: Vec<String> =
+            types.map(|(name, count)| format!("{} {count}", Untrusted(name))).collect();
+        line += &format!(" ({}): .dump Resource -Kind {kind} -Leak -LeakAtExit", types.join(", "));
+    }
+    line
 }
 
 /// Says what is not printed, if anything is not.

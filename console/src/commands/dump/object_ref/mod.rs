@@ -88,11 +88,13 @@ impl Kind for ObjectRef {
             groups: args.groups(output),
             ..args.criteria.clone().lost_by_suspect()
         };
-        let answer = query::object_ref(dump.sources, &criteria, dump.names, dump.cancel)?;
+        let (sources, names, cancel) = (dump.sources, dump.names, dump.cancel);
+        let mut answer = query::object_ref(sources, &criteria, names, cancel)?;
+        answer.add_gui_handles(sources, &criteria, names, cancel)?;
         answer.files.iter().for_each(|file| write_caveats(file, dump.messages));
         let display = output.display(dump.display_as(&args.display));
         let style = args.style(&criteria, &dump.shared.text);
-        let (overwrite, cancel) = (dump.overwrite(), dump.cancel);
+        let overwrite = dump.overwrite();
         Ok(render::object_ref(answer, &style, output, &display, &overwrite, cancel, dump.out)?)
     }
 }

@@ -1,0 +1,96 @@
+//! Handles of GDI and USER beside those of the kernel: in a trace they are allocations, to users they are handles.
+
+use std::collections::BTreeMap;
+
+use handlescope_model::tables::ResourceKind;
+use serde::Serialize;
+
+use super::criteria::{
+    CountOrder, GroupCriteria, ObjectCriteria, ResourceColumn, ResourceCriteria,
+};
+use super::error::QueryError;
+use super::frame_names::FrameNames;
+use super::resources::{ResourcesAnswer, allocated_kinds};
+use super::source::Source;
+use crate::cancel::Cancel;
+use crate::filter::Filter;
+
+/// The kinds of these handles.
+const KINDS: [ResourceKind; 2] = [ResourceKind::Gdi, ResourceKind::User];
+
+/// Handles of GDI or of USER in one trace.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct GuiHandles {
+    /// The number of the file in the session.
+    pub file: usize,
+    /// The kind: `gdi` or `user`.
+    pub kind: &'static str,
+    pub created: u64,
+    pub closed: u64,
+    /// Those that nothing closed.
+    pub leaked: u64,
+    /// Those that only the end of their process closed.
+    pub closed_at_exit: u64,
+    /// How many of both there are of each type, as in `Pen`, by name.
+    pub leaked_by_type: Vec<(String, u64)>,
+}
+
+/// The handles of GDI and USER of a trace that has some, as far as the criteria choose by what these have, too.
+///
+/// # Errors
+/// When an archive is damaged, or `cancel` asks to stop.
+pub(super) fn gui_handles(
+    source: &Source<'_>,
+    criteria: &ObjectCriteria,
+    names: &dyn FrameNames,
+    cancel: &Cancel,
+) -> Result<Vec<GuiHandles>, QueryError> {
+    // How objects are counted and printed chooses nothing.
+    let choice = ObjectCriteria {
+        show_total: None,
+        top: None,
+        order: CountOrder::default(),
+        show_ref: false,
+        groups: GroupCriteria::default(),
+        ..criteria.clone()
+    };
+    let Some(chosen) = ResourceCriteria::of_handles(&choice) else { return Ok(Vec::new()) };
+    let matches =
+        |kind: &ResourceKind| chosen.kind.as_ref().is_none_or(|filter| filter.matches(kind.name()));
+    let kinds = allocated_kinds(source.trace)?;
+    let kinds = KINDS.iter().filter(|kind| kinds.contains(kind) && matches(kind));
+    let of_kind = kinds.map(|kind| {
+        let asked = ResourceCriteria {
+            kind: Filter::new(kind.name()).ok(),
+            by: Some(vec![ResourceColumn::Allocator]),
+            leak: false,
+            leak_at_exit: false,
+            ..chosen.clone()
+        };
+        let answer = ResourcesAnswer::new(source, &asked, names, cancel)?;
+        Ok(GuiHandles::of(&answer, kind.name()))
+    });
+    let of_kind = of_kind.collect::<Result<Vec<GuiHandles>, QueryError>>()?;
+    Ok(of_kind.into_iter().filter(|handles| handles.created > 0).collect())
+}
+
+impl GuiHandles {
+    /// Those of an answer with groups by type.
+    fn of(answer: &ResourcesAnswer<'_>, kind: &'static str) -> Self {
+        let mut handles = Self { file: answer.about.index, kind, ..Self::default() };
+        let mut by_type: BTreeMap<&str, u64> = BTreeMap::new();
+        for group in answer.groups.iter().flat_map(|groups| &groups.rows) {
+            let figures = &group.figures;
+            handles.created += figures.allocs;
+            handles.closed += figures.frees;
+            handles.leaked += figures.outstanding;
+            handles.closed_at_exit += figures.at_exit;
+            if figures.lost() > 0 {
+                let name = answer.allocator(group).unwrap_or_default();
+                *by_type.entry(name).or_default() += figures.lost();
+            }
+        }
+        let by_type = by_type.into_iter().map(|(name, count)| (name.to_owned(), count));
+        Self { leaked_by_type: by_type.collect(), ..handles }
+    }
+}
