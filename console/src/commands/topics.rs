@@ -1,12 +1,23 @@
 //! What `.help` explains besides commands, kinds and options.
 
+use crate::query;
+
 /// A page of `.help` in two columns.
 pub struct TopicSpec {
     pub name: &'static str,
     /// One line.
     pub summary: &'static str,
     /// What it is about, and what is to be known of that.
-    pub rows: &'static [(&'static str, &'static str)],
+    rows: &'static [(&'static str, &'static str)],
+    /// Causes of leaks that it explains, too.
+    causes: fn() -> Vec<(&'static str, &'static str)>,
+}
+
+impl TopicSpec {
+    /// What it is about, and what is to be known of that, causes last.
+    pub fn rows(&self) -> Vec<(&'static str, &'static str)> {
+        [self.rows, &(self.causes)()].concat()
+    }
 }
 
 /// All topics, in the order of the help.
@@ -28,6 +39,7 @@ pub static TOPICS: &[TopicSpec] = &[
             ("sizes", "bytes, or with a unit: 64KiB = 65536, 64KB = 64000, also MB, MiB, GB, GiB"),
             ("addresses", "and handle values start with 0x in a filter: -Handle 0xC0;0xC4"),
         ],
+        causes: Vec::new,
     },
     TopicSpec {
         name: "growth",
@@ -41,21 +53,13 @@ pub static TOPICS: &[TopicSpec] = &[
             ("balanced", "what is opened is closed; what is open at the end is young"),
             ("short", "too few handles, or in too short a time, to judge"),
         ],
+        causes: Vec::new,
     },
     TopicSpec {
         name: "causes",
         summary: "the causes of a leak that .why lists",
-        rows: &[
-            ("race", "two threads opened one object within 1 ms; one closed it"),
-            ("duplicate_not_closed", "another process or thread duplicated it into the process"),
-            ("inherited_not_closed", "the process inherited it from its parent"),
-            ("thread_or_process_handle", "the thread or process that it is of has ended"),
-            ("view_not_unmapped", "a view of a file was never unmapped"),
-            ("sometimes_closed", "others of this stack are closed: look at its error paths"),
-            ("never_closed", "no handle of this stack is closed by the program"),
-            ("exit_only", "only the end of the process closed it"),
-            ("handle_reuse", "its value was open to the same object before, and closed"),
-        ],
+        rows: &[],
+        causes: query::causes_of_handles,
     },
     TopicSpec {
         name: "allocations",
@@ -68,14 +72,10 @@ pub static TOPICS: &[TopicSpec] = &[
             ),
             ("resource", "what events of a provider acquire and release"),
             ("gdi, user", "handles of GDI and USER; their allocator is their type"),
-            ("never_freed", "nothing that this stack allocates is freed"),
-            ("sometimes_freed", "others of this stack are freed: look at its error paths"),
-            ("realloc_growth", "blocks that reallocation only made larger"),
-            ("reserve_without_commit", "addresses reserved, and nothing of them ever committed"),
-            ("heap_not_destroyed", "heaps created and never destroyed"),
             ("private heap", "heaps that one stack creates, as a suspect of their own"),
             ("to record them", "see docs/recording.md: heaps need a session of their own"),
         ],
+        causes: query::causes_of_allocations,
     },
     TopicSpec {
         name: "etwanalyzer",
@@ -93,6 +93,7 @@ pub static TOPICS: &[TopicSpec] = &[
             ("new", "-json, -ShowAddress, .dump Stats with all that was lost or unreadable"),
             ("more", "docs/etwanalyzer.md has every difference with its reason"),
         ],
+        causes: Vec::new,
     },
 ];
 

@@ -108,7 +108,9 @@ pub(crate) use self::tables::PerProcess;
 pub use self::tables::{ProcessInfo, ProcessList, TypeNames};
 pub use self::totals::Totals;
 pub use self::volumes::Volumes;
-pub use self::why::{Cause, Diagnosis, Suspect, SuspectProcess, WhyAnswer, why};
+pub use self::why::{
+    Diagnosis, Suspect, SuspectProcess, WhyAnswer, causes_of_allocations, causes_of_handles, why,
+};
 
 pub(crate) use self::criteria::StackTrims;
 pub(crate) use self::frame_names::{Frames, NamedFrames};

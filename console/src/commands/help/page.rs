@@ -126,8 +126,9 @@ impl<'a> Page<'a> {
 
     pub(super) fn topic(mut self, topic: &TopicSpec) -> Result<(), CommandError> {
         self.title(topic.name, topic.summary)?;
-        let width = topic.rows.iter().map(|(what, _)| what.chars().count()).max();
-        let rows = topic.rows.iter().map(|(what, text)| [(*what).to_owned(), (*text).to_owned()]);
+        let rows = topic.rows();
+        let width = rows.iter().map(|(what, _)| what.chars().count()).max();
+        let rows = rows.iter().map(|(what, text)| [(*what).to_owned(), (*text).to_owned()]);
         self.aligned(&rows.collect::<Vec<_>>(), width.unwrap_or_default())
     }
 

@@ -121,7 +121,7 @@ fn topics_are_explained_in_a_dozen_lines_that_fit() {
     for topic in TOPICS {
         let page = page(&[&topic.name.to_uppercase()], USUAL);
         let lines: Vec<&str> = page.lines().collect();
-        assert_eq!(lines.len(), topic.rows.len() + 1, "{page}");
+        assert_eq!(lines.len(), topic.rows().len() + 1, "{page}");
         assert!(lines.len() <= 13 && lines.iter().all(|l| l.chars().count() <= 100), "{page}");
     }
 }

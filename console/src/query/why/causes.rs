@@ -1,4 +1,4 @@
-//! Why a group leaks, as far as its events prove it.
+//! Causes of leaks, and why a group of handles leaks, as far as its events prove it.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -7,82 +7,46 @@ use indicatif::HumanCount;
 
 use super::columns::EventColumns;
 use super::targets::Targets;
-use crate::query::acquired::{Group, Handles};
 use crate::query::context::FileContext;
 use crate::query::groups::Opened;
 
 /// Objects named as examples of a diagnosis.
 const EXAMPLES: usize = 5;
 
-/// Stacks of closes that are named.
+/// Stacks of closes, or of frees, that are named.
 const CLOSE_STACKS: usize = 3;
 
 /// Types whose objects end before their handles are closed.
 const PROCESS: &str = "Process";
 const THREAD: &str = "Thread";
 
-/// A cause of a leak.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Cause {
-    /// Two threads opened handles to one object at almost the same time: get-or-create without a lock.
-    Race,
-    /// Duplicated into the process, which did not close them.
-    DuplicateNotClosed,
-    /// Inherited by the process, which did not close them.
-    InheritedNotClosed,
-    /// The thread or process they are of ended.
-    ThreadOrProcessHandle,
-    /// Views that were never unmapped.
-    ViewNotUnmapped,
-    /// The program closed some of this create stack: an error path.
-    SometimesClosed,
-    /// The program closed none of them.
-    NeverClosed,
-    /// Only the end of the process closed them.
-    ExitOnly,
-    /// The same value was open to the same object before, and closed.
-    HandleReuse,
-    /// The program frees nothing of this stack.
-    NeverFreed,
-    /// It frees some of this stack: an error path.
-    SometimesFreed,
-    /// Blocks that only grew, by reallocation.
-    ReallocGrowth,
-    /// Addresses that were reserved, and nothing of them committed.
-    ReserveWithoutCommit,
-    /// Heaps that were created and not destroyed.
-    HeapNotDestroyed,
+/// The word of a race, which counts when suspects are ranked.
+pub(super) const RACE: &str = "race";
+
+/// A cause of what a `T` loses, which is a group of handles, a site of allocations, or heaps: the word it goes by, which
+/// stays the same, what the help says of it, and what proves it, as a diagnosis with that word.
+pub(super) type Cause<T> = (&'static str, &'static str, fn(&T, &'static str) -> Option<Diagnosis>);
+
+/// What is proved of some causes, in their order.
+pub(super) fn proved<T>(causes: &[Cause<T>], of: &T) -> Vec<Diagnosis> {
+    causes.iter().filter_map(|(word, _, find)| find(of, word)).collect()
 }
 
-impl Cause {
-    /// Every cause with the word it goes by, which stays the same.
-    pub const ALL: [(Self, &'static str); 14] = [
-        (Self::Race, "race"),
-        (Self::DuplicateNotClosed, "duplicate_not_closed"),
-        (Self::InheritedNotClosed, "inherited_not_closed"),
-        (Self::ThreadOrProcessHandle, "thread_or_process_handle"),
-        (Self::ViewNotUnmapped, "view_not_unmapped"),
-        (Self::SometimesClosed, "sometimes_closed"),
-        (Self::NeverClosed, "never_closed"),
-        (Self::ExitOnly, "exit_only"),
-        (Self::HandleReuse, "handle_reuse"),
-        (Self::NeverFreed, "never_freed"),
-        (Self::SometimesFreed, "sometimes_freed"),
-        (Self::ReallocGrowth, "realloc_growth"),
-        (Self::ReserveWithoutCommit, "reserve_without_commit"),
-        (Self::HeapNotDestroyed, "heap_not_destroyed"),
-    ];
+/// The words of some causes, with what the help says of them.
+pub(super) fn words<T>(causes: &[Cause<T>]) -> Vec<(&'static str, &'static str)> {
+    causes.iter().map(|(word, help, _)| (*word, *help)).collect()
+}
 
-    /// The word it goes by, which stays the same.
-    pub fn word(self) -> &'static str {
-        Self::ALL.iter().find(|(cause, _)| *cause == self).map_or("", |(_, word)| word)
-    }
+/// The causes of leaks of handles, with what the help says of them.
+pub fn causes_of_handles() -> Vec<(&'static str, &'static str)> {
+    words(&Causes::ALL)
 }
 
 /// A cause, and what is lost and proves it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Diagnosis {
-    pub cause: Cause,
+    /// Its word, which stays the same.
+    pub cause: &'static str,
     /// How many lost handles or allocations it explains.
     pub count: u64,
     /// Ids of some of their objects, ascending; allocations have none.
@@ -102,8 +66,11 @@ pub(super) struct Findings {
     pub(super) ended: String,
 }
 
-/// What causes are found in.
+/// A group of handles, and what causes are found in.
 pub(super) struct Causes<'a> {
+    pub(super) handles: &'a [Opened],
+    /// Those that the program did not close.
+    pub(super) lost: &'a [Opened],
     pub(super) file: &'a FileContext<'a>,
     pub(super) columns: &'a EventColumns,
     pub(super) targets: &'a Targets,
@@ -113,39 +80,47 @@ pub(super) struct Causes<'a> {
 }
 
 impl Causes<'_> {
-    /// Why groups of a program leak.
-    pub(super) fn findings(&self, acquired: &Handles<'_>, groups: &[Group<'_>]) -> Findings {
-        let handles = acquired.handles(groups);
-        let lost = handles.iter().copied().filter(|handle| acquired.timed.is_lost(*handle));
-        let diagnoses = self.of(&handles, &lost.collect::<Vec<Opened>>());
-        Findings { diagnoses, grown: None, ended: "closed".to_owned() }
+    /// Why handles leak, in the order in which it is said.
+    pub(super) const ALL: [Cause<Self>; 9] = [
+        (RACE, "two threads opened one object within 1 ms; one closed it", Self::race),
+        (
+            "duplicate_not_closed",
+            "another process or thread duplicated it into the process",
+            Self::duplicates,
+        ),
+        ("inherited_not_closed", "the process inherited it from its parent", Self::inherited),
+        (
+            "thread_or_process_handle",
+            "the thread or process that it is of has ended",
+            Self::targets,
+        ),
+        ("view_not_unmapped", "a view of a file was never unmapped", Self::views),
+        (
+            "sometimes_closed",
+            "others of this stack are closed: look at its error paths",
+            Self::some_closed,
+        ),
+        ("never_closed", "no handle of this stack is closed by the program", Self::none_closed),
+        ("exit_only", "only the end of the process closed it", Self::exits),
+        ("handle_reuse", "its value was open to the same object before, and closed", Self::reuse),
+    ];
+
+    /// Lost handles that some events opened.
+    fn lost_by(&self, is_meant: impl Fn(usize) -> bool) -> Vec<Opened> {
+        let is_meant = |handle: &&Opened| is_meant(handle.opened.row());
+        self.lost.iter().filter(is_meant).copied().collect()
     }
 
-    /// Why a group leaks: of its handles, `lost` are those that the program did not close.
-    fn of(&self, handles: &[Opened], lost: &[Opened]) -> Vec<Diagnosis> {
-        let all = [
-            self.race(lost),
-            self.duplicates(lost),
-            self.inherited(lost),
-            self.targets(lost),
-            self.views(lost),
-            self.closes(handles, lost),
-            self.exits(lost),
-            self.reuse(lost),
-        ];
-        all.into_iter().flatten().collect()
-    }
-
-    fn race(&self, lost: &[Opened]) -> Option<Diagnosis> {
+    fn race(&self, cause: &'static str) -> Option<Diagnosis> {
         let mut nearest: Option<(i64, u32, u32)> = None;
-        let raced = lost.iter().filter(|handle| {
+        let raced = self.lost.iter().filter(|handle| {
             let found = self.racing_open(**handle);
             nearest = [nearest, found].into_iter().flatten().min();
             found.is_some()
         });
         let raced: Vec<Opened> = raced.copied().collect();
         let (distance, one, other) = nearest?;
-        diagnosis(Cause::Race, &raced, |count| {
+        diagnosis(cause, &raced, |count| {
             format!(
                 "{count} opened while another thread of the process opened a handle to the same object, and only \
                  that one was closed (threads {one} and {other}, {} us apart): look for get-or-create \
@@ -183,32 +158,28 @@ impl Causes<'_> {
         nearest.filter_map(|event| Some((distance(&event)?, tid, columns.tid(event)?))).min()
     }
 
-    fn duplicates(&self, lost: &[Opened]) -> Option<Diagnosis> {
-        let is_given = |handle: &&Opened| {
-            let event = handle.opened.row();
+    fn duplicates(&self, cause: &'static str) -> Option<Diagnosis> {
+        let given = self.lost_by(|event| {
             self.columns.kind(event) == Some(EventKind::HandleDuplicate)
                 && self.columns.inherited_by(event).is_none()
-        };
-        let given: Vec<Opened> = lost.iter().filter(is_given).copied().collect();
+        });
         let event = given.first()?.opened.row();
         let (source, caller) = self.columns.duplicated(event);
         let (source, caller) = (self.process(source), self.process(caller));
-        diagnosis(Cause::DuplicateNotClosed, &given, |count| {
+        diagnosis(cause, &given, |count| {
             format!("{count} duplicated into the process from {source} by {caller}, and not closed")
         })
     }
 
-    fn inherited(&self, lost: &[Opened]) -> Option<Diagnosis> {
-        let is_inherited =
-            |handle: &&Opened| self.columns.inherited_by(handle.opened.row()).is_some();
-        let inherited: Vec<Opened> = lost.iter().filter(is_inherited).copied().collect();
+    fn inherited(&self, cause: &'static str) -> Option<Diagnosis> {
+        let inherited = self.lost_by(|event| self.columns.inherited_by(event).is_some());
         let parent = self.process(self.columns.process(inherited.first()?.opened.row()));
-        diagnosis(Cause::InheritedNotClosed, &inherited, |count| {
+        diagnosis(cause, &inherited, |count| {
             format!("{count} inherited from {parent}, and not closed")
         })
     }
 
-    fn targets(&self, lost: &[Opened]) -> Option<Diagnosis> {
+    fn targets(&self, cause: &'static str) -> Option<Diagnosis> {
         let ended = |handle: &&Opened| {
             let opened = handle.opened.row();
             let Some(opened_ns) = self.columns.time_ns(opened) else { return false };
@@ -216,10 +187,10 @@ impl Causes<'_> {
             let closed = handle.closed().and_then(|event| self.columns.time_ns(event.row()));
             end.is_some_and(|end| closed.is_none_or(|closed| end < closed))
         };
-        let kept: Vec<Opened> = lost.iter().filter(ended).copied().collect();
+        let kept: Vec<Opened> = self.lost.iter().filter(ended).copied().collect();
         let object = kept.first()?.object;
         let what = self.file.types.get(self.file.objects.type_id(object)).to_lowercase();
-        diagnosis(Cause::ThreadOrProcessHandle, &kept, |count| {
+        diagnosis(cause, &kept, |count| {
             format!("{count} stayed open after the end of the {what} that they refer to")
         })
     }
@@ -233,60 +204,55 @@ impl Causes<'_> {
         }
     }
 
-    fn views(&self, lost: &[Opened]) -> Option<Diagnosis> {
-        let is_view =
-            |handle: &&Opened| self.columns.kind(handle.opened.row()) == Some(EventKind::Map);
-        let views: Vec<Opened> = lost.iter().filter(is_view).copied().collect();
-        diagnosis(Cause::ViewNotUnmapped, &views, |count| {
+    fn views(&self, cause: &'static str) -> Option<Diagnosis> {
+        let views = self.lost_by(|event| self.columns.kind(event) == Some(EventKind::Map));
+        diagnosis(cause, &views, |count| {
             let views = if views.len() == 1 { "view of a file" } else { "views of files" };
             format!("{count} {views} never unmapped")
         })
     }
 
-    /// Whether the program closes any handle of the group.
-    fn closes(&self, handles: &[Opened], lost: &[Opened]) -> Option<Diagnosis> {
-        let closed =
-            handles.iter().filter_map(|handle| self.columns.closed_by_program(handle.opened.row()));
-        let mut stacks: HashMap<StackIdx, u64> = HashMap::new();
+    /// The events by which the program closes handles of the group.
+    fn closes(&self) -> impl Iterator<Item = usize> {
+        let opened = self.handles.iter().map(|handle| handle.opened.row());
+        opened.filter_map(|event| self.columns.closed_by_program(event))
+    }
+
+    fn some_closed(&self, cause: &'static str) -> Option<Diagnosis> {
         let mut closes = 0_u64;
-        for event in closed {
-            closes += 1;
-            if let Some(stack) = self.columns.stack(event) {
-                *stacks.entry(stack).or_default() += 1;
-            }
-        }
-        if closes == 0 {
-            return diagnosis(Cause::NeverClosed, lost, |_| {
-                "the program closes none of the handles that this stack opens".to_owned()
-            });
-        }
-        let all = HumanCount(handles.len() as u64);
-        let mut stacks: Vec<_> = stacks.into_iter().collect();
-        stacks.sort_by_key(|(stack, count)| (std::cmp::Reverse(*count), *stack));
-        let stacks = stacks.into_iter().take(CLOSE_STACKS).map(|(stack, _)| stack).collect();
-        let own = diagnosis(Cause::SometimesClosed, lost, |count| {
-            let closes = HumanCount(closes);
+        let events = self.closes().inspect(|_| closes += 1);
+        let stacks = most_frequent(events.filter_map(|event| self.columns.stack(event)));
+        let lost = if closes > 0 { self.lost } else { &[] };
+        let [all, closes] = [self.handles.len() as u64, closes].map(HumanCount);
+        let closed = diagnosis(cause, lost, |count| {
             format!(
                 "the program closes {closes} of {all} that this stack opens, and not the other {count}: look at its \
                  error paths"
             )
         })?;
-        Some(Diagnosis { stacks, ..own })
+        Some(Diagnosis { stacks, ..closed })
     }
 
-    fn exits(&self, lost: &[Opened]) -> Option<Diagnosis> {
+    fn none_closed(&self, cause: &'static str) -> Option<Diagnosis> {
+        let lost = if self.closes().next().is_none() { self.lost } else { &[] };
+        diagnosis(cause, lost, |_| {
+            "the program closes none of the handles that this stack opens".to_owned()
+        })
+    }
+
+    fn exits(&self, cause: &'static str) -> Option<Diagnosis> {
         let swept: Vec<Opened> =
-            lost.iter().filter(|handle| handle.closed().is_some()).copied().collect();
-        diagnosis(Cause::ExitOnly, &swept, |count| {
+            self.lost.iter().filter(|handle| handle.closed().is_some()).copied().collect();
+        diagnosis(cause, &swept, |count| {
             format!("{count} closed by the end of the process, and by nothing before")
         })
     }
 
-    fn reuse(&self, lost: &[Opened]) -> Option<Diagnosis> {
+    fn reuse(&self, cause: &'static str) -> Option<Diagnosis> {
         let mut reused = Vec::new();
         let mut object = None;
         let mut closed: HashMap<(ProcessIdx, u64), usize> = HashMap::new();
-        for handle in lost {
+        for handle in self.lost {
             // Those of an object stand one after the other.
             if object != Some(handle.object) {
                 object = Some(handle.object);
@@ -297,7 +263,7 @@ impl Causes<'_> {
             let before = value.and_then(|value| closed.get(&value));
             reused.extend(before.is_some_and(|close| *close < opened).then_some(*handle));
         }
-        diagnosis(Cause::HandleReuse, &reused, |count| {
+        diagnosis(cause, &reused, |count| {
             format!(
                 "{count} with a value that was open to the same object before, and closed: matching closes \
                  by value alone counts them as closed"
@@ -328,9 +294,18 @@ impl Causes<'_> {
     }
 }
 
+/// The most frequent of some stacks, ordered by their numbers.
+pub(super) fn most_frequent(stacks: impl Iterator<Item = StackIdx>) -> Vec<StackIdx> {
+    let mut counts: HashMap<StackIdx, u64> = HashMap::new();
+    stacks.for_each(|stack| *counts.entry(stack).or_default() += 1);
+    let mut counts: Vec<_> = counts.into_iter().collect();
+    counts.sort_by_key(|(stack, count)| (std::cmp::Reverse(*count), *stack));
+    counts.into_iter().take(CLOSE_STACKS).map(|(stack, _)| stack).collect()
+}
+
 /// A diagnosis about some lost handles; `None` when there are none.
 fn diagnosis(
-    cause: Cause,
+    cause: &'static str,
     handles: &[Opened],
     text: impl FnOnce(HumanCount) -> String,
 ) -> Option<Diagnosis> {

@@ -12,11 +12,12 @@ mod targets;
 
 use rayon::prelude::*;
 
-pub use self::causes::{Cause, Diagnosis};
+pub use self::allocations::causes_of_allocations;
+pub use self::causes::{Diagnosis, causes_of_handles};
 pub use self::suspect::{Suspect, SuspectProcess};
 
 use self::allocations::{SiteCauses, drop_backed};
-use self::causes::{Causes, Findings};
+use self::causes::{Causes, Findings, proved};
 use self::columns::EventColumns;
 use self::suspect::Sums;
 use self::targets::Targets;
@@ -24,6 +25,7 @@ use super::acquired::{Acquired, Allocations, Handles, Kept, ProgramGroup, alloca
 use super::criteria::{GroupCriteria, ObjectCriteria, WhyCriteria};
 use super::error::QueryError;
 use super::frame_names::FrameNames;
+use super::groups::Opened;
 use super::info::trace_info;
 use super::no_owner::note_owners;
 use super::object_ref::{FileAnswer, unchecked_object_ref};
@@ -155,16 +157,26 @@ fn suspects_of_handles(
     let trace = file.file.trace;
     // No shorter distance is known.
     let clock_step_ns = trace_info(trace)?.clock_step_ns();
-    let causes = Causes {
-        file: &file.file,
-        columns: &EventColumns::load(trace)?,
-        targets: &Targets::load(trace)?,
-        race_window_ns: handles
-            .window()
-            .map(|_| criteria.race_window_ns.unwrap_or(RACE_WINDOW_NS))
-            .filter(|window| clock_step_ns.is_none_or(|step| step <= *window)),
-    };
-    suspects(&handles, criteria, |group, _| Some(causes.findings(&handles, &group.groups)))
+    let race_window_ns = handles
+        .window()
+        .map(|_| criteria.race_window_ns.unwrap_or(RACE_WINDOW_NS))
+        .filter(|window| clock_step_ns.is_none_or(|step| step <= *window));
+    let (columns, targets) = (EventColumns::load(trace)?, Targets::load(trace)?);
+    suspects(&handles, criteria, |group, _| {
+        let all = handles.handles(&group.groups);
+        let lost = all.iter().copied().filter(|handle| handles.timed.is_lost(*handle));
+        let lost: Vec<Opened> = lost.collect();
+        let causes = Causes {
+            handles: &all,
+            lost: &lost,
+            file: &file.file,
+            columns: &columns,
+            targets: &targets,
+            race_window_ns,
+        };
+        let diagnoses = proved(&Causes::ALL, &causes);
+        Some(Findings { diagnoses, grown: None, ended: "closed".to_owned() })
+    })
 }
 
 fn suspects_of_allocations(

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 
 use handlescope_model::{ProcessIdx, StackIdx};
 
-use super::causes::{Cause, Diagnosis, Findings};
+use super::causes::{Diagnosis, Findings, RACE};
 use super::score;
 use crate::query::acquired::{Acquired, Ends, ProgramGroup, Share};
 use crate::query::amounts::{Bytes, Counts};
@@ -132,7 +132,7 @@ impl Suspect {
             }
         };
         let Findings { diagnoses, grown, ended } = findings(group, &sums)?;
-        let races = diagnoses.iter().find(|diagnosis| diagnosis.cause == Cause::Race);
+        let races = diagnoses.iter().find(|diagnosis| diagnosis.cause == RACE);
         let Sums { counts, bytes, .. } = sums;
         // Bytes count where there are any; the score is of as many as the allocations have on average.
         let mean = (bytes.lost as f64 / counts.lost().max(1) as f64).max(1.0);

@@ -217,7 +217,7 @@ impl<'a> Row<'a> {
 
     fn diagnoses(&self) -> Vec<DiagnosisJson<'a>> {
         let diagnosis = |own: &'a Diagnosis| DiagnosisJson {
-            cause: own.cause.word(),
+            cause: own.cause,
             count: own.count,
             object_ids: &own.object_ids,
             close_stacks: own.stacks.iter().map(|stack| self.numbers.of(*stack)).collect(),
@@ -233,7 +233,7 @@ impl Row<'_> {
     }
 
     fn causes(&self) -> String {
-        let words: Vec<&str> = self.suspect.diagnoses.iter().map(|own| own.cause.word()).collect();
+        let words: Vec<&str> = self.suspect.diagnoses.iter().map(|own| own.cause).collect();
         words.join(",")
     }
 
@@ -274,7 +274,7 @@ impl Row<'_> {
             writeln!(out, "{indent}{}", bold(Untrusted(&line).to_string()))?;
         }
         for diagnosis in telling(diagnoses) {
-            let cause = display.screen.paint(Role::Name, diagnosis.cause.word());
+            let cause = display.screen.paint(Role::Name, diagnosis.cause);
             writeln!(out, "{indent}{cause}: {}", whole(Untrusted(&diagnosis.text).to_string()))?;
             let ended = if self.suspect.bytes.is_some() { "freed" } else { "closed" };
             let closers =

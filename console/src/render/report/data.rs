@@ -249,7 +249,7 @@ impl GroupData {
 impl SuspectData {
     fn of(suspect: &Suspect, command: &str) -> Self {
         let cause = |own: &Diagnosis| CauseData {
-            cause: own.cause.word(),
+            cause: own.cause,
             text: Untrusted(&own.text).to_string(),
             objects: own.object_ids.clone(),
             close_stacks: own.stacks.iter().map(|stack| stack.0).collect(),

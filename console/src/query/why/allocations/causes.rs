@@ -1,24 +1,22 @@
 //! Why a site loses allocations, as far as its events prove it.
 
-use std::cmp::Reverse;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use handlescope_model::tables::{ResourceEnd, ResourceKind, Resources};
-use handlescope_model::{Numbers, ResourceIdx, StackIdx};
+use handlescope_model::{Numbers, ResourceIdx};
 use indicatif::{HumanBytes, HumanCount};
 
-use super::super::causes::{Cause, Diagnosis, Findings};
+use super::super::causes::{Cause, Diagnosis, Findings, most_frequent, proved};
 use super::super::suspect::Sums;
 use super::commits::Commits;
 use crate::query::acquired::{Allocations, Group, PRIVATE_HEAP};
-use crate::query::amounts::Counts;
 use crate::query::error::QueryError;
 use crate::query::resources::{AllocatorList, ResourceTable};
 use crate::values::Counted;
 
-/// Stacks of frees that are named.
-const FREE_STACKS: usize = 3;
+/// The word for reservations of which nothing is ever committed, which are never left out.
+pub(super) const RESERVE_WITHOUT_COMMIT: &str = "reserve_without_commit";
 
 /// Reallocations from which on a block is a chain.
 const CHAIN: usize = 3;
@@ -35,6 +33,17 @@ pub(in crate::query::why) struct SiteCauses<'a> {
     whole_sizes: Option<Vec<i64>>,
     /// Steps along reallocations that are left: a damaged table must not lead in circles.
     steps: AtomicUsize,
+}
+
+/// A site, and what causes are found in.
+pub(super) struct Site<'a> {
+    all: &'a SiteCauses<'a>,
+    rows: &'a [ResourceIdx],
+    sums: &'a Sums,
+    /// The rows that are lost.
+    lost: Vec<ResourceIdx>,
+    /// The blocks among them that only grew.
+    chains: Vec<Chain>,
 }
 
 /// A block that reallocations made.
@@ -72,75 +81,19 @@ impl<'a> SiteCauses<'a> {
     ) -> Option<Findings> {
         let type_name = groups.first()?.type_name;
         if type_name == PRIVATE_HEAP {
-            return Some(heaps(&sums.counts));
+            let diagnoses = proved(&Sums::CAUSES_OF_HEAPS, sums);
+            return Some(Findings { diagnoses, grown: None, ended: "destroyed".to_owned() });
         }
         ResourceKind::ALL.iter().find(|kind| kind.name() == type_name)?;
         let rows = self.allocations.resources(groups);
         let lost: Vec<ResourceIdx> =
             rows.iter().copied().filter(|row| self.table.is_lost(*row)).collect();
         let chains: Vec<Chain> = lost.iter().filter_map(|row| self.chain(*row)).collect();
-        let all = [
-            self.without_commit(&lost),
-            only_grew(&chains),
-            self.frees(&rows, sums),
-            exits(&sums.counts),
-        ];
         let grown = chains.iter().map(|chain| (chain.size, chain.per_minute()));
         let grown = grown.reduce(|all, one| (i64::saturating_add(all.0, one.0), all.1 + one.1));
-        let diagnoses = all.into_iter().flatten().collect();
+        let site = Site { all: self, rows: &rows, sums, lost, chains };
+        let diagnoses = proved(&Site::CAUSES, &site);
         Some(Findings { diagnoses, grown, ended: sums.ends.words() })
-    }
-
-    /// Whether the program frees any allocation of the site.
-    fn frees(&self, rows: &[ResourceIdx], sums: &Sums) -> Option<Diagnosis> {
-        let mut stacks: HashMap<StackIdx, u64> = HashMap::new();
-        let (mut has_frees, mut has_reallocations) = (false, false);
-        for row in rows.iter().map(|row| row.row()) {
-            let end = self.table.end.get(row).and_then(ResourceEnd::from_code);
-            // A reallocation goes on with what it frees.
-            has_reallocations |= end == Some(ResourceEnd::Reallocated);
-            if end == Some(ResourceEnd::Freed) {
-                has_frees = true;
-                if let Some(stack) = self.table.end_stack.get(row) {
-                    *stacks.entry(stack).or_default() += 1;
-                }
-            }
-        }
-        let Counts { opened, .. } = sums.counts;
-        let lost = sums.counts.lost();
-        if lost == 0 {
-            return None;
-        }
-        if !has_frees {
-            let text = match has_reallocations {
-                true => "what this stack allocates is reallocated, but never freed",
-                false => "nothing that this stack allocates is ever freed",
-            };
-            return Some(diagnosis(Cause::NeverFreed, lost, text.to_owned()));
-        }
-        let [all, left] = [opened, lost].map(HumanCount);
-        let freed = sums.ends.freed;
-        let are = |count: u64| if count == 1 { "is" } else { "are" };
-        let (is_freed, others) = (are(freed), sums.ends.others());
-        let freed = HumanCount(freed);
-        let text = match (freed, others.as_str()) {
-            (HumanCount(0), _) => {
-                format!("of {all} of this stack some are freed in part, and none is freed wholly")
-            }
-            (freed, "") => format!(
-                "{freed} of {all} of this stack {is_freed} freed, {left} {} not: look at its error paths",
-                are(lost)
-            ),
-            (freed, others) => format!(
-                "{freed} of {all} of this stack {is_freed} freed{others}, {left} {} never freed: look at its \
-                 error paths",
-                are(lost)
-            ),
-        };
-        let mut stacks: Vec<_> = stacks.into_iter().collect();
-        stacks.sort_by_key(|(stack, count)| (Reverse(*count), *stack));
-        let stacks = stacks.into_iter().take(FREE_STACKS).map(|(stack, _)| stack).collect();
-        Some(Diagnosis { stacks, ..diagnosis(Cause::SometimesFreed, lost, text) })
     }
 
     /// The reallocations that made a block, if there are some and each made it larger.
@@ -165,27 +118,47 @@ impl<'a> SiteCauses<'a> {
         }
         (chain.steps >= CHAIN).then_some(chain)
     }
+}
+
+impl Site<'_> {
+    /// Why allocations leak, in the order in which it is said.
+    pub(super) const CAUSES: [Cause<Self>; 5] = [
+        (
+            RESERVE_WITHOUT_COMMIT,
+            "addresses reserved, and nothing of them ever committed",
+            Self::without_commit,
+        ),
+        ("realloc_growth", "blocks that reallocation only made larger", Self::only_grew),
+        ("never_freed", "nothing that this stack allocates is freed", Self::none_freed),
+        (
+            "sometimes_freed",
+            "others of this stack are freed: look at its error paths",
+            Self::some_freed,
+        ),
+        ("exit_only", "only the end of the process freed it", Self::exits),
+    ];
 
     /// Reservations of which nothing is ever committed.
-    fn without_commit(&self, lost: &[ResourceIdx]) -> Option<Diagnosis> {
+    fn without_commit(&self, cause: &'static str) -> Option<Diagnosis> {
+        let all = self.all;
         // By the first row of each, because a part says nothing of where it lies in its allocation.
         let mut reserved: BTreeMap<ResourceIdx, i64> = BTreeMap::new();
-        for row in lost {
-            let first = self.table.first_part(*row).unwrap_or(*row);
+        for row in &self.lost {
+            let first = all.table.first_part(*row).unwrap_or(*row);
             let left = reserved.entry(first).or_default();
-            *left = left.saturating_add(self.table.size.get(row.row()).unwrap_or_default());
+            *left = left.saturating_add(all.table.size.get(row.row()).unwrap_or_default());
         }
         let mut unused = (0_u64, 0_i64);
         for (first, left) in reserved {
             let row = first.row();
-            let allocator = self.allocators.get(self.table.allocator.get(row)?)?;
+            let allocator = all.allocators.get(all.table.allocator.get(row)?)?;
             if allocator.kind != ResourceKind::Reserve.code() {
                 return None;
             }
-            let whole = self.whole_sizes.as_ref().and_then(|sizes| sizes.get(row).copied());
-            let size = whole.or_else(|| self.table.size.get(row))?.unsigned_abs();
-            let (key, time_ns) = (self.key.get(row)?, self.table.time_ns.get(row)?);
-            if !self.commits.has(allocator, key, size, time_ns) {
+            let whole = all.whole_sizes.as_ref().and_then(|sizes| sizes.get(row).copied());
+            let size = whole.or_else(|| all.table.size.get(row))?.unsigned_abs();
+            let (key, time_ns) = (all.key.get(row)?, all.table.time_ns.get(row)?);
+            if !all.commits.has(allocator, key, size, time_ns) {
                 unused = (unused.0 + 1, unused.1.saturating_add(left));
             }
         }
@@ -195,7 +168,81 @@ impl<'a> SiteCauses<'a> {
             HumanCount(count),
             bytes(size)
         );
-        (count > 0).then(|| diagnosis(Cause::ReserveWithoutCommit, count, text))
+        diagnosis(cause, count, text)
+    }
+
+    /// Blocks that reallocations made larger and larger.
+    fn only_grew(&self, cause: &'static str) -> Option<Diagnosis> {
+        let longest = self.chains.iter().max_by_key(|chain| chain.steps)?;
+        let [from, to] = [longest.first_size, longest.size].map(bytes);
+        let count = self.chains.len() as u64;
+        let text = format!(
+            "{} only grew, by up to {} reallocations, from {from} to {to}",
+            HumanCount(count),
+            HumanCount(longest.steps as u64),
+        );
+        diagnosis(cause, count, text)
+    }
+
+    /// The rows that ended in a way.
+    fn ended(&self, end: ResourceEnd) -> impl Iterator<Item = usize> {
+        let code = Some(end.code());
+        let rows = self.rows.iter().map(|row| row.row());
+        rows.filter(move |row| self.all.table.end.get(*row) == code)
+    }
+
+    fn none_freed(&self, cause: &'static str) -> Option<Diagnosis> {
+        if self.ended(ResourceEnd::Freed).next().is_some() {
+            return None;
+        }
+        // A reallocation goes on with what it frees.
+        let text = match self.ended(ResourceEnd::Reallocated).next() {
+            Some(_) => "what this stack allocates is reallocated, but never freed",
+            None => "nothing that this stack allocates is ever freed",
+        };
+        diagnosis(cause, self.sums.counts.lost(), text.to_owned())
+    }
+
+    fn some_freed(&self, cause: &'static str) -> Option<Diagnosis> {
+        self.ended(ResourceEnd::Freed).next()?;
+        let (ends, lost) = (&self.sums.ends, self.sums.counts.lost());
+        let [all, left] = [self.sums.counts.opened, lost].map(HumanCount);
+        let are = |count: u64| if count == 1 { "is" } else { "are" };
+        let (freed, is_freed, are_left) = (HumanCount(ends.freed), are(ends.freed), are(lost));
+        let text = match (freed, ends.others().as_str()) {
+            (HumanCount(0), _) => {
+                format!("of {all} of this stack some are freed in part, and none is freed wholly")
+            }
+            (freed, "") => format!(
+                "{freed} of {all} of this stack {is_freed} freed, {left} {are_left} not: look at its error paths"
+            ),
+            (freed, others) => format!(
+                "{freed} of {all} of this stack {is_freed} freed{others}, {left} {are_left} never freed: look at its \
+                 error paths"
+            ),
+        };
+        let freed = self.ended(ResourceEnd::Freed);
+        let stacks = freed.filter_map(|row| self.all.table.end_stack.get(row));
+        Some(Diagnosis { stacks: most_frequent(stacks), ..diagnosis(cause, lost, text)? })
+    }
+
+    /// What the ends of processes took along.
+    fn exits(&self, cause: &'static str) -> Option<Diagnosis> {
+        let ended = HumanCount(self.sums.counts.closed_at_exit);
+        let text = format!("{ended} ended with their process, and nothing before freed them");
+        diagnosis(cause, ended.0, text)
+    }
+}
+
+impl Sums {
+    /// Why heaps leak.
+    pub(super) const CAUSES_OF_HEAPS: [Cause<Self>; 1] =
+        [("heap_not_destroyed", "heaps created and never destroyed", Self::not_destroyed)];
+
+    fn not_destroyed(&self, cause: &'static str) -> Option<Diagnosis> {
+        let (all, lost) = (Counted(self.counts.opened, "heap"), self.counts.lost());
+        let left = HumanCount(lost);
+        diagnosis(cause, lost, format!("of {all} that this stack creates, {left} never destroyed"))
     }
 }
 
@@ -207,39 +254,10 @@ impl Chain {
     }
 }
 
-/// Blocks that reallocations made larger and larger.
-fn only_grew(chains: &[Chain]) -> Option<Diagnosis> {
-    let longest = chains.iter().max_by_key(|chain| chain.steps)?;
-    let [from, to] = [longest.first_size, longest.size].map(bytes);
-    let text = format!(
-        "{} only grew, by up to {} reallocations, from {from} to {to}",
-        HumanCount(chains.len() as u64),
-        HumanCount(longest.steps as u64),
-    );
-    Some(diagnosis(Cause::ReallocGrowth, chains.len() as u64, text))
-}
-
-/// What the ends of processes took along.
-fn exits(counts: &Counts) -> Option<Diagnosis> {
-    let count = counts.closed_at_exit;
-    let text =
-        format!("{} ended with their process, and nothing before freed them", HumanCount(count));
-    (count > 0).then(|| diagnosis(Cause::ExitOnly, count, text))
-}
-
-/// Heaps that are never destroyed.
-fn heaps(counts: &Counts) -> Findings {
-    let text = format!(
-        "of {} that this stack creates, {} never destroyed",
-        Counted(counts.opened, "heap"),
-        HumanCount(counts.lost())
-    );
-    let diagnoses = vec![diagnosis(Cause::HeapNotDestroyed, counts.lost(), text)];
-    Findings { diagnoses, grown: None, ended: "destroyed".to_owned() }
-}
-
-fn diagnosis(cause: Cause, count: u64, text: String) -> Diagnosis {
-    Diagnosis { cause, count, object_ids: Vec::new(), text, stacks: Vec::new() }
+/// A diagnosis about so many lost allocations; `None` when there are none.
+fn diagnosis(cause: &'static str, count: u64, text: String) -> Option<Diagnosis> {
+    let diagnosis = Diagnosis { cause, count, object_ids: Vec::new(), text, stacks: Vec::new() };
+    (count > 0).then_some(diagnosis)
 }
 
 fn bytes(size: i64) -> HumanBytes {

@@ -9,8 +9,16 @@ use handlescope_model::rules::backed_by;
 use handlescope_model::tables::ResourceKind;
 
 pub(super) use self::causes::SiteCauses;
-use super::causes::Cause;
-use super::suspect::Suspect;
+use self::causes::{RESERVE_WITHOUT_COMMIT, Site};
+use super::causes::{causes_of_handles, words};
+use super::suspect::{Sums, Suspect};
+
+/// The causes of leaks of allocations, with what the help says of them, but for those that handles have, too.
+pub fn causes_of_allocations() -> Vec<(&'static str, &'static str)> {
+    let mut all = [words(&Site::CAUSES), words(&Sums::CAUSES_OF_HEAPS)].concat();
+    all.retain(|(word, _)| causes_of_handles().iter().all(|(known, _)| known != word));
+    all
+}
 
 /// Leaves out reservations of a stack that commits pages, too: what is committed says as much and more, unless
 /// nothing of a reservation is ever committed.
@@ -28,7 +36,7 @@ pub(super) fn drop_backed(suspects: &mut Vec<Suspect>) {
     suspects.retain(|suspect| {
         let backed = kind(suspect).and_then(backed_by);
         !backed.is_some_and(|backed| backing.contains(&site(backed, suspect)))
-            || suspect.diagnoses.iter().any(|own| own.cause == Cause::ReserveWithoutCommit)
+            || suspect.diagnoses.iter().any(|own| own.cause == RESERVE_WITHOUT_COMMIT)
     });
 }
 
