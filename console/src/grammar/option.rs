@@ -77,8 +77,8 @@ pub enum Take<A: 'static> {
     Size(fn(&mut A) -> &mut Option<u64>),
     /// One of a few words.
     Choice(&'static [Choice<A>]),
-    /// Some of a few words, divided by commas: each does what it does, in their order.
-    List(&'static [Choice<A>]),
+    /// Some of a few words with their meanings, divided by commas, and what the place of each does, in their order.
+    List(fn() -> Vec<(&'static str, &'static str)>, fn(&mut A, usize)),
     /// A whole number, at least 1.
     Number(fn(&mut A) -> &mut Option<u64>),
     /// The same, or else the number that is there.
@@ -309,7 +309,7 @@ impl<A: Default> OptionSpec for Opt<A> {
             Take::Address(_) => ValueKind::Address,
             Take::Size(_) => ValueKind::Size,
             Take::Choice(words) => ValueKind::Choice(described(words)),
-            Take::List(words) => ValueKind::List(described(words)),
+            Take::List(words, _) => ValueKind::List(words()),
             Take::Number(_) => ValueKind::Number { may_be_missing: false },
             Take::MaybeNumber(..) => ValueKind::Number { may_be_missing: true },
             Take::TimeFormat(_) => ValueKind::Choice(time_words().collect()),
@@ -359,10 +359,13 @@ impl<A> Opt<A> {
             Take::Top(field) => *field(args) = Some(TopN::parse(first, second)?),
             Take::Address(field) => *field(args) = Some(address(first)?),
             Take::Size(field) => *field(args) = Some(bytes(first)?),
-            Take::Choice(words) => choose(words, first)?(args),
-            Take::List(words) => {
+            Take::Choice(words) => {
+                let place = place(&described(words), first)?;
+                words.get(place).iter().for_each(|choice| (choice.set)(args));
+            }
+            Take::List(words, add) => {
                 for word in first.split(',') {
-                    choose(words, word)?(args);
+                    add(args, place(&words(), word)?);
                 }
             }
             Take::Number(field) => *field(args) = Some(number(first)?),
@@ -406,9 +409,8 @@ fn described<A>(words: &[Choice<A>]) -> Vec<(&'static str, &'static str)> {
     words.iter().map(|choice| (choice.word, choice.help)).collect()
 }
 
-/// What the word does.
-fn choose<A>(words: &[Choice<A>], word: &str) -> Result<fn(&mut A), ValueError> {
-    let found = words.iter().find(|choice| choice.word.eq_ignore_ascii_case(word));
-    let words = || words.iter().map(|choice| choice.word);
-    found.map(|choice| choice.set).ok_or_else(|| no_choice(word, words))
+/// Which of some words it is.
+fn place(words: &[(&'static str, &str)], word: &str) -> Result<usize, ValueError> {
+    let place = words.iter().position(|(own, _)| own.eq_ignore_ascii_case(word));
+    place.ok_or_else(|| no_choice(word, || words.iter().map(|(own, _)| *own)))
 }

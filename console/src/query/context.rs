@@ -4,7 +4,6 @@ use std::path::Path;
 
 use handlescope_model::Trace;
 
-use super::criteria::ObjectCriteria;
 use super::error::QueryError;
 use super::frame_names::{FrameNames, Frames};
 use super::objects::ObjectTable;
@@ -35,7 +34,7 @@ pub(crate) struct FileContext<'a> {
 impl<'a> FileContext<'a> {
     pub(super) fn load(
         source: &'a Source<'a>,
-        args: &ObjectCriteria,
+        needs_frames: bool,
         names: &'a dyn FrameNames,
         cancel: &'a Cancel,
     ) -> Result<Self, QueryError> {
@@ -54,17 +53,9 @@ impl<'a> FileContext<'a> {
             path: source.path,
             index: source.index,
             cancel,
-            frames: needs_frames(args).then(load).transpose()?,
+            frames: needs_frames.then(load).transpose()?,
             suspect_events: None,
             suspect_allocations: None,
         })
     }
-}
-
-fn needs_frames(args: &ObjectCriteria) -> bool {
-    let filters = [&args.stack_filter, &args.create_stack, &args.destroy_stack];
-    args.groups.needs_frames()
-        || args.stacks.show
-        || args.suspect.is_some()
-        || filters.into_iter().any(Option::is_some)
 }

@@ -66,9 +66,9 @@ pub(crate) use self::answer::{Domain, TraceAnswer};
 pub use self::call_stacks::{StackRow, StacksAnswer, call_stacks};
 pub use self::counts::{CountRow, CountRows};
 pub use self::criteria::{
-    CountOrder, DiffCriteria, EventCriteria, Figure, GroupColumn, GroupCriteria, MapMode,
-    ModuleCriteria, NewProcess, ObjectCriteria, ProcessCriteria, ProcessListCriteria, ProcessOrder,
-    ResourceColumn, ResourceCriteria, ShowTotal, StackCriteria, WhyCriteria,
+    CountOrder, DiffCriteria, EventCriteria, Figure, GroupCriteria, MapMode, ModuleCriteria,
+    NewProcess, ObjectCriteria, ProcessCriteria, ProcessListCriteria, ProcessOrder, ResourceColumn,
+    ResourceCriteria, ShowTotal, StackCriteria, WhyCriteria,
 };
 pub use self::criterion::Criterion;
 pub(crate) use self::diff::{Compared, between_points, compare_traces};
@@ -79,7 +79,7 @@ pub use self::event_counts::{CountedEvent, EventsAnswer, event_counts};
 pub use self::exit_stacks::ExitStacks;
 pub use self::frame_figures::FrameFigures;
 pub use self::frame_names::{FrameNames, SymbolReports};
-pub use self::groups::{Figures, GroupKey, GroupTree, Groups, GroupsLeftOut, NodeIdx};
+pub use self::groups::{Figures, GroupColumn, GroupKey, GroupTree, Groups, GroupsLeftOut, NodeIdx};
 pub use self::growth::{
     Change, Evidence, Growth, Life, Rate, Verdict, Window, long_sparkline, most_at_once,
     most_in_order, outstanding, sparkline,
@@ -112,10 +112,9 @@ pub use self::why::{
     Diagnosis, Suspect, SuspectProcess, WhyAnswer, causes_of_allocations, causes_of_handles, why,
 };
 
-pub(crate) use self::criteria::StackTrims;
 pub(crate) use self::frame_names::{Frames, NamedFrames};
 pub(crate) use self::frame_view::{FrameView, ModuleBases};
-pub(crate) use self::groups::TrimmedStacks;
+pub(crate) use self::groups::{StackTrims, TrimmedStacks};
 pub(crate) use self::info::trace_info;
 pub(crate) use self::polars_reason::{KnownNames, polars_reason, type_name};
 pub(crate) use handlescope_model::rules::UNKNOWN_LIFETIME_NS;

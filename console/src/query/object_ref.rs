@@ -233,7 +233,7 @@ impl<'a> FileAnswer<'a> {
         names: &'a dyn FrameNames,
         cancel: &'a Cancel,
     ) -> Result<Self, QueryError> {
-        let mut file = FileContext::load(source, args, names, cancel)?;
+        let mut file = FileContext::load(source, args.needs_frames(), names, cancel)?;
         if let Some(id) = &args.suspect {
             file.suspect_events = Some(events_of_suspect(&file, id, &args.groups.trims)?);
         }

@@ -148,3 +148,8 @@ pub(crate) const fn new_process_option<A: ChoosesProcesses>(
         ]),
     }
 }
+
+/// Adds a column that groups have: each counts once, where it stands first.
+pub(crate) fn add_column<C: Copy + PartialEq>(columns: &mut Vec<C>, column: Option<&C>) {
+    columns.extend(column.filter(|column| !columns.contains(column)).copied().as_slice());
+}

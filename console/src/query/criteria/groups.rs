@@ -1,7 +1,6 @@
 //! How handles are grouped.
 
-use crate::filter::Filter;
-use crate::query::criterion::Criterion;
+use crate::query::groups::{GroupColumn, StackTrims};
 
 /// How handles are grouped, and which groups are shown.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -35,81 +34,10 @@ impl GroupCriteria {
         self.keeps_handles || self.buckets.is_some()
     }
 
-    /// Whether any column needs the names of frames.
-    pub(in crate::query) fn needs_frames(&self) -> bool {
-        self.by.iter().any(|column| column.needs_stacks() != (false, false))
-    }
-}
-
-/// What is left out of stacks before they are compared and shown.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub(crate) struct StackTrims {
-    /// `-FoldStack`: frames that are left out.
-    pub(crate) fold: Option<Filter>,
-    /// `-StackFrom`: where a stack begins, its inner frames being left out.
-    pub(crate) from: Option<Filter>,
-}
-
-impl StackTrims {
-    /// The first of them that is given.
-    pub(crate) fn criterion(&self) -> Option<Criterion> {
-        let trims = [(&self.fold, Criterion::FoldStack), (&self.from, Criterion::StackFrom)];
-        trims.into_iter().find(|(filter, _)| filter.is_some()).map(|(_, criterion)| criterion)
-    }
-}
-
-/// A column of `-GroupBy`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum GroupColumn {
-    /// The stack of the event that opened the handle, by its functions.
-    CreateStack,
-    /// The stack of the event that closed it, by its functions.
-    CloseStack,
-    /// Type of the object.
-    Type,
-    /// The owner of the handle, `name.exe(pid)`.
-    Process,
-    /// Name of the object.
-    Name,
-    /// The same without its numbers.
-    NamePattern,
-    /// Module of the first frame of the create stack outside of the system.
-    Module,
-    /// The frame itself.
-    Function,
-    /// Id of the thread that opened it, or else of the one that closed it.
-    Thread,
-    /// How long it was open.
-    Lifetime,
-}
-
-impl GroupColumn {
-    /// Every column, with the word it goes by, which stays the same.
-    pub const ALL: [(Self, &'static str); 10] = [
-        (Self::CreateStack, "createstack"),
-        (Self::CloseStack, "closestack"),
-        (Self::Type, "type"),
-        (Self::Process, "process"),
-        (Self::Name, "name"),
-        (Self::NamePattern, "namepattern"),
-        (Self::Module, "module"),
-        (Self::Function, "function"),
-        (Self::Thread, "thread"),
-        (Self::Lifetime, "lifetime"),
-    ];
-
-    /// The word it goes by.
-    pub fn word(self) -> &'static str {
-        Self::ALL.iter().find(|(column, _)| *column == self).map_or("", |(_, word)| word)
-    }
-
-    /// Whether it needs stacks of openings, or of closes.
-    pub(in crate::query) fn needs_stacks(self) -> (bool, bool) {
-        match self {
-            Self::CreateStack | Self::Module | Self::Function => (true, false),
-            Self::CloseStack => (false, true),
-            _ => (false, false),
-        }
+    /// Whether any column needs stacks of openings, or of closes.
+    pub(in crate::query) fn needs_stacks(&self) -> (bool, bool) {
+        let needs = self.by.iter().map(|column| column.needs_stacks());
+        needs.fold((false, false), |all, of| (all.0 | of.0, all.1 | of.1))
     }
 }
 

@@ -4,12 +4,12 @@ mod groups;
 mod of_handles;
 mod resources;
 
-pub(crate) use self::groups::StackTrims;
-pub use self::groups::{Figure, GroupColumn, GroupCriteria};
+pub use self::groups::{Figure, GroupCriteria};
 pub(crate) use self::resources::ResourceOptions;
 pub use self::resources::{ResourceColumn, ResourceCriteria};
 
 use super::criterion::{Criteria, Criterion, Given, criteria, is_given};
+pub(crate) use super::groups::StackTrims;
 use super::tables::ProcessInfo;
 use crate::{
     filter::{Filter, ProcessFilter},
@@ -90,6 +90,15 @@ impl ObjectCriteria {
         self.leak |= of_suspect;
         self.leak_at_exit |= of_suspect;
         self
+    }
+
+    /// Whether the frames of stacks are needed.
+    pub(in crate::query) fn needs_frames(&self) -> bool {
+        let filters = [&self.stack_filter, &self.create_stack, &self.destroy_stack];
+        self.groups.needs_stacks() != (false, false)
+            || self.stacks.show
+            || self.suspect.is_some()
+            || filters.into_iter().any(Option::is_some)
     }
 }
 

@@ -1,6 +1,6 @@
 //! Which allocations are asked for, and how they are counted.
 
-use super::groups::StackTrims;
+use super::StackTrims;
 use crate::filter::{Filter, ProcessFilter};
 use crate::query::criterion::{Criteria, Criterion, Given, criteria, is_given};
 use crate::settings::StackDisplayArgs;
@@ -169,18 +169,26 @@ impl ResourceColumn {
     /// What is compared: groups of one kind, allocator, owner and stack.
     pub const COMPARED: [Self; 4] = [Self::Kind, Self::Allocator, Self::Process, Self::CreateStack];
 
-    /// The word it goes by, which stays the same.
+    /// Every column with the word it goes by, which stays the same, and what the help says of it.
+    pub const ALL: [(Self, &str, &str); 9] = [
+        (Self::CreateStack, "createstack", "stack that allocated"),
+        (Self::FreeStack, "freestack", "stack that freed"),
+        (Self::Kind, "kind", "heap, commit, and so on"),
+        (Self::Allocator, "allocator", "heap, or whatever it is allocated from"),
+        (Self::Process, "process", "owner"),
+        (Self::Caller, "by", "process that allocated, where it is not the owner"),
+        (Self::Thread, "thread", "thread that allocated"),
+        (Self::End, "end", "what became of it"),
+        (Self::Size, "size", "bytes of each"),
+    ];
+
+    /// The word it goes by.
     pub fn word(self) -> &'static str {
-        match self {
-            Self::Kind => "kind",
-            Self::Allocator => "allocator",
-            Self::Process => "process",
-            Self::Caller => "by",
-            Self::CreateStack => "createstack",
-            Self::FreeStack => "freestack",
-            Self::Thread => "thread",
-            Self::End => "end",
-            Self::Size => "size",
-        }
+        Self::ALL.iter().find(|(column, ..)| *column == self).map_or("", |(_, word, _)| word)
+    }
+
+    /// The words of all columns, each with its help.
+    pub fn words() -> Vec<(&'static str, &'static str)> {
+        Self::ALL.iter().map(|(_, word, help)| (*word, *help)).collect()
     }
 }

@@ -4,16 +4,135 @@ use hashbrown::HashMap;
 
 use handlescope_model::tables::{Events, Names, Objects};
 use handlescope_model::{
-    EventIdx, NameIdx, Numbers, ProcessIdx, StackIdx, Texts, TypeId, sentinel,
+    EventIdx, NameIdx, Numbers, ObjectIdx, ProcessIdx, StackIdx, Texts, TypeId, sentinel,
 };
 
 use super::lives::{Life, Times, code};
 use super::name_pattern::NamePattern;
 use super::stacks::TrimmedStacks;
 use crate::query::context::FileContext;
-use crate::query::criteria::{GroupColumn, ObjectCriteria};
 use crate::query::error::QueryError;
 use crate::query::objects::ObjectTable;
+
+/// Declares the columns: of each its word, which stays the same, its help and what a group without any is called; the
+/// stacks that it needs; what it reads from a handle, which is a row, a number, or [`sentinel`] for nothing; and what that
+/// stands for.
+macro_rules! columns {
+    ($($column:ident: $word:literal, $help:literal, $none:expr; $needs:expr,
+        |$rows:ident, $life:ident| $row:expr => $key:expr;)*) => {
+        /// A column of `-GroupBy`.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        pub enum GroupColumn {
+            $(#[doc = $help] $column,)*
+        }
+
+        impl GroupColumn {
+            /// Every column.
+            pub const ALL: &[Self] = &[$(Self::$column),*];
+
+            const fn declared(self) -> Declared {
+                match self {
+                    $(Self::$column => Declared {
+                        word: $word,
+                        help: $help,
+                        none: $none,
+                        needs: $needs,
+                        key: $key,
+                    },)*
+                }
+            }
+
+            // Not a function of the declaration, because it is called for every handle.
+            fn row(self, rows: &KeyRows<'_>, life: &Life) -> u32 {
+                match self {
+                    $(Self::$column => {
+                        let ($rows, $life) = (rows, life);
+                        $row
+                    })*
+                }
+            }
+        }
+    };
+}
+
+columns! {
+    CreateStack: "createstack", "stack of the event that opened the handle", Some("no stack");
+        OPENINGS, |rows, life| rows.stack(life.opened) => Key::Stack;
+    CloseStack: "closestack", "stack of the event that closed it", Some("not closed, or no stack");
+        CLOSES, |rows, life| rows.stack(life.closed) => Key::Stack;
+    Type: "type", "type of the object", None;
+        NONE, |rows, life| rows.objects.type_id(life.object).0
+        => Key::Text(|texts, row| texts.file.types.get(TypeId(row)).to_owned());
+    Process: "process", "owner of the handle", None;
+        NONE, |_rows, life| life.owner.unwrap_or(ProcessIdx::NONE).0
+        => Key::Text(|of, row| of.file.processes.get(ProcessIdx(row)).shown_label(of.is_plain));
+    Name: "name", "name of the object", Some("no name");
+        NONE, |rows, life| rows.name(life.object)
+        => Key::Text(|texts, row| texts.names.text(row as usize).to_owned());
+    NamePattern: "namepattern", "the same with # for numbers and GUIDs", Some("no name");
+        NONE, |rows, life| rows.name(life.object)
+        => Key::Text(|texts, row| texts.pattern.of(texts.names.text(row as usize)));
+    Module: "module", "module of the first frame that opened it outside of the system", None;
+        OPENINGS, |rows, life| rows.stack(life.opened)
+        => Key::Text(|of, row| of.of_stack(|stacks| stacks.module(of.file, StackIdx(row))));
+    Function: "function", "that frame", None;
+        OPENINGS, |rows, life| rows.stack(life.opened)
+        => Key::Text(|of, row| of.of_stack(|stacks| stacks.function(of.file, StackIdx(row))));
+    Thread: "thread", "thread that opened it", None;
+        NONE, |rows, life| rows.thread(life) => Key::Number;
+    Lifetime: "lifetime", "how long it was open", None;
+        NONE, |rows, life| lifetime(life, &rows.times) => Key::Word(lifetime_word);
+}
+
+/// Whether stacks of openings, or of closes, are needed.
+const OPENINGS: (bool, bool) = (true, false);
+const CLOSES: (bool, bool) = (false, true);
+const NONE: (bool, bool) = (false, false);
+
+/// What is said of a column.
+struct Declared {
+    word: &'static str,
+    help: &'static str,
+    none: Option<&'static str>,
+    needs: (bool, bool),
+    key: Key,
+}
+
+/// What the numbers of a column stand for.
+enum Key {
+    Stack,
+    Number,
+    Word(fn(u32) -> &'static str),
+    /// Texts of rows: those of the same text have one number.
+    Text(fn(&RowTexts<'_>, u32) -> String),
+}
+
+impl GroupColumn {
+    /// The word it goes by.
+    pub fn word(self) -> &'static str {
+        self.declared().word
+    }
+
+    /// The words of all columns, each with its help.
+    pub fn words() -> Vec<(&'static str, &'static str)> {
+        Self::ALL.iter().map(|column| (column.word(), column.declared().help)).collect()
+    }
+
+    /// What a group without any is called, if it has a name.
+    pub fn none(self) -> Option<&'static str> {
+        self.declared().none
+    }
+
+    /// Whether it is a number, not a text.
+    pub fn is_number(self) -> bool {
+        matches!(self.declared().key, Key::Number)
+    }
+
+    /// Whether it needs stacks of openings, or of closes.
+    pub(in crate::query) fn needs_stacks(self) -> (bool, bool) {
+        self.declared().needs
+    }
+}
 
 /// Upper ends of lifetimes in nanoseconds, with what those below are called.
 const LIFETIMES: [(i64, &str); 9] = [
@@ -75,6 +194,8 @@ struct RowTexts<'a> {
 /// The numbers of one column.
 struct Coder {
     column: GroupColumn,
+    /// What a row is called; `None` where it is the number itself.
+    text: Option<fn(&RowTexts<'_>, u32) -> String>,
     texts: Vec<String>,
     by_text: HashMap<String, u32>,
     /// By row, [`sentinel`] where it was not asked for yet.
@@ -91,10 +212,14 @@ impl<'a> Keys<'a> {
         file: &'a FileContext<'a>,
         columns: &[GroupColumn],
         stacks: Option<&'a TrimmedStacks>,
-        criteria: &ObjectCriteria,
+        is_plain: bool,
     ) -> Result<Self, QueryError> {
         let coder = |column: &GroupColumn| Coder {
             column: *column,
+            text: match column.declared().key {
+                Key::Text(text) => Some(text),
+                _ => None,
+            },
             texts: Vec::new(),
             by_text: HashMap::new(),
             near: Vec::new(),
@@ -106,8 +231,7 @@ impl<'a> Keys<'a> {
                 stacks,
                 names: file.trace.values(Names::name)?,
                 pattern: NamePattern,
-                // The executable identifies a process.
-                is_plain: criteria.plain_process_names || criteria.with_identities,
+                is_plain,
             },
             coders: columns.iter().map(coder).collect(),
         })
@@ -140,7 +264,7 @@ impl<'a> Keys<'a> {
 impl Coder {
     /// The number of a row, if it was made.
     fn known(&self, row: u32) -> Option<u32> {
-        if is_own_text(self.column) || row == sentinel() {
+        if self.text.is_none() || row == sentinel() {
             return Some(row);
         }
         let near = self.near.get(row as usize).copied().filter(|code| *code != sentinel());
@@ -148,10 +272,8 @@ impl Coder {
     }
 
     fn learn(&mut self, row: u32, texts: &RowTexts<'_>) {
-        if self.known(row).is_some() {
-            return;
-        }
-        let text = texts.of(self.column, row);
+        let Some(text) = self.text.filter(|_| self.known(row).is_none()) else { return };
+        let text = text(texts, row);
         let next = code(Some(self.texts.len()));
         let code = *self.by_text.entry(text).or_insert_with_key(|text| {
             self.texts.push(text.clone());
@@ -169,12 +291,6 @@ impl Coder {
             *near = code;
         }
     }
-}
-
-/// Whether the number itself is the key.
-fn is_own_text(column: GroupColumn) -> bool {
-    use GroupColumn::{CloseStack, CreateStack, Lifetime, Thread};
-    matches!(column, CreateStack | CloseStack | Thread | Lifetime)
 }
 
 impl<'a> KeyRows<'a> {
@@ -196,7 +312,7 @@ impl<'a> KeyRows<'a> {
 
     /// What a handle has in each column, before [`Self::unite`].
     pub(super) fn of(&self, life: &Life) -> impl Iterator<Item = u32> {
-        self.columns.iter().map(|column| self.row(*column, life))
+        self.columns.iter().map(|column| column.row(self, life))
     }
 
     /// Puts the first of the stacks that are equal in the place of each, for many handles at once: of rows
@@ -211,51 +327,35 @@ impl<'a> KeyRows<'a> {
         }
     }
 
-    /// A row, or a number; [`sentinel`] for nothing.
-    fn row(&self, column: GroupColumn, life: &Life) -> u32 {
-        let stack = |event: Option<EventIdx>| {
-            let stack = event.and_then(|event| self.stack.get(event.row()));
-            stack.unwrap_or(StackIdx::NONE).0
-        };
-        match column {
-            GroupColumn::CreateStack | GroupColumn::Module | GroupColumn::Function => {
-                stack(life.opened)
-            }
-            GroupColumn::CloseStack => stack(life.closed),
-            GroupColumn::Type => self.objects.type_id(life.object).0,
-            GroupColumn::Process => life.owner.unwrap_or(ProcessIdx::NONE).0,
-            GroupColumn::Name | GroupColumn::NamePattern => {
-                self.name.get(life.object.row()).unwrap_or(NameIdx::NONE).0
-            }
-            GroupColumn::Thread => {
-                let event = life.opened.or(life.closed);
-                event.and_then(|event| self.tid.get(event.row())).unwrap_or(sentinel())
-            }
-            GroupColumn::Lifetime => lifetime(life, &self.times),
-        }
+    /// The stack of an event.
+    fn stack(&self, event: Option<EventIdx>) -> u32 {
+        event.and_then(|event| self.stack.get(event.row())).unwrap_or(StackIdx::NONE).0
+    }
+
+    /// The name of an object.
+    fn name(&self, object: ObjectIdx) -> u32 {
+        self.name.get(object.row()).unwrap_or(NameIdx::NONE).0
+    }
+
+    /// The thread of the opening, or else of the close.
+    fn thread(&self, life: &Life) -> u32 {
+        let event = life.opened.or(life.closed);
+        event.and_then(|event| self.tid.get(event.row())).unwrap_or(sentinel())
     }
 }
 
 impl RowTexts<'_> {
-    fn of(&self, column: GroupColumn, row: u32) -> String {
-        let name = || self.names.text(row as usize);
-        let stacks = self.stacks;
-        match column {
-            GroupColumn::Type => self.file.types.get(TypeId(row)).to_owned(),
-            GroupColumn::Process => {
-                self.file.processes.get(ProcessIdx(row)).shown_label(self.is_plain)
-            }
-            GroupColumn::Name => name().to_owned(),
-            GroupColumn::NamePattern => self.pattern.of(name()),
-            GroupColumn::Module => {
-                stacks.map_or_else(String::new, |stacks| stacks.module(self.file, StackIdx(row)))
-            }
-            GroupColumn::Function => {
-                stacks.map_or_else(String::new, |stacks| stacks.function(self.file, StackIdx(row)))
-            }
-            _ => String::new(),
-        }
+    /// What stacks are called by their representative frame.
+    fn of_stack(&self, text: impl FnOnce(&TrimmedStacks) -> String) -> String {
+        self.stacks.map(text).unwrap_or_default()
     }
+}
+
+/// What the number of a lifetime stands for.
+fn lifetime_word(number: u32) -> &'static str {
+    let is_open = number as usize == LIFETIMES.len();
+    let unknown = if is_open { NOT_CLOSED } else { OPENED_BEFORE };
+    LIFETIMES.get(number as usize).map_or(unknown, |(_, text)| *text)
 }
 
 /// The number of a lifetime: its place in [`LIFETIMES`], or one of the two after them.
@@ -282,15 +382,11 @@ impl KeyTexts {
         if code == sentinel() {
             return GroupKey::None;
         }
-        match column {
-            GroupColumn::CreateStack | GroupColumn::CloseStack => GroupKey::Stack(StackIdx(code)),
-            GroupColumn::Thread => GroupKey::Number(code),
-            GroupColumn::Lifetime => {
-                let known = LIFETIMES.get(code as usize).map(|(_, text)| *text);
-                let is_open = code as usize == LIFETIMES.len();
-                GroupKey::Text(known.unwrap_or(if is_open { NOT_CLOSED } else { OPENED_BEFORE }))
-            }
-            _ => {
+        match column.declared().key {
+            Key::Stack => GroupKey::Stack(StackIdx(code)),
+            Key::Number => GroupKey::Number(code),
+            Key::Word(word) => GroupKey::Text(word(code)),
+            Key::Text(_) => {
                 let texts = self.0.iter().find(|(own, _)| *own == column).map(|(_, texts)| texts);
                 let text = texts.and_then(|texts| texts.get(code as usize));
                 text.map_or(GroupKey::None, |text| GroupKey::Text(text))

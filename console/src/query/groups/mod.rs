@@ -20,12 +20,12 @@ mod stacks;
 mod timed;
 mod tree;
 
-pub use self::columns::GroupKey;
+pub use self::columns::{GroupColumn, GroupKey};
 pub(crate) use self::counted::Opened;
 pub use self::cut::GroupsLeftOut;
 pub use self::figures::Figures;
 pub(super) use self::leaves::counting_sort;
-pub(crate) use self::stacks::TrimmedStacks;
+pub(crate) use self::stacks::{StackTrims, TrimmedStacks};
 pub(crate) use self::timed::TimedGroups;
 pub use self::tree::{GroupTree, NodeIdx};
 
@@ -35,7 +35,7 @@ use self::columns::{KeyRows, KeyTexts, Keys};
 use self::lives::LifeTables;
 use self::parts::Parts;
 use super::context::FileContext;
-use super::criteria::{GroupColumn, ObjectCriteria};
+use super::criteria::ObjectCriteria;
 use super::error::QueryError;
 use super::growth::{self, Growth, Window};
 use super::info::{recorded, trace_info};
@@ -68,8 +68,11 @@ impl Groups {
     ) -> Result<Self, QueryError> {
         let mut by = criteria.groups.by.clone();
         let selections = || [Some(selection), beside].into_iter().flatten();
-        let stacks = TrimmedStacks::needed(file, selections(), &criteria.groups)?;
-        let mut keys = Keys::new(file, &by, stacks.as_ref(), criteria)?;
+        let (needs, trims) = (criteria.groups.needs_stacks(), &criteria.groups.trims);
+        let stacks = TrimmedStacks::needed(file, selections(), needs, trims)?;
+        // The executable identifies a process.
+        let is_plain = criteria.plain_process_names || criteria.with_identities;
+        let mut keys = Keys::new(file, &by, stacks.as_ref(), is_plain)?;
         let mut tree = GroupTree::new(by.len());
         let parts = Parts {
             lives: LifeTables::load(file)?,

@@ -11,7 +11,7 @@ use rayon::prelude::*;
 use crate::cancel::{Cancelled, Poll};
 use crate::filter::Filter;
 use crate::query::context::FileContext;
-use crate::query::criteria::{GroupCriteria, StackTrims};
+use crate::query::criterion::Criterion;
 use crate::query::error::QueryError;
 use crate::query::frame_names::{Frames, NamedFrames};
 use crate::query::frame_view::{FrameIdentity, FrameView};
@@ -20,6 +20,23 @@ use crate::query::stacks::StackSet;
 
 /// Objects that one thread takes at once.
 const PART: usize = 1 << 20;
+
+/// What is left out of stacks before they are compared and shown.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct StackTrims {
+    /// `-FoldStack`: frames that are left out.
+    pub(crate) fold: Option<Filter>,
+    /// `-StackFrom`: where a stack begins, its inner frames being left out.
+    pub(crate) from: Option<Filter>,
+}
+
+impl StackTrims {
+    /// The first of them that is given.
+    pub(crate) fn criterion(&self) -> Option<Criterion> {
+        let trims = [(&self.fold, Criterion::FoldStack), (&self.from, Criterion::StackFrom)];
+        trims.into_iter().find(|(filter, _)| filter.is_some()).map(|(_, criterion)| criterion)
+    }
+}
 
 /// The stacks of a trace that groups need, trimmed, each with the first one that is equal.
 pub(crate) struct TrimmedStacks {
@@ -40,15 +57,14 @@ struct FrameFacts {
 }
 
 impl TrimmedStacks {
-    /// Compares the stacks that the columns of the groups need, if they need any.
+    /// Compares the stacks of openings or of closes, if these are needed and there are any.
     pub(super) fn needed<'s>(
         file: &FileContext<'_>,
         selections: impl Iterator<Item = &'s Selection>,
-        criteria: &GroupCriteria,
+        (opening, closing): (bool, bool),
+        trims: &StackTrims,
     ) -> Result<Option<Self>, QueryError> {
         let Some(frames) = &file.frames else { return Ok(None) };
-        let needs = criteria.by.iter().map(|column| column.needs_stacks());
-        let (opening, closing) = needs.fold((false, false), |all, of| (all.0 | of.0, all.1 | of.1));
         let (kind, stack) = (file.trace.values(Events::kind)?, file.trace.values(Events::stack)?);
         let (objects, cancel) = (&file.objects, file.cancel);
         let height = frames.stacks.len();
@@ -75,7 +91,7 @@ impl TrimmedStacks {
             parts.iter().for_each(|part| needed.add_all(part));
         }
         frames.resolve(needed.iter())?;
-        Self::compare(frames, &needed, &criteria.trims).map(Some)
+        Self::compare(frames, &needed, trims).map(Some)
     }
 
     /// Compares some stacks, the names of whose frames were looked up.

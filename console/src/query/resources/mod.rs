@@ -42,7 +42,7 @@ use super::stacks::StackSet;
 use super::suspect_rows::{SuspectRows, check};
 use super::tables::{ProcessInfo, ProcessList};
 use crate::cancel::Cancel;
-use crate::query::criteria::{ObjectCriteria, ResourceColumn, ResourceCriteria};
+use crate::query::criteria::{ResourceColumn, ResourceCriteria};
 use crate::query::criterion::Criterion;
 use crate::trace::{Caveat, KindCounts, ResourceFacts};
 
@@ -110,10 +110,10 @@ impl<'a> ResourcesAnswer<'a> {
             false => Frames::none(trace, names, source.frames, cancel)?,
         };
         let frames = frames.with_system_modules(source.system);
-        let suspect = criteria.suspect.as_ref().map(|id| {
-            let asked = ObjectCriteria { suspect: criteria.suspect.clone(), ..Default::default() };
-            allocations_of_suspect(&FileContext::load(source, &asked, names, cancel)?, id)
-        });
+        let suspect = criteria
+            .suspect
+            .as_ref()
+            .map(|id| allocations_of_suspect(&FileContext::load(source, true, names, cancel)?, id));
         let suspect = suspect.transpose()?;
         let tables = Tables {
             suspect: suspect.as_ref(),

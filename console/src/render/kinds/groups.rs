@@ -41,17 +41,10 @@ pub(crate) fn group_columns<'a>(
     let keys = criteria.by.iter().enumerate().filter(|_| !is_document);
     for (level, column) in keys {
         let name = column.word();
-        match column {
-            GroupColumn::CreateStack | GroupColumn::CloseStack => {
-                columns.add(name, move |row| row.stack(level)).rows_only();
-            }
-            GroupColumn::Thread => {
-                columns.add(name, move |row| row.number(level)).rows_only();
-            }
-            _ => {
-                columns.add(name, move |row| row.text(level)).rows_only();
-            }
-        }
+        match column.is_number() {
+            true => columns.add(name, move |row| row.number(level)).rows_only(),
+            false => columns.add(name, move |row| row.text(level)).rows_only(),
+        };
     }
     for (figure, name, title) in Figure::ALL {
         let value = move |row: &Row<'a>| row.groups.tree.figures(row.node).get(figure);
@@ -158,9 +151,11 @@ impl Row<'_> {
         node.map_or(GroupKey::None, |node| self.groups.key(node))
     }
 
+    /// A text, or the lines of a stack.
     fn text(&self, level: usize) -> Option<String> {
         match self.key(level) {
             GroupKey::Text(text) => Some(text.to_owned()),
+            GroupKey::Stack(stack) => self.stacks.text(Some(stack), self.groups.stacks.as_ref()),
             _ => None,
         }
     }
@@ -170,12 +165,6 @@ impl Row<'_> {
             GroupKey::Number(number) => Some(number),
             _ => None,
         }
-    }
-
-    /// The lines of a stack.
-    fn stack(&self, level: usize) -> Option<String> {
-        let GroupKey::Stack(stack) = self.key(level) else { return None };
-        self.stacks.text(Some(stack), self.groups.stacks.as_ref())
     }
 
     fn sample_ids(&self) -> Vec<u32> {

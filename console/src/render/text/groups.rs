@@ -8,8 +8,7 @@ use handlescope_model::Untrusted;
 use super::numbers::{counted, grouped, handles_and_views};
 use super::stack::StackStyle;
 use crate::query::{
-    Figure, Figures, FileAnswer, GroupColumn, GroupCriteria, GroupKey, Groups, GroupsLeftOut,
-    NodeIdx, sparkline,
+    Figure, Figures, FileAnswer, GroupCriteria, GroupKey, Groups, GroupsLeftOut, NodeIdx, sparkline,
 };
 use crate::render::output::{COLUMNS, LEFT_OUT, OutputError};
 use crate::render::style::ObjectRefStyle;
@@ -264,13 +263,13 @@ impl Writer<'_> {
         let column = self.groups.by.get(level);
         match self.groups.key(node) {
             GroupKey::Text(text) => format!("{indent}{}", Untrusted(text)),
-            GroupKey::Number(thread) => format!("{indent}thread {thread}"),
-            GroupKey::None => match column {
-                Some(GroupColumn::CloseStack) => format!("{indent}not closed, or no stack"),
-                Some(GroupColumn::CreateStack) => format!("{indent}no stack"),
-                Some(GroupColumn::Name | GroupColumn::NamePattern) => format!("{indent}no name"),
-                _ => format!("{indent}{NOTHING}"),
-            },
+            GroupKey::Number(number) => {
+                format!("{indent}{} {number}", column.map_or("", |column| column.word()))
+            }
+            GroupKey::None => {
+                let none = column.and_then(|column| column.none()).unwrap_or(NOTHING);
+                format!("{indent}{none}")
+            }
             GroupKey::Stack(stack) => {
                 let trims = self.groups.stacks.as_ref();
                 let frames = self.stacks.trimmed_lines(stack, trims).into_iter().flatten();

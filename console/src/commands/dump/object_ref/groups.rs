@@ -2,8 +2,11 @@
 
 use super::args::ObjectRefArgs;
 use crate::{
-    commands::shared::stack_display::{fold_stack_option, stack_from_option},
-    grammar::{Choice, Opt, Take},
+    commands::shared::{
+        choice::add_column,
+        stack_display::{fold_stack_option, stack_from_option},
+    },
+    grammar::{Opt, Take},
     query::GroupColumn,
 };
 
@@ -22,28 +25,9 @@ pub(super) static GROUPS: &[Opt<ObjectRefArgs>] = &[
                   counts in each. Open: listed by the rundown at the end or, without one, opened and not \
                   closed in the trace.",
         example: "-GroupBy process,type,createstack",
-        take: Take::List(&[
-            by("createstack", "stack of the event that opened the handle", |args| {
-                push(args, GroupColumn::CreateStack);
-            }),
-            by("closestack", "stack of the event that closed it", |args| {
-                push(args, GroupColumn::CloseStack);
-            }),
-            by("type", "type of the object", |args| push(args, GroupColumn::Type)),
-            by("process", "owner of the handle", |args| push(args, GroupColumn::Process)),
-            by("name", "name of the object", |args| push(args, GroupColumn::Name)),
-            by("namepattern", "the same with # for numbers and GUIDs", |args| {
-                push(args, GroupColumn::NamePattern);
-            }),
-            by(
-                "module",
-                "module of the first frame that opened it outside of the system",
-                |args| push(args, GroupColumn::Module),
-            ),
-            by("function", "that frame", |args| push(args, GroupColumn::Function)),
-            by("thread", "thread that opened it", |args| push(args, GroupColumn::Thread)),
-            by("lifetime", "how long it was open", |args| push(args, GroupColumn::Lifetime)),
-        ]),
+        take: Take::List(GroupColumn::words, |args, place| {
+            add_column(&mut args.criteria.groups.by, GroupColumn::ALL.get(place));
+        }),
     },
     Opt {
         names: &["-MinCount"],
@@ -71,19 +55,3 @@ pub(super) static GROUPS: &[Opt<ObjectRefArgs>] = &[
         take: Take::MaybeNumber(BUCKETS, |args| &mut args.buckets),
     },
 ];
-
-const fn by(
-    word: &'static str,
-    help: &'static str,
-    set: fn(&mut ObjectRefArgs),
-) -> Choice<ObjectRefArgs> {
-    Choice { word, help, set }
-}
-
-/// A column counts once, where it stands first.
-fn push(args: &mut ObjectRefArgs, column: GroupColumn) {
-    let by = &mut args.criteria.groups.by;
-    if !by.contains(&column) {
-        by.push(column);
-    }
-}

@@ -3,7 +3,7 @@
 use super::args::ResourceArgs;
 use crate::{
     commands::shared::{
-        choice::{kind_option, process_option, suspect_option, time_option},
+        choice::{add_column, kind_option, process_option, suspect_option, time_option},
         display::{time_digits_option, time_format_option},
         groups,
         options::{sort_details, sort_option},
@@ -111,23 +111,9 @@ static GROUPS: &[Opt<ResourceArgs>] = &[
         details: "Columns in any order, divided by commas. Those with the most bytes that nothing freed come \
                   first. Stacks are equal when their functions are.",
         example: "-GroupBy process,createstack",
-        take: Take::List(&[
-            by("createstack", "stack that allocated", |args| {
-                push(args, ResourceColumn::CreateStack);
-            }),
-            by("freestack", "stack that freed", |args| push(args, ResourceColumn::FreeStack)),
-            by("kind", "heap, commit, and so on", |args| push(args, ResourceColumn::Kind)),
-            by("allocator", "heap, or whatever it is allocated from", |args| {
-                push(args, ResourceColumn::Allocator);
-            }),
-            by("process", "owner", |args| push(args, ResourceColumn::Process)),
-            by("by", "process that allocated, where it is not the owner", |args| {
-                push(args, ResourceColumn::Caller);
-            }),
-            by("thread", "thread that allocated", |args| push(args, ResourceColumn::Thread)),
-            by("end", "what became of it", |args| push(args, ResourceColumn::End)),
-            by("size", "bytes of each", |args| push(args, ResourceColumn::Size)),
-        ]),
+        take: Take::List(ResourceColumn::words, |args, place| {
+            add_column(&mut args.by, ResourceColumn::ALL.get(place).map(|(column, ..)| column));
+        }),
     },
     fold_stack_option("-GroupBy createstack -FoldStack *!std::*"),
     stack_from_option("-GroupBy createstack -StackFrom *leaky::*"),
@@ -175,22 +161,6 @@ static DISPLAY: &[Opt<ResourceArgs>] = &[
         |args| &mut args.sort_by,
     ),
 ];
-
-const fn by(
-    word: &'static str,
-    help: &'static str,
-    set: fn(&mut ResourceArgs),
-) -> Choice<ResourceArgs> {
-    Choice { word, help, set }
-}
-
-/// A column counts once, where it stands first.
-fn push(args: &mut ResourceArgs, column: ResourceColumn) {
-    let by = &mut args.by;
-    if !by.contains(&column) {
-        by.push(column);
-    }
-}
 
 #[cfg(test)]
 mod tests {
