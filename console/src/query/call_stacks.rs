@@ -101,7 +101,7 @@ impl<'a> StacksAnswer<'a> {
         let trace = source.trace;
         let info = trace_info(trace)?;
         if args.time.is_some() {
-            check_clock(trace, source.path, Criterion::Time)?;
+            check_clock(trace, source.path, Criterion::MinMaxTime)?;
         }
         let is_extracted = trace.height(Table::StackEvents)? > 0;
         let recorded = recorded(trace, is_extracted)?;
@@ -115,13 +115,13 @@ impl<'a> StacksAnswer<'a> {
                 // Only then it matters how many there are at all times.
                 left = Survivors::of(counted(recorded, &processes, None, cancel)?.len());
             }
-            left.note(Criterion::Time, rows.len());
+            left.note(Criterion::MinMaxTime, rows.len());
         }
         let chosen = ChosenProcesses::new(&processes, args.process.as_ref());
         left.keep(Criterion::Process, &args.process, &mut rows, |_, row| {
             chosen.has(row.process, row.pid)
         });
-        left.keep(Criterion::StackId, &args.ids, &mut rows, |ids, row| {
+        left.keep(Criterion::Id, &args.ids, &mut rows, |ids, row| {
             let max = if ids.max == u64::MAX { ids.min } else { ids.max };
             CountRange { max, ..*ids }.contains(u64::from(row.stack.0))
         });

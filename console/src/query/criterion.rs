@@ -1,11 +1,14 @@
 //! The criteria by name: which of them are given, and how many rows each leaves.
 
-/// One of the criteria that choose objects, allocations, or rows of another list. Those of objects are in the order in
-/// which they are applied, but for the filter on stacks of events.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+use strum::IntoStaticStr;
+
+/// One of the criteria that choose objects, allocations, or rows of another list, named as what gives it. Those of objects
+/// are in the order in which they are applied, but for the filter on stacks of events.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, IntoStaticStr)]
+#[strum(prefix = "-")]
 pub enum Criterion {
-    Ids,
-    Mapping,
+    MinMaxId,
+    Map,
     MultiProcess,
     ObjectName,
     /// The type of an object, or the kind of an allocation where types choose kinds.
@@ -20,17 +23,17 @@ pub enum Criterion {
     LeakAtExit,
     /// One of the two before.
     LeakOrAtExit,
-    Time,
+    MinMaxTime,
     Process,
-    CommandLine,
+    CmdLine,
     NewProcess,
     PtrInMap,
     ViewBase,
-    MapSize,
+    MinMaxMapSize,
     Inherit,
     RelatedProcess,
     Handle,
-    Duration,
+    MinMaxDuration,
     Overlapped,
     StackFilter,
     CreateStack,
@@ -38,19 +41,19 @@ pub enum Criterion {
     /// The stack that freed an allocation, where it has an option of its own.
     FreeStack,
     /// The bytes of an allocation.
-    Size,
+    MinMaxSize,
     /// The parent of a process.
     Parent,
     /// The name of a module.
-    Module,
+    Dll,
     /// Version, product, description, company or path of a module.
-    Version,
+    VersionFilter,
     /// The provider of an event.
     Provider,
     /// The name of an event.
     Event,
     /// The number of a stack.
-    StackId,
+    Id,
     /// Frames that are left out of stacks.
     FoldStack,
     /// The frame that stacks begin with.
@@ -81,8 +84,8 @@ impl Criterion {
                 | Self::DestroyStack
                 | Self::FreeStack
                 | Self::StackFilter
-                | Self::CommandLine
-                | Self::Version
+                | Self::CmdLine
+                | Self::VersionFilter
         )
     }
 

@@ -119,16 +119,16 @@ pub fn modules<'a>(
         left.keep(Criterion::Process, name, &mut modules, |filter, module| {
             module.keep_loads(&processes, |process| process.is_meant_by(filter, false))
         });
-        left.keep(Criterion::CommandLine, command_line, &mut modules, |filter, module| {
+        left.keep(Criterion::CmdLine, command_line, &mut modules, |filter, module| {
             module.keep_loads(&processes, |process| filter.matches(&process.command_line))
         });
         left.keep(Criterion::NewProcess, new_process, &mut modules, |new, module| {
             module.keep_loads(&processes, |process| new.means(process))
         });
-        left.keep(Criterion::Module, &args.name, &mut modules, |filter, loaded| {
+        left.keep(Criterion::Dll, &args.name, &mut modules, |filter, loaded| {
             filter.matches(&loaded.module.name)
         });
-        left.keep(Criterion::Version, &args.version, &mut modules, |filter, loaded| {
+        left.keep(Criterion::VersionFilter, &args.version, &mut modules, |filter, loaded| {
             is_version(filter, &loaded.module, &volumes)
         });
         modules.sort_by_cached_key(|LoadedModule { module, .. }| {
@@ -148,7 +148,7 @@ pub fn modules<'a>(
 fn names(answer: &ModuleAnswer<'_>, criterion: Criterion) -> BTreeSet<String> {
     let modules = answer.modules.iter();
     match criterion {
-        Criterion::Module => modules.map(|own| own.module.name.clone()).collect(),
+        Criterion::Dll => modules.map(|own| own.module.name.clone()).collect(),
         Criterion::Process => {
             let loads = modules.flat_map(|own| &own.loads);
             let name =

@@ -122,7 +122,7 @@ impl NoMatch {
 
     /// Adds the time of which the trace has the events, where the one that was asked for has none.
     pub(super) fn with_recorded_time(mut self, trace: &Trace) -> Result<Self, QueryError> {
-        if self.criterion == Criterion::Time
+        if self.criterion == Criterion::MinMaxTime
             && let Some(recorded) = trace_info(trace)?.recorded_ns()
         {
             let (from, to) = (seconds(*recorded.start()), seconds(*recorded.end()));
@@ -218,10 +218,10 @@ fn as_named(
 ) -> Result<Survivors, QueryError> {
     let mut front: Vec<_> = args.given().iter().map(|given| given.criterion).collect();
     let is_early = |criterion: &Criterion| {
-        use Criterion::{Handle, MapSize, Mapping, ObjectName, PtrInMap, StackFilter, ViewBase};
+        use Criterion::{Handle, Map, MinMaxMapSize, ObjectName, PtrInMap, StackFilter, ViewBase};
         matches!(
             criterion,
-            Mapping | ObjectName | PtrInMap | ViewBase | MapSize | Handle | StackFilter
+            Map | ObjectName | PtrInMap | ViewBase | MinMaxMapSize | Handle | StackFilter
         )
     };
     let Some(place) = front.iter().rposition(is_early).filter(|place| *place > 0) else {

@@ -65,7 +65,7 @@ pub fn processes<'a>(
                 None => filter.matches("", all.get(*row).map_or(0, |process| process.parent_pid)),
             }
         });
-        left.keep(Criterion::CommandLine, command_line, &mut rows, |filter, row| {
+        left.keep(Criterion::CmdLine, command_line, &mut rows, |filter, row| {
             filter.matches(&of_row(row).command_line)
         });
         left.keep(Criterion::NewProcess, new_process, &mut rows, |new, row| new.means(of_row(row)));

@@ -222,7 +222,7 @@ impl Kept {
         cancel: &Cancel,
     ) -> Result<(Vec<usize>, Survivors), QueryError> {
         if args.time.is_some() {
-            check_clock(source.trace, source.path, Criterion::Time)?;
+            check_clock(source.trace, source.path, Criterion::MinMaxTime)?;
         }
         cancel.check()?;
         let Self { events, kinds, processes } = self;
@@ -244,7 +244,7 @@ impl Kept {
             chosen.has(events.process[*row], events.pid[*row].unwrap_or_default())
         });
         let time = args.time.map(|range| range.nanoseconds());
-        left.keep(Criterion::Time, &time, &mut rows, |time, row| {
+        left.keep(Criterion::MinMaxTime, &time, &mut rows, |time, row| {
             time.contains(&events.time_ns[*row])
         });
         Ok((rows, left))

@@ -6,46 +6,12 @@ use indicatif::HumanCount;
 
 use crate::query::{Criterion, NoMatch, Subject};
 
-/// The option of a criterion.
+/// The option of a criterion, by the name that is shown.
 pub(crate) fn option(criterion: Criterion) -> &'static str {
     match criterion {
-        Criterion::Ids => "-MinMaxId",
-        Criterion::Mapping => "-Map",
-        Criterion::MultiProcess => "-MultiProcess",
-        Criterion::ObjectName => "-ObjectName",
-        Criterion::Type => "-Type",
-        Criterion::Kind => "-Kind",
-        Criterion::Allocator => "-Allocator",
-        Criterion::Object => "-Object",
-        Criterion::Suspect => "-Suspect",
-        Criterion::Leak => "-Leak",
-        Criterion::LeakAtExit => "-LeakAtExit",
-        Criterion::LeakOrAtExit => "-Leak -LeakAtExit",
-        Criterion::Time => "-MinMaxTime",
         Criterion::Process => "-pn",
-        Criterion::CommandLine => "-CmdLine",
-        Criterion::NewProcess => "-NewProcess",
-        Criterion::PtrInMap => "-PtrInMap",
-        Criterion::ViewBase => "-ViewBase",
-        Criterion::MapSize => "-MinMaxMapSize",
-        Criterion::Inherit => "-Inherit",
-        Criterion::RelatedProcess => "-RelatedProcess",
-        Criterion::Handle => "-Handle",
-        Criterion::Duration => "-MinMaxDuration",
-        Criterion::Overlapped => "-Overlapped",
-        Criterion::StackFilter => "-StackFilter",
-        Criterion::CreateStack => "-CreateStack",
-        Criterion::DestroyStack => "-DestroyStack",
-        Criterion::FreeStack => "-FreeStack",
-        Criterion::Size => "-MinMaxSize",
-        Criterion::Parent => "-Parent",
-        Criterion::Module => "-Dll",
-        Criterion::Version => "-VersionFilter",
-        Criterion::Provider => "-Provider",
-        Criterion::Event => "-Event",
-        Criterion::StackId => "-Id",
-        Criterion::FoldStack => "-FoldStack",
-        Criterion::StackFrom => "-StackFrom",
+        Criterion::LeakOrAtExit => "-Leak -LeakAtExit",
+        criterion => criterion.into(),
     }
 }
 

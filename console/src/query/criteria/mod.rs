@@ -104,25 +104,25 @@ impl ObjectCriteria {
 
 criteria! {
     ObjectCriteria(self) {
-        Ids => ids,
-        Mapping => map,
+        MinMaxId => ids,
+        Map => map,
         MultiProcess => multi_process,
         ObjectName => object_name: Filter,
         Type => object_type: Filter,
         Object => object: Filter,
         Suspect => suspect: SuspectId,
         leaks,
-        Time => time,
+        MinMaxTime => time,
         Process => creator.name: ProcessFilter,
-        CommandLine => creator.command_line: Filter,
+        CmdLine => creator.command_line: Filter,
         NewProcess => creator.new_process,
         PtrInMap => ptr_in_map,
         ViewBase => view_base: Filter,
-        MapSize => map_size,
+        MinMaxMapSize => map_size,
         Inherit => inherit,
         RelatedProcess => related_process: ProcessFilter,
         Handle => handle: Filter,
-        Duration => duration,
+        MinMaxDuration => duration,
         Overlapped => overlapped,
         StackFilter => stack_filter: Filter,
         CreateStack => create_stack: Filter,
@@ -157,8 +157,7 @@ impl ProcessCriteria {
 
     /// The same without what is named behind a criterion.
     pub(in crate::query) fn up_to(&self, criterion: Criterion) -> Self {
-        let command_line =
-            self.command_line.as_ref().filter(|_| criterion >= Criterion::CommandLine);
+        let command_line = self.command_line.as_ref().filter(|_| criterion >= Criterion::CmdLine);
         Self {
             name: self.name.clone(),
             command_line: command_line.cloned(),
@@ -188,7 +187,7 @@ criteria! {
     ProcessListCriteria(self) {
         Process => processes.name: ProcessFilter,
         Parent => parent: ProcessFilter,
-        CommandLine => processes.command_line: Filter,
+        CmdLine => processes.command_line: Filter,
         NewProcess => processes.new_process,
     }
 }
@@ -221,10 +220,10 @@ pub struct ModuleCriteria {
 criteria! {
     ModuleCriteria(self) {
         Process => loaders.name: ProcessFilter,
-        CommandLine => loaders.command_line: Filter,
+        CmdLine => loaders.command_line: Filter,
         NewProcess => loaders.new_process,
-        Module => name: Filter,
-        Version => version: Filter,
+        Dll => name: Filter,
+        VersionFilter => version: Filter,
     }
 }
 
@@ -252,7 +251,7 @@ criteria! {
         Provider => provider: Filter,
         Event => event: Filter,
         Process => process: ProcessFilter,
-        Time => time,
+        MinMaxTime => time,
     }
 }
 
@@ -318,9 +317,9 @@ pub struct StackCriteria {
 
 criteria! {
     StackCriteria(self) {
-        Time => time,
+        MinMaxTime => time,
         Process => process: ProcessFilter,
-        StackId => ids,
+        Id => ids,
         StackFilter => stack_filter: Filter,
     }
 

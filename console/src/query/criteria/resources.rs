@@ -72,8 +72,8 @@ criteria! {
         Process => process: ProcessFilter,
         Suspect => suspect: SuspectId,
         leaks,
-        Time => time,
-        Size => size,
+        MinMaxTime => time,
+        MinMaxSize => size,
         CreateStack => create_stack: Filter,
         (self.options.free_stack) => free_stack: Filter,
     }

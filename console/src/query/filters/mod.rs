@@ -43,7 +43,7 @@ pub(super) fn select(
     file: &FileContext<'_>,
     args: &ObjectCriteria,
 ) -> Result<Filtered, QueryError> {
-    let by_time = [(Criterion::Time, args.time), (Criterion::Duration, args.duration)];
+    let by_time = [(Criterion::MinMaxTime, args.time), (Criterion::MinMaxDuration, args.duration)];
     for (criterion, _) in by_time.into_iter().filter(|(_, range)| range.is_some()) {
         check_clock(file.trace, file.path, criterion)?;
     }
@@ -90,8 +90,8 @@ fn steps(args: &ObjectCriteria) -> Vec<Criterion> {
             Criterion::StackFilter => 1,
             Criterion::PtrInMap
             | Criterion::ViewBase
-            | Criterion::MapSize
-            | Criterion::Duration => 0,
+            | Criterion::MinMaxMapSize
+            | Criterion::MinMaxDuration => 0,
             criterion if *criterion < Criterion::Process => 0,
             _ => 2,
         });
@@ -114,8 +114,8 @@ fn keep(
             Some(rows) => event::keep_suspect(rows, file, selection),
             None => Ok(()),
         },
-        Criterion::Time => event::keep_time(args, file, selection),
-        Criterion::Process | Criterion::CommandLine | Criterion::NewProcess => {
+        Criterion::MinMaxTime => event::keep_time(args, file, selection),
+        Criterion::Process | Criterion::CmdLine | Criterion::NewProcess => {
             process::keep_creators(criterion, args, file, selection)
         }
         Criterion::Inherit => event::keep_inherited(file, selection),

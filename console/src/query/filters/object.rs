@@ -28,12 +28,12 @@ pub(super) fn test<'a>(
 ) -> Result<Option<Test<'a>>, QueryError> {
     let FileContext { trace, objects, types, .. } = file;
     Ok(Some(match criterion {
-        Criterion::Ids => {
+        Criterion::MinMaxId => {
             let passes = |id| args.ids.is_none_or(|ids| ids.contains(id));
             Box::new(move |object| passes(u64::from(object.0) + 1))
         }
         // The mode is tested wherever another criterion implies it, too.
-        Criterion::Mapping => Box::new(|_| true),
+        Criterion::Map => Box::new(|_| true),
         Criterion::MultiProcess => {
             let multi = trace.values(Objects::is_multiprocess)?;
             Box::new(move |object| multi.get(object.row()))
@@ -52,10 +52,12 @@ pub(super) fn test<'a>(
             let mut hex = HexFilter::new(&args.view_base);
             by_view(file, move |base, _| hex.matches(base))?
         }
-        Criterion::MapSize => {
+        Criterion::MinMaxMapSize => {
             by_view(file, |_, size| args.map_size.is_none_or(|range| range.contains(size)))?
         }
-        Criterion::Duration => by_lifetime(args.duration, objects, trace.values(Events::time_ns)?),
+        Criterion::MinMaxDuration => {
+            by_lifetime(args.duration, objects, trace.values(Events::time_ns)?)
+        }
         _ => return Ok(None),
     }))
 }

@@ -54,11 +54,8 @@ pub(in crate::query) fn open_start_handles(
 /// Whether a criterion says something about events, or about mappings.
 fn asks_for_events(args: &ObjectCriteria) -> bool {
     let is_known = |criterion| {
-        use Criterion::{CommandLine, Mapping, NewProcess, Object, ObjectName, Process, Type};
-        matches!(
-            criterion,
-            Mapping | ObjectName | Type | Object | Process | CommandLine | NewProcess
-        )
+        use Criterion::{CmdLine, Map, NewProcess, Object, ObjectName, Process, Type};
+        matches!(criterion, Map | ObjectName | Type | Object | Process | CmdLine | NewProcess)
     };
     args.given().iter().any(|given| !is_known(given.criterion))
         || map_mode(args) == Some(MapMode::Mappings)

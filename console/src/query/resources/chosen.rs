@@ -243,8 +243,8 @@ impl<'a> Chosen<'a> {
             Criterion::Allocator => passed >= 2,
             Criterion::Process => passed >= 3,
             Criterion::Suspect => self.suspect.is_none_or(|rows| rows.has(row)),
-            Criterion::Time => self.is_time(table.time_ns.get(row)),
-            Criterion::Size => self.is_size(size),
+            Criterion::MinMaxTime => self.is_time(table.time_ns.get(row)),
+            Criterion::MinMaxSize => self.is_size(size),
             Criterion::CreateStack => {
                 self.create.as_ref().is_none_or(|stacks| stacks.passes(table.stack.get(row)))
             }

@@ -99,7 +99,7 @@ impl<'a> ResourcesAnswer<'a> {
         cancel.check()?;
         let trace = source.trace;
         if criteria.time.is_some() {
-            check_clock(trace, source.path, Criterion::Time)?;
+            check_clock(trace, source.path, Criterion::MinMaxTime)?;
         }
         let info = trace_info(trace)?;
         let (allocators, processes) = (AllocatorList::load(trace)?, ProcessList::load(trace)?);
