@@ -228,10 +228,19 @@ fn as_named(
         return Ok(left);
     };
     let behind = front.split_off(place + 1);
-    let through = front.iter().filter_map(|criterion| left.after(*criterion)).min();
-    let args = args.before(front[place]);
-    let mut named = as_named(file, &args, filters::select(file, &args)?.left)?;
-    named.note(front[place], through.unwrap_or_default());
+    let through = front.iter().filter_map(|criterion| left.after(*criterion)).min().unwrap_or(0);
+    // Where what was tested of fewer objects leaves some, none of those in front is the reason, so that their counts
+    // are not asked for.
+    let mode = filters::map_mode(args);
+    let is_of_mode = |own: &_| [None, mode].contains(&filters::map_mode(&args.before(*own)));
+    let is_stacks = |own: &_| *own == Criterion::StackFilter;
+    let is_known = through > 0 && front.iter().all(|own| is_of_mode(own) && !is_stacks(own));
+    let mut named = Survivors::of(left.all);
+    if !is_known {
+        let args = args.before(front[place]);
+        named = as_named(file, &args, filters::select(file, &args)?.left)?;
+    }
+    named.note(front[place], through);
     for criterion in behind {
         named.note(criterion, left.after(criterion).unwrap_or_default());
     }

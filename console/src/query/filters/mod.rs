@@ -22,8 +22,7 @@ use super::info::check_clock;
 use super::selection::{Selected, Selection};
 use crate::query::{MapMode, ObjectCriteria};
 
-use self::object::map_mode;
-
+pub(super) use self::object::map_mode;
 pub(super) use self::start_handle::open_start_handles;
 
 /// The objects of a trace that pass.

@@ -64,7 +64,7 @@ pub(super) fn test<'a>(
 
 /// The map mode in force: filters that make sense for one kind only imply it, and those over
 /// mappings win.
-pub(super) fn map_mode(args: &ObjectCriteria) -> Option<MapMode> {
+pub(in crate::query) fn map_mode(args: &ObjectCriteria) -> Option<MapMode> {
     if args.ptr_in_map.is_some() || args.view_base.is_some() || args.map_size.is_some() {
         Some(MapMode::Mappings)
     } else if args.handle.is_some() || args.object_name.is_some() {
