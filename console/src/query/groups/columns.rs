@@ -61,16 +61,16 @@ columns! {
     CloseStack: "closestack", "stack of the event that closed it", Some("not closed, or no stack");
         CLOSES, |rows, life| rows.stack(life.closed) => Key::Stack;
     Type: "type", "type of the object", None;
-        NONE, |rows, life| rows.objects.type_id(life.object).0
+        NEITHER, |rows, life| rows.objects.type_id(life.object).0
         => Key::Text(|texts, row| texts.file.types.get(TypeId(row)).to_owned());
     Process: "process", "owner of the handle", None;
-        NONE, |_rows, life| life.owner.unwrap_or(ProcessIdx::NONE).0
+        NEITHER, |_rows, life| life.owner.unwrap_or(ProcessIdx::NONE).0
         => Key::Text(|of, row| of.file.processes.get(ProcessIdx(row)).shown_label(of.is_plain));
     Name: "name", "name of the object", Some("no name");
-        NONE, |rows, life| rows.name(life.object)
+        NEITHER, |rows, life| rows.name(life.object)
         => Key::Text(|texts, row| texts.names.text(row as usize).to_owned());
     NamePattern: "namepattern", "the same with # for numbers and GUIDs", Some("no name");
-        NONE, |rows, life| rows.name(life.object)
+        NEITHER, |rows, life| rows.name(life.object)
         => Key::Text(|texts, row| texts.pattern.of(texts.names.text(row as usize)));
     Module: "module", "module of the first frame that opened it outside of the system", None;
         OPENINGS, |rows, life| rows.stack(life.opened)
@@ -79,15 +79,15 @@ columns! {
         OPENINGS, |rows, life| rows.stack(life.opened)
         => Key::Text(|of, row| of.of_stack(|stacks| stacks.function(of.file, StackIdx(row))));
     Thread: "thread", "thread that opened it", None;
-        NONE, |rows, life| rows.thread(life) => Key::Number;
+        NEITHER, |rows, life| rows.thread(life) => Key::Number;
     Lifetime: "lifetime", "how long it was open", None;
-        NONE, |rows, life| lifetime(life, &rows.times) => Key::Word(lifetime_word);
+        NEITHER, |rows, life| lifetime(life, &rows.times) => Key::Word(lifetime_word);
 }
 
 /// Whether stacks of openings, or of closes, are needed.
 const OPENINGS: (bool, bool) = (true, false);
 const CLOSES: (bool, bool) = (false, true);
-const NONE: (bool, bool) = (false, false);
+const NEITHER: (bool, bool) = (false, false);
 
 /// What is said of a column.
 struct Declared {
