@@ -68,6 +68,13 @@ pub(crate) fn goes_on(text: &str) -> bool {
     !last.trim().is_empty() && takes_query(&first.text) && is_unfinished(text, arguments)
 }
 
+/// Whether the last of the commands is a query whose end is missing. An empty line is an end.
+pub(crate) fn is_waiting(text: &str) -> bool {
+    let is_line_empty = text.rsplit('\n').next().is_some_and(|line| line.trim().is_empty());
+    let last = steps(text.as_bytes()).last();
+    !is_line_empty && last.and_then(Result::ok).is_some_and(|step| goes_on(&step.line))
+}
+
 /// Whether a line is a comment or starts as commands and aliases do, with a dot and a letter.
 fn starts_command(line: &str) -> bool {
     let first = line.split_whitespace().next().unwrap_or_default();
@@ -370,5 +377,19 @@ mod tests {
         assert_eq!(outcome, Outcome::Cancelled);
         assert_eq!(out, b"No traces are loaded.\n");
         assert_eq!(err, b"cancelled\n");
+    }
+
+    #[test]
+    fn a_query_waits_for_its_end_and_nothing_else_does() {
+        for text in [".sql SELECT 1", ".sql", ".list\n.sql SELECT type,\n count(*)", ".SQL -json"] {
+            assert!(is_waiting(text), "{text:?}");
+        }
+        let ended = [".sql SELECT 1;", ".sql SELECT 1\n", ".sql SELECT 1\nFROM leaks -csv"];
+        for text in ["", ".list", "nonsense", ".sql SHOW TABLES", ".sql SELECT 1\n.list"]
+            .into_iter()
+            .chain(ended)
+        {
+            assert!(!is_waiting(text), "{text:?}");
+        }
     }
 }

@@ -3,17 +3,14 @@
 //! A command is one type with its signature, its options, how it is parsed and how it runs; so is a
 //! kind. [`AnyCommand`] and [`AnyKind`] are the same without the type of their arguments.
 
-mod entered;
-
 use std::{
     any::Any,
     fmt::{self, Debug},
 };
 
 use super::{
-    context::{Context, DumpContext, SharedArgs, answer},
+    context::{Context, DumpContext, Invocation, SharedArgs, answer},
     error::CommandError,
-    invocation::Invocation,
     redirected::Redirected,
     shared::options::{SHARED, check_output},
     topics::TopicSpec,
@@ -26,7 +23,7 @@ use crate::{
     render::{OutputOptions, output::COLUMNS},
     settings::Aliases,
     suggest,
-    values::ColumnChoice,
+    values::{ColumnChoice, ValueError},
 };
 
 /// What is written about a command.
@@ -436,5 +433,72 @@ impl Registry {
             None => "; .help lists them".to_owned(),
         };
         ParseError::UnknownCommand { name: name.to_owned(), hint }
+    }
+}
+
+impl<'a> Entered<'a> {
+    /// The line that lists its options.
+    pub(super) fn help(&self) -> String {
+        help_on(self.name)
+    }
+
+    pub(super) fn texts(&self) -> Vec<String> {
+        self.tokens.iter().map(|token| token.text.clone()).collect()
+    }
+
+    /// # Errors
+    /// When there is any argument.
+    pub(super) fn takes_nothing(&self) -> Result<(), ParseError> {
+        self.at_most("no argument").map(|[]| ())
+    }
+
+    /// The arguments, of which there are `N` at most.
+    pub(super) fn at_most<const N: usize>(
+        &self,
+        takes: &'static str,
+    ) -> Result<[Option<&'a Token>; N], ParseError> {
+        parse::check_quotes(self.tokens)?;
+        match self.tokens.get(N) {
+            Some(word) => Err(self.too_many(takes, word)),
+            None => Ok(std::array::from_fn(|index| self.tokens.get(index))),
+        }
+    }
+
+    /// The one word between the options, if there is any.
+    pub(super) fn at_most_one(
+        &self,
+        words: &[&Token],
+        takes: &'static str,
+    ) -> Result<Option<String>, ParseError> {
+        match words {
+            [] => Ok(None),
+            [word] => Ok(Some(word.text.clone())),
+            [_, second, ..] => Err(self.too_many(takes, second)),
+        }
+    }
+
+    pub(super) fn missing(&self, what: &'static str) -> ParseError {
+        ParseError::MissingArgument { command: self.name.to_owned(), what }
+    }
+
+    pub(super) fn too_many(&self, takes: &'static str, word: &Token) -> ParseError {
+        let (command, word) = (self.name.to_owned(), word.text.clone());
+        ParseError::TooManyArguments { command, takes, word }
+    }
+
+    /// What an argument stands for.
+    pub(super) fn value<T>(
+        &self,
+        argument: &Token,
+        parse: impl Fn(&str) -> Result<T, ValueError>,
+    ) -> Result<T, ParseError> {
+        let help = |command: &dyn AnyCommand| {
+            format!("{}  {}", command.usage(), command.signature().summary)
+        };
+        parse(&argument.text).map_err(|source| ParseError::BadValue {
+            option: self.name.to_owned(),
+            help: self.registry.command(self.name).map_or_else(String::new, help),
+            source,
+        })
     }
 }

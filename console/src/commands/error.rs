@@ -7,7 +7,6 @@ use handlescope_model::{ArchiveError, Reason, Untrusted, remedy};
 use handlescope_record::SessionError;
 use thiserror::Error;
 
-use super::sql::advice;
 use crate::{
     cancel::Cancelled,
     filter::FilterError,
@@ -311,4 +310,47 @@ impl CommandError {
 
 fn lines(errors: &[LoadError]) -> String {
     errors.iter().map(LoadError::to_string).collect::<Vec<_>>().join("\n")
+}
+
+/// What may help against an error, behind its message.
+fn advice(error: &SqlError) -> &'static str {
+    match error {
+        SqlError::Query { .. } => "; .help sql lists the tables and has examples",
+        SqlError::TooManyRows => {
+            "; choose some with -fd; .help sql lists the tables and has examples"
+        }
+        SqlError::TooMuchMemory { .. } => ", or raise the limit with -MaxMemory",
+        SqlError::JoinTooLarge { .. }
+        | SqlError::View(_)
+        | SqlError::Archive(_)
+        | SqlError::Cancelled(_) => "",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::commands::CommandError;
+
+    #[test]
+    fn an_error_is_followed_by_what_may_help() {
+        for (error, expected) in [
+            (
+                SqlError::Query { reason: "no table 'x'".to_owned() },
+                "no table 'x'; .help sql lists the tables and has examples",
+            ),
+            (
+                SqlError::TooManyRows,
+                "too many rows in all files together; choose some with -fd; .help sql lists the tables and \
+                 has examples",
+            ),
+            (
+                SqlError::TooMuchMemory { most: 2048 },
+                "the query takes more than 2.00 KiB of memory; leave rows and columns out before joins and \
+                 ORDER BY, or raise the limit with -MaxMemory",
+            ),
+        ] {
+            assert_eq!(CommandError::from(error).to_string(), expected);
+        }
+    }
 }

@@ -5,9 +5,8 @@ use std::io;
 use std::path::PathBuf;
 
 use super::{
-    context::{Context, DumpContext, SharedArgs},
+    context::{Context, DumpContext, Invocation, SharedArgs},
     error::CommandError,
-    invocation::Invocation,
 };
 use crate::{
     grammar::{ParseError, Target},

@@ -1,12 +1,17 @@
-//! `.timefmt`, `.timedigits`, `.processfmt`, `.sffn`, `.clip` and `.pager`: how the session prints.
+//! `.timefmt`, `.timedigits`, `.processfmt`, `.sffn`, `.clip`, `.pager` and `.sys`: how the session prints.
 
 use std::any::Any;
 
-use super::{AnyCommand, CommandError, Context, Entered, Invocation, Signature, shared::groups};
-use crate::grammar::{Arguments, GroupView, ParseError, Token};
-use crate::settings::{Change, Setting};
-use crate::values::{
-    TimeDigits, ValueError, on_or_off, process_format, process_words, time_format, time_words,
+use super::{
+    AnyCommand, Command, CommandError, Context, Entered, Invocation, Signature, shared::groups,
+};
+use crate::{
+    filter::SystemModules,
+    grammar::{Arguments, GroupView, ParseError, Token},
+    settings::{Change, Setting, modules},
+    values::{
+        TimeDigits, ValueError, on_or_off, process_format, process_words, time_format, time_words,
+    },
 };
 
 /// A command that changes one setting of the session and says what counts from now on.
@@ -170,11 +175,57 @@ fn change<T>(
     }
 }
 
+#[derive(Debug, Default)]
+pub(crate) struct SysArgs {
+    /// What becomes of the modules that count as those of the system.
+    system: Change<SystemModules>,
+}
+
+pub(crate) struct Sys;
+
+impl Command for Sys {
+    type Args = SysArgs;
+    const SIGNATURE: Signature = Signature {
+        names: &[".sys"],
+        group: groups::PRINTING,
+        usage: "[FILTER]",
+        arguments: Arguments::Word(|| {
+            vec![(USUAL, "the kernel, ntdll, KernelBase, kernel32, wow64")]
+        }),
+        summary: "show or set which modules are those of the system",
+        details: "FILTER is a list of file names joined by semicolons, with * and ?. The innermost frame \
+                  of .dump Stack is the first one outside of these modules, and a terminal shows their \
+                  frames dim and all others bold. usual goes back to what the \
+                  configuration file says, or the kernel, ntdll, KernelBase, kernel32 and wow64. Without \
+                  an argument it prints the setting.",
+        examples: &[
+            ".sys ntoskrnl.exe;ntdll.dll;kernel*.dll;win32*;user32.dll",
+            ".sys usual",
+            ".sys",
+        ],
+    };
+
+    fn parse(entered: &Entered<'_>) -> Result<SysArgs, ParseError> {
+        let system = one(entered, "one list of modules, joined by semicolons", modules)?;
+        Ok(SysArgs { system })
+    }
+
+    fn run(args: SysArgs, context: &mut Context<'_, '_>) -> Result<(), CommandError> {
+        let settings = &mut context.session.settings;
+        args.system.apply(&mut settings.session.system_modules);
+        let modules = settings.system_modules();
+        context.messages.note(format_args!("modules of the system: {}", modules.text()));
+        Ok(())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::registry::tests::{args, error};
-    use crate::values::{ProcessFormat, TimeFormat};
+    use crate::{
+        registry::tests::{args, error},
+        values::{ProcessFormat, TimeFormat},
+    };
 
     #[test]
     fn one_argument_chooses_the_format_and_leaves_the_digits() {

@@ -1,20 +1,17 @@
 //! `.sql`: options, the query as it stands there, options.
 
-mod advice;
-
 use std::process;
 
 use indicatif::{HumanBytes, HumanCount};
 use polars::prelude::DataFrame;
 
-pub(super) use self::advice::advice;
 use super::{
     AnyCommand, Command, CommandError, Context, Entered, SharedArgs, Signature,
     schema::views,
     shared::{
         groups,
+        names::WatchedSymbols,
         options::{check_output, format_options, row_options},
-        watched_symbols::WatchedSymbols,
     },
 };
 use crate::{

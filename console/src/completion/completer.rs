@@ -4,8 +4,7 @@ use handlescope_model::{Untrusted, guard::lock};
 use reedline::{Completer, CompletionResult, Span, Suggestion};
 
 use super::{
-    filter_values::{self, FilterValue},
-    known::{Known, SharedKnown},
+    filter_values::{self, FilterValue, Known, SharedKnown},
     paths::{self, Wanted, starts_with},
     sql_completer,
 };

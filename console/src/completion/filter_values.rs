@@ -1,17 +1,36 @@
-//! Completion inside of filters: the part after the last `;` and `!`, from values of the loaded
-//! traces.
+//! What completion knows about the session, and completion inside of filters: the part after the last `;` and `!`, from
+//! values of the loaded traces.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::{Arc, Mutex},
+};
 
-use handlescope_model::rules::about;
-use handlescope_model::tables::ResourceKind;
+use handlescope_model::{rules::about, tables::ResourceKind};
 
-use super::{known::Known, paths::starts_with};
+use super::paths::starts_with;
 use crate::{
     filter::literal,
     grammar::Texts,
+    settings::Aliases,
     trace::{TraceValues, programs},
 };
+
+/// What completion knows about the session, kept up to date between two commands.
+#[derive(Debug, Default)]
+pub struct Known {
+    /// Paths of the loaded traces.
+    pub loaded: Vec<String>,
+    /// Names of their snapshots, each once.
+    pub snapshots: Vec<String>,
+    /// The aliases of the session.
+    pub aliases: Aliases,
+    /// What the loaded traces offer.
+    pub values: Vec<Arc<TraceValues>>,
+}
+
+/// [`Known`], shared with the line editor.
+pub type SharedKnown = Arc<Mutex<Known>>;
 
 /// Values that are offered at most: a longer menu does not help, and a trace may have hundred
 /// thousands of names.

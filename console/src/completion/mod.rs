@@ -2,11 +2,10 @@
 
 mod completer;
 mod filter_values;
-mod known;
 mod paths;
 mod sql_completer;
 
 pub use completer::{CommandCompleter, complete};
-pub use known::{Known, SharedKnown};
+pub use filter_values::{Known, SharedKnown};
 pub(crate) use paths::starts_with;
 pub(crate) use sql_completer::{is_keyword, is_word, keywords};

@@ -13,11 +13,7 @@
 
 mod pattern;
 mod plain;
-mod process;
-mod system;
 
 pub use pattern::{FilterError, Wildcard};
 pub(crate) use pattern::{literal, word};
-pub use plain::{Filter, LineMatch};
-pub use process::ProcessFilter;
-pub use system::SystemModules;
+pub use plain::{Filter, LineMatch, ProcessFilter, SystemModules};

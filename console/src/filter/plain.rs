@@ -1,4 +1,6 @@
-//! The filter for names, types, pointers and stacks.
+//! The filters: for names, types, pointers and stacks; for processes; and for modules of the system.
+
+use std::sync::LazyLock;
 
 use super::pattern::{Alternatives, FilterError, Parts, expression};
 
@@ -107,6 +109,115 @@ impl PartialEq for Filter {
     }
 }
 
+/// What may follow a name: the extension (any character before `exe`, as in ETWAnalyzer) and a pid.
+const SUFFIX: &str = r"(?:.exe)?(?:\([0-9]+\))?";
+
+/// A filter that tests processes written `name.exe(pid)`.
+///
+/// A part that is a number is a pid. Any other part must cover the whole name; `.exe` and `(pid)`
+/// may be missing from it.
+///
+/// ```
+/// use handlescope_console::filter::ProcessFilter;
+///
+/// let filter = ProcessFilter::new("svchost;!1234")?;
+/// assert!(filter.matches("svchost.exe", 77));
+/// assert!(!filter.matches("svchost.exe", 1234));
+/// # Ok::<(), handlescope_console::filter::FilterError>(())
+/// ```
+#[derive(Debug, Clone, PartialEq)]
+pub struct ProcessFilter(Filter);
+
+impl ProcessFilter {
+    /// The filter as typed.
+    pub fn text(&self) -> &str {
+        self.0.text()
+    }
+
+    /// Compiles a filter. Fails only for one that is absurdly large.
+    pub fn new(text: &str) -> Result<ProcessFilter, FilterError> {
+        Filter::of_parts(text, process_expression).map(ProcessFilter)
+    }
+
+    /// Whether a process passes; `name` as in the trace, with its `.exe`.
+    pub fn matches(&self, name: &str, pid: u32) -> bool {
+        self.matches_any([name], pid)
+    }
+
+    /// Whether a process passes that goes by several names: a part that is wanted may match any of
+    /// them, an exclusion none.
+    pub fn matches_any<'a>(&self, names: impl IntoIterator<Item = &'a str>, pid: u32) -> bool {
+        let verdicts = names.into_iter().map(|name| self.0.line(&format!("{name}({pid})")));
+        self.0.accepts(verdicts.fold(LineMatch::default(), LineMatch::or))
+    }
+}
+
+/// A part of a filter on processes as a regular expression.
+fn process_expression(part: &str) -> String {
+    // Spaces and a sign count as part of the number, so ` 77` is a pid that no process has rather
+    // than a name.
+    match part.trim().parse::<i32>() {
+        Ok(_) => format!(r"\({}\)\z", regex::escape(part)),
+        Err(_) => expression(part, SUFFIX),
+    }
+}
+
+/// The kernel and the libraries between it and a program.
+const USUAL: &str = "ntoskrnl.exe;ntkrnl*.exe;ntdll.dll;KernelBase.dll;kernel32.dll;wow64*.dll";
+
+/// The libraries between a program and what it allocates: those of C, C++ and COM, of GDI and USER, and of events.
+const ALLOCATING: &str = "ucrtbase*.dll;msvcrt*.dll;msvcr1*.dll;vcruntime*.dll;msvcp*.dll;mfc1*.dll;combase.dll;\
+                          ole32.dll;oleaut32.dll;rpcrt4.dll;win32k*.sys;win32u.dll;gdi32*.dll;user32.dll;\
+                          sechost.dll;advapi32.dll";
+
+/// Modules whose frames say little about the program under test: `.sys`.
+#[derive(Debug, Clone)]
+pub struct SystemModules(Option<Filter>);
+
+impl Default for SystemModules {
+    /// The kernel, ntdll, KernelBase, kernel32 and wow64.
+    fn default() -> Self {
+        Self::usual().clone()
+    }
+}
+
+impl SystemModules {
+    /// The kernel, ntdll, KernelBase, kernel32 and wow64.
+    pub(crate) fn usual() -> &'static Self {
+        static MODULES: LazyLock<SystemModules> =
+            LazyLock::new(|| SystemModules(Filter::new(USUAL).ok()));
+        &MODULES
+    }
+
+    /// The libraries that allocate for a program.
+    pub fn allocating() -> Self {
+        Self(Filter::new(ALLOCATING).ok())
+    }
+
+    /// Those whose file names pass a filter.
+    ///
+    /// # Errors
+    /// When the filter is absurdly large.
+    pub fn new(filter: &str) -> Result<Self, FilterError> {
+        Filter::new(filter).map(|filter| Self(Some(filter)))
+    }
+
+    /// Whether a module is one of them. WinDbg names modules without extension, and the kernel `nt`.
+    pub fn has(&self, module: &str) -> bool {
+        let has = |name: &str| self.0.as_ref().is_some_and(|filter| filter.matches(name));
+        let of_windbg = || match module {
+            "nt" => has("ntoskrnl.exe"),
+            _ => has(&format!("{module}.dll")) || has(&format!("{module}.exe")),
+        };
+        has(module) || (!module.contains('.') && of_windbg())
+    }
+
+    /// The filter as typed.
+    pub fn text(&self) -> &str {
+        self.0.as_ref().map_or("", Filter::text)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -203,5 +314,116 @@ mod tests {
             assert_eq!(Filter::new(text)?.passes_everything(), expected, "{text}");
         }
         Ok(())
+    }
+
+    fn matches_process(filter: &str, text: &str) -> bool {
+        let filter = ProcessFilter::new(filter).expect("a valid filter").0;
+        filter.accepts(filter.line(text))
+    }
+
+    #[test]
+    fn a_name_goes_without_extension_and_pid() {
+        for (filter, text, expected) in [
+            ("abc", "abc", true),
+            ("abc", "abc.exe", true),
+            ("abc", "ABC.exe(77)", true),
+            ("abc", "abcd.exe(77)", false),
+            ("abc", "xabc.exe(77)", false),
+            ("abc", "abc ", false),
+            ("abc.exe", "abc.exe", true),
+            ("abc.exe", "abc.exe(77)", true),
+            ("abc.exe", "abc(77)", false),
+            ("abc.exe(77)", "abc.exe(77)", true),
+            ("abc.exe(77)", "abc.exe(78)", false),
+            ("abc(77)", "abc(77)", true),
+            ("abc(77)", "abc.exe(77)", false),
+            ("*S*", "System(4)", true),
+            ("sv*", "svchost.exe(812)", true),
+            ("*.exe", "System(4)", false),
+        ] {
+            assert_eq!(matches_process(filter, text), expected, "{filter} on {text}");
+        }
+    }
+
+    #[test]
+    fn a_number_is_a_pid() {
+        for (filter, text, expected) in [
+            ("77", "abc.exe(77)", true),
+            ("77", "x(77)", true),
+            ("77", "abc.exe(777)", false),
+            ("77", "77.exe(5)", false),
+            (" 77", "abc.exe(77)", false),
+            ("+77", "abc.exe(77)", false),
+            ("*20700*", "worker.exe(20700)", true),
+        ] {
+            assert_eq!(matches_process(filter, text), expected, "{filter} on {text}");
+        }
+    }
+
+    #[test]
+    fn exclusions_win() {
+        for (filter, text, expected) in [
+            ("abc;!1234", "abc.exe(12345)", true),
+            ("abc;!1234", "abc.exe(1234)", false),
+            ("abc;!1234", "", false),
+            ("!1234", "abc.exe(1)", true),
+            ("!1234", "", true),
+            ("!1234", "abc.exe(1234)", false),
+            ("*;!svchost*;!4", "System(4)", false),
+            ("ZSATunnel;!*.exe", "ZSATunnel.exe(10232)", false),
+            ("", "anything", true),
+        ] {
+            assert_eq!(matches_process(filter, text), expected, "{filter} on {text}");
+        }
+    }
+
+    #[test]
+    fn of_several_names_one_must_match_and_none_be_excluded() -> Result<(), FilterError> {
+        let names = ["svchost RDP Service", "svchost.exe"];
+        for (filter, expected) in [
+            ("svchost", true),
+            ("svchost RDP*", true),
+            ("svchost RDP Service(7)", true),
+            ("svchost WMI*", false),
+            ("!svchost", false),
+            ("!svchost RDP*", false),
+            ("svchost;!svchost RDP*", false),
+            ("svchost RDP*;!*.exe", false),
+            ("!cmd", true),
+            ("7", true),
+            ("!7", false),
+            ("", true),
+        ] {
+            assert_eq!(ProcessFilter::new(filter)?.matches_any(names, 7), expected, "{filter}");
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn a_process_is_tested_as_name_and_pid() -> Result<(), FilterError> {
+        let filter = ProcessFilter::new("devenv.exe(509560);csrss")?;
+        assert!(filter.matches("devenv.exe", 509_560));
+        assert!(!filter.matches("devenv.exe", 509_561));
+        assert!(filter.matches("csrss.exe", 1));
+        Ok(())
+    }
+
+    #[test]
+    fn the_usual_ones_stand_between_the_kernel_and_a_program() {
+        let system = SystemModules::default();
+        for module in [
+            "ntoskrnl.exe",
+            "NTDLL.DLL",
+            "KernelBase.dll",
+            "kernel32.dll",
+            "wow64cpu.dll",
+            "nt",
+            "ntdll",
+        ] {
+            assert!(system.has(module), "{module}");
+        }
+        for module in ["leaky.exe", "user32.dll", "ntdll2.dll", "leaky", ""] {
+            assert!(!system.has(module), "{module}");
+        }
     }
 }

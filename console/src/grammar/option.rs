@@ -1,4 +1,5 @@
-//! One option of a command: its names, its documentation, and what its value sets.
+//! What follows a command, and its options: their names, their documentation, what their values set, and the
+//! headings of the help that they stand under.
 
 use std::{borrow::Cow, path::PathBuf};
 
@@ -14,6 +15,45 @@ use crate::{
         nanoseconds, no_choice, number, process_format, process_words, time_format, time_words,
     },
 };
+
+/// Words, each with its meaning.
+pub(crate) type Words = Vec<(&'static str, &'static str)>;
+
+/// What may follow the name of a command.
+#[derive(Debug, Clone, Copy)]
+pub enum Arguments {
+    None,
+    /// The options of the command.
+    Options,
+    /// So many points in time at most, with options around them.
+    Points(usize),
+    /// Files on disk.
+    Files,
+    /// A folder on disk.
+    Folder,
+    /// One of these words, then anything.
+    Word(fn() -> Words),
+    /// Any number of these words.
+    Words(fn() -> Words),
+    /// A query, with options around it.
+    Sql,
+    LoadedFiles,
+    SymbolPath,
+    /// A kind of question, then its options.
+    Kind,
+    /// A command, or a kind of question.
+    Topic,
+    /// A setting, then its value.
+    Setting,
+    /// A name, then `=` and a command line.
+    Alias,
+}
+
+/// A command line that is worth knowing.
+pub struct Example {
+    pub goal: &'static str,
+    pub line: &'static str,
+}
 
 /// What is written about an option.
 #[derive(Debug, Clone, Copy)]
@@ -413,4 +453,45 @@ fn described<A>(words: &[Choice<A>]) -> Vec<(&'static str, &'static str)> {
 fn place(words: &[(&'static str, &str)], word: &str) -> Result<usize, ValueError> {
     let place = words.iter().position(|(own, _)| own.eq_ignore_ascii_case(word));
     place.ok_or_else(|| no_choice(word, || words.iter().map(|(own, _)| *own)))
+}
+
+/// Options that serve one purpose.
+pub struct OptionGroup<A: 'static> {
+    /// The purpose, as heading in the help.
+    pub title: &'static str,
+    pub options: &'static [Opt<A>],
+}
+
+/// An [`OptionGroup`] whose arguments are of no interest.
+pub struct GroupView {
+    /// The purpose, as heading in the help.
+    pub title: &'static str,
+    pub options: Vec<&'static dyn OptionSpec>,
+}
+
+impl GroupView {
+    /// Groups of options without their arguments.
+    pub(crate) fn all<A: Default>(groups: &'static [OptionGroup<A>]) -> Vec<GroupView> {
+        let view = |group: &'static OptionGroup<A>| GroupView {
+            title: group.title,
+            options: group.options.iter().map(|option| option as _).collect(),
+        };
+        groups.iter().map(view).collect()
+    }
+
+    /// Groups with those that are shared, without options whose name an own one has.
+    pub(crate) fn with_shared(mut own: Vec<GroupView>, shared: Vec<GroupView>) -> Vec<GroupView> {
+        for GroupView { title, mut options } in shared {
+            let all = || own.iter().flat_map(|group| &group.options);
+            options.retain(|option| {
+                !option.doc().names.iter().any(|name| all().any(|own| own.is_named(name)))
+            });
+            match own.iter_mut().find(|group| group.title == title) {
+                Some(group) => group.options.splice(0..0, options).for_each(drop),
+                None => own.push(GroupView { title, options }),
+            }
+        }
+        own.retain(|group| !group.options.is_empty());
+        own
+    }
 }

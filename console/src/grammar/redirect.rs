@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::{
-    arguments::Arguments,
+    option::Arguments,
     token::{Quotes, Token},
 };
 use crate::{paths::has_extension, values::FORMATS};

@@ -13,10 +13,8 @@ use std::io::Write;
 
 use handlescope_model::Untrusted;
 
-use self::{
-    picture::{TITLES, cells},
-    state::Live,
-};
+use self::picture::{TITLES, cells};
+use self::state::Live;
 use crate::{
     commands::CommandError,
     console::Console,

@@ -31,7 +31,9 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-use self::{server::Server, tool_session::ToolSession, transport::BoundedTransport};
+use self::server::Server;
+use self::tool_session::ToolSession;
+use self::transport::BoundedTransport;
 use crate::{
     cancel::Cancel, cli::McpArgs, commands::CommandError, console::Console, paths::Roots,
     script::Outcome, terminal::Messages,

@@ -1,16 +1,53 @@
 //! From what was typed to files: names, folders, and patterns, for shells that do not expand them
 //! and for the console's own prompt.
 
-use std::path::{Path, PathBuf};
-
-use super::{
-    error::ExpandError,
-    missing::missing,
-    names::{EXTRACT_EXTENSION, EXTRACT_FOLDER, with_home},
-    pattern::Pattern,
-    same::once_each,
-    walk::Walk,
+use std::{
+    fs, io,
+    path::{Path, PathBuf, absolute},
 };
+
+use handlescope_model::{Reason, Untrusted};
+use thiserror::Error;
+
+use super::names::{
+    EXTRACT_EXTENSION, EXTRACT_FOLDER, TRACE_EXTENSIONS, has_extension, is_extract,
+    is_plain_extract, once_each, with_home,
+};
+use crate::{
+    filter::{Filter, FilterError, LineMatch},
+    suggest,
+};
+
+/// Why a name stands for no file.
+#[derive(Debug, Error)]
+pub enum ExpandError {
+    /// There is no such file.
+    #[error("{}: file not found{hint}", Untrusted(.path))]
+    Missing {
+        path: PathBuf,
+        /// The nearest name that exists, or nothing.
+        hint: String,
+    },
+    /// A folder without traces.
+    #[error("{}: no trace or extract lies in this folder{hint}", Untrusted(.folder))]
+    NothingIn {
+        folder: PathBuf,
+        /// How to look below it, unless that was done.
+        hint: &'static str,
+    },
+    /// The wildcards match nothing.
+    #[error("{}: no trace or extract with such a name found", Untrusted(.pattern))]
+    NothingMatches { pattern: PathBuf },
+    /// A wildcard in the folder part.
+    #[error("{}: wildcards are allowed only in the file name, not in the folder", Untrusted(.pattern))]
+    WildcardInFolder { pattern: PathBuf },
+    /// A folder that cannot be read.
+    #[error("{}: cannot list the folder: {}", Untrusted(.folder), Reason(.source))]
+    Unreadable { folder: PathBuf, source: io::Error },
+    /// A pattern that cannot be used.
+    #[error(transparent)]
+    Pattern(#[from] FilterError),
+}
 
 /// The files that something stands for, and whether they were only found there.
 #[derive(Debug, Default)]
@@ -92,4 +129,113 @@ fn existing(path: &Path) -> Option<PathBuf> {
     let beside = path.with_file_name(&extract);
     let in_folder = path.with_file_name(EXTRACT_FOLDER).join(&extract);
     [beside, in_folder].into_iter().find(|path| path.is_file())
+}
+
+/// The error about a file that does not exist, with the nearest that does. Windows reads `"C:\My Traces\"` as
+/// `C:\My Traces"`.
+pub(crate) fn missing(path: PathBuf) -> ExpandError {
+    if path.to_string_lossy().contains('"') {
+        let hint = "; a \\ in front of a closing \" makes it a part of the name: leave that \\ out";
+        return ExpandError::Missing { path, hint: hint.to_owned() };
+    }
+    let folder = path.parent().unwrap_or(Path::new(""));
+    let mut walk = Walk { recursive: false, pattern: None, problems: &mut Vec::new() };
+    let files = walk.files_in(folder).unwrap_or_default();
+    let folders = folders_in(folder).unwrap_or_default();
+    let name = |path: &PathBuf| Some(path.file_name()?.to_string_lossy().into_owned());
+    let names: Vec<String> = files.iter().chain(&folders).filter_map(name).collect();
+    let wanted = path.file_name().unwrap_or_default().to_string_lossy();
+    let nearest = suggest::nearest(&wanted, names.iter().map(String::as_str))
+        .map(|name| path.with_file_name(name).to_string_lossy().into_owned());
+    let hint = nearest.as_deref().map_or_else(String::new, suggest::did_you_mean);
+    ExpandError::Missing { path, hint }
+}
+
+/// A filter on files, which sees what [`verdict`] says.
+#[derive(Debug)]
+pub(crate) struct Pattern(Filter);
+
+impl Pattern {
+    /// The folder of a path and the pattern in place of its file name; `None` when it has neither
+    /// wildcards nor several parts.
+    pub(crate) fn new(path: &Path) -> Result<Option<(PathBuf, Pattern)>, ExpandError> {
+        let is_pattern = |text: &str| text.contains(['*', '?', ';']);
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let folder = path.parent().unwrap_or(Path::new(""));
+        if is_pattern(&folder.to_string_lossy()) {
+            return Err(ExpandError::WildcardInFolder { pattern: path.to_path_buf() });
+        }
+        if !is_pattern(&name) {
+            return Ok(None);
+        }
+        Ok(Some((folder.to_path_buf(), Pattern::parse(&name)?)))
+    }
+
+    /// Reads a filter for files.
+    pub(crate) fn parse(text: &str) -> Result<Pattern, FilterError> {
+        Filter::new(text).map(Pattern)
+    }
+
+    /// Whether a file fits.
+    pub(crate) fn matches(&self, file: &Path) -> bool {
+        self.0.accepts(verdict(&self.0, file))
+    }
+}
+
+/// What a filter says about a file. It is compared with the file's name and with its whole path: what
+/// fits one of them fits, and what excludes one of them excludes.
+pub(crate) fn verdict(filter: &Filter, file: &Path) -> LineMatch {
+    let path = absolute(file).unwrap_or_else(|_| file.to_path_buf());
+    let name = file.file_name().unwrap_or_default().to_string_lossy();
+    filter.line(&path.to_string_lossy()).or(filter.line(&name))
+}
+
+/// A search for traces and extracts.
+pub(crate) struct Walk<'a> {
+    /// Whether to look into folders below.
+    pub(crate) recursive: bool,
+    /// What they have to be called like.
+    pub(crate) pattern: Option<&'a Pattern>,
+    /// Folders below that cannot be read.
+    pub(crate) problems: &'a mut Vec<ExpandError>,
+}
+
+impl Walk<'_> {
+    /// The traces and extracts in a folder, in no order. Links to folders are not followed, so that
+    /// no search runs in circles.
+    pub(crate) fn files_in(&mut self, folder: &Path) -> Result<Vec<PathBuf>, ExpandError> {
+        let mut files = Vec::new();
+        for path in entries(folder)? {
+            if path.is_dir() {
+                if self.recursive && !path.is_symlink() {
+                    match self.files_in(&path) {
+                        Ok(mut below) => files.append(&mut below),
+                        Err(error) => self.problems.push(error),
+                    }
+                }
+                continue;
+            }
+            let is_wanted = has_extension(&path, TRACE_EXTENSIONS)
+                || is_extract(&path)
+                || is_plain_extract(&path);
+            if is_wanted && self.pattern.is_none_or(|pattern| pattern.matches(&path)) {
+                files.push(path);
+            }
+        }
+        Ok(files)
+    }
+}
+
+/// The folders in a folder, in no order.
+pub(crate) fn folders_in(folder: &Path) -> Result<Vec<PathBuf>, ExpandError> {
+    Ok(entries(folder)?.into_iter().filter(|path| path.is_dir()).collect())
+}
+
+/// Everything in a folder; the empty path is the current one.
+fn entries(folder: &Path) -> Result<Vec<PathBuf>, ExpandError> {
+    let listed = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+    let names = || -> io::Result<Vec<PathBuf>> {
+        fs::read_dir(listed)?.map(|entry| Ok(folder.join(entry?.file_name()))).collect()
+    };
+    names().map_err(|source| ExpandError::Unreadable { folder: folder.to_path_buf(), source })
 }

@@ -1,30 +1,22 @@
 //! Paths: names, folders and patterns to files, and files that are written whole or not at all.
 
-mod error;
 mod expand;
-mod missing;
 mod names;
 mod overwrite;
-mod pattern;
 mod roots;
-mod same;
 #[cfg(test)]
 mod tests;
-mod walk;
-mod write;
 mod written;
 
-pub(crate) use error::ExpandError;
-pub(crate) use expand::expand;
-pub(crate) use missing::missing;
+pub(crate) use expand::{ExpandError, Pattern, Walk, expand, folders_in, missing, verdict};
 pub(crate) use names::{
-    EXTRACT_EXTENSION, EXTRACT_FOLDER, PLAIN_EXTENSION, TRACE_EXTENSIONS, has_extension,
-    is_extract, is_plain_extract, shortened, with_home,
+    EXTRACT_EXTENSION, EXTRACT_FOLDER, PLAIN_EXTENSION, SameTrace, TRACE_EXTENSIONS, has_extension,
+    is_extract, is_plain_extract, is_same_file, names_apart, shortened, shown, stem, with_home,
 };
-pub(crate) use overwrite::{Output, Overwrite, OverwriteError, is_null_device};
-pub(crate) use pattern::{Pattern, verdict};
+pub(crate) use overwrite::{
+    Aside, Output, Overwrite, OverwriteError, append_whole, is_null_device, write_aside,
+    write_whole,
+};
+pub use roots::Access;
 pub(crate) use roots::{RootError, Roots};
-pub(crate) use same::{SameTrace, is_same_file, names_apart, shown, stem};
-pub(crate) use walk::{Walk, folders_in};
-pub(crate) use write::{Aside, append_whole, write_aside, write_whole};
 pub(crate) use written::alone;

@@ -2,7 +2,6 @@
 
 mod args;
 mod elsewhere;
-mod events;
 mod record;
 mod stop;
 mod unmerged;
@@ -17,7 +16,7 @@ use serde::Serialize;
 use serde_json::ser::{PrettyFormatter, Serializer};
 
 pub use args::{LiveArgs, RecordArgs, SessionArgs, WprpArgs};
-pub use events::decodable;
+pub use record::decodable;
 pub use stop::{Reached, StopWatch};
 
 use crate::{

@@ -11,15 +11,19 @@ use std::{
     time::{Duration, Instant},
 };
 
-use handlescope_extract::live::{EventReceiver, EventSender, WhenFull, live_queue};
+use handlescope_extract::{
+    etl::{Event, EventId, Guid},
+    live::{EventReceiver, EventSender, WhenFull, live_queue},
+};
 use handlescope_model::Untrusted;
-use handlescope_record::{EventSink, Figures, Recorder, Running, SessionPlan, Stopped};
+use handlescope_record::{
+    EventSink, Figures, Recorder, Running, SessionEvent, SessionPlan, Stopped,
+};
 use indicatif::{HumanBytes, HumanCount};
 
 use super::{
     args::RecordArgs,
     elsewhere::refusal,
-    events::decodable,
     stop::{Reached, StopWatch},
     unmerged::merge,
 };
@@ -250,3 +254,27 @@ fn extract(
 
 #[cfg(test)]
 mod tests;
+
+/// Process and thread ids of an event that does not know them.
+const UNKNOWN: u32 = u32::MAX;
+
+/// The same event.
+pub fn decodable<'a>(event: &SessionEvent<'a>) -> Event<'a> {
+    let guid = Guid(event.provider);
+    let known = |id: u32| Some(id).filter(|id| *id != UNKNOWN);
+    Event {
+        id: match event.is_classic {
+            true => EventId::Classic { guid, opcode: event.opcode },
+            false => EventId::Manifest { guid, id: event.id },
+        },
+        version: event.version,
+        time: event.time,
+        pid: known(event.process_id),
+        tid: known(event.thread_id),
+        processor: event.processor,
+        pointer_size: event.pointer_size.into(),
+        payload: event.payload,
+        extended: event.extended,
+        offset: 0,
+    }
+}

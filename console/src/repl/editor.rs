@@ -1,19 +1,24 @@
-//! The line editor: keys, menu, history.
+//! The line editor: its prompt, keys, menu, history, and whether Enter ends what was typed.
 
-use std::sync::Arc;
+use std::{borrow::Cow, io, path::PathBuf, sync::Arc};
 
-use handlescope_model::Reason;
+use handlescope_model::{Reason, Untrusted};
 use reedline::{
-    ColumnarMenu, Emacs, InputMode, KeyCode, KeyModifiers, MenuBuilder, Reedline, ReedlineEvent,
-    ReedlineMenu, default_emacs_keybindings,
+    ColumnarMenu, Completer, Editor, Emacs, FileBackedHistory, History, HistoryItem, HistoryItemId,
+    HistorySessionId, InputMode, KeyCode, KeyModifiers, Menu, MenuBuilder, MenuEvent, MenuSettings,
+    Painter, Prompt, PromptEditMode, PromptHistorySearch, PromptHistorySearchStatus, Reedline,
+    ReedlineEvent, ReedlineMenu, Result, SearchQuery, Suggestion, ValidationResult, Validator,
+    default_emacs_keybindings,
 };
 
-use super::{
-    highlighter::CommandHighlighter, hinter::CommandHinter, history::LineHistory, menu::QuietMenu,
-    validator::QueryValidator,
+use super::{highlighter::CommandHighlighter, hinter::CommandHinter};
+use crate::{
+    completion::{CommandCompleter, SharedKnown},
+    paths::shown,
+    script::is_waiting,
+    terminal::{ColorChoice, Messages, Role, Screen},
+    trace::Session,
 };
-use crate::completion::{CommandCompleter, SharedKnown};
-use crate::terminal::{ColorChoice, Messages, Role, Screen};
 
 const MENU: &str = "completion";
 
@@ -58,4 +63,245 @@ pub(super) fn editor(
         None => {}
     }
     editor
+}
+
+/// A menu that closes when there is nothing to choose from, where reedline's own says so in capitals.
+pub(super) struct QuietMenu(pub(super) ColumnarMenu);
+
+impl Menu for QuietMenu {
+    fn update_working_details(
+        &mut self,
+        editor: &mut Editor,
+        completer: &mut dyn Completer,
+        painter: &Painter,
+    ) {
+        self.0.update_working_details(editor, completer, painter);
+        if self.0.get_values().is_empty() {
+            self.0.menu_event(MenuEvent::Deactivate);
+        }
+    }
+
+    fn settings(&self) -> &MenuSettings {
+        self.0.settings()
+    }
+
+    fn is_active(&self) -> bool {
+        self.0.is_active()
+    }
+
+    fn set_active(&mut self, active: bool) {
+        self.0.set_active(active);
+    }
+
+    fn clear_input(&mut self) {
+        self.0.clear_input();
+    }
+
+    fn menu_event(&mut self, event: MenuEvent) {
+        self.0.menu_event(event);
+    }
+
+    fn can_quick_complete(&self) -> bool {
+        self.0.can_quick_complete()
+    }
+
+    fn can_partially_complete(
+        &mut self,
+        values_updated: bool,
+        editor: &mut Editor,
+        completer: &mut dyn Completer,
+    ) -> bool {
+        self.0.can_partially_complete(values_updated, editor, completer)
+    }
+
+    fn update_values(&mut self, editor: &mut Editor, completer: &mut dyn Completer) {
+        self.0.update_values(editor, completer);
+    }
+
+    fn reset_position(&mut self) {
+        self.0.reset_position();
+    }
+
+    fn replace_in_buffer(&self, editor: &mut Editor) {
+        self.0.replace_in_buffer(editor);
+    }
+
+    fn menu_required_lines(&self, terminal_columns: u16) -> u16 {
+        self.0.menu_required_lines(terminal_columns)
+    }
+
+    fn menu_string(&self, available_lines: u16, use_ansi_coloring: bool) -> String {
+        self.0.menu_string(available_lines, use_ansi_coloring)
+    }
+
+    fn min_rows(&self) -> u16 {
+        self.0.min_rows()
+    }
+
+    fn get_values(&self) -> &[Suggestion] {
+        self.0.get_values()
+    }
+}
+
+/// Lines that are remembered.
+const LINES: usize = 10_000;
+
+/// A history in a file that several consoles share. A line that is repeated counts once, an empty one
+/// not at all, and spaces around a line are dropped.
+pub(super) struct LineHistory(FileBackedHistory);
+
+impl LineHistory {
+    /// The history in the platform's folder for a program's data; none where folder not found.
+    pub(super) fn open() -> Option<Result<LineHistory>> {
+        let file: PathBuf = dirs::data_local_dir()?.join("handlescope").join("history.txt");
+        Some(FileBackedHistory::with_file(LINES, file).map(LineHistory))
+    }
+}
+
+impl History for LineHistory {
+    fn save(&mut self, item: HistoryItem) -> Result<HistoryItem> {
+        let command_line = item.command_line.trim().to_owned();
+        // An empty line is one that the file does not take.
+        self.0.save(HistoryItem { command_line, ..item })
+    }
+
+    fn load(&self, id: HistoryItemId) -> Result<HistoryItem> {
+        self.0.load(id)
+    }
+
+    fn count(&self, query: SearchQuery) -> Result<i64> {
+        self.0.count(query)
+    }
+
+    fn search(&self, query: SearchQuery) -> Result<Vec<HistoryItem>> {
+        self.0.search(query)
+    }
+
+    fn update(
+        &mut self,
+        id: HistoryItemId,
+        updater: &dyn Fn(HistoryItem) -> HistoryItem,
+    ) -> Result<()> {
+        self.0.update(id, updater)
+    }
+
+    fn clear(&mut self) -> Result<()> {
+        self.0.clear()
+    }
+
+    fn delete(&mut self, id: HistoryItemId) -> Result<()> {
+        self.0.delete(id)
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        self.0.sync()
+    }
+
+    fn session(&self) -> Option<HistorySessionId> {
+        self.0.session()
+    }
+}
+
+/// A query takes more lines until it ends; every other command has one.
+pub(super) struct QueryValidator;
+
+impl Validator for QueryValidator {
+    fn validate(&self, text: &str) -> ValidationResult {
+        match is_waiting(text) {
+            true => ValidationResult::Incomplete,
+            false => ValidationResult::Complete,
+        }
+    }
+}
+
+/// Characters of a file name that are shown at most.
+const LONGEST: usize = 30;
+
+/// A prompt that names what is loaded: `leaky.etl> `, and of several `leaky.etl +2> `.
+pub(super) struct FilePrompt {
+    title: String,
+}
+
+impl FilePrompt {
+    pub(super) fn new(session: &Session) -> FilePrompt {
+        let names = session
+            .files
+            .iter()
+            .map(|file| Untrusted(shown(&file.path).file_name().unwrap_or_default()).to_string());
+        FilePrompt { title: title(&names.collect::<Vec<_>>()) }
+    }
+}
+
+fn title(names: &[String]) -> String {
+    match names {
+        [] => "handlescope".to_owned(),
+        [only] => shortened(only),
+        [first, others @ ..] => format!("{} +{}", shortened(first), others.len()),
+    }
+}
+
+/// A long name without its middle.
+fn shortened(name: &str) -> String {
+    let length = name.chars().count();
+    if length <= LONGEST {
+        return name.to_owned();
+    }
+    let half = (LONGEST - 1) / 2;
+    let (start, end) = (name.chars().take(half), name.chars().skip(length - half));
+    start.chain(['…']).chain(end).collect()
+}
+
+impl Prompt for FilePrompt {
+    fn render_prompt_left(&self) -> Cow<'_, str> {
+        Cow::Borrowed(&self.title)
+    }
+
+    fn render_prompt_right(&self) -> Cow<'_, str> {
+        Cow::Borrowed("")
+    }
+
+    fn render_prompt_indicator(&self, _: PromptEditMode) -> Cow<'_, str> {
+        Cow::Borrowed("> ")
+    }
+
+    fn render_prompt_multiline_indicator(&self) -> Cow<'_, str> {
+        Cow::Borrowed("  ")
+    }
+
+    fn render_prompt_history_search_indicator(&self, search: PromptHistorySearch) -> Cow<'_, str> {
+        let failing = match search.status {
+            PromptHistorySearchStatus::Passing => "",
+            PromptHistorySearchStatus::Failing => "no ",
+        };
+        Cow::Owned(format!(" ({failing}match for '{}') ", Untrusted(search.term)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use reedline::SearchDirection;
+
+    use super::*;
+
+    #[test]
+    fn lines_are_kept_trimmed_and_once_and_blank_ones_not_at_all() {
+        let mut history = LineHistory(FileBackedHistory::new(10).expect("a history"));
+        for line in [" .list ", ".list", "", "  ", ".list", ".quit"] {
+            history.save(HistoryItem::from_command_line(line)).expect("saved");
+        }
+        let all = history.search(SearchQuery::everything(SearchDirection::Forward, None));
+        let lines: Vec<String> =
+            all.expect("all lines").into_iter().map(|item| item.command_line).collect();
+        assert_eq!(lines, [".list", ".quit"]);
+    }
+
+    #[test]
+    fn the_prompt_names_what_is_loaded() {
+        let of = |names: &[&str]| title(&names.iter().map(|n| (*n).to_owned()).collect::<Vec<_>>());
+        assert_eq!(of(&[]), "handlescope");
+        assert_eq!(of(&["leaky.etl"]), "leaky.etl");
+        assert_eq!(of(&["leaky.etl", "a", "b"]), "leaky.etl +2");
+        let long = of(&["a-very-long-name-of-a-trace-2026-07-20.etl"]);
+        assert_eq!(long, "a-very-long-na…2026-07-20.etl");
+    }
 }

@@ -5,12 +5,12 @@ use std::borrow::Cow;
 use handlescope_model::guard::lock;
 use reedline::{DefaultHinter, Hinter, History};
 
-use super::validator::is_waiting;
 use crate::{
     commands::dump::DumpWords,
     completion::SharedKnown,
     grammar::{Arguments, parse, split},
     registry::REGISTRY,
+    script::is_waiting,
     terminal::{Role, neutral},
 };
 

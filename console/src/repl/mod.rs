@@ -3,10 +3,6 @@
 mod editor;
 mod highlighter;
 mod hinter;
-mod history;
-mod menu;
-mod prompt;
-mod validator;
 
 use std::{
     collections::BTreeSet,
@@ -65,7 +61,7 @@ pub fn run(
             color = color_now;
             **editor = editor::editor(Arc::clone(&known), color, messages);
         }
-        let prompt = prompt::FilePrompt::new(&console.session);
+        let prompt = editor::FilePrompt::new(&console.session);
         let signal = cancel::waiting(Wait::Prompt, || input.read(&prompt));
         let signal = signal.map_err(|source| CommandError::Terminal { source })?;
         match signal {

@@ -12,8 +12,7 @@ use toml_edit::{Document, Item, Table, TomlError, Value};
 
 use super::{
     aliases::{AliasError, Aliases},
-    choices::Choices,
-    key::{FILE_NAME, Key},
+    key::{Choices, FILE_NAME, Key},
 };
 use crate::{
     cancel::Cancel,

@@ -1,8 +1,19 @@
-//! The settings by their names in the configuration file.
+//! The settings by their names in the configuration file, and what one source says about them.
 
-use std::fmt;
+use std::{fmt, path::PathBuf};
 
-use crate::values::{ValueError, no_choice, process_words, time_words};
+use clap::ValueEnum;
+use handlescope_extract::symbols::SymbolPath;
+
+use super::display::DisplayArgs;
+use crate::{
+    filter::SystemModules,
+    terminal::ColorChoice,
+    values::{
+        TimeDigits, ValueError, no_choice, on_or_off, process_format, process_words, time_format,
+        time_words,
+    },
+};
 
 /// The name of the configuration file in the platform's folder for configurations.
 pub(super) const FILE_NAME: &str = "handlescope.toml";
@@ -127,5 +138,121 @@ impl Key {
 impl fmt::Display for Key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
+    }
+}
+
+/// What one source says about the settings; what it leaves open, the next one decides.
+#[derive(Debug, Clone, Default)]
+pub struct Choices {
+    pub symbol_path: Option<SymbolPath>,
+    pub display: DisplayArgs,
+    pub color: Option<ColorChoice>,
+    pub system_modules: Option<SystemModules>,
+    /// The folder of the views of the user.
+    pub sql_views: Option<PathBuf>,
+}
+
+impl Choices {
+    /// Reads a value as the configuration file and the commands of the console write it; none leaves the setting open.
+    ///
+    /// # Errors
+    /// When the setting does not take it. Then nothing has changed.
+    pub(crate) fn set(&mut self, key: Key, text: Option<&str>) -> Result<(), ValueError> {
+        let Choices { symbol_path, display, color, system_modules, sql_views } = self;
+        match key {
+            Key::SymbolPath => *symbol_path = text.map(SymbolPath::parse),
+            Key::TimeFormat => display.time_format = text.map(time_format).transpose()?,
+            Key::TimeDigits => display.time_digits = text.map(TimeDigits::parse).transpose()?,
+            Key::ProcessFormat => display.process_format = text.map(process_format).transpose()?,
+            Key::FullFileNames => display.full_file_name = text.map(on_or_off).transpose()?,
+            Key::Clip => display.clip = text.map(on_or_off).transpose()?,
+            Key::Pager => display.pager = text.map(on_or_off).transpose()?,
+            Key::Color => *color = text.map(color_choice).transpose()?,
+            Key::SystemModules => *system_modules = text.map(modules).transpose()?,
+            Key::SqlViews => *sql_views = text.map(PathBuf::from),
+        }
+        Ok(())
+    }
+
+    /// The value as it is shown, without secrets; `None` if the setting is left open.
+    pub(crate) fn text(&self, key: Key) -> Option<String> {
+        let Choices { symbol_path, display, color, system_modules, sql_views } = self;
+        match key {
+            Key::SymbolPath => symbol_path.as_ref().map(SymbolPath::to_string),
+            Key::TimeFormat => display.time_format.map(|format| format.to_string()),
+            Key::TimeDigits => display.time_digits.map(|digits| digits.get().to_string()),
+            Key::ProcessFormat => display.process_format.map(|format| format.to_string()),
+            Key::FullFileNames => display.full_file_name.map(|on| on.to_string()),
+            Key::Clip => display.clip.map(|on| on.to_string()),
+            Key::Pager => display.pager.map(|on| on.to_string()),
+            Key::Color => Some(color.as_ref()?.to_possible_value()?.get_name().to_owned()),
+            Key::SystemModules => system_modules.as_ref().map(|modules| modules.text().to_owned()),
+            Key::SqlViews => Some(sql_views.as_ref()?.to_string_lossy().into_owned()),
+        }
+    }
+
+    /// The value as it is written into the file, secrets included.
+    pub(crate) fn written(&self, key: Key) -> Option<String> {
+        match (key, &self.symbol_path) {
+            (Key::SymbolPath, Some(path)) => Some(path.text().to_owned()),
+            _ => self.text(key),
+        }
+    }
+}
+
+fn color_choice(word: &str) -> Result<ColorChoice, ValueError> {
+    let words = || Key::Color.words().into_iter().map(|(word, _)| word);
+    ColorChoice::from_str(word, true).map_err(|_| no_choice(word, words))
+}
+
+/// A list of modules of the system.
+pub(crate) fn modules(text: &str) -> Result<SystemModules, ValueError> {
+    SystemModules::new(text).map_err(|error| ValueError::Filter { reason: error.to_string() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A value of each setting that is not the usual one.
+    const VALUES: [(Key, &str); 10] = [
+        (Key::SymbolPath, "srv*c*https://x"),
+        (Key::TimeFormat, "s"),
+        (Key::TimeDigits, "3"),
+        (Key::ProcessFormat, "None"),
+        (Key::FullFileNames, "true"),
+        (Key::Clip, "false"),
+        (Key::Pager, "false"),
+        (Key::Color, "never"),
+        (Key::SystemModules, "a.dll;b*.dll"),
+        (Key::SqlViews, "views"),
+    ];
+
+    #[test]
+    fn each_setting_is_read_shown_and_left_open_again() {
+        assert_eq!(VALUES.map(|(key, _)| key), Key::ALL);
+        let mut choices = Choices::default();
+        for (key, value) in VALUES {
+            assert_eq!(choices.text(key), None, "{key}");
+            choices.set(key, Some(value)).expect(value);
+            assert_eq!(choices.text(key).as_deref(), Some(value), "{key}");
+        }
+        for (key, _) in VALUES {
+            choices.set(key, None).expect("nothing to read");
+            assert_eq!(choices.text(key), None, "{key}");
+        }
+    }
+
+    #[test]
+    fn each_word_that_is_offered_is_taken_and_others_are_refused() {
+        for key in Key::ALL {
+            for (word, _) in key.words() {
+                Choices::default().set(key, Some(word)).expect(word);
+            }
+            if let [(first, _), ..] = key.words()[..] {
+                let error = Choices::default().set(key, Some("nonsense")).expect_err(first);
+                assert!(error.to_string().starts_with("'nonsense' is not one of "), "{error}");
+            }
+        }
     }
 }

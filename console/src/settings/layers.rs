@@ -6,10 +6,9 @@ use handlescope_extract::symbols::SymbolPath;
 
 use super::{
     aliases::Aliases,
-    choices::Choices,
     display::{Display, DisplayArgs},
     file::{ConfigError, ConfigFile, Contents},
-    key::Key,
+    key::{Choices, Key},
 };
 use crate::{
     filter::SystemModules,

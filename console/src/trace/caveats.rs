@@ -9,8 +9,8 @@ use handlescope_model::{ArchiveError, EventKind, Table, TableRows, Trace};
 use indicatif::HumanCount;
 use serde::Serialize;
 
+use super::losses::{has_end_rundown, knows_exits};
 use super::losses::{loss_times, unseen_closes};
-use super::rundown::{has_end_rundown, knows_exits};
 use crate::values::{Counted, Length, kind_of};
 
 /// How to record what is missing.

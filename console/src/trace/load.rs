@@ -15,12 +15,11 @@ use handlescope_model::{
 use crate::{
     cancel::{Cancel, Cancelled},
     paths::{
-        PLAIN_EXTENSION, SameTrace, TRACE_EXTENSIONS, expand, has_extension, is_extract,
+        Access, PLAIN_EXTENSION, SameTrace, TRACE_EXTENSIONS, expand, has_extension, is_extract,
         is_plain_extract,
     },
     terminal::Messages,
     trace::{
-        access::Access,
         caveats::Caveat,
         error::LoadError,
         extraction::{

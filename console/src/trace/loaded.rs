@@ -1,12 +1,19 @@
-//! A loaded trace and what is kept with it.
+//! A loaded trace and what is kept with it; which of the loaded ones `-fd` asks.
 
-use std::{path::PathBuf, sync::Arc};
+use std::{
+    path::{Path, PathBuf, absolute},
+    sync::Arc,
+};
 
-use handlescope_model::tables::TraceInfos;
-use handlescope_model::{ArchiveError, Trace};
+use handlescope_model::{ArchiveError, Trace, tables::TraceInfos};
 use tempfile::TempDir;
 
-use super::{frame_name_cache::FrameNameCache, values::TraceValues};
+use super::{error::NoFile, frame_name_cache::FrameNameCache, values::TraceValues};
+use crate::{
+    filter::{Filter, LineMatch, word},
+    paths::{shown, verdict},
+    terminal::Messages,
+};
 
 pub struct LoadedTrace {
     /// The file as it was named: an extract, or the trace that was extracted.
@@ -70,5 +77,149 @@ impl LoadedTrace {
     /// The last snapshot that the debugger took.
     pub fn last_of_debugger(&self) -> Option<&Snapshot> {
         self.snapshots.iter().rfind(|snapshot| snapshot.of_debugger)
+    }
+}
+
+/// The loaded files that all filters let pass, each with its number in the session.
+///
+/// # Errors
+/// When none is loaded, or none is left.
+pub(crate) fn choose<'a>(
+    files: &'a [LoadedTrace],
+    filters: &[Filter],
+    messages: &mut Messages<'_>,
+) -> Result<Vec<(usize, &'a LoadedTrace)>, NoFile> {
+    if files.is_empty() {
+        return Err(NoFile::NothingLoaded);
+    }
+    let passes = |file: &LoadedTrace| filters.iter().all(|filter| passes(filter, &file.path));
+    let chosen: Vec<_> = files.iter().enumerate().filter(|(_, file)| passes(file)).collect();
+    if chosen.is_empty() {
+        return Err(NoFile::NoFileLeft { filters: typed(filters) });
+    }
+    if !filters.is_empty() && files.len() > 1 && chosen.len() == files.len() {
+        messages.note(format_args!("note: -fd {} did not leave out any file", typed(filters)));
+    }
+    Ok(chosen)
+}
+
+/// Whether a filter lets a file pass: by its name and whole path, as for `.load`, or by its path as it
+/// is listed.
+fn passes(filter: &Filter, file: &Path) -> bool {
+    let listed = [file, &shown(file)].map(|path| filter.line(&path.to_string_lossy()));
+    filter.accepts(listed.into_iter().fold(verdict(filter, file), LineMatch::or))
+}
+
+/// The filter after `-fd` that chooses one of the loaded files: its path as it is listed, or its whole path where
+/// the first is the name of another, too. Paths that differ in capital letters alone are one for a filter.
+pub(crate) fn filter_of(files: &[LoadedTrace], index: usize) -> Option<String> {
+    let path = &files.get(index)?.path;
+    let listed = word(&shown(path).to_string_lossy());
+    let is_alone =
+        |filter: &Filter| files.iter().filter(|own| passes(filter, &own.path)).count() == 1;
+    if Filter::new(&listed).is_ok_and(|filter| is_alone(&filter)) {
+        return Some(listed);
+    }
+    let path = absolute(path).unwrap_or_else(|_| path.clone());
+    Some(word(&path.to_string_lossy()))
+}
+
+fn typed(filters: &[Filter]) -> String {
+    filters.iter().map(Filter::text).collect::<Vec<_>>().join(" -fd ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        query::fixture::{Fixture, Saved},
+        terminal::Screen,
+    };
+
+    fn loaded(paths: &[&str]) -> Vec<LoadedTrace> {
+        let loaded = |path: &&str| {
+            let Saved { trace, .. } = Fixture::new().save();
+            LoadedTrace::new(path.into(), trace)
+        };
+        paths.iter().map(loaded).collect()
+    }
+
+    /// What is chosen among these files, or the error; and the messages.
+    fn chosen(paths: &[&str], filters: &[&str]) -> (Result<Vec<usize>, String>, String) {
+        let files = loaded(paths);
+        let filters: Vec<_> = filters.iter().map(|f| Filter::new(f).expect("a filter")).collect();
+        let mut written = Vec::new();
+        let mut messages = Messages::new(&mut written, Screen::PLAIN);
+        let chosen = choose(&files, &filters, &mut messages);
+        let indexes = chosen.map(|files| files.into_iter().map(|(index, _)| index).collect());
+        (indexes.map_err(|error| error.to_string()), String::from_utf8(written).expect("text"))
+    }
+
+    #[test]
+    fn files_that_are_left_keep_their_numbers_and_all_filters_must_match() {
+        let files = ["a/one.json7z", "a/two.json7z", "b/two.json7z"];
+        assert_eq!(chosen(&files, &["two.json7z"]), (Ok(vec![1, 2]), String::new()));
+        assert_eq!(chosen(&files, &["two*", "b/*"]), (Ok(vec![2]), String::new()));
+        assert_eq!(chosen(&files, &[]), (Ok(vec![0, 1, 2]), String::new()));
+    }
+
+    #[test]
+    fn the_filter_of_a_file_chooses_no_other() {
+        let paths =
+            ["two.json7z", "a/two.json7z", "b/one;1.json7z", "b/one\"1.json7z", "!-x.json7z"];
+        let files = loaded(&paths);
+        let filters: Vec<String> =
+            (0..paths.len()).map(|index| filter_of(&files, index).expect("it is loaded")).collect();
+        assert!(Path::new(&filters[0]).is_absolute(), "{filters:?}");
+        assert_eq!(filters[1], "a/two.json7z");
+        assert!(filters[2].ends_with("one?1.json7z"), "{filters:?}");
+        for (index, filter) in filters.iter().enumerate() {
+            let own = chosen(&paths, &[filter]).0.expect("it chooses");
+            // What no filter can name is chosen with what it looks like.
+            let expected = if index == 2 || index == 3 { vec![2, 3] } else { vec![index] };
+            assert_eq!(own, expected, "{filter}");
+        }
+        assert_eq!(filter_of(&files, paths.len()), None);
+    }
+
+    #[test]
+    fn a_filter_that_leaves_nothing_or_everything_is_reported() {
+        let (error, _) = chosen(&["one.json7z"], &["three*", "!x"]);
+        let written = "-fd three* -fd !x matches no loaded file; .list shows what is loaded";
+        assert_eq!(error, Err(written.to_owned()));
+        let (all, note) = chosen(&["one.json7z", "two.json7z"], &["*.json7z"]);
+        assert_eq!(all, Ok(vec![0, 1]));
+        assert_eq!(note, "note: -fd *.json7z did not leave out any file\n");
+        assert_eq!(chosen(&["one.json7z"], &["one*"]), (Ok(vec![0]), String::new()));
+    }
+
+    #[test]
+    fn a_file_is_found_by_its_path_and_by_its_name() {
+        let file = Path::new("old/runs/leak.json7z");
+        for (filter, expected) in [
+            ("leak.json7z", true),
+            ("*leak*", true),
+            ("old/runs/leak.json7z", true),
+            ("*/runs/*", true),
+            ("runs", false),
+            ("leak", false),
+            ("!*/runs/*", false),
+            ("!leak.json7z", false),
+            ("!LEAK*", false),
+            ("!leak", true),
+            ("!*leak.json7z", false),
+            ("leak*;!*old*", false),
+            ("", true),
+        ] {
+            let filter = Filter::new(filter).expect("a filter");
+            assert_eq!(passes(&filter, file), expected, "{}", filter.text());
+        }
+        // Absolute, because folders around the current one count.
+        let elsewhere = Filter::new("leak*;!*/new/*").expect("a filter");
+        assert!(passes(&elsewhere, Path::new("/old/runs/leak.json7z")));
+        assert!(!passes(&elsewhere, Path::new("/new/runs/leak.json7z")));
+        let whole = std::env::current_dir().expect("a folder").join(file);
+        let filter = Filter::new(&whole.to_string_lossy()).expect("a filter");
+        assert!(passes(&filter, file));
     }
 }

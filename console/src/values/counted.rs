@@ -1,4 +1,4 @@
-//! Numbers of things, as sentences have them.
+//! Numbers of things and lengths of time, as sentences have them.
 
 use std::fmt;
 
@@ -33,6 +33,37 @@ impl fmt::Display for Counted {
     }
 }
 
+/// Nanoseconds as text, in a unit that fits.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Length(pub(crate) i64);
+
+impl fmt::Display for Length {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // From how many nanoseconds on a unit is used: 90 min, 100 s, but 1.5 s.
+        const UNITS: [(f64, f64, &str); 5] = [
+            (172_800e9, 86_400e9, "days"),
+            (7_200e9, 3_600e9, "h"),
+            (120e9, 60e9, "min"),
+            (1e9, 1e9, "s"),
+            (1e6, 1e6, "ms"),
+        ];
+        if self.0 == 0 {
+            return f.write_str("0 s");
+        }
+        let ns = self.0 as f64;
+        let unit = UNITS.into_iter().find(|(from, ..)| ns >= *from);
+        let (_, unit, name) = unit.unwrap_or((0.0, 1e3, "µs"));
+        write!(f, "{} {name}", digits(ns / unit))
+    }
+}
+
+/// A number with three digits, six of them after the point at most.
+fn digits(number: f64) -> String {
+    let magnitude = number.abs().max(1e-4).log10().floor();
+    let decimals = (2.0 - magnitude).max(0.0) as usize;
+    format!("{number:.decimals$}")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -42,5 +73,22 @@ mod tests {
         let texts = [(0, "free"), (1, "free"), (1200, "free"), (1, "process"), (2, "process")]
             .map(|(count, what)| Counted(count, what).to_string());
         assert_eq!(texts, ["0 frees", "1 free", "1,200 frees", "1 process", "2 processes"]);
+    }
+
+    #[test]
+    fn numbers_have_three_digits() {
+        let shown = [0.004_567, 0.25, 9.94, 37.41, 563.9, 12_345.6].map(digits);
+        assert_eq!(shown, ["0.00457", "0.250", "9.94", "37.4", "564", "12346"]);
+    }
+
+    #[test]
+    fn durations_have_a_unit_that_fits() {
+        let shown =
+            [0, 1_500, 3_000_000, 1_600_000_000, 100_000_000_000, 558_000_000_000, i64::MAX]
+                .map(|ns| Length(ns).to_string());
+        assert_eq!(
+            shown,
+            ["0 s", "1.50 µs", "3.00 ms", "1.60 s", "100 s", "9.30 min", "106752 days"]
+        );
     }
 }

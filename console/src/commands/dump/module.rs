@@ -1,12 +1,16 @@
-//! `.dump Module`
+//! `.dump Module`, `.dump Version` and `.dump Symbols`: what modules are, and what their symbols are.
 
 use crate::{
     commands::{
         CommandError, DumpContext, Kind, KindSignature,
-        shared::{caveats::write_no_match, modules::MODULES},
+        shared::{
+            caveats::write_no_match,
+            choice::{ChoosesProcesses, command_line_option, new_process_option, process_option},
+        },
     },
-    grammar::{Example, OptionGroup},
-    query::{self, ModuleCriteria},
+    filter::Filter,
+    grammar::{Example, Opt, OptionGroup, Take, Texts},
+    query::{self, ModuleCriteria, ProcessCriteria},
     render,
 };
 
@@ -35,5 +39,113 @@ impl Kind for Module {
             .iter()
             .for_each(|own| write_no_match(own.path, own.no_match.as_ref(), dump.messages));
         dump.write(render::modules(&answers)?)
+    }
+}
+
+pub(crate) struct Version;
+
+impl Kind for Version {
+    type Args = ModuleCriteria;
+    const SIGNATURE: KindSignature = KindSignature {
+        name: "Version",
+        summary: "modules with version, product and description, by the processes that loaded them",
+        details: "Modules that the same processes loaded are listed together, under the names of these.",
+        examples: &[
+            Example { goal: "All modules", line: ".dump Version" },
+            Example { goal: "One module", line: ".dump Version -Dll leaky.exe" },
+        ],
+    };
+    const OPTIONS: &'static [OptionGroup<ModuleCriteria>] = MODULES;
+
+    fn columns() -> Vec<String> {
+        render::version_columns().names()
+    }
+
+    fn answer(args: &ModuleCriteria, dump: &mut DumpContext<'_, '_>) -> Result<(), CommandError> {
+        let answers = query::modules(dump.sources, args, dump.cancel)?;
+        answers
+            .iter()
+            .for_each(|own| write_no_match(own.path, own.no_match.as_ref(), dump.messages));
+        dump.write(render::versions(&answers, &dump.display())?)
+    }
+}
+
+pub(crate) struct Symbols;
+
+impl Kind for Symbols {
+    /// `-Dll`: modules with such a file name.
+    type Args = Option<Filter>;
+    const SIGNATURE: KindSignature = KindSignature {
+        name: "Symbols",
+        summary: "what became of the search for the symbols of each module, and why",
+        details: "Looks for the names of all frames of the trace, and lists the modules that they \
+                  lie in: how many distinct frames, how many with a name, the PDB that the trace \
+                  names, and where it was found or why not. What misses most comes first. \
+                  Nothing is downloaded unless a server is named; see .sympath.",
+        examples: &[
+            Example { goal: "what is missing?", line: ".dump Symbols" },
+            Example { goal: "one module", line: ".dump Symbols -Dll leaky.exe" },
+        ],
+    };
+    const OPTIONS: &'static [OptionGroup<Option<Filter>>] =
+        &[OptionGroup { title: "Which modules", options: &[dll_option(|name| name)] }];
+
+    fn columns() -> Vec<String> {
+        render::symbol_columns().names()
+    }
+
+    fn answer(name: &Self::Args, dump: &mut DumpContext<'_, '_>) -> Result<(), CommandError> {
+        let answers = query::symbols(dump.sources, name.as_ref(), dump.names, dump.cancel)?;
+        dump.write(render::symbols(&answers)?)?;
+        // The answer has said so.
+        dump.session.skip_missing_symbols();
+        Ok(())
+    }
+}
+
+pub(crate) const fn dll_option<A>(field: fn(&mut A) -> &mut Option<Filter>) -> Opt<A> {
+    Opt {
+        names: &["-Dll", "-md"],
+        help: "modules of this name",
+        details: "The file name with its extension, as in ntdll.dll.",
+        example: "-Dll leaky.exe;kernel*",
+        take: Take::Filter(Texts::Other, field),
+    }
+}
+
+/// The options of `.dump Module` and `.dump Version`.
+pub(crate) const MODULES: &[OptionGroup<ModuleCriteria>] = &[OptionGroup {
+    title: "Which modules",
+    options: &[
+        process_option(
+            "modules that these processes loaded",
+            "The name may go without .exe; a number is a pid; ! in front excludes. \
+                      Kernel modules belong to every process.",
+            |args| &mut args.loaders.name,
+        ),
+        command_line_option(
+            "modules that processes with this command line loaded",
+            "Compared with the whole command line, so write * around a part of it.",
+        ),
+        new_process_option(
+            "modules that processes loaded which started or ended in the trace",
+            "With -pn and -CmdLine: all must fit the process.",
+        ),
+        dll_option(|args| &mut args.name),
+        Opt {
+            names: &["-VersionFilter"],
+            help: "modules with such a path, version, product, description or company",
+            details: "Compared with each of them, and with all in one line, one after the other; an \
+                      exclusion must match none. Paths are compared with and without drive \
+                      letters.",
+            example: "-VersionFilter !*Microsoft*",
+            take: Take::Filter(Texts::Other, |args| &mut args.version),
+        },
+    ],
+}];
+
+impl ChoosesProcesses for ModuleCriteria {
+    fn processes(&mut self) -> &mut ProcessCriteria {
+        &mut self.loaders
     }
 }

@@ -9,7 +9,7 @@ use std::{
 use handlescope_extract::{EventChoice, ExtractOptions};
 use handlescope_model::{Trace, Untrusted};
 
-use super::{args::ExtractArgs, asked::Asked};
+use super::{asked::Asked, options::ExtractArgs};
 use crate::{
     cancel::{Cancel, Cancelled},
     commands::error::CommandError,

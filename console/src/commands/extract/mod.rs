@@ -1,6 +1,5 @@
 //! `.extract` and `handlescope extract`
 
-mod args;
 mod asked;
 mod files;
 mod options;
@@ -10,7 +9,7 @@ use std::path::Path;
 use handlescope_model::{Trace, Untrusted};
 use thiserror::Error;
 
-pub(crate) use args::ExtractArgs;
+pub(crate) use options::ExtractArgs;
 
 use self::files::{Finish, Tally, Work, extract_files, inputs};
 use super::{

@@ -8,7 +8,8 @@ use std::fmt;
 use handlescope_model::Untrusted;
 use thiserror::Error;
 
-use self::{page::Page, place::Place};
+use self::page::Page;
+use self::place::Place;
 use super::{
     AnyCommand, AnyKind, Command, CommandError, Context, Entered, Invocation, Registry, Signature,
     command::invocation, shared::groups, topics::TopicSpec,

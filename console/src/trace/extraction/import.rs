@@ -11,9 +11,9 @@ use handlescope_model::{SCHEMA_VERSION, Trace, Untrusted, stable_hash::name_of};
 use super::{Kept, Opened, for_session, freshness::Recorded, kept, line, paths};
 use crate::{
     cancel::Cancel,
-    paths::{shortened, stem},
+    paths::{Access, shortened, stem},
     terminal::Messages,
-    trace::{LoadError, access::Access},
+    trace::LoadError,
 };
 
 /// Which files an extract consists of.

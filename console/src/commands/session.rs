@@ -1,14 +1,51 @@
-//! `.unload`
+//! `.list`, `.unload`, `.cls` and `.quit`: what is loaded, the screen, and the end.
 
 use std::path::{Path, PathBuf};
 
-use super::{Command, CommandError, Context, Entered, Signature, shared::groups};
+use handlescope_model::tables::TraceInfo;
+
+use super::{Command, CommandError, Context, Entered, Flow, Signature, shared::groups};
 use crate::{
     filter::Wildcard,
     grammar::{Arguments, ParseError},
     paths::{shown, with_home},
+    query::trace_info,
+    render::{self, OutputOptions},
+    settings::DisplayArgs,
     trace::LoadedTrace,
 };
+
+pub(crate) struct List;
+
+impl Command for List {
+    type Args = ();
+    const SIGNATURE: Signature = Signature {
+        names: &[".list"],
+        group: groups::FILES,
+        usage: "",
+        arguments: Arguments::None,
+        summary: "list the loaded traces",
+        details: "The number is the file index of the JSON output.",
+        examples: &[".list"],
+    };
+
+    fn run((): (), context: &mut Context<'_, '_>) -> Result<(), CommandError> {
+        if context.session.files.is_empty() {
+            writeln!(context.out, "No traces are loaded.")?;
+            return Ok(());
+        }
+        let Context { session, cancel, screen, out, .. } = context;
+        let files = session.files.iter();
+        let infos: Vec<TraceInfo> =
+            files.map(|file| trace_info(&file.trace)).collect::<Result<_, _>>()?;
+        let paths = session.files.iter().map(|file| file.path.as_path());
+        let table = render::loaded(&paths.zip(&infos).collect::<Vec<_>>())?;
+        let display = session.settings.display(&DisplayArgs::default(), *screen);
+        let overwrite = session.overwrite(false);
+        table.write(&OutputOptions::default(), &display, &overwrite, cancel, *out)?;
+        Ok(())
+    }
+}
 
 pub(crate) struct Unload;
 
@@ -87,5 +124,45 @@ impl Unloaded<'_> {
             }
             _ => Ok(meant),
         }
+    }
+}
+
+pub(crate) struct Cls;
+
+impl Command for Cls {
+    type Args = ();
+    const SIGNATURE: Signature = Signature {
+        names: &[".cls"],
+        group: groups::SESSION,
+        usage: "",
+        arguments: Arguments::None,
+        summary: "clear the screen",
+        details: "Also what has scrolled away. Does nothing in a pipe or file.",
+        examples: &[".cls"],
+    };
+
+    fn run((): (), context: &mut Context<'_, '_>) -> Result<(), CommandError> {
+        context.out.flush()?;
+        Ok(context.screen.clear()?)
+    }
+}
+
+pub(crate) struct Quit;
+
+impl Command for Quit {
+    type Args = ();
+    const SIGNATURE: Signature = Signature {
+        names: &[".quit", ".q", ".exit", "quit", "exit", "q"],
+        group: groups::SESSION,
+        usage: "",
+        arguments: Arguments::None,
+        summary: "leave",
+        details: "So does Ctrl-D on an empty line, and the end of a script.",
+        examples: &[".quit"],
+    };
+
+    fn run((): (), context: &mut Context<'_, '_>) -> Result<(), CommandError> {
+        context.flow = Flow::Quit;
+        Ok(())
     }
 }
