@@ -8,7 +8,7 @@ use std::{
 
 use super::{
     error::CommandError,
-    shared::{names::WatchedSymbols, notes::write_notes},
+    shared::{names::WatchedSymbols, options::write_notes},
 };
 use crate::{
     cancel::Cancel,

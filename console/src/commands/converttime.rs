@@ -16,7 +16,7 @@ use jiff::{
 
 use super::{
     Command, CommandError, Context, Entered, Signature,
-    shared::{files::files_option, groups},
+    shared::{groups, options::files_option},
 };
 use crate::{
     filter::Filter,

@@ -15,7 +15,7 @@ use jiff::{Timestamp, tz::TimeZone};
 
 use super::{
     Command, CommandError, Context, Entered, Signature,
-    shared::{files::recursive_option, groups},
+    shared::{groups, options::recursive_option},
 };
 use crate::{
     grammar::{Arguments, Opt, OptionGroup, OptionSpec, ParseError, Take, Token, parse},

@@ -13,9 +13,8 @@ use polars::prelude::{Column, DataFrame, PlSmallStr, Scalar};
 use super::{
     Command, CommandError, Context, Entered, Signature,
     shared::{
-        files::{files_option, force_option},
         groups,
-        options::{csv_raw_option, format_option},
+        options::{csv_raw_option, files_option, force_option, format_option},
     },
 };
 use crate::{

@@ -3,8 +3,8 @@
 use super::{
     Command, CommandError, Context, Entered, Signature,
     shared::{
-        files::{max_size_option, recursive_queries_option},
         groups,
+        options::{max_size_option, recursive_queries_option},
     },
 };
 use crate::{

@@ -9,8 +9,8 @@ use indicatif::HumanBytes;
 use super::{
     Command, CommandError, Context, Entered, Signature,
     shared::{
-        files::{force_option, max_size_option},
         groups,
+        options::{force_option, max_size_option},
     },
 };
 use crate::{

@@ -9,9 +9,9 @@ use indicatif::HumanBytes;
 use super::{
     Command, CommandError, Context, Entered, Signature,
     shared::{
-        files::{etwanalyzer_option, files_option, force_option},
         groups,
         names::{NameSearch, save_for_etwanalyzer, store_names, write_archive},
+        options::{etwanalyzer_option, files_option, force_option},
     },
 };
 use crate::{

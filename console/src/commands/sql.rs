@@ -9,7 +9,7 @@ use super::{
     AnyCommand, Command, CommandError, Context, Entered, SharedArgs, Signature,
     schema::views,
     shared::{
-        groups,
+        fields, groups,
         names::WatchedSymbols,
         options::{check_output, format_options, row_options},
     },
@@ -39,11 +39,7 @@ pub(crate) struct SqlArgs {
     pub(crate) shared: SharedArgs,
 }
 
-impl AsMut<SharedArgs> for SqlArgs {
-    fn as_mut(&mut self) -> &mut SharedArgs {
-        &mut self.shared
-    }
-}
+fields!(SqlArgs { shared: SharedArgs });
 
 pub(crate) struct Sql;
 

@@ -3,8 +3,8 @@
 use super::{
     Command, CommandError, Context, Entered, Signature,
     shared::{
-        groups,
-        symbols::{SymbolArgs, TakesSymbols, symbol_options},
+        fields, groups,
+        symbols::{SymbolArgs, symbol_options},
     },
 };
 use crate::grammar::{Arguments, Opt, OptionGroup, ParseError, Take, parse};
@@ -18,11 +18,7 @@ pub(crate) struct SymbolPathArgs {
     pub(crate) retry: bool,
 }
 
-impl TakesSymbols for SymbolPathArgs {
-    fn symbols(&mut self) -> &mut SymbolArgs {
-        &mut self.symbols
-    }
-}
+fields!(SymbolPathArgs { symbols: SymbolArgs });
 
 pub(crate) struct SymPath;
 

@@ -7,7 +7,7 @@ use thiserror::Error;
 
 use crate::{
     cli::Cli,
-    commands::{Command, Entered, Invocation, help::help_in_shell, load::Load, shared::notes},
+    commands::{Command, Entered, Invocation, help::help_in_shell, load::Load, shared::options},
     grammar::{ParseError, Token, join, parse},
     paths::{ExpandError, expand, has_extension},
     registry::REGISTRY,
@@ -278,7 +278,7 @@ fn read(
         shot.globals.color = Some(ColorChoice::Never);
     }
     if take(&["-debug"]) {
-        shot.notes.push(notes::DEBUG);
+        shot.notes.push(options::DEBUG);
     }
     if take(&["-help", "--help", "-h", "-?"]) {
         shot.command = Some(help(form, &words)?);

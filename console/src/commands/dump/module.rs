@@ -5,7 +5,8 @@ use crate::{
         CommandError, DumpContext, Kind, KindSignature,
         shared::{
             caveats::write_no_match,
-            choice::{ChoosesProcesses, command_line_option, new_process_option, process_option},
+            choice::{command_line_option, new_process_option, process_option},
+            fields,
         },
     },
     filter::Filter,
@@ -144,8 +145,4 @@ pub(crate) const MODULES: &[OptionGroup<ModuleCriteria>] = &[OptionGroup {
     ],
 }];
 
-impl ChoosesProcesses for ModuleCriteria {
-    fn processes(&mut self) -> &mut ProcessCriteria {
-        &mut self.loaders
-    }
-}
+fields!(ModuleCriteria { loaders: ProcessCriteria });

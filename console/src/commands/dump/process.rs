@@ -5,11 +5,12 @@ use crate::{
         CommandError, DumpContext, Kind, KindSignature,
         shared::{
             caveats::write_no_match,
-            choice::{ChoosesProcesses, command_line_option, new_process_option, process_option},
-            display::{ShowsTimes, time_digits_option, time_format_option},
-            groups,
-            notes::{TakesNotes, ignored, write_notes},
-            options::{sort_details, sort_option},
+            choice::{
+                command_line_option, new_process_option, process_option, time_digits_option,
+                time_format_option,
+            },
+            fields, groups,
+            options::{Notes, ignored, sort_details, sort_option, write_notes},
         },
     },
     grammar::{Example, Opt, OptionGroup, Take},
@@ -30,11 +31,7 @@ pub(crate) struct ProcessArgs {
     notes: Vec<&'static str>,
 }
 
-impl TakesNotes for ProcessArgs {
-    fn notes(&mut self) -> &mut Vec<&'static str> {
-        &mut self.notes
-    }
-}
+fields!(ProcessArgs { notes: Notes, criteria.processes: ProcessCriteria, display: DisplayArgs });
 
 /// Why options of ETWAnalyzer about rows and columns do nothing.
 const ALL_SHOWN: &str = "-Details, -ShowUser, -ShowFileOnLine, -ShowAllProcesses and -ZeroProcessName do nothing here; \
@@ -96,18 +93,6 @@ impl Kind for Process {
         let orders = ORDERS.map(|(name, _)| name);
         written.map_err(|error| error.with_other_orders(&orders))?;
         Ok(())
-    }
-}
-
-impl ChoosesProcesses for ProcessArgs {
-    fn processes(&mut self) -> &mut ProcessCriteria {
-        &mut self.criteria.processes
-    }
-}
-
-impl ShowsTimes for ProcessArgs {
-    fn display(&mut self) -> &mut DisplayArgs {
-        &mut self.display
     }
 }
 

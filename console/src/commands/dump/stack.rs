@@ -5,11 +5,11 @@ use crate::{
         CommandError, DumpContext, Kind, KindSignature,
         shared::{
             caveats::write_no_match,
-            choice::{process_option, stack_filter_option, time_option},
-            groups,
-            stack_display::{
-                ShowsStacks, show_address_option, show_line_option, show_stack_option,
+            choice::{
+                process_option, show_address_option, show_line_option, show_stack_option,
+                stack_filter_option, time_option,
             },
+            fields, groups,
         },
     },
     grammar::{Example, Opt, OptionGroup, Take},
@@ -68,11 +68,7 @@ impl Kind for Stack {
     }
 }
 
-impl ShowsStacks for StackCriteria {
-    fn stacks(&mut self) -> &mut StackDisplayArgs {
-        &mut self.stacks
-    }
-}
+fields!(StackCriteria { stacks: StackDisplayArgs });
 
 /// From the question to the command line.
 static EXAMPLES: &[Example] = &[

@@ -8,11 +8,11 @@ use crate::{
         Signature,
         shared::{
             caveats::write_caveats,
-            choice::{process_option, suspect_option, type_of_handles_option},
-            groups,
-            stack_display::{
-                ShowsStacks, show_address_option, show_line_option, show_stack_option,
+            choice::{
+                process_option, show_address_option, show_line_option, show_stack_option,
+                suspect_option, type_of_handles_option,
             },
+            fields, groups,
         },
     },
     grammar::{Arguments, Example, GroupView, Opt, OptionGroup, ParseError, Take},
@@ -217,8 +217,4 @@ static DISPLAY: &[Opt<WhyCriteria>] = &[
     show_line_option(),
 ];
 
-impl ShowsStacks for WhyCriteria {
-    fn stacks(&mut self) -> &mut StackDisplayArgs {
-        &mut self.handles.stacks
-    }
-}
+fields!(WhyCriteria { handles.stacks: StackDisplayArgs });

@@ -17,7 +17,7 @@ use super::{
     shared::{
         groups,
         names::{NameSearch, save_for_etwanalyzer, store_names},
-        notes::write_notes,
+        options::write_notes,
     },
 };
 use crate::{

@@ -6,9 +6,12 @@ use handlescope_extract::StackChoice;
 
 use crate::{
     commands::shared::{
-        files::{etwanalyzer_option, force_option, max_size_option, recursive_queries_option},
-        notes::{SELECTION, TakesNotes, ignored, ignored_everywhere},
-        symbols::{SymbolArgs, TakesSymbols, symbol_options, symbol_path_option},
+        fields,
+        options::{
+            Notes, SELECTION, etwanalyzer_option, force_option, ignored, ignored_everywhere,
+            max_size_option, recursive_queries_option,
+        },
+        symbols::{SymbolArgs, symbol_options, symbol_path_option},
     },
     grammar::{Choice, Opt, OptionGroup, Take},
 };
@@ -47,17 +50,7 @@ pub(crate) struct ExtractArgs {
     pub(crate) notes: Vec<&'static str>,
 }
 
-impl TakesSymbols for ExtractArgs {
-    fn symbols(&mut self) -> &mut SymbolArgs {
-        &mut self.symbols
-    }
-}
-
-impl TakesNotes for ExtractArgs {
-    fn notes(&mut self) -> &mut Vec<&'static str> {
-        &mut self.notes
-    }
-}
+fields!(ExtractArgs { symbols: SymbolArgs, notes: Notes });
 
 pub(super) static OPTIONS: &[OptionGroup<ExtractArgs>] = &[
     OptionGroup { title: "Which traces", options: WHICH },

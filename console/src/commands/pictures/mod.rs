@@ -12,7 +12,7 @@ use super::{
     dump::object_ref::ObjectRefArgs,
     shared::{
         caveats::{note_allocations, write_caveats},
-        files::{files_option, force_option},
+        options::{files_option, force_option},
     },
 };
 use crate::{

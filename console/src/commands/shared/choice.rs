@@ -1,10 +1,11 @@
-//! Options that choose by process, stack or time, for every kind that does. What is chosen differs, and
-//! so does the help.
+//! Options that choose by process, stack or time, for every kind that does, and that say how times and stacks are printed.
+//! What is chosen differs, and so does the help.
 
 use crate::{
     filter::{Filter, ProcessFilter},
     grammar::{Choice, Opt, Take, Texts},
-    query::{NewProcess, ProcessCriteria},
+    query::{NewProcess, ProcessCriteria, StackTrims},
+    settings::{DisplayArgs, StackDisplayArgs},
     values::{SuspectId, TimeRange},
 };
 
@@ -92,12 +93,7 @@ pub(crate) const fn time_option<A>(
     Opt { names, help, details, example, take: Take::Seconds(field) }
 }
 
-/// Arguments of a query that chooses processes.
-pub(crate) trait ChoosesProcesses {
-    fn processes(&mut self) -> &mut ProcessCriteria;
-}
-
-pub(crate) const fn command_line_option<A: ChoosesProcesses>(
+pub(crate) const fn command_line_option<A: AsMut<ProcessCriteria>>(
     help: &'static str,
     details: &'static str,
 ) -> Opt<A> {
@@ -106,11 +102,11 @@ pub(crate) const fn command_line_option<A: ChoosesProcesses>(
         help,
         details,
         example: "-CmdLine *--helper*",
-        take: Take::Filter(Texts::Other, |args| &mut args.processes().command_line),
+        take: Take::Filter(Texts::Other, |args| &mut args.as_mut().command_line),
     }
 }
 
-pub(crate) const fn new_process_option<A: ChoosesProcesses>(
+pub(crate) const fn new_process_option<A: AsMut<ProcessCriteria>>(
     help: &'static str,
     details: &'static str,
 ) -> Opt<A> {
@@ -123,27 +119,27 @@ pub(crate) const fn new_process_option<A: ChoosesProcesses>(
             Choice {
                 word: "0",
                 help: "processes that neither started nor ended in the trace",
-                set: |args| args.processes().new_process = Some(NewProcess::Permanent),
+                set: |args| args.as_mut().new_process = Some(NewProcess::Permanent),
             },
             Choice {
                 word: "1",
                 help: "processes that started in the trace",
-                set: |args| args.processes().new_process = Some(NewProcess::Started),
+                set: |args| args.as_mut().new_process = Some(NewProcess::Started),
             },
             Choice {
                 word: "2",
                 help: "processes that started and did not end in the trace",
-                set: |args| args.processes().new_process = Some(NewProcess::StartedOnly),
+                set: |args| args.as_mut().new_process = Some(NewProcess::StartedOnly),
             },
             Choice {
                 word: "-1",
                 help: "processes that ended in the trace",
-                set: |args| args.processes().new_process = Some(NewProcess::Ended),
+                set: |args| args.as_mut().new_process = Some(NewProcess::Ended),
             },
             Choice {
                 word: "-2",
                 help: "processes that ended and did not start in the trace",
-                set: |args| args.processes().new_process = Some(NewProcess::EndedOnly),
+                set: |args| args.as_mut().new_process = Some(NewProcess::EndedOnly),
             },
         ]),
     }
@@ -152,4 +148,80 @@ pub(crate) const fn new_process_option<A: ChoosesProcesses>(
 /// Adds a column that groups have: each counts once, where it stands first.
 pub(crate) fn add_column<C: Copy + PartialEq>(columns: &mut Vec<C>, column: Option<&C>) {
     columns.extend(column.filter(|column| !columns.contains(column)).copied().as_slice());
+}
+
+pub(crate) const fn time_format_option<A: AsMut<DisplayArgs>>() -> Opt<A> {
+    Opt {
+        names: &["-TimeFmt"],
+        help: "times as s, Local, LocalTime, UTC, UTCTime, Here or HereTime",
+        details: "Overrides .timefmt.",
+        example: "-TimeFmt s",
+        take: Take::TimeFormat(|args| &mut args.as_mut().time_format),
+    }
+}
+
+pub(crate) const fn time_digits_option<A: AsMut<DisplayArgs>>() -> Opt<A> {
+    Opt {
+        names: &["-TimeDigits"],
+        help: "decimal places of seconds, 0 to 6",
+        details: "For times and lifetimes; 6 unless it is given here or with .timedigits.",
+        example: "-TimeDigits 3",
+        take: Take::Digits(|args| &mut args.as_mut().time_digits),
+    }
+}
+
+pub(crate) const fn show_stack_option<A: AsMut<StackDisplayArgs>>() -> Opt<A> {
+    Opt {
+        names: &["-ss", "-ShowStack"],
+        help: "print stacks with function names",
+        details: "Kernel frames first, then user frames. A function that the compiler put into \
+                  another one is a frame of its own, marked [inlined]. Without symbols a frame \
+                  is module+0xOFFSET; see .sympath.",
+        example: "-ShowStack",
+        take: Take::Switch(|args| &mut args.as_mut().show),
+    }
+}
+
+pub(crate) const fn show_address_option<A: AsMut<StackDisplayArgs>>() -> Opt<A> {
+    Opt {
+        names: &["-ShowAddress"],
+        help: "print offset and address of each frame",
+        details: "With -ShowStack: module!function+0xOFFSET and the address.",
+        example: "-ShowStack -ShowAddress",
+        take: Take::Switch(|args| &mut args.as_mut().address),
+    }
+}
+
+pub(crate) const fn show_line_option<A: AsMut<StackDisplayArgs>>() -> Opt<A> {
+    Opt {
+        names: &["-ShowLine"],
+        help: "print source file and line of each frame",
+        details: "With -ShowStack, where the symbols have them: those of Microsoft's servers do \
+                  not. Where a PDB has the address (Source Link) or the command (source server) to \
+                  get the file with, that follows in brackets.",
+        example: "-ShowStack -ShowLine",
+        take: Take::Switch(|args| &mut args.as_mut().line),
+    }
+}
+
+pub(crate) const fn fold_stack_option<A: AsMut<StackTrims>>(example: &'static str) -> Opt<A> {
+    Opt {
+        names: &["-FoldStack"],
+        help: "leave frames out of the stacks of groups",
+        details: "Stacks that differ in nothing but these frames are one group. A filter is compared \
+                  with module!function.",
+        example,
+        take: Take::Filter(Texts::Frames, |args| &mut args.as_mut().fold),
+    }
+}
+
+pub(crate) const fn stack_from_option<A: AsMut<StackTrims>>(example: &'static str) -> Opt<A> {
+    Opt {
+        names: &["-StackFrom"],
+        help: "begin the stacks of groups at a frame",
+        details: "What the first frame that matches calls is left out; a stack without such a frame \
+                  stays whole.",
+        example,
+        take: Take::Filter(Texts::Frames, |args| &mut args.as_mut().from),
+    }
 }

@@ -1,14 +1,15 @@
-//! The options that every kind of `.dump` has, and `.sql`.
+//! The options that every kind of `.dump` has, and `.sql`; options about files, which several commands have: `-fd`, which
+//! of the loaded ones are meant, `-r`, which folders are searched, `-etwanalyzer`, what archives hold, `-MaxSize`, which
+//! members of archives are read, `-Force`, which may be replaced; and what ETWAnalyzer accepts and nothing here needs:
+//! its command lines keep working.
 
-use super::{
-    files::{files_option, force_option},
-    groups::{DISPLAY, SCRIPTS, WITHOUT_EFFECT},
-    notes::{TakesNotes, ignored_of_dumps},
-};
+use super::groups::{DISPLAY, SCRIPTS, WITHOUT_EFFECT};
 use crate::{
-    commands::context::SharedArgs,
-    grammar::{Opt, OptionGroup, ParseError, Take},
+    commands::{context::SharedArgs, shared::fields},
+    filter::Filter,
+    grammar::{Opt, OptionGroup, ParseError, Take, Texts},
     render::{OutputOptions, output::COLUMNS},
+    terminal::Messages,
     values::{AskedFormat, CsvText, FORMATS, FormatOption, FormatSpec, NamesFile},
 };
 
@@ -44,11 +45,7 @@ impl AsMut<SharedArgs> for SharedArgs {
     }
 }
 
-impl TakesNotes for SharedArgs {
-    fn notes(&mut self) -> &mut Vec<&'static str> {
-        &mut self.notes
-    }
-}
+fields!(SharedArgs { notes: Notes });
 
 /// Refuses options of which one makes the other useless.
 pub(crate) fn check_output(output: &OutputOptions) -> Result<(), ParseError> {
@@ -135,6 +132,158 @@ pub(crate) const fn format_options<A: AsMut<SharedArgs>>() -> [Opt<A>; FORMATS.l
     });
     options[at + 2] = force_option("-csv rows.csv -Force", |args| &mut args.as_mut().output.force);
     options
+}
+
+pub(crate) const fn files_option<A>(field: fn(&mut A) -> &mut Vec<Filter>) -> Opt<A> {
+    Opt {
+        names: &["-fd", "-filedir"],
+        help: "only loaded files with such a path",
+        details: "Compared with the whole path and with the file name. Given twice, both must \
+                  fit. Outside of the console, it names the files to load.",
+        example: "-fd *leaky*",
+        take: Take::Filters(Texts::LoadedFiles, field),
+    }
+}
+
+/// `-r` of commands that take queries.
+pub(crate) const fn recursive_queries_option<A>(
+    example: &'static str,
+    field: fn(&mut A) -> &mut bool,
+) -> Opt<A> {
+    let help = "look into folders below folders, too";
+    recursive_option(help, "Counts for every QUERY of the line, in any position.", example, field)
+}
+
+pub(crate) const fn recursive_option<A>(
+    help: &'static str,
+    details: &'static str,
+    example: &'static str,
+    field: fn(&mut A) -> &mut bool,
+) -> Opt<A> {
+    Opt { names: &["-r", "-rec", "-recursive"], help, details, example, take: Take::Switch(field) }
+}
+
+pub(crate) const fn etwanalyzer_option<A>(
+    details: &'static str,
+    example: &'static str,
+    field: fn(&mut A) -> &mut bool,
+) -> Opt<A> {
+    let (names, help) = (&["-etwanalyzer", "--etwanalyzer"], "write what ETWAnalyzer reads, too");
+    Opt { names, help, details, example, take: Take::Switch(field) }
+}
+
+pub(crate) const fn max_size_option<A>(
+    example: &'static str,
+    field: fn(&mut A) -> &mut Option<u64>,
+) -> Opt<A> {
+    Opt {
+        names: &["-MaxSize", "--max-size"],
+        help: "largest member of an archive that is read",
+        details: "An archive that was made to harm could fill the disk. Unless it is given, 64 GiB for a trace \
+                  in a .zip or .7z, 16 GiB for a table of an extract, 4 GiB for a part of an ETWAnalyzer \
+                  extract; and nothing that is packed more than a thousandfold.",
+        example,
+        take: Take::Size(field),
+    }
+}
+
+pub(crate) const fn force_option<A>(
+    example: &'static str,
+    field: fn(&mut A) -> &mut bool,
+) -> Opt<A> {
+    Opt {
+        names: &["-Force"],
+        help: "replace a file that handlescope did not write",
+        details: "Without it, an existing file is replaced only if handlescope wrote it and it was \
+                  not changed since. A trace or extract that is loaded, and the trace of a loaded \
+                  extract, are never replaced. After > FILE it counts for that file.",
+        example,
+        take: Take::Switch(field),
+    }
+}
+
+/// Why options for test runs do nothing.
+pub(crate) const SELECTION: &str =
+    "test runs are not supported here, so all files count; choose with -fd";
+
+/// Why `-nocolor` does nothing after a command of the console.
+const NO_COLOR: &str = "-nocolor does nothing here; use --color never";
+
+/// Why `-debug` does nothing.
+pub(crate) const DEBUG: &str = "-debug does nothing; failures always print what is known";
+
+/// Why options that were given have no effect.
+pub(crate) type Notes = Vec<&'static str>;
+
+/// An option of so many values at most that has no effect, for the reason in the note.
+pub(crate) const fn ignored<A: AsMut<Notes>>(
+    names: &'static [&'static str],
+    example: &'static str,
+    values: usize,
+    note: &'static str,
+) -> Opt<A> {
+    Opt {
+        names,
+        help: "accepted without effect",
+        details: "ETWAnalyzer has it, so it is accepted, with a note that gives the \
+                  reason.",
+        example,
+        take: Take::Ignored(values, note, A::as_mut),
+    }
+}
+
+/// Why options about how objects are printed do nothing for other kinds of `.dump`.
+const OBJECTS_ONLY: &str = "-Clip, -NoDigitSep, -ProcessFmt, -ppn, -sffn, -NoCSVSeparator and -NoCmdLine do nothing \
+                            here; they concern ObjectRef";
+
+/// What ETWAnalyzer accepts after each kind of `-dump`. A kind for which one does something has it as its own.
+pub(crate) const fn ignored_of_dumps<A: AsMut<Notes>>() -> [Opt<A>; 16] {
+    let [no_color, debug, days, runs, skip, index, count] = ignored_everywhere();
+    [
+        ignored(
+            &["-recursive"],
+            "-recursive",
+            0,
+            "-recursive does nothing here; it belongs to .load",
+        ),
+        no_color,
+        debug,
+        runs,
+        skip,
+        index,
+        count,
+        days,
+        ignored(&["-MinMaxMsTestTimes"], "-MinMaxMsTestTimes 0 100", 2, SELECTION),
+        ignored(&["-Clip"], "-Clip", 0, OBJECTS_ONLY),
+        ignored(&["-NoDigitSep"], "-NoDigitSep", 0, OBJECTS_ONLY),
+        ignored(&["-ProcessFmt"], "-ProcessFmt s", 1, OBJECTS_ONLY),
+        ignored(&["-ppn", "-PlainProcessNames"], "-ppn", 0, OBJECTS_ONLY),
+        ignored(&["-sffn", "-ShowFullFileName"], "-sffn", 0, OBJECTS_ONLY),
+        ignored(&["-NoCSVSeparator"], "-NoCSVSeparator", 0, OBJECTS_ONLY),
+        ignored(&["-NoCmdLine"], "-NoCmdLine", 0, OBJECTS_ONLY),
+    ]
+}
+
+/// What ETWAnalyzer accepts after each of its commands.
+pub(crate) const fn ignored_everywhere<A: AsMut<Notes>>() -> [Opt<A>; 7] {
+    [
+        ignored(&["-nocolor"], "-nocolor", 0, NO_COLOR),
+        ignored(&["-debug"], "-debug", 0, DEBUG),
+        ignored(&["-LastNDays"], "-LastNDays 1", 1, SELECTION),
+        ignored(&["-TestsPerRun"], "-TestsPerRun 1", 1, SELECTION),
+        ignored(&["-SkipNTests"], "-SkipNTests 1", 1, SELECTION),
+        ignored(&["-TestRunIndex", "-tri"], "-TestRunIndex 0", 1, SELECTION),
+        ignored(&["-TestRunCount", "-trc"], "-TestRunCount 1", 1, SELECTION),
+    ]
+}
+
+/// Prints notes about options without effect, each once.
+pub(crate) fn write_notes(notes: &[&str], messages: &mut Messages<'_>) {
+    for (at, note) in notes.iter().enumerate() {
+        if !notes.iter().take(at).any(|seen| seen == note) {
+            messages.note(format_args!("note: {note}"));
+        }
+    }
 }
 
 #[cfg(test)]

@@ -95,11 +95,6 @@ pub(crate) fn path(name: &str) -> Result<PathBuf, Infallible> {
     Ok(with_home(name))
 }
 
-/// Arguments that say where symbols come from.
-pub(crate) trait TakesSymbols {
-    fn symbols(&mut self) -> &mut SymbolArgs;
-}
-
 impl SymbolArgs {
     /// The symbol path that was asked for; `None` when nothing was said.
     ///
@@ -126,19 +121,19 @@ impl SymbolArgs {
     }
 }
 
-pub(crate) const fn symbol_path_option<A: TakesSymbols>() -> Opt<A> {
+pub(crate) const fn symbol_path_option<A: AsMut<SymbolArgs>>() -> Opt<A> {
     Opt {
         names: &["--symbol-path"],
         help: "where symbols are, written like _NT_SYMBOL_PATH",
         details: "Folders, cache*FOLDER and srv*CACHE*SERVER, joined by semicolons. \
                   _NT_SYMBOL_PATH counts unless one is given.",
         example: "--symbol-path examples/symbols -fd examples/leaky.etl",
-        take: Take::Text("PATH", 1, |args| &mut args.symbols().path),
+        take: Take::Text("PATH", 1, |args| &mut args.as_mut().path),
     }
 }
 
 /// `-symServer`, `-symCache` and `-symFolder`.
-pub(crate) const fn symbol_options<A: TakesSymbols>() -> [Opt<A>; 3] {
+pub(crate) const fn symbol_options<A: AsMut<SymbolArgs>>() -> [Opt<A>; 3] {
     [
         Opt {
             names: &["-symServer", "--symserver"],
@@ -147,7 +142,7 @@ pub(crate) const fn symbol_options<A: TakesSymbols>() -> [Opt<A>; 3] {
                       functions are looked up when stacks are shown; nothing is downloaded \
                       unless a server is named.",
             example: "-symServer ms -fd examples/leaky.etl",
-            take: Take::Servers(|args| &mut args.symbols().servers),
+            take: Take::Servers(|args| &mut args.as_mut().servers),
         },
         Opt {
             names: &["-symCache", "--symcache"],
@@ -155,14 +150,14 @@ pub(crate) const fn symbol_options<A: TakesSymbols>() -> [Opt<A>; 3] {
             details: "Without it they are kept in the folder for caches of the platform. Alone \
                       it names no servers: those of _NT_SYMBOL_PATH or of the configuration file count.",
             example: "-symCache cache -fd examples/leaky.etl",
-            take: Take::Folder(|args| &mut args.symbols().cache),
+            take: Take::Folder(|args| &mut args.as_mut().cache),
         },
         Opt {
             names: &["-symFolder", "--symfolder"],
             help: "a folder with symbols",
             details: "Is searched before servers.",
             example: "-symFolder examples/symbols -fd examples/leaky.etl",
-            take: Take::Folder(|args| &mut args.symbols().folder),
+            take: Take::Folder(|args| &mut args.as_mut().folder),
         },
     ]
 }

@@ -3,8 +3,7 @@
 use std::path::PathBuf;
 
 use crate::{
-    commands::shared::stack_display::ShowsStacks, filter::Filter, query::DiffCriteria,
-    settings::StackDisplayArgs,
+    commands::shared::fields, filter::Filter, query::DiffCriteria, settings::StackDisplayArgs,
 };
 
 /// What the kind is asked.
@@ -21,8 +20,4 @@ pub(crate) struct DiffArgs {
     pub(super) criteria: DiffCriteria,
 }
 
-impl ShowsStacks for DiffArgs {
-    fn stacks(&mut self) -> &mut StackDisplayArgs {
-        &mut self.criteria.stacks
-    }
-}
+fields!(DiffArgs { criteria.stacks: StackDisplayArgs });

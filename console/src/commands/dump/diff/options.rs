@@ -3,9 +3,11 @@
 use super::args::DiffArgs;
 use crate::{
     commands::shared::{
-        choice::{kind_instead_option, process_option, type_of_handles_option},
+        choice::{
+            kind_instead_option, process_option, show_address_option, show_line_option,
+            show_stack_option, type_of_handles_option,
+        },
         groups,
-        stack_display::{show_address_option, show_line_option, show_stack_option},
     },
     grammar::{Opt, OptionGroup, Take},
 };

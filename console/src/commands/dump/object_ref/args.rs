@@ -1,11 +1,7 @@
 //! `.dump ObjectRef` as entered.
 
 use crate::{
-    commands::shared::{
-        choice::ChoosesProcesses,
-        display::ShowsTimes,
-        stack_display::{ShowsStacks, TrimsStacks},
-    },
+    commands::shared::fields,
     query::{
         CountBy, CountOrder, Figure, GroupCriteria, ObjectCriteria, ProcessCriteria, StackTrims,
     },
@@ -32,6 +28,13 @@ pub(crate) struct ObjectRefArgs {
     /// `-ShowTime`
     pub(crate) buckets: Option<u64>,
 }
+
+fields!(ObjectRefArgs {
+    criteria.stacks: StackDisplayArgs,
+    criteria.groups.trims: StackTrims,
+    criteria.creator: ProcessCriteria,
+    display: DisplayArgs,
+});
 
 impl ObjectRefArgs {
     /// What groups are asked for.
@@ -80,29 +83,5 @@ impl ObjectRefArgs {
             no_csv_separator: self.no_csv_separator,
             no_command_line: self.no_command_line,
         }
-    }
-}
-
-impl ShowsStacks for ObjectRefArgs {
-    fn stacks(&mut self) -> &mut StackDisplayArgs {
-        &mut self.criteria.stacks
-    }
-}
-
-impl TrimsStacks for ObjectRefArgs {
-    fn trims(&mut self) -> &mut StackTrims {
-        &mut self.criteria.groups.trims
-    }
-}
-
-impl ChoosesProcesses for ObjectRefArgs {
-    fn processes(&mut self) -> &mut ProcessCriteria {
-        &mut self.criteria.creator
-    }
-}
-
-impl ShowsTimes for ObjectRefArgs {
-    fn display(&mut self) -> &mut DisplayArgs {
-        &mut self.display
     }
 }

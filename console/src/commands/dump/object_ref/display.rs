@@ -2,7 +2,7 @@
 
 use super::args::ObjectRefArgs;
 use crate::{
-    commands::shared::display::{time_digits_option, time_format_option},
+    commands::shared::choice::{time_digits_option, time_format_option},
     grammar::{Opt, Take},
 };
 

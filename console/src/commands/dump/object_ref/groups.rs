@@ -2,10 +2,7 @@
 
 use super::args::ObjectRefArgs;
 use crate::{
-    commands::shared::{
-        choice::add_column,
-        stack_display::{fold_stack_option, stack_from_option},
-    },
+    commands::shared::choice::{add_column, fold_stack_option, stack_from_option},
     grammar::{Opt, Take},
     query::GroupColumn,
 };

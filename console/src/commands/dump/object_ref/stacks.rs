@@ -2,12 +2,9 @@
 
 use super::args::ObjectRefArgs;
 use crate::{
-    commands::shared::{
-        choice::stack_filter_option,
-        stack_display::{
-            fold_stack_option, show_address_option, show_line_option, show_stack_option,
-            stack_from_option,
-        },
+    commands::shared::choice::{
+        fold_stack_option, show_address_option, show_line_option, show_stack_option,
+        stack_filter_option, stack_from_option,
     },
     grammar::{Opt, Take, Texts},
 };

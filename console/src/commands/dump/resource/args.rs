@@ -1,10 +1,7 @@
 //! `.dump Resource` as entered.
 
 use crate::{
-    commands::shared::{
-        display::ShowsTimes,
-        stack_display::{ShowsStacks, TrimsStacks},
-    },
+    commands::shared::fields,
     query::{ResourceColumn, ResourceCriteria, StackTrims},
     settings::{DisplayArgs, StackDisplayArgs},
 };
@@ -24,20 +21,8 @@ pub(crate) struct ResourceArgs {
     pub(super) sort_by: Option<String>,
 }
 
-impl ShowsStacks for ResourceArgs {
-    fn stacks(&mut self) -> &mut StackDisplayArgs {
-        &mut self.criteria.stacks
-    }
-}
-
-impl TrimsStacks for ResourceArgs {
-    fn trims(&mut self) -> &mut StackTrims {
-        &mut self.criteria.trims
-    }
-}
-
-impl ShowsTimes for ResourceArgs {
-    fn display(&mut self) -> &mut DisplayArgs {
-        &mut self.display
-    }
-}
+fields!(ResourceArgs {
+    criteria.stacks: StackDisplayArgs,
+    criteria.trims: StackTrims,
+    display: DisplayArgs,
+});

@@ -3,14 +3,13 @@
 use super::args::ResourceArgs;
 use crate::{
     commands::shared::{
-        choice::{add_column, kind_option, process_option, suspect_option, time_option},
-        display::{time_digits_option, time_format_option},
+        choice::{
+            add_column, fold_stack_option, kind_option, process_option, show_address_option,
+            show_line_option, show_stack_option, stack_from_option, suspect_option,
+            time_digits_option, time_format_option, time_option,
+        },
         groups,
         options::{sort_details, sort_option},
-        stack_display::{
-            fold_stack_option, show_address_option, show_line_option, show_stack_option,
-            stack_from_option,
-        },
     },
     grammar::{Choice, Opt, OptionGroup, Take, Texts},
     query::ResourceColumn,
