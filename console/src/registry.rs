@@ -52,7 +52,7 @@ pub static REGISTRY: Registry = Registry {
         &dump::stack::Stack,
         &dump::module::Symbols,
         &dump::events::Events,
-        &dump::stats::Stats,
+        &dump::events::Stats,
     ],
     topics: c::topics::TOPICS,
 };

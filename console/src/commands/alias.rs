@@ -4,7 +4,7 @@ use handlescope_model::Untrusted;
 
 use super::{Command, CommandError, Context, Entered, Signature, shared::groups};
 use crate::{
-    grammar::{Arguments, Opt, OptionGroup, ParseError, Take, definition, parse, split},
+    grammar::{Arguments, Opt, OptionGroup, ParseError, Take, definition, split},
     settings::{AliasError, Entry},
     terminal::table,
 };
@@ -65,8 +65,7 @@ impl Command for Alias {
             let (name, line) = (Some(name), Some(line.to_owned()));
             return Ok(AliasArgs { name, line, remove: None });
         }
-        let (args, words) =
-            parse::options_and_words(&entered.help(), entered.tokens, Self::OPTIONS)?;
+        let (args, words) = entered.options_and_words(Self::OPTIONS)?;
         let takes = "NAME = COMMAND, one alias, or -Remove NAME";
         match (entered.at_most_one(&words, takes)?, words.first()) {
             (Some(_), Some(word)) if args.remove.is_some() => Err(entered.too_many(takes, word)),

@@ -9,9 +9,8 @@ use std::{
 };
 
 use super::{
-    context::{Context, DumpContext, Invocation, SharedArgs, answer},
+    context::{Context, DumpContext, Invocation, Redirected, SharedArgs, answer},
     error::CommandError,
-    redirected::Redirected,
     shared::options::{SHARED, check_output},
     topics::TopicSpec,
 };
@@ -444,6 +443,14 @@ impl<'a> Entered<'a> {
 
     pub(super) fn texts(&self) -> Vec<String> {
         self.tokens.iter().map(|token| token.text.clone()).collect()
+    }
+
+    /// The arguments that the options fill, and the words between these.
+    pub(super) fn options_and_words<A: Default + 'static>(
+        &self,
+        options: &'static [OptionGroup<A>],
+    ) -> Result<(A, Vec<&'a Token>), ParseError> {
+        parse::options_and_words(&self.help(), self.tokens, options)
     }
 
     /// # Errors

@@ -1,28 +1,31 @@
-//! What commands and kinds of `.dump` run with, and a command line that was understood.
+//! What commands and kinds of `.dump` run with; a command line that was understood, also with `> FILE` or `>> FILE` behind
+//! it, by which the results of any command go into a file.
 
 use std::{
     any::Any,
     fmt::Debug,
     io::{self, Write},
+    path::{Path, PathBuf},
 };
 
 use super::{
     error::CommandError,
-    shared::{names::WatchedSymbols, options::write_notes},
+    shared::{caveats::write_no_match, names::WatchedSymbols, options::write_notes},
 };
 use crate::{
     cancel::Cancel,
     filter::Filter,
-    paths::Overwrite,
-    query::{Source, SymbolReports},
+    grammar::{self, ParseError},
+    paths::{Overwrite, append_whole, is_null_device, with_home, write_whole},
+    query::{NoMatch, Source, SymbolReports},
     render::{
-        OutputOptions, Table,
+        OutputError, OutputOptions, Table,
         output::{COLUMNS, Target},
     },
     settings::{Display, DisplayArgs, StackDisplayArgs},
     terminal::{Messages, Screen},
     trace::{LoadedTrace, Session, choose},
-    values::{ColumnChoice, CsvText, Format},
+    values::{ColumnChoice, CsvText, Format, TopN},
 };
 
 /// What follows a command.
@@ -118,14 +121,45 @@ impl DumpContext<'_, '_> {
         }
     }
 
+    /// Says of which traces nothing passes the filters, and why.
+    pub(super) fn note_no_match<'n>(
+        &mut self,
+        answers: impl IntoIterator<Item = (&'n Path, &'n Option<NoMatch>)>,
+    ) {
+        for (path, no_match) in answers {
+            write_no_match(path, no_match.as_ref(), self.messages);
+        }
+    }
+
+    /// How many rows a query makes, and how they are written then: what costs much is found only for rows that are
+    /// shown, if the order decides which.
+    pub(super) fn rows_first(&self) -> (Option<TopN>, OutputOptions) {
+        let output = self.shared.output.clone();
+        match output.sort_by {
+            None => (output.top, OutputOptions { top: None, ..output }),
+            Some(_) => (None, output),
+        }
+    }
+
     /// Writes an answer as the options say.
     ///
     /// # Errors
     /// When the output or file cannot be written, or a column is not there.
     pub(super) fn write(&mut self, table: Table<'_>) -> Result<(), CommandError> {
-        let (output, display) = (&self.shared.output, self.display());
-        table.write(output, &display, &self.overwrite(), self.cancel, self.out)?;
-        Ok(())
+        Ok(self.write_as(table, &self.shared.output, &self.display())?)
+    }
+
+    /// Writes an answer in another way than the options say.
+    ///
+    /// # Errors
+    /// As [`DumpContext::write`].
+    pub(super) fn write_as(
+        &mut self,
+        table: Table<'_>,
+        output: &OutputOptions,
+        display: &Display,
+    ) -> Result<(), OutputError> {
+        table.write(output, display, &self.overwrite(), self.cancel, self.out).map(drop)
     }
 }
 
@@ -192,5 +226,80 @@ pub trait Invocation: Debug {
     /// The arguments that every kind of `.dump` has; `None` for most commands.
     fn shared(&self) -> Option<&SharedArgs> {
         None
+    }
+}
+
+/// A command whose results go into a file, which changes only when they are complete.
+#[derive(Debug)]
+pub(super) struct Redirected {
+    command: Box<dyn Invocation>,
+    file: PathBuf,
+    append: bool,
+    force: bool,
+}
+
+impl Redirected {
+    /// Sends the results of a command to a file, unless the command names one itself.
+    ///
+    /// # Errors
+    /// When the command names another file.
+    pub(super) fn boxed(
+        command: Box<dyn Invocation>,
+        grammar::Target { file, append, force }: grammar::Target<'_>,
+    ) -> Result<Box<dyn Invocation>, ParseError> {
+        if let Some(option) = command.shared().and_then(|shared| shared.output.file_option()) {
+            let reason = "choose one";
+            return Err(ParseError::Conflict { option, other: "> FILE", reason });
+        }
+        let force = force || command.shared().is_some_and(|shared| shared.output.force);
+        Ok(Box::new(Redirected { command, file: with_home(file), append, force }))
+    }
+}
+
+impl Invocation for Redirected {
+    fn run(self: Box<Self>, context: &mut Context<'_, '_>) -> Result<(), CommandError> {
+        let Redirected { command, file, append, force } = *self;
+        let append = append || is_null_device(&file);
+        let overwrite = context.session.overwrite(force);
+        let output = match append {
+            true => overwrite.appending(&file)?,
+            false => overwrite.replacing(&file)?,
+        };
+        let (write, option): (fn(&_, &_, _) -> _, _) =
+            if append { (append_whole, ">>") } else { (write_whole, ">") };
+        let mut ran = Ok(());
+        let written = write(&output, context.cancel, |out: &mut dyn io::Write| {
+            let mut inner = Context {
+                session: &mut *context.session,
+                cancel: context.cancel,
+                screen: Screen::PLAIN,
+                out,
+                messages: &mut *context.messages,
+                flow: context.flow,
+            };
+            ran = command.run(&mut inner);
+            context.flow = inner.flow;
+            ran.as_ref().map(drop).map_err(|_| io::Error::other("the command failed"))
+        });
+        match ran {
+            // The file is the output that could not be written.
+            Err(CommandError::Output { .. })
+                if written.is_err() && context.cancel.check().is_ok() => {}
+            ran => ran?,
+        }
+        let failed = |source| context.cancel.or(OutputError::File { path: file, option, source });
+        Ok(written.map_err(failed)?)
+    }
+
+    fn args(&self) -> &dyn Any {
+        self.command.args()
+    }
+
+    fn answer(&self, dump: &mut DumpContext<'_, '_>) -> Result<(), CommandError> {
+        self.command.answer(dump)
+    }
+
+    fn shared(&self) -> Option<&SharedArgs> {
+        self.command.shared()
     }
 }

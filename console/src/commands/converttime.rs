@@ -261,8 +261,7 @@ impl Command for Snapshot {
         &[OptionGroup { title: "Options", options: &[files_option(|args| &mut args.files)] }];
 
     fn parse(entered: &Entered<'_>) -> Result<SnapshotArgs, ParseError> {
-        let (args, words) =
-            parse::options_and_words(&entered.help(), entered.tokens, Self::OPTIONS)?;
+        let (args, words) = entered.options_and_words(Self::OPTIONS)?;
         let mut words = words.into_iter().map(|word| word.text.clone());
         let name = words.next();
         // A date and a time are two words.

@@ -20,7 +20,7 @@ use super::{
 use crate::{
     cancel::Cancel,
     filter::Filter,
-    grammar::{Arguments, Opt, OptionGroup, ParseError, parse},
+    grammar::{Arguments, Opt, OptionGroup, ParseError},
     paths::{Aside, Output, Overwrite, with_home, write_aside},
     render::write_frame,
     trace::{LoadedTrace, choose},
@@ -85,8 +85,7 @@ impl Command for Export {
         &[OptionGroup { title: "Options", options: &options() }];
 
     fn parse(entered: &Entered<'_>) -> Result<ExportArgs, ParseError> {
-        let (args, words) =
-            parse::options_and_words(&entered.help(), entered.tokens, Self::OPTIONS)?;
+        let (args, words) = entered.options_and_words(Self::OPTIONS)?;
         let folder = entered.at_most_one(&words, "one folder, in quotes if it has spaces")?;
         let folder = folder.ok_or_else(|| entered.missing("a folder for the files"))?;
         Ok(ExportArgs { folder: with_home(&folder), ..args })

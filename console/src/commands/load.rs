@@ -8,7 +8,7 @@ use super::{
     },
 };
 use crate::{
-    grammar::{Arguments, Opt, OptionGroup, ParseError, Take, parse},
+    grammar::{Arguments, Opt, OptionGroup, ParseError, Take},
     trace::{LoadArgs, Loading},
 };
 
@@ -76,7 +76,7 @@ impl Command for LoadMore {
 }
 
 fn load_args(entered: &Entered<'_>) -> Result<LoadArgs, ParseError> {
-    let (args, words) = parse::options_and_words(&entered.help(), entered.tokens, OPTIONS)?;
+    let (args, words) = entered.options_and_words(OPTIONS)?;
     if words.is_empty() {
         return Err(
             entered.missing("at least one file, folder or pattern; .unload empties the session")

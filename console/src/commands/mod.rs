@@ -15,7 +15,6 @@ pub mod help;
 pub(crate) mod load;
 pub(crate) mod pictures;
 pub(crate) mod redact;
-mod redirected;
 pub(crate) mod save;
 pub mod schema;
 pub(crate) mod session;

@@ -14,7 +14,7 @@ use super::{
     },
 };
 use crate::{
-    grammar::{Arguments, Opt, OptionGroup, ParseError, Take, parse},
+    grammar::{Arguments, Opt, OptionGroup, ParseError, Take},
     paths::{is_same_file, stem, with_home, write_whole},
     trace::extraction,
 };
@@ -66,8 +66,7 @@ impl Command for Redact {
     }];
 
     fn parse(entered: &Entered<'_>) -> Result<RedactArgs, ParseError> {
-        let (args, words) =
-            parse::options_and_words(&entered.help(), entered.tokens, Self::OPTIONS)?;
+        let (args, words) = entered.options_and_words(Self::OPTIONS)?;
         let file = entered.at_most_one(&words, "one trace, in quotes if its name has spaces")?;
         let file = file.ok_or_else(|| entered.missing("a trace, NAME.etl"))?;
         Ok(RedactArgs { input: with_home(&file), ..args })

@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     filter::Filter,
-    grammar::{Arguments, OptionGroup, ParseError, parse},
+    grammar::{Arguments, OptionGroup, ParseError},
     paths::{EXTRACT_EXTENSION, has_extension, with_home},
     trace::{choose, extraction::prepare_folder},
 };
@@ -64,8 +64,7 @@ impl Command for Save {
     }];
 
     fn parse(entered: &Entered<'_>) -> Result<SaveArgs, ParseError> {
-        let (args, words) =
-            parse::options_and_words(&entered.help(), entered.tokens, Self::OPTIONS)?;
+        let (args, words) = entered.options_and_words(Self::OPTIONS)?;
         let file = entered.at_most_one(&words, "one file, in quotes if its name has spaces")?;
         let file = file.ok_or_else(|| entered.missing("the name of the archive, NAME.json7z"))?;
         Ok(SaveArgs { file: with_home(&file), ..args })

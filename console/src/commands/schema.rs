@@ -10,7 +10,7 @@ use handlescope_model::{SCHEMA_VERSION, Table, Untrusted};
 
 use super::{Command, CommandError, Context, Entered, Signature, shared::groups};
 use crate::{
-    grammar::{Arguments, Opt, OptionGroup, ParseError, Take, Token, parse},
+    grammar::{Arguments, Opt, OptionGroup, ParseError, Take, Token},
     settings::Settings,
     sql::{Relation, RelationColumn, SqlError, Views},
     suggest,
@@ -52,8 +52,7 @@ impl Command for Schema {
     }];
 
     fn parse(entered: &Entered<'_>) -> Result<SchemaArgs, ParseError> {
-        let (args, words) =
-            parse::options_and_words(&entered.help(), entered.tokens, Self::OPTIONS)?;
+        let (args, words) = entered.options_and_words(Self::OPTIONS)?;
         Ok(SchemaArgs { names: words.into_iter().cloned().collect(), ..args })
     }
 

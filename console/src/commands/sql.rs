@@ -157,7 +157,7 @@ fn end_program(most: u64) {
 }
 
 fn not_a_query(entered: &Entered<'_>) -> ParseError {
-    match parse::options_and_words(&entered.help(), entered.tokens, Sql::OPTIONS) {
+    match entered.options_and_words(Sql::OPTIONS) {
         Err(error) => error,
         Ok((_, words)) => match words.first() {
             Some(word) => ParseError::UnexpectedWord {

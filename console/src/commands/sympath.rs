@@ -7,7 +7,7 @@ use super::{
         symbols::{SymbolArgs, symbol_options},
     },
 };
-use crate::grammar::{Arguments, Opt, OptionGroup, ParseError, Take, parse};
+use crate::grammar::{Arguments, Opt, OptionGroup, ParseError, Take};
 use handlescope_model::Untrusted;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -61,9 +61,7 @@ impl Command for SymPath {
     /// options in front.
     fn parse(entered: &Entered<'_>) -> Result<SymbolPathArgs, ParseError> {
         let (mut args, words) = match entered.tokens {
-            [first, ..] if first.is_switch() => {
-                parse::options_and_words(&entered.help(), entered.tokens, Self::OPTIONS)?
-            }
+            [first, ..] if first.is_switch() => entered.options_and_words(Self::OPTIONS)?,
             tokens => (SymbolPathArgs::default(), tokens.iter().collect()),
         };
         args.symbols.path = match words.as_slice() {

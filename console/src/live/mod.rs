@@ -6,7 +6,6 @@
 
 mod picture;
 mod shown;
-mod source;
 mod state;
 
 use std::io::Write;

@@ -4,7 +4,6 @@ mod args;
 mod elsewhere;
 mod record;
 mod stop;
-mod unmerged;
 
 use std::{
     io::{self, Write},

@@ -1,9 +1,10 @@
-//! `handlescope record`: a session from its start to its trace.
+//! `handlescope record`: a session from its start to its trace, and what Windows did not merge into that.
 
 use std::{
+    env,
     fmt::{self, Write as _},
-    io::{self, IsTerminal, Write},
-    path::Path,
+    io::{self, BufWriter, IsTerminal, Write},
+    path::{Path, PathBuf},
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering::Relaxed},
@@ -12,12 +13,15 @@ use std::{
 };
 
 use handlescope_extract::{
+    CompleteError, Completed, complete,
     etl::{Event, EventId, Guid},
+    image_file_name,
     live::{EventReceiver, EventSender, WhenFull, live_queue},
 };
-use handlescope_model::Untrusted;
+use handlescope_model::{OutputFile, Reason, Untrusted};
 use handlescope_record::{
-    EventSink, Figures, Recorder, Running, SessionEvent, SessionPlan, Stopped,
+    EventSink, Figures, FurtherTraces, MergeError, Recorder, Running, SessionEvent, SessionPlan,
+    Stopped,
 };
 use indicatif::{HumanBytes, HumanCount};
 
@@ -25,19 +29,96 @@ use super::{
     args::RecordArgs,
     elsewhere::refusal,
     stop::{Reached, StopWatch},
-    unmerged::merge,
 };
 use crate::{
     cancel::Cancel,
     commands::CommandError,
-    paths::Overwrite,
-    terminal::Messages,
+    paths::{Output, Overwrite},
+    terminal::{Messages, Progress},
     trace::{
         LoadError,
         extraction::{self, beside, line, options, prepare_folder, warn},
     },
     values::Counted,
 };
+
+/// Replaces a trace that was just recorded by one with the identities of its images and with the further traces;
+/// `reason` is why Windows did not. If it cannot be done, the trace stays as the session left it.
+pub(super) fn merge(
+    trace: &Output,
+    further: &FurtherTraces,
+    reason: &MergeError,
+    messages: &mut Messages<'_>,
+    cancel: &Cancel,
+) {
+    let progress = messages.progress(trace.path());
+    let done = completed(trace, further, &progress, cancel);
+    drop(progress);
+    let path = Untrusted(trace.path());
+    let reason = why(reason);
+    match done {
+        Ok(Completed { identified, unidentified, events }) => {
+            if identified == 0 {
+                messages.warning(format_args!(
+                    "{path} has no identities of images, so that symbols will not be found: {reason}, and no file of \
+                     an image could be read"
+                ));
+            } else {
+                messages.note(format_args!(
+                    "{path}: {} identified by file, {} not ({reason})",
+                    Counted(identified, "image"),
+                    HumanCount(unidentified)
+                ));
+            }
+            if events > 0 {
+                messages.note(format_args!("{path}: {} of .NET", Counted(events, "event")));
+            }
+        }
+        Err(error) => messages.warning(format_args!(
+            "{path} has no identities of images, so that symbols will not be found: {reason}, and its copy with them \
+             failed: {error}"
+        )),
+    }
+}
+
+/// A reason in the words of the user.
+fn why(reason: &MergeError) -> String {
+    match reason {
+        MergeError::Place(source) => format!("{reason}: {}", Reason(source)),
+        reason => reason.to_string(),
+    }
+}
+
+fn completed(
+    trace: &Output,
+    further: &FurtherTraces,
+    progress: &Progress,
+    cancel: &Cancel,
+) -> Result<Completed, CompleteError> {
+    let mut out = BufWriter::new(OutputFile::beside(trace.path())?);
+    let windows = env::var("SystemRoot").unwrap_or_default();
+    let done = complete(
+        trace.path(),
+        further.files(),
+        &mut |path| on_this_system(path, &windows),
+        &mut out,
+        progress,
+        cancel,
+    )?;
+    if (done.identified, done.events) == (0, 0) {
+        return Ok(done);
+    }
+    out.flush()?;
+    let file = out.into_inner().map_err(std::io::IntoInnerError::into_error)?;
+    file.persist(trace.path())?;
+    trace.is_written();
+    Ok(done)
+}
+
+/// The file of an image; what the names of the kernel mean is known to Windows only.
+fn on_this_system(path: &str, windows: &str) -> Option<PathBuf> {
+    image_file_name(path, windows).filter(|_| cfg!(windows)).map(PathBuf::from)
+}
 
 /// Bytes of events that may wait to be counted.
 const QUEUE: usize = 64 << 20;
@@ -252,9 +333,6 @@ fn extract(
     Ok(())
 }
 
-#[cfg(test)]
-mod tests;
-
 /// Process and thread ids of an event that does not know them.
 const UNKNOWN: u32 = u32::MAX;
 
@@ -278,3 +356,6 @@ pub fn decodable<'a>(event: &SessionEvent<'a>) -> Event<'a> {
         offset: 0,
     }
 }
+
+#[cfg(test)]
+mod tests;

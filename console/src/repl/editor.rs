@@ -1,22 +1,25 @@
-//! The line editor: its prompt, keys, menu, history, and whether Enter ends what was typed.
+//! The line editor: its prompt, keys, menu, history, hints, and whether Enter ends what was typed.
 
 use std::{borrow::Cow, io, path::PathBuf, sync::Arc};
 
-use handlescope_model::{Reason, Untrusted};
+use handlescope_model::{Reason, Untrusted, guard::lock};
 use reedline::{
-    ColumnarMenu, Completer, Editor, Emacs, FileBackedHistory, History, HistoryItem, HistoryItemId,
-    HistorySessionId, InputMode, KeyCode, KeyModifiers, Menu, MenuBuilder, MenuEvent, MenuSettings,
-    Painter, Prompt, PromptEditMode, PromptHistorySearch, PromptHistorySearchStatus, Reedline,
-    ReedlineEvent, ReedlineMenu, Result, SearchQuery, Suggestion, ValidationResult, Validator,
-    default_emacs_keybindings,
+    ColumnarMenu, Completer, DefaultHinter, Editor, Emacs, FileBackedHistory, Hinter, History,
+    HistoryItem, HistoryItemId, HistorySessionId, InputMode, KeyCode, KeyModifiers, Menu,
+    MenuBuilder, MenuEvent, MenuSettings, Painter, Prompt, PromptEditMode, PromptHistorySearch,
+    PromptHistorySearchStatus, Reedline, ReedlineEvent, ReedlineMenu, Result, SearchQuery,
+    Suggestion, ValidationResult, Validator, default_emacs_keybindings,
 };
 
-use super::{highlighter::CommandHighlighter, hinter::CommandHinter};
+use super::highlighter::CommandHighlighter;
 use crate::{
+    commands::dump::DumpWords,
     completion::{CommandCompleter, SharedKnown},
+    grammar::{Arguments, parse, split},
     paths::shown,
+    registry::REGISTRY,
     script::is_waiting,
-    terminal::{ColorChoice, Messages, Role, Screen},
+    terminal::{ColorChoice, Messages, Role, Screen, neutral},
     trace::Session,
 };
 
@@ -277,6 +280,71 @@ impl Prompt for FilePrompt {
     }
 }
 
+/// Hints from the history, and where that knows nothing, from the registry.
+pub struct CommandHinter {
+    history: DefaultHinter,
+    known: SharedKnown,
+}
+
+impl CommandHinter {
+    /// Hints, for aliases those of what they stand for.
+    pub fn new(known: SharedKnown) -> CommandHinter {
+        CommandHinter { history: DefaultHinter::default().with_style(Role::Hint.style()), known }
+    }
+}
+
+impl Hinter for CommandHinter {
+    fn handle(
+        &mut self,
+        line: &str,
+        pos: usize,
+        history: &dyn History,
+        use_ansi_coloring: bool,
+        cwd: &str,
+    ) -> String {
+        let hint = neutral(&self.history.handle(line, pos, history, use_ansi_coloring, cwd));
+        if !hint.is_empty() || pos < line.len() {
+            return hint;
+        }
+        let line =
+            lock(&self.known).aliases.expand(line).unwrap_or(Cow::Borrowed(line)).into_owned();
+        placeholder(&line)
+            .map_or_else(String::new, |text| Role::Hint.style().paint(text).to_string())
+    }
+
+    // Only what was typed once can be taken over; a placeholder cannot.
+    fn complete_hint(&self) -> String {
+        self.history.complete_hint()
+    }
+
+    fn next_hint_token(&self) -> String {
+        self.history.next_hint_token()
+    }
+}
+
+/// What the command or option at the end of a line takes; nothing unless a space follows it. In a new line
+/// of a query, what ends that.
+fn placeholder(line: &str) -> Option<String> {
+    if line.strip_suffix('\n').is_some_and(is_waiting) {
+        return Some("; or an empty line ends the query".to_owned());
+    }
+    if !line.ends_with(' ') {
+        return None;
+    }
+    let tokens = split(line);
+    let (first, arguments) = tokens.split_first()?;
+    let command = REGISTRY.command(&first.text)?;
+    if arguments.is_empty() {
+        return Some(command.signature().usage.to_owned()).filter(|usage| !usage.is_empty());
+    }
+    if !matches!(command.signature().arguments, Arguments::Kind) {
+        return None;
+    }
+    let words = DumpWords::of(arguments, &REGISTRY);
+    parse::waiting(&words.options(&REGISTRY), &words.others)
+        .map(|option| option.value().placeholder().into_owned())
+}
+
 #[cfg(test)]
 mod tests {
     use reedline::SearchDirection;
@@ -303,5 +371,27 @@ mod tests {
         assert_eq!(of(&["leaky.etl", "a", "b"]), "leaky.etl +2");
         let long = of(&["a-very-long-name-of-a-trace-2026-07-20.etl"]);
         assert_eq!(long, "a-very-long-na…2026-07-20.etl");
+    }
+
+    #[test]
+    fn an_option_without_its_value_says_what_it_wants() {
+        for (line, expected) in [
+            (".dump ObjectRef -MinMaxTime ", Some("SECONDS [MAX]")),
+            (".dump ObjectRef -pn ", Some("PROCESSES")),
+            (".dump -pn ", Some("PROCESSES")),
+            (".dump ObjectRef -pn", None),
+            (".dump ObjectRef -MinMaxTime 1 ", None),
+            (".dump ObjectRef -Leak ", None),
+            (".dump ObjectRef -nonsense ", None),
+            (".sympath ", Some("[OPTION…] [PATH]")),
+            (".load a.etl ", None),
+            (".dump ", Some("KIND [OPTION…]")),
+            (".sql SELECT 1\n", Some("; or an empty line ends the query")),
+            (".sql SELECT 1;\n", None),
+            (".quit ", None),
+            ("", None),
+        ] {
+            assert_eq!(placeholder(line).as_deref(), expected, "{line}");
+        }
     }
 }

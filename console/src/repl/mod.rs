@@ -2,7 +2,6 @@
 
 mod editor;
 mod highlighter;
-mod hinter;
 
 use std::{
     collections::BTreeSet,
@@ -22,8 +21,8 @@ use crate::{
     terminal::{Messages, standard},
 };
 
+pub use editor::CommandHinter;
 pub use highlighter::CommandHighlighter;
-pub use hinter::CommandHinter;
 
 /// Reads commands from the terminal and carries them out, until `.quit` or Ctrl-D. A command that
 /// fails is reported. Ctrl-C ends the command that runs; at the prompt it clears the line.

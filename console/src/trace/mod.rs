@@ -10,7 +10,6 @@ mod loaded;
 mod losses;
 mod resource_caveats;
 mod session;
-mod symbol_notes;
 mod values;
 
 pub use crate::paths::Access;

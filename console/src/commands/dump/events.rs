@@ -1,4 +1,4 @@
-//! `.dump Events`
+//! `.dump Events` and `.dump Stats`: what is in a trace.
 
 use std::path::Path;
 
@@ -8,14 +8,14 @@ use crate::{
     commands::{
         CommandError, DumpContext, Kind, KindSignature,
         shared::{
-            caveats::write_no_match,
             choice::{process_option, time_option},
             groups,
         },
     },
+    filter::Filter,
     grammar::{Example, Opt, OptionGroup, Take, Texts},
     query::{self, EventCriteria},
-    render::{self, OutputOptions},
+    render,
     terminal::Messages,
 };
 
@@ -60,29 +60,21 @@ impl Kind for Events {
             let without = answers.iter().filter(|answer| answer.total == 0);
             note_without_events(without.map(|answer| answer.path), dump.messages);
         }
-        answers
-            .iter()
-            .for_each(|own| write_no_match(own.path, own.no_match.as_ref(), dump.messages));
+        dump.note_no_match(answers.iter().map(|own| (own.path, &own.no_match)));
         dump.write(render::event_counts(&answers)?)
     }
 }
 
 fn single_events(args: &EventCriteria, dump: &mut DumpContext<'_, '_>) -> Result<(), CommandError> {
-    let output = &dump.shared.output;
-    // Fields are read only of events that are shown, if the order decides which.
-    let (top, rest) = match output.sort_by {
-        None => (output.top, None),
-        Some(_) => (None, output.top),
-    };
+    let (top, output) = dump.rows_first();
     let criteria = EventCriteria { top, ..args.clone() };
     let answers = query::provider_events(dump.sources, &criteria, dump.names, dump.cancel)?;
     let without = answers.iter().filter(|answer| answer.kept == 0);
     note_without_events(without.map(|answer| answer.path), dump.messages);
-    answers.iter().for_each(|own| write_no_match(own.path, own.no_match.as_ref(), dump.messages));
-    let (output, display) = (OutputOptions { top: rest, ..output.clone() }, dump.display());
+    dump.note_no_match(answers.iter().map(|own| (own.path, &own.no_match)));
+    let display = dump.display();
     let table = render::provider_events(&answers, args.fields, args.stacks, &display)?;
-    table.write(&output, &display, &dump.overwrite(), dump.cancel, dump.out)?;
-    Ok(())
+    Ok(dump.write_as(table, &output, &display)?)
 }
 
 /// Says of which traces no single events are known.
@@ -139,3 +131,60 @@ static WHICH: &[Opt<EventCriteria>] = &[
         |args| &mut args.time,
     ),
 ];
+
+pub(crate) struct Stats;
+
+impl Kind for Stats {
+    /// `-Properties`: the names of those that are printed, instead of everything.
+    type Args = Option<Filter>;
+    const SIGNATURE: KindSignature = KindSignature {
+        name: "Stats",
+        summary: "what is in the traces: machine, clock, events by kind, losses",
+        details: "Shows also what could not be decoded or attributed; nothing is dropped silently.",
+        examples: &[
+            Example { goal: "is the trace complete?", line: ".dump Stats" },
+            Example { goal: "which machine", line: ".dump Stats -Properties computer;os_*" },
+        ],
+    };
+    const OPTIONS: &'static [OptionGroup<Option<Filter>>] = &[OptionGroup {
+        title: "What is printed",
+        options: &[Opt {
+            names: &["-Properties"],
+            help: "only the properties of these names, in every format",
+            details: "The names are those of -json: computer, os_version, cpu_count, \
+                      session_start_utc and so on; * lists all. Those of ETWAnalyzer work too: \
+                      Machine, OSVersion, NumberOfProcessors, SessionStart.",
+            example: "-Properties os_*;!os_build",
+            take: Take::Filter(Texts::Other, |properties| properties),
+        }],
+    }];
+
+    fn columns() -> Vec<String> {
+        render::stats_columns().names()
+    }
+
+    fn answer(
+        properties: &Option<Filter>,
+        dump: &mut DumpContext<'_, '_>,
+    ) -> Result<(), CommandError> {
+        let answers = query::stats(dump.sources, dump.cancel)?;
+        match properties {
+            None => dump.write(render::stats(&answers, &dump.display())?),
+            Some(filter) => {
+                let filter = &divided_by_commas(filter);
+                for name in render::unknown_properties(&answers, filter)? {
+                    let name = Untrusted(&name);
+                    dump.messages.note(format_args!(
+                        "note: no property has the name {name}; -Properties * lists all"
+                    ));
+                }
+                dump.write(render::properties(&answers, filter)?)
+            }
+        }
+    }
+}
+
+/// The filter with the names apart that commas divide, as in guides of ETWAnalyzer: no property has one in its name.
+fn divided_by_commas(filter: &Filter) -> Filter {
+    Filter::new(&filter.text().replace(',', ";")).unwrap_or_else(|_| filter.clone())
+}

@@ -7,7 +7,6 @@ pub(crate) mod object_ref;
 pub(crate) mod process;
 pub(crate) mod resource;
 pub(crate) mod stack;
-pub(crate) mod stats;
 pub(crate) mod why;
 
 use handlescope_model::Untrusted;

@@ -4,7 +4,6 @@ use crate::{
     commands::{
         CommandError, DumpContext, Kind, KindSignature,
         shared::{
-            caveats::write_no_match,
             choice::{command_line_option, new_process_option, process_option},
             fields,
         },
@@ -36,9 +35,7 @@ impl Kind for Module {
 
     fn answer(args: &ModuleCriteria, dump: &mut DumpContext<'_, '_>) -> Result<(), CommandError> {
         let answers = query::modules(dump.sources, args, dump.cancel)?;
-        answers
-            .iter()
-            .for_each(|own| write_no_match(own.path, own.no_match.as_ref(), dump.messages));
+        dump.note_no_match(answers.iter().map(|own| (own.path, &own.no_match)));
         dump.write(render::modules(&answers)?)
     }
 }
@@ -64,9 +61,7 @@ impl Kind for Version {
 
     fn answer(args: &ModuleCriteria, dump: &mut DumpContext<'_, '_>) -> Result<(), CommandError> {
         let answers = query::modules(dump.sources, args, dump.cancel)?;
-        answers
-            .iter()
-            .for_each(|own| write_no_match(own.path, own.no_match.as_ref(), dump.messages));
+        dump.note_no_match(answers.iter().map(|own| (own.path, &own.no_match)));
         dump.write(render::versions(&answers, &dump.display())?)
     }
 }

@@ -4,7 +4,6 @@ use crate::{
     commands::{
         CommandError, DumpContext, Kind, KindSignature,
         shared::{
-            caveats::write_no_match,
             choice::{
                 command_line_option, new_process_option, process_option, time_digits_option,
                 time_format_option,
@@ -84,15 +83,12 @@ impl Kind for Process {
         let column = args.sort_by.clone().filter(|_| order.is_none());
         let output = OutputOptions { sort_by: column, ..dump.shared.output.clone() };
         let answers = query::processes(dump.sources, &criteria, dump.cancel)?;
-        answers
-            .iter()
-            .for_each(|own| write_no_match(own.path, own.no_match.as_ref(), dump.messages));
+        dump.note_no_match(answers.iter().map(|own| (own.path, &own.no_match)));
         let display = dump.display_as(&args.display);
         let table = render::processes(&answers, &display)?;
-        let written = table.write(&output, &display, &dump.overwrite(), dump.cancel, dump.out);
+        let written = dump.write_as(table, &output, &display);
         let orders = ORDERS.map(|(name, _)| name);
-        written.map_err(|error| error.with_other_orders(&orders))?;
-        Ok(())
+        Ok(written.map_err(|error| error.with_other_orders(&orders))?)
     }
 }
 

@@ -4,7 +4,6 @@ use crate::{
     commands::{
         CommandError, DumpContext, Kind, KindSignature,
         shared::{
-            caveats::write_no_match,
             choice::{
                 process_option, show_address_option, show_line_option, show_stack_option,
                 stack_filter_option, time_option,
@@ -14,7 +13,7 @@ use crate::{
     },
     grammar::{Example, Opt, OptionGroup, Take},
     query::{self, StackCriteria},
-    render::{self, OutputOptions},
+    render,
     settings::StackDisplayArgs,
     values::{CountUnit, Format},
 };
@@ -41,19 +40,12 @@ impl Kind for Stack {
 
     fn answer(args: &StackCriteria, dump: &mut DumpContext<'_, '_>) -> Result<(), CommandError> {
         dump.note_stacks_beside_columns(args.stacks);
-        let output = &dump.shared.output;
+        let (top, output) = dump.rows_first();
         let is_text = output.format() == Format::Text;
-        // Names are looked up only for the stacks that are shown, if the order decides which.
-        let (top, rest) = match output.sort_by {
-            None => (output.top, None),
-            Some(_) => (None, output.top),
-        };
         let mut criteria = StackCriteria { with_identities: !is_text, top, ..args.clone() };
         criteria.stacks.show |= args.ids.is_some();
         let answers = query::call_stacks(dump.sources, &criteria, dump.names, dump.cancel)?;
-        answers
-            .iter()
-            .for_each(|own| write_no_match(own.path, own.no_match.as_ref(), dump.messages));
+        dump.note_no_match(answers.iter().map(|own| (own.path, &own.no_match)));
         // The text says so itself.
         if !is_text && answers.iter().any(|answer| !answer.has_every_stack) {
             dump.messages.note(
@@ -61,10 +53,9 @@ impl Kind for Stack {
                  every event extract with -stacks all",
             );
         }
-        let (output, display) = (OutputOptions { top: rest, ..output.clone() }, dump.display());
+        let display = dump.display();
         let table = render::call_stacks(&answers, criteria.stacks, output.format(), &display)?;
-        table.write(&output, &display, &dump.overwrite(), dump.cancel, dump.out)?;
-        Ok(())
+        Ok(dump.write_as(table, &output, &display)?)
     }
 }
 

@@ -1,6 +1,5 @@
 //! `.extract` and `handlescope extract`
 
-mod asked;
 mod files;
 mod options;
 
@@ -21,7 +20,7 @@ use super::{
     },
 };
 use crate::{
-    grammar::{Arguments, OptionGroup, ParseError, Token, parse},
+    grammar::{Arguments, OptionGroup, ParseError, Token},
     paths::with_home,
     suggest,
     terminal::Messages,
@@ -73,8 +72,7 @@ impl Command for Extract {
 
     /// Words are extractors, or files as those after `-fd`.
     fn parse(entered: &Entered<'_>) -> Result<ExtractArgs, ParseError> {
-        let (mut args, words) =
-            parse::options_and_words(&entered.help(), entered.tokens, Self::OPTIONS)?;
+        let (mut args, words) = entered.options_and_words(Self::OPTIONS)?;
         let (mut named, mut is_one_known) = (Vec::new(), false);
         for word in words {
             let is_word = |(name, _): &(&str, bool)| name.eq_ignore_ascii_case(&word.text);

@@ -3,9 +3,12 @@
 //! members of archives are read, `-Force`, which may be replaced; and what ETWAnalyzer accepts and nothing here needs:
 //! its command lines keep working.
 
-use super::groups::{DISPLAY, SCRIPTS, WITHOUT_EFFECT};
+use super::{
+    fields,
+    groups::{DISPLAY, SCRIPTS, WITHOUT_EFFECT},
+};
 use crate::{
-    commands::{context::SharedArgs, shared::fields},
+    commands::context::SharedArgs,
     filter::Filter,
     grammar::{Opt, OptionGroup, ParseError, Take, Texts},
     render::{OutputOptions, output::COLUMNS},

@@ -241,3 +241,14 @@ fn a_session_that_is_lost_ends_the_recording_with_an_error() {
         "{error}"
     );
 }
+
+#[test]
+fn a_trace_that_cannot_be_replaced_has_its_reason_in_plain_words() {
+    let full = io::Error::from(io::ErrorKind::StorageFull);
+    assert_eq!(
+        why(&MergeError::Place(full)),
+        "the trace cannot be replaced by the merged one: the disk is full"
+    );
+    let library = "KernelTraceControl.dll";
+    assert!(why(&MergeError::NoLibrary { library }).ends_with("is not installed"));
+}
