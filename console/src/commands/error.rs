@@ -125,12 +125,17 @@ pub enum CommandError {
     /// `.redact` of a trace that cannot be read.
     #[error(transparent)]
     Redact(ExtractError),
-    /// `.redact` to a file that cannot be written.
+    /// What a command writes beside its answer cannot be written.
     #[error(
-        "{}: cannot be written: {}; {}choose another file with -o",
+        "{}: cannot be written: {}; {}{instead}",
         Untrusted(.path), Reason(.source), remedy(.source)
     )]
-    RedactOutput { path: PathBuf, source: io::Error },
+    Unwritten {
+        path: PathBuf,
+        source: io::Error,
+        /// What to name in its place.
+        instead: &'static str,
+    },
     /// `.redact` of a trace into itself.
     #[error("{}: is the trace itself; choose another name with -o", Untrusted(.path))]
     RedactInPlace { path: PathBuf },
@@ -193,12 +198,6 @@ pub enum CommandError {
         Untrusted(.path)
     )]
     Exists { path: PathBuf },
-    /// A profile for WPR that cannot be written.
-    #[error(
-        "{}: cannot be written: {}; {}name another file",
-        Untrusted(.path), Reason(.source), remedy(.source)
-    )]
-    ProfilePlace { path: PathBuf, source: io::Error },
     /// The MCP server cannot work.
     #[error("the MCP server failed: {reason}; check what the client sends")]
     Server { reason: String },
@@ -211,24 +210,12 @@ pub enum CommandError {
     /// A file that may not be replaced.
     #[error(transparent)]
     Overwrite(#[from] OverwriteError),
-    /// A file of `.export` cannot be written.
-    #[error(
-        "{}: cannot be written: {}; {}name another folder after .export",
-        Untrusted(.path), Reason(.source), remedy(.source)
-    )]
-    Export { path: PathBuf, source: io::Error },
     /// `.save` that would have to write several traces into one archive.
     #[error("{files} traces are loaded and an archive holds one; choose it with -fd")]
     SaveSeveral { files: usize },
     /// `.save` to a name that no archive has.
     #[error("{}: an archive is found by its name; name one that ends with .json7z", Untrusted(.path))]
     SaveName { path: PathBuf },
-    /// `.save` into a folder that takes no file.
-    #[error(
-        "{}: cannot be written: {}; {}choose another folder",
-        Untrusted(.path), Reason(.source), remedy(.source)
-    )]
-    SavePlace { path: PathBuf, source: io::Error },
     /// A picture whose name does not say what it is.
     #[error("{}: the end of the name selects the format; name one that ends with {endings}", Untrusted(.path))]
     PictureName { path: PathBuf, endings: &'static str },

@@ -210,5 +210,6 @@ fn write_table(
 }
 
 fn failed(path: &Path, source: io::Error) -> CommandError {
-    CommandError::Export { path: PathBuf::from(path), source }
+    let instead = "name another folder after .export";
+    CommandError::Unwritten { path: PathBuf::from(path), source, instead }
 }

@@ -90,7 +90,8 @@ impl Command for Redact {
         let failed = |error| match error {
             RedactError::Trace(source) => CommandError::Redact(source),
             RedactError::Write(source) => {
-                CommandError::RedactOutput { path: output.clone(), source }
+                let (path, instead) = (output.clone(), "choose another file with -o");
+                CommandError::Unwritten { path, source, instead }
             }
         };
         write_whole(&file, cancel, |out| redact(&input, &limits, out, &progress, cancel))

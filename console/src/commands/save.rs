@@ -100,7 +100,9 @@ fn check_name(output: &Path) -> Result<(), CommandError> {
     if !has_extension(output, &[EXTRACT_EXTENSION]) {
         return Err(CommandError::SaveName { path: path() });
     }
-    prepare_folder(output).map_err(|source| CommandError::SavePlace { path: path(), source })
+    let instead = "choose another folder";
+    let failed = |source| CommandError::Unwritten { path: path(), source, instead };
+    prepare_folder(output).map_err(failed)
 }
 
 pub(crate) struct Symbolize;

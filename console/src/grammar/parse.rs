@@ -166,11 +166,7 @@ pub(crate) fn options<A: Default + 'static>(
     tokens: &[Token],
     groups: &'static [OptionGroup<A>],
 ) -> Result<A, ParseError> {
-    let (args, words) = options_and_words(page, tokens, groups)?;
-    match words.first() {
-        None => Ok(args),
-        Some(word) => Err(unknown(page, word, &specs(groups))),
-    }
+    own_and_shared::<A, ()>(page, tokens, groups, &[]).map(|(args, ())| args)
 }
 
 /// Fills the arguments of a command from its options, and returns the words between them.
@@ -179,11 +175,7 @@ pub(crate) fn options_and_words<'t, A: Default + 'static>(
     tokens: &'t [Token],
     groups: &'static [OptionGroup<A>],
 ) -> Result<(A, Vec<&'t Token>), ParseError> {
-    let mut args = A::default();
-    let words = read(page, tokens, &specs(groups), |name, values| {
-        set(groups, name, values, &mut args).unwrap_or(Ok(()))
-    })?;
-    Ok((args, words))
+    own_shared_and_words(page, tokens, groups, &[]).map(|(args, (), words)| (args, words))
 }
 
 /// Fills the arguments of a command that has options of its own and `shared` ones. Its own option wins

@@ -42,7 +42,7 @@ const SHARE: u32 = 4;
 /// A session and its window.
 pub(super) struct Live {
     /// Gone when it was stopped.
-    source: Option<Box<dyn LiveSource>>,
+    source: Option<Source>,
     receiver: EventReceiver,
     window: LiveWindow,
     watch: StopWatch,
@@ -72,18 +72,16 @@ impl Live {
         let window = |recording| LiveWindow::new(recording, Some(limit));
         let when_full = if args.replay.is_some() { WhenFull::Wait } else { WhenFull::Drop };
         let (sender, receiver) = live_queue(QUEUE, when_full);
-        let (source, window): (Box<dyn LiveSource>, LiveWindow) = match &args.replay {
+        let (source, window) = match &args.replay {
             Some(trace) => {
                 let speed = args.speed.or(is_watched.then_some(1.0));
-                let (source, inventory) = Replayed::start(trace, speed, sender, cancel)?;
+                let (source, recording, inventory) = Source::replay(trace, speed, sender, cancel)?;
                 watch.know(&inventory);
-                let window = window(source.recording()).knowing(inventory);
-                (Box::new(source), window)
+                (source, window(recording).knowing(inventory))
             }
             None => {
-                let source = Session::start(args, sender)?;
-                let window = window(source.recording());
-                (Box::new(source), window)
+                let (source, recording) = Source::session(args, sender)?;
+                (source, window(recording))
             }
         };
         Ok(Live {
@@ -243,38 +241,36 @@ pub(super) fn quietly<T>(work: impl FnOnce(&mut Messages<'_>) -> T) -> T {
     work(&mut Messages::new(&mut nowhere, Screen::PLAIN))
 }
 
-/// A session, or what stands for one. Its events come out of the queue that it was given.
-pub(super) trait LiveSource {
-    /// What is known while it runs.
-    fn recording(&self) -> Recording;
-
-    /// What it lost so far.
-    fn figures(&self) -> Figures;
-
-    /// Ends it; returns what is known in the end if that is more than before.
-    fn stop(self: Box<Self>) -> Result<Option<Recording>, CommandError>;
+/// A session of this system, or a trace as if it were recorded now. Its events come out of the queue that it was given.
+enum Source {
+    Session(Box<dyn Running>),
+    Replay { cancel: Cancel, thread: JoinHandle<Result<Option<Recording>, ExtractError>> },
 }
 
-/// A trace as if it were recorded now.
-pub(super) struct Replayed {
-    recording: Recording,
-    cancel: Cancel,
-    thread: JoinHandle<Result<Option<Recording>, ExtractError>>,
-}
+impl Source {
+    /// Starts a session; returns also what is known while it runs.
+    fn session(args: &LiveArgs, events: EventSender) -> Result<(Source, Recording), CommandError> {
+        let sink = move |event: &SessionEvent<'_>| {
+            events.send(&decodable(event));
+        };
+        let running = live_session(args, Box::new(sink))?;
+        let header = running.header().ok_or(CommandError::NoClock)?;
+        let recording = Recording::of_session("live", &header.bytes, header.base);
+        Ok((Source::Session(running), recording.ok_or(CommandError::NoClock)?))
+    }
 
-impl Replayed {
-    /// Sends the events of a trace, `speed` times as fast as they were recorded, or at once. Returns also what the
-    /// trace says of its system in the end.
-    pub(super) fn start(
+    /// Sends the events of a trace, `speed` times as fast as they were recorded, or at once. Returns also what is known
+    /// while it runs, and what the trace says of its system in the end.
+    fn replay(
         trace: &Path,
         speed: Option<f64>,
         events: EventSender,
         cancel: &Cancel,
-    ) -> Result<(Self, Inventory), CommandError> {
+    ) -> Result<(Source, Recording, Inventory), CommandError> {
         let mut replay = Replay::open(trace, cancel).map_err(CommandError::Replay)?;
         let inventory = std::mem::take(&mut replay.inventory);
-        let (recording, own) = (replay.recording(), Cancel::default());
-        let stopped = own.clone();
+        let (recording, cancel) = (replay.recording(), Cancel::default());
+        let stopped = cancel.clone();
         let started = Instant::now();
         let pace = move |ns: i64| match speed.map(|speed| due(ns, speed)) {
             Some(due) => sleep_until(started, due, &stopped),
@@ -282,7 +278,33 @@ impl Replayed {
             None => ControlFlow::Continue(()),
         };
         let thread = thread::spawn(move || replay.run(&events, pace));
-        Ok((Self { recording, cancel: own, thread }, inventory))
+        Ok((Source::Replay { cancel, thread }, recording, inventory))
+    }
+
+    /// What it lost so far.
+    fn figures(&self) -> Figures {
+        match self {
+            // What cannot be asked now is asked again.
+            Source::Session(running) => running.figures().unwrap_or_default(),
+            Source::Replay { .. } => Figures::default(),
+        }
+    }
+
+    /// Ends it; returns what is known in the end if that is more than before.
+    fn stop(self) -> Result<Option<Recording>, CommandError> {
+        match self {
+            Source::Session(running) => {
+                running.stop()?;
+                Ok(None)
+            }
+            Source::Replay { cancel, thread } => {
+                cancel.cancel();
+                match thread.join() {
+                    Ok(ended) => ended.map_err(CommandError::Replay),
+                    Err(panic) => std::panic::resume_unwind(panic),
+                }
+            }
+        }
     }
 }
 
@@ -303,56 +325,4 @@ fn sleep_until(started: Instant, due: Duration, stopped: &Cancel) -> ControlFlow
         thread::sleep(left.min(LONGEST_SLEEP));
     }
     ControlFlow::Break(())
-}
-
-impl LiveSource for Replayed {
-    fn recording(&self) -> Recording {
-        self.recording.clone()
-    }
-
-    fn figures(&self) -> Figures {
-        Figures::default()
-    }
-
-    fn stop(self: Box<Self>) -> Result<Option<Recording>, CommandError> {
-        self.cancel.cancel();
-        match self.thread.join() {
-            Ok(ended) => ended.map_err(CommandError::Replay),
-            Err(panic) => std::panic::resume_unwind(panic),
-        }
-    }
-}
-
-/// A session of this system.
-pub(super) struct Session {
-    running: Box<dyn Running>,
-    recording: Recording,
-}
-
-impl Session {
-    pub(super) fn start(args: &LiveArgs, events: EventSender) -> Result<Self, CommandError> {
-        let sink = move |event: &SessionEvent<'_>| {
-            events.send(&decodable(event));
-        };
-        let running = live_session(args, Box::new(sink))?;
-        let header = running.header().ok_or(CommandError::NoClock)?;
-        let recording = Recording::of_session("live", &header.bytes, header.base);
-        Ok(Self { recording: recording.ok_or(CommandError::NoClock)?, running })
-    }
-}
-
-impl LiveSource for Session {
-    fn recording(&self) -> Recording {
-        self.recording.clone()
-    }
-
-    fn figures(&self) -> Figures {
-        // What cannot be asked now is asked again.
-        self.running.figures().unwrap_or_default()
-    }
-
-    fn stop(self: Box<Self>) -> Result<Option<Recording>, CommandError> {
-        self.running.stop()?;
-        Ok(None)
-    }
 }

@@ -79,6 +79,18 @@ pub(crate) const SWITCHES: &[(&str, Form, &str)] = &[
     ("-console", Form::Console, "load files and open the prompt"),
 ];
 
+/// The commands of the console, each with the subcommands that do the same.
+const COMMANDS: &[(Form, &str, &[&str])] = &[
+    (Form::Dump, ".dump", &["dump"]),
+    (Form::Extract, ".extract", &["extract"]),
+    (Form::Redact, ".redact", &["redact"]),
+    (Form::ConvertTime, ".converttime", &["convert-time", "converttime"]),
+    (Form::Symbolize, ".symbolize", &[]),
+    (Form::Why, ".why", &["why"]),
+    (Form::Diff, ".diff", &["diff"]),
+    (Form::Report, ".report", &["report"]),
+];
+
 /// Its commands that are not here, each with the reason.
 const REFUSED: &[(&str, &str)] = &[
     ("-mcp", "the MCP server is started with handlescope mcp --root FOLDER"),
@@ -96,31 +108,12 @@ impl Form {
 
     /// Of a subcommand.
     fn of_subcommand(word: &str) -> Option<Form> {
-        match word {
-            "dump" => Some(Form::Dump),
-            "extract" => Some(Form::Extract),
-            "redact" => Some(Form::Redact),
-            "why" => Some(Form::Why),
-            "diff" => Some(Form::Diff),
-            "report" => Some(Form::Report),
-            "convert-time" | "converttime" => Some(Form::ConvertTime),
-            _ => None,
-        }
+        COMMANDS.iter().find(|(.., words)| words.contains(&word)).map(|(form, ..)| *form)
     }
 
     /// The command of the console that does it.
     fn command(self) -> &'static str {
-        match self {
-            Form::Dump => ".dump",
-            Form::Extract => ".extract",
-            Form::Redact => ".redact",
-            Form::ConvertTime => ".converttime",
-            Form::Symbolize => ".symbolize",
-            Form::Why => ".why",
-            Form::Diff => ".diff",
-            Form::Report => ".report",
-            Form::Console | Form::Refused(_) => ".load",
-        }
+        COMMANDS.iter().find(|(form, ..)| *form == self).map_or(".load", |(_, command, _)| command)
     }
 }
 

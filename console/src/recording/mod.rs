@@ -81,8 +81,9 @@ fn profile_file(
     write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
 ) -> Result<(), CommandError> {
     let file = Overwrite::new(force).replacing(path).map_err(CommandError::of_command_line)?;
-    write_whole(&file, &Cancel::default(), |out| write(out))
-        .map_err(|source| CommandError::ProfilePlace { path: path.to_path_buf(), source })
+    write_whole(&file, &Cancel::default(), |out| write(out)).map_err(|source| {
+        CommandError::Unwritten { path: path.to_path_buf(), source, instead: "name another file" }
+    })
 }
 
 fn print(plan: &SessionPlan, out: &mut dyn Write) -> Result<(), CommandError> {

@@ -19,7 +19,7 @@ use crate::{
     paths::shown,
     registry::REGISTRY,
     script::is_waiting,
-    terminal::{ColorChoice, Messages, Role, Screen, neutral},
+    terminal::{ColorChoice, Messages, Role, Screen, delegate, neutral},
     trace::Session,
 };
 
@@ -84,65 +84,29 @@ impl Menu for QuietMenu {
         }
     }
 
-    fn settings(&self) -> &MenuSettings {
-        self.0.settings()
+    delegate! {
+        fn settings(&self) -> &MenuSettings;
+        fn is_active(&self) -> bool;
+        fn can_quick_complete(&self) -> bool;
+        fn replace_in_buffer(&self, editor: &mut Editor);
+        fn menu_required_lines(&self, terminal_columns: u16) -> u16;
+        fn menu_string(&self, available_lines: u16, use_ansi_coloring: bool) -> String;
+        fn min_rows(&self) -> u16;
+        fn get_values(&self) -> &[Suggestion];
     }
 
-    fn is_active(&self) -> bool {
-        self.0.is_active()
-    }
-
-    fn set_active(&mut self, active: bool) {
-        self.0.set_active(active);
-    }
-
-    fn clear_input(&mut self) {
-        self.0.clear_input();
-    }
-
-    fn menu_event(&mut self, event: MenuEvent) {
-        self.0.menu_event(event);
-    }
-
-    fn can_quick_complete(&self) -> bool {
-        self.0.can_quick_complete()
-    }
-
-    fn can_partially_complete(
-        &mut self,
-        values_updated: bool,
-        editor: &mut Editor,
-        completer: &mut dyn Completer,
-    ) -> bool {
-        self.0.can_partially_complete(values_updated, editor, completer)
-    }
-
-    fn update_values(&mut self, editor: &mut Editor, completer: &mut dyn Completer) {
-        self.0.update_values(editor, completer);
-    }
-
-    fn reset_position(&mut self) {
-        self.0.reset_position();
-    }
-
-    fn replace_in_buffer(&self, editor: &mut Editor) {
-        self.0.replace_in_buffer(editor);
-    }
-
-    fn menu_required_lines(&self, terminal_columns: u16) -> u16 {
-        self.0.menu_required_lines(terminal_columns)
-    }
-
-    fn menu_string(&self, available_lines: u16, use_ansi_coloring: bool) -> String {
-        self.0.menu_string(available_lines, use_ansi_coloring)
-    }
-
-    fn min_rows(&self) -> u16 {
-        self.0.min_rows()
-    }
-
-    fn get_values(&self) -> &[Suggestion] {
-        self.0.get_values()
+    delegate! {
+        fn set_active(&mut self, active: bool);
+        fn clear_input(&mut self);
+        fn menu_event(&mut self, event: MenuEvent);
+        fn can_partially_complete(
+            &mut self,
+            values_updated: bool,
+            editor: &mut Editor,
+            completer: &mut dyn Completer,
+        ) -> bool;
+        fn update_values(&mut self, editor: &mut Editor, completer: &mut dyn Completer);
+        fn reset_position(&mut self);
     }
 }
 
@@ -168,40 +132,22 @@ impl History for LineHistory {
         self.0.save(HistoryItem { command_line, ..item })
     }
 
-    fn load(&self, id: HistoryItemId) -> Result<HistoryItem> {
-        self.0.load(id)
+    delegate! {
+        fn load(&self, id: HistoryItemId) -> Result<HistoryItem>;
+        fn count(&self, query: SearchQuery) -> Result<i64>;
+        fn search(&self, query: SearchQuery) -> Result<Vec<HistoryItem>>;
+        fn session(&self) -> Option<HistorySessionId>;
     }
 
-    fn count(&self, query: SearchQuery) -> Result<i64> {
-        self.0.count(query)
-    }
-
-    fn search(&self, query: SearchQuery) -> Result<Vec<HistoryItem>> {
-        self.0.search(query)
-    }
-
-    fn update(
-        &mut self,
-        id: HistoryItemId,
-        updater: &dyn Fn(HistoryItem) -> HistoryItem,
-    ) -> Result<()> {
-        self.0.update(id, updater)
-    }
-
-    fn clear(&mut self) -> Result<()> {
-        self.0.clear()
-    }
-
-    fn delete(&mut self, id: HistoryItemId) -> Result<()> {
-        self.0.delete(id)
-    }
-
-    fn sync(&mut self) -> io::Result<()> {
-        self.0.sync()
-    }
-
-    fn session(&self) -> Option<HistorySessionId> {
-        self.0.session()
+    delegate! {
+        fn update(
+            &mut self,
+            id: HistoryItemId,
+            updater: &dyn Fn(HistoryItem) -> HistoryItem,
+        ) -> Result<()>;
+        fn clear(&mut self) -> Result<()>;
+        fn delete(&mut self, id: HistoryItemId) -> Result<()>;
+        fn sync(&mut self) -> io::Result<()>;
     }
 }
 

@@ -66,47 +66,36 @@ impl Key {
     }
 
     pub fn name(self) -> &'static str {
-        match self {
-            Key::SymbolPath => "symbol-path",
-            Key::TimeFormat => "time-format",
-            Key::TimeDigits => "time-digits",
-            Key::ProcessFormat => "process-format",
-            Key::FullFileNames => "full-file-names",
-            Key::Clip => "clip",
-            Key::Pager => "pager",
-            Key::Color => "color",
-            Key::SystemModules => "system-modules",
-            Key::SqlViews => "sql-views",
-        }
+        self.texts().0
     }
 
     /// The options, commands and variables that count before the configuration file, the first one first.
     pub(crate) fn before_file(self) -> &'static [&'static str] {
-        match self {
-            Key::SymbolPath => &[".sympath", "--symbol-path", "_NT_SYMBOL_PATH"],
-            Key::TimeFormat => &["-TimeFmt", ".timefmt"],
-            Key::TimeDigits => &["-TimeDigits", ".timedigits"],
-            Key::ProcessFormat => &["-ProcessFmt", ".processfmt"],
-            Key::FullFileNames => &["-ShowFullFileName", ".sffn"],
-            Key::Clip => &["-Clip", ".clip"],
-            Key::Pager => &[".pager", "an empty PAGER"],
-            Key::Color => &["--color", "NO_COLOR"],
-            Key::SystemModules => &[".sys"],
-            Key::SqlViews => &[],
-        }
+        self.texts().1
     }
 
     /// What counts where nothing is said, in words.
     pub(super) fn usual(self) -> &'static str {
+        self.texts().2
+    }
+
+    /// Its name, what counts before the configuration file, and what counts where nothing is said.
+    fn texts(self) -> (&'static str, &'static [&'static str], &'static str) {
         match self {
-            Key::SymbolPath | Key::SqlViews => "nowhere",
-            Key::TimeFormat => "Local",
-            Key::TimeDigits => "6",
-            Key::ProcessFormat => "+ and -",
-            Key::FullFileNames => "false",
-            Key::Clip | Key::Pager => "true",
-            Key::Color => "auto",
-            Key::SystemModules => "the kernel, ntdll, KernelBase, kernel32 and wow64",
+            Key::SymbolPath => {
+                ("symbol-path", &[".sympath", "--symbol-path", "_NT_SYMBOL_PATH"], "nowhere")
+            }
+            Key::TimeFormat => ("time-format", &["-TimeFmt", ".timefmt"], "Local"),
+            Key::TimeDigits => ("time-digits", &["-TimeDigits", ".timedigits"], "6"),
+            Key::ProcessFormat => ("process-format", &["-ProcessFmt", ".processfmt"], "+ and -"),
+            Key::FullFileNames => ("full-file-names", &["-ShowFullFileName", ".sffn"], "false"),
+            Key::Clip => ("clip", &["-Clip", ".clip"], "true"),
+            Key::Pager => ("pager", &[".pager", "an empty PAGER"], "true"),
+            Key::Color => ("color", &["--color", "NO_COLOR"], "auto"),
+            Key::SystemModules => {
+                ("system-modules", &[".sys"], "the kernel, ntdll, KernelBase, kernel32 and wow64")
+            }
+            Key::SqlViews => ("sql-views", &[], "nowhere"),
         }
     }
 

@@ -34,22 +34,6 @@ impl TermLike for Margin {
         TermLike::height(&self.0)
     }
 
-    fn move_cursor_up(&self, n: usize) -> io::Result<()> {
-        self.0.move_cursor_up(n)
-    }
-
-    fn move_cursor_down(&self, n: usize) -> io::Result<()> {
-        self.0.move_cursor_down(n)
-    }
-
-    fn move_cursor_right(&self, n: usize) -> io::Result<()> {
-        self.0.move_cursor_right(n)
-    }
-
-    fn move_cursor_left(&self, n: usize) -> io::Result<()> {
-        self.0.move_cursor_left(n)
-    }
-
     fn write_line(&self, text: &str) -> io::Result<()> {
         self.0.write_line(&neutral(text))
     }
@@ -59,11 +43,12 @@ impl TermLike for Margin {
         if text == "\r" { self.0.write_str(text) } else { self.0.write_str(&neutral(text)) }
     }
 
-    fn clear_line(&self) -> io::Result<()> {
-        self.0.clear_line()
-    }
-
-    fn flush(&self) -> io::Result<()> {
-        self.0.flush()
+    delegate! {
+        fn move_cursor_up(&self, n: usize) -> io::Result<()>;
+        fn move_cursor_down(&self, n: usize) -> io::Result<()>;
+        fn move_cursor_right(&self, n: usize) -> io::Result<()>;
+        fn move_cursor_left(&self, n: usize) -> io::Result<()>;
+        fn clear_line(&self) -> io::Result<()>;
+        fn flush(&self) -> io::Result<()>;
     }
 }

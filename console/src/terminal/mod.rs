@@ -1,5 +1,16 @@
 //! The terminal: its width and colours, messages, progress, tables, and text that cannot disturb it.
 
+/// Passes methods of a trait on to the first field, which implements it, too.
+macro_rules! delegate {
+    ($(fn $name:ident(&mut $self:ident $(, $arg:ident: $type:ty)* $(,)?) $(-> $result:ty)?;)+) => {
+        $(fn $name(&mut $self $(, $arg: $type)*) $(-> $result)? { $self.0.$name($($arg),*) })+
+    };
+    ($(fn $name:ident(&$self:ident $(, $arg:ident: $type:ty)* $(,)?) $(-> $result:ty)?;)+) => {
+        $(fn $name(&$self $(, $arg: $type)*) $(-> $result)? { $self.0.$name($($arg),*) })+
+    };
+}
+pub(crate) use delegate;
+
 pub(crate) mod clip;
 mod command_output;
 mod full_screen;

@@ -1,6 +1,6 @@
 //! What is said about an extraction.
 
-use std::{fmt::Write, path::Path, time::Duration};
+use std::{fmt, fmt::Write, path::Path, time::Duration};
 
 use handlescope_extract::ExtractSummary;
 use handlescope_model::{Untrusted, tables::Warning};
@@ -34,15 +34,23 @@ pub(crate) fn warn(
 
 /// The line that ends the extraction of a file.
 pub(crate) fn line(output: &Path, summary: &ExtractSummary) -> String {
+    let ExtractSummary { leaked_views, closed_at_exit, closed_unseen, .. } = *summary;
+    let views = if_any(leaked_views, format_args!(", {}", Counted(leaked_views, "leaked view")));
+    // Handles that look closed, and are leaks of programs that ended.
+    let closed = HumanCount(closed_at_exit);
+    let at_exit = format_args!(" (and {closed} closed only at process exit)");
+    let at_exit = if_any(closed_at_exit, at_exit);
+    let unseen = format_args!(", {} closed unseen", HumanCount(closed_unseen));
+    let unseen = if_any(closed_unseen, unseen);
     format!(
         "{}: {}, {}, {}{}{}{}{}, {}, {}, {} in {}{}",
         Untrusted(output),
         Counted(summary.objects, "object"),
         Counted(summary.handle_events, "handle event"),
         Counted(summary.leaked_handles, "leaked handle"),
-        views(summary.leaked_views),
-        at_exit(summary.closed_at_exit),
-        unseen(summary.closed_unseen),
+        views,
+        at_exit,
+        unseen,
         allocations(summary),
         Counted(summary.stacks_distinct, "stack"),
         Counted(summary.events_lost, "lost event"),
@@ -52,28 +60,9 @@ pub(crate) fn line(output: &Path, summary: &ExtractSummary) -> String {
     )
 }
 
-/// Views that nothing unmaps, where there are any.
-fn views(leaked: u64) -> String {
-    match leaked {
-        0 => String::new(),
-        _ => format!(", {}", Counted(leaked, "leaked view")),
-    }
-}
-
-/// Handles that look closed, and are leaks of programs that ended.
-fn at_exit(closed: u64) -> String {
-    if closed == 0 {
-        return String::new();
-    }
-    format!(" (and {} closed only at process exit)", HumanCount(closed))
-}
-
-/// Handles and views whose closes the trace lost.
-fn unseen(closed: u64) -> String {
-    match closed {
-        0 => String::new(),
-        _ => format!(", {} closed unseen", HumanCount(closed)),
-    }
+/// What is said where there is any of it.
+fn if_any(count: u64, text: impl fmt::Display) -> String {
+    if count == 0 { String::new() } else { text.to_string() }
 }
 
 /// What was allocated, where such events were recorded.
