@@ -73,23 +73,14 @@ fn complete_at(line: &str, cursor: usize, known: &Known) -> Vec<Suggestion> {
     let open = tokens
         .split_last()
         .filter(|(last, _)| last.span.end == head.len() && last.quotes != Quotes::Closed);
-    let position = match open {
-        Some((last, before)) => Position {
-            line,
-            before,
-            word: &last.text,
-            span: Span::new(last.span.start, head.len()),
-            is_quoted: last.quotes == Quotes::Open,
-        },
-        None => Position {
-            line,
-            before: &tokens,
-            word: "",
-            span: Span::new(head.len(), head.len()),
-            is_quoted: false,
-        },
+    let (before, word, start, is_quoted) = match open {
+        Some((last, before)) => {
+            (before, last.text.as_str(), last.span.start, last.quotes == Quotes::Open)
+        }
+        None => (&tokens[..], "", head.len(), false),
     };
-    position.suggestions(known)
+    let span = Span::new(start, head.len());
+    Position { line, before, word, span, is_quoted }.suggestions(known)
 }
 
 /// Suggestions for another line, in which what they replace stands elsewhere.
@@ -121,7 +112,7 @@ impl Position<'_> {
         if self.word.starts_with('-') && !matches!(takes, Arguments::Kind) {
             let options = command.options();
             if !options.is_empty() {
-                return self.options(&options, &used(&options, arguments));
+                return self.options(&options, arguments);
             }
         }
         if let Some(option) = parse::waiting(&command.options(), arguments) {
@@ -134,13 +125,13 @@ impl Position<'_> {
             Arguments::None => Vec::new(),
             Arguments::Options => {
                 let options = command.options();
-                self.options(&options, &used(&options, arguments))
+                self.options(&options, arguments)
             }
             Arguments::Points(most) => {
                 let options = command.options();
                 let is_next = parse::words(&options, arguments).len() < most;
                 let mut suggestions = if is_next { self.points(known) } else { Vec::new() };
-                suggestions.extend(self.options(&options, &used(&options, arguments)));
+                suggestions.extend(self.options(&options, arguments));
                 suggestions
             }
             Arguments::Files => self.files(Wanted::Traces),
@@ -277,7 +268,7 @@ impl Position<'_> {
             }
         }
         match words.kind {
-            Some(_) => suggestions.extend(self.options(&options, &used(&options, &words.others))),
+            Some(_) => suggestions.extend(self.options(&options, &words.others)),
             None if self.word.starts_with('-') => suggestions.extend(self.options_once(&options)),
             None => suggestions.extend(self.kinds()),
         }
@@ -300,9 +291,12 @@ impl Position<'_> {
         self.options(&once, &[])
     }
 
-    /// Options by the longest of their names that starts with the word; if there is none, options
-    /// with the word inside, so that `-stack` finds all about stacks.
-    fn options(&self, options: &[&'static dyn OptionSpec], used: &[&str]) -> Vec<Suggestion> {
+    /// Options that are not among some words, by the longest of their names that starts with the word; if there is
+    /// none, options with the word inside, so that `-stack` finds all about stacks.
+    fn options(&self, options: &[&'static dyn OptionSpec], words: &[Token]) -> Vec<Suggestion> {
+        let is_used = |option: &dyn OptionSpec| words.iter().any(|w| option.is_named(&w.text));
+        let used = options.iter().filter(|option| is_used(**option)).map(|option| option.name());
+        let used: Vec<&str> = used.collect();
         let unused = || options.iter().filter(|option| !used.contains(&option.name()));
         let has_effect = |option: &dyn OptionSpec| !matches!(option.value(), ValueKind::Ignored(_));
         let named = |wanted: bool, fits: &dyn Fn(&str) -> bool| -> Vec<Suggestion> {
@@ -418,13 +412,6 @@ impl Position<'_> {
 
 fn columns(names: &[String]) -> Vec<(&str, &str)> {
     names.iter().map(|name| (name.as_str(), "a column")).collect()
-}
-
-/// The options that are there already.
-fn used(options: &[&'static dyn OptionSpec], tokens: &[Token]) -> Vec<&'static str> {
-    let is_there =
-        |option: &&&dyn OptionSpec| tokens.iter().any(|word| option.is_named(&word.text));
-    options.iter().filter(is_there).map(|option| option.name()).collect()
 }
 
 #[cfg(test)]

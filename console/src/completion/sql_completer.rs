@@ -31,6 +31,12 @@ pub(super) struct SqlCandidate {
     pub(super) description: String,
 }
 
+impl SqlCandidate {
+    fn new(text: impl Into<String>, description: impl Into<String>) -> SqlCandidate {
+        SqlCandidate { text: text.into(), description: description.into() }
+    }
+}
+
 /// The word that ends at the cursor, and what it may become. `query` is all of it, so that a column is
 /// known by a table that is named after the cursor.
 pub(super) fn candidates(query: &str, cursor: usize) -> (Range<usize>, Vec<SqlCandidate>) {
@@ -71,17 +77,12 @@ fn last_word(text: &str) -> Option<&str> {
 }
 
 fn relations() -> Vec<SqlCandidate> {
-    let candidate = |relation: Relation<'_>| SqlCandidate {
-        text: relation.name().to_owned(),
-        description: relation.doc().to_owned(),
-    };
-    Relation::all().map(candidate).collect()
+    Relation::all().map(|relation| SqlCandidate::new(relation.name(), relation.doc())).collect()
 }
 
 fn keyword_candidates() -> Vec<SqlCandidate> {
-    let keyword = |word: &str| SqlCandidate { text: word.into(), description: "SQL".into() };
-    let hex = SqlCandidate { text: HEX.into(), description: "a number like 0xC0".into() };
-    keywords().map(keyword).chain([hex]).collect()
+    let hex = SqlCandidate::new(HEX, "a number like 0xC0");
+    keywords().map(|word| SqlCandidate::new(word, "SQL")).chain([hex]).collect()
 }
 
 /// The relations of a query, each with the name it goes by.
@@ -139,10 +140,7 @@ fn once<'a>(relations: impl Iterator<Item = Relation<'a>>) -> Vec<SqlCandidate> 
 }
 
 fn columns(relation: Relation<'_>) -> Vec<SqlCandidate> {
-    let candidate = |column: RelationColumn| SqlCandidate {
-        text: column.name.into_owned(),
-        description: column.doc.into_owned(),
-    };
+    let candidate = |column: RelationColumn| SqlCandidate::new(column.name, column.doc);
     relation.columns().into_iter().map(candidate).collect()
 }
 

@@ -23,6 +23,12 @@ pub struct Candidate {
     pub description: String,
 }
 
+impl Candidate {
+    fn new(value: &str, description: String) -> Candidate {
+        Candidate { value: value.to_owned(), description }
+    }
+}
+
 /// Commands whose options stand between files.
 const BETWEEN_FILES: [&str; 4] = [".dump", ".why", ".diff", ".report"];
 
@@ -47,10 +53,7 @@ pub fn candidates(words: &[String]) -> Vec<Candidate> {
     if before.is_empty() {
         let switches =
             SWITCHES.iter().filter(|(name, ..)| last.len() > 1 && starts_with(name, last));
-        found.extend(switches.map(|(name, _, about)| Candidate {
-            value: (*name).to_owned(),
-            description: (*about).to_owned(),
-        }));
+        found.extend(switches.map(|(name, _, about)| Candidate::new(name, (*about).to_owned())));
     }
     // A shell takes one line for each, prints it and puts it into its command line as it is.
     found.retain(|candidate| !candidate.value.contains(is_harmful));
@@ -71,12 +74,7 @@ fn of_console(before: &[String], last: &str) -> Vec<Candidate> {
     let suggestions = complete(&line, &known(before)).into_iter();
     // What has no description is a path, and shells know those best.
     let mut found: Vec<Candidate> = suggestions
-        .filter_map(|suggestion| {
-            Some(Candidate {
-                value: suggestion.value.trim_matches('"').to_owned(),
-                description: suggestion.description?,
-            })
-        })
+        .filter_map(|offer| Some(Candidate::new(offer.value.trim_matches('"'), offer.description?)))
         .filter(|candidate| starts_with(&candidate.value, last))
         .collect();
     if !last.starts_with('-') && before.first().is_some_and(|name| BETWEEN_FILES.contains(&&**name))
@@ -119,10 +117,9 @@ fn of_program(before: &[String], last: &str) -> Vec<Candidate> {
         }));
     } else if command.is_none() {
         let visible = program.get_subcommands().filter(|command| !command.is_hide_set());
-        found.extend(visible.map(|command| Candidate {
-            value: command.get_name().to_owned(),
-            description: first_line(command.get_about()),
-        }));
+        let candidate =
+            |action: &Command| Candidate::new(action.get_name(), first_line(action.get_about()));
+        found.extend(visible.map(candidate));
     } else if let Some(positional) = scope.get_positionals().next() {
         found = values_of(positional, last);
     }
@@ -143,10 +140,8 @@ fn option_named<'a>(scope: &'a Command, program: &'a Command, name: &str) -> Opt
 
 fn values_of(option: &Arg, last: &str) -> Vec<Candidate> {
     let values = option.get_possible_values();
-    let candidates = values.iter().map(|value| Candidate {
-        value: value.get_name().to_owned(),
-        description: first_line(value.get_help()),
-    });
+    let candidates =
+        values.iter().map(|value| Candidate::new(value.get_name(), first_line(value.get_help())));
     candidates.filter(|candidate| starts_with(&candidate.value, last)).collect()
 }
 
