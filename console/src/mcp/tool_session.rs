@@ -10,14 +10,14 @@ use std::{
 use handlescope_extract::symbols::{ServerChoice, SymbolPath, SymbolSources};
 use handlescope_model::{Untrusted, output::temporary_folder};
 use polars::prelude::DataFrame;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use tempfile::TempDir;
 
 use super::{
     answer::Answer,
     error::ToolError,
     input::Inputs,
-    tools::{CURSOR, TOP, Tool, USUAL_ROWS, Work},
+    tools::{CURSOR, TOP, Tool, USUAL_ROWS, Work, file_columns, relation_columns},
 };
 use crate::{
     cancel::Cancel,
@@ -34,7 +34,7 @@ use crate::{
     registry::REGISTRY,
     render,
     settings::{Aliases, DisplayArgs},
-    sql::{Relation, Views},
+    sql::Views,
     terminal::{Activity, Messages, Screen},
     trace::{Access, LoadArgs},
     values::{Format, JsonMode},
@@ -139,7 +139,7 @@ impl ToolSession {
             Work::Sql => self.sql(tool, question, skip, top, &inputs)?,
             Work::Schema => {
                 let views = views(&self.console.session.settings).map_err(CommandError::from)?;
-                (schema(tool, skip, inputs.texts("tables"), &views), Vec::new())
+                (schema(tool, skip, inputs.texts("tables"), &views)?, Vec::new())
             }
         };
         let top = if tool.is_paged() { top } else { usize::MAX };
@@ -195,11 +195,8 @@ impl ToolSession {
             }
             return Err(ToolError::Load { error: Box::new(error), loaded: loaded.join(", ") });
         }
-        let row = |(index, path): (usize, String)| json!({"file": index, "path": path});
-        let paths = files.iter().map(|file| file.path.to_string_lossy().into_owned());
-        let rows: Vec<Value> = paths.enumerate().map(row).collect();
-        let document = Map::from_iter([(tool.rows.to_owned(), rows.into())]);
-        Ok((Answer::of(document, tool.rows, 0), warnings))
+        let paths = files.iter().map(|file| file.path.as_path());
+        Ok((tool.answer(file_columns(), (0_u32..).zip(paths), 0)?, warnings))
     }
 
     /// Prints a kind.
@@ -376,28 +373,10 @@ fn skipped(question: u64, cursor: Option<&str>) -> Result<usize, ToolError> {
 }
 
 /// The tables and views of these names, or all.
-fn schema(tool: &Tool, skip: usize, names: &[String], views: &Views) -> Answer {
+fn schema(tool: &Tool, skip: usize, names: &[String], views: &Views) -> serde_json::Result<Answer> {
     let named: Vec<&str> = names.iter().flat_map(|names| names.split(',')).collect();
     let relations = views.relations().filter(|r| named.is_empty() || named.contains(&r.name()));
-    let rows: Vec<Value> = relations
-        .map(|relation| {
-            let columns = relation.columns().into_iter().map(|column| {
-                json!({
-                    "name": column.name,
-                    "type": column.type_text(),
-                    "unit": column.unit,
-                    "meaning": column.doc,
-                })
-            });
-            json!({
-                "name": relation.name(),
-                "is_view": matches!(relation, Relation::View(_)),
-                "meaning": relation.doc(),
-                "columns": columns.collect::<Vec<_>>(),
-            })
-        })
-        .collect();
-    Answer::of(Map::from_iter([(tool.rows.to_owned(), rows.into())]), tool.rows, skip)
+    tool.answer(relation_columns(), relations, skip)
 }
 
 /// A document in memory that is not too large.

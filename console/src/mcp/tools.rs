@@ -1,8 +1,9 @@
-use std::sync::Arc;
+use std::{path::Path, sync::Arc};
 
 use rmcp::model::{Tool as Described, ToolAnnotations};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value, json, to_value};
 
+use super::answer::Answer;
 use super::error::ToolError;
 use super::input::{Input, Inputs, Shape, option, own, schema};
 use super::meanings::meaning;
@@ -10,8 +11,11 @@ use crate::{
     grammar::OptionSpec,
     query::{GroupCriteria, ResourceCriteria},
     registry::REGISTRY,
-    render::{group_columns, resource_columns, stack_columns, why_columns},
-    sql::Relation,
+    render::{
+        Columns, RowOf, group_columns, object_columns, resource_columns, stack_columns,
+        trace_facts, why_columns,
+    },
+    sql::{Relation, RelationColumn},
 };
 
 pub(super) struct Tool {
@@ -78,7 +82,7 @@ pub(super) static TOOLS: &[Tool] = &[
                 gigabytes. Warnings name what limits the answers.",
         work: Work::Load,
         rows: "files",
-        row: || written("file:integer path:string"),
+        row: || file_columns().members(),
         inputs: &[
             own(
                 "paths",
@@ -137,9 +141,7 @@ pub(super) static TOOLS: &[Tool] = &[
                 the events.",
         work: Work::Dump { kind: "ObjectRef", windowed: true },
         rows: "objects",
-        row: || written("file:integer id:integer pointer:string? name:string? type:string lifetime_s:number? \
-              first_create_ns:integer? last_destroy_ns:integer? creator:object? \
-              is_multiprocess:boolean is_overlapped:boolean existing_handles:array events:array"),
+        row: || object_columns().members(),
         inputs: &[
             option("process", "-RelatedProcess"),
             option("creator", "-pn"),
@@ -229,7 +231,7 @@ pub(super) static TOOLS: &[Tool] = &[
         about: "Describes the tables and views of sql: columns, types, units and meanings. Needs no trace.",
         work: Work::Schema,
         rows: "tables",
-        row: || written("name:string is_view:boolean meaning:string columns:array"),
+        row: || relation_columns().members(),
         inputs: &[own(
             "tables",
             || Shape::Words(Relation::all().map(Relation::name).collect()),
@@ -241,11 +243,7 @@ pub(super) static TOOLS: &[Tool] = &[
         about: "Describes each loaded trace: machine, clock, events by kind, losses and damage.",
         work: Work::Dump { kind: "Stats", windowed: false },
         rows: "files",
-        row: || written("file:integer path:string computer:string? os_version:string? \
-              session_start_utc:string? session_end_utc:string? recorded_from_ns:integer? recorded_to_ns:integer? \
-              clock:string? events_total:integer? events_lost:integer? buffers_lost:integer? warnings:array \
-              events:array objects:integer? handle_events:integer? leaked_handles:integer? leaked_views:integer? \
-              closed_at_exit:integer? closed_unseen:integer?"),
+        row: || trace_facts().members(),
         inputs: &[FILES],
     },
 ];
@@ -276,6 +274,19 @@ impl Tool {
         Described::new(self.name, self.about, Arc::new(input))
             .with_raw_output_schema(Arc::new(self.output()))
             .with_annotations(annotations)
+    }
+
+    /// The answer of rows that are no document of a command.
+    pub(super) fn answer<'a, R: 'a>(
+        &self,
+        columns: Columns<'a, R>,
+        rows: impl Iterator<Item = R>,
+        skip: usize,
+    ) -> serde_json::Result<Answer> {
+        let members = columns.in_document();
+        let rows = rows.map(|row| to_value(RowOf(&members, &row)));
+        let rows = rows.collect::<serde_json::Result<Vec<Value>>>()?;
+        Ok(Answer::of(Map::from_iter([(self.rows.to_owned(), rows.into())]), self.rows, skip))
     }
 
     /// Whether it answers page by page. Loading again would be another answer.
@@ -362,9 +373,25 @@ impl Tool {
     }
 }
 
-/// Members that no column declares.
-fn written(members: &'static str) -> Members {
-    members.split_whitespace().filter_map(|member| member.split_once(':')).collect()
+/// What is said of a loaded file, which has its number.
+pub(super) fn file_columns<'a>() -> Columns<'a, (u32, &'a Path)> {
+    let mut columns = Columns::default();
+    columns.add("file", |(file, _)| *file);
+    columns.add("path", |(_, path): &(_, &Path)| path.to_string_lossy().into_owned());
+    columns
+}
+
+/// What is said of a table or view.
+pub(super) fn relation_columns<'a>() -> Columns<'a, Relation<'a>> {
+    let mut columns = Columns::<Relation<'a>>::default();
+    columns.add("name", |relation| relation.name());
+    columns.add("is_view", |relation| matches!(relation, Relation::View(_)));
+    columns.add("meaning", |relation| relation.doc());
+    let column = |own: RelationColumn| json!({"name": own.name, "type": own.type_text(), "unit": own.unit, "meaning": own.doc});
+    columns.nest("columns", "array", move |relation| {
+        relation.columns().into_iter().map(column).collect::<Vec<_>>()
+    });
+    columns
 }
 
 /// The members of groups of allocations, whatever they have in common.

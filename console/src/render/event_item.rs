@@ -11,7 +11,7 @@ use crate::query::{
 };
 use crate::settings::StackDisplayArgs;
 
-const DUPLICATES: Kinds = Kinds::of(&[EventKind::HandleDuplicate]);
+pub(super) const DUPLICATES: Kinds = Kinds::of(&[EventKind::HandleDuplicate]);
 
 /// An event of an object, or a handle to it that was open at the end.
 pub(super) struct EventItem<'a> {
@@ -97,23 +97,19 @@ impl<'a> EventItem<'a> {
 
 /// The stacks of one trace.
 pub(super) struct StackTexts<'a> {
-    /// Added to the rows of stacks, so that stacks of several traces have different numbers, which
-    /// are those of `-json`.
-    first: u64,
     seen: HashSet<StackIdx>,
     style: StackStyle<'a>,
 }
 
 impl<'a> StackTexts<'a> {
-    pub(super) fn new(file: &'a FileAnswer<'_>, first: u64, stacks: StackDisplayArgs) -> Self {
-        Self { first, seen: HashSet::new(), style: StackStyle::of(file, stacks) }
+    pub(super) fn new(file: &'a FileAnswer<'_>, stacks: StackDisplayArgs) -> Self {
+        Self { seen: HashSet::new(), style: StackStyle::of(file, stacks) }
     }
 
-    /// The number of an event's stack; at its first use also its frames, if they are to be shown.
-    pub(super) fn show(&mut self, item: &EventItem<'_>) -> (Option<u64>, Option<String>) {
-        let Some(stack) = item.event().and_then(|event| event.stack) else { return (None, None) };
-        let lines = self.style.lines(stack).filter(|_| self.seen.insert(stack));
-        let text = lines.map(|lines| lines.collect::<Vec<_>>().join("\n"));
-        (Some(self.first + u64::from(stack.0)), text)
+    /// The frames of an event's stack, at its first use and if they are to be shown.
+    pub(super) fn show(&mut self, item: &EventItem<'_>) -> Option<String> {
+        let stack = item.event()?.stack?;
+        let lines = self.style.lines(stack).filter(|_| self.seen.insert(stack))?;
+        Some(lines.collect::<Vec<_>>().join("\n"))
     }
 }

@@ -21,8 +21,8 @@ pub(crate) mod time;
 
 pub(crate) use kinds::{
     OBJECT_COLUMNS, diff_points, diff_traces, event_columns, group_columns, module_columns,
-    point_columns, process_columns, resource_columns, stack_columns, stats_columns, symbol_columns,
-    trace_columns, version_columns, why_columns, write_frame,
+    object_columns, point_columns, process_columns, resource_columns, stack_columns, stats_columns,
+    symbol_columns, trace_columns, trace_facts, version_columns, why_columns, write_frame,
 };
 pub use kinds::{
     call_stacks, event_counts, frame, loaded, modules, object_ref, processes, properties,
@@ -32,6 +32,7 @@ pub(crate) use no_match::option;
 pub use output::{OutputError, OutputOptions};
 pub use style::ObjectRefStyle;
 pub use table::Table;
+pub(crate) use table::{Columns, RowOf};
 pub(crate) use text::tree_columns;
 
 #[cfg(test)]

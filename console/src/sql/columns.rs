@@ -3,11 +3,17 @@
 
 use std::borrow::Cow;
 
-use handlescope_model::tables::Events;
-use handlescope_model::{Cell, ColumnSpec, ColumnType, Columns, Key, Table};
-use polars::prelude::DataType;
+use handlescope_model::tables::{
+    Allocators, Events, Objects, ResourceEnd, ResourceKind, ResourceMissKind, ResourceMisses,
+    Resources,
+};
+use handlescope_model::{Cell, ColumnSpec, ColumnType, Columns, EventKind, Key, Table, Trace};
+use polars::prelude::{
+    Column, DataType, IntoColumn, NewChunkedArray, PlSmallStr, PolarsError, PolarsResult,
+    StringChunked,
+};
 
-use crate::query::type_name;
+use crate::query::{TypeNames, type_name};
 
 #[derive(Debug, Clone, Copy)]
 pub(super) struct TableColumn {
@@ -17,7 +23,7 @@ pub(super) struct TableColumn {
 }
 
 /// Where the values of a column come from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy)]
 pub(super) enum Values {
     Archive,
     /// That of the archive; null in a trace without a clock.
@@ -25,94 +31,74 @@ pub(super) enum Values {
     FileIndex,
     Row,
     ObjectId,
-    TypeName,
-    KindName,
-    StackDepth,
-    StackText,
-    ResourceKind,
-    EndName,
-    MissName,
+    /// What a trace says by other columns.
+    Made(fn(&Trace, PlSmallStr) -> PolarsResult<Column>),
+    /// Of the frames of a stack, whose names have to be looked for.
+    OfFrames,
 }
 
-/// The columns that each table has in front of its own.
-static ROWS: &[(Values, ColumnSpec)] = &[FILE_INDEX, ROW];
+/// A column that some tables have in queries only; without these, all have it.
+pub(super) type Added = (&'static [Table], Values, ColumnSpec);
 
-static OBJECTS: &[(Values, ColumnSpec)] = &[FILE_INDEX, ROW, ID, TYPE];
-
-static EVENTS: &[(Values, ColumnSpec)] = &[FILE_INDEX, ROW, KIND_NAME];
-
-static ALLOCATORS: &[(Values, ColumnSpec)] = &[FILE_INDEX, ROW, RESOURCE_KIND];
-
-static RESOURCES: &[(Values, ColumnSpec)] = &[FILE_INDEX, ROW, END_NAME];
-
-static RESOURCE_MISSES: &[(Values, ColumnSpec)] = &[
-    FILE_INDEX,
-    ROW,
-    (Values::MissName, column("what_name", ColumnType::Text, "What it is, as in orphan_free.")),
-];
-
-static STACKS: &[(Values, ColumnSpec)] = &[
-    FILE_INDEX,
-    ROW,
-    (
-        Values::StackDepth,
-        column("depth", ColumnType::U32, "Number of frames; functions inlined into others count."),
-    ),
-    STACK_TEXT,
-];
-
-const STACK_TEXT: (Values, ColumnSpec) = (
-    Values::StackText,
-    column("text", ColumnType::Text, "A line for each frame, as in leaky.exe!main."),
-);
-
-const RESOURCE_KIND: (Values, ColumnSpec) =
-    (Values::ResourceKind, column("kind_name", ColumnType::Text, "The kind, as in heap."));
-
-const END_NAME: (Values, ColumnSpec) =
-    (Values::EndName, column("end_name", ColumnType::Text, "How it ended, as in freed."));
-
-const FILE_INDEX: (Values, ColumnSpec) = (
-    Values::FileIndex,
-    column("file_index", ColumnType::U32, "Number of the file among those that are loaded."),
-);
-
-const ROW: (Values, ColumnSpec) = (
-    Values::Row,
-    column("row", ColumnType::U32, "What other tables point to; with several files it counts on."),
-);
-
-const ID: (Values, ColumnSpec) = (
-    Values::ObjectId,
-    column("id", ColumnType::U32, "The number of the object, as answers about objects show it."),
-);
-
-const TYPE: (Values, ColumnSpec) =
-    (Values::TypeName, column("type", ColumnType::Text, "Name of the type, as in Event."));
-
-const KIND_NAME: (Values, ColumnSpec) =
-    (Values::KindName, column("kind_name", ColumnType::Text, "The kind, as in handle_create."));
-
-const fn column(name: &'static str, dtype: ColumnType, doc: &'static str) -> ColumnSpec {
-    ColumnSpec { name, dtype, nullable: false, unit: "", refers_to: None, doc }
+macro_rules! words {
+    ($codes:expr, $word:ident) => {
+        Values::Made(|trace, name| {
+            let codes = trace.values($codes).map_err(failed)?;
+            let texts = codes.values().iter().map(|code| $word::from_code(*code).map($word::name));
+            Ok(StringChunked::from_iter_options(name, texts).into_column())
+        })
+    };
 }
+
+macro_rules! added {
+    ($($(#[doc = $doc:literal])+ $name:ident: $dtype:ident $(of $table:ident)? = $values:expr;)+) => {
+        &[$((
+            &[$(Table::$table)?],
+            $values,
+            ColumnSpec {
+                name: stringify!($name),
+                dtype: ColumnType::$dtype,
+                nullable: false,
+                unit: "",
+                refers_to: None,
+                doc: concat!($($doc),+),
+            },
+        )),+]
+    };
+}
+
+/// The columns of queries only, in front of those of the archive.
+static ADDED: &[Added] = added! {
+    /// Number of the file among those that are loaded.
+    file_index: U32 = Values::FileIndex;
+    /// What other tables point to; with several files it counts on.
+    row: U32 = Values::Row;
+    /// The number of the object, as answers about objects show it.
+    id: U32 of Objects = Values::ObjectId;
+    /// Name of the type, as in Event.
+    type: Text of Objects = Values::Made(type_names);
+    /// The kind, as in handle_create.
+    kind_name: Text of Events = words!(Events::kind, EventKind);
+    /// The kind, as in heap.
+    kind_name: Text of Allocators = words!(Allocators::kind, ResourceKind);
+    /// How it ended, as in freed.
+    end_name: Text of Resources = words!(Resources::end, ResourceEnd);
+    /// What it is, as in orphan_free.
+    what_name: Text of ResourceMisses = words!(ResourceMisses::what, ResourceMissKind);
+    /// Number of frames; functions inlined into others count.
+    depth: U32 of Stacks = Values::OfFrames;
+    /// A line for each frame, as in leaky.exe!main.
+    text: Text of Stacks = Values::OfFrames;
+};
 
 /// The columns that a table has in queries only, in front of its own.
-pub(super) fn added(table: Table) -> &'static [(Values, ColumnSpec)] {
-    match table {
-        Table::Objects => OBJECTS,
-        Table::Events => EVENTS,
-        Table::Stacks => STACKS,
-        Table::Allocators => ALLOCATORS,
-        Table::Resources => RESOURCES,
-        Table::ResourceMisses => RESOURCE_MISSES,
-        _ => ROWS,
-    }
+pub(super) fn added(table: Table) -> impl Iterator<Item = &'static Added> {
+    ADDED.iter().filter(move |(of, ..)| of.is_empty() || of.contains(&table))
 }
 
 /// All columns of a table in queries.
 pub(super) fn specs(table: Table) -> impl Iterator<Item = &'static ColumnSpec> {
-    added(table).iter().map(|(_, spec)| spec).chain(table.columns())
+    added(table).map(|(.., spec)| spec).chain(table.columns())
 }
 
 /// What is said of a column of a table or view.
@@ -152,7 +138,7 @@ impl RelationColumn {
 impl TableColumn {
     /// The column of a table that has a name.
     pub(super) fn named(table: Table, name: &str) -> Option<TableColumn> {
-        let added = added(table).iter().copied();
+        let added = added(table).map(|(_, values, spec)| (*values, *spec));
         let mut all = added.chain(table.columns().iter().map(|spec| (Values::Archive, *spec)));
         let (values, spec) = all.find(|(_, spec)| spec.name == name)?;
         Some(TableColumn { table, spec, values })
@@ -166,4 +152,17 @@ impl TableColumn {
     /// When an event happened, where the trace has a clock.
     pub(super) const TIME: TableColumn =
         TableColumn { values: Values::Time, ..TableColumn::of(Events::time_ns) };
+}
+
+/// The name of each object's type.
+fn type_names(trace: &Trace, name: PlSmallStr) -> PolarsResult<Column> {
+    let names = TypeNames::load(trace).map_err(failed)?;
+    let types = trace.values(Objects::type_id).map_err(failed)?;
+    let texts = types.range(0..types.len()).map(|id| names.get(id));
+    Ok(StringChunked::from_iter_values(name, texts).into_column())
+}
+
+/// A failure as polars has them.
+pub(super) fn failed(error: impl std::fmt::Display) -> PolarsError {
+    PolarsError::ComputeError(error.to_string().into())
 }

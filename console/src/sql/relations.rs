@@ -66,10 +66,7 @@ impl<'a> Relation<'a> {
 
     /// Columns that a table has in queries only, in front of its own.
     pub fn added(self) -> impl Iterator<Item = &'static ColumnSpec> {
-        let added = match self {
-            Relation::Table(table) => added(table),
-            Relation::View(_) => &[],
-        };
-        added.iter().map(|(_, spec)| spec)
+        let table = if let Relation::Table(table) = self { Some(table) } else { None };
+        table.into_iter().flat_map(added).map(|(.., spec)| spec)
     }
 }

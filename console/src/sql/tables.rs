@@ -3,21 +3,14 @@
 
 use std::sync::{Arc, mpsc};
 
-use handlescope_model::tables::{
-    Allocators, Events, Objects, ResourceEnd, ResourceKind, ResourceMissKind, ResourceMisses,
-    Resources,
-};
-use handlescope_model::{ColumnType, Columns, EventKind, Key, Table, Trace};
+use handlescope_model::{ColumnType, Table, Trace};
 use polars::prelude::{
     Column, DataFrame, IntoColumn, NewChunkedArray, PlSmallStr, PolarsError, PolarsResult, Scalar,
-    StringChunked, UInt32Chunked, polars_bail,
+    UInt32Chunked, polars_bail,
 };
 
-use super::columns::{TableColumn, Values};
-use crate::{
-    cancel::Cancel,
-    query::{TypeNames, trace_info},
-};
+use super::columns::{TableColumn, Values, failed};
+use crate::{cancel::Cancel, query::trace_info};
 
 /// A trace that is queried.
 pub(super) struct Part {
@@ -52,7 +45,7 @@ impl Tables {
     /// The values of a column.
     pub(super) fn column(&self, column: TableColumn) -> PolarsResult<Column> {
         self.check_stop()?;
-        if matches!(column.values, Values::StackDepth | Values::StackText) {
+        if matches!(column.values, Values::OfFrames) {
             return self.stack_texts()?.column(column.spec.name).cloned();
         }
         let mut whole: Option<Column> = None;
@@ -93,19 +86,7 @@ impl Tables {
                 let rows = (1..).take(height(part, table)?);
                 UInt32Chunked::from_iter_values(name, rows).into_column()
             }
-            Values::TypeName => type_names(&part.trace, name)?,
-            Values::KindName => words(&part.trace, Events::kind, name, |code| {
-                EventKind::from_code(code).map(EventKind::name)
-            })?,
-            Values::ResourceKind => words(&part.trace, Allocators::kind, name, |code| {
-                ResourceKind::from_code(code).map(ResourceKind::name)
-            })?,
-            Values::EndName => words(&part.trace, Resources::end, name, |code| {
-                ResourceEnd::from_code(code).map(ResourceEnd::name)
-            })?,
-            Values::MissName => words(&part.trace, ResourceMisses::what, name, |code| {
-                ResourceMissKind::from_code(code).map(ResourceMissKind::name)
-            })?,
+            Values::Made(values) => values(&part.trace, name)?,
             Values::Archive => {
                 let column = part.trace.column(table, spec.name).map_err(failed)?;
                 match spec.rows_of() {
@@ -120,7 +101,7 @@ impl Tables {
                     false => Column::full_null(name, column.len(), column.dtype()),
                 }
             }
-            Values::StackDepth | Values::StackText => polars_bail!(ColumnNotFound: "{name}"),
+            Values::OfFrames => polars_bail!(ColumnNotFound: "{name}"),
         })
     }
 
@@ -161,30 +142,6 @@ impl Tables {
 
 fn height(part: &Part, table: Table) -> PolarsResult<usize> {
     part.trace.height(table).map_err(failed)
-}
-
-/// The name of each object's type.
-fn type_names(trace: &Trace, name: PlSmallStr) -> PolarsResult<Column> {
-    let names = TypeNames::load(trace).map_err(failed)?;
-    let types = trace.values(Objects::type_id).map_err(failed)?;
-    let texts = types.range(0..types.len()).map(|id| names.get(id));
-    Ok(StringChunked::from_iter_values(name, texts).into_column())
-}
-
-/// The word for each code of a column; null for one that this program does not know.
-fn words<C: Columns>(
-    trace: &Trace,
-    codes: Key<C, u32>,
-    name: PlSmallStr,
-    word: fn(u32) -> Option<&'static str>,
-) -> PolarsResult<Column> {
-    let codes = trace.values(codes).map_err(failed)?;
-    let texts = codes.values().iter().map(|code| word(*code));
-    Ok(StringChunked::from_iter_options(name, texts).into_column())
-}
-
-fn failed(error: impl std::fmt::Display) -> PolarsError {
-    PolarsError::ComputeError(error.to_string().into())
 }
 
 /// What is said of more rows than a row number can be.

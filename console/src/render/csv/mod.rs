@@ -17,6 +17,7 @@ use self::row::{FileFacts, ObjectFacts, Row};
 use super::event_item::{EventItem, StackTexts};
 use crate::paths::names_apart;
 use crate::query::ObjectRefAnswer;
+use crate::render::json::{StackNumbers, traces};
 use crate::render::style::ObjectRefStyle;
 use crate::settings::Display;
 use crate::values::CsvText;
@@ -41,15 +42,14 @@ pub(super) fn write(
     let mut writer = csv::WriterBuilder::new().delimiter(SEPARATOR).from_writer(out);
     writer.write_record(COLUMNS.iter().map(|(header, _)| header))?;
     let mut rows = Rows { writer, args, text, has_written: false };
-    let mut first_stack = 0;
+    let traces = traces(&answer.files);
     let paths: Vec<&Path> = answer.files.iter().map(|file| file.about.path).collect();
     let names = names_apart(&paths, |path| path.file_stem().unwrap_or_default().to_owned());
-    for (file, name) in answer.files.iter().zip(&names) {
+    for ((file, name), trace) in answer.files.iter().zip(&names).zip(traces.iter()) {
         if let Some(listing) = &file.listing {
             let facts = FileFacts::new(file, name, listing, !args.no_command_line, display);
-            rows.write_file(&facts, first_stack)?;
+            rows.write_file(&facts, trace.numbers)?;
         }
-        first_stack += file.about.stack_count as u64;
     }
     rows.writer.flush()
 }
@@ -63,15 +63,16 @@ struct Rows<'a, W: Write> {
 }
 
 impl<W: Write> Rows<'_, W> {
-    fn write_file(&mut self, facts: &FileFacts<'_>, first_stack: u64) -> io::Result<()> {
+    fn write_file(&mut self, facts: &FileFacts<'_>, numbers: StackNumbers) -> io::Result<()> {
         let FileFacts { answer: file, listing, .. } = *facts;
-        let mut stacks = StackTexts::new(file, first_stack, self.args.criteria.stacks);
+        let mut stacks = StackTexts::new(file, self.args.criteria.stacks);
         for &selected in file.selection.objects() {
             // Nothing is printed meanwhile, so no write would notice.
             file.file.cancel.check().map_err(io::Error::other)?;
             let object = &ObjectFacts::new(facts, selected);
             for item in EventItem::of_object(file, listing, selected) {
-                let stack = match stacks.show(&item) {
+                let number = item.event().and_then(|event| Some(numbers.of(event.stack?)));
+                let stack = match (number, stacks.show(&item)) {
                     (None, _) => String::new(),
                     (Some(number), None) => number.to_string(),
                     (Some(number), Some(text)) => format!("StackId: {number} {text}"),

@@ -1,12 +1,12 @@
 //! The members of a document, whatever it is about.
 
-use serde::{Serialize, Serializer, ser::SerializeMap};
+use serde::{Serialize, Serializer};
 
 use super::file::{StacksJson, TraceJson, Traces, first_no_match};
 use crate::query::NoMatch;
 
 /// Anything that can be a value in a document.
-pub(in crate::render) type Erased<'a> = Box<dyn erased_serde::Serialize + 'a>;
+type Erased<'a> = Box<dyn erased_serde::Serialize + 'a>;
 
 /// Members of a document in their order, which are made while they are written.
 #[derive(Default)]
@@ -70,15 +70,14 @@ impl<'a> Document<'a> {
         self.with_some("no_match", first_no_match(answers))
     }
 
-    pub(in crate::render) fn write<M: SerializeMap>(&self, map: &mut M) -> Result<(), M::Error> {
-        self.0.iter().try_for_each(|(name, value)| map.serialize_entry(name, value))
+    /// With the members of another one.
+    pub(in crate::render) fn and<'d>(self, members: &'a Document<'d>) -> Self {
+        members.0.iter().fold(self, |document, (name, value)| document.with(name, value))
     }
 }
 
 impl Serialize for Document<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(None)?;
-        self.write(&mut map)?;
-        map.end()
+        serializer.collect_map(self.0.iter().map(|(name, value)| (name, value)))
     }
 }

@@ -3,10 +3,7 @@
 mod document;
 mod file;
 mod lines;
-mod object;
-mod object_ref;
 mod stack;
-mod stats;
 
 use std::fmt::Display;
 use std::io::{self, BufWriter, Write};
@@ -17,11 +14,9 @@ use serde_json::ser::{PrettyFormatter, Serializer as JsonSerializer};
 use crate::terminal::Neutral;
 use crate::values::JsonMode;
 
-pub(super) use self::document::{Document, Erased};
+pub(super) use self::document::Document;
 pub(super) use self::file::{StackNumbers, TraceJson, Traces, traces};
-pub(super) use self::object_ref::object_ref;
 pub(super) use self::stack::StackJson;
-pub(super) use self::stats::{stats, stats_members};
 
 use self::lines::LineFormatter;
 
@@ -93,9 +88,4 @@ where
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_map((self.0)())
     }
-}
-
-/// Seconds as a float.
-fn seconds(ns: i64) -> f64 {
-    ns as f64 / 1e9
 }

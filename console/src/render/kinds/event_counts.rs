@@ -1,26 +1,27 @@
 //! `.dump Events`
 
 use std::io;
+use std::rc::Rc;
 
 use indicatif::HumanCount;
-use serde::Serialize;
 
 use super::index;
 use crate::query::{CountedEvent, EventsAnswer};
 use crate::render::json::{self, Document};
-use crate::render::table::{Columns, Part, Show, Table};
+use crate::render::table::{Columns, Members, Part, RowsOf, Show, Table};
 use crate::values::Counted;
 
 /// A kind of events, with the number of its file.
 pub(crate) type Row<'a> = (u32, &'a CountedEvent);
 
-/// What is said of a kind of events.
+/// What is said of a kind of events; a document says file and provider once for all events of a provider.
 pub(crate) fn event_columns<'a>() -> Columns<'a, Row<'a>> {
     let mut columns = Columns::<Row<'a>>::default();
-    columns.add("file", |(file, _)| *file);
-    columns.add("count", |(_, row)| row.counted.count).title("Count").show(Show::Grouped);
-    columns.add("provider", |(_, row)| row.counted.provider.as_deref());
-    columns.add("guid", |(_, row)| row.guid.as_deref());
+    columns.add("file", |(file, _)| *file).rows_only();
+    let count = columns.add("count", |(_, row)| row.counted.count).title("Count");
+    count.show(Show::Grouped).follows("kind");
+    columns.add("provider", |(_, row)| row.counted.provider.as_deref()).rows_only();
+    columns.add("guid", |(_, row)| row.guid.as_deref()).rows_only();
     columns.add("name", |(_, row)| row.counted.name.as_deref());
     columns.add("kind", |(_, row)| row.counted.kind.as_str());
     columns.add("shown_provider", |(_, row)| row.shown_provider()).title("Provider").text_only();
@@ -51,56 +52,32 @@ pub fn event_counts<'a>(answers: &'a [EventsAnswer<'_>]) -> io::Result<Table<'a>
     Ok(table.with_document(move |parts, mode, out| {
         let files = answers.iter().zip(parts).flat_map(|(answer, part)| {
             let rows = part.own_rows().filter_map(|row| answer.rows.get(row));
-            rows.map(|row| (answer.index, row))
+            rows.map(|row| (index(answer.index), row))
         });
-        let rows: Vec<(usize, &CountedEvent)> = files.collect();
-        let providers = rows.chunk_by(stand_together).filter_map(ProviderJson::new);
-        let providers: Vec<ProviderJson<'_>> = providers.collect();
+        let rows: Vec<Row<'_>> = files.collect();
+        let members = Rc::new(event_columns().in_document());
+        let providers = rows.chunk_by(stand_together).filter_map(|rows| provider(&members, rows));
+        let providers: Vec<Document<'_>> = providers.collect();
         let document = Document::of("Events").with("providers", providers);
         json::write(&document.no_match(no_match()), mode, out)
     }))
 }
 
 /// Whether two rows are of one provider of one file.
-fn stand_together(one: &(usize, &CountedEvent), other: &(usize, &CountedEvent)) -> bool {
+fn stand_together(one: &Row<'_>, other: &Row<'_>) -> bool {
     let provider = |row: &CountedEvent| (row.counted.provider.clone(), row.guid.clone());
     one.0 == other.0 && provider(one.1) == provider(other.1)
 }
 
-#[derive(Serialize)]
-struct ProviderJson<'a> {
-    file: usize,
-    provider: Option<&'a str>,
-    guid: Option<&'a str>,
-    count: u64,
-    events: Vec<EventJson<'a>>,
-}
-
-#[derive(Serialize)]
-struct EventJson<'a> {
-    name: Option<&'a str>,
-    kind: &'a str,
-    count: u64,
-    first_ns: Option<i64>,
-    last_ns: Option<i64>,
-}
-
-impl<'a> ProviderJson<'a> {
-    fn new(rows: &'a [(usize, &'a CountedEvent)]) -> Option<Self> {
-        let (file, first) = rows.first()?;
-        let event = |(_, row): &(usize, &'a CountedEvent)| EventJson {
-            name: row.counted.name.as_deref(),
-            kind: &row.counted.kind,
-            count: row.counted.count,
-            first_ns: row.counted.first_ns,
-            last_ns: row.counted.last_ns,
-        };
-        Some(Self {
-            file: *file,
-            provider: first.counted.provider.as_deref(),
-            guid: first.guid.as_deref(),
-            count: rows.iter().fold(0, |sum, (_, row)| sum.saturating_add(row.counted.count)),
-            events: rows.iter().map(event).collect(),
-        })
-    }
+/// The rows of a provider.
+fn provider<'a>(members: &Rc<Members<'a, Row<'a>>>, rows: &[Row<'a>]) -> Option<Document<'a>> {
+    let (file, first) = *rows.first()?;
+    let count = rows.iter().fold(0_u64, |sum, (_, row)| sum.saturating_add(row.counted.count));
+    let document = Document::default()
+        .with("file", file)
+        .with("provider", first.counted.provider.as_deref())
+        .with("guid", first.guid.as_deref())
+        .with("count", count);
+    let rows = rows.to_vec();
+    Some(document.with("events", RowsOf(Rc::clone(members), move || rows.clone().into_iter())))
 }

@@ -7,6 +7,7 @@ mod frame;
 mod groups;
 mod loaded;
 mod module;
+mod object_ref;
 mod objects;
 mod process;
 mod provider_events;
@@ -20,6 +21,7 @@ mod why;
 pub(crate) use self::{
     diff::{diff_points, diff_traces, point_columns, trace_columns},
     event_counts::event_columns,
+    events::object_columns,
     frame::write_frame,
     groups::group_columns,
     module::module_columns,
@@ -27,7 +29,7 @@ pub(crate) use self::{
     process::process_columns,
     resource::resource_columns,
     stack::stack_columns,
-    stats::stats_columns,
+    stats::{stats_columns, trace_facts},
     symbols::symbol_columns,
     version::version_columns,
     why::why_columns,

@@ -50,7 +50,7 @@ pub(crate) fn module_columns<'a>() -> Columns<'a, Row<'a>> {
     columns.add("company", |row| row.module().company.as_deref());
     columns.nest("loads", "array", Row::loads);
     columns.add("pids", |row| pids(row.loaded)).rows_only();
-    columns.add("base", |row| only_base(row.loaded)).show(Show::Hex).rows_only();
+    columns.add("base", |row| only_base(row.loaded).map(Hex)).rows_only();
     columns.add("loaded_by", |row| loaders(row.loaded)).title("Loaded by").text_only();
     columns.add("bases", |row| bases(row.loaded)).title("Base").text_only();
     columns.add("pdb", |row| pdb(row.module())).title("Pdb").text_only();

@@ -2,13 +2,13 @@
 
 use std::io::{self, Write};
 
-use super::{events, groups::groups};
+use super::{events, groups::groups, object_ref::write_document};
 use crate::{
     cancel::Cancel,
     paths::Overwrite,
     query::{FileAnswer, Listing, ObjectRefAnswer, Selected},
     render::{
-        ObjectRefStyle, csv, json,
+        ObjectRefStyle, csv,
         output::{OutputError, OutputOptions},
         table::{self, Columns, Part, Table},
         text::{self, TreeColumns},
@@ -53,7 +53,7 @@ pub fn object_ref(
     };
     options.deliver(overwrite, cancel, out, |out| match format {
         Format::Text => text::object_ref(&answer, style, &columns, display, out),
-        Format::Json(mode) => json::object_ref(&answer, style, mode, out),
+        Format::Json(mode) => write_document(&answer, style, mode, out),
         Format::Csv(text) => csv::write(&answer, style, text, display, out),
         format => table::write_batches(format, display, cancel, out, |add| {
             events::for_each_batch(&answer, style, cancel, add)

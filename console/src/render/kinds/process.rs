@@ -38,7 +38,7 @@ pub(crate) fn process_columns<'a>(times: TimeFormat) -> Columns<'a, Row<'a>> {
     columns.add("parent_pid", |row| row.process().parent_pid).title("Parent");
     let name = columns.add("name", |row| row.process().name.as_str());
     name.title("Name").texts(Row::indented_name).place(-1);
-    columns.add("pretty_name", Row::pretty_name).omit_unknown();
+    columns.add("pretty_name", Row::pretty_name).omit_unknown(|row| row.pretty_name().is_some());
     columns.add("image_path", |row| row.process().image_path.as_deref());
     let command_line = columns.add("command_line", |row| row.process().command_line.as_str());
     command_line.title("Command line").place(1);

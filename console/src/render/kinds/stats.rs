@@ -5,14 +5,16 @@ use std::io;
 
 use handlescope_extract::is_loss;
 use handlescope_model::Untrusted;
-use handlescope_model::tables::{EventCount, TraceInfo, Warning};
+use handlescope_model::tables::{EventCount, Loss, LossKind, TraceInfo, Warning};
 use indicatif::HumanCount;
+use serde_json::Value;
 
 use super::index;
+use crate::cancel::Cancel;
 use crate::filter::Filter;
 use crate::query::StatsAnswer;
-use crate::render::json;
-use crate::render::table::{Columns, Part, Show, Table};
+use crate::render::json::Document;
+use crate::render::table::{Columns, Part, RowOf, Show, Table};
 use crate::render::time::{Seconds, Utc7};
 use crate::settings::Display;
 use crate::terminal::Role;
@@ -39,16 +41,144 @@ pub fn stats<'a>(answers: &'a [StatsAnswer<'_>], display: &Display) -> io::Resul
     let rows = answers
         .iter()
         .flat_map(|answer| answer.events.iter().map(|event| (index(answer.index), event)));
-    let parts: Result<Vec<Part>, fmt::Error> = answers
-        .iter()
-        .map(|answer| {
-            let above = about(answer, display)?;
-            Ok(Part::of(answer.path, answer.events.len()).above(above))
-        })
-        .collect();
-    let parts = parts.map_err(io::Error::other)?;
+    let parts = answers.iter().map(|answer| {
+        let above = about(answer, display)?;
+        Ok(Part::of(answer.path, answer.events.len()).above(above))
+    });
+    let parts = parts.collect::<io::Result<Vec<Part>>>()?;
     let table = Table::new("files", stats_columns(), rows.collect(), parts)?;
-    Ok(table.with_document(|parts, mode, out| json::stats(answers, parts, mode, out)))
+    Ok(table.with_document(|parts, mode, out| {
+        let files = answers.iter().zip(parts.to_vec());
+        let files = files.map(|(answer, part)| TraceRow { answer, part }).collect();
+        let parts = [Part::rows_of(parts.len())];
+        let table = Table::new("files", trace_facts(), files, parts)?;
+        table.json(mode, &Cancel::default(), out)
+    }))
+}
+
+/// What is known of a trace: members of documents, and lines of the text.
+pub(crate) fn trace_facts<'a>() -> Columns<'a, TraceRow<'a>> {
+    let mut columns = Columns::<TraceRow<'a>>::default();
+    columns.add("source", |row| source(row.info())).fact("Source").text_only();
+    columns.add("file", |row| index(row.answer.index));
+    columns.add("path", |row| row.answer.path.to_string_lossy().into_owned());
+    columns.add("source_etl", |row| row.info().source_path.as_str());
+    columns.add("source_size", |row| row.info().source_size);
+    columns.add("computer", |row| row.info().computer.as_deref()).fact("Computer");
+    columns.add("os_version", |row| row.info().os_version.as_str());
+    columns.add("os_build", |row| row.info().os_build);
+    columns.add("os_build_string", |row| row.info().os_build_string.as_deref());
+    columns.add("product", |row| row.info().product.as_deref());
+    columns.add("windows", |row| windows(row.info())).fact("Windows").text_only();
+    columns.add("processors", |row| processors(row.info())).fact("Processors").text_only();
+    columns.add("session_start_utc", |row| utc(row.start())).fact("Session start (UTC)");
+    let end = columns.add("session_end_utc", |row| utc(row.info().session_end_filetime));
+    end.fact("Session end (UTC)");
+    columns.add("recorded_from_ns", |row| Some(*row.info().recorded_ns()?.start()));
+    columns.add("recorded_to_ns", |row| Some(*row.info().recorded_ns()?.end()));
+    columns.add("recorded", |row| recorded(row.info())).fact("Recorded").text_only();
+    columns.add("boot_time_utc", |row| utc(row.info().boot_filetime)).fact("Boot (UTC)");
+    columns.add("tz_bias_minutes", |row| row.info().tz_bias_minutes);
+    columns.add("utc_offset_minutes", |row| row.info().utc_offset_minutes);
+    columns.add("zone", |row| utc_offset(row.info())).fact("Local time").text_only();
+    columns.add("cpu_count", |row| row.info().known(row.info().cpu_count.into()));
+    columns.add("cpu_mhz", |row| row.info().cpu_mhz);
+    columns.add("memory_mb", |row| row.info().memory_mb);
+    columns.add("pointer_size", |row| row.info().known(row.info().pointer_size.into()));
+    columns.add("clock", |row| row.info().clock.as_str());
+    columns.add("perf_freq", |row| perf_freq(row.info()));
+    columns.add("ticks", |row| clock(row.info())).fact("Clock").text_only();
+    columns.add("buffer_size", |row| row.info().known(row.info().buffer_size.into()));
+    columns.add("buffers", |row| row.info().known(row.info().buffers));
+    columns.add("bytes", |row| buffers(row.info())).fact("Buffers").text_only();
+    columns.add("events_total", |row| row.info().events_total).fact("Events");
+    columns.add("events_lost", |row| Some(row.info().losses()?.0));
+    columns.add("buffers_lost", |row| Some(row.info().losses()?.1));
+    columns.nest("warnings", "array", |row| &row.answer.warnings);
+    columns.nest("events", "array", TraceRow::events);
+    let kept = columns.add("stack_fragments", |row| row.info().stack_fragments);
+    kept.fact("Stack events").place(1);
+    columns.add("stacks_total", |row| row.info().stacks_total).fact("Stacks kept").place(1);
+    let distinct = columns.add("stacks_distinct", |row| row.answer.stacks_distinct as u64);
+    distinct.fact("Distinct stacks").place(1);
+    let distinct = columns.add("frames_distinct", |row| row.answer.frames_distinct as u64);
+    distinct.fact("Distinct frames").place(1);
+    let of_modules = columns.add("frames_in_modules", |row| row.info().frames_in_modules);
+    of_modules.fact("Frames in modules").place(1);
+    columns.add("objects", |row| row.answer.objects as u64).fact("Objects");
+    columns.add("handle_events", |row| row.answer.handle_events as u64).fact("Handle events");
+    columns.add("leaked_handles", |row| row.answer.leaked_handles as u64).fact("Leaked handles");
+    columns.add("leaked_views", |row| row.answer.leaked_views as u64).fact("Leaked views");
+    columns.add("closed_at_exit", |row| row.answer.closed_at_exit).fact("Closed only at exit");
+    columns.add("closed_unseen", |row| row.answer.closed_unseen).fact("Closed unseen");
+    columns.nest("losses", "array", |row| row.answer.losses.iter().map(loss).collect::<Vec<_>>());
+    columns.nest("attribution", "object", |row| attribution(row.info()));
+    columns.add("extractor", |row| row.info().extractor.as_str());
+    columns.add("schema_version", |row| row.info().schema_version);
+    let extracted = columns.add("extracted", |row| extracted(row.info())).fact("Extracted by");
+    extracted.place(2).text_only();
+    columns
+}
+
+/// A trace, with the kinds of events that are left.
+pub(crate) struct TraceRow<'a> {
+    answer: &'a StatsAnswer<'a>,
+    part: Part,
+}
+
+impl<'a> TraceRow<'a> {
+    fn info(&self) -> &'a TraceInfo {
+        &self.answer.info
+    }
+
+    fn start(&self) -> Option<i64> {
+        self.info().has_clock().then_some(self.info().session_start_filetime)
+    }
+
+    fn events(&self) -> Vec<&'a EventCount> {
+        self.part.own_rows().filter_map(|row| self.answer.events.get(row)).collect()
+    }
+}
+
+fn utc(time: Option<i64>) -> Option<String> {
+    Some(Utc7(time?).to_string())
+}
+
+fn perf_freq(info: &TraceInfo) -> Option<i64> {
+    (info.perf_freq != 0 || !info.is_converted()).then_some(info.perf_freq)
+}
+
+/// When events may be missing.
+fn loss(loss: &Loss) -> Document<'static> {
+    Document::default()
+        .with("what", LossKind::from_code(loss.what).map(LossKind::name))
+        .with("from_ns", loss.from_ns)
+        .with("to_ns", loss.to_ns)
+        .with("count", loss.count)
+}
+
+fn attribution(info: &TraceInfo) -> Document<'static> {
+    Document::default()
+        .with("header", info.attributed_header)
+        .with("stack", info.attributed_stack)
+        .with("before_exit", info.attributed_before_exit)
+        .with("system", info.attributed_system)
+        .with("dropped", info.attributed_dropped)
+}
+
+/// The members about a trace that are one value, with their names.
+fn single_members(answer: &StatsAnswer<'_>) -> serde_json::Result<Vec<(String, Option<String>)>> {
+    let text = |value: &Value| match value {
+        Value::Null => None,
+        Value::String(text) => Some(text.clone()),
+        number => Some(number.to_string()),
+    };
+    let row = TraceRow { answer, part: Part::default() };
+    let file = serde_json::to_value(RowOf(&trace_facts().in_document(), &row))?;
+    let members = file.as_object().into_iter().flatten();
+    let single =
+        members.filter(|(name, value)| !value.is_array() && !value.is_object() && *name != "file");
+    Ok(single.map(|(name, value)| (name.clone(), text(value))).collect())
 }
 
 /// What ETWAnalyzer calls some of the properties.
@@ -74,7 +204,7 @@ pub fn properties<'a>(answers: &[StatsAnswer<'_>], filter: &Filter) -> io::Resul
     let (mut rows, mut parts) = (Vec::new(), Vec::new());
     for answer in answers {
         let before = rows.len();
-        let members = json::stats_members(answer)?.into_iter();
+        let members = single_members(answer)?.into_iter();
         let meant = members.filter(|(name, _)| is_meant(name, filter));
         let meant = meant.map(|(name, value)| (name_asked(name, filter), value));
         rows.extend(meant.map(|(name, value)| (index(answer.index), name, value)));
@@ -108,7 +238,7 @@ fn name_asked(name: String, filter: &Filter) -> String {
 /// As [`properties`].
 pub fn unknown_properties(answers: &[StatsAnswer<'_>], filter: &Filter) -> io::Result<Vec<String>> {
     let Some(answer) = answers.first() else { return Ok(Vec::new()) };
-    let members = json::stats_members(answer)?;
+    let members = single_members(answer)?;
     let is_known = |part: &str| {
         let part = Filter::new(part).ok();
         part.is_none_or(|part| members.iter().any(|(name, _)| is_meant(name, &part)))
@@ -119,15 +249,18 @@ pub fn unknown_properties(answers: &[StatsAnswer<'_>], filter: &Filter) -> io::R
 }
 
 /// Everything but the events.
-fn about(answer: &StatsAnswer<'_>, display: &Display) -> Result<String, fmt::Error> {
+fn about(answer: &StatsAnswer<'_>, display: &Display) -> io::Result<String> {
     let mut text = String::new();
-    write_losses(answer, display, &mut text)?;
-    write_warnings(&answer.warnings, display, &mut text)?;
-    for (name, value) in facts(answer) {
-        let value = display.whole(&format!(" {}", Untrusted(&value)));
-        writeln!(text, "{name:<26}{value}")?;
+    // Writing to a string does not fail.
+    let _ = write_losses(answer, display, &mut text);
+    let _ = write_warnings(&answer.warnings, display, &mut text);
+    let row = TraceRow { answer, part: Part::default() };
+    let table = Table::new("files", trace_facts(), vec![row], [Part::rows_of(1)])?;
+    for (name, value) in table.facts()? {
+        let value = display.whole(&format!(" {value}"));
+        let _ = writeln!(text, "{name:<26}{value}");
     }
-    write_attribution(&answer.info, &mut text)?;
+    let _ = write_attribution(&answer.info, &mut text);
     Ok(text)
 }
 
@@ -173,43 +306,6 @@ fn write_warnings(warnings: &[Warning], display: &Display, out: &mut String) -> 
     Ok(())
 }
 
-/// Name and value of everything that is one number or one text.
-fn facts(answer: &StatsAnswer<'_>) -> Vec<(&'static str, String)> {
-    let StatsAnswer { info, .. } = answer;
-    let count = |number: u64| HumanCount(number).to_string();
-    let time = |time: Option<i64>| time.map_or_else(unknown, |time| Utc7(time).to_string());
-    let start = info.has_clock().then_some(info.session_start_filetime);
-    let zone = info.has_clock().then(|| utc_offset(info.utc_offset_minutes));
-    let build = info.os_build_string.as_deref().map_or_else(String::new, |b| format!(" ({b})"));
-    let product = info.product.as_deref().map_or_else(String::new, |p| format!(" {p}"));
-    vec![
-        ("Source", format!("{} ({} bytes)", info.source_path, count(info.source_size))),
-        ("Computer", info.computer.clone().unwrap_or_else(unknown)),
-        ("Windows", windows(info).map_or_else(unknown, |windows| windows + &build + &product)),
-        ("Processors", processors(info)),
-        ("Session start (UTC)", time(start)),
-        ("Session end (UTC)", time(info.session_end_filetime)),
-        ("Recorded", recorded(info).unwrap_or_else(unknown)),
-        ("Boot (UTC)", time(info.boot_filetime)),
-        ("Local time", zone.unwrap_or_else(unknown)),
-        ("Clock", clock(info)),
-        ("Buffers", buffers(info)),
-        ("Events", count(info.events_total)),
-        ("Objects", count(answer.objects as u64)),
-        ("Handle events", count(answer.handle_events as u64)),
-        ("Leaked handles", count(answer.leaked_handles as u64)),
-        ("Leaked views", count(answer.leaked_views as u64)),
-        ("Closed only at exit", answer.closed_at_exit.map_or_else(unknown, count)),
-        ("Closed unseen", answer.closed_unseen.map_or_else(unknown, count)),
-        ("Stack events", count(info.stack_fragments)),
-        ("Stacks kept", count(info.stacks_total)),
-        ("Distinct stacks", count(answer.stacks_distinct as u64)),
-        ("Distinct frames", count(answer.frames_distinct as u64)),
-        ("Frames in modules", count(info.frames_in_modules)),
-        ("Extracted by", format!("{} (layout {})", info.extractor, info.schema_version)),
-    ]
-}
-
 /// The time of which the trace has events, and how much that is of the session.
 fn recorded(info: &TraceInfo) -> Option<String> {
     let (from_ns, to_ns) = info.recorded_ns()?.into_inner();
@@ -219,21 +315,23 @@ fn recorded(info: &TraceInfo) -> Option<String> {
     Some(format!("{from} s to {to} s: {length} of {session}"))
 }
 
-/// Version and build, where the source names them.
+fn source(info: &TraceInfo) -> String {
+    format!("{} ({} bytes)", info.source_path, HumanCount(info.source_size))
+}
+
+/// Version, build and product, where the source names them.
 fn windows(info: &TraceInfo) -> Option<String> {
     let is_known = info.has_clock() || !info.os_version.is_empty();
-    is_known.then(|| format!("{} build {}", info.os_version, info.os_build))
+    let build = info.os_build_string.as_deref().map_or_else(String::new, |b| format!(" ({b})"));
+    let product = info.product.as_deref().map_or_else(String::new, |p| format!(" {p}"));
+    is_known.then(|| format!("{} build {}{build}{product}", info.os_version, info.os_build))
 }
 
 /// An offset as in `UTC+02:00`.
-fn utc_offset(minutes: i32) -> String {
-    let sign = if minutes < 0 { '-' } else { '+' };
-    let minutes = minutes.unsigned_abs();
-    format!("UTC{sign}{:02}:{:02}", minutes / 60, minutes % 60)
-}
-
-fn tick_rate(info: &TraceInfo) -> u64 {
-    u64::try_from(info.perf_freq).unwrap_or_default()
+fn utc_offset(info: &TraceInfo) -> Option<String> {
+    let sign = if info.utc_offset_minutes < 0 { '-' } else { '+' };
+    let minutes = info.utc_offset_minutes.unsigned_abs();
+    info.has_clock().then(|| format!("UTC{sign}{:02}:{:02}", minutes / 60, minutes % 60))
 }
 
 fn processors(info: &TraceInfo) -> String {
@@ -245,17 +343,19 @@ fn processors(info: &TraceInfo) -> String {
 }
 
 fn clock(info: &TraceInfo) -> String {
-    match info.known(tick_rate(info)) {
+    match info.known(u64::try_from(info.perf_freq).unwrap_or_default()) {
         Some(rate) => format!("{}, {} ticks per second", info.clock, HumanCount(rate)),
         None => info.clock.clone(),
     }
 }
 
-fn buffers(info: &TraceInfo) -> String {
-    match info.known(info.buffers) {
-        Some(buffers) => format!("{} of {} bytes", HumanCount(buffers), info.buffer_size),
-        None => unknown(),
-    }
+fn buffers(info: &TraceInfo) -> Option<String> {
+    let buffers = HumanCount(info.known(info.buffers)?);
+    Some(format!("{buffers} of {} bytes", info.buffer_size))
+}
+
+fn extracted(info: &TraceInfo) -> String {
+    format!("{} (layout {})", info.extractor, info.schema_version)
 }
 
 fn unknown() -> String {

@@ -13,8 +13,8 @@ use base64::engine::general_purpose::STANDARD;
 use sha2::{Digest, Sha256};
 
 pub(crate) use self::answer::ReportAnswer;
-use self::data::Data;
 pub(crate) use self::data::SUSPECTS;
+use self::data::data;
 pub(crate) use self::pictures::PARTS;
 use super::json;
 use crate::query::Suspect;
@@ -32,10 +32,10 @@ pub(crate) fn write(
     command: impl Fn(usize, &Suspect) -> String,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    let mut data = Vec::new();
-    json::write(&Data::of(answers, asked, command), JsonMode::Lines, &mut data)?;
+    let mut json = Vec::new();
+    json::write(&data(answers, asked, command), JsonMode::Lines, &mut json)?;
     // Nothing in it ends the element or starts a comment.
-    let data = String::from_utf8_lossy(&data).replace('<', "\\u003C");
+    let data = String::from_utf8_lossy(&json).replace('<', "\\u003C");
     let policy = format!(
         "default-src 'none'; base-uri 'none'; form-action 'none'; style-src '{}'; script-src '{}'",
         hash(STYLE),

@@ -2,8 +2,7 @@
 
 use std::cmp::Reverse;
 
-use serde::Serialize;
-
+use crate::render::json::Document;
 use crate::render::pictures::{Folded, Place, PlaceTable, Timeline};
 
 /// Stacks of a flame graph; the others are one.
@@ -16,56 +15,30 @@ const FRAMES: usize = 200;
 pub(crate) const PARTS: usize = 300;
 pub(super) const PROCESSES: usize = 8;
 
-#[derive(Serialize)]
-pub(super) struct TimelineData {
-    start: f64,
-    end: f64,
-    series: Vec<SeriesData>,
+pub(super) fn timeline(timeline: Timeline) -> Document<'static> {
+    let series = timeline.series.into_iter().map(|own| {
+        Document::default().with("name", own.name).with("most", own.most).with("open", own.open)
+    });
+    Document::default()
+        .with("start", timeline.window.start_ns as f64 / 1e9)
+        .with("end", timeline.window.end_ns as f64 / 1e9)
+        .with("series", series.collect::<Vec<_>>())
 }
 
-#[derive(Serialize)]
-pub(super) struct SeriesData {
-    name: String,
-    most: u64,
-    open: Vec<u64>,
-}
-
-/// A stack with its lost handles, the outermost frame first.
-#[derive(Serialize)]
-pub(super) struct FlameData {
-    frames: Vec<usize>,
-    count: u64,
-}
-
-impl TimelineData {
-    pub(super) fn of(timeline: Timeline) -> Self {
-        let series = timeline.series.into_iter();
-        let series =
-            series.map(|own| SeriesData { name: own.name, most: own.most, open: own.open });
-        Self {
-            start: timeline.window.start_ns as f64 / 1e9,
-            end: timeline.window.end_ns as f64 / 1e9,
-            series: series.collect(),
-        }
+/// The stacks that lost most, the outermost frame first, and all others as one.
+pub(super) fn flame<'a>(mut stacks: Vec<Folded>, places: &mut PlaceTable) -> Vec<Document<'a>> {
+    stacks.sort_by_key(|stack| Reverse(stack.count));
+    let others = stacks.split_off(stacks.len().min(STACKS));
+    if !others.is_empty() {
+        let name = Place::named(&format!("… {} more stacks", others.len()));
+        let count = others.iter().fold(0, |sum: u64, own| sum.saturating_add(own.count));
+        stacks.push(Folded { frames: vec![name], count, before: None });
     }
-}
-
-impl FlameData {
-    /// The stacks that lost most, and all others as one.
-    pub(super) fn all(mut stacks: Vec<Folded>, places: &mut PlaceTable) -> Vec<Self> {
-        stacks.sort_by_key(|stack| Reverse(stack.count));
-        let others = stacks.split_off(stacks.len().min(STACKS));
-        if !others.is_empty() {
-            let name = Place::named(&format!("… {} more stacks", others.len()));
-            let count = others.iter().fold(0, |sum: u64, own| sum.saturating_add(own.count));
-            stacks.push(Folded { frames: vec![name], count, before: None });
-        }
-        let flame = |stack: Folded| Self {
-            frames: numbers(stack.frames.into_iter(), places),
-            count: stack.count,
-        };
-        stacks.into_iter().map(flame).collect()
-    }
+    let flame = |stack: Folded| {
+        let frames = numbers(stack.frames.into_iter(), places);
+        Document::default().with("frames", frames).with("count", stack.count)
+    };
+    stacks.into_iter().map(flame).collect()
 }
 
 /// The numbers of the first frames, and how many there are more.

@@ -8,10 +8,12 @@ use std::{
 use handlescope_model::Untrusted;
 use indicatif::{HumanBytes, HumanCount};
 use polars::prelude::{AnyValue, Column, DataFrame, IntoColumn, PlSmallStr, PolarsResult, Series};
-use serde::Serialize;
+use serde::{
+    Serialize, Serializer,
+    ser::{SerializeMap, SerializeSeq},
+};
 
-use super::value::{CellType, cell, hex};
-use crate::render::json::Erased;
+use super::value::{CellType, Show, cell, hex};
 
 /// The number of a file; its rows stand together anyway.
 pub(super) const FILE: &str = "file";
@@ -38,26 +40,6 @@ pub(super) enum Scope {
     Text,
     /// Text and files of rows have it, and the document something else instead.
     Rows,
-}
-
-/// How text shows a value.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) enum Show {
-    /// As it is.
-    #[default]
-    Plain,
-    /// As it is, lines as lines.
-    Lines,
-    /// A number with separators between thousands.
-    Grouped,
-    /// Bytes with a unit.
-    Bytes,
-    /// Nanoseconds as seconds.
-    Seconds,
-    /// A number like 0xC0, in every format: it may exceed 2^53.
-    Hex,
-    /// Small codes are chosen by programs, the others are NTSTATUS values that people know in hex.
-    ExitCode,
 }
 
 impl ColumnSpec {
@@ -133,17 +115,27 @@ pub(crate) struct Columns<'a, R> {
 /// Writes a row as a text of its own instead of as a line of a grid, by its number or itself.
 pub(super) type RowText<'a, R = usize> = Box<dyn Fn(&R, &mut dyn Write) -> io::Result<()> + 'a>;
 
-/// The text of a value of a row, and the values of rows under a name.
+/// Takes a value, whatever its type is.
+type Taker<'t> = &'t mut dyn FnMut(&dyn erased_serde::Serialize);
+
+/// The text of a value of a row, the value for a document, and the values of rows under a name.
 type TextOf<'a, R> = Box<dyn Fn(&R) -> String + 'a>;
+type ValueOf<'a, R> = Box<dyn Fn(&R, Taker<'_>) + 'a>;
 type SeriesOf<'a, R> = Box<dyn Fn(PlSmallStr, &[R]) -> Series + 'a>;
+
+/// Whether a document has a member of a row.
+type Applies<'a, R> = Rc<dyn Fn(&R) -> bool + 'a>;
 
 /// A column, and where its values come from.
 pub(crate) struct Declared<'a, R> {
     name: &'static str,
     /// The type as in JSON Schema, with `?` where it may be null.
     kind: &'static str,
-    values: Values<'a, R>,
+    value: ValueOf<'a, R>,
+    /// Its values in tables; only documents have a member without.
+    series: Option<SeriesOf<'a, R>>,
     texts: Option<TextOf<'a, R>>,
+    applies: Option<Applies<'a, R>>,
     /// The column that it follows in a document, if not the one in front of it.
     follows: Option<&'static str>,
     spec: ColumnSpec,
@@ -152,18 +144,11 @@ pub(crate) struct Declared<'a, R> {
 /// The type of lists in JSON Schema.
 const LIST: &str = "array";
 
-enum Values<'a, R> {
-    Cells(SeriesOf<'a, R>),
-    /// Only documents have it.
-    Nested(Box<dyn Fn(&R) -> Erased<'a> + 'a>),
-}
+/// The members of the rows of a document, in their order.
+pub(crate) struct Members<'a, R>(Vec<Declared<'a, R>>);
 
-/// A member of the rows of a document.
-pub(super) enum Member<'a> {
-    /// The values of a column.
-    Column(usize),
-    Nested(&'static str, Box<dyn Fn(usize) -> Erased<'a> + 'a>),
-}
+/// Hands the document of a row over, by the number of the row.
+pub(super) type RowDocument<'a> = Box<dyn Fn(usize, Taker<'_>) + 'a>;
 
 impl<R> Default for Columns<'_, R> {
     fn default() -> Self {
@@ -178,8 +163,13 @@ impl<'a, R> Columns<'a, R> {
         name: &'static str,
         value: impl Fn(&R) -> T + 'a,
     ) -> &mut Declared<'a, R> {
-        let values = move |name, rows: &[R]| T::series(name, rows.iter().map(&value).collect());
-        self.push(name, T::JSON, Values::Cells(Box::new(values)))
+        let value = Rc::new(value);
+        let cell = Rc::clone(&value);
+        let series =
+            move |name, rows: &[R]| T::series(name, rows.iter().map(|row| cell(row)).collect());
+        let added = self.nest(name, T::JSON, move |row| value(row)).show(T::SHOW);
+        added.series = Some(Box::new(series));
+        added
     }
 
     /// A member that only documents have: its name, its type, and the value of a row.
@@ -189,7 +179,25 @@ impl<'a, R> Columns<'a, R> {
         kind: &'static str,
         value: impl Fn(&R) -> T + 'a,
     ) -> &mut Declared<'a, R> {
-        self.push(name, kind, Values::Nested(Box::new(move |row| Box::new(value(row)))))
+        let value = Box::new(move |row: &R, take: Taker<'_>| take(&value(row)));
+        let (series, texts, applies, follows) = (None, None, None, None);
+        let spec = ColumnSpec::default();
+        self.columns.push(Declared { name, kind, value, series, texts, applies, follows, spec });
+        let last = self.columns.len() - 1;
+        &mut self.columns[last]
+    }
+
+    /// Columns that documents have of some rows only.
+    pub(crate) fn only_of(
+        &mut self,
+        applies: impl Fn(&R) -> bool + 'a,
+        add: impl FnOnce(&mut Self),
+    ) {
+        let first = self.columns.len();
+        add(self);
+        let applies: Applies<'a, R> = Rc::new(applies);
+        let added = self.columns.iter_mut().skip(first);
+        added.for_each(|own| own.applies = Some(Rc::clone(&applies)));
     }
 
     /// Lets text show rows as lines of their own instead of in a grid.
@@ -197,53 +205,39 @@ impl<'a, R> Columns<'a, R> {
         self.text = Some(Box::new(text));
     }
 
-    fn push(
-        &mut self,
-        name: &'static str,
-        kind: &'static str,
-        values: Values<'a, R>,
-    ) -> &mut Declared<'a, R> {
-        let (texts, follows, spec) = (None, None, ColumnSpec::default());
-        self.columns.push(Declared { name, kind, values, texts, follows, spec });
-        let last = self.columns.len() - 1;
-        &mut self.columns[last]
-    }
-
     /// What `-SortBy` can name.
     pub(crate) fn names(&self) -> Vec<String> {
         let is_ordered = |own: &&Declared<'_, R>| own.kind != LIST && own.name != FILE;
-        let cells = self.columns.iter().filter(|own| matches!(own.values, Values::Cells(_)));
+        let cells = self.columns.iter().filter(|own| own.series.is_some());
         cells.filter(is_ordered).map(|own| own.name.to_owned()).collect()
     }
 
     /// The members of the rows of a document: their names, and their types as in JSON Schema with `?` where they may
     /// be null.
-    pub(crate) fn members(&self) -> Vec<(&'static str, &'static str)> {
-        self.in_document().into_iter().map(|(_, own)| (own.name, own.kind)).collect()
+    pub(crate) fn members(self) -> Vec<(&'static str, &'static str)> {
+        self.in_document().0.iter().map(|own| (own.name, own.kind)).collect()
     }
 
     /// The columns of documents, in their order.
-    fn in_document(&self) -> Vec<(usize, &Declared<'a, R>)> {
-        let all = self.columns.iter().enumerate();
-        let all = all.filter(|(_, own)| own.spec.scope == Scope::All);
-        let (moved, mut members): (Vec<_>, Vec<_>) =
-            all.partition(|(_, own)| own.follows.is_some());
-        for (at, own) in moved {
-            let before = members.iter().position(|(_, before)| Some(before.name) == own.follows);
-            members.insert(before.map_or(members.len(), |before| before + 1), (at, own));
+    pub(crate) fn in_document(self) -> Members<'a, R> {
+        let all = self.columns.into_iter().filter(|own| own.spec.scope == Scope::All);
+        let (moved, mut members): (Vec<_>, Vec<_>) = all.partition(|own| own.follows.is_some());
+        for own in moved {
+            let is_before = |before: &Declared<'_, R>| {
+                Some(before.name) == own.follows || before.follows == own.follows
+            };
+            let before = members.iter().rposition(is_before);
+            members.insert(before.map_or(members.len(), |before| before + 1), own);
         }
-        members
+        Members(members)
     }
 
     /// The values of some rows.
     pub(super) fn frame(&self, rows: &[R]) -> PolarsResult<(DataFrame, Vec<ColumnSpec>)> {
-        let column = |own: &Declared<'a, R>| match &own.values {
-            Values::Cells(values) => {
-                let texts = own.texts.as_ref().map(|text| rows.iter().map(text).collect());
-                let series = values(own.name.into(), rows);
-                Some((series.into_column(), ColumnSpec { texts, ..own.spec.clone() }))
-            }
-            Values::Nested(_) => None,
+        let column = |own: &Declared<'a, R>| {
+            let series = own.series.as_ref()?(own.name.into(), rows);
+            let texts = own.texts.as_ref().map(|text| rows.iter().map(text).collect());
+            Some((series.into_column(), ColumnSpec { texts, ..own.spec.clone() }))
         };
         let (columns, specs): (Vec<Column>, Vec<_>) =
             self.columns.iter().filter_map(column).unzip();
@@ -251,30 +245,56 @@ impl<'a, R> Columns<'a, R> {
     }
 
     /// What a document has of each row, and the text of a row.
-    pub(super) fn over(self, rows: Vec<R>) -> (Vec<Member<'a>>, Option<RowText<'a>>)
+    pub(super) fn over(mut self, rows: Vec<R>) -> (RowDocument<'a>, Option<RowText<'a>>)
     where
         R: 'a,
     {
-        let order: Vec<usize> = self.in_document().into_iter().map(|(at, _)| at).collect();
-        let (rows, mut cells) = (Rc::new(rows), 0..);
-        let mut member = |own: Declared<'a, R>| match own.values {
-            Values::Cells(_) => cells.next().map(Member::Column),
-            Values::Nested(value) => {
-                let rows = Rc::clone(&rows);
-                let value = move |row: usize| rows.get(row).map_or_else(unknown, &value);
-                Some(Member::Nested(own.name, Box::new(value)))
-            }
-        };
-        let mut members: Vec<Option<Member<'a>>> =
-            self.columns.into_iter().map(&mut member).collect();
-        let members = order.into_iter().filter_map(|at| members.get_mut(at)?.take()).collect();
-        let text = self.text.map(|text| {
+        let rows = Rc::new(rows);
+        let text = self.text.take().map(|text| {
+            let rows = Rc::clone(&rows);
             let text = move |row: &usize, out: &mut dyn Write| {
                 rows.get(*row).map_or(Ok(()), |row| text(row, out))
             };
             Box::new(text) as RowText<'a>
         });
-        (members, text)
+        let members = self.in_document();
+        let document = move |row: usize, take: Taker<'_>| {
+            if let Some(row) = rows.get(row) {
+                take(&RowOf(&members, row));
+            }
+        };
+        (Box::new(document), text)
+    }
+}
+
+/// A row with the names of its members.
+pub(crate) struct RowOf<'r, 'a, R>(pub(crate) &'r Members<'a, R>, pub(crate) &'r R);
+
+impl<R> Serialize for RowOf<'_, '_, R> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let (RowOf(Members(members), row), mut map) = (self, serializer.serialize_map(None)?);
+        let has = |own: &&Declared<'_, R>| own.applies.as_ref().is_none_or(|applies| applies(row));
+        for Declared { name, value, .. } in members.iter().filter(has) {
+            let mut written = Ok(());
+            value(row, &mut |value| written = map.serialize_entry(name, value));
+            written?;
+        }
+        map.end()
+    }
+}
+
+/// Rows with the names of their members, which are made one by one while they are written.
+pub(crate) struct RowsOf<'a, R, F>(pub(crate) Rc<Members<'a, R>>, pub(crate) F);
+
+impl<R, F, I> Serialize for RowsOf<'_, R, F>
+where
+    F: Fn() -> I,
+    I: Iterator<Item = R>,
+{
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut rows = serializer.serialize_seq(None)?;
+        (self.1)().try_for_each(|row| rows.serialize_element(&RowOf(&self.0, &row)))?;
+        rows.end()
     }
 }
 
@@ -283,6 +303,14 @@ impl<'a, R> Declared<'a, R> {
     pub(crate) fn title(&mut self, title: &str) -> &mut Self {
         self.spec.title = Some(title.to_owned());
         self
+    }
+
+    /// Its heading where each value has a line, and counts have separators.
+    pub(crate) fn fact(&mut self, title: &str) -> &mut Self {
+        if self.kind.starts_with("integer") {
+            self.show(Show::Grouped);
+        }
+        self.title(title).unknown("unknown")
     }
 
     /// How text shows its values.
@@ -323,8 +351,9 @@ impl<'a, R> Declared<'a, R> {
     }
 
     /// JSON leaves it out where it is unknown, instead of writing null.
-    pub(crate) fn omit_unknown(&mut self) -> &mut Self {
+    pub(crate) fn omit_unknown(&mut self, is_known: impl Fn(&R) -> bool + 'a) -> &mut Self {
         self.spec.omits_unknown = true;
+        self.applies = Some(Rc::new(is_known));
         self
     }
 
@@ -333,11 +362,6 @@ impl<'a, R> Declared<'a, R> {
         self.follows = Some(name);
         self
     }
-}
-
-/// What a document has of a row that is not there.
-fn unknown<'a>() -> Erased<'a> {
-    Box::new(())
 }
 
 /// So many bytes, which may be fewer than none where events say so.

@@ -5,16 +5,16 @@ use std::io::{self, Write};
 use polars::prelude::{AnyValue, Column};
 use serde::{
     Serialize, Serializer,
-    ser::{Error, SerializeMap},
+    ser::{Error, SerializeMap, SerializeSeq},
 };
 
 use super::{
-    ColumnSpec, Member, Table,
+    ColumnSpec, Table,
     value::{Value, hex},
 };
 use crate::{
     cancel::{Cancel, Poll},
-    render::json::{self, Array, Members},
+    render::json::{self, Document},
     terminal::Neutral,
     values::JsonMode,
 };
@@ -28,7 +28,11 @@ impl Table<'_> {
         out: &mut dyn Write,
     ) -> io::Result<()> {
         cancel.check().map_err(io::Error::other)?;
-        json::write(&WholeTable(self), mode, out)
+        let left_out = self.frame.height() - self.rows().count();
+        let left_out = Some(left_out).filter(|left_out| self.counts_left_out && *left_out > 0);
+        let left_out = left_out.map(|left_out| Document::default().with(self.key, left_out));
+        let head = Document::default().and(&self.head).with_some("left_out", left_out);
+        json::write(&head.with(self.key, Rows(self)).and(&self.tail), mode, out)
     }
 
     /// One JSON object a line.
@@ -49,42 +53,23 @@ impl Table<'_> {
     }
 }
 
-struct WholeTable<'t, 'a>(&'t Table<'a>);
+/// The rows that are left, which a frame without declarations has as files have them.
+struct Rows<'t, 'a>(&'t Table<'a>);
 
-impl Serialize for WholeTable<'_, '_> {
+impl Serialize for Rows<'_, '_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let table = self.0;
-        let mut map = serializer.serialize_map(None)?;
-        table.head.write(&mut map)?;
-        let left_out = table.frame.height() - table.rows().count();
-        if table.counts_left_out && left_out > 0 {
-            map.serialize_entry("left_out", &Members(|| [(table.key, left_out)]))?;
+        let Some(document) = &self.0.row_document else {
+            let columns: Vec<_> = self.0.data().collect();
+            return serializer
+                .collect_seq(self.0.rows().map(|row| Cells { columns: &columns, row }));
+        };
+        let mut rows = serializer.serialize_seq(None)?;
+        for row in self.0.rows() {
+            let mut written = Ok(());
+            document(row, &mut |row| written = rows.serialize_element(row));
+            written?;
         }
-        map.serialize_entry(table.key, &Array(|| table.rows().map(|row| Row { table, row })))?;
-        table.tail.write(&mut map)?;
-        map.end()
-    }
-}
-
-/// A row with the names of its members.
-struct Row<'t, 'a> {
-    table: &'t Table<'a>,
-    row: usize,
-}
-
-impl Serialize for Row<'_, '_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(None)?;
-        for member in &self.table.members {
-            match member {
-                Member::Nested(name, value) => map.serialize_entry(name, &value(self.row))?,
-                Member::Column(at) => {
-                    let column = self.table.frame.columns().get(*at).zip(self.table.specs.get(*at));
-                    column.map_or(Ok(()), |column| write_cell(column, self.row, &mut map))?;
-                }
-            }
-        }
-        map.end()
+        rows.end()
     }
 }
 
@@ -97,21 +82,15 @@ struct Cells<'a> {
 impl Serialize for Cells<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
-        self.columns.iter().try_for_each(|column| write_cell(*column, self.row, &mut map))?;
+        for (column, spec) in self.columns {
+            let name = column.name().as_str();
+            match column.get(self.row).map_err(S::Error::custom)? {
+                AnyValue::Null if spec.omits_unknown => {}
+                AnyValue::Null => map.serialize_entry(name, &())?,
+                value if spec.is_hex() => map.serialize_entry(name, &hex(&value))?,
+                value => map.serialize_entry(name, &Value(value))?,
+            }
+        }
         map.end()
-    }
-}
-
-fn write_cell<M: SerializeMap>(
-    (column, spec): (&Column, &ColumnSpec),
-    row: usize,
-    map: &mut M,
-) -> Result<(), M::Error> {
-    let name = column.name().as_str();
-    match column.get(row).map_err(M::Error::custom)? {
-        AnyValue::Null if spec.omits_unknown => Ok(()),
-        AnyValue::Null => map.serialize_entry(name, &()),
-        value if spec.is_hex() => map.serialize_entry(name, &hex(&value)),
-        value => map.serialize_entry(name, &Value(value)),
     }
 }

@@ -20,8 +20,9 @@ use std::{
 
 use polars::prelude::DataFrame;
 
-pub(crate) use self::columns::{ColumnSpec, Columns, Show};
-use self::columns::{Member, RowText, Scope};
+pub(crate) use self::columns::{ColumnSpec, Columns, Members, RowOf, RowsOf};
+use self::columns::{RowDocument, RowText, Scope};
+pub(crate) use self::value::Show;
 pub(super) use self::{batches::write_batches, columns::bytes};
 use super::output::{OutputError, OutputOptions};
 use crate::{
@@ -42,8 +43,8 @@ pub struct Table<'a> {
     pub(super) frame: DataFrame,
     /// One for each column of the frame.
     pub(super) specs: Vec<ColumnSpec>,
-    /// What a document has of each row.
-    members: Vec<Member<'a>>,
+    /// What a document has of each row, if that was declared.
+    row_document: Option<RowDocument<'a>>,
     /// The members of a document in front of its rows, and behind them.
     pub(super) head: Document<'a>,
     pub(super) tail: Document<'a>,
@@ -141,7 +142,8 @@ impl<'a> Table<'a> {
         parts: impl IntoIterator<Item = Part>,
     ) -> io::Result<Table<'a>> {
         let (frame, specs) = columns.frame(&rows).map_err(io::Error::other)?;
-        let (members, row_text) = columns.over(rows);
+        let (document, row_text) = columns.over(rows);
+        let row_document = Some(document);
         let mut first = 0;
         let mut place = |part: Part| {
             let rows = first..first + part.rows.len();
@@ -150,14 +152,14 @@ impl<'a> Table<'a> {
             Part { first: rows.start, rows, order, ..part }
         };
         let parts = parts.into_iter().map(&mut place).collect();
-        Ok(Table { parts, specs, members, row_text, ..Table::of_frame(key, frame) })
+        Ok(Table { parts, specs, row_document, row_text, ..Table::of_frame(key, frame) })
     }
 
     /// A frame as it is.
     pub(crate) fn of_frame(key: &'static str, frame: DataFrame) -> Table<'a> {
         Table {
             key,
-            members: (0..frame.width()).map(Member::Column).collect(),
+            row_document: None,
             head: Document::default(),
             tail: Document::default(),
             counts_left_out: false,

@@ -8,7 +8,7 @@ use polars::prelude::{ParquetReader, SerReader};
 
 use super::*;
 use crate::{
-    render::write_frame,
+    render::{json::Hex, write_frame},
     settings::DisplayArgs,
     terminal::Screen,
     values::{AskedFormat, ColumnChoice, CsvText, TopN},
@@ -74,7 +74,7 @@ fn table() -> Table<'static> {
 fn columns() -> Columns<'static, (&'static str, Option<u64>, i32)> {
     let mut columns = Columns::<(&str, Option<u64>, i32)>::default();
     columns.add("name", |(name, ..)| *name).title("Name");
-    columns.add("address", |(_, address, _)| *address).show(Show::Hex);
+    columns.add("address", |(_, address, _)| address.map(Hex));
     columns.add("count", |(.., count)| *count).title("How many").place(-1);
     columns.add("label", |(name, ..)| format!("<{name}>")).title("Label").text_only();
     columns

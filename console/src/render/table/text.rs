@@ -134,6 +134,12 @@ impl Table<'_> {
         Ok(())
     }
 
+    /// The headings and values of the first row.
+    pub(crate) fn facts(&self) -> io::Result<Vec<(String, String)>> {
+        let columns = self.shown().into_iter();
+        columns.map(|(column, heading)| Ok((heading, self.cell(column, 0)?))).collect()
+    }
+
     /// The columns with a heading, from left to right, and their headings.
     fn shown(&self) -> Vec<(usize, String)> {
         // The last one is the heading of a group.

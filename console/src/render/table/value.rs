@@ -8,10 +8,34 @@ use polars::prelude::{
 };
 use serde::{Serialize, Serializer};
 
+use crate::render::json::Hex;
+
+/// How text shows a value.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Show {
+    /// As it is.
+    #[default]
+    Plain,
+    /// As it is, lines as lines.
+    Lines,
+    /// A number with separators between thousands.
+    Grouped,
+    /// Bytes with a unit.
+    Bytes,
+    /// Nanoseconds as seconds.
+    Seconds,
+    /// A number like 0xC0, in every format: it may exceed 2^53.
+    Hex,
+    /// Small codes are chosen by programs, the others are NTSTATUS values that people know in hex.
+    ExitCode,
+}
+
 /// A type of the values of columns.
-pub(crate) trait CellType: Sized {
+pub(crate) trait CellType: Serialize + Sized {
     /// As JSON Schema names it, with `?` where a value may be unknown.
     const JSON: &'static str;
+
+    const SHOW: Show = Show::Plain;
 
     fn series(name: PlSmallStr, values: Vec<Self>) -> Series;
 }
@@ -41,6 +65,16 @@ cell_types! {
     "number": f64;
     "boolean": bool;
     "string": String, &str;
+}
+
+impl CellType for Option<Hex> {
+    const JSON: &'static str = "string?";
+
+    const SHOW: Show = Show::Hex;
+
+    fn series(name: PlSmallStr, values: Vec<Self>) -> Series {
+        Series::new(name, values.iter().map(|value| Some(value.as_ref()?.0)).collect::<Vec<_>>())
+    }
 }
 
 macro_rules! list_types {

@@ -1,18 +1,18 @@
-//! `.dump ObjectRef -json`.
+//! The document of `.dump ObjectRef`.
 
 use std::io::{self, Write};
 
 use serde::Serialize;
 
-use super::object::ObjectJson;
-use super::{Array, Document, StackNumbers, traces};
+use super::events::objects;
 use crate::query::{
-    CountBy, CountOrder, Counted, FileAnswer, GuiHandles, HandleCounts, LeftOut, ObjectRefAnswer,
+    CountBy, CountOrder, Counted, GuiHandles, HandleCounts, LeftOut, ObjectRefAnswer,
 };
+use crate::render::json::{self, Document, traces};
 use crate::render::style::ObjectRefStyle;
 use crate::values::JsonMode;
 
-pub(in crate::render) fn object_ref(
+pub(super) fn write_document(
     answer: &ObjectRefAnswer<'_>,
     args: &ObjectRefStyle<'_>,
     mode: JsonMode,
@@ -23,8 +23,6 @@ pub(in crate::render) fn object_ref(
     let counts = by.zip(answer.handle_counts.as_ref());
     let several = answer.files.len() > 1;
     let has_left_out = args.criteria.top.is_some() && by.is_none();
-    let files = answer.files.iter().zip(traces.iter());
-    let objects = || files.clone().flat_map(|(answer, trace)| objects(answer, trace.numbers));
     let gui_handles = answer.files.iter().flat_map(|file| &file.gui_handles);
     let gui_handles: Vec<&GuiHandles> = gui_handles.collect();
     let document = Document::default()
@@ -34,39 +32,21 @@ pub(in crate::render) fn object_ref(
         .caveats(&traces)
         .with_some("gui_handles", Some(gui_handles).filter(|all| !all.is_empty()))
         .with_some("not_closed", counts.map(|(by, own)| NotClosed::new(own, by, several, args)))
-        .with_some("left_out", has_left_out.then(|| LeftOutJson::of(answer)))
-        .with("objects", Array(objects))
+        .with_some("left_out", has_left_out.then(|| left_out(answer)))
+        .with("objects", objects(answer, &traces))
         .stacks_if(args.criteria.stacks.show, &traces);
-    super::write(&document, mode, out)
+    json::write(&document, mode, out)
 }
 
-fn objects<'a>(
-    answer: &'a FileAnswer<'a>,
-    numbers: StackNumbers,
-) -> impl Iterator<Item = ObjectJson<'a>> {
-    answer.listing.iter().flat_map(move |listing| {
-        let objects = answer.selection.objects().iter();
-        objects.map(move |&selected| ObjectJson { answer, numbers, listing, selected })
-    })
-}
-
-/// Objects that `-TopN` leaves out.
-#[derive(Serialize)]
-struct LeftOutJson {
-    objects: usize,
-    /// Handles and views.
-    handles: usize,
-    views: usize,
-    existing_handles: usize,
-}
-
-impl LeftOutJson {
-    fn of(answer: &ObjectRefAnswer<'_>) -> Self {
-        let mut sum = LeftOut::default();
-        answer.files.iter().for_each(|file| sum += file.left_out);
-        let LeftOut { objects, handles, views, existing: existing_handles } = sum;
-        Self { objects, handles: handles + views, views, existing_handles }
-    }
+/// Objects that `-TopN` leaves out; the handles include views.
+fn left_out(answer: &ObjectRefAnswer<'_>) -> Document<'static> {
+    let mut sum = LeftOut::default();
+    answer.files.iter().for_each(|file| sum += file.left_out);
+    Document::default()
+        .with("objects", sum.objects)
+        .with("handles", sum.handles + sum.views)
+        .with("views", sum.views)
+        .with("existing_handles", sum.existing)
 }
 
 #[derive(Serialize)]
