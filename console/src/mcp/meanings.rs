@@ -1,4 +1,5 @@
-//! The meanings of the members of documents: the page about them is the one place that says what they are.
+//! The meanings of the members of documents: the page about them is the one place that says what they are. Their types
+//! in it are those of the columns that declare them.
 
 /// The page.
 pub(super) const PAGE: &str = include_str!("../../../docs/dump-json.md");
@@ -12,7 +13,8 @@ pub(super) fn meaning(command: &str, rows: &str, member: &str) -> Option<&'stati
     let table = section.skip_while(|line| !is_rows(line)).skip(1);
     let mut table = table.take_while(|line| !line.starts_with('#'));
     table.find_map(|line| {
-        let (names, meaning) = line.strip_prefix("| ")?.strip_suffix(" |")?.split_once(" | ")?;
+        let cells = line.strip_prefix("| ")?.strip_suffix(" |")?;
+        let ((names, _), (_, meaning)) = cells.split_once(" | ").zip(cells.rsplit_once(" | "))?;
         is_named(names, member).then_some(meaning)
     })
 }

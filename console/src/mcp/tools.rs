@@ -373,7 +373,7 @@ impl Tool {
     }
 }
 
-/// What is said of a loaded file, which has its number.
+/// Columns about a loaded file, with its number.
 pub(super) fn file_columns<'a>() -> Columns<'a, (u32, &'a Path)> {
     let mut columns = Columns::default();
     columns.add("file", |(file, _)| *file);
@@ -381,15 +381,22 @@ pub(super) fn file_columns<'a>() -> Columns<'a, (u32, &'a Path)> {
     columns
 }
 
-/// What is said of a table or view.
+/// Columns about a table or view.
 pub(super) fn relation_columns<'a>() -> Columns<'a, Relation<'a>> {
     let mut columns = Columns::<Relation<'a>>::default();
     columns.add("name", |relation| relation.name());
     columns.add("is_view", |relation| matches!(relation, Relation::View(_)));
     columns.add("meaning", |relation| relation.doc());
-    let column = |own: RelationColumn| json!({"name": own.name, "type": own.type_text(), "unit": own.unit, "meaning": own.doc});
+    let described = |column: RelationColumn| {
+        json!({
+            "name": column.name,
+            "type": column.type_text(),
+            "unit": column.unit,
+            "meaning": column.doc,
+        })
+    };
     columns.nest("columns", "array", move |relation| {
-        relation.columns().into_iter().map(column).collect::<Vec<_>>()
+        relation.columns().into_iter().map(described).collect::<Vec<_>>()
     });
     columns
 }

@@ -1,10 +1,9 @@
 //! Answers as text for people, and as JSON, CSV and Parquet for programs.
 //!
 //! `kinds/` declares what is said of a row and makes a [`Table`] of the answer of each kind, `table/` writes it in
-//! every format, `output.rs` decides which format and where. `json/` has what documents share, and those that do not
-//! have the rows of a table. Rows that are blocks of lines have a text of their own (`row_text` in `kinds/`: resource,
-//! stack, why, provider_events and diff). The objects of `.dump ObjectRef` have their own text and CSV (`text/`, `csv/`),
-//! because these are ETWAnalyzer's.
+//! every format, `output.rs` decides which format and where. `json/` has what documents share. Rows that are blocks of
+//! lines have a text of their own (`row_text` in `kinds/`: resource, stack, why, provider_events and diff). The objects of
+//! `.dump ObjectRef` have their own text and CSV (`text/`, `csv/`), because these are ETWAnalyzer's.
 
 mod csv;
 mod event_item;

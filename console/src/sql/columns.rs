@@ -31,9 +31,9 @@ pub(super) enum Values {
     FileIndex,
     Row,
     ObjectId,
-    /// What a trace says by other columns.
+    /// Made of other columns of a trace.
     Made(fn(&Trace, PlSmallStr) -> PolarsResult<Column>),
-    /// Of the frames of a stack, whose names have to be looked for.
+    /// Made of the frames of stacks, whose names have to be looked for.
     OfFrames,
 }
 

@@ -2,7 +2,7 @@
 
 use serde::{Serialize, Serializer};
 
-use super::file::{StacksJson, TraceJson, Traces, first_no_match};
+use super::file::{StacksJson, TraceJson, Traces};
 use crate::query::NoMatch;
 
 /// Anything that can be a value in a document.
@@ -65,9 +65,18 @@ impl<'a> Document<'a> {
     /// With the first of the reasons why nothing passes, by the numbers of traces.
     pub(in crate::render) fn no_match<'n: 'a>(
         self,
-        answers: impl Iterator<Item = (usize, Option<&'n NoMatch>)>,
+        mut answers: impl Iterator<Item = (usize, Option<&'n NoMatch>)>,
     ) -> Self {
-        self.with_some("no_match", first_no_match(answers))
+        let first = answers.find_map(|(file, no_match)| Some((file, no_match?)));
+        let document = first.map(|(file, no_match)| {
+            Document::default()
+                .with("file", file)
+                .with("option", no_match.option())
+                .with("before", no_match.before)
+                .with("nearest", no_match.nearest_options())
+                .with("existing", &no_match.existing)
+        });
+        self.with_some("no_match", document)
     }
 
     /// With the members of another one.

@@ -139,27 +139,3 @@ pub(super) struct CaveatJson<'a> {
     #[serde(flatten)]
     caveat: &'a Caveat,
 }
-
-/// The filter that removed everything.
-#[derive(Serialize)]
-pub(super) struct NoMatchJson<'a> {
-    file: usize,
-    option: String,
-    before: usize,
-    nearest: Vec<String>,
-    existing: &'a [String],
-}
-
-impl<'a> NoMatchJson<'a> {
-    fn of(file: usize, no_match: &'a NoMatch) -> Self {
-        let (option, nearest) = (no_match.option(), no_match.nearest_options());
-        Self { file, option, before: no_match.before, nearest, existing: &no_match.existing }
-    }
-}
-
-/// The first of the reasons why nothing passes, by the numbers of traces.
-pub(super) fn first_no_match<'a>(
-    mut answers: impl Iterator<Item = (usize, Option<&'a NoMatch>)>,
-) -> Option<NoMatchJson<'a>> {
-    answers.find_map(|(file, no_match)| Some(NoMatchJson::of(file, no_match?)))
-}

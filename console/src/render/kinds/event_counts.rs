@@ -14,7 +14,7 @@ use crate::values::Counted;
 /// A kind of events, with the number of its file.
 pub(crate) type Row<'a> = (u32, &'a CountedEvent);
 
-/// What is said of a kind of events; a document says file and provider once for all events of a provider.
+/// Columns about a kind of events; a document says file and provider once for all events of a provider.
 pub(crate) fn event_columns<'a>() -> Columns<'a, Row<'a>> {
     let mut columns = Columns::<Row<'a>>::default();
     columns.add("file", |(file, _)| *file).rows_only();
@@ -64,9 +64,9 @@ pub fn event_counts<'a>(answers: &'a [EventsAnswer<'_>]) -> io::Result<Table<'a>
 }
 
 /// Whether two rows are of one provider of one file.
-fn stand_together(one: &Row<'_>, other: &Row<'_>) -> bool {
+fn stand_together(first: &Row<'_>, second: &Row<'_>) -> bool {
     let provider = |row: &CountedEvent| (row.counted.provider.clone(), row.guid.clone());
-    one.0 == other.0 && provider(one.1) == provider(other.1)
+    first.0 == second.0 && provider(first.1) == provider(second.1)
 }
 
 /// The rows of a provider.

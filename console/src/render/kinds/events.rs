@@ -35,13 +35,13 @@ pub(crate) struct ObjectRow<'a> {
 }
 
 /// An event of an object, or a handle to it that was open at the end.
-struct Row<'a> {
+pub(crate) struct Row<'a> {
     object: ObjectRow<'a>,
     item: EventItem<'a>,
     stack_text: Option<String>,
 }
 
-/// What a document says of an object.
+/// Members of an object in a document.
 pub(crate) fn object_columns<'a>() -> Columns<'a, ObjectRow<'a>> {
     let mut columns = Columns::<ObjectRow<'a>>::default();
     add_object(&mut columns, |row| row);
@@ -53,13 +53,18 @@ pub(crate) fn object_columns<'a>() -> Columns<'a, ObjectRow<'a>> {
         let row = *row;
         Array(move || row.existing_handles())
     });
-    let mut events = Columns::default();
-    add_event(&mut events);
-    let events = Rc::new(events.in_document());
+    let events = Rc::new(object_event_columns().in_document());
     columns.nest("events", "array", move |row| {
         let row = *row;
         RowsOf(Rc::clone(&events), move || row.items().filter(|row| row.item.event().is_some()))
     });
+    columns
+}
+
+/// Members of an event of an object in a document.
+pub(crate) fn object_event_columns<'a>() -> Columns<'a, Row<'a>> {
+    let mut columns = Columns::default();
+    add_event(&mut columns);
     columns
 }
 
@@ -149,10 +154,10 @@ fn add_event<'a>(columns: &mut Columns<'a, Row<'a>>) {
         columns.add("closed_before_ns", |row| row.item.unseen_close()?.before_ns);
     });
     columns.only_of(is_of(DUPLICATES), |columns| {
-        columns.add("source_pid", |row| row.pid_of(|own| own.source_process));
+        columns.add("source_pid", |row| row.pid_of(|duplicate| duplicate.source_process));
         columns.add("source_handle", |row| row.item.duplicate()?.source_handle.map(Hex));
-        columns.add("caller_pid", |row| row.pid_of(|own| own.caller_process));
-        columns.add("inherited_by_pid", |row| row.pid_of(|own| own.inherited_by));
+        columns.add("caller_pid", |row| row.pid_of(|duplicate| duplicate.caller_process));
+        columns.add("inherited_by_pid", |row| row.pid_of(|duplicate| duplicate.inherited_by));
     });
     columns.only_of(is_of(REFERENCE_CHANGES), |columns| {
         columns.add("ref_delta", |row| row.item.ref_delta());

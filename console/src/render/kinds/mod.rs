@@ -18,6 +18,8 @@ mod symbols;
 mod version;
 mod why;
 
+#[cfg(test)]
+pub(crate) use self::events::object_event_columns;
 pub(crate) use self::{
     diff::{diff_points, diff_traces, point_columns, trace_columns},
     event_counts::event_columns,

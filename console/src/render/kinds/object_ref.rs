@@ -31,7 +31,7 @@ pub(super) fn write_document(
         .with("totals", answer.totals())
         .caveats(&traces)
         .with_some("gui_handles", Some(gui_handles).filter(|all| !all.is_empty()))
-        .with_some("not_closed", counts.map(|(by, own)| NotClosed::new(own, by, several, args)))
+        .with_some("not_closed", counts.map(|(by, counts)| not_closed(counts, by, several, args)))
         .with_some("left_out", has_left_out.then(|| left_out(answer)))
         .with("objects", objects(answer, &traces))
         .stacks_if(args.criteria.stacks.show, &traces);
@@ -49,17 +49,6 @@ fn left_out(answer: &ObjectRefAnswer<'_>) -> Document<'static> {
         .with("existing_handles", sum.existing)
 }
 
-#[derive(Serialize)]
-struct NotClosed<'a> {
-    by: &'static str,
-    counted: &'static str,
-    order: &'static str,
-    rows: Vec<CountJson<'a>>,
-    sum: u64,
-    left_out: RowsLeftOut,
-    process_count: usize,
-}
-
 /// A name with its count, and, of a process of one of several traces, the number of the file.
 #[derive(Serialize)]
 #[serde(untagged)]
@@ -68,29 +57,32 @@ enum CountJson<'a> {
     NameInFile(&'a str, u64, usize),
 }
 
-/// What `-TopN` leaves out of a table.
-#[derive(Serialize)]
-struct RowsLeftOut {
-    rows: usize,
-    count: u64,
-}
-
-impl<'a> NotClosed<'a> {
-    fn new(
-        counts: &'a HandleCounts,
-        by: CountBy,
-        is_of_several: bool,
-        args: &ObjectRefStyle<'_>,
-    ) -> Self {
-        let rows = counts.rows(by, args.criteria.top, args.criteria.order);
-        let names_file = is_of_several && by == CountBy::Process;
-        Self {
-            by: match by {
+/// How many handles are not closed, and what `-TopN` leaves out.
+fn not_closed<'a>(
+    counts: &'a HandleCounts,
+    by: CountBy,
+    is_of_several: bool,
+    args: &ObjectRefStyle<'_>,
+) -> Document<'a> {
+    let rows = counts.rows(by, args.criteria.top, args.criteria.order);
+    let sum = rows.sum();
+    let left_out = Document::default().with("rows", rows.left_out).with("count", rows.left_out_sum);
+    let rows = rows.rows.iter().map(|row| match is_of_several && by == CountBy::Process {
+        true => CountJson::NameInFile(row.name, row.count, row.file),
+        false => CountJson::Name(row.name, row.count),
+    });
+    Document::default()
+        .with(
+            "by",
+            match by {
                 CountBy::Type => "type",
                 CountBy::Process => "process",
                 CountBy::File => "file",
             },
-            counted: match counts.counted {
+        )
+        .with(
+            "counted",
+            match counts.counted {
                 Counted::OpenAtEnd => "open_at_end",
                 Counted::OpenByEvents { has_start: true } => "open_by_events_and_start",
                 Counted::OpenByEvents { has_start: false } => "open_by_events",
@@ -98,22 +90,17 @@ impl<'a> NotClosed<'a> {
                 Counted::ClosedAtExit => "closed_at_exit",
                 Counted::LeakedOrAtExit => "leaked_or_closed_at_exit",
             },
-            order: match args.criteria.order {
+        )
+        .with(
+            "order",
+            match args.criteria.order {
                 CountOrder::LargestLast => "largest_last",
                 CountOrder::LargestFirst => "largest_first",
                 CountOrder::Name => "name",
             },
-            sum: rows.sum(),
-            left_out: RowsLeftOut { rows: rows.left_out, count: rows.left_out_sum },
-            rows: rows
-                .rows
-                .iter()
-                .map(|row| match names_file {
-                    true => CountJson::NameInFile(row.name, row.count, row.file),
-                    false => CountJson::Name(row.name, row.count),
-                })
-                .collect(),
-            process_count: counts.process_count(),
-        }
-    }
+        )
+        .with("rows", rows.collect::<Vec<_>>())
+        .with("sum", sum)
+        .with("left_out", left_out)
+        .with("process_count", counts.process_count())
 }

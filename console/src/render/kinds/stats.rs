@@ -56,7 +56,7 @@ pub fn stats<'a>(answers: &'a [StatsAnswer<'_>], display: &Display) -> io::Resul
     }))
 }
 
-/// What is known of a trace: members of documents, and lines of the text.
+/// Columns about a trace: members of documents, and lines of the text.
 pub(crate) fn trace_facts<'a>() -> Columns<'a, TraceRow<'a>> {
     let mut columns = Columns::<TraceRow<'a>>::default();
     columns.add("source", |row| source(row.info())).fact("Source").text_only();

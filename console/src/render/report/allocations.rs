@@ -27,7 +27,7 @@ pub(super) fn kind<'a>(
         .with("outstanding_bytes", figures.outstanding_bytes)
         .with("at_exit", figures.at_exit)
         .with("at_exit_bytes", figures.at_exit_bytes)
-        .with("timeline", allocated.filter(|own| !own.is_empty()).map(timeline))
+        .with("timeline", allocated.filter(|timeline| !timeline.is_empty()).map(timeline))
         .with("flame", flame(stacks, places))
 }
 
@@ -48,7 +48,7 @@ fn group_of<'a>(overview: &AllocationsOverview<'_>, group: &ResourceGroup) -> Do
     let text = |text: Option<String>| Untrusted(&text.unwrap_or_default()).to_string();
     let function = group.create_stack().and_then(|stack| answer.function(stack));
     Document::default()
-        .with("process", text(answer.process(group).map(|own| own.shown_label(false))))
+        .with("process", text(answer.process(group).map(|process| process.shown_label(false))))
         .with("kind", answer.kind(group).unwrap_or_default())
         .with("allocator", text(answer.allocator(group).map(str::to_owned)))
         .with("function", text(function))

@@ -21,7 +21,7 @@ use crate::trace::CaveatKind;
 pub(crate) const SUSPECTS: usize = 500;
 const GROUPS: usize = 2_000;
 
-/// What is said of the traces, and, when the command line chose handles, what it was.
+/// Data about the traces, and the command line, if it chose handles.
 pub(super) fn data<'a>(
     answers: &'a [ReportAnswer<'_>],
     asked: Option<&str>,
@@ -47,22 +47,25 @@ fn file<'a>(
 ) -> Document<'a> {
     let WhyAnswer { file, suspects, allocations, .. } = &answer.why;
     let (suspects, others) = suspects.split_at(suspects.len().min(SUSPECTS));
-    let has_handles = !file.about.caveats.iter().any(|own| own.kind == CaveatKind::NoHandleEvents);
+    let has_handles =
+        !file.about.caveats.iter().any(|caveat| caveat.kind == CaveatKind::NoHandleEvents);
     let caveats = file.about.caveats.iter().chain(answer.own_caveats());
     let caveats = caveats.map(|caveat| caveat.text.clone());
-    let no_match = file.about.no_match.iter().map(|own| clean(&own.to_string()));
-    let shown = suspects.iter().flat_map(|own| {
-        own.create_stack.into_iter().chain(own.diagnoses.iter().flat_map(|d| d.stacks.clone()))
+    let no_match = file.about.no_match.iter().map(|no_match| clean(&no_match.to_string()));
+    let shown = suspects.iter().flat_map(|suspect| {
+        let causes = suspect.diagnoses.iter();
+        suspect.create_stack.into_iter().chain(causes.flat_map(|cause| cause.stacks.clone()))
     });
     let stacks = shown.map(|stack| (stack.0, frames(file, stack, places)));
     let stacks: BTreeMap<u32, Vec<usize>> = stacks.collect();
-    let suspects = suspects.iter().map(|own| suspect(own, &command(file.about.index, own)));
-    let kinds = answer.allocations.iter().flat_map(|own| own.kinds.iter().map(move |of| (own, of)));
+    let suspects = suspects.iter().map(|of| suspect(of, &command(file.about.index, of)));
+    let overviews = answer.allocations.iter();
+    let kinds = overviews.flat_map(|overview| overview.kinds.iter().map(move |of| (overview, of)));
     let start = file.about.info.has_clock().then(|| Clock::recorded_start(&file.about.info));
-    let seconds = |own: RangeInclusive<i64>| own.end().saturating_sub(*own.start()) as f64 / 1e9;
+    let seconds = |ns: RangeInclusive<i64>| ns.end().saturating_sub(*ns.start()) as f64 / 1e9;
     let open = Timeline::of(file, PARTS, PROCESSES);
     let totals = &file.totals;
-    let kinds: Vec<Document<'a>> = kinds.map(|(own, of)| kind(own, of, places)).collect();
+    let kinds: Vec<Document<'a>> = kinds.map(|(overview, of)| kind(overview, of, places)).collect();
     let document = Document::default()
         .with("index", index)
         .with("name", Untrusted(&stem(file.about.path)).to_string())
@@ -84,12 +87,12 @@ fn file<'a>(
         .with("has_events", *allocations > 0 || has_handles)
         .with("suspects", suspects.collect::<Vec<_>>())
         .with("suspects_left_out", others.len())
-        .with("timeline", open.filter(|own| !own.is_empty()).map(timeline))
+        .with("timeline", open.filter(|timeline| !timeline.is_empty()).map(timeline))
         .with("flame", flame(folded(file, Figures::lost), places))
         .with("kinds", kinds);
-    let allocated = answer.allocations.as_ref().map(|own| allocated(own, GROUPS));
+    let allocated = answer.allocations.as_ref().map(|overview| allocated(overview, GROUPS));
     let document = listed(document, ["allocated", "allocated_left_out"], allocated);
-    let groups = file.groups.as_ref().map(|own| groups(file, own));
+    let groups = file.groups.as_ref().map(|of| groups(file, of));
     listed(document, ["groups", "groups_left_out"], groups).with("stacks", stacks)
 }
 
@@ -150,12 +153,12 @@ fn group<'a>(file: &FileAnswer<'_>, groups: &Groups, leaf: NodeIdx) -> Document<
 }
 
 fn suspect<'a>(suspect: &'a Suspect, command: &str) -> Document<'a> {
-    let cause = |own: &'a Diagnosis| {
+    let cause = |diagnosis: &'a Diagnosis| {
         Document::default()
-            .with("cause", own.cause)
-            .with("text", clean(&own.text))
-            .with("objects", &own.object_ids)
-            .with("close_stacks", own.stacks.iter().map(|stack| stack.0).collect::<Vec<_>>())
+            .with("cause", diagnosis.cause)
+            .with("text", clean(&diagnosis.text))
+            .with("objects", &diagnosis.object_ids)
+            .with("close_stacks", diagnosis.stacks.iter().map(|stack| stack.0).collect::<Vec<_>>())
     };
     let kind = match &suspect.allocator {
         Some(allocator) => clean(&format!("{} {allocator}", suspect.type_name)),

@@ -16,8 +16,8 @@ pub(crate) const PARTS: usize = 300;
 pub(super) const PROCESSES: usize = 8;
 
 pub(super) fn timeline(timeline: Timeline) -> Document<'static> {
-    let series = timeline.series.into_iter().map(|own| {
-        Document::default().with("name", own.name).with("most", own.most).with("open", own.open)
+    let series = timeline.series.into_iter().map(|line| {
+        Document::default().with("name", line.name).with("most", line.most).with("open", line.open)
     });
     Document::default()
         .with("start", timeline.window.start_ns as f64 / 1e9)
@@ -31,7 +31,7 @@ pub(super) fn flame<'a>(mut stacks: Vec<Folded>, places: &mut PlaceTable) -> Vec
     let others = stacks.split_off(stacks.len().min(STACKS));
     if !others.is_empty() {
         let name = Place::named(&format!("… {} more stacks", others.len()));
-        let count = others.iter().fold(0, |sum: u64, own| sum.saturating_add(own.count));
+        let count = others.iter().fold(0, |sum: u64, stack| sum.saturating_add(stack.count));
         stacks.push(Folded { frames: vec![name], count, before: None });
     }
     let flame = |stack: Folded| {

@@ -197,7 +197,7 @@ impl<'a, R> Columns<'a, R> {
         add(self);
         let applies: Applies<'a, R> = Rc::new(applies);
         let added = self.columns.iter_mut().skip(first);
-        added.for_each(|own| own.applies = Some(Rc::clone(&applies)));
+        added.for_each(|column| column.applies = Some(Rc::clone(&applies)));
     }
 
     /// Lets text show rows as lines of their own instead of in a grid.
@@ -208,39 +208,40 @@ impl<'a, R> Columns<'a, R> {
     /// What `-SortBy` can name.
     pub(crate) fn names(&self) -> Vec<String> {
         let is_ordered = |own: &&Declared<'_, R>| own.kind != LIST && own.name != FILE;
-        let cells = self.columns.iter().filter(|own| own.series.is_some());
+        let cells = self.columns.iter().filter(|column| column.series.is_some());
         cells.filter(is_ordered).map(|own| own.name.to_owned()).collect()
     }
 
     /// The members of the rows of a document: their names, and their types as in JSON Schema with `?` where they may
     /// be null.
     pub(crate) fn members(self) -> Vec<(&'static str, &'static str)> {
-        self.in_document().0.iter().map(|own| (own.name, own.kind)).collect()
+        self.in_document().0.iter().map(|column| (column.name, column.kind)).collect()
     }
 
     /// The columns of documents, in their order.
     pub(crate) fn in_document(self) -> Members<'a, R> {
-        let all = self.columns.into_iter().filter(|own| own.spec.scope == Scope::All);
-        let (moved, mut members): (Vec<_>, Vec<_>) = all.partition(|own| own.follows.is_some());
-        for own in moved {
+        let all = self.columns.into_iter().filter(|column| column.spec.scope == Scope::All);
+        let (moved, mut members): (Vec<_>, Vec<_>) =
+            all.partition(|column| column.follows.is_some());
+        for column in moved {
             let is_before = |before: &Declared<'_, R>| {
-                Some(before.name) == own.follows || before.follows == own.follows
+                Some(before.name) == column.follows || before.follows == column.follows
             };
             let before = members.iter().rposition(is_before);
-            members.insert(before.map_or(members.len(), |before| before + 1), own);
+            members.insert(before.map_or(members.len(), |before| before + 1), column);
         }
         Members(members)
     }
 
     /// The values of some rows.
     pub(super) fn frame(&self, rows: &[R]) -> PolarsResult<(DataFrame, Vec<ColumnSpec>)> {
-        let column = |own: &Declared<'a, R>| {
-            let series = own.series.as_ref()?(own.name.into(), rows);
-            let texts = own.texts.as_ref().map(|text| rows.iter().map(text).collect());
-            Some((series.into_column(), ColumnSpec { texts, ..own.spec.clone() }))
+        let values = |column: &Declared<'a, R>| {
+            let series = column.series.as_ref()?(column.name.into(), rows);
+            let texts = column.texts.as_ref().map(|text| rows.iter().map(text).collect());
+            Some((series.into_column(), ColumnSpec { texts, ..column.spec.clone() }))
         };
         let (columns, specs): (Vec<Column>, Vec<_>) =
-            self.columns.iter().filter_map(column).unzip();
+            self.columns.iter().filter_map(values).unzip();
         Ok((DataFrame::new(rows.len(), columns)?, specs))
     }
 
@@ -273,7 +274,8 @@ pub(crate) struct RowOf<'r, 'a, R>(pub(crate) &'r Members<'a, R>, pub(crate) &'r
 impl<R> Serialize for RowOf<'_, '_, R> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let (RowOf(Members(members), row), mut map) = (self, serializer.serialize_map(None)?);
-        let has = |own: &&Declared<'_, R>| own.applies.as_ref().is_none_or(|applies| applies(row));
+        let has =
+            |column: &&Declared<'_, R>| column.applies.as_ref().is_none_or(|applies| applies(row));
         for Declared { name, value, .. } in members.iter().filter(has) {
             let mut written = Ok(());
             value(row, &mut |value| written = map.serialize_entry(name, value));

@@ -43,7 +43,7 @@ pub struct Table<'a> {
     pub(super) frame: DataFrame,
     /// One for each column of the frame.
     pub(super) specs: Vec<ColumnSpec>,
-    /// What a document has of each row, if that was declared.
+    /// The documents of rows, if their columns were declared.
     row_document: Option<RowDocument<'a>>,
     /// The members of a document in front of its rows, and behind them.
     pub(super) head: Document<'a>,

@@ -2,6 +2,7 @@
 
 mod csv;
 mod json;
+mod member_types;
 mod stacks;
 mod symbols;
 mod tables;

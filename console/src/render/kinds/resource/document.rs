@@ -33,7 +33,15 @@ struct GroupJson<'a> {
 #[derive(Serialize)]
 #[serde(untagged)]
 enum CountedJson<'a> {
-    All(&'a ResourceFigures),
+    All {
+        #[serde(flatten)]
+        figures: &'a ResourceFigures,
+        // The names that handles have; those of the figures stay for one version.
+        leaked: u64,
+        leaked_bytes: i64,
+        closed_at_exit: u64,
+        closed_at_exit_bytes: i64,
+    },
     Lost {
         stack: Option<u64>,
         by: Option<String>,
@@ -67,6 +75,8 @@ pub(super) fn with_lists<'d, 'a: 'd>(
         .with("totals", Array(totals))
         .with("outstanding", Array(move || of_end(ResourceEnd::Open)))
         .with("at_exit", Array(move || of_end(ResourceEnd::AtExit)))
+        .with("leaked", Array(move || of_end(ResourceEnd::Open)))
+        .with("closed_at_exit", Array(move || of_end(ResourceEnd::AtExit)))
 }
 
 /// Some of the groups of a trace: in the order of the table if it shows these.
@@ -101,7 +111,15 @@ fn json<'a>(row: &Row<'a>, counted: CountedJson<'a>) -> GroupJson<'a> {
 }
 
 fn total<'a>(row: &Row<'a>) -> GroupJson<'a> {
-    json(row, CountedJson::All(&row.group.figures))
+    let figures = &row.group.figures;
+    let all = CountedJson::All {
+        figures,
+        leaked: figures.outstanding,
+        leaked_bytes: figures.outstanding_bytes,
+        closed_at_exit: figures.at_exit,
+        closed_at_exit_bytes: figures.at_exit_bytes,
+    };
+    json(row, all)
 }
 
 fn lost<'a>(row: &Row<'a>) -> GroupJson<'a> {

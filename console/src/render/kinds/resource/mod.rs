@@ -189,6 +189,11 @@ fn add_figures<'a>(columns: &mut Columns<'a, Row<'a>>) {
     outstanding.title("Outstanding").show(Show::Grouped);
     let outstanding = columns.add("outstanding_bytes", |row| row.figures().outstanding_bytes);
     outstanding.title("Bytes outstanding").show(Show::Bytes);
+    // The names that handles have; the others stay for one version.
+    columns.nest("leaked", "integer", |row| row.figures().outstanding);
+    columns.nest("leaked_bytes", "integer", |row| row.figures().outstanding_bytes);
+    columns.nest("closed_at_exit", "integer", |row| row.figures().at_exit);
+    columns.nest("closed_at_exit_bytes", "integer", |row| row.figures().at_exit_bytes);
 }
 
 /// Bytes over time as bars.
