@@ -10,7 +10,7 @@ use std::{
 
 use super::{
     error::CommandError,
-    shared::{caveats::write_no_match, names::WatchedSymbols, options::write_notes},
+    shared::{caveats::write_no_match, names::WatchedSymbols},
 };
 use crate::{
     cancel::Cancel,
@@ -160,6 +160,15 @@ impl DumpContext<'_, '_> {
         display: &Display,
     ) -> Result<(), OutputError> {
         table.write(output, display, &self.overwrite(), self.cancel, self.out).map(drop)
+    }
+}
+
+/// Prints notes about options without effect, each once.
+pub(crate) fn write_notes(notes: &[&str], messages: &mut Messages<'_>) {
+    for (at, note) in notes.iter().enumerate() {
+        if !notes.iter().take(at).any(|seen| seen == note) {
+            messages.note(format_args!("note: {note}"));
+        }
     }
 }
 

@@ -3,13 +3,14 @@
 use crate::{
     commands::{
         CommandError, DumpContext, Kind, KindSignature,
+        context::write_notes,
         shared::{
             choice::{
                 command_line_option, new_process_option, process_option, time_digits_option,
                 time_format_option,
             },
             fields, groups,
-            options::{Notes, ignored, sort_details, sort_option, write_notes},
+            options::{Notes, ignored, sort_details, sort_option},
         },
     },
     grammar::{Example, Opt, OptionGroup, Take},

@@ -13,10 +13,10 @@ pub(crate) use options::ExtractArgs;
 use self::files::{Finish, Tally, Work, extract_files, inputs};
 use super::{
     Command, CommandError, Context, Entered, Signature,
+    context::write_notes,
     shared::{
         groups,
         names::{NameSearch, save_for_etwanalyzer, store_names},
-        options::write_notes,
     },
 };
 use crate::{

@@ -12,7 +12,6 @@ use crate::{
     filter::Filter,
     grammar::{Opt, OptionGroup, ParseError, Take, Texts},
     render::{OutputOptions, output::COLUMNS},
-    terminal::Messages,
     values::{AskedFormat, CsvText, FORMATS, FormatOption, FormatSpec, NamesFile},
 };
 
@@ -278,15 +277,6 @@ pub(crate) const fn ignored_everywhere<A: AsMut<Notes>>() -> [Opt<A>; 7] {
         ignored(&["-TestRunIndex", "-tri"], "-TestRunIndex 0", 1, SELECTION),
         ignored(&["-TestRunCount", "-trc"], "-TestRunCount 1", 1, SELECTION),
     ]
-}
-
-/// Prints notes about options without effect, each once.
-pub(crate) fn write_notes(notes: &[&str], messages: &mut Messages<'_>) {
-    for (at, note) in notes.iter().enumerate() {
-        if !notes.iter().take(at).any(|seen| seen == note) {
-            messages.note(format_args!("note: {note}"));
-        }
-    }
 }
 
 #[cfg(test)]
