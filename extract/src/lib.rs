@@ -47,7 +47,6 @@ mod source;
 pub mod stacks;
 pub mod symbols;
 mod text;
-mod zip_archive;
 
 pub use collect::check_mappings;
 pub use complete::{CompleteError, Completed, Locate, complete, image_file_name};

@@ -23,7 +23,7 @@ pub struct NoObserver;
 impl ExtractObserver for NoObserver {}
 
 /// What an extraction found.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct ExtractSummary {
     pub objects: u64,
     /// Creates, duplicates and closes.

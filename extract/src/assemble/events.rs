@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use handlescope_model::rules::{WITH_HANDLE, is_leak, is_leak_at_exit};
-use handlescope_model::tables::Events;
+use handlescope_model::tables::{Events, StackEvent, StackEvents};
 use handlescope_model::{
     Cancel, Cancelled, EventIdx, EventKind, ObjectIdx, Poll, ProcessIdx, StackIdx,
 };
@@ -13,11 +13,11 @@ use crate::collect::Collector;
 use crate::etl::Clock;
 use crate::kernel::ViewRow;
 use crate::lifecycle::{
-    DuplicateOwners, EventOwners, ExitCloses, NONE, TrackedEvents, UnseenClose, UnseenCloses,
-    event_kind,
+    DuplicateOwners, EventOwners, ExitCloses, Lifetimes, NONE, ProcessIndex, TrackedEvents,
+    UnseenClose, UnseenCloses, event_kind,
 };
 use crate::raw::{RowKind, Timeline, UNKNOWN_ID};
-use crate::stacks::StackResolver;
+use crate::stacks::{AddressSpaces, StackResolver, StackTable};
 
 /// Rows of one part of the events table.
 const PART_ROWS: usize = 1 << 18;
@@ -40,12 +40,12 @@ impl GroupedEvents {
     /// Groups the events (counting sort, so that equal keys keep their order), unless asked to stop; `order` gives the
     /// time order when it is not the order of the rows.
     pub(super) fn new(
-        timeline: &Timeline,
+        lifetimes: &Lifetimes<'_>,
         tracked: &TrackedEvents,
         order: Option<&[u32]>,
-        cancel: &Cancel,
     ) -> Result<Self, Cancelled> {
-        let mut poll = Poll::new(cancel);
+        let timeline = &lifetimes.collected.shared.timeline;
+        let mut poll = Poll::new(lifetimes.cancel);
         let places = tracked.objects.places();
         let mut objects = vec![0; places.len()];
         for (object, place) in places.iter().enumerate() {
@@ -72,9 +72,8 @@ impl GroupedEvents {
         let mut rows = vec![0; first_row.last().copied().unwrap_or(0) as usize];
         let mut existing = vec![(0, 0); first_existing.last().copied().unwrap_or(0) as usize];
         let (mut next_row, mut next_existing) = (first_row.clone(), first_existing.clone());
-        for position in 0..timeline.len() {
+        for row in lifetimes.rows(order) {
             poll.round()?;
-            let row = order.map_or(position, |order| order[position] as usize);
             let Some(place) = place_of(row) else { continue };
             if event_kind(timeline.kind[row]).is_none() {
                 let next = &mut next_existing[place as usize];
@@ -325,4 +324,35 @@ impl EventPart<'_> {
 fn known(number: u32) -> Option<u32> {
     const { assert!(NONE == UNKNOWN_ID) };
     Some(number).filter(|number| *number != NONE)
+}
+
+/// Every stack of the trace in time order, if all were kept, unless asked to stop.
+pub(super) fn stack_events(
+    collected: &Collector,
+    spaces: &AddressSpaces,
+    methods: &AddressSpaces,
+    index: &ProcessIndex,
+    clock: &Clock,
+    stacks: &mut StackTable,
+    cancel: &Cancel,
+) -> Result<StackEvents, Cancelled> {
+    let mut table = StackEvents::default();
+    let Some(all) = &collected.stacks.all else { return Ok(table) };
+    let mut poll = Poll::new(cancel);
+    let mut resolver = StackResolver::new(all.fragments(), spaces, methods, stacks);
+    let mut rows: Vec<_> = all.stacks().iter().collect();
+    rows.sort_by_key(|stack| stack.event_time);
+    for stack in rows {
+        poll.round()?;
+        let (parts, more) = stack.parts();
+        let resolved = resolver.stack(parts, more, stack.pid, stack.event_time);
+        table.push(StackEvent {
+            time_ns: clock.ns(stack.event_time),
+            process: index.find(stack.pid, stack.event_time).map(ProcessIdx),
+            pid: stack.pid,
+            tid: stack.tid,
+            stack: resolved.map(StackIdx),
+        });
+    }
+    Ok(table)
 }

@@ -1,23 +1,17 @@
 //! Raw columns → tables: everything that needs the whole trace happens here.
 
 mod events;
-mod losses;
-mod methods;
 mod modules;
 mod object_events;
-mod object_names;
 mod parts;
 mod processes;
 mod provider_events;
 mod resources;
-mod stack_events;
-mod threads;
 mod trace;
 
 use std::panic::resume_unwind;
 use std::path::Path;
 use std::thread;
-use std::time::Duration;
 
 use handlescope_model::tables::{
     EventCounts, ExistingHandle, ExistingHandles, ObjectType, ObjectTypes, Objects, Stacks,
@@ -33,9 +27,9 @@ use crate::collect::{Collector, EventCounter};
 use crate::error::ExtractError;
 use crate::etl::{Clock, Diagnostics, WarningKind};
 use crate::lifecycle::{
-    AllocationColumns, AllocationFigures, EXIT_GRACE_NS, EventOwners, ExitCloses, MissingEvents,
-    ProcessIndex, TrackedEvents, UnseenCloses, closed_start_handles, follow_resources,
-    in_time_order, track, unnamed_pids,
+    AllocationColumns, AllocationFigures, EXIT_GRACE_NS, EventOwners, ExitCloses, Lifetimes,
+    MissingEvents, ProcessIndex, TrackedEvents, UnseenCloses, closed_start_handles,
+    follow_resources, in_time_order, track, unnamed_pids,
 };
 use crate::metadata::Decoder;
 use crate::options::ExtractSummary;
@@ -43,10 +37,8 @@ use crate::recording::Recording;
 use crate::stacks::{AddressSpaces, KeptRows, StackResolver, StackTable};
 
 use self::events::{EventColumns, GroupedEvents};
-use self::methods::MethodTable;
-use self::modules::ModuleTables;
-use self::object_events::{ObjectFigures, write_events};
-use self::object_names::{ObjectNames, write_names};
+use self::modules::{MethodTable, ModuleTables};
+use self::object_events::{ObjectFigures, ObjectNames, write_events, write_names};
 use self::provider_events::{LeftOutAndStacks, ProviderEventTables};
 use self::resources::ResourceTables;
 
@@ -64,7 +56,7 @@ pub(crate) fn assemble(
     warnings.merge(&collected.shared.diagnostics);
     let mut decoder = std::mem::take(&mut collected.metadata.decoder);
     let order = collected.shared.timeline.restore_times();
-    let losses = losses::losses(recording, &collected);
+    let losses = trace::losses(recording, &collected);
     let mut index = ProcessIndex::new(&collected.processes.rows);
     if !losses.is_empty() {
         let unnamed = unnamed_pids(&collected, &index, clock, cancel)?;
@@ -78,26 +70,19 @@ pub(crate) fn assemble(
     let columns = follow_resources(&collected, &index, clock, in_order, cancel)?;
     // Millions of rows, of which these columns have what is needed further.
     (collected.heaps, collected.virtual_memory, collected.described) = Default::default();
-    let missing = MissingEvents::new(&losses);
-    let lifetimes = Lifetimes {
-        collected: &collected,
-        index: &index,
-        owners: &owners,
-        missing: &missing,
-        clock,
-    };
-    let followed = lifetimes.follow(in_order, &mut warnings, cancel)?;
-    let timeline = &collected.shared.timeline;
-    let grouped = GroupedEvents::new(timeline, &followed.tracked, in_order, cancel)?;
+    let (index, owners, missing) = (&index, &owners, &MissingEvents::new(&losses));
+    let lifetimes = Lifetimes { collected: &collected, index, owners, missing, clock, cancel };
+    let followed = Followed::new(lifetimes, in_order, &mut warnings)?;
+    let grouped = GroupedEvents::new(&lifetimes, &followed.tracked, in_order)?;
     drop(order);
-    let modules = ModuleTables::new(&collected.images, &index, clock);
-    let [spaces, methods] = address_spaces(recording, &collected, &modules, &index);
+    let modules = ModuleTables::new(&collected.images, index, clock);
+    let [spaces, methods] = address_spaces(recording, &collected, &modules, index);
     cancel.check()?;
     let mut writer = ArchiveWriter::create(output)?.stopped_by(cancel);
     let assembly = Assembly {
         collected: &collected,
-        index: &index,
-        owners: &owners,
+        index,
+        owners,
         grouped: &grouped,
         spaces: &spaces,
         methods: &methods,
@@ -139,7 +124,7 @@ pub(crate) fn assemble(
     let table: Warnings = warnings.iter().cloned().collect();
     writer.table(Table::Warnings, table.into_frame())?;
     let end_ns = trace::end_ns(recording, counter);
-    writer.table(Table::Losses, losses::table(&losses, clock, end_ns).into_frame())?;
+    writer.table(Table::Losses, trace::loss_table(&losses, clock, end_ns).into_frame())?;
     let figures = trace::StackFigures { stacks_total, frames_in_modules };
     let info = trace::info(recording, &collected, counter, &owners.attribution, &figures);
     writer.table(Table::Trace, info.into_frame())?;
@@ -158,10 +143,9 @@ pub(crate) fn assemble(
         stacks_distinct,
         events_lost: u64::from(recording.header.events_lost),
         buffers_lost: u64::from(recording.header.buffers_lost),
-        bytes_read: 0,
         output_bytes,
-        elapsed: Duration::ZERO,
         warnings,
+        ..ExtractSummary::default()
     })
 }
 
@@ -176,7 +160,7 @@ fn address_spaces(
     let pointer_size = recording.header.pointer_size.clamp(4, 8) as usize;
     [
         AddressSpaces::new(modules.mappings(collected, index, grace), pointer_size),
-        AddressSpaces::new(methods::mappings(&collected.methods, grace), pointer_size),
+        AddressSpaces::new(modules::mappings(&collected.methods, grace), pointer_size),
     ]
 }
 
@@ -189,34 +173,21 @@ struct Followed<'a> {
     closed: Vec<bool>,
 }
 
-/// What events are followed by.
-struct Lifetimes<'a> {
-    collected: &'a Collector,
-    index: &'a ProcessIndex,
-    owners: &'a EventOwners,
-    missing: &'a MissingEvents<'a>,
-    clock: &'a Clock,
-}
-
-impl<'a> Lifetimes<'a> {
-    fn follow(
-        &self,
+impl<'a> Followed<'a> {
+    fn new(
+        lifetimes: Lifetimes<'a>,
         order: Option<&[u32]>,
         warnings: &mut Diagnostics,
-        cancel: &Cancel,
-    ) -> Result<Followed<'a>, Cancelled> {
-        let Self { collected, index, owners, missing, clock } = *self;
+    ) -> Result<Self, Cancelled> {
         thread::scope(|scope| {
             let closes = scope.spawn(|| {
-                let exits = ExitCloses::new(collected, owners, order, clock, cancel)?;
-                let closed = closed_start_handles(collected, owners, index, order, cancel)?;
-                Ok::<_, Cancelled>((exits, closed))
+                let exits = ExitCloses::new(&lifetimes, order)?;
+                Ok::<_, Cancelled>((exits, closed_start_handles(&lifetimes, order)?))
             });
-            let tracked = track(collected, owners, missing, order, warnings, cancel)?;
-            let (tracked, reuses) = tracked;
+            let (tracked, reuses) = track(&lifetimes, order, warnings)?;
             let (exits, closed) = closes.join().unwrap_or_else(|panic| resume_unwind(panic))?;
-            let unseen = UnseenCloses::new(reuses, collected, owners, missing, &exits, cancel)?;
-            Ok(Followed { tracked, exits, unseen, closed })
+            let unseen = UnseenCloses::new(reuses, lifetimes, &exits)?;
+            Ok(Self { tracked, exits, unseen, closed })
         })
     }
 }
@@ -285,7 +256,7 @@ impl Assembly<'_> {
     ) -> Result<OtherEvents, ExtractError> {
         let Self { collected, index, spaces, methods, clock, cancel, .. } = *self;
         let stack_events =
-            stack_events::table(collected, spaces, methods, index, clock, stacks, cancel)?;
+            events::stack_events(collected, spaces, methods, index, clock, stacks, cancel)?;
         let (stacks_of_events, kept) = (&collected.stacks.events, &collected.kept);
         // Those of every event have all but what events carry themselves.
         let stacks_joined = match collected.stacks.all {
@@ -348,7 +319,7 @@ impl Assembly<'_> {
         let image_paths = modules.process_images(collected, index);
         let processes = processes::table(&collected.processes.rows, &image_paths, clock);
         writer.table(Table::Processes, processes.into_frame())?;
-        let threads = threads::table(&collected.threads.rows, index, clock);
+        let threads = processes::threads(&collected.threads.rows, index, clock);
         writer.table(Table::Threads, threads.into_frame())?;
         let (modules, loads) = modules.into_tables();
         writer.table(Table::Modules, modules.into_frame())?;

@@ -1,9 +1,13 @@
+//! The tables of processes and threads.
+
 use std::collections::HashMap;
 
-use handlescope_model::tables::{Process, Processes};
+use handlescope_model::ProcessIdx;
+use handlescope_model::tables::{Process, Processes, Thread, Threads};
 
 use crate::etl::Clock;
-use crate::kernel::ProcessRow;
+use crate::kernel::{ProcessRow, ThreadRow};
+use crate::lifecycle::{EXIT_GRACE_NS, ProcessIndex};
 
 /// Session id of processes that belong to no session.
 const NO_SESSION: u32 = u32::MAX;
@@ -33,4 +37,25 @@ pub(super) fn table(
         });
     }
     table
+}
+
+/// Makes the table of threads; rows keep their order.
+pub(super) fn threads(rows: &[ThreadRow], index: &ProcessIndex, clock: &Clock) -> Threads {
+    let grace = clock.ticks_apart(EXIT_GRACE_NS);
+    let thread = |row: &ThreadRow| {
+        // The last thread of a process may end after it.
+        let process =
+            index.find(row.pid, row.seen).or_else(|| index.find_ended(row.pid, row.seen, grace));
+        Thread {
+            process: process.map(ProcessIdx),
+            pid: row.pid,
+            tid: row.tid,
+            start_ns: row.is_started.then(|| clock.ns(row.seen)),
+            end_ns: clock.ns_of(row.end),
+            creator_pid: row.creator.map(|(pid, _)| pid),
+            creator_tid: row.creator.map(|(_, tid)| tid),
+            start_address: Some(row.start_address).filter(|address| *address != 0),
+        }
+    };
+    rows.iter().map(thread).collect()
 }

@@ -1,13 +1,14 @@
-//! The trace table and what was counted.
+//! The trace table and what was counted, and when events may be missing.
 
-use super::provider_events::EventRows;
 use handlescope_model::tables::{
-    EventCount, EventCounts, TraceInfo, TraceInfos, UtcOffsets, Volume, Volumes,
+    EventCount, EventCounts, Loss, LossKind, Losses, TraceInfo, TraceInfos, UtcOffsets, Volume,
+    Volumes,
 };
 use handlescope_model::{EventCountIdx, SCHEMA_VERSION};
 
+use super::provider_events::EventRows;
 use crate::collect::{Collector, Counted, EventCounter, KERNEL, event_name};
-use crate::etl::{Clock, EventId};
+use crate::etl::{Clock, EventId, EventLoss};
 use crate::filetime::of_unix_ns;
 use crate::lifecycle::Attribution;
 use crate::metadata::Decoder;
@@ -133,4 +134,32 @@ pub(super) fn info(
         attributed_dropped: attribution.dropped,
     });
     table
+}
+
+/// All that is missing: of the file, and what records say.
+pub(super) fn losses(recording: &Recording, collected: &Collector) -> Vec<EventLoss> {
+    let records = &collected.losses;
+    let recorded = records.last.map(|last| {
+        let span = Some((i64::MIN, last));
+        EventLoss::new(LossKind::LossRecord, span, Some(records.count), None)
+    });
+    recording.losses.iter().copied().chain(recorded).collect()
+}
+
+/// The rows of the table of losses; the trace ends at `end_ns`.
+pub(super) fn loss_table(losses: &[EventLoss], clock: &Clock, end_ns: i64) -> Losses {
+    let ns = |raw: i64| match raw {
+        i64::MIN => 0,
+        i64::MAX => end_ns,
+        raw => clock.ns(raw),
+    };
+    let row = |loss: &EventLoss| Loss {
+        what: loss.kind.code(),
+        from_ns: loss.span.map(|(from, _)| ns(from)),
+        to_ns: loss.span.map(|(_, to)| ns(to)),
+        count: loss.count,
+    };
+    let mut rows: Vec<Loss> = losses.iter().map(row).collect();
+    rows.sort_by_key(|loss| (loss.from_ns, loss.to_ns, loss.what));
+    rows.into_iter().collect()
 }

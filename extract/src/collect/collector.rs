@@ -1,11 +1,13 @@
-//! Each event to the columns of its family.
+//! Each event to the columns of its family. Events of providers that were asked for are kept as they stand in the file until
+//! all metadata is known.
 
 use super::index::{Family, FamilyIndex};
-use super::kept::KeptEvents;
-use crate::etl::{Event, WarningKind};
+use crate::etl::{Event, EventId, WarningKind};
 use crate::mapping::ResourceMapping;
+use crate::metadata::{Decoded, Decoder, Schema, SchemaId};
 use crate::options::EventChoice;
-use crate::raw::{EventFamily, Shared, event_families};
+use crate::raw::{EventFamily, Shared, UNKNOWN_ID, event_families};
+use crate::stacks::{CarriedStacks, FragmentRef};
 
 macro_rules! collector {
     ($($field:ident: $family:ident in $module:ident [$($kind:ident),*],)*) => {
@@ -84,5 +86,146 @@ impl Collector {
     #[must_use]
     pub fn following(self, resources: Vec<ResourceMapping>) -> Self {
         Self { described: Described::new(resources), ..self }
+    }
+}
+
+/// Bytes of payloads that are kept in memory at most.
+const MAX_BYTES: usize = 4 << 30;
+
+/// Most events that are kept.
+const MAX_EVENTS: usize = u32::MAX as usize / 2;
+
+/// An event without its payload.
+#[derive(Debug, Clone, Copy)]
+pub struct KeptEvent {
+    pub id: EventId,
+    version: u8,
+    pointer_size: u8,
+    /// Raw time.
+    pub time: i64,
+    pub pid: Option<u32>,
+    pub tid: Option<u32>,
+    /// The schema, where it was known when the event came.
+    schema: Option<SchemaId>,
+    /// Where its payload ends, which begins where that of the event before ends.
+    end: u64,
+    /// First and second part of its stack.
+    pub stack: [FragmentRef; 2],
+}
+
+/// The kept events in time order.
+#[derive(Default)]
+pub struct KeptEvents {
+    choice: EventChoice,
+    /// Whether the provider of each schema is asked for, as far as its events came.
+    asked: Vec<Option<bool>>,
+    events: Vec<KeptEvent>,
+    payloads: Vec<u8>,
+    pub stacks: CarriedStacks,
+    /// Events that are too many.
+    pub left_out: u64,
+}
+
+impl KeptEvents {
+    /// Keeps events of these providers.
+    pub fn of(choice: EventChoice) -> Self {
+        Self { choice, ..Self::default() }
+    }
+
+    /// Keeps an event if its provider is asked for, or not known yet.
+    pub(super) fn take(&mut self, event: &Event<'_>, decoder: &mut Decoder) {
+        if self.choice == EventChoice::None || Decoder::is_metadata(event.id) {
+            return;
+        }
+        let events = &mut self.events;
+        self.stacks.follow(event, |number, part| {
+            if let Some(event) = events.get_mut(number as usize) {
+                event.stack[1] = part;
+            }
+        });
+        let schema = match event.id {
+            // A manifest may come after its events; a class of WMI comes before.
+            EventId::Manifest { .. } => decoder.schema_of(event),
+            EventId::Classic { .. } => match decoder.schema_of(event) {
+                None => return,
+                schema => schema,
+            },
+            EventId::Hook(_) | EventId::Message => return,
+        };
+        if schema.is_some_and(|schema| !self.is_wanted(schema, decoder)) {
+            return;
+        }
+        if self.events.len() >= MAX_EVENTS || self.payloads.len() > MAX_BYTES {
+            self.left_out += 1;
+            return;
+        }
+        self.payloads.extend_from_slice(event.payload);
+        let stack = self.stacks.take(event, self.events.len() as u32);
+        self.events.push(KeptEvent {
+            id: event.id,
+            version: event.version,
+            pointer_size: event.pointer_size as u8,
+            time: event.time,
+            pid: event.pid,
+            tid: event.tid,
+            schema,
+            end: self.payloads.len() as u64,
+            stack,
+        });
+    }
+
+    /// Whether events of a schema are kept; each schema is looked at once.
+    fn is_wanted(&mut self, id: SchemaId, decoder: &Decoder) -> bool {
+        if let Some(known) = self.asked.get(id.row()).copied().flatten() {
+            return known;
+        }
+        let is_asked = decoder.schemas().get(id.row()).is_none_or(|own| self.is_asked_for(own));
+        if self.asked.len() <= id.row() {
+            self.asked.resize(id.row() + 1, None);
+        }
+        self.asked[id.row()] = Some(is_asked);
+        is_asked
+    }
+
+    fn is_asked_for(&self, schema: &Schema) -> bool {
+        self.choice.means(&schema.provider, &schema.guid.to_string())
+    }
+
+    pub fn len(&self) -> usize {
+        self.events.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.events.is_empty()
+    }
+
+    pub fn get(&self, row: usize) -> Option<&KeptEvent> {
+        self.events.get(row)
+    }
+
+    /// An event of these with its values; `None` when nothing describes it, or its provider turns out to be
+    /// another one.
+    pub fn decode<'a>(&'a self, row: usize, decoder: &'a mut Decoder) -> Option<Decoded<'a>> {
+        let event = self.events.get(row)?;
+        let start = row.checked_sub(1).and_then(|row| self.events.get(row));
+        let start = start.map_or(0, |before| before.end as usize);
+        let payload = self.payloads.get(start..event.end as usize)?;
+        let schema = match event.schema {
+            Some(schema) => schema,
+            None => {
+                let KeptEvent { id, version, pid, .. } = *event;
+                let late = decoder.schema_of(&Event { id, version, pid, ..Event::default() })?;
+                if !self.is_asked_for(decoder.schemas().get(late.row())?) {
+                    return None;
+                }
+                late
+            }
+        };
+        decoder.decode_as(schema, payload, event.pointer_size.into())
+    }
+
+    /// Process id for the resolving of its stack.
+    pub(crate) fn stack_pid(event: &KeptEvent) -> u32 {
+        event.pid.unwrap_or(UNKNOWN_ID)
     }
 }

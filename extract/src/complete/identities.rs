@@ -1,10 +1,21 @@
 //! Which files the images of a trace are, as their files say.
+//!
+//! The identity of an image file comes from its headers: a few reads of bounded size, however large it is. The records
+//! are those that a merge by Windows writes: classic events with the time of their image event.
 
 use std::collections::HashMap;
-use std::path::PathBuf;
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
 
-use super::image_file::ImageFile;
-use super::records::{image_id, no_debug_data, rsds};
+use goblin::pe::debug::{
+    CODEVIEW_PDB70_MAGIC, IMAGE_DEBUG_DIRECTORY_SIZE, IMAGE_DEBUG_TYPE_CODEVIEW,
+};
+use goblin::pe::header::{Header, SIZEOF_COFF_HEADER, SIZEOF_PE_MAGIC};
+use goblin::pe::options::ParseOptions;
+use goblin::pe::utils::find_offset;
+use handlescope_model::guard::quietly;
+
 use crate::etl::{Event, EventId, frame};
 use crate::kernel::{IDENTITY_GUID, Image};
 
@@ -90,4 +101,283 @@ fn is_identity(bytes: &[u8], time: i64) -> bool {
         let is_record = matches!(framed.event.id, EventId::Classic { guid: IDENTITY_GUID, .. });
         is_record && framed.event.time == time
     })
+}
+
+/// Bytes in which the headers lie; those of drivers with a large stub need 4 KiB.
+const HEADER_BYTES: usize = 16 << 10;
+/// Windows loads no more.
+const MOST_SECTIONS: u16 = 96;
+/// Linkers write less than ten.
+const MOST_ENTRIES: usize = 64;
+/// A record with a GUID and the path of a PDB; Windows has paths of 32,767 characters, builds have not.
+const RECORD_BYTES: usize = 24 + 2048;
+
+/// What an image file says of itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct ImageFile {
+    pub(super) timestamp: u32,
+    pub(super) checksum: u32,
+    /// Size of the image when it is mapped, bytes.
+    pub(super) size: u32,
+    pub(super) pdb: Option<Pdb>,
+}
+
+/// The PDB that belongs to an image.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Pdb {
+    /// As it stands on disk: the first three groups little-endian.
+    pub(super) guid: [u8; 16],
+    pub(super) age: u32,
+    /// Name, mostly a path of the build machine, without terminator.
+    pub(super) name: Vec<u8>,
+}
+
+impl ImageFile {
+    /// Reads a file; `None` when it cannot be read or is not an image.
+    pub(super) fn open(path: &Path) -> Option<Self> {
+        let mut file = File::open(path).ok()?;
+        if !file.metadata().ok()?.is_file() {
+            return None;
+        }
+        // The parser calculates with what a damaged file says.
+        quietly(|| Self::read(&mut file)).ok()?
+    }
+
+    fn read(file: &mut (impl Read + Seek)) -> Option<Self> {
+        let bytes = read_at(file, 0, HEADER_BYTES).ok()?;
+        let header = Header::parse(&bytes).ok()?;
+        let optional = header.optional_header?;
+        let mut found = Self {
+            timestamp: header.coff_header.time_date_stamp,
+            checksum: optional.windows_fields.check_sum,
+            size: optional.windows_fields.size_of_image,
+            pdb: None,
+        };
+        let Some(directory) = optional.data_directories.get_debug_table() else {
+            return Some(found);
+        };
+        let entries = (directory.size as usize / IMAGE_DEBUG_DIRECTORY_SIZE).min(MOST_ENTRIES);
+        let at = offset(&bytes, &header, directory.virtual_address)?;
+        let entries = read_at(file, at, entries * IMAGE_DEBUG_DIRECTORY_SIZE).ok()?;
+        found.pdb = entries
+            .chunks_exact(IMAGE_DEBUG_DIRECTORY_SIZE)
+            .filter(|entry| u32_at(entry, 12) == Some(IMAGE_DEBUG_TYPE_CODEVIEW))
+            .find_map(|entry| {
+                let (size, at) = (u32_at(entry, 16)?, u32_at(entry, 24)?);
+                let size = RECORD_BYTES.min(size as usize);
+                Pdb::parse(&read_at(file, at.into(), size).ok()?)
+            });
+        Some(found)
+    }
+}
+
+impl Pdb {
+    /// An RSDS record; `None` when it is another one, or its name does not end.
+    fn parse(record: &[u8]) -> Option<Self> {
+        let rest = record.strip_prefix(&CODEVIEW_PDB70_MAGIC.to_le_bytes())?;
+        let (guid, rest) = rest.split_first_chunk()?;
+        let (age, rest) = rest.split_first_chunk()?;
+        let end = rest.iter().position(|byte| *byte == 0)?;
+        let name = rest.get(..end)?.to_vec();
+        Some(Self { guid: *guid, age: u32::from_le_bytes(*age), name })
+    }
+}
+
+/// Where an address of the image lies in the file.
+fn offset(bytes: &[u8], header: &Header<'_>, rva: u32) -> Option<u64> {
+    let coff = &header.coff_header;
+    if coff.number_of_sections > MOST_SECTIONS {
+        return None;
+    }
+    let mut at = usize::try_from(header.dos_header.pe_pointer).ok()?
+        + SIZEOF_PE_MAGIC
+        + SIZEOF_COFF_HEADER
+        + usize::from(coff.size_of_optional_header);
+    let sections = coff.sections(bytes, &mut at).ok()?;
+    let alignment = header.optional_header?.windows_fields.file_alignment;
+    let rva = usize::try_from(rva).ok()?;
+    find_offset(rva, &sections, alignment, &ParseOptions::default()).map(|at| at as u64)
+}
+
+/// Up to so many bytes at an offset; fewer where the file ends.
+fn read_at(file: &mut (impl Read + Seek), at: u64, size: usize) -> io::Result<Vec<u8>> {
+    file.seek(SeekFrom::Start(at))?;
+    let mut bytes = Vec::new();
+    file.take(size as u64).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
+    bytes.get(at..)?.first_chunk().map(|bytes| u32::from_le_bytes(*bytes))
+}
+
+/// The name by which Windows opens the file of an image; `None` where that is not known.
+///
+/// Devices are opened below `\\?\GLOBALROOT`, whatever drive letters there are. `system_root` is the folder of Windows, as
+/// in `C:\Windows`: images of the start have paths without a volume.
+pub fn image_file_name(path: &str, system_root: &str) -> Option<String> {
+    if let Some(path) = path.strip_prefix(r"\??\") {
+        return Some(format!(r"\\?\{path}"));
+    }
+    let (first, rest) = path.strip_prefix('\\')?.split_once('\\')?;
+    match first.to_ascii_lowercase().as_str() {
+        "" => None,
+        "device" => Some(format!(r"\\?\GLOBALROOT{path}")),
+        "systemroot" => Some(format!(r"{system_root}\{rest}")),
+        _ => Some(format!("{}{path}", system_root.get(..2)?)),
+    }
+}
+
+/// Bytes of the header of a classic event.
+const HEADER: usize = 48;
+
+const VERSION: u16 = 2;
+
+const IMAGE_ID: u8 = 0;
+const NO_DEBUG_DATA: u8 = 32;
+const RSDS: u8 = 36;
+
+/// Size and time stamp of the file. The name in its version resource is not read, and left empty.
+pub(super) fn image_id(event: &Event<'_>, image: &Image<'_>, file: &ImageFile) -> Vec<u8> {
+    let mut record = Record::new(event, IMAGE_ID);
+    record.pointer(image.base);
+    record.pointer(file.size.into());
+    record.add(&image.pid.to_le_bytes());
+    record.add(&file.timestamp.to_le_bytes());
+    record.add(&[0, 0]);
+    record.finish()
+}
+
+/// The PDB of an image.
+pub(super) fn rsds(event: &Event<'_>, image: &Image<'_>, pdb: &Pdb) -> Vec<u8> {
+    let mut record = Record::new(event, RSDS);
+    record.pointer(image.base);
+    record.add(&image.pid.to_le_bytes());
+    record.add(&pdb.guid);
+    record.add(&pdb.age.to_le_bytes());
+    record.add(&pdb.name);
+    record.add(&[0]);
+    record.finish()
+}
+
+/// An image that says nothing of a PDB.
+pub(super) fn no_debug_data(event: &Event<'_>, image: &Image<'_>) -> Vec<u8> {
+    let mut record = Record::new(event, NO_DEBUG_DATA);
+    record.pointer(image.base);
+    record.add(&image.pid.to_le_bytes());
+    record.finish()
+}
+
+/// A record while it is made.
+struct Record {
+    bytes: Vec<u8>,
+    pointer_size: usize,
+}
+
+impl Record {
+    /// A record of the process, thread, time and pointers of an event.
+    fn new(event: &Event<'_>, opcode: u8) -> Self {
+        let kind = if event.pointer_size == 8 { 20 } else { 10 };
+        let id = |id: Option<u32>| id.unwrap_or(u32::MAX).to_le_bytes();
+        let mut bytes = Vec::with_capacity(HEADER + 128);
+        bytes.extend([0, 0, kind, 0xC0, opcode, 0]);
+        bytes.extend(VERSION.to_le_bytes());
+        bytes.extend(id(event.tid));
+        bytes.extend(id(event.pid));
+        bytes.extend(event.time.to_le_bytes());
+        bytes.extend(IDENTITY_GUID.0);
+        bytes.extend([0; 8]);
+        Self { bytes, pointer_size: event.pointer_size }
+    }
+
+    fn add(&mut self, bytes: &[u8]) {
+        self.bytes.extend_from_slice(bytes);
+    }
+
+    fn pointer(&mut self, value: u64) {
+        let bytes = value.to_le_bytes();
+        self.add(bytes.get(..self.pointer_size).unwrap_or(&bytes));
+    }
+
+    /// The record with its size, which stands first.
+    fn finish(mut self) -> Vec<u8> {
+        let size = (self.bytes.len() as u16).to_le_bytes();
+        if let Some(place) = self.bytes.first_chunk_mut() {
+            *place = size;
+        }
+        self.bytes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::io::Cursor;
+
+    use symbolic::debuginfo::pe::PeObject;
+
+    use super::*;
+
+    fn sample() -> Vec<PathBuf> {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/bin");
+        fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect()
+    }
+
+    #[test]
+    fn an_image_names_the_pdb_that_other_readers_find() {
+        for path in sample() {
+            let bytes = fs::read(&path).unwrap();
+            let expected = PeObject::parse(&bytes).unwrap().debug_id();
+            let found = ImageFile::open(&path).unwrap();
+            let pdb = found.pdb.unwrap();
+            let guid = uuid::Uuid::from_bytes_le(pdb.guid);
+            assert_eq!((guid, pdb.age), (expected.uuid(), expected.appendix()), "{path:?}");
+            assert!(pdb.name.ends_with(b".pdb"), "{path:?}");
+            let header = Header::parse(&bytes).unwrap();
+            let size = header.optional_header.unwrap().windows_fields.size_of_image;
+            assert_eq!((found.timestamp, found.size), (header.coff_header.time_date_stamp, size));
+        }
+    }
+
+    #[test]
+    fn what_is_cut_or_damaged_is_unknown_and_no_panic() {
+        let bytes = fs::read(sample().pop().unwrap()).unwrap();
+        let whole = ImageFile::read(&mut Cursor::new(&bytes)).unwrap();
+        for end in (0..bytes.len()).step_by(37) {
+            let cut = quietly(|| ImageFile::read(&mut Cursor::new(&bytes[..end]))).ok().flatten();
+            assert!(cut.is_none_or(|cut| cut.pdb.is_none() || cut == whole), "{end}");
+        }
+        for at in 0..1024.min(bytes.len()) {
+            let mut damaged = bytes.clone();
+            damaged[at] ^= 0xFF;
+            let _ = quietly(|| ImageFile::read(&mut Cursor::new(&damaged)));
+        }
+        let mut text = tempfile::NamedTempFile::new().unwrap();
+        io::Write::write_all(&mut text, b"MZ no image").unwrap();
+        assert_eq!(ImageFile::open(text.path()), None);
+        assert_eq!(ImageFile::open(Path::new("/nowhere.dll")), None);
+    }
+
+    #[test]
+    fn every_kind_of_path_of_the_kernel_has_a_name_that_opens_it() {
+        for (path, expected) in [
+            (
+                r"\Device\HarddiskVolume3\Windows\System32\ntdll.dll",
+                Some(r"\\?\GLOBALROOT\Device\HarddiskVolume3\Windows\System32\ntdll.dll"),
+            ),
+            (r"\SystemRoot\system32\ntoskrnl.exe", Some(r"C:\Windows\system32\ntoskrnl.exe")),
+            (
+                r"\Device\Mup\server\share\a.dll",
+                Some(r"\\?\GLOBALROOT\Device\Mup\server\share\a.dll"),
+            ),
+            (r"\??\D:\drivers\a.sys", Some(r"\\?\D:\drivers\a.sys")),
+            (r"\Windows\System32\smss.exe", Some(r"C:\Windows\System32\smss.exe")),
+            (r"ntdll.dll", None),
+            ("", None),
+            (r"\SystemRoot", None),
+            (r"\\server\a.dll", None),
+        ] {
+            assert_eq!(image_file_name(path, r"C:\Windows").as_deref(), expected, "{path}");
+        }
+    }
 }

@@ -4,12 +4,8 @@
 //! What is added stands where a merge by Windows has it: a record directly after its image event, with the time of that,
 //! and all events of a processor in time order. So the copy is read by every reader that reads merged traces.
 
-mod file_name;
 mod further;
-mod header;
 mod identities;
-mod image_file;
-mod records;
 mod writer;
 
 use std::collections::BTreeSet;
@@ -18,12 +14,10 @@ use std::path::{Path, PathBuf};
 
 use handlescope_model::{Cancel, Reason};
 
-pub use self::file_name::image_file_name;
 use self::further::Further;
-use self::header::{CountedLosses, HeaderEvent};
 use self::identities::Identities;
-pub use self::identities::Locate;
-use self::writer::BufferWriter;
+pub use self::identities::{Locate, image_file_name};
+use self::writer::{BufferWriter, CountedLosses, HeaderEvent};
 use crate::error::ExtractError;
 use crate::etl::{BUFFER_HEADER_SIZE, Framed, IndexedBuffer, frame, is_end};
 use crate::options::{ExtractObserver, ExtractOptions};

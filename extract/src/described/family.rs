@@ -1,13 +1,14 @@
-//! The event family and its columns.
+//! The event family and its columns, the events that nothing describes yet, and the names of allocators, each once.
+
+use std::fmt::Write;
 
 use handlescope_model::Table;
 use rustc_hash::FxHashMap;
 
-use super::allocators::AllocatorNames;
 use super::gui::{self, GuiChange, GuiRow};
 use super::rules::{Meaning, OfFamily, Rules};
-use super::undecided::{Undecided, UndescribedKinds};
 use crate::etl::{Event, EventId, Guid, WarningKind};
+use crate::intern::ByteInterner;
 use crate::mapping::{ResourceAction, ResourceMapping};
 use crate::metadata::{Decoded, Decoder, Schema, SchemaId, Value, schema_item};
 use crate::payload::{Field, Payload};
@@ -261,5 +262,211 @@ impl DescribedProvider {
     /// The name, or else the GUID.
     pub fn title(&self) -> String {
         if self.name.is_empty() { self.guid.to_string() } else { self.name.clone() }
+    }
+}
+
+/// Bytes that waiting events take at most, with their rows.
+const MAX_BYTES: usize = 64 << 20;
+
+/// What an event takes beside its bytes: its row of the timeline and its entry here.
+const EVENT_COST: usize = 96;
+
+/// Most kinds of events that are counted one by one when they are too many.
+const MAX_KINDS: usize = 1 << 12;
+
+/// An event without its payload.
+#[derive(Debug, Clone, Copy)]
+struct Waiting {
+    id: EventId,
+    version: u8,
+    pointer_size: u8,
+    pid: Option<u32>,
+    /// Row of the timeline.
+    row: u32,
+    /// Where its payload ends, which begins where that of the event before ends.
+    end: u32,
+}
+
+/// Events with their payloads until their description comes.
+#[derive(Default)]
+pub(super) struct Undecided {
+    events: Vec<Waiting>,
+    payloads: Vec<u8>,
+    used: usize,
+    left_out: UndescribedKinds,
+}
+
+/// Numbers of events that nothing describes, by kind.
+#[derive(Debug, Clone, Default)]
+pub struct UndescribedKinds(FxHashMap<(EventId, u8), u64>);
+
+impl UndescribedKinds {
+    /// Counts an event, unless there are too many kinds.
+    pub(crate) fn count(&mut self, event: &Event<'_>) {
+        let key = (event.id, event.version);
+        if self.0.len() < MAX_KINDS || self.0.contains_key(&key) {
+            *self.0.entry(key).or_default() += 1;
+        }
+    }
+
+    /// An event of each kind, as far as a description needs it, with their number.
+    pub(super) fn events(&self) -> impl Iterator<Item = (Event<'_>, u64)> {
+        let kind = |id, version| Event { id, version, ..Event::default() };
+        self.0.iter().map(move |((id, version), count)| (kind(*id, *version), *count))
+    }
+}
+
+impl Undecided {
+    /// Keeps an event that gets this row of the timeline. Returns whether there is room; if not, it is counted.
+    pub(super) fn keep(&mut self, event: &Event<'_>, row: usize) -> bool {
+        let cost = EVENT_COST + event.payload.len() + event.extended.len();
+        if self.used + cost > MAX_BYTES {
+            self.left_out.count(event);
+            return false;
+        }
+        self.used += cost;
+        self.payloads.extend_from_slice(event.payload);
+        self.events.push(Waiting {
+            id: event.id,
+            version: event.version,
+            pointer_size: event.pointer_size as u8,
+            pid: event.pid,
+            row: row as u32,
+            end: self.payloads.len() as u32,
+        });
+        true
+    }
+
+    /// The events with their rows of the timeline, as far as a description needs them.
+    pub(super) fn events(&self) -> impl Iterator<Item = (usize, Event<'_>)> {
+        let mut start = 0;
+        self.events.iter().map(move |waiting| {
+            let end = waiting.end as usize;
+            let payload = self.payloads.get(start..end).unwrap_or_default();
+            start = end;
+            let Waiting { id, version, pointer_size, pid, .. } = *waiting;
+            let pointer_size = pointer_size.into();
+            (
+                waiting.row as usize,
+                Event { id, version, pid, pointer_size, payload, ..Event::default() },
+            )
+        })
+    }
+
+    /// Kinds of events that there was no room for.
+    pub(super) fn left_out(&self) -> &UndescribedKinds {
+        &self.left_out
+    }
+}
+
+/// Most names, and most bytes of them; hostile traces invent them without end.
+const MAX_NAMES: u32 = 1 << 16;
+const MAX_NAME_BYTES: usize = 64 << 20;
+
+/// What the others are counted under.
+const OTHERS: &str = "(other allocators)";
+
+/// Numbers the names that events give.
+#[derive(Default)]
+pub struct AllocatorNames {
+    /// Names as they stand in events, after a byte for the kind of text, so that a known one is not converted again.
+    raw: ByteInterner,
+    /// For each of those its number among the texts.
+    numbers: Vec<u32>,
+    texts: ByteInterner,
+    bytes: usize,
+    left_out: u64,
+    scratch: Vec<u8>,
+    written: String,
+}
+
+impl AllocatorNames {
+    /// The number of a name, which is that of [`OTHERS`] when there are too many. A value that is not text is named as
+    /// it is printed.
+    pub(super) fn number(&mut self, value: Option<Value<'_>>) -> u32 {
+        let (kind, bytes) = match value {
+            None => (0, &[][..]),
+            Some(Value::Utf16(bytes)) => (1, bytes),
+            Some(Value::Ansi(bytes)) => (2, bytes),
+            Some(other) => {
+                self.written.clear();
+                let _ = write!(self.written, "{other}");
+                (0, self.written.as_bytes())
+            }
+        };
+        self.scratch.clear();
+        self.scratch.push(kind);
+        self.scratch.extend_from_slice(bytes);
+        if let Some(known) = self.raw.find(&self.scratch) {
+            return self.numbers.get(known as usize).copied().unwrap_or_default();
+        }
+        if self.raw.len() >= MAX_NAMES || self.bytes + bytes.len() > MAX_NAME_BYTES {
+            self.left_out += 1;
+            return self.texts.intern(OTHERS.as_bytes());
+        }
+        self.bytes += bytes.len();
+        self.raw.intern(&self.scratch);
+        let text = match value.and_then(Value::text) {
+            Some(text) => self.texts.intern(text.as_bytes()),
+            None => self.texts.intern(self.scratch.get(1..).unwrap_or_default()),
+        };
+        self.numbers.push(text);
+        text
+    }
+
+    /// Events whose names are too many.
+    pub(super) fn left_out(&self) -> u64 {
+        self.left_out
+    }
+
+    pub fn text(&self, number: u32) -> String {
+        self.texts.text(number)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_there_is_no_room_for_is_counted_by_kind() {
+        let mut undecided = Undecided::default();
+        let payload = vec![7; 1 << 16];
+        let id = EventId::Manifest { guid: Guid([2; 16]), id: 3 };
+        let event = Event { id, payload: &payload, ..Event::default() };
+        let kept = (0..2000).filter(|row| undecided.keep(&event, *row)).count();
+        assert_eq!(kept, MAX_BYTES / (payload.len() + EVENT_COST));
+        let (row, last) = undecided.events().last().unwrap();
+        assert_eq!((row, last.payload), (kept - 1, payload.as_slice()));
+        let left: Vec<u64> = undecided.left_out().events().map(|(_, count)| count).collect();
+        assert_eq!(left, [2000 - kept as u64]);
+    }
+
+    #[test]
+    fn one_text_in_two_encodings_is_one_name() {
+        let mut names = AllocatorNames::default();
+        let wide = names.number(Some(Value::Utf16(b"P\0o\0o\0l\0")));
+        assert_eq!(names.number(Some(Value::Ansi(b"Pool"))), wide);
+        assert_eq!(names.number(Some(Value::Ansi(b"Pool"))), wide);
+        let number = names.number(Some(Value::Hex(0x10)));
+        let none = names.number(None);
+        assert_eq!(names.number(Some(Value::Utf16(b""))), none);
+        assert_eq!([wide, number, none].map(|id| names.text(id)), ["Pool", "0x10", ""]);
+    }
+
+    #[test]
+    fn names_without_end_are_one() {
+        let mut names = AllocatorNames::default();
+        for number in 0..u64::from(MAX_NAMES) {
+            names.number(Some(Value::Unsigned(number)));
+        }
+        assert_eq!(names.left_out(), 0);
+        let others = names.number(Some(Value::Unsigned(1 << 20)));
+        assert_eq!(names.number(Some(Value::Unsigned(1 << 21))), others);
+        assert_eq!(names.number(Some(Value::Unsigned(7))), 7);
+        assert_eq!((names.left_out(), names.text(others).as_str()), (2, OTHERS));
+        let mut large = AllocatorNames::default();
+        let others = large.number(Some(Value::Ansi(&vec![b'a'; MAX_NAME_BYTES + 1])));
+        assert_eq!(large.text(others), OTHERS);
     }
 }

@@ -1,12 +1,13 @@
 //! Handles of GDI and USER (Microsoft-Windows-Win32k; the manifest of Windows 10 build 18990).
 
+use uuid::uuid;
+
 use crate::etl::{EventId, Guid};
 use crate::metadata::{Decoded, Schema};
 use crate::payload::Payload;
 
 /// Microsoft-Windows-Win32k of Windows 10 and later.
-const WIN32K: Guid =
-    Guid::new(0x8c41_6c79, 0xd49b, 0x4f01, [0xa4, 0x67, 0xe5, 0x6d, 0x3a, 0xa8, 0x23, 0x4c]);
+const WIN32K: Guid = Guid::of(uuid!("8c416c79-d49b-4f01-a467-e56d3aa8234c"));
 
 const USER_TASK: &str = "UserHandleOperation";
 const GDI_TASK: &str = "GdiHandleOperation";
@@ -35,10 +36,12 @@ pub enum GuiClass {
 
 /// What happens to a handle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum GuiChange {
+pub enum GuiChange {
     Create,
     Destroy,
+    /// Another process owns it.
     Owner,
+    /// It has another value.
     Transform,
 }
 

@@ -4,15 +4,11 @@
 //! A description may come after the events that it describes, as the manifest of an EventSource does that is written
 //! at the end of a session. Events that nothing describes yet wait for it.
 
-mod allocators;
 mod family;
 mod gui;
-mod interest;
 mod rules;
-mod undecided;
 
-pub use allocators::AllocatorNames;
-pub use family::{Described, DescribedProvider, ResourceRow};
-pub use gui::{GuiClass, GuiRow};
-pub use interest::Interest;
-pub use undecided::UndescribedKinds;
+pub use family::{AllocatorNames, Described, DescribedProvider, ResourceRow, UndescribedKinds};
+
+pub use gui::{GuiChange, GuiClass, GuiRow};
+pub use rules::Interest;

@@ -7,6 +7,11 @@ use std::fmt;
 pub struct Guid(pub [u8; 16]);
 
 impl Guid {
+    /// A GUID from its text, for constants.
+    pub const fn of(uuid: uuid::Uuid) -> Self {
+        Self(uuid.to_bytes_le())
+    }
+
     /// A GUID from its textual groups, for constants.
     pub const fn new(a: u32, b: u16, c: u16, d: [u8; 8]) -> Self {
         let (a, b, c) = (a.to_le_bytes(), b.to_le_bytes(), c.to_le_bytes());

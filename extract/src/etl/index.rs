@@ -1,10 +1,14 @@
-//! Where the buffers are and in which order to read them.
+//! Where the buffers are, in which order to read them, and which of them a file holds more than once.
+
+use std::collections::HashMap;
+use std::hash::Hasher;
+use std::io;
 
 use handlescope_model::Cancel;
+use rustc_hash::FxHasher;
 
 use super::buffer::{BUFFER_HEADER_SIZE, BadHeader, BufferHeader, IndexedBuffer};
 use super::diagnostics::{Diagnostics, WarningKind};
-use super::duplicates;
 use super::event::{LEADING_BYTES, leading_time};
 use super::file::{EtlFile, ScanError};
 use super::lz77::decompress;
@@ -100,7 +104,7 @@ impl BufferIndex {
             index.buffers.push(IndexedBuffer { offset, stored, header, first_time: last_time });
             offset += u64::from(header.size);
         }
-        index.duplicates = duplicates::remove(file, &mut index.buffers, cancel)?;
+        index.duplicates = remove_copies(file, &mut index.buffers, cancel)?;
         for copy in &index.duplicates {
             diagnostics.count(WarningKind::DuplicateBuffer, Some(copy.offset));
         }
@@ -203,6 +207,118 @@ fn first_time(header: &BufferHeader, bytes: &[u8]) -> Option<i64> {
     // A cut match after the first bytes is expected: only the start of the stream is here.
     let _ = decompress(events, LEADING_BYTES, &mut expanded);
     leading_time(&expanded)
+}
+
+/// Takes the second and later copies of a buffer out of `buffers` and returns them. The first one, by its
+/// place in the file, stays.
+///
+/// A copy has the header of the first one and its content. The number of a buffer alone says little: numbers
+/// start again in some files, and others have none. Content is read only of buffers whose headers are equal,
+/// which those of a sound file are not.
+///
+/// # Errors
+/// When the file cannot be read, or `cancel` asks to stop.
+pub(super) fn remove_copies(
+    file: &mut EtlFile,
+    buffers: &mut Vec<IndexedBuffer>,
+    cancel: &Cancel,
+) -> Result<Vec<IndexedBuffer>, ScanError> {
+    buffers.sort_unstable_by_key(|buffer| (common_header(buffer), buffer.offset));
+    let (mut kept, mut copies) = (Vec::with_capacity(buffers.len()), Vec::new());
+    let mut contents = Contents { file, bytes: Vec::new(), other: Vec::new() };
+    for alike in buffers.chunk_by(|a, b| common_header(a) == common_header(b)) {
+        match alike {
+            [only] => kept.push(*only),
+            [first, ..] if content_size(first) == 0 => kept.extend(alike),
+            alike => contents.sort(alike, &mut kept, &mut copies, cancel)?,
+        }
+    }
+    *buffers = kept;
+    Ok(copies)
+}
+
+/// What the headers of two copies have in common.
+fn common_header(buffer: &IndexedBuffer) -> impl Ord + use<> {
+    let header = &buffer.header;
+    let sizes = (header.size, header.filled, header.saved);
+    (header.sequence, header.time, header.processor, header.kind, sizes)
+}
+
+/// Bytes of the file that a buffer has after its header, without the unused ones at its end.
+fn content_size(buffer: &IndexedBuffer) -> usize {
+    let end = if buffer.header.is_compressed() {
+        buffer.stored
+    } else {
+        buffer.stored.min(buffer.header.filled)
+    };
+    (end as usize).saturating_sub(BUFFER_HEADER_SIZE)
+}
+
+/// Reads the content of buffers.
+struct Contents<'a> {
+    file: &'a mut EtlFile,
+    bytes: Vec<u8>,
+    other: Vec<u8>,
+}
+
+impl Contents<'_> {
+    /// Divides buffers of equal headers, in the order of the file, into first ones and copies.
+    fn sort(
+        &mut self,
+        alike: &[IndexedBuffer],
+        kept: &mut Vec<IndexedBuffer>,
+        copies: &mut Vec<IndexedBuffer>,
+        cancel: &Cancel,
+    ) -> Result<(), ScanError> {
+        let mut firsts: HashMap<u64, IndexedBuffer> = HashMap::new();
+        for buffer in alike {
+            cancel.check()?;
+            read_part(self.file, buffer, content_size(buffer), &mut self.bytes)?;
+            let mut hasher = FxHasher::default();
+            hasher.write(&self.bytes);
+            let same_hash = firsts.get(&hasher.finish()).copied();
+            let is_copy = match same_hash {
+                Some(first) => self.starts_like(&first, content_size(&first))?,
+                // Only the last buffer of a file can be cut.
+                None if buffer.stored < buffer.header.size => self.starts_like_any(kept, buffer)?,
+                None => false,
+            };
+            if is_copy {
+                copies.push(*buffer);
+            } else {
+                firsts.entry(hasher.finish()).or_insert(*buffer);
+                kept.push(*buffer);
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether one of the buffers that were kept last, those of the same header, starts as the one at hand.
+    fn starts_like_any(&mut self, kept: &[IndexedBuffer], cut: &IndexedBuffer) -> io::Result<bool> {
+        for buffer in
+            kept.iter().rev().take_while(|buffer| common_header(buffer) == common_header(cut))
+        {
+            if self.starts_like(buffer, content_size(cut))? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Whether so many bytes of another buffer are those at hand.
+    fn starts_like(&mut self, other: &IndexedBuffer, size: usize) -> io::Result<bool> {
+        read_part(self.file, other, size, &mut self.other)?;
+        Ok(self.other == self.bytes)
+    }
+}
+
+fn read_part(
+    file: &mut EtlFile,
+    buffer: &IndexedBuffer,
+    size: usize,
+    bytes: &mut Vec<u8>,
+) -> io::Result<()> {
+    file.read_at(buffer.offset + BUFFER_HEADER_SIZE as u64, size, bytes)
 }
 
 #[cfg(test)]

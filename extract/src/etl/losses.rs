@@ -8,8 +8,7 @@ use std::collections::BTreeMap;
 
 use handlescope_model::tables::LossKind;
 
-use super::buffer::BufferHeader;
-use super::times::BufferTimes;
+use super::buffer::{BufferHeader, BufferTimes};
 
 /// A time in which events may be missing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -6,17 +6,14 @@
 mod buffer;
 mod clock;
 mod diagnostics;
-mod duplicates;
 mod event;
 mod file;
 mod index;
 mod losses;
 mod lz77;
-mod merge;
 mod reader;
-mod times;
 
-pub use buffer::{BUFFER_HEADER_SIZE, BufferHeader, IndexedBuffer};
+pub use buffer::{BUFFER_HEADER_SIZE, BufferHeader, BufferTimes, IndexedBuffer, Times};
 pub use clock::{Clock, ClockKind};
 pub use diagnostics::{Diagnostics, WarningKind, is_loss, is_loss_of_provider};
 pub use event::{Event, EventId, FrameError, Guid};
@@ -27,4 +24,3 @@ pub use losses::{EventLoss, ReadBuffer, SessionClaims, losses};
 pub use lz77::{Lz77Error, decompress};
 pub(crate) use reader::load;
 pub use reader::{EventReader, Selector};
-pub use times::{BufferTimes, Times};

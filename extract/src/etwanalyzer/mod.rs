@@ -2,16 +2,12 @@
 //! trace, and written from them.
 //!
 //! Both directions know the same names of members and the same fixed texts. What the format has no
-//! place for is written as members of our own (`own`), which ETWAnalyzer passes over.
+//! place for is written as members of our own (`records`), which ETWAnalyzer passes over.
 
-mod held;
 mod members;
-mod own;
 mod read;
 mod record;
 mod records;
-mod values;
-mod words;
 mod write;
 
 pub use read::{ImportError, ImportLimits, import, import_sources};

@@ -1,15 +1,23 @@
-//! Objects of JSON whose members are declared once, for reading and for writing.
+//! Objects of JSON whose members are declared once, for reading and for writing, and the values of members: numbers,
+//! texts, rows of tables.
 //!
 //! The rules for reading are those of ETWAnalyzer's reader: names in any case, unknown members are
 //! skipped, missing ones and nulls keep their default. There is no tree in between.
+//!
+//! How much memory records may take is counted for each thread: a record is larger than the shortest JSON that makes one,
+//! and a packed file may hold millions of `{}`. A parser has no place for it, and one file is read on one thread.
 
+use std::cell::Cell;
+use std::collections::BTreeMap;
 use std::fmt;
 
+use handlescope_model::TypeId;
+use handlescope_model::tables::{Frames, Methods, StackEvents, Stacks, Symbols, TraceInfo};
 use serde::de::{
-    DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Unexpected, Visitor,
+    DeserializeOwned, DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess,
+    Unexpected, Visitor,
 };
-
-use super::held;
+use serde::{Deserialize, Serialize};
 
 /// What the value of a member is read into: it takes the kinds of JSON that it expects.
 pub(super) trait Member {
@@ -248,7 +256,7 @@ impl<T: Member + Default> Member for Vec<T> {
     fn list<'de, A: SeqAccess<'de>>(&mut self, mut list: A) -> Result<(), A::Error> {
         let mut element = T::default();
         while list.next_element_seed(Fill(&mut element))?.is_some() {
-            held::take::<T, A::Error>()?;
+            take::<T, A::Error>()?;
             self.push(std::mem::take(&mut element));
         }
         Ok(())
@@ -264,6 +272,152 @@ impl<T: Member> Member for Elements<T> {
     fn list<'de, A: SeqAccess<'de>>(&mut self, mut list: A) -> Result<(), A::Error> {
         while list.next_element_seed(Fill(&mut self.0))?.is_some() {}
         Ok(())
+    }
+}
+
+thread_local! {
+    static LEFT: Cell<u64> = const { Cell::new(u64::MAX) };
+}
+
+/// From now on, records may take so many bytes.
+pub(super) fn allow(bytes: u64) {
+    LEFT.set(bytes);
+}
+
+/// Takes the memory of one more element of a list.
+pub(super) fn take<T, E: Error>() -> Result<(), E> {
+    let left = LEFT.get().checked_sub(size_of::<T>() as u64);
+    LEFT.set(left.ok_or_else(|| E::custom(TOO_MUCH))?);
+    Ok(())
+}
+
+/// What the parser says then.
+pub(super) const TOO_MUCH: &str = "its records need more memory than a file of this size may take";
+
+/// The rows of a table of ours.
+#[derive(Debug, Default, Serialize)]
+pub(super) struct Rows<T>(pub(super) Vec<T>);
+
+impl<T: DeserializeOwned> Member for Rows<T> {
+    const EXPECTED: &'static str = "a list of rows";
+
+    fn list<'de, A: SeqAccess<'de>>(&mut self, mut list: A) -> Result<(), A::Error> {
+        while let Some(row) = list.next_element()? {
+            take::<T, A::Error>()?;
+            self.0.push(row);
+        }
+        Ok(())
+    }
+}
+
+impl<T: DeserializeOwned + Default> Nullable for Rows<T> {}
+
+macro_rules! tables {
+    ($($table:ident)+) => {$(
+        impl Member for $table {
+            const EXPECTED: &'static str = "a list of rows";
+
+            fn list<'de, A: SeqAccess<'de>>(&mut self, mut list: A) -> Result<(), A::Error> {
+                while let Some(row) = list.next_element()? {
+                    // The columns of a row, each up to eight bytes for the most part.
+                    take::<[u64; 8], A::Error>()?;
+                    self.push(row);
+                }
+                Ok(())
+            }
+        }
+    )+};
+}
+
+tables! { Frames Methods StackEvents Stacks Symbols }
+
+impl Member for Option<TraceInfo> {
+    const EXPECTED: &'static str = "a row";
+
+    fn read<'de, D: Deserializer<'de>>(&mut self, value: D) -> Result<(), D::Error> {
+        *self = Option::deserialize(value)?;
+        Ok(())
+    }
+}
+
+/// Texts by the ids of types; what is not an id is passed over.
+impl Member for BTreeMap<TypeId, String> {
+    const EXPECTED: &'static str = "an object with texts";
+
+    fn object<'de, A: MapAccess<'de>>(&mut self, mut map: A) -> Result<(), A::Error> {
+        while let Some(id) = map.next_key::<String>()? {
+            let mut name = String::new();
+            map.next_value_seed(Fill(&mut name))?;
+            if let Ok(id) = id.parse() {
+                self.insert(TypeId(id), name);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Member for String {
+    const EXPECTED: &'static str = "a string";
+    const LIST: &'static str = "a list of strings";
+
+    fn text(&mut self, value: &str) -> bool {
+        value.clone_into(self);
+        true
+    }
+}
+
+macro_rules! optional {
+    ($($type:ty, $expected:literal, $take:ident($value:ident: $from:ty) => $into:expr;)+) => {$(
+        impl Member for Option<$type> {
+            const EXPECTED: &'static str = $expected;
+
+            fn null(&mut self) {
+                *self = None;
+            }
+
+            fn $take(&mut self, $value: $from) -> bool {
+                *self = $into;
+                true
+            }
+
+            fn is_absent(&self) -> bool {
+                self.is_none()
+            }
+        }
+    )+};
+}
+
+// An integer that does not fit is none.
+optional! {
+    String, "a string", text(value: &str) => Some(value.to_owned());
+    bool, "true or false", flag(value: bool) => Some(value);
+    i64, "a 64-bit integer", integer(value: i64) => Some(value);
+    u64, "a 64-bit integer", integer(value: i64) => Some(value as u64);
+    u32, "a 64-bit integer", integer(value: i64) => u32::try_from(value).ok();
+    usize, "a 64-bit integer", integer(value: i64) => usize::try_from(value).ok();
+}
+
+/// A member that is written, but passed over in reading.
+#[derive(Debug, Default, Serialize)]
+pub(super) struct Unread<T>(pub(super) T);
+
+impl<T: Serialize> Member for Unread<T> {
+    const EXPECTED: &'static str = "anything";
+
+    fn read<'de, D: Deserializer<'de>>(&mut self, value: D) -> Result<(), D::Error> {
+        IgnoredAny::deserialize(value).map(drop)
+    }
+}
+
+impl<T: Serialize> Member for Option<Unread<T>> {
+    const EXPECTED: &'static str = "anything";
+
+    fn read<'de, D: Deserializer<'de>>(&mut self, value: D) -> Result<(), D::Error> {
+        IgnoredAny::deserialize(value).map(drop)
+    }
+
+    fn is_absent(&self) -> bool {
+        self.is_none()
     }
 }
 

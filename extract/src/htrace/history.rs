@@ -4,15 +4,15 @@
 //! it keeps, one of a handle those of this handle, and `-diff` the last open of each handle that was opened since
 //! the previous snapshot and is still open, together with how many events came since. `timeline` puts the listings
 //! of all of one process on an axis of event numbers, `differences` finds the places of snapshots and differences on
-//! it, and `single` those of listings of a handle. An event is recognized by handle, operation, thread, process and
+//! it, and `window` those of listings of a handle. An event is recognized by handle, operation, thread, process and
 //! return addresses.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::differences::Differences;
 use super::output::{Entry, Fact, Output, Step};
-use super::single;
 use super::timeline::{Place, Timeline};
+use super::window;
 
 /// Events that are tried to be missing between two listings.
 const WIDEST: i64 = 1 << 12;
@@ -100,7 +100,7 @@ impl Stretch {
                 Output::Difference { .. } => differences.place(number, facts, &mut timeline),
                 Output::Some { entries, .. } => {
                     let span = differences.span(number);
-                    single::place(fact.step, entries, span, &mut timeline);
+                    window::place(fact.step, entries, span, &mut timeline);
                 }
                 Output::Enabled | Output::Snapshot | Output::All { .. } => {}
             }

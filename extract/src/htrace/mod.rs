@@ -6,7 +6,6 @@
 //! mostly the programs.
 
 mod differences;
-mod entries;
 mod frame;
 mod grammar;
 mod history;
@@ -14,7 +13,6 @@ mod output;
 mod parser;
 #[cfg(test)]
 mod session_tests;
-mod single;
 mod tables;
 #[cfg(test)]
 mod tests;
@@ -33,10 +31,9 @@ use handlescope_model::tables::{
 };
 use handlescope_model::{ArchiveWriter, Cancel, Table, open_file};
 
-use self::entries::Entries;
 use self::grammar::Statement;
 use self::parser::Parser;
-use self::tables::Handles;
+use self::tables::{Entries, Handles};
 use crate::error::ExtractError;
 use crate::etl::{Diagnostics, WarningKind};
 use crate::options::{ExtractObserver, ExtractSummary, NoObserver};
@@ -174,19 +171,11 @@ fn write(
         objects: handles.objects.len() as u64,
         handle_events: handles.events.len() as u64,
         leaked_handles: handles.leaked,
-        leaked_views: 0,
         closed_at_exit: handles.closed_at_exit,
-        closed_unseen: 0,
-        allocations: 0,
-        never_freed: 0,
-        freed_at_exit: 0,
         stacks_distinct: stacks.len() as u64,
-        events_lost: 0,
-        buffers_lost: 0,
         bytes_read: identity.size,
-        output_bytes: 0,
-        elapsed: std::time::Duration::ZERO,
         warnings: warnings.clone(),
+        ..ExtractSummary::default()
     };
     writer.table(Table::Trace, TraceInfos::from_iter([info]).into_frame())?;
     writer.table(Table::Processes, processes.into_frame())?;

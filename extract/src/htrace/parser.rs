@@ -1,10 +1,10 @@
 //! From lines to listings: what each `!htrace` printed, as the lines come.
 
-use super::entries::Entries;
 use super::frame::FrameLine;
 use super::grammar::{Listing, Operation, Statement, Typed};
 use super::history::History;
 use super::output::{Entry, Output, Step};
+use super::tables::Entries;
 use crate::etl::{Diagnostics, WarningKind};
 use crate::text::Line;
 

@@ -1,7 +1,11 @@
-//! Handles that were created and closed (MOF class ObHandleEvent), and those that were open when the
-//! trace began and ended (ObHandleRundownEvent). Payloads are packed, without alignment gaps.
+//! The object manager (MOF classes of ObTrace): handles that are created, closed, duplicated, or open when the trace begins
+//! and ends, objects that are created, deleted and referenced, and the names of their types. Payloads are packed, without
+//! alignment gaps.
 
-use handlescope_model::{EventKind, Table, rules::HANDLE_RUNDOWN_END};
+use std::collections::BTreeMap;
+
+use handlescope_model::rules::{HANDLE_RUNDOWN_END, TYPE_RUNDOWN_END};
+use handlescope_model::{EventKind, Table, rules};
 
 use crate::etl::{Event, EventId};
 use crate::payload::{Field, Payload, utf16_bytes};
@@ -88,6 +92,154 @@ impl EventFamily for Handles {
     }
 }
 
+const DUPLICATE: EventId = EventId::Hook(0x1122);
+
+#[derive(Default)]
+pub struct Duplicates {
+    pub rows: Vec<DuplicateRow>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DuplicateRow {
+    /// Kernel address of the object.
+    pub object: u64,
+    /// Handle value in the source process.
+    pub source_handle: u32,
+    /// New handle value.
+    pub target_handle: u32,
+    /// Process that got the new handle. Public tools take it for a handle id; the MOF class
+    /// ObHandleDuplicateEvent calls it TargetProcessId.
+    pub target_pid: u32,
+    pub type_id: u16,
+    /// Process that owns the source handle; absent in the older schema.
+    pub source_pid: Option<u32>,
+}
+
+impl DuplicateRow {
+    /// Whether the handle table of a process is being cloned for a child, by what the payload says.
+    pub fn is_inherited(&self) -> bool {
+        let Self { source_handle, target_handle, source_pid, target_pid, .. } = *self;
+        rules::is_inherited(source_handle, target_handle, source_pid, Some(target_pid))
+    }
+}
+
+impl EventFamily for Duplicates {
+    const EVENTS: &'static [(EventId, &'static str)] =
+        &[(DUPLICATE, EventKind::HandleDuplicate.event_name())];
+    const TABLES: &'static [Table] = &[Table::Events];
+
+    fn fields(_: &Event<'_>) -> &'static [Field] {
+        &[Field::Pointers(1), Field::Bytes(18)]
+    }
+
+    fn take(&mut self, event: &Event<'_>, shared: &mut Shared) -> Option<()> {
+        let mut p = Payload::of(event);
+        let row = DuplicateRow {
+            object: p.pointer()?,
+            source_handle: p.u32()?,
+            target_handle: p.u32()?,
+            target_pid: p.u32()?,
+            type_id: p.u16()?,
+            source_pid: p.u32(),
+        };
+        shared.timeline.push(RowKind::HandleDuplicate, self.rows.len(), event);
+        self.rows.push(row);
+        Some(())
+    }
+}
+
+const OBJECT_CREATE: EventId = EventId::Hook(0x1130);
+const OBJECT_DELETE: EventId = EventId::Hook(0x1131);
+
+#[derive(Default)]
+pub struct Objects {
+    /// Kernel address of the object.
+    pub object: Vec<u64>,
+    pub type_id: Vec<u16>,
+}
+
+impl EventFamily for Objects {
+    const EVENTS: &'static [(EventId, &'static str)] = &[
+        (OBJECT_CREATE, EventKind::ObjectCreate.event_name()),
+        (OBJECT_DELETE, EventKind::ObjectDelete.event_name()),
+    ];
+    const TABLES: &'static [Table] = &[Table::Events];
+
+    fn fields(_: &Event<'_>) -> &'static [Field] {
+        &[Field::Pointers(1), Field::Bytes(2)]
+    }
+
+    fn take(&mut self, event: &Event<'_>, shared: &mut Shared) -> Option<()> {
+        let mut p = Payload::of(event);
+        let (object, type_id) = (p.pointer()?, p.u16()?);
+        let kind =
+            if event.id == OBJECT_CREATE { RowKind::ObjectCreate } else { RowKind::ObjectDelete };
+        shared.timeline.push(kind, self.object.len(), event);
+        self.object.push(object);
+        self.type_id.push(type_id);
+        Some(())
+    }
+}
+
+const REFERENCE: EventId = EventId::Hook(0x1132);
+const DEREFERENCE: EventId = EventId::Hook(0x1133);
+
+#[derive(Default)]
+pub struct References {
+    /// Kernel address of the object.
+    pub object: Vec<u64>,
+    /// Number of references that were taken or given back.
+    pub count: Vec<u32>,
+}
+
+impl EventFamily for References {
+    const EVENTS: &'static [(EventId, &'static str)] = &[
+        (REFERENCE, EventKind::Reference.event_name()),
+        (DEREFERENCE, EventKind::Dereference.event_name()),
+    ];
+    const TABLES: &'static [Table] = &[Table::Events];
+
+    fn fields(_: &Event<'_>) -> &'static [Field] {
+        &[Field::Pointers(1), Field::Unread(4), Field::Bytes(4)]
+    }
+
+    fn take(&mut self, event: &Event<'_>, shared: &mut Shared) -> Option<()> {
+        let mut p = Payload::of(event);
+        let (object, _pool_tag, count) = (p.pointer()?, p.u32()?, p.u32()?);
+        let kind = if event.id == REFERENCE { RowKind::Reference } else { RowKind::Dereference };
+        shared.timeline.push(kind, self.object.len(), event);
+        self.object.push(object);
+        self.count.push(count);
+        Some(())
+    }
+}
+
+const TYPE_RUNDOWN_START: EventId = EventId::Hook(0x1124);
+const TYPE_RUNDOWN: EventId = EventId::Hook(0x1125);
+
+/// Names by type id.
+#[derive(Default)]
+pub struct ObjectTypes {
+    pub names: BTreeMap<u16, String>,
+}
+
+impl EventFamily for ObjectTypes {
+    const EVENTS: &'static [(EventId, &'static str)] =
+        &[(TYPE_RUNDOWN_START, "TypeDCStart"), (TYPE_RUNDOWN, TYPE_RUNDOWN_END)];
+    const TABLES: &'static [Table] = &[Table::ObjectTypes];
+
+    fn fields(_: &Event<'_>) -> &'static [Field] {
+        &[Field::Bytes(4), Field::Public]
+    }
+
+    fn take(&mut self, event: &Event<'_>, _: &mut Shared) -> Option<()> {
+        let mut p = Payload::of(event);
+        let (type_id, _reserved) = (p.u16()?, p.u16()?);
+        self.names.insert(type_id, p.utf16());
+        Some(())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -101,5 +253,23 @@ mod tests {
         let event = Event { id: CLOSE, payload: &payload, pointer_size: 4, ..Event::default() };
         handles.take(&event, &mut Shared::default()).unwrap();
         assert_eq!((handles.handle[0], handles.names.text(handles.name[0])), (0xC0, r"\X".into()));
+    }
+
+    #[test]
+    fn the_target_of_a_duplicate_is_a_process() {
+        let mut payload = 0xFFFF_8000_0000_1000u64.to_le_bytes().to_vec();
+        for field in [0x10u32, 0x20, 20_700] {
+            payload.extend(field.to_le_bytes());
+        }
+        payload.extend(16u16.to_le_bytes());
+        payload.extend(20_648u32.to_le_bytes());
+        let mut duplicates = Duplicates::default();
+        for payload in [&payload[..], &payload[..22]] {
+            let event = Event { id: DUPLICATE, payload, ..Event::default() };
+            duplicates.take(&event, &mut Shared::default()).unwrap();
+        }
+        let [row, older] = duplicates.rows[..] else { panic!("two rows") };
+        assert_eq!((row.target_pid, row.source_pid), (20_700, Some(20_648)));
+        assert_eq!((older.type_id, older.source_pid), (16, None));
     }
 }

@@ -1,17 +1,18 @@
 //! Facts about the recording system: classic events of KernelTraceControl, inserted by the merge
-//! of a trace, and the kernel's own configuration events.
+//! of a trace, and the kernel's own configuration events. Records of events and buffers that the session lost (MOF class
+//! RT_LostEvent).
 
 use std::collections::BTreeMap;
 
 use handlescope_model::Table;
+use uuid::uuid;
 
-use crate::etl::{Event, EventId, Guid};
+use crate::etl::{Event, EventId, Guid, WarningKind};
 use crate::payload::{Field, Payload};
 use crate::raw::{EventFamily, Shared};
 
 /// System facts, inserted by the merge of a trace.
-pub const FACTS_GUID: Guid =
-    Guid::new(0x9b79_ee91, 0xb5fd, 0x41c0, [0xa2, 0x43, 0x42, 0x48, 0xe2, 0x66, 0xe9, 0xd0]);
+pub const FACTS_GUID: Guid = Guid::of(uuid!("9b79ee91-b5fd-41c0-a243-4248e266e9d0"));
 
 const CPU: EventId = EventId::Hook(0x0b0a);
 const BUILD: EventId = EventId::Classic { guid: FACTS_GUID, opcode: 32 };
@@ -79,6 +80,36 @@ fn memory_size(event: &Event<'_>) -> Option<u32> {
     let mut p = Payload::of(event);
     p.skip(2 * 4)?;
     p.u32().filter(|size| *size > 0)
+}
+
+const PROVIDER: Guid = Guid::of(uuid!("6a399ae0-4bc6-4de9-870b-3657f8947e7e"));
+const LOST_EVENT: EventId = EventId::Classic { guid: PROVIDER, opcode: 32 };
+const LOST_BUFFER: EventId = EventId::Classic { guid: PROVIDER, opcode: 33 };
+const LOST_FILE: EventId = EventId::Classic { guid: PROVIDER, opcode: 34 };
+
+/// Records of losses, which say that events before them are missing.
+#[derive(Default)]
+pub struct Losses {
+    /// Raw time of the last record, and how many there are.
+    pub last: Option<i64>,
+    pub count: u64,
+}
+
+impl EventFamily for Losses {
+    const EVENTS: &'static [(EventId, &'static str)] =
+        &[(LOST_EVENT, "LostEvent"), (LOST_BUFFER, "LostEvent"), (LOST_FILE, "LostEvent")];
+    const TABLES: &'static [Table] = &[Table::Warnings];
+
+    fn fields(_: &Event<'_>) -> &'static [Field] {
+        &[]
+    }
+
+    fn take(&mut self, event: &Event<'_>, shared: &mut Shared) -> Option<()> {
+        self.last = self.last.max(Some(event.time));
+        self.count += 1;
+        shared.diagnostics.count(WarningKind::LossRecord, Some(event.offset));
+        Some(())
+    }
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Closes that the end of a process made, not its program.
+//! Closes that the end of a process made, not its program, and which handles of the rundown at the start are closed later.
 //!
 //! When the last thread of a process exits, the kernel sweeps its handle table (`ObKillProcess` →
 //! `ExSweepHandleTable`), so that a handle which the program leaked looks closed. Names of functions are
@@ -7,16 +7,16 @@
 //! program that goes on is ever made. What is closed after the event that ends the process is of it anyhow.
 
 use handlescope_model::rules::OPENING_HANDLES;
-use handlescope_model::{Cancel, Cancelled, EventKind, Poll};
-use hashbrown::HashSet;
+use handlescope_model::{Cancelled, EventKind, Poll};
+use hashbrown::{HashMap, HashSet};
 
 use super::attribution::{EXIT_GRACE_NS, NONE};
 use super::kinds::event_kind;
+use super::lifetimes::Lifetimes;
 use super::owners::EventOwners;
 use crate::collect::Collector;
-use crate::etl::Clock;
 use crate::kernel::ProcessRow;
-use crate::raw::UNKNOWN_ID;
+use crate::raw::{RowKind, UNKNOWN_ID};
 
 /// The kernel frames of a stack, by the number of their content.
 type KernelPart = u32;
@@ -27,13 +27,8 @@ pub struct ExitCloses(HashSet<u32>);
 
 impl ExitCloses {
     /// Finds them, unless asked to stop; `order` gives the time order when it is not the order of the rows.
-    pub fn new(
-        collected: &Collector,
-        owners: &EventOwners,
-        order: Option<&[u32]>,
-        clock: &Clock,
-        cancel: &Cancel,
-    ) -> Result<Self, Cancelled> {
+    pub fn new(lifetimes: &Lifetimes<'_>, order: Option<&[u32]>) -> Result<Self, Cancelled> {
+        let Lifetimes { collected, owners, clock, .. } = *lifetimes;
         if collected.processes.rows.iter().all(|process| process.end.is_none()) {
             return Ok(Self::default());
         }
@@ -49,10 +44,10 @@ impl ExitCloses {
             candidates: Vec::new(),
         };
         // From the end, because only then it is known what comes after a close.
-        let mut poll = Poll::new(cancel);
-        for position in (0..collected.shared.timeline.len()).rev() {
+        let mut poll = Poll::new(lifetimes.cancel);
+        for row in lifetimes.rows(order).rev() {
             poll.round()?;
-            search.event(order.map_or(position, |order| order[position] as usize));
+            search.event(row);
         }
         Ok(search.finish())
     }
@@ -183,4 +178,43 @@ impl Search<'_> {
         after_end.extend(swept.map(|(row, _)| *row));
         ExitCloses(after_end)
     }
+}
+
+/// For each handle of the rundown at the start, whether the process that owned it closed a handle of the
+/// same value later; `order` gives the time order when it is not the order of the rows.
+///
+/// A value means that handle until it is closed, so that the first close of the value is its close.
+pub fn closed_start_handles(
+    lifetimes: &Lifetimes<'_>,
+    order: Option<&[u32]>,
+) -> Result<Vec<bool>, Cancelled> {
+    let Lifetimes { collected, owners, index, cancel, .. } = *lifetimes;
+    let start = &collected.handles.start;
+    let mut closed = vec![false; start.len()];
+    let mut open: HashMap<(u32, u32), usize> = HashMap::with_capacity(start.len());
+    let mut poll = Poll::new(cancel);
+    for (at, handle) in start.iter().enumerate() {
+        poll.round()?;
+        if let Some(process) = index.find(handle.pid, handle.time) {
+            open.insert((process, handle.handle), at);
+        }
+    }
+    if open.is_empty() {
+        return Ok(closed);
+    }
+    let timeline = &collected.shared.timeline;
+    for row in lifetimes.rows(order) {
+        poll.round()?;
+        let process = owners.process[row];
+        if timeline.kind[row] != RowKind::HandleClose || process == NONE {
+            continue;
+        }
+        let value = collected.handles.handle[timeline.row[row] as usize];
+        let of_value = open.get(&(process, value)).copied();
+        if let Some(at) = of_value.filter(|at| start[*at].time <= timeline.time[row]) {
+            closed[at] = true;
+            open.remove(&(process, value));
+        }
+    }
+    Ok(closed)
 }

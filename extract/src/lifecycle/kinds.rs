@@ -2,6 +2,7 @@
 
 use handlescope_model::EventKind;
 
+use crate::described::GuiChange;
 use crate::raw::RowKind;
 
 /// What a row of the timeline is about, and what it says of that.
@@ -21,7 +22,7 @@ pub enum Subject {
     /// What events of a provider acquire and release.
     Acquired(AcquiredChange),
     /// A handle of GDI or USER.
-    Gui(GuiHandleChange),
+    Gui(GuiChange),
     /// Nothing, as long as no description says more.
     Unknown,
 }
@@ -52,17 +53,6 @@ pub enum AcquiredChange {
     Ignored,
 }
 
-/// What happens to a handle of GDI or USER.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum GuiHandleChange {
-    Create,
-    Destroy,
-    /// Another process owns it.
-    Owner,
-    /// It has another value.
-    Transform,
-}
-
 /// What a kind of rows is about.
 pub const fn subject(kind: RowKind) -> Subject {
     match kind {
@@ -86,10 +76,10 @@ pub const fn subject(kind: RowKind) -> Subject {
         RowKind::Acquire => Subject::Acquired(AcquiredChange::Acquire),
         RowKind::Release => Subject::Acquired(AcquiredChange::Release),
         RowKind::ResourceIgnored => Subject::Acquired(AcquiredChange::Ignored),
-        RowKind::GuiCreate => Subject::Gui(GuiHandleChange::Create),
-        RowKind::GuiDestroy => Subject::Gui(GuiHandleChange::Destroy),
-        RowKind::GuiOwner => Subject::Gui(GuiHandleChange::Owner),
-        RowKind::GuiTransform => Subject::Gui(GuiHandleChange::Transform),
+        RowKind::GuiCreate => Subject::Gui(GuiChange::Create),
+        RowKind::GuiDestroy => Subject::Gui(GuiChange::Destroy),
+        RowKind::GuiOwner => Subject::Gui(GuiChange::Owner),
+        RowKind::GuiTransform => Subject::Gui(GuiChange::Transform),
         RowKind::Undescribed => Subject::Unknown,
     }
 }
@@ -120,11 +110,11 @@ impl Subject {
         match self {
             Self::Pages(PageChange::Alloc | PageChange::Free)
             | Self::Heap(HeapChange::Create)
-            | Self::Gui(GuiHandleChange::Owner | GuiHandleChange::Transform) => true,
+            | Self::Gui(GuiChange::Owner | GuiChange::Transform) => true,
             Self::Heap(
                 HeapChange::Alloc | HeapChange::ReAlloc | HeapChange::Free | HeapChange::Destroy,
             )
-            | Self::Gui(GuiHandleChange::Create | GuiHandleChange::Destroy)
+            | Self::Gui(GuiChange::Create | GuiChange::Destroy)
             | Self::Acquired(_)
             | Self::Object(_)
             | Self::HandleAtEnd

@@ -11,25 +11,23 @@
 //! * Objects are numbered in the order of completion, then the open ones by their first event.
 
 mod attribution;
-mod derive;
 mod exits;
 mod kinds;
+mod lifetimes;
 mod objects;
 mod owners;
 mod resources;
 mod same_time;
-mod start_handles;
 mod unseen;
 
 pub use attribution::{Attribution, EXIT_GRACE_NS, Lifetime, NONE, ProcessIndex};
-pub use derive::RawEvents;
-pub use exits::ExitCloses;
+pub use exits::{ExitCloses, closed_start_handles};
 pub use kinds::{event_kind, subject};
-pub use objects::{TrackedEvents, track};
+pub use lifetimes::{Lifetimes, MissingEvents};
+pub use objects::{RawEvents, TrackedEvents, track};
 pub use owners::{DuplicateOwners, EventOwners, unnamed_pids};
 pub use resources::{
     AllocationColumns, AllocationFigures, AllocatorRow, Miss, Owner, follow_resources,
 };
 pub use same_time::in_time_order;
-pub use start_handles::closed_start_handles;
-pub use unseen::{MissingEvents, UnseenClose, UnseenCloses};
+pub use unseen::{UnseenClose, UnseenCloses};

@@ -1,13 +1,15 @@
-//! The life of objects, by kernel address.
+//! The life of objects, by kernel address, and raw events as the rules of objects see them.
 
 use std::collections::{HashMap, VecDeque};
 
-use handlescope_model::{Cancel, Cancelled, EventKind, FILE_MAPPING_TYPE, Poll, TypeId};
+use handlescope_model::rules::ObjectEvents;
+use handlescope_model::{Cancelled, EventKind, FILE_MAPPING_TYPE, Poll, ProcessIdx, TypeId};
 
 use super::attribution::NONE;
-use super::kinds::{Subject, subject};
+use super::kinds::{Subject, event_kind, subject};
+use super::lifetimes::Lifetimes;
 use super::owners::{DuplicateOwners, EventOwners, view_pid};
-use super::unseen::{Effect, MissingEvents, Reuses};
+use super::unseen::{Effect, Reuses, UnseenCloses};
 use crate::collect::Collector;
 use crate::etl::{Diagnostics, WarningKind};
 use crate::kernel::{DuplicateRow, Handles};
@@ -80,25 +82,18 @@ pub struct TrackedEvents {
 /// Follows all events in time order, unless asked to stop; `order` gives it when it is not the order of
 /// the rows. Returns what was opened again, too, if events may be missing.
 pub fn track<'a>(
-    collected: &'a Collector,
-    owners: &'a EventOwners,
-    missing: &'a MissingEvents<'a>,
+    lifetimes: &Lifetimes<'a>,
     order: Option<&[u32]>,
     diagnostics: &mut Diagnostics,
-    cancel: &Cancel,
 ) -> Result<(TrackedEvents, Option<Reuses<'a>>), Cancelled> {
-    let follow = |objects, found: &mut Diagnostics| {
-        let reuses = (!missing.is_none()).then(|| Reuses::new(collected, owners, missing));
-        follow(objects, reuses, collected, owners, order, found, cancel)
-    };
     let mut found = Diagnostics::default();
-    let mut tracked = follow(Objects::default(), &mut found)?;
+    let mut tracked = follow(Objects::default(), lifetimes, order, &mut found)?;
     let addresses = std::mem::take(&mut tracked.0.objects.doubtful);
     if !addresses.is_empty() {
         // Few addresses of few traces: only of these it is worth to remember each handle.
         let known = Some(OpenAt { addresses, ..OpenAt::default() });
         found = Diagnostics::default();
-        tracked = follow(Objects { known, ..Objects::default() }, &mut found)?;
+        tracked = follow(Objects { known, ..Objects::default() }, lifetimes, order, &mut found)?;
     }
     diagnostics.merge(&found);
     Ok(tracked)
@@ -106,19 +101,16 @@ pub fn track<'a>(
 
 fn follow<'a>(
     mut objects: Objects,
-    mut reuses: Option<Reuses<'a>>,
-    collected: &'a Collector,
-    owners: &'a EventOwners,
+    lifetimes: &Lifetimes<'a>,
     order: Option<&[u32]>,
     diagnostics: &mut Diagnostics,
-    cancel: &Cancel,
 ) -> Result<(TrackedEvents, Option<Reuses<'a>>), Cancelled> {
-    let rows = collected.shared.timeline.len();
-    let mut object = vec![NONE; rows];
+    let Lifetimes { collected, owners, missing, cancel, .. } = *lifetimes;
+    let mut reuses = (!missing.is_none()).then(|| Reuses::new(*lifetimes));
+    let mut object = vec![NONE; collected.shared.timeline.len()];
     let mut poll = Poll::new(cancel);
-    for position in 0..rows {
+    for row in lifetimes.rows(order) {
         poll.round()?;
-        let row = order.map_or(position, |order| order[position] as usize);
         let process = owners.process[row];
         if process == NONE {
             continue;
@@ -390,4 +382,58 @@ fn handle_of(handles: &Handles, at: usize, process: u32) -> HandleAt {
 fn duplicated_handle(duplicate: &DuplicateRow, owners: DuplicateOwners, process: u32) -> HandleAt {
     let holder = if owners.inherited_by == NONE { process } else { owners.inherited_by };
     (duplicate.object, holder, duplicate.target_handle)
+}
+
+/// Raw events of a trace with their processes; rows are those of the timeline.
+pub struct RawEvents<'a> {
+    pub collected: &'a Collector,
+    pub owners: &'a EventOwners,
+    pub unseen: &'a UnseenCloses<'a>,
+}
+
+impl RawEvents<'_> {
+    /// The row in the columns of the event's family.
+    fn at(&self, row: u32) -> usize {
+        self.collected.shared.timeline.row[row as usize] as usize
+    }
+
+    fn duplicate(&self, row: u32) -> DuplicateOwners {
+        self.owners.duplicates[self.at(row)]
+    }
+}
+
+impl ObjectEvents for RawEvents<'_> {
+    fn kind(&self, row: u32) -> EventKind {
+        let kind = self.collected.shared.timeline.kind[row as usize];
+        // Only rows of the events table come here.
+        event_kind(kind).unwrap_or(EventKind::HandleClose)
+    }
+
+    fn process(&self, row: u32) -> Option<ProcessIdx> {
+        known(self.owners.process[row as usize])
+    }
+
+    fn handle(&self, row: u32) -> u64 {
+        let Collector { handles, duplicates, .. } = self.collected;
+        u64::from(match self.kind(row) {
+            EventKind::HandleDuplicate => duplicates.rows[self.at(row)].target_handle,
+            _ => handles.handle[self.at(row)],
+        })
+    }
+
+    fn source_process(&self, row: u32) -> Option<ProcessIdx> {
+        known(self.duplicate(row).source)
+    }
+
+    fn inherited_by(&self, row: u32) -> Option<ProcessIdx> {
+        known(self.duplicate(row).inherited_by)
+    }
+
+    fn is_closed_before(&self, opened: u32, event: u32) -> bool {
+        self.unseen.is_closed_before(opened, event)
+    }
+}
+
+fn known(row: u32) -> Option<ProcessIdx> {
+    (row != NONE).then_some(ProcessIdx(row))
 }

@@ -6,44 +6,19 @@
 //! the open and that evidence: elsewhere the close would be there, and what has none stays leaked. A sweep or rundown of
 //! which something may be missing shows nothing.
 
-use handlescope_model::rules::{LossTimes, OPENING, WITH_HANDLE};
+use handlescope_model::rules::{OPENING, WITH_HANDLE};
 use handlescope_model::tables::ClosedUnseen;
-use handlescope_model::{Cancel, Cancelled, EventKind, Poll};
+use handlescope_model::{Cancelled, EventKind, Poll};
 use hashbrown::{HashMap, HashSet};
 
 use super::attribution::NONE;
 use super::exits::ExitCloses;
 use super::kinds::event_kind;
-use super::owners::{EventOwners, view_pid};
+use super::lifetimes::{Lifetimes, MissingEvents};
+use super::owners::view_pid;
 use crate::collect::Collector;
-use crate::etl::EventLoss;
 use crate::kernel::ProcessRow;
 use crate::raw::{RowKind, UNKNOWN_ID};
-
-/// What is missing of the events of a trace; times are raw.
-pub struct MissingEvents<'a> {
-    all: &'a [EventLoss],
-    times: LossTimes,
-}
-
-impl<'a> MissingEvents<'a> {
-    pub fn new(all: &'a [EventLoss]) -> Self {
-        Self { all, times: LossTimes::new(all.iter().map(|loss| loss.span)) }
-    }
-
-    /// Whether nothing is.
-    pub(super) fn is_none(&self) -> bool {
-        self.all.is_empty()
-    }
-
-    /// Whether events of some processors may be missing from one time to another.
-    fn is_between(&self, from: i64, to: i64, processors: &HashSet<u16>) -> bool {
-        let is_there =
-            |processor: Option<u16>| processor.is_none_or(|own| processors.contains(&own));
-        let of_these = self.all.iter().filter(|loss| !loss.is_doubtful && is_there(loss.processor));
-        LossTimes::new(of_these.map(|loss| loss.span)).is_between(from, to)
-    }
-}
 
 /// A close that is not in the trace; times are raw.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -83,28 +58,22 @@ pub(super) enum Effect {
 
 /// What is open while events are followed in time order, and what is known to be closed though no event says so.
 pub struct Reuses<'a> {
-    collected: &'a Collector,
-    owners: &'a EventOwners,
-    missing: &'a MissingEvents<'a>,
+    lifetimes: Lifetimes<'a>,
     /// The row that opened what is there.
     open: HashMap<Place, u32>,
     closed_before: HashMap<u32, i64>,
 }
 
 impl<'a> Reuses<'a> {
-    pub(super) fn new(
-        collected: &'a Collector,
-        owners: &'a EventOwners,
-        missing: &'a MissingEvents<'a>,
-    ) -> Self {
-        Self { collected, owners, missing, open: HashMap::new(), closed_before: HashMap::new() }
+    pub(super) fn new(lifetimes: Lifetimes<'a>) -> Self {
+        Self { lifetimes, open: HashMap::new(), closed_before: HashMap::new() }
     }
 
     /// Takes the next event.
     pub(super) fn event(&mut self, row: usize) -> Effect {
-        let timeline = &self.collected.shared.timeline;
+        let timeline = &self.lifetimes.collected.shared.timeline;
         let Some(kind) = event_kind(timeline.kind[row]) else { return Effect::None };
-        let Some(place) = self.place(kind, row) else { return Effect::None };
+        let Some(place) = self.lifetimes.place(kind, row) else { return Effect::None };
         match kind {
             EventKind::HandleCreate | EventKind::HandleDuplicate | EventKind::Map => {
                 let before = self.open.insert(place, row as u32);
@@ -112,7 +81,9 @@ impl<'a> Reuses<'a> {
             }
             EventKind::HandleClose => {
                 let Some(&opened) = self.open.get(&place) else { return Effect::None };
-                if address(self.collected, row) == address(self.collected, opened as usize) {
+                if address(self.lifetimes.collected, row)
+                    == address(self.lifetimes.collected, opened as usize)
+                {
                     self.open.remove(&place);
                     return match self.is_lossy(opened, row) {
                         true => Effect::Closes(opened),
@@ -136,7 +107,7 @@ impl<'a> Reuses<'a> {
     /// Notes that what a row opened is no longer there. That counts only if its close may be missing; later evidence
     /// does not count then either.
     fn reuse(&mut self, opened: u32, row: usize) -> Effect {
-        self.closed_before.insert(opened, self.collected.shared.timeline.time[row]);
+        self.closed_before.insert(opened, self.lifetimes.collected.shared.timeline.time[row]);
         match self.is_lossy(opened, row) {
             true => Effect::ClosedBefore(opened),
             false => Effect::None,
@@ -144,13 +115,8 @@ impl<'a> Reuses<'a> {
     }
 
     fn is_lossy(&self, opened: u32, row: usize) -> bool {
-        let time = &self.collected.shared.timeline.time;
-        self.missing.times.is_between(time[opened as usize], time[row])
-    }
-
-    fn place(&self, kind: EventKind, row: usize) -> Option<Place> {
-        let Self { collected, owners, .. } = *self;
-        place(collected, owners, kind, row)
+        let time = &self.lifetimes.collected.shared.timeline.time;
+        self.lifetimes.missing.times.is_between(time[opened as usize], time[row])
     }
 
     /// For each row that opened what is no longer there, the raw time of the event that shows it.
@@ -159,38 +125,37 @@ impl<'a> Reuses<'a> {
     }
 }
 
-/// Where what an event opens or closes is; `None` where that is not known.
-fn place(
-    collected: &Collector,
-    owners: &EventOwners,
-    kind: EventKind,
-    row: usize,
-) -> Option<Place> {
-    let Collector { handles, duplicates, views, shared, .. } = collected;
-    let timeline = &shared.timeline;
-    let at = timeline.row[row] as usize;
-    match kind {
-        EventKind::HandleCreate | EventKind::HandleClose => {
-            let holder = holder(collected, owners.process[row], timeline.pid[row])?;
-            Some(Place::Handle(holder, handles.handle[at]))
+impl Lifetimes<'_> {
+    /// Where what an event opens or closes is; `None` where that is not known.
+    fn place(&self, kind: EventKind, row: usize) -> Option<Place> {
+        let Self { collected, owners, .. } = *self;
+        let Collector { handles, duplicates, views, shared, .. } = collected;
+        let timeline = &shared.timeline;
+        let at = timeline.row[row] as usize;
+        match kind {
+            EventKind::HandleCreate | EventKind::HandleClose => {
+                let holder = holder(collected, owners.process[row], timeline.pid[row])?;
+                Some(Place::Handle(holder, handles.handle[at]))
+            }
+            EventKind::HandleDuplicate => {
+                let duplicate = &duplicates.rows[at];
+                let holder = match owners.duplicates[at].inherited_by {
+                    // The child is not known: the value is that of a handle of the parent.
+                    NONE if duplicate.is_inherited() => return None,
+                    NONE => {
+                        let pid = Some(duplicate.target_pid).filter(|pid| *pid != 0);
+                        holder(collected, owners.process[row], pid.unwrap_or(timeline.pid[row]))?
+                    }
+                    child => Holder::Process(child),
+                };
+                Some(Place::Handle(holder, duplicate.target_handle))
+            }
+            EventKind::Map | EventKind::Unmap => Some(Place::View(
+                view_pid(collected, row, owners.process[row]),
+                views.rows[at].base,
+            )),
+            _ => None,
         }
-        EventKind::HandleDuplicate => {
-            let duplicate = &duplicates.rows[at];
-            let holder = match owners.duplicates[at].inherited_by {
-                // The child is not known: the value is that of a handle of the parent.
-                NONE if duplicate.is_inherited() => return None,
-                NONE => {
-                    let pid = Some(duplicate.target_pid).filter(|pid| *pid != 0);
-                    holder(collected, owners.process[row], pid.unwrap_or(timeline.pid[row]))?
-                }
-                child => Holder::Process(child),
-            };
-            Some(Place::Handle(holder, duplicate.target_handle))
-        }
-        EventKind::Map | EventKind::Unmap => {
-            Some(Place::View(view_pid(collected, row, owners.process[row]), views.rows[at].base))
-        }
-        _ => None,
     }
 }
 
@@ -215,9 +180,7 @@ fn address(collected: &Collector, row: usize) -> u64 {
 
 /// What was closed unseen.
 pub struct UnseenCloses<'a> {
-    collected: &'a Collector,
-    owners: &'a EventOwners,
-    missing: &'a MissingEvents<'a>,
+    lifetimes: Lifetimes<'a>,
     closed_before: HashMap<u32, i64>,
     handles_at_end: EndRundown,
     views_at_end: EndRundown,
@@ -228,56 +191,52 @@ impl<'a> UnseenCloses<'a> {
     /// From what was opened again, from the ends of processes, and from the rundown at the end, unless asked to stop.
     pub fn new(
         reuses: Option<Reuses<'a>>,
-        collected: &'a Collector,
-        owners: &'a EventOwners,
-        missing: &'a MissingEvents<'a>,
+        lifetimes: Lifetimes<'a>,
         exits: &ExitCloses,
-        cancel: &Cancel,
     ) -> Result<Self, Cancelled> {
         Ok(Self {
-            handles_at_end: EndRundown::of_handles(collected, owners, missing, cancel)?,
-            views_at_end: EndRundown::of_views(collected, missing),
-            sweeps: Sweeps::new(collected, owners, missing, exits, cancel)?,
+            handles_at_end: EndRundown::of_handles(&lifetimes)?,
+            views_at_end: EndRundown::of_views(&lifetimes),
+            sweeps: Sweeps::new(&lifetimes, exits)?,
             closed_before: reuses.map(Reuses::into_closed).unwrap_or_default(),
-            collected,
-            owners,
-            missing,
+            lifetimes,
         })
     }
 
     /// Whether what the event of a row opened is known to be closed before another event, by a close that
     /// is missing.
     pub(super) fn is_closed_before(&self, opened: u32, row: u32) -> bool {
-        let time = &self.collected.shared.timeline.time;
-        let is_missing = |closed| self.missing.times.is_between(time[opened as usize], closed);
+        let time = &self.lifetimes.collected.shared.timeline.time;
+        let is_missing =
+            |closed| self.lifetimes.missing.times.is_between(time[opened as usize], closed);
         let closed = self.closed_before.get(&opened);
         closed.is_some_and(|closed| *closed <= time[row as usize] && is_missing(*closed))
     }
 
     /// How what a row opened was closed, if the trace has no close of it.
     pub fn of(&self, row: usize) -> Option<UnseenClose> {
-        if self.missing.is_none() {
+        if self.lifetimes.missing.is_none() {
             return None;
         }
-        let timeline = &self.collected.shared.timeline;
+        let timeline = &self.lifetimes.collected.shared.timeline;
         let kind = event_kind(timeline.kind[row]).filter(|kind| OPENING.contains(*kind))?;
         let opened = timeline.time[row];
         let (evidence, latest) = match self.closed_before.get(&(row as u32)) {
             Some(time) => (ClosedUnseen::Reused, *time),
             None => {
-                let place = place(self.collected, self.owners, kind, row)?;
+                let place = self.lifetimes.place(kind, row)?;
                 let rundown = match place {
                     Place::Handle(..) => &self.handles_at_end,
                     Place::View(..) => &self.views_at_end,
                 };
-                let object = || address(self.collected, row);
+                let object = || address(self.lifetimes.collected, row);
                 match self.sweeps.start_of(place) {
                     Some(start) => (ClosedUnseen::ProcessEnded, start),
                     None => (ClosedUnseen::NotInRundown, rundown.without(place, opened, object)?),
                 }
             }
         };
-        let (after, before) = self.missing.times.within(opened, latest)?;
+        let (after, before) = self.lifetimes.missing.times.within(opened, latest)?;
         Some(UnseenClose { evidence, after, before })
     }
 }
@@ -290,13 +249,8 @@ struct Sweeps {
 }
 
 impl Sweeps {
-    fn new(
-        collected: &Collector,
-        owners: &EventOwners,
-        missing: &MissingEvents<'_>,
-        exits: &ExitCloses,
-        cancel: &Cancel,
-    ) -> Result<Self, Cancelled> {
+    fn new(lifetimes: &Lifetimes<'_>, exits: &ExitCloses) -> Result<Self, Cancelled> {
+        let Lifetimes { collected, owners, missing, cancel, .. } = *lifetimes;
         if missing.is_none() {
             return Ok(Self::default());
         }
@@ -357,12 +311,8 @@ struct EndRundown {
 const KERNEL_HANDLE: u32 = 0x8000_0000;
 
 impl EndRundown {
-    fn of_handles(
-        collected: &Collector,
-        owners: &EventOwners,
-        missing: &MissingEvents<'_>,
-        cancel: &Cancel,
-    ) -> Result<Self, Cancelled> {
+    fn of_handles(lifetimes: &Lifetimes<'_>) -> Result<Self, Cancelled> {
+        let Lifetimes { collected, owners, missing, cancel, .. } = *lifetimes;
         let mut rundown = Self::default();
         if missing.is_none() {
             return Ok(rundown);
@@ -389,7 +339,7 @@ impl EndRundown {
         Ok(rundown)
     }
 
-    fn of_views(collected: &Collector, missing: &MissingEvents<'_>) -> Self {
+    fn of_views(Lifetimes { collected, missing, .. }: &Lifetimes<'_>) -> Self {
         let mut rundown = Self::default();
         if !missing.is_none() {
             for view in &collected.views.at_end {

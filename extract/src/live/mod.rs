@@ -4,17 +4,10 @@
 //! room for. A [`LiveWindow`] keeps them and makes the tables of an extract of them at any time; a [`LiveCounts`]
 //! counts open handles while they come.
 
-mod counts;
 mod inventory;
-mod packed;
-mod prune;
 mod queue;
-mod replay;
 mod window;
 
-pub use counts::{LiveCounts, OpenHandles};
-pub use inventory::Inventory;
-pub use packed::PackedEvents;
-pub use queue::{EventReceiver, EventSender, WhenFull, live_queue};
-pub use replay::Replay;
-pub use window::LiveWindow;
+pub use inventory::{Inventory, LiveCounts, OpenHandles};
+pub use queue::{EventReceiver, EventSender, Replay, WhenFull, live_queue};
+pub use window::{LiveWindow, PackedEvents};

@@ -1,21 +1,26 @@
-//! The events of a session that are kept, and the tables that they make.
+//! The events of a session that are kept, copied one after the other, which of them are still needed, and the tables that
+//! they make.
 
+use std::collections::HashSet;
 use std::path::Path;
 use std::time::Duration;
 
 use handlescope_model::Cancel;
 
 use super::inventory::Inventory;
-use super::packed::PackedEvents;
-use super::prune::kept_events;
-use crate::collect::{Collector, KernelSelector};
-use crate::described::UndescribedKinds;
+use crate::collect::{Collector, FamilyIndex, KernelSelector};
+use crate::described::{Described, UndescribedKinds};
 use crate::error::ExtractError;
-use crate::etl::{Event, Selector};
+use crate::etl::{Clock, Diagnostics, Event, EventId, Selector};
 use crate::extraction;
+use crate::lifecycle::{
+    AllocationColumns, EventOwners, Lifetimes, MissingEvents, NONE, ProcessIndex, TrackedEvents,
+    follow_resources, in_time_order, subject, track,
+};
 use crate::options::ExtractSummary;
-use crate::raw::id_in_file;
+use crate::raw::{RowKind, id_in_file};
 use crate::recording::Recording;
+use crate::stacks::{StackUse, carried_names};
 
 /// Bytes of events below which nothing is forgotten.
 const LEAST_MEMORY: usize = 4 << 20;
@@ -135,5 +140,255 @@ impl LiveWindow {
         cancel.check()?;
         self.fill(&mut collector);
         extraction::write(&self.recording, collector, &self.selector.counter, output, cancel)
+    }
+}
+
+/// Copies of events, in two allocations.
+#[derive(Debug, Default)]
+pub struct PackedEvents {
+    heads: Vec<Head>,
+    /// Extended items and payload of each event.
+    bytes: Vec<u8>,
+}
+
+/// An event without its bytes.
+#[derive(Debug, Clone, Copy)]
+struct Head {
+    id: EventId,
+    version: u8,
+    pointer_size: u8,
+    processor: u16,
+    time: i64,
+    pid: Option<u32>,
+    tid: Option<u32>,
+    offset: u64,
+    extended: u32,
+    payload: u32,
+}
+
+impl PackedEvents {
+    /// Adds a copy of an event.
+    pub fn push(&mut self, event: &Event<'_>) {
+        self.heads.push(Head {
+            id: event.id,
+            version: event.version,
+            pointer_size: event.pointer_size as u8,
+            processor: event.processor,
+            time: event.time,
+            pid: event.pid,
+            tid: event.tid,
+            offset: event.offset,
+            extended: event.extended.len() as u32,
+            payload: event.payload.len() as u32,
+        });
+        self.bytes.extend_from_slice(event.extended);
+        self.bytes.extend_from_slice(event.payload);
+    }
+
+    /// The events, in the order in which they were added.
+    pub fn iter(&self) -> impl Iterator<Item = Event<'_>> {
+        let mut rest = self.bytes.as_slice();
+        self.heads.iter().map(move |head| {
+            let (extended, behind) = rest.split_at(head.extended as usize);
+            let (payload, behind) = behind.split_at(head.payload as usize);
+            rest = behind;
+            Event {
+                id: head.id,
+                version: head.version,
+                time: head.time,
+                pid: head.pid,
+                tid: head.tid,
+                processor: head.processor,
+                pointer_size: head.pointer_size.into(),
+                payload,
+                extended,
+                offset: head.offset,
+            }
+        })
+    }
+
+    /// Number of events.
+    pub fn len(&self) -> usize {
+        self.heads.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.heads.is_empty()
+    }
+
+    /// Bytes that the events take.
+    pub fn memory(&self) -> usize {
+        self.bytes.len() + self.heads.len() * size_of::<Head>()
+    }
+
+    /// Forgets all events, and keeps the memory for others.
+    pub fn clear(&mut self) {
+        self.heads.clear();
+        self.bytes.clear();
+    }
+
+    /// Keeps the events for which `keeps`, in their order, is true, and gives memory back.
+    pub(super) fn retain(&mut self, keeps: &[bool]) {
+        let (mut from, mut to) = (0, 0);
+        let mut each = keeps.iter();
+        let Self { heads, bytes } = self;
+        heads.retain(|head| {
+            let size = head.extended as usize + head.payload as usize;
+            let is_kept = each.next().copied().unwrap_or(true);
+            if is_kept {
+                bytes.copy_within(from..from + size, to);
+                to += size;
+            }
+            from += size;
+            is_kept
+        });
+        bytes.truncate(to);
+        bytes.shrink_to_fit();
+        heads.shrink_to_fit();
+    }
+}
+
+/// For each event whether it is needed: all but those of objects and allocations of which nothing is open and nothing
+/// happened since the raw time `before`, and their stacks. What is not needed though a description that is still to
+/// come may say otherwise is counted in `forgotten`; `fill` adds what is known of the system beforehand.
+pub(super) fn kept_events(
+    events: &PackedEvents,
+    before: i64,
+    clock: &Clock,
+    fill: impl Fn(&mut Collector),
+    forgotten: &mut UndescribedKinds,
+) -> Vec<bool> {
+    let mut collected = Collector::default();
+    let mut rows = Vec::with_capacity(events.len());
+    for event in events.iter() {
+        let row = collected.shared.timeline.len();
+        collected.event(&event);
+        rows.push((collected.shared.timeline.len() > row).then_some(row));
+    }
+    fill(&mut collected);
+    collected.finish();
+    let Some(old) = old_rows(&mut collected, before, clock) else {
+        return vec![true; events.len()];
+    };
+    let times = &collected.shared.timeline.time;
+    let is_old = |row: &usize| old.get(*row).copied().unwrap_or(false);
+    let of_kept = rows.iter().flatten().filter(|row| !is_old(row)).map(|row| times[*row]);
+    let kept_times: HashSet<i64> = of_kept.collect();
+    // Keys whose frames are still to come, and stacks whose user part is.
+    let (mut keys, mut unfinished) = (HashSet::new(), HashSet::new());
+    let families = FamilyIndex::default();
+    let keeps = events.iter().zip(&rows).map(|(event, row)| match (row, StackUse::of(&event)) {
+        (Some(row), _) => {
+            let is_kept = !is_old(row);
+            if is_kept && !event.extended.is_empty() {
+                let (own_keys, match_id) = carried_names(&event);
+                keys.extend(own_keys);
+                unfinished.extend(match_id.map(|id| (id, event.tid)));
+            }
+            is_kept
+        }
+        (None, Some(StackUse::UserPart { match_id })) => {
+            event.time >= before || unfinished.contains(&(match_id, event.tid))
+        }
+        (None, Some(StackUse::Part { event_time, key })) => {
+            let is_kept = event_time >= before || kept_times.contains(&event_time);
+            if is_kept {
+                keys.extend(key);
+            }
+            is_kept
+        }
+        (None, Some(StackUse::Frames { key })) => keys.remove(&key) || event.time >= before,
+        // Of an event without a row its family has what it says; one of no family is not followed.
+        (None, None) => event.time >= before || families.family(event.id).is_some(),
+    });
+    let keeps: Vec<bool> = keeps.collect();
+    let decoder = &mut collected.metadata.decoder;
+    for ((event, _), row) in events.iter().zip(&keeps).zip(&rows).filter(|((_, keeps), _)| !**keeps)
+    {
+        // Those that there was no room for have no row.
+        let may_wait = match row {
+            Some(row) => collected.shared.timeline.kind.get(*row) == Some(&RowKind::Undescribed),
+            None => families.family(event.id).is_none() && StackUse::of(&event).is_none(),
+        };
+        if may_wait && Described::awaits_description(&event, decoder) {
+            forgotten.count(&event);
+        }
+    }
+    keeps
+}
+
+/// For each row of the timeline whether it is of an object or allocation that is done with; `None` when that is not
+/// known.
+fn old_rows(collected: &mut Collector, before: i64, clock: &Clock) -> Option<Vec<bool>> {
+    let cancel = Cancel::default();
+    let mut unused = Diagnostics::default();
+    let order = collected.shared.timeline.restore_times();
+    let index = ProcessIndex::new(&collected.processes.rows);
+    let owners = EventOwners::new(collected, &index, clock, &mut unused, &cancel).ok()?;
+    let order = in_time_order(collected, &index, &owners, order, &cancel).ok()?;
+    let missing = MissingEvents::new(&[]);
+    let (owners, index, missing, cancel) = (&owners, &index, &missing, &cancel);
+    let lifetimes = Lifetimes { collected, index, owners, missing, clock, cancel };
+    let (tracked, _) = track(&lifetimes, order.as_deref(), &mut unused).ok()?;
+    let TrackedEvents { objects, object } = tracked;
+    let times = &collected.shared.timeline.time;
+    let mut last = vec![i64::MIN; objects.rows.len()];
+    for (object, time) in object.iter().zip(times) {
+        if let Some(last) = last.get_mut(*object as usize) {
+            *last = (*last).max(*time);
+        }
+    }
+    let is_old = |(object, time): (&u32, &i64)| match *object {
+        NONE => *time < before,
+        object => objects.rows[object as usize].is_complete() && last[object as usize] < before,
+    };
+    let mut old: Vec<bool> = object.iter().zip(times).map(is_old).collect();
+    let columns = follow_resources(collected, index, clock, order.as_deref(), cancel).ok()?;
+    keep_allocations(&mut old, &columns, collected, before);
+    Some(old)
+}
+
+/// Marks the rows that allocations still need as not old.
+fn keep_allocations(
+    old: &mut [bool],
+    columns: &AllocationColumns,
+    collected: &Collector,
+    before: i64,
+) {
+    for (old, kind) in old.iter_mut().zip(&collected.shared.timeline.kind) {
+        *old &= !subject(*kind).lasts();
+    }
+    let times = &collected.shared.timeline.time;
+    // From the last, because an event that ends one allocation may begin another one, which is needed then.
+    for (begin, end) in columns.row.iter().zip(&columns.end_row).rev() {
+        let (begin, end) = (*begin as usize, *end as usize);
+        let is_done = times.get(end).is_some_and(|time| *time < before) && old[end];
+        if !is_done {
+            old[begin] = false;
+            if let Some(old) = old.get_mut(end) {
+                *old = false;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_come_out_as_they_were_put_in() {
+        let mut packed = PackedEvents::default();
+        let payloads: [&[u8]; 4] = [b"one", b"", b"three", b"4"];
+        for (time, payload) in (0..).zip(payloads) {
+            let extended = &payload[..payload.len() / 2];
+            packed.push(&Event { time, payload, extended, pid: Some(9), ..Event::default() });
+        }
+        let found: Vec<_> = packed.iter().map(|e| (e.time, e.payload, e.extended, e.pid)).collect();
+        assert_eq!(found[2], (2, &b"three"[..], &b"th"[..], Some(9)));
+        assert_eq!((found.len(), found[1].1, found[3].1), (4, &b""[..], &b"4"[..]));
+        packed.retain(&[false, true, true, false]);
+        let found: Vec<_> = packed.iter().map(|event| (event.time, event.payload)).collect();
+        assert_eq!(found, [(1, &b""[..]), (2, &b"three"[..])]);
     }
 }

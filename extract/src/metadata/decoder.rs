@@ -1,19 +1,20 @@
-//! Metadata gathered, and events decoded by it.
+//! Metadata gathered, events decoded by it, and what events and providers are called.
 
 use std::sync::Arc;
 
+use handlescope_model::Table;
 use rustc_hash::FxHashMap;
 
-use super::decoded::Decoded;
-use super::event_info::{self, Described};
+use super::event_info::{self, Described, EventMap};
 use super::fields::{Schema, SchemaId, SchemaSource};
 use super::manifest::{self, CHUNK, Chunk, Manifests};
-use super::map_info::{self, EventMap};
-use super::names::SchemaNames;
+use super::node::Decoded;
 use super::read::Reader;
 use super::trace_logging;
-use crate::etl::{Event, EventId, Guid};
+use crate::etl::{Event, EventId, Guid, WarningKind};
 use crate::intern::ByteInterner;
+use crate::payload::Field;
+use crate::raw::{EventFamily, Shared};
 
 /// Opcodes of the provider of metadata.
 pub(super) const EVENT_INFO: EventId = EventId::Classic { guid: event_info::PROVIDER, opcode: 32 };
@@ -94,7 +95,9 @@ impl Decoder {
         if self.used >= MAX_METADATA {
             return Learned::Refused;
         }
-        let Some((guid, name, map)) = map_info::decode(record) else { return Learned::Refused };
+        let Some((guid, name, map)) = event_info::decode_map(record) else {
+            return Learned::Refused;
+        };
         let (size, key) = (map.size(), (guid, name.into_boxed_str()));
         if self.maps.get(&key).is_none_or(|known| *known != map) {
             self.used += SCHEMA_COST + key.1.len() + size;
@@ -256,13 +259,79 @@ impl Decoder {
     }
 }
 
+/// The metadata of a trace.
+#[derive(Default)]
+pub struct Metadata {
+    pub decoder: Decoder,
+}
+
+impl EventFamily for Metadata {
+    const EVENTS: &'static [(EventId, &'static str)] =
+        &[(EVENT_INFO, "EventInfo"), (EVENT_MAP_INFO, "EventMapInfo")];
+    const TABLES: &'static [Table] = &[Table::EventCounts];
+
+    /// Names of events and fields come from programs of the machine.
+    fn fields(_: &Event<'_>) -> &'static [Field] {
+        &[]
+    }
+
+    fn take(&mut self, event: &Event<'_>, shared: &mut Shared) -> Option<()> {
+        if self.decoder.learn(event) == Learned::Refused {
+            shared.diagnostics.count(WarningKind::BadMetadata, Some(event.offset));
+        }
+        Some(())
+    }
+}
+
+/// Names of events and providers; of several versions of an event, those of the last that came.
+#[derive(Default)]
+pub struct SchemaNames<'a> {
+    schemas: FxHashMap<EventId, &'a Schema>,
+    providers: FxHashMap<Guid, &'a str>,
+}
+
+impl<'a> SchemaNames<'a> {
+    pub(super) fn new(schemas: &'a [Schema], described: &FxHashMap<Described, SchemaId>) -> Self {
+        let mut names = Self::default();
+        for schema in schemas {
+            if !schema.provider.is_empty() {
+                names.providers.insert(schema.guid, &schema.provider);
+            }
+        }
+        // Of several sources, the one that decodes an event names it.
+        for schema in schemas.iter().filter(|schema| schema.source == SchemaSource::Manifest) {
+            let id = EventId::Manifest { guid: schema.guid, id: schema.id };
+            names.schemas.insert(id, schema);
+        }
+        let mut all: Vec<_> = described.iter().collect();
+        all.sort_unstable_by_key(|(_, schema)| **schema);
+        for (described, schema) in all {
+            let id = match *described {
+                Described::Manifest { guid, id, .. } => EventId::Manifest { guid, id },
+                Described::Classic { guid, opcode, .. } => EventId::Classic { guid, opcode },
+            };
+            names.schemas.extend(schemas.get(schema.row()).map(|schema| (id, schema)));
+        }
+        names
+    }
+
+    /// The schema of an event that does not carry its own.
+    pub fn of(&self, id: EventId) -> Option<&'a Schema> {
+        self.schemas.get(&id).copied()
+    }
+
+    pub fn provider(&self, guid: Guid) -> Option<&'a str> {
+        self.providers.get(&guid).copied()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::metadata::event_info::tests::{GUID, record};
-    use crate::metadata::items::{SCHEMA, TRAITS, encoded_item as item};
     use crate::metadata::trace_logging::tests::schema;
-    use crate::metadata::{Value, line, text};
+    use crate::metadata::trace_logging::{SCHEMA, TRAITS, encoded_item as item};
+    use crate::metadata::{Value, line, sid_text};
 
     const WORK: EventId = EventId::Manifest { guid: GUID, id: 5 };
 
@@ -337,9 +406,6 @@ mod tests {
 
     #[test]
     fn identifiers_are_printed_as_windows_does() {
-        assert_eq!(
-            text::sid_text(&[1, 2, 0, 0, 0, 0, 0, 5, 32, 0, 0, 0, 33, 2, 0, 0]),
-            "S-1-5-32-545"
-        );
+        assert_eq!(sid_text(&[1, 2, 0, 0, 0, 0, 0, 5, 32, 0, 0, 0, 33, 2, 0, 0]), "S-1-5-32-545");
     }
 }

@@ -1,12 +1,13 @@
-//! EventInfo records: TRACE_EVENT_INFO of `tdh.h`, with EVENT_PROPERTY_INFO for each field.
+//! EventInfo records (TRACE_EVENT_INFO of `tdh.h`, with EVENT_PROPERTY_INFO for each field) and EventMapInfo records, the
+//! names of values (EVENT_MAP_INFO).
 
-use super::fields::{Count, FieldKind, FieldPlan, Fields, Schema, SchemaSource};
-use super::reading::{Length, reading};
+use uuid::uuid;
+
+use super::fields::{Count, FieldKind, FieldPlan, Fields, Length, Schema, SchemaSource, reading};
 use crate::etl::{EventId, Guid};
 use crate::payload::{Payload, utf16_bytes, utf16_text};
 
-pub(super) const PROVIDER: Guid =
-    Guid::new(0xbbcc_f6c1, 0x6cd1, 0x48c4, [0x80, 0xff, 0x83, 0x94, 0x82, 0xe3, 0x76, 0x71]);
+pub(super) const PROVIDER: Guid = Guid::of(uuid!("bbccf6c1-6cd1-48c4-80ff-839482e37671"));
 
 /// What an EventInfo record describes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -112,10 +113,60 @@ pub(super) fn text_at(record: &[u8], offset: u32) -> String {
     text
 }
 
+/// What the numbers of a map are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MapKind {
+    /// Each is a value.
+    Values,
+    /// Each is a bit of a mask.
+    Bits,
+    /// Another kind, which is not applied.
+    Other,
+}
+
+/// Names of values.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EventMap {
+    pub kind: MapKind,
+    /// Values with their names, in the order of the record.
+    pub entries: Vec<(u32, Box<str>)>,
+}
+
+impl EventMap {
+    /// Bytes it takes in memory.
+    pub(super) fn size(&self) -> usize {
+        self.entries.iter().map(|(_, text)| size_of::<(u32, Box<str>)>() + text.len()).sum()
+    }
+}
+
+/// The provider, the name and the content of a map; `None` when the record makes no sense.
+pub(super) fn decode_map(record: &[u8]) -> Option<(Guid, String, EventMap)> {
+    let mut p = Payload::new(record, 8);
+    let guid = p.guid()?;
+    let info = p.rest();
+    let (name, flag, count, _value_type) = (p.u32()?, p.u32()?, p.u32()?, p.u32()?);
+    let entries = p.rest().chunks_exact(8);
+    if count as usize > entries.len() {
+        return None;
+    }
+    let entry = |bytes: &[u8]| {
+        let mut p = Payload::new(bytes, 8);
+        let (text, value) = (p.u32()?, p.u32()?);
+        Some((value, text_at(info, text).into()))
+    };
+    let entries: Option<Vec<_>> = entries.take(count as usize).map(entry).collect();
+    let kind = match flag {
+        1 => MapKind::Values,
+        2 => MapKind::Bits,
+        _ => MapKind::Other,
+    };
+    Some((guid, text_at(info, name), EventMap { kind, entries: entries? }))
+}
+
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use crate::metadata::reading::{Extent, Form};
+    use crate::metadata::fields::{Extent, Form};
 
     /// A property: flags, in-type, out-type, count, length; its name is that at the offset.
     pub(in crate::metadata) type Property = (u32, u16, u16, u16, u16);
@@ -227,5 +278,37 @@ pub(super) mod tests {
         bytes[48] = 1;
         let described = Described::Classic { guid: Guid([9; 16]), opcode: 1, version: 0 };
         assert_eq!(decode(&bytes).unwrap().0, described);
+    }
+}
+
+#[cfg(test)]
+mod map_info_tests {
+    use super::*;
+
+    fn record(count: u32) -> Vec<u8> {
+        let mut record = vec![3; 16];
+        for number in [32, 2, count, 0, 42, 1, 42, 8] {
+            record.extend(u32::to_le_bytes(number));
+        }
+        for text in ["Map ", "On "] {
+            record.extend(text.encode_utf16().chain([0]).flat_map(u16::to_le_bytes));
+        }
+        record
+    }
+
+    #[test]
+    fn a_map_names_its_values() {
+        let (guid, name, map) = decode_map(&record(2)).unwrap();
+        assert_eq!((guid, name.as_str()), (Guid([3; 16]), "Map"));
+        assert_eq!(map.kind, MapKind::Bits);
+        assert_eq!(map.entries, [(1, "On".into()), (8, "On".into())]);
+    }
+
+    #[test]
+    fn a_map_that_claims_millions_of_entries_is_refused() {
+        assert!(decode_map(&record(5_000_000)).is_none());
+        for length in 0..record(2).len() {
+            let _ = decode_map(&record(2)[..length]);
+        }
     }
 }

@@ -7,33 +7,23 @@
 //! A trace is trusted with nothing: whatever it claims, memory for metadata is bounded by a budget of
 //! [`MAX_METADATA`] and the values of an event by the size of its payload.
 
-mod decoded;
 mod decoder;
 mod event_info;
-mod family;
 mod fields;
-mod items;
 mod manifest;
-mod map_info;
-mod names;
 mod node;
 mod read;
-mod reading;
-mod text;
 mod trace_logging;
-mod xml;
 
-pub use decoded::Decoded;
-pub use decoder::{Decoder, Learned, MAX_METADATA};
-pub use family::Metadata;
-pub use fields::{Count, FieldKind, FieldPlan, Fields, Schema, SchemaId, SchemaSource};
+pub use decoder::{Decoder, Learned, MAX_METADATA, Metadata, SchemaNames};
+pub use event_info::{EventMap, MapKind};
+pub use fields::{
+    Count, Extent, FieldKind, FieldPlan, Fields, Form, Schema, SchemaId, SchemaSource,
+};
+pub(crate) use node::sid_text;
+pub use node::{Decoded, Node, Nodes, Value, line};
 #[cfg(test)]
-pub(crate) use items::encoded_item;
-pub use items::{ExtendedItem, extended_items};
-pub use map_info::{EventMap, MapKind};
-pub use names::SchemaNames;
-pub use node::{Node, Nodes, Value};
-pub use reading::{Extent, Form};
-pub use text::line;
-pub(crate) use text::sid_text;
-pub use trace_logging::{event_name, provider_name, schema_item, traits_item};
+pub(crate) use trace_logging::encoded_item;
+pub use trace_logging::{
+    ExtendedItem, event_name, extended_items, provider_name, schema_item, traits_item,
+};

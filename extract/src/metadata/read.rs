@@ -1,7 +1,6 @@
 //! A payload read by its schema, into slots that are used again for every event.
 
-use super::fields::{Count, FieldKind, Fields};
-use super::reading::{Extent, Form};
+use super::fields::{Count, Extent, FieldKind, Fields, Form};
 use crate::payload::{Payload, utf16_bytes};
 
 /// A value, or the beginning of an array or structure.

@@ -4,11 +4,7 @@
 //! accept longer payloads than they know and return `None` for shorter ones; nothing panics.
 
 mod bytes;
-mod field;
-mod time_zone;
 mod trace_header;
 
-pub use bytes::{Payload, utf16_bytes, utf16_text};
-pub use field::Field;
-pub use time_zone::TimeZone;
-pub use trace_header::TraceHeader;
+pub use bytes::{Field, Payload, utf16_bytes, utf16_text};
+pub use trace_header::{TimeZone, TraceHeader};

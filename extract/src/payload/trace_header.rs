@@ -1,9 +1,12 @@
-//! The trace header event (TRACE_LOGFILE_HEADER), the first event of every file.
+//! The trace header event (TRACE_LOGFILE_HEADER), the first event of every file, and the time zone in it
+//! (TIME_ZONE_INFORMATION).
 
-use super::bytes::Payload;
-use super::field::Field;
-use super::time_zone::TimeZone;
+use jiff::SignedDuration;
+use jiff::civil::{Date, DateTime, Time, Weekday};
+
+use super::bytes::{Field, Payload};
 use crate::etl::{Clock, ClockKind, Event, EventId, Session};
+use crate::filetime::{date_time, of_date_time};
 
 /// What the trace header says.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -120,5 +123,201 @@ impl TraceHeader {
             ClockKind::PerformanceCounter | ClockKind::CpuCycles => 1,
         };
         (frequency > 0).then_some(Clock { kind, base: self.base, frequency, step })
+    }
+}
+
+/// When and by how much the clocks of a time zone change.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TimeZone {
+    /// UTC = local time + bias, minutes, without daylight saving time.
+    pub bias: i32,
+    standard: Change,
+    daylight: Change,
+}
+
+/// A change of the clocks (a SYSTEMTIME and its bias).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Change {
+    /// 0: every year, on the `day`th (5: last) given weekday of the month.
+    year: u16,
+    /// 0: the clocks never change.
+    month: u16,
+    weekday: u16,
+    day: u16,
+    hour: u16,
+    minute: u16,
+    bias: i32,
+}
+
+/// Bytes of a zone name: 32 UTF-16 units.
+const NAME_BYTES: usize = 64;
+
+/// Years of changes that are looked at.
+const MOST_YEARS: i16 = 20;
+
+impl TimeZone {
+    pub(super) fn decode(p: &mut Payload<'_>) -> Option<Self> {
+        let bias = p.u32()? as i32;
+        p.skip(NAME_BYTES)?;
+        let standard = Change::decode(p)?;
+        p.skip(NAME_BYTES)?;
+        let daylight = Change::decode(p)?;
+        Some(Self { bias, standard, daylight })
+    }
+
+    /// Local time minus UTC, in minutes, from each FILETIME (UTC) on: at the first one, and whenever it changes in the
+    /// years from the one before it to the one after the last. Sessions do not last longer than `MOST_YEARS`.
+    pub fn offsets(&self, first: i64, last: i64) -> Vec<(i64, i32)> {
+        let standard = -self.bias.saturating_add(self.standard.bias);
+        let daylight = -self.bias.saturating_add(self.daylight.bias);
+        let year = |filetime: i64| Some(date_time(filetime)?.year());
+        let Some((from, to)) = year(first).zip(year(last.max(first))) else {
+            return vec![(first, self.offset_at(first))];
+        };
+        let changes = (from - 1..=(to + 1).min(from + MOST_YEARS)).flat_map(|year| {
+            [(self.daylight, standard), (self.standard, daylight)].map(|(change, before)| {
+                let before = SignedDuration::from_mins(before.into());
+                of_date_time(change.in_year(year)?.checked_sub(before).ok()?)
+            })
+        });
+        let mut changes: Vec<i64> = changes.flatten().collect();
+        changes.sort_unstable();
+        // What holds before the first change is the offset of the moment before it.
+        let begin = changes.first().map_or(first, |change| first.min(*change - 1));
+        let offsets = std::iter::once(begin).chain(changes);
+        let mut offsets: Vec<_> = offsets.map(|at| (at, self.offset_at(at))).collect();
+        offsets.dedup_by_key(|(_, offset)| *offset);
+        offsets
+    }
+
+    /// Local time minus UTC, in minutes, at a FILETIME (UTC).
+    pub fn offset_at(&self, filetime: i64) -> i32 {
+        let standard = -self.bias.saturating_add(self.standard.bias);
+        let daylight = -self.bias.saturating_add(self.daylight.bias);
+        match self.is_daylight(filetime, standard, daylight) {
+            Some(true) => daylight,
+            Some(false) => standard,
+            None => -self.bias,
+        }
+    }
+
+    /// Whether daylight saving time holds; `None` when the zone has none.
+    fn is_daylight(&self, filetime: i64, standard: i32, daylight: i32) -> Option<bool> {
+        let minutes = |minutes: i32| SignedDuration::from_mins(minutes.into());
+        let utc = date_time(filetime)?;
+        let year = utc.checked_add(minutes(standard)).ok()?.year();
+        // Each change is stated in the local time before it.
+        let begin = self.daylight.in_year(year)?.checked_sub(minutes(standard)).ok()?;
+        let end = self.standard.in_year(year)?.checked_sub(minutes(daylight)).ok()?;
+        Some(if begin < end { begin <= utc && utc < end } else { utc < end || begin <= utc })
+    }
+}
+
+impl Change {
+    fn decode(p: &mut Payload<'_>) -> Option<Self> {
+        let (year, month, weekday) = (p.u16()?, p.u16()?, p.u16()?);
+        let (day, hour, minute) = (p.u16()?, p.u16()?, p.u16()?);
+        p.skip(4)?; // second, millisecond
+        Some(Self { year, month, weekday, day, hour, minute, bias: p.u32()? as i32 })
+    }
+
+    /// The local moment of the change in a year.
+    fn in_year(&self, year: i16) -> Option<DateTime> {
+        let small = |field: u16| i8::try_from(field).ok();
+        let date = if self.year == 0 {
+            let weekday = Weekday::from_sunday_zero_offset(small(self.weekday % 7)?).ok()?;
+            // The fifth weekday means the last one, also in months with four.
+            let nth = if self.day >= 5 { -1 } else { small(self.day.max(1))? };
+            Date::new(year, small(self.month)?, 1).ok()?.nth_weekday_of_month(nth, weekday).ok()?
+        } else {
+            let year = i16::try_from(self.year).ok()?;
+            Date::new(year, small(self.month)?, small(self.day)?).ok()?
+        };
+        let time = Time::new(small(self.hour)?, small(self.minute)?, 0, 0).ok()?;
+        Some(date.to_datetime(time))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn change(month: u16, day: u16, hour: u16, bias: i32) -> Change {
+        Change { year: 0, month, weekday: 0, day, hour, minute: 0, bias }
+    }
+
+    fn filetime(text: &str) -> i64 {
+        of_date_time(text.parse().unwrap()).unwrap()
+    }
+
+    #[test]
+    fn daylight_saving_time_in_berlin_lasts_from_march_to_october() {
+        let berlin =
+            TimeZone { bias: -60, standard: change(10, 5, 3, 0), daylight: change(3, 5, 2, -60) };
+        for (utc, offset) in [
+            ("2024-03-31 00:59", 60),
+            ("2024-03-31 01:00", 120),
+            ("2024-10-27 00:59", 120),
+            ("2024-10-27 01:00", 60),
+        ] {
+            assert_eq!(berlin.offset_at(filetime(utc)), offset, "{utc}");
+        }
+    }
+
+    #[test]
+    fn south_of_the_equator_daylight_saving_time_spans_the_new_year() {
+        let sydney =
+            TimeZone { bias: -600, standard: change(4, 1, 3, 0), daylight: change(10, 1, 2, -60) };
+        assert_eq!(sydney.offset_at(filetime("2024-01-15 00:00")), 660);
+        assert_eq!(sydney.offset_at(filetime("2024-07-15 00:00")), 600);
+    }
+
+    #[test]
+    fn the_changes_of_a_recording_are_those_of_the_years_around_it() {
+        let berlin =
+            TimeZone { bias: -60, standard: change(10, 5, 3, 0), daylight: change(3, 5, 2, -60) };
+        let (first, last) = (filetime("2024-10-27 00:30"), filetime("2024-10-27 01:30"));
+        let changes = [
+            ("2023-03-26 01:00", 120),
+            ("2023-10-29 01:00", 60),
+            ("2024-03-31 01:00", 120),
+            ("2024-10-27 01:00", 60),
+            ("2025-03-30 01:00", 120),
+            ("2025-10-26 01:00", 60),
+        ];
+        let changes = changes.map(|(at, offset)| (filetime(at), offset));
+        let before = (filetime("2023-03-26 01:00") - 1, 60);
+        assert_eq!(berlin.offsets(first, last), [&[before][..], &changes].concat());
+        for (at, offset) in changes {
+            assert_eq!(berlin.offset_at(at), offset);
+            assert_ne!(berlin.offset_at(at - 1), offset);
+        }
+        let none = TimeZone { standard: change(0, 0, 0, 0), ..berlin.clone() };
+        let offsets: Vec<i32> =
+            none.offsets(first, last).iter().map(|(_, minutes)| *minutes).collect();
+        assert_eq!(offsets, [60]);
+        assert_eq!(berlin.offsets(i64::MAX, 0).len(), 1);
+    }
+
+    #[test]
+    fn a_rule_with_a_year_holds_in_that_year() {
+        let once = |month, day, hour, bias| Change { year: 2024, ..change(month, day, hour, bias) };
+        let zone =
+            TimeZone { bias: 180, standard: once(2, 18, 0, 0), daylight: once(10, 20, 0, -60) };
+        let (first, last) = (filetime("2024-02-18 01:00"), filetime("2024-02-18 03:00"));
+        let offsets = zone.offsets(first, last);
+        assert_eq!(
+            offsets[1..],
+            [(filetime("2024-02-18 02:00"), -180), (filetime("2024-10-20 03:00"), -120)]
+        );
+        assert_eq!(offsets[0].1, -120);
+    }
+
+    #[test]
+    fn a_zone_without_daylight_saving_time_has_one_offset() {
+        let none =
+            TimeZone { bias: 480, standard: change(0, 0, 0, 0), daylight: change(0, 0, 0, -60) };
+        assert_eq!(none.offset_at(filetime("2024-07-15 00:00")), -480);
+        assert_eq!(none.offset_at(i64::MIN), -480);
     }
 }

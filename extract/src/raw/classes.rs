@@ -6,6 +6,8 @@
 
 use std::ops::RangeInclusive;
 
+use uuid::{Uuid, uuid};
+
 use crate::etl::{EventId, Guid};
 
 /// A class: its hook ids are `group << 8 | opcode`.
@@ -16,57 +18,37 @@ struct Class {
     opcodes: RangeInclusive<u8>,
 }
 
-const fn class(guid: Guid, group: u16) -> Class {
-    Class { guid, group, opcodes: 0..=0xFF }
+const fn class(uuid: Uuid, group: u16) -> Class {
+    Class { guid: Guid::of(uuid), group, opcodes: 0..=0xFF }
 }
 
-/// The last eight bytes of the GUIDs of the first kernel classes.
-const KERNEL: [u8; 8] = [0x9d, 0xda, 0x00, 0xc0, 0x4f, 0xd7, 0xba, 0x7c];
-const LOG_FILE: [u8; 8] = [0x84, 0xf4, 0x00, 0x00, 0xf8, 0x04, 0x64, 0xe3];
-
 /// ImageLoad.
-const IMAGE: Guid =
-    Guid::new(0x2cb1_5d1d, 0x5fc1, 0x11d2, [0xab, 0xe1, 0x00, 0xa0, 0xc9, 0x11, 0xf5, 0x18]);
+const IMAGE: Uuid = uuid!("2cb15d1d-5fc1-11d2-abe1-00a0c911f518");
 
 const CLASSES: [Class; 12] = [
     // EventTraceEvent
-    class(Guid::new(0x68fd_d900, 0x4a3e, 0x11d1, LOG_FILE), 0x00),
+    class(uuid!("68fdd900-4a3e-11d1-84f4-0000f80464e3"), 0x00),
     // PageFault
-    class(Guid::new(0x3d6f_a8d3, 0xfe05, 0x11d0, KERNEL), 0x02),
+    class(uuid!("3d6fa8d3-fe05-11d0-9dda-00c04fd7ba7c"), 0x02),
     // The load of an image has a hook id of the group of processes.
-    Class { guid: IMAGE, group: 0x03, opcodes: 10..=10 },
+    Class { guid: Guid::of(IMAGE), group: 0x03, opcodes: 10..=10 },
     // Process
-    class(Guid::new(0x3d6f_a8d0, 0xfe05, 0x11d0, KERNEL), 0x03),
+    class(uuid!("3d6fa8d0-fe05-11d0-9dda-00c04fd7ba7c"), 0x03),
     // FileIo
-    class(Guid::new(0x90cb_dc39, 0x4a3e, 0x11d1, LOG_FILE), 0x04),
+    class(uuid!("90cbdc39-4a3e-11d1-84f4-0000f80464e3"), 0x04),
     // Thread
-    class(Guid::new(0x3d6f_a8d1, 0xfe05, 0x11d0, KERNEL), 0x05),
+    class(uuid!("3d6fa8d1-fe05-11d0-9dda-00c04fd7ba7c"), 0x05),
     // Registry
-    class(
-        Guid::new(0xae53_722e, 0xc863, 0x11d2, [0x86, 0x59, 0x00, 0xc0, 0x4f, 0xa3, 0x21, 0xa1]),
-        0x09,
-    ),
+    class(uuid!("ae53722e-c863-11d2-8659-00c04fa321a1"), 0x09),
     // SystemConfig
-    class(
-        Guid::new(0x0185_3a65, 0x418f, 0x4f36, [0xae, 0xfc, 0xdc, 0x0f, 0x1d, 0x2f, 0xd2, 0x35]),
-        0x0b,
-    ),
+    class(uuid!("01853a65-418f-4f36-aefc-dc0f1d2fd235"), 0x0b),
     // HeapTraceProvider
-    class(
-        Guid::new(0x2229_62ab, 0x6180, 0x4b88, [0xa8, 0x25, 0x34, 0x6b, 0x75, 0xf2, 0xa2, 0x4a]),
-        0x10,
-    ),
+    class(uuid!("222962ab-6180-4b88-a825-346b75f2a24a"), 0x10),
     // ObTrace
-    class(
-        Guid::new(0x8949_7f50, 0xeffe, 0x4440, [0x8c, 0xf2, 0xce, 0x6b, 0x1c, 0xdc, 0xac, 0xa7]),
-        0x11,
-    ),
+    class(uuid!("89497f50-effe-4440-8cf2-ce6b1cdcaca7"), 0x11),
     class(IMAGE, 0x14),
     // StackWalk
-    class(
-        Guid::new(0xdef2_fe46, 0x7bd6, 0x4b80, [0xbd, 0x94, 0xf5, 0x7f, 0xe2, 0x0d, 0x0c, 0xe3]),
-        0x18,
-    ),
+    class(uuid!("def2fe46-7bd6-4b80-bd94-f57fe20d0ce3"), 0x18),
 ];
 
 pub fn kernel_classes() -> impl Iterator<Item = Guid> {

@@ -1,4 +1,4 @@
-//! The one list of event families.
+//! The one list of event families, and the kinds of rows of the timeline that follow from it.
 
 /// Hands the list to the macro `$make`: for each family its field among the collected columns, its
 /// type, the module that has it, and the kinds of rows that it adds to the timeline.
@@ -32,3 +32,16 @@ macro_rules! event_families {
 }
 
 pub(crate) use event_families;
+
+macro_rules! row_kinds {
+    ($($field:ident: $family:ident in $module:ident [$($kind:ident),*],)*) => {
+        /// What a row of the timeline is; each kind belongs to one family.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        #[repr(u8)]
+        pub enum RowKind {
+            $($($kind,)*)*
+        }
+    };
+}
+
+event_families!(row_kinds);

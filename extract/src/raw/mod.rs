@@ -6,14 +6,11 @@
 
 mod classes;
 mod family;
-mod kind;
 mod list;
-mod names;
 mod timeline;
 
 pub use classes::{id_in_file, id_in_session, kernel_classes};
-pub use family::{Action, EventFamily, Shared};
-pub use kind::RowKind;
+pub use family::{Action, EventFamily, NameInterner, Shared};
+pub use list::RowKind;
 pub(crate) use list::event_families;
-pub use names::NameInterner;
 pub use timeline::{IdSource, Timeline, UNKNOWN_ID};

@@ -6,7 +6,6 @@
 mod buffer;
 mod known;
 mod names;
-mod payload;
 
 use std::io::{self, Read, Write};
 use std::path::Path;

@@ -1,14 +1,16 @@
-//! The stacks of handle events.
+//! The stacks of handle events, and of events that are kept one by one.
 //!
 //! The events stand in time order, so a part finds its event by searching the column of times;
 //! no table of open stacks is needed, however late a part comes.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 
-use super::carried::carried_parts;
+use rustc_hash::FxHashMap;
+
 use super::fragments::{FragmentRef, Fragments};
-use super::matches::Matches;
-use super::walk::{Part, PartFrames};
+use super::parts::{
+    KEY_DELETE, KEY_RUNDOWN, Part, PartFrames, USER_PART, carried_parts, key_frames,
+};
 use crate::etl::Event;
 use crate::raw::{IdSource, Timeline, UNKNOWN_ID};
 
@@ -205,11 +207,104 @@ impl EventStacks {
     }
 }
 
+/// Parts of stacks that events carry; an event is known by a number.
+#[derive(Default)]
+pub struct CarriedStacks {
+    pub fragments: Fragments,
+    waiting: Matches<u32>,
+}
+
+impl CarriedStacks {
+    /// The first and the second part of what an event carries. Where the user part is still to come, [`Self::follow`]
+    /// hands it out for this number.
+    pub(crate) fn take(&mut self, event: &Event<'_>, number: u32) -> [FragmentRef; 2] {
+        let mut parts = [FragmentRef::NONE; 2];
+        if event.extended.is_empty() {
+            return parts;
+        }
+        let mut missing = 0;
+        for ((at, slot), part) in parts.iter_mut().enumerate().zip(carried_parts(event)) {
+            *slot = self.fragments.add(part.frames, part.pointer_size, at > 0);
+            missing = part.match_id;
+        }
+        if missing != 0
+            && parts[1] == FragmentRef::NONE
+            && let Some(tid) = event.tid
+        {
+            self.waiting.wait(missing, tid, number);
+        }
+        parts
+    }
+
+    /// Takes an event that is not kept itself but may say more of stacks of those before; hands out the second parts
+    /// of events.
+    pub(crate) fn follow(&mut self, event: &Event<'_>, mut second: impl FnMut(u32, FragmentRef)) {
+        match event.id {
+            USER_PART => {
+                let (Some(part), Some(tid)) = (carried_parts(event).next(), event.tid) else {
+                    return;
+                };
+                let events = self.waiting.take(part.match_id, tid);
+                if !events.is_empty() {
+                    let fragment = self.fragments.add(part.frames, part.pointer_size, true);
+                    events.into_iter().for_each(|event| second(event, fragment));
+                }
+            }
+            KEY_DELETE | KEY_RUNDOWN => {
+                if let Some((key, frames)) = key_frames(event) {
+                    self.fragments.define(key, frames, event.pointer_size);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Most stacks that wait. A user part comes when its thread returns to user mode.
+const MAX_OPEN: usize = 4096;
+
+/// Match id and thread.
+type Key = (u64, u32);
+
+/// What waits for the user part of its stack, by match id and thread.
+pub(super) struct Matches<T> {
+    open: FxHashMap<Key, Vec<T>>,
+    /// The keys in the order in which they came, so that the oldest gives way.
+    order: VecDeque<Key>,
+}
+
+impl<T> Default for Matches<T> {
+    fn default() -> Self {
+        Self { open: FxHashMap::default(), order: VecDeque::new() }
+    }
+}
+
+impl<T> Matches<T> {
+    /// Lets an event wait; the one that has waited longest no longer does when there are too many.
+    pub(super) fn wait(&mut self, match_id: u64, tid: u32, event: T) {
+        self.order.push_back((match_id, tid));
+        self.open.entry((match_id, tid)).or_default().push(event);
+        while self.order.len() > MAX_OPEN {
+            if let Some(oldest) = self.order.pop_front() {
+                self.open.remove(&oldest);
+            }
+        }
+    }
+
+    /// The events that waited for this part.
+    pub(super) fn take(&mut self, match_id: u64, tid: u32) -> Vec<T> {
+        if self.open.is_empty() {
+            return Vec::new();
+        }
+        self.open.remove(&(match_id, tid)).unwrap_or_default()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::raw::RowKind;
-    use crate::stacks::walk::WALK;
+    use crate::stacks::parts::WALK;
 
     const KERNEL: u64 = 0xFFFF_8000_0000_0000;
 
@@ -283,5 +378,20 @@ mod tests {
         push(&mut timeline, 10, Some((1, 5)), 0);
         stacks.finish(&mut timeline);
         assert_eq!(addresses(&stacks, 0), [KERNEL]);
+    }
+
+    #[test]
+    fn events_of_a_thread_are_matched_and_old_ones_give_way() {
+        let mut matches = Matches::default();
+        matches.wait(7, 1, "a");
+        matches.wait(7, 1, "b");
+        matches.wait(7, 2, "other thread");
+        assert_eq!(matches.take(7, 1), ["a", "b"]);
+        assert!(matches.take(7, 1).is_empty());
+        for match_id in 100..100 + MAX_OPEN as u64 {
+            matches.wait(match_id, 1, "later");
+        }
+        assert!(matches.take(7, 2).is_empty());
+        assert!(matches.open.len() <= MAX_OPEN && matches.order.len() <= MAX_OPEN);
     }
 }

@@ -2,7 +2,7 @@
 
 use hashbrown::HashMap;
 
-use super::walk::PartFrames;
+use super::parts::PartFrames;
 use crate::intern::ByteInterner;
 
 /// Names a part of a stack: its frames, or the key whose frames are still to come.

@@ -7,28 +7,16 @@
 //! Events of providers carry their stacks themselves. Where only the kernel part fits, the user part is that of a
 //! later event of the same thread, which has the same match id.
 
-mod all;
-mod carried;
 mod events;
 mod fragments;
-mod frames;
 mod kept;
-mod kept_rows;
-mod matches;
 mod modules;
-mod of_event;
+mod parts;
 mod resolver;
-mod uses;
-mod walk;
 
-pub use all::{AllStacks, JoinedStack};
-pub(crate) use carried::{carried_names, item_fields};
-pub use events::EventStacks;
+pub use events::{CarriedStacks, EventStacks};
 pub use fragments::{FragmentRef, Fragments};
-pub use frames::{FrameInterner, FrameKey};
-pub use kept::KeptStacks;
-pub use kept_rows::KeptRows;
+pub use kept::{AllStacks, JoinedStack, KeptStacks};
 pub use modules::{AddressSpaces, Located, Mapping};
-pub use of_event::CarriedStacks;
-pub use resolver::{StackResolver, StackTable};
-pub(crate) use uses::StackUse;
+pub(crate) use parts::{StackUse, carried_names, item_fields};
+pub use resolver::{FrameInterner, FrameKey, KeptRows, StackResolver, StackTable};

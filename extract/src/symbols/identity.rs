@@ -1,12 +1,14 @@
 //! What names a module and its PDB, and how that identity is spelled in a symbol store.
+//!
+//! What this program keeps for itself in a cache of symbols is in one folder, whose name no file from a trace or a server
+//! can have ([`StoreKey`] refuses it).
 
 use std::fmt;
+use std::path::{Path, PathBuf};
 
 use handlescope_model::Untrusted;
 use symbolic::common::DebugId;
 use uuid::Uuid;
-
-use super::own;
 
 /// What the trace knows of a module; the key for finding its symbols.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -112,7 +114,7 @@ impl StoreKey {
             && !name.ends_with(['.', ' '])
             && !name.contains(|c: char| c.is_control() || r#"<>:"|?*/\"#.contains(c))
             && !is_device(name)
-            && !own::is_folder(name);
+            && !is_own_folder(name);
         is_safe.then(|| Self { name: name.to_owned(), index })
     }
 }
@@ -125,6 +127,18 @@ fn is_device(name: &str) -> bool {
         number.is_some_and(|number| matches!(number.as_bytes(), [b'0'..=b'9']))
     };
     matches!(&*stem, "CON" | "PRN" | "AUX" | "NUL") || is_numbered("COM") || is_numbered("LPT")
+}
+
+const FOLDER: &str = ".handlescope";
+
+/// The folder in a cache.
+pub(super) fn own_folder(cache: &Path) -> PathBuf {
+    cache.join(FOLDER)
+}
+
+/// Whether a name means that folder, on systems that know no case as well.
+pub(super) fn is_own_folder(name: &str) -> bool {
+    name.eq_ignore_ascii_case(FOLDER)
 }
 
 #[cfg(test)]

@@ -43,8 +43,7 @@
 //!
 //! Nothing here prints or panics. What happened is in [`Symbolizer::report`].
 
-mod asked;
-mod batch;
+mod beside;
 #[cfg(test)]
 mod fixture;
 mod frame;
@@ -53,27 +52,25 @@ mod identity;
 mod linked_tests;
 mod local;
 mod module;
-mod observer;
 mod options;
-mod own;
 mod path;
 mod pdb;
-mod prepare;
+mod pointer;
 mod report;
 mod search;
 mod server;
+mod sources;
 mod symbolizer;
 #[cfg(test)]
 mod tests;
 
+pub use self::beside::symbols_beside;
 pub use self::frame::{CodeAddress, FrameChain, ResolvedFrame};
 pub use self::identity::{ModuleIdentity, PdbIdentity};
-pub use self::local::beside::symbols_beside;
-pub use self::observer::{NoSymbolObserver, SymbolObserver};
-pub use self::options::{DownloadBudget, SymbolizerOptions};
+pub use self::options::{DownloadBudget, NoSymbolObserver, SymbolObserver, SymbolizerOptions};
 pub use self::path::SymbolPath;
-pub use self::path::pointer::PointerError;
-pub use self::path::sources::{ServerChoice, SymbolSources, SymbolSourcesError};
+pub use self::pointer::PointerError;
 pub use self::report::{MissingAt, ModuleReport, Origin, Outcome, SearchFailure, SymbolFileError};
 pub use self::server::speed::MinSpeed;
+pub use self::sources::{ServerChoice, SymbolSources, SymbolSourcesError};
 pub use self::symbolizer::Symbolizer;

@@ -10,10 +10,9 @@ use symbolic::common::ByteView;
 use symbolic::symcache::{SourceLocation, SymCache};
 
 use super::frame::{CodeAddress, FrameChain, ResolvedFrame};
-use super::pdb::PdbFile;
-use super::pdb::names;
 use super::pdb::pe::ExportTable;
 use super::pdb::source_server::SourceServer;
+use super::pdb::{PdbFile, names};
 
 /// What a module's names are looked up in.
 pub(super) enum ModuleSymbols {

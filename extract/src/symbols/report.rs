@@ -9,7 +9,7 @@ use handlescope_model::{Reason, Untrusted};
 use thiserror::Error;
 
 use super::identity::{ModuleIdentity, PdbIdentity};
-use super::path::pointer::PointerError;
+use super::pointer::PointerError;
 
 /// What happened to one module whose symbols were asked for.
 ///

@@ -1,27 +1,30 @@
 //! The search for the symbols of a module, each PDB and each image once a session.
+//!
+//! Of many modules at once, the PDBs are there before the first frame is resolved.
 
+use std::fs::File;
 use std::hash::Hash;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use handlescope_model::guard::lock;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use symbolic::common::ByteView;
 
 use super::identity::{ImageIdentity, ModuleIdentity, PdbIdentity, StoreKey};
-use super::local::folders::{Candidate, LocalFolders};
+use super::local::{Candidate, LocalFolders};
 use super::module::{ModuleSymbols, SymcacheNames};
-use super::observer::Watch;
-use super::options::SymbolizerOptions;
-use super::path::usual::usual_caches;
-use super::path::{self, SymbolPath};
+use super::options::{SymbolizerOptions, Watch};
+use super::path::{self, SymbolPath, usual_caches};
 use super::pdb::PdbFile;
 use super::pdb::pe::ExportTable;
 use super::pdb::symcache::{FileStamp, SymcacheStore};
+use super::pointer::{self, PointerError};
 use super::report::{ModuleReport, Origin, Outcome, SearchNotes, SymbolFileError};
+use super::server::download_lock::Semaphore;
 use super::server::downloads::Downloads;
-use super::server::install::Form;
-use super::server::semaphore::Semaphore;
+use super::server::install::{Form, Install};
 
 /// PDBs that are converted at once have this many bytes at most, unless a single one is larger.
 /// A conversion takes about four times the size of its PDB.
@@ -293,6 +296,135 @@ impl Search {
         *progress = Progress::Done(found.clone());
         found
     }
+
+    /// Downloads the PDBs of modules that are in no local place of the path.
+    pub(super) fn prepare<'a>(
+        &self,
+        modules: impl IntoIterator<Item = &'a ModuleIdentity>,
+        watch: Watch<'_>,
+    ) {
+        if self.downloads.is_offline() {
+            return;
+        }
+        let mut seen = FxHashSet::default();
+        let mut wanted = Vec::new();
+        for pdb in modules.into_iter().filter_map(|module| module.pdb.as_ref()) {
+            if watch.cancel.is_cancelled() {
+                return;
+            }
+            if seen.insert(pdb)
+                && let Some(key) = StoreKey::new(pdb)
+                && self.needs_server(&key, pdb)
+            {
+                wanted.push((key, pdb.clone()));
+            }
+        }
+        self.downloads.fetch(&wanted, watch);
+    }
+
+    /// Looks again for what was not found.
+    pub(super) fn forget_missing(&self) {
+        self.pdbs.forget_missing();
+        self.images.forget_missing();
+        lock(&self.folders).forget();
+        self.downloads.forget_missing();
+    }
+
+    fn needs_server(&self, key: &StoreKey, pdb: &PdbIdentity) -> bool {
+        match &*lock(&self.pdbs.slot(pdb)) {
+            Progress::New => !self.is_local(key, pdb),
+            Progress::OnlyServersLeft(_) => true,
+            Progress::Done(_) => false,
+        }
+    }
+
+    /// Whether the PDB is in a local place, or its symcache serves instead.
+    fn is_local(&self, key: &StoreKey, pdb: &PdbIdentity) -> bool {
+        let stored = self.store.open(key, pdb).map(|stored| stored.source);
+        if stored.is_some() && self.store_is_on_path {
+            return true;
+        }
+        let is_right = |file: &Path| {
+            let stamp = FileStamp::of(file).ok();
+            let was_converted = stamp.is_some() && stamp == stored;
+            was_converted || PdbFile::open(file).and_then(|file| file.verify(pdb)).is_ok()
+        };
+        let candidates = self.local(key);
+        candidates
+            .iter()
+            .any(|candidate| self.file_of(candidate, key, pdb).is_ok_and(|file| is_right(&file)))
+    }
+
+    /// Files in the local places of the path which may be the PDB or image, best first.
+    fn local(&self, key: &StoreKey) -> Vec<Candidate> {
+        let mut found = lock(&self.folders).find(key);
+        found.retain(|candidate| self.stays(candidate, &candidate.path));
+        found
+    }
+
+    /// Whether a file lies in the folder in which it was found, if nothing leads out of that.
+    fn stays(&self, candidate: &Candidate, file: &Path) -> bool {
+        let real = || {
+            Some((file.canonicalize().ok()?, self.closed_folder(candidate)?.canonicalize().ok()?))
+        };
+        self.closed_folder(candidate).is_none()
+            || real().is_some_and(|(file, folder)| file.starts_with(folder))
+    }
+
+    /// The folder out of which nothing leads in which a candidate was found.
+    fn closed_folder(&self, candidate: &Candidate) -> Option<&PathBuf> {
+        let Origin::Folder(found) = &candidate.origin else { return None };
+        self.closed.iter().find(|folder| *folder == found)
+    }
+
+    /// The PDB of a candidate, unpacked into a cache if need be.
+    fn file_of(
+        &self,
+        candidate: &Candidate,
+        key: &StoreKey,
+        pdb: &PdbIdentity,
+    ) -> Result<PathBuf, SymbolFileError> {
+        let mut path = candidate.path.clone();
+        if let Some(member) = &candidate.member {
+            return lock(&self.folders).packed.unpack(&path, member, key, self.max_bytes);
+        }
+        let mut is_packed = candidate.form == Form::Cabinet;
+        if candidate.form == Form::Pointer {
+            path = self.target_of(candidate)?;
+            is_packed = path.to_string_lossy().ends_with('_');
+        }
+        if !is_packed {
+            return Ok(path);
+        }
+        let install = Install {
+            form: Form::Cabinet,
+            caches: self.cache.iter().cloned().collect(),
+            key: key.clone(),
+            pdb: pdb.clone(),
+            max_bytes: self.max_bytes,
+            budget: None,
+            shown: path.clone(),
+        };
+        install.packed(&path)
+    }
+
+    /// The file that a candidate points to.
+    fn target_of(&self, candidate: &Candidate) -> Result<PathBuf, SymbolFileError> {
+        let path = &candidate.path;
+        let mut text = Vec::new();
+        File::open(path)
+            .and_then(|file| file.take(pointer::MAX_BYTES).read_to_end(&mut text))
+            .map_err(SymbolFileError::io("read", path))?;
+        let source = match self.closed_folder(candidate) {
+            Some(_) => pointer::Source::Server { hosts: &[] },
+            None => pointer::Source::Folder,
+        };
+        let target = pointer::follow(&text, &source).and_then(|target| {
+            let stays = self.stays(candidate, &target);
+            if stays { Ok(target) } else { Err(PointerError::Outside) }
+        });
+        target.map_err(|reason| SymbolFileError::Pointer { path: path.clone(), reason })
+    }
 }
 
 /// A PDB that is searched for.
@@ -360,5 +492,52 @@ impl Progress {
 impl<K> Default for Slots<K> {
     fn default() -> Self {
         Self(Mutex::default())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::symbols::Symbolizer;
+    use crate::symbols::fixture::TestPdb;
+
+    fn write(path: &Path, bytes: &[u8]) {
+        fs::create_dir_all(path.parent().expect("has a parent")).expect("a folder");
+        fs::write(path, bytes).expect("a file");
+    }
+
+    #[test]
+    fn nothing_leads_out_of_a_closed_folder() {
+        let home = tempfile::tempdir().expect("a folder");
+        let (folder, outside) = (home.path().join("plain"), home.path().join("outside/a.pdb"));
+        let pdb = TestPdb::new(&[(0x1000, "Work")]);
+        // Symcaches of one search would serve the next one.
+        let is_found = |closed_folders: &[PathBuf]| {
+            let cache = tempfile::tempdir().expect("a folder");
+            let options = SymbolizerOptions {
+                symcache_folder: Some(cache.path().to_owned()),
+                closed_folders: closed_folders.to_vec(),
+                ..SymbolizerOptions::default()
+            };
+            let path = SymbolPath::parse(&folder.to_string_lossy());
+            let chains = Symbolizer::new(path, options).resolve(&pdb.module("a.pdb"), &[0x1000]);
+            chains.iter().any(|chain| !chain.is_empty())
+        };
+        let closed = [folder.clone()];
+        write(&outside, &pdb.bytes());
+        write(&folder.join("a.pdb"), &pdb.bytes());
+        assert!(is_found(&closed), "what lies in the folder");
+        fs::remove_file(folder.join("a.pdb")).expect("a file");
+        let pointer = folder.join(pdb.store_path("a.pdb")).with_file_name("file.ptr");
+        write(&pointer, format!("PATH:{}", outside.to_string_lossy()).as_bytes());
+        assert!(is_found(&[]) && !is_found(&closed), "a pointer");
+        fs::remove_dir_all(folder.join("a.pdb")).expect("a folder");
+        #[cfg(unix)]
+        {
+            std::os::unix::fs::symlink(&outside, folder.join("a.pdb")).expect("a link");
+            assert!(is_found(&[]) && !is_found(&closed), "a link");
+        }
     }
 }

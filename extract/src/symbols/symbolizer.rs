@@ -1,14 +1,19 @@
-//! The symbolizer: what it was asked and what it found.
+//! The symbolizer: what it was asked and what it found, for one module or for the frames of many, side by side.
 
-use std::{fmt, iter};
+use std::fmt;
+use std::iter;
+use std::num::NonZero;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, OnceLock};
+use std::thread;
 
 use handlescope_model::Cancel;
+use handlescope_model::guard::lock;
+use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::asked::AskedModules;
 use super::frame::{CodeAddress, FrameChain};
 use super::identity::ModuleIdentity;
-use super::observer::{NoSymbolObserver, SymbolObserver, Watch};
-use super::options::SymbolizerOptions;
+use super::options::{NoSymbolObserver, SymbolObserver, SymbolizerOptions, Watch};
 use super::path::SymbolPath;
 use super::report::ModuleReport;
 use super::search::{Search, SearchLimits};
@@ -118,4 +123,132 @@ fn in_order(
     let chains = resolve(&sorted);
     let chain = |address| sorted.binary_search(address).ok().and_then(|at| chains.get(at)).cloned();
     addresses.iter().map(|address| chain(address).unwrap_or_default()).collect()
+}
+
+/// The requests, and how far they are.
+struct Batch<'a> {
+    symbolizer: &'a Symbolizer,
+    requests: &'a [(ModuleIdentity, Vec<CodeAddress>)],
+    watch: Watch<'a>,
+    answers: Vec<OnceLock<Vec<FrameChain>>>,
+    done: AtomicUsize,
+}
+
+impl Symbolizer {
+    /// The functions at addresses of many modules, in the order of the requests.
+    ///
+    /// Works on as many modules at once as there are processors. What is at hand comes first; only
+    /// then are servers asked for the rest, for several files at a time. If cancelled, the rest is
+    /// left without names; the next call goes on from there.
+    pub fn resolve_all(
+        &self,
+        requests: &[(ModuleIdentity, Vec<CodeAddress>)],
+        observer: &dyn SymbolObserver,
+        cancel: &Cancel,
+    ) -> Vec<Vec<FrameChain>> {
+        let watch = Watch { observer, cancel };
+        let batch = Batch {
+            symbolizer: self,
+            requests,
+            watch,
+            answers: requests.iter().map(|_| OnceLock::new()).collect(),
+            done: AtomicUsize::new(0),
+        };
+        let threads = thread::available_parallelism().map_or(1, NonZero::get);
+        // The most frames first, so that no thread is left with a large module when the others are done.
+        let mut all: Vec<usize> = (0..requests.len()).collect();
+        all.sort_by_key(|&index| {
+            requests.get(index).map_or(0, |(_, addresses)| usize::MAX - addresses.len())
+        });
+        batch.work(&all, threads, false);
+        let missing: Vec<usize> = all.into_iter().filter(|&index| batch.is_open(index)).collect();
+        let open = missing.iter().filter_map(|&index| requests.get(index));
+        self.search.prepare(open.map(|(module, _)| module), watch);
+        batch.work(&missing, threads, true);
+        let answers = batch.answers.into_iter().zip(requests);
+        answers
+            .map(|(answer, (_, addresses))| {
+                answer.into_inner().unwrap_or_else(|| vec![FrameChain::default(); addresses.len()])
+            })
+            .collect()
+    }
+}
+
+impl Batch<'_> {
+    fn work(&self, indexes: &[usize], threads: usize, may_download: bool) {
+        let next = AtomicUsize::new(0);
+        let run = || {
+            while let Some(&index) = indexes.get(next.fetch_add(1, Ordering::Relaxed)) {
+                if self.watch.cancel.is_cancelled() {
+                    return;
+                }
+                self.resolve(index, may_download);
+            }
+        };
+        thread::scope(|scope| {
+            for _ in 1..threads.min(indexes.len()) {
+                scope.spawn(run);
+            }
+            run();
+        });
+    }
+
+    fn is_open(&self, index: usize) -> bool {
+        self.answers.get(index).is_some_and(|answer| answer.get().is_none())
+    }
+
+    fn resolve(&self, index: usize, may_download: bool) {
+        let (Some((module, addresses)), Some(slot)) =
+            (self.requests.get(index), self.answers.get(index))
+        else {
+            return;
+        };
+        let limits = SearchLimits { may_download, watch: self.watch };
+        if let Some(chains) = self.symbolizer.resolve_one(module, addresses, limits) {
+            // An index is handed out once only.
+            let _ = slot.set(chains);
+            let done = self.done.fetch_add(1, Ordering::Relaxed) + 1;
+            self.watch.observer.resolved(module, done, self.requests.len());
+        }
+    }
+}
+
+/// Modules in the order they were first asked for.
+#[derive(Default)]
+pub(super) struct AskedModules(Mutex<Modules>);
+
+#[derive(Default)]
+struct Modules {
+    order: Vec<AskedModule>,
+    rows: FxHashMap<ModuleIdentity, usize>,
+}
+
+struct AskedModule {
+    module: ModuleIdentity,
+    rvas: FxHashSet<u64>,
+    named: usize,
+}
+
+impl AskedModules {
+    /// Notes a module, and of frames in it whether they got a name.
+    pub(super) fn note(&self, module: &ModuleIdentity, frames: impl Iterator<Item = (u64, bool)>) {
+        let mut guard = lock(&self.0);
+        let Modules { order, rows } = &mut *guard;
+        let row = *rows.entry(module.clone()).or_insert_with(|| {
+            let (module, rvas) = (module.clone(), FxHashSet::default());
+            order.push(AskedModule { module, rvas, named: 0 });
+            order.len() - 1
+        });
+        let Some(asked) = order.get_mut(row) else { return };
+        for (rva, is_named) in frames {
+            asked.named += usize::from(asked.rvas.insert(rva) && is_named);
+        }
+    }
+
+    /// The modules, how many distinct frames of each were wanted, and how many of these were named.
+    pub(super) fn all(&self) -> Vec<(ModuleIdentity, usize, usize)> {
+        let modules = lock(&self.0);
+        let counts = |asked: &AskedModule| (asked.module.clone(), asked.rvas.len(), asked.named);
+        modules.order.iter().map(counts).collect()
+    }
 }

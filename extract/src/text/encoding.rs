@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::rc::Rc;
 
-use super::progress::Progress;
+use super::lines::Progress;
 
 /// Bytes of UTF-16 that are translated at once.
 const CHUNK: usize = 32 << 10;

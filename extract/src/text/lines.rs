@@ -1,7 +1,12 @@
-//! A text line by line, with limited memory.
+//! A text line by line, with limited memory, and how far an import of it is, and whether it is still wanted.
 
 use std::borrow::Cow;
+use std::cell::Cell;
 use std::io::{self, BufRead, BufReader, Read};
+
+use handlescope_model::Cancel;
+
+use crate::options::ExtractObserver;
 
 /// Longest line that is read, bytes; the rest of a longer one is passed over.
 const LINE_BYTES: usize = 64 << 10;
@@ -72,6 +77,31 @@ fn skip_line(reader: &mut impl BufRead) -> io::Result<(u64, bool)> {
         if end.is_some() {
             return Ok((skipped, true));
         }
+    }
+}
+
+/// Reports to the observer how many bytes have passed.
+pub(crate) struct Progress<'a> {
+    observer: &'a dyn ExtractObserver,
+    pub(crate) cancel: &'a Cancel,
+    passed: Cell<u64>,
+    /// What was not a character and is U+FFFD now.
+    pub(crate) replaced: Cell<u64>,
+}
+
+impl<'a> Progress<'a> {
+    pub(crate) fn new(observer: &'a dyn ExtractObserver, cancel: &'a Cancel) -> Self {
+        Self { observer, cancel, passed: Cell::new(0), replaced: Cell::new(0) }
+    }
+
+    pub(crate) fn add(&self, bytes: u64) {
+        let passed = self.passed.get() + bytes;
+        self.passed.set(passed);
+        self.observer.on_progress(passed);
+    }
+
+    pub(crate) fn check(&self) -> io::Result<()> {
+        self.cancel.check().map_err(io::Error::other)
     }
 }
 

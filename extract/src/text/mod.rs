@@ -2,8 +2,6 @@
 
 mod encoding;
 mod lines;
-mod progress;
 
 pub(crate) use encoding::{may_be_text, utf8};
-pub(crate) use lines::{Line, Lines};
-pub(crate) use progress::Progress;
+pub(crate) use lines::{Line, Lines, Progress};

@@ -1,6 +1,6 @@
 //! ETWAnalyzer's extracts → the tables of a trace.
 //!
-//! One file per part of an extract (`main_part`, `modules_part`, `stacks_part`, `handle_part`),
+//! One file per part of an extract (`main_part`, `modules_part`, `stacks_part`, `objects`),
 //! which only knows how the part is written. [`import`] puts the parts together. The large part is
 //! read object by object and written as it comes; nothing holds a document as a whole.
 //!
@@ -10,21 +10,12 @@
 mod container;
 mod document;
 mod error;
-mod frames;
-mod guard;
-mod handle_part;
-mod limits;
 mod main_part;
 mod modules_part;
 mod objects;
-mod processes;
-mod repair;
 mod stacks_part;
-mod stream;
 #[cfg(test)]
 mod tests;
-mod time;
-mod trace;
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -35,31 +26,24 @@ use std::time::Instant;
 
 use handlescope_model::output::folder_of;
 use handlescope_model::tables::{
-    Events, ExistingHandles, Name, Names, ObjectType, ObjectTypes, Objects, StartHandle,
-    StartHandles, TraceInfos,
+    EventCounts, Events, ExistingHandles, Losses, Name, Names, ObjectType, ObjectTypes, Objects,
+    StartHandle, StartHandles, Threads, TraceInfos, Volumes,
 };
 use handlescope_model::{
     ArchiveError, ArchiveWriter, Cancel, FILE_MAPPING_NAME, FILE_MAPPING_TYPE, Table, TypeId,
 };
 
 pub use container::import_sources;
-pub use error::ImportError;
-pub use limits::ImportLimits;
+pub use error::{ImportError, ImportLimits};
 
 use self::container::Parts;
-use self::handle_part::HandlePart;
+use self::main_part::{ProcessRows, Time, TraceFigures, own_rows};
 use self::modules_part::ModuleTables;
-use self::objects::{Figures, ObjectRows};
-use self::processes::ProcessRows;
+use self::objects::{Figures, HandlePart, ObjectRows, Stream};
 use self::stacks_part::StackTexts;
-use self::stream::Stream;
-use self::time::Time;
-use self::trace::TraceFigures;
-use super::held;
 use super::members::Part;
-use super::own::OwnStartHandle;
-use super::records::{Main, ModulesPart};
-use super::words::OWN_OPTIONS;
+use super::record;
+use super::records::{Main, ModulesPart, OWN_OPTIONS, OwnStartHandle};
 use crate::etl::{Diagnostics, WarningKind};
 use crate::options::{ExtractObserver, ExtractSummary};
 use crate::text::Progress;
@@ -85,7 +69,7 @@ pub fn import(
     let folder = folder_of(output);
     let progress = Rc::new(Progress::new(observer, cancel));
     let size = source_size(input).saturating_mul(limits.record_bytes_per_byte);
-    held::allow(limits.record_bytes.saturating_add(size));
+    record::allow(limits.record_bytes.saturating_add(size));
     let mut parts = container::open(input, folder, &limits.container, observer, &progress)?;
     let reading = Reading { input, limits, progress, findings: RefCell::default() };
     let read = reading.small_parts(&mut parts)?;
@@ -184,15 +168,22 @@ impl Reading<'_> {
         writer.table(Table::Processes, processes.table(&main).into_frame())?;
         writer.table(Table::StartHandles, objects.start_handles.into_frame())?;
         let figures = objects.figures;
-        let counts = trace::event_counts(&main, &figures, objects.existing);
+        let counts: EventCounts = match main.is_own() {
+            true => own_rows(&main, &main.own.event_counts),
+            false => figures.event_counts(objects.existing),
+        };
         writer.table(Table::EventCounts, counts.into_frame())?;
         let replaced = self.progress.replaced.get();
         self.findings.borrow_mut().add(WarningKind::NoText, replaced, None);
         let warnings = self.findings.borrow().warnings();
-        writer.table(Table::Volumes, trace::volumes(&main).into_frame())?;
-        writer.table(Table::Threads, trace::threads(&main).into_frame())?;
-        writer.table(Table::Losses, trace::losses(&main).into_frame())?;
-        writer.table(Table::Warnings, trace::warnings(&main, &warnings).into_frame())?;
+        // Only our own extract has drive letters, threads, and when events may be missing.
+        let volumes: Volumes = own_rows(&main, &main.own.volumes);
+        writer.table(Table::Volumes, volumes.into_frame())?;
+        let threads: Threads = own_rows(&main, &main.own.threads);
+        writer.table(Table::Threads, threads.into_frame())?;
+        let losses: Losses = own_rows(&main, &main.own.losses);
+        writer.table(Table::Losses, losses.into_frame())?;
+        writer.table(Table::Warnings, main_part::warnings(&main, &warnings).into_frame())?;
         let source_size = source_size(self.input);
         let in_trace = TraceFigures {
             source_size,
@@ -200,7 +191,7 @@ impl Reading<'_> {
             frames_in_modules: in_modules,
             events: figures.kinds.iter().sum::<u64>() + objects.existing,
         };
-        let info = TraceInfos::from_iter([trace::info(self.input, &main, &in_trace)]);
+        let info = TraceInfos::from_iter([main_part::info(self.input, &main, &in_trace)]);
         writer.table(Table::Trace, info.into_frame())?;
         self.progress.cancel.check()?;
         Ok(ExtractSummary {
@@ -209,17 +200,13 @@ impl Reading<'_> {
             leaked_handles: figures.leaked_handles,
             leaked_views: figures.leaked_views,
             closed_at_exit: figures.closed_at_exit,
-            closed_unseen: 0,
-            allocations: 0,
-            never_freed: 0,
-            freed_at_exit: 0,
             stacks_distinct,
             events_lost: main.header.events_lost.unwrap_or_default(),
             buffers_lost: main.header.buffers_lost.unwrap_or_default(),
             bytes_read: source_size,
             output_bytes: writer.finish()?,
-            elapsed: std::time::Duration::ZERO,
             warnings,
+            ..ExtractSummary::default()
         })
     }
 

@@ -5,8 +5,7 @@ use std::collections::HashMap;
 use handlescope_model::tables::{Module, ModuleLoad, ModuleLoads, Modules};
 use handlescope_model::{ModuleIdx, ProcessIdx};
 
-use super::super::records::{ModuleRecord, ModulesPart, OwnModules, PdbRecord};
-use super::super::words::{NO_VERSION, SYSTEM};
+use super::super::records::{ModuleRecord, ModulesPart, NO_VERSION, OwnModules, PdbRecord, SYSTEM};
 
 /// The modules tables, to which stacks may add modules.
 #[derive(Debug, Default)]

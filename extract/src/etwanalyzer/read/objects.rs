@@ -1,21 +1,31 @@
-//! From objects as they are written to rows of the tables.
+//! The handle part: objects with their events, one object after the other, to rows of the tables.
+//!
+//! The tables are written while the part is read, so that they are never in memory as a whole.
 
 use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::mem::take;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread::{Scope, ScopedJoinHandle};
 
 use handlescope_model::rules::{
-    DeriveScratch, OPENING_HANDLES, ObjectEvents, REFERENCE_CHANGES, VIEWS, WITH_HANDLE, derive,
-    is_inherited, is_leak, is_leak_at_exit, is_leaked_handle, is_leaked_view,
+    DeriveScratch, HANDLE_RUNDOWN_END, OPENING_HANDLES, ObjectEvents, REFERENCE_CHANGES, VIEWS,
+    WITH_HANDLE, derive, is_inherited, is_leak, is_leak_at_exit, is_leaked_handle, is_leaked_view,
 };
-use handlescope_model::tables::{Event, Events, ExistingHandle, ExistingHandles, Object, Objects};
+use handlescope_model::tables::{
+    Event, EventCount, EventCounts, Events, ExistingHandle, ExistingHandles, Object, Objects,
+};
 use handlescope_model::{
-    EventIdx, EventKind, ExistingIdx, FILE_MAPPING_TYPE, NameIdx, ObjectIdx, ProcessIdx, RowCount,
-    StackIdx, TypeId, sentinel,
+    ArchiveError, EncodedTable, EventIdx, EventKind, ExistingIdx, FILE_MAPPING_TYPE, NameIdx,
+    ObjectIdx, ProcessIdx, RowCount, StackIdx, TableEncoder, TableRows, TypeId, sentinel,
 };
+use polars::prelude::{DataFrame, PolarsResult};
+use serde::de::MapAccess;
 
+use super::super::record::{Elements, Fill, Member, Record};
 use super::super::records::{EventRecord, ObjectRecord, rank};
-use super::processes::ProcessRows;
+use super::main_part::ProcessRows;
 use super::stacks_part::StackNumbers;
-use super::stream::Stream;
 use crate::etl::{Diagnostics, WarningKind};
 use crate::intern::ByteInterner;
 
@@ -66,6 +76,21 @@ pub(super) struct Figures {
     pub(super) stacks_total: u64,
     /// By the number of the kind.
     pub(super) kinds: [u64; EventKind::ALL.len()],
+}
+
+impl Figures {
+    /// How often each kind of event is in the file, with handles that were open at the end.
+    pub(super) fn event_counts(&self, existing: u64) -> EventCounts {
+        let kinds = EventKind::ALL.iter().zip(self.kinds);
+        let kinds = kinds.map(|(kind, count)| (kind.name(), kind.event_name(), count));
+        let all = kinds.chain([("existing", HANDLE_RUNDOWN_END, existing)]);
+        all.filter(|(.., count)| *count > 0)
+            .map(|(kind, name, count)| {
+                let (kind, name) = (format!("etwanalyzer:{kind}"), Some(name.to_owned()));
+                EventCount { kind, name, count, ..EventCount::default() }
+            })
+            .collect()
+    }
 }
 
 /// Memory that is used again for each object.
@@ -325,4 +350,164 @@ fn stored(process: Option<ProcessIdx>) -> ProcessIdx {
 /// Reference counts have 32 bits.
 fn saturated(change: i64) -> i32 {
     i32::try_from(change).unwrap_or(if change < 0 { i32::MIN } else { i32::MAX })
+}
+
+/// Rows of one part of a table.
+const PART_ROWS: usize = 1 << 16;
+
+/// A table under construction. Another thread encodes it part by part.
+pub(super) struct Stream<'scope, T> {
+    part: T,
+    in_part: usize,
+    sent: u64,
+    parts: SyncSender<T>,
+    encoded: ScopedJoinHandle<'scope, Result<EncodedTable, ArchiveError>>,
+}
+
+impl<'scope, T: TableRows + Extend<T::Row> + Default + Send + 'scope> Stream<'scope, T> {
+    /// Starts a table; `frame` makes a frame of a part.
+    pub(super) fn start<'env>(
+        scope: &'scope Scope<'scope, 'env>,
+        encoder: TableEncoder,
+        frame: fn(T) -> PolarsResult<DataFrame>,
+    ) -> Self {
+        let (parts, encode): (SyncSender<T>, Receiver<T>) = sync_channel(1);
+        let encoded = scope
+            .spawn(move || encoder.encode_in_parts(T::TABLE, || encode.recv().ok().map(frame)));
+        Self { part: T::default(), in_part: 0, sent: 0, parts, encoded }
+    }
+
+    /// Number of rows so far.
+    pub(super) fn rows(&self) -> u64 {
+        self.sent + self.in_part as u64
+    }
+
+    pub(super) fn push(&mut self, row: T::Row) {
+        if self.in_part >= PART_ROWS {
+            self.send();
+        }
+        self.part.extend([row]);
+        self.in_part += 1;
+    }
+
+    fn send(&mut self) {
+        self.sent += take(&mut self.in_part) as u64;
+        // If it is not taken, encoding has failed; `finish` says why.
+        let _ = self.parts.send(take(&mut self.part));
+    }
+
+    /// The encoded table.
+    pub(super) fn finish(mut self) -> Result<EncodedTable, ArchiveError> {
+        self.send();
+        let Self { parts, encoded, .. } = self;
+        drop(parts);
+        encoded.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    }
+}
+
+/// Reads the handle part and hands each object out when it is complete.
+pub(super) struct HandlePart<F> {
+    /// Type names by id.
+    pub(super) types: BTreeMap<TypeId, String>,
+    objects: Elements<EachObject<F>>,
+}
+
+struct EachObject<F>(F);
+
+impl<F: FnMut(ObjectRecord)> HandlePart<F> {
+    pub(super) fn new(each: F) -> Self {
+        Self { types: BTreeMap::new(), objects: Elements(EachObject(each)) }
+    }
+}
+
+impl<F: FnMut(ObjectRecord)> Record for HandlePart<F> {
+    const MEMBERS: &'static [&'static str] = &["ObjectTypeMap", "ObjectReferences"];
+
+    fn member<'de, A: MapAccess<'de>>(
+        &mut self,
+        name: &'static str,
+        map: &mut A,
+    ) -> Result<(), A::Error> {
+        match name {
+            "ObjectTypeMap" => map.next_value_seed(Fill(&mut self.types)),
+            _ => map.next_value_seed(Fill(&mut self.objects)),
+        }
+    }
+}
+
+impl<F: FnMut(ObjectRecord)> Member for EachObject<F> {
+    const EXPECTED: &'static str = ObjectRecord::EXPECTED;
+
+    fn null(&mut self) {
+        (self.0)(ObjectRecord::default());
+    }
+
+    fn object<'de, A: MapAccess<'de>>(&mut self, map: A) -> Result<(), A::Error> {
+        let mut object = ObjectRecord::default();
+        object.object(map)?;
+        (self.0)(object);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde::de::DeserializeSeed;
+
+    use super::*;
+
+    fn read(text: &str) -> (BTreeMap<TypeId, String>, Vec<ObjectRecord>) {
+        let mut objects = Vec::new();
+        let mut part = HandlePart::new(|object| objects.push(object));
+        Fill(&mut part)
+            .deserialize(&mut serde_json::Deserializer::from_reader(text.as_bytes()))
+            .unwrap();
+        (part.types, objects)
+    }
+
+    #[test]
+    fn every_list_gives_events_of_its_kind() {
+        let (_, mut objects) = read(
+            r#"{"ObjectReferences":[{"ObjectPtr":-1,"ObjectType":16,"Name":"x",
+              "CreateEvent":{"RefCountChange":1},"DestroyEvent":null,
+              "HandleCreateEvents":[{"HandleValue":18446744073709551615,"TimeNs":3,"StackIdx":1,"ProcessIdx":2,"ThreadId":7}],
+              "HandleDuplicateEvents":null,"HandleCloseEvents":[{}],
+              "RefChanges":[{"RefCountChange":-2},{"RefCountChange":3}],
+              "FileMapEvents":[{"ViewBase":4096}],"FileUnmapEvents":[],
+              "Existing":[{"Handle":4,"Process":1},{}]}]}"#,
+        );
+        let object = &mut objects[0];
+        let events = object.take_events();
+        let kinds: Vec<EventKind> = events.iter().map(|(kind, _)| *kind).collect();
+        assert_eq!(
+            kinds,
+            [
+                EventKind::ObjectCreate,
+                EventKind::HandleCreate,
+                EventKind::HandleClose,
+                EventKind::Dereference,
+                EventKind::Reference,
+                EventKind::Map
+            ]
+        );
+        assert_eq!((object.pointer, object.type_id), (Some(-1), Some(16)));
+        let (_, create) = &events[1];
+        assert_eq!((create.handle, create.tid, create.process), (Some(u64::MAX), Some(7), Some(2)));
+        let existing: Vec<_> =
+            object.existing.iter().flatten().map(|h| (h.handle, h.process)).collect();
+        assert_eq!(existing, [(Some(4), Some(1)), (None, None)]);
+    }
+
+    #[test]
+    fn types_may_come_last_or_not_at_all() {
+        let (types, objects) = read(
+            r#"{"ObjectReferences":[null,{}],"objecttypemap":{"16":"Event","x":"y","17":null}}"#,
+        );
+        assert_eq!(
+            types.into_iter().collect::<Vec<_>>(),
+            [(TypeId(16), "Event".into()), (TypeId(17), String::new())]
+        );
+        assert_eq!(objects.len(), 2);
+        assert!(read("{}").0.is_empty());
+    }
 }

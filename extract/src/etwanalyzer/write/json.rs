@@ -1,15 +1,14 @@
-//! JSON that is written while its content is read, without a tree in between.
+//! JSON that is written while its content is read, without a tree in between, and what can go wrong with writing an
+//! extract.
 
 use std::cell::RefCell;
 use std::fs::File;
 use std::io::{self, BufWriter, Seek, SeekFrom, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use handlescope_model::output::folder_of;
-use handlescope_model::{ArchiveError, Cancel, TableRows, Trace};
+use handlescope_model::{ArchiveError, Cancel, Cancelled, Reason, TableRows, Trace, Untrusted};
 use serde::ser::{Error, Serialize, SerializeSeq, Serializer};
-
-use super::error::SaveError;
 
 /// ETWAnalyzer has a member in one block of memory, which ends here.
 pub(super) const MEMBER_LIMIT: u64 = 1 << 31;
@@ -138,6 +137,31 @@ impl Write for Watched<'_> {
     fn flush(&mut self) -> io::Result<()> {
         self.inner.flush()
     }
+}
+
+/// An extract that could not be written.
+#[derive(Debug, thiserror::Error)]
+pub enum SaveError {
+    /// A member could not be written.
+    #[error("{}: cannot write {}: {}", Untrusted(.path), Untrusted(.member), Reason(.source))]
+    Write { path: PathBuf, member: String, source: io::Error },
+    /// A member would be larger than ETWAnalyzer reads.
+    #[error(
+        "{}: {member} would have {limit} bytes or more, which ETWAnalyzer cannot read; without \
+         --etwanalyzer, the trace is written as tables only",
+        Untrusted(.path)
+    )]
+    TooLarge {
+        path: PathBuf,
+        member: String,
+        /// The size from which on it is too large.
+        limit: u64,
+    },
+    #[error(transparent)]
+    Cancelled(#[from] Cancelled),
+    /// The trace cannot be read, or the archive cannot be written.
+    #[error(transparent)]
+    Archive(#[from] ArchiveError),
 }
 
 #[cfg(test)]

@@ -3,9 +3,6 @@
 //! One file per part of an extract, as for reading. Every part is written as a stream: of objects,
 //! events and stacks only some are in memory beyond the columns of the trace.
 
-mod error;
-mod event;
-mod frames;
 mod handle_part;
 mod json;
 mod main_part;
@@ -13,7 +10,6 @@ mod modules_part;
 mod stacks_part;
 #[cfg(test)]
 mod tests;
-mod time;
 
 use std::fs::{File, FileTimes};
 use std::path::Path;
@@ -27,10 +23,9 @@ use handlescope_model::{
 };
 use serde::Serialize;
 
-pub use error::SaveError;
+pub use json::SaveError;
 
-use self::event::Context;
-use self::handle_part::HandlePart;
+use self::handle_part::{Context, HandlePart};
 use self::json::{MEMBER_LIMIT, document};
 use self::main_part::{MainPart, system_process};
 use self::stacks_part::{StackTexts, StacksPart};

@@ -3,9 +3,10 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use handlescope_model::tables::{Frames, Module, ModuleLoads, Modules, Symbols};
 use handlescope_model::{FrameIdx, TableRows};
 
-use super::super::records::{ModuleRecord, ModulesPart, OwnModules, PdbRecord, Strings};
-use super::super::values::{Rows, Unread};
-use super::super::words::NO_VERSION;
+use super::super::record::{Rows, Unread};
+use super::super::records::{
+    ModuleRecord, ModulesPart, NO_VERSION, OwnModules, PdbRecord, Strings,
+};
 use crate::intern::{ByteInterner, Interner};
 
 /// What stands for a text that is not known.

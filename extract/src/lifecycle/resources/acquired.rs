@@ -1,17 +1,18 @@
-//! What events of providers acquire and release.
+//! What events of providers acquire and release, and handles of GDI and USER.
 //!
-//! A handle means something in its process, with its provider and its allocator only. It may be acquired several
-//! times; a release then ends what was acquired last.
+//! A handle that is acquired means something in its process, with its provider and its allocator only. It may be acquired
+//! several times; a release then ends what was acquired last. A handle of GDI or USER is unique in its session. It belongs
+//! to the process that its events name, and may be given to another one and get another value while it is open.
 
 use handlescope_model::tables::{ResourceEnd, ResourceKind, ResourceMissKind};
 use hashbrown::HashMap;
 
-use super::columns::{AllocationColumns, AllocatorRow};
-use super::owners::Owner;
+use super::columns::{AllocationColumns, AllocatorRow, AtRow, Owner, OwnerFinder};
 use crate::collect::Collector;
-use crate::described::{DescribedProvider, ResourceRow};
+use crate::described::{DescribedProvider, GuiChange, GuiClass, GuiRow, ResourceRow};
 use crate::lifecycle::attribution::NONE;
 use crate::lifecycle::kinds::AcquiredChange;
+use crate::raw::UNKNOWN_ID;
 
 /// What is held.
 #[derive(Default)]
@@ -29,46 +30,38 @@ impl Acquired {
     pub(super) fn event(
         &mut self,
         collected: &Collector,
-        (row, change): (usize, AcquiredChange),
+        change: AcquiredChange,
         owner: Owner,
-        columns: &mut AllocationColumns,
+        mut at: AtRow<'_>,
     ) {
-        let timeline = &collected.shared.timeline;
-        let Some(event) = collected.described.resources.get(timeline.row[row] as usize) else {
-            return;
-        };
+        let row = collected.shared.timeline.row[at.row] as usize;
+        let Some(event) = collected.described.resources.get(row) else { return };
         let ResourceRow { handle, size, .. } = *event;
-        let allocator = self.allocator(collected, event, owner, columns);
+        let allocator = self.allocator(collected, event, owner, at.columns);
         match change {
             AcquiredChange::Acquire => {
-                let allocation = columns.open(allocator, handle, size, row);
+                let allocation = at.open(allocator, handle, size);
                 if let Some(before) = self.latest.insert((allocator, handle), allocation) {
                     self.before.insert(allocation, before);
                 }
             }
-            AcquiredChange::Release => self.release(allocator, event, row, columns),
+            AcquiredChange::Release => self.release(allocator, event, &mut at),
             AcquiredChange::Ignored => {
-                columns.miss(ResourceMissKind::Ignored, allocator, handle, size, row);
+                at.miss(ResourceMissKind::Ignored, allocator, handle, size);
             }
         }
     }
 
-    fn release(
-        &mut self,
-        allocator: u32,
-        event: &ResourceRow,
-        row: usize,
-        columns: &mut AllocationColumns,
-    ) {
+    fn release(&mut self, allocator: u32, event: &ResourceRow, at: &mut AtRow<'_>) {
         let key = (allocator, event.handle);
         let Some(allocation) = self.latest.remove(&key) else {
-            columns.miss(ResourceMissKind::OrphanFree, allocator, event.handle, event.size, row);
+            at.miss(ResourceMissKind::OrphanFree, allocator, event.handle, event.size);
             return;
         };
         if let Some(before) = self.before.remove(&allocation) {
             self.latest.insert(key, before);
         }
-        columns.end(allocation, ResourceEnd::Freed, row);
+        at.end(allocation, ResourceEnd::Freed);
     }
 
     fn allocator(
@@ -90,5 +83,182 @@ impl Acquired {
                 destroyed: NONE,
             })
         })
+    }
+}
+
+/// The provider of the events.
+const WIN32K: &str = "Microsoft-Windows-Win32k";
+
+/// Open handles.
+#[derive(Default)]
+pub(super) struct GuiHandles {
+    /// Rows of the allocators by owner, class and number of the type.
+    allocators: HashMap<(Owner, GuiClass, u32), u32>,
+    /// Allocations by session, class and value.
+    open: HashMap<(u32, GuiClass, u64), u32>,
+}
+
+impl GuiHandles {
+    /// Takes an event of a handle.
+    pub(super) fn event(
+        &mut self,
+        collected: &Collector,
+        change: GuiChange,
+        finder: &mut OwnerFinder<'_>,
+        mut at: AtRow<'_>,
+    ) {
+        let timeline = &collected.shared.timeline;
+        let row = timeline.row[at.row] as usize;
+        let Some(event) = collected.described.handles.get(row) else { return };
+        let (caller_pid, time) = (timeline.pid[at.row], timeline.time[at.row]);
+        let owner = finder.find(event.owner_pid, time);
+        let allocator = self.allocator(owner, event, at.columns);
+        let mut miss = |what| at.miss(what, allocator, event.previous, 0);
+        match change {
+            GuiChange::Create if event.handle == 0 => miss(ResourceMissKind::Ignored),
+            GuiChange::Create => {
+                let allocation = at.open(allocator, event.handle, 0);
+                self.put(event, allocation, &mut at);
+                if caller_pid != event.owner_pid
+                    && caller_pid != UNKNOWN_ID
+                    && let Some(caller) = finder.find(caller_pid, time).process()
+                {
+                    at.columns.origin_mut(allocation).caller = caller;
+                }
+            }
+            GuiChange::Destroy => match self.open.remove(&key(event, event.handle)) {
+                Some(allocation) => at.end(allocation, ResourceEnd::Freed),
+                None => miss(ResourceMissKind::OrphanFree),
+            },
+            GuiChange::Owner => match self.open.get(&key(event, event.handle)) {
+                Some(allocation) => at.columns.move_to(*allocation, allocator),
+                None => miss(ResourceMissKind::Ignored),
+            },
+            // It goes on under its new value.
+            GuiChange::Transform => match self.open.remove(&key(event, event.previous)) {
+                Some(allocation) => {
+                    at.columns.key[allocation as usize] = event.handle;
+                    self.put(event, allocation, &mut at);
+                }
+                None => miss(ResourceMissKind::Ignored),
+            },
+        }
+    }
+
+    /// Gives a value to a handle. The one that had it was destroyed, which was lost.
+    fn put(&mut self, event: &GuiRow, allocation: u32, at: &mut AtRow<'_>) {
+        if let Some(old) = self.open.insert(key(event, event.handle), allocation) {
+            at.end(old, ResourceEnd::Replaced);
+        }
+    }
+
+    fn allocator(&mut self, owner: Owner, event: &GuiRow, columns: &mut AllocationColumns) -> u32 {
+        let GuiRow { class, type_id, .. } = *event;
+        *self.allocators.entry((owner, class, type_id)).or_insert_with(|| {
+            let (kind, name) = match class {
+                GuiClass::Gdi => (ResourceKind::Gdi, gdi_type(type_id)),
+                GuiClass::User => (ResourceKind::User, user_type(type_id)),
+            };
+            columns.add_allocator(AllocatorRow {
+                kind,
+                name: name.map_or_else(|| type_id.to_string(), str::to_owned),
+                provider: Some(WIN32K.to_owned()),
+                owner,
+                created: NONE,
+                destroyed: NONE,
+            })
+        })
+    }
+}
+
+fn key(event: &GuiRow, value: u64) -> (u32, GuiClass, u64) {
+    (event.session, event.class, value)
+}
+
+/// What a type of GDI is called (`ntgdi.h` of phnt).
+fn gdi_type(number: u32) -> Option<&'static str> {
+    Some(match number {
+        1 => "device context",
+        4 => "region",
+        5 => "bitmap",
+        8 => "palette",
+        10 => "font",
+        16 => "brush",
+        21 => "metafile",
+        28 => "driver object",
+        _ => return None,
+    })
+}
+
+/// What a type of USER is called (HANDLEENTRY in the wiki of ReactOS).
+fn user_type(number: u32) -> Option<&'static str> {
+    Some(match number {
+        1 => "window",
+        2 => "menu",
+        3 => "cursor or icon",
+        4 => "window position",
+        5 => "hook",
+        6 => "clipboard data",
+        7 => "call proc",
+        8 => "accelerator table",
+        9..=11 => "DDE",
+        12 => "monitor",
+        13 => "keyboard layout",
+        14 => "keyboard file",
+        15 => "WinEvent hook",
+        16 => "timer",
+        17 => "input context",
+        18 => "HID data",
+        19 => "device info",
+        20 => "touch",
+        21 => "gesture",
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn types_have_the_names_of_their_numbers_and_others_none() {
+        let named = |name: fn(u32) -> Option<&'static str>| -> Vec<(u32, &str)> {
+            (0..=32).filter_map(|number| Some((number, name(number)?))).collect()
+        };
+        let gdi = [
+            (1, "device context"),
+            (4, "region"),
+            (5, "bitmap"),
+            (8, "palette"),
+            (10, "font"),
+            (16, "brush"),
+            (21, "metafile"),
+            (28, "driver object"),
+        ];
+        let user = [
+            (1, "window"),
+            (2, "menu"),
+            (3, "cursor or icon"),
+            (4, "window position"),
+            (5, "hook"),
+            (6, "clipboard data"),
+            (7, "call proc"),
+            (8, "accelerator table"),
+            (9, "DDE"),
+            (10, "DDE"),
+            (11, "DDE"),
+            (12, "monitor"),
+            (13, "keyboard layout"),
+            (14, "keyboard file"),
+            (15, "WinEvent hook"),
+            (16, "timer"),
+            (17, "input context"),
+            (18, "HID data"),
+            (19, "device info"),
+            (20, "touch"),
+            (21, "gesture"),
+        ];
+        assert_eq!(named(gdi_type), gdi);
+        assert_eq!(named(user_type), user);
     }
 }

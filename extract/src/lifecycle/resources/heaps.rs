@@ -7,8 +7,7 @@
 use handlescope_model::tables::{ResourceEnd, ResourceKind, ResourceMissKind};
 use hashbrown::HashMap;
 
-use super::columns::{AllocationColumns, AllocatorRow, bytes};
-use super::owners::Owner;
+use super::columns::{AllocationColumns, AllocatorRow, AtRow, Owner, bytes};
 use crate::collect::Collector;
 use crate::lifecycle::attribution::NONE;
 use crate::lifecycle::kinds::HeapChange;
@@ -90,33 +89,34 @@ impl HeapBlocks {
     pub(super) fn event(
         &mut self,
         collected: &Collector,
-        (row, change): (usize, HeapChange),
+        change: HeapChange,
         owner: Owner,
-        columns: &mut AllocationColumns,
+        mut at: AtRow<'_>,
     ) {
         let timeline = &collected.shared.timeline;
         let heaps = &collected.heaps;
-        let at = timeline.row[row] as usize;
-        let (handle, address, size) = (heaps.heap[at], heaps.address[at], heaps.size[at]);
+        let row = timeline.row[at.row] as usize;
+        let (handle, address, size) = (heaps.heap[row], heaps.address[row], heaps.size[row]);
+        let at = &mut at;
         let number = self.number(owner, handle) as usize;
         let Some(heap) = self.heaps.get_mut(number) else { return };
         let recent = match change {
-            HeapChange::Create => return heap.create(owner, handle, row, columns),
-            HeapChange::Destroy => return heap.destroy(owner, handle, row, columns),
+            HeapChange::Create => return heap.create(owner, handle, at),
+            HeapChange::Destroy => return heap.destroy(owner, handle, at),
             HeapChange::Alloc => {
-                let allocator = heap.allocator_for_block(owner, handle, columns);
-                let allocation = heap.alloc(allocator, address, size, row, columns);
+                let allocator = heap.allocator_for_block(owner, handle, at.columns);
+                let allocation = heap.alloc(allocator, address, size, at);
                 Recent::Alloc { heap: handle, address, size, allocation }
             }
             HeapChange::Free => {
-                let allocator = heap.known_allocator(owner, handle, columns);
-                let allocation = heap.free(allocator, address, row, columns);
+                let allocator = heap.known_allocator(owner, handle, at.columns);
+                let allocation = heap.free(allocator, address, at);
                 Recent::Free { heap: handle, address, allocation }
             }
             HeapChange::ReAlloc => {
-                let allocator = heap.allocator_for_block(owner, handle, columns);
+                let allocator = heap.allocator_for_block(owner, handle, at.columns);
                 let moved = heaps.moves[size as usize];
-                let ids = (timeline.pid[row], timeline.tid[row]);
+                let ids = (timeline.pid[at.row], timeline.tid[at.row]);
                 let before = self.recent.get(&ids).copied().unwrap_or_default();
                 let change = Reallocation {
                     heap: handle,
@@ -124,14 +124,14 @@ impl HeapBlocks {
                     old_address: moved.old_address,
                     size: moved.size,
                 };
-                heap.reallocate(allocator, &change, before, row, columns);
+                heap.reallocate(allocator, &change, before, at);
                 Recent::Other
             }
         };
         if heaps.moves.is_empty() {
             return;
         }
-        let ids = (timeline.pid[row], timeline.tid[row]);
+        let ids = (timeline.pid[at.row], timeline.tid[at.row]);
         let last = self.recent.entry(ids).or_default();
         *last = [last[1], recent];
     }
@@ -146,27 +146,27 @@ struct Reallocation {
 }
 
 impl Heap {
-    fn create(&mut self, owner: Owner, handle: u64, row: usize, columns: &mut AllocationColumns) {
+    fn create(&mut self, owner: Owner, handle: u64, at: &mut AtRow<'_>) {
         // A handle that is still in use: its destruction was lost.
-        self.end_all(row, columns);
-        self.allocator =
-            columns.add_allocator(AllocatorRow { created: row as u32, ..of(owner, handle) });
+        self.end_all(at);
+        let created = at.row as u32;
+        self.allocator = at.columns.add_allocator(AllocatorRow { created, ..of(owner, handle) });
         self.is_destroyed = false;
     }
 
-    fn destroy(&mut self, owner: Owner, handle: u64, row: usize, columns: &mut AllocationColumns) {
-        let allocator = self.known_allocator(owner, handle, columns);
-        self.end_all(row, columns);
+    fn destroy(&mut self, owner: Owner, handle: u64, at: &mut AtRow<'_>) {
+        let allocator = self.known_allocator(owner, handle, at.columns);
+        self.end_all(at);
         self.is_destroyed = true;
-        if let Some(allocator) = columns.allocators.get_mut(allocator as usize) {
-            allocator.destroyed = row as u32;
+        if let Some(allocator) = at.columns.allocators.get_mut(allocator as usize) {
+            allocator.destroyed = at.row as u32;
         }
     }
 
-    fn end_all(&mut self, row: usize, columns: &mut AllocationColumns) {
+    fn end_all(&mut self, at: &mut AtRow<'_>) {
         // A map that is drained keeps its size, and to drain it again would take as long, for however few blocks.
         for (_, allocation) in std::mem::take(&mut self.blocks) {
-            columns.end(allocation, ResourceEnd::Destroyed, row);
+            at.end(allocation, ResourceEnd::Destroyed);
         }
     }
 
@@ -198,42 +198,29 @@ impl Heap {
     }
 
     /// Makes a block and returns its allocation, [`NONE`] for a call that failed.
-    fn alloc(
-        &mut self,
-        allocator: u32,
-        address: u64,
-        size: u64,
-        row: usize,
-        columns: &mut AllocationColumns,
-    ) -> u32 {
+    fn alloc(&mut self, allocator: u32, address: u64, size: u64, at: &mut AtRow<'_>) -> u32 {
         if address == 0 {
-            columns.miss(ResourceMissKind::Ignored, allocator, address, bytes(size), row);
+            at.miss(ResourceMissKind::Ignored, allocator, address, bytes(size));
             return NONE;
         }
-        let allocation = columns.open(allocator, address, bytes(size), row);
+        let allocation = at.open(allocator, address, bytes(size));
         if let Some(old) = self.blocks.insert(address, allocation) {
-            columns.end(old, ResourceEnd::Replaced, row);
+            at.end(old, ResourceEnd::Replaced);
         }
         allocation
     }
 
     /// Frees an address and returns the allocation that it ended, [`NONE`] for none.
-    fn free(
-        &mut self,
-        allocator: u32,
-        address: u64,
-        row: usize,
-        columns: &mut AllocationColumns,
-    ) -> u32 {
+    fn free(&mut self, allocator: u32, address: u64, at: &mut AtRow<'_>) -> u32 {
         if address == 0 {
-            columns.miss(ResourceMissKind::Ignored, allocator, address, 0, row);
+            at.miss(ResourceMissKind::Ignored, allocator, address, 0);
             return NONE;
         }
         let Some(allocation) = self.blocks.remove(&address) else {
-            columns.miss(ResourceMissKind::OrphanFree, allocator, address, 0, row);
+            at.miss(ResourceMissKind::OrphanFree, allocator, address, 0);
             return NONE;
         };
-        columns.end(allocation, ResourceEnd::Freed, row);
+        at.end(allocation, ResourceEnd::Freed);
         allocation
     }
 
@@ -242,12 +229,11 @@ impl Heap {
         allocator: u32,
         change: &Reallocation,
         before: [Recent; 2],
-        row: usize,
-        columns: &mut AllocationColumns,
+        at: &mut AtRow<'_>,
     ) {
         let Reallocation { heap, address, old_address, size } = *change;
         if address == 0 {
-            columns.miss(ResourceMissKind::Ignored, allocator, old_address, bytes(size), row);
+            at.miss(ResourceMissKind::Ignored, allocator, old_address, bytes(size));
             return;
         }
         let is_moved = address != old_address;
@@ -259,9 +245,9 @@ impl Heap {
             }
             _ => None,
         });
-        let old = freed.unwrap_or_else(|| self.free(allocator, old_address, row, columns));
+        let old = freed.unwrap_or_else(|| self.free(allocator, old_address, at));
         if old != NONE {
-            columns.end[old as usize] = ResourceEnd::Reallocated;
+            at.columns.end[old as usize] = ResourceEnd::Reallocated;
         }
         let made = before.iter().rev().find_map(|recent| match *recent {
             Recent::Alloc { heap: own, address: made, size: made_size, allocation }
@@ -275,13 +261,13 @@ impl Heap {
         });
         let allocation = match made {
             Some(allocation) => {
-                columns.row[allocation as usize] = row as u32;
+                at.columns.row[allocation as usize] = at.row as u32;
                 allocation
             }
-            None => self.alloc(allocator, address, size, row, columns),
+            None => self.alloc(allocator, address, size, at),
         };
         if old != NONE && allocation != NONE {
-            columns.origin_mut(allocation).grown_from = old;
+            at.columns.origin_mut(allocation).grown_from = old;
         }
     }
 }

@@ -5,20 +5,15 @@
 
 mod acquired;
 mod columns;
-mod gui;
 mod heaps;
-mod owners;
 mod pages;
-mod ranges;
 
 use handlescope_model::{Cancel, Cancelled, Poll};
 
-use self::acquired::Acquired;
-pub use self::columns::{AllocationColumns, AllocationFigures, AllocatorRow, Miss};
-use self::gui::GuiHandles;
+use self::acquired::{Acquired, GuiHandles};
+pub use self::columns::{AllocationColumns, AllocationFigures, AllocatorRow, Miss, Owner};
+use self::columns::{AtRow, OwnerFinder};
 use self::heaps::HeapBlocks;
-pub use self::owners::Owner;
-use self::owners::OwnerFinder;
 use self::pages::Pages;
 use super::attribution::ProcessIndex;
 use super::kinds::{Subject, subject};
@@ -45,21 +40,14 @@ pub fn follow_resources(
         poll.round()?;
         let row = order.map_or(position, |order| order[position] as usize);
         let (pid, time) = (timeline.pid[row], timeline.time[row]);
+        let at = AtRow { columns: &mut columns, row };
         match subject(timeline.kind[row]) {
-            Subject::Heap(change) => {
-                let owner = finder.find(pid, time);
-                heaps.event(collected, (row, change), owner, &mut columns);
-            }
-            Subject::Pages(change) => {
-                pages.event(collected, (row, change), &mut finder, &mut columns);
-            }
+            Subject::Heap(change) => heaps.event(collected, change, finder.find(pid, time), at),
+            Subject::Pages(change) => pages.event(collected, change, &mut finder, at),
             Subject::Acquired(change) => {
-                let owner = finder.find(pid, time);
-                acquired.event(collected, (row, change), owner, &mut columns);
+                acquired.event(collected, change, finder.find(pid, time), at);
             }
-            Subject::Gui(change) => {
-                gui.event(collected, (row, change), &mut finder, &mut columns);
-            }
+            Subject::Gui(change) => gui.event(collected, change, &mut finder, at),
             // Objects are followed elsewhere, and of what is not known there is nothing to follow.
             Subject::Object(_) | Subject::HandleAtEnd | Subject::Unknown => {}
         }

@@ -5,7 +5,6 @@ pub(super) mod names;
 pub(super) mod pe;
 pub(super) mod source_server;
 pub(super) mod symcache;
-mod types;
 
 use std::path::{Path, PathBuf};
 
@@ -70,8 +69,8 @@ impl PdbFile {
         self.guarded(|pdb| {
             bounds::check_counts(pdb)?;
             check_source_server(&self.bytes)?;
-            types::check_types(pdb)?;
-            types::check_scopes(pdb)?;
+            bounds::check_types(pdb)?;
+            bounds::check_scopes(pdb)?;
             let arch = pdb.arch();
             // Not `SymCacheConverter::process_object`: it strips leading underscores also where
             // they are part of the name (`_beginthreadex` on x64).

@@ -8,7 +8,6 @@
 
 mod decorated;
 mod spelling;
-mod type_text;
 
 use symbolic::common::{Arch, CpuFamily, Language, Name, NameMangling};
 use symbolic_demangle::{Demangle, DemangleOptions};

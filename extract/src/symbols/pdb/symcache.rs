@@ -23,8 +23,7 @@ use rustc_hash::FxHasher;
 use symbolic::common::ByteView;
 use symbolic::symcache::{SYMCACHE_VERSION, SymCache};
 
-use crate::symbols::identity::{PdbIdentity, StoreKey};
-use crate::symbols::own;
+use crate::symbols::identity::{PdbIdentity, StoreKey, own_folder};
 use crate::symbols::report::SymbolFileError;
 
 /// Changes whenever the footer or the names that are put into a symcache change.
@@ -63,7 +62,7 @@ impl FileStamp {
 impl SymcacheStore {
     pub(in crate::symbols) fn new(folder: Option<PathBuf>) -> Self {
         let version = format!("symcache-v{SYMCACHE_VERSION}");
-        Self { folder: folder.map(|cache| own::folder(&cache).join(version)) }
+        Self { folder: folder.map(|cache| own_folder(&cache).join(version)) }
     }
 
     /// The symcache of a PDB, if there is one and it is intact.

@@ -10,8 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::Duration;
 
-use futures_util::StreamExt;
-use futures_util::stream;
+use futures_util::{StreamExt, stream};
 use handlescope_model::Reason;
 use handlescope_model::guard::lock;
 use handlescope_model::output::{prepare_folder, temporary_folder};
@@ -20,11 +19,10 @@ use tempfile::TempDir;
 use tokio::runtime::{Builder, Runtime};
 
 use crate::symbols::identity::{PdbIdentity, StoreKey};
-use crate::symbols::observer::Watch;
-use crate::symbols::options::SymbolizerOptions;
-use crate::symbols::path::pointer;
+use crate::symbols::options::{SymbolizerOptions, Watch};
 use crate::symbols::path::{Server, SymbolPath, without_secrets};
 use crate::symbols::pdb::PdbFile;
+use crate::symbols::pointer;
 use crate::symbols::report::{Chain, MissingAt, SearchFailure, SearchNotes, SymbolFileError};
 use crate::symbols::server::download_lock::{DownloadLock, Waiting};
 use crate::symbols::server::install::{self, Form, Install};
@@ -102,6 +100,10 @@ struct Asking<'a> {
     key: &'a StoreKey,
     pdb: &'a PdbIdentity,
     watch: Watch<'a>,
+    /// Where the file goes.
+    caches: &'a [PathBuf],
+    /// The right to download it, where there is one.
+    turn: Option<&'a Arc<DownloadLock>>,
 }
 
 /// The right to download a file.
@@ -195,7 +197,8 @@ impl Downloads {
         let mut fetched = Fetched::default();
         watch.observer.started(pdb);
         for server in &self.servers {
-            let asking = Asking { server, transfer, key, pdb, watch };
+            let caches = &self.caches(server);
+            let asking = Asking { server, transfer, key, pdb, watch, caches, turn: None };
             let file = self.ask_server(&asking, &mut fetched.notes);
             if let Some(file) = file.await {
                 fetched.file = Some((file, server.shown()));
@@ -207,9 +210,8 @@ impl Downloads {
     }
 
     async fn ask_server(&self, asking: &Asking<'_>, notes: &mut SearchNotes) -> Option<PathBuf> {
-        let Asking { server, key, .. } = *asking;
-        let caches = self.caches(server);
-        if let Some(file) = in_cache(asking, &caches, None) {
+        let Asking { server, key, caches, .. } = *asking;
+        if let Some(file) = in_cache(asking) {
             return Some(file);
         }
         if self.is_not_asked(server, key, notes) {
@@ -219,8 +221,9 @@ impl Downloads {
             Some(cache) => self.turn(cache, asking).await,
             None => Turn::default(),
         };
+        let asking = &Asking { turn: turn.lock.as_ref(), ..*asking };
         // Another process may have been faster, also without that this one had to wait.
-        if let Some(file) = in_cache(asking, &caches, turn.lock.as_ref()) {
+        if let Some(file) = in_cache(asking) {
             if turn.has_waited {
                 self.note_wait(key);
             }
@@ -232,10 +235,10 @@ impl Downloads {
                 return None;
             }
         }
-        let answer = self.forms(asking, &caches, turn.lock.as_ref()).await;
+        let answer = self.forms(asking).await;
         // A process that was stopped has lost its connection, and others went on meanwhile.
         if answer.is_err()
-            && let Some(file) = in_cache(asking, &caches, turn.lock.as_ref())
+            && let Some(file) = in_cache(asking)
         {
             return Some(file);
         }
@@ -331,16 +334,11 @@ impl Downloads {
     }
 
     /// Asks for the file in all forms that it can have on a server, until there is one.
-    async fn forms(
-        &self,
-        asking: &Asking<'_>,
-        caches: &[PathBuf],
-        turn: Option<&Arc<DownloadLock>>,
-    ) -> Result<PathBuf, Failure> {
+    async fn forms(&self, asking: &Asking<'_>) -> Result<PathBuf, Failure> {
         for form in Form::ALL {
             // The server may have taken its time to say that it does not have the last one.
-            turn.iter().for_each(|turn| turn.progress());
-            match self.form(form, asking, caches, turn).await {
+            asking.turn.iter().for_each(|turn| turn.progress());
+            match self.form(form, asking).await {
                 Err(Failure::Missing) => {}
                 answer => return answer,
             }
@@ -349,20 +347,14 @@ impl Downloads {
     }
 
     /// Asks for the file in one of the forms.
-    async fn form(
-        &self,
-        form: Form,
-        asking: &Asking<'_>,
-        caches: &[PathBuf],
-        turn: Option<&Arc<DownloadLock>>,
-    ) -> Result<PathBuf, Failure> {
-        let Asking { server, transfer, key, pdb, watch } = *asking;
+    async fn form(&self, form: Form, asking: &Asking<'_>) -> Result<PathBuf, Failure> {
+        let Asking { server, transfer, key, pdb, watch, caches, turn } = *asking;
         let Some(name) = form.name(&key.name) else { return Err(Failure::Missing) };
         let url = address(&server.url, key, &name)?;
         let Some(cache) = caches.first() else {
             return Err(Failure::Failed("there is no folder to keep downloads in".to_owned()));
         };
-        let place = partial_place(cache, key, &name, turn);
+        let place = asking.partial_place(cache, &name);
         let progress = |bytes, total| {
             turn.iter().for_each(|turn| turn.progress());
             watch.observer.progress(pdb, bytes, total);
@@ -484,31 +476,24 @@ impl Drop for Client {
 }
 
 /// The file in the first cache, if it is the right one. What this process received of it is removed then.
-fn in_cache(
-    asking: &Asking<'_>,
-    caches: &[PathBuf],
-    turn: Option<&Arc<DownloadLock>>,
-) -> Option<PathBuf> {
-    let Asking { key, pdb, .. } = *asking;
+fn in_cache(asking: &Asking<'_>) -> Option<PathBuf> {
+    let Asking { key, pdb, caches, .. } = *asking;
     let cache = caches.first()?;
     let file = cached(cache, key, pdb)?;
     for name in Form::ALL.iter().filter_map(|form| form.name(&key.name)) {
-        partial::remove(&partial_place(cache, key, &name, turn));
+        partial::remove(&asking.partial_place(cache, &name));
     }
     Some(file)
 }
 
-/// Where a file is received.
-fn partial_place(
-    cache: &Path,
-    key: &StoreKey,
-    name: &str,
-    turn: Option<&Arc<DownloadLock>>,
-) -> PathBuf {
-    match turn {
-        Some(_) => partial::place(cache, key, name),
-        // Another process may be writing there.
-        None => partial::place(cache, key, &format!("{name}.{}", std::process::id())),
+impl Asking<'_> {
+    /// Where a file is received.
+    fn partial_place(&self, cache: &Path, name: &str) -> PathBuf {
+        match self.turn {
+            Some(_) => partial::place(cache, self.key, name),
+            // Another process may be writing there.
+            None => partial::place(cache, self.key, &format!("{name}.{}", std::process::id())),
+        }
     }
 }
 

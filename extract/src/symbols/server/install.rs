@@ -1,19 +1,22 @@
-//! The last steps of a PDB's way into the cache: unpacked, checked, renamed, copied.
+//! The last steps of a PDB's way into the cache: unpacked within limits, checked, renamed, copied.
 
-use std::fs;
-use std::io;
+use std::fs::{self, File};
+use std::io::{self, BufReader, Read, Seek, Write};
 use std::path::{Path, PathBuf};
 
+use cab::Cabinet;
+use flate2::read::MultiGzDecoder;
+use handlescope_model::guard::quietly;
 use handlescope_model::output::named_in;
 use tempfile::NamedTempFile;
 
+use crate::members::{CopyError, Watch, copy_at_most};
 use crate::symbols::identity::{PdbIdentity, StoreKey};
 use crate::symbols::options::DownloadBudget;
-use crate::symbols::path::pointer;
 use crate::symbols::pdb::PdbFile;
+use crate::symbols::pointer;
 use crate::symbols::report::SymbolFileError;
 use crate::symbols::server::partial::{self, Received};
-use crate::symbols::server::unpack::{Packing, unpack};
 
 /// The forms in which stores keep a file, in the order they are tried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -148,9 +151,100 @@ fn copy(file: &Path, cache: &Path, key: &StoreKey) -> io::Result<()> {
     Received::from(copy).persist(&target)
 }
 
+/// PDBs shrink to a fifth. What grows more than this, and to more than [`SMALL`], is meant to fill
+/// the disk.
+const MAX_RATIO: u64 = 100;
+const SMALL: u64 = 1 << 26;
+
+/// How a file is compressed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::symbols) enum Packing {
+    /// A cabinet with one file, as `compress.exe` and `symstore /compress` make it.
+    Cabinet,
+    /// A server's `Content-Encoding`.
+    Gzip,
+}
+
+/// Unpacks a file to a temporary one in `folder`. Errors name the file as `shown`.
+pub(in crate::symbols) fn unpack(
+    packed: &Path,
+    packing: Packing,
+    folder: &Path,
+    max_bytes: u64,
+    watch: Watch<'_>,
+    shown: &Path,
+) -> Result<NamedTempFile, SymbolFileError> {
+    let input = File::open(packed).map_err(SymbolFileError::io("read", shown))?;
+    let size = input.metadata().map_err(SymbolFileError::io("read", shown))?.len();
+    let limit = max_bytes.min((size.saturating_mul(MAX_RATIO)).max(SMALL));
+    fs::create_dir_all(folder).map_err(SymbolFileError::io("write", folder))?;
+    let mut output = named_in(folder).map_err(SymbolFileError::io("write", folder))?;
+    let input = BufReader::new(input);
+    // The cab crate indexes into what a damaged cabinet says.
+    let result = quietly(|| match packing {
+        Packing::Cabinet => from_cabinet(input, &mut output, limit, watch),
+        Packing::Gzip => {
+            copy_expected(&mut MultiGzDecoder::new(input), &mut output, limit, None, watch)
+        }
+    });
+    match result {
+        Ok(Ok(())) => Ok(output),
+        Ok(Err(CopyError::TooLong)) => Err(SymbolFileError::TooLarge { path: shown.into(), limit }),
+        Ok(Err(CopyError::Write(source))) => Err(SymbolFileError::io("write", folder)(source)),
+        Ok(Err(CopyError::Read(source))) => Err(damaged(shown, source)),
+        Ok(Err(CopyError::Stopped(source))) => {
+            Err(source.downcast().unwrap_or_else(|source| damaged(shown, source)))
+        }
+        Err(_) => Err(damaged(shown, "the cabinet cannot be read")),
+    }
+}
+
+fn damaged(
+    path: &Path,
+    source: impl Into<Box<dyn std::error::Error + Send + Sync>>,
+) -> SymbolFileError {
+    SymbolFileError::Malformed { path: path.to_owned(), source: source.into() }
+}
+
+fn from_cabinet(
+    input: impl Read + Seek,
+    output: &mut impl Write,
+    limit: u64,
+    watch: Watch<'_>,
+) -> Result<(), CopyError> {
+    let mut cabinet = Cabinet::new(input).map_err(CopyError::Read)?;
+    let file = cabinet.folder_entries().flat_map(|folder| folder.file_entries()).next();
+    let Some((name, size)) = file.map(|file| (file.name().to_owned(), file.uncompressed_size()))
+    else {
+        return Err(CopyError::Read(io::Error::other("the cabinet is empty")));
+    };
+    let size = u64::from(size);
+    if size > limit {
+        return Err(CopyError::TooLong);
+    }
+    // The name is only a key into the cabinet; it never becomes one of a file.
+    let mut file = cabinet.read_file(&name).map_err(CopyError::Read)?;
+    copy_expected(&mut file, output, limit, Some(size), watch)
+}
+
+fn copy_expected(
+    input: &mut impl Read,
+    output: &mut impl Write,
+    limit: u64,
+    expected: Option<u64>,
+    watch: Watch<'_>,
+) -> Result<(), CopyError> {
+    let copied = copy_at_most(limit, input, output, watch)?;
+    if expected.is_some_and(|expected| expected != copied) {
+        return Err(CopyError::Read(io::ErrorKind::UnexpectedEof.into()));
+    }
+    output.flush().map_err(CopyError::Write)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::symbols::fixture::{TestPdb, cabinet, gzip};
 
     #[test]
     fn the_compressed_name_ends_in_an_underscore() {
@@ -160,6 +254,77 @@ mod tests {
         assert_eq!(name("ä.ö").as_deref(), Some("ä._"));
         for odd in ["a", "a.", "a.pd_"] {
             assert_eq!(name(odd), None, "{odd}");
+        }
+    }
+
+    fn unpacked(bytes: &[u8], packing: Packing, max: u64) -> Result<Vec<u8>, SymbolFileError> {
+        let folder = tempfile::tempdir().expect("temporary folder");
+        let packed = folder.path().join("a.pd_");
+        fs::write(&packed, bytes).expect("packed file");
+        let file = unpack(
+            &packed,
+            packing,
+            &folder.path().join("out"),
+            max,
+            &|_| Ok(()),
+            Path::new("a.pd_"),
+        )?;
+        Ok(fs::read(file.path()).expect("unpacked file"))
+    }
+
+    #[test]
+    fn both_packings_give_back_the_file() {
+        let pdb = TestPdb::new(&[(0x1010, "a")]).bytes();
+        let is_same = |bytes: &[u8], packing| {
+            unpacked(bytes, packing, u64::MAX).is_ok_and(|bytes| bytes == pdb)
+        };
+        assert!(is_same(&cabinet("x.pdb", &pdb), Packing::Cabinet));
+        assert!(is_same(&cabinet("../../x.pdb", &pdb), Packing::Cabinet));
+        assert!(is_same(&gzip(&pdb), Packing::Gzip));
+    }
+
+    #[test]
+    fn more_than_the_limit_and_more_than_a_pdb_can_shrink_is_refused() {
+        let is_refused = |result| matches!(result, Err(SymbolFileError::TooLarge { .. }));
+        let zeros = vec![0; 5000];
+        for (bytes, packing) in
+            [(cabinet("a", &zeros), Packing::Cabinet), (gzip(&zeros), Packing::Gzip)]
+        {
+            assert!(is_refused(unpacked(&bytes, packing, 4999)));
+            assert!(unpacked(&bytes, packing, 5000).is_ok());
+        }
+        let bomb = vec![0; 70 << 20];
+        for (bytes, packing) in
+            [(cabinet("a", &bomb), Packing::Cabinet), (gzip(&bomb), Packing::Gzip)]
+        {
+            assert!(is_refused(unpacked(&bytes, packing, u64::MAX)), "{packing:?}");
+        }
+    }
+
+    #[test]
+    fn a_damaged_file_is_an_error_and_never_a_panic() {
+        let pdb = TestPdb::new(&[(0x1010, "a"), (0x1020, "b")]).bytes();
+        let mut random = 0x9e37_79b9_7f4a_7c15_u64;
+        for round in 0..1000 {
+            let packing = if round % 2 == 0 { Packing::Cabinet } else { Packing::Gzip };
+            let mut bytes = match packing {
+                Packing::Cabinet => cabinet("a.pdb", &pdb),
+                Packing::Gzip => gzip(&pdb),
+            };
+            for _ in 0..=round % 5 {
+                random = random.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7f);
+                // Most of what can go wrong is in the header.
+                let len = if round % 3 == 0 { bytes.len() } else { bytes.len().min(80) };
+                let at = (random >> 33) as usize % len;
+                match round % 7 {
+                    0 => bytes.truncate(at + 1),
+                    1 => bytes[at] = 0xff,
+                    _ => bytes[at] ^= 1 << (random >> 20 & 7),
+                }
+            }
+            if let Err(error) = unpacked(&bytes, packing, 1 << 20) {
+                assert!(!matches!(error, SymbolFileError::Io { .. }), "round {round}: {error}");
+            }
         }
     }
 }

@@ -15,9 +15,8 @@ use handlescope_model::OutputFile;
 use handlescope_model::guard::lock;
 use rustc_hash::FxHashMap;
 
-use crate::symbols::identity::StoreKey;
+use crate::symbols::identity::{StoreKey, own_folder};
 use crate::symbols::options::SymbolizerOptions;
-use crate::symbols::own;
 use crate::symbols::path::without_secrets;
 
 const FILE_NAME: &str = "missing.tsv";
@@ -62,7 +61,7 @@ impl MissingFiles {
     /// With `folder`, the list outlives the session.
     pub(in crate::symbols) fn new(cache: Option<PathBuf>, options: &SymbolizerOptions) -> Self {
         Self {
-            file: cache.map(|cache| own::folder(&cache).join(FILE_NAME)),
+            file: cache.map(|cache| own_folder(&cache).join(FILE_NAME)),
             missing_for: options.missing_for,
             refused_for: options.refused_for,
             known: Mutex::default(),
@@ -211,7 +210,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("temporary folder");
         list(&folder).insert(SERVER, &key("a.pdb"), Absence::Refused);
         assert_eq!(list(&folder).get(SERVER, &key("a.pdb")), Some(Absence::Refused));
-        let file = own::folder(folder.path()).join(FILE_NAME);
+        let file = own_folder(folder.path()).join(FILE_NAME);
         let at = |minutes: u64| (Absence::Refused, now() - minutes * 60);
         let line = line(SERVER, &key("a.pdb"));
         for (minutes, is_known) in [(9, true), (11, false)] {
@@ -223,7 +222,7 @@ mod tests {
     #[test]
     fn old_future_and_damaged_lines_count_for_nothing_and_go() {
         let folder = tempfile::tempdir().expect("temporary folder");
-        let file = own::folder(folder.path()).join(FILE_NAME);
+        let file = own_folder(folder.path()).join(FILE_NAME);
         fs::create_dir(file.parent().expect("a folder")).expect("our folder");
         let entry = |since, name| entry(&line(SERVER, &key(name)), (Absence::Missing, since));
         let (old, future) = (now() - 2 * DAY.as_secs(), now() + DAY.as_secs());

@@ -1,13 +1,12 @@
 //! Symbols from servers: each file is downloaded once, whichever process asks for it, checked, and put into the cache.
 
-mod download_lock;
+pub(super) mod download_lock;
 #[cfg(test)]
 mod download_tests;
 pub(super) mod downloads;
 pub(super) mod install;
 pub(super) mod missing;
 pub(super) mod partial;
-pub(super) mod semaphore;
 #[cfg(test)]
 mod server_tests;
 #[cfg(test)]
@@ -16,4 +15,3 @@ pub(super) mod speed;
 #[cfg(test)]
 pub(super) mod test_server;
 mod transfer;
-pub(super) mod unpack;

@@ -14,8 +14,7 @@ use std::time::{Duration, SystemTime};
 use handlescope_model::output::named_in;
 use tempfile::{NamedTempFile, TempPath};
 
-use crate::symbols::identity::StoreKey;
-use crate::symbols::own;
+use crate::symbols::identity::{StoreKey, own_folder};
 
 /// What the bytes are a part of.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -158,7 +157,7 @@ impl Source {
 
 /// The folder of a cache for files that are not whole.
 pub(in crate::symbols) fn folder(cache: &Path) -> PathBuf {
-    own::folder(cache).join("partial")
+    own_folder(cache).join("partial")
 }
 
 /// The lock of a file of a store.

@@ -3,8 +3,7 @@
 use std::fs;
 use std::net::TcpListener;
 use std::sync::Arc;
-use std::time::Duration;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::symbols::fixture::{TestPdb, cabinet, gzip};
 use crate::symbols::server::test_server::*;

@@ -1,8 +1,7 @@
 //! What is promised about servers that are dead or slow: none is waited for longer than it is worth.
 
 use std::thread;
-use std::time::Duration;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use handlescope_model::Cancel;
 

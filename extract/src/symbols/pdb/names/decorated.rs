@@ -5,7 +5,7 @@
 
 mod types;
 
-use super::type_text::template;
+use super::spelling::template;
 
 /// Names and types within each other; symbols of compilers have fewer.
 const DEEPEST: usize = 64;

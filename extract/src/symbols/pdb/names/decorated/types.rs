@@ -1,6 +1,6 @@
 //! Types within decorated names.
 
-use super::super::type_text::{CONVENTIONS, Type};
+use super::super::spelling::{CONVENTIONS, Type};
 use super::{DEEPEST, LONGEST, Parser};
 
 impl Parser<'_> {

@@ -1,0 +1,195 @@
+//! Finding the `.etl`: a file, or the member of a `.zip` or `.7z` archive that is the trace.
+
+use std::env;
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::path::Path;
+
+use handlescope_model::{Cancel, Cancelled, Container, ContainerError, ContainerLimits, open_file};
+
+use crate::error::ExtractError;
+use crate::etl::EtlFile;
+use crate::members::{SevenZipMembers, Watch, Zip, copy, temporary};
+
+/// A trace ready to be read.
+pub(crate) struct Input {
+    /// The `.etl`; for a member of an archive an unnamed temporary file that is gone when closed.
+    pub(crate) file: EtlFile,
+    /// File name of the `.etl`.
+    pub(crate) name: String,
+}
+
+const SEVENZ_MAGIC: &[u8] = b"7z\xBC\xAF\x27\x1C";
+const ZIP_MAGIC: &[u8] = b"PK\x03\x04";
+
+impl Input {
+    /// Opens a trace or unpacks it from the archive it lies in, if the limits allow it.
+    pub(crate) fn open(
+        path: &Path,
+        limits: &ContainerLimits,
+        cancel: &Cancel,
+    ) -> Result<Self, ExtractError> {
+        let open = |source| ExtractError::Open { path: path.to_path_buf(), source };
+        let mut file = open_file(path).map_err(open)?;
+        let mut magic = Vec::new();
+        (&mut file).take(6).read_to_end(&mut magic).map_err(open)?;
+        file.seek(SeekFrom::Start(0)).map_err(open)?;
+        let watch = |_| {
+            if cancel.is_cancelled() { Err(io::Error::other("cancelled")) } else { Ok(()) }
+        };
+        let unpacked = if magic.starts_with(ZIP_MAGIC) {
+            unpack_zip(path, file, limits, &watch)
+        } else if magic == SEVENZ_MAGIC {
+            unpack_7z(path, limits, &watch)
+        } else {
+            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            Ok((file, name))
+        };
+        match unpacked {
+            Err(_) if cancel.is_cancelled() => Err(ExtractError::Cancelled(Cancelled)),
+            Err(error) => Err(error),
+            Ok((file, name)) => Ok(Self { file: EtlFile::new(file).map_err(open)?, name }),
+        }
+    }
+}
+
+/// Unpacks the trace in a 7z archive into an unnamed temporary file; returns its name, too.
+fn unpack_7z(
+    path: &Path,
+    limits: &ContainerLimits,
+    watch: Watch<'_>,
+) -> Result<(File, String), ExtractError> {
+    let container = Container::open(path, limits)?;
+    let files = &container.archive.files;
+    let names = files.iter().filter(|entry| !entry.is_directory).map(|entry| entry.name.clone());
+    let name = choose(path, &names.collect::<Vec<_>>())?;
+    let place = files.iter().position(|entry| entry.name == name);
+    let members = SevenZipMembers::choose(path, container, place.into_iter().collect(), limits)?;
+    let target = temporary(path, &env::temp_dir())?;
+    members.unpack(std::slice::from_ref(&target), watch)?;
+    Ok((target, name))
+}
+
+/// Unpacks the trace into an unnamed temporary file; returns its name, too.
+pub(super) fn unpack_zip(
+    path: &Path,
+    file: File,
+    limits: &ContainerLimits,
+    watch: Watch<'_>,
+) -> Result<(File, String), ExtractError> {
+    let unreadable =
+        |reason: String| ContainerError::Unreadable { path: path.to_path_buf(), reason };
+    let packed = file.metadata().map_err(|error| unreadable(error.to_string()))?.len();
+    let Zip { mut archive, names } = Zip::open(path, file)?;
+    let name = choose(path, &names)?;
+    let damaged = |reason: String| ContainerError::Member {
+        path: path.to_path_buf(),
+        member: name.clone(),
+        reason,
+    };
+    let mut member = archive.by_name(&name).map_err(|error| damaged(error.to_string()))?;
+    let size = member.size();
+    limits.check_size(path, &name, size)?;
+    limits.check_content(path, packed, size)?;
+    let mut target = temporary(path, &env::temp_dir())?;
+    copy(&mut member, &mut target, size, watch).map_err(|error| damaged(error.to_string()))?;
+    drop(member);
+    Ok((target, name))
+}
+
+/// The only `.etl`, or the one that has the archive's name.
+pub(super) fn choose(path: &Path, names: &[String]) -> Result<String, ExtractError> {
+    let traces: Vec<&String> =
+        names.iter().filter(|name| name.to_ascii_lowercase().ends_with(".etl")).collect();
+    match traces[..] {
+        [] => {
+            return Err(ExtractError::NoTraceIn { path: path.to_path_buf(), held: held(names) });
+        }
+        [only] => return Ok(only.clone()),
+        _ => {}
+    }
+    let stem = path.file_stem().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
+    let stem = stem.strip_suffix(".etl").unwrap_or(&stem);
+    let has_archive_name = |name: &str| {
+        let name = name.to_ascii_lowercase();
+        let file = name.rsplit(['/', '\\']).next().unwrap_or_default();
+        file.strip_suffix(".etl") == Some(stem)
+    };
+    let mut named = traces.iter().filter(|name| has_archive_name(name));
+    match (named.next(), named.next()) {
+        (Some(name), None) => Ok((*name).clone()),
+        _ => Err(ExtractError::WhichTrace { path: path.to_path_buf(), found: traces.len() }),
+    }
+}
+
+/// Endings of archives, extracts among them.
+const ARCHIVES: [&str; 7] = [".zip", ".7z", ".json7z", ".rar", ".gz", ".tar", ".cab"];
+
+/// What an archive without a trace holds, in words.
+fn held(names: &[String]) -> String {
+    let is_archive = |name: &&String| {
+        let name = name.to_ascii_lowercase();
+        ARCHIVES.iter().any(|end| name.ends_with(end))
+    };
+    let archives: Vec<&String> = names.iter().filter(is_archive).collect();
+    match (names, archives.as_slice()) {
+        ([], _) => "is an empty archive".to_owned(),
+        (names, []) => {
+            format!("holds no trace (.etl), only {}", listed(&names.iter().collect::<Vec<_>>()))
+        }
+        (_, archives) => {
+            format!(
+                "holds archives ({}) and no trace; unpack it and name one of them",
+                listed(archives)
+            )
+        }
+    }
+}
+
+/// Some of the names, which may have any character.
+fn listed(names: &[&String]) -> String {
+    const MOST: usize = 3;
+    let shown = names.iter().take(MOST).map(|name| name.escape_debug().to_string());
+    let shown = shown.collect::<Vec<_>>().join(", ");
+    match names.len().saturating_sub(MOST) {
+        0 => shown,
+        more => format!("{shown} and {more} more"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn chosen(archive: &str, names: &[&str]) -> Option<String> {
+        let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+        choose(Path::new(archive), &names).ok()
+    }
+
+    #[test]
+    fn the_only_trace_is_taken_under_any_name() {
+        assert_eq!(chosen("x.zip", &["a.txt", "d/b.ETL"]).as_deref(), Some("d/b.ETL"));
+    }
+
+    #[test]
+    fn an_archive_without_a_trace_says_what_it_holds() {
+        let held = |names: &[&str]| {
+            let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+            choose(Path::new("a.zip"), &names).expect_err("no trace").to_string()
+        };
+        assert_eq!(held(&[]), "a.zip: is an empty archive");
+        assert_eq!(held(&["x.txt"]), "a.zip: holds no trace (.etl), only x.txt");
+        let many = held(&["b.zip", "x.txt", "c.7Z", "d.json7z", "e\u{1b}.gz"]);
+        let expected = "holds archives (b.zip, c.7Z, d.json7z and 1 more) and no trace; unpack it";
+        assert!(many.contains(expected), "{many}");
+    }
+
+    #[test]
+    fn of_several_traces_the_one_with_the_archives_name_is_taken() {
+        assert_eq!(chosen("b.zip", &["a.etl", "x/b.etl"]).as_deref(), Some("x/b.etl"));
+        assert_eq!(chosen("b.etl.7z", &["a.etl", "b.etl"]).as_deref(), Some("b.etl"));
+        assert_eq!(chosen("c.zip", &["a.etl", "b.etl"]), None);
+        assert_eq!(chosen("c.zip", &["x/c.etl", "y/c.etl"]), None);
+        assert_eq!(chosen("c.zip", &[]), None);
+    }
+}

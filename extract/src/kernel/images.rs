@@ -1,0 +1,493 @@
+//! Images: where files are mapped, and which files they are.
+//!
+//! Image events are those of MOF class Image_Load. Identity records (MOF classes ImageID and DbgID_RSDS of KernelTraceControl)
+//! are inserted by the merge of a trace after each image event, with that event's time stamp.
+
+use std::collections::HashMap;
+
+use handlescope_model::Table;
+use uuid::uuid;
+
+use crate::etl::{Event, EventId, Guid, WarningKind};
+use crate::intern::ByteInterner;
+use crate::payload::{Field, Payload, utf16_bytes, utf16_text};
+use crate::raw::{Action, EventFamily, Shared};
+
+pub(super) const LOAD: EventId = EventId::Hook(0x030a);
+pub(super) const UNLOAD: EventId = EventId::Hook(0x1402);
+pub(super) const RUNDOWN_START: EventId = EventId::Hook(0x1403);
+pub(super) const RUNDOWN_END: EventId = EventId::Hook(0x1404);
+
+/// An image event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Image<'a> {
+    pub(crate) action: Action,
+    pub(crate) base: u64,
+    /// Size of the mapping, bytes.
+    pub(crate) size: u64,
+    /// Process id; 0 for kernel images.
+    pub(crate) pid: u32,
+    /// PE checksum.
+    pub(crate) checksum: u32,
+    /// PE time stamp; 0 in most rundown records.
+    pub(crate) timestamp: u32,
+    /// Path, UTF-16 without terminator.
+    pub(crate) path: &'a [u8],
+}
+
+impl<'a> Image<'a> {
+    /// Decodes the event: versions 2 and 3; version 1 lacks checksum to reserved fields, version 0
+    /// also the process id (MOF classes Image_V0_Load, Image_V1_Load).
+    pub(crate) fn decode(event: &Event<'a>) -> Option<Self> {
+        let action = match event.id {
+            LOAD => Action::Begin,
+            UNLOAD => Action::End,
+            RUNDOWN_START | RUNDOWN_END => Action::Rundown,
+            _ => return None,
+        };
+        let mut p = Payload::of(event);
+        let (base, size) = (p.pointer()?, p.pointer()?);
+        let pid = if event.version >= 1 { p.u32()? } else { event.pid? };
+        let (mut checksum, mut timestamp) = (0, 0);
+        if event.version >= 2 {
+            checksum = p.u32()?;
+            timestamp = p.u32()?;
+            p.u32()?;
+            p.pointer()?;
+            p.skip(16)?;
+        }
+        let path = utf16_bytes(p.rest());
+        Some(Self { action, base, size, pid, checksum, timestamp, path })
+    }
+
+    /// Path as the kernel writes it.
+    pub(crate) fn path(&self) -> String {
+        utf16_text(self.path)
+    }
+}
+
+/// Image identity records, inserted by the merge of a trace.
+pub const IDENTITY_GUID: Guid = Guid::of(uuid!("b3e675d7-2554-4f18-830b-2762732560de"));
+
+pub(super) const IMAGE_ID: EventId = EventId::Classic { guid: IDENTITY_GUID, opcode: 0 };
+pub(super) const RSDS: EventId = EventId::Classic { guid: IDENTITY_GUID, opcode: 36 };
+pub(super) const FILE_VERSION: EventId = EventId::Classic { guid: IDENTITY_GUID, opcode: 64 };
+
+/// Opcode 0: which file an image is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ImageId {
+    pub(crate) base: u64,
+    /// Size of the image according to the file, bytes.
+    pub(crate) size: u64,
+    /// Process id; 0 for kernel images.
+    pub(crate) pid: u32,
+    /// PE time stamp.
+    pub(crate) timestamp: u32,
+    /// Name in the version resource, often but not always a file name.
+    pub(crate) original_name: String,
+}
+
+impl ImageId {
+    /// Decodes the record.
+    pub(crate) fn decode(event: &Event<'_>) -> Option<Self> {
+        let mut p = Payload::of(event);
+        Some(Self {
+            base: p.pointer()?,
+            size: p.pointer()?,
+            pid: p.u32()?,
+            timestamp: p.u32()?,
+            original_name: p.utf16(),
+        })
+    }
+}
+
+/// Opcode 36: which PDB belongs to an image.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Rsds {
+    /// First address of the image.
+    pub(crate) base: u64,
+    /// Process id; 0 for kernel images.
+    pub(crate) pid: u32,
+    pub(crate) guid: Guid,
+    pub(crate) age: u32,
+    /// Name of the PDB, sometimes a full path.
+    pub(crate) pdb_name: String,
+}
+
+impl Rsds {
+    /// Decodes the record.
+    pub(crate) fn decode(event: &Event<'_>) -> Option<Self> {
+        let mut p = Payload::of(event);
+        Some(Self {
+            base: p.pointer()?,
+            pid: p.u32()?,
+            guid: p.guid()?,
+            age: p.u32()?,
+            pdb_name: p.ansi().into_owned(),
+        })
+    }
+}
+
+/// Opcode 64: the version resource of a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileVersion {
+    /// Size of the image, bytes.
+    pub(crate) size: u32,
+    /// PE time stamp.
+    pub(crate) timestamp: u32,
+    /// What the file is.
+    pub(crate) description: String,
+    pub(crate) file_version: String,
+    /// Product it belongs to.
+    pub(crate) product_name: String,
+    /// Who made it.
+    pub(crate) company: String,
+}
+
+impl FileVersion {
+    /// Decodes the record.
+    pub(crate) fn decode(event: &Event<'_>) -> Option<Self> {
+        let mut p = Payload::of(event);
+        let (size, timestamp) = (p.u32()?, p.u32()?);
+        let (_original_name, description, file_version) = (p.utf16(), p.utf16(), p.utf16());
+        let (_binary_version, _language) = (p.utf16(), p.utf16());
+        let (product_name, company) = (p.utf16(), p.utf16());
+        Some(Self { size, timestamp, description, file_version, product_name, company })
+    }
+}
+
+/// One mapping of one image, times raw.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ImageRow {
+    /// Process id; 0 for kernel images.
+    pub pid: u32,
+    pub base: u64,
+    /// Size, bytes.
+    pub size: u64,
+    /// Row of [`Images::paths`].
+    pub path: u32,
+    /// PE checksum.
+    pub checksum: u32,
+    /// PE time stamp, 0 when unknown.
+    pub timestamp: u32,
+    /// Load, if it was seen.
+    pub load: Option<i64>,
+    /// Unload, if it was seen.
+    pub unload: Option<i64>,
+    /// PDB identity, if a record has it.
+    pub file: ImageFile,
+}
+
+/// What identity records say of an image.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ImageFile {
+    /// PDB GUID, age and name.
+    pub pdb: Option<(Guid, u32, String)>,
+    /// Name in the version resource.
+    pub original_name: Option<String>,
+    /// Size and time stamp according to the file, which lead to its version.
+    pub version_key: Option<(u32, u32)>,
+}
+
+/// A record that says which file an image is.
+#[derive(Debug)]
+enum Identity {
+    Id(ImageId),
+    Rsds(Rsds),
+}
+
+impl Identity {
+    /// Whether the image has no such record yet and could be the one that is meant.
+    fn is_missing_in(&self, image: &ImageRow) -> bool {
+        match self {
+            Self::Id(id) => {
+                let agrees = image.timestamp == 0 || image.timestamp == id.timestamp;
+                image.file.version_key.is_none() && agrees
+            }
+            Self::Rsds(_) => image.file.pdb.is_none(),
+        }
+    }
+
+    /// Whether the image has this very record.
+    fn is_known_to(&self, image: &ImageRow) -> bool {
+        match self {
+            Self::Id(id) => image.file.version_key == Some((id.size as u32, id.timestamp)),
+            Self::Rsds(rsds) => {
+                let known = image.file.pdb.as_ref();
+                known.is_some_and(|(guid, age, _)| (*guid, *age) == (rsds.guid, rsds.age))
+            }
+        }
+    }
+}
+
+/// Images at one place among which a late record is looked for; a process maps few at one address.
+const MAX_IMAGES_SEARCHED: usize = 256;
+
+/// Mappings in the order they were first seen, and the versions of files.
+#[derive(Default)]
+pub struct Images {
+    pub rows: Vec<ImageRow>,
+    /// Paths, each once.
+    pub paths: Vec<String>,
+    /// Version resources by size and time stamp.
+    pub versions: HashMap<(u32, u32), FileVersion>,
+    path_ids: ByteInterner,
+    live: HashMap<(u32, u64), usize>,
+    /// All mappings that start at a place, in the order they were first seen.
+    places: HashMap<(u32, u64), Vec<usize>>,
+    /// The image event last seen for a place, to which identity records of the same time belong.
+    recent: HashMap<(u32, u64), (i64, usize)>,
+    /// Identity records that wait for an image event of the same time, one time per place.
+    early: HashMap<(u32, u64), (i64, Vec<Identity>)>,
+    orphans: u64,
+}
+
+impl EventFamily for Images {
+    const EVENTS: &'static [(EventId, &'static str)] = &[
+        (LOAD, "ImageLoad"),
+        (UNLOAD, "ImageUnload"),
+        (RUNDOWN_START, "ImageDCStart"),
+        (RUNDOWN_END, "ImageDCEnd"),
+        (IMAGE_ID, "ImageID"),
+        (RSDS, "DbgID_RSDS"),
+        (FILE_VERSION, "FileVersion"),
+    ];
+    const TABLES: &'static [Table] = &[Table::Modules, Table::ModuleLoads];
+
+    fn fields(event: &Event<'_>) -> &'static [Field] {
+        use Field::{Ansi, Bytes, Pointers, Utf16};
+        match (event.id, event.version) {
+            (IMAGE_ID, _) => &[Pointers(2), Bytes(8), Utf16],
+            (RSDS, _) => &[Pointers(1), Bytes(24), Ansi],
+            (FILE_VERSION, _) => &[Bytes(8), Utf16, Utf16, Utf16, Utf16, Utf16, Utf16, Utf16],
+            (_, 0) => &[Pointers(2), Utf16],
+            (_, 1) => &[Pointers(2), Bytes(4), Utf16],
+            _ => &[Pointers(2), Bytes(16), Pointers(1), Bytes(16), Utf16],
+        }
+    }
+
+    fn take(&mut self, event: &Event<'_>, _: &mut Shared) -> Option<()> {
+        match event.id {
+            IMAGE_ID => self.image_id(ImageId::decode(event)?, event.time),
+            RSDS => self.rsds(Rsds::decode(event)?, event.time),
+            FILE_VERSION => {
+                let version = FileVersion::decode(event)?;
+                self.versions.insert((version.size, version.timestamp), version);
+            }
+            _ => self.event(&Image::decode(event)?, event.time),
+        }
+        Some(())
+    }
+
+    /// Gives the identity records whose image event never came to other images of their place;
+    /// counts those of places without image.
+    fn finish(&mut self, shared: &mut Shared) {
+        let places: Vec<_> = self.early.keys().copied().collect();
+        for place in places {
+            self.settle(place);
+        }
+        shared.diagnostics.add(WarningKind::IdentityWithoutImage, self.orphans, None);
+    }
+}
+
+impl Images {
+    /// Takes one image event.
+    ///
+    /// A load opens a mapping, an unload closes it; an image first seen in a rundown or unload has
+    /// been there since before the trace.
+    pub(crate) fn event(&mut self, image: &Image<'_>, time: i64) {
+        let place = (image.pid, image.base);
+        let same_time = self.take_early(place, time);
+        let row = match (image.action, self.live.get(&place)) {
+            (Action::Begin, _) => self.add(image, Some(time)),
+            (_, Some(row)) => *row,
+            (_, None) => self.add(image, None),
+        };
+        if image.action == Action::End {
+            self.live.remove(&place);
+            if let Some(row) = self.rows.get_mut(row) {
+                row.unload = Some(time);
+            }
+        } else {
+            self.live.insert(place, row);
+        }
+        if let Some(known) = self.rows.get_mut(row)
+            && known.timestamp == 0
+        {
+            known.timestamp = image.timestamp;
+        }
+        self.recent.insert(place, (time, row));
+        for record in same_time {
+            self.identify(row, record);
+        }
+    }
+
+    /// Takes a record that says which file an image is.
+    fn image_id(&mut self, id: ImageId, time: i64) {
+        self.identity((id.pid, id.base), time, Identity::Id(id));
+    }
+
+    /// Takes a record that says which PDB an image has.
+    fn rsds(&mut self, rsds: Rsds, time: i64) {
+        self.identity((rsds.pid, rsds.base), time, Identity::Rsds(rsds));
+    }
+
+    /// Gives a record to the image event of its own time, or lets it wait for one: merged traces
+    /// have both at the same time, but not always in this order.
+    fn identity(&mut self, place: (u32, u64), time: i64, record: Identity) {
+        if let Some((at, row)) = self.recent.get(&place).copied()
+            && at == time
+        {
+            self.identify(row, record);
+            return;
+        }
+        // A handful of records belong to one image event.
+        let settles = |(at, records): &(i64, Vec<Identity>)| *at != time || records.len() >= 8;
+        if self.early.get(&place).is_some_and(settles) {
+            self.settle(place);
+        }
+        self.early.entry(place).or_insert((time, Vec::new())).1.push(record);
+    }
+
+    /// The waiting records of a place when they have this time; others are settled.
+    fn take_early(&mut self, place: (u32, u64), time: i64) -> Vec<Identity> {
+        if self.early.get(&place).is_some_and(|(early, _)| *early != time) {
+            self.settle(place);
+        }
+        self.early.remove(&place).map(|(_, records)| records).unwrap_or_default()
+    }
+
+    /// Gives the waiting records of a place to the images that have been there so far.
+    fn settle(&mut self, place: (u32, u64)) {
+        let Some((_, records)) = self.early.remove(&place) else { return };
+        let mut identified = None;
+        for record in records {
+            let after_id = identified.filter(|_| matches!(record, Identity::Rsds(_)));
+            let Some(row) = after_id.or_else(|| self.image_of(place, &record)) else {
+                self.orphans += 1;
+                continue;
+            };
+            if matches!(record, Identity::Id(_)) {
+                identified = Some(row);
+            }
+            self.identify(row, record);
+        }
+    }
+
+    /// The image that a record without image event belongs to: some writers log the records
+    /// later, in the order of the images at their place.
+    fn image_of(&self, place: (u32, u64), record: &Identity) -> Option<usize> {
+        let rows = self.places.get(&place)?.iter().take(MAX_IMAGES_SEARCHED).copied();
+        let with = |test: fn(&Identity, &ImageRow) -> bool| {
+            rows.clone().find(|row| self.rows.get(*row).is_some_and(|row| test(record, row)))
+        };
+        with(Identity::is_missing_in).or_else(|| with(Identity::is_known_to))
+    }
+
+    fn identify(&mut self, row: usize, record: Identity) {
+        let Some(row) = self.rows.get_mut(row) else { return };
+        match record {
+            Identity::Id(id) => {
+                // Image events leave the time stamp empty in rundowns; the file's own is right.
+                row.timestamp = id.timestamp;
+                row.file.version_key = Some((id.size as u32, id.timestamp));
+                row.file.original_name = Some(id.original_name).filter(|name| !name.is_empty());
+            }
+            Identity::Rsds(rsds) => {
+                row.file.pdb = Some((rsds.guid, rsds.age, rsds.pdb_name));
+            }
+        }
+    }
+
+    fn add(&mut self, image: &Image<'_>, load: Option<i64>) -> usize {
+        let path = self.path_ids.intern(image.path);
+        if path as usize == self.paths.len() {
+            self.paths.push(utf16_text(image.path));
+        }
+        self.rows.push(ImageRow {
+            pid: image.pid,
+            base: image.base,
+            size: image.size,
+            path,
+            checksum: image.checksum,
+            timestamp: image.timestamp,
+            load,
+            unload: None,
+            file: ImageFile::default(),
+        });
+        let row = self.rows.len() - 1;
+        self.places.entry((image.pid, image.base)).or_default().push(row);
+        row
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn image(action: Action) -> Image<'static> {
+        Image { action, base: 0x1000, size: 0x100, pid: 4, checksum: 1, timestamp: 0, path: b"a\0" }
+    }
+
+    #[test]
+    fn an_image_loaded_again_is_another_mapping() {
+        let mut images = Images::default();
+        images.event(&image(Action::Rundown), 1);
+        images.event(&image(Action::End), 2);
+        images.event(&image(Action::Begin), 3);
+        images.event(&image(Action::Rundown), 4);
+        let times: Vec<_> = images.rows.iter().map(|row| (row.load, row.unload)).collect();
+        assert_eq!(times, [(None, Some(2)), (Some(3), None)]);
+        assert_eq!(images.paths, ["a"]);
+    }
+
+    #[test]
+    fn a_record_logged_later_belongs_to_the_image_at_its_place() {
+        let rsds =
+            |age| Rsds { base: 0x1000, pid: 4, guid: Guid([7; 16]), age, pdb_name: "a.pdb".into() };
+        let mut images = Images::default();
+        images.event(&image(Action::Rundown), 1);
+        images.rsds(rsds(1), 5);
+        images.rsds(rsds(2), 6);
+        images.finish(&mut Shared::default());
+        assert_eq!(images.rows[0].file.pdb.as_ref().map(|pdb| pdb.1), Some(1));
+    }
+
+    #[test]
+    fn a_record_before_its_image_event_is_not_given_to_an_earlier_image_of_the_place() {
+        let rsds = Rsds { base: 0x1000, pid: 4, guid: Guid([7; 16]), age: 1, pdb_name: "a".into() };
+        let mut images = Images::default();
+        images.event(&image(Action::Begin), 1);
+        images.event(&image(Action::End), 2);
+        images.event(&image(Action::Begin), 3);
+        images.rsds(rsds, 9);
+        images.event(&image(Action::Rundown), 9);
+        images.finish(&mut Shared::default());
+        let known: Vec<_> = images.rows.iter().map(|row| row.file.pdb.is_some()).collect();
+        assert_eq!(known, [false, true]);
+    }
+
+    #[test]
+    fn identity_belongs_to_the_image_event_of_its_time_in_either_order() {
+        let id = |timestamp| ImageId {
+            base: 0x1000,
+            size: 0x200,
+            pid: 4,
+            timestamp,
+            original_name: "a.dll".into(),
+        };
+        let mut images = Images::default();
+        images.event(&image(Action::Rundown), 1);
+        images.image_id(id(77), 1);
+        assert_eq!(images.rows[0].timestamp, 77);
+        let mut images = Images::default();
+        images.image_id(id(77), 1);
+        images.event(&image(Action::Rundown), 1);
+        assert_eq!(images.rows[0].timestamp, 77);
+        images.image_id(id(99), 2);
+        assert_eq!(images.rows[0].timestamp, 77);
+        let mut shared = Shared::default();
+        images.finish(&mut shared);
+        assert_eq!(shared.diagnostics.of(WarningKind::IdentityWithoutImage), 1);
+    }
+}

@@ -1,0 +1,224 @@
+//! Memory: blocks of heaps (class HeapTraceProvider), pages (MOF class PageFault_VirtualAlloc) and views of files (MOF
+//! class FileIo_MapFile).
+//!
+//! Payloads of heaps are packed; newer systems pad them to 8 bytes. Their layouts are those of
+//! `kerneltraceeventparser.mof` and TraceEvent's `HeapTraceProvider`.
+
+use handlescope_model::{EventKind, Table};
+
+use crate::etl::{Event, EventId};
+use crate::payload::{Field, Payload};
+use crate::raw::{EventFamily, RowKind, Shared};
+
+const CREATE: EventId = EventId::Hook(0x1020);
+const ALLOC: EventId = EventId::Hook(0x1021);
+const REALLOC: EventId = EventId::Hook(0x1022);
+const DESTROY: EventId = EventId::Hook(0x1023);
+const FREE: EventId = EventId::Hook(0x1024);
+
+/// Columns of all events of heaps. With its row of the timeline and its stack an event takes 56 bytes.
+#[derive(Default)]
+pub struct Heaps {
+    /// Handle of the heap.
+    pub heap: Vec<u64>,
+    /// Address of the block, of a reallocation the new one; 0 for a call that failed and for events of the heap itself.
+    pub address: Vec<u64>,
+    /// Bytes; of a reallocation the row of [`Self::moves`], of a free 0.
+    pub size: Vec<u64>,
+    pub moves: Vec<HeapMove>,
+}
+
+/// What else a reallocation says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HeapMove {
+    /// Address of the block before.
+    pub old_address: u64,
+    /// Bytes from now on.
+    pub size: u64,
+}
+
+impl EventFamily for Heaps {
+    const EVENTS: &'static [(EventId, &'static str)] = &[
+        (CREATE, "HeapCreate"),
+        (ALLOC, "HeapAlloc"),
+        (REALLOC, "HeapReAlloc"),
+        (DESTROY, "HeapDestroy"),
+        (FREE, "HeapFree"),
+    ];
+    const TABLES: &'static [Table] = &[Table::Allocators, Table::Resources, Table::ResourceMisses];
+
+    fn fields(event: &Event<'_>) -> &'static [Field] {
+        match event.id {
+            DESTROY => &[Field::Pointers(1)],
+            CREATE => &[Field::Pointers(1), Field::Bytes(4)],
+            FREE => &[Field::Pointers(2), Field::Bytes(4)],
+            ALLOC => &[Field::Pointers(3), Field::Bytes(4)],
+            _ => &[Field::Pointers(5), Field::Bytes(4)],
+        }
+    }
+
+    fn take(&mut self, event: &Event<'_>, shared: &mut Shared) -> Option<()> {
+        let mut p = Payload::of(event);
+        let heap = p.pointer()?;
+        let (kind, address, size) = match event.id {
+            CREATE => (RowKind::HeapCreate, 0, 0),
+            DESTROY => (RowKind::HeapDestroy, 0, 0),
+            ALLOC => {
+                let size = p.pointer()?;
+                (RowKind::HeapAlloc, p.pointer()?, size)
+            }
+            FREE => (RowKind::HeapFree, p.pointer()?, 0),
+            REALLOC => {
+                let (address, old_address, size) = (p.pointer()?, p.pointer()?, p.pointer()?);
+                self.moves.push(HeapMove { old_address, size });
+                (RowKind::HeapReAlloc, address, self.moves.len() as u64 - 1)
+            }
+            _ => return None,
+        };
+        shared.timeline.push(kind, self.heap.len(), event);
+        self.heap.push(heap);
+        self.address.push(address);
+        self.size.push(size);
+        Some(())
+    }
+}
+
+const VIRTUAL_ALLOC: EventId = EventId::Hook(0x0262);
+const VIRTUAL_FREE: EventId = EventId::Hook(0x0263);
+
+#[derive(Default)]
+pub struct VirtualMemory {
+    pub rows: Vec<RangeRow>,
+}
+
+/// A call for a range of addresses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RangeRow {
+    pub base: u64,
+    /// Bytes; 0 where a free means all from the base on.
+    pub size: u64,
+    /// Process whose memory it is; the header has the one that called.
+    pub pid: u32,
+    /// `MEM_COMMIT`, `MEM_RESERVE`, `MEM_DECOMMIT` and `MEM_RELEASE`, among others.
+    pub flags: u32,
+}
+
+impl EventFamily for VirtualMemory {
+    const EVENTS: &'static [(EventId, &'static str)] =
+        &[(VIRTUAL_ALLOC, "VirtualAlloc"), (VIRTUAL_FREE, "VirtualFree")];
+    const TABLES: &'static [Table] = &[Table::Allocators, Table::Resources, Table::ResourceMisses];
+
+    fn fields(_: &Event<'_>) -> &'static [Field] {
+        &[Field::Pointers(2), Field::Bytes(8)]
+    }
+
+    fn take(&mut self, event: &Event<'_>, shared: &mut Shared) -> Option<()> {
+        let mut p = Payload::of(event);
+        let (base, size) = (p.pointer()?, p.pointer()?);
+        let (pid, flags) = (p.u32()?, p.u32()?);
+        let kind = if event.id == VIRTUAL_ALLOC { RowKind::RangeAlloc } else { RowKind::RangeFree };
+        shared.timeline.push(kind, self.rows.len(), event);
+        self.rows.push(RangeRow { base, size, pid, flags });
+        Some(())
+    }
+}
+
+const MAP: EventId = EventId::Hook(0x0425);
+const UNMAP: EventId = EventId::Hook(0x0426);
+const VIEW_RUNDOWN: EventId = EventId::Hook(0x0428);
+
+#[derive(Default)]
+pub struct Views {
+    pub rows: Vec<ViewRow>,
+    /// Those that there were at the end.
+    pub at_end: Vec<ViewAtEnd>,
+}
+
+/// A view in the rundown at the end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ViewAtEnd {
+    /// First address of the view.
+    pub base: u64,
+    /// Process whose address space it is.
+    pub pid: u32,
+    /// When it was listed, raw.
+    pub time: i64,
+    /// The processor that listed it.
+    pub processor: u16,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ViewRow {
+    /// First address of the view.
+    pub base: u64,
+    /// Kernel key of the file.
+    pub file: u64,
+    /// Size of the view, bytes.
+    pub size: u64,
+    /// Offset in the file, bytes; absent in older versions.
+    pub byte_offset: Option<u64>,
+    /// Process whose address space it is; absent in older versions.
+    pub pid: Option<u32>,
+}
+
+impl EventFamily for Views {
+    const EVENTS: &'static [(EventId, &'static str)] = &[
+        (MAP, EventKind::Map.event_name()),
+        (UNMAP, EventKind::Unmap.event_name()),
+        (VIEW_RUNDOWN, "MapFileDCEnd"),
+    ];
+    const TABLES: &'static [Table] = &[Table::Events];
+
+    fn fields(_: &Event<'_>) -> &'static [Field] {
+        &[Field::Pointers(2), Field::Bytes(8), Field::Pointers(1), Field::Bytes(12)]
+    }
+
+    /// Offset and process id are there in version 3 and whenever the payload is long enough.
+    fn take(&mut self, event: &Event<'_>, shared: &mut Shared) -> Option<()> {
+        let mut p = Payload::of(event);
+        let (base, file) = (p.pointer()?, p.pointer()?);
+        p.u64()?; // miscellaneous information: section type and protection
+        let size = p.pointer()?;
+        let (byte_offset, pid) = (p.u64(), p.u32());
+        if event.id == VIEW_RUNDOWN {
+            let Event { time, processor, .. } = *event;
+            // Older versions do not say of which process it is.
+            self.at_end.extend(pid.map(|pid| ViewAtEnd { base, pid, time, processor }));
+            return Some(());
+        }
+        let kind = if event.id == MAP { RowKind::Map } else { RowKind::Unmap };
+        shared.timeline.push(kind, self.rows.len(), event);
+        self.rows.push(ViewRow { base, file, size, byte_offset, pid });
+        Some(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn taken(id: EventId, pointer_size: usize, words: &[u64]) -> Option<Heaps> {
+        let bytes = words.iter().flat_map(|word| word.to_le_bytes()[..pointer_size].to_vec());
+        let payload: Vec<u8> = bytes.chain([1, 0, 0, 0]).collect();
+        let mut heaps = Heaps::default();
+        let event = Event { id, payload: &payload, pointer_size, ..Event::default() };
+        heaps.take(&event, &mut Shared::default())?;
+        Some(heaps)
+    }
+
+    #[test]
+    fn a_block_has_its_size_before_its_address() {
+        for pointer_size in [4, 8] {
+            let heaps = taken(ALLOC, pointer_size, &[0x10, 24, 0x5000]).unwrap();
+            assert_eq!((heaps.heap[0], heaps.address[0], heaps.size[0]), (0x10, 0x5000, 24));
+        }
+        assert!(taken(ALLOC, 8, &[0x10, 24]).is_none());
+    }
+
+    #[test]
+    fn a_reallocation_has_the_new_address_first() {
+        let heaps = taken(REALLOC, 4, &[0x10, 0x6000, 0x5000, 48, 24]).unwrap();
+        assert_eq!((heaps.address[0], heaps.moves[0].size), (0x6000, 48));
+        assert_eq!(heaps.moves[0].old_address, 0x5000);
+    }
+}

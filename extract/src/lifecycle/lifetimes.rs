@@ -1,0 +1,54 @@
+//! What events are followed by, and what is missing of them.
+
+use handlescope_model::Cancel;
+use handlescope_model::rules::LossTimes;
+use hashbrown::HashSet;
+
+use super::attribution::ProcessIndex;
+use super::owners::EventOwners;
+use crate::collect::Collector;
+use crate::etl::{Clock, EventLoss};
+
+/// What is missing of the events of a trace; times are raw.
+pub struct MissingEvents<'a> {
+    all: &'a [EventLoss],
+    pub(super) times: LossTimes,
+}
+
+impl<'a> MissingEvents<'a> {
+    pub fn new(all: &'a [EventLoss]) -> Self {
+        Self { all, times: LossTimes::new(all.iter().map(|loss| loss.span)) }
+    }
+
+    /// Whether nothing is.
+    pub(super) fn is_none(&self) -> bool {
+        self.all.is_empty()
+    }
+
+    /// Whether events of some processors may be missing from one time to another.
+    pub(super) fn is_between(&self, from: i64, to: i64, processors: &HashSet<u16>) -> bool {
+        let is_there =
+            |processor: Option<u16>| processor.is_none_or(|own| processors.contains(&own));
+        let of_these = self.all.iter().filter(|loss| !loss.is_doubtful && is_there(loss.processor));
+        LossTimes::new(of_these.map(|loss| loss.span)).is_between(from, to)
+    }
+}
+
+/// What events are followed by.
+#[derive(Clone, Copy)]
+pub struct Lifetimes<'a> {
+    pub collected: &'a Collector,
+    pub index: &'a ProcessIndex,
+    pub owners: &'a EventOwners,
+    pub missing: &'a MissingEvents<'a>,
+    pub clock: &'a Clock,
+    pub cancel: &'a Cancel,
+}
+
+impl Lifetimes<'_> {
+    /// The rows of the timeline in time order; `order` gives it when it is not the order of the rows.
+    pub fn rows(&self, order: Option<&[u32]>) -> impl DoubleEndedIterator<Item = usize> {
+        let at = move |position: usize| order.map_or(position, |order| order[position] as usize);
+        (0..self.collected.shared.timeline.len()).map(at)
+    }
+}

@@ -1,0 +1,569 @@
+//! The order of events whose time stamps are equal.
+//!
+//! The system clock stands still between two ticks of its timer, of 1 to 16 ms, so that many events share a time; with
+//! other clocks a few do. On one processor the file has them in their order. Across processors it says nothing, and
+//! the buffer that comes first may hold the close of a handle that is opened in another one. What happens to a handle,
+//! a view or an object says what came first: it is opened before it is used and closed, and closed before it is
+//! opened again. Events that share none of these keep the order of the file.
+
+use handlescope_model::{Cancel, Cancelled, EventKind, Poll};
+use hashbrown::{HashMap, HashSet};
+
+use super::attribution::{NONE, ProcessIndex};
+use super::kinds::{Subject, subject};
+use super::owners::{EventOwners, view_pid};
+use crate::collect::Collector;
+
+/// The rows of the timeline in time order, unless asked to stop; `None` when that is the order of the rows.
+///
+/// `order` gives the rows by time when that is not their order.
+pub fn in_time_order(
+    collected: &Collector,
+    index: &ProcessIndex,
+    owners: &EventOwners,
+    order: Option<Vec<u32>>,
+    cancel: &Cancel,
+) -> Result<Option<Vec<u32>>, Cancelled> {
+    let uses = Uses { collected, owners };
+    let doubtful = doubtful_keys(&uses, order.as_deref(), cancel)?;
+    if doubtful.is_empty() {
+        return Ok(order);
+    }
+    let rows = collected.shared.timeline.len() as u32;
+    let mut order = order.unwrap_or_else(|| (0..rows).collect());
+    let mut open = OpenKeys::of_start(collected, index, &doubtful);
+    let mut looks = MOST_LOOKS.saturating_add(LOOKS_PER_ROW * order.len());
+    let mut poll = Poll::new(cancel);
+    let mut first = 0;
+    while let Some(end) = next_run(&uses, first, |at| order.get(at).copied()) {
+        let rows = &mut order[first..end];
+        let mut is_doubtful = false;
+        for row in rows.iter() {
+            poll.round()?;
+            is_doubtful |= uses.of(*row).any(|(key, _)| doubtful.contains(&key));
+        }
+        if is_doubtful && rows.len() > 1 {
+            arrange(rows, &uses, &mut open, &mut looks);
+        } else if is_doubtful {
+            rows.iter().flat_map(|row| uses.of(*row)).for_each(|(key, how)| open.note(key, how));
+        }
+        first = end;
+    }
+    Ok(Some(order))
+}
+
+/// The end of the rows that have the time of the one at `first`; `None` after the last.
+fn next_run(uses: &Uses<'_>, first: usize, row: impl Fn(usize) -> Option<u32>) -> Option<usize> {
+    let times = &uses.collected.shared.timeline.time;
+    let time = times[row(first)? as usize];
+    let mut end = first + 1;
+    while row(end).is_some_and(|row| times[row as usize] == time) {
+        end += 1;
+    }
+    Some(end)
+}
+
+/// What events of several processors did at one time, of which at least one opened or closed it.
+fn doubtful_keys(
+    uses: &Uses<'_>,
+    order: Option<&[u32]>,
+    cancel: &Cancel,
+) -> Result<HashSet<Key>, Cancelled> {
+    let timeline = &uses.collected.shared.timeline;
+    let row = |at: usize| match order {
+        Some(order) => order.get(at).copied(),
+        None => (at < timeline.len()).then_some(at as u32),
+    };
+    let mut doubtful = HashSet::new();
+    let mut at_once: HashMap<Key, AtOnce> = HashMap::new();
+    let mut poll = Poll::new(cancel);
+    let mut first = 0;
+    while let Some(end) = next_run(uses, first, row) {
+        let rows = || (first..end).filter_map(row);
+        let processor = |row: u32| timeline.processor[row as usize];
+        let mut processors = rows().filter(|row| uses.is_of_object(*row)).map(processor);
+        let is_of_several = end - first > 1
+            && processors.next().is_some_and(|one| processors.any(|processor| processor != one));
+        for row in rows() {
+            poll.round()?;
+            if !is_of_several {
+                continue;
+            }
+            for (key, how) in uses.of(row) {
+                let known = at_once.entry(key).or_insert(AtOnce::new(processor(row)));
+                known.add(processor(row), how);
+                if known.is_doubtful() {
+                    doubtful.insert(key);
+                }
+            }
+        }
+        at_once.clear();
+        first = end;
+    }
+    Ok(doubtful)
+}
+
+/// What happened to something at one time.
+struct AtOnce {
+    processor: u16,
+    is_of_several: bool,
+    changes: bool,
+}
+
+impl AtOnce {
+    fn new(processor: u16) -> Self {
+        Self { processor, is_of_several: false, changes: false }
+    }
+
+    fn add(&mut self, processor: u16, how: How) {
+        self.is_of_several |= processor != self.processor;
+        self.changes |= matches!(how, How::Open | How::Close);
+    }
+
+    fn is_doubtful(&self) -> bool {
+        self.is_of_several && self.changes
+    }
+}
+
+/// Something that is opened and closed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Key {
+    /// A handle of an object.
+    Handle { process: u32, handle: u32, object: u64 },
+    /// A handle value, whatever the object.
+    Value { process: u32, handle: u32 },
+    /// An object, by its kernel address.
+    Object(u64),
+    /// A view, by its first address.
+    View { pid: u32, base: u64 },
+}
+
+/// What an event does to a handle, a view or an object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum How {
+    /// It is there from now on.
+    Open,
+    /// A handle of the object is opened, which the end of an object before it does not wait for.
+    Enter,
+    /// It is there.
+    Use,
+    /// It is gone.
+    Close,
+}
+
+/// Looks up what events are about; rows are those of the timeline.
+struct Uses<'a> {
+    collected: &'a Collector,
+    owners: &'a EventOwners,
+}
+
+impl Uses<'_> {
+    /// Whether an event is about an object.
+    fn is_of_object(&self, row: u32) -> bool {
+        subject(self.collected.shared.timeline.kind[row as usize]).is_of_object()
+    }
+
+    /// All that an event does; nothing where it is given to no process.
+    fn of(&self, row: u32) -> impl Iterator<Item = (Key, How)> + use<> {
+        self.all(row as usize).into_iter().flatten()
+    }
+
+    fn all(&self, row: usize) -> [Option<(Key, How)>; 4] {
+        const NOTHING: [Option<(Key, How)>; 4] = [None; 4];
+        let Collector { handles, objects, references, views, shared, .. } = self.collected;
+        let process = self.owners.process[row];
+        if process == NONE {
+            return NOTHING;
+        }
+        let at = shared.timeline.row[row] as usize;
+        let of_handle = |how, how_object| {
+            let (handle, object) = (handles.handle[at], handles.object[at]);
+            [
+                Some((Key::Handle { process, handle, object }, how)),
+                Some((Key::Value { process, handle }, how)),
+                Some((Key::Object(object), how_object)),
+                None,
+            ]
+        };
+        let of_one = |key, how| [Some((key, how)), None, None, None];
+        let view =
+            || Key::View { pid: view_pid(self.collected, row, process), base: views.rows[at].base };
+        match subject(shared.timeline.kind[row]) {
+            Subject::Object(EventKind::HandleCreate) => of_handle(How::Open, How::Enter),
+            Subject::Object(EventKind::HandleClose) => of_handle(How::Close, How::Use),
+            Subject::HandleAtEnd => of_handle(How::Use, How::Use),
+            Subject::Object(EventKind::HandleDuplicate) => self.of_duplicate(at, process),
+            Subject::Object(EventKind::ObjectCreate) => {
+                of_one(Key::Object(objects.object[at]), How::Open)
+            }
+            Subject::Object(EventKind::ObjectDelete) => {
+                of_one(Key::Object(objects.object[at]), How::Close)
+            }
+            Subject::Object(EventKind::Reference | EventKind::Dereference) => {
+                of_one(Key::Object(references.object[at]), How::Use)
+            }
+            Subject::Object(EventKind::Map) => of_one(view(), How::Open),
+            Subject::Object(EventKind::Unmap) => of_one(view(), How::Close),
+            Subject::Heap(_)
+            | Subject::Pages(_)
+            | Subject::Acquired(_)
+            | Subject::Gui(_)
+            | Subject::Unknown => NOTHING,
+        }
+    }
+
+    /// A duplicate opens a handle of its owner, or of the child that inherits it, and uses the one it is made of.
+    fn of_duplicate(&self, at: usize, target: u32) -> [Option<(Key, How)>; 4] {
+        let duplicate = &self.collected.duplicates.rows[at];
+        let owners = self.owners.duplicates[at];
+        let object = duplicate.object;
+        let process = if owners.inherited_by == NONE { target } else { owners.inherited_by };
+        let handle = duplicate.target_handle;
+        let source =
+            Key::Handle { process: owners.source, handle: duplicate.source_handle, object };
+        [
+            Some((Key::Handle { process, handle, object }, How::Open)),
+            Some((Key::Value { process, handle }, How::Open)),
+            Some((Key::Object(object), How::Enter)),
+            (owners.source != NONE).then_some((source, How::Use)),
+        ]
+    }
+}
+
+/// Which of the doubtful handles, views and objects are there.
+struct OpenKeys<'a> {
+    doubtful: &'a HashSet<Key>,
+    open: HashSet<Key>,
+}
+
+impl<'a> OpenKeys<'a> {
+    /// Those of the rundown at the start.
+    fn of_start(collected: &Collector, index: &ProcessIndex, doubtful: &'a HashSet<Key>) -> Self {
+        let handles = collected.handles.start.iter().filter_map(|start| {
+            let process = index.find(start.pid, start.time)?;
+            Some(Key::Handle { process, handle: start.handle, object: start.object })
+        });
+        let open = handles.filter(|key| doubtful.contains(key)).collect();
+        Self { doubtful, open }
+    }
+
+    fn is_doubtful(&self, key: &Key) -> bool {
+        self.doubtful.contains(key)
+    }
+
+    fn note(&mut self, key: Key, how: How) {
+        if !self.doubtful.contains(&key) {
+            return;
+        }
+        match how {
+            How::Close => self.open.remove(&key),
+            How::Open | How::Enter | How::Use => self.open.insert(key),
+        };
+    }
+
+    /// Puts back what was there.
+    fn restore(&mut self, states: Vec<(Key, bool)>) {
+        for (key, is_open) in states {
+            match is_open {
+                true => self.open.insert(key),
+                false => self.open.remove(&key),
+            };
+        }
+    }
+
+    fn contains(&self, key: &Key) -> bool {
+        self.open.contains(key)
+    }
+}
+
+/// Events of one time that are about objects.
+struct Run<'a, 'd> {
+    uses: &'a Uses<'a>,
+    /// What is open, of what is doubtful.
+    open: &'a mut OpenKeys<'d>,
+    /// Looks that are left.
+    looks: &'a mut usize,
+    /// Those of each processor in their order, processors by their first event.
+    queues: Vec<Queue>,
+    /// What is still to come.
+    ahead: HashMap<Key, Ahead>,
+}
+
+/// What is left of the events of a processor.
+#[derive(Default)]
+struct Queue {
+    rows: Vec<u32>,
+    next: usize,
+}
+
+/// How often events that are still to come do what to something.
+#[derive(Default)]
+struct Ahead {
+    all: [u32; 4],
+    by_queue: HashMap<usize, [u32; 4]>,
+}
+
+/// Why an event must not be the next one, by how wrong it would be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Wait {
+    /// It may.
+    No,
+    /// It would use what is not there, or end what is still used.
+    ForUse,
+    /// It would close what is not open, or open what is.
+    ForChange,
+}
+
+/// A choice that may be taken back.
+struct Step {
+    queue: usize,
+    row: u32,
+    /// What was there before.
+    before: Vec<(Key, bool)>,
+}
+
+/// Choices that are tried for an order of a run at most.
+const MOST_STEPS: usize = 1 << 16;
+
+/// Looks at the next event of a processor, in all runs of a trace, beside [`LOOKS_PER_ROW`]. When none are left no event
+/// waits any more, so that a trace of nothing but events without a right order takes seconds.
+const MOST_LOOKS: usize = 1 << 24;
+
+/// Looks that an event adds: more than it takes where the processors are in order but for some events.
+const LOOKS_PER_ROW: usize = 4;
+
+/// Puts rows of one time in order; `looks` are those that are left.
+fn arrange(rows: &mut [u32], uses: &Uses<'_>, open: &mut OpenKeys<'_>, looks: &mut usize) {
+    let mut run = Run::new(rows, uses, open, looks);
+    let before = run.states(run.ahead.keys().copied());
+    let (mut order, was_stuck) = run.first_order();
+    if was_stuck {
+        let after = run.states(run.ahead.keys().copied());
+        open.restore(before);
+        match Run::new(rows, uses, open, looks).right_order() {
+            Some(right) => order = right,
+            None => open.restore(after),
+        }
+    }
+    let places = rows.iter_mut().filter(|row| uses.is_of_object(**row));
+    places.zip(order).for_each(|(place, row)| *place = row);
+}
+
+impl<'a, 'd> Run<'a, 'd> {
+    /// The run of these rows.
+    fn new(
+        rows: &[u32],
+        uses: &'a Uses<'a>,
+        open: &'a mut OpenKeys<'d>,
+        looks: &'a mut usize,
+    ) -> Self {
+        let mut run = Self { uses, open, looks, queues: Vec::new(), ahead: HashMap::new() };
+        let mut places: HashMap<u16, usize> = HashMap::new();
+        for row in rows.iter().filter(|row| uses.is_of_object(**row)) {
+            let processor = uses.collected.shared.timeline.processor[*row as usize];
+            let queue = *places.entry(processor).or_insert_with(|| {
+                run.queues.push(Queue::default());
+                run.queues.len() - 1
+            });
+            run.queues[queue].rows.push(*row);
+            run.count_all(*row, queue, 1);
+        }
+        run
+    }
+
+    /// An order in which the next event is of the first processor whose next event need not wait for those of others.
+    /// Where each must, because what was before is not known, an event was lost, or an earlier choice was wrong, it is
+    /// the one that is least wrong; says whether that was so. Without looks no event waits.
+    fn first_order(&mut self) -> (Vec<u32>, bool) {
+        let (mut order, mut was_stuck) = (Vec::new(), false);
+        loop {
+            let may_wait = self.spend();
+            let mut least: Option<(Wait, usize)> = None;
+            let mut is_stuck = true;
+            for queue in 0..self.queues.len() {
+                while let Some(row) = self.queues[queue].head() {
+                    let wait = self.wait(row, queue);
+                    if may_wait && wait != Wait::No {
+                        least = [least, Some((wait, queue))].into_iter().flatten().min();
+                        break;
+                    }
+                    was_stuck |= self.opens_twice(row);
+                    self.take(row, queue);
+                    order.push(row);
+                    is_stuck = false;
+                }
+            }
+            let Some((_, queue)) = least else { return (order, was_stuck) };
+            if let Some(row) = self.queues[queue].head().filter(|_| is_stuck) {
+                self.take(row, queue);
+                order.push(row);
+                was_stuck = true;
+            }
+        }
+    }
+
+    /// An order in which no event must wait, if there is one and it is found soon.
+    fn right_order(&mut self) -> Option<Vec<u32>> {
+        let mut steps: Vec<Step> = Vec::new();
+        let mut tried: HashSet<Vec<usize>> = HashSet::new();
+        let mut from = 0;
+        for _ in 0..MOST_STEPS {
+            if !self.spend() {
+                return None;
+            }
+            let is_next = |queue: &usize| {
+                let row = self.queues[*queue].head();
+                row.is_some_and(|row| self.may_be_next(row, *queue))
+            };
+            let places = |run: &Self| run.queues.iter().map(|queue| queue.next).collect::<Vec<_>>();
+            match (from..self.queues.len()).find(is_next) {
+                Some(queue) => {
+                    let row = self.queues[queue].head()?;
+                    let before = self.states(self.uses.of(row).map(|(key, _)| key));
+                    self.take(row, queue);
+                    steps.push(Step { queue, row, before });
+                    from = 0;
+                    if self.queues.iter().all(|queue| queue.head().is_none()) {
+                        return Some(steps.iter().map(|step| step.row).collect());
+                    }
+                    if !tried.insert(places(self)) {
+                        from = self.queues.len();
+                    }
+                }
+                None => {
+                    let Step { queue, row, before } = steps.pop()?;
+                    self.queues[queue].next -= 1;
+                    self.count_all(row, queue, 1);
+                    self.open.restore(before);
+                    from = queue + 1;
+                }
+            }
+        }
+        None
+    }
+
+    /// Whether an event may be the next one, by all that is still to come.
+    fn may_be_next(&self, row: u32, queue: usize) -> bool {
+        !self.opens_twice(row) && self.wait(row, queue) == Wait::No
+    }
+
+    /// Whether an event opens what is open and still to be closed, even if by the same processor.
+    fn opens_twice(&self, row: u32) -> bool {
+        self.uses.of(row).any(|(key, how)| {
+            let closes = |ahead: &Ahead| ahead.all[How::Close as usize] > 0;
+            how == How::Open && self.open.contains(&key) && self.ahead.get(&key).is_some_and(closes)
+        })
+    }
+
+    /// Which of some handles, views and objects are there.
+    fn states(&self, keys: impl Iterator<Item = Key>) -> Vec<(Key, bool)> {
+        let doubtful = keys.filter(|key| self.open.is_doubtful(key));
+        doubtful.map(|key| (key, self.open.contains(&key))).collect()
+    }
+
+    fn take(&mut self, row: u32, queue: usize) {
+        self.count_all(row, queue, -1);
+        self.uses.of(row).for_each(|(key, how)| self.open.note(key, how));
+        self.queues[queue].next += 1;
+    }
+
+    /// Counts what an event of a processor does as still to come, or no longer.
+    fn count_all(&mut self, row: u32, queue: usize, by: i32) {
+        for (key, how) in self.uses.of(row).filter(|(key, _)| self.open.is_doubtful(key)) {
+            let Ahead { all, by_queue } = self.ahead.entry(key).or_default();
+            for counts in [all, by_queue.entry(queue).or_default()] {
+                let count = &mut counts[how as usize];
+                *count = count.saturating_add_signed(by);
+            }
+        }
+    }
+
+    /// Spends a look at each processor; returns whether they were left.
+    fn spend(&mut self) -> bool {
+        let left = self.looks.checked_sub(self.queues.len());
+        *self.looks = left.unwrap_or_default();
+        left.is_some()
+    }
+
+    /// Whether an event has to wait for those of other processors.
+    fn wait(&self, row: u32, queue: usize) -> Wait {
+        let of_doubtful = self.uses.of(row).filter(|(key, _)| self.open.is_doubtful(key));
+        let waits = of_doubtful.map(|(key, how)| {
+            let elsewhere = |how: How| {
+                self.ahead.get(&key).is_some_and(|Ahead { all, by_queue }| {
+                    let here = by_queue.get(&queue).map_or(0, |counts| counts[how as usize]);
+                    all[how as usize] > here
+                })
+            };
+            let is_open = self.open.contains(&key);
+            match (how, key) {
+                // Another object's handle of the same value has to be closed first.
+                (How::Open, Key::Value { .. }) if is_open && elsewhere(How::Close) => Wait::ForUse,
+                (_, Key::Value { .. }) => Wait::No,
+                (How::Open, _) if is_open && elsewhere(How::Close) => Wait::ForChange,
+                (How::Close, _) if !is_open && elsewhere(How::Open) => Wait::ForChange,
+                (How::Close, _) if elsewhere(How::Use) => Wait::ForUse,
+                (How::Use, _) if !is_open && elsewhere(How::Open) => Wait::ForUse,
+                (How::Enter, _) if elsewhere(How::Open) => Wait::ForUse,
+                _ => Wait::No,
+            }
+        });
+        waits.max().unwrap_or(Wait::No)
+    }
+}
+
+impl Queue {
+    fn head(&self) -> Option<u32> {
+        self.rows.get(self.next).copied()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::etl::{Event, EventId};
+
+    /// Two processors that each delete an object before they use it, so that neither may be first, behind creates of
+    /// other objects, which may have any order.
+    fn deadlocked() -> Collector {
+        let [create, delete, reference] = [0x1130, 0x1131, 0x1132].map(EventId::Hook);
+        let mut collected = Collector::default();
+        for processor in 0..2 {
+            let creates = (1..=20).map(|number| (create, 0x100 * u64::from(processor) + number));
+            for (id, object) in creates.chain([(delete, 0x1000), (reference, 0x1000)]) {
+                let payload = [object.to_le_bytes(), [0; 8]].concat();
+                let event = Event { id, processor, payload: &payload, ..Event::default() };
+                collected.event(&event);
+            }
+        }
+        collected
+    }
+
+    #[test]
+    fn searches_for_an_order_share_the_looks_of_a_trace() {
+        let collected = deadlocked();
+        let rows: Vec<u32> = (0..collected.shared.timeline.len() as u32).collect();
+        let owners = EventOwners {
+            process: vec![0; rows.len()],
+            duplicates: Vec::new(),
+            attribution: Default::default(),
+        };
+        let uses = Uses { collected: &collected, owners: &owners };
+        let doubtful = doubtful_keys(&uses, None, &Cancel::default()).unwrap();
+        let index = ProcessIndex::new(&[]);
+        let searched = |looks: &mut usize| {
+            let mut open = OpenKeys::of_start(&collected, &index, &doubtful);
+            let mut order = rows.clone();
+            arrange(&mut order, &uses, &mut open, looks);
+            order
+        };
+        let mut looks = MOST_LOOKS;
+        let first_order = searched(&mut looks);
+        let whole = MOST_LOOKS - looks;
+        // Each place of one processor with each of the other one.
+        assert!(whole > 20 * 20, "{whole}");
+        looks = whole + whole / 2;
+        assert_eq!([(); 2].map(|()| searched(&mut looks)), [first_order.clone(), first_order]);
+        assert_eq!((searched(&mut looks), looks), (rows.clone(), 0));
+    }
+}

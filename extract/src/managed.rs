@@ -1,0 +1,508 @@
+//! The event family of managed code: methods of the .NET runtime, by process, address and time.
+//!
+//! The runtime has an event for every method it compiles or finds compiled, and a rundown at the end
+//! of a session of those that are there. Addresses in code that was compiled at run time lie in no
+//! image; only these events name them. Only merged traces have identity records for every image; of native images (NGEN)
+//! the runtime's own module events have the identities of their PDBs, too.
+//!
+//! Layouts are those of the manifests in dotnet/runtime (`ClrEtwAll.man`): MethodLoadUnloadVerbose
+//! and MethodDCStart/EndVerbose (templates `MethodLoadUnloadVerbose*`), ModuleLoadUnload and
+//! ModuleDCStart/End (templates `ModuleLoadUnload*`). Addresses have 64 bits in them also when the
+//! process has 32.
+
+use std::collections::HashMap;
+
+use handlescope_model::Table;
+use uuid::uuid;
+
+use crate::etl::{Event, EventId, Guid};
+use crate::kernel::Images;
+use crate::payload::{Field, Payload, utf16_bytes, utf16_text};
+use crate::raw::{Action, EventFamily, NameInterner, Shared};
+
+/// Microsoft-Windows-DotNETRuntime.
+const RUNTIME: Guid = Guid::of(uuid!("e13c0d23-ccbc-4e12-931b-d9cc2eee27e4"));
+
+/// Microsoft-Windows-DotNETRuntimeRundown.
+const RUNDOWN: Guid = Guid::of(uuid!("a669021c-c450-4609-a035-5af59af4df18"));
+
+/// The providers by name.
+pub(crate) const PROVIDERS: [(&str, Guid); 2] = [
+    ("Microsoft-Windows-DotNETRuntime", RUNTIME),
+    ("Microsoft-Windows-DotNETRuntimeRundown", RUNDOWN),
+];
+
+pub(super) const METHOD_LOAD: EventId = EventId::Manifest { guid: RUNTIME, id: 143 };
+pub(super) const METHOD_UNLOAD: EventId = EventId::Manifest { guid: RUNTIME, id: 144 };
+pub(super) const METHOD_DC_START: EventId = EventId::Manifest { guid: RUNDOWN, id: 143 };
+pub(super) const METHOD_DC_END: EventId = EventId::Manifest { guid: RUNDOWN, id: 144 };
+pub(super) const MODULE_LOAD: EventId = EventId::Manifest { guid: RUNTIME, id: 152 };
+pub(super) const MODULE_DC_START: EventId = EventId::Manifest { guid: RUNDOWN, id: 153 };
+pub(super) const MODULE_DC_END: EventId = EventId::Manifest { guid: RUNDOWN, id: 154 };
+
+/// A method with its name; texts are UTF-16 as they stand in the file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct MethodEvent<'a> {
+    pub(crate) action: Action,
+    /// The runtime's number of its module, unique in the process.
+    pub(crate) module_id: u64,
+    /// First address of its code.
+    pub(crate) address: u64,
+    /// Size of its code, bytes.
+    pub(crate) size: u32,
+    /// Namespace and type, as in `System.String`.
+    pub(crate) type_name: &'a [u8],
+    /// Name, as in `Concat`.
+    pub(crate) name: &'a [u8],
+    /// Signature, as in `class System.String  (class System.String,class System.String)`.
+    pub(crate) signature: &'a [u8],
+}
+
+impl<'a> MethodEvent<'a> {
+    /// Decodes an event; `None` when it is another one, or too short.
+    pub(crate) fn decode(event: &Event<'a>) -> Option<Self> {
+        let action = match event.id {
+            METHOD_LOAD => Action::Begin,
+            METHOD_UNLOAD => Action::End,
+            METHOD_DC_START | METHOD_DC_END => Action::Rundown,
+            _ => return None,
+        };
+        let mut p = Payload::of(event);
+        let _method_id = p.u64()?;
+        let module_id = p.u64()?;
+        let address = p.u64()?;
+        let size = p.u32()?;
+        let (_token, _flags) = (p.u32()?, p.u32()?);
+        let (type_name, name, signature) = (text(&mut p), text(&mut p), text(&mut p));
+        Some(Self { action, module_id, address, size, type_name, name, signature })
+    }
+}
+
+/// A managed module with its path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ModuleEvent<'a> {
+    /// The runtime's number of the module, unique in the process.
+    pub(crate) module_id: u64,
+    /// Path of the assembly (IL), UTF-16 as it stands in the file.
+    pub(crate) path: &'a [u8],
+    /// The native image with its code, where there is one and the runtime logs which PDB it has.
+    pub(crate) native: Option<NativeImage<'a>>,
+}
+
+/// An image of code that was compiled before, as NGEN makes them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct NativeImage<'a> {
+    /// Path of the image, with a drive.
+    pub(crate) path: &'a [u8],
+    /// GUID of its PDB.
+    pub(crate) guid: Guid,
+    /// Age of its PDB.
+    pub(crate) age: u32,
+    /// Path of its PDB where that was made.
+    pub(crate) pdb_path: &'a [u8],
+}
+
+impl<'a> ModuleEvent<'a> {
+    /// Decodes an event; `None` when it is another one, or too short.
+    pub(crate) fn decode(event: &Event<'a>) -> Option<Self> {
+        if !matches!(event.id, MODULE_LOAD | MODULE_DC_START | MODULE_DC_END) {
+            return None;
+        }
+        let mut p = Payload::of(event);
+        let (module_id, _assembly_id) = (p.u64()?, p.u64()?);
+        let (_flags, _reserved) = (p.u32()?, p.u32()?);
+        let path = text(&mut p);
+        Some(Self { module_id, path, native: native_image(p) })
+    }
+}
+
+/// What follows the path of the assembly; only version 2 of the events has PDBs.
+fn native_image<'a>(mut p: Payload<'a>) -> Option<NativeImage<'a>> {
+    let path = text(&mut p);
+    let _runtime = p.u16()?;
+    let (_managed_guid, _managed_age) = (p.guid()?, p.u32()?);
+    let _managed_pdb_path = text(&mut p);
+    let image = NativeImage { path, guid: p.guid()?, age: p.u32()?, pdb_path: text(&mut p) };
+    // Most modules have no native image, and then nothing but zeros here.
+    (!path.is_empty() && image.guid != Guid([0; 16]) && !image.pdb_path.is_empty()).then_some(image)
+}
+
+/// A text, without its terminator, which the last one may lack.
+fn text<'a>(p: &mut Payload<'a>) -> &'a [u8] {
+    let text = utf16_bytes(p.rest());
+    let _ = p.skip(text.len() + 2);
+    text
+}
+
+/// A method whose code was in memory for some time; times are raw.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MethodRow {
+    pub pid: u32,
+    /// First address of its code.
+    pub address: u64,
+    /// Size of its code, bytes.
+    pub size: u32,
+    /// The runtime's number of its module.
+    pub module_id: u64,
+    /// Namespace and type, in [`Methods::names`].
+    pub type_name: u32,
+    pub name: u32,
+    pub signature: u32,
+    /// When its code came; `None` when it was there before.
+    pub load: Option<i64>,
+    /// When its code went; `None` when it stayed.
+    pub unload: Option<i64>,
+    /// A time at which it was surely there.
+    pub seen: i64,
+}
+
+/// Gathers methods and the modules they belong to.
+#[derive(Default)]
+pub struct Methods {
+    /// Every method, one row for each time its code was in memory.
+    pub rows: Vec<MethodRow>,
+    pub names: NameInterner,
+    pub native_images: NativeImages,
+    /// Paths of modules by process and module number, in `names`.
+    modules: HashMap<(u32, u64), u32>,
+    /// Row of the method that is at an address now.
+    live: HashMap<(u32, u64), u32>,
+}
+
+impl EventFamily for Methods {
+    const EVENTS: &'static [(EventId, &'static str)] = &[
+        (METHOD_LOAD, "MethodLoadVerbose"),
+        (METHOD_UNLOAD, "MethodUnloadVerbose"),
+        (METHOD_DC_START, "MethodDCStartVerbose"),
+        (METHOD_DC_END, "MethodDCEndVerbose"),
+        (MODULE_LOAD, "ModuleLoad"),
+        (MODULE_DC_START, "ModuleDCStart"),
+        (MODULE_DC_END, "ModuleDCEnd"),
+    ];
+    const TABLES: &'static [Table] = &[Table::Methods];
+
+    fn fields(event: &Event<'_>) -> &'static [Field] {
+        use Field::{Bytes, Utf16};
+        match event.id {
+            // Paths of assembly and native image, and for each of them the identity of its PDB.
+            MODULE_LOAD | MODULE_DC_START | MODULE_DC_END => {
+                &[Bytes(24), Utf16, Utf16, Bytes(22), Utf16, Bytes(20), Utf16]
+            }
+            _ => &[Bytes(36), Utf16, Utf16, Utf16],
+        }
+    }
+
+    fn take(&mut self, event: &Event<'_>, _: &mut Shared) -> Option<()> {
+        let pid = event.pid?;
+        match ModuleEvent::decode(event) {
+            Some(module) => self.module(&module, pid),
+            None => self.event(&MethodEvent::decode(event)?, pid, event.time),
+        }
+        Some(())
+    }
+}
+
+impl Methods {
+    /// Takes a method event of a process.
+    fn event(&mut self, method: &MethodEvent<'_>, pid: u32, time: i64) {
+        let key = (pid, method.address);
+        let live = self.live.get(&key).copied();
+        let row = live.and_then(|row| self.rows.get(row as usize)).copied();
+        let is_same = row.is_some_and(|row| self.is_same(&row, method));
+        match method.action {
+            Action::Rundown if is_same => {}
+            Action::Begin => self.add(method, pid, time, Some(time)),
+            Action::Rundown => self.add(method, pid, time, None),
+            Action::End => {
+                if !is_same {
+                    self.add(method, pid, time, None);
+                }
+                self.end(key, time);
+            }
+        }
+    }
+
+    /// Takes a module event of a process.
+    fn module(&mut self, module: &ModuleEvent<'_>, pid: u32) {
+        let path = self.names.intern(module.path);
+        self.modules.insert((pid, module.module_id), path);
+        if let Some(image) = &module.native {
+            let path = utf16_text(image.path);
+            let pdb_path = utf16_text(image.pdb_path);
+            let name = pdb_path.rsplit(['\\', '/']).next().unwrap_or_default();
+            self.native_images.add(pid, &path, (image.guid, image.age, name.to_owned()));
+        }
+    }
+
+    /// The file name of a method's module, as in `System.Core.dll`; `None` when no event names it.
+    pub fn module_name(&self, row: &MethodRow) -> Option<String> {
+        let path = self.names.text(*self.modules.get(&(row.pid, row.module_id))?);
+        let name = path.rsplit(['\\', '/']).next().unwrap_or_default();
+        (!name.is_empty()).then(|| name.to_owned())
+    }
+
+    /// Whether an event is about the method of a row rather than about one that took its place.
+    fn is_same(&mut self, row: &MethodRow, method: &MethodEvent<'_>) -> bool {
+        row.size == method.size
+            && row.name == self.names.intern(method.name)
+            && row.type_name == self.names.intern(method.type_name)
+    }
+
+    fn add(&mut self, method: &MethodEvent<'_>, pid: u32, time: i64, load: Option<i64>) {
+        let key = (pid, method.address);
+        // What was there before has gone, though no event said so.
+        self.end(key, time);
+        self.live.insert(key, self.rows.len() as u32);
+        self.rows.push(MethodRow {
+            pid,
+            address: method.address,
+            size: method.size,
+            module_id: method.module_id,
+            type_name: self.names.intern(method.type_name),
+            name: self.names.intern(method.name),
+            signature: self.names.intern(method.signature),
+            load,
+            unload: None,
+            seen: time,
+        });
+    }
+
+    fn end(&mut self, key: (u32, u64), time: i64) {
+        let row = self.live.remove(&key).and_then(|row| self.rows.get_mut(row as usize));
+        if let Some(row) = row {
+            row.unload = Some(time);
+        }
+    }
+}
+
+/// GUID, age and file name of a PDB.
+type Pdb = (Guid, u32, String);
+
+/// The PDBs of native images, by process and path.
+#[derive(Debug, Default)]
+pub struct NativeImages(HashMap<(u32, String), Pdb>);
+
+impl NativeImages {
+    /// Takes what the runtime said in a process; `path` has a drive.
+    pub fn add(&mut self, pid: u32, path: &str, pdb: Pdb) {
+        self.0.insert((pid, on_volume(path)), pdb);
+    }
+
+    /// Gives the identities to the images that have none.
+    pub fn identify(&self, images: &mut Images) {
+        if self.0.is_empty() {
+            return;
+        }
+        let paths: Vec<String> = images.paths.iter().map(|path| on_volume(path)).collect();
+        for row in images.rows.iter_mut().filter(|row| row.file.pdb.is_none()) {
+            let Some(path) = paths.get(row.path as usize) else { continue };
+            row.file.pdb = self.0.get(&(row.pid, path.clone())).cloned();
+        }
+    }
+}
+
+/// A path without its volume, in lower case: the kernel writes `\Device\HarddiskVolume3\Windows`
+/// where the runtime writes `C:\Windows`.
+fn on_volume(path: &str) -> String {
+    let path = path.to_lowercase();
+    let rest = match path.strip_prefix(r"\device\") {
+        Some(rest) => rest.find('\\').and_then(|at| rest.get(at..)),
+        None => path.get(1..).and_then(|rest| rest.strip_prefix(':')),
+    };
+    rest.map_or_else(|| path.clone(), str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn event(id: EventId, payload: &[u8]) -> Event<'_> {
+        Event { id, version: 1, payload, ..Event::default() }
+    }
+
+    fn utf16(text: &str) -> Vec<u8> {
+        text.encode_utf16().chain([0]).flat_map(u16::to_le_bytes).collect()
+    }
+
+    fn method_payload() -> Vec<u8> {
+        let mut payload = Vec::new();
+        for number in [1_u64, 2, 0x7FF8_0000_1000] {
+            payload.extend(number.to_le_bytes());
+        }
+        for number in [0x40_u32, 0x0600_0001, 0] {
+            payload.extend(number.to_le_bytes());
+        }
+        for text in ["Leaky.Cache", "Get", "void  ()"] {
+            payload.extend(utf16(text));
+        }
+        payload.extend([7, 0]);
+        payload
+    }
+
+    #[test]
+    fn a_method_has_its_address_and_its_three_texts() {
+        let payload = method_payload();
+        for (id, action) in [
+            (METHOD_LOAD, Action::Begin),
+            (METHOD_UNLOAD, Action::End),
+            (METHOD_DC_START, Action::Rundown),
+            (METHOD_DC_END, Action::Rundown),
+        ] {
+            let event = event(id, &payload);
+            let method = MethodEvent::decode(&event).expect("a method");
+            assert_eq!((method.action, method.module_id), (action, 2));
+            assert_eq!((method.address, method.size), (0x7FF8_0000_1000, 0x40));
+            let texts = [method.type_name, method.name, method.signature];
+            assert_eq!(texts.map(crate::payload::utf16_text), ["Leaky.Cache", "Get", "void  ()"]);
+        }
+    }
+
+    #[test]
+    fn every_cut_payload_is_refused_or_loses_only_text() {
+        let payload = method_payload();
+        for length in 0..payload.len() {
+            let event = event(METHOD_LOAD, &payload[..length]);
+            assert_eq!(MethodEvent::decode(&event).is_some(), length >= 36, "{length}");
+        }
+    }
+
+    #[test]
+    fn a_module_has_the_pdb_of_its_native_image_if_it_has_one() {
+        let pdb = Guid::new(1, 2, 3, [4; 8]);
+        let payload = |native: &str, guid: Guid, pdb_path: &str| {
+            let mut payload = Vec::new();
+            payload.extend([9_u64, 8].into_iter().flat_map(u64::to_le_bytes));
+            payload.extend([0; 8]);
+            payload.extend(utf16(r"C:\x\Leaky.dll"));
+            payload.extend(utf16(native));
+            payload.extend([7, 0]);
+            payload.extend([0xAA; 16]);
+            payload.extend(1_u32.to_le_bytes());
+            payload.extend(utf16("Leaky.pdb"));
+            payload.extend(guid.0);
+            payload.extend(5_u32.to_le_bytes());
+            payload.extend(utf16(pdb_path));
+            payload
+        };
+        let native = |payload: &[u8]| {
+            let event = event(MODULE_DC_END, payload);
+            let module = ModuleEvent::decode(&event).expect("a module");
+            assert_eq!((module.module_id, module.path.len()), (9, 28));
+            let texts = |image: NativeImage<'_>| {
+                [image.path, image.pdb_path].map(crate::payload::utf16_text)
+            };
+            module.native.map(|image| (image.guid, image.age, texts(image)))
+        };
+        let whole = payload(r"C:\n\Leaky.ni.dll", pdb, "Leaky.ni.pdb");
+        let texts = [r"C:\n\Leaky.ni.dll", "Leaky.ni.pdb"].map(str::to_owned);
+        assert_eq!(native(&whole), Some((pdb, 5, texts)));
+        assert_eq!(native(&payload("", pdb, "Leaky.ni.pdb")), None);
+        assert_eq!(native(&payload(r"C:\n\Leaky.ni.dll", Guid([0; 16]), "")), None);
+        // Before version 2 nothing follows the paths.
+        assert_eq!(native(&whole[..whole.len() - 80]), None);
+    }
+
+    #[test]
+    fn a_method_is_not_a_module() {
+        assert_eq!(ModuleEvent::decode(&event(METHOD_LOAD, &method_payload())), None);
+    }
+
+    fn method(action: Action, address: u64, name: &[u8]) -> MethodEvent<'_> {
+        let (type_name, signature) = (&b"T\0"[..], &b""[..]);
+        MethodEvent { action, module_id: 9, address, size: 16, type_name, name, signature }
+    }
+
+    fn times(methods: &Methods) -> Vec<(u64, Option<i64>, Option<i64>)> {
+        methods.rows.iter().map(|row| (row.address, row.load, row.unload)).collect()
+    }
+
+    #[test]
+    fn a_rundown_adds_nothing_to_a_method_that_is_known() {
+        let mut methods = Methods::default();
+        methods.event(&method(Action::Begin, 0x100, b"a\0"), 7, 10);
+        methods.event(&method(Action::Rundown, 0x100, b"a\0"), 7, 90);
+        methods.event(&method(Action::Rundown, 0x200, b"b\0"), 7, 91);
+        methods.event(&method(Action::Rundown, 0x100, b"a\0"), 8, 92);
+        assert_eq!(
+            times(&methods),
+            [(0x100, Some(10), None), (0x200, None, None), (0x100, None, None)]
+        );
+    }
+
+    #[test]
+    fn an_address_that_is_used_again_is_another_method() {
+        let mut methods = Methods::default();
+        methods.event(&method(Action::Begin, 0x100, b"a\0"), 7, 10);
+        methods.event(&method(Action::End, 0x100, b"a\0"), 7, 20);
+        methods.event(&method(Action::Begin, 0x100, b"b\0"), 7, 30);
+        methods.event(&method(Action::Begin, 0x100, b"c\0"), 7, 40);
+        assert_eq!(
+            times(&methods),
+            [(0x100, Some(10), Some(20)), (0x100, Some(30), Some(40)), (0x100, Some(40), None)]
+        );
+    }
+
+    #[test]
+    fn an_unload_without_a_load_is_of_a_method_that_was_there_before() {
+        let mut methods = Methods::default();
+        methods.event(&method(Action::End, 0x100, b"a\0"), 7, 20);
+        assert_eq!(times(&methods), [(0x100, None, Some(20))]);
+    }
+
+    #[test]
+    fn a_module_is_known_by_its_file_name_in_its_own_process() {
+        let mut methods = Methods::default();
+        methods.event(&method(Action::Begin, 0x100, b"a\0"), 7, 10);
+        methods.event(&method(Action::Begin, 0x100, b"a\0"), 8, 10);
+        let path: Vec<u8> = r"C:\x\Leaky.dll".encode_utf16().flat_map(u16::to_le_bytes).collect();
+        methods.module(&ModuleEvent { module_id: 9, path: &path, native: None }, 7);
+        let names: Vec<_> = methods.rows.iter().map(|row| methods.module_name(row)).collect();
+        assert_eq!(names, [Some("Leaky.dll".to_owned()), None]);
+    }
+}
+
+#[cfg(test)]
+mod native_images_tests {
+    use super::*;
+    use crate::kernel::Image;
+
+    fn utf16(text: &str) -> Vec<u8> {
+        text.encode_utf16().flat_map(u16::to_le_bytes).collect()
+    }
+
+    #[test]
+    fn a_path_has_no_volume_however_it_is_written() {
+        for path in [r"\Device\HarddiskVolume3\Windows\a.dll", r"C:\windows\A.dll"] {
+            assert_eq!(on_volume(path), r"\windows\a.dll");
+        }
+        assert_eq!(on_volume(r"\SystemRoot\a.sys"), r"\systemroot\a.sys");
+        assert_eq!(on_volume(""), "");
+        assert_eq!(on_volume("ä"), "ä");
+    }
+
+    #[test]
+    fn an_image_of_the_process_gets_the_pdb_unless_it_has_one() {
+        let pdb = |age| (Guid([1; 16]), age, "Leaky.ni.pdb".to_owned());
+        let mut native = NativeImages::default();
+        native.add(7, r"C:\x\Leaky.ni.dll", pdb(1));
+        let mut images = Images::default();
+        let path = utf16(r"\Device\HarddiskVolume3\x\leaky.ni.dll");
+        for (pid, base) in [(7, 0x1000), (7, 0x2000), (8, 0x1000)] {
+            let image = Image {
+                action: Action::Begin,
+                base,
+                size: 0x100,
+                pid,
+                checksum: 1,
+                timestamp: 0,
+                path: &path,
+            };
+            images.event(&image, 1);
+        }
+        images.rows[1].file.pdb = Some(pdb(2));
+        native.identify(&mut images);
+        let ages: Vec<_> =
+            images.rows.iter().map(|row| row.file.pdb.as_ref().map(|pdb| pdb.1)).collect();
+        assert_eq!(ages, [Some(1), Some(2), None]);
+    }
+}

@@ -1,0 +1,337 @@
+//! Which events of providers acquire and release resources, as a user says it: in words, `PROVIDER/EVENT acquire
+//! handle=FIELD size=FIELD allocator=FIELD` with `;` between several, or as a list in TOML.
+
+use handlescope_model::Untrusted;
+use serde::Deserialize;
+
+/// Names of the fields where a mapping does not say others.
+const HANDLE: &str = "Handle";
+const SIZE: &str = "AllocSize";
+const ALLOCATOR: &str = "Allocator";
+
+/// What an event does with the resource that its handle names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ResourceAction {
+    Acquire,
+    Release,
+}
+
+impl ResourceAction {
+    const WORDS: [(&'static str, Self); 2] =
+        [("acquire", Self::Acquire), ("release", Self::Release)];
+
+    /// The action of a word, in any case.
+    fn of(word: &str) -> Option<Self> {
+        let is_word = |(known, _): &&(&str, Self)| known.eq_ignore_ascii_case(word);
+        Self::WORDS.iter().find(is_word).map(|(_, action)| *action)
+    }
+}
+
+/// Events of a provider that acquire or release a resource, and the fields that say which.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ResourceMapping {
+    /// Name or GUID of the provider, in any case; `*` for every one.
+    pub provider: String,
+    /// Name of the event, task and opcode with `/` between them, in any case; or its id.
+    pub event: String,
+    pub action: ResourceAction,
+    pub fields: ResourceFields,
+}
+
+/// Names of the fields of an event that acquires or releases, in any case.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ResourceFields {
+    /// By what a resource is known: an integer or pointer.
+    pub handle: String,
+    /// Bytes.
+    pub size: String,
+    /// What the resource is counted under.
+    pub allocator: String,
+}
+
+impl Default for ResourceFields {
+    /// The fields of `AcquireResource` and `ReleaseResource`.
+    fn default() -> Self {
+        Self { handle: HANDLE.into(), size: SIZE.into(), allocator: ALLOCATOR.into() }
+    }
+}
+
+impl ResourceMapping {
+    /// Whether the mapping is for this provider.
+    pub(crate) fn is_of_provider(&self, name: &str, guid: &str) -> bool {
+        self.provider == "*" || self.names_provider(name, guid)
+    }
+
+    /// Whether the mapping names this provider, not just any.
+    pub(crate) fn names_provider(&self, name: &str, guid: &str) -> bool {
+        let own = self.provider.trim_start_matches('{').trim_end_matches('}');
+        own.eq_ignore_ascii_case(name) || own.eq_ignore_ascii_case(guid)
+    }
+
+    /// Whether the mapping may be for events of this id, whose name is not known.
+    pub(crate) fn may_be_of_id(&self, id: u16) -> bool {
+        self.event.parse().map_or(true, |own: u16| own == id)
+    }
+
+    /// Whether the mapping is for the event with this name or id.
+    pub(crate) fn is_of_event(&self, name: &[u8], id: u16) -> bool {
+        self.event.as_bytes().eq_ignore_ascii_case(name) || self.event.parse() == Ok(id)
+    }
+
+    /// A mapping whose parts were read somewhere; `place` says where, for errors.
+    fn new(
+        event: &str,
+        action: &str,
+        place: &str,
+        fields: ResourceFields,
+    ) -> Result<Self, MappingError> {
+        let parts = event.split_once('/').map(|(provider, name)| (provider.trim(), name.trim()));
+        let Some((provider, name)) = parts.filter(|(p, n)| !p.is_empty() && !n.is_empty()) else {
+            return Err(MappingError::NoEvent { place: place.to_owned(), found: event.to_owned() });
+        };
+        let Some(action) = ResourceAction::of(action) else {
+            return Err(MappingError::NoAction {
+                place: place.to_owned(),
+                found: action.to_owned(),
+            });
+        };
+        Ok(Self { provider: provider.to_owned(), event: name.to_owned(), action, fields })
+    }
+}
+
+/// Most mappings of an extract: each is tried on each kind of event.
+const MAX_MAPPINGS: usize = 1000;
+
+impl ResourceMapping {
+    /// Mappings in words.
+    ///
+    /// # Errors
+    /// What is wrong with the first that is none.
+    pub fn of_words(text: &str) -> Result<Vec<Self>, MappingError> {
+        let parts = text.split(';').map(str::trim).filter(|part| !part.is_empty());
+        let mappings: Vec<Self> = parts.map(one).collect::<Result<_, _>>()?;
+        checked(mappings)
+    }
+}
+
+/// The mappings, if it is a usual number of them.
+pub(super) fn checked(
+    mappings: Vec<ResourceMapping>,
+) -> Result<Vec<ResourceMapping>, MappingError> {
+    match mappings.len() {
+        0 => Err(MappingError::Empty),
+        found if found > MAX_MAPPINGS => Err(MappingError::TooMany { found, most: MAX_MAPPINGS }),
+        _ => Ok(mappings),
+    }
+}
+
+fn one(text: &str) -> Result<ResourceMapping, MappingError> {
+    let mut words = text.split_whitespace();
+    let (event, action) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+    let (mut handle, mut size, mut allocator) = (None, None, None);
+    for word in words {
+        let unknown =
+            || MappingError::UnknownField { place: text.to_owned(), found: word.to_owned() };
+        let (name, field) = word.split_once('=').ok_or_else(unknown)?;
+        let (name, slot) = match name.to_ascii_lowercase().as_str() {
+            "handle" => ("handle", &mut handle),
+            "size" => ("size", &mut size),
+            "allocator" => ("allocator", &mut allocator),
+            _ => return Err(unknown()),
+        };
+        if field.is_empty() {
+            return Err(unknown());
+        }
+        if slot.replace(field.to_owned()).is_some() {
+            return Err(MappingError::Twice { place: text.to_owned(), found: name });
+        }
+    }
+    let usual = ResourceFields::default();
+    let fields = ResourceFields {
+        handle: handle.unwrap_or(usual.handle),
+        size: size.unwrap_or(usual.size),
+        allocator: allocator.unwrap_or(usual.allocator),
+    };
+    ResourceMapping::new(event, action, text, fields)
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct List {
+    #[serde(default)]
+    resource: Vec<Entry>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Entry {
+    event: String,
+    action: String,
+    handle: Option<String>,
+    size: Option<String>,
+    allocator: Option<String>,
+}
+
+impl ResourceMapping {
+    /// The mappings of a list: one `[[resource]]` for each.
+    ///
+    /// # Errors
+    /// Where the text is not such a list, or what is wrong with the first entry that is not a mapping.
+    pub fn of_list(text: &str) -> Result<Vec<Self>, MappingError> {
+        let list: List = toml::from_str(text)
+            .map_err(|error| MappingError::NoList { reason: one_line(&error, text) })?;
+        let usual = ResourceFields::default();
+        let mapping = |(number, entry): (usize, Entry)| {
+            let fields = ResourceFields {
+                handle: entry.handle.unwrap_or_else(|| usual.handle.clone()),
+                size: entry.size.unwrap_or_else(|| usual.size.clone()),
+                allocator: entry.allocator.unwrap_or_else(|| usual.allocator.clone()),
+            };
+            Self::new(&entry.event, &entry.action, &format!("resource {number}"), fields)
+        };
+        checked((1..).zip(list.resource).map(mapping).collect::<Result<_, _>>()?)
+    }
+}
+
+/// An error of the parser with its line, without the drawing of the place.
+fn one_line(error: &toml::de::Error, text: &str) -> String {
+    let start = error.span().map_or(0, |span| span.start);
+    let line = text.get(..start).map_or(1, |before| before.matches('\n').count() + 1);
+    format!("line {line}: {}", error.message())
+}
+
+/// Why a mapping cannot be used; each says what to write instead.
+#[derive(Debug, thiserror::Error)]
+pub enum MappingError {
+    #[error(
+        "{}: {} is not a PROVIDER/EVENT; write the name or GUID of a provider, or *, then / and the name or id of an event",
+        Untrusted(place),
+        Quoted(found)
+    )]
+    NoEvent { place: String, found: String },
+    #[error(
+        "{}: {} is neither acquire nor release; one of them must follow PROVIDER/EVENT",
+        Untrusted(place),
+        Quoted(found)
+    )]
+    NoAction { place: String, found: String },
+    #[error(
+        "{}: {} is none of handle=FIELD, size=FIELD and allocator=FIELD",
+        Untrusted(place),
+        Quoted(found)
+    )]
+    UnknownField { place: String, found: String },
+    #[error(
+        "{}: events of this provider are those of the kernel, which handlescope decodes itself, so that they cannot be mapped; \
+         .dump Resource has what it follows of them",
+        Untrusted(event)
+    )]
+    OfKernel { event: String },
+    #[error("{}: {found}= is given twice; remove one", Untrusted(place))]
+    Twice { place: String, found: &'static str },
+    #[error(
+        "no mapping is given; write \"PROVIDER/EVENT acquire handle=FIELD size=FIELD allocator=FIELD\""
+    )]
+    Empty,
+    #[error("{found} mappings are more than {most}; remove some, or use * as PROVIDER")]
+    TooMany { found: usize, most: usize },
+    #[error("not a list of mappings: {}; each begins with a line [[resource]], and has event = \"PROVIDER/EVENT\" and action = \"acquire\" or \"release\"", Untrusted(reason.trim_end()))]
+    NoList { reason: String },
+}
+
+/// A text in quotation marks, or that there is none.
+struct Quoted<'a>(&'a str);
+
+impl std::fmt::Display for Quoted<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if self.0.is_empty() {
+            f.write_str("nothing")
+        } else {
+            write!(f, "\"{}\"", Untrusted(self.0))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn several_mappings_stand_in_one_text() {
+        let text = "Contoso.Pool/Alloc/Start acquire handle=Block size=Bytes; \
+                    */7 RELEASE allocator=Pool;";
+        let found = ResourceMapping::of_words(text).unwrap();
+        let [alloc, free] = found.as_slice() else { panic!("{found:?}") };
+        assert_eq!(
+            (alloc.provider.as_str(), alloc.event.as_str()),
+            ("Contoso.Pool", "Alloc/Start")
+        );
+        assert_eq!(alloc.action, ResourceAction::Acquire);
+        let ResourceFields { handle, size, allocator } = &alloc.fields;
+        assert_eq!([handle, size, allocator], ["Block", "Bytes", "Allocator"]);
+        assert_eq!(
+            (free.action, free.fields.allocator.as_str()),
+            (ResourceAction::Release, "Pool")
+        );
+        assert!(alloc.is_of_provider("contoso.pool", "") && !alloc.is_of_provider("Contoso", ""));
+        assert!(free.is_of_provider("any", "") && free.is_of_event(b"Free", 7));
+        assert!(alloc.is_of_event(b"alloc/START", 3) && !alloc.is_of_event(b"alloc", 3));
+    }
+
+    #[test]
+    fn errors_say_what_to_write() {
+        for (text, said) in [
+            ("", "no mapping is given"),
+            ("Alloc acquire", "\"Alloc\" is not a PROVIDER/EVENT; write the name or GUID"),
+            ("/Alloc acquire", "is not a PROVIDER/EVENT"),
+            ("P/Alloc", "nothing is neither acquire nor release"),
+            ("P/Alloc open", "\"open\" is neither acquire nor release"),
+            ("P/Alloc acquire Block", "\"Block\" is none of handle=FIELD"),
+            ("P/Alloc acquire handle=", "is none of handle=FIELD"),
+            ("P/Alloc acquire bytes=Size", "\"bytes=Size\" is none of"),
+            ("P/Alloc acquire size=A size=B", "size= is given twice"),
+            ("P/\u{202e} x", "P/\\u{202e} x: \"x\""),
+        ] {
+            let error = ResourceMapping::of_words(text).unwrap_err().to_string();
+            assert!(error.contains(said), "{text}: {error}");
+        }
+        let many = "*/1 acquire;".repeat(1001);
+        assert!(matches!(ResourceMapping::of_words(&many), Err(MappingError::TooMany { .. })));
+    }
+
+    const LIST: &str = "
+        [[resource]]
+        event = 'Contoso-Pool/Block Taken'
+        action = 'acquire'
+        handle = 'Block'
+        [[resource]]
+        event = '8c416c79-d49b-4f01-a467-e56d3aa8234c/12'
+        action = 'release'
+    ";
+
+    #[test]
+    fn a_list_means_the_same_as_words_and_takes_names_with_spaces() {
+        let found = ResourceMapping::of_list(LIST).unwrap();
+        assert_eq!(found[0].event, "Block Taken");
+        assert_eq!(
+            (found[0].fields.handle.as_str(), found[1].action),
+            ("Block", ResourceAction::Release)
+        );
+        let words = "8c416c79-d49b-4f01-a467-e56d3aa8234c/12 release";
+        assert_eq!(found[1..], ResourceMapping::of_words(words).unwrap());
+    }
+
+    #[test]
+    fn errors_name_line_or_entry() {
+        for (from, to, said) in [
+            ("handle =", "handel =", "not a list of mappings: line 5: unknown field `handel`"),
+            ("'release'", "'close'", "resource 2: \"close\" is neither acquire nor release"),
+            ("'Block'", "7", "line 5: invalid type"),
+            ("[[resource]]", "[[resources]]", "line 2: unknown field `resources`"),
+        ] {
+            let error = ResourceMapping::of_list(&LIST.replace(from, to)).unwrap_err().to_string();
+            assert!(error.contains(said), "{error}");
+        }
+        assert!(matches!(ResourceMapping::of_list(""), Err(MappingError::Empty)));
+    }
+}

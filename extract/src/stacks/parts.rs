@@ -1,0 +1,181 @@
+//! Parts of stacks in events: stack events (MOF class StackWalk_Event and the stack key events of Windows 8), and what
+//! events carry themselves in their extended items, with the event that brings the rest of it.
+
+use uuid::uuid;
+
+use crate::etl::{Event, EventId, Guid};
+use crate::metadata::extended_items;
+use crate::payload::{Field, Payload};
+
+pub(super) const WALK: EventId = EventId::Hook(0x1820);
+pub(super) const KEY_DELETE: EventId = EventId::Hook(0x1823);
+pub(super) const KEY_RUNDOWN: EventId = EventId::Hook(0x1824);
+pub(super) const KEY_KERNEL: EventId = EventId::Hook(0x1825);
+pub(super) const KEY_USER: EventId = EventId::Hook(0x1826);
+
+/// A part of a stack and the event it belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Part {
+    /// Raw time of the event.
+    pub(super) event_time: i64,
+    /// Process id. It comes before the thread id here, unlike in event headers.
+    pub(super) pid: u32,
+    pub(super) tid: u32,
+    pub(super) processor: u16,
+    pub(super) is_user: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum PartFrames<'a> {
+    /// Addresses, innermost first, as wide as the pointers of the system.
+    Here(&'a [u8]),
+    /// Written later, under this key.
+    Key(u64),
+}
+
+impl Part {
+    /// Decodes a stack walk, or a reference to one.
+    pub(super) fn decode<'a>(event: &Event<'a>) -> Option<(Self, PartFrames<'a>)> {
+        let mut p = Payload::of(event);
+        let (event_time, pid, tid) = (p.i64()?, p.u32()?, p.u32()?);
+        let (frames, is_user) = if event.id == WALK {
+            let first = p.rest().get(..event.pointer_size).unwrap_or_default();
+            // Little-endian: the top bit of the address is in its last byte.
+            (PartFrames::Here(p.rest()), first.last().is_some_and(|byte| byte & 0x80 == 0))
+        } else {
+            (PartFrames::Key(p.pointer()?), event.id == KEY_USER)
+        };
+        Some((Self { event_time, pid, tid, processor: event.processor, is_user }, frames))
+    }
+}
+
+/// A key and its frames, which are written after the references to it.
+pub(super) fn key_frames<'a>(event: &Event<'a>) -> Option<(u64, &'a [u8])> {
+    let mut p = Payload::of(event);
+    Some((p.pointer()?, p.rest()))
+}
+
+/// EVENT_HEADER_EXT_TYPE_STACK_TRACE32 and 64: a match id, then frames.
+const STACK_32: u16 = 5;
+const STACK_64: u16 = 6;
+/// EVENT_HEADER_EXT_TYPE_STACK_KEY32 and 64: a match id, then the key of frames.
+const KEY_32: u16 = 17;
+const KEY_64: u16 = 18;
+
+/// Microsoft-Windows-Kernel-EventTracing.
+const EVENT_TRACING: Guid = Guid::of(uuid!("b675ec37-bdb6-4648-bc92-f3fdc74d3ca2"));
+
+/// Carries the user part of the stack of an earlier event of its thread, with the same match id.
+pub(crate) const USER_PART: EventId = EventId::Manifest { guid: EVENT_TRACING, id: 18 };
+
+/// A stack, or a part of one, in an extended item.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct CarriedPart<'a> {
+    /// Names the stack where its user part comes in another event; 0 where nothing is missing.
+    pub(super) match_id: u64,
+    pub(super) frames: PartFrames<'a>,
+    /// Bytes of an address.
+    pub(super) pointer_size: usize,
+}
+
+/// What an item of this kind consists of if it is a stack, and how many bytes a pointer in it has.
+pub(crate) fn item_fields(kind: u16) -> (&'static [Field], usize) {
+    let fields: &[Field] = match kind {
+        STACK_32 | STACK_64 => &[Field::Bytes(8), Field::Addresses],
+        KEY_32 | KEY_64 => &[Field::Bytes(8), Field::Pointers(1)],
+        _ => &[],
+    };
+    (fields, if matches!(kind, STACK_32 | KEY_32) { 4 } else { 8 })
+}
+
+/// The stacks that an event carries, in their order; the innermost frame is first.
+pub(super) fn carried_parts<'a>(event: &Event<'a>) -> impl Iterator<Item = CarriedPart<'a>> {
+    extended_items(event.extended).filter_map(|item| {
+        let (_, pointer_size) = item_fields(item.kind);
+        let mut p = Payload::new(item.data, pointer_size);
+        let match_id = p.u64()?;
+        let frames = match item.kind {
+            STACK_32 | STACK_64 => PartFrames::Here(p.rest()),
+            KEY_32 | KEY_64 => PartFrames::Key(p.pointer()?),
+            _ => return None,
+        };
+        Some(CarriedPart { match_id, frames, pointer_size })
+    })
+}
+
+/// The keys of the stacks that an event carries, and the match id of one whose user part is still to come.
+pub(crate) fn carried_names(event: &Event<'_>) -> (impl Iterator<Item = u64>, Option<u64>) {
+    let key = |part: CarriedPart<'_>| match part.frames {
+        PartFrames::Key(key) => Some(key),
+        PartFrames::Here(_) => None,
+    };
+    let match_id = carried_parts(event).next().map(|part| part.match_id);
+    (carried_parts(event).filter_map(key), match_id.filter(|id| *id != 0))
+}
+
+/// What an event has to do with stacks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum StackUse {
+    /// It is a part of the stack of an event of this raw time; its frames follow under a key, if it has one.
+    Part { event_time: i64, key: Option<u64> },
+    /// It has the frames of a key.
+    Frames { key: u64 },
+    /// It carries the user part of the stack of an earlier event of its thread.
+    UserPart { match_id: u64 },
+}
+
+impl StackUse {
+    /// `None` for an event that has nothing to do with stacks, or is too short.
+    pub(crate) fn of(event: &Event<'_>) -> Option<Self> {
+        match event.id {
+            WALK | KEY_KERNEL | KEY_USER => Part::decode(event).map(|(part, frames)| {
+                let key = match frames {
+                    PartFrames::Here(_) => None,
+                    PartFrames::Key(key) => Some(key),
+                };
+                Self::Part { event_time: part.event_time, key }
+            }),
+            KEY_DELETE | KEY_RUNDOWN => key_frames(event).map(|(key, _)| Self::Frames { key }),
+            USER_PART => {
+                let part = carried_parts(event).next();
+                part.map(|part| Self::UserPart { match_id: part.match_id })
+            }
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::metadata::encoded_item;
+
+    #[test]
+    fn stacks_and_keys_of_both_widths_are_found_and_cut_ones_are_none() {
+        let item = |kind, match_id: u64, rest: &[u8]| {
+            encoded_item(kind, &[&match_id.to_le_bytes()[..], rest].concat(), true)
+        };
+        let extended = [
+            item(STACK_64, 0, &[1; 16]),
+            item(1, 0, &[]),
+            item(STACK_32, 9, &[2; 4]),
+            item(KEY_32, 0, &[3, 0, 0, 0, 7, 7, 7, 7]),
+            item(KEY_64, 0, &[4, 0, 0, 0, 0, 0, 0, 1]),
+            encoded_item(KEY_64, &[1; 12], true),
+            encoded_item(STACK_64, &[1; 7], false),
+        ]
+        .concat();
+        let event = Event { extended: &extended, ..Event::default() };
+        let found: Vec<_> = carried_parts(&event).collect();
+        let part = |match_id, frames, pointer_size| CarriedPart { match_id, frames, pointer_size };
+        assert_eq!(
+            found,
+            [
+                part(0, PartFrames::Here(&[1; 16]), 8),
+                part(9, PartFrames::Here(&[2; 4]), 4),
+                part(0, PartFrames::Key(3), 4),
+                part(0, PartFrames::Key(0x0100_0000_0000_0004), 8),
+            ]
+        );
+    }
+}

@@ -1,0 +1,187 @@
+//! PDBs in local folders, as debuggers find them there; they are searched before the servers.
+//!
+//! Stores hold `NAME/INDEX/NAME`, compressed or not, or a pointer to it. Folders filled by hand
+//! also hold the bare `NAME`, and folders filled on Windows spell names and indexes in any case,
+//! which matters on file systems that are case-sensitive.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use rustc_hash::FxHashMap;
+
+use super::beside::PackedSymbols;
+use super::identity::StoreKey;
+use super::report::Origin;
+use super::server::install::{self, Form};
+
+/// Search in the folders of a symbol path; remembers what they contain.
+pub(super) struct LocalFolders {
+    /// Folder, and whether it is a plain one where bare files count.
+    roots: Vec<(PathBuf, bool)>,
+    listings: FxHashMap<PathBuf, Listing>,
+    /// Roots that are archives.
+    pub(super) packed: PackedSymbols,
+}
+
+/// A file that may be the PDB, or lead to it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Candidate {
+    pub(super) path: PathBuf,
+    pub(super) form: Form,
+    /// The member of it that is meant, where it is an archive.
+    pub(super) member: Option<String>,
+    pub(super) origin: Origin,
+}
+
+/// Entries of a folder by their name in lower case.
+type Listing = FxHashMap<String, Vec<PathBuf>>;
+
+impl LocalFolders {
+    pub(super) fn new(roots: Vec<(PathBuf, bool)>) -> Self {
+        Self { roots, listings: FxHashMap::default(), packed: PackedSymbols::default() }
+    }
+
+    /// All files that could be the PDB, best first. Their identity is not checked.
+    pub(super) fn find(&mut self, key: &StoreKey) -> Vec<Candidate> {
+        let mut found = Vec::new();
+        for (root, is_plain) in self.roots.clone() {
+            if root.is_file() {
+                let members = self.packed.find(&root, key).into_iter();
+                found.extend(members.map(|member| Candidate {
+                    path: root.clone(),
+                    form: Form::Plain,
+                    member: Some(member),
+                    origin: Origin::Folder(root.clone()),
+                }));
+                continue;
+            }
+            let named = self.entries(&root, &key.name);
+            let origin =
+                if is_plain { Origin::Folder(root.clone()) } else { Origin::Cache(root.clone()) };
+            let origin = || origin.clone();
+            let candidate =
+                |path: PathBuf, form| Candidate { path, form, member: None, origin: origin() };
+            let mut folders: Vec<PathBuf> = Vec::new();
+            for folder in named.iter().filter(|path| path.is_dir()) {
+                // Few entries: one per build of the module.
+                let index = key.index.to_ascii_lowercase();
+                folders.extend(listing(folder).remove(&index).into_iter().flatten());
+            }
+            // It may have been made by a download, after the root was listed.
+            let exact = install::folder(&root, key);
+            if !folders.contains(&exact) && exact.is_dir() {
+                folders.push(exact);
+            }
+            for mut files in folders.iter().map(|folder| listing(folder)) {
+                for form in Form::ALL {
+                    let name = form.name(&key.name).map(|name| name.to_ascii_lowercase());
+                    let paths = name.and_then(|name| files.remove(&name)).into_iter().flatten();
+                    found.extend(paths.map(|path| candidate(path, form)));
+                }
+            }
+            if is_plain {
+                found.extend(named.into_iter().map(|path| candidate(path, Form::Plain)));
+            }
+        }
+        found.retain(|candidate| candidate.path.is_file());
+        found
+    }
+
+    /// Lists all folders anew.
+    pub(super) fn forget(&mut self) {
+        self.listings.clear();
+    }
+
+    fn entries(&mut self, root: &Path, name: &str) -> Vec<PathBuf> {
+        let listing = self.listings.entry(root.to_owned()).or_insert_with(|| listing(root));
+        listing.get(&name.to_ascii_lowercase()).cloned().unwrap_or_default()
+    }
+}
+
+/// A folder that can not be listed counts as empty.
+fn listing(folder: &Path) -> Listing {
+    let mut listing = Listing::default();
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let name = entry.file_name().to_string_lossy().to_ascii_lowercase();
+        listing.entry(name).or_default().push(entry.path());
+    }
+    listing.values_mut().for_each(|paths| paths.sort());
+    listing
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key() -> StoreKey {
+        StoreKey { name: "App.pdb".into(), index: "0155FE84C0001EB157C6858E85D46B4C1a".into() }
+    }
+
+    fn with_files(files: &[&str]) -> tempfile::TempDir {
+        let folder = tempfile::tempdir().expect("temporary folder");
+        for file in files {
+            let path = folder.path().join(file);
+            fs::create_dir_all(path.parent().expect("has a parent")).expect("folder");
+            fs::write(path, b"").expect("file");
+        }
+        folder
+    }
+
+    fn find(folder: &Path, is_plain: bool) -> Vec<String> {
+        let found = LocalFolders::new(vec![(folder.to_owned(), is_plain)]).find(&key());
+        found
+            .iter()
+            .filter_map(|candidate| candidate.path.strip_prefix(folder).ok())
+            .map(|path| path.to_string_lossy().replace('\\', "/"))
+            .collect()
+    }
+
+    #[test]
+    fn the_store_layout_is_found_in_any_case_before_the_bare_file() {
+        let folder = with_files(&[
+            "app.PDB/0155fe84c0001eb157c6858e85d46b4c1A/APP.pdb",
+            "app.PDB/0155fe84c0001eb157c6858e85d46b4c1B/APP.pdb",
+            "aPP.pdb",
+            "other.pdb",
+        ]);
+        assert_eq!(
+            find(folder.path(), true),
+            ["app.PDB/0155fe84c0001eb157c6858e85d46b4c1A/APP.pdb", "aPP.pdb"]
+        );
+    }
+
+    #[test]
+    fn what_is_packed_or_elsewhere_comes_after_what_is_there() {
+        let store = "App.pdb/0155FE84C0001EB157C6858E85D46B4C1a";
+        let files = ["file.ptr", "app.PD_", "App.pdb", "App.pdb.partial", "App.pdb.partial.source"];
+        let folder =
+            with_files(&files.map(|name| format!("{store}/{name}")).each_ref().map(|s| &**s));
+        assert_eq!(
+            find(folder.path(), false),
+            ["App.pdb", "app.PD_", "file.ptr"].map(|name| format!("{store}/{name}"))
+        );
+    }
+
+    #[test]
+    fn a_store_that_was_filled_after_the_first_search_is_found() {
+        let folder = tempfile::tempdir().expect("temporary folder");
+        let mut folders = LocalFolders::new(vec![(folder.path().to_owned(), false)]);
+        assert!(folders.find(&key()).is_empty());
+        let store = install::folder(folder.path(), &key());
+        fs::create_dir_all(&store).expect("folder");
+        fs::write(store.join("App.pdb"), b"").expect("file");
+        assert_eq!(folders.find(&key()).len(), 1);
+    }
+
+    #[test]
+    fn a_cache_folder_has_no_bare_files() {
+        let folder = with_files(&["App.pdb"]);
+        assert!(find(folder.path(), false).is_empty());
+        assert_eq!(find(folder.path(), true), ["App.pdb"]);
+    }
+
+    #[test]
+    fn a_folder_that_does_not_exist_is_empty() {
+        assert!(find(Path::new("/does/not/exist"), true).is_empty());
+    }
+}

@@ -1,0 +1,383 @@
+//! The symbol path: where PDBs are looked for, in the syntax of `_NT_SYMBOL_PATH`.
+//!
+//! Where programs of Windows keep symbols that they downloaded.
+
+use std::convert::Infallible;
+use std::env;
+use std::ffi::OsString;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use rustc_hash::FxHashSet;
+use symsrv::{CachePath, NtSymbolPathEntry, parse_nt_symbol_path};
+
+use super::pointer::share_host;
+
+/// A parsed symbol path: entries `srv*cache*url`, `cache*folder`, bare addresses of servers and
+/// plain folders, divided by semicolons and searched in order.
+///
+/// `Display` gives back the text it was parsed from, without secrets. Every text is a symbol
+/// path; what is no server and no cache is a folder.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SymbolPath {
+    text: String,
+    entries: Vec<NtSymbolPathEntry>,
+}
+
+impl SymbolPath {
+    /// Parses the text. Empty entries, which would mean the working directory, are ignored.
+    pub fn parse(text: &str) -> Self {
+        let parts: Vec<String> =
+            text.split(';').map(str::trim).filter(|part| !part.is_empty()).map(normal).collect();
+        let entries = parse_nt_symbol_path(&parts.join(";"));
+        Self {
+            text: text.to_owned(),
+            entries: entries.into_iter().filter_map(without_empty).collect(),
+        }
+    }
+
+    /// The text it was parsed from, passwords of servers included: to be parsed again, not to be shown.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// The symbol path of the environment variable `_NT_SYMBOL_PATH`, if it is set.
+    pub fn from_environment() -> Option<Self> {
+        symsrv::get_symbol_path_from_environment().map(|text| Self::parse(&text))
+    }
+
+    /// The same path with relative folders taken from `folder`, so that it means the same wherever
+    /// the program goes.
+    pub fn based_on(&self, folder: &Path) -> Self {
+        let entries: Vec<String> =
+            self.text.split(';').map(|entry| entry_based_on(entry, folder)).collect();
+        Self::parse(&entries.join(";"))
+    }
+
+    /// Whether there is a server to ask.
+    pub fn has_servers(&self) -> bool {
+        !self.servers().is_empty()
+    }
+
+    /// The same folders and caches, but no server.
+    pub fn without_servers(&self) -> Self {
+        let local = |entry: &str| {
+            let pieces: Vec<&str> = entry.trim().split('*').collect();
+            let folders: Vec<&str> =
+                pieces.iter().copied().filter(|piece| !is_address(piece)).collect();
+            // What is left of `srv*https://…` would be a folder of that name.
+            let is_one =
+                folders.len() == pieces.len() || folders.iter().skip(1).any(|f| !f.is_empty());
+            is_one.then(|| folders.join("*"))
+        };
+        Self::parse(&self.text.split(';').filter_map(local).collect::<Vec<_>>().join(";"))
+    }
+
+    /// Whether there is no place to look for symbols.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// Folders with symbols that do not exist. Those of caches are made when they are needed.
+    pub fn missing_folders(&self) -> Vec<PathBuf> {
+        let is_missing =
+            |(folder, is_plain): (PathBuf, bool)| (is_plain && !folder.is_dir()).then_some(folder);
+        self.folders().into_iter().filter_map(is_missing).collect()
+    }
+
+    /// All servers in search order, each once, with the folders that keep what they deliver.
+    pub(super) fn servers(&self) -> Vec<Server> {
+        let mut servers: Vec<Server> = Vec::new();
+        // `cache*` serves everything after it.
+        let mut caches_before: Vec<PathBuf> = Vec::new();
+        for entry in &self.entries {
+            match entry {
+                NtSymbolPathEntry::Cache(folder) => caches_before.push(folder.clone()),
+                NtSymbolPathEntry::LocalOrShare(_) => {}
+                NtSymbolPathEntry::Chain { cache_paths, urls, .. } => {
+                    let default = default_store();
+                    let own =
+                        cache_paths.iter().map(|cache| cache_folder(cache).or(default.as_deref()));
+                    let mut caches = caches_before.clone();
+                    caches.extend(own.flatten().map(Path::to_owned));
+                    if caches.is_empty() {
+                        caches.extend(default.clone());
+                    }
+                    let mut seen = FxHashSet::default();
+                    caches.retain(|cache| seen.insert(cache.clone()));
+                    for url in urls {
+                        if !servers.iter().any(|known| known.url == *url) {
+                            servers.push(Server { url: url.clone(), caches: caches.clone() });
+                        }
+                    }
+                }
+            }
+        }
+        servers
+    }
+
+    /// Machines that the path names, in lower case: of servers and of network shares.
+    pub(super) fn hosts(&self) -> Vec<String> {
+        let servers = self.servers();
+        let of_urls = servers.iter().filter_map(|server| {
+            let url = reqwest::Url::parse(&server.url).ok()?;
+            url.host_str().map(str::to_ascii_lowercase)
+        });
+        let folders = self.folders();
+        let of_shares =
+            folders.iter().filter_map(|(folder, _)| share_host(&folder.to_string_lossy()));
+        of_urls.chain(of_shares).collect()
+    }
+
+    /// All folders that may hold PDBs, in search order, each once; `true` for the plain ones.
+    pub(super) fn folders(&self) -> Vec<(PathBuf, bool)> {
+        let mut folders: Vec<(PathBuf, bool)> = Vec::new();
+        let mut add = |folder: Option<&Path>, is_plain: bool| match folder {
+            Some(folder) if !folders.iter().any(|(known, _)| known == folder) => {
+                folders.push((folder.to_owned(), is_plain));
+            }
+            _ => {}
+        };
+        for entry in &self.entries {
+            match entry {
+                NtSymbolPathEntry::Cache(folder) => add(Some(folder), false),
+                NtSymbolPathEntry::LocalOrShare(folder) => add(Some(folder), true),
+                NtSymbolPathEntry::Chain { cache_paths, urls, .. } => {
+                    let default = default_store();
+                    for cache in cache_paths {
+                        add(cache_folder(cache).or(default.as_deref()), false);
+                    }
+                    if cache_paths.is_empty() && !urls.is_empty() {
+                        add(default.as_deref(), false);
+                    }
+                }
+            }
+        }
+        folders
+    }
+
+    /// The first folder that the path declares to be a cache, which is therefore ours to write.
+    ///
+    /// The last folder of a chain without a server is a store (`srv*cache*\\machine\symbols`).
+    pub(super) fn first_cache(&self) -> Option<PathBuf> {
+        self.entries.iter().find_map(|entry| match entry {
+            NtSymbolPathEntry::Cache(folder) => Some(folder.clone()),
+            NtSymbolPathEntry::LocalOrShare(_) => None,
+            NtSymbolPathEntry::Chain { cache_paths, urls, .. } => {
+                let stores = usize::from(urls.is_empty());
+                let caches = cache_paths.len().saturating_sub(stores);
+                cache_paths.iter().take(caches).find_map(cache_folder).map(Path::to_owned)
+            }
+        })
+    }
+}
+
+impl fmt::Display for SymbolPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&without_secrets(&self.text))
+    }
+}
+
+impl FromStr for SymbolPath {
+    type Err = Infallible;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Ok(Self::parse(text))
+    }
+}
+
+/// A symbol server, and where files from it are kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Server {
+    /// As on the symbol path.
+    pub(super) url: String,
+    /// The nearest first. Empty if the platform has no place for caches.
+    pub(super) caches: Vec<PathBuf>,
+}
+
+impl Server {
+    /// Its address in messages, reports and files of the cache.
+    pub(super) fn shown(&self) -> String {
+        without_secrets(&self.url)
+    }
+
+    /// Scheme, name and port: what is silent for one path is silent for all.
+    pub(super) fn host(&self) -> String {
+        let url = reqwest::Url::parse(&self.url);
+        url.map_or_else(|_| self.url.clone(), |url| url.origin().ascii_serialization())
+    }
+}
+
+/// A text with `…` in place of what addresses in it have of secrets: user and password, and the query, in which
+/// tokens and signatures stand.
+pub(super) fn without_secrets(text: &str) -> String {
+    let ends_address = |c: char| matches!(c, '*' | ';') || c.is_whitespace();
+    let hidden = |secret: &str, shown| if secret.is_empty() { "" } else { shown };
+    let (mut shown, mut rest) = (String::new(), text);
+    while let Some(scheme_end) = rest.find("://") {
+        let (before, address) = rest.split_at(scheme_end + 3);
+        let (address, behind) =
+            address.split_at(address.find(ends_address).unwrap_or(address.len()));
+        let (place, query) = address.split_at(address.find('?').unwrap_or(address.len()));
+        let host_end = place.find(['/', '#']).unwrap_or(place.len());
+        let user_end = place.get(..host_end).and_then(|host| host.rfind('@')).unwrap_or(0);
+        let (user, place) = place.split_at(user_end);
+        shown.extend([before, hidden(user, "…"), place, hidden(query, "?…")]);
+        rest = behind;
+    }
+    shown.push_str(rest);
+    shown
+}
+
+/// An entry as symsrv wants it: schemes in lower case, and a bare address as `srv*address`.
+fn normal(entry: &str) -> String {
+    let parts: Vec<String> = entry.split('*').map(with_plain_scheme).collect();
+    match parts.as_slice() {
+        [address] if is_address(address) => format!("srv*{address}"),
+        parts => parts.join("*"),
+    }
+}
+
+fn with_plain_scheme(part: &str) -> String {
+    match part.split_once("://") {
+        Some((scheme, rest)) => format!("{}://{rest}", scheme.to_ascii_lowercase()),
+        None => part.to_owned(),
+    }
+}
+
+/// An entry with its relative folders taken from `base`.
+fn entry_based_on(entry: &str, base: &Path) -> String {
+    let pieces: Vec<&str> = entry.trim().split('*').collect();
+    let is = |word: &str| pieces.first().is_some_and(|first| first.eq_ignore_ascii_case(word));
+    let first_folder = match pieces.len() {
+        0 => 0,
+        1 if is("srv") || is("cache") || is("symsrv") => 1,
+        1 => 0,
+        // After it stands the library that debuggers ask.
+        _ if is("symsrv") => 2,
+        _ => 1,
+    };
+    let folder = |(at, piece): (usize, &&str)| match at < first_folder {
+        true => (*piece).to_owned(),
+        false => folder_based_on(piece, base),
+    };
+    pieces.iter().enumerate().map(folder).collect::<Vec<_>>().join("*")
+}
+
+/// What is not a relative folder, or cannot be written as a longer one, stays as it is.
+fn folder_based_on(piece: &str, base: &Path) -> String {
+    let is_windows = piece.starts_with('\\') || piece.get(1..2) == Some(":");
+    let is_relative = Path::new(piece).is_relative() && !is_windows;
+    if piece.is_empty() || is_address(piece) || !is_relative {
+        return piece.to_owned();
+    }
+    match base.join(piece).to_str() {
+        Some(folder) if !folder.contains(['*', ';']) => folder.to_owned(),
+        _ => piece.to_owned(),
+    }
+}
+
+/// Whether a text is the address of a server.
+pub(super) fn is_address(text: &str) -> bool {
+    text.split_once("://").is_some_and(|(scheme, _)| {
+        ["http", "https"].iter().any(|known| scheme.eq_ignore_ascii_case(known))
+    })
+}
+
+/// The folder of an entry; `None` for the default store, which the platform decides.
+fn cache_folder(cache: &CachePath) -> Option<&Path> {
+    match cache {
+        CachePath::Path(folder) => Some(folder),
+        CachePath::DefaultDownstreamStore => None,
+    }
+}
+
+/// An empty folder would mean the working directory. `cache*` without a folder means the default
+/// store, as an empty part of `srv**url` does; an empty entry means nothing.
+fn without_empty(entry: NtSymbolPathEntry) -> Option<NtSymbolPathEntry> {
+    match entry {
+        NtSymbolPathEntry::Cache(folder) if folder.as_os_str().is_empty() => {
+            default_store().map(NtSymbolPathEntry::Cache)
+        }
+        NtSymbolPathEntry::LocalOrShare(folder) if folder.as_os_str().is_empty() => None,
+        entry => Some(entry),
+    }
+}
+
+/// Where downloads go that the symbol path names no folder for.
+pub(super) fn default_store() -> Option<PathBuf> {
+    platform_cache().map(|cache| cache.join("sym"))
+}
+
+/// The folder for our own cached files: `handlescope` in the cache folder of the platform.
+pub(super) fn platform_cache() -> Option<PathBuf> {
+    let absolute = |value: OsString| Some(PathBuf::from(value)).filter(|path| path.is_absolute());
+    let base = if cfg!(windows) {
+        env::var_os("LOCALAPPDATA").and_then(absolute)
+    } else if cfg!(target_os = "macos") {
+        env::home_dir().map(|home| home.join("Library/Caches"))
+    } else {
+        // XDG Base Directory Specification: a relative XDG_CACHE_HOME is ignored.
+        let named = env::var_os("XDG_CACHE_HOME").and_then(absolute);
+        named.or_else(|| env::home_dir().map(|home| home.join(".cache")))
+    };
+    base.filter(|base| base.is_absolute()).map(|base| base.join("handlescope"))
+}
+
+#[cfg(test)]
+mod tests;
+
+/// The caches of this machine's debuggers and profilers, to be searched after the places of the symbol path and
+/// before any server; none but on Windows.
+pub(super) fn usual_caches() -> Vec<PathBuf> {
+    if cfg!(windows) { caches_of(|name| env::var_os(name)) } else { Vec::new() }
+}
+
+/// WinDbg's home (learn, `!homedir`: symbols lie in its `sym`) is in `DBGHELP_HOMEDIR`, else `%ProgramData%\Dbg`. WPA
+/// uses `C:\Symbols`, Visual Studio `SymbolCache` in the folder for temporary files; these two and `%ProgramData%\Dbg`
+/// are what the programs were seen to use, no document says so.
+fn caches_of(variable: impl Fn(&str) -> Option<OsString>) -> Vec<PathBuf> {
+    let folder = |name: &str, rest: &str| {
+        let mut text = variable(name).filter(|value| !value.is_empty())?;
+        text.push(rest);
+        Some(PathBuf::from(text))
+    };
+    let all = [
+        folder("DBGHELP_HOMEDIR", r"\sym"),
+        folder("ProgramData", r"\Dbg\sym"),
+        folder("SystemDrive", r"\Symbols"),
+        folder("LOCALAPPDATA", r"\Temp\SymbolCache"),
+    ];
+    all.into_iter().flatten().collect()
+}
+
+#[cfg(test)]
+mod usual_tests {
+    use super::*;
+
+    #[test]
+    fn windbgs_caches_come_before_those_of_wpa_and_visual_studio() {
+        let variable = |name: &str| match name {
+            "ProgramData" => Some(r"C:\ProgramData".into()),
+            "SystemDrive" => Some("C:".into()),
+            "LOCALAPPDATA" => Some(r"C:\Users\me\AppData\Local".into()),
+            "DBGHELP_HOMEDIR" => Some(r"D:\dbg".into()),
+            _ => None,
+        };
+        let texts: Vec<String> =
+            caches_of(variable).iter().map(|path| path.to_string_lossy().into_owned()).collect();
+        assert_eq!(
+            texts,
+            [
+                r"D:\dbg\sym",
+                r"C:\ProgramData\Dbg\sym",
+                r"C:\Symbols",
+                r"C:\Users\me\AppData\Local\Temp\SymbolCache",
+            ]
+        );
+        let drive_only = |name: &str| (name == "SystemDrive").then(|| "E:".into());
+        assert_eq!(caches_of(drive_only), [PathBuf::from(r"E:\Symbols")]);
+        assert!(caches_of(|_| Some(OsString::new())).is_empty());
+    }
+}
