@@ -1,14 +1,14 @@
-//! A 7z file from anywhere: opened, with its table of contents looked at before anything is unpacked.
+//! A 7z file from anywhere: opened, with its table of contents looked at before anything is unpacked, and files that are
+//! plainly no archive and no trace.
 
+use std::collections::HashSet;
 use std::fs::File;
-use std::io::{self, BufReader, Seek};
+use std::io::{self, BufReader, Read, Seek};
 use std::path::{Path, PathBuf};
 
 use sevenz_rust::{Archive, Block, Password};
 
-use super::contents::{decoder_memory, refused_name};
-use super::header;
-use super::plain::plain_file;
+use super::header::{self, decoder_memory};
 use crate::file::open_file;
 use crate::noting::Reason;
 use crate::untrusted::Untrusted;
@@ -212,6 +212,69 @@ impl Container {
     }
 }
 
+/// The first member whose name leads out of the archive or is there twice, and what is wrong.
+pub fn refused_name<'a>(
+    names: impl IntoIterator<Item = &'a str>,
+) -> Option<(&'a str, &'static str)> {
+    let mut seen = HashSet::new();
+    names.into_iter().find_map(|name| {
+        let reason = suspicion(name).or((!seen.insert(name)).then_some("is there twice"))?;
+        Some((name, reason))
+    })
+}
+
+/// What is wrong with the name of a member, if it leads out of the archive.
+fn suspicion(name: &str) -> Option<&'static str> {
+    let mut parts = name.split(['/', '\\']);
+    if name.starts_with(['/', '\\']) || name.as_bytes().get(1) == Some(&b':') {
+        return Some("has an absolute name");
+    }
+    if parts.any(|part| part == "..") {
+        return Some("leads out of the archive by \"..\"");
+    }
+    None
+}
+
+/// Bytes at the start of a file that are looked at.
+const START: u64 = 512;
+
+/// What a file is, as in `is a text file`, when it is empty or has nothing but text at its start.
+///
+/// # Errors
+/// When it cannot be read.
+pub(super) fn plain_file(file: impl Read) -> io::Result<Option<&'static str>> {
+    let mut start = Vec::new();
+    file.take(START).read_to_end(&mut start)?;
+    Ok(plain_content(&start))
+}
+
+/// The same for the start of a file.
+pub fn plain_content(start: &[u8]) -> Option<&'static str> {
+    let length = start.len().min(START as usize);
+    match start.get(..length) {
+        None | Some([]) => Some("is empty (0 bytes)"),
+        Some(start) if is_text(start) => Some("is a text file"),
+        Some(_) => None,
+    }
+}
+
+/// UTF-16 with its mark, or UTF-8 without control characters but those of lines. The last character may be
+/// cut.
+fn is_text(start: &[u8]) -> bool {
+    if start.starts_with(b"\xFF\xFE") || start.starts_with(b"\xFE\xFF") {
+        return true;
+    }
+    let text = match std::str::from_utf8(start) {
+        Ok(text) => text,
+        Err(error) if error.error_len().is_none() => {
+            let whole = start.get(..error.valid_up_to()).unwrap_or_default();
+            std::str::from_utf8(whole).unwrap_or_default()
+        }
+        Err(_) => return false,
+    };
+    !text.is_empty() && !text.chars().any(|c| c.is_control() && !"\t\r\n\x0C".contains(c))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -227,5 +290,30 @@ mod tests {
         assert!(is_bomb(0, 1 << 30));
         let trusted = limits.trusted_with(1 << 40);
         assert!(trusted.check_content(Path::new("a"), 1 << 10, 500 << 20).is_ok());
+    }
+
+    #[test]
+    fn names_that_lead_elsewhere_are_noticed() {
+        for bad in ["/etc/x.json", "\\x.json", "C:\\x.json", "../x.json", "a/../../x", "a\\..\\x"] {
+            assert!(suspicion(bad).is_some(), "{bad}");
+        }
+        for good in ["x.json", "a/x.json", "..x.json", "a..b"] {
+            assert!(suspicion(good).is_none(), "{good}");
+        }
+    }
+
+    #[test]
+    fn text_is_text_in_any_encoding_and_nothing_else_is() {
+        assert_eq!(plain_content(b""), Some("is empty (0 bytes)"));
+        let long = "ä".repeat(300);
+        for text in [&b"a,b\r\n1,2\r\n"[..], b"\xFF\xFEa\0", b"\xEF\xBB\xBF{}", long.as_bytes()] {
+            assert_eq!(plain_content(text), Some("is a text file"), "{text:?}");
+            assert!(plain_file(text).is_ok_and(|what| what.is_some()));
+        }
+        assert_eq!(plain_content(&[0x58, 0x61, 0xC3]), Some("is a text file"), "cut");
+        for binary in [&b"7z\xBC\xAF\x27\x1C"[..], b"PK\x03\x04", b"\0\0\x01", b"\x80abc", b"\xC3"]
+        {
+            assert_eq!(plain_content(binary), None, "{binary:?}");
+        }
     }
 }

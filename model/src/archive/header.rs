@@ -6,7 +6,6 @@
 
 use std::io::{self, Read, Seek, SeekFrom};
 
-use super::contents::decoder_memory;
 use crate::noting::Reason;
 
 /// Size of the header at the start of a 7z file, bytes.
@@ -194,6 +193,21 @@ impl Bytes<'_> {
     }
 }
 
+/// Memory that a decoder asks for, as its properties in the archive say.
+pub(super) fn decoder_memory(method: &[u8], properties: &[u8]) -> u64 {
+    const LZMA: &[u8] = &[3, 1, 1];
+    const LZMA2: &[u8] = &[0x21];
+    const PPMD: &[u8] = &[3, 4, 1];
+    match (method, properties) {
+        (LZMA | PPMD, [_, a, b, c, d, ..]) => u64::from(u32::from_le_bytes([*a, *b, *c, *d])),
+        (LZMA2, [bits, ..]) => match bits & 0x3F {
+            bits @ 0..40 => (2 | u64::from(bits & 1)) << (bits / 2 + 11),
+            _ => u64::from(u32::MAX),
+        },
+        _ => 0,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::io::Cursor;
@@ -256,5 +270,14 @@ mod tests {
             assert!(refused(&usual[..length]).is_some(), "{length}");
         }
         assert!(refused(&[]).is_some(), "not written to its end");
+    }
+
+    #[test]
+    fn the_memory_of_a_decoder_is_in_its_properties() {
+        assert_eq!(decoder_memory(&[3, 1, 1], &[0x5D, 0, 0, 0, 2]), 32 << 20);
+        assert_eq!(decoder_memory(&[0x21], &[24]), 16 << 20);
+        assert_eq!(decoder_memory(&[0x21], &[39]), 3 << 30);
+        assert_eq!(decoder_memory(&[0x21], &[40]), u64::from(u32::MAX));
+        assert_eq!(decoder_memory(&[0], &[]), 0);
     }
 }

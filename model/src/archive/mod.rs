@@ -10,22 +10,19 @@
 
 mod claims;
 mod container;
-mod contents;
 mod error;
 mod header;
-mod limits;
 mod manifest;
-mod plain;
 mod reader;
 mod references;
 mod replace;
 mod writer;
 
-pub use container::{Container, ContainerError, ContainerLimits, unpack_reason};
-pub use contents::refused_name;
+pub use claims::ArchiveLimits;
+pub use container::{
+    Container, ContainerError, ContainerLimits, plain_content, refused_name, unpack_reason,
+};
 pub use error::ArchiveError;
-pub use limits::ArchiveLimits;
-pub use plain::plain_content;
 pub use reader::Trace;
 pub use replace::replace_table;
 pub use writer::{ArchiveWriter, EncodedTable, TableEncoder, write_parquet, write_parquet_with};

@@ -9,10 +9,9 @@ use polars::prelude::{Column, DataFrame, ParquetReader, SerReader};
 use polars_io::parquet::metadata::FileMetadataRef;
 use sevenz_rust::{ArchiveEntry, ArchiveReader, Password};
 
-use super::claims::TableProblem;
+use super::claims::{ArchiveLimits, TableProblem};
 use super::container::{Container, ContainerLimits, unpack_reason};
 use super::error::ArchiveError;
-use super::limits::ArchiveLimits;
 use super::manifest::{self, Content, ContentProblem, Manifest, is_required};
 use super::references::{self, Misfit};
 use super::writer::{ArchiveWriter, is_full_disk, packing};

@@ -4,9 +4,9 @@ use std::path::Path;
 
 use polars::prelude::{DataFrame, PolarsResult};
 
+use super::claims::ArchiveLimits;
 use super::container::ContainerLimits;
 use super::error::ArchiveError;
-use super::limits::ArchiveLimits;
 use super::reader::Trace;
 use super::writer::ArchiveWriter;
 use crate::table::Table;

@@ -1,4 +1,4 @@
-//! Which kinds of events do what.
+//! Which kinds of events do what, and the rundown of the object manager at the end of a trace: what was open then.
 
 use crate::tables::EventKind;
 
@@ -79,6 +79,17 @@ pub const EXIT_FUNCTIONS: [&str; 3] = ["ExSweepHandleTable", "ObKillProcess", "P
 /// Whether a function on the stack of a close says that the end of the process made it.
 pub fn is_exit_function(name: &str) -> bool {
     EXIT_FUNCTIONS.contains(&name)
+}
+
+/// One for each open handle.
+pub const HANDLE_RUNDOWN_END: &str = "HandleDCEnd";
+
+/// One for each type of objects, so that a trace in which nothing was open at the end has some too.
+pub const TYPE_RUNDOWN_END: &str = "TypeDCEnd";
+
+/// Whether an event of this name is of that rundown.
+pub fn is_of_end_rundown(name: &str) -> bool {
+    [HANDLE_RUNDOWN_END, TYPE_RUNDOWN_END].contains(&name)
 }
 
 #[cfg(test)]

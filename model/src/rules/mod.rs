@@ -9,11 +9,11 @@ mod leak;
 mod losses;
 mod object;
 mod resource;
-mod rundown;
 
 pub use kinds::{
-    CLOSING, CREATING, EXIT_FUNCTIONS, Kinds, OPENING, OPENING_HANDLES, REFERENCE_CHANGES, VIEWS,
-    WITH_HANDLE, create_rank, is_exit_function,
+    CLOSING, CREATING, EXIT_FUNCTIONS, HANDLE_RUNDOWN_END, Kinds, OPENING, OPENING_HANDLES,
+    REFERENCE_CHANGES, TYPE_RUNDOWN_END, VIEWS, WITH_HANDLE, create_rank, is_exit_function,
+    is_of_end_rundown,
 };
 pub use leak::{
     LeakClass, is_inherited, is_leak, is_leak_at_exit, is_leaked_handle, is_leaked_view, leak_class,
@@ -24,7 +24,6 @@ pub use resource::{
     Recording, about, backed_by, has_bytes, has_lasting_names, is_freed, is_named_by_allocator,
     is_never_freed, is_of_pages,
 };
-pub use rundown::{HANDLE_RUNDOWN_END, TYPE_RUNDOWN_END, is_of_end_rundown};
 
 /// The lifetime of an object whose creation or end is unknown, as filters see it: 9999 s.
 pub const UNKNOWN_LIFETIME_NS: i64 = 9_999_000_000_000;

@@ -1,72 +1,33 @@
 //! Handle, object, reference and map events.
 
-use super::codes::codes;
-use super::declare::table;
+use super::declare::{codes, table};
 use crate::index::{EventIdx, ObjectIdx, ProcessIdx, StackIdx};
 
-/// What an event did.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[repr(u32)]
-pub enum EventKind {
-    /// A handle was created.
-    HandleCreate = 0,
-    /// A handle was duplicated, perhaps into another process, perhaps by inheritance.
-    HandleDuplicate = 1,
-    /// A handle was closed.
-    HandleClose = 2,
-    /// The object was created.
-    ObjectCreate = 3,
-    /// The object was deleted.
-    ObjectDelete = 4,
-    /// The reference count rose.
-    Reference = 5,
-    /// The reference count fell.
-    Dereference = 6,
-    /// A view of a file was mapped.
-    Map = 7,
-    /// A view was unmapped.
-    Unmap = 8,
+codes! {
+    /// What an event did.
+    EventKind {
+        /// A handle was created.
+        HandleCreate = "handle_create",
+        /// A handle was duplicated, perhaps into another process, perhaps by inheritance.
+        HandleDuplicate = "handle_duplicate",
+        /// A handle was closed.
+        HandleClose = "handle_close",
+        /// The object was created.
+        ObjectCreate = "object_create",
+        /// The object was deleted.
+        ObjectDelete = "object_delete",
+        /// The reference count rose.
+        Reference = "reference",
+        /// The reference count fell.
+        Dereference = "dereference",
+        /// A view of a file was mapped.
+        Map = "map",
+        /// A view was unmapped.
+        Unmap = "unmap",
+    }
 }
 
 impl EventKind {
-    /// Every kind; the position is the stored number.
-    pub const ALL: [Self; 9] = [
-        Self::HandleCreate,
-        Self::HandleDuplicate,
-        Self::HandleClose,
-        Self::ObjectCreate,
-        Self::ObjectDelete,
-        Self::Reference,
-        Self::Dereference,
-        Self::Map,
-        Self::Unmap,
-    ];
-
-    /// The stored number.
-    pub fn code(self) -> u32 {
-        self as u32
-    }
-
-    /// The kind of a stored number; `None` for a number of a newer layout.
-    pub fn from_code(code: u32) -> Option<Self> {
-        Self::ALL.get(code as usize).copied()
-    }
-
-    /// The name in JSON, as in `handle_create`.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::HandleCreate => "handle_create",
-            Self::HandleDuplicate => "handle_duplicate",
-            Self::HandleClose => "handle_close",
-            Self::ObjectCreate => "object_create",
-            Self::ObjectDelete => "object_delete",
-            Self::Reference => "reference",
-            Self::Dereference => "dereference",
-            Self::Map => "map",
-            Self::Unmap => "unmap",
-        }
-    }
-
     /// The name of its event in Windows, as events are counted under.
     pub const fn event_name(self) -> &'static str {
         match self {

@@ -1,4 +1,5 @@
-//! Modules (executables, DLLs, drivers) and where they were mapped.
+//! Modules (executables, DLLs, drivers), where they were mapped, and how paths of the kernel begin where programs write
+//! something else.
 
 use super::declare::table;
 use crate::index::{ModuleIdx, ProcessIdx};
@@ -54,5 +55,17 @@ table! {
         ["ns since session start"] load_ns: Option<i64>,
         /// Unload; null when it stayed.
         ["ns since session start"] unload_ns: Option<i64>,
+    }
+}
+
+table! {
+    /// Columns of the volumes table.
+    Volumes => Volumes,
+    /// A beginning of paths.
+    Volume {
+        /// As the kernel writes it: \Device\HarddiskVolume3\.
+        nt_prefix: String,
+        /// As programs write it: C:\; may be empty.
+        dos_prefix: String,
     }
 }

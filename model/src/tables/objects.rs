@@ -1,7 +1,7 @@
-//! Kernel objects and mapped views.
+//! Objects, their names and types, and the handles that were open at the start and at the end.
 
 use super::declare::table;
-use crate::index::{EventIdx, ExistingIdx, NameIdx, RowCount, TypeId};
+use crate::index::{EventIdx, ExistingIdx, NameIdx, ObjectIdx, ProcessIdx, RowCount, TypeId};
 
 table! {
     /// Columns of the objects table, in id order: an object's id is its row number plus one.
@@ -33,5 +33,72 @@ table! {
         is_multiprocess: bool,
         /// Whether two handles were open at once.
         is_overlapped: bool,
+    }
+}
+
+table! {
+    /// Columns of the names table: every distinct object name once.
+    Names => Names,
+    /// One object name.
+    Name {
+        /// The name, as in \Sessions\1\BaseNamedObjects\X; never empty.
+        name: String,
+    }
+}
+
+/// Type id of mapped views; not a kernel type, chosen by ETWAnalyzer and kept.
+pub const FILE_MAPPING_TYPE: TypeId = TypeId(1000);
+
+/// Name of [`FILE_MAPPING_TYPE`].
+pub const FILE_MAPPING_NAME: &str = "FileMapping";
+
+/// What a type id without a row is called.
+pub const UNKNOWN_TYPE_NAME: &str = "UnknownType";
+
+table! {
+    /// Columns of the object types table.
+    ObjectTypes => ObjectTypes,
+    /// One object type of the recording system; the ids differ between Windows builds.
+    ObjectType {
+        /// Type id as in the events.
+        type_id: TypeId,
+        /// Name, as in Event or File.
+        name: String,
+    }
+}
+
+table! {
+    /// Columns of the existing handles table, grouped by object.
+    ExistingHandles => ExistingHandles,
+    /// A handle open at the end of the trace.
+    ExistingHandle {
+        /// The object.
+        object: ObjectIdx,
+        /// The process that owns the handle.
+        process: ProcessIdx,
+        /// Handle value.
+        handle: u64,
+    }
+}
+
+table! {
+    /// Columns of the start handles table; they explain closes without a create, and count in traces without a rundown at the end.
+    StartHandles => StartHandles,
+    /// A handle open at the start of the trace.
+    StartHandle {
+        /// Kernel address of the object.
+        pointer: u64,
+        /// The process that owns the handle, where known.
+        process: Option<ProcessIdx>,
+        /// Process id as in the event.
+        pid: u32,
+        /// Handle value.
+        handle: u64,
+        /// Type id.
+        type_id: TypeId,
+        /// Object name.
+        name: Option<NameIdx>,
+        /// Whether its process closed a handle of this value later in the trace.
+        closed: Option<bool>,
     }
 }

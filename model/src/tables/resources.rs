@@ -1,8 +1,7 @@
 //! What was allocated and freed besides handles: heap blocks, virtual memory, handles of GDI and USER, and
 //! anything that events acquire and release.
 
-use super::codes::codes;
-use super::declare::table;
+use super::declare::{codes, table};
 use crate::index::{AllocatorIdx, ProcessIdx, ResourceIdx, StackIdx};
 
 codes! {

@@ -1,7 +1,7 @@
-//! Call stacks.
+//! Stacks, where they were recorded, their frames, and the names of these.
 
 use super::declare::table;
-use crate::index::FrameIdx;
+use crate::index::{FrameIdx, MethodIdx, ModuleIdx, ProcessIdx, StackIdx};
 
 table! {
     /// Columns of the stacks table: every distinct stack once, compared by content.
@@ -13,5 +13,93 @@ table! {
     Stack {
         /// Frames, innermost first: the kernel part, then the user part.
         frames: Vec<FrameIdx>,
+    }
+}
+
+table! {
+    /// Columns of the stack events table; empty unless every stack is kept.
+    StackEvents => StackEvents,
+    /// One stack that was recorded, with the event it belongs to: a CPU sample, a context switch,
+    /// a disk access, a handle event or any other.
+    StackEvent {
+        /// When the event happened.
+        ["ns since session start"] time_ns: i64,
+        /// The process; null when no process of this id is known.
+        process: Option<ProcessIdx>,
+        /// Process id.
+        pid: u32,
+        /// Thread id.
+        tid: u32,
+        /// The stack; null when no frame of it came.
+        stack: Option<StackIdx>,
+    }
+}
+
+table! {
+    /// Columns of the frames table: every distinct code location once.
+    Frames => Frames,
+    /// A code location: a place in a module, or an address outside of all modules.
+    Frame {
+        /// The module; null when the address lies in none.
+        module: Option<ModuleIdx>,
+        /// Offset from the module's base (relative virtual address); null where the source has only a name.
+        ["bytes"] rva: Option<u64>,
+        /// The raw address, where there is no module, and where text of !htrace has it.
+        address: Option<u64>,
+        /// The managed method, in or outside of a module; null for native code.
+        method: Option<MethodIdx>,
+    }
+}
+
+table! {
+    /// Columns of the methods table: methods of the .NET runtime, compiled at run time or before.
+    Methods => Methods,
+    /// A method.
+    Method {
+        /// File name of the assembly, as in `System.Core.dll`; null when it is not known.
+        module: Option<String>,
+        /// Namespace and type, as in `System.Collections.Hashtable`; empty for global methods.
+        type_name: String,
+        /// Name, as in `Insert`.
+        name: String,
+        /// Signature in the notation of the runtime.
+        signature: String,
+        /// The native image its code lies in; null when it was compiled at run time.
+        image: Option<ModuleIdx>,
+        /// Offset of its code in that image.
+        ["bytes"] rva: Option<u64>,
+        /// The process its code is in; null for code in an image, which processes share.
+        process: Option<ProcessIdx>,
+        /// First address of code that was compiled at run time.
+        address: Option<u64>,
+        /// Size of the code.
+        ["bytes"] size: u32,
+        /// When code that was compiled at run time came; null when it was there before the trace.
+        ["ns since session start"] load_ns: Option<i64>,
+        /// When it went; null when it stayed.
+        ["ns since session start"] unload_ns: Option<i64>,
+    }
+}
+
+table! {
+    /// Columns of the symbols table; empty unless names came with the source or were resolved when
+    /// the extract was made.
+    Symbols => Symbols,
+    /// One function at one frame; a frame with inlined calls has several.
+    Symbol {
+        /// The frame.
+        frame: FrameIdx,
+        /// 0 for the function itself, 1 and up for calls inlined into it.
+        depth: u32,
+        /// Demangled name.
+        function: String,
+        /// Distance from the start of the function; null where the source does not have it.
+        ["bytes"] offset: Option<u64>,
+        /// Source file.
+        file: Option<String>,
+        /// Source line.
+        line: Option<u32>,
+        /// Where the source file can be got, by the PDB: an address, or the command of a source server.
+        source: Option<String>,
     }
 }

@@ -1,9 +1,66 @@
-//! What the operating system says of a file, in plain words.
+//! Errors of a file that is written through layers that report them in other words, or not at all: what the operating
+//! system says of it in plain words, and errors of polars without what only its developers need.
 
 use std::fmt::{self, Display, Formatter};
-use std::io::{self, ErrorKind};
+use std::io::{self, ErrorKind, Write};
 
-use super::is_full;
+use polars::prelude::PolarsError;
+
+/// Passes bytes on, and remembers why the first write failed that did.
+#[derive(Debug)]
+pub struct Noting<W> {
+    out: W,
+    failed: Option<io::Error>,
+}
+
+impl<W: Write> Noting<W> {
+    pub fn new(out: W) -> Self {
+        Self { out, failed: None }
+    }
+
+    /// Why a write failed, if one did.
+    pub fn failed(self) -> Option<io::Error> {
+        self.failed
+    }
+
+    fn note<T>(&mut self, result: io::Result<T>) -> io::Result<T> {
+        if let Err(error) = &result
+            && error.kind() != ErrorKind::Interrupted
+            && self.failed.is_none()
+        {
+            self.failed = Some(plain(error));
+        }
+        result
+    }
+}
+
+impl<W: Write> Write for Noting<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.out.write(bytes);
+        self.note(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        let flushed = self.out.flush();
+        self.note(flushed)
+    }
+}
+
+/// What the operating system said, without the name of a temporary file.
+pub(crate) fn plain(error: &io::Error) -> io::Error {
+    match error.raw_os_error() {
+        Some(code) => io::Error::from_raw_os_error(code),
+        None => error.kind().into(),
+    }
+}
+
+/// Whether an error says that there is no space left.
+pub fn is_full(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge
+    )
+}
 
 /// What `tempfile` writes in front of the name of a temporary file, which means nothing to users.
 const AT_PATH: &str = " at path \"";
@@ -84,11 +141,62 @@ fn write_without_codes(text: &str, f: &mut Formatter<'_>) -> fmt::Result {
     f.write_str(rest)
 }
 
+/// Why polars failed: an error of a file as [`Reason`] has it, any other without the plan of the query.
+#[derive(Debug, Clone, Copy)]
+pub struct PolarsReason<'a>(pub &'a PolarsError);
+
+impl Display for PolarsReason<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match innermost(self.0) {
+            PolarsError::IO { error, msg: None } => Reason(error).fmt(f),
+            _ => Reason(&io::Error::other(without_plan(&self.0.to_string()))).fmt(f),
+        }
+    }
+}
+
+/// The error without what polars was about when it happened.
+#[must_use]
+pub fn innermost(mut error: &PolarsError) -> &PolarsError {
+    while let PolarsError::Context { error: inner, .. }
+    | PolarsError::ExprContext { error: inner, .. } = error
+    {
+        error = inner;
+    }
+    error
+}
+
+/// A message without the plan that polars adds, which names nothing that the query names.
+#[must_use]
+pub fn without_plan(message: &str) -> &str {
+    message.split("\n\nResolved plan").next().unwrap_or(message)
+}
+
 #[cfg(test)]
 mod tests {
     use std::fs;
+    use std::sync::Arc;
 
     use super::*;
+
+    struct Full;
+
+    impl Write for Full {
+        fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+            Err(io::Error::new(ErrorKind::StorageFull, "at path /tmp/x"))
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn the_reason_is_known_whatever_is_said_about_it() {
+        let mut out = Noting::new(Full);
+        assert!(out.write_all(b"x").is_err());
+        assert!(is_full(&out.failed().expect("noted")));
+        assert!(Noting::new(Vec::new()).failed().is_none());
+    }
 
     fn said(error: &io::Error) -> String {
         Reason(error).to_string()
@@ -137,5 +245,15 @@ mod tests {
         assert_eq!(remedy(&ErrorKind::StorageFull.into()), "free some space, or ");
         assert_eq!(remedy(&ErrorKind::ExecutableFileBusy.into()), "close what has it open, or ");
         assert_eq!(remedy(&ErrorKind::PermissionDenied.into()), "");
+    }
+
+    #[test]
+    fn errors_of_files_have_plain_words_and_no_number() {
+        let full = Arc::new(io::Error::from_raw_os_error(28));
+        let inner = PolarsError::IO { error: full, msg: None };
+        let error = PolarsError::Context { error: Box::new(inner), msg: "parquet".into() };
+        assert_eq!(PolarsReason(&error).to_string(), "the disk is full");
+        let quoted = PolarsError::ComputeError("no place (os error 28)\n\nResolved plan: x".into());
+        assert_eq!(PolarsReason(&quoted).to_string(), "no place");
     }
 }
