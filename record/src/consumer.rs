@@ -19,9 +19,9 @@ use windows::{
 };
 
 use crate::{
+    error::SessionError,
     header::{Header, add_item, counter_at},
     recorder::{EventSink, SessionEvent, SessionHeader},
-    session_error::SessionError,
 };
 
 /// What the callback works with.

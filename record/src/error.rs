@@ -1,10 +1,9 @@
-//! What no session can be configured with, and why a trace is not merged.
+//! What no session can be configured with, why Windows does not start a session, or loses it, why a trace is not merged,
+//! and what Windows takes.
 
 use std::io;
 
 use thiserror::Error;
-
-use crate::limits::{LEAST_BUFFERS, LEAST_KIB, MOST_KIB, MOST_TYPES};
 
 /// A value of an option that no session takes.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -48,4 +47,88 @@ pub enum MergeError {
     /// The trace cannot be replaced; the reason is that of the source.
     #[error("the trace cannot be replaced by the merged one")]
     Place(#[from] io::Error),
+}
+
+/// Places of the kernel's filter of object types (etwcontroller).
+pub(crate) const MOST_TYPES: usize = 4;
+
+/// The size of a buffer in KiB (learn, `EVENT_TRACE_PROPERTIES`); before Windows 8 the most is 1024.
+pub(crate) const LEAST_KIB: u32 = 4;
+pub(crate) const MOST_KIB: u32 = 16384;
+
+/// Windows takes two buffers for each processor (learn, `EVENT_TRACE_PROPERTIES`), however few are asked for.
+pub(crate) const LEAST_BUFFERS: u32 = 2;
+
+/// learn, `System Error Codes`.
+const ACCESS_DENIED: u32 = 5;
+const ALREADY_EXISTS: u32 = 183;
+const NO_SYSTEM_RESOURCES: u32 = 1450;
+
+/// A call that Windows refused.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum SessionError {
+    #[error("needs Windows, and this is {system}")]
+    NotWindows {
+        /// The system, as Rust calls it.
+        system: &'static str,
+    },
+    /// Not an administrator.
+    #[error(
+        "Windows records handles for administrators only; open the prompt with \"Run as administrator\""
+    )]
+    NotElevated,
+    /// Another tool uses the kernel logger.
+    #[error(
+        "another tool uses the session \"NT Kernel Logger\"; end that, or stop the session: \
+         logman stop \"NT Kernel Logger\" -ets"
+    )]
+    Active,
+    /// No session more.
+    #[error(
+        "Windows has no place for another session; logman query -ets lists those that could be stopped"
+    )]
+    TooMany,
+    /// Anything else.
+    #[error("{call} failed with {code:#x}; xperf and wpr may record here, see handlescope wprp")]
+    Failed {
+        /// The function of Windows.
+        call: &'static str,
+        /// What it returned: a system error code, or an NTSTATUS.
+        code: u32,
+    },
+}
+
+impl SessionError {
+    /// What a system error code of a call means; 0 is none.
+    ///
+    /// # Errors
+    /// The error, if it is one.
+    pub fn check(call: &'static str, code: u32) -> Result<(), SessionError> {
+        Err(match code {
+            0 => return Ok(()),
+            ACCESS_DENIED => SessionError::NotElevated,
+            ALREADY_EXISTS => SessionError::Active,
+            NO_SYSTEM_RESOURCES => SessionError::TooMany,
+            code => SessionError::Failed { call, code },
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_that_have_a_remedy_say_it() {
+        assert_eq!(SessionError::check("StartTraceW", 0), Ok(()));
+        for (code, remedy) in [
+            (5, "Run as administrator"),
+            (183, "logman stop \"NT Kernel Logger\" -ets"),
+            (1450, "logman query -ets"),
+            (87, "StartTraceW failed with 0x57"),
+        ] {
+            let error = SessionError::check("StartTraceW", code).expect_err("an error");
+            assert!(error.to_string().contains(remedy), "{code}: {error}");
+        }
+    }
 }

@@ -15,9 +15,9 @@ mod elsewhere {
     use std::env::consts::OS;
 
     use crate::{
+        error::SessionError,
         plan::SessionPlan,
         recorder::{EventSink, Recorder, Running},
-        session_error::SessionError,
     };
 
     pub(super) struct Elsewhere;

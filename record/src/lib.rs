@@ -21,7 +21,6 @@ mod error;
 mod family;
 mod header;
 mod here;
-mod limits;
 #[cfg(windows)]
 mod merge;
 mod object_type;
@@ -33,11 +32,10 @@ mod providers;
 mod recorder;
 #[cfg(windows)]
 mod session;
-mod session_error;
 mod xperf;
 
 pub use dot_net::{Begin, Keywords, Provider, ProviderSession};
-pub use error::{MergeError, OptionError};
+pub use error::{MergeError, OptionError, SessionError};
 pub use family::{Guid, StackEvent};
 pub use here::recorder;
 pub use object_type::{ObjectType, ObjectTypes};
@@ -47,5 +45,4 @@ pub use profile::{OtherProviders, PROFILE_NAME, wpr_profile};
 pub use recorder::{
     EventSink, Figures, FurtherTraces, Recorder, Running, SessionEvent, SessionHeader, Stopped,
 };
-pub use session_error::SessionError;
 pub use xperf::{REPRODUCE, quoted, xperf_commands};

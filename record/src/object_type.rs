@@ -2,7 +2,7 @@
 
 use serde::{Serialize, Serializer, ser::SerializeStruct};
 
-use crate::{error::OptionError, limits::MOST_TYPES};
+use crate::error::{MOST_TYPES, OptionError};
 
 /// Characters of a name that the filter compares.
 const TAG_BYTES: usize = 4;

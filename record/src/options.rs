@@ -8,12 +8,11 @@ use std::{
 use serde::Serialize;
 
 use crate::{
-    error::OptionError,
+    error::{LEAST_BUFFERS, LEAST_KIB, MOST_KIB, OptionError},
     family::{
         Family, HANDLE_CLOSE, HANDLES, IMAGES, MAPPINGS, PROCESSES, REFERENCES, StackEvent,
         VIRTUAL_ALLOC,
     },
-    limits::{LEAST_BUFFERS, LEAST_KIB, MOST_KIB},
     object_type::ObjectTypes,
 };
 

@@ -24,8 +24,8 @@ use tempfile::TempDir;
 
 use crate::{
     dot_net::{Begin, ProviderSession},
+    error::SessionError,
     recorder::FurtherTraces,
-    session_error::SessionError,
 };
 
 /// The longest path that ferrisetw passes on whole, in UTF-16 units.

@@ -4,7 +4,10 @@ use std::path::PathBuf;
 
 use tempfile::TempDir;
 
-use crate::{error::MergeError, plan::SessionPlan, session_error::SessionError};
+use crate::{
+    error::{MergeError, SessionError},
+    plan::SessionPlan,
+};
 
 /// An event as a session in real time hands it out (learn, `EVENT_RECORD`).
 #[derive(Debug, Clone, Copy)]

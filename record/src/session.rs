@@ -29,11 +29,11 @@ use windows::{
 
 use crate::{
     consumer::Consumer,
+    error::SessionError,
     merge::merged,
     plan::SessionPlan,
     providers::Providers,
     recorder::{EventSink, Figures, Recorder, Running, SessionHeader, Stopped},
-    session_error::SessionError,
 };
 
 /// learn, `EVENT_TRACE_PROPERTIES`: the most characters of both names.
