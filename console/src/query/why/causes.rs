@@ -16,9 +16,6 @@ const EXAMPLES: usize = 5;
 /// Stacks of closes, or of frees, that are named.
 const CLOSE_STACKS: usize = 3;
 
-/// The process of the kernel and of drivers.
-const SYSTEM: u32 = 4;
-
 /// Types whose objects end before their handles are closed.
 const PROCESS: &str = "Process";
 const THREAD: &str = "Thread";
@@ -84,7 +81,7 @@ pub(super) struct Causes<'a> {
 
 impl Causes<'_> {
     /// Why handles leak, in the order in which it is said.
-    pub(super) const ALL: [Cause<Self>; 10] = [
+    pub(super) const ALL: [Cause<Self>; 9] = [
         (RACE, "two threads opened one object within 1 ms; one closed it", Self::race),
         (
             "duplicate_not_closed",
@@ -106,7 +103,6 @@ impl Causes<'_> {
         ("never_closed", "no handle of this stack is closed by the program", Self::none_closed),
         ("exit_only", "only the end of the process closed it", Self::exits),
         ("handle_reuse", "its value was open to the same object before, and closed", Self::reuse),
-        ("kernel_handle", "the System process has it: a driver opened it", Self::of_kernel),
     ];
 
     /// Lost handles that some events opened.
@@ -272,14 +268,6 @@ impl Causes<'_> {
                 "{count} with a value that was open to the same object before, and closed: matching closes \
                  by value alone counts them as closed"
             )
-        })
-    }
-
-    fn of_kernel(&self, cause: &'static str) -> Option<Diagnosis> {
-        let is_kernel = |owner: ProcessIdx| self.file.processes.get(owner).pid == SYSTEM;
-        let lost = self.lost_by(|event| self.columns.owner(event).is_some_and(is_kernel));
-        diagnosis(cause, &lost, |count| {
-            format!("{count} in the System process: a driver opened it")
         })
     }
 

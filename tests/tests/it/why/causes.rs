@@ -63,18 +63,6 @@ fn a_duplicate_that_is_not_closed_names_who_made_it() {
 }
 
 #[test]
-fn a_handle_of_the_system_process_is_that_of_a_driver() {
-    let mut trace = trace();
-    open(&mut trace, 10 * MS, (4, 8), OBJECT, 0x10);
-    close(&mut trace, 90 * MS, (800, 801), OBJECT + 0x900, 0x99);
-    let document = asked(&trace, "");
-    let [suspect] = suspects(&document) else { panic!("{document}") };
-    assert_eq!(causes(suspect), ["never_closed", "kernel_handle"]);
-    let help = run_over(&trace, ".help causes\n").ok();
-    assert!(help.stdout.contains("kernel_handle "), "{}", help.stdout);
-}
-
-#[test]
 fn a_healthy_trace_says_that_nothing_leaks_and_one_without_handles_that_it_does_not_know() {
     let mut trace = trace();
     open(&mut trace, 10 * MS, (700, 701), OBJECT, 0x10);
