@@ -60,26 +60,6 @@ fn assert_sums(document: &Value, options: &str) {
 }
 
 #[test]
-fn processes_of_one_program_are_one_group() {
-    let mut trace = TraceBuilder::new();
-    for (n, pid) in [700, 800, 900].into_iter().enumerate() {
-        trace.process(pid, if pid == 900 { "b.exe" } else { "a.exe" });
-        trace.create_handle(
-            1 + n as i64,
-            (pid, 8),
-            0xffff_8100_0000_1000 + n as u64 * 0x100,
-            4,
-            16,
-        );
-    }
-    let run = run_over(&trace, ".dump ObjectRef -GroupBy program -json\n").ok();
-    let document: Value = serde_json::from_str(&run.stdout).unwrap();
-    let counted = |group: &Value| (group["keys"]["program"].clone(), group["created"].clone());
-    let counted: Vec<_> = groups(&document).iter().map(counted).collect();
-    assert_eq!(counted, [(json!("a.exe"), json!(2)), (json!("b.exe"), json!(1))]);
-}
-
-#[test]
 fn groups_sum_up_to_the_totals_whatever_they_are_grouped_by() {
     for filter in ["", "-Leak ", "-LeakAtExit ", "-Type Event ", "-MinMaxTime 0.5 1 ", "-pn leaky "]
     {

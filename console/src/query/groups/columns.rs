@@ -66,9 +66,6 @@ columns! {
     Process: "process", "owner of the handle", None;
         NEITHER, |_rows, life| life.owner.unwrap_or(ProcessIdx::NONE).0
         => Key::Text(|of, row| of.file.processes.get(ProcessIdx(row)).shown_label(of.is_plain));
-    Program: "program", "the owner's program, of all its processes", None;
-        NEITHER, |_rows, life| life.owner.unwrap_or(ProcessIdx::NONE).0
-        => Key::Text(|of, row| of.file.processes.get(ProcessIdx(row)).shown_program(of.is_plain));
     Name: "name", "name of the object", Some("no name");
         NEITHER, |rows, life| rows.name(life.object)
         => Key::Text(|texts, row| texts.names.text(row as usize).to_owned());
