@@ -27,6 +27,8 @@ pub enum Criterion {
     Process,
     CmdLine,
     NewProcess,
+    /// The thread that created an object.
+    MinMaxTid,
     PtrInMap,
     ViewBase,
     MinMaxMapSize,
