@@ -27,8 +27,6 @@ pub enum Criterion {
     Process,
     CmdLine,
     NewProcess,
-    /// The thread that created an object.
-    MinMaxTid,
     PtrInMap,
     ViewBase,
     MinMaxMapSize,

@@ -53,8 +53,6 @@ pub struct ObjectCriteria {
     pub duration: Option<TimeRange>,
     /// `-MinMaxId`: object ids.
     pub ids: Option<CountRange>,
-    /// `-MinMaxTid`: the id of the thread that created the object.
-    pub tids: Option<CountRange>,
     /// `-Map`: objects only or mappings only.
     pub map: Option<MapMode>,
     /// `-PtrInMap`: mappings whose view holds this address.
@@ -118,7 +116,6 @@ criteria! {
         Process => creator.name: ProcessFilter,
         CmdLine => creator.command_line: Filter,
         NewProcess => creator.new_process,
-        MinMaxTid => tids,
         PtrInMap => ptr_in_map,
         ViewBase => view_base: Filter,
         MinMaxMapSize => map_size,

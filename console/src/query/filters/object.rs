@@ -45,13 +45,6 @@ pub(super) fn test<'a>(
                 (trace.values(Objects::pointer)?, HexFilter::new(&args.object));
             Box::new(move |object| pointers.get(object.row()).is_some_and(|p| hex.matches(p)))
         }
-        Criterion::MinMaxTid => {
-            let (tid, tids) = (trace.values(Events::tid)?, args.tids);
-            Box::new(move |object| {
-                let tid = objects.create_event(object).and_then(|event| tid.get(event.row()));
-                tids.is_none_or(|tids| tid.is_some_and(|tid| tids.contains(tid.into())))
-            })
-        }
         Criterion::PtrInMap => by_view(file, |base, size| {
             args.ptr_in_map.is_none_or(|pointer| is_in_view(pointer, base, size))
         })?,
