@@ -26,7 +26,7 @@ pub struct About<'a> {
     /// Its number in the session.
     pub index: usize,
     pub info: TraceInfo,
-    /// What makes the answer wrong or incomplete.
+    /// Reasons why the answer is wrong or incomplete.
     pub caveats: Vec<Caveat>,
     /// Why nothing matches; `None` when something does, in this trace or another.
     pub no_match: Option<NoMatch>,
@@ -57,7 +57,7 @@ impl<'a> About<'a> {
     }
 }
 
-/// What an answer is about.
+/// The subject of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Domain {
     Handles,
@@ -72,7 +72,7 @@ pub(crate) trait TraceAnswer<'a> {
     fn about_mut(&mut self) -> &mut About<'a>;
     /// The frames of stacks, if they were needed.
     fn frames(&self) -> Option<&Frames<'a>>;
-    /// What is left of the stacks that groups have in common.
+    /// The rest of the stacks that groups have in common, when frames are left out.
     fn trims(&self) -> Option<&TrimmedStacks>;
     /// Sums over handles, and what stacks say of closes at the ends of processes, of an answer about these.
     fn totals(&self) -> Option<(Totals, Option<ExitStacks>)> {

@@ -27,9 +27,9 @@ pub struct GuiHandles {
     pub kind: &'static str,
     pub created: u64,
     pub closed: u64,
-    /// Those that nothing closed.
+    /// Never closed.
     pub leaked: u64,
-    /// Those that only the end of their process closed.
+    /// Closed only by the end of their process.
     pub closed_at_exit: u64,
     /// How many of both there are of each type, as in `Pen`, by name.
     pub leaked_by_type: Vec<(String, u64)>,
@@ -75,7 +75,7 @@ pub(super) fn gui_handles(
 }
 
 impl GuiHandles {
-    /// Those of an answer with groups by type.
+    /// Sums up an answer with groups by type.
     fn of(answer: &ResourcesAnswer<'_>, kind: &'static str) -> Self {
         let mut handles = Self { file: answer.about.index, kind, ..Self::default() };
         let mut by_type: BTreeMap<&str, u64> = BTreeMap::new();

@@ -44,7 +44,7 @@ pub(crate) struct Allocations<'a> {
 }
 
 impl<'a> Allocations<'a> {
-    /// Those that are asked for; `None` where the trace has none.
+    /// Reads the allocations that the criteria choose; `None` where the trace has none.
     ///
     /// # Errors
     /// When the archive is damaged, or the query is cancelled.
@@ -141,7 +141,7 @@ impl<'a> Allocations<'a> {
         self.allocators.get(site.or_else(|| Some(self.heaps(group)?.first))?)
     }
 
-    /// Of some allocations those of the time of which the trace has all, if it is a ring.
+    /// Allocations of the time of which the trace has all events, if it is a ring.
     fn in_time<'r>(&self, rows: &'r [ResourceIdx]) -> Cow<'r, [ResourceIdx]> {
         let from_ns = self.extent().start_ns;
         if from_ns <= 0 {

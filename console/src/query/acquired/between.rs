@@ -1,4 +1,4 @@
-//! What there is at two points of a trace, and between them.
+//! Amounts at two points of a trace, and between them.
 
 use crate::query::amounts::Amount;
 use crate::query::growth::Life;
@@ -9,24 +9,24 @@ const SAMPLES: usize = 3;
 /// Two points in time, nanoseconds since session start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Span {
-    /// What was opened then or before does not count; `None` for the start.
+    /// The first point: older acquisitions do not count as opened; `None` for the start.
     pub after_ns: Option<i64>,
-    /// What is closed then is not open; `None` for the end.
+    /// The second point; `None` for the end.
     pub until_ns: Option<i64>,
 }
 
-/// What there is of a group at two points of a trace, and between them.
+/// Amounts of a group at two points of a trace, and between them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Between {
-    /// What was acquired after the first point, and not after the second.
+    /// Acquired after the first point, and not after the second.
     pub opened: Amount,
-    /// What of that is there at the second.
+    /// The part of that which is there at the second.
     pub kept: Amount,
-    /// What was acquired in the trace and is there at the first point.
+    /// Acquired in the trace, and there at the first point.
     pub at_first: Amount,
-    /// The same at the second.
+    /// Acquired in the trace, and there at the second point.
     pub at_second: Amount,
-    /// Ids of up to three objects of what is kept; allocations have none.
+    /// Up to three ids of objects that are kept; allocations have none.
     pub sample_ids: Vec<u64>,
 }
 
@@ -67,7 +67,7 @@ impl Between {
         }
     }
 
-    /// Adds what there is of another group.
+    /// Adds the amounts of another group.
     pub(crate) fn add_all(&mut self, group: &Self) {
         for (sum, part) in self.amounts().into_iter().zip(group.clone().amounts()) {
             sum.add(*part);
@@ -78,7 +78,7 @@ impl Between {
         [&mut self.opened, &mut self.kept, &mut self.at_first, &mut self.at_second]
     }
 
-    /// Names an object of what is kept as an example.
+    /// Names a kept object as an example.
     pub(super) fn sample(&mut self, id: u64) {
         if self.sample_ids.len() < SAMPLES && !self.sample_ids.contains(&id) {
             self.sample_ids.push(id);

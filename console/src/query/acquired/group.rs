@@ -16,7 +16,7 @@ use crate::query::tables::{ProcessInfo, ProcessList};
 /// The type of heaps themselves, not of blocks in them.
 pub const PRIVATE_HEAP: &str = "private heap";
 
-/// What one process acquired of one type, or kind and allocator, on one stack.
+/// Handles of one process, type and create stack, or allocations of one process, kind, allocator and stack.
 pub(crate) struct Group<'t> {
     /// Its place in its trace.
     pub(super) place: usize,
@@ -43,13 +43,13 @@ impl<'t> Group<'t> {
         self.allocator.filter(|name| self.is_named_by_allocator && !name.is_empty())
     }
 
-    /// The same, where it is the same in every trace.
+    /// The name of its allocator, where every trace has that name.
     pub(crate) fn lasting_allocator(&self) -> Option<&'t str> {
         self.allocator.filter(|_| self.has_lasting_name)
     }
 }
 
-/// What one process has of a group.
+/// The part of a group that one process has.
 #[derive(Debug, Clone)]
 pub(crate) struct Share {
     /// Its row in the processes, if it is known.
@@ -61,16 +61,15 @@ pub(crate) struct Share {
     pub(crate) bytes: Bytes,
     /// How allocations ended that are not leaked.
     pub(crate) ends: Ends,
-    /// What leaks and was acquired when the trace has all events: of older ones a ring has only some, and not all of their
-    /// ends.
+    /// Leaked since the trace has all events: of older acquisitions a ring has only some, and not all of their ends.
     pub(crate) leaked: Amount,
-    /// The lives of what was acquired then; an end of the process ends none.
+    /// Lives since then; an end of the process ends none.
     pub(crate) lives: ProcessLives,
     /// Bytes of each of these lives; empty where their number counts.
     pub(crate) sizes: Vec<u64>,
 }
 
-/// What was acquired in a trace.
+/// Handles or allocations of a trace.
 pub(crate) trait Acquired: Sync {
     /// A word for it.
     const WHAT: &'static str;
@@ -79,17 +78,17 @@ pub(crate) trait Acquired: Sync {
 
     /// The groups of processes that are asked for.
     fn groups(&self) -> impl Iterator<Item = Group<'_>>;
-    /// What each process has of a group: those of one name that had one id after another may share one.
+    /// Shares of the processes of a group, which may be several that had one name and id, one after another.
     fn shares(&self, group: &Group<'_>) -> Vec<Share>;
     /// The owners of a group with their ids, as far as they are known.
     fn owners(&self, group: &Group<'_>) -> Vec<(Option<ProcessIdx>, Option<u32>)>;
     /// Whether any of a group leaks that was acquired when the trace has all events.
     fn leaks_in_time(&self, group: &Group<'_>) -> bool;
-    /// What there is of a group at two points of the trace and between them.
+    /// Amounts of a group at two points of the trace and between them.
     fn between(&self, group: &Group<'_>, span: Span) -> Result<Between, Cancelled>;
     /// Rows of a group: of events that open and close handles, or of allocations.
     fn rows(&self, group: &Group<'_>) -> Vec<usize>;
-    /// The text of the frame of a stack that says most.
+    /// The function of the program in a stack, as text.
     fn function(&self, stack: StackIdx) -> Option<String>;
     /// The name of the processes of a group as it is shown; `None` where not even the id is known.
     fn shown_name(&self, group: &Group<'_>) -> Option<String>;

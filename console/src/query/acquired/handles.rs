@@ -28,7 +28,7 @@ pub(crate) struct Handles<'f> {
 }
 
 impl<'f> Handles<'f> {
-    /// Those of some owners; `None` where the groups have no times.
+    /// Handles of the owners that a filter lets pass; `None` where the groups have no times.
     pub(crate) fn of(
         file: &'f FileContext<'f>,
         groups: Option<&'f Groups>,

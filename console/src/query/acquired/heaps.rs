@@ -21,14 +21,14 @@ pub(super) struct CreatedHeaps {
     pub(super) stack: Option<StackIdx>,
     pub(super) lives: Vec<Life>,
     pub(super) counts: Counts,
-    /// Those that are not destroyed.
+    /// Heaps that are not destroyed.
     pub(super) left: Vec<AllocatorIdx>,
     /// Bytes that are left in them.
     pub(super) lost: i64,
 }
 
 impl CreatedHeaps {
-    /// Those that leak, of the allocators that are asked for.
+    /// Finds heaps that leak, of the allocators that are asked for.
     pub(super) fn leaking(
         table: &ResourceTable,
         allocators: &AllocatorList,

@@ -1,4 +1,4 @@
-//! What the processes of one program acquired of one type and stack.
+//! Groups of all processes of a program.
 
 use handlescope_model::StackIdx;
 
@@ -8,19 +8,19 @@ use super::programs::{Program, Programs, united};
 use crate::query::frame_names::Frames;
 use crate::values::SuspectId;
 
-/// What the processes of one program leak of one type, or kind and allocator, and stack.
+/// Leaks of the processes of one program, of one type, or kind and allocator, and stack.
 pub(crate) struct ProgramGroup<'t> {
-    /// What each of them has, the first of which names it.
+    /// The groups of its processes, the first of which names it.
     pub(crate) groups: Vec<Group<'t>>,
     /// Whose it is.
     pub(crate) owners: Owners,
 }
 
-/// What the groups of a program have in common.
+/// Program, type, allocator and stack.
 type Key<'t> = (Program, &'t str, Option<&'t str>, Option<StackIdx>);
 
 impl<'t> ProgramGroup<'t> {
-    /// All that leak in a trace; of one process each, where that is asked for.
+    /// Finds all that leak in a trace; of one process each, where that is asked for.
     pub(crate) fn all(acquired: &'t impl Acquired, by_process: bool) -> Vec<Self> {
         let is_asked = |process: &_| acquired.matches_process(process);
         let programs = Programs::of(acquired.processes(), is_asked);

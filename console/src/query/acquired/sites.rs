@@ -26,7 +26,7 @@ pub(super) struct Sites {
 /// Which sites there are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kept {
-    /// Those of which anything was never freed.
+    /// Sites of which anything was never freed.
     Leaking,
     All,
     /// All, those of each allocator by themselves.
@@ -51,7 +51,7 @@ pub(super) struct Site {
 type Key = (u32, StackIdx);
 
 impl Sites {
-    /// Those of the rows that are chosen.
+    /// Groups the rows that are chosen.
     pub(super) fn of(
         table: &ResourceTable,
         allocators: &AllocatorList,

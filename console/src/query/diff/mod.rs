@@ -52,7 +52,7 @@ pub(crate) trait Compared<'a>: TraceAnswer<'a> + Sized {
     where
         Self: 'f;
 
-    /// What is compared of an answer; `None` where the trace has none of it.
+    /// The acquisitions to compare; `None` where the trace has none.
     fn acquired<'f>(
         &'f self,
         criteria: &'f DiffCriteria,

@@ -14,8 +14,8 @@ use crate::query::growth::Window;
 use crate::query::source::Source;
 use crate::query::tables::ProcessInfo;
 
-/// What was acquired between two points of one trace, and is still there at the second; `F` is what is known of the trace, of
-/// handles or of allocations.
+/// Acquisitions between two points of one trace that are still there at the second; `F` is the answer about its handles or
+/// allocations.
 pub struct PointsDiff<F> {
     pub file: F,
     /// The points, within the time of the trace; of a trace without a clock numbers of events.
@@ -38,12 +38,12 @@ pub struct OpenedGroup {
     pub create_stack: Option<StackIdx>,
     /// The function of the program in it.
     pub function: Option<String>,
-    /// What there is of it at the points and between them.
+    /// Its amounts at the points and between them.
     pub between: Between,
     /// How many of those that were opened between the points are kept, by the minutes between these; `None` where
     /// these are unknown.
     pub per_minute: Option<f64>,
-    /// The same of the bytes.
+    /// Their bytes by the minutes.
     pub bytes_per_minute: Option<f64>,
 }
 

@@ -68,7 +68,7 @@ pub struct SuspectProcess {
     pub counts: Counts,
 }
 
-/// What there is of a suspect, of all of its processes.
+/// Sums over the processes of a suspect.
 #[derive(Default)]
 pub(super) struct Sums {
     pub(super) counts: Counts,
@@ -111,7 +111,7 @@ impl SuspectProcess {
 }
 
 impl Suspect {
-    /// What the processes of a program have, if it is one.
+    /// Judges what the processes of a program have; `None` where it is no suspect.
     pub(super) fn of<A: Acquired>(
         acquired: &A,
         group: &ProgramGroup<'_>,

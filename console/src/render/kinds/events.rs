@@ -14,7 +14,7 @@ use crate::{
     render::{
         ObjectRefStyle,
         event_item::{DUPLICATES, EventItem, StackTexts},
-        json::{Array, Document, Hex, StackNumbers, Traces, traces},
+        json::{Array, Hex, StackNumbers, Traces, traces},
         table::{Columns, Part, RowsOf, Table},
     },
 };
@@ -172,6 +172,23 @@ fn add_event<'a>(columns: &mut Columns<'a, Row<'a>>) {
     columns.add("stack", |row| Some(row.object.numbers.of(row.item.event()?.stack?)));
 }
 
+/// The process that created an object.
+#[derive(Serialize)]
+struct Creator<'a> {
+    pid: Option<u32>,
+    name: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pretty_name: Option<&'static str>,
+    start_ns: Option<i64>,
+}
+
+/// A handle that was open at the end.
+#[derive(Serialize)]
+struct ExistingHandle {
+    pid: u32,
+    handle: Hex,
+}
+
 impl<'a> ObjectRow<'a> {
     /// The objects of a trace that are left.
     fn all(
@@ -223,22 +240,23 @@ impl<'a> ObjectRow<'a> {
         self.listing.time_ns(end.row())
     }
 
-    fn creator(&self) -> Option<Document<'a>> {
+    fn creator(&self) -> Option<Creator<'a>> {
         let event = self.listing.event(self.first_create()?)?;
         let process = self.answer.file.processes.get(event.process);
-        let creator = Document::default()
-            .with("pid", process.known_pid())
-            .with("name", process.known_name())
-            .with_some("pretty_name", process.pretty_name);
-        Some(creator.with("start_ns", process.start_ns))
+        Some(Creator {
+            pid: process.known_pid(),
+            name: process.known_name(),
+            pretty_name: process.pretty_name,
+            start_ns: process.start_ns,
+        })
     }
 
-    fn existing_handles(self) -> impl Iterator<Item = Document<'a>> {
+    fn existing_handles(self) -> impl Iterator<Item = ExistingHandle> {
         let tables = &self.answer.file;
         let handles = self.listing.existing(tables.objects.existing(self.object.object()));
-        handles.map(|(owner, handle)| {
-            let pid = tables.processes.get(owner).pid;
-            Document::default().with("pid", pid).with("handle", Hex(handle))
+        handles.map(|(owner, handle)| ExistingHandle {
+            pid: tables.processes.get(owner).pid,
+            handle: Hex(handle),
         })
     }
 }

@@ -13,7 +13,7 @@ use serde::{
     ser::{SerializeMap, SerializeSeq},
 };
 
-use super::value::{CellType, Show, cell, hex};
+use super::value::{CellType, Member, Show, cell, hex};
 
 /// The number of a file; its rows stand together anyway.
 pub(super) const FILE: &str = "file";
@@ -116,7 +116,7 @@ pub(crate) struct Columns<'a, R> {
 pub(super) type RowText<'a, R = usize> = Box<dyn Fn(&R, &mut dyn Write) -> io::Result<()> + 'a>;
 
 /// Takes a value, whatever its type is.
-type Taker<'t> = &'t mut dyn FnMut(&dyn erased_serde::Serialize);
+type Taker<'t> = &'t mut dyn FnMut(Member<'_>);
 
 /// The text of a value of a row, the value for a document, and the values of rows under a name.
 type TextOf<'a, R> = Box<dyn Fn(&R) -> String + 'a>;
@@ -167,7 +167,8 @@ impl<'a, R> Columns<'a, R> {
         let cell = Rc::clone(&value);
         let series =
             move |name, rows: &[R]| T::series(name, rows.iter().map(|row| cell(row)).collect());
-        let added = self.nest(name, T::JSON, move |row| value(row)).show(T::SHOW);
+        let member = Box::new(move |row: &R, take: Taker<'_>| take(value(row).member()));
+        let added = self.declare(name, T::JSON, member).show(T::SHOW);
         added.series = Some(Box::new(series));
         added
     }
@@ -179,7 +180,15 @@ impl<'a, R> Columns<'a, R> {
         kind: &'static str,
         value: impl Fn(&R) -> T + 'a,
     ) -> &mut Declared<'a, R> {
-        let value = Box::new(move |row: &R, take: Taker<'_>| take(&value(row)));
+        self.declare(name, kind, Box::new(move |row, take| take(Member::Other(&value(row)))))
+    }
+
+    fn declare(
+        &mut self,
+        name: &'static str,
+        kind: &'static str,
+        value: ValueOf<'a, R>,
+    ) -> &mut Declared<'a, R> {
         let (series, texts, applies, follows) = (None, None, None, None);
         let spec = ColumnSpec::default();
         self.columns.push(Declared { name, kind, value, series, texts, applies, follows, spec });
@@ -261,7 +270,7 @@ impl<'a, R> Columns<'a, R> {
         let members = self.in_document();
         let document = move |row: usize, take: Taker<'_>| {
             if let Some(row) = rows.get(row) {
-                take(&RowOf(&members, row));
+                take(Member::Other(&RowOf(&members, row)));
             }
         };
         (Box::new(document), text)
@@ -278,7 +287,7 @@ impl<R> Serialize for RowOf<'_, '_, R> {
             |column: &&Declared<'_, R>| column.applies.as_ref().is_none_or(|applies| applies(row));
         for Declared { name, value, .. } in members.iter().filter(has) {
             let mut written = Ok(());
-            value(row, &mut |value| written = map.serialize_entry(name, value));
+            value(row, &mut |value| written = map.serialize_entry(name, &value));
             written?;
         }
         map.end()

@@ -66,7 +66,7 @@ impl Serialize for Rows<'_, '_> {
         let mut rows = serializer.serialize_seq(None)?;
         for row in self.0.rows() {
             let mut written = Ok(());
-            document(row, &mut |row| written = rows.serialize_element(row));
+            document(row, &mut |row| written = rows.serialize_element(&row));
             written?;
         }
         rows.end()
