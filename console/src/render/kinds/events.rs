@@ -3,9 +3,10 @@
 use std::io;
 use std::rc::Rc;
 
-use handlescope_model::rules::{Kinds, OPENING, REFERENCE_CHANGES, VIEWS, WITH_HANDLE};
+use handlescope_model::rules::{OPENING, REFERENCE_CHANGES, VIEWS, WITH_HANDLE};
 use handlescope_model::{EventIdx, ProcessIdx};
-use serde::Serialize;
+use serde::ser::SerializeMap;
+use serde::{Serialize, Serializer};
 
 use super::index;
 use crate::{
@@ -53,15 +54,16 @@ pub(crate) fn object_columns<'a>() -> Columns<'a, ObjectRow<'a>> {
         let row = *row;
         Array(move || row.existing_handles())
     });
-    let events = Rc::new(object_event_columns().in_document());
-    columns.nest("events", "array", move |row| {
+    columns.nest("events", "array", |row| {
         let row = *row;
-        RowsOf(Rc::clone(&events), move || row.items().filter(|row| row.item.event().is_some()))
+        let events = move || row.items().filter(|row| row.item.event().is_some());
+        Array(move || events().map(EventJson))
     });
     columns
 }
 
 /// Members of an event of an object in a document.
+#[cfg(test)]
 pub(crate) fn object_event_columns<'a>() -> Columns<'a, Row<'a>> {
     let mut columns = Columns::default();
     add_event(&mut columns);
@@ -109,6 +111,8 @@ fn table<'a>(rows: Vec<Row<'a>>, style: &ObjectRefStyle<'_>) -> io::Result<Table
     let mut columns = Columns::<Row<'a>>::default();
     add_object(&mut columns, |row| &row.object);
     add_event(&mut columns);
+    // Where files have them since their first version.
+    columns.move_behind("ref_delta", &["view_base", "view_size", "byte_offset", "file_object"]);
     if style.criteria.stacks.show {
         columns.add("stack_text", |row| row.stack_text.clone());
     }
@@ -131,45 +135,75 @@ fn add_object<'a, R: 'a>(
     columns.add("is_overlapped", move |row| of(row).is_overlapped());
 }
 
-/// Adds what is said of an event.
-fn add_event<'a>(columns: &mut Columns<'a, Row<'a>>) {
-    columns.add("kind", |row| row.item.event().map_or(EXISTING, |event| event.kind.name()));
-    columns.add("time_ns", |row| row.item.event()?.time_ns);
-    columns.add("pid", |row| row.item.process().known_pid());
-    columns.add("process", |row| row.item.process().known_name());
-    columns.add("tid", |row| row.item.event()?.tid);
-    let is_of = |kinds: Kinds| move |row: &Row<'a>| row.item.event_of(kinds).is_some();
-    columns.only_of(is_of(WITH_HANDLE), |columns| {
-        columns.add("handle", |row| row.item.handle().map(Hex));
-    });
-    columns.only_of(is_of(OPENING), |columns| {
-        columns.add("leaked", Row::leaked);
-    });
-    columns.only_of(is_of(WITH_HANDLE), |columns| {
-        columns.add("closed_at_exit", Row::closed_at_exit);
-    });
-    columns.only_of(is_of(OPENING), |columns| {
-        columns.add("closed_unseen", |row| Some(row.item.unseen_close()?.evidence.name()));
-        columns.add("closed_after_ns", |row| row.item.unseen_close()?.after_ns);
-        columns.add("closed_before_ns", |row| row.item.unseen_close()?.before_ns);
-    });
-    columns.only_of(is_of(DUPLICATES), |columns| {
-        columns.add("source_pid", |row| row.pid_of(|duplicate| duplicate.source_process));
-        columns.add("source_handle", |row| row.item.duplicate()?.source_handle.map(Hex));
-        columns.add("caller_pid", |row| row.pid_of(|duplicate| duplicate.caller_process));
-        columns.add("inherited_by_pid", |row| row.pid_of(|duplicate| duplicate.inherited_by));
-    });
-    columns.only_of(is_of(REFERENCE_CHANGES), |columns| {
-        columns.add("ref_delta", |row| row.item.ref_delta());
-    });
-    columns.only_of(is_of(VIEWS), |columns| {
-        columns.add("view_base", |row| row.item.view()?.base.map(Hex)).follows("closed_at_exit");
-        columns.add("view_size", |row| row.item.view()?.size).follows("closed_at_exit");
-        columns.add("byte_offset", |row| row.item.view()?.offset).follows("closed_at_exit");
-        let file = columns.add("file_object", |row| row.item.view()?.file_object.map(Hex));
-        file.follows("closed_at_exit");
-    });
-    columns.add("stack", |row| Some(row.object.numbers.of(row.item.event()?.stack?)));
+/// Declares the members of events once: as columns, which files and schemas have, and as a row of a document, which is
+/// written without a type being erased, because there may be tens of millions.
+macro_rules! event_members {
+    ($($name:literal $(of $kinds:ident)? => $value:expr;)+) => {
+        /// Adds the members of events.
+        fn add_event<'a>(columns: &mut Columns<'a, Row<'a>>) {
+            $(event_members!(@column columns, $name, $value $(, $kinds)?);)+
+        }
+
+        impl Serialize for EventJson<'_> {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                let mut map = serializer.serialize_map(None)?;
+                $(event_members!(@entry map, &self.0, $name, $value $(, $kinds)?);)+
+                map.end()
+            }
+        }
+    };
+    (@column $columns:ident, $name:literal, $value:expr) => {
+        $columns.add($name, $value);
+    };
+    (@column $columns:ident, $name:literal, $value:expr, $kinds:ident) => {
+        let is_of = |row: &Row<'a>| row.item.event_of($kinds).is_some();
+        $columns.only_of(is_of, |columns| {
+            columns.add($name, $value);
+        });
+    };
+    (@entry $map:ident, $row:expr, $name:literal, $value:expr) => {
+        $map.serialize_entry($name, &valued($row, $value))?;
+    };
+    (@entry $map:ident, $row:expr, $name:literal, $value:expr, $kinds:ident) => {
+        if $row.item.event_of($kinds).is_some() {
+            event_members!(@entry $map, $row, $name, $value);
+        }
+    };
+}
+
+/// An event in a document.
+struct EventJson<'a>(Row<'a>);
+
+/// The value of a member; the types of the declared closures follow from this call.
+fn valued<'r, 'a, T>(row: &'r Row<'a>, value: impl FnOnce(&'r Row<'a>) -> T) -> T {
+    value(row)
+}
+
+// In the order of documents.
+event_members! {
+    "kind" => |row| row.item.event().map_or(EXISTING, |event| event.kind.name());
+    "time_ns" => |row| row.item.event()?.time_ns;
+    "pid" => |row| row.item.process().known_pid();
+    "process" => |row| row.item.process().known_name();
+    "tid" => |row| row.item.event()?.tid;
+    "handle" of WITH_HANDLE => |row| row.item.handle().map(Hex);
+    "leaked" of OPENING => |row| Some(row.item.event_of(OPENING).and(row.item.event())?.leaked);
+    "closed_at_exit" of WITH_HANDLE => |row| {
+        row.item.event_of(WITH_HANDLE).and(row.item.event())?.closed_at_exit
+    };
+    "view_base" of VIEWS => |row| row.item.view()?.base.map(Hex);
+    "view_size" of VIEWS => |row| row.item.view()?.size;
+    "byte_offset" of VIEWS => |row| row.item.view()?.offset;
+    "file_object" of VIEWS => |row| row.item.view()?.file_object.map(Hex);
+    "closed_unseen" of OPENING => |row| Some(row.item.unseen_close()?.evidence.name());
+    "closed_after_ns" of OPENING => |row| row.item.unseen_close()?.after_ns;
+    "closed_before_ns" of OPENING => |row| row.item.unseen_close()?.before_ns;
+    "source_pid" of DUPLICATES => |row| row.pid_of(|duplicate| duplicate.source_process);
+    "source_handle" of DUPLICATES => |row| row.item.duplicate()?.source_handle.map(Hex);
+    "caller_pid" of DUPLICATES => |row| row.pid_of(|duplicate| duplicate.caller_process);
+    "inherited_by_pid" of DUPLICATES => |row| row.pid_of(|duplicate| duplicate.inherited_by);
+    "ref_delta" of REFERENCE_CHANGES => |row| row.item.ref_delta();
+    "stack" => |row| Some(row.object.numbers.of(row.item.event()?.stack?));
 }
 
 /// The process that created an object.
@@ -262,16 +296,6 @@ impl<'a> ObjectRow<'a> {
 }
 
 impl Row<'_> {
-    fn leaked(&self) -> Option<bool> {
-        self.item.event_of(OPENING)?;
-        Some(self.item.event()?.leaked)
-    }
-
-    fn closed_at_exit(&self) -> Option<bool> {
-        self.item.event_of(WITH_HANDLE)?;
-        self.item.event()?.closed_at_exit
-    }
-
     fn pid_of(&self, process: impl Fn(DuplicateRow) -> Option<ProcessIdx>) -> Option<u32> {
         let process = process(self.item.duplicate()?)?;
         Some(self.object.answer.file.processes.get(process).pid)
