@@ -1,5 +1,6 @@
 //! The members of a document, whatever it is about.
 
+use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
 use super::file::{StacksJson, TraceJson, Traces};
@@ -85,8 +86,34 @@ impl<'a> Document<'a> {
     }
 }
 
+impl Document<'_> {
+    fn write_members<M: SerializeMap>(&self, map: &mut M) -> Result<(), M::Error> {
+        self.0.iter().try_for_each(|(name, value)| map.serialize_entry(name, value))
+    }
+}
+
 impl Serialize for Document<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_map(self.0.iter().map(|(name, value)| (name, value)))
+        let mut map = serializer.serialize_map(None)?;
+        self.write_members(&mut map)?;
+        map.end()
+    }
+}
+
+/// A document with many rows between its other members, whose type is not erased.
+pub(in crate::render) struct Rows<'d, R> {
+    pub(in crate::render) head: Document<'d>,
+    pub(in crate::render) name: &'static str,
+    pub(in crate::render) rows: R,
+    pub(in crate::render) tail: Document<'d>,
+}
+
+impl<R: Serialize> Serialize for Rows<'_, R> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        self.head.write_members(&mut map)?;
+        map.serialize_entry(self.name, &self.rows)?;
+        self.tail.write_members(&mut map)?;
+        map.end()
     }
 }

@@ -14,7 +14,7 @@ use serde_json::ser::{PrettyFormatter, Serializer as JsonSerializer};
 use crate::terminal::Neutral;
 use crate::values::JsonMode;
 
-pub(super) use self::document::Document;
+pub(super) use self::document::{Document, Rows};
 pub(super) use self::file::{StackNumbers, TraceJson, Traces, traces};
 pub(super) use self::stack::StackJson;
 

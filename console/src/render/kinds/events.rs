@@ -1,7 +1,6 @@
 //! Objects and their events, declared once: a document has events in their objects, files have a row for each event.
 
 use std::io;
-use std::rc::Rc;
 
 use handlescope_model::rules::{OPENING, REFERENCE_CHANGES, VIEWS, WITH_HANDLE};
 use handlescope_model::{EventIdx, ProcessIdx};
@@ -16,7 +15,7 @@ use crate::{
         ObjectRefStyle,
         event_item::{DUPLICATES, EventItem, StackTexts},
         json::{Array, Hex, StackNumbers, Traces, traces},
-        table::{Columns, Part, RowsOf, Table},
+        table::{Columns, Part, Table},
     },
 };
 
@@ -42,26 +41,6 @@ pub(crate) struct Row<'a> {
     stack_text: Option<String>,
 }
 
-/// Members of an object in a document.
-pub(crate) fn object_columns<'a>() -> Columns<'a, ObjectRow<'a>> {
-    let mut columns = Columns::<ObjectRow<'a>>::default();
-    add_object(&mut columns, |row| row);
-    // Facts about the object itself, whatever the filters removed of its events.
-    columns.add("first_create_ns", ObjectRow::first_create_ns).follows("lifetime_s");
-    columns.add("last_destroy_ns", ObjectRow::last_destroy_ns).follows("lifetime_s");
-    columns.nest("creator", "object?", |row| row.creator()).follows("lifetime_s");
-    columns.nest("existing_handles", "array", |row| {
-        let row = *row;
-        Array(move || row.existing_handles())
-    });
-    columns.nest("events", "array", |row| {
-        let row = *row;
-        let events = move || row.items().filter(|row| row.item.event().is_some());
-        Array(move || events().map(EventJson))
-    });
-    columns
-}
-
 /// Members of an event of an object in a document.
 #[cfg(test)]
 pub(crate) fn object_event_columns<'a>() -> Columns<'a, Row<'a>> {
@@ -75,11 +54,10 @@ pub(super) fn objects<'a>(
     answer: &'a ObjectRefAnswer<'a>,
     traces: &Traces<'a>,
 ) -> impl Serialize + 'a {
-    let members = Rc::new(object_columns().in_document());
     let numbers: Vec<StackNumbers> = traces.iter().map(|trace| trace.numbers).collect();
-    RowsOf(members, move || {
+    Array(move || {
         let files = answer.files.iter().zip(numbers.clone());
-        files.flat_map(|(file, numbers)| ObjectRow::all(file, numbers))
+        files.flat_map(|(file, numbers)| ObjectRow::all(file, numbers)).map(ObjectJson)
     })
 }
 
@@ -109,7 +87,7 @@ pub(super) fn for_each_batch(
 
 fn table<'a>(rows: Vec<Row<'a>>, style: &ObjectRefStyle<'_>) -> io::Result<Table<'a>> {
     let mut columns = Columns::<Row<'a>>::default();
-    add_object(&mut columns, |row| &row.object);
+    add_object(&mut columns);
     add_event(&mut columns);
     // Where files have them since their first version.
     columns.move_behind("ref_delta", &["view_base", "view_size", "byte_offset", "file_object"]);
@@ -120,19 +98,68 @@ fn table<'a>(rows: Vec<Row<'a>>, style: &ObjectRefStyle<'_>) -> io::Result<Table
     Table::new("events", columns, rows, parts)
 }
 
-/// Adds what files have of an object with each of its events, too.
-fn add_object<'a, R: 'a>(
-    columns: &mut Columns<'a, R>,
-    of: impl Fn(&R) -> &ObjectRow<'a> + Copy + 'a,
-) {
-    columns.add("file", move |row| index(of(row).answer.about.index));
-    columns.add("id", move |row| of(row).object.id());
-    columns.add("pointer", move |row| of(row).pointer());
-    columns.add("name", move |row| of(row).listing.name(of(row).object.object()));
-    columns.add("type", move |row| of(row).object_type());
-    columns.add("lifetime_s", move |row| of(row).lifetime_s());
-    columns.add("is_multiprocess", move |row| of(row).is_multiprocess());
-    columns.add("is_overlapped", move |row| of(row).is_overlapped());
+/// Declares the members of objects once, in the order of documents: as columns, which schemas and, of some, files have, and as
+/// a row of a document, which is written without a type being erased, because there may be tens of millions.
+macro_rules! object_members {
+    ($($place:ident $name:literal $(as $kind:literal)? => $value:expr;)+) => {
+        /// Members of an object in a document.
+        pub(crate) fn object_columns<'a>() -> Columns<'a, ObjectRow<'a>> {
+            let mut columns = Columns::<ObjectRow<'a>>::default();
+            $(object_members!(@document columns, $name, $value $(, $kind)?);)+
+            columns
+        }
+
+        /// Adds what files have of an object with each of its events, too.
+        fn add_object<'a>(columns: &mut Columns<'a, Row<'a>>) {
+            $(object_members!(@$place columns, $name, $value);)+
+        }
+
+        impl Serialize for ObjectJson<'_> {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                let mut map = serializer.serialize_map(None)?;
+                $(map.serialize_entry($name, &valued(&self.0, $value))?;)+
+                map.end()
+            }
+        }
+    };
+    (@document $columns:ident, $name:literal, $value:expr) => {
+        $columns.add($name, $value);
+    };
+    (@document $columns:ident, $name:literal, $value:expr, $kind:literal) => {
+        $columns.nest($name, $kind, $value);
+    };
+    (@file $columns:ident, $name:literal, $value:expr) => {
+        $columns.add($name, |row: &Row<'a>| valued(&row.object, $value));
+    };
+    (@only $columns:ident, $name:literal, $value:expr) => {};
+}
+
+/// An object in a document.
+struct ObjectJson<'a>(ObjectRow<'a>);
+
+// Files have those that begin with `file`.
+object_members! {
+    file "file" => |row| index(row.answer.about.index);
+    file "id" => |row| row.object.id();
+    file "pointer" => |row| row.pointer();
+    file "name" => |row| row.listing.name(row.object.object());
+    file "type" => |row| row.object_type();
+    file "lifetime_s" => |row| row.lifetime_s();
+    // Facts about the object itself, whatever the filters removed of its events.
+    only "first_create_ns" => |row| row.first_create_ns();
+    only "last_destroy_ns" => |row| row.last_destroy_ns();
+    only "creator" as "object?" => |row| row.creator();
+    file "is_multiprocess" => |row| row.is_multiprocess();
+    file "is_overlapped" => |row| row.is_overlapped();
+    only "existing_handles" as "array" => |row| {
+        let row = *row;
+        Array(move || row.existing_handles())
+    };
+    only "events" as "array" => |row| {
+        let row = *row;
+        let events = move || row.items().filter(|row| row.item.event().is_some());
+        Array(move || events().map(EventJson))
+    };
 }
 
 /// Declares the members of events once: as columns, which files and schemas have, and as a row of a document, which is
@@ -175,7 +202,7 @@ macro_rules! event_members {
 struct EventJson<'a>(Row<'a>);
 
 /// The value of a member; the types of the declared closures follow from this call.
-fn valued<'r, 'a, T>(row: &'r Row<'a>, value: impl FnOnce(&'r Row<'a>) -> T) -> T {
+fn valued<'r, R, T>(row: &'r R, value: impl FnOnce(&'r R) -> T) -> T {
     value(row)
 }
 

@@ -8,7 +8,7 @@ use super::events::objects;
 use crate::query::{
     CountBy, CountOrder, Counted, GuiHandles, HandleCounts, LeftOut, ObjectRefAnswer,
 };
-use crate::render::json::{self, Document, traces};
+use crate::render::json::{self, Document, Rows, traces};
 use crate::render::style::ObjectRefStyle;
 use crate::values::JsonMode;
 
@@ -25,17 +25,16 @@ pub(super) fn write_document(
     let has_left_out = args.criteria.top.is_some() && by.is_none();
     let gui_handles = answer.files.iter().flat_map(|file| &file.gui_handles);
     let gui_handles: Vec<&GuiHandles> = gui_handles.collect();
-    let document = Document::default()
+    let head = Document::default()
         .with("command", args.text)
         .files(&traces)
         .with("totals", answer.totals())
         .caveats(&traces)
         .with_some("gui_handles", Some(gui_handles).filter(|all| !all.is_empty()))
         .with_some("not_closed", counts.map(|(by, counts)| not_closed(counts, by, several, args)))
-        .with_some("left_out", has_left_out.then(|| left_out(answer)))
-        .with("objects", objects(answer, &traces))
-        .stacks_if(args.criteria.stacks.show, &traces);
-    json::write(&document, mode, out)
+        .with_some("left_out", has_left_out.then(|| left_out(answer)));
+    let tail = Document::default().stacks_if(args.criteria.stacks.show, &traces);
+    json::write(&Rows { head, name: "objects", rows: objects(answer, &traces), tail }, mode, out)
 }
 
 /// Objects that `-TopN` leaves out; the handles include views.

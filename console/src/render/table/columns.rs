@@ -147,8 +147,11 @@ const LIST: &str = "array";
 /// The members of the rows of a document, in their order.
 pub(crate) struct Members<'a, R>(Vec<Declared<'a, R>>);
 
-/// Hands the document of a row over, by the number of the row.
-pub(super) type RowDocument<'a> = Box<dyn Fn(usize, Taker<'_>) + 'a>;
+/// Hands the members of a row over, by the number of the row.
+pub(super) type RowDocument<'a> = Box<dyn Fn(usize, MemberTaker<'_>) + 'a>;
+
+/// Takes a member by its name.
+pub(super) type MemberTaker<'t> = &'t mut dyn FnMut(&'static str, Member<'_>);
 
 impl<R> Default for Columns<'_, R> {
     fn default() -> Self {
@@ -279,9 +282,9 @@ impl<'a, R> Columns<'a, R> {
             Box::new(text) as RowText<'a>
         });
         let members = self.in_document();
-        let document = move |row: usize, take: Taker<'_>| {
+        let document = move |row: usize, take: MemberTaker<'_>| {
             if let Some(row) = rows.get(row) {
-                take(Member::Other(&RowOf(&members, row)));
+                members.each(row, take);
             }
         };
         (Box::new(document), text)
@@ -293,16 +296,34 @@ pub(crate) struct RowOf<'r, 'a, R>(pub(crate) &'r Members<'a, R>, pub(crate) &'r
 
 impl<R> Serialize for RowOf<'_, '_, R> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let (RowOf(Members(members), row), mut map) = (self, serializer.serialize_map(None)?);
+        serialize_members(serializer, |take| self.0.each(self.1, take))
+    }
+}
+
+impl<R> Members<'_, R> {
+    /// Hands each member that a row has over.
+    fn each(&self, row: &R, take: MemberTaker<'_>) {
         let has =
             |column: &&Declared<'_, R>| column.applies.as_ref().is_none_or(|applies| applies(row));
-        for Declared { name, value, .. } in members.iter().filter(has) {
-            let mut written = Ok(());
-            value(row, &mut |value| written = map.serialize_entry(name, &value));
-            written?;
+        for Declared { name, value, .. } in self.0.iter().filter(has) {
+            value(row, &mut |value| take(name, value));
         }
-        map.end()
     }
+}
+
+/// Writes members that are handed over one by one.
+pub(super) fn serialize_members<S: Serializer>(
+    serializer: S,
+    each: impl FnOnce(MemberTaker<'_>),
+) -> Result<S::Ok, S::Error> {
+    let (mut map, mut written) = (serializer.serialize_map(None)?, Ok(()));
+    each(&mut |name, value| {
+        if written.is_ok() {
+            written = map.serialize_entry(name, &value);
+        }
+    });
+    written?;
+    map.end()
 }
 
 /// Rows with the names of their members, which are made one by one while they are written.

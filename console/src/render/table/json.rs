@@ -10,6 +10,7 @@ use serde::{
 
 use super::{
     ColumnSpec, Table,
+    columns::{RowDocument, serialize_members},
     value::{Value, hex},
 };
 use crate::{
@@ -32,7 +33,8 @@ impl Table<'_> {
         let left_out = Some(left_out).filter(|left_out| self.counts_left_out && *left_out > 0);
         let left_out = left_out.map(|left_out| Document::default().with(self.key, left_out));
         let head = Document::default().and(&self.head).with_some("left_out", left_out);
-        json::write(&head.with(self.key, Rows(self)).and(&self.tail), mode, out)
+        let tail = Document::default().and(&self.tail);
+        json::write(&json::Rows { head, name: self.key, rows: Rows(self), tail }, mode, out)
     }
 
     /// One JSON object a line.
@@ -64,12 +66,20 @@ impl Serialize for Rows<'_, '_> {
                 .collect_seq(self.0.rows().map(|row| Cells { columns: &columns, row }));
         };
         let mut rows = serializer.serialize_seq(None)?;
-        for row in self.0.rows() {
-            let mut written = Ok(());
-            document(row, &mut |row| written = rows.serialize_element(&row));
-            written?;
-        }
+        self.0.rows().try_for_each(|row| rows.serialize_element(&Row { document, row }))?;
         rows.end()
+    }
+}
+
+/// A row of a document.
+struct Row<'t, 'a> {
+    document: &'t RowDocument<'a>,
+    row: usize,
+}
+
+impl Serialize for Row<'_, '_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serialize_members(serializer, |take| (self.document)(self.row, take))
     }
 }
 
