@@ -10,7 +10,7 @@ use super::criteria::{
 };
 use super::error::QueryError;
 use super::frame_names::FrameNames;
-use super::resources::{ResourcesAnswer, allocated_kinds};
+use super::resources::{AllocatorList, ResourcesAnswer};
 use super::source::Source;
 use crate::cancel::Cancel;
 use crate::filter::Filter;
@@ -57,8 +57,12 @@ pub(super) fn gui_handles(
     let Some(chosen) = ResourceCriteria::of_handles(&choice) else { return Ok(Vec::new()) };
     let matches =
         |kind: &ResourceKind| chosen.kind.as_ref().is_none_or(|filter| filter.matches(kind.name()));
-    let kinds = allocated_kinds(source.trace)?;
-    let kinds = KINDS.iter().filter(|kind| kinds.contains(kind) && matches(kind));
+    // Allocators are few, and most traces have none of these.
+    let allocators = AllocatorList::load(source.trace)?;
+    let has = |kind: &ResourceKind| {
+        allocators.rows().iter().any(|allocator| allocator.kind == kind.code())
+    };
+    let kinds = KINDS.iter().filter(|kind| has(kind) && matches(kind));
     let of_kind = kinds.map(|kind| {
         let asked = ResourceCriteria {
             kind: Filter::new(kind.name()).ok(),
