@@ -93,7 +93,7 @@ impl Acquired for Handles<'_> {
                 closed_at_exit: count(&|handle| self.timed.is_closed_at_exit(handle)),
                 opened: handles.len() as u64,
             };
-            let leaked = counts.lost() - self.timed.lost_before(&handles);
+            let leaked = counts.lost().saturating_sub(self.timed.lost_before(&handles));
             Share {
                 row,
                 pid: row.map(|_| process.pid),
