@@ -57,6 +57,10 @@ pub(super) fn gui_handles(
     let Some(chosen) = ResourceCriteria::of_handles(&choice) else { return Ok(Vec::new()) };
     let matches =
         |kind: &ResourceKind| chosen.kind.as_ref().is_none_or(|filter| filter.matches(kind.name()));
+    if criteria.suspect.is_some() {
+        // It is one of handles of the kernel.
+        return Ok(Vec::new());
+    }
     // Allocators are few, and most traces have none of these.
     let allocators = AllocatorList::load(source.trace)?;
     let has = |kind: &ResourceKind| {

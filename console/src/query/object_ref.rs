@@ -185,9 +185,10 @@ impl ObjectRefAnswer<'_> {
     ) -> Result<(), QueryError> {
         for (file, source) in self.files.iter_mut().zip(sources) {
             file.gui_handles = gui_handles(source, criteria, names, cancel)?;
-            if !file.gui_handles.is_empty() {
-                file.about.no_match = None;
-            }
+        }
+        // What matches in one trace need not in another.
+        if self.files.iter().any(|file| !file.gui_handles.is_empty()) {
+            self.files.iter_mut().for_each(|file| file.about.no_match = None);
         }
         Ok(())
     }

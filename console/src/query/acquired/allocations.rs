@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 
 use handlescope_model::rules::{has_bytes, has_lasting_names, is_named_by_allocator};
 use handlescope_model::tables::{Allocator, ResourceEnd, ResourceKind};
-use handlescope_model::{ProcessIdx, ResourceIdx, StackIdx, Table};
+use handlescope_model::{AllocatorIdx, ProcessIdx, ResourceIdx, StackIdx, Table};
+use hashbrown::HashSet;
 
 use super::between::{Between, Span};
 use super::group::{Acquired, Group, PRIVATE_HEAP, Share};
@@ -58,7 +59,9 @@ impl<'a> Allocations<'a> {
         if trace.height(Table::Allocators)? == 0 {
             return Ok(None);
         }
-        let needed = Needed { end_time: true, end_stack: true, ..Needed::default() };
+        // Causes of leaks name stacks that free.
+        let end_stack = kept == Kept::Leaking;
+        let needed = Needed { end_time: true, end_stack, ..Needed::default() };
         let (allocators, table) =
             (AllocatorList::load(trace)?, ResourceTable::load(trace, needed)?);
         let rows = chosen_rows(origin, (&allocators, &table), &criteria)?;
@@ -269,16 +272,17 @@ impl Acquired for Allocations<'_> {
         Ok(between)
     }
 
-    fn rows(&self, group: &Group<'_>) -> Vec<usize> {
-        if let Some(site) = self.site(group) {
-            return self.sites.rows(site).iter().map(|row| row.row()).collect();
+    fn rows(&self, groups: &[Group<'_>]) -> Vec<usize> {
+        let mut rows: Vec<usize> = self.resources(groups).iter().map(|row| row.row()).collect();
+        let heaps = groups.iter().filter_map(|group| self.heaps(group));
+        let left: HashSet<AllocatorIdx> = heaps.flat_map(|heaps| &heaps.left).copied().collect();
+        if !left.is_empty() {
+            let is_left = |row: &usize| {
+                self.table.allocator.get(*row).is_some_and(|heap| left.contains(&heap))
+            };
+            rows.extend((0..self.table.len()).filter(is_left));
         }
-        let left = self.heaps(group).map(|heaps| heaps.left.as_slice()).unwrap_or_default();
-        let is_left = |row: &usize| {
-            let allocator = self.table.allocator.get(*row);
-            allocator.is_some_and(|heap| left.binary_search(&heap).is_ok())
-        };
-        (0..self.table.len()).filter(is_left).collect()
+        rows
     }
 
     /// The function of the program in a stack, else its representative frame.

@@ -32,7 +32,7 @@ fn add_suspects(
             id.begins(&whole_id).then_some((whole_id, group))
         });
         for (whole_id, group) in matches.collect::<Vec<_>>() {
-            rows.add(whole_id, group.groups.iter().flat_map(|group| acquired.rows(group)));
+            rows.add(whole_id, acquired.rows(&group.groups));
         }
     }
     Ok(())

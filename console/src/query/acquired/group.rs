@@ -86,8 +86,8 @@ pub(crate) trait Acquired: Sync {
     fn leaks_in_time(&self, group: &Group<'_>) -> bool;
     /// Amounts of a group at two points of the trace and between them.
     fn between(&self, group: &Group<'_>, span: Span) -> Result<Between, Cancelled>;
-    /// Rows of a group: of events that open and close handles, or of allocations.
-    fn rows(&self, group: &Group<'_>) -> Vec<usize>;
+    /// Rows of groups: of events that open and close handles, or of allocations.
+    fn rows(&self, groups: &[Group<'_>]) -> Vec<usize>;
     /// The function of the program in a stack, as text.
     fn function(&self, stack: StackIdx) -> Option<String>;
     /// The name of the processes of a group as it is shown; `None` where not even the id is known.
@@ -100,7 +100,7 @@ pub(crate) trait Acquired: Sync {
     fn processes(&self) -> &ProcessList;
     /// The time of the trace, if it has a clock.
     fn window(&self) -> Option<Window>;
-    /// The times of all events, which are only an order in a trace without a clock.
+    /// The times of all events; in a trace without a clock the order of those of handles.
     fn extent(&self) -> Window;
     fn cancel(&self) -> &Cancel;
 

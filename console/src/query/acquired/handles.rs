@@ -131,9 +131,9 @@ impl Acquired for Handles<'_> {
         Ok(between)
     }
 
-    fn rows(&self, group: &Group<'_>) -> Vec<usize> {
+    fn rows(&self, groups: &[Group<'_>]) -> Vec<usize> {
         let events = |handle: &Opened| [Some(handle.opened), handle.closed()];
-        let handles = self.of_group(group);
+        let handles = self.handles(groups);
         handles.iter().flat_map(events).flatten().map(|event| event.row()).collect()
     }
 

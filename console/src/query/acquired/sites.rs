@@ -117,7 +117,7 @@ impl Sites {
             first_ns = first_ns.into_iter().chain(table.time_ns.get(resource.row())).min();
         }
         let most_first = Reverse((leaked.bytes, leaked.count, bytes));
-        (most_first, first_ns, site.allocator, site.stack)
+        (most_first, first_ns, site.allocator, site.stack.unwrap_or(StackIdx::NONE))
     }
 
     /// The allocations of a site, as rows of their table, in time order within each allocator.

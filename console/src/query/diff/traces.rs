@@ -164,6 +164,7 @@ pub(crate) fn compare_traces<'a, F: Compared<'a>>(
     };
     let lengths: Vec<Option<f64>> = acquired.iter().map(length).collect();
     let windows = files.iter().zip(&acquired).map(|(file, of)| extent(file, of.as_ref())).collect();
+    // A trace without any of it is refused by the command, as a gate would pass.
     let acquired: Vec<F::Acquired<'_>> = acquired.into_iter().flatten().collect();
     let ComparedGroups { groups, not_comparable } = compared(sources, &acquired, &lengths)?;
     drop(acquired);

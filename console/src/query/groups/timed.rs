@@ -1,7 +1,7 @@
 //! The handles of each group, for what depends on their times.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
 use handlescope_model::tables::{Events, TraceInfo};
@@ -79,13 +79,9 @@ impl TimedGroups {
 
     /// Whose handles these are, each process once.
     pub(crate) fn owners(&self, handles: &[Opened]) -> Vec<Option<ProcessIdx>> {
-        let mut owners: Vec<Option<ProcessIdx>> = Vec::new();
-        for owner in self.runs(handles).map(|run| self.owner(run)) {
-            if !owners.contains(&owner) {
-                owners.push(owner);
-            }
-        }
-        owners
+        let mut known = HashSet::new();
+        let owners = self.runs(handles).map(|run| self.owner(run));
+        owners.filter(|owner| known.insert(*owner)).collect()
     }
 
     /// Handles of one process that stand together.
@@ -112,9 +108,10 @@ impl TimedGroups {
         if self.from_ns <= 0 {
             return 0;
         }
-        let is_lost =
-            |handle: &&Opened| handle.closed().is_none() || self.is_closed_at_exit(**handle);
-        let lives = handles.iter().filter(is_lost).filter_map(|handle| self.life(*handle));
+        let lives = handles
+            .iter()
+            .filter(|handle| self.is_lost(**handle))
+            .filter_map(|handle| self.life(*handle));
         lives.filter(|life| self.is_before(life)).count() as u64
     }
 

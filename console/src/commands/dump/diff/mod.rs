@@ -166,7 +166,7 @@ trait Words<'a>: Compared<'a> {
     const NONE_KEPT: &'static str;
 
     /// Refuses to compare a trace without any of it: a gate would pass.
-    fn check_events(&self) -> Result<(), CommandError>;
+    fn check_events(&self, messages: &mut Messages<'_>) -> Result<(), CommandError>;
     /// Says where else something may be found.
     fn note(&self, messages: &mut Messages<'_>) -> Result<(), CommandError>;
 
@@ -181,7 +181,7 @@ impl<'a> Words<'a> for FileAnswer<'a> {
     const NONE_KEPT: &'static str =
         "nothing that was opened in the trace is open at the second point";
 
-    fn check_events(&self) -> Result<(), CommandError> {
+    fn check_events(&self, _: &mut Messages<'_>) -> Result<(), CommandError> {
         if !self.lacks(CaveatKind::NoHandleEvents) {
             return Ok(());
         }
@@ -200,11 +200,13 @@ impl<'a> Words<'a> for ResourcesAnswer<'a> {
     const NONE_KEPT: &'static str =
         "nothing that was allocated in the trace is allocated at the second point";
 
-    fn check_events(&self) -> Result<(), CommandError> {
-        match self.lacks(CaveatKind::NoResourceEvents) {
-            true => Err(CommandError::NoAllocations { path: self.about().path.to_path_buf() }),
-            false => Ok(()),
+    fn check_events(&self, messages: &mut Messages<'_>) -> Result<(), CommandError> {
+        if !self.lacks(CaveatKind::NoResourceEvents) {
+            return Ok(());
         }
+        // They say why there are none.
+        write_caveats(self, messages);
+        Err(CommandError::NoAllocations { path: self.about().path.to_path_buf() })
     }
 
     fn note(&self, _: &mut Messages<'_>) -> Result<(), CommandError> {
@@ -266,7 +268,7 @@ fn compare<'a, F: Words<'a>>(
     let answer: TracesDiff<F> =
         query::compare_traces(dump.sources, criteria, dump.names, dump.cancel)?;
     for file in &answer.files {
-        file.check_events()?;
+        file.check_events(dump.messages)?;
         write_caveats(file, dump.messages);
     }
     got_worse(answer.worse(), answer.uncertain(), F::WHAT, dump);

@@ -90,7 +90,9 @@ impl Kind for ObjectRef {
         };
         let (sources, names, cancel) = (dump.sources, dump.names, dump.cancel);
         let mut answer = query::object_ref(sources, &criteria, names, cancel)?;
-        answer.add_gui_handles(sources, &criteria, names, cancel)?;
+        if matches!(output.format(), Format::Text | Format::Json(_)) {
+            answer.add_gui_handles(sources, &criteria, names, cancel)?;
+        }
         answer.files.iter().for_each(|file| write_caveats(file, dump.messages));
         let display = output.display(dump.display_as(&args.display));
         let style = args.style(&criteria, &dump.shared.text);
