@@ -168,7 +168,7 @@ macro_rules! event_members {
     ($($name:literal $(of $kinds:ident)? => $value:expr;)+) => {
         /// Adds the members of events.
         fn add_event<'a>(columns: &mut Columns<'a, Row<'a>>) {
-            $(event_members!(@column columns, $name, $value $(, $kinds)?);)+
+            $(columns.add($name, $value);)+
         }
 
         impl Serialize for EventJson<'_> {
@@ -178,15 +178,6 @@ macro_rules! event_members {
                 map.end()
             }
         }
-    };
-    (@column $columns:ident, $name:literal, $value:expr) => {
-        $columns.add($name, $value);
-    };
-    (@column $columns:ident, $name:literal, $value:expr, $kinds:ident) => {
-        let is_of = |row: &Row<'a>| row.item.event_of($kinds).is_some();
-        $columns.only_of(is_of, |columns| {
-            columns.add($name, $value);
-        });
     };
     (@entry $map:ident, $row:expr, $name:literal, $value:expr) => {
         $map.serialize_entry($name, &valued($row, $value))?;

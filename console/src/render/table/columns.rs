@@ -124,7 +124,7 @@ type ValueOf<'a, R> = Box<dyn Fn(&R, Taker<'_>) + 'a>;
 type SeriesOf<'a, R> = Box<dyn Fn(PlSmallStr, &[R]) -> Series + 'a>;
 
 /// Whether a document has a member of a row.
-type Applies<'a, R> = Rc<dyn Fn(&R) -> bool + 'a>;
+type Applies<'a, R> = Box<dyn Fn(&R) -> bool + 'a>;
 
 /// A column, and where its values come from.
 pub(crate) struct Declared<'a, R> {
@@ -197,19 +197,6 @@ impl<'a, R> Columns<'a, R> {
         self.columns.push(Declared { name, kind, value, series, texts, applies, follows, spec });
         let last = self.columns.len() - 1;
         &mut self.columns[last]
-    }
-
-    /// Columns that documents have of some rows only.
-    pub(crate) fn only_of(
-        &mut self,
-        applies: impl Fn(&R) -> bool + 'a,
-        add: impl FnOnce(&mut Self),
-    ) {
-        let first = self.columns.len();
-        add(self);
-        let applies: Applies<'a, R> = Rc::new(applies);
-        let added = self.columns.iter_mut().skip(first);
-        added.for_each(|column| column.applies = Some(Rc::clone(&applies)));
     }
 
     /// Moves columns behind another one.
@@ -396,7 +383,7 @@ impl<'a, R> Declared<'a, R> {
     /// JSON leaves it out where it is unknown, instead of writing null.
     pub(crate) fn omit_unknown(&mut self, is_known: impl Fn(&R) -> bool + 'a) -> &mut Self {
         self.spec.omits_unknown = true;
-        self.applies = Some(Rc::new(is_known));
+        self.applies = Some(Box::new(is_known));
         self
     }
 
