@@ -254,7 +254,7 @@ mod on_a_terminal {
                 && row("Session::Connect").is_some()
         });
         terminal.send("w");
-        terminal.wait_for("race: 8 opened while");
+        terminal.wait_for("Race: two threads");
         assert!(terminal.view(|view| view.lines().any(|line| *line == *"leaky.etl")));
         terminal.wait_for("q back");
         terminal.press(Key::Escape);

@@ -150,13 +150,13 @@ impl Ends {
         self.empty += empty;
     }
 
-    /// What became of those that ended, as in "freed or destroyed with their heap".
+    /// What became of those that ended, as in "freed or destroyed with the heap".
     pub(crate) fn words(&self) -> String {
         let words = [
             (self.freed, "freed"),
             (self.reallocated, "reallocated"),
             (self.replaced, "replaced"),
-            (self.destroyed, "destroyed with their heap"),
+            (self.destroyed, "destroyed with the heap"),
         ];
         let words = words.into_iter().filter(|(count, _)| *count > 0).map(|(_, word)| word);
         let words: Vec<&str> = words.collect();
@@ -167,19 +167,17 @@ impl Ends {
         }
     }
 
-    /// How many ended otherwise than by a free, as in ", 5 are reallocated"; nothing where none did.
+    /// Number of those that ended otherwise than by a free, as in "5 reallocated, 1 replaced"; empty where none did.
     pub(crate) fn others(&self) -> String {
-        let others = [
-            (self.reallocated, "is reallocated", "are reallocated"),
-            (self.replaced, "is replaced", "are replaced"),
-            (self.destroyed, "is destroyed with its heap", "are destroyed with their heap"),
-            (self.empty, "allocated nothing new", "allocated nothing new"),
+        let ends = [
+            (self.reallocated, "reallocated"),
+            (self.replaced, "replaced"),
+            (self.destroyed, "destroyed with the heap"),
+            (self.empty, "allocated nothing new"),
         ];
-        let others = others.into_iter().filter(|(count, ..)| *count > 0);
-        let text = |(count, one, more)| {
-            format!(", {} {}", HumanCount(count), if count == 1 { one } else { more })
-        };
-        others.map(text).collect()
+        let ends = ends.into_iter().filter(|(count, _)| *count > 0);
+        let texts = ends.map(|(count, end)| format!("{} {end}", HumanCount(count)));
+        texts.collect::<Vec<_>>().join(", ")
     }
 }
 
@@ -202,8 +200,9 @@ mod tests {
         assert_eq!((freed.words().as_str(), freed.others().as_str()), ("freed", ""));
         let all =
             ends(&[(Freed, 171), (Reallocated, 5), (Destroyed, 1), (Replaced, 1), (Empty, 2)]);
-        assert_eq!(all.words(), "freed, reallocated, replaced or destroyed with their heap");
-        let others = ", 5 are reallocated, 1 is replaced, 1 is destroyed with its heap, 2 allocated nothing new";
+        assert_eq!(all.words(), "freed, reallocated, replaced or destroyed with the heap");
+        let others =
+            "5 reallocated, 1 replaced, 1 destroyed with the heap, 2 allocated nothing new";
         assert_eq!(all.others(), others);
         assert_eq!(ends(&[(Reallocated, 11)]).words(), "reallocated");
         assert_eq!(ends(&[]).words(), "freed", "what none of them is");

@@ -45,8 +45,6 @@ pub struct Evidence {
     pub lost: usize,
     /// Lost handles that are older than handles of the group get that are closed.
     pub kept: usize,
-    /// Age of the oldest of the other lost handles in nanoseconds; 0 without.
-    pub young_age_ns: i64,
     /// Kept handles that the verdict speaks of: of a burst those in it, of a leak those of its rate.
     pub count: usize,
     /// When the first of them was opened, in nanoseconds since session start.
@@ -78,7 +76,6 @@ impl Evidence {
             mean_lifetime_ns: None,
             lost,
             kept: lost,
-            young_age_ns: 0,
             count: lost,
             first_ns: None,
             last_ns: None,
@@ -109,7 +106,6 @@ impl Evidence {
             mean_lifetime_ns: kept.mean_lifetime_ns,
             lost: kept.opens.len() + kept.young,
             kept: kept.opens.len(),
-            young_age_ns: kept.young_age_ns,
             count: opens.len(),
             first_ns,
             last_ns: opens.last().copied(),
@@ -139,12 +135,20 @@ impl Evidence {
 
     /// The evidence for a verdict as a sentence without a full stop.
     pub(super) fn sentence(&self, verdict: Verdict, word: &str, opened: u64) -> String {
-        let (losses, closed) = (self.losses(verdict), self.closed);
-        match self.mean_lifetime_ns.map(Length) {
-            Some(mean) => format!("{losses}; {closed} of {opened} {word}, after {mean} on average"),
-            None if closed > 0 => format!("{losses}; {closed} of {opened} {word}"),
-            None => losses,
+        let closed = (self.closed > 0).then(|| self.closes(word, opened));
+        let leaks = self.leaks(verdict);
+        match (closed, verdict, self.kept) {
+            (None, ..) => leaks,
+            (Some(closed), Verdict::Balanced, 0) => format!("{closed}, {leaks}"),
+            (Some(closed), ..) => format!("{leaks}; {closed}"),
         }
+    }
+
+    /// Number and lifetime of those that are closed.
+    fn closes(&self, word: &str, opened: u64) -> String {
+        let (closed, opened) = (HumanCount(self.closed as u64), HumanCount(opened));
+        let mean = self.mean_lifetime_ns.map(|ns| format!(" after {} on average", Length(ns)));
+        format!("{closed} of {opened} {word}{}", mean.unwrap_or_default())
     }
 
     /// From the first to the last open that the verdict speaks of.
@@ -157,12 +161,12 @@ impl Evidence {
         self.last_ns.map_or(0, |last| self.window.end_ns.saturating_sub(last))
     }
 
-    /// What was lost before a leak became steady, where that is more than a few: a warm-up, or another rate.
+    /// Number of those leaked before a leak became steady, where that is more than a few: a warm-up, or another rate.
     fn before_it(&self) -> Option<String> {
         let until_ns = self.earlier_until_ns.filter(|_| self.earlier >= MIN_EARLIER)?;
         let what = if self.window.is_start(until_ns) { " (warm-up)" } else { "" };
         let until_ns = until_ns.saturating_sub(self.window.start_ns).max(0);
-        Some(format!("{} lost in the first {}{what}", self.earlier, Length(until_ns)))
+        Some(format!("{} leaked in the first {}{what}", self.earlier, Length(until_ns)))
     }
 
     /// Since when a leak is steady, where it began late.
@@ -174,18 +178,19 @@ impl Evidence {
         }
     }
 
-    /// How many of the lost ones each process has, on average.
+    /// Number of processes, and of leaked handles in each, on average.
     fn by_process(&self) -> String {
         let mean = self.lost as f64 / self.processes as f64;
         let mean = rounded(mean, if self.lost.is_multiple_of(self.processes) { 1.0 } else { 0.1 });
-        format!(" in {} processes ({mean} a process)", HumanCount(self.processes as u64))
+        format!(" in {} processes ({mean} per process)", HumanCount(self.processes as u64))
     }
 
-    /// What was lost, and when.
-    fn losses(&self, verdict: Verdict) -> String {
+    /// Number and times of those that are leaked.
+    fn leaks(&self, verdict: Verdict) -> String {
+        let (spoken_of, leaked) = (HumanCount(self.count as u64), HumanCount(self.lost as u64));
         let mut count = match self.lost {
-            lost if lost == self.count => format!("{lost} lost"),
-            lost => format!("{} of {lost} lost", self.count),
+            lost if lost == self.count => format!("{leaked} leaked"),
+            _ => format!("{spoken_of} of {leaked} leaked"),
         };
         if self.processes > 1 {
             count.push_str(&self.by_process());
@@ -198,7 +203,7 @@ impl Evidence {
                     Some(before) if self.processes > 1 => {
                         format!("{before}, then {count} over {width}{rate}")
                     }
-                    Some(before) => format!("{before}, then {} over {width}{rate}", self.count),
+                    Some(before) => format!("{before}, then {spoken_of} over {width}{rate}"),
                     None => format!("{count} over {width}{rate}{}", self.since()),
                 }
             }
@@ -210,13 +215,13 @@ impl Evidence {
             }
             _ if self.kept > 0 && self.last_ns.is_none() => format!("{count}, at unknown times"),
             Verdict::Balanced | Verdict::Short if self.kept > 0 => {
-                format!("{count}, the last one {quiet} before the end")
+                let last = if self.count > 1 { "the last one " } else { "" };
+                format!("{count}, {last}{quiet} before the end")
             }
             Verdict::Balanced | Verdict::Short if self.lost > 0 => {
-                let age = Length(self.young_age_ns);
-                format!("{} open at the end, for {age} at most", self.lost)
+                format!("{leaked} still open")
             }
-            Verdict::Balanced | Verdict::Short => "none lost".to_owned(),
+            Verdict::Balanced | Verdict::Short => "none leaked".to_owned(),
         }
     }
 }

@@ -286,7 +286,7 @@ fn a_leak_that_begins_late_is_steady_since_then() {
     for (count, wrong) in [(12, 11), (20, 2), (50, 0), (100, 0)] {
         let begins_late = |growth: &Growth| {
             let window = growth.evidence.window;
-            let first_ns = growth.evidence.first_ns.expect("some are lost");
+            let first_ns = growth.evidence.first_ns.expect("some are leaked");
             first_ns - window.start_ns >= window.length_ns() / 10 * 8
         };
         assert_all_but(
@@ -427,19 +427,19 @@ fn the_evidence_is_one_sentence() {
         vec![],
     ]
     .map(text);
-    let leaked = "steady: 101 lost over 8.33 min, 12 per minute (95 %: 10 to 15)";
+    let leaked = "steady: 101 leaked over 8.33 min, 12 per minute (95 %: 10 to 15)";
     let expected = [
         leaked,
-        &format!("{leaked}; 400 of 501 closed, after 250 ms on average"),
-        "burst: 40 lost within 1.95 s, 5.00 min after the start, 4.97 min before the end",
-        "once: 40 lost within 39.0 s, 0 s after the start, 9.35 min before the end",
-        "steady: 60 lost in the first 59.0 s (warm-up), then 20 over 8.55 min, about 2.2 per minute (95 %: 1.4 to 3.5)",
-        "steady: 20 lost over 95.0 s, about 12 per minute (95 %: 8 to 19), since 8.33 min after the start",
-        "burst: 8 lost within 10.0 ms, 5.00 min after the start, 5.00 min before the end",
-        "balanced: none lost; 400 of 400 closed, after 250 ms on average",
-        "balanced: 1 open at the end, for 100 ms at most; 400 of 401 closed, after 250 ms on average",
-        "short: 2 lost, the last one 6.67 min before the end",
-        "short: none lost",
+        &format!("{leaked}; 400 of 501 closed after 250 ms on average"),
+        "burst: 40 leaked within 1.95 s, 5.00 min after the start, 4.97 min before the end",
+        "once: 40 leaked within 39.0 s, 0 s after the start, 9.35 min before the end",
+        "steady: 60 leaked in the first 59.0 s (warm-up), then 20 over 8.55 min, about 2.2 per minute (95 %: 1.4 to 3.5)",
+        "steady: 20 leaked over 95.0 s, about 12 per minute (95 %: 8 to 19), since 8.33 min after the start",
+        "burst: 8 leaked within 10.0 ms, 5.00 min after the start, 5.00 min before the end",
+        "balanced: 400 of 400 closed after 250 ms on average, none leaked",
+        "balanced: 400 of 401 closed after 250 ms on average, 1 still open",
+        "short: 2 leaked, the last one 6.67 min before the end",
+        "short: none leaked",
     ];
     assert_eq!(texts, expected);
 }
@@ -484,20 +484,20 @@ fn strays_are_no_part_of_a_burst_or_a_fill_that_goes_on() {
     assert_eq!(
         [text(&burst), text(&fill), text(&batches)],
         [
-            "burst: 40 of 42 lost within 3.90 s, 5.00 min after the start, 4.93 min before the end",
-            "once: 40 of 41 lost within 3.90 s, 0 s after the start, 9.94 min before the end",
-            "burst: 8 of 24 lost within 700 ms, 3.00 min after the start, 6.99 min before the end",
+            "burst: 40 of 42 leaked within 3.90 s, 5.00 min after the start, 4.93 min before the end",
+            "once: 40 of 41 leaked within 3.90 s, 0 s after the start, 9.94 min before the end",
+            "burst: 8 of 24 leaked within 700 ms, 3.00 min after the start, 6.99 min before the end",
         ]
     );
 }
 
 #[test]
-fn without_a_clock_the_evidence_is_how_many_were_lost_and_closed() {
+fn without_a_clock_the_evidence_is_how_many_leaked_and_were_closed() {
     let life = |closed_ns| Life { opened_ns: 0, closed_ns };
     let text = |lives: &[Life]| Growth::without_clock(lives).to_string();
-    assert_eq!(text(&[life(None), life(None)]), "2 lost, at unknown times");
+    assert_eq!(text(&[life(None), life(None)]), "2 leaked, at unknown times");
     let lives = [life(None), life(Some(0)), life(Some(0))];
-    assert_eq!(text(&lives), "1 lost, at unknown times; 2 of 3 closed");
+    assert_eq!(text(&lives), "1 leaked, at unknown times; 2 of 3 closed");
 }
 
 #[test]

@@ -27,14 +27,14 @@ impl Verdict {
         }
     }
 
-    /// Its meaning in a few words; `closed` is what becomes of those that are not lost.
-    pub fn meaning(self, closed: &str) -> String {
+    /// The title of a line about it; `closed` is what becomes of handles that are not leaked.
+    pub fn title(self, closed: &str) -> String {
         match self {
-            Self::Steady => "it goes on".to_owned(),
-            Self::Burst => "all at once".to_owned(),
-            Self::Once => "filled at the start".to_owned(),
-            Self::Balanced => format!("{closed} as a rule"),
-            Self::Short => "too little to tell how it grows".to_owned(),
+            Self::Steady => "Steady leak".to_owned(),
+            Self::Burst => "Burst".to_owned(),
+            Self::Once => "Filled once".to_owned(),
+            Self::Balanced => format!("Mostly {closed}"),
+            Self::Short => "Too little to judge growth".to_owned(),
         }
     }
 }

@@ -47,14 +47,83 @@ pub fn causes_of_handles() -> Vec<(&'static str, &'static str)> {
 pub struct Diagnosis {
     /// Its word, which stays the same.
     pub cause: &'static str,
-    /// How many lost handles or allocations it explains.
+    /// Number of leaked handles or allocations that it explains.
     pub count: u64,
     /// Ids of some of their objects, ascending; allocations have none.
     pub object_ids: Vec<u64>,
-    /// A sentence without a full stop.
-    pub text: String,
+    /// The facts, as the predicate of a sentence or a clause.
+    facts: String,
+    /// Counts behind the facts, as in "19 of 24".
+    counts: String,
+    /// Ends of others of the group, as in "5 reallocated".
+    others: String,
+    /// Where to look for the mistake.
+    advice: Option<&'static str>,
     /// Stacks that close or free others of the group, the most frequent first.
     pub stacks: Vec<StackIdx>,
+}
+
+impl Diagnosis {
+    /// A cause that explains `count` of all `leaked`; `None` when it explains none.
+    pub(super) fn new(
+        cause: &'static str,
+        (count, leaked): (u64, u64),
+        facts: impl Into<String>,
+    ) -> Option<Self> {
+        let facts = match facts.into() {
+            facts if count == leaked => facts,
+            facts => format!("{} of {}: {facts}", HumanCount(count), HumanCount(leaked)),
+        };
+        let (counts, others) = (String::new(), String::new());
+        let (object_ids, stacks) = (Vec::new(), Vec::new());
+        let diagnosis =
+            Self { cause, count, object_ids, facts, counts, others, advice: None, stacks };
+        (count > 0).then_some(diagnosis)
+    }
+
+    /// A cause that explains all `leaked`: code closes or frees others of the group, as the `verb` says.
+    pub(super) fn of_error_paths(
+        cause: &'static str,
+        leaked: u64,
+        (ended, opened): (u64, u64),
+        verb: &str,
+    ) -> Option<Self> {
+        let is_rule = ended > opened / 2;
+        let often = if is_rule { "usually" } else { "sometimes" };
+        let counts = format!("{} of {}", HumanCount(ended), HumanCount(opened));
+        let advice = is_rule.then_some("check the error paths");
+        let diagnosis = Self::new(cause, (leaked, leaked), format!("{often} {verb}"))?;
+        Some(Self { counts, advice, ..diagnosis })
+    }
+
+    /// The same with the ends of others of the group, as in "5 reallocated".
+    pub(super) fn with_others(self, others: String) -> Self {
+        Self { others, ..self }
+    }
+
+    /// The same with the most frequent of the stacks that close or free others of the group.
+    pub(super) fn with_stacks(self, stacks: impl Iterator<Item = StackIdx>) -> Self {
+        Self { stacks: most_frequent(stacks), ..self }
+    }
+
+    /// A sentence without a full stop, in lower case, with the functions that close or free others of the group.
+    pub fn sentence(&self, closers: &[String]) -> String {
+        let mut details = self.counts.clone();
+        if !closers.is_empty() {
+            details.push_str(&format!(", by {}", closers.join(" and ")));
+        }
+        if !self.others.is_empty() {
+            details.push_str(&format!("; {}", self.others));
+        }
+        let mut sentence = self.facts.clone();
+        if !details.is_empty() {
+            sentence.push_str(&format!(" ({details})"));
+        }
+        if let Some(advice) = self.advice {
+            sentence.push_str(&format!(": {advice}"));
+        }
+        sentence
+    }
 }
 
 /// What is known of a group besides how much of it leaks.
@@ -97,11 +166,11 @@ impl Causes<'_> {
         ("view_not_unmapped", "a view of a file was never unmapped", Self::views),
         (
             "sometimes_closed",
-            "others of this stack are closed: look at its error paths",
+            "other handles opened here are closed: check the error paths",
             Self::some_closed,
         ),
-        ("never_closed", "no handle of this stack is closed by the program", Self::none_closed),
-        ("exit_only", "only the end of the process closed it", Self::exits),
+        ("never_closed", "nothing closes handles opened here", Self::none_closed),
+        ("exit_only", "closed only by process exit", Self::exits),
         ("handle_reuse", "its value was open to the same object before, and closed", Self::reuse),
     ];
 
@@ -119,15 +188,15 @@ impl Causes<'_> {
             found.is_some()
         });
         let raced: Vec<Opened> = raced.copied().collect();
-        let (distance, one, other) = nearest?;
-        diagnosis(cause, &raced, |count| {
-            format!(
-                "{count} opened while another thread of the process opened a handle to the same object, and only \
-                 that one was closed (threads {one} and {other}, {} us apart): look for get-or-create \
-                 without a lock",
-                distance / 1000
-            )
-        })
+        let (distance, first, second) = nearest?;
+        let at_least = if raced.len() > 1 { "as little as " } else { "" };
+        let facts = format!(
+            "race: two threads ({first}, {second}) opened the same object {at_least}{} µs apart and only one handle \
+             was closed",
+            HumanCount(distance.unsigned_abs() / 1000)
+        );
+        let advice = Some("get-or-create without a lock");
+        Some(Diagnosis { advice, ..self.diagnosis(cause, &raced, facts)? })
     }
 
     /// How far the nearest open of the same object by another thread of the process, whose handle the
@@ -166,17 +235,19 @@ impl Causes<'_> {
         let event = given.first()?.opened.row();
         let (source, caller) = self.columns.duplicated(event);
         let (source, caller) = (self.process(source), self.process(caller));
-        diagnosis(cause, &given, |count| {
-            format!("{count} duplicated into the process from {source} by {caller}, and not closed")
-        })
+        let facts = match source == caller {
+            true => format!("duplicated into the process by {caller} and never closed"),
+            false => {
+                format!("duplicated into the process from {source} by {caller} and never closed")
+            }
+        };
+        self.diagnosis(cause, &given, facts)
     }
 
     fn inherited(&self, cause: &'static str) -> Option<Diagnosis> {
         let inherited = self.lost_by(|event| self.columns.inherited_by(event).is_some());
         let parent = self.process(self.columns.process(inherited.first()?.opened.row()));
-        diagnosis(cause, &inherited, |count| {
-            format!("{count} inherited from {parent}, and not closed")
-        })
+        self.diagnosis(cause, &inherited, format!("inherited from {parent} and never closed"))
     }
 
     fn targets(&self, cause: &'static str) -> Option<Diagnosis> {
@@ -189,10 +260,8 @@ impl Causes<'_> {
         };
         let kept: Vec<Opened> = self.lost.iter().filter(ended).copied().collect();
         let object = kept.first()?.object;
-        let what = self.file.types.get(self.file.objects.type_id(object)).to_lowercase();
-        diagnosis(cause, &kept, |count| {
-            format!("{count} stayed open after the end of the {what} that they refer to")
-        })
+        let target = self.file.types.get(self.file.objects.type_id(object)).to_lowercase();
+        self.diagnosis(cause, &kept, format!("still open after the {target} itself has ended"))
     }
 
     /// When the process or thread ended that a handle is of.
@@ -206,10 +275,7 @@ impl Causes<'_> {
 
     fn views(&self, cause: &'static str) -> Option<Diagnosis> {
         let views = self.lost_by(|event| self.columns.kind(event) == Some(EventKind::Map));
-        diagnosis(cause, &views, |count| {
-            let views = if views.len() == 1 { "view of a file" } else { "views of files" };
-            format!("{count} {views} never unmapped")
-        })
+        self.diagnosis(cause, &views, "views of files that are never unmapped")
     }
 
     /// The events by which the program closes handles of the group.
@@ -222,30 +288,22 @@ impl Causes<'_> {
         let mut closes = 0_u64;
         let events = self.closes().inspect(|_| closes += 1);
         let stacks = most_frequent(events.filter_map(|event| self.columns.stack(event)));
-        let lost = if closes > 0 { self.lost } else { &[] };
-        let [all, closes] = [self.handles.len() as u64, closes].map(HumanCount);
-        let closed = diagnosis(cause, lost, |count| {
-            format!(
-                "the program closes {closes} of {all} that this stack opens, and not the other {count}: look at its \
-                 error paths"
-            )
-        })?;
-        Some(Diagnosis { stacks, ..closed })
+        let (leaked, opened) = (self.lost.len() as u64, self.handles.len() as u64);
+        let leaked = if closes > 0 { leaked } else { 0 };
+        let object_ids = examples(self.lost);
+        let closed = Diagnosis::of_error_paths(cause, leaked, (closes, opened), "closed")?;
+        Some(Diagnosis { object_ids, stacks, ..closed })
     }
 
     fn none_closed(&self, cause: &'static str) -> Option<Diagnosis> {
         let lost = if self.closes().next().is_none() { self.lost } else { &[] };
-        diagnosis(cause, lost, |_| {
-            "the program closes none of the handles that this stack opens".to_owned()
-        })
+        self.diagnosis(cause, lost, "nothing closes handles opened here")
     }
 
     fn exits(&self, cause: &'static str) -> Option<Diagnosis> {
         let swept: Vec<Opened> =
             self.lost.iter().filter(|handle| handle.closed().is_some()).copied().collect();
-        diagnosis(cause, &swept, |count| {
-            format!("{count} closed by the end of the process, and by nothing before")
-        })
+        self.diagnosis(cause, &swept, "closed only by process exit")
     }
 
     fn reuse(&self, cause: &'static str) -> Option<Diagnosis> {
@@ -263,12 +321,8 @@ impl Causes<'_> {
             let before = value.and_then(|value| closed.get(&value));
             reused.extend(before.is_some_and(|close| *close < opened).then_some(*handle));
         }
-        diagnosis(cause, &reused, |count| {
-            format!(
-                "{count} with a value that was open to the same object before, and closed: matching closes \
-                 by value alone counts them as closed"
-            )
-        })
+        let facts = "an earlier handle with this value was closed: matching closes by value alone hides the leak";
+        self.diagnosis(cause, &reused, facts)
     }
 
     /// The first event by which the program closed a handle, by its owner and value.
@@ -286,6 +340,18 @@ impl Causes<'_> {
         closes
     }
 
+    /// A cause that explains some of the leaked handles; `None` when it explains none.
+    fn diagnosis(
+        &self,
+        cause: &'static str,
+        handles: &[Opened],
+        facts: impl Into<String>,
+    ) -> Option<Diagnosis> {
+        let counts = (handles.len() as u64, self.lost.len() as u64);
+        let diagnosis = Diagnosis::new(cause, counts, facts)?;
+        Some(Diagnosis { object_ids: examples(handles), ..diagnosis })
+    }
+
     fn process(&self, process: Option<ProcessIdx>) -> String {
         match process {
             Some(_) => self.file.processes.known_or_invalid(process).shown_label(false),
@@ -295,7 +361,7 @@ impl Causes<'_> {
 }
 
 /// The most frequent of some stacks, ordered by their numbers.
-pub(super) fn most_frequent(stacks: impl Iterator<Item = StackIdx>) -> Vec<StackIdx> {
+fn most_frequent(stacks: impl Iterator<Item = StackIdx>) -> Vec<StackIdx> {
     let mut counts: HashMap<StackIdx, u64> = HashMap::new();
     stacks.for_each(|stack| *counts.entry(stack).or_default() += 1);
     let mut counts: Vec<_> = counts.into_iter().collect();
@@ -303,15 +369,8 @@ pub(super) fn most_frequent(stacks: impl Iterator<Item = StackIdx>) -> Vec<Stack
     counts.into_iter().take(CLOSE_STACKS).map(|(stack, _)| stack).collect()
 }
 
-/// A diagnosis about some lost handles; `None` when there are none.
-fn diagnosis(
-    cause: &'static str,
-    handles: &[Opened],
-    text: impl FnOnce(HumanCount) -> String,
-) -> Option<Diagnosis> {
-    if handles.is_empty() {
-        return None;
-    }
+/// Ids of some objects of handles, ascending.
+fn examples(handles: &[Opened]) -> Vec<u64> {
     let mut ids = BTreeSet::new();
     for handle in handles {
         ids.insert(u64::from(handle.object.0) + 1);
@@ -319,11 +378,5 @@ fn diagnosis(
             break;
         }
     }
-    Some(Diagnosis {
-        cause,
-        count: handles.len() as u64,
-        object_ids: ids.into_iter().collect(),
-        text: text(HumanCount(handles.len() as u64)),
-        stacks: Vec::new(),
-    })
+    ids.into_iter().collect()
 }

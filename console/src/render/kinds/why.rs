@@ -30,6 +30,9 @@ const SMALL: f64 = 0.1;
 /// has a few.
 const FEW_AT_EXIT: u64 = 2;
 
+/// Lines below that with the rank are indented to its text.
+const INDENT: &str = "   ";
+
 /// Processes of a suspect that the text lists.
 const PROCESSES: usize = 5;
 
@@ -199,7 +202,7 @@ struct DiagnosisJson<'a> {
     count: u64,
     object_ids: &'a [u64],
     close_stacks: Vec<u64>,
-    text: &'a str,
+    text: String,
 }
 
 impl<'a> Row<'a> {
@@ -216,12 +219,12 @@ impl<'a> Row<'a> {
     }
 
     fn diagnoses(&self) -> Vec<DiagnosisJson<'a>> {
-        let diagnosis = |own: &'a Diagnosis| DiagnosisJson {
-            cause: own.cause,
-            count: own.count,
-            object_ids: &own.object_ids,
-            close_stacks: own.stacks.iter().map(|stack| self.numbers.of(*stack)).collect(),
-            text: &own.text,
+        let diagnosis = |diagnosis: &'a Diagnosis| DiagnosisJson {
+            cause: diagnosis.cause,
+            count: diagnosis.count,
+            object_ids: &diagnosis.object_ids,
+            close_stacks: diagnosis.stacks.iter().map(|stack| self.numbers.of(*stack)).collect(),
+            text: diagnosis.sentence(&[]),
         };
         self.suspect.diagnoses.iter().map(diagnosis).collect()
     }
@@ -241,7 +244,7 @@ impl Row<'_> {
     /// each process closes.
     fn is_small(&self) -> bool {
         let Suspect { counts, growth, create_stack, score, bytes, .. } = self.suspect;
-        let is_of_program = |stack| self.stacks.own_lines(stack).next().is_some();
+        let is_of_program = |stack| self.stacks.own_frames(stack).next().is_some();
         let is_of_exit = counts.leaked == 0
             && counts.closed_at_exit <= FEW_AT_EXIT
             && !create_stack.is_some_and(is_of_program);
@@ -253,39 +256,50 @@ impl Row<'_> {
         (is_of_exit && bytes.is_none()) || (is_below && !goes_on)
     }
 
-    /// Writes what is to know about a suspect, and an empty line.
+    /// Writes a block about a suspect, and an empty line: rank, amount and process, the calls that opened it, growth,
+    /// causes, and the command that shows it.
     fn write(&self, all_frames: bool, display: &Display, out: &mut dyn Write) -> io::Result<()> {
-        let Suspect { rank, process, type_name, allocator, diagnoses, .. } = self.suspect;
-        let bold = |text: String| display.screen.paint(Role::Heading, text).to_string();
-        // On a narrow screen nothing of these is cut.
-        let whole = |text: String| display.whole(&text);
-        let allocator = allocator.iter().map(|name| format!(" {}", Untrusted(name)));
-        let allocator: String = allocator.collect();
-        let (amounts, process) = (amounts(self.suspect), Untrusted(process));
-        let heading = format!("{rank}. {amounts}: {}{allocator}, {process}", Untrusted(type_name));
-        writeln!(out, "{}", bold(whole(heading)))?;
-        let indent = display.indent(1);
-        let verdict = display.screen.paint(Role::Notable, whole(verdict(self.suspect)));
-        writeln!(out, "{indent}{verdict}: {}", whole(self.suspect.evidence()))?;
-        if let Some(processes) = in_processes(&self.suspect.processes) {
-            writeln!(out, "{indent}{}", whole(Untrusted(&processes).to_string()))?;
-        }
-        for line in self.stacks.short_lines(self.suspect.create_stack, all_frames) {
-            writeln!(out, "{indent}{}", bold(Untrusted(&line).to_string()))?;
-        }
-        for diagnosis in telling(diagnoses) {
-            let cause = display.screen.paint(Role::Name, diagnosis.cause);
-            writeln!(out, "{indent}{cause}: {}", whole(Untrusted(&diagnosis.text).to_string()))?;
-            let ended = if self.suspect.bytes.is_some() { "freed" } else { "closed" };
-            let closers =
-                diagnosis.stacks.iter().filter_map(|own| self.stacks.representative_line(*own));
-            let mut closers: Vec<String> = closers.collect();
-            closers.dedup();
-            for closer in closers {
-                writeln!(out, "{indent}{indent}{ended} by {}", Untrusted(&closer))?;
+        let suspect = self.suspect;
+        let paint = |role, text: &str| display.screen.paint(role, display.whole(text)).to_string();
+        let (process, amounts) = (Untrusted(&suspect.process), amounts(suspect));
+        let heading = format!("{:<2} {}   {process}", suspect.rank, Untrusted(&amounts));
+        writeln!(out, "{}", paint(Role::Heading, &heading))?;
+        let mut line = |text: String| writeln!(out, "{INDENT}{text}");
+        match (suspect.create_stack, all_frames) {
+            (None, _) => line(paint(Role::Heading, "no create stack"))?,
+            (stack, true) => {
+                for frame in self.stacks.short_lines(stack, true) {
+                    line(paint(Role::Heading, &Untrusted(&frame).to_string()))?;
+                }
+            }
+            (Some(stack), false) => {
+                let calls = self.stacks.calls(stack, suspect.program());
+                let calls = paint(Role::Heading, &Untrusted(&calls).to_string());
+                // An arrow stays with its function.
+                line(calls.replace(&format!("← {}", display.line_break()), "← "))?;
             }
         }
-        writeln!(out, "{indent}{}\n", whole(Untrusted(&self.command).to_string()))
+        let growth = format!("{}: {}", verdict(suspect), suspect.evidence());
+        line(paint(Role::Notable, &growth))?;
+        if let Some(processes) = in_processes(&suspect.processes) {
+            line(display.whole(&Untrusted(&processes).to_string()))?;
+        }
+        for diagnosis in telling(&suspect.diagnoses) {
+            let sentence = capitalized(&diagnosis.sentence(&self.closers(diagnosis)));
+            line(display.whole(&Untrusted(&sentence).to_string()))?;
+        }
+        line(paint(Role::Aside, &Untrusted(&self.command).to_string()))?;
+        writeln!(out)
+    }
+
+    /// The functions that close or free others of the group.
+    fn closers(&self, diagnosis: &Diagnosis) -> Vec<String> {
+        let program = self.suspect.program();
+        let stacks = diagnosis.stacks.iter();
+        let mut functions: Vec<String> =
+            stacks.filter_map(|stack| self.stacks.representative(*stack, program)).collect();
+        functions.dedup();
+        functions
     }
 }
 
@@ -297,4 +311,10 @@ fn telling(diagnoses: &[Diagnosis]) -> impl Iterator<Item = &Diagnosis> {
         explained = diagnosis.count.max(before);
         diagnosis.count > before
     })
+}
+
+/// A sentence with its first letter in upper case.
+fn capitalized(sentence: &str) -> String {
+    let mut letters = sentence.chars();
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }

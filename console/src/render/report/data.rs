@@ -156,7 +156,7 @@ fn suspect<'a>(suspect: &'a Suspect, command: &str) -> Document<'a> {
     let cause = |diagnosis: &'a Diagnosis| {
         Document::default()
             .with("cause", diagnosis.cause)
-            .with("text", clean(&diagnosis.text))
+            .with("text", clean(&diagnosis.sentence(&[])))
             .with("objects", &diagnosis.object_ids)
             .with("close_stacks", diagnosis.stacks.iter().map(|stack| stack.0).collect::<Vec<_>>())
     };

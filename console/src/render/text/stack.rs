@@ -1,6 +1,6 @@
 //! Stacks, after `Stack: `.
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::io::{self, Write};
 
 use handlescope_model::{StackIdx, Untrusted};
@@ -141,16 +141,46 @@ impl StackStyle<'_> {
         Some(self.line(own).to_string())
     }
 
-    /// The lines of the frames outside of the system.
-    pub(in crate::render) fn own_lines(&self, stack: StackIdx) -> impl Iterator<Item = String> {
+    /// The frames outside of the system.
+    pub(in crate::render) fn own_frames(
+        &self,
+        stack: StackIdx,
+    ) -> impl Iterator<Item = FrameView<'_>> {
         let frames = self.frames.iter().flat_map(move |frames| frames.stack(stack));
-        let is_own = |frame: &FrameView<'_>| !frame.module.is_some_and(|module| module.is_system);
-        frames.filter(is_own).map(|frame| self.line(frame).to_string())
+        frames.filter(|frame| !frame.module.is_some_and(|module| module.is_system))
     }
 
     /// The line of the first frame of a stack outside of the system, else of the innermost one.
     pub(in crate::render) fn representative_line(&self, stack: StackIdx) -> Option<String> {
         self.trimmed_representative_line(stack, None)
+    }
+
+    /// The first frame of a stack outside of the system, else the innermost one, as the `program` knows it.
+    pub(in crate::render) fn representative(
+        &self,
+        stack: StackIdx,
+        program: &str,
+    ) -> Option<String> {
+        let frame = TrimmedStacks::representative_view(None, self.frames.as_ref()?, stack)?;
+        let call = Call { line: self.line(frame), program, callee: None, gap: " " };
+        Some(call.to_string())
+    }
+
+    /// The first frames outside of the system in one line, the innermost first, as the `program` knows them:
+    /// `Cache::Get   cache.cpp:29  ← Worker::Run :71`.
+    pub(in crate::render) fn calls(&self, stack: StackIdx, program: &str) -> String {
+        let mut calls = String::new();
+        let mut callee = None;
+        for frame in self.own_frames(stack).take(OWN_FRAMES) {
+            let (arrow, gap) = if callee.is_some() { ("  ← ", " ") } else { ("", "   ") };
+            let call = Call { line: self.line(frame), program, callee, gap };
+            let _ = write!(calls, "{arrow}{call}");
+            callee = Some(frame);
+        }
+        match callee {
+            Some(_) => calls,
+            None => self.representative(stack, program).unwrap_or_default(),
+        }
     }
 
     /// All lines of a stack, or the first of the program; of a group without a stack, that it has none.
@@ -159,8 +189,12 @@ impl StackStyle<'_> {
         if all {
             return self.lines(stack).into_iter().flatten().collect();
         }
-        let own: Vec<String> = self.own_lines(stack).take(OWN_FRAMES).collect();
-        if own.is_empty() { self.representative_line(stack).into_iter().collect() } else { own }
+        let frames = self.own_frames(stack).take(OWN_FRAMES);
+        let lines: Vec<String> = frames.map(|frame| self.line(frame).to_string()).collect();
+        match lines.is_empty() {
+            true => self.representative_line(stack).into_iter().collect(),
+            false => lines,
+        }
     }
 
     fn line<'f>(&'f self, frame: FrameView<'f>) -> Line<'f> {
@@ -202,4 +236,48 @@ impl fmt::Display for Line<'_> {
             None => Ok(()),
         }
     }
+}
+
+/// A frame in a line about a program: without the module if that is the program, and without what it shares with the
+/// frame that it calls.
+struct Call<'a> {
+    line: Line<'a>,
+    program: &'a str,
+    callee: Option<FrameView<'a>>,
+    /// Stands in front of file and line.
+    gap: &'static str,
+}
+
+impl fmt::Display for Call<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Line { frame, bases, has_lines } = self.line;
+        let (Some(function), None) = (frame.function(), bases) else { return self.line.fmt(f) };
+        let module = frame.module_name();
+        let is_named = |callee: FrameView<'_>| callee.module_name() == module;
+        match module.filter(|name| !name.eq_ignore_ascii_case(self.program)) {
+            Some(name) if !self.callee.is_some_and(is_named) => write!(f, "{name}!{function}")?,
+            _ => f.write_str(self.callee.map_or(function, |callee| within(function, callee)))?,
+        }
+        if frame.is_inlined() {
+            f.write_str(" [inlined]")?;
+        }
+        let Some(name) = frame.name.filter(|_| has_lines) else { return Ok(()) };
+        let Some(file) = name.file.as_deref() else { return Ok(()) };
+        let shared = self.callee.and_then(|callee| callee.name?.file.as_deref());
+        let gap = self.gap;
+        let file = if shared == Some(file) { "" } else { file };
+        match name.line {
+            Some(line) => write!(f, "{gap}{file}:{line}"),
+            None if file.is_empty() => Ok(()),
+            None => write!(f, "{gap}{file}"),
+        }
+    }
+}
+
+/// A function without the namespace that it shares with the function it calls, as long as a class is left.
+fn within<'f>(function: &'f str, callee: FrameView<'_>) -> &'f str {
+    let namespace = callee.function().and_then(|callee| callee.split_once("::"));
+    let short =
+        namespace.and_then(|(namespace, _)| function.strip_prefix(namespace)?.strip_prefix("::"));
+    short.filter(|short| short.contains("::")).unwrap_or(function)
 }

@@ -10,47 +10,51 @@ use super::numbers::handles_and_views;
 use crate::query::{Bytes, Counts, PRIVATE_HEAP, Suspect};
 use crate::values::Counted;
 
-/// The words for handles, or for allocations.
-#[derive(Clone, Copy)]
-struct Words {
-    opened: &'static str,
-    leaked: &'static str,
-    closed: &'static str,
-}
-
-impl Words {
-    fn of(suspect: &Suspect) -> Self {
-        match suspect.bytes {
-            Some(_) => Self { opened: "allocated", leaked: "never freed", closed: "freed" },
-            None => Self { opened: "opened", leaked: "leaked", closed: "closed" },
-        }
+/// The verb for the end of a handle, or of an allocation.
+fn closed(suspect: &Suspect) -> &'static str {
+    match suspect.bytes {
+        Some(_) => "freed",
+        None => "closed",
     }
 }
 
-/// The amount that a suspect lost, of all that was opened or allocated.
-pub(in crate::render) fn amounts(suspect: &Suspect) -> String {
-    let Words { opened, leaked, closed } = Words::of(suspect);
-    let counts = &suspect.counts;
-    let leaks = format!("{} {leaked}", HumanCount(counts.leaked));
-    let exits = format!("{} {closed} only at process exit", HumanCount(counts.closed_at_exit));
-    let kept = match (counts.leaked, counts.closed_at_exit) {
-        (_, 0) => leaks,
-        (0, _) => exits,
-        _ => format!("{leaks} and {exits}"),
+/// A number of handles or allocations like those of a suspect, with a name of their type, as in "56 Event handles".
+fn acquired(suspect: &Suspect, name: &str, count: u64) -> String {
+    let thing = match (suspect.bytes, suspect.type_name.as_str()) {
+        (None, FILE_MAPPING_NAME) => " view",
+        (None, _) => " handle",
+        (_, PRIVATE_HEAP) => "",
+        _ => " allocation",
     };
-    let text = format!("{kept} of {} {opened}", HumanCount(counts.opened));
+    format!("{} {name}{thing}{}", HumanCount(count), Counted(count, thing).plural())
+}
+
+/// The amount that a suspect leaks, of all that was opened or allocated, as in "8 of 56 Event handles leaked".
+pub(in crate::render) fn amounts(suspect: &Suspect) -> String {
+    let Counts { leaked, closed_at_exit, opened, .. } = suspect.counts;
+    let exits = format!("{} only by process exit", closed(suspect));
+    let (count, rest) = match (leaked, closed_at_exit) {
+        (leaked, 0) => (leaked, "leaked".to_owned()),
+        (0, at_exit) => (at_exit, exits),
+        (leaked, at_exit) => (leaked, format!("leaked, {} {exits}", HumanCount(at_exit))),
+    };
+    let name = match &suspect.allocator {
+        Some(allocator) => format!("{} {allocator}", suspect.type_name),
+        None => suspect.type_name.clone(),
+    };
+    let opened = acquired(suspect, &name, opened);
+    let text = format!("{} of {opened} {rest}", HumanCount(count));
     let Some(Bytes { lost, allocated, per_minute }) = suspect.bytes else { return text };
     let rate = per_minute.map(|rate| format!(", {} per minute", size(rate as i64)));
     format!("{text}, {} of {}{}", size(lost), size(allocated), rate.unwrap_or_default())
 }
 
-/// The verdict on the growth of a suspect, with its meaning.
+/// The title of the line about the growth of a suspect.
 pub(in crate::render) fn verdict(suspect: &Suspect) -> String {
-    let verdict = suspect.growth.verdict;
-    format!("{}, {}", verdict.word(), verdict.meaning(Words::of(suspect).closed))
+    suspect.growth.verdict.title(closed(suspect))
 }
 
-/// Sentences about all that was lost: one about handles, and one about each kind of allocations. Their bytes are not
+/// Sentences about all that leaks: one about handles, and one about each kind of allocations. Their bytes are not
 /// added up, because blocks of a heap lie in pages that are allocations, too.
 pub(in crate::render) fn headline(suspects: &[Suspect]) -> Vec<String> {
     let mut kinds: BTreeMap<Option<&str>, Vec<&Suspect>> = BTreeMap::new();
@@ -64,7 +68,7 @@ pub(in crate::render) fn headline(suspects: &[Suspect]) -> Vec<String> {
 /// A sentence about suspects of handles, or of one kind of allocations, together.
 fn sentence(suspects: &[&Suspect]) -> String {
     let Some(first) = suspects.first() else { return String::new() };
-    let Words { opened, leaked, closed } = Words::of(first);
+    let closed = closed(first);
     let with = |count: fn(&Counts) -> u64| -> (Vec<&Suspect>, u64) {
         let suspects = suspects.iter().copied().filter(|suspect| count(&suspect.counts) > 0);
         let suspects: Vec<&Suspect> = suspects.collect();
@@ -81,19 +85,18 @@ fn sentence(suspects: &[&Suspect]) -> String {
         None if leaks > 0 => (of_leaks, leaks, "more"),
         _ => (suspects.to_vec(), leaks + exits, "of them"),
     };
-    let what = counted(first, count, has_views(&shown));
+    let acquired = counted(first, count, has_views(&shown));
     let (programs, of_exits) = (programs(&shown), programs(&of_exits));
-    let exit = match of_exits.len() {
-        1 if of_exits == programs => "its exit".to_owned(),
-        _ if of_exits == programs => "their exit".to_owned(),
-        _ => format!("the exit of {}", named(&of_exits)),
+    let exit = match of_exits == programs {
+        true => "process exit".to_owned(),
+        false => format!("the exit of {}", named(&of_exits)),
     };
-    let (verb, rest) = match (leaks, exits) {
-        (_, 0) => (leaked, String::new()),
-        (0, _) => (opened, format!(" and {closed} only at {exit}")),
-        _ => (leaked, format!("; {} {more} {closed} only at {exit}", HumanCount(exits))),
+    let rest = match (leaks, exits) {
+        (_, 0) => String::new(),
+        (0, _) => format!(", {closed} only by {exit}"),
+        _ => format!("; {} {more} {closed} only by {exit}", HumanCount(exits)),
     };
-    format!("{bytes}{what} {verb} by {}{}{rest}.", call_sites(&shown), named(&programs))
+    format!("{bytes}{acquired} leaked by {}{}{rest}", call_sites(&shown), named(&programs))
 }
 
 /// The number of stacks, of those that are known, as in "3 call sites of ".
@@ -118,15 +121,11 @@ fn named(programs: &BTreeSet<&str>) -> String {
     }
 }
 
-/// A number of handles or allocations, as a suspect lost them.
+/// A number of handles, or of allocations of the kind of a suspect.
 fn counted(suspect: &Suspect, count: u64, has_views: bool) -> String {
-    match (suspect.bytes, suspect.type_name.as_str()) {
-        (None, _) => handles_and_views(count, has_views, true),
-        (_, PRIVATE_HEAP) => Counted(count, PRIVATE_HEAP).to_string(),
-        (_, kind) => {
-            let allocations = Counted(count, "allocation");
-            format!("{} {kind} allocation{}", HumanCount(count), allocations.plural())
-        }
+    match suspect.bytes {
+        None => handles_and_views(count, has_views, true),
+        Some(_) => acquired(suspect, &suspect.type_name, count),
     }
 }
 
@@ -134,7 +133,7 @@ fn has_views(suspects: &[&Suspect]) -> bool {
     suspects.iter().any(|suspect| suspect.type_name == FILE_MAPPING_NAME)
 }
 
-/// The number of suspects that are left out, and what each lost, as in "11 more with 1 to 3 handles each".
+/// The number of suspects that are left out, and what each leaks, as in "11 more with 1 to 3 handles each".
 pub(in crate::render) fn more(left_out: &[&Suspect]) -> String {
     let (of_handles, of_allocations): (Vec<&Suspect>, Vec<&Suspect>) =
         left_out.iter().partition(|suspect| suspect.bytes.is_none());

@@ -266,7 +266,7 @@ fn rows_of_every_format_have_the_id() {
     }
     let text = run_over(&trace, ".why\n").ok().stdout;
     for (id, kind) in ids(&why).into_iter().zip(["ObjectRef", "Resource"]) {
-        let command = format!("\t.dump {kind} -Suspect {id} -ShowStack\n");
+        let command = format!("   .dump {kind} -Suspect {id} -ShowStack\n");
         assert!(text.contains(&command), "{text}");
     }
 }

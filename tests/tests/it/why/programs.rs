@@ -56,7 +56,7 @@ fn runs_of_one_program_are_one_suspect_with_its_processes_below() {
     assert_eq!((&suspect["leaked"], &suspect["created"]), (&json!(120), &json!(520)));
     assert_eq!(suspect["verdict"], "steady");
     let evidence = suspect["evidence"].as_str().unwrap();
-    assert!(evidence.starts_with("120 lost in 40 processes (3 a process) over "), "{evidence}");
+    assert!(evidence.starts_with("120 leaked in 40 processes (3 per process) over "), "{evidence}");
     let processes = suspect["processes"].as_array().unwrap();
     assert_eq!(processes.len(), 40);
     for process in processes {
@@ -67,8 +67,8 @@ fn runs_of_one_program_are_one_suspect_with_its_processes_below() {
     assert!(names.len() == 40 && names.contains("worker.exe(1156)"), "{names:?}");
 
     let text = run_over(&trace, ".why\n").ok().stdout;
-    assert!(text.contains("\n1. 120 leaked of 520 opened: Event, worker.exe\n"), "{text}");
-    let processes = "\tin 40 processes: worker.exe(1000) 3, worker.exe(1004) 3, worker.exe(1008) 3, \
+    assert!(text.contains("\n1  120 of 520 Event handles leaked   worker.exe\n"), "{text}");
+    let processes = "   in 40 processes: worker.exe(1000) 3, worker.exe(1004) 3, worker.exe(1008) 3, \
                      worker.exe(1012) 3, worker.exe(1016) 3, and 35 more\n";
     assert!(text.contains(processes), "{text}");
 

@@ -54,7 +54,7 @@ fn headline(trace: &TraceBuilder, options: &str) -> String {
 /// The ranks of the suspects that are printed.
 fn ranks(text: &str) -> Vec<&str> {
     let is_heading = |line: &&str| line.starts_with(|first: char| first.is_ascii_digit());
-    let ranks = text.lines().filter(is_heading).filter_map(|line| line.split_once(". "));
+    let ranks = text.lines().filter(is_heading).filter_map(|line| line.split_once("  "));
     ranks.map(|(rank, _)| rank).collect()
 }
 
@@ -71,8 +71,8 @@ fn with_small_suspects() -> TraceBuilder {
 fn suspects_that_are_small_beside_the_worst_are_counted_in_the_last_line() {
     let trace = with_small_suspects();
     let text = why(&trace, "");
-    assert_eq!(text.lines().nth(1), Some("44 handles leaked by 3 call sites of server.exe."));
-    assert!(text.contains("\n1. 40 leaked of 40 opened: Event, server.exe(700)\n"), "{text}");
+    assert_eq!(text.lines().nth(1), Some("44 handles leaked by 3 call sites of server.exe"));
+    assert!(text.contains("\n1  40 of 40 Event handles leaked   server.exe(700)\n"), "{text}");
     assert_eq!(ranks(&text), ["1"], "{text}");
     assert!(text.ends_with("\n\nand 2 more with 1 to 3 handles each: .why -All\n"), "{text}");
 
@@ -100,7 +100,7 @@ fn rows_are_ordered_and_cut_among_those_that_are_shown() {
     assert!(one.ends_with(&format!("\n+ 1 more\n{last}\n")), "{one}");
     let second = why(&trace, "-TopN 1 1");
     assert_eq!(ranks(&second), ["2"]);
-    assert!(second.contains("\tserver.exe+0x4000\n"), "{second}");
+    assert!(second.contains("   server.exe+0x4000\n"), "{second}");
     let by_rank = why(&trace, "-SortBy rank -TopN 2");
     assert_eq!(ranks(&by_rank), ["2", "1"], "the largest number first");
     assert!(by_rank.ends_with(&format!("\n{last}\n")), "{by_rank}");
@@ -118,7 +118,9 @@ fn each_trace_has_its_own_headline_and_last_line() {
     let (a, b) = run.stdout.split_once("b.etl\n").unwrap();
     assert!(a.ends_with("\nand 2 more with 1 to 3 handles each: .why -All\n"), "{a}");
     assert!(
-        b.starts_with("1 handle leaked by 1 call site of server.exe.\n\n1. 1 leaked of 1 "),
+        b.starts_with(
+            "1 handle leaked by 1 call site of server.exe\n\n1  1 of 1 Event handle leaked"
+        ),
         "{b}"
     );
     assert!(!b.contains("more"), "{b}");
@@ -138,9 +140,9 @@ fn what_the_end_of_a_process_closes_of_the_system_is_counted_unless_there_is_not
     open(&mut trace, 800, 2, TOOL + 0x1000);
     open(&mut trace, 800, 3, NTDLL + 0x3000);
     let text = why(&trace, "");
-    let shown = "1. 3 closed only at process exit of 3 opened: Event, tool.exe(800)\n";
+    let shown = "1  3 of 3 Event handles closed only by process exit   tool.exe(800)\n";
     assert!(text.contains(shown), "three are not a few: {text}");
-    assert!(text.contains("\ttool.exe+0x1000\n"), "a function of the program: {text}");
+    assert!(text.contains("   tool.exe+0x1000\n"), "a function of the program: {text}");
     assert_eq!(ranks(&text).len(), 2, "{text}");
     assert!(text.ends_with("\n\nand 2 more with 1 to 2 handles each: .why -All\n"), "{text}");
 }
@@ -149,16 +151,17 @@ fn what_the_end_of_a_process_closes_of_the_system_is_counted_unless_there_is_not
 fn the_headline_says_what_leaks_of_which_programs_and_what_only_their_ends_close() {
     let mut trace = trace();
     open(&mut trace, 800, 1, TOOL + 0x1000);
-    let exits = "1 handle opened by 1 call site of tool.exe and closed only at its exit.";
+    let exits = "1 handle leaked by 1 call site of tool.exe, closed only by process exit";
     assert_eq!(headline(&trace, ""), exits);
     open(&mut trace, 700, 4, SERVER + 0x1000);
-    let both = "4 handles leaked by 1 call site of server.exe; 1 more closed only at the exit of tool.exe.";
+    let both =
+        "4 handles leaked by 1 call site of server.exe; 1 more closed only by the exit of tool.exe";
     assert_eq!(headline(&trace, ""), both);
     assert_eq!(headline(&trace, "-pn tool"), exits, "of what is asked for");
 
     trace.process(900, "third.exe");
     open(&mut trace, 900, 2, 0x7ff7_0000_0000);
-    let programs = "6 handles leaked by 2 call sites of 2 programs; 1 more closed only at the exit of tool.exe.";
+    let programs = "6 handles leaked by 2 call sites of 2 programs; 1 more closed only by the exit of tool.exe";
     assert_eq!(headline(&trace, ""), programs);
     let view = View { base: 0x10_0000, ..View::default() };
     trace.map(20 * SECOND, (700, 701), view).stack(&KERNEL, &[SERVER + 0x2000]);
@@ -169,9 +172,9 @@ fn the_headline_says_what_leaks_of_which_programs_and_what_only_their_ends_close
 fn handles_without_stacks_have_no_call_sites() {
     let mut trace = trace();
     trace.create_handle(SECOND, (700, 701), OBJECT, 4, EVENT);
-    assert_eq!(headline(&trace, ""), "1 handle leaked by server.exe.");
+    assert_eq!(headline(&trace, ""), "1 handle leaked by server.exe");
     open(&mut trace, 700, 1, SERVER + 0x1000);
-    assert_eq!(headline(&trace, ""), "2 handles leaked by at least 1 call site of server.exe.");
+    assert_eq!(headline(&trace, ""), "2 handles leaked by at least 1 call site of server.exe");
 }
 
 #[test]
@@ -186,21 +189,27 @@ fn allocations_have_a_headline_with_their_bytes() {
     }
     let text = why(&trace, "");
     let lines: Vec<&str> = text.lines().skip(1).take(2).collect();
-    let both = "60.00 KiB in 60 heap allocations never freed by 2 call sites of 2 programs; 30 of them freed only \
-                at the exit of tool.exe.";
-    assert_eq!(lines, ["4 handles leaked by 1 call site of server.exe.", both]);
+    let both = "60.00 KiB in 60 heap allocations leaked by 2 call sites of 2 programs; 30 of them freed only \
+                by the exit of tool.exe";
+    assert_eq!(lines, ["4 handles leaked by 1 call site of server.exe", both]);
 }
 
 #[test]
 fn a_further_cause_is_printed_where_it_explains_more() {
     let mut trace = super::causes::race(MS / 10, (700, 702), true);
     let text = why(&trace, "-All");
-    assert!(text.contains("\trace: 1 opened"), "{text}");
-    assert!(!text.contains("sometimes_closed"), "{text}");
+    assert!(
+        text.contains("\n   Race: two threads (701, 702) opened the same object 100 µs apart"),
+        "{text}"
+    );
+    assert!(!text.contains("sometimes closed"), "{text}");
     super::open(&mut trace, 20 * MS, (700, 701), OBJECT + 0x500, 0x20);
     let text = why(&trace, "-All");
-    assert!(text.contains("\trace: 1 opened"), "{text}");
-    assert!(text.contains(
-        "\tsometimes_closed: the program closes 1 of 3 that this stack opens, and not the other 2"
-    ));
+    assert!(
+        text.contains(
+            "\n   1 of 2: race: two threads (701, 702) opened the same object 100 µs apart"
+        ),
+        "{text}"
+    );
+    assert!(text.contains("\n   Sometimes closed (1 of 3)"));
 }

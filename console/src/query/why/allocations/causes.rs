@@ -7,13 +7,12 @@ use handlescope_model::tables::{ResourceEnd, ResourceKind, Resources};
 use handlescope_model::{Numbers, ResourceIdx};
 use indicatif::{HumanBytes, HumanCount};
 
-use super::super::causes::{Cause, Diagnosis, Findings, most_frequent, proved};
+use super::super::causes::{Cause, Diagnosis, Findings, proved};
 use super::super::suspect::Sums;
 use super::commits::Commits;
 use crate::query::acquired::{Allocations, Group, PRIVATE_HEAP};
 use crate::query::error::QueryError;
 use crate::query::resources::{AllocatorList, ResourceTable};
-use crate::values::Counted;
 
 /// The word for reservations of which nothing is ever committed, which are never left out.
 pub(super) const RESERVE_WITHOUT_COMMIT: &str = "reserve_without_commit";
@@ -125,17 +124,17 @@ impl Site<'_> {
     pub(super) const CAUSES: [Cause<Self>; 5] = [
         (
             RESERVE_WITHOUT_COMMIT,
-            "addresses reserved, and nothing of them ever committed",
+            "address space that is reserved but never committed",
             Self::without_commit,
         ),
-        ("realloc_growth", "blocks that reallocation only made larger", Self::only_grew),
-        ("never_freed", "nothing that this stack allocates is freed", Self::none_freed),
+        ("realloc_growth", "blocks that only grow by reallocation", Self::only_grew),
+        ("never_freed", "nothing frees what is allocated here", Self::none_freed),
         (
             "sometimes_freed",
-            "others of this stack are freed: look at its error paths",
+            "other allocations made here are freed: check the error paths",
             Self::some_freed,
         ),
-        ("exit_only", "only the end of the process freed it", Self::exits),
+        ("exit_only", "freed only by process exit", Self::exits),
     ];
 
     /// Reservations of which nothing is ever committed.
@@ -163,12 +162,7 @@ impl Site<'_> {
             }
         }
         let (count, size) = unused;
-        let text = format!(
-            "{} ({}) were reserved, and nothing of them was ever committed",
-            HumanCount(count),
-            bytes(size)
-        );
-        diagnosis(cause, count, text)
+        self.diagnosis(cause, count, format!("reserved but never committed ({})", bytes(size)))
     }
 
     /// Blocks that reallocations made larger and larger.
@@ -176,12 +170,9 @@ impl Site<'_> {
         let longest = self.chains.iter().max_by_key(|chain| chain.steps)?;
         let [from, to] = [longest.first_size, longest.size].map(bytes);
         let count = self.chains.len() as u64;
-        let text = format!(
-            "{} only grew, by up to {} reallocations, from {from} to {to}",
-            HumanCount(count),
-            HumanCount(longest.steps as u64),
-        );
-        diagnosis(cause, count, text)
+        let steps = HumanCount(longest.steps as u64);
+        let facts = format!("only grows: {steps} reallocations from {from} to {to}");
+        self.diagnosis(cause, count, facts)
     }
 
     /// The rows that ended in a way.
@@ -196,53 +187,53 @@ impl Site<'_> {
             return None;
         }
         // A reallocation goes on with what it frees.
-        let text = match self.ended(ResourceEnd::Reallocated).next() {
-            Some(_) => "what this stack allocates is reallocated, but never freed",
-            None => "nothing that this stack allocates is ever freed",
+        let facts = match self.ended(ResourceEnd::Reallocated).next() {
+            Some(_) => "reallocated, but never freed",
+            None => "nothing frees what is allocated here",
         };
-        diagnosis(cause, self.sums.counts.lost(), text.to_owned())
+        self.diagnosis(cause, self.sums.counts.lost(), facts)
     }
 
     fn some_freed(&self, cause: &'static str) -> Option<Diagnosis> {
         self.ended(ResourceEnd::Freed).next()?;
-        let (ends, lost) = (&self.sums.ends, self.sums.counts.lost());
-        let [all, left] = [self.sums.counts.opened, lost].map(HumanCount);
-        let are = |count: u64| if count == 1 { "is" } else { "are" };
-        let (freed, is_freed, are_left) = (HumanCount(ends.freed), are(ends.freed), are(lost));
-        let text = match (freed, ends.others().as_str()) {
-            (HumanCount(0), _) => {
-                format!("of {all} of this stack some are freed in part, and none is freed wholly")
-            }
-            (freed, "") => format!(
-                "{freed} of {all} of this stack {is_freed} freed, {left} {are_left} not: look at its error paths"
-            ),
-            (freed, others) => format!(
-                "{freed} of {all} of this stack {is_freed} freed{others}, {left} {are_left} never freed: look at its \
-                 error paths"
-            ),
+        let (Sums { ends, counts, .. }, leaked) = (self.sums, self.sums.counts.lost());
+        let freed = match ends.freed {
+            0 => self.diagnosis(cause, leaked, "some are freed in part, none completely"),
+            freed => Diagnosis::of_error_paths(cause, leaked, (freed, counts.opened), "freed")
+                .map(|diagnosis| diagnosis.with_others(ends.others())),
         };
-        let freed = self.ended(ResourceEnd::Freed);
-        let stacks = freed.filter_map(|row| self.all.table.end_stack.get(row));
-        Some(Diagnosis { stacks: most_frequent(stacks), ..diagnosis(cause, lost, text)? })
+        let stacks = self.ended(ResourceEnd::Freed);
+        let stacks = stacks.filter_map(|row| self.all.table.end_stack.get(row));
+        freed.map(|diagnosis| diagnosis.with_stacks(stacks))
     }
 
-    /// What the ends of processes took along.
+    /// Allocations that ended with their process.
     fn exits(&self, cause: &'static str) -> Option<Diagnosis> {
-        let ended = HumanCount(self.sums.counts.closed_at_exit);
-        let text = format!("{ended} ended with their process, and nothing before freed them");
-        diagnosis(cause, ended.0, text)
+        self.diagnosis(cause, self.sums.counts.closed_at_exit, "freed only by process exit")
+    }
+
+    /// A cause that explains `count` of the leaked allocations; `None` when it explains none.
+    fn diagnosis(
+        &self,
+        cause: &'static str,
+        count: u64,
+        facts: impl Into<String>,
+    ) -> Option<Diagnosis> {
+        Diagnosis::new(cause, (count, self.sums.counts.lost()), facts)
     }
 }
 
 impl Sums {
     /// Why heaps leak.
     pub(super) const CAUSES_OF_HEAPS: [Cause<Self>; 1] =
-        [("heap_not_destroyed", "heaps created and never destroyed", Self::not_destroyed)];
+        [("heap_not_destroyed", "private heaps that are never destroyed", Self::not_destroyed)];
 
     fn not_destroyed(&self, cause: &'static str) -> Option<Diagnosis> {
-        let (all, lost) = (Counted(self.counts.opened, "heap"), self.counts.lost());
-        let left = HumanCount(lost);
-        diagnosis(cause, lost, format!("of {all} that this stack creates, {left} never destroyed"))
+        let (leaked, opened) = (self.counts.lost(), self.counts.opened);
+        match opened.saturating_sub(leaked) {
+            0 => Diagnosis::new(cause, (leaked, leaked), "nothing destroys heaps created here"),
+            ended => Diagnosis::of_error_paths(cause, leaked, (ended, opened), "destroyed"),
+        }
     }
 }
 
@@ -252,12 +243,6 @@ impl Chain {
         let minutes = self.last_ns.saturating_sub(self.first_ns) as f64 / 60e9;
         if minutes > 0.0 { grown / minutes } else { 0.0 }
     }
-}
-
-/// A diagnosis about so many lost allocations; `None` when there are none.
-fn diagnosis(cause: &'static str, count: u64, text: String) -> Option<Diagnosis> {
-    let diagnosis = Diagnosis { cause, count, object_ids: Vec::new(), text, stacks: Vec::new() };
-    (count > 0).then_some(diagnosis)
 }
 
 fn bytes(size: i64) -> HumanBytes {
