@@ -109,7 +109,8 @@ pub use self::tables::{ProcessInfo, ProcessList, TypeNames};
 pub use self::totals::Totals;
 pub use self::volumes::Volumes;
 pub use self::why::{
-    Diagnosis, Suspect, SuspectProcess, WhyAnswer, causes_of_allocations, causes_of_handles, why,
+    Diagnosis, ObjectNames, Suspect, SuspectProcess, WhyAnswer, causes_of_allocations,
+    causes_of_handles, why,
 };
 
 pub(crate) use self::frame_names::{Frames, NamedFrames};

@@ -25,6 +25,7 @@ pub(crate) use self::counted::Opened;
 pub use self::cut::GroupsLeftOut;
 pub use self::figures::Figures;
 pub(super) use self::leaves::counting_sort;
+pub(super) use self::name_pattern::NamePattern;
 pub(crate) use self::stacks::{StackTrims, TrimmedStacks};
 pub(crate) use self::timed::TimedGroups;
 pub use self::tree::{GroupTree, NodeIdx};

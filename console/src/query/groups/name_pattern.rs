@@ -12,11 +12,11 @@ static VARYING: LazyLock<Option<Regex>> = LazyLock::new(|| {
 
 /// Collapses numbers and GUIDs of a name to `#`, so that names which were made from one pattern are equal.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct NamePattern;
+pub(in crate::query) struct NamePattern;
 
 impl NamePattern {
     /// The pattern of a name.
-    pub(super) fn of(self, name: &str) -> String {
+    pub(in crate::query) fn of(self, name: &str) -> String {
         VARYING.as_ref().map_or(name.into(), |varying| varying.replace_all(name, "#")).into_owned()
     }
 }

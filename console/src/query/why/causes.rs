@@ -6,7 +6,8 @@ use handlescope_model::{EventKind, ObjectIdx, ProcessIdx, StackIdx};
 use indicatif::HumanCount;
 
 use super::columns::EventColumns;
-use super::targets::Targets;
+use super::names::ObjectNames;
+use super::targets::{Ended, Target, Targets};
 use crate::query::context::FileContext;
 use crate::query::groups::Opened;
 
@@ -129,6 +130,8 @@ impl Diagnosis {
 /// What is known of a group besides how much of it leaks.
 pub(super) struct Findings {
     pub(super) diagnoses: Vec<Diagnosis>,
+    /// The most frequent names of the leaked objects.
+    pub(super) names: Vec<ObjectNames>,
     /// Bytes of blocks that only grew, and how many more they get each minute.
     pub(super) grown: Option<(i64, f64)>,
     /// What became of those that are not leaked, as in "closed".
@@ -251,24 +254,37 @@ impl Causes<'_> {
     }
 
     fn targets(&self, cause: &'static str) -> Option<Diagnosis> {
-        let ended = |handle: &&Opened| {
-            let opened = handle.opened.row();
-            let Some(opened_ns) = self.columns.time_ns(opened) else { return false };
-            let end = self.target_end(handle.object, opened, opened_ns);
+        let mut first: Option<Ended> = None;
+        let mut kept = Vec::new();
+        for handle in self.lost {
             let closed = handle.closed().and_then(|event| self.columns.time_ns(event.row()));
-            end.is_some_and(|end| closed.is_none_or(|closed| end < closed))
+            let ended = self.ended_target(*handle);
+            let ended = ended.filter(|ended| closed.is_none_or(|closed| ended.end_ns < closed));
+            if let Some(ended) = ended {
+                kept.push(*handle);
+                first.get_or_insert(ended);
+            }
+        }
+        let Ended { target, end_ns } = first?;
+        let (kind, target) = match target {
+            Target::Process(process) => ("process", self.process(Some(process))),
+            Target::Thread(tid) => ("thread", tid.to_string()),
         };
-        let kept: Vec<Opened> = self.lost.iter().filter(ended).copied().collect();
-        let object = kept.first()?.object;
-        let target = self.file.types.get(self.file.objects.type_id(object)).to_lowercase();
-        self.diagnosis(cause, &kept, format!("still open after the {target} itself has ended"))
+        let example = if kept.len() > 1 { "for example " } else { "" };
+        let facts = format!(
+            "still open after the {kind} itself ended ({example}{target} at {:.3} s)",
+            end_ns as f64 / 1e9
+        );
+        self.diagnosis(cause, &kept, facts)
     }
 
-    /// When the process or thread ended that a handle is of.
-    fn target_end(&self, object: ObjectIdx, opened: usize, opened_ns: i64) -> Option<i64> {
-        match self.file.types.get(self.file.objects.type_id(object)) {
-            PROCESS => self.targets.process_end(object, opened_ns),
-            THREAD => self.targets.thread_end(opened_ns, self.columns.tid(opened)?),
+    /// The process or thread that a handle refers to, if it has ended.
+    fn ended_target(&self, handle: Opened) -> Option<Ended> {
+        let opened = handle.opened.row();
+        let opened_ns = self.columns.time_ns(opened)?;
+        match self.file.types.get(self.file.objects.type_id(handle.object)) {
+            PROCESS => self.targets.ended_process(handle.object, opened_ns),
+            THREAD => self.targets.ended_thread(opened_ns, self.columns.tid(opened)?),
             _ => None,
         }
     }

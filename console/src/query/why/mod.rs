@@ -6,6 +6,7 @@
 mod allocations;
 mod causes;
 mod columns;
+mod names;
 mod score;
 mod suspect;
 mod targets;
@@ -14,11 +15,13 @@ use rayon::prelude::*;
 
 pub use self::allocations::causes_of_allocations;
 pub use self::causes::{Diagnosis, causes_of_handles};
+pub use self::names::ObjectNames;
 pub use self::suspect::{Suspect, SuspectProcess};
 
 use self::allocations::{SiteCauses, drop_backed};
 use self::causes::{Causes, Findings, proved};
 use self::columns::EventColumns;
+use self::names::NameTable;
 use self::suspect::Sums;
 use self::targets::Targets;
 use super::acquired::{Acquired, Allocations, Handles, Kept, ProgramGroup, allocations_of_suspect};
@@ -162,6 +165,7 @@ fn suspects_of_handles(
         .map(|_| criteria.race_window_ns.unwrap_or(RACE_WINDOW_NS))
         .filter(|window| clock_step_ns.is_none_or(|step| step <= *window));
     let (columns, targets) = (EventColumns::load(trace)?, Targets::load(trace)?);
+    let names = NameTable::load(trace)?;
     suspects(&handles, criteria, |group, _| {
         let all = handles.handles(&group.groups);
         let lost = all.iter().copied().filter(|handle| handles.timed.is_lost(*handle));
@@ -175,7 +179,10 @@ fn suspects_of_handles(
             race_window_ns,
         };
         let diagnoses = proved(&Causes::ALL, &causes);
-        Some(Findings { diagnoses, grown: None, ended: "closed".to_owned() })
+        // Handles of an object stand one after the other.
+        let objects = lost.chunk_by(|a, b| a.object == b.object).map(|handles| handles[0].object);
+        let names = names.most_frequent(objects);
+        Some(Findings { diagnoses, names, grown: None, ended: "closed".to_owned() })
     })
 }
 

@@ -5,6 +5,7 @@ use std::cmp::Reverse;
 use handlescope_model::{ProcessIdx, StackIdx};
 
 use super::causes::{Diagnosis, Findings, RACE};
+use super::names::ObjectNames;
 use super::score;
 use crate::query::acquired::{Acquired, Ends, ProgramGroup, Share};
 use crate::query::amounts::{Bytes, Counts};
@@ -46,6 +47,8 @@ pub struct Suspect {
     pub(super) ended: String,
     /// Why, as far as the events say.
     pub diagnoses: Vec<Diagnosis>,
+    /// The most frequent names of the objects whose handles leak; allocations have none.
+    pub names: Vec<ObjectNames>,
     /// The representative frame of the create stack, as stack filters see it.
     pub function: Option<String>,
     /// A filter on processes that keeps its own and no others of their program, where only some are asked for.
@@ -131,7 +134,7 @@ impl Suspect {
                 Growth::without_clock(&all.collect::<Vec<Life>>())
             }
         };
-        let Findings { diagnoses, grown, ended } = findings(group, &sums)?;
+        let Findings { diagnoses, names, grown, ended } = findings(group, &sums)?;
         let races = diagnoses.iter().find(|diagnosis| diagnosis.cause == RACE);
         let Sums { counts, bytes, .. } = sums;
         // Bytes count where there are any; the score is of as many as the allocations have on average.
@@ -163,6 +166,7 @@ impl Suspect {
             growth,
             ended,
             diagnoses,
+            names,
             function: first.create_stack.and_then(|stack| acquired.function(stack)),
             filter: owners.filter.clone(),
             score,

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use handlescope_model::tables::{Objects, Processes, Threads};
-use handlescope_model::{ArchiveError, Numbers, ObjectIdx, TableRows, Trace};
+use handlescope_model::{ArchiveError, Numbers, ObjectIdx, ProcessIdx, TableRows, Trace};
 
 use crate::query::trace_info;
 
@@ -11,8 +11,35 @@ use crate::query::trace_info;
 /// that creates it.
 const START_NS: i64 = 20_000;
 
+/// The process or thread that a handle refers to, which has ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Ended {
+    pub(super) target: Target,
+    /// When it ended, nanoseconds since session start.
+    pub(super) end_ns: i64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Target {
+    Process(ProcessIdx),
+    /// A thread by its id.
+    Thread(u32),
+}
+
 /// Start and end of a process in nanoseconds, where they are known.
-type Lifetime = (Option<i64>, Option<i64>);
+struct Lifetime {
+    process: ProcessIdx,
+    start_ns: Option<i64>,
+    end_ns: Option<i64>,
+}
+
+/// A thread by its id, with its start and end in nanoseconds.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Started {
+    start_ns: i64,
+    end_ns: Option<i64>,
+    tid: u32,
+}
 
 /// Processes by their kernel address, and threads by who started them.
 pub(super) struct Targets {
@@ -20,44 +47,53 @@ pub(super) struct Targets {
     /// `UniqueProcessKey`, the address of the process object, with lifetimes. An address may
     /// be used again.
     processes: HashMap<u64, Vec<Lifetime>>,
-    /// Start and end of the threads that a thread started, in nanoseconds, by start.
-    threads: HashMap<u32, Vec<(i64, Option<i64>)>>,
+    /// The threads that a thread started, by start.
+    threads: HashMap<u32, Vec<Started>>,
 }
 
 impl Targets {
     pub(super) fn load(trace: &Trace) -> Result<Self, ArchiveError> {
         let mut processes: HashMap<u64, Vec<_>> = HashMap::new();
-        for process in Processes::read(trace)?.rows().filter(|process| process.key != 0) {
-            processes.entry(process.key).or_default().push((process.start_ns, process.end_ns));
+        let table = Processes::read(trace)?;
+        let rows = (0..).map(ProcessIdx).zip(table.rows());
+        for (row, process) in rows.filter(|(_, process)| process.key != 0) {
+            let (start_ns, end_ns) = (process.start_ns, process.end_ns);
+            let lifetime = Lifetime { process: row, start_ns, end_ns };
+            processes.entry(process.key).or_default().push(lifetime);
         }
         let mut threads: HashMap<u32, Vec<_>> = HashMap::new();
         // A clock that stands still for longer does not say which thread a handle is of.
         let is_exact = trace_info(trace)?.clock_step_ns().is_none_or(|step| step <= START_NS);
         for thread in Threads::read(trace)?.rows().filter(|_| is_exact) {
-            if let (Some(creator), Some(start)) = (thread.creator_tid, thread.start_ns) {
-                threads.entry(creator).or_default().push((start, thread.end_ns));
+            if let (Some(creator), Some(start_ns)) = (thread.creator_tid, thread.start_ns) {
+                let started = Started { start_ns, end_ns: thread.end_ns, tid: thread.tid };
+                threads.entry(creator).or_default().push(started);
             }
         }
         threads.values_mut().for_each(|started| started.sort_unstable());
         Ok(Self { pointer: trace.values(Objects::pointer)?, processes, threads })
     }
 
-    /// When the process ended that a handle, opened at a time, is of; `None` when that is not known or
-    /// it did not end.
-    pub(super) fn process_end(&self, object: ObjectIdx, opened_ns: i64) -> Option<i64> {
+    /// The process that a handle, opened at a time, refers to; `None` if it is unknown or did not end.
+    pub(super) fn ended_process(&self, object: ObjectIdx, opened_ns: i64) -> Option<Ended> {
         let lifetimes = self.processes.get(&self.pointer.get(object.row())?)?;
-        let alive = lifetimes.iter().filter(|(start, end)| {
-            start.is_none_or(|start| start <= opened_ns) && end.is_none_or(|end| end >= opened_ns)
+        let alive = lifetimes.iter().filter(|lifetime| {
+            lifetime.start_ns.is_none_or(|start| start <= opened_ns)
+                && lifetime.end_ns.is_none_or(|end| end >= opened_ns)
         });
-        alive.filter_map(|(_, end)| *end).min()
+        let ended = alive.filter_map(|lifetime| {
+            Some(Ended { target: Target::Process(lifetime.process), end_ns: lifetime.end_ns? })
+        });
+        ended.min_by_key(|ended| ended.end_ns)
     }
 
-    /// When the thread ended whose handle a thread made at a time, by starting it; `None` when that is
-    /// not known or it did not end.
-    pub(super) fn thread_end(&self, opened_ns: i64, creator: u32) -> Option<i64> {
+    /// The thread whose handle a thread opened at a time, by starting it; `None` if it is unknown or did not end.
+    pub(super) fn ended_thread(&self, opened_ns: i64, creator: u32) -> Option<Ended> {
         let started = self.threads.get(&creator)?;
-        let next = started.get(started.partition_point(|(start, _)| *start < opened_ns))?;
-        let (start, end) = *next;
-        end.filter(|_| start.saturating_sub(opened_ns) <= START_NS)
+        let next = started.partition_point(|thread| thread.start_ns < opened_ns);
+        let thread = started.get(next)?;
+        let is_opened_here = thread.start_ns.saturating_sub(opened_ns) <= START_NS;
+        let end_ns = thread.end_ns.filter(|_| is_opened_here)?;
+        Some(Ended { target: Target::Thread(thread.tid), end_ns })
     }
 }

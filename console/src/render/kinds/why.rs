@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::{index, no_match_line};
 use crate::{
-    query::{Diagnosis, Suspect, SuspectProcess, Totals, Verdict, WhyAnswer},
+    query::{Diagnosis, ObjectNames, Suspect, SuspectProcess, Totals, Verdict, WhyAnswer},
     render::{
         json::{Document, StackNumbers, traces},
         table::{Columns, Part, Table},
@@ -32,6 +32,9 @@ const FEW_AT_EXIT: u64 = 2;
 
 /// Lines below that with the rank are indented to its text.
 const INDENT: &str = "   ";
+
+/// Names of objects of a suspect that the text lists.
+const NAMES: usize = 2;
 
 /// Processes of a suspect that the text lists.
 const PROCESSES: usize = 5;
@@ -70,6 +73,7 @@ pub(crate) fn why_columns<'a>() -> Columns<'a, Row<'a>> {
     columns.nest("rate_per_request", "number?", |row| row.suspect.rate_per_request());
     columns.add("bytes_per_minute", |row| row.suspect.bytes?.per_minute);
     columns.add("evidence", |row| row.suspect.evidence());
+    columns.nest("object_names", "array", Row::object_names);
     columns.nest("diagnoses", "array", Row::diagnoses);
     columns.add("causes", Row::causes).title("Causes").rows_only();
     let function = columns.add("function", |row| row.suspect.function.as_deref());
@@ -184,6 +188,15 @@ fn in_processes(processes: &[SuspectProcess]) -> Option<String> {
     Some(text)
 }
 
+/// The most frequent names of leaked objects.
+fn named_objects(names: &[ObjectNames]) -> Option<String> {
+    let shown = names.iter().take(NAMES);
+    let shown =
+        shown.map(|ObjectNames { pattern, count }| format!("{pattern} ({})", HumanCount(*count)));
+    let shown: Vec<String> = shown.collect();
+    (!shown.is_empty()).then(|| format!("Objects: {}", shown.join(", ")))
+}
+
 /// A process of a suspect in a document.
 #[derive(Serialize)]
 struct ProcessJson<'a> {
@@ -193,6 +206,13 @@ struct ProcessJson<'a> {
     leaked: u64,
     closed_at_exit: u64,
     created: u64,
+}
+
+/// Names of leaked objects in a document.
+#[derive(Serialize)]
+struct NamesJson<'a> {
+    name: &'a str,
+    count: u64,
 }
 
 /// A cause in a document.
@@ -216,6 +236,13 @@ impl<'a> Row<'a> {
             created: process.counts.opened,
         };
         self.suspect.processes.iter().map(process).collect()
+    }
+
+    fn object_names(&self) -> Vec<NamesJson<'a>> {
+        let names = self.suspect.names.iter();
+        names
+            .map(|ObjectNames { pattern, count }| NamesJson { name: pattern, count: *count })
+            .collect()
     }
 
     fn diagnoses(&self) -> Vec<DiagnosisJson<'a>> {
@@ -283,6 +310,9 @@ impl Row<'_> {
         line(paint(Role::Notable, &growth))?;
         if let Some(processes) = in_processes(&suspect.processes) {
             line(display.whole(&Untrusted(&processes).to_string()))?;
+        }
+        if let Some(names) = named_objects(&suspect.names) {
+            line(display.whole(&Untrusted(&names).to_string()))?;
         }
         for diagnosis in telling(&suspect.diagnoses) {
             let sentence = capitalized(&diagnosis.sentence(&self.closers(diagnosis)));

@@ -88,3 +88,57 @@ fn what_hides_the_truth_comes_first() {
         document["caveats"].as_array().unwrap().iter().map(|caveat| &caveat["kind"]).collect();
     assert!(kinds.contains(&&json!("symbols_missing")), "{kinds:?}");
 }
+
+#[test]
+fn a_handle_that_outlives_its_process_or_thread_names_which_ended_and_when() {
+    const PROCESS: u16 = 7;
+    const THREAD: u16 = 8;
+    let mut trace = trace();
+    trace.object_type(PROCESS, "Process").object_type(THREAD, "Thread");
+    trace.process(900, "child.exe").started(10 * MS).ended(40 * MS).key(OBJECT);
+    trace.thread(700, 720).creator(700, 701).started(20 * MS).ended(30 * MS);
+    let stack = |place: u64| [super::USER[0] + place];
+    for (ns, object, handle, kind, place) in [
+        (11 * MS, OBJECT, 0x10, PROCESS, 0x100),
+        (20 * MS - 5 * US, OBJECT + 0x500, 0x14, THREAD, 0x200),
+    ] {
+        let created = trace.create_handle(ns, (700, 701), object, handle, kind);
+        created.stack(&super::KERNEL, &stack(place));
+    }
+    close(&mut trace, 90 * MS, (800, 801), OBJECT + 0x900, 0x99);
+    let document = asked(&trace, "");
+    let texts: Vec<&str> = suspects(&document)
+        .iter()
+        .flat_map(|suspect| suspect["diagnoses"].as_array().unwrap())
+        .filter(|diagnosis| diagnosis["cause"] == "thread_or_process_handle")
+        .map(|diagnosis| diagnosis["text"].as_str().unwrap())
+        .collect();
+    assert!(
+        texts.contains(&"still open after the process itself ended (child.exe(900) at 0.040 s)"),
+        "{texts:?}"
+    );
+    assert!(
+        texts.contains(&"still open after the thread itself ended (720 at 0.030 s)"),
+        "{texts:?}"
+    );
+}
+
+#[test]
+fn a_suspect_names_its_objects_by_what_they_share() {
+    let mut trace = trace();
+    let mut name = |number: u64, name: &str| {
+        let object = OBJECT + 0x100 * number;
+        let handle = 4 * number as u32 + 4;
+        open(&mut trace, number as i64 * MS, (700, 701), object, handle);
+        trace.handle_rundown_end(700, object, handle, EVENT, name);
+    };
+    (1..6).for_each(|number| name(number, &format!("\\Work_{number}")));
+    name(6, "\\Stop7");
+    name(7, "");
+    let document = asked(&trace, "");
+    let [suspect] = suspects(&document) else { panic!("{document}") };
+    let names = json!([{"name": "\\Work_#", "count": 5}, {"name": "\\Stop7", "count": 1}]);
+    assert_eq!(suspect["object_names"], names);
+    let text = run_over(&trace, ".why\n").ok().stdout;
+    assert!(text.contains("\n   Objects: \\Work_# (5), \\Stop7 (1)\n"), "{text}");
+}

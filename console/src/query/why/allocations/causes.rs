@@ -81,7 +81,8 @@ impl<'a> SiteCauses<'a> {
         let type_name = groups.first()?.type_name;
         if type_name == PRIVATE_HEAP {
             let diagnoses = proved(&Sums::CAUSES_OF_HEAPS, sums);
-            return Some(Findings { diagnoses, grown: None, ended: "destroyed".to_owned() });
+            let (names, ended) = (Vec::new(), "destroyed".to_owned());
+            return Some(Findings { diagnoses, names, grown: None, ended });
         }
         ResourceKind::ALL.iter().find(|kind| kind.name() == type_name)?;
         let rows = self.allocations.resources(groups);
@@ -92,7 +93,7 @@ impl<'a> SiteCauses<'a> {
         let grown = grown.reduce(|all, one| (i64::saturating_add(all.0, one.0), all.1 + one.1));
         let site = Site { all: self, rows: &rows, sums, lost, chains };
         let diagnoses = proved(&Site::CAUSES, &site);
-        Some(Findings { diagnoses, grown, ended: sums.ends.words() })
+        Some(Findings { diagnoses, names: Vec::new(), grown, ended: sums.ends.words() })
     }
 
     /// The reallocations that made a block, if there are some and each made it larger.
