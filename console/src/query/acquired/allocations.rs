@@ -38,8 +38,6 @@ pub(crate) struct Allocations<'a> {
     /// Heaps that stay; none where allocations are chosen by more than their process, as heaps are not allocated by the
     /// stacks and at the times that are asked for.
     heaps: Vec<CreatedHeaps>,
-    /// How many allocations are asked for, in parts.
-    pub(crate) chosen: usize,
     program_frames: ProgramFrames,
     window: Option<Window>,
 }
@@ -81,7 +79,6 @@ impl<'a> Allocations<'a> {
                 && rows.as_deref().is_none_or(|rows| is(rows, *row))
         };
         let sites = Sites::of(&table, &allocators, is_chosen, kept, frames)?;
-        let chosen = (0..table.len()).filter(is_chosen).count();
         let heaps = match kept {
             Kept::Leaking if rows.is_none() => {
                 let processes = origin.processes;
@@ -102,10 +99,14 @@ impl<'a> Allocations<'a> {
             table,
             sites,
             heaps,
-            chosen,
             program_frames,
             window,
         }))
+    }
+
+    /// How many allocations are asked for, in parts.
+    pub(crate) fn chosen(&self) -> usize {
+        self.sites.chosen
     }
 
     /// How many allocations there are, in parts.

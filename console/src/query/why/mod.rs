@@ -86,8 +86,8 @@ impl<'a> WhyAnswer<'a> {
         let (mut allocation_count, mut no_match) = (0, file.about.no_match.clone());
         if let Some(allocations) = allocations(&file, criteria)? {
             suspects.extend(suspects_of_allocations(&allocations, criteria)?);
-            allocation_count = allocations.chosen;
-            if allocations.chosen > 0 {
+            allocation_count = allocations.chosen();
+            if allocation_count > 0 {
                 // Something does match.
                 no_match = None;
             } else if file.totals.handles_created + file.totals.handles_duplicated == 0
