@@ -199,17 +199,6 @@ impl<'a, R> Columns<'a, R> {
         &mut self.columns[last]
     }
 
-    /// Moves columns behind another one.
-    pub(crate) fn move_behind(&mut self, column: &str, names: &[&str]) {
-        let all = std::mem::take(&mut self.columns);
-        let (moved, mut rest): (Vec<_>, Vec<_>) =
-            all.into_iter().partition(|column| names.contains(&column.name));
-        let place = rest.iter().position(|before| before.name == column);
-        let place = place.map_or(rest.len(), |place| place + 1);
-        rest.splice(place..place, moved);
-        self.columns = rest;
-    }
-
     /// Lets text show rows as lines of their own instead of in a grid.
     pub(crate) fn row_text(&mut self, text: impl Fn(&R, &mut dyn Write) -> io::Result<()> + 'a) {
         self.text = Some(Box::new(text));
