@@ -21,7 +21,7 @@ use self::causes::{Causes, Findings, proved};
 use self::columns::EventColumns;
 use self::suspect::Sums;
 use self::targets::Targets;
-use super::acquired::{Acquired, Allocations, Handles, Kept, ProgramGroup, allocations_of_suspect};
+use super::acquired::{Acquired, Allocations, Handles, ProgramGroup, allocations_of_suspect};
 use super::criteria::{GroupCriteria, ObjectCriteria, WhyCriteria};
 use super::error::QueryError;
 use super::frame_names::FrameNames;
@@ -140,9 +140,7 @@ fn allocations<'f>(
 ) -> Result<Option<Allocations<'f>>, QueryError> {
     match Origin::of(&file.file).zip(criteria.allocations()) {
         None => Ok(None),
-        Some((origin, chosen)) => {
-            Allocations::load(origin, chosen, criteria.is_plain(), Kept::Leaking)
-        }
+        Some((origin, chosen)) => Allocations::leaking(origin, chosen, criteria.is_plain()),
     }
 }
 
