@@ -141,6 +141,15 @@ pub(crate) struct Declared<'a, R> {
     spec: ColumnSpec,
 }
 
+/// A column as a script draws it.
+#[derive(Serialize)]
+pub(in crate::render) struct DrawnColumn {
+    key: &'static str,
+    title: Option<String>,
+    number: bool,
+    bytes: bool,
+}
+
 /// The type of lists in JSON Schema.
 const LIST: &str = "array";
 
@@ -197,6 +206,28 @@ impl<'a, R> Columns<'a, R> {
         self.columns.push(Declared { name, kind, value, series, texts, applies, follows, spec });
         let last = self.columns.len() - 1;
         &mut self.columns[last]
+    }
+
+    /// Those of these names, in their order, with headings of their own.
+    pub(in crate::render) fn only(mut self, chosen: &[(&'static str, &str)]) -> Self {
+        let mut take = |(name, title): &(&'static str, &str)| {
+            let at = self.columns.iter().position(|column| column.name == *name)?;
+            let mut column = self.columns.swap_remove(at);
+            column.title(title);
+            Some(column)
+        };
+        Columns { columns: chosen.iter().filter_map(&mut take).collect(), text: None }
+    }
+
+    /// What a script has to know to draw them.
+    pub(in crate::render) fn drawn(&self) -> Vec<DrawnColumn> {
+        let drawn = |column: &Declared<'_, R>| DrawnColumn {
+            key: column.name,
+            title: column.spec.title.clone(),
+            number: column.kind == i64::JSON,
+            bytes: column.spec.show == Show::Bytes,
+        };
+        self.columns.iter().map(drawn).collect()
     }
 
     /// Lets text show rows as lines of their own instead of in a grid.

@@ -43,7 +43,7 @@ pub(crate) fn resource_columns<'a>(
         let bytes = columns.add("bytes", |row| row.figures().lost_bytes());
         bytes.title("Bytes").show(Show::Bytes).place(-2);
     } else {
-        add_figures(&mut columns);
+        add_amounts(&mut columns, Row::figures);
     }
     if criteria.buckets.is_some() {
         columns.nest("over_time", "array", |row| row.group.over_time.as_ref());
@@ -168,32 +168,35 @@ fn add_stack<'a>(
 }
 
 /// Adds what is counted, with its bytes.
-fn add_figures<'a>(columns: &mut Columns<'a, Row<'a>>) {
-    columns.add("allocs", |row| row.figures().allocs).title("Allocs").show(Show::Grouped);
-    let alloc = columns.add("alloc_bytes", |row| row.figures().alloc_bytes);
+pub(crate) fn add_amounts<'a, R>(
+    columns: &mut Columns<'a, R>,
+    figures: impl Fn(&R) -> &'a ResourceFigures + Copy + 'a,
+) {
+    columns.add("allocs", move |row| figures(row).allocs).title("Allocs").show(Show::Grouped);
+    let alloc = columns.add("alloc_bytes", move |row| figures(row).alloc_bytes);
     alloc.title("Allocated").show(Show::Bytes);
-    columns.add("frees", |row| row.figures().frees).title("Frees").show(Show::Grouped);
-    columns.add("freed_bytes", |row| row.figures().freed_bytes);
-    columns.add("replaced", |row| row.figures().replaced);
-    columns.add("replaced_bytes", |row| row.figures().replaced_bytes);
-    columns.add("destroyed", |row| row.figures().destroyed);
-    columns.add("destroyed_bytes", |row| row.figures().destroyed_bytes);
-    let orphan_frees = columns.add("orphan_frees", |row| row.figures().orphan_frees);
+    columns.add("frees", move |row| figures(row).frees).title("Frees").show(Show::Grouped);
+    columns.add("freed_bytes", move |row| figures(row).freed_bytes);
+    columns.add("replaced", move |row| figures(row).replaced);
+    columns.add("replaced_bytes", move |row| figures(row).replaced_bytes);
+    columns.add("destroyed", move |row| figures(row).destroyed);
+    columns.add("destroyed_bytes", move |row| figures(row).destroyed_bytes);
+    let orphan_frees = columns.add("orphan_frees", move |row| figures(row).orphan_frees);
     orphan_frees.title("Orphan frees").show(Show::Grouped);
-    columns.add("orphan_bytes", |row| row.figures().orphan_bytes);
-    columns.add("ignored", |row| row.figures().ignored);
-    columns.add("at_exit", |row| row.figures().at_exit).title("At exit").show(Show::Grouped);
-    let at_exit = columns.add("at_exit_bytes", |row| row.figures().at_exit_bytes);
+    columns.add("orphan_bytes", move |row| figures(row).orphan_bytes);
+    columns.add("ignored", move |row| figures(row).ignored);
+    columns.add("at_exit", move |row| figures(row).at_exit).title("At exit").show(Show::Grouped);
+    let at_exit = columns.add("at_exit_bytes", move |row| figures(row).at_exit_bytes);
     at_exit.title("Bytes at exit").show(Show::Bytes);
-    let outstanding = columns.add("outstanding", |row| row.figures().outstanding);
+    let outstanding = columns.add("outstanding", move |row| figures(row).outstanding);
     outstanding.title("Outstanding").show(Show::Grouped);
-    let outstanding = columns.add("outstanding_bytes", |row| row.figures().outstanding_bytes);
+    let outstanding = columns.add("outstanding_bytes", move |row| figures(row).outstanding_bytes);
     outstanding.title("Bytes outstanding").show(Show::Bytes);
     // The names that handles have; the others stay for one version.
-    columns.nest("leaked", "integer", |row| row.figures().outstanding);
-    columns.nest("leaked_bytes", "integer", |row| row.figures().outstanding_bytes);
-    columns.nest("closed_at_exit", "integer", |row| row.figures().at_exit);
-    columns.nest("closed_at_exit_bytes", "integer", |row| row.figures().at_exit_bytes);
+    columns.nest("leaked", "integer", move |row| figures(row).outstanding);
+    columns.nest("leaked_bytes", "integer", move |row| figures(row).outstanding_bytes);
+    columns.nest("closed_at_exit", "integer", move |row| figures(row).at_exit);
+    columns.nest("closed_at_exit_bytes", "integer", move |row| figures(row).at_exit_bytes);
 }
 
 /// Bytes over time as bars.
