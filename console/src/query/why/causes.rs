@@ -138,30 +138,30 @@ impl Causes<'_> {
         if columns.kind(own)? != EventKind::HandleCreate {
             return None;
         }
-        let (owner, tid) = (columns.owner(own)?, columns.tid(own)?);
+        let (owner, tid) = (columns.owners.of(own)?, columns.tid.get(own)?);
         let events = self.file.objects.events(handle.object);
-        let time = columns.time_ns(own)?;
+        let time = columns.time_ns.get(own)?;
         let distance = |event: &usize| {
-            Some(columns.time_ns(*event)?.abs_diff(time)).and_then(|ns| i64::try_from(ns).ok())
+            Some(columns.time_ns.get(*event)?.abs_diff(time)).and_then(|ns| i64::try_from(ns).ok())
         };
         let is_near = |event: &usize| distance(event).is_some_and(|ns| ns <= window_ns);
         // That the program closed the other one shows that it means to have one.
         let is_racing_open = |event: &usize| {
             columns.kind(*event) == Some(EventKind::HandleCreate)
-                && columns.owner(*event) == Some(owner)
-                && columns.tid(*event).is_some_and(|other| other != tid)
+                && columns.owners.of(*event) == Some(owner)
+                && columns.tid.get(*event).is_some_and(|other| other != tid)
                 && columns.closed_by_program(*event).is_some()
         };
         let before = (events.start..own).rev().take_while(is_near).find(is_racing_open);
         let after = (own + 1..events.end).take_while(is_near).find(is_racing_open);
         let nearest = before.into_iter().chain(after);
-        nearest.filter_map(|event| Some((distance(&event)?, tid, columns.tid(event)?))).min()
+        nearest.filter_map(|event| Some((distance(&event)?, tid, columns.tid.get(event)?))).min()
     }
 
     fn duplicates(&self, cause: &'static str) -> Option<Diagnosis> {
         let given = self.lost_by(|event| {
             self.columns.kind(event) == Some(EventKind::HandleDuplicate)
-                && self.columns.inherited_by(event).is_none()
+                && self.columns.owners.inherited_by(event).is_none()
         });
         let event = given.first()?.opened.row();
         let (source, caller) = self.columns.duplicated(event);
@@ -172,8 +172,8 @@ impl Causes<'_> {
     }
 
     fn inherited(&self, cause: &'static str) -> Option<Diagnosis> {
-        let inherited = self.lost_by(|event| self.columns.inherited_by(event).is_some());
-        let parent = self.process(self.columns.process(inherited.first()?.opened.row()));
+        let inherited = self.lost_by(|event| self.columns.owners.inherited_by(event).is_some());
+        let parent = self.process(self.columns.owners.process(inherited.first()?.opened.row()));
         diagnosis(cause, &inherited, |count| {
             format!("{count} inherited from {parent}, and not closed")
         })
@@ -182,9 +182,9 @@ impl Causes<'_> {
     fn targets(&self, cause: &'static str) -> Option<Diagnosis> {
         let ended = |handle: &&Opened| {
             let opened = handle.opened.row();
-            let Some(opened_ns) = self.columns.time_ns(opened) else { return false };
+            let Some(opened_ns) = self.columns.time_ns.get(opened) else { return false };
             let end = self.target_end(handle.object, opened, opened_ns);
-            let closed = handle.closed().and_then(|event| self.columns.time_ns(event.row()));
+            let closed = handle.closed().and_then(|event| self.columns.time_ns.get(event.row()));
             end.is_some_and(|end| closed.is_none_or(|closed| end < closed))
         };
         let kept: Vec<Opened> = self.lost.iter().filter(ended).copied().collect();
@@ -199,7 +199,7 @@ impl Causes<'_> {
     fn target_end(&self, object: ObjectIdx, opened: usize, opened_ns: i64) -> Option<i64> {
         match self.file.types.get(self.file.objects.type_id(object)) {
             PROCESS => self.targets.process_end(object, opened_ns),
-            THREAD => self.targets.thread_end(opened_ns, self.columns.tid(opened)?),
+            THREAD => self.targets.thread_end(opened_ns, self.columns.tid.get(opened)?),
             _ => None,
         }
     }
@@ -221,7 +221,7 @@ impl Causes<'_> {
     fn some_closed(&self, cause: &'static str) -> Option<Diagnosis> {
         let mut closes = 0_u64;
         let events = self.closes().inspect(|_| closes += 1);
-        let stacks = most_frequent(events.filter_map(|event| self.columns.stack(event)));
+        let stacks = most_frequent(events.filter_map(|event| self.columns.stack.get(event)));
         let lost = if closes > 0 { self.lost } else { &[] };
         let [all, closes] = [self.handles.len() as u64, closes].map(HumanCount);
         let closed = diagnosis(cause, lost, |count| {
@@ -259,7 +259,7 @@ impl Causes<'_> {
                 closed = self.first_closes(handle.object);
             }
             let opened = handle.opened.row();
-            let value = self.columns.owner(opened).zip(self.columns.handle(opened));
+            let value = self.columns.owners.of(opened).zip(self.columns.handle.get(opened));
             let before = value.and_then(|value| closed.get(&value));
             reused.extend(before.is_some_and(|close| *close < opened).then_some(*handle));
         }
@@ -275,7 +275,7 @@ impl Causes<'_> {
     fn first_closes(&self, object: ObjectIdx) -> HashMap<(ProcessIdx, u64), usize> {
         let mut closes = HashMap::new();
         for event in self.file.objects.events(object).filter(|&at| self.columns.is_opening(at)) {
-            let value = self.columns.owner(event).zip(self.columns.handle(event));
+            let value = self.columns.owners.of(event).zip(self.columns.handle.get(event));
             if let (Some(value), Some(close)) = (value, self.columns.closed_by_program(event)) {
                 closes
                     .entry(value)
