@@ -66,28 +66,29 @@ pub(super) fn gui_handles(
     let has = |kind: &ResourceKind| {
         allocators.rows().iter().any(|allocator| allocator.kind == kind.code())
     };
-    let kinds = KINDS.iter().filter(|kind| has(kind) && matches(kind));
-    let of_kind = kinds.map(|kind| {
-        let asked = ResourceCriteria {
-            kind: Filter::new(kind.name()).ok(),
-            by: Some(vec![ResourceColumn::Allocator]),
-            leak: false,
-            leak_at_exit: false,
-            ..chosen.clone()
-        };
-        let answer = ResourcesAnswer::new(source, &asked, names, cancel)?;
-        Ok(GuiHandles::of(&answer, kind.name()))
-    });
-    let of_kind = of_kind.collect::<Result<Vec<GuiHandles>, QueryError>>()?;
-    Ok(of_kind.into_iter().filter(|handles| handles.created > 0).collect())
+    let kinds: Vec<&str> =
+        KINDS.iter().filter(|kind| has(kind) && matches(kind)).map(|kind| kind.name()).collect();
+    if kinds.is_empty() {
+        return Ok(Vec::new());
+    }
+    let asked = ResourceCriteria {
+        kind: Filter::new(&kinds.join(";")).ok(),
+        by: Some(vec![ResourceColumn::Kind, ResourceColumn::Allocator]),
+        leak: false,
+        leak_at_exit: false,
+        ..chosen
+    };
+    let answer = ResourcesAnswer::new(source, &asked, names, cancel)?;
+    let of_kind = kinds.into_iter().map(|kind| GuiHandles::of(&answer, kind));
+    Ok(of_kind.filter(|handles| handles.created > 0).collect())
 }
 
 impl GuiHandles {
-    /// Sums up an answer with groups by type.
+    /// Sums up the groups of a kind, each of one type.
     fn of(answer: &ResourcesAnswer<'_>, kind: &'static str) -> Self {
         let mut handles = Self { file: answer.about.index, kind, ..Self::default() };
         let mut by_type: BTreeMap<&str, u64> = BTreeMap::new();
-        for group in answer.groups.iter().flat_map(|groups| &groups.rows) {
+        for group in answer.groups_of(kind) {
             let figures = &group.figures;
             handles.created += figures.allocs;
             handles.closed += figures.frees;

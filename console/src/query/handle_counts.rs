@@ -5,6 +5,7 @@ use handlescope_model::rules::{Kinds, OPENING, OPENING_HANDLES};
 use handlescope_model::tables::{Events, ExistingHandles};
 use handlescope_model::{ArchiveError, Cell, ProcessIdx, Table, Trace, TypeId};
 use polars::prelude::{DataFrame, IntoLazy, PolarsResult, col};
+use serde::Serialize;
 
 use super::context::FileContext;
 use super::counts::{CountRows, NameCounts};
@@ -97,7 +98,8 @@ impl Counted {
 }
 
 /// What the handles are counted by.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum CountBy {
     /// Name of the object type.
     Type,

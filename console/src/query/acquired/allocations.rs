@@ -2,10 +2,11 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use handlescope_model::rules::{has_bytes, has_lasting_names, is_named_by_allocator};
 use handlescope_model::tables::{Allocator, ResourceEnd, ResourceKind};
-use handlescope_model::{AllocatorIdx, ProcessIdx, ResourceIdx, StackIdx, Table};
+use handlescope_model::{AllocatorIdx, ProcessIdx, ResourceIdx, StackIdx};
 use hashbrown::HashSet;
 
 use super::between::{Between, Span};
@@ -32,38 +33,48 @@ pub(crate) struct Allocations<'a> {
     criteria: ResourceCriteria,
     /// Whether processes go by the names of their executables.
     is_plain: bool,
-    pub(crate) allocators: AllocatorList,
-    pub(crate) table: ResourceTable,
+    pub(crate) allocators: Arc<AllocatorList>,
+    pub(crate) table: Arc<ResourceTable>,
     sites: Sites,
     /// Heaps that stay; none where allocations are chosen by more than their process, as heaps are not allocated by the
     /// stacks and at the times that are asked for.
     heaps: Vec<CreatedHeaps>,
-    /// How many allocations are asked for, in parts.
-    pub(crate) chosen: usize,
     program_frames: ProgramFrames,
     window: Option<Window>,
 }
 
 impl<'a> Allocations<'a> {
-    /// Reads the allocations that the criteria choose; `None` where the trace has none.
+    /// Reads the allocations that the criteria choose, and keeps sites that leak; `None` where the trace has none.
     ///
     /// # Errors
     /// When the archive is damaged, or the query is cancelled.
-    pub(crate) fn load(
+    pub(crate) fn leaking(
         origin: Origin<'a>,
+        criteria: ResourceCriteria,
+        is_plain: bool,
+    ) -> Result<Option<Self>, QueryError> {
+        // Causes of leaks name stacks that free.
+        let needed = Needed { end_time: true, end_stack: true, ..Needed::default() };
+        let allocators = Arc::new(AllocatorList::load(origin.trace)?);
+        let table = Arc::new(ResourceTable::load(origin.trace, needed)?);
+        Self::of(origin, (allocators, table), criteria, is_plain, Kept::Leaking)
+    }
+
+    /// Groups the allocations that the criteria choose, whose columns were read; `None` where the trace has none.
+    ///
+    /// # Errors
+    /// When the archive is damaged, or the query is cancelled.
+    pub(crate) fn of(
+        origin: Origin<'a>,
+        (allocators, table): (Arc<AllocatorList>, Arc<ResourceTable>),
         criteria: ResourceCriteria,
         is_plain: bool,
         kept: Kept,
     ) -> Result<Option<Self>, QueryError> {
-        let Origin { trace, frames, .. } = origin;
-        if trace.height(Table::Allocators)? == 0 {
+        if allocators.rows().is_empty() {
             return Ok(None);
         }
-        // Causes of leaks name stacks that free.
-        let end_stack = kept == Kept::Leaking;
-        let needed = Needed { end_time: true, end_stack, ..Needed::default() };
-        let (allocators, table) =
-            (AllocatorList::load(trace)?, ResourceTable::load(trace, needed)?);
+        let Origin { trace, frames, .. } = origin;
         let rows = chosen_rows(origin, (&allocators, &table), &criteria)?;
         let is_asked: Vec<bool> = allocators
             .rows()
@@ -81,7 +92,6 @@ impl<'a> Allocations<'a> {
                 && rows.as_deref().is_none_or(|rows| is(rows, *row))
         };
         let sites = Sites::of(&table, &allocators, is_chosen, kept, frames)?;
-        let chosen = (0..table.len()).filter(is_chosen).count();
         let heaps = match kept {
             Kept::Leaking if rows.is_none() => {
                 let processes = origin.processes;
@@ -102,10 +112,14 @@ impl<'a> Allocations<'a> {
             table,
             sites,
             heaps,
-            chosen,
             program_frames,
             window,
         }))
+    }
+
+    /// How many allocations are asked for, in parts.
+    pub(crate) fn chosen(&self) -> usize {
+        self.sites.chosen
     }
 
     /// How many allocations there are, in parts.
@@ -115,7 +129,7 @@ impl<'a> Allocations<'a> {
 
     /// Why no allocation is of what is asked for; `None` when there are none.
     pub(crate) fn no_match(&self) -> Result<Option<NoMatch>, QueryError> {
-        let tables = (&self.allocators, &self.table);
+        let tables = (self.allocators.as_ref(), self.table.as_ref());
         Ok(choose(self.origin, tables, &self.criteria)?.1)
     }
 

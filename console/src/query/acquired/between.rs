@@ -62,20 +62,19 @@ impl Between {
 
     /// Adds the parts of one allocation, which count once.
     pub(super) fn add_once(&mut self, parts: &Self) {
-        for (sum, part) in self.amounts().into_iter().zip(parts.clone().amounts()) {
-            sum.add(Amount { count: part.count.min(1), ..*part });
-        }
+        self.merge(parts, |amount| Amount { count: amount.count.min(1), ..amount });
     }
 
     /// Adds the amounts of another group.
     pub(crate) fn add_all(&mut self, group: &Self) {
-        for (sum, part) in self.amounts().into_iter().zip(group.clone().amounts()) {
-            sum.add(*part);
-        }
+        self.merge(group, |amount| amount);
     }
 
-    fn amounts(&mut self) -> [&mut Amount; 4] {
-        [&mut self.opened, &mut self.kept, &mut self.at_first, &mut self.at_second]
+    fn merge(&mut self, between: &Self, added: impl Fn(Amount) -> Amount) {
+        self.opened.add(added(between.opened));
+        self.kept.add(added(between.kept));
+        self.at_first.add(added(between.at_first));
+        self.at_second.add(added(between.at_second));
     }
 
     /// Names a kept object as an example.

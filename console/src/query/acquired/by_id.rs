@@ -7,7 +7,6 @@ use super::allocations::Allocations;
 use super::group::Acquired;
 use super::handles::Handles;
 use super::program_groups::ProgramGroup;
-use super::sites::Kept;
 use crate::query::context::FileContext;
 use crate::query::criteria::{GroupCriteria, ObjectCriteria, ResourceCriteria, StackTrims};
 use crate::query::error::QueryError;
@@ -73,7 +72,7 @@ pub(crate) fn allocations_of_suspect(
 ) -> Result<SuspectRows, QueryError> {
     let all = ResourceCriteria::default();
     let Some(origin) = Origin::of(file) else { return Ok(SuspectRows::new(0)) };
-    let Some(allocations) = Allocations::load(origin, all, false, Kept::Leaking)? else {
+    let Some(allocations) = Allocations::leaking(origin, all, false)? else {
         return Ok(SuspectRows::new(0));
     };
     let mut rows = SuspectRows::new(allocations.height());

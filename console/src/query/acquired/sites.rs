@@ -20,6 +20,8 @@ use crate::query::stacks::StackSet;
 pub(super) struct Sites {
     pub(super) sites: Vec<Site>,
     rows: Vec<ResourceIdx>,
+    /// How many rows are chosen, those of sites that are not kept, too.
+    pub(super) chosen: usize,
     pub(super) stacks: TrimmedStacks,
 }
 
@@ -68,8 +70,9 @@ impl Sites {
         let stacks = TrimmedStacks::compare(frames, &stacks, &StackTrims::default())?;
         let mut numbers: HashMap<Key, u32> = HashMap::new();
         let mut sites: Vec<Site> = Vec::new();
-        let mut site_of = vec![sentinel(); table.len()];
+        let (mut site_of, mut chosen) = (vec![sentinel(); table.len()], 0);
         for row in (0..table.len()).filter(&is_chosen) {
+            chosen += 1;
             let allocator = allocator(row).unwrap_or_default();
             let owner = owners.get(allocator.row()).copied().unwrap_or_default();
             let stack = table.stack.get(row).map_or(StackIdx::NONE, |stack| stacks.equal(stack));
@@ -96,7 +99,7 @@ impl Sites {
         }
         sites.retain(|site| site.end > site.first);
         let rows = rows.into_iter().map(ResourceIdx).collect();
-        let mut all = Self { sites, rows, stacks };
+        let mut all = Self { sites, rows, chosen, stacks };
         if kept == Kept::ByAllocator {
             let mut sites = std::mem::take(&mut all.sites);
             sites.sort_by_cached_key(|site| all.rank(site, table));

@@ -8,6 +8,8 @@ pub use self::groups::{Figure, GroupCriteria};
 pub(crate) use self::resources::ResourceOptions;
 pub use self::resources::{ResourceColumn, ResourceCriteria};
 
+use serde::Serialize;
+
 use super::criterion::{Criteria, Criterion, Given, criteria, is_given};
 pub(crate) use super::groups::StackTrims;
 use super::tables::ProcessInfo;
@@ -382,7 +384,8 @@ pub enum ShowTotal {
 }
 
 /// The order of rows of counts.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum CountOrder {
     /// As ETWAnalyzer prints them, so that the largest stands where the next command is typed.
     #[default]

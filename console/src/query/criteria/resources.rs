@@ -46,8 +46,8 @@ pub struct ResourceCriteria {
     pub(crate) options: ResourceOptions,
     /// Both the totals and all that was never freed are asked for.
     pub with_totals_and_lost: bool,
-    /// Stacks are looked at, whatever is grouped by.
-    pub(crate) needs_stacks: bool,
+    /// The allocations are compared: stacks are looked at, and the columns are kept, whatever is grouped by.
+    pub(crate) is_compared: bool,
 }
 
 /// The criteria that filters were given as, where options that choose handles choose allocations, too.
@@ -114,7 +114,7 @@ impl ResourceCriteria {
 
     /// Whether the frames of stacks are needed.
     pub(in crate::query) fn needs_frames(&self) -> bool {
-        self.needs_stacks
+        self.is_compared
             || self.has_stacks()
             || self.create_stack.is_some()
             || self.free_stack.is_some()

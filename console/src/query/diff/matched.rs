@@ -120,7 +120,9 @@ impl<'t, T: Acquired> Matching<'t, T> {
                 continue;
             }
             let Some(place) = self.place(trace, &group, &key, leaks) else { continue };
-            let shares = places.entry(place).or_insert_with(|| ProgramShares::of(key.0));
+            let shares = places
+                .entry(place)
+                .or_insert_with(|| ProgramShares { program: key.0, by_process: HashMap::new() });
             let side = &mut self.groups[place].sides[at];
             for share in trace.shares(&group) {
                 side.leaked.add(share.leaked);
@@ -192,12 +194,6 @@ struct ProgramShares {
     /// Its name in lower case.
     program: String,
     by_process: HashMap<Option<ProcessIdx>, Share>,
-}
-
-impl ProgramShares {
-    fn of(program: String) -> Self {
-        Self { program, by_process: HashMap::new() }
-    }
 }
 
 /// When the processes of each name ran in a trace.

@@ -126,7 +126,7 @@ impl<'a> Compared<'a> for ResourcesAnswer<'a> {
         names: &'a dyn FrameNames,
         cancel: &'a Cancel,
     ) -> Result<Vec<Self>, QueryError> {
-        let asked = ResourceCriteria { by: Some(Vec::new()), needs_stacks: true, ..of(criteria) };
+        let asked = ResourceCriteria { by: Some(Vec::new()), is_compared: true, ..of(criteria) };
         let asked = ResourceCriteria { leak: leaking, leak_at_exit: leaking, ..asked };
         resources(sources, &asked, names, cancel)
     }
@@ -141,7 +141,7 @@ impl<'a> Compared<'a> for ResourcesAnswer<'a> {
         criteria: &'f DiffCriteria,
         kept: Kept,
     ) -> Result<Option<Allocations<'f>>, QueryError> {
-        let about = self.about();
+        let (about, Some(tables)) = (self.about(), self.tables()) else { return Ok(None) };
         let origin = Origin {
             trace: about.trace,
             processes: self.processes(),
@@ -149,7 +149,7 @@ impl<'a> Compared<'a> for ResourcesAnswer<'a> {
             suspect: None,
             cancel: about.cancel,
         };
-        Allocations::load(origin, of(criteria), false, kept)
+        Allocations::of(origin, tables, of(criteria), false, kept)
     }
 
     fn show_stacks(&mut self, stacks: Vec<StackIdx>) -> Result<(), QueryError> {

@@ -2,10 +2,9 @@
 
 use handlescope_model::rules::is_freed;
 use handlescope_model::tables::ResourceEnd;
-use serde::Serialize;
 
 /// Sums over some allocations, named as in documents; times are nanoseconds since session start.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ResourceFigures {
     pub allocs: u64,
     pub alloc_bytes: i64,
@@ -33,10 +32,8 @@ pub struct ResourceFigures {
     pub outstanding: u64,
     pub outstanding_bytes: i64,
     /// When the first was allocated.
-    #[serde(skip)]
     pub first_ns: Option<i64>,
     /// When the last was allocated.
-    #[serde(skip)]
     pub last_ns: Option<i64>,
 }
 

@@ -18,6 +18,8 @@ pub use self::groups::{ResourceGroup, ResourceGroups};
 pub use self::kinds::allocated_kinds;
 pub use self::overview::{AllocatedKind, AllocationsOverview, allocations_overview};
 
+use std::sync::Arc;
+
 use handlescope_model::tables::{Allocator, ResourceKind};
 use handlescope_model::{ResourceIdx, ResourceMissIdx, StackIdx};
 use rayon::prelude::*;
@@ -61,7 +63,9 @@ pub struct ResourcesAnswer<'a> {
     is_without_match: bool,
     pub(crate) frames: Frames<'a>,
     suspect: Option<SuspectRows>,
-    allocators: AllocatorList,
+    allocators: Arc<AllocatorList>,
+    /// The columns of allocations, where these are compared.
+    table: Option<Arc<ResourceTable>>,
     processes: ProcessList,
     programs: ProgramFrames,
 }
@@ -160,7 +164,8 @@ impl<'a> ResourcesAnswer<'a> {
             window,
             is_without_match,
             suspect,
-            allocators,
+            allocators: Arc::new(allocators),
+            table: criteria.is_compared.then(|| Arc::new(resources)),
             processes,
             frames,
             programs: ProgramFrames::new(),
@@ -206,6 +211,11 @@ impl<'a> ResourcesAnswer<'a> {
 
     pub(super) fn processes(&self) -> &ProcessList {
         &self.processes
+    }
+
+    /// The allocations, where these are compared.
+    pub(super) fn tables(&self) -> Option<(Arc<AllocatorList>, Arc<ResourceTable>)> {
+        Some((Arc::clone(&self.allocators), Arc::clone(self.table.as_ref()?)))
     }
 
     /// The process that allocated, where that is not the owner.

@@ -52,7 +52,7 @@ impl Needed {
         Self {
             tid: criteria.groups_by(Thread),
             caller: criteria.groups_by(Caller),
-            end_time: criteria.buckets.is_some(),
+            end_time: criteria.buckets.is_some() || criteria.is_compared,
             end_stack: criteria.groups_by(FreeStack) || criteria.free_stack.is_some(),
         }
     }

@@ -210,30 +210,30 @@ impl Causes<'_> {
         if columns.kind(own)? != EventKind::HandleCreate {
             return None;
         }
-        let (owner, tid) = (columns.owner(own)?, columns.tid(own)?);
+        let (owner, tid) = (columns.owners.of(own)?, columns.tid.get(own)?);
         let events = self.file.objects.events(handle.object);
-        let time = columns.time_ns(own)?;
+        let time = columns.time_ns.get(own)?;
         let distance = |event: &usize| {
-            Some(columns.time_ns(*event)?.abs_diff(time)).and_then(|ns| i64::try_from(ns).ok())
+            Some(columns.time_ns.get(*event)?.abs_diff(time)).and_then(|ns| i64::try_from(ns).ok())
         };
         let is_near = |event: &usize| distance(event).is_some_and(|ns| ns <= window_ns);
         // That the program closed the other one shows that it means to have one.
         let is_racing_open = |event: &usize| {
             columns.kind(*event) == Some(EventKind::HandleCreate)
-                && columns.owner(*event) == Some(owner)
-                && columns.tid(*event).is_some_and(|other| other != tid)
+                && columns.owners.of(*event) == Some(owner)
+                && columns.tid.get(*event).is_some_and(|other| other != tid)
                 && columns.closed_by_program(*event).is_some()
         };
         let before = (events.start..own).rev().take_while(is_near).find(is_racing_open);
         let after = (own + 1..events.end).take_while(is_near).find(is_racing_open);
         let nearest = before.into_iter().chain(after);
-        nearest.filter_map(|event| Some((distance(&event)?, tid, columns.tid(event)?))).min()
+        nearest.filter_map(|event| Some((distance(&event)?, tid, columns.tid.get(event)?))).min()
     }
 
     fn duplicates(&self, cause: &'static str) -> Option<Diagnosis> {
         let given = self.lost_by(|event| {
             self.columns.kind(event) == Some(EventKind::HandleDuplicate)
-                && self.columns.inherited_by(event).is_none()
+                && self.columns.owners.inherited_by(event).is_none()
         });
         let event = given.first()?.opened.row();
         let (source, caller) = self.columns.duplicated(event);
@@ -248,8 +248,8 @@ impl Causes<'_> {
     }
 
     fn inherited(&self, cause: &'static str) -> Option<Diagnosis> {
-        let inherited = self.lost_by(|event| self.columns.inherited_by(event).is_some());
-        let parent = self.process(self.columns.process(inherited.first()?.opened.row()));
+        let inherited = self.lost_by(|event| self.columns.owners.inherited_by(event).is_some());
+        let parent = self.process(self.columns.owners.process(inherited.first()?.opened.row()));
         self.diagnosis(cause, &inherited, format!("inherited from {parent} and never closed"))
     }
 
@@ -257,7 +257,7 @@ impl Causes<'_> {
         let mut first: Option<Ended> = None;
         let mut kept = Vec::new();
         for handle in self.lost {
-            let closed = handle.closed().and_then(|event| self.columns.time_ns(event.row()));
+            let closed = handle.closed().and_then(|event| self.columns.time_ns.get(event.row()));
             let ended = self.ended_target(*handle);
             let ended = ended.filter(|ended| closed.is_none_or(|closed| ended.end_ns < closed));
             if let Some(ended) = ended {
@@ -281,10 +281,10 @@ impl Causes<'_> {
     /// The process or thread that a handle refers to, if it has ended.
     fn ended_target(&self, handle: Opened) -> Option<Ended> {
         let opened = handle.opened.row();
-        let opened_ns = self.columns.time_ns(opened)?;
+        let opened_ns = self.columns.time_ns.get(opened)?;
         match self.file.types.get(self.file.objects.type_id(handle.object)) {
             PROCESS => self.targets.ended_process(handle.object, opened_ns),
-            THREAD => self.targets.ended_thread(opened_ns, self.columns.tid(opened)?),
+            THREAD => self.targets.ended_thread(opened_ns, self.columns.tid.get(opened)?),
             _ => None,
         }
     }
@@ -303,7 +303,7 @@ impl Causes<'_> {
     fn some_closed(&self, cause: &'static str) -> Option<Diagnosis> {
         let mut closes = 0_u64;
         let events = self.closes().inspect(|_| closes += 1);
-        let stacks = most_frequent(events.filter_map(|event| self.columns.stack(event)));
+        let stacks = most_frequent(events.filter_map(|event| self.columns.stack.get(event)));
         let (leaked, opened) = (self.lost.len() as u64, self.handles.len() as u64);
         let leaked = if closes > 0 { leaked } else { 0 };
         let object_ids = examples(self.lost);
@@ -333,7 +333,7 @@ impl Causes<'_> {
                 closed = self.first_closes(handle.object);
             }
             let opened = handle.opened.row();
-            let value = self.columns.owner(opened).zip(self.columns.handle(opened));
+            let value = self.columns.owners.of(opened).zip(self.columns.handle.get(opened));
             let before = value.and_then(|value| closed.get(&value));
             reused.extend(before.is_some_and(|close| *close < opened).then_some(*handle));
         }
@@ -345,7 +345,7 @@ impl Causes<'_> {
     fn first_closes(&self, object: ObjectIdx) -> HashMap<(ProcessIdx, u64), usize> {
         let mut closes = HashMap::new();
         for event in self.file.objects.events(object).filter(|&at| self.columns.is_opening(at)) {
-            let value = self.columns.owner(event).zip(self.columns.handle(event));
+            let value = self.columns.owners.of(event).zip(self.columns.handle.get(event));
             if let (Some(value), Some(close)) = (value, self.columns.closed_by_program(event)) {
                 closes
                     .entry(value)

@@ -10,13 +10,13 @@ use crate::query::owners::Owners;
 
 pub(super) struct EventColumns {
     kind: Numbers<u32>,
-    time_ns: Numbers<i64>,
-    owners: Owners,
+    pub(super) time_ns: Numbers<i64>,
+    pub(super) owners: Owners,
     source_process: Numbers<ProcessIdx>,
     caller_process: Numbers<ProcessIdx>,
-    tid: Numbers<u32>,
-    handle: Numbers<u64>,
-    stack: Numbers<StackIdx>,
+    pub(super) tid: Numbers<u32>,
+    pub(super) handle: Numbers<u64>,
+    pub(super) stack: Numbers<StackIdx>,
     closing_event: Numbers<EventIdx>,
     closed_at_exit: Flags,
 }
@@ -45,40 +45,9 @@ impl EventColumns {
         self.kind.get(event).is_some_and(|kind| OPENING.contains_code(kind))
     }
 
-    /// Whose handle an event opened.
-    pub(super) fn owner(&self, event: usize) -> Option<ProcessIdx> {
-        self.owners.of(event)
-    }
-
-    /// The child that inherited the handle of a duplicate.
-    pub(super) fn inherited_by(&self, event: usize) -> Option<ProcessIdx> {
-        self.owners.inherited_by(event)
-    }
-
-    /// The process that an event belongs to: of an inherited handle the parent.
-    pub(super) fn process(&self, event: usize) -> Option<ProcessIdx> {
-        self.owners.process(event)
-    }
-
     /// The process a duplicate was made of, and the one that made it.
     pub(super) fn duplicated(&self, event: usize) -> (Option<ProcessIdx>, Option<ProcessIdx>) {
         (self.source_process.get(event), self.caller_process.get(event))
-    }
-
-    pub(super) fn time_ns(&self, event: usize) -> Option<i64> {
-        self.time_ns.get(event)
-    }
-
-    pub(super) fn tid(&self, event: usize) -> Option<u32> {
-        self.tid.get(event)
-    }
-
-    pub(super) fn handle(&self, event: usize) -> Option<u64> {
-        self.handle.get(event)
-    }
-
-    pub(super) fn stack(&self, event: usize) -> Option<StackIdx> {
-        self.stack.get(event)
     }
 
     /// The event by which the program closed what an event opened.

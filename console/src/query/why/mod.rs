@@ -24,7 +24,7 @@ use self::columns::EventColumns;
 use self::names::NameTable;
 use self::suspect::Sums;
 use self::targets::Targets;
-use super::acquired::{Acquired, Allocations, Handles, Kept, ProgramGroup, allocations_of_suspect};
+use super::acquired::{Acquired, Allocations, Handles, ProgramGroup, allocations_of_suspect};
 use super::criteria::{GroupCriteria, ObjectCriteria, WhyCriteria};
 use super::error::QueryError;
 use super::frame_names::FrameNames;
@@ -89,8 +89,8 @@ impl<'a> WhyAnswer<'a> {
         let (mut allocation_count, mut no_match) = (0, file.about.no_match.clone());
         if let Some(allocations) = allocations(&file, criteria)? {
             suspects.extend(suspects_of_allocations(&allocations, criteria)?);
-            allocation_count = allocations.chosen;
-            if allocations.chosen > 0 {
+            allocation_count = allocations.chosen();
+            if allocation_count > 0 {
                 // Something does match.
                 no_match = None;
             } else if file.totals.handles_created + file.totals.handles_duplicated == 0
@@ -143,9 +143,7 @@ fn allocations<'f>(
 ) -> Result<Option<Allocations<'f>>, QueryError> {
     match Origin::of(&file.file).zip(criteria.allocations()) {
         None => Ok(None),
-        Some((origin, chosen)) => {
-            Allocations::load(origin, chosen, criteria.is_plain(), Kept::Leaking)
-        }
+        Some((origin, chosen)) => Allocations::leaking(origin, chosen, criteria.is_plain()),
     }
 }
 

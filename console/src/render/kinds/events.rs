@@ -89,8 +89,6 @@ fn table<'a>(rows: Vec<Row<'a>>, style: &ObjectRefStyle<'_>) -> io::Result<Table
     let mut columns = Columns::<Row<'a>>::default();
     add_object(&mut columns);
     add_event(&mut columns);
-    // Where files have them since their first version.
-    columns.move_behind("ref_delta", &["view_base", "view_size", "byte_offset", "file_object"]);
     if style.criteria.stacks.show {
         columns.add("stack_text", |row| row.stack_text.clone());
     }
@@ -164,13 +162,20 @@ object_members! {
 
 /// Declares the members of events once: as columns, which files and schemas have, and as a row of a document, which is
 /// written without a type being erased, because there may be tens of millions.
+///
+/// Files have the views behind the handles, as in their first version, and documents before them.
 macro_rules! event_members {
-    ($($name:literal $(of $kinds:ident)? => $value:expr;)+) => {
+    ({$($first:tt)+} {$($views:tt)+} {$($handles:tt)+} {$($last:tt)+}) => {
+        event_members!(@columns $($first)+ $($handles)+ $($views)+ $($last)+);
+        event_members!(@document $($first)+ $($views)+ $($handles)+ $($last)+);
+    };
+    (@columns $($name:literal $(of $kinds:ident)? => $value:expr;)+) => {
         /// Adds the members of events.
         fn add_event<'a>(columns: &mut Columns<'a, Row<'a>>) {
             $(columns.add($name, $value);)+
         }
-
+    };
+    (@document $($name:literal $(of $kinds:ident)? => $value:expr;)+) => {
         impl Serialize for EventJson<'_> {
             fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
                 let mut map = serializer.serialize_map(None)?;
@@ -197,31 +202,38 @@ fn valued<'r, R, T>(row: &'r R, value: impl FnOnce(&'r R) -> T) -> T {
     value(row)
 }
 
-// In the order of documents.
 event_members! {
-    "kind" => |row| row.item.event().map_or(EXISTING, |event| event.kind.name());
-    "time_ns" => |row| row.item.event()?.time_ns;
-    "pid" => |row| row.item.process().known_pid();
-    "process" => |row| row.item.process().known_name();
-    "tid" => |row| row.item.event()?.tid;
-    "handle" of WITH_HANDLE => |row| row.item.handle().map(Hex);
-    "leaked" of OPENING => |row| Some(row.item.event_of(OPENING).and(row.item.event())?.leaked);
-    "closed_at_exit" of WITH_HANDLE => |row| {
-        row.item.event_of(WITH_HANDLE).and(row.item.event())?.closed_at_exit
-    };
-    "view_base" of VIEWS => |row| row.item.view()?.base.map(Hex);
-    "view_size" of VIEWS => |row| row.item.view()?.size;
-    "byte_offset" of VIEWS => |row| row.item.view()?.offset;
-    "file_object" of VIEWS => |row| row.item.view()?.file_object.map(Hex);
-    "closed_unseen" of OPENING => |row| Some(row.item.unseen_close()?.evidence.name());
-    "closed_after_ns" of OPENING => |row| row.item.unseen_close()?.after_ns;
-    "closed_before_ns" of OPENING => |row| row.item.unseen_close()?.before_ns;
-    "source_pid" of DUPLICATES => |row| row.pid_of(|duplicate| duplicate.source_process);
-    "source_handle" of DUPLICATES => |row| row.item.duplicate()?.source_handle.map(Hex);
-    "caller_pid" of DUPLICATES => |row| row.pid_of(|duplicate| duplicate.caller_process);
-    "inherited_by_pid" of DUPLICATES => |row| row.pid_of(|duplicate| duplicate.inherited_by);
-    "ref_delta" of REFERENCE_CHANGES => |row| row.item.ref_delta();
-    "stack" => |row| Some(row.object.numbers.of(row.item.event()?.stack?));
+    {
+        "kind" => |row| row.item.event().map_or(EXISTING, |event| event.kind.name());
+        "time_ns" => |row| row.item.event()?.time_ns;
+        "pid" => |row| row.item.process().known_pid();
+        "process" => |row| row.item.process().known_name();
+        "tid" => |row| row.item.event()?.tid;
+        "handle" of WITH_HANDLE => |row| row.item.handle().map(Hex);
+        "leaked" of OPENING => |row| Some(row.item.event_of(OPENING).and(row.item.event())?.leaked);
+        "closed_at_exit" of WITH_HANDLE => |row| {
+            row.item.event_of(WITH_HANDLE).and(row.item.event())?.closed_at_exit
+        };
+    }
+    {
+        "view_base" of VIEWS => |row| row.item.view()?.base.map(Hex);
+        "view_size" of VIEWS => |row| row.item.view()?.size;
+        "byte_offset" of VIEWS => |row| row.item.view()?.offset;
+        "file_object" of VIEWS => |row| row.item.view()?.file_object.map(Hex);
+    }
+    {
+        "closed_unseen" of OPENING => |row| Some(row.item.unseen_close()?.evidence.name());
+        "closed_after_ns" of OPENING => |row| row.item.unseen_close()?.after_ns;
+        "closed_before_ns" of OPENING => |row| row.item.unseen_close()?.before_ns;
+        "source_pid" of DUPLICATES => |row| row.pid_of(|duplicate| duplicate.source_process);
+        "source_handle" of DUPLICATES => |row| row.item.duplicate()?.source_handle.map(Hex);
+        "caller_pid" of DUPLICATES => |row| row.pid_of(|duplicate| duplicate.caller_process);
+        "inherited_by_pid" of DUPLICATES => |row| row.pid_of(|duplicate| duplicate.inherited_by);
+        "ref_delta" of REFERENCE_CHANGES => |row| row.item.ref_delta();
+    }
+    {
+        "stack" => |row| Some(row.object.numbers.of(row.item.event()?.stack?));
+    }
 }
 
 /// The process that created an object.

@@ -7,8 +7,8 @@ use serde::Serialize;
 use super::index;
 use crate::{
     query::{
-        Figure, FileAnswer, GroupColumn, GroupCriteria, GroupKey, Groups, GroupsLeftOut, Growth,
-        NodeIdx, ObjectRefAnswer,
+        Figure, Figures, FileAnswer, GroupColumn, GroupCriteria, GroupKey, Groups, GroupsLeftOut,
+        Growth, NodeIdx, ObjectRefAnswer,
     },
     render::{
         ObjectRefStyle,
@@ -46,13 +46,7 @@ pub(crate) fn group_columns<'a>(
             false => columns.add(name, move |row| row.text(level)).rows_only(),
         };
     }
-    for (figure, name, title) in Figure::ALL {
-        let value = move |row: &Row<'a>| row.groups.tree.figures(row.node).get(figure);
-        match figure.is_time() {
-            true => columns.add(name, value).title(title),
-            false => columns.add(name, move |row| value(row).unwrap_or_default()).title(title),
-        };
-    }
+    add_figures(&mut columns, |row| row.groups.tree.figures(row.node));
     columns.add("share", |row| row.groups.share(row.node)).title("Share");
     columns.add("sample_ids", Row::sample_ids).title("Ids");
     if let Some(buckets) = criteria.buckets {
@@ -67,6 +61,20 @@ pub(crate) fn group_columns<'a>(
         columns.add("rate_per_minute", rate);
     }
     columns
+}
+
+/// Adds what is counted of a group.
+pub(crate) fn add_figures<'a, R>(
+    columns: &mut Columns<'a, R>,
+    figures: impl Fn(&R) -> Figures + Copy + 'a,
+) {
+    for (figure, name, title) in Figure::ALL {
+        let value = move |row: &R| figures(row).get(figure);
+        match figure.is_time() {
+            true => columns.add(name, value).title(title),
+            false => columns.add(name, move |row| value(row).unwrap_or_default()).title(title),
+        };
+    }
 }
 
 /// The groups of the innermost level with what they have in common, their figures and, for a stack, its

@@ -5,9 +5,7 @@ use std::io::{self, Write};
 use serde::Serialize;
 
 use super::events::objects;
-use crate::query::{
-    CountBy, CountOrder, Counted, GuiHandles, HandleCounts, LeftOut, ObjectRefAnswer,
-};
+use crate::query::{CountBy, Counted, GuiHandles, HandleCounts, LeftOut, ObjectRefAnswer};
 use crate::render::json::{self, Document, Rows, traces};
 use crate::render::style::ObjectRefStyle;
 use crate::values::JsonMode;
@@ -71,14 +69,7 @@ fn not_closed<'a>(
         false => CountJson::Name(row.name, row.count),
     });
     Document::default()
-        .with(
-            "by",
-            match by {
-                CountBy::Type => "type",
-                CountBy::Process => "process",
-                CountBy::File => "file",
-            },
-        )
+        .with("by", by)
         .with(
             "counted",
             match counts.counted {
@@ -90,14 +81,7 @@ fn not_closed<'a>(
                 Counted::LeakedOrAtExit => "leaked_or_closed_at_exit",
             },
         )
-        .with(
-            "order",
-            match args.criteria.order {
-                CountOrder::LargestLast => "largest_last",
-                CountOrder::LargestFirst => "largest_first",
-                CountOrder::Name => "name",
-            },
-        )
+        .with("order", args.criteria.order)
         .with("rows", rows.collect::<Vec<_>>())
         .with("sum", sum)
         .with("left_out", left_out)

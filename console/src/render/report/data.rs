@@ -1,29 +1,29 @@
 //! What the script of the page reads.
 
-use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
 use handlescope_model::{StackIdx, Untrusted};
 
-use super::allocations::{allocated, kind};
 use super::answer::ReportAnswer;
-use super::pictures::{PARTS, PROCESSES, flame, numbers, timeline};
+use super::groups::{columns, with_groups};
+use super::pictures::{PARTS, PROCESSES, numbers, with_pictures};
 use crate::paths::stem;
-use crate::query::{Diagnosis, Figures, FileAnswer, GroupKey, Groups, NodeIdx, Suspect, WhyAnswer};
+use crate::query::{
+    AllocatedKind, AllocationsOverview, Diagnosis, Figures, FileAnswer, Suspect, WhyAnswer,
+};
 use crate::render::json::Document;
-use crate::render::pictures::{Place, PlaceTable, Timeline, folded};
+use crate::render::pictures::{Measure, Place, PlaceTable, Timeline, folded, folded_leaks};
 use crate::render::text::amounts;
 use crate::render::time::Clock;
 use crate::trace::CaveatKind;
 
-/// Suspects and groups of a trace that are listed; the others are counted.
+/// Suspects of a trace that are listed; the others are counted.
 pub(crate) const SUSPECTS: usize = 500;
-const GROUPS: usize = 2_000;
 
 /// Data about the traces, and the command line, if it chose handles.
 pub(super) fn data<'a>(
-    answers: &'a [ReportAnswer<'_>],
+    answers: &'a [ReportAnswer<'a>],
     asked: Option<&str>,
     command: impl Fn(usize, &Suspect) -> String,
 ) -> Document<'a> {
@@ -34,6 +34,7 @@ pub(super) fn data<'a>(
     Document::default()
         .with("exporter", concat!("handlescope ", env!("CARGO_PKG_VERSION")))
         .with("asked", asked.map(clean))
+        .with("tables", columns())
         .with("files", files)
         .with("frames", places.places.into_iter().map(frame).collect::<Vec<_>>())
 }
@@ -41,7 +42,7 @@ pub(super) fn data<'a>(
 /// A trace, by its place in the page.
 fn file<'a>(
     index: usize,
-    answer: &'a ReportAnswer<'_>,
+    answer: &'a ReportAnswer<'a>,
     command: &impl Fn(usize, &Suspect) -> String,
     places: &mut PlaceTable,
 ) -> Document<'a> {
@@ -87,23 +88,32 @@ fn file<'a>(
         .with("has_events", *allocations > 0 || has_handles)
         .with("suspects", suspects.collect::<Vec<_>>())
         .with("suspects_left_out", others.len())
-        .with("timeline", open.filter(|timeline| !timeline.is_empty()).map(timeline))
-        .with("flame", flame(folded(file, Figures::lost), places))
-        .with("kinds", kinds);
-    let allocated = answer.allocations.as_ref().map(|overview| allocated(overview, GROUPS));
-    let document = listed(document, ["allocated", "allocated_left_out"], allocated);
-    let groups = file.groups.as_ref().map(|of| groups(file, of));
-    listed(document, ["groups", "groups_left_out"], groups).with("stacks", stacks)
+        .with("unit", Measure::Handles.unit());
+    let document = with_pictures(document, open, folded(file, Figures::lost), places);
+    with_groups(document.with("kinds", kinds), answer).with("stacks", stacks)
 }
 
-/// Adds some of the rows of a list, and how many are left out.
-fn listed<'a>(
-    document: Document<'a>,
-    [rows, left_out]: [&'static str; 2],
-    list: Option<(Vec<Document<'a>>, usize)>,
+/// The allocations of one kind; the pictures count `unit`, bytes or allocations.
+fn kind<'a>(
+    overview: &AllocationsOverview<'_>,
+    kind: &AllocatedKind,
+    places: &mut PlaceTable,
 ) -> Document<'a> {
-    let (shown, more) = list.unwrap_or_default();
-    document.with(rows, shown).with(left_out, more)
+    let AllocatedKind { name, figures } = *kind;
+    let measure = Measure::of_bytes(kind.has_bytes());
+    let over_time = overview.over_time(kind);
+    let allocated = Timeline::of_kind(over_time, name, measure, (PARTS, PROCESSES));
+    let stacks = folded_leaks(&overview.groups, overview.groups.groups_of(name), measure);
+    let document = Document::default()
+        .with("kind", name)
+        .with("unit", measure.unit())
+        .with("allocated", figures.allocs)
+        .with("allocated_bytes", figures.alloc_bytes)
+        .with("outstanding", figures.outstanding)
+        .with("outstanding_bytes", figures.outstanding_bytes)
+        .with("at_exit", figures.at_exit)
+        .with("at_exit_bytes", figures.at_exit_bytes);
+    with_pictures(document, allocated, stacks, places)
 }
 
 fn clean(text: &str) -> String {
@@ -114,42 +124,6 @@ fn clean(text: &str) -> String {
 fn frames(file: &FileAnswer<'_>, stack: StackIdx, places: &mut PlaceTable) -> Vec<usize> {
     let Some(frames) = &file.file.frames else { return Vec::new() };
     numbers(frames.named().stack(stack).map(|frame| Place::of(&frame)), places)
-}
-
-/// The groups that lose most, and how many are left out.
-fn groups<'a>(file: &FileAnswer<'_>, groups: &Groups) -> (Vec<Document<'a>>, usize) {
-    let mut leaves: Vec<NodeIdx> = groups.tree.leaves().collect();
-    leaves.sort_by_key(|leaf| {
-        let figures = groups.tree.figures(*leaf);
-        Reverse((figures.lost(), figures.handles))
-    });
-    let left_out = leaves.len().saturating_sub(GROUPS);
-    leaves.truncate(GROUPS);
-    (leaves.into_iter().map(|leaf| group(file, groups, leaf)).collect(), left_out)
-}
-
-fn group<'a>(file: &FileAnswer<'_>, groups: &Groups, leaf: NodeIdx) -> Document<'a> {
-    let text = |node: NodeIdx| match groups.key(node) {
-        GroupKey::Text(text) => clean(text),
-        GroupKey::Stack(stack) => {
-            let function = groups.stacks.as_ref().map(|all| all.function(&file.file, stack));
-            clean(&function.unwrap_or_default())
-        }
-        GroupKey::Number(number) => number.to_string(),
-        GroupKey::None => String::new(),
-    };
-    let figures = groups.tree.figures(leaf);
-    let mut keys = groups.path(leaf).map(text);
-    let mut key = || keys.next().unwrap_or_default();
-    Document::default()
-        .with("process", key())
-        .with("type", key())
-        .with("function", key())
-        .with("leaked", figures.leaked)
-        .with("at_exit", figures.closed_at_exit)
-        .with("open", figures.open_at_end)
-        .with("opened", figures.opened())
-        .with("closed", figures.closed.saturating_add(figures.unmapped))
 }
 
 fn suspect<'a>(suspect: &'a Suspect, command: &str) -> Document<'a> {

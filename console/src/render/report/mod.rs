@@ -1,9 +1,9 @@
 //! One page about all that leaks. The data is JSON in the page, from which its script makes the text: no name
 //! of a trace is markup. The policy in the page allows nothing but its own style and script, by their hashes.
 
-mod allocations;
 mod answer;
 mod data;
+mod groups;
 mod pictures;
 
 use std::io::{self, Write};

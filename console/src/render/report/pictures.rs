@@ -15,7 +15,18 @@ const FRAMES: usize = 200;
 pub(crate) const PARTS: usize = 300;
 pub(super) const PROCESSES: usize = 8;
 
-pub(super) fn timeline(timeline: Timeline) -> Document<'static> {
+/// Adds what was open or allocated over time, if anything was, and stacks of what was lost.
+pub(super) fn with_pictures<'a>(
+    document: Document<'a>,
+    over_time: Option<Timeline>,
+    stacks: Vec<Folded>,
+    places: &mut PlaceTable,
+) -> Document<'a> {
+    let over_time = over_time.filter(|timeline| !timeline.is_empty());
+    document.with("timeline", over_time.map(timeline)).with("flame", flame(stacks, places))
+}
+
+fn timeline(timeline: Timeline) -> Document<'static> {
     let series = timeline.series.into_iter().map(|line| {
         Document::default().with("name", line.name).with("most", line.most).with("open", line.open)
     });
@@ -26,7 +37,7 @@ pub(super) fn timeline(timeline: Timeline) -> Document<'static> {
 }
 
 /// The stacks that lost most, the outermost frame first, and all others as one.
-pub(super) fn flame<'a>(mut stacks: Vec<Folded>, places: &mut PlaceTable) -> Vec<Document<'a>> {
+fn flame<'a>(mut stacks: Vec<Folded>, places: &mut PlaceTable) -> Vec<Document<'a>> {
     stacks.sort_by_key(|stack| Reverse(stack.count));
     let others = stacks.split_off(stacks.len().min(STACKS));
     if !others.is_empty() {

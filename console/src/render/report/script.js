@@ -2,6 +2,8 @@
 "use strict";
 // All text goes through textContent and attributes, never through markup.
 const COLORS = ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#b8a800", "#785ef0", "#999999"];
+/** How columns of text break. */
+const CLASSES = { process: "name", type: "name", kind: "word", verdict: "word" };
 const data = JSON.parse(document.getElementById("data").textContent);
 
 /** An element with attributes and children, which are elements or text. */
@@ -64,7 +66,7 @@ function table(columns, rows, label) {
       const value = shownText(column, row);
       const target = column.link ? column.link(row) : null;
       const cell = target ? make("a", { href: target }, value) : value;
-      return make("td", { class: column.number ? "number" : column.word ? "word" : column.name ? "name" : null }, cell);
+      return make("td", { class: column.number ? "number" : CLASSES[column.key] }, cell);
     }))));
     shown.textContent = " " + left.length.toLocaleString("en") + " of " + count(rows.length, "row");
     heads.forEach((head, at) => {
@@ -206,45 +208,41 @@ function kindLine(own) {
     sized(own.at_exit, own.at_exit_bytes) + " freed only by the end of their process";
 }
 
+/** Pictures of handles, or of a kind of allocations. */
+function pictures(own, over, left, wide) {
+  return [
+    ...(own.timeline ? [make("h2", null, over), timeline(own.timeline, own.unit, over)] : []),
+    make("h2", null, left), wide ? make("p", { class: "dim" }, wide) : null, flame(own.flame, own.unit, left)];
+}
+
 /** The pictures of a kind of allocations. */
 function kindPictures(own) {
   const over = (own.unit === "bytes" ? "Allocated bytes" : "Allocations") + " over time: " + own.kind;
-  const left = "Flame graph of what was not freed: " + own.kind;
-  return [
-    ...(own.timeline ? [make("h2", null, over), timeline(own.timeline, own.unit, over)] : []),
-    make("h2", null, left), make("p", { class: "dim" }, "as wide as " + (own.unit === "bytes" ? "its bytes" : "its allocations are many")),
-    flame(own.flame, own.unit, left)];
+  return pictures(own, over, "Flame graph of what was not freed: " + own.kind,
+    "as wide as " + (own.unit === "bytes" ? "its bytes" : "its allocations are many"));
 }
 
-/** All groups of allocations. */
-function allocated(file) {
-  const sized = (key) => ({ key, number: true, show: (row) => amount(row[key], "bytes") });
-  return table([
-    { key: "process", title: "Process", name: true }, { key: "kind", title: "Kind", word: true }, { key: "allocator", title: "Allocator" },
-    { key: "function", title: "Allocated by" }, { key: "outstanding", title: "Never freed", number: true },
-    { key: "at_exit", title: "At exit", number: true }, { title: "Bytes not freed", ...sized("bytes") },
-    { key: "allocated", title: "Allocated", number: true }, { title: "Bytes allocated", ...sized("allocated_bytes") },
-  ], file.allocated, "allocations");
+/** All groups of handles, or of allocations. */
+function groups(file, name, title, label) {
+  const left = file[name + "_left_out"];
+  const columns = data.tables[name].map((column) =>
+    column.bytes ? { ...column, show: (row) => amount(row[column.key], "bytes") } : column);
+  return [make("h2", null, title), table(columns, file[name], label),
+    left ? make("p", { class: "dim" }, count(left, "more group")) : null];
 }
 
 function section(file) {
   const link = (row) => "#suspect-" + file.index + "-" + row.rank;
   const suspects = table([
     { key: "rank", title: "Rank", number: true, link },
-    { key: "process", title: "Process", name: true }, { key: "type", title: "Type", name: true },
+    { key: "process", title: "Process" }, { key: "type", title: "Type" },
     { key: "leaked", title: "Leaked", number: true }, { key: "at_exit", title: "At exit", number: true },
     { key: "opened", title: "Opened", number: true },
     ...(file.allocations ? [{ key: "bytes", title: "Bytes", number: true, show: (row) => row.bytes === null ? "" : amount(row.bytes, "bytes") }] : []),
-    { key: "verdict", title: "Growth", word: true },
+    { key: "verdict", title: "Growth" },
     { key: "rate", title: "Per minute", number: true, show: (row) => row.rate === null ? "" : Number(row.rate.toPrecision(3)).toLocaleString("en") },
     { key: "words", title: "Causes" }, { key: "function", title: "Function", link },
   ], file.suspects.map((own) => ({ ...own, words: own.causes.map((cause) => cause.cause).join(", ") })), "suspects");
-  const groups = table([
-    { key: "process", title: "Process", name: true }, { key: "type", title: "Type", name: true }, { key: "function", title: "Opened by" },
-    { key: "leaked", title: "Leaked", number: true }, { key: "at_exit", title: "At exit", number: true },
-    { key: "open", title: "Open at end", number: true }, { key: "opened", title: "Opened", number: true },
-    { key: "closed", title: "Closed", number: true },
-  ], file.groups, "groups");
   const { totals } = file;
   const none = make("p", null, file.has_events ? "Nothing is suspected to leak." : "Whether anything leaks is unknown.");
   return make("article", { id: "file-" + file.index },
@@ -256,14 +254,11 @@ function section(file) {
     ...file.caveats.map((text) => make("p", { class: "caveat" }, text)),
     make("h2", null, "Suspects"), ...(file.suspects.length ? [suspects] : [none]),
     file.suspects_left_out ? make("p", { class: "dim" }, count(file.suspects_left_out, "more suspect")) : null,
-    ...(file.timeline ? [make("h2", null, "Open handles over time"), timeline(file.timeline, "handles", "open handles over time")] : []),
-    ...(file.has_handles ? [make("h2", null, "Flame graph of lost handles"), flame(file.flame, "handles", "flame graph of lost handles")] : []),
+    ...(file.has_handles ? pictures(file, "Open handles over time", "Flame graph of lost handles") : []),
     ...file.kinds.flatMap(kindPictures),
     ...(file.suspects.length ? [make("h2", null, "Verdicts and stacks"), ...file.suspects.map((own) => suspect(file, own))] : []),
-    ...(file.has_handles ? [make("h2", null, "All groups of handles"), groups] : []),
-    file.groups_left_out ? make("p", { class: "dim" }, count(file.groups_left_out, "more group")) : null,
-    ...(file.kinds.length ? [make("h2", null, "All groups of allocations"), allocated(file)] : []),
-    file.allocated_left_out ? make("p", { class: "dim" }, count(file.allocated_left_out, "more group")) : null);
+    ...(file.has_handles ? groups(file, "groups", "All groups of handles", "groups") : []),
+    ...(file.kinds.length ? groups(file, "allocated", "All groups of allocations", "allocations") : []));
 }
 
 document.title = "handlescope: " + data.files.map((file) => file.name).join(", ");

@@ -13,7 +13,7 @@ use serde::{
     ser::{SerializeMap, SerializeSeq},
 };
 
-use super::value::{CellType, Member, Show, cell, hex};
+use super::value::{CellType, Member, Show, Value, cell, hex};
 
 /// The number of a file; its rows stand together anyway.
 pub(super) const FILE: &str = "file";
@@ -82,6 +82,13 @@ impl ColumnSpec {
         names.into_iter().flatten().any(|own| own.eq_ignore_ascii_case(name))
     }
 
+    /// The value of a row as programs read it.
+    pub(super) fn value<'c>(&self, column: &'c Column, row: usize) -> PolarsResult<AnyValue<'c>> {
+        let value = column.get(row)?;
+        let is_hex = self.is_hex() && !value.is_null();
+        Ok(if is_hex { AnyValue::StringOwned(hex(&value).into()) } else { value })
+    }
+
     /// The value of a row as text.
     pub(super) fn shown(&self, value: &AnyValue<'_>, row: usize) -> String {
         let number = || value.extract::<i64>().unwrap_or_default();
@@ -116,7 +123,7 @@ pub(crate) struct Columns<'a, R> {
 pub(super) type RowText<'a, R = usize> = Box<dyn Fn(&R, &mut dyn Write) -> io::Result<()> + 'a>;
 
 /// Takes a value, whatever its type is.
-type Taker<'t> = &'t mut dyn FnMut(Member<'_>);
+type Taker<'t> = &'t mut dyn FnMut(&dyn erased_serde::Serialize);
 
 /// The text of a value of a row, the value for a document, and the values of rows under a name.
 type TextOf<'a, R> = Box<dyn Fn(&R) -> String + 'a>;
@@ -138,7 +145,18 @@ pub(crate) struct Declared<'a, R> {
     applies: Option<Applies<'a, R>>,
     /// The column that it follows in a document, if not the one in front of it.
     follows: Option<&'static str>,
+    /// Its place in the frame of the rows of a document.
+    cell: Option<usize>,
     spec: ColumnSpec,
+}
+
+/// A column as a script draws it.
+#[derive(Serialize)]
+pub(in crate::render) struct DrawnColumn {
+    key: &'static str,
+    title: Option<String>,
+    number: bool,
+    bytes: bool,
 }
 
 /// The type of lists in JSON Schema.
@@ -147,8 +165,8 @@ const LIST: &str = "array";
 /// The members of the rows of a document, in their order.
 pub(crate) struct Members<'a, R>(Vec<Declared<'a, R>>);
 
-/// Hands the members of a row over, by the number of the row.
-pub(super) type RowDocument<'a> = Box<dyn Fn(usize, MemberTaker<'_>) + 'a>;
+/// Hands the members of a row over, by the frame of all rows and the number of the row.
+pub(super) type RowDocument<'a> = Box<dyn Fn((&DataFrame, usize), MemberTaker<'_>) + 'a>;
 
 /// Takes a member by its name.
 pub(super) type MemberTaker<'t> = &'t mut dyn FnMut(&'static str, Member<'_>);
@@ -170,8 +188,7 @@ impl<'a, R> Columns<'a, R> {
         let cell = Rc::clone(&value);
         let series =
             move |name, rows: &[R]| T::series(name, rows.iter().map(|row| cell(row)).collect());
-        let member = Box::new(move |row: &R, take: Taker<'_>| take(value(row).member()));
-        let added = self.declare(name, T::JSON, member).show(T::SHOW);
+        let added = self.nest(name, T::JSON, move |row| value(row)).show(T::SHOW);
         added.series = Some(Box::new(series));
         added
     }
@@ -183,31 +200,42 @@ impl<'a, R> Columns<'a, R> {
         kind: &'static str,
         value: impl Fn(&R) -> T + 'a,
     ) -> &mut Declared<'a, R> {
-        self.declare(name, kind, Box::new(move |row, take| take(Member::Other(&value(row)))))
-    }
-
-    fn declare(
-        &mut self,
-        name: &'static str,
-        kind: &'static str,
-        value: ValueOf<'a, R>,
-    ) -> &mut Declared<'a, R> {
-        let (series, texts, applies, follows) = (None, None, None, None);
-        let spec = ColumnSpec::default();
-        self.columns.push(Declared { name, kind, value, series, texts, applies, follows, spec });
+        let value: ValueOf<'a, R> = Box::new(move |row, take| take(&value(row)));
+        self.columns.push(Declared {
+            name,
+            kind,
+            value,
+            series: None,
+            texts: None,
+            applies: None,
+            follows: None,
+            cell: None,
+            spec: ColumnSpec::default(),
+        });
         let last = self.columns.len() - 1;
         &mut self.columns[last]
     }
 
-    /// Moves columns behind another one.
-    pub(crate) fn move_behind(&mut self, column: &str, names: &[&str]) {
-        let all = std::mem::take(&mut self.columns);
-        let (moved, mut rest): (Vec<_>, Vec<_>) =
-            all.into_iter().partition(|column| names.contains(&column.name));
-        let place = rest.iter().position(|before| before.name == column);
-        let place = place.map_or(rest.len(), |place| place + 1);
-        rest.splice(place..place, moved);
-        self.columns = rest;
+    /// Those of these names, in their order, with headings of their own.
+    pub(in crate::render) fn only(mut self, chosen: &[(&'static str, &str)]) -> Self {
+        let mut take = |(name, title): &(&'static str, &str)| {
+            let at = self.columns.iter().position(|column| column.name == *name)?;
+            let mut column = self.columns.swap_remove(at);
+            column.title(title);
+            Some(column)
+        };
+        Columns { columns: chosen.iter().filter_map(&mut take).collect(), text: None }
+    }
+
+    /// What a script has to know to draw them.
+    pub(in crate::render) fn drawn(&self) -> Vec<DrawnColumn> {
+        let drawn = |column: &Declared<'_, R>| DrawnColumn {
+            key: column.name,
+            title: column.spec.title.clone(),
+            number: column.kind == i64::JSON,
+            bytes: column.spec.show == Show::Bytes,
+        };
+        self.columns.iter().map(drawn).collect()
     }
 
     /// Lets text show rows as lines of their own instead of in a grid.
@@ -268,10 +296,12 @@ impl<'a, R> Columns<'a, R> {
             };
             Box::new(text) as RowText<'a>
         });
+        let cells = self.columns.iter_mut().filter(|column| column.series.is_some());
+        (0..).zip(cells).for_each(|(place, column)| column.cell = Some(place));
         let members = self.in_document();
-        let document = move |row: usize, take: MemberTaker<'_>| {
-            if let Some(row) = rows.get(row) {
-                members.each(row, take);
+        let document = move |place: (&DataFrame, usize), take: MemberTaker<'_>| {
+            if let Some(row) = rows.get(place.1) {
+                members.each(row, Some(place), take);
             }
         };
         (Box::new(document), text)
@@ -283,17 +313,23 @@ pub(crate) struct RowOf<'r, 'a, R>(pub(crate) &'r Members<'a, R>, pub(crate) &'r
 
 impl<R> Serialize for RowOf<'_, '_, R> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serialize_members(serializer, |take| self.0.each(self.1, take))
+        serialize_members(serializer, |take| self.0.each(self.1, None, take))
     }
 }
 
 impl<R> Members<'_, R> {
-    /// Hands each member that a row has over.
-    fn each(&self, row: &R, take: MemberTaker<'_>) {
+    /// Hands each member that a row has over, as the frame has it where the row is one of a frame.
+    fn each(&self, row: &R, place: Option<(&DataFrame, usize)>, take: MemberTaker<'_>) {
         let has =
             |column: &&Declared<'_, R>| column.applies.as_ref().is_none_or(|applies| applies(row));
-        for Declared { name, value, .. } in self.0.iter().filter(has) {
-            value(row, &mut |value| take(name, value));
+        for Declared { name, value, cell, spec, .. } in self.0.iter().filter(has) {
+            let known = place.zip(*cell).and_then(|((frame, row), column)| {
+                spec.value(frame.columns().get(column)?, row).ok()
+            });
+            match known {
+                Some(known) => take(name, Member::Cell(Value(known))),
+                None => value(row, &mut |value| take(name, Member::Made(value))),
+            }
         }
     }
 }

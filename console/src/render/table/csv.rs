@@ -2,12 +2,7 @@
 
 use std::io::{self, Write};
 
-use polars::prelude::AnyValue;
-
-use super::{
-    Table,
-    value::{cell, hex},
-};
+use super::{Table, value::cell};
 use crate::{
     cancel::{Cancel, Poll},
     values::CsvText,
@@ -35,11 +30,7 @@ impl Table<'_> {
             poll.round().map_err(io::Error::other)?;
             for (column, spec) in &columns {
                 text.clear();
-                match column.get(row).map_err(io::Error::other)? {
-                    AnyValue::Null => {}
-                    value if spec.is_hex() => text.push_str(&hex(&value)),
-                    value => cell(&value, &mut text),
-                }
+                cell(&spec.value(column, row).map_err(io::Error::other)?, &mut text);
                 writer.write_field(csv.cell(&text, SEPARATOR).as_bytes())?;
             }
             writer.write_record(None::<&[u8]>)?;

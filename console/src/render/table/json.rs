@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use polars::prelude::{AnyValue, Column};
+use polars::prelude::{AnyValue, Column, DataFrame};
 use serde::{
     Serialize, Serializer,
     ser::{Error, SerializeMap, SerializeSeq},
@@ -11,7 +11,7 @@ use serde::{
 use super::{
     ColumnSpec, Table,
     columns::{RowDocument, serialize_members},
-    value::{Value, hex},
+    value::Value,
 };
 use crate::{
     cancel::{Cancel, Poll},
@@ -66,7 +66,8 @@ impl Serialize for Rows<'_, '_> {
                 .collect_seq(self.0.rows().map(|row| Cells { columns: &columns, row }));
         };
         let mut rows = serializer.serialize_seq(None)?;
-        self.0.rows().try_for_each(|row| rows.serialize_element(&Row { document, row }))?;
+        let frame = &self.0.frame;
+        self.0.rows().try_for_each(|row| rows.serialize_element(&Row { document, frame, row }))?;
         rows.end()
     }
 }
@@ -74,12 +75,13 @@ impl Serialize for Rows<'_, '_> {
 /// A row of a document.
 struct Row<'t, 'a> {
     document: &'t RowDocument<'a>,
+    frame: &'t DataFrame,
     row: usize,
 }
 
 impl Serialize for Row<'_, '_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serialize_members(serializer, |take| (self.document)(self.row, take))
+        serialize_members(serializer, |take| (self.document)((self.frame, self.row), take))
     }
 }
 
@@ -94,10 +96,8 @@ impl Serialize for Cells<'_> {
         let mut map = serializer.serialize_map(None)?;
         for (column, spec) in self.columns {
             let name = column.name().as_str();
-            match column.get(self.row).map_err(S::Error::custom)? {
+            match spec.value(column, self.row).map_err(S::Error::custom)? {
                 AnyValue::Null if spec.omits_unknown => {}
-                AnyValue::Null => map.serialize_entry(name, &())?,
-                value if spec.is_hex() => map.serialize_entry(name, &hex(&value))?,
                 value => map.serialize_entry(name, &Value(value))?,
             }
         }

@@ -38,48 +38,15 @@ pub(crate) trait CellType: Serialize + Sized {
     const SHOW: Show = Show::Plain;
 
     fn series(name: PlSmallStr, values: Vec<Self>) -> Series;
-
-    /// The value for a document.
-    fn member(&self) -> Member<'_>;
-}
-
-/// A value in a document. There may be tens of millions: those of the usual types go to the serializer as they are,
-/// without the price of a type that is erased.
-pub(crate) enum Member<'v> {
-    Null,
-    Signed(i64),
-    Unsigned(u64),
-    Float(f64),
-    Bool(bool),
-    Text(&'v str),
-    Other(&'v dyn erased_serde::Serialize),
-}
-
-impl Serialize for Member<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self {
-            Member::Null => serializer.serialize_none(),
-            Member::Signed(value) => serializer.serialize_i64(*value),
-            Member::Unsigned(value) => serializer.serialize_u64(*value),
-            Member::Float(value) => serializer.serialize_f64(*value),
-            Member::Bool(value) => serializer.serialize_bool(*value),
-            Member::Text(value) => serializer.serialize_str(value),
-            Member::Other(value) => value.serialize(serializer),
-        }
-    }
 }
 
 macro_rules! cell_types {
-    ($($json:literal: $($type:ty as $member:expr),+;)+) => {$($(
+    ($($json:literal: $($type:ty),+;)+) => {$($(
         impl CellType for $type {
             const JSON: &'static str = $json;
 
             fn series(name: PlSmallStr, values: Vec<Self>) -> Series {
                 Series::new(name, values)
-            }
-
-            fn member(&self) -> Member<'_> {
-                $member(self)
             }
         }
 
@@ -89,27 +56,15 @@ macro_rules! cell_types {
             fn series(name: PlSmallStr, values: Vec<Self>) -> Series {
                 Series::new(name, values)
             }
-
-            fn member(&self) -> Member<'_> {
-                self.as_ref().map_or(Member::Null, $member)
-            }
         }
     )+)+};
 }
 
 cell_types! {
-    "integer":
-        u32 as |value: &u32| Member::Unsigned(u64::from(*value)),
-        u64 as |value: &u64| Member::Unsigned(*value),
-        i32 as |value: &i32| Member::Signed(i64::from(*value)),
-        i64 as |value: &i64| Member::Signed(*value);
-    "number": f64 as |value: &f64| Member::Float(*value);
-    "boolean": bool as |value: &bool| Member::Bool(*value);
-    "string": String as text, &str as text;
-}
-
-fn text(value: &impl AsRef<str>) -> Member<'_> {
-    Member::Text(value.as_ref())
+    "integer": u32, u64, i32, i64;
+    "number": f64;
+    "boolean": bool;
+    "string": String, &str;
 }
 
 impl CellType for Option<Hex> {
@@ -119,10 +74,6 @@ impl CellType for Option<Hex> {
 
     fn series(name: PlSmallStr, values: Vec<Self>) -> Series {
         Series::new(name, values.iter().map(|value| Some(value.as_ref()?.0)).collect::<Vec<_>>())
-    }
-
-    fn member(&self) -> Member<'_> {
-        self.as_ref().map_or(Member::Null, |value| Member::Other(value))
     }
 }
 
@@ -138,10 +89,6 @@ macro_rules! list_types {
                 values.iter().for_each(|list| lists.append_slice(list));
                 lists.finish().into_series()
             }
-
-            fn member(&self) -> Member<'_> {
-                Member::Other(self)
-            }
         }
     )+};
 }
@@ -149,6 +96,22 @@ macro_rules! list_types {
 list_types! {
     u32: UInt32Type, UInt32;
     i64: Int64Type, Int64;
+}
+
+/// A value in a document. There may be tens of millions: those of tables go to the serializer as they are, without the
+/// price of a type that is erased.
+pub(super) enum Member<'v> {
+    Cell(Value<'v>),
+    Made(&'v dyn erased_serde::Serialize),
+}
+
+impl Serialize for Member<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Member::Cell(value) => value.serialize(serializer),
+            Member::Made(value) => value.serialize(serializer),
+        }
+    }
 }
 
 /// A value as text; nothing when it is unknown.

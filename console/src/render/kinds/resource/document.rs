@@ -3,53 +3,40 @@
 use std::rc::Rc;
 
 use handlescope_model::tables::ResourceEnd;
-use serde::Serialize;
 
+use super::columns::{add_amounts, add_owner};
 use super::row::{FileStyle, Row};
 use crate::{
-    query::{ResourceCriteria, ResourceFigures, ResourceGroups, ResourcesAnswer},
+    query::{ResourceCriteria, ResourceGroups, ResourcesAnswer},
     render::{
-        json::{Array, Document},
-        table::Part,
+        json::Document,
+        kinds::index,
+        table::{Columns, Part, RowsOf},
     },
 };
 
-/// A group of allocations of one kind, allocator and process.
-#[derive(Serialize)]
-struct GroupJson<'a> {
-    file: usize,
-    kind: Option<&'static str>,
-    allocator: Option<&'a str>,
-    process: Option<String>,
-    pid: Option<u32>,
-    process_start_ns: Option<i64>,
-    #[serde(flatten)]
-    counted: CountedJson<'a>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    over_time: Option<&'a [i64]>,
+/// What is said of a group of one kind, allocator and process, and of what is counted of it.
+fn columns<'a>(add_counted: fn(&mut Columns<'a, Row<'a>>)) -> Columns<'a, Row<'a>> {
+    let mut columns = Columns::<Row<'a>>::default();
+    columns.add("file", |row| index(row.file.answer.about.index));
+    columns.add("kind", Row::kind);
+    columns.add("allocator", Row::allocator);
+    columns.add("process", Row::process_label);
+    add_owner(&mut columns);
+    add_counted(&mut columns);
+    let over_time = columns.nest("over_time", "array", |row| row.group.over_time.as_ref());
+    over_time.omit_unknown(|row| row.group.over_time.is_some());
+    columns
 }
 
-/// What is counted of a group: everything, or what was never freed.
-#[derive(Serialize)]
-#[serde(untagged)]
-enum CountedJson<'a> {
-    All {
-        #[serde(flatten)]
-        figures: &'a ResourceFigures,
-        // The names that handles have; those of the figures stay for one version.
-        leaked: u64,
-        leaked_bytes: i64,
-        closed_at_exit: u64,
-        closed_at_exit_bytes: i64,
-    },
-    Lost {
-        stack: Option<u64>,
-        by: Option<String>,
-        count: u64,
-        bytes: i64,
-        first_ns: Option<i64>,
-        last_ns: Option<i64>,
-    },
+/// Adds what is counted of what was never freed.
+fn add_lost<'a>(columns: &mut Columns<'a, Row<'a>>) {
+    columns.add("stack", |row| row.number(row.group.create_stack()));
+    columns.add("by", Row::caller);
+    columns.add("count", |row| row.figures().lost());
+    columns.add("bytes", |row| row.figures().lost_bytes());
+    columns.add("first_ns", |row| row.figures().first_ns);
+    columns.add("last_ns", |row| row.figures().last_ns);
 }
 
 /// Some of the groups of an answer.
@@ -66,17 +53,21 @@ pub(super) fn with_lists<'d, 'a: 'd>(
         let files = files.iter().zip(parts);
         files.flat_map(move |(file, part)| rows_of(file, of(file.answer), criteria, part))
     };
-    let of_end = move |end: ResourceEnd| {
-        let rows = rows(|answer| answer.lost.as_ref());
-        rows.filter(move |row| row.group.end() == Some(end)).map(|row| lost(&row))
+    let lost = Rc::new(columns(add_lost).in_document());
+    let of_end = |end: ResourceEnd| {
+        let groups = move || {
+            let rows = rows(|answer| answer.lost.as_ref());
+            rows.filter(move |row| row.group.end() == Some(end))
+        };
+        RowsOf(Rc::clone(&lost), groups)
     };
-    let totals = move || rows(|answer| answer.totals.as_ref()).map(|row| total(&row));
+    let totals = Rc::new(columns(|columns| add_amounts(columns, Row::figures)).in_document());
     document
-        .with("totals", Array(totals))
-        .with("outstanding", Array(move || of_end(ResourceEnd::Open)))
-        .with("at_exit", Array(move || of_end(ResourceEnd::AtExit)))
-        .with("leaked", Array(move || of_end(ResourceEnd::Open)))
-        .with("closed_at_exit", Array(move || of_end(ResourceEnd::AtExit)))
+        .with("totals", RowsOf(totals, move || rows(|answer| answer.totals.as_ref())))
+        .with("outstanding", of_end(ResourceEnd::Open))
+        .with("at_exit", of_end(ResourceEnd::AtExit))
+        .with("leaked", of_end(ResourceEnd::Open))
+        .with("closed_at_exit", of_end(ResourceEnd::AtExit))
 }
 
 /// Some of the groups of a trace: in the order of the table if it shows these.
@@ -94,43 +85,4 @@ fn rows_of<'a>(
     let file = Rc::clone(file);
     let group = move |at| Some(Row { file: Rc::clone(&file), group: all.get(at)? });
     order.into_iter().filter_map(group)
-}
-
-fn json<'a>(row: &Row<'a>, counted: CountedJson<'a>) -> GroupJson<'a> {
-    let process = row.file.answer.process(row.group);
-    GroupJson {
-        file: row.file.answer.about.index,
-        kind: row.kind(),
-        allocator: row.allocator(),
-        process: row.process_label(),
-        pid: process.as_ref().map(|own| own.pid),
-        process_start_ns: process.and_then(|own| own.start_ns),
-        counted,
-        over_time: row.group.over_time.as_deref(),
-    }
-}
-
-fn total<'a>(row: &Row<'a>) -> GroupJson<'a> {
-    let figures = &row.group.figures;
-    let all = CountedJson::All {
-        figures,
-        leaked: figures.outstanding,
-        leaked_bytes: figures.outstanding_bytes,
-        closed_at_exit: figures.at_exit,
-        closed_at_exit_bytes: figures.at_exit_bytes,
-    };
-    json(row, all)
-}
-
-fn lost<'a>(row: &Row<'a>) -> GroupJson<'a> {
-    let figures = &row.group.figures;
-    let lost = CountedJson::Lost {
-        stack: row.number(row.group.create_stack()),
-        by: row.caller(),
-        count: figures.lost(),
-        bytes: figures.lost_bytes(),
-        first_ns: figures.first_ns,
-        last_ns: figures.last_ns,
-    };
-    json(row, lost)
 }

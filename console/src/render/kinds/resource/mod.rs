@@ -1,5 +1,6 @@
 //! `.dump Resource`
 
+mod columns;
 mod document;
 mod row;
 
@@ -8,6 +9,8 @@ use std::{io, rc::Rc};
 use handlescope_model::StackIdx;
 use indicatif::HumanCount;
 
+pub(crate) use self::columns::add_amounts;
+use self::columns::add_owner;
 use self::row::{FileStyle, Row};
 use super::index;
 use crate::{
@@ -43,7 +46,7 @@ pub(crate) fn resource_columns<'a>(
         let bytes = columns.add("bytes", |row| row.figures().lost_bytes());
         bytes.title("Bytes").show(Show::Bytes).place(-2);
     } else {
-        add_figures(&mut columns);
+        add_amounts(&mut columns, Row::figures);
     }
     if criteria.buckets.is_some() {
         columns.nest("over_time", "array", |row| row.group.over_time.as_ref());
@@ -122,8 +125,7 @@ fn add_key<'a>(columns: &mut Columns<'a, Row<'a>>, column: ResourceColumn, has_t
         }
         ResourceColumn::Process => {
             columns.add("process", Row::process_label).rows_only();
-            columns.add("pid", |row| row.file.answer.process(row.group).map(|own| own.pid));
-            columns.add("process_start_ns", |row| row.file.answer.process(row.group)?.start_ns);
+            add_owner(columns);
             columns.add("shown_process", Row::process).title("Process").text_only();
         }
         ResourceColumn::Caller => {
@@ -165,35 +167,6 @@ fn add_stack<'a>(
     if has_text {
         columns.add(text, move |row| row.lines(stack(row.group))).rows_only();
     }
-}
-
-/// Adds what is counted, with its bytes.
-fn add_figures<'a>(columns: &mut Columns<'a, Row<'a>>) {
-    columns.add("allocs", |row| row.figures().allocs).title("Allocs").show(Show::Grouped);
-    let alloc = columns.add("alloc_bytes", |row| row.figures().alloc_bytes);
-    alloc.title("Allocated").show(Show::Bytes);
-    columns.add("frees", |row| row.figures().frees).title("Frees").show(Show::Grouped);
-    columns.add("freed_bytes", |row| row.figures().freed_bytes);
-    columns.add("replaced", |row| row.figures().replaced);
-    columns.add("replaced_bytes", |row| row.figures().replaced_bytes);
-    columns.add("destroyed", |row| row.figures().destroyed);
-    columns.add("destroyed_bytes", |row| row.figures().destroyed_bytes);
-    let orphan_frees = columns.add("orphan_frees", |row| row.figures().orphan_frees);
-    orphan_frees.title("Orphan frees").show(Show::Grouped);
-    columns.add("orphan_bytes", |row| row.figures().orphan_bytes);
-    columns.add("ignored", |row| row.figures().ignored);
-    columns.add("at_exit", |row| row.figures().at_exit).title("At exit").show(Show::Grouped);
-    let at_exit = columns.add("at_exit_bytes", |row| row.figures().at_exit_bytes);
-    at_exit.title("Bytes at exit").show(Show::Bytes);
-    let outstanding = columns.add("outstanding", |row| row.figures().outstanding);
-    outstanding.title("Outstanding").show(Show::Grouped);
-    let outstanding = columns.add("outstanding_bytes", |row| row.figures().outstanding_bytes);
-    outstanding.title("Bytes outstanding").show(Show::Bytes);
-    // The names that handles have; the others stay for one version.
-    columns.nest("leaked", "integer", |row| row.figures().outstanding);
-    columns.nest("leaked_bytes", "integer", |row| row.figures().outstanding_bytes);
-    columns.nest("closed_at_exit", "integer", |row| row.figures().at_exit);
-    columns.nest("closed_at_exit_bytes", "integer", |row| row.figures().at_exit_bytes);
 }
 
 /// Bytes over time as bars.

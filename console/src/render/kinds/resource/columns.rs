@@ -1,0 +1,45 @@
+//! Columns that the tables and the document of allocations share.
+
+use super::row::Row;
+use crate::{
+    query::ResourceFigures,
+    render::table::{Columns, Show},
+};
+
+/// Adds what identifies the owner.
+pub(super) fn add_owner<'a>(columns: &mut Columns<'a, Row<'a>>) {
+    columns.add("pid", |row| row.file.answer.process(row.group).map(|own| own.pid));
+    columns.add("process_start_ns", |row| row.file.answer.process(row.group)?.start_ns);
+}
+
+/// Adds what is counted, with its bytes.
+pub(crate) fn add_amounts<'a, R>(
+    columns: &mut Columns<'a, R>,
+    figures: impl Fn(&R) -> &'a ResourceFigures + Copy + 'a,
+) {
+    columns.add("allocs", move |row| figures(row).allocs).title("Allocs").show(Show::Grouped);
+    let alloc = columns.add("alloc_bytes", move |row| figures(row).alloc_bytes);
+    alloc.title("Allocated").show(Show::Bytes);
+    columns.add("frees", move |row| figures(row).frees).title("Frees").show(Show::Grouped);
+    columns.add("freed_bytes", move |row| figures(row).freed_bytes);
+    columns.add("replaced", move |row| figures(row).replaced);
+    columns.add("replaced_bytes", move |row| figures(row).replaced_bytes);
+    columns.add("destroyed", move |row| figures(row).destroyed);
+    columns.add("destroyed_bytes", move |row| figures(row).destroyed_bytes);
+    let orphan_frees = columns.add("orphan_frees", move |row| figures(row).orphan_frees);
+    orphan_frees.title("Orphan frees").show(Show::Grouped);
+    columns.add("orphan_bytes", move |row| figures(row).orphan_bytes);
+    columns.add("ignored", move |row| figures(row).ignored);
+    columns.add("at_exit", move |row| figures(row).at_exit).title("At exit").show(Show::Grouped);
+    let at_exit = columns.add("at_exit_bytes", move |row| figures(row).at_exit_bytes);
+    at_exit.title("Bytes at exit").show(Show::Bytes);
+    let outstanding = columns.add("outstanding", move |row| figures(row).outstanding);
+    outstanding.title("Outstanding").show(Show::Grouped);
+    let outstanding = columns.add("outstanding_bytes", move |row| figures(row).outstanding_bytes);
+    outstanding.title("Bytes outstanding").show(Show::Bytes);
+    // The names that handles have; the others stay for one version.
+    columns.nest("leaked", "integer", move |row| figures(row).outstanding);
+    columns.nest("leaked_bytes", "integer", move |row| figures(row).outstanding_bytes);
+    columns.nest("closed_at_exit", "integer", move |row| figures(row).at_exit);
+    columns.nest("closed_at_exit_bytes", "integer", move |row| figures(row).at_exit_bytes);
+}
