@@ -61,7 +61,7 @@ impl<'a> Allocations<'a> {
         }
         // Causes of leaks name stacks that free.
         let end_stack = kept == Kept::Leaking;
-        let needed = Needed { end_time: true, end_stack, ..Needed::default() };
+        let needed = Needed { end_time: true, end_stack };
         let (allocators, table) =
             (AllocatorList::load(trace)?, ResourceTable::load(trace, needed)?);
         let rows = chosen_rows(origin, (&allocators, &table), &criteria)?;

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::row::{FileStyle, Row};
 use crate::{
-    query::{ResourceCriteria, ResourceFigures, ResourceGroups, ResourcesAnswer},
+    query::{ResourceColumn, ResourceCriteria, ResourceFigures, ResourceGroups, ResourcesAnswer},
     render::{
         json::{Array, Document},
         table::Part,
@@ -97,12 +97,13 @@ fn rows_of<'a>(
 }
 
 fn json<'a>(row: &Row<'a>, counted: CountedJson<'a>) -> GroupJson<'a> {
-    let process = row.file.answer.process(row.group);
+    let answer = row.file.answer;
+    let process = answer.process(row.group);
     GroupJson {
-        file: row.file.answer.about.index,
-        kind: row.kind(),
-        allocator: row.allocator(),
-        process: row.process_label(),
+        file: answer.about.index,
+        kind: answer.kind(row.group),
+        allocator: answer.allocator(row.group),
+        process: row.text(ResourceColumn::Process),
         pid: process.as_ref().map(|own| own.pid),
         process_start_ns: process.and_then(|own| own.start_ns),
         counted,
@@ -126,7 +127,7 @@ fn lost<'a>(row: &Row<'a>) -> GroupJson<'a> {
     let figures = &row.group.figures;
     let lost = CountedJson::Lost {
         stack: row.number(row.group.create_stack()),
-        by: row.caller(),
+        by: row.text(ResourceColumn::Caller),
         count: figures.lost(),
         bytes: figures.lost_bytes(),
         first_ns: figures.first_ns,
