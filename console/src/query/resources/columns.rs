@@ -38,8 +38,6 @@ group_columns! {
         => of("by", "By", KeyKind::Process(read!(Resources::caller)));
     Thread: "thread", "thread that allocated"
         => of("tid", "Thread", KeyKind::Number(read!(Resources::tid, ResourceMisses::tid)));
-    FreeThread: "freethread", "thread that freed"
-        => of("free_tid", "Free thread", KeyKind::Number(read!(Resources::end_tid)));
     End: "end", "what became of it"
         => of("end", "End", KeyKind::Word(read!(Resources::end), |code| {
             ResourceEnd::from_code(code).map(ResourceEnd::name)
