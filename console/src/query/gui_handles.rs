@@ -5,12 +5,10 @@ use std::collections::BTreeMap;
 use handlescope_model::tables::ResourceKind;
 use serde::Serialize;
 
-use super::criteria::{
-    CountOrder, GroupCriteria, ObjectCriteria, ResourceColumn, ResourceCriteria,
-};
+use super::criteria::{CountOrder, GroupCriteria, ObjectCriteria, ResourceCriteria};
 use super::error::QueryError;
 use super::frame_names::FrameNames;
-use super::resources::{AllocatorList, ResourcesAnswer};
+use super::resources::{AllocatorList, ResourceColumn, ResourcesAnswer};
 use super::source::Source;
 use crate::cancel::Cancel;
 use crate::filter::Filter;

@@ -26,6 +26,7 @@ pub(crate) mod fixture;
 mod frame_figures;
 mod frame_names;
 mod frame_view;
+mod group_columns;
 mod groups;
 mod growth;
 mod gui_handles;
@@ -67,7 +68,7 @@ pub use self::call_stacks::{StackRow, StacksAnswer, call_stacks};
 pub use self::counts::{CountRow, CountRows};
 pub use self::criteria::{
     CountOrder, DiffCriteria, EventCriteria, Figure, GroupCriteria, MapMode, ModuleCriteria,
-    NewProcess, ObjectCriteria, ProcessCriteria, ProcessListCriteria, ProcessOrder, ResourceColumn,
+    NewProcess, ObjectCriteria, ProcessCriteria, ProcessListCriteria, ProcessOrder,
     ResourceCriteria, ShowTotal, StackCriteria, WhyCriteria,
 };
 pub use self::criterion::Criterion;
@@ -79,7 +80,8 @@ pub use self::event_counts::{CountedEvent, EventsAnswer, event_counts};
 pub use self::exit_stacks::ExitStacks;
 pub use self::frame_figures::FrameFigures;
 pub use self::frame_names::{FrameNames, SymbolReports};
-pub use self::groups::{Figures, GroupColumn, GroupKey, GroupTree, Groups, GroupsLeftOut, NodeIdx};
+pub use self::group_columns::GroupKey;
+pub use self::groups::{Figures, GroupColumn, GroupTree, Groups, GroupsLeftOut, NodeIdx};
 pub use self::growth::{
     Change, Evidence, Growth, Life, Rate, Verdict, Window, long_sparkline, most_at_once,
     most_in_order, outstanding, sparkline,
@@ -97,8 +99,8 @@ pub use self::provider_events::{
     FieldValue, NamedField, ProviderEventsAnswer, SingleEvent, chosen_event_counts, provider_events,
 };
 pub use self::resources::{
-    AllocatedKind, AllocationsOverview, ResourceFigures, ResourceGroup, ResourceGroups,
-    ResourcesAnswer, allocated_kinds, allocations_overview, resources,
+    AllocatedKind, AllocationsOverview, ResourceColumn, ResourceFigures, ResourceGroup,
+    ResourceGroups, ResourcesAnswer, allocated_kinds, allocations_overview, resources,
 };
 pub use self::selection::{EventMask, Selected, Selection};
 pub use self::source::Source;
@@ -118,4 +120,5 @@ pub(crate) use self::frame_view::{FrameView, ModuleBases};
 pub(crate) use self::groups::{StackTrims, TrimmedStacks};
 pub(crate) use self::info::trace_info;
 pub(crate) use self::polars_reason::{KnownNames, polars_reason, type_name};
+pub(crate) use self::resources::{KeyKind, StackNames};
 pub(crate) use handlescope_model::rules::UNKNOWN_LIFETIME_NS;

@@ -3,7 +3,8 @@
 use super::criteria::{GroupCriteria, ObjectCriteria};
 use super::error::QueryError;
 use super::frame_names::FrameNames;
-use super::groups::{GroupKey, Groups, NodeIdx};
+use super::group_columns::GroupKey;
+use super::groups::{Groups, NodeIdx};
 use super::growth::Growth;
 use super::object_ref::{FileAnswer, object_ref};
 use super::source::Source;

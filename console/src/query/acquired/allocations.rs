@@ -54,7 +54,7 @@ impl<'a> Allocations<'a> {
         is_plain: bool,
     ) -> Result<Option<Self>, QueryError> {
         // Causes of leaks name stacks that free.
-        let needed = Needed { end_time: true, end_stack: true, ..Needed::default() };
+        let needed = Needed { end_time: true, end_stack: true };
         let allocators = Arc::new(AllocatorList::load(origin.trace)?);
         let table = Arc::new(ResourceTable::load(origin.trace, needed)?);
         Self::of(origin, (allocators, table), criteria, is_plain, Kept::Leaking)

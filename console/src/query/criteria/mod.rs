@@ -5,8 +5,8 @@ mod of_handles;
 mod resources;
 
 pub use self::groups::{Figure, GroupCriteria};
+pub use self::resources::ResourceCriteria;
 pub(crate) use self::resources::ResourceOptions;
-pub use self::resources::{ResourceColumn, ResourceCriteria};
 
 use serde::Serialize;
 

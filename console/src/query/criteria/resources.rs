@@ -3,6 +3,7 @@
 use super::StackTrims;
 use crate::filter::{Filter, ProcessFilter};
 use crate::query::criterion::{Criteria, Criterion, Given, criteria, is_given};
+use crate::query::resources::ResourceColumn;
 use crate::settings::StackDisplayArgs;
 use crate::values::{CountRange, SuspectId, TimeRange};
 
@@ -109,7 +110,9 @@ impl ResourceCriteria {
 
     /// Whether any groups of the answer have stacks in common.
     pub(crate) fn has_stacks(&self) -> bool {
-        self.groups_by(ResourceColumn::CreateStack) || self.groups_by(ResourceColumn::FreeStack)
+        let of_both = self.with_totals_and_lost && self.by.is_none();
+        let lost = ResourceColumn::LOST.iter().filter(|_| of_both);
+        self.columns().iter().chain(lost).any(|column| column.stack_names().is_some())
     }
 
     /// Whether the frames of stacks are needed.
@@ -120,12 +123,6 @@ impl ResourceCriteria {
             || self.free_stack.is_some()
     }
 
-    /// Whether any groups have such a column.
-    pub(in crate::query) fn groups_by(&self, column: ResourceColumn) -> bool {
-        let of_both = self.with_totals_and_lost && self.by.is_none();
-        self.columns().contains(&column) || of_both && ResourceColumn::LOST.contains(&column)
-    }
-
     /// The columns of the groups that are shown.
     pub fn columns(&self) -> &[ResourceColumn] {
         match &self.by {
@@ -133,62 +130,5 @@ impl ResourceCriteria {
             None if self.is_of_leaks() => &ResourceColumn::LOST,
             None => &ResourceColumn::TOTALS,
         }
-    }
-}
-
-/// What allocations are grouped by.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum ResourceColumn {
-    /// Heap block, committed or reserved pages, and so on.
-    Kind,
-    /// The name of where it was allocated.
-    Allocator,
-    /// Its owner.
-    Process,
-    /// The process that called, where that is not the owner.
-    Caller,
-    /// The stack that allocated, by its functions.
-    CreateStack,
-    /// The stack that freed, by its functions.
-    FreeStack,
-    /// The thread that allocated.
-    Thread,
-    End,
-    /// Its bytes.
-    Size,
-}
-
-impl ResourceColumn {
-    /// What totals are of.
-    pub const TOTALS: [Self; 3] = [Self::Kind, Self::Allocator, Self::Process];
-
-    /// What groups of what was never freed have in common.
-    pub const LOST: [Self; 6] =
-        [Self::Kind, Self::Allocator, Self::Process, Self::Caller, Self::CreateStack, Self::End];
-
-    /// What is compared: groups of one kind, allocator, owner and stack.
-    pub const COMPARED: [Self; 4] = [Self::Kind, Self::Allocator, Self::Process, Self::CreateStack];
-
-    /// Every column with the word it goes by, which stays the same, and what the help says of it.
-    pub const ALL: [(Self, &str, &str); 9] = [
-        (Self::CreateStack, "createstack", "stack that allocated"),
-        (Self::FreeStack, "freestack", "stack that freed"),
-        (Self::Kind, "kind", "heap, commit, and so on"),
-        (Self::Allocator, "allocator", "heap, or whatever it is allocated from"),
-        (Self::Process, "process", "owner"),
-        (Self::Caller, "by", "process that allocated, where it is not the owner"),
-        (Self::Thread, "thread", "thread that allocated"),
-        (Self::End, "end", "what became of it"),
-        (Self::Size, "size", "bytes of each"),
-    ];
-
-    /// The word it goes by.
-    pub fn word(self) -> &'static str {
-        Self::ALL.iter().find(|(column, ..)| *column == self).map_or("", |(_, word, _)| word)
-    }
-
-    /// The words of all columns, each with its help.
-    pub fn words() -> Vec<(&'static str, &'static str)> {
-        Self::ALL.iter().map(|(_, word, help)| (*word, *help)).collect()
     }
 }

@@ -12,36 +12,21 @@ use super::name_pattern::NamePattern;
 use super::stacks::TrimmedStacks;
 use crate::query::context::FileContext;
 use crate::query::error::QueryError;
+use crate::query::group_columns::{GroupKey, group_columns};
 use crate::query::objects::ObjectTable;
 
-/// Declares the columns: of each its word, which stays the same, its help and what a group without any is called; the
-/// stacks that it needs; what it reads from a handle, which is a row, a number, or [`sentinel`] for nothing; and what that
-/// stands for.
+/// Declares the columns: of each its word, its help and what a group without any is called; the stacks that it needs; what
+/// it reads from a handle, which is a row, a number, or [`sentinel`] for nothing; and what that stands for.
 macro_rules! columns {
     ($($column:ident: $word:literal, $help:literal, $none:expr; $needs:expr,
         |$rows:ident, $life:ident| $row:expr => $key:expr;)*) => {
-        /// A column of `-GroupBy`.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-        pub enum GroupColumn {
-            $(#[doc = $help] $column,)*
+        group_columns! {
+            /// A column of `-GroupBy` of handles.
+            GroupColumn: Declared;
+            $($column: $word, $help => Declared { none: $none, needs: $needs, key: $key };)*
         }
 
         impl GroupColumn {
-            /// Every column.
-            pub const ALL: &[Self] = &[$(Self::$column),*];
-
-            const fn declared(self) -> Declared {
-                match self {
-                    $(Self::$column => Declared {
-                        word: $word,
-                        help: $help,
-                        none: $none,
-                        needs: $needs,
-                        key: $key,
-                    },)*
-                }
-            }
-
             // Not a function of the declaration, because it is called for every handle.
             fn row(self, rows: &KeyRows<'_>, life: &Life) -> u32 {
                 match self {
@@ -91,8 +76,6 @@ const NEITHER: (bool, bool) = (false, false);
 
 /// What is said of a column.
 struct Declared {
-    word: &'static str,
-    help: &'static str,
     none: Option<&'static str>,
     needs: (bool, bool),
     key: Key,
@@ -108,16 +91,6 @@ enum Key {
 }
 
 impl GroupColumn {
-    /// The word it goes by.
-    pub fn word(self) -> &'static str {
-        self.declared().word
-    }
-
-    /// The words of all columns, each with its help.
-    pub fn words() -> Vec<(&'static str, &'static str)> {
-        Self::ALL.iter().map(|column| (column.word(), column.declared().help)).collect()
-    }
-
     /// What a group without any is called, if it has a name.
     pub fn none(self) -> Option<&'static str> {
         self.declared().none
@@ -151,18 +124,6 @@ const NEAR: usize = 1 << 20;
 
 const NOT_CLOSED: &str = "not closed";
 const OPENED_BEFORE: &str = "opened before the trace";
-
-/// What the handles of a group have in common in a column.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum GroupKey<'a> {
-    /// A name of whatever it is.
-    Text(&'a str),
-    Number(u32),
-    /// A stack: one of those that are equal.
-    Stack(StackIdx),
-    /// They have none: no name, no stack, not closed.
-    None,
-}
 
 /// What handles have in columns, as rows of tables or other numbers.
 pub(super) struct KeyRows<'a> {
@@ -378,13 +339,13 @@ fn lifetime(life: &Life, times: &Times) -> u32 {
 
 impl KeyTexts {
     /// What a number of a column stands for.
-    pub(super) fn key(&self, column: GroupColumn, code: u32) -> GroupKey<'_> {
+    pub(super) fn key(&self, column: GroupColumn, code: u32) -> GroupKey<&str> {
         if code == sentinel() {
             return GroupKey::None;
         }
         match column.declared().key {
             Key::Stack => GroupKey::Stack(StackIdx(code)),
-            Key::Number => GroupKey::Number(code),
+            Key::Number => GroupKey::Number(code.into()),
             Key::Word(word) => GroupKey::Text(word(code)),
             Key::Text(_) => {
                 let texts = self.0.iter().find(|(own, _)| *own == column).map(|(_, texts)| texts);

@@ -20,7 +20,7 @@ mod stacks;
 mod timed;
 mod tree;
 
-pub use self::columns::{GroupColumn, GroupKey};
+pub use self::columns::GroupColumn;
 pub(crate) use self::counted::Opened;
 pub use self::cut::GroupsLeftOut;
 pub use self::figures::Figures;
@@ -38,6 +38,7 @@ use self::parts::Parts;
 use super::context::FileContext;
 use super::criteria::ObjectCriteria;
 use super::error::QueryError;
+use super::group_columns::GroupKey;
 use super::growth::{self, Growth, Window};
 use super::info::{recorded, trace_info};
 use super::selection::Selection;
@@ -187,7 +188,7 @@ impl Groups {
     }
 
     /// What the handles of a group have in common in its own column.
-    pub fn key(&self, node: NodeIdx) -> GroupKey<'_> {
+    pub fn key(&self, node: NodeIdx) -> GroupKey<&str> {
         let (level, code) = self.tree.place(node);
         self.by.get(level).map_or(GroupKey::None, |column| self.texts.key(*column, code))
     }

@@ -56,7 +56,7 @@ impl Counts {
         let group = match &mut self.found {
             Found::ByBase(groups) => {
                 let (last, mut none) = (groups.len().saturating_sub(1), sentinel());
-                let group = groups.get_mut((key.base as usize).min(last)).unwrap_or(&mut none);
+                let group = groups.get_mut((key.base() as usize).min(last)).unwrap_or(&mut none);
                 if *group == sentinel() {
                     *group = next;
                 }
@@ -215,7 +215,7 @@ impl Counter<'_> {
 
     fn add_miss(&self, miss: ResourceMissIdx, counts: &mut Counts) {
         let row = miss.row();
-        let group = counts.group(self.keys.of_miss(self.misses, miss));
+        let group = counts.group(self.keys.of_miss(miss));
         let what = self.misses.what.get(row).and_then(ResourceMissKind::from_code);
         let Some(figures) = counts.figures(group) else { return };
         match what {

@@ -5,15 +5,14 @@ use std::ops::Range;
 
 use handlescope_model::tables::ResourceEnd;
 use handlescope_model::tables::TraceInfo;
-use handlescope_model::{
-    AllocatorIdx, ProcessIdx, ResourceIdx, ResourceMissIdx, StackIdx, sentinel,
-};
+use handlescope_model::{AllocatorIdx, ResourceIdx, ResourceMissIdx, StackIdx, Trace};
 
 use super::chosen::Tables;
+use super::columns::ResourceColumn;
 use super::counted::Counter;
 use super::figures::ResourceFigures;
-use super::keys::{Key, Keys};
-use crate::query::criteria::{ResourceColumn, ResourceCriteria};
+use super::keys::{Key, KeyColumns, Keys};
+use crate::query::criteria::ResourceCriteria;
 use crate::query::error::QueryError;
 use crate::query::groups::TrimmedStacks;
 use crate::query::growth::{Change, TimeParts, Window};
@@ -57,42 +56,35 @@ impl ResourceGroup {
         self.allocator
     }
 
-    pub(super) fn caller(&self) -> Option<ProcessIdx> {
-        self.key.caller.known()
+    /// The number that they have in common in a column of rows, words or other numbers of 32 bits.
+    pub(crate) fn number(&self, column: ResourceColumn) -> Option<u32> {
+        self.key.number(column)
     }
 
-    /// The stack that allocated: one of those of the same functions.
+    /// The bytes that they have in common in a column of these.
+    pub(crate) fn bytes(&self, column: ResourceColumn) -> Option<i64> {
+        self.key.bytes(column)
+    }
+
+    /// The stack that they have in common in a column of these: one of those of the same functions.
+    pub(crate) fn stack(&self, column: ResourceColumn) -> Option<StackIdx> {
+        self.number(column).map(StackIdx)
+    }
+
+    /// The stack that allocated.
     pub fn create_stack(&self) -> Option<StackIdx> {
-        self.key.create.known()
-    }
-
-    /// The stack that freed: one of those of the same functions.
-    pub fn free_stack(&self) -> Option<StackIdx> {
-        self.key.free.known()
-    }
-
-    /// The thread that allocated.
-    pub fn tid(&self) -> Option<u32> {
-        known(self.key.tid)
+        self.stack(ResourceColumn::CreateStack)
     }
 
     /// How the allocations ended.
     pub fn end(&self) -> Option<ResourceEnd> {
-        ResourceEnd::from_code(known(self.key.end)?)
+        ResourceEnd::from_code(self.number(ResourceColumn::End)?)
     }
-
-    /// The bytes of each.
-    pub fn size(&self) -> Option<i64> {
-        self.key.size
-    }
-}
-
-fn known(number: u32) -> Option<u32> {
-    (number != sentinel()).then_some(number)
 }
 
 /// What is asked of a trace.
 pub(super) struct Asked<'a> {
+    pub(super) trace: &'a Trace,
     pub(super) tables: &'a Tables<'a>,
     pub(super) criteria: &'a ResourceCriteria,
     pub(super) info: &'a TraceInfo,
@@ -107,8 +99,10 @@ impl Asked<'_> {
         misses: &[ResourceMissIdx],
     ) -> Result<ResourceGroups, QueryError> {
         let Tables { allocators, resources, .. } = *self.tables;
-        let stacks = self.equal_stacks(by, rows, misses)?;
-        let keys = Keys::new(by, allocators, resources, stacks.as_ref());
+        let columns = KeyColumns::load(self.trace, by)?;
+        let stacks = self.equal_stacks(&columns, rows, misses)?;
+        let tables = (resources, self.tables.misses);
+        let keys = Keys::new(by, allocators, tables, &columns, stacks.as_ref());
         let parts = self.criteria.buckets.filter(|_| self.info.has_clock());
         let timeline = parts.map(|parts| TimeParts::new(self.window(), parts));
         let counter = Counter {
@@ -131,16 +125,13 @@ impl Asked<'_> {
         };
         let end = |group: usize| counts.moments.partition_point(|(own, _)| *own as usize <= group);
         // Of an answer for all allocators, none is the one.
-        let has_base = by.iter().any(|column| {
-            use ResourceColumn::{Allocator, Kind, Process};
-            matches!(column, Kind | Allocator | Process)
-        });
+        let has_base = by.iter().any(|column| column.is_of_allocator());
         let groups = counts.groups.iter().enumerate().map(|(at, (key, figures))| ResourceGroup {
             figures: *figures,
             over_time: over_time(at),
             changes: at.checked_sub(1).map_or(0, end)..end(at),
             key: *key,
-            allocator: firsts.get(key.base as usize).filter(|_| has_base).copied(),
+            allocator: firsts.get(key.base() as usize).filter(|_| has_base).copied(),
         });
         let mut rows: Vec<ResourceGroup> = groups.collect();
         rows.sort_by_cached_key(|group| {
@@ -160,27 +151,19 @@ impl Asked<'_> {
     /// Compares the stacks that are grouped by.
     fn equal_stacks(
         &self,
-        by: &[ResourceColumn],
+        columns: &KeyColumns,
         rows: &[ResourceIdx],
         misses: &[ResourceMissIdx],
     ) -> Result<Option<TrimmedStacks>, QueryError> {
-        let [create, free] =
-            [ResourceColumn::CreateStack, ResourceColumn::FreeStack].map(|own| by.contains(&own));
-        if !create && !free {
+        let mut columns = columns.stacks().peekable();
+        if columns.peek().is_none() {
             return Ok(None);
         }
-        let Tables { resources, frames, .. } = *self.tables;
+        let frames = self.tables.frames;
         let mut stacks = StackSet::new(frames.stacks.len());
-        for row in rows.iter().map(|row| row.row()) {
-            if create {
-                stacks.add(resources.stack.get(row));
-            }
-            if free {
-                stacks.add(resources.end_stack.get(row));
-            }
-        }
-        for row in misses.iter().filter(|_| free) {
-            stacks.add(self.tables.misses.stack.get(row.row()));
+        for [of_rows, of_misses] in columns {
+            rows.iter().for_each(|row| stacks.add(of_rows.get(row.row())));
+            misses.iter().for_each(|row| stacks.add(of_misses.get(row.row())));
         }
         frames.resolve(stacks.iter())?;
         TrimmedStacks::compare(frames, &stacks, &self.criteria.trims).map(Some)

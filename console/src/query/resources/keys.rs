@@ -1,39 +1,76 @@
 //! What allocations are grouped by: few numbers for each, whose texts are looked up when they are shown.
 
-use handlescope_model::tables::Allocator;
+use std::hash::{Hash, Hasher};
+
 use handlescope_model::{
-    AllocatorIdx, Number, Numbers, ProcessIdx, ResourceIdx, ResourceMissIdx, StackIdx, sentinel,
+    AllocatorIdx, Numbers, ProcessIdx, ResourceIdx, ResourceMissIdx, StackIdx, Trace, sentinel,
 };
 use hashbrown::HashMap;
 
+use super::columns::{KeyKind, ResourceColumn};
 use super::tables::{AllocatorList, MissTable, ResourceTable};
-use crate::query::criteria::ResourceColumn;
+use crate::query::error::QueryError;
 use crate::query::groups::TrimmedStacks;
 
-/// What the allocations of a group have in common; [`sentinel`] or no row in columns that they are not grouped by, and where
-/// there is nothing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(super) struct Key {
+/// What the allocations of a group have in common: of their allocators, then of columns at their
+/// [places](ResourceColumn::place); [`sentinel`] in columns that they are not grouped by, and where there is nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Key([u32; ResourceColumn::KEY_WIDTH]);
+
+impl Hash for Key {
+    // One by one these are hashed in registers, but as a slice in memory.
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.0.iter().for_each(|number| state.write_u32(*number));
+    }
+}
+
+impl Key {
     /// What they have in common of their allocators.
-    pub(super) base: u32,
-    pub(super) caller: ProcessIdx,
-    pub(super) create: StackIdx,
-    pub(super) free: StackIdx,
-    pub(super) tid: u32,
-    pub(super) end: u32,
-    pub(super) size: Option<i64>,
+    pub(super) fn base(&self) -> u32 {
+        self.0[0]
+    }
+
+    /// The number in a column of these, if there is one.
+    pub(super) fn number(&self, column: ResourceColumn) -> Option<u32> {
+        self.0.get(column.place()).copied().filter(|number| *number != sentinel())
+    }
+
+    /// The bytes in a column of these.
+    pub(super) fn bytes(&self, column: ResourceColumn) -> Option<i64> {
+        let place = column.place();
+        Some(of_halves([*self.0.get(place)?, *self.0.get(place + 1)?]))
+    }
+
+    fn set(&mut self, place: usize, number: u32) {
+        if let Some(slot) = self.0.get_mut(place) {
+            *slot = number;
+        }
+    }
+}
+
+/// The columns that are read of rows.
+pub(super) struct KeyColumns(Vec<KeyColumn>);
+
+struct KeyColumn {
+    /// Where its numbers are in a key.
+    place: usize,
+    rows: Values,
+    misses: Values,
+}
+
+/// The values of a column.
+enum Values {
+    Processes(Numbers<ProcessIdx>),
+    Stacks(Numbers<StackIdx>),
+    Numbers(Numbers<u32>),
+    Bytes(Numbers<i64>),
 }
 
 /// Makes the keys.
 pub(super) struct Keys<'a> {
-    allocator: &'a Numbers<AllocatorIdx>,
-    /// The columns that are grouped by.
-    caller: Option<&'a Numbers<ProcessIdx>>,
-    create: Option<&'a Numbers<StackIdx>>,
-    free: Option<&'a Numbers<StackIdx>>,
-    tid: Option<&'a Numbers<u32>>,
-    end: Option<&'a Numbers<u32>>,
-    size: Option<&'a Numbers<i64>>,
+    table: &'a ResourceTable,
+    misses: &'a MissTable,
+    columns: &'a KeyColumns,
     stacks: Option<&'a TrimmedStacks>,
     /// By row of the allocators.
     base: Vec<u32>,
@@ -41,66 +78,73 @@ pub(super) struct Keys<'a> {
     firsts: Vec<AllocatorIdx>,
 }
 
-/// What an allocator has in the columns.
+/// What an allocator has in a column.
 #[derive(PartialEq, Eq, Hash)]
-struct Base<'a> {
-    kind: Option<u32>,
-    name: Option<&'a str>,
-    process: Option<(Option<ProcessIdx>, Option<u32>)>,
+enum Part<'a> {
+    Text(Option<&'a str>),
+    Process(Option<ProcessIdx>, Option<u32>),
+}
+
+impl KeyColumns {
+    pub(super) fn load(trace: &Trace, by: &[ResourceColumn]) -> Result<Self, QueryError> {
+        let mut columns = Vec::new();
+        for column in by {
+            let [rows, misses] = match column.kind() {
+                KeyKind::Allocator(_) | KeyKind::Owner => continue,
+                KeyKind::Process(source) => source.load(trace)?.map(Values::Processes),
+                KeyKind::Stack(source, _) => source.load(trace)?.map(Values::Stacks),
+                KeyKind::Number(source) | KeyKind::Word(source, _) => {
+                    source.load(trace)?.map(Values::Numbers)
+                }
+                KeyKind::Bytes(source) => source.load(trace)?.map(Values::Bytes),
+            };
+            columns.push(KeyColumn { place: column.place(), rows, misses });
+        }
+        Ok(Self(columns))
+    }
+
+    /// The stacks of allocations and of events without any, column by column.
+    pub(super) fn stacks(&self) -> impl Iterator<Item = [&Numbers<StackIdx>; 2]> {
+        self.0.iter().filter_map(|column| match [&column.rows, &column.misses] {
+            [Values::Stacks(rows), Values::Stacks(misses)] => Some([rows, misses]),
+            _ => None,
+        })
+    }
 }
 
 impl<'a> Keys<'a> {
     pub(super) fn new(
         by: &[ResourceColumn],
         allocators: &AllocatorList,
-        table: &'a ResourceTable,
+        (table, misses): (&'a ResourceTable, &'a MissTable),
+        columns: &'a KeyColumns,
         stacks: Option<&'a TrimmedStacks>,
     ) -> Self {
-        let has = |column| by.contains(&column);
-        let base = |allocator: &'_ Allocator| -> (Option<u32>, bool, bool) {
-            let kind = has(ResourceColumn::Kind).then_some(allocator.kind);
-            (kind, has(ResourceColumn::Allocator), has(ResourceColumn::Process))
-        };
-        let (mut known, mut firsts) = (HashMap::new(), Vec::new());
-        let mut bases = Vec::with_capacity(allocators.rows().len());
-        for (row, allocator) in (0..).map(AllocatorIdx).zip(allocators.rows()) {
-            let (kind, has_name, has_process) = base(allocator);
-            let base = Base {
-                kind,
-                name: has_name.then_some(allocator.name.as_str()),
-                process: has_process.then_some((allocator.process, allocator.pid)),
-            };
-            let next = firsts.len() as u32;
-            let number = *known.entry(base).or_insert(next);
-            if number == next {
+        let mut base = vec![0; allocators.rows().len()];
+        for column in by {
+            let mut known = HashMap::new();
+            for (base, allocator) in base.iter_mut().zip(allocators.rows()) {
+                let part = match column.kind() {
+                    KeyKind::Allocator(text) => Part::Text(text(allocator)),
+                    KeyKind::Owner => Part::Process(allocator.process, allocator.pid),
+                    _ => break,
+                };
+                let next = known.len() as u32;
+                *base = *known.entry((*base, part)).or_insert(next);
+            }
+        }
+        let mut firsts = Vec::new();
+        for (row, base) in (0..).map(AllocatorIdx).zip(&base) {
+            if *base as usize == firsts.len() {
                 firsts.push(row);
             }
-            bases.push(number);
         }
-        use ResourceColumn::{Caller, CreateStack, End, FreeStack, Size, Thread};
-        Self {
-            allocator: &table.allocator,
-            caller: has(Caller).then_some(&table.caller),
-            create: has(CreateStack).then_some(&table.stack),
-            free: has(FreeStack).then_some(&table.end_stack),
-            tid: has(Thread).then_some(&table.tid),
-            end: has(End).then_some(&table.end),
-            size: has(Size).then_some(&table.size),
-            stacks,
-            base: bases,
-            firsts,
-        }
+        Self { table, misses, columns, stacks, base, firsts }
     }
 
     /// The number of bases, where nothing but these is grouped by.
     pub(super) fn bases_alone(&self) -> Option<usize> {
-        let has_more = self.caller.is_some()
-            || self.create.is_some()
-            || self.free.is_some()
-            || self.tid.is_some()
-            || self.end.is_some()
-            || self.size.is_some();
-        (!has_more).then_some(self.firsts.len())
+        self.columns.0.is_empty().then_some(self.firsts.len())
     }
 
     /// The first allocator of each base.
@@ -108,47 +152,76 @@ impl<'a> Keys<'a> {
         self.firsts
     }
 
-    fn base(&self, allocator: Option<AllocatorIdx>) -> u32 {
-        let base = allocator.and_then(|allocator| self.base.get(allocator.row()));
-        base.copied().unwrap_or(sentinel())
+    /// The key of an allocation.
+    pub(super) fn of(&self, resource: ResourceIdx) -> Key {
+        self.key(&self.table.allocator, resource.row(), |column| &column.rows)
+    }
+
+    /// The key of a free without allocation or of an ignored event.
+    pub(super) fn of_miss(&self, miss: ResourceMissIdx) -> Key {
+        self.key(&self.misses.allocator, miss.row(), |column| &column.misses)
+    }
+
+    fn key(
+        &self,
+        allocator: &Numbers<AllocatorIdx>,
+        row: usize,
+        values: impl Fn(&KeyColumn) -> &Values,
+    ) -> Key {
+        let mut key = Key([sentinel(); ResourceColumn::KEY_WIDTH]);
+        let base = allocator.get(row).and_then(|allocator| self.base.get(allocator.row()));
+        key.set(0, base.copied().unwrap_or(sentinel()));
+        for column in &self.columns.0 {
+            let place = column.place;
+            let number = match values(column) {
+                Values::Processes(rows) => rows.get(row).unwrap_or(ProcessIdx::NONE).0,
+                Values::Stacks(rows) => self.stack(rows.get(row)).0,
+                Values::Numbers(rows) => rows.get(row).unwrap_or(sentinel()),
+                Values::Bytes(rows) => {
+                    let [high, low] = halves(rows.get(row).unwrap_or_default());
+                    key.set(place + 1, low);
+                    high
+                }
+            };
+            key.set(place, number);
+        }
+        key
     }
 
     fn stack(&self, stack: Option<StackIdx>) -> StackIdx {
         let Some(stack) = stack else { return StackIdx::NONE };
         self.stacks.map_or(stack, |stacks| stacks.equal(stack))
     }
-
-    /// The key of an allocation.
-    pub(super) fn of(&self, resource: ResourceIdx) -> Key {
-        let row = resource.row();
-        Key {
-            base: self.base(self.allocator.get(row)),
-            caller: value(self.caller, row).unwrap_or(ProcessIdx::NONE),
-            create: self.stack(value(self.create, row)),
-            free: self.stack(value(self.free, row)),
-            tid: value(self.tid, row).unwrap_or(sentinel()),
-            end: value(self.end, row).unwrap_or(sentinel()),
-            size: value(self.size, row),
-        }
-    }
-
-    /// The key of a free without allocation or of an ignored event.
-    pub(super) fn of_miss(&self, misses: &MissTable, miss: ResourceMissIdx) -> Key {
-        let row = miss.row();
-        let stack = self.free.and_then(|_| misses.stack.get(row));
-        Key {
-            base: self.base(misses.allocator.get(row)),
-            caller: ProcessIdx::NONE,
-            create: StackIdx::NONE,
-            free: self.stack(stack),
-            tid: self.tid.and_then(|_| misses.tid.get(row)).unwrap_or(sentinel()),
-            end: sentinel(),
-            size: self.size.and_then(|_| misses.size.get(row)),
-        }
-    }
 }
 
-/// What a row has in a column, if that is grouped by.
-fn value<T: Number>(column: Option<&Numbers<T>>, row: usize) -> Option<T> {
-    column?.get(row)
+/// A number in two, whose order is that of the number.
+fn halves(number: i64) -> [u32; 2] {
+    let number = (number ^ i64::MIN) as u64;
+    [(number >> u32::BITS) as u32, number as u32]
+}
+
+fn of_halves([high, low]: [u32; 2]) -> i64 {
+    (u64::from(high) << u32::BITS | u64::from(low)) as i64 ^ i64::MIN
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn halves_of_bytes_are_in_the_order_of_the_bytes() {
+        let numbers =
+            [i64::MIN, i64::MIN + 1, -(1 << 32), -1, 0, 1, 1 << 32, i64::MAX - 1, i64::MAX];
+        assert!(numbers.map(halves).is_sorted());
+        assert_eq!(numbers.map(halves).map(of_halves), numbers);
+    }
+
+    #[test]
+    fn each_number_of_a_key_is_of_one_column() {
+        let columns = ResourceColumn::ALL.iter().filter(|column| !column.is_of_allocator());
+        let mut places: Vec<usize> = columns.map(|column| column.place()).collect();
+        places.sort_unstable();
+        assert!(places.windows(2).all(|pair| pair[0] < pair[1]));
+        assert!(places.first() == Some(&1) && places.last() < Some(&ResourceColumn::KEY_WIDTH));
+    }
 }

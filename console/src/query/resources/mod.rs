@@ -1,10 +1,11 @@
 //! `.dump Resource`: allocations by where they were made, whose they are and what became of them.
 //!
-//! [`tables`] has the columns, [`chosen`] says which rows pass, [`keys`] what they have in common, and [`counted`]
-//! counts them: loops over columns, parts of which run side by side. What a call or an allocation in parts counts
+//! [`tables`] has the columns, [`chosen`] says which rows pass, [`columns`] what they can have in common, [`keys`] makes
+//! numbers of that, and [`counted`] counts them: loops over columns, parts of which run side by side. What a call or an allocation in parts counts
 //! once for is gathered as numbers and counted at the end.
 
 mod chosen;
+mod columns;
 mod counted;
 mod figures;
 mod groups;
@@ -13,15 +14,18 @@ mod kinds;
 mod overview;
 mod tables;
 
+pub use self::columns::ResourceColumn;
+pub(crate) use self::columns::{KeyKind, StackNames};
 pub use self::figures::ResourceFigures;
 pub use self::groups::{ResourceGroup, ResourceGroups};
 pub use self::kinds::allocated_kinds;
 pub use self::overview::{AllocatedKind, AllocationsOverview, allocations_overview};
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use handlescope_model::tables::{Allocator, ResourceKind};
-use handlescope_model::{ResourceIdx, ResourceMissIdx, StackIdx};
+use handlescope_model::{ProcessIdx, ResourceIdx, ResourceMissIdx, StackIdx};
 use rayon::prelude::*;
 
 use self::chosen::{Chosen, PART, Tables, lost, no_match};
@@ -36,6 +40,7 @@ use super::context::FileContext;
 use super::error::QueryError;
 use super::frame_names::{FrameNames, Frames};
 use super::frame_view::ModuleBases;
+use super::group_columns::GroupKey;
 use super::groups::TrimmedStacks;
 use super::growth::Window;
 use super::info::{check_clock, trace_info};
@@ -44,7 +49,7 @@ use super::stacks::StackSet;
 use super::suspect_rows::{SuspectRows, check};
 use super::tables::{ProcessInfo, ProcessList};
 use crate::cancel::Cancel;
-use crate::query::criteria::{ResourceColumn, ResourceCriteria};
+use crate::query::criteria::ResourceCriteria;
 use crate::query::criterion::Criterion;
 use crate::trace::{Caveat, KindCounts, ResourceFacts};
 
@@ -107,7 +112,10 @@ impl<'a> ResourcesAnswer<'a> {
         }
         let info = trace_info(trace)?;
         let (allocators, processes) = (AllocatorList::load(trace)?, ProcessList::load(trace)?);
-        let needed = Needed::of(criteria);
+        let needed = Needed {
+            end_time: criteria.buckets.is_some() || criteria.is_compared,
+            end_stack: criteria.free_stack.is_some(),
+        };
         let (resources, misses) = (ResourceTable::load(trace, needed)?, MissTable::load(trace)?);
         let frames = match criteria.needs_frames() {
             true => Frames::load(trace, names, source.frames, cancel)?,
@@ -130,7 +138,7 @@ impl<'a> ResourcesAnswer<'a> {
         };
         let chosen = Chosen::new(&tables, criteria)?;
         let ((rows, left), missed) = (chosen.resources()?, chosen.misses());
-        let asked = Asked { tables: &tables, criteria, info: &info };
+        let asked = Asked { trace, tables: &tables, criteria, info: &info };
         let lost = || lost(&resources, &rows, criteria);
         let is_lost = criteria.is_of_leaks();
         let window = info.has_clock().then(|| asked.window());
@@ -188,19 +196,24 @@ impl<'a> ResourcesAnswer<'a> {
         self.programs.function(&self.frames, stack).or_else(representative)
     }
 
+    /// The first of the allocators of a group, if they have anything in common.
+    pub(crate) fn allocator_of(&self, group: &ResourceGroup) -> Option<&Allocator> {
+        self.allocators.get(group.allocator()?)
+    }
+
     /// The kind that the allocations of a group have in common.
     pub fn kind(&self, group: &ResourceGroup) -> Option<&'static str> {
-        Some(kind_name(self.allocators.get(group.allocator()?)?.kind))
+        Some(kind_name(self.allocator_of(group)?.kind))
     }
 
     /// The name of their allocator.
     pub fn allocator(&self, group: &ResourceGroup) -> Option<&str> {
-        Some(self.allocators.get(group.allocator()?)?.name.as_str())
+        Some(self.allocator_of(group)?.name.as_str())
     }
 
     /// Their process; of an unknown one only the id is known, and `None` where not even that is.
     pub fn process(&self, group: &ResourceGroup) -> Option<ProcessInfo> {
-        self.owner(self.allocators.get(group.allocator()?)?)
+        self.owner(self.allocator_of(group)?)
     }
 
     /// The process of an allocator; of an unknown one only the id is known, and `None` where not even that is.
@@ -218,9 +231,32 @@ impl<'a> ResourcesAnswer<'a> {
         Some((Arc::clone(&self.allocators), Arc::clone(self.table.as_ref()?)))
     }
 
-    /// The process that allocated, where that is not the owner.
-    pub fn caller(&self, group: &ResourceGroup) -> Option<&ProcessInfo> {
-        group.caller().map(|row| self.processes.get(row))
+    /// What the allocations of a group have in common in a column.
+    pub(crate) fn key(
+        &self,
+        group: &ResourceGroup,
+        column: ResourceColumn,
+    ) -> GroupKey<Cow<'_, str>> {
+        self.known_key(group, column).unwrap_or(GroupKey::None)
+    }
+
+    fn known_key(
+        &self,
+        group: &ResourceGroup,
+        column: ResourceColumn,
+    ) -> Option<GroupKey<Cow<'_, str>>> {
+        let number = group.number(column);
+        Some(match column.kind() {
+            KeyKind::Allocator(text) => GroupKey::Text(text(self.allocator_of(group)?)?.into()),
+            KeyKind::Owner => GroupKey::Text(self.process(group)?.shown_label(true).into()),
+            KeyKind::Process(_) => {
+                GroupKey::Text(self.processes.get(ProcessIdx(number?)).shown_label(true).into())
+            }
+            KeyKind::Stack(..) => GroupKey::Stack(StackIdx(number?)),
+            KeyKind::Number(_) => GroupKey::Number(number?.into()),
+            KeyKind::Word(_, word) => GroupKey::Text(word(number?)?.into()),
+            KeyKind::Bytes(_) => GroupKey::Number(group.bytes(column)?),
+        })
     }
 
     /// All groups of the answer.
@@ -255,9 +291,10 @@ impl<'a> TraceAnswer<'a> for ResourcesAnswer<'a> {
             return shown.iter().collect();
         }
         let mut stacks = StackSet::new(self.frames.stacks.len());
-        for group in self.all_groups().flat_map(|groups| &groups.rows) {
-            stacks.add(group.create_stack());
-            stacks.add(group.free_stack());
+        for ResourceGroups { by, rows, .. } in self.all_groups() {
+            for column in by.iter().filter(|column| column.stack_names().is_some()) {
+                rows.iter().for_each(|group| stacks.add(group.stack(*column)));
+            }
         }
         stacks.iter().collect()
     }

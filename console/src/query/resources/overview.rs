@@ -1,9 +1,9 @@
 //! What a page says of the allocations of a trace, kind by kind.
 
 use super::figures::ResourceFigures;
-use super::{ResourceGroup, ResourcesAnswer, allocated_kinds};
+use super::{ResourceColumn, ResourceGroup, ResourcesAnswer, allocated_kinds};
 use crate::cancel::Cancel;
-use crate::query::criteria::{ResourceColumn, ResourceCriteria};
+use crate::query::criteria::ResourceCriteria;
 use crate::query::error::QueryError;
 use crate::query::frame_names::FrameNames;
 use crate::query::source::Source;

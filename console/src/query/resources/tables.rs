@@ -5,11 +5,9 @@ use handlescope_model::tables::{
     Allocator, Allocators, ResourceEnd, ResourceKind, ResourceMissKind, ResourceMisses, Resources,
 };
 use handlescope_model::{
-    AllocatorIdx, Key, Number, Numbers, ProcessIdx, ResourceIdx, ResourceMissIdx, StackIdx,
-    TableRows, Trace,
+    AllocatorIdx, Key, Number, Numbers, ResourceIdx, ResourceMissIdx, StackIdx, TableRows, Trace,
 };
 
-use crate::query::criteria::{ResourceColumn, ResourceCriteria};
 use crate::query::error::QueryError;
 
 /// What a kind of a newer layout is called.
@@ -37,25 +35,10 @@ pub(crate) fn kind_name(code: u32) -> &'static str {
 }
 
 /// Columns of allocations that only some questions need.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy)]
 pub(crate) struct Needed {
-    pub(crate) tid: bool,
-    pub(crate) caller: bool,
     pub(crate) end_time: bool,
     pub(crate) end_stack: bool,
-}
-
-impl Needed {
-    /// What criteria need.
-    pub(super) fn of(criteria: &ResourceCriteria) -> Self {
-        use ResourceColumn::{Caller, FreeStack, Thread};
-        Self {
-            tid: criteria.groups_by(Thread),
-            caller: criteria.groups_by(Caller),
-            end_time: criteria.buckets.is_some() || criteria.is_compared,
-            end_stack: criteria.groups_by(FreeStack) || criteria.free_stack.is_some(),
-        }
-    }
 }
 
 /// The columns of allocations that are counted. What is not needed has no rows.
@@ -64,8 +47,6 @@ pub(crate) struct ResourceTable {
     pub(crate) size: Numbers<i64>,
     part_of: Numbers<ResourceIdx>,
     pub(crate) time_ns: Numbers<i64>,
-    pub(crate) tid: Numbers<u32>,
-    pub(crate) caller: Numbers<ProcessIdx>,
     pub(crate) stack: Numbers<StackIdx>,
     pub(crate) end: Numbers<u32>,
     pub(crate) end_time_ns: Numbers<i64>,
@@ -82,8 +63,6 @@ impl ResourceTable {
             allocator: trace.values(Resources::allocator)?,
             size: trace.values(Resources::size)?,
             time_ns: trace.values(Resources::time_ns)?,
-            tid: read(trace, Resources::tid, needed.tid)?,
-            caller: read(trace, Resources::caller, needed.caller)?,
             stack: trace.values(Resources::stack)?,
             end: trace.values(Resources::end)?,
             end_time_ns: read(trace, Resources::end_time_ns, needed.end_time)?,
@@ -168,7 +147,6 @@ pub(super) struct MissTable {
     pub(super) what: Numbers<u32>,
     pub(super) size: Numbers<i64>,
     pub(super) time_ns: Numbers<i64>,
-    pub(super) tid: Numbers<u32>,
     pub(super) stack: Numbers<StackIdx>,
 }
 
@@ -179,7 +157,6 @@ impl MissTable {
             what: trace.values(ResourceMisses::what)?,
             size: trace.values(ResourceMisses::size)?,
             time_ns: trace.values(ResourceMisses::time_ns)?,
-            tid: trace.values(ResourceMisses::tid)?,
             stack: trace.values(ResourceMisses::stack)?,
         })
     }

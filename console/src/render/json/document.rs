@@ -3,8 +3,8 @@
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
-use super::file::{StacksJson, TraceJson, Traces};
-use crate::query::NoMatch;
+use super::file::{StackNumbers, StacksJson, TraceJson, Traces};
+use crate::query::{GroupKey, NoMatch};
 
 /// Anything that can be a value in a document.
 type Erased<'a> = Box<dyn erased_serde::Serialize + 'a>;
@@ -27,6 +27,21 @@ impl<'a> Document<'a> {
     ) -> Self {
         self.0.push((name, Box::new(value)));
         self
+    }
+
+    /// What a group has in common in a column.
+    pub(in crate::render) fn with_key(
+        self,
+        column: &'static str,
+        key: GroupKey<impl Serialize + 'a>,
+        numbers: StackNumbers,
+    ) -> Self {
+        match key {
+            GroupKey::Text(text) => self.with(column, text),
+            GroupKey::Number(number) => self.with(column, number),
+            GroupKey::Stack(stack) => self.with(column, numbers.of(stack)),
+            GroupKey::None => self.with(column, ()),
+        }
     }
 
     /// The same, which is left out without a value.

@@ -140,21 +140,15 @@ impl<'a> Row<'a> {
     /// What the handles of the group have in common, by column.
     fn keys(&self) -> Document<'a> {
         let nodes = self.groups.path(self.node);
-        let key = |keys: Document<'a>, (column, node): (&GroupColumn, NodeIdx)| match self
-            .groups
-            .key(node)
-        {
-            GroupKey::Text(text) => keys.with(column.word(), text),
-            GroupKey::Number(number) => keys.with(column.word(), number),
-            GroupKey::Stack(stack) => keys.with(column.word(), self.numbers.of(stack)),
-            GroupKey::None => keys.with(column.word(), ()),
+        let key = |keys: Document<'a>, (column, node): (&GroupColumn, NodeIdx)| {
+            keys.with_key(column.word(), self.groups.key(node), self.numbers)
         };
         self.groups.by.iter().zip(nodes).fold(Document::default(), key)
     }
 }
 
 impl Row<'_> {
-    fn key(&self, level: usize) -> GroupKey<'_> {
+    fn key(&self, level: usize) -> GroupKey<&str> {
         let node = self.groups.path(self.node).nth(level);
         node.map_or(GroupKey::None, |node| self.groups.key(node))
     }
@@ -170,7 +164,7 @@ impl Row<'_> {
 
     fn number(&self, level: usize) -> Option<u32> {
         match self.key(level) {
-            GroupKey::Number(number) => Some(number),
+            GroupKey::Number(number) => u32::try_from(number).ok(),
             _ => None,
         }
     }

@@ -3,18 +3,21 @@
 use std::cmp::Reverse;
 use std::path::Path;
 
-use handlescope_model::Untrusted;
+use handlescope_model::{StackIdx, Untrusted};
 
 use super::folded::UNKNOWN;
 use super::measure::Measure;
 use crate::paths::stem;
 use crate::query::{
-    Change, FileAnswer, GroupKey, Groups, NodeIdx, ResourceColumn, ResourceGroup, ResourceGroups,
-    ResourcesAnswer, TrimmedStacks, Window, most_at_once, most_in_order,
+    Change, FileAnswer, GroupKey, Groups, KeyKind, NodeIdx, ResourceColumn, ResourceGroup,
+    ResourceGroups, ResourcesAnswer, TrimmedStacks, Window, most_at_once, most_in_order,
 };
 
 /// Characters of a name that are shown.
 const NAME_LENGTH: usize = 60;
+
+/// What a group is called that has nothing in common.
+const NONE: &str = "none";
 
 /// What of a trace was open over time. Only what was opened or allocated in the trace counts.
 pub(crate) struct Timeline {
@@ -167,29 +170,34 @@ fn allocated_name(
     groups: &ResourceGroups,
     group: &ResourceGroup,
 ) -> String {
-    let text = |column: &ResourceColumn| match column {
-        ResourceColumn::Process => marked(answer, group),
-        ResourceColumn::Kind => answer.kind(group).map(str::to_owned),
-        ResourceColumn::Allocator => answer.allocator(group).map(str::to_owned),
-        ResourceColumn::CreateStack => answer.function(group.create_stack()?),
-        _ => None,
+    let text = |column: &ResourceColumn| match column.kind() {
+        KeyKind::Owner => marked(answer, group),
+        _ => text(answer.key(group, *column), |stack| answer.function(stack)),
     };
     let texts: Vec<String> = groups.by.iter().filter_map(text).collect();
-    let text = if texts.is_empty() { "none".to_owned() } else { texts.join(" ") };
+    let text = if texts.is_empty() { NONE.to_owned() } else { texts.join(" ") };
     cut(&text)
 }
 
 fn name(file: &FileAnswer<'_>, groups: &Groups, node: NodeIdx) -> String {
-    let text = match groups.key(node) {
-        GroupKey::Text(text) => text.to_owned(),
-        GroupKey::Number(number) => number.to_string(),
-        GroupKey::Stack(stack) => {
-            let name = |stacks: &TrimmedStacks| stacks.function(&file.file, stack);
-            groups.stacks.as_ref().map(name).unwrap_or_default()
-        }
-        GroupKey::None => "none".to_owned(),
+    let function = |stack| {
+        let name = |stacks: &TrimmedStacks| stacks.function(&file.file, stack);
+        Some(groups.stacks.as_ref().map(name).unwrap_or_default())
     };
-    cut(&text)
+    cut(text(groups.key(node), function).as_deref().unwrap_or(NONE))
+}
+
+/// What handles or allocations have in common in a column; a stack goes by a function.
+fn text(
+    key: GroupKey<impl ToString>,
+    function: impl Fn(StackIdx) -> Option<String>,
+) -> Option<String> {
+    match key {
+        GroupKey::Text(text) => Some(text.to_string()),
+        GroupKey::Number(number) => Some(number.to_string()),
+        GroupKey::Stack(stack) => function(stack),
+        GroupKey::None => None,
+    }
 }
 
 /// A name as it is shown.

@@ -111,7 +111,7 @@ static GROUPS: &[Opt<ResourceArgs>] = &[
                   first. Stacks are equal when their functions are.",
         example: "-GroupBy process,createstack",
         take: Take::List(ResourceColumn::words, |args, place| {
-            add_column(&mut args.by, ResourceColumn::ALL.get(place).map(|(column, ..)| column));
+            add_column(&mut args.by, ResourceColumn::ALL.get(place));
         }),
     },
     fold_stack_option("-GroupBy createstack -FoldStack *!std::*"),

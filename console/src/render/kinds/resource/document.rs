@@ -7,7 +7,7 @@ use handlescope_model::tables::ResourceEnd;
 use super::columns::{add_amounts, add_owner};
 use super::row::{FileStyle, Row};
 use crate::{
-    query::{ResourceCriteria, ResourceGroups, ResourcesAnswer},
+    query::{ResourceColumn, ResourceCriteria, ResourceGroups, ResourcesAnswer},
     render::{
         json::Document,
         kinds::index,
@@ -19,9 +19,9 @@ use crate::{
 fn columns<'a>(add_counted: fn(&mut Columns<'a, Row<'a>>)) -> Columns<'a, Row<'a>> {
     let mut columns = Columns::<Row<'a>>::default();
     columns.add("file", |row| index(row.file.answer.about.index));
-    columns.add("kind", Row::kind);
-    columns.add("allocator", Row::allocator);
-    columns.add("process", Row::process_label);
+    columns.add("kind", |row| row.text(ResourceColumn::Kind));
+    columns.add("allocator", |row| row.text(ResourceColumn::Allocator));
+    columns.add("process", |row| row.text(ResourceColumn::Process));
     add_owner(&mut columns);
     add_counted(&mut columns);
     let over_time = columns.nest("over_time", "array", |row| row.group.over_time.as_ref());
@@ -32,7 +32,7 @@ fn columns<'a>(add_counted: fn(&mut Columns<'a, Row<'a>>)) -> Columns<'a, Row<'a
 /// Adds what is counted of what was never freed.
 fn add_lost<'a>(columns: &mut Columns<'a, Row<'a>>) {
     columns.add("stack", |row| row.number(row.group.create_stack()));
-    columns.add("by", Row::caller);
+    columns.add("by", |row| row.text(ResourceColumn::Caller));
     columns.add("count", |row| row.figures().lost());
     columns.add("bytes", |row| row.figures().lost_bytes());
     columns.add("first_ns", |row| row.figures().first_ns);

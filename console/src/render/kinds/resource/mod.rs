@@ -6,7 +6,6 @@ mod row;
 
 use std::{io, rc::Rc};
 
-use handlescope_model::StackIdx;
 use indicatif::HumanCount;
 
 pub(crate) use self::columns::add_amounts;
@@ -15,8 +14,8 @@ use self::row::{FileStyle, Row};
 use super::index;
 use crate::{
     query::{
-        ResourceColumn, ResourceCriteria, ResourceFigures, ResourceGroup, ResourcesAnswer,
-        long_sparkline,
+        KeyKind, ResourceColumn, ResourceCriteria, ResourceFigures, ResourceGroup, ResourcesAnswer,
+        StackNames, long_sparkline,
     },
     render::{
         json::{self, Document, traces},
@@ -89,8 +88,8 @@ pub fn resources<'a>(
         columns.row_text(move |row, out| row.write(by, &display, out));
     }
     let parts = answers.iter().map(|answer| part(answer, criteria));
-    let keys = ["Stack", "Free stack", "End", "By", "Allocator"];
-    let spare = LEFT_OUT.into_iter().filter(|title| criteria.by.is_none() || !keys.contains(title));
+    let is_key = |title: &str| ResourceColumn::ALL.iter().any(|column| column.title() == title);
+    let spare = LEFT_OUT.into_iter().filter(|title| criteria.by.is_none() || !is_key(title));
     let table = Table::new("groups", columns, rows.collect(), parts)?.with_spare(spare);
     let Some(by) = &criteria.by else {
         return Ok(table.with_document(move |parts, mode, out| {
@@ -116,56 +115,40 @@ fn groups<'a>(
 
 /// Adds what a column of keys says; a document says it in one member.
 fn add_key<'a>(columns: &mut Columns<'a, Row<'a>>, column: ResourceColumn, has_text: bool) {
-    match column {
-        ResourceColumn::Kind => {
-            columns.add("kind", Row::kind).title("Kind").rows_only();
+    let (name, title) = (column.name(), column.title());
+    match column.kind() {
+        KeyKind::Allocator(text) => {
+            let text = move |row: &Row<'a>| text(row.file.answer.allocator_of(row.group)?);
+            columns.add(name, text).title(title).rows_only();
         }
-        ResourceColumn::Allocator => {
-            columns.add("allocator", Row::allocator).title("Allocator").rows_only();
+        KeyKind::Word(_, word) => {
+            let word = move |row: &Row<'a>| word(row.group.number(column)?);
+            columns.add(name, word).title(title).rows_only();
         }
-        ResourceColumn::Process => {
-            columns.add("process", Row::process_label).rows_only();
+        KeyKind::Owner => {
+            columns.add(name, move |row| row.text(column)).rows_only();
             add_owner(columns);
-            columns.add("shown_process", Row::process).title("Process").text_only();
+            columns.add("shown_process", Row::process).title(title).text_only();
         }
-        ResourceColumn::Caller => {
-            columns.add("by", Row::caller).title("By").unknown("").rows_only();
+        KeyKind::Process(_) => {
+            columns.add(name, move |row| row.text(column)).title(title).unknown("").rows_only();
         }
-        ResourceColumn::CreateStack => {
-            let names = [("stack", "Stack"), ("innermost_frame", "Innermost frame")];
-            add_stack(columns, names, "text", has_text, ResourceGroup::create_stack);
+        KeyKind::Stack(_, StackNames { frame, text, .. }) => {
+            let stack = move |row: &Row<'a>| row.group.stack(column);
+            columns.add(name, move |row| Some(stack(row)?.0)).title(title).rows_only();
+            let innermost = columns.add(frame.0, move |row| row.frame(stack(row)));
+            innermost.title(frame.1).unknown("").place(1).rows_only();
+            if has_text {
+                columns.add(text, move |row| row.lines(stack(row))).rows_only();
+            }
         }
-        ResourceColumn::FreeStack => {
-            let frame = ("free_frame", "Innermost frame of the free");
-            let names = [("free_stack", "Free stack"), frame];
-            add_stack(columns, names, "free_text", has_text, ResourceGroup::free_stack);
+        KeyKind::Number(_) => {
+            columns.add(name, move |row| row.group.number(column)).title(title).rows_only();
         }
-        ResourceColumn::Thread => {
-            columns.add("tid", |row| row.group.tid()).title("Thread").rows_only();
+        KeyKind::Bytes(_) => {
+            let bytes = columns.add(name, move |row| row.group.bytes(column)).title(title);
+            bytes.show(Show::Bytes).rows_only();
         }
-        ResourceColumn::End => {
-            columns.add("end", Row::end).title("End").rows_only();
-        }
-        ResourceColumn::Size => {
-            let size = columns.add("size", |row| row.group.size()).title("Size");
-            size.show(Show::Bytes).rows_only();
-        }
-    }
-}
-
-/// Adds the number of a stack, its innermost frame, and its frames if files have them.
-fn add_stack<'a>(
-    columns: &mut Columns<'a, Row<'a>>,
-    [(name, title), (frame, frame_title)]: [(&'static str, &str); 2],
-    text: &'static str,
-    has_text: bool,
-    stack: fn(&ResourceGroup) -> Option<StackIdx>,
-) {
-    columns.add(name, move |row| Some(stack(row.group)?.0)).title(title).rows_only();
-    let innermost = columns.add(frame, move |row| row.frame(stack(row.group)));
-    innermost.title(frame_title).unknown("").place(1).rows_only();
-    if has_text {
-        columns.add(text, move |row| row.lines(stack(row.group))).rows_only();
     }
 }
 

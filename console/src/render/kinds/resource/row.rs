@@ -1,16 +1,19 @@
 //! A group of allocations, and how it is shown.
 
 use std::{
+    borrow::Cow,
     io::{self, Write},
     rc::Rc,
 };
 
-use handlescope_model::tables::ResourceEnd;
 use handlescope_model::{StackIdx, Untrusted};
 use indicatif::HumanCount;
 
 use crate::{
-    query::{ResourceColumn, ResourceFigures, ResourceGroup, ResourcesAnswer, TraceAnswer},
+    query::{
+        GroupKey, KeyKind, ResourceColumn, ResourceFigures, ResourceGroup, ResourcesAnswer,
+        TraceAnswer,
+    },
     render::{
         json::{Document, StackNumbers},
         table::bytes,
@@ -57,20 +60,7 @@ impl<'a> Row<'a> {
     /// What the allocations of the group have in common, by column.
     pub(super) fn keys(&self, by: &[ResourceColumn]) -> Document<'a> {
         let key = |keys: Document<'a>, column: &ResourceColumn| {
-            let name = column.word();
-            match column {
-                ResourceColumn::Kind => keys.with(name, self.kind()),
-                ResourceColumn::Allocator => keys.with(name, self.allocator()),
-                ResourceColumn::Process => keys.with(name, self.process_label()),
-                ResourceColumn::Caller => keys.with(name, self.caller()),
-                ResourceColumn::CreateStack => {
-                    keys.with(name, self.number(self.group.create_stack()))
-                }
-                ResourceColumn::FreeStack => keys.with(name, self.number(self.group.free_stack())),
-                ResourceColumn::Thread => keys.with(name, self.group.tid()),
-                ResourceColumn::End => keys.with(name, self.end()),
-                ResourceColumn::Size => keys.with(name, self.group.size()),
-            }
+            keys.with_key(column.word(), self.key(*column), self.file.numbers)
         };
         by.iter().fold(Document::default(), key)
     }
@@ -79,16 +69,8 @@ impl<'a> Row<'a> {
         &self.group.figures
     }
 
-    pub(super) fn kind(&self) -> Option<&'static str> {
-        self.file.answer.kind(self.group)
-    }
-
-    pub(super) fn allocator(&self) -> Option<&'a str> {
-        self.file.answer.allocator(self.group)
-    }
-
-    pub(super) fn end(&self) -> Option<&'static str> {
-        self.group.end().map(ResourceEnd::name)
+    fn key(&self, column: ResourceColumn) -> GroupKey<Cow<'a, str>> {
+        self.file.answer.key(self.group, column)
     }
 }
 
@@ -98,19 +80,17 @@ impl Row<'_> {
         Some(self.file.numbers.of(stack?))
     }
 
-    /// The owner, as programs know it.
-    pub(super) fn process_label(&self) -> Option<String> {
-        Some(self.file.answer.process(self.group)?.shown_label(true))
+    /// The text that the allocations have in common in a column; of a process, as programs know it.
+    pub(super) fn text(&self, column: ResourceColumn) -> Option<String> {
+        match self.key(column) {
+            GroupKey::Text(text) => Some(text.into_owned()),
+            _ => None,
+        }
     }
 
     /// The owner for people, with its start and end.
     pub(super) fn process(&self) -> Option<String> {
         Some(self.file.processes.marked(&self.file.answer.process(self.group)?))
-    }
-
-    /// Another process that allocated.
-    pub(super) fn caller(&self) -> Option<String> {
-        Some(self.file.answer.caller(self.group)?.shown_label(true))
     }
 
     pub(super) fn frame(&self, stack: Option<StackIdx>) -> Option<String> {
@@ -143,15 +123,11 @@ impl Row<'_> {
             self.write_key(*column, display, out)?;
         }
         writeln!(out, " First: {} Last: {}", self.time(first_ns), self.time(last_ns))?;
-        for (column, name, stack) in [
-            (ResourceColumn::CreateStack, "Allocated on stack", self.group.create_stack()),
-            (ResourceColumn::FreeStack, "Freed on stack", self.group.free_stack()),
-        ] {
-            if by.contains(&column) {
-                write!(out, "{}{name}: ", display.indent(1))?;
-                let trims = self.file.answer.trims();
-                self.file.stacks.write_trimmed(&mut out, stack, trims, display, 2)?;
-            }
+        for column in ResourceColumn::ALL.iter().filter(|column| by.contains(column)) {
+            let Some(names) = column.stack_names() else { continue };
+            write!(out, "{}{}: ", display.indent(1), names.heading)?;
+            let (stack, trims) = (self.group.stack(*column), self.file.answer.trims());
+            self.file.stacks.write_trimmed(&mut out, stack, trims, display, 2)?;
         }
         Ok(())
     }
@@ -163,23 +139,19 @@ impl Row<'_> {
         display: &Display,
         out: &mut dyn Write,
     ) -> io::Result<()> {
-        let text = match column {
-            ResourceColumn::Kind => self.kind().map(str::to_owned),
-            ResourceColumn::Allocator => self.allocator().map(str::to_owned),
-            ResourceColumn::Process => {
+        match (column.kind(), self.key(column)) {
+            (KeyKind::Owner, _) => {
                 let process = self.process().unwrap_or_else(|| "unknown".to_owned());
                 let process = display.screen.paint(Role::Process, Untrusted(&process));
-                return write!(out, " Process: {process}");
+                write!(out, " {}: {process}", column.title())
             }
-            ResourceColumn::Caller => self.caller().map(|caller| format!("by {caller}")),
-            ResourceColumn::Thread => self.group.tid().map(|tid| format!("Thread: {tid}")),
-            ResourceColumn::End => self.end().map(str::to_owned),
-            ResourceColumn::Size => self.group.size().map(bytes),
-            ResourceColumn::CreateStack | ResourceColumn::FreeStack => None,
-        };
-        match text {
-            Some(text) => write!(out, " {}", Untrusted(&text)),
-            None => Ok(()),
+            (KeyKind::Process(_), GroupKey::Text(process)) => {
+                write!(out, " {} {}", column.word(), Untrusted(process.as_ref()))
+            }
+            (_, GroupKey::Text(text)) => write!(out, " {}", Untrusted(text.as_ref())),
+            (KeyKind::Bytes(_), GroupKey::Number(number)) => write!(out, " {}", bytes(number)),
+            (_, GroupKey::Number(number)) => write!(out, " {}: {number}", column.title()),
+            (_, GroupKey::Stack(_) | GroupKey::None) => Ok(()),
         }
     }
 }

@@ -1,0 +1,195 @@
+//! What `-GroupBy` groups allocations by: where a column is read, and what its numbers stand for.
+
+use handlescope_model::tables::{Allocator, ResourceEnd, ResourceMisses, Resources};
+use handlescope_model::{ArchiveError, Number, Numbers, ProcessIdx, StackIdx, Trace};
+
+use super::tables::kind_name;
+use crate::query::group_columns::group_columns;
+
+/// Where a column is read of allocations and, where these have it, of events without any.
+macro_rules! read {
+    ($rows:expr $(, $misses:expr)?) => {
+        Source { rows: |trace| trace.values($rows), misses: &[$(|trace| trace.values($misses))?] }
+    };
+}
+
+group_columns! {
+    /// A column of `-GroupBy` of allocations.
+    ResourceColumn: Declared;
+    CreateStack: "createstack", "stack that allocated"
+        => of("stack", "Stack", KeyKind::Stack(read!(Resources::stack), StackNames {
+            frame: ("innermost_frame", "Innermost frame"), text: "text", heading: "Allocated on stack",
+        }));
+    FreeStack: "freestack", "stack that freed"
+        => of("free_stack", "Free stack", KeyKind::Stack(
+            read!(Resources::end_stack, ResourceMisses::stack),
+            StackNames {
+                frame: ("free_frame", "Innermost frame of the free"),
+                text: "free_text",
+                heading: "Freed on stack",
+            },
+        ));
+    Kind: "kind", "heap, commit, and so on"
+        => of("kind", "Kind", KeyKind::Allocator(|allocator| Some(kind_name(allocator.kind))));
+    Allocator: "allocator", "heap, or whatever it is allocated from"
+        => of("allocator", "Allocator", KeyKind::Allocator(|allocator| Some(&allocator.name)));
+    Process: "process", "owner" => of("process", "Process", KeyKind::Owner);
+    Caller: "by", "process that allocated, where it is not the owner"
+        => of("by", "By", KeyKind::Process(read!(Resources::caller)));
+    Thread: "thread", "thread that allocated"
+        => of("tid", "Thread", KeyKind::Number(read!(Resources::tid, ResourceMisses::tid)));
+    End: "end", "what became of it"
+        => of("end", "End", KeyKind::Word(read!(Resources::end), |code| {
+            ResourceEnd::from_code(code).map(ResourceEnd::name)
+        }));
+    Size: "size", "bytes of each"
+        => of("size", "Size", KeyKind::Bytes(read!(Resources::size, ResourceMisses::size)));
+}
+
+/// What is said of a column.
+struct Declared {
+    name: &'static str,
+    title: &'static str,
+    kind: KeyKind,
+}
+
+const fn of(name: &'static str, title: &'static str, kind: KeyKind) -> Declared {
+    Declared { name, title, kind }
+}
+
+/// What the allocations of a group have in common in a column, and where that is read.
+pub(crate) enum KeyKind {
+    /// A text of their allocators.
+    Allocator(fn(&Allocator) -> Option<&str>),
+    /// The process that owns them.
+    Owner,
+    /// Another process.
+    Process(Source<ProcessIdx>),
+    Stack(Source<StackIdx>, StackNames),
+    Number(Source<u32>),
+    /// A number that stands for a word.
+    Word(Source<u32>, fn(u32) -> Option<&'static str>),
+    /// A number of bytes.
+    Bytes(Source<i64>),
+}
+
+/// Reads the values of a column.
+type Read<T> = fn(&Trace) -> Result<Numbers<T>, ArchiveError>;
+
+/// Where numbers are read of allocations, and of events without any if these have some.
+pub(crate) struct Source<T: Number> {
+    rows: Read<T>,
+    misses: &'static [Read<T>],
+}
+
+/// What a stack is called besides its number.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct StackNames {
+    /// Its innermost frame: the name in files, and the title.
+    pub(crate) frame: (&'static str, &'static str),
+    /// Its frames in files.
+    pub(crate) text: &'static str,
+    /// What its frames are below in text.
+    pub(crate) heading: &'static str,
+}
+
+impl<T: Number> Source<T> {
+    /// The numbers of allocations, and of events without any.
+    pub(super) fn load(&self, trace: &Trace) -> Result<[Numbers<T>; 2], ArchiveError> {
+        let misses = self.misses.first().map(|misses| misses(trace)).transpose()?;
+        Ok([(self.rows)(trace)?, misses.unwrap_or_default()])
+    }
+}
+
+impl KeyKind {
+    /// So many numbers of 32 bits are what a group has in the column; none of its own where its allocators say it.
+    const fn width(&self) -> usize {
+        match self {
+            Self::Allocator(_) | Self::Owner => 0,
+            Self::Process(_) | Self::Stack(..) | Self::Number(_) | Self::Word(..) => 1,
+            Self::Bytes(_) => 2,
+        }
+    }
+
+    /// Of groups with equal figures, the columns with the lowest decide first.
+    const fn rank(&self) -> u8 {
+        match self {
+            Self::Allocator(_) | Self::Owner => 0,
+            Self::Process(_) => 1,
+            Self::Stack(..) => 2,
+            Self::Number(_) => 3,
+            Self::Word(..) => 4,
+            Self::Bytes(_) => 5,
+        }
+    }
+}
+
+impl ResourceColumn {
+    /// What totals are of.
+    pub const TOTALS: [Self; 3] = [Self::Kind, Self::Allocator, Self::Process];
+
+    /// What groups of what was never freed have in common.
+    pub const LOST: [Self; 6] =
+        [Self::Kind, Self::Allocator, Self::Process, Self::Caller, Self::CreateStack, Self::End];
+
+    /// What is compared: groups of one kind, allocator, owner and stack.
+    pub const COMPARED: [Self; 4] = [Self::Kind, Self::Allocator, Self::Process, Self::CreateStack];
+
+    /// How many numbers of 32 bits a key has: what allocators have in common, then those of the other columns.
+    pub(super) const KEY_WIDTH: usize = Self::width_before(u8::MAX, 0);
+
+    /// Its name in files.
+    pub(crate) fn name(self) -> &'static str {
+        self.declared().name
+    }
+
+    /// Its title in text.
+    pub(crate) fn title(self) -> &'static str {
+        self.declared().title
+    }
+
+    pub(crate) fn kind(self) -> KeyKind {
+        self.declared().kind
+    }
+
+    /// The names of its stack, if it is one.
+    pub(crate) fn stack_names(self) -> Option<StackNames> {
+        match self.kind() {
+            KeyKind::Stack(_, names) => Some(names),
+            _ => None,
+        }
+    }
+
+    /// Whether allocators have it.
+    pub(super) fn is_of_allocator(self) -> bool {
+        self.kind().width() == 0
+    }
+
+    /// The place of its first number in a key.
+    pub(super) fn place(self) -> usize {
+        const PLACES: [usize; ResourceColumn::ALL.len()] = ResourceColumn::places();
+        PLACES.get(self as usize).copied().unwrap_or_default()
+    }
+
+    const fn places() -> [usize; Self::ALL.len()] {
+        let (mut places, mut at) = ([0; Self::ALL.len()], 0);
+        while at < Self::ALL.len() {
+            places[at] = Self::width_before(Self::ALL[at].declared().kind.rank(), at);
+            at += 1;
+        }
+        places
+    }
+
+    /// The numbers of a key before those of a column.
+    const fn width_before(rank: u8, column: usize) -> usize {
+        let (mut width, mut at) = (1, 0);
+        while at < Self::ALL.len() {
+            let kind = Self::ALL[at].declared().kind;
+            if kind.rank() < rank || kind.rank() == rank && at < column {
+                width += kind.width();
+            }
+            at += 1;
+        }
+        width
+    }
+}
