@@ -9,10 +9,10 @@ use handlescope_model::{
     AllocatorIdx, ProcessIdx, ResourceIdx, ResourceMissIdx, StackIdx, sentinel,
 };
 
-use super::chosen::Tables;
 use super::counted::Counter;
 use super::figures::ResourceFigures;
 use super::keys::{Key, Keys};
+use super::tables::Tables;
 use crate::query::criteria::{ResourceColumn, ResourceCriteria};
 use crate::query::error::QueryError;
 use crate::query::groups::TrimmedStacks;
