@@ -86,7 +86,6 @@ const EFFECTS: &[(&str, &str, &str)] = &[
     ("-Type", "", "Thread"),
     ("-Object", "", "*1000"),
     ("-MinMaxId", "", "3 5"),
-    ("-MinMaxTid", "", "8 8"),
     ("-fd", "", "*leaky*"),
     ("-MinMaxTime", "", "1.5s 2500ms"),
     ("-Handle", "", "0xC0;0xC4"),

@@ -1,6 +1,6 @@
 //! Which objects are asked for, and what each criterion does to them.
 
-use handlescope_model::tables::{Events, Objects};
+use handlescope_model::tables::Objects;
 
 use super::{GroupCriteria, ProcessCriteria};
 use crate::filter::{Filter, ProcessFilter};
@@ -49,8 +49,6 @@ pub struct ObjectCriteria {
     pub duration: Option<TimeRange>,
     /// `-MinMaxId`: object ids.
     pub ids: Option<CountRange>,
-    /// `-MinMaxTid`: the id of the thread that created the object.
-    pub tids: Option<CountRange>,
     /// `-Map`: objects only or mappings only.
     pub map: Option<MapMode>,
     /// `-PtrInMap`: mappings whose view holds this address.
@@ -163,14 +161,6 @@ criteria! {
         });
         NewProcess => creator.new_process, Effect::Left(|args, file, left| {
             process::keep_creators(&args.creator, args.plain_process_names, file, left)
-        });
-        MinMaxTid => tids, Effect::Objects(|args, file| {
-            let tid = file.trace.values(Events::tid)?;
-            Ok(Box::new(move |object| {
-                let created = file.objects.create_event(object);
-                let tid = created.and_then(|event| tid.get(event.row()));
-                args.tids.is_none_or(|tids| tid.is_some_and(|tid| tids.contains(tid.into())))
-            }))
         });
         PtrInMap => ptr_in_map, Effect::Views(|args| Box::new(|base, size| {
             args.ptr_in_map.is_none_or(|pointer| object::is_in_view(pointer, base, size))

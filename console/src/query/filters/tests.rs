@@ -57,15 +57,6 @@ fn ids_are_rows_from_one_and_ranges_have_both_ends() {
 }
 
 #[test]
-fn a_thread_is_that_of_the_creation() {
-    let of_thread = |tid| Event { tid, ..create(APP, 1, 4) };
-    let closed = Event { tid: 9, ..close(APP, 2, 4) };
-    let saved = trace(vec![vec![of_thread(8), closed.clone()], vec![of_thread(9)], vec![closed]]);
-    assert_eq!(saved.ids("-MinMaxTid 8 8"), [1]);
-    assert_eq!(saved.ids("-MinMaxTid 9"), [2]);
-}
-
-#[test]
 fn names_and_types_are_tested_once_for_each_and_no_name_is_the_empty_name() {
     let mut fixture = Fixture::new();
     for (kind, name) in

@@ -103,13 +103,6 @@ pub(super) static CHOICE: &[Opt<ObjectRefArgs>] = &[
         example: "-MinMaxId 500 600",
         take: Take::Count(CountUnit::None, |args| &mut args.criteria.ids),
     },
-    Opt {
-        names: &["-MinMaxTid"],
-        help: "objects that threads with these ids created",
-        details: "An object without a known creation has no thread.",
-        example: "-MinMaxTid 9048 9048",
-        take: Take::Count(CountUnit::None, |args| &mut args.criteria.tids),
-    },
     time_option(
         "only events in this time since the session started",
         "Both ends belong to it. Objects without an event in it disappear, lifetimes \
