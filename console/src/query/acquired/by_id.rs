@@ -63,7 +63,7 @@ pub(crate) fn events_of_suspect(
     Ok(rows)
 }
 
-/// Allocations of these suspects, freed or not.
+/// Allocations of these suspects, freed or not, of a trace whose stacks are loaded.
 ///
 /// # Errors
 /// When the archive is damaged, or it is asked to stop.
@@ -71,8 +71,21 @@ pub(crate) fn allocations_of_suspect(
     file: &FileContext<'_>,
     id: &SuspectId,
 ) -> Result<SuspectRows, QueryError> {
+    match Origin::of(file) {
+        Some(origin) => allocations_of_suspect_from(origin, id),
+        None => Ok(SuspectRows::new(0)),
+    }
+}
+
+/// The same where allocations are read from there.
+///
+/// # Errors
+/// When the archive is damaged, or it is asked to stop.
+pub(crate) fn allocations_of_suspect_from(
+    origin: Origin<'_>,
+    id: &SuspectId,
+) -> Result<SuspectRows, QueryError> {
     let all = ResourceCriteria::default();
-    let Some(origin) = Origin::of(file) else { return Ok(SuspectRows::new(0)) };
     let Some(allocations) = Allocations::load(origin, all, false, Kept::Leaking)? else {
         return Ok(SuspectRows::new(0));
     };

@@ -19,7 +19,7 @@ pub(crate) use super::groups::StackTrims;
 use crate::{
     filter::{Filter, ProcessFilter},
     settings::StackDisplayArgs,
-    values::{CountRange, TimeRange, TopN},
+    values::{CountRange, SuspectId, TimeRange, TopN},
 };
 
 /// What `.dump Module` and `.dump Version` are about.
@@ -103,6 +103,8 @@ pub struct DiffCriteria {
     pub process: Option<ProcessFilter>,
     /// `-Type`: handles of objects of such a type; of allocations `-Kind`.
     pub object_type: Option<Filter>,
+    /// `-Suspect`: only groups of this suspect.
+    pub suspect: Option<SuspectId>,
     /// Between points: also groups of which nothing but what was open at the first point is open at the
     /// second.
     pub all_open: bool,
