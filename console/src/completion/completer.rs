@@ -327,6 +327,7 @@ impl Position<'_> {
             ValueKind::List(words) => self.list(words),
             ValueKind::Processes => self.filters(filter_values::processes(self.word, known)),
             ValueKind::Filter(texts) => self.filters(filter_values::texts(self.word, texts, known)),
+            ValueKind::Suspect => self.filters(filter_values::suspects(self.word, known)),
             ValueKind::File | ValueKind::MaybeFile => self.files(Wanted::Tables),
             ValueKind::Folder => self.files(Wanted::Folders),
             ValueKind::Query => self.files(Wanted::Traces),

@@ -13,7 +13,7 @@ use crate::{
     filter::literal,
     grammar::Texts,
     settings::Aliases,
-    trace::{TraceValues, programs},
+    trace::{NamedSuspect, TraceValues, programs},
 };
 
 /// What completion knows about the session, kept up to date between two commands.
@@ -112,6 +112,23 @@ pub(super) fn processes(filter: &str, known: &Known) -> Vec<FilterValue> {
             let labels = pids.iter().map(|pid| format!("{name}({pid})"));
             let fitting = labels.filter(|label| starts_with(label, typed.part));
             values.extend(fitting.map(|label| typed.value(label, "one process")));
+        }
+    }
+    capped(values)
+}
+
+/// Suspects by their ids, those that answers named.
+pub(super) fn suspects(id: &str, known: &Known) -> Vec<FilterValue> {
+    let mut values: Vec<FilterValue> = Vec::new();
+    for NamedSuspect { id: whole, description } in known.values.iter().flat_map(|of| of.suspects())
+    {
+        let value = whole.text().to_owned();
+        // Several traces may have one.
+        if starts_with(&value, id) && values.iter().all(|other| other.value != value) {
+            values.push(FilterValue { filter: value.clone(), value, description, is_open: false });
+        }
+        if values.len() > MOST {
+            break;
         }
     }
     capped(values)
