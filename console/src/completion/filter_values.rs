@@ -3,7 +3,8 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::{Arc, Mutex},
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, OnceLock},
 };
 
 use handlescope_model::{rules::about, tables::ResourceKind};
@@ -13,6 +14,7 @@ use crate::{
     filter::literal,
     grammar::Texts,
     settings::Aliases,
+    sql::Views,
     trace::{NamedSuspect, TraceValues, programs},
 };
 
@@ -27,6 +29,29 @@ pub struct Known {
     pub aliases: Aliases,
     /// What the loaded traces offer.
     pub values: Vec<Arc<TraceValues>>,
+    /// The views of `.sql`.
+    pub views: KnownViews,
+}
+
+/// Views, those of the user's folder too, which are planned when they are first asked for.
+#[derive(Debug, Default)]
+pub struct KnownViews {
+    folder: Option<PathBuf>,
+    planned: OnceLock<Arc<Views>>,
+}
+
+impl KnownViews {
+    pub fn of(folder: Option<&Path>) -> KnownViews {
+        KnownViews { folder: folder.map(Path::to_path_buf), planned: OnceLock::new() }
+    }
+
+    /// Views that cannot be planned are not offered: the next query will say what is wrong with them.
+    pub(super) fn get(&self) -> &Views {
+        self.planned.get_or_init(|| {
+            let views = Views::with(self.folder.as_deref()).or_else(|_| Views::with(None));
+            views.unwrap_or_default()
+        })
+    }
 }
 
 /// [`Known`], shared with the line editor.

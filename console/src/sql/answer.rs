@@ -11,7 +11,7 @@ use std::{
 
 use handlescope_model::Reason;
 use polars::{
-    prelude::{Column, DataFrame, PolarsResult},
+    prelude::{Column, DataFrame, PolarsError, PolarsResult},
     sql::extract_table_identifiers,
 };
 
@@ -25,9 +25,14 @@ use super::{
     relations::Relation,
     stack_texts::stack_texts,
     tables::{Part, Tables},
-    views::Views,
+    views::{View, Views},
 };
-use crate::{cancel::Cancel, query::FrameNames, suggest, trace::LoadedTrace};
+use crate::{
+    cancel::Cancel,
+    query::{FrameNames, KnownNames, polars_reason},
+    suggest,
+    trace::LoadedTrace,
+};
 
 /// What everybody but polars calls `count(*)`.
 const COUNT: &str = "count";
@@ -131,7 +136,32 @@ fn planned(
         Some(renamed) => execute(&renamed).or(answer),
         None => answer,
     };
-    answer.map_err(|error| SqlError::in_query(&error, &named, views))
+    answer.map_err(|error| {
+        let failing = || failing_view(&error, views.of_user(&named), &mut execute);
+        match refused.get().is_none().then(failing).flatten() {
+            Some((view, error)) => SqlError::in_view(&error, view, views),
+            None => SqlError::in_query(&error, &named, views),
+        }
+    })
+}
+
+/// The view of the user that fails by itself as a query does that uses it. Polars makes one plan of both, and its errors do
+/// not say whose part they are about.
+fn failing_view<'v>(
+    error: &PolarsError,
+    views: Vec<&'v View>,
+    execute: &mut impl FnMut(&str) -> PolarsResult<DataFrame>,
+) -> Option<(&'v View, PolarsError)> {
+    // The query may leave out rows, so that numbers and values of an error are others.
+    let kind = |error: &PolarsError| -> String {
+        let said = polars_reason(error, &KnownNames::default());
+        let said = said.split(['[', '"']).next().unwrap_or_default();
+        said.chars().filter(|c| !c.is_ascii_digit()).collect()
+    };
+    views.into_iter().find_map(|view| {
+        let failure = execute(&format!("SELECT * FROM \"{}\"", view.name)).err()?;
+        (kind(&failure) == kind(error)).then_some((view, failure))
+    })
 }
 
 /// What `DESCRIBE` names.

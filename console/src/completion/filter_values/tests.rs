@@ -162,3 +162,27 @@ fn suspects_are_those_that_answers_named_the_last_ones_first_and_each_once() {
     values.forget_suspects();
     assert_eq!(of(""), []);
 }
+
+#[test]
+fn views_of_the_user_are_offered_with_their_columns_and_broken_ones_hide_no_others() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).expect(name);
+    file(
+        "by_type.sql",
+        "-- Leaks by type.\nSELECT type, count(*) AS how_many FROM leaks GROUP BY type",
+    );
+    let offered = |head: &str| -> Vec<(String, String)> {
+        let known = Known { views: KnownViews::of(Some(folder.path())), ..Known::default() };
+        let offered = crate::completion::complete(head, &known).into_iter();
+        offered.map(|own| (own.value, own.description.unwrap_or_default())).collect()
+    };
+    let by_type = ("by_type".to_owned(), "Leaks by type.".to_owned());
+    assert_eq!(offered(".schema by"), std::slice::from_ref(&by_type));
+    assert_eq!(offered(".sql SELECT * FROM by_"), [by_type]);
+    assert!(
+        offered(".sql SELECT * FROM by_type WHERE how").iter().any(|(own, _)| own == "how_many")
+    );
+    file("broken.sql", "SELECT FROM");
+    assert_eq!(offered(".schema by"), []);
+    assert_eq!(offered(".schema lea").len(), 1);
+}
