@@ -18,7 +18,7 @@ use polars::{
 use super::{
     columns::RelationColumn,
     error::SqlError,
-    joins::{Refused, TooLarge, limit_joins},
+    joins::{Refused, TooLarge, collect},
     memory::{Memory, MemoryLimit},
     names::{POLARS_COUNT, names_of_with, with_names},
     planner::{context, too_long, with_stack},
@@ -124,12 +124,7 @@ fn planned(
     for name in names_of_with(query) {
         context.unregister(&name);
     }
-    let mut execute = |text: &str| {
-        context.execute(text)?._collect_post_opt(|root, plans, expressions, _| {
-            limit_joins(root, plans, expressions, refused);
-            Ok(())
-        })
-    };
+    let mut execute = |text: &str| collect(context.execute(text)?, refused);
     let answer = execute(query);
     let may_be_named = answer.is_err() && refused.get().is_none();
     let answer = match may_be_named.then(|| with_names(query)).flatten() {
