@@ -32,7 +32,7 @@ macro_rules! criterion {
 
 pub(super) use criterion;
 
-/// Names the criteria that more is asked of than what their list says.
+/// Declares the criteria that code asks about by name; the others are named by their list alone.
 macro_rules! named {
     ($($(#[doc = $doc:literal])* $name:ident,)*) => {
         #[allow(non_upper_case_globals, reason = "they are named as their options are")]
