@@ -1,14 +1,8 @@
-//! What is fuzzed, without what takes a quarter of an hour to build.
-//!
-//! The module `symbols` is included by its path, as it needs none of the crates for tables that the
-//! rest of `handlescope-extract` is built on. The fuzzer's instrumentation would apply to all of them.
-//! Targets about tables are a feature of their own; what they do is tested in `tests/`, too.
+//! What the targets do with their input. It is done with seeds and damaged seeds in `tests/tests/it/fuzz_bodies.rs`, too,
+//! which includes these files by their paths.
 
-#[cfg(feature = "tables")]
 pub mod archive;
-#[cfg(feature = "tables")]
 pub mod import;
-#[cfg(feature = "tables")]
 pub mod metadata;
-#[path = "../../extract/src/symbols/mod.rs"]
-pub mod symbols;
+pub mod resolve;
+pub mod symbol_path;

@@ -33,7 +33,7 @@ impl Command for Schema {
         names: &[".schema"],
         group: groups::QUERIES,
         usage: "[TABLE…]",
-        arguments: Arguments::Words(relations),
+        arguments: Arguments::Relations,
         summary: "describe the tables: columns, types, units and meanings",
         details: "A type with ? has values that are unknown or do not apply. A unit like row of \
                   objects means that the number counts rows of that table from 0. Of a view that is \
@@ -62,11 +62,6 @@ impl Command for Schema {
             args.names.iter().map(|word| relation(&views, word)).collect();
         Ok(schema(&relations?, &views, args.markdown, context.out, context.screen)?)
     }
-}
-
-/// Tables and views with their meanings.
-fn relations() -> Vec<(&'static str, &'static str)> {
-    Relation::all().map(|relation| (relation.name(), relation.doc())).collect()
 }
 
 fn relation<'a>(views: &'a Views, word: &Token) -> Result<Relation<'a>, ParseError> {

@@ -136,11 +136,11 @@ impl Position<'_> {
             }
             Arguments::Files => self.files(Wanted::Traces),
             Arguments::Folder | Arguments::SymbolPath => self.files(Wanted::Folders),
-            Arguments::Words(words) => self.words(words()),
+            Arguments::Relations => self.relations(known),
             Arguments::Word(words) => {
                 self.words(if arguments.is_empty() { words() } else { Vec::new() })
             }
-            Arguments::Sql => self.query(first, arguments),
+            Arguments::Sql => self.query(first, arguments, known),
             Arguments::LoadedFiles => self.loaded(known),
             Arguments::Topic => self.topics(arguments, known),
             Arguments::Setting => self.settings(arguments),
@@ -151,14 +151,15 @@ impl Position<'_> {
     }
 
     /// Inside of a query, which is not made of words between spaces.
-    fn query(&self, command: &Token, arguments: &[Token]) -> Vec<Suggestion> {
+    fn query(&self, command: &Token, arguments: &[Token], known: &Known) -> Vec<Suggestion> {
         // In front of the query there are only options, which have had their turn.
         let start = match SqlWords::of(arguments).and_then(|words| words.query.first()) {
             Some(first) => first.span.start,
             None => self.span.start.max(command.span.end),
         };
         let Some(query) = self.line.get(start..) else { return Vec::new() };
-        let (span, candidates) = sql_completer::candidates(query, self.span.end - start);
+        let (span, candidates) =
+            sql_completer::candidates(query, self.span.end - start, known.views.get());
         let suggestion = |candidate: sql_completer::SqlCandidate| Suggestion {
             value: candidate.text,
             description: Some(candidate.description),
@@ -166,6 +167,12 @@ impl Position<'_> {
             ..Suggestion::default()
         };
         candidates.into_iter().map(suggestion).collect()
+    }
+
+    /// Tables and views with their meanings.
+    fn relations(&self, known: &Known) -> Vec<Suggestion> {
+        let relations = known.views.get().relations();
+        self.words(relations.map(|relation| (relation.name(), relation.doc())).collect())
     }
 
     fn commands(&self, known: &Known) -> Vec<Suggestion> {
@@ -327,6 +334,7 @@ impl Position<'_> {
             ValueKind::List(words) => self.list(words),
             ValueKind::Processes => self.filters(filter_values::processes(self.word, known)),
             ValueKind::Filter(texts) => self.filters(filter_values::texts(self.word, texts, known)),
+            ValueKind::Suspect => self.filters(filter_values::suspects(self.word, known)),
             ValueKind::File | ValueKind::MaybeFile => self.files(Wanted::Tables),
             ValueKind::Folder => self.files(Wanted::Folders),
             ValueKind::Query => self.files(Wanted::Traces),

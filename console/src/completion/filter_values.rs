@@ -3,7 +3,8 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::{Arc, Mutex},
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, OnceLock},
 };
 
 use handlescope_model::{rules::about, tables::ResourceKind};
@@ -13,7 +14,8 @@ use crate::{
     filter::literal,
     grammar::Texts,
     settings::Aliases,
-    trace::{TraceValues, programs},
+    sql::Views,
+    trace::{NamedSuspect, TraceValues, programs},
 };
 
 /// What completion knows about the session, kept up to date between two commands.
@@ -27,6 +29,29 @@ pub struct Known {
     pub aliases: Aliases,
     /// What the loaded traces offer.
     pub values: Vec<Arc<TraceValues>>,
+    /// The views of `.sql`.
+    pub views: KnownViews,
+}
+
+/// Views, those of the user's folder too, which are planned when they are first asked for.
+#[derive(Debug, Default)]
+pub struct KnownViews {
+    folder: Option<PathBuf>,
+    planned: OnceLock<Arc<Views>>,
+}
+
+impl KnownViews {
+    pub fn of(folder: Option<&Path>) -> KnownViews {
+        KnownViews { folder: folder.map(Path::to_path_buf), planned: OnceLock::new() }
+    }
+
+    /// Views that cannot be planned are not offered: the next query will say what is wrong with them.
+    pub(super) fn get(&self) -> &Views {
+        self.planned.get_or_init(|| {
+            let views = Views::with(self.folder.as_deref()).or_else(|_| Views::with(None));
+            views.unwrap_or_default()
+        })
+    }
 }
 
 /// [`Known`], shared with the line editor.
@@ -112,6 +137,23 @@ pub(super) fn processes(filter: &str, known: &Known) -> Vec<FilterValue> {
             let labels = pids.iter().map(|pid| format!("{name}({pid})"));
             let fitting = labels.filter(|label| starts_with(label, typed.part));
             values.extend(fitting.map(|label| typed.value(label, "one process")));
+        }
+    }
+    capped(values)
+}
+
+/// Suspects by their ids, those that answers named.
+pub(super) fn suspects(id: &str, known: &Known) -> Vec<FilterValue> {
+    let mut values: Vec<FilterValue> = Vec::new();
+    for NamedSuspect { id: whole, description } in known.values.iter().flat_map(|of| of.suspects())
+    {
+        let value = whole.text().to_owned();
+        // Several traces may have one.
+        if starts_with(&value, id) && values.iter().all(|other| other.value != value) {
+            values.push(FilterValue { filter: value.clone(), value, description, is_open: false });
+        }
+        if values.len() > MOST {
+            break;
         }
     }
     capped(values)

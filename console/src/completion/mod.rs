@@ -6,6 +6,6 @@ mod paths;
 mod sql_completer;
 
 pub use completer::{CommandCompleter, complete};
-pub use filter_values::{Known, SharedKnown};
+pub use filter_values::{Known, KnownViews, SharedKnown};
 pub(crate) use paths::starts_with;
 pub(crate) use sql_completer::{is_keyword, is_word, keywords};

@@ -4,7 +4,7 @@
 use std::ops::Range;
 
 use super::paths::starts_with;
-use crate::sql::{HEX, Relation, RelationColumn};
+use crate::sql::{HEX, Relation, RelationColumn, Views};
 
 /// Words that are worth a key; the first of a pair of words stands for both.
 const KEYWORDS: &str = "\
@@ -39,7 +39,11 @@ impl SqlCandidate {
 
 /// The word that ends at the cursor, and what it may become. `query` is all of it, so that a column is
 /// known by a table that is named after the cursor.
-pub(super) fn candidates(query: &str, cursor: usize) -> (Range<usize>, Vec<SqlCandidate>) {
+pub(super) fn candidates(
+    query: &str,
+    cursor: usize,
+    views: &Views,
+) -> (Range<usize>, Vec<SqlCandidate>) {
     let head = query.get(..cursor).unwrap_or(query);
     // A text is still open, and no word of SQL belongs into it.
     if head.matches('\'').count() % 2 == 1 {
@@ -47,15 +51,18 @@ pub(super) fn candidates(query: &str, cursor: usize) -> (Range<usize>, Vec<SqlCa
     }
     let start = head.rfind(|c| !is_word(c)).map_or(0, |at| at + last_len(head, at));
     let (before, word) = head.split_at(start);
-    let names = Names::of(query);
+    let names = Names::of(query, views);
     let fits = |candidate: &SqlCandidate| starts_with(&candidate.text, word);
     let mut found: Vec<SqlCandidate> = match (before.strip_suffix('.'), last_word(before)) {
         (Some(table), _) => names.columns_of(last_word(table).unwrap_or_default()),
         (None, Some(last)) if TABLE_FOLLOWS.iter().any(|word| word.eq_ignore_ascii_case(last)) => {
-            relations()
+            relations(views)
         }
         _ if word.is_empty() && last_word(before).is_none() => keyword_candidates(),
-        _ => [names.columns(), relations(), keyword_candidates()].into_iter().flatten().collect(),
+        _ => [names.columns(), relations(views), keyword_candidates()]
+            .into_iter()
+            .flatten()
+            .collect(),
     };
     found.retain(fits);
     (start..head.len(), found)
@@ -76,8 +83,9 @@ fn last_word(text: &str) -> Option<&str> {
     text.get(start..).filter(|word| !word.is_empty())
 }
 
-fn relations() -> Vec<SqlCandidate> {
-    Relation::all().map(|relation| SqlCandidate::new(relation.name(), relation.doc())).collect()
+fn relations(views: &Views) -> Vec<SqlCandidate> {
+    let relations = views.relations();
+    relations.map(|relation| SqlCandidate::new(relation.name(), relation.doc())).collect()
 }
 
 fn keyword_candidates() -> Vec<SqlCandidate> {
@@ -86,16 +94,19 @@ fn keyword_candidates() -> Vec<SqlCandidate> {
 }
 
 /// The relations of a query, each with the name it goes by.
-struct Names<'q>(Vec<(&'q str, Relation<'static>)>);
+struct Names<'q> {
+    known: Vec<(&'q str, Relation<'q>)>,
+    views: &'q Views,
+}
 
 impl<'q> Names<'q> {
-    fn of(query: &'q str) -> Names<'q> {
+    fn of(query: &'q str, views: &'q Views) -> Names<'q> {
         let words: Vec<&str> =
             query.split(|c| !is_word(c)).filter(|word| !word.is_empty()).collect();
-        let mut names = Vec::new();
+        let mut known = Vec::new();
         for (at, word) in words.iter().enumerate() {
-            let Some(relation) = Relation::named(word) else { continue };
-            names.push((*word, relation));
+            let Some(relation) = views.relation(word) else { continue };
+            known.push((*word, relation));
             let behind = words.get(at + 1..).unwrap_or_default();
             let alias = match behind {
                 [as_word, alias, ..] if as_word.eq_ignore_ascii_case("AS") => Some(alias),
@@ -103,26 +114,26 @@ impl<'q> Names<'q> {
                 [] => None,
             };
             if let Some(alias) = alias.filter(|alias| !is_keyword(alias)) {
-                names.push((alias, relation));
+                known.push((alias, relation));
             }
         }
-        Names(names)
+        Names { known, views }
     }
 
     /// The columns of the relation of a name; of all while it stands for none, as one types the columns
     /// first.
     fn columns_of(&self, name: &str) -> Vec<SqlCandidate> {
         // An alias may have the name of another table; it is closer.
-        let found = self.0.iter().rev().find(|(known, _)| known.eq_ignore_ascii_case(name));
-        found.map_or_else(|| once(Relation::all()), |(_, relation)| columns(*relation))
+        let found = self.known.iter().rev().find(|(known, _)| known.eq_ignore_ascii_case(name));
+        found.map_or_else(|| once(self.views.relations()), |(_, relation)| columns(*relation))
     }
 
     /// The columns of all relations of the query; without any, those of the first view.
     fn columns(&self) -> Vec<SqlCandidate> {
         let mut relations: Vec<Relation<'_>> =
-            self.0.iter().map(|(_, relation)| *relation).collect();
+            self.known.iter().map(|(_, relation)| *relation).collect();
         if relations.is_empty() {
-            relations.extend(Relation::all().take(1));
+            relations.extend(self.views.relations().take(1));
         }
         once(relations.into_iter())
     }
@@ -146,12 +157,18 @@ fn columns(relation: Relation<'_>) -> Vec<SqlCandidate> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
+
+    fn built_in() -> Arc<Views> {
+        Views::with(None).expect("the views of the program")
+    }
 
     /// What is offered at the `|`.
     fn offered(query: &str) -> Vec<String> {
         let cursor = query.find('|').expect("a cursor");
-        let (_, found) = candidates(&query.replace('|', ""), cursor);
+        let (_, found) = candidates(&query.replace('|', ""), cursor, &built_in());
         found.into_iter().map(|candidate| candidate.text).collect()
     }
 
@@ -192,8 +209,8 @@ mod tests {
 
     #[test]
     fn the_word_at_the_cursor_is_replaced_and_no_more() {
-        let (span, _) = candidates("SELECT count(ti", 15);
+        let (span, _) = candidates("SELECT count(ti", 15, &built_in());
         assert_eq!(span, 13..15);
-        assert_eq!(candidates("SELECT ä.", 10).0, 10..10);
+        assert_eq!(candidates("SELECT ä.", 10, &built_in()).0, 10..10);
     }
 }

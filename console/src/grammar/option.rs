@@ -33,8 +33,8 @@ pub enum Arguments {
     Folder,
     /// One of these words, then anything.
     Word(fn() -> Words),
-    /// Any number of these words.
-    Words(fn() -> Words),
+    /// Tables and views of SQL.
+    Relations,
     /// A query, with options around it.
     Sql,
     LoadedFiles,

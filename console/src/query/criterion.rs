@@ -1,15 +1,49 @@
 //! The criteria by name: which of them are given, and how many rows each leaves.
 
-use strum::IntoStaticStr;
+/// One of the criteria that choose objects, allocations, or rows of another list, by the name of what gives it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Criterion(&'static str);
 
-/// One of the criteria that choose objects, allocations, or rows of another list, named as what gives it. Those of objects
-/// are in the order in which they are applied, but for the filter on stacks of events.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, IntoStaticStr)]
-#[strum(prefix = "-")]
-pub enum Criterion {
-    MinMaxId,
+impl Criterion {
+    pub(super) const fn named(name: &'static str) -> Self {
+        Self(name)
+    }
+
+    /// The name of the option that gives it.
+    pub(crate) const fn name(self) -> &'static str {
+        self.0
+    }
+
+    /// What the options that choose leaks are called.
+    pub(super) const fn of_leaks(leak: bool, at_exit: bool) -> Criterion {
+        match (leak, at_exit) {
+            (true, true) => Criterion::LeakOrAtExit,
+            (false, true) => Criterion::LeakAtExit,
+            (_, false) => Criterion::Leak,
+        }
+    }
+}
+
+macro_rules! criterion {
+    ($name:ident) => {
+        $crate::query::criterion::Criterion::named(concat!("-", stringify!($name)))
+    };
+}
+
+pub(super) use criterion;
+
+/// Declares the criteria that code asks about by name; the others are named by their list alone.
+macro_rules! named {
+    ($($(#[doc = $doc:literal])* $name:ident,)*) => {
+        #[allow(non_upper_case_globals, reason = "they are named as their options are")]
+        impl Criterion {
+            $($(#[doc = $doc])* pub const $name: Self = criterion!($name);)*
+        }
+    };
+}
+
+named! {
     Map,
-    MultiProcess,
     ObjectName,
     /// The type of an object, or the kind of an allocation where types choose kinds.
     Type,
@@ -17,31 +51,21 @@ pub enum Criterion {
     Kind,
     Allocator,
     Object,
-    /// The id of a suspect.
-    Suspect,
     Leak,
     LeakAtExit,
     /// One of the two before.
     LeakOrAtExit,
     MinMaxTime,
+    MinMaxDuration,
     Process,
     CmdLine,
     NewProcess,
-    PtrInMap,
-    ViewBase,
-    MinMaxMapSize,
-    Inherit,
     RelatedProcess,
     Handle,
-    MinMaxDuration,
-    Overlapped,
     StackFilter,
-    CreateStack,
     DestroyStack,
     /// The stack that freed an allocation, where it has an option of its own.
     FreeStack,
-    /// The bytes of an allocation.
-    MinMaxSize,
     /// The parent of a process.
     Parent,
     /// The name of a module.
@@ -60,54 +84,41 @@ pub enum Criterion {
     StackFrom,
 }
 
-impl Criterion {
-    /// What both of the options that choose leaks are called; `None` when none of them is given.
-    pub(super) fn of_leaks(leak: bool, at_exit: bool) -> Option<Criterion> {
-        match (leak, at_exit) {
-            (true, true) => Some(Criterion::LeakOrAtExit),
-            (true, false) => Some(Criterion::Leak),
-            (false, true) => Some(Criterion::LeakAtExit),
-            (false, false) => None,
-        }
-    }
-
-    /// Whether it chooses leaks.
-    pub(super) fn is_of_leaks(self) -> bool {
-        matches!(self, Self::Leak | Self::LeakAtExit | Self::LeakOrAtExit)
-    }
-
-    /// Whether it tests lines of a text, of which a part is given more often than the whole.
-    pub(super) fn is_of_lines(self) -> bool {
-        matches!(
-            self,
-            Self::CreateStack
-                | Self::DestroyStack
-                | Self::FreeStack
-                | Self::StackFilter
-                | Self::CmdLine
-                | Self::VersionFilter
-        )
-    }
-
-    /// Whether it tests numbers as they are written in hexadecimal.
-    pub(super) fn is_of_numbers(self) -> bool {
-        matches!(self, Self::Handle | Self::Object | Self::ViewBase)
-    }
+/// What could be meant by a value that nothing passes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Meant {
+    /// One of the names that are there.
+    Name,
+    /// A part of a line, which is given more often than the whole.
+    Line,
+    /// A number as it is written in hexadecimal.
+    Number,
 }
 
-/// A criterion that was given.
-pub(super) struct Given<'c, C> {
+/// A criterion with its value.
+pub(super) struct Given<'c, C: Criteria> {
     pub(super) criterion: Criterion,
     /// Its filter as it was typed; empty where it is no filter on text.
     pub(super) value: &'c str,
+    pub(super) meant: Meant,
     /// Takes another value in its place, or none.
     pub(super) set: fn(&mut C, Option<&str>),
+    pub(super) effect: C::Effect,
 }
 
 /// Criteria that choose rows of some kind.
 pub(super) trait Criteria: Clone + PartialEq {
-    /// Those that are given, in the order in which they are named where no row passes.
-    fn given(&self) -> Vec<Given<'_, Self>>;
+    /// What a criterion does to the rows, where its list says so.
+    type Effect;
+
+    /// Every criterion, with its value if it is given, in the order in which they are named where no row passes.
+    fn all(&self) -> Vec<(bool, Given<'_, Self>)>;
+
+    /// Those that are given.
+    fn given(&self) -> Vec<Given<'_, Self>> {
+        let given = self.all().into_iter().filter(|(is_given, _)| *is_given);
+        given.map(|(_, given)| given).collect()
+    }
 
     /// The same with only those in front of a criterion.
     fn before(&self, criterion: Criterion) -> Self {
@@ -123,47 +134,67 @@ pub(super) trait Criteria: Clone + PartialEq {
     }
 }
 
-/// Lists the criteria of a type with their fields, in the order in which they are named, and the types of filters on
-/// text. `leaks` stands for both that choose leaks, which together choose more than each.
+/// Lists the criteria of a type in the order in which they are named: of each its name, which is that of its option, its
+/// field, the type of a filter on text and what its value could mean unless that is a name, and its effect where the rows
+/// are not tested elsewhere. `leaks` stands for both that choose leaks, which together choose more than each.
 macro_rules! criteria {
-    ($criteria:ident($this:ident) { $($list:tt)* } $($more:tt)*) => {
+    ($criteria:ident($this:ident): $effect:ty { $($list:tt)* } $($more:tt)*) => {
         impl Criteria for $criteria {
-            fn given(&$this) -> Vec<Given<'_, Self>> {
-                let mut given: Vec<Given<'_, Self>> = Vec::new();
-                criteria!(@ given, $this, $($list)*);
-                given
+            type Effect = $effect;
+
+            fn all(&$this) -> Vec<(bool, Given<'_, Self>)> {
+                let mut all: Vec<(bool, Given<'_, Self>)> = Vec::new();
+                criteria!(@ all, $this, $($list)*);
+                all
             }
 
             $($more)*
         }
     };
-    (@ $given:ident, $this:ident, leaks, $($rest:tt)*) => {
-        $given.extend(Criterion::of_leaks($this.leak, $this.leak_at_exit).map(|criterion| {
-            let set = |to: &mut Self, _: Option<&str>| (to.leak, to.leak_at_exit) = (false, false);
-            Given { criterion, value: "", set }
-        }));
-        criteria!(@ $given, $this, $($rest)*);
+    (@ $all:ident, $this:ident, leaks, $effect:expr; $($rest:tt)*) => {
+        $all.extend([($this.leak || $this.leak_at_exit, Given {
+            criterion: Criterion::of_leaks($this.leak, $this.leak_at_exit),
+            value: "",
+            meant: Meant::Name,
+            set: |to: &mut Self, _| (to.leak, to.leak_at_exit) = (false, false),
+            effect: $effect,
+        })]);
+        criteria!(@ $all, $this, $($rest)*);
     };
-    (@ $given:ident, $this:ident, $name:ident => $($rest:tt)*) => {
-        criteria!(@ $given, $this, (Criterion::$name) => $($rest)*);
+    (@ $all:ident, $this:ident, $name:ident => $($rest:tt)*) => {
+        criteria!(@ $all, $this, (criterion!($name)) => $($rest)*);
     };
-    (@ $given:ident, $this:ident, ($criterion:expr) => $($field:ident).+: $filter:ty, $($rest:tt)*) => {
-        $given.extend($this.$($field).+.as_ref().map(|filter| Given {
+    (
+        @ $all:ident, $this:ident,
+        ($criterion:expr) => $($field:ident).+: $filter:ident $(as $meant:ident)? $(, $effect:expr)?; $($rest:tt)*
+    ) => {
+        $all.extend([($this.$($field).+.is_some(), Given {
             criterion: $criterion,
-            value: <$filter>::text(filter),
+            value: $this.$($field).+.as_ref().map_or("", <$filter>::text),
+            meant: criteria!(@meant $($meant)?),
             set: |to: &mut Self, text| to.$($field).+ = text.and_then(|text| <$filter>::new(text).ok()),
-        }));
-        criteria!(@ $given, $this, $($rest)*);
+            effect: criteria!(@effect $($effect)?),
+        })]);
+        criteria!(@ $all, $this, $($rest)*);
     };
-    (@ $given:ident, $this:ident, ($criterion:expr) => $($field:ident).+, $($rest:tt)*) => {
-        $given.extend(is_given(&$this.$($field).+).then_some(Given {
+    (
+        @ $all:ident, $this:ident,
+        ($criterion:expr) => $($field:ident).+ $(, $effect:expr)?; $($rest:tt)*
+    ) => {
+        $all.extend([(is_given(&$this.$($field).+), Given {
             criterion: $criterion,
             value: "",
+            meant: Meant::Name,
             set: |to: &mut Self, _| to.$($field).+ = Default::default(),
-        }));
-        criteria!(@ $given, $this, $($rest)*);
+            effect: criteria!(@effect $($effect)?),
+        })]);
+        criteria!(@ $all, $this, $($rest)*);
     };
-    (@ $given:ident, $this:ident,) => {};
+    (@ $all:ident, $this:ident,) => {};
+    (@meant) => { Meant::Name };
+    (@meant $meant:ident) => { Meant::$meant };
+    (@effect) => { () };
+    (@effect $effect:expr) => { $effect };
 }
 
 pub(super) use criteria;

@@ -6,8 +6,8 @@ use handlescope_model::tables::{Events, ExistingHandles, Names, ObjectTypes, Res
 use handlescope_model::{Trace, TypeId};
 
 use super::context::FileContext;
-use super::criteria::ObjectCriteria;
-use super::criterion::{Criteria, Criterion, Given, Survivors};
+use super::criteria::{Effect, ObjectCriteria};
+use super::criterion::{Criteria, Criterion, Given, Meant, Survivors};
 use super::error::QueryError;
 use super::filters;
 use super::info::{seconds, trace_info};
@@ -74,14 +74,18 @@ impl NoMatch {
             before = if passed { after } else { before };
             passed
         });
-        let Some(Given { criterion, value, set }) = given.next() else { return Ok(None) };
+        let Some(Given { criterion, value, meant, set, .. }) = given.next() else {
+            return Ok(None);
+        };
         let passed = criteria.before(criterion).bare();
         let names = names(&passed, (criterion, value))?;
         let similar = match value {
             _ if value.is_empty() || !is_one_name(value) => Vec::new(),
-            _ if criterion.is_of_lines() => anywhere(value),
-            _ if criterion.is_of_numbers() => hexadecimal(value),
-            _ => names.similar,
+            _ => match meant {
+                Meant::Name => names.similar,
+                Meant::Line => anywhere(value),
+                Meant::Number => hexadecimal(value),
+            },
         };
         let mut nearest = Vec::new();
         for text in similar {
@@ -216,23 +220,21 @@ fn as_named(
     args: &ObjectCriteria,
     left: Survivors,
 ) -> Result<Survivors, QueryError> {
-    let mut front: Vec<_> = args.given().iter().map(|given| given.criterion).collect();
-    let is_early = |criterion: &Criterion| {
-        use Criterion::{Handle, Map, MinMaxMapSize, ObjectName, PtrInMap, StackFilter, ViewBase};
-        matches!(
-            criterion,
-            Map | ObjectName | PtrInMap | ViewBase | MinMaxMapSize | Handle | StackFilter
-        )
+    let given = args.given();
+    let is_early = |given: &Given<'_, _>| {
+        matches!(given.effect, Effect::Views(_) | Effect::Stacks(_))
+            || matches!(given.criterion, Criterion::Map | Criterion::ObjectName | Criterion::Handle)
     };
-    let Some(place) = front.iter().rposition(is_early).filter(|place| *place > 0) else {
+    let Some(place) = given.iter().rposition(is_early).filter(|place| *place > 0) else {
         return Ok(left);
     };
+    let mut front: Vec<_> = given.iter().map(|given| given.criterion).collect();
     let behind = front.split_off(place + 1);
     let through = front.iter().filter_map(|criterion| left.after(*criterion)).min().unwrap_or(0);
     // Where what was tested of fewer objects leaves some, none of those in front is the reason, so that their counts
     // are not asked for.
-    let mode = filters::map_mode(args);
-    let is_of_mode = |own: &_| [None, mode].contains(&filters::map_mode(&args.before(*own)));
+    let mode = args.map_mode();
+    let is_of_mode = |own: &_| [None, mode].contains(&args.before(*own).map_mode());
     let is_stacks = |own: &_| *own == Criterion::StackFilter;
     let is_known = through > 0 && front.iter().all(|own| is_of_mode(own) && !is_stacks(own));
     let mut named = Survivors::of(left.all);

@@ -11,7 +11,7 @@ pub(crate) fn option(criterion: Criterion) -> &'static str {
     match criterion {
         Criterion::Process => "-pn",
         Criterion::LeakOrAtExit => "-Leak -LeakAtExit",
-        criterion => criterion.into(),
+        criterion => criterion.name(),
     }
 }
 

@@ -15,7 +15,7 @@ use reedline::{Prompt, PromptEditMode, Reedline, Signal};
 use crate::{
     cancel::{self, Cancelled, Wait},
     commands::{CommandError, Flow},
-    completion::SharedKnown,
+    completion::{KnownViews, SharedKnown},
     console::Console,
     script,
     terminal::{Messages, standard},
@@ -164,6 +164,7 @@ fn refresh(console: &Console, known: &SharedKnown) {
     known.snapshots = names.collect::<BTreeSet<String>>().into_iter().collect();
     known.aliases = console.session.settings.aliases.clone();
     known.values = files.iter().map(|file| Arc::clone(&file.values)).collect();
+    known.views = KnownViews::of(console.session.settings.sql_views());
 }
 
 #[cfg(test)]

@@ -11,23 +11,28 @@ use std::{
 
 use handlescope_model::Reason;
 use polars::{
-    prelude::{Column, DataFrame, PolarsResult},
+    prelude::{Column, DataFrame, PolarsError, PolarsResult},
     sql::extract_table_identifiers,
 };
 
 use super::{
     columns::RelationColumn,
     error::SqlError,
-    joins::{Refused, TooLarge, limit_joins},
+    joins::{Refused, TooLarge, collect},
     memory::{Memory, MemoryLimit},
     names::{POLARS_COUNT, names_of_with, with_names},
     planner::{context, too_long, with_stack},
     relations::Relation,
     stack_texts::stack_texts,
     tables::{Part, Tables},
-    views::Views,
+    views::{View, Views},
 };
-use crate::{cancel::Cancel, query::FrameNames, suggest, trace::LoadedTrace};
+use crate::{
+    cancel::Cancel,
+    query::{FrameNames, KnownNames, polars_reason},
+    suggest,
+    trace::LoadedTrace,
+};
 
 /// What everybody but polars calls `count(*)`.
 const COUNT: &str = "count";
@@ -119,19 +124,39 @@ fn planned(
     for name in names_of_with(query) {
         context.unregister(&name);
     }
-    let mut execute = |text: &str| {
-        context.execute(text)?._collect_post_opt(|root, plans, expressions, _| {
-            limit_joins(root, plans, expressions, refused);
-            Ok(())
-        })
-    };
+    let mut execute = |text: &str| collect(context.execute(text)?, refused);
     let answer = execute(query);
     let may_be_named = answer.is_err() && refused.get().is_none();
     let answer = match may_be_named.then(|| with_names(query)).flatten() {
         Some(renamed) => execute(&renamed).or(answer),
         None => answer,
     };
-    answer.map_err(|error| SqlError::in_query(&error, &named, views))
+    answer.map_err(|error| {
+        let failing = || failing_view(&error, views.of_user(&named), &mut execute);
+        match refused.get().is_none().then(failing).flatten() {
+            Some((view, error)) => SqlError::in_view(&error, view, views),
+            None => SqlError::in_query(&error, &named, views),
+        }
+    })
+}
+
+/// The view of the user that fails by itself as a query does that uses it. Polars makes one plan of both, and its errors do
+/// not say whose part they are about.
+fn failing_view<'v>(
+    error: &PolarsError,
+    views: Vec<&'v View>,
+    execute: &mut impl FnMut(&str) -> PolarsResult<DataFrame>,
+) -> Option<(&'v View, PolarsError)> {
+    // The query may leave out rows, so that numbers and values of an error are others.
+    let kind = |error: &PolarsError| -> String {
+        let said = polars_reason(error, &KnownNames::default());
+        let said = said.split(['[', '"']).next().unwrap_or_default();
+        said.chars().filter(|c| !c.is_ascii_digit()).collect()
+    };
+    views.into_iter().find_map(|view| {
+        let failure = execute(&format!("SELECT * FROM \"{}\"", view.name)).err()?;
+        (kind(&failure) == kind(error)).then_some((view, failure))
+    })
 }
 
 /// What `DESCRIBE` names.

@@ -9,7 +9,7 @@ use super::columns::RelationColumn;
 use super::relations::Relation;
 use super::tables::TOO_MANY_ROWS;
 use super::view_file::ViewError;
-use super::views::Views;
+use super::views::{View, Views};
 use crate::query::{KnownNames, QueryError, polars_reason};
 
 /// A query without an answer.
@@ -64,6 +64,16 @@ impl SqlError {
             columns: columns.iter().map(|column| &*column.name).collect(),
         };
         SqlError::Query { reason: polars_reason(error, &names) }
+    }
+
+    /// The same about a view of the user, whose file it names.
+    pub(super) fn in_view(error: &PolarsError, view: &View, views: &Views) -> SqlError {
+        let Some(file) = &view.file else { return SqlError::in_query(error, &[], views) };
+        let names = KnownNames {
+            tables: views.relations().map(Relation::name).collect(),
+            columns: view.columns.iter().map(|column| &*column.name).collect(),
+        };
+        ViewError::of_query(file, &view.sql, error, &names).into()
     }
 }
 

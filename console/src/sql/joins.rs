@@ -1,5 +1,6 @@
 //! Joins that would not fit into memory are refused: when both sides are known, and before anything is
-//! made of them.
+//! made of them. No other file changes what polars plans: here steps are put into its plan, and the tests run the polars
+//! that is built.
 
 use std::{
     collections::HashSet,
@@ -8,8 +9,8 @@ use std::{
 
 use handlescope_model::guard::lock;
 use polars::prelude::{
-    DataFrame, DataType, Expr, IntoLazy, JoinArgs, JoinType, PlSmallStr, PolarsResult, col, len,
-    polars_bail,
+    DataFrame, DataType, Expr, IntoLazy, JoinArgs, JoinType, LazyFrame, PlSmallStr, PolarsResult,
+    col, len, polars_bail,
 };
 use polars_plan::{
     plans::{AExpr, FunctionIR, IR, expr_ir::ExprIR, node_to_expr},
@@ -31,13 +32,19 @@ pub(super) struct TooLarge {
 /// Where the first join that is refused is kept.
 pub(super) type Refused = Arc<OnceLock<TooLarge>>;
 
+/// Carries out a query, of which every join looks at its sides before it is made.
+///
+/// # Errors
+/// When the query cannot be carried out, or one of its joins is refused.
+pub(super) fn collect(query: LazyFrame, refused: &Refused) -> PolarsResult<DataFrame> {
+    query._collect_post_opt(|root, plans, expressions, _| {
+        limit_joins(root, plans, expressions, refused);
+        Ok(())
+    })
+}
+
 /// Makes every join of a plan look at its sides before it is carried out.
-pub(super) fn limit_joins(
-    root: Node,
-    plans: &mut Arena<IR>,
-    expressions: &Arena<AExpr>,
-    refused: &Refused,
-) {
+fn limit_joins(root: Node, plans: &mut Arena<IR>, expressions: &Arena<AExpr>, refused: &Refused) {
     let (mut waiting, mut seen) = (vec![root], HashSet::new());
     while let Some(node) = waiting.pop() {
         if !seen.insert(node) {
@@ -155,5 +162,78 @@ impl Join {
         let sum = both.select([(col("left") * col("right")).sum()]).collect()?;
         let matched = sum.column("left")?.f64()?.get(0).unwrap_or_default();
         Ok(matched + alone)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use polars::prelude::{Column, SortMultipleOptions, lit};
+
+    use super::*;
+
+    /// So many rows with a number each, of so many that differ.
+    fn numbers(rows: i64, distinct: i64) -> LazyFrame {
+        let numbers: Vec<i64> = (0..rows).map(|row| row % distinct).collect();
+        DataFrame::new_infer_height(vec![Column::new("n".into(), numbers)]).expect("rows").lazy()
+    }
+
+    fn joined(left: LazyFrame, right: LazyFrame, how: JoinType) -> LazyFrame {
+        left.join(right, [col("n")], [col("n")], JoinArgs::new(how))
+    }
+
+    /// The rows of an answer, or those that the join which was refused would have.
+    fn rows(query: LazyFrame) -> Result<usize, Option<TooLarge>> {
+        let refused = Refused::default();
+        let answer = collect(query, &refused);
+        match refused.get() {
+            Some(refused) => Err(Some(*refused)),
+            None => answer.map(|frame| frame.height()).map_err(|_| None),
+        }
+    }
+
+    /// Its pairs are 4 000 000 000, and its rows half of them.
+    fn large(how: JoinType) -> LazyFrame {
+        joined(numbers(40_000, 2), numbers(100_000, 2), how)
+    }
+
+    #[test]
+    fn a_join_that_does_not_fit_is_refused_wherever_it_stands_in_the_plan() {
+        let expected =
+            |rows: f64, columns: u64| Err(Some(TooLarge { rows, most: MOST_VALUES / columns }));
+        let alone = 140_000.0;
+        for how in [JoinType::Inner, JoinType::Left, JoinType::Full] {
+            let columns = if how == JoinType::Full { 2 } else { 1 };
+            assert_eq!(rows(large(how.clone())), expected(2e9 + alone, columns), "{how:?}");
+        }
+        let inside = |outer: fn(LazyFrame) -> LazyFrame| rows(outer(large(JoinType::Inner)));
+        for outer in [
+            |join: LazyFrame| join.filter(col("n").gt(lit(0))),
+            |join: LazyFrame| join.sort(["n"], SortMultipleOptions::default()),
+            |join: LazyFrame| join.group_by([col("n")]).agg([len()]),
+            |join: LazyFrame| joined(join, numbers(3, 3), JoinType::Inner),
+            |join: LazyFrame| joined(numbers(3, 3), join, JoinType::Left),
+        ] {
+            assert!(matches!(inside(outer), Err(Some(_))));
+        }
+        let product = numbers(40_000, 2).cross_join(numbers(100_000, 2), None);
+        assert_eq!(rows(product), expected(4e9, 2));
+    }
+
+    #[test]
+    fn what_fits_has_the_rows_that_it_has_without_a_limit() {
+        for (query, expected) in [
+            (joined(numbers(100, 10), numbers(50, 10), JoinType::Inner), 500),
+            (joined(numbers(100, 100), numbers(50, 50), JoinType::Left), 100),
+            (joined(numbers(100_000, 100_000), numbers(80_000, 80_000), JoinType::Inner), 80_000),
+            (large(JoinType::Semi), 40_000),
+            (large(JoinType::Anti), 0),
+            (numbers(100, 10).cross_join(numbers(50, 10), None), 5_000),
+        ] {
+            assert_eq!(rows(query.clone()), Ok(expected));
+            assert_eq!(query.collect().expect("rows").height(), expected);
+        }
+        let shared = numbers(100, 10);
+        let twice = joined(shared.clone(), shared, JoinType::Inner);
+        assert_eq!(rows(twice), Ok(1_000), "of one plan twice");
     }
 }

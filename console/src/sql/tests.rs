@@ -364,3 +364,37 @@ fn a_view_that_cannot_be_is_named_with_its_line() {
     let missing = Views::with(Some(Path::new("/no/such/folder"))).expect_err("nothing").to_string();
     assert!(missing.starts_with("/no/such/folder: the views cannot be read: "), "{missing}");
 }
+
+#[test]
+fn an_error_while_a_view_of_the_user_runs_names_its_file() {
+    let folder = folder(&[
+        ("numbers.sql", "-- Numbers.\nSELECT row,\n CAST(kind_name AS INT) AS number\nFROM events"),
+        ("ORDER.sql", "SELECT row, number + 1 AS next FROM numbers"),
+        ("sound.sql", "SELECT row, kind_name FROM events"),
+    ]);
+    let views = Views::with(Some(folder.path())).expect("views");
+    let file = trace(vec![vec![create(APP, 1, 4).leaked(), create(APP, 2, 8)]]);
+    let refused = |query: &str| {
+        let answer = sql(&[(0, &file)], query, &views, UNLIMITED, &NoNames, &Cancel::default());
+        answer.expect_err(query).to_string()
+    };
+    let path = folder.path().join("numbers.sql").display().to_string();
+    for query in [
+        "SELECT number FROM numbers",
+        "SELECT max(number) FROM Numbers WHERE row = 0",
+        "SELECT next FROM \"order\"",
+        "SELECT n.number FROM sound s JOIN numbers n ON n.row = s.row",
+    ] {
+        let said = refused(query);
+        assert!(said.starts_with(&format!("{path}: line 3: ")), "{query}: {said}");
+        assert!(said.contains("of 'kind_name' cannot be converted"), "{query}: {said}");
+    }
+    for (query, expected) in [
+        ("SELECT CAST(kind_name AS INT) FROM sound", "cannot be converted"),
+        ("SELECT numbr FROM numbers", "column 'numbr' not found"),
+        ("SELECT row + kind_name FROM sound", "arithmetic on"),
+    ] {
+        let said = refused(query);
+        assert!(said.contains(expected) && !said.contains(".sql"), "{query}: {said}");
+    }
+}

@@ -21,6 +21,21 @@ pub enum ViewError {
     Content { path: PathBuf, line: usize, problem: String },
 }
 
+impl ViewError {
+    /// An error of polars about the query in a file.
+    pub(super) fn of_query(
+        path: &Path,
+        text: &str,
+        error: &PolarsError,
+        names: &KnownNames<'_>,
+    ) -> ViewError {
+        let reason = polars_reason(error, names);
+        let line = line_of(&reason, text);
+        let problem = reason.split(" at line ").next().unwrap_or_default().to_owned();
+        ViewError::Content { path: path.to_path_buf(), line, problem }
+    }
+}
+
 /// What a file says of a column, as in `-- open_ns? [ns]: When it was opened.`
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct ColumnDoc {
@@ -45,6 +60,8 @@ pub(super) struct ViewFile {
     pub(super) text: String,
     /// Names of what it selects from.
     pub(super) uses: Vec<String>,
+    /// Whether it is one of the user.
+    pub(super) is_of_user: bool,
 }
 
 impl ViewFile {
@@ -60,7 +77,7 @@ impl ViewFile {
             () if !is_name(&file.name) => {
                 "the name of the file cannot be that of a view".to_owned()
             }
-            () => return Ok(file),
+            () => return Ok(ViewFile { is_of_user: true, ..file }),
         };
         Err(file.wrong_in(1, problem))
     }
@@ -80,6 +97,7 @@ impl ViewFile {
             columns,
             text: text.to_owned(),
             uses: Vec::new(),
+            is_of_user: false,
         };
         if let Some(problem) = too_long(text) {
             return Err(file.wrong_in(1, problem));
@@ -92,10 +110,7 @@ impl ViewFile {
 
     /// An error of polars about the query.
     pub(super) fn wrong(&self, error: &PolarsError, names: &KnownNames<'_>) -> ViewError {
-        let reason = polars_reason(error, names);
-        let line = line_of(&reason, &self.text);
-        let problem = reason.split(" at line ").next().unwrap_or_default();
-        self.wrong_in(line, problem.to_owned())
+        ViewError::of_query(&self.path, &self.text, error, names)
     }
 
     /// An error about what has this name in the query.

@@ -4,7 +4,7 @@ use std::{
     collections::{HashMap, HashSet},
     ffi::OsStr,
     fs, io,
-    path::Path,
+    path::{Path, PathBuf},
     sync::{Arc, LazyLock},
 };
 
@@ -55,6 +55,8 @@ pub struct View {
     pub(super) sql: String,
     /// Names of what it selects from.
     uses: Vec<String>,
+    /// Its file, if it is one of the user.
+    pub(super) file: Option<PathBuf>,
 }
 
 #[derive(Debug, Default)]
@@ -133,16 +135,29 @@ impl Views {
         Ok(views)
     }
 
-    /// Lets queries name the views; these names get their plans, and those that they use.
-    pub(super) fn register(&self, context: &mut SQLContext, named: &[String]) -> PolarsResult<()> {
-        let mut wanted: HashSet<String> = named.iter().map(|name| name.to_lowercase()).collect();
+    /// Those of the user among the views that a query uses, each behind those that it uses.
+    pub(super) fn of_user(&self, named: &[String]) -> Vec<&View> {
+        let used = self.used(named);
+        let views = self.planned.iter().filter(|view| view.file.is_some());
+        views.filter(|view| used.contains(&view.name)).collect()
+    }
+
+    /// The names of a query, and of what these use.
+    fn used(&self, named: &[String]) -> HashSet<String> {
+        let mut used: HashSet<String> = named.iter().map(|name| name.to_lowercase()).collect();
         for view in self.planned.iter().rev() {
-            if wanted.contains(&view.name) {
-                wanted.extend(view.uses.iter().cloned());
+            if used.contains(&view.name) {
+                used.extend(view.uses.iter().map(|name| name.to_lowercase()));
             }
         }
+        used
+    }
+
+    /// Lets queries name the views; these names get their plans, and those that they use.
+    pub(super) fn register(&self, context: &mut SQLContext, named: &[String]) -> PolarsResult<()> {
+        let used = self.used(named);
         for view in &self.planned {
-            let frame = match wanted.contains(&view.name) {
+            let frame = match used.contains(&view.name) {
                 true => context.execute(&view.sql)?,
                 false if view.is_hidden() => continue,
                 // Only its name is shown.
@@ -186,6 +201,7 @@ impl View {
             columns: columns.collect(),
             sql: file.text.clone(),
             uses: file.uses.clone(),
+            file: file.is_of_user.then(|| file.path.clone()),
         })
     }
 }

@@ -28,5 +28,5 @@ pub(crate) use losses::{
 };
 pub(crate) use resource_caveats::{KindCounts, ResourceFacts};
 pub use session::Session;
-pub use values::TraceValues;
 pub(crate) use values::programs;
+pub use values::{NamedSuspect, TraceValues};

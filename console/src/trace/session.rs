@@ -145,6 +145,7 @@ impl Session {
         self.symbol_notes = SymbolNotes::default();
         for file in &mut self.files {
             file.frames = FrameNameCache::default();
+            file.values.forget_suspects();
         }
     }
 

@@ -1,12 +1,15 @@
-//! What a loaded trace offers for completion: its processes, object types, names, modules and allocators.
+//! What a loaded trace offers for completion: its processes, object types, names, modules, allocators, and what answers
+//! named of it: suspects.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::{Arc, OnceLock},
+    sync::{Arc, Mutex, OnceLock},
 };
 
 use handlescope_model::tables::{Allocators, Modules, Names, ObjectTypes, Processes, ResourceKind};
-use handlescope_model::{ArchiveError, Columns, Key, TableRows, Trace};
+use handlescope_model::{ArchiveError, Columns, Key, TableRows, Trace, guard::lock};
+
+use crate::values::SuspectId;
 
 /// Values of one trace, read when they are first asked for and kept.
 ///
@@ -19,6 +22,15 @@ pub struct TraceValues {
     names: OnceLock<Vec<String>>,
     modules: OnceLock<Vec<String>>,
     allocators: OnceLock<Vec<(String, ResourceKind)>>,
+    suspects: Mutex<Vec<NamedSuspect>>,
+}
+
+/// A suspect that an answer named.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NamedSuspect {
+    pub id: SuspectId,
+    /// What it lost, and whose it was.
+    pub description: String,
 }
 
 impl TraceValues {
@@ -31,6 +43,7 @@ impl TraceValues {
             names: OnceLock::new(),
             modules: OnceLock::new(),
             allocators: OnceLock::new(),
+            suspects: Mutex::default(),
         }
     }
 
@@ -57,6 +70,25 @@ impl TraceValues {
     /// Names of what allocates with its kind, each pair once, sorted.
     pub(crate) fn allocators(&self) -> &[(String, ResourceKind)] {
         self.allocators.get_or_init(|| read_allocators(&self.trace).unwrap_or_default())
+    }
+
+    /// The suspects that answers named, those of the last one first. To find them takes as long as such an answer, so that
+    /// completion does not.
+    pub(crate) fn suspects(&self) -> Vec<NamedSuspect> {
+        lock(&self.suspects).clone()
+    }
+
+    /// Adds the suspects of an answer.
+    pub(crate) fn note_suspects(&self, mut named: Vec<NamedSuspect>) {
+        let mut suspects = lock(&self.suspects);
+        suspects.retain(|known| named.iter().all(|suspect| suspect.id != known.id));
+        named.append(&mut suspects);
+        *suspects = named;
+    }
+
+    /// Forgets the suspects: with other names of functions they have other ids.
+    pub(crate) fn forget_suspects(&self) {
+        lock(&self.suspects).clear();
     }
 
     /// The distinct texts of a column.

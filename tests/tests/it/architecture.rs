@@ -91,6 +91,22 @@ fn only_the_theme_names_colours() {
     assert_eq!(files, [sources.join("terminal/theme.rs")]);
 }
 
+/// The plans of polars are its own, and change from one version to the next.
+#[test]
+fn only_the_limit_of_joins_changes_plans_of_polars() {
+    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let crates = ["console/src", "extract/src", "model/src", "record/src"];
+    let sources = crates.iter().flat_map(|folder| files(&workspace.join(folder)));
+    let of_plans =
+        ["polars_plan::plans", "polars_plan::{", "_collect_post_opt", "FunctionIR", "AExpr"];
+    let names_any = |text: &[u8]| {
+        let text = String::from_utf8_lossy(text);
+        of_plans.iter().any(|name| text.contains(name))
+    };
+    let found: Vec<_> = sources.filter(|(_, text)| names_any(text)).map(|(path, _)| path).collect();
+    assert_eq!(found, [workspace.join("console/src/sql/joins.rs")]);
+}
+
 /// CONTRIBUTING.md: plain technical English, without story-telling.
 #[test]
 fn documents_code_and_messages_are_in_plain_words() {

@@ -96,6 +96,26 @@ fn tab_completes_names_of_snapshots() {
 }
 
 #[test]
+fn tab_completes_ids_of_suspects_once_they_were_named_until_symbols_change_them() {
+    let shell = Shell::new();
+    let terminal = open(&shell);
+    let id = {
+        let why = shell.run(&["why", "leaky.etl", "-json"]).ok();
+        let document: serde_json::Value = serde_json::from_str(&why.stdout).unwrap();
+        document["suspects"][0]["id"].as_str().unwrap().to_owned()
+    };
+    let typed = |command: &str| format!("{command} -Suspect {}", &id[..3]);
+    let whole = |command: &str| format!("{command} -Suspect {id} ");
+    completed(&terminal, &typed(".diff"), &typed(".diff"));
+    terminal.run(PROMPT, ".why > a.txt");
+    for command in [".dump ObjectRef", ".diff", ".plot"] {
+        completed(&terminal, &typed(command), &whole(command));
+    }
+    terminal.run(PROMPT, ".sympath -retry");
+    completed(&terminal, &typed(".diff"), &typed(".diff"));
+}
+
+#[test]
 fn an_option_hints_at_its_value_and_a_bad_value_is_red() {
     let shell = Shell::new();
     let terminal = open(&shell);

@@ -1,4 +1,4 @@
-//! What the fuzz targets about tables do, done with seeds and with damage of them.
+//! What the fuzz targets do, done with seeds and with damage of them.
 
 #[allow(unreachable_pub)]
 #[path = "../../../fuzz/src/archive.rs"]
@@ -9,12 +9,19 @@ mod import;
 #[allow(unreachable_pub)]
 #[path = "../../../fuzz/src/metadata.rs"]
 mod metadata;
+#[allow(unreachable_pub)]
+#[path = "../../../fuzz/src/resolve.rs"]
+mod resolve;
+#[allow(unreachable_pub)]
+#[path = "../../../fuzz/src/symbol_path.rs"]
+mod symbol_path;
 
 use std::fs;
 use std::io::Read as _;
 use std::path::Path;
 
 use handlescope_model::Table;
+use handlescope_tests::folders::files;
 use handlescope_tests::foreign::Members;
 use handlescope_tests::thorough::one_of;
 use sevenz_rust::{ArchiveReader, Password};
@@ -168,6 +175,31 @@ fn no_damage_of_metadata_ends_in_a_panic_or_a_hang() {
         }
         for end in 0..seed.len() {
             metadata::decode(&seed[..end]);
+        }
+    }
+}
+
+#[test]
+fn symbol_files_resolve_and_no_damage_of_one_ends_in_a_panic() {
+    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples");
+    let mut resolved = 0;
+    for (_, file) in ["symbols", "bin"].iter().flat_map(|folder| files(&examples.join(folder))) {
+        resolved += resolve::resolve(&file);
+        for bad in damaged(&file, 10) {
+            resolve::resolve(&bad);
+        }
+    }
+    assert!(resolved > 0);
+}
+
+#[test]
+fn every_text_is_a_symbol_path() {
+    for text in
+        ["", " ; ", r"C:\a;srv*b*https://x", "cache*c;symsrv*a.dll*d*http://[::1", "\0*;é", "none"]
+    {
+        symbol_path::read(text);
+        for bad in damaged(text.as_bytes(), 20) {
+            symbol_path::read(&String::from_utf8_lossy(&bad));
         }
     }
 }

@@ -154,3 +154,32 @@ fn a_flame_graph_of_two_traces_has_the_bytes_of_the_second_and_the_colours_of_wh
     let note = "no picture: nothing is left allocated in the second trace";
     assert!(run.stderr.contains(note), "{run:?}");
 }
+
+#[test]
+fn of_a_suspect_of_allocations_a_difference_has_only_its_groups() {
+    let json = |command: &str| -> Value {
+        serde_json::from_str(&run_over(&trace(), command).ok().stdout).unwrap()
+    };
+    let (why, all) = (json(".why -All -json"), json(".diff -Kind * -json"));
+    let suspects = list(&why, "suspects");
+    let [suspect, other, ..] = suspects else { panic!("{why}") };
+    assert_ne!(suspect["id"], other["id"]);
+    for suspect in suspects {
+        let id = suspect["id"].as_str().unwrap();
+        let chosen = json(&format!(".diff -Kind * -Suspect {id} -json"));
+        // What the end of its process freed is not there at the end.
+        assert_eq!(list(&chosen, "groups").is_empty(), suspect["leaked"] == 0, "{suspect}");
+        for group in list(&chosen, "groups") {
+            assert_eq!(
+                (&group["kind"], &group["function"]),
+                (&suspect["type"], &suspect["function"])
+            );
+            assert!(
+                list(&all, "groups").iter().any(|of_all| of_all["kept"] == group["kept"]),
+                "{all}"
+            );
+        }
+    }
+    let unknown = run_over(&trace(), ".diff -Kind * -Suspect 0000");
+    assert!(unknown.stderr.contains("no suspect of allocations has the id 0000"), "{unknown:?}");
+}

@@ -2,6 +2,8 @@
 
 use std::collections::HashSet;
 
+use indicatif::HumanCount;
+
 use crate::{
     commands::{
         AnyCommand, AnyKind, CommandError, DumpContext, Entered, Invocation, Kind, KindSignature,
@@ -16,10 +18,10 @@ use crate::{
         },
     },
     grammar::{Arguments, Example, GroupView, Opt, OptionGroup, ParseError, Take},
-    query::{self, PRIVATE_HEAP, StackTrims, Suspect, WhyCriteria},
+    query::{self, PRIVATE_HEAP, StackTrims, Suspect, WhyAnswer, WhyCriteria},
     render,
     settings::StackDisplayArgs,
-    trace::{Session, filter_of},
+    trace::{NamedSuspect, Session, filter_of},
     values::{Format, TopN},
 };
 
@@ -103,6 +105,7 @@ impl Kind for Why {
             _ => None,
         };
         let mut answers = query::why(dump.sources, &criteria, dump.names, dump.cancel)?;
+        note_suspects(dump.session, &answers);
         let stacks = criteria.handles.stacks;
         if output.top.is_some() && (output.sort_by.is_some() || !shows_all) {
             let left = render::why(&answers, &command, all, stacks, &display)?.rows_left(output)?;
@@ -114,6 +117,21 @@ impl Kind for Why {
         answers.iter().for_each(|answer| write_caveats(&answer.file, dump.messages));
         let table = render::why(&answers, &command, all, stacks, &display)?;
         dump.write(table)
+    }
+}
+
+/// Notes the suspects of each trace, for completion.
+pub(crate) fn note_suspects(session: &Session, answers: &[WhyAnswer<'_>]) {
+    for answer in answers {
+        let named = answer.suspects.iter().map(|suspect| {
+            let Suspect { id, counts, type_name, process, .. } = suspect;
+            let lost = HumanCount(counts.lost());
+            let description = format!("{type_name}, {process}, {lost} lost");
+            NamedSuspect { id: id.clone(), description }
+        });
+        if let Some(file) = session.files.get(answer.file.about.index) {
+            file.values.note_suspects(named.collect());
+        }
     }
 }
 

@@ -7,7 +7,10 @@ use crate::{
     commands::{
         Command, CommandError, Context, DumpContext, Entered, Signature,
         context::answer,
-        dump::{object_ref::OF_LOST, why::Commands},
+        dump::{
+            object_ref::OF_LOST,
+            why::{Commands, note_suspects},
+        },
         shared::{
             caveats::{write_caveats, write_warning},
             groups,
@@ -75,6 +78,7 @@ fn draw(
     let asked = (criteria != WhyCriteria::default()).then_some(args.own.shared.text.as_str());
     let criteria = WhyCriteria { shown: Some(SUSPECTS), ..criteria };
     let answers = query::why(dump.sources, &criteria, dump.names, dump.cancel)?;
+    note_suspects(dump.session, &answers);
     let answers = dump.sources.iter().zip(answers).map(|(source, why)| {
         let allocations = allocations(source, &criteria, dump)?;
         Ok(ReportAnswer { why, allocations })

@@ -7,7 +7,8 @@ use handlescope_model::tables::Process;
 use super::*;
 use crate::{
     query::fixture::{Fixture, NewObject},
-    trace::TraceValues,
+    trace::{NamedSuspect, TraceValues},
+    values::SuspectId,
 };
 
 fn known() -> Known {
@@ -131,4 +132,57 @@ fn allocators_are_completed_once_each_with_what_they_allocate() {
     assert_eq!(found[0].description, "committed pages, reserved addresses");
     assert_eq!(texts("", Texts::Allocators, &known).len(), 3);
     assert_eq!(filters(texts("", Texts::Allocators, &Known::default())), Vec::<String>::new());
+}
+
+#[test]
+fn suspects_are_those_that_answers_named_the_last_ones_first_and_each_once() {
+    let known = known();
+    let of = |id| -> Vec<(String, String)> {
+        let values = suspects(id, &known).into_iter();
+        values.map(|value| (value.filter, value.description)).collect()
+    };
+    assert_eq!(of(""), [], "no answer named any");
+    let named = |id: &str, lost: u64| NamedSuspect {
+        id: SuspectId::new(id).expect("an id"),
+        description: format!("Event, app.exe(100), {lost} lost"),
+    };
+    let pair = |id: &str, lost: u64| (id.to_owned(), named(id, lost).description);
+    let values = &known.values[0];
+    values.note_suspects(vec![named("33434dfa4c", 8), named("774d09aefa", 6)]);
+    assert_eq!(of(""), [pair("33434dfa4c", 8), pair("774d09aefa", 6)]);
+    assert_eq!(of("77"), [pair("774d09aefa", 6)]);
+    values.note_suspects(vec![named("dc070df8cf", 1), named("774d09aefa", 5)]);
+    let all = [pair("dc070df8cf", 1), pair("774d09aefa", 5), pair("33434dfa4c", 8)];
+    assert_eq!(of(""), all);
+    let twice = Known { values: vec![Arc::clone(values); 2], ..Known::default() };
+    assert_eq!(suspects("", &twice).len(), 3);
+    assert_eq!(of("33434DFA"), [pair("33434dfa4c", 8)]);
+    values.note_suspects((0..1_000).map(|n| named(&format!("{n:010x}"), n)).collect());
+    assert_eq!(suspects("", &known).len(), MOST);
+    values.forget_suspects();
+    assert_eq!(of(""), []);
+}
+
+#[test]
+fn views_of_the_user_are_offered_with_their_columns_and_broken_ones_hide_no_others() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).expect(name);
+    file(
+        "by_type.sql",
+        "-- Leaks by type.\nSELECT type, count(*) AS how_many FROM leaks GROUP BY type",
+    );
+    let offered = |head: &str| -> Vec<(String, String)> {
+        let known = Known { views: KnownViews::of(Some(folder.path())), ..Known::default() };
+        let offered = crate::completion::complete(head, &known).into_iter();
+        offered.map(|own| (own.value, own.description.unwrap_or_default())).collect()
+    };
+    let by_type = ("by_type".to_owned(), "Leaks by type.".to_owned());
+    assert_eq!(offered(".schema by"), std::slice::from_ref(&by_type));
+    assert_eq!(offered(".sql SELECT * FROM by_"), [by_type]);
+    assert!(
+        offered(".sql SELECT * FROM by_type WHERE how").iter().any(|(own, _)| own == "how_many")
+    );
+    file("broken.sql", "SELECT FROM");
+    assert_eq!(offered(".schema by"), []);
+    assert_eq!(offered(".schema lea").len(), 1);
 }

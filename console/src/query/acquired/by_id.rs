@@ -62,7 +62,7 @@ pub(crate) fn events_of_suspect(
     Ok(rows)
 }
 
-/// Allocations of these suspects, freed or not.
+/// Allocations of these suspects, freed or not, of a trace whose stacks are loaded.
 ///
 /// # Errors
 /// When the archive is damaged, or it is asked to stop.
@@ -70,8 +70,21 @@ pub(crate) fn allocations_of_suspect(
     file: &FileContext<'_>,
     id: &SuspectId,
 ) -> Result<SuspectRows, QueryError> {
+    match Origin::of(file) {
+        Some(origin) => allocations_of_suspect_from(origin, id),
+        None => Ok(SuspectRows::new(0)),
+    }
+}
+
+/// The same where allocations are read from there.
+///
+/// # Errors
+/// When the archive is damaged, or it is asked to stop.
+pub(crate) fn allocations_of_suspect_from(
+    origin: Origin<'_>,
+    id: &SuspectId,
+) -> Result<SuspectRows, QueryError> {
     let all = ResourceCriteria::default();
-    let Some(origin) = Origin::of(file) else { return Ok(SuspectRows::new(0)) };
     let Some(allocations) = Allocations::leaking(origin, all, false)? else {
         return Ok(SuspectRows::new(0));
     };

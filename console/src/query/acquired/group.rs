@@ -1,6 +1,7 @@
 //! Groups of what processes acquired, and the trait of what has them.
 
 use std::borrow::Cow;
+use std::slice;
 
 use handlescope_model::{ProcessIdx, StackIdx};
 
@@ -11,6 +12,7 @@ use crate::query::amounts::{Amount, Bytes, Counts};
 use crate::query::frame_names::Frames;
 use crate::query::groups::TrimmedStacks;
 use crate::query::growth::{ProcessLives, Window};
+use crate::query::suspect_rows::SuspectRows;
 use crate::query::tables::{ProcessInfo, ProcessList};
 
 /// The type of heaps themselves, not of blocks in them.
@@ -88,6 +90,10 @@ pub(crate) trait Acquired: Sync {
     fn between(&self, group: &Group<'_>, span: Span) -> Result<Between, Cancelled>;
     /// Rows of groups: of events that open and close handles, or of allocations.
     fn rows(&self, groups: &[Group<'_>]) -> Vec<usize>;
+    /// Whether a group has any of some rows.
+    fn has_any(&self, group: &Group<'_>, rows: &SuspectRows) -> bool {
+        self.rows(slice::from_ref(group)).into_iter().any(|row| rows.has(row))
+    }
     /// The function of the program in a stack, as text.
     fn function(&self, stack: StackIdx) -> Option<String>;
     /// The name of the processes of a group as it is shown; `None` where not even the id is known.

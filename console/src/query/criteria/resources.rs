@@ -1,9 +1,13 @@
 //! Which allocations are asked for, and how they are counted.
 
+use handlescope_model::StackIdx;
+
 use super::StackTrims;
 use crate::filter::{Filter, ProcessFilter};
-use crate::query::criterion::{Criteria, Criterion, Given, criteria, is_given};
+use crate::query::criterion::{Criteria, Criterion, Given, Meant, criteria, criterion, is_given};
 use crate::query::resources::ResourceColumn;
+use crate::query::resources::tables::{AllocatorTest, Needed, Row, RowTest, Tables, kind_name};
+use crate::query::tables::ChosenProcesses;
 use crate::settings::StackDisplayArgs;
 use crate::values::{CountRange, SuspectId, TimeRange};
 
@@ -66,17 +70,71 @@ impl Default for ResourceOptions {
     }
 }
 
+/// What a criterion of allocations, and of frees without one, looks at.
+#[derive(Clone, Copy)]
+pub(in crate::query) enum Effect {
+    /// Their allocators, each once.
+    Allocators(for<'a> fn(&'a ResourceCriteria, &'a Tables<'_>) -> AllocatorTest<'a>),
+    /// Each of them.
+    Rows(for<'a> fn(&'a ResourceCriteria, &'a Tables<'_>) -> RowTest<'a>),
+    /// Leaves what leaks.
+    Leaks,
+    /// A stack of them: each stack that they have is judged once.
+    Stacks {
+        filter: fn(&ResourceCriteria) -> &Option<Filter>,
+        stack: fn(&Tables<'_>, Row) -> Option<StackIdx>,
+        /// Whether that stack, or its lack, counts.
+        counts: fn(&Tables<'_>, Row) -> bool,
+    },
+}
+
 criteria! {
-    ResourceCriteria(self) {
-        (self.options.kind) => kind: Filter,
-        Allocator => allocator: Filter,
-        Process => process: ProcessFilter,
-        Suspect => suspect: SuspectId,
-        leaks,
-        MinMaxTime => time,
-        MinMaxSize => size,
-        CreateStack => create_stack: Filter,
-        (self.options.free_stack) => free_stack: Filter,
+    ResourceCriteria(self): Effect {
+        (self.options.kind) => kind: Filter, Effect::Allocators(|args, _| Box::new(|allocator| {
+            args.kind.as_ref().is_none_or(|filter| filter.matches(kind_name(allocator.kind)))
+        }));
+        Allocator => allocator: Filter, Effect::Allocators(|args, _| Box::new(|allocator| {
+            // A name passes as a whole, whatever line ends it has.
+            let is_name = |filter: &Filter| filter.accepts(filter.line(&allocator.name));
+            args.allocator.as_ref().is_none_or(is_name)
+        }));
+        Process => process: ProcessFilter, Effect::Allocators(|args, tables| {
+            let processes = ChosenProcesses::new(tables.processes, args.process.as_ref());
+            Box::new(move |own| processes.has(own.process, own.pid.unwrap_or_default()))
+        });
+        Suspect => suspect: SuspectId, Effect::Rows(|_, tables| match tables.suspect {
+            // What has no allocation is of no suspect.
+            Some(rows) => Box::new(|row| matches!(row, Row::Allocation(row) if rows.has(row.row()))),
+            None => Box::new(|_| true),
+        });
+        leaks, Effect::Leaks;
+        MinMaxTime => time, Effect::Rows(|args, tables| {
+            let range = args.time.map(|range| range.nanoseconds());
+            Box::new(move |row| {
+                let time_ns = tables.time_ns(row);
+                range.as_ref().is_none_or(|range| time_ns.is_some_and(|ns| range.contains(&ns)))
+            })
+        });
+        MinMaxSize => size, Effect::Rows(|args, tables| {
+            let whole_sizes = tables.resources.whole_sizes();
+            Box::new(move |row| {
+                let whole = || whole_sizes.as_ref()?.get(row.allocation()?.row()).copied();
+                let size = whole().or_else(|| tables.size(row));
+                let size = size.and_then(|size| u64::try_from(size).ok());
+                args.size.is_none_or(|range| size.is_some_and(|size| range.contains(size)))
+            })
+        });
+        CreateStack => create_stack: Filter as Line, Effect::Stacks {
+            filter: |args| &args.create_stack,
+            stack: |tables, row| tables.resources.stack.get(row.allocation()?.row()),
+            counts: |_, _| true,
+        };
+        (self.options.free_stack) => free_stack: Filter as Line, Effect::Stacks {
+            filter: |args| &args.free_stack,
+            stack: |tables, row| tables.free_stack(row),
+            // What was not freed has no stack of a free, whatever its process did at the end.
+            counts: |tables, row| row.allocation().is_none_or(|row| tables.resources.is_freed(row)),
+        };
     }
 }
 
@@ -88,6 +146,14 @@ impl ResourceCriteria {
             || self.size.is_some()
             || self.create_stack.is_some()
             || self.free_stack.is_some()
+    }
+
+    /// The columns of allocations that are needed.
+    pub(in crate::query) fn needed(&self) -> Needed {
+        Needed {
+            end_time: self.buckets.is_some() || self.is_compared,
+            end_stack: self.free_stack.is_some(),
+        }
     }
 
     /// Narrows a suspect that is asked for to what it lost, which is what it counts, unless it is said which part.

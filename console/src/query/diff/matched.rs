@@ -13,6 +13,7 @@ use crate::query::amounts::Amount;
 use crate::query::error::QueryError;
 use crate::query::frame_names::Frames;
 use crate::query::growth::{Growth, ProcessLives, Verdict, Window};
+use crate::query::suspect_rows::SuspectRows;
 
 /// A group that leaks in one of two traces, or in both.
 pub(super) struct MatchedGroup {
@@ -28,6 +29,8 @@ pub(super) struct MatchedGroup {
     pub(super) function: Option<String>,
     /// The trace before and the one after.
     pub(super) sides: [MatchedSide; 2],
+    /// Whether it is of the suspect that is asked for, in either trace; of any where none is.
+    pub(super) is_asked: bool,
 }
 
 impl MatchedGroup {
@@ -68,6 +71,8 @@ type Key = (String, String, Option<String>);
 /// The groups of two traces.
 struct Matching<'t, T> {
     traces: &'t [T],
+    /// What the suspect that is asked for acquired in each, if one is.
+    suspects: &'t [Option<&'t SuspectRows>],
     builds: Builds,
     groups: Vec<MatchedGroup>,
     /// With the text of the stack.
@@ -77,9 +82,11 @@ struct Matching<'t, T> {
 /// Groups that leak in either of the traces, and the modules whose frames cannot be compared.
 pub(super) fn matched<T: Acquired>(
     traces: &[T],
+    suspects: &[Option<&SuspectRows>],
 ) -> Result<(Vec<MatchedGroup>, Vec<String>), QueryError> {
     let builds = builds(traces);
-    let mut matching = Matching { traces, builds, groups: Vec::new(), by_key: HashMap::new() };
+    let (groups, by_key) = (Vec::new(), HashMap::new());
+    let mut matching = Matching { traces, suspects, builds, groups, by_key };
     for at in 0..traces.len() {
         matching.add(at, true)?;
     }
@@ -107,7 +114,7 @@ impl<'t, T: Acquired> Matching<'t, T> {
     /// Adds the groups of a trace that leak, or the others, if they match some of those.
     fn add(&mut self, at: usize, leaks: bool) -> Result<(), QueryError> {
         let traces = self.traces;
-        let trace = &traces[at];
+        let (trace, suspect) = (&traces[at], self.suspects[at]);
         let programs = Programs::of(trace);
         let known: HashSet<Key> = self.by_key.keys().map(|(key, _)| key.clone()).collect();
         let mut places: HashMap<usize, ProgramShares> = HashMap::new();
@@ -134,6 +141,8 @@ impl<'t, T: Acquired> Matching<'t, T> {
                 }
             }
             side.create_stack = side.create_stack.or(group.create_stack.filter(|_| leaks));
+            self.groups[place].is_asked |=
+                suspect.is_none_or(|rows| leaks && trace.has_any(&group, rows));
         }
         for (place, ProgramShares { program, by_process }) in places {
             trace.cancel().check()?;
@@ -184,6 +193,7 @@ impl<'t, T: Acquired> Matching<'t, T> {
             has_bytes: group.has_bytes,
             function: module.or_else(|| trace.function(group.create_stack?)),
             sides: Default::default(),
+            is_asked: false,
         });
         Some(place)
     }

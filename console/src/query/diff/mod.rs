@@ -17,9 +17,11 @@ pub use self::points::{OpenedGroup, PointsDiff};
 pub(crate) use self::traces::compare_traces;
 pub use self::traces::{ComparedGroup, Side, State, TracesDiff};
 
-use super::acquired::{Acquired, Allocations, Handles, Kept};
+use super::acquired::{
+    Acquired, Allocations, Handles, Kept, allocations_of_suspect_from, events_of_suspect,
+};
 use super::answer::TraceAnswer;
-use super::criteria::{DiffCriteria, GroupCriteria, ObjectCriteria, ResourceCriteria};
+use super::criteria::{DiffCriteria, GroupCriteria, ObjectCriteria, ResourceCriteria, StackTrims};
 use super::error::QueryError;
 use super::frame_names::FrameNames;
 use super::growth::Window;
@@ -30,7 +32,9 @@ use super::object_ref::{FileAnswer, object_ref};
 use super::resources::{Origin, ResourcesAnswer, resources};
 use super::source::Source;
 use super::stacks::StackSet;
+use super::suspect_rows::{SuspectRows, check};
 use crate::cancel::Cancel;
+use crate::values::SuspectId;
 
 const NS_PER_MINUTE: f64 = 60e9;
 
@@ -58,6 +62,9 @@ pub(crate) trait Compared<'a>: TraceAnswer<'a> + Sized {
         criteria: &'f DiffCriteria,
         kept: Kept,
     ) -> Result<Option<Self::Acquired<'f>>, QueryError>;
+
+    /// What the suspects acquired whose ids begin so.
+    fn rows_of_suspect(&self, id: &SuspectId) -> Result<SuspectRows, QueryError>;
 
     /// Shows some stacks and no others, and says so when the functions that say most about them have no names.
     fn show_stacks(&mut self, stacks: Vec<StackIdx>) -> Result<(), QueryError>;
@@ -102,6 +109,10 @@ impl<'a> Compared<'a> for FileAnswer<'a> {
         Ok(Handles::of(&self.file, self.groups.as_ref(), process, is_plain))
     }
 
+    fn rows_of_suspect(&self, id: &SuspectId) -> Result<SuspectRows, QueryError> {
+        events_of_suspect(&self.file, id, &StackTrims::default())
+    }
+
     fn show_stacks(&mut self, stacks: Vec<StackIdx>) -> Result<(), QueryError> {
         self.show_named_stacks(stacks)
     }
@@ -141,15 +152,12 @@ impl<'a> Compared<'a> for ResourcesAnswer<'a> {
         criteria: &'f DiffCriteria,
         kept: Kept,
     ) -> Result<Option<Allocations<'f>>, QueryError> {
-        let (about, Some(tables)) = (self.about(), self.tables()) else { return Ok(None) };
-        let origin = Origin {
-            trace: about.trace,
-            processes: self.processes(),
-            frames: &self.frames,
-            suspect: None,
-            cancel: about.cancel,
-        };
-        Allocations::of(origin, tables, of(criteria), false, kept)
+        let Some(tables) = self.tables() else { return Ok(None) };
+        Allocations::of(origin(self), tables, of(criteria), false, kept)
+    }
+
+    fn rows_of_suspect(&self, id: &SuspectId) -> Result<SuspectRows, QueryError> {
+        allocations_of_suspect_from(origin(self), id)
     }
 
     fn show_stacks(&mut self, stacks: Vec<StackIdx>) -> Result<(), QueryError> {
@@ -165,10 +173,34 @@ impl<'a> Compared<'a> for ResourcesAnswer<'a> {
     }
 }
 
+/// Where the allocations of an answer are read from.
+fn origin<'f>(answer: &'f ResourcesAnswer<'_>) -> Origin<'f> {
+    let about = answer.about();
+    Origin {
+        trace: about.trace,
+        processes: answer.processes(),
+        frames: &answer.frames,
+        suspect: None,
+        cancel: about.cancel,
+    }
+}
+
 /// The allocations that are compared: types are kinds.
 fn of(criteria: &DiffCriteria) -> ResourceCriteria {
     let DiffCriteria { process, object_type, stacks, .. } = criteria.clone();
     ResourceCriteria { process, kind: object_type, stacks, ..ResourceCriteria::default() }
+}
+
+/// What the suspect that is asked for acquired in each trace, if one is.
+fn rows_of_suspect<'a, F: Compared<'a>>(
+    files: &[F],
+    criteria: &DiffCriteria,
+) -> Result<Vec<Option<SuspectRows>>, QueryError> {
+    let Some(id) = &criteria.suspect else { return Ok(files.iter().map(|_| None).collect()) };
+    let rows = files.iter().map(|file| file.rows_of_suspect(id));
+    let rows = rows.collect::<Result<Vec<_>, QueryError>>()?;
+    check(id, <F::Acquired<'_> as Acquired>::WHAT, rows.iter())?;
+    Ok(rows.into_iter().map(Some).collect())
 }
 
 /// The time of a trace: that of what is compared, where it has any.

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 
 use handlescope_model::StackIdx;
 
-use super::{Compared, extent, minutes, per_minute};
+use super::{Compared, extent, minutes, per_minute, rows_of_suspect};
 use crate::cancel::Cancel;
 use crate::query::acquired::{Acquired, Between, Group, Kept, Span};
 use crate::query::criteria::DiffCriteria;
@@ -12,6 +12,7 @@ use crate::query::error::QueryError;
 use crate::query::frame_names::FrameNames;
 use crate::query::growth::Window;
 use crate::query::source::Source;
+use crate::query::suspect_rows::SuspectRows;
 use crate::query::tables::ProcessInfo;
 
 /// Acquisitions between two points of one trace that are still there at the second; `F` is the answer about its handles or
@@ -61,12 +62,15 @@ pub(crate) fn between_points<'a, F: Compared<'a>>(
     cancel: &'a Cancel,
 ) -> Result<Vec<PointsDiff<F>>, QueryError> {
     let files = F::ask(sources, criteria, false, names, cancel)?;
-    files.into_iter().zip(spans).map(|(file, span)| of_file(file, *span, criteria)).collect()
+    let suspects = rows_of_suspect(&files, criteria)?;
+    let files = files.into_iter().zip(spans).zip(&suspects);
+    files.map(|((file, span), suspect)| of_file(file, *span, suspect.as_ref(), criteria)).collect()
 }
 
 fn of_file<'a, F: Compared<'a>>(
     mut file: F,
     span: Span,
+    suspect: Option<&SuspectRows>,
     criteria: &DiffCriteria,
 ) -> Result<PointsDiff<F>, QueryError> {
     let acquired = file.acquired(criteria, Kept::ByAllocator)?;
@@ -77,7 +81,8 @@ fn of_file<'a, F: Compared<'a>>(
     let mut groups = Vec::new();
     if let Some(acquired) = &acquired {
         let minutes = minutes(acquired, window);
-        for group in acquired.groups() {
+        let is_asked = |group: &Group<'_>| suspect.is_none_or(|rows| acquired.has_any(group, rows));
+        for group in acquired.groups().filter(is_asked) {
             acquired.cancel().check()?;
             let between = acquired.between(&group, span)?;
             if between.kept.count > 0 || (criteria.all_open && between.at_second.count > 0) {

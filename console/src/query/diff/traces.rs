@@ -6,7 +6,7 @@ use handlescope_model::{StackIdx, Trace};
 use super::matched::{MatchedGroup, Start, matched};
 use super::rule::{self, Lost};
 use super::tally::{Kind, Seen, Tally};
-use super::{Compared, NS_PER_MINUTE, extent, minutes, per_minute};
+use super::{Compared, NS_PER_MINUTE, extent, minutes, per_minute, rows_of_suspect};
 use crate::cancel::Cancel;
 use crate::query::acquired::{Acquired, Kept};
 use crate::query::amounts::Amount;
@@ -16,6 +16,7 @@ use crate::query::frame_names::FrameNames;
 use crate::query::growth::{Verdict, Window};
 use crate::query::no_match::NoMatch;
 use crate::query::source::Source;
+use crate::query::suspect_rows::SuspectRows;
 use crate::trace::{Caveat, loss_times, most_lost_events};
 
 /// What two traces leak, compared; `F` is what is known of each, of handles or of allocations.
@@ -164,9 +165,13 @@ pub(crate) fn compare_traces<'a, F: Compared<'a>>(
     };
     let lengths: Vec<Option<f64>> = acquired.iter().map(length).collect();
     let windows = files.iter().zip(&acquired).map(|(file, of)| extent(file, of.as_ref())).collect();
+    let suspects = rows_of_suspect(&files, criteria)?;
     // A trace without any of it is refused by the command, as a gate would pass.
-    let acquired: Vec<F::Acquired<'_>> = acquired.into_iter().flatten().collect();
-    let ComparedGroups { groups, not_comparable } = compared(sources, &acquired, &lengths)?;
+    let acquired = acquired.into_iter().zip(suspects.iter().map(Option::as_ref));
+    let (acquired, suspects): (Vec<F::Acquired<'_>>, Vec<_>) =
+        acquired.filter_map(|(acquired, suspect)| Some((acquired?, suspect))).unzip();
+    let ComparedGroups { groups, not_comparable } =
+        compared(sources, &acquired, &suspects, &lengths)?;
     drop(acquired);
     for (at, file) in files.iter_mut().enumerate() {
         file.show_stacks(stacks(&groups, at))?;
@@ -192,9 +197,10 @@ struct ComparedGroups {
 fn compared<T: Acquired>(
     sources: &[Source<'_>],
     traces: &[T],
+    suspects: &[Option<&SuspectRows>],
     lengths: &[Option<f64>],
 ) -> Result<ComparedGroups, QueryError> {
-    let (matched, not_comparable) = matched(traces)?;
+    let (matched, not_comparable) = matched(traces, suspects)?;
     let has_lengths = lengths.iter().all(Option::is_some);
     let losses = sources.iter().zip(traces);
     let losses = losses.map(|(source, trace)| Losses::of(source.trace, trace.extent()));
@@ -443,7 +449,9 @@ fn with_states(
             expected_bytes: expected([before, after], both, |leaked| leaked.bytes as f64),
         }
     };
-    let mut groups: Vec<ComparedGroup> = matched.iter().zip(all).zip(sure).map(group).collect();
+    // All are compared, so that the choice of a suspect says nothing about chance.
+    let groups = matched.iter().zip(all).zip(sure).filter(|((group, _), _)| group.is_asked);
+    let mut groups: Vec<ComparedGroup> = groups.map(group).collect();
     groups.sort_by_key(|group| {
         let [before, after] = [group.before.leaked, group.after.leaked];
         let more_bytes = i128::from(after.bytes) - i128::from(before.bytes);
@@ -520,6 +528,7 @@ mod tests {
                 has_bytes: false,
                 function: None,
                 sides: [(); 2].map(|()| side(at_once, &mut rng)),
+                is_asked: true,
             };
             let mut is_worse = || {
                 let groups: Vec<MatchedGroup> = (0..6).map(|_| group()).collect();

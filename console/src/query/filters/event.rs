@@ -8,21 +8,20 @@ use handlescope_model::{EventIdx, EventKind};
 
 use crate::cancel::Poll;
 use crate::filter::Filter;
-use crate::query::ObjectCriteria;
 use crate::query::context::FileContext;
 use crate::query::error::QueryError;
 use crate::query::filters::object::HexFilter;
 use crate::query::selection::{EventMask, Selected, Selection};
 use crate::query::stacks::{StackSet, StackVerdicts};
-use crate::query::suspect_rows::SuspectRows;
 use crate::trace::unseen_values;
+use crate::values::TimeRange;
 
 /// `-Leak` and `-LeakAtExit`: keeps what was opened and never closed, or closed by nothing but the end
 /// of its process, and drops closes.
 ///
 /// Returns what goes on beside it: what `-LeakAtExit` would keep, and the objects with handles that were closed unseen.
 pub(super) fn keep_leaks(
-    args: &ObjectCriteria,
+    (leak, leak_at_exit): (bool, bool),
     file: &FileContext<'_>,
     selection: &mut Selection,
 ) -> Result<(Option<Selection>, Option<Selection>), QueryError> {
@@ -32,12 +31,11 @@ pub(super) fn keep_leaks(
     let has_unseen = |event| unseen.get(event).is_some();
     let beside_unseen = unseen.has_any().then(|| selection.with_any(&file.objects, has_unseen));
     let mut beside_at_exit = None;
-    if args.leak && !args.leak_at_exit && at_exit.any() {
+    if leak && !leak_at_exit && at_exit.any() {
         let beside = selection.with_any(&file.objects, |event| at_exit.get(event));
         keep_opened(|event| at_exit.get(event), file, beside_at_exit.insert(beside))?;
     }
-    let is_wanted =
-        |event| args.leak && leaked.get(event) || args.leak_at_exit && at_exit.get(event);
+    let is_wanted = |event| leak && leaked.get(event) || leak_at_exit && at_exit.get(event);
     keep_opened(is_wanted, file, selection)?;
     Ok((beside_at_exit, beside_unseen))
 }
@@ -74,21 +72,21 @@ fn keep_opened(
 }
 
 /// `-Suspect`: removes what other stacks, types and programs opened and closed.
-pub(super) fn keep_suspect(
-    rows: &SuspectRows,
+pub(in crate::query) fn keep_suspect(
     file: &FileContext<'_>,
     selection: &mut Selection,
 ) -> Result<(), QueryError> {
+    let Some(rows) = &file.suspect_events else { return Ok(()) };
     remove_events(file, selection, |event| rows.has(event))
 }
 
 /// `-MinMaxTime`: removes what happened outside of the time.
-pub(super) fn keep_time(
-    args: &ObjectCriteria,
+pub(in crate::query) fn keep_time(
+    range: Option<TimeRange>,
     file: &FileContext<'_>,
     selection: &mut Selection,
 ) -> Result<(), QueryError> {
-    let Some(range) = args.time else { return Ok(()) };
+    let Some(range) = range else { return Ok(()) };
     let time = file.trace.values(Events::time_ns)?;
     let (times, range) = (time.values(), range.nanoseconds());
     let passes = |event: usize| times.get(event).is_some_and(|time| range.contains(time));
@@ -96,12 +94,12 @@ pub(super) fn keep_time(
 }
 
 /// `-StackFilter`: removes what happened on other stacks.
-pub(super) fn keep_stacks(
-    args: &ObjectCriteria,
+pub(in crate::query) fn keep_stacks(
+    filter: &Option<Filter>,
     file: &FileContext<'_>,
     selection: &mut Selection,
 ) -> Result<(), QueryError> {
-    let (Some(filter), Some(frames)) = (&args.stack_filter, &file.frames) else { return Ok(()) };
+    let (Some(filter), Some(frames)) = (filter, &file.frames) else { return Ok(()) };
     let stack = file.trace.values(Events::stack)?;
     let mut needed = StackSet::new(frames.stacks.len());
     let mut poll = Poll::new(file.cancel);
@@ -151,14 +149,14 @@ fn first_create(kinds: &[u32], events: Range<usize>, left: &EventMask) -> Option
 
 /// `-Handle`: keeps creates, duplicates and closes of some handle values. Mappings have none and
 /// are not asked.
-pub(super) fn keep_handles(
-    args: &ObjectCriteria,
+pub(in crate::query) fn keep_handles(
+    filter: &Option<Filter>,
     file: &FileContext<'_>,
     selection: &mut Selection,
 ) -> Result<(), QueryError> {
     let kind = file.trace.values(Events::kind)?;
     let handle = file.trace.values(Events::handle)?;
-    let mut hex = HexFilter::new(&args.handle);
+    let mut hex = HexFilter::new(filter);
     selection.retain(file.cancel, |selected, left| {
         let object = selected.object();
         if file.objects.is_mapping(object) {
@@ -180,7 +178,7 @@ pub(super) fn keep_handles(
 }
 
 /// `-Inherit`: objects with a duplicate left that a child inherited.
-pub(super) fn keep_inherited(
+pub(in crate::query) fn keep_inherited(
     file: &FileContext<'_>,
     selection: &mut Selection,
 ) -> Result<(), QueryError> {
@@ -193,7 +191,7 @@ pub(super) fn keep_inherited(
 }
 
 /// `-CreateStack` and `-DestroyStack`: objects whose creation, or end, has a matching stack.
-pub(super) fn keep_by_stack_of(
+pub(in crate::query) fn keep_by_stack_of(
     which: fn(Selected) -> Option<EventIdx>,
     filter: &Option<Filter>,
     file: &FileContext<'_>,
@@ -214,7 +212,7 @@ pub(super) fn keep_by_stack_of(
 }
 
 /// `-Overlapped`: objects that had two handles open at once, going by the events that are left.
-pub(super) fn keep_overlapped(
+pub(in crate::query) fn keep_overlapped(
     file: &FileContext<'_>,
     selection: &mut Selection,
 ) -> Result<(), QueryError> {

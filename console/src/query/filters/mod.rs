@@ -10,19 +10,20 @@
 //! of one object (its events, creation and end), in an order that matters, and stops at the first event
 //! that decides.
 
-mod event;
-mod object;
-mod process;
+pub(super) mod event;
+pub(super) mod object;
+pub(super) mod process;
 mod start_handle;
 
 use super::context::FileContext;
+use super::criteria::Effect;
 use super::criterion::{Criteria, Criterion, Survivors};
 use super::error::QueryError;
 use super::info::check_clock;
-use super::selection::{Selected, Selection};
+use super::selection::Selection;
 use crate::query::{MapMode, ObjectCriteria};
 
-pub(super) use self::object::map_mode;
+use self::object::{Test, by_view};
 pub(super) use self::start_handle::open_start_handles;
 
 /// The objects of a trace that pass.
@@ -48,13 +49,13 @@ pub(super) fn select(
     }
     let mut steps = steps(args).into_iter().peekable();
     let mut first = Vec::new();
-    while let Some(&criterion) = steps.peek()
-        && let Some(test) = object::test(criterion, file, args)?
+    while let Some((criterion, effect)) = steps.peek()
+        && let Some(test) = test(*effect, file, args)?
     {
-        first.push((criterion, test, 0));
+        first.push((*criterion, test, 0));
         steps.next();
     }
-    let mode = map_mode(args).map(|mode| mode == MapMode::Mappings);
+    let mode = args.map_mode().map(|mode| mode == MapMode::Mappings);
     let selection = Selection::new(&file.objects, file.cancel, |object| {
         let is_of_mode = mode.is_none_or(|mode| file.objects.is_mapping(object) == mode);
         is_of_mode
@@ -67,13 +68,14 @@ pub(super) fn select(
     let mut left = Survivors::of(file.objects.len());
     first.into_iter().for_each(|(criterion, _, count)| left.note(criterion, count));
     let mut filtered = Filtered { selection, at_exit: None, unseen: None, left };
-    for criterion in steps {
+    for (criterion, effect) in steps {
         let Filtered { selection, at_exit, unseen, left } = &mut filtered;
         for selection in [&mut *selection].into_iter().chain(&mut *at_exit).chain(&mut *unseen) {
-            keep(criterion, args, file, selection)?;
+            keep(effect, args, file, selection)?;
         }
-        if criterion.is_of_leaks() {
-            (*at_exit, *unseen) = event::keep_leaks(args, file, selection)?;
+        if matches!(effect, Effect::Leaks) {
+            let leaks = (args.leak, args.leak_at_exit);
+            (*at_exit, *unseen) = event::keep_leaks(leaks, file, selection)?;
         }
         left.note(criterion, selection.objects().len());
     }
@@ -81,58 +83,42 @@ pub(super) fn select(
 }
 
 /// The criteria that were given, in the order in which they are applied.
-fn steps(args: &ObjectCriteria) -> Vec<Criterion> {
-    let mut steps: Vec<Criterion> = args.given().iter().map(|given| given.criterion).collect();
+fn steps(args: &ObjectCriteria) -> Vec<(Criterion, Effect)> {
+    let given = args.given().into_iter();
+    let mut steps: Vec<_> = given.map(|given| (given.criterion, given.effect)).collect();
     if args.stack_filter.is_some() {
         // Symbols may have to come from far away: ask for no more of them than can matter.
-        steps.sort_by_key(|criterion| match criterion {
-            Criterion::StackFilter => 1,
-            Criterion::PtrInMap
-            | Criterion::ViewBase
-            | Criterion::MinMaxMapSize
-            | Criterion::MinMaxDuration => 0,
-            criterion if *criterion < Criterion::Process => 0,
-            _ => 2,
-        });
+        steps.sort_by_key(|(_, effect)| effect.place_by_stacks());
     }
     steps
 }
 
-/// Keeps the objects that pass a criterion.
+/// The test of a criterion that looks at the unfiltered object; `None` of one that looks at its events.
+fn test<'a>(
+    effect: Effect,
+    file: &'a FileContext<'_>,
+    args: &'a ObjectCriteria,
+) -> Result<Option<Test<'a>>, QueryError> {
+    match effect {
+        Effect::Objects(test) => test(args, file).map(Some),
+        Effect::Views(test) => by_view(test(args), file).map(Some),
+        Effect::Leaks | Effect::Events(_) | Effect::Stacks(_) | Effect::Left(_) => Ok(None),
+    }
+}
+
+/// Keeps the objects that pass a criterion; those that leak are kept apart.
 fn keep(
-    criterion: Criterion,
+    effect: Effect,
     args: &ObjectCriteria,
     file: &FileContext<'_>,
     selection: &mut Selection,
 ) -> Result<(), QueryError> {
-    if let Some(mut test) = object::test(criterion, file, args)? {
-        return Ok(selection.retain(file.cancel, |own, _| test(own.object()))?);
+    if let Effect::Events(keep) | Effect::Stacks(keep) | Effect::Left(keep) = effect {
+        keep(args, file, selection)?;
+    } else if let Some(mut test) = test(effect, file, args)? {
+        selection.retain(file.cancel, |selected, _| test(selected.object()))?;
     }
-    match criterion {
-        Criterion::Suspect => match &file.suspect_events {
-            Some(rows) => event::keep_suspect(rows, file, selection),
-            None => Ok(()),
-        },
-        Criterion::MinMaxTime => event::keep_time(args, file, selection),
-        Criterion::Process | Criterion::CmdLine | Criterion::NewProcess => {
-            process::keep_creators(criterion, args, file, selection)
-        }
-        Criterion::Inherit => event::keep_inherited(file, selection),
-        Criterion::RelatedProcess => process::keep_related(args, file, selection),
-        Criterion::Handle => event::keep_handles(args, file, selection),
-        Criterion::Overlapped => event::keep_overlapped(file, selection),
-        Criterion::StackFilter => {
-            process::keep_creators(criterion, args, file, selection)?;
-            event::keep_stacks(args, file, selection)
-        }
-        Criterion::CreateStack => {
-            event::keep_by_stack_of(Selected::create, &args.create_stack, file, selection)
-        }
-        Criterion::DestroyStack => {
-            event::keep_by_stack_of(Selected::end, &args.destroy_stack, file, selection)
-        }
-        _ => Ok(()),
-    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -4,39 +4,54 @@ use handlescope_model::rules::CREATING;
 use handlescope_model::tables::{Events, ExistingHandles};
 use handlescope_model::{EventKind, ProcessIdx};
 
+use crate::filter::ProcessFilter;
+use crate::query::ProcessCriteria;
 use crate::query::context::FileContext;
-use crate::query::criterion::Criterion;
 use crate::query::error::QueryError;
 use crate::query::selection::Selection;
 use crate::query::tables::{PerProcess, ProcessInfo};
-use crate::query::{ObjectCriteria, ProcessCriteria};
 
-/// Which processes pass `-ProcessName`, `-CmdLine` and `-NewProcess`, all of them; `None` when none is
-/// asked for.
+/// Which processes are meant, `plain` by the names of their executables alone; `None` where all are.
 pub(super) fn creator_verdicts(
     creator: &ProcessCriteria,
-    args: &ObjectCriteria,
+    plain: bool,
     file: &FileContext<'_>,
 ) -> Option<PerProcess<bool>> {
-    let passes = |info: &ProcessInfo| creator.mean(info, args.plain_process_names);
+    let passes = |info: &ProcessInfo| creator.mean(info, plain);
     (!creator.is_empty()).then(|| file.processes.each(passes))
 }
 
-/// `-ProcessName`, `-CmdLine` and `-NewProcess`, of which those up to a criterion count: one process has to pass all of
-/// them, that of the creation, or without one any owner of a rundown handle.
-///
-/// Where a filter on stacks removes events later, objects stay that may pass then: those with an event of the right
-/// process that may become the creation, and with such an owner.
-pub(super) fn keep_creators(
-    criterion: Criterion,
-    args: &ObjectCriteria,
+/// `-ProcessName`, `-CmdLine` and `-NewProcess`: one process has to pass all of them, that of the creation, or without
+/// one any owner of a rundown handle.
+pub(in crate::query) fn keep_creators(
+    creator: &ProcessCriteria,
+    plain: bool,
     file: &FileContext<'_>,
     selection: &mut Selection,
 ) -> Result<(), QueryError> {
-    let may_go = criterion == Criterion::StackFilter;
+    keep_created(creator, plain, file, selection, false)
+}
+
+/// Keeps what may pass them where a filter on stacks removes events later: objects with an event of the right process
+/// that may become the creation, and with such an owner, too.
+pub(in crate::query) fn keep_possible_creators(
+    creator: &ProcessCriteria,
+    plain: bool,
+    file: &FileContext<'_>,
+    selection: &mut Selection,
+) -> Result<(), QueryError> {
+    keep_created(creator, plain, file, selection, true)
+}
+
+fn keep_created(
+    creator: &ProcessCriteria,
+    plain: bool,
+    file: &FileContext<'_>,
+    selection: &mut Selection,
+    may_go: bool,
+) -> Result<(), QueryError> {
     // Asked once, so that no event needs the text of its process.
-    let verdicts = creator_verdicts(&args.creator.up_to(criterion), args, file);
-    let Some(verdicts) = verdicts else { return Ok(()) };
+    let Some(verdicts) = creator_verdicts(creator, plain, file) else { return Ok(()) };
     let (kind, process) = (file.trace.values(Events::kind)?, file.trace.values(Events::process)?);
     let owner = file.trace.values(ExistingHandles::process)?;
     let passes = |event: usize| process.get(event).is_some_and(|row| *verdicts.get(Some(row)));
@@ -58,14 +73,15 @@ pub(super) fn keep_creators(
 /// rundown handle, any process a handle was duplicated from or by, any child that inherited one.
 ///
 /// A negative filter therefore asks for some other process.
-pub(super) fn keep_related(
-    args: &ObjectCriteria,
+pub(in crate::query) fn keep_related(
+    filter: &Option<ProcessFilter>,
+    plain: bool,
     file: &FileContext<'_>,
     selection: &mut Selection,
 ) -> Result<(), QueryError> {
-    let Some(filter) = &args.related_process else { return Ok(()) };
+    let Some(filter) = filter else { return Ok(()) };
     let trace = file.trace;
-    let verdicts = file.processes.each(|info| info.is_meant_by(filter, args.plain_process_names));
+    let verdicts = file.processes.each(|info| info.is_meant_by(filter, plain));
     let (kind, process) = (trace.values(Events::kind)?, trace.values(Events::process)?);
     let source = trace.values(Events::source_process)?;
     let caller = trace.values(Events::caller_process)?;

@@ -3,7 +3,7 @@
 use handlescope_model::tables::{Names, StartHandles};
 use handlescope_model::{NameIdx, ProcessIdx};
 
-use super::object::{HexFilter, map_mode};
+use super::object::HexFilter;
 use super::process::creator_verdicts;
 use crate::query::context::FileContext;
 use crate::query::criterion::{Criteria, Criterion};
@@ -28,7 +28,7 @@ pub(in crate::query) fn open_start_handles(
     let name = trace.values(StartHandles::name)?;
     let closed = trace.values(StartHandles::closed)?;
     let names = trace.values(Names::name)?;
-    let owners = creator_verdicts(&args.creator, args, file);
+    let owners = creator_verdicts(&args.creator, args.plain_process_names, file);
     let mut object = HexFilter::new(&args.object);
     let text = |name: Option<NameIdx>| name.and_then(|name| names.get(name.row()));
     let mut open = Vec::new();
@@ -53,10 +53,15 @@ pub(in crate::query) fn open_start_handles(
 
 /// Whether a criterion says something about events, or about mappings.
 fn asks_for_events(args: &ObjectCriteria) -> bool {
-    let is_known = |criterion| {
-        use Criterion::{CmdLine, Map, NewProcess, Object, ObjectName, Process, Type};
-        matches!(criterion, Map | ObjectName | Type | Object | Process | CmdLine | NewProcess)
-    };
-    args.given().iter().any(|given| !is_known(given.criterion))
-        || map_mode(args) == Some(MapMode::Mappings)
+    let known = [
+        Criterion::Map,
+        Criterion::ObjectName,
+        Criterion::Type,
+        Criterion::Object,
+        Criterion::Process,
+        Criterion::CmdLine,
+        Criterion::NewProcess,
+    ];
+    args.given().iter().any(|given| !known.contains(&given.criterion))
+        || args.map_mode() == Some(MapMode::Mappings)
 }

@@ -1,25 +1,27 @@
 //! Which allocations pass: allocators, processes and stacks are judged once each.
 
 use std::collections::BTreeSet;
-use std::ops::{Range, RangeInclusive};
+use std::ops::Range;
 
-use handlescope_model::rules::{is_freed, is_never_freed};
 use handlescope_model::tables::{Allocator, ResourceEnd};
-use handlescope_model::{AllocatorIdx, Numbers, ResourceIdx, ResourceMissIdx, StackIdx, Trace};
+use handlescope_model::{AllocatorIdx, ResourceIdx, ResourceMissIdx, StackIdx, Trace};
 use rayon::prelude::*;
 
-use super::tables::{AllocatorList, MissTable, ResourceTable, kind_name};
+use super::tables::{
+    AllocatorList, AllocatorTest, MissTable, ResourceTable, Row, RowTest, Tables, kind_name,
+};
 use crate::cancel::Cancel;
 use crate::filter::Filter;
 use crate::query::ResourceCriteria;
 use crate::query::context::FileContext;
+use crate::query::criteria::ResourceEffect;
 use crate::query::criterion::{Criteria, Criterion, Survivors};
 use crate::query::error::QueryError;
 use crate::query::frame_names::Frames;
 use crate::query::no_match::{Candidates, NoMatch, Subject};
 use crate::query::stacks::{StackSet, StackVerdicts};
 use crate::query::suspect_rows::SuspectRows;
-use crate::query::tables::{ChosenProcesses, ProcessList};
+use crate::query::tables::ProcessList;
 
 /// Rows that one thread takes at once.
 pub(super) const PART: usize = 1 << 18;
@@ -47,21 +49,6 @@ impl<'a> Origin<'a> {
         })
     }
 }
-
-/// What is filtered.
-pub(super) struct Tables<'a> {
-    pub(super) allocators: &'a AllocatorList,
-    pub(super) resources: &'a ResourceTable,
-    pub(super) misses: &'a MissTable,
-    pub(super) processes: &'a ProcessList,
-    pub(super) frames: &'a Frames<'a>,
-    /// The allocations of the suspect that is asked for.
-    pub(super) suspect: Option<&'a SuspectRows>,
-    pub(super) cancel: &'a Cancel,
-}
-
-/// How many criteria of allocators there are: of kind, name and process.
-const OF_ALLOCATORS: u8 = 3;
 
 /// Numbers of rows.
 #[derive(Debug, Clone, Copy, Default)]
@@ -91,15 +78,24 @@ impl Counted {
 /// Verdicts on allocations.
 pub(super) struct Chosen<'a> {
     tables: &'a Tables<'a>,
-    suspect: Option<&'a SuspectRows>,
     criteria: &'a ResourceCriteria,
-    /// How many of the criteria of allocators each passes, one after the other, by row.
-    passed: Vec<u8>,
-    time: Option<RangeInclusive<i64>>,
-    /// Of allocations by row, where any ended in parts.
-    whole_sizes: Option<Vec<i64>>,
-    create: Option<StackVerdicts>,
-    free: Option<StackVerdicts>,
+    /// The criteria that are given.
+    tests: Vec<(Criterion, Test<'a>)>,
+    /// How many of the criteria of allocators each allocator passes, one after the other, by row.
+    passed: Vec<usize>,
+    /// How many there are.
+    of_allocators: usize,
+    /// Modules whose symbols the filters on stacks need and do not have, each once.
+    pub(super) needs_symbols: Vec<String>,
+}
+
+/// What decides whether a row passes a criterion.
+enum Test<'a> {
+    /// Its allocator, which has to pass more than so many criteria.
+    Allocator(usize),
+    Row(RowTest<'a>),
+    /// Whether it leaks, of which all others are there, too.
+    Leaks,
 }
 
 impl<'a> Chosen<'a> {
@@ -107,122 +103,128 @@ impl<'a> Chosen<'a> {
         tables: &'a Tables<'a>,
         criteria: &'a ResourceCriteria,
     ) -> Result<Self, QueryError> {
-        let processes = ChosenProcesses::new(tables.processes, criteria.process.as_ref());
+        let given = criteria.given();
+        let of_allocators: Vec<AllocatorTest<'_>> = given
+            .iter()
+            .filter_map(|given| match given.effect {
+                ResourceEffect::Allocators(test) => Some(test(criteria, tables)),
+                _ => None,
+            })
+            .collect();
         let passed = |allocator: &Allocator| {
-            let Allocator { kind, name, process, pid, .. } = allocator;
-            let passes = [
-                criteria.kind.as_ref().is_none_or(|filter| filter.matches(kind_name(*kind))),
-                criteria.allocator.as_ref().is_none_or(|filter| is_name(filter, name)),
-                processes.has(*process, pid.unwrap_or_default()),
-            ];
-            (0..).zip(passes).find(|(_, passes)| !passes).map_or(OF_ALLOCATORS, |(place, _)| place)
+            let failed = of_allocators.iter().position(|test| !test(allocator));
+            failed.unwrap_or(of_allocators.len())
         };
         let mut chosen = Self {
             tables,
-            suspect: tables.suspect.filter(|_| criteria.suspect.is_some()),
             criteria,
+            tests: Vec::new(),
             passed: tables.allocators.rows().iter().map(passed).collect(),
-            time: criteria.time.map(|range| range.nanoseconds()),
-            whole_sizes: criteria.size.and_then(|_| tables.resources.whole_sizes()),
-            create: None,
-            free: None,
+            of_allocators: of_allocators.len(),
+            needs_symbols: Vec::new(),
         };
-        let (resources, misses) = (tables.resources, tables.misses);
-        if let Some(filter) = &criteria.create_stack {
-            let stacks = chosen.stacks([(&resources.allocator, &resources.stack)]);
-            chosen.create = Some(StackVerdicts::of(filter, &stacks, tables.frames)?);
-        }
-        if let Some(filter) = &criteria.free_stack {
-            let frees =
-                [(&resources.allocator, &resources.end_stack), (&misses.allocator, &misses.stack)];
-            let stacks = chosen.stacks(frees);
-            chosen.free = Some(StackVerdicts::of(filter, &stacks, tables.frames)?);
+        let mut allocator_tests = 0..;
+        for given in given {
+            let test = match given.effect {
+                ResourceEffect::Allocators(_) => {
+                    Test::Allocator(allocator_tests.next().unwrap_or_default())
+                }
+                ResourceEffect::Rows(test) => Test::Row(test(criteria, tables)),
+                ResourceEffect::Leaks => Test::Leaks,
+                ResourceEffect::Stacks { filter, stack, counts } => {
+                    let Some(filter) = filter(criteria) else { continue };
+                    let verdicts = chosen.verdicts(filter, stack)?;
+                    Test::Row(Box::new(move |row| {
+                        counts(tables, row) && verdicts.passes(stack(tables, row))
+                    }))
+                }
+            };
+            chosen.tests.push((given.criterion, test));
         }
         Ok(chosen)
     }
 
-    /// The modules that lack symbols for the filters on stacks.
-    pub(super) fn needs_symbols(&self) -> Vec<String> {
-        let verdicts = self.create.iter().chain(&self.free);
-        let mut modules: Vec<String> = Vec::new();
-        for module in verdicts.flat_map(|verdicts| &verdicts.needs_symbols) {
-            if !modules.contains(module) {
-                modules.push(module.clone());
+    /// Judges the stacks of what was allocated where it is meant, and of what was freed there without an allocation.
+    fn verdicts(
+        &mut self,
+        filter: &Filter,
+        stack: fn(&Tables<'_>, Row) -> Option<StackIdx>,
+    ) -> Result<StackVerdicts, QueryError> {
+        let mut stacks = StackSet::new(self.tables.frames.stacks.len());
+        self.tables
+            .rows()
+            .filter(|row| self.means(*row))
+            .for_each(|row| stacks.add(stack(self.tables, row)));
+        let verdicts = StackVerdicts::of(filter, &stacks, self.tables.frames)?;
+        for module in &verdicts.needs_symbols {
+            if !self.needs_symbols.contains(module) {
+                self.needs_symbols.push(module.clone());
             }
         }
-        modules
+        Ok(verdicts)
     }
 
-    /// The stacks of what was allocated where it is meant.
-    fn stacks<const N: usize>(
-        &self,
-        columns: [(&Numbers<AllocatorIdx>, &Numbers<StackIdx>); N],
-    ) -> StackSet {
-        let mut stacks = StackSet::new(self.tables.frames.stacks.len());
-        for (allocator, stack) in columns {
-            let rows = (0..allocator.len()).filter(|row| self.means(allocator.get(*row)));
-            rows.for_each(|row| stacks.add(stack.get(row)));
-        }
-        stacks
+    /// Whether a row passes all criteria of allocators.
+    fn means(&self, row: Row) -> bool {
+        self.passed(row) == Some(self.of_allocators)
     }
 
-    fn means(&self, allocator: Option<AllocatorIdx>) -> bool {
-        self.passed(allocator) == Some(OF_ALLOCATORS)
-    }
-
-    fn passed(&self, allocator: Option<AllocatorIdx>) -> Option<u8> {
-        self.passed.get(allocator?.row()).copied()
+    fn passed(&self, row: Row) -> Option<usize> {
+        self.passed.get(self.tables.allocator(row)?.row()).copied()
     }
 
     /// The allocations that pass, ascending, of which all but those that are asked for by `-Leak` and `-LeakAtExit` are
     /// there, too, and how many each criterion leaves.
     pub(super) fn resources(&self) -> Result<(Vec<ResourceIdx>, Survivors), QueryError> {
-        let given: Vec<Criterion> =
-            self.criteria.given().iter().map(|given| given.criterion).collect();
         let height = self.tables.resources.len();
         let parts = (0..height.div_ceil(PART)).into_par_iter().map(|part| {
             self.tables.cancel.check()?;
-            Ok(self.part(part * PART..((part + 1) * PART).min(height), &given))
+            Ok(self.part(part * PART..((part + 1) * PART).min(height)))
         });
         let (mut resources, mut all) = (Vec::new(), Counted::default());
-        let mut removed = vec![Counted::default(); given.len()];
+        let mut removed = vec![Counted::default(); self.tests.len()];
         for (rows, of_all, of_part) in parts.collect::<Result<Vec<_>, QueryError>>()? {
             resources.extend(rows);
             all.add(of_all);
             removed.iter_mut().zip(of_part).for_each(|(removed, of_part)| removed.add(of_part));
         }
         let mut left = Survivors::of(all.survivors());
-        for (criterion, removed) in given.into_iter().zip(removed) {
+        for ((criterion, _), removed) in self.tests.iter().zip(removed) {
             all.remove(removed);
-            left.note(criterion, all.survivors());
+            left.note(*criterion, all.survivors());
         }
         Ok((resources, left))
     }
 
     /// Those of some rows, the number of all, and of what each criterion removes: of most rows only one has to count.
-    fn part(
-        &self,
-        rows: Range<usize>,
-        given: &[Criterion],
-    ) -> (Vec<ResourceIdx>, Counted, Vec<Counted>) {
+    fn part(&self, rows: Range<usize>) -> (Vec<ResourceIdx>, Counted, Vec<Counted>) {
         let table = self.tables.resources;
-        let (mut all, mut removed) = (Counted::default(), vec![Counted::default(); given.len()]);
-        let passes = |row: &ResourceIdx| {
-            let Some(passed) = self.passed(table.allocator.get(row.row())) else { return false };
-            let whole = usize::from(!table.is_further_part(*row));
+        let (mut all, mut removed) =
+            (Counted::default(), vec![Counted::default(); self.tests.len()]);
+        let passes = |resource: &ResourceIdx| {
+            let row = Row::Allocation(*resource);
+            let Some(passed) = self.passed(row) else { return false };
+            let whole = usize::from(!table.is_further_part(*resource));
             let counted = Counted { rows: 1, whole };
             all.add(counted);
             let mut is_asked = true;
-            for (criterion, removed) in given.iter().zip(&mut removed) {
-                if !self.passes(*criterion, passed, row.row()) {
+            for ((_, test), removed) in self.tests.iter().zip(&mut removed) {
+                let passes = match test {
+                    Test::Allocator(before) => passed > *before,
+                    Test::Row(test) => test(row),
+                    Test::Leaks => {
+                        if is_asked && !is_lost(table, *resource, self.criteria) {
+                            removed.add(counted);
+                            is_asked = false;
+                        }
+                        true
+                    }
+                };
+                if !passes {
                     if is_asked {
                         removed.add(counted);
                     }
                     return false;
-                }
-                if is_asked && criterion.is_of_leaks() && !is_lost(table, *row, self.criteria) {
-                    removed.add(counted);
-                    is_asked = false;
                 }
             }
             true
@@ -231,68 +233,18 @@ impl<'a> Chosen<'a> {
         (rows, all, removed)
     }
 
-    /// Whether a row passes, whose allocator passes so many of its criteria.
-    fn passes(&self, criterion: Criterion, passed: u8, row: usize) -> bool {
-        let table = self.tables.resources;
-        let size = || {
-            let whole = self.whole_sizes.as_ref().and_then(|sizes| sizes.get(row).copied());
-            whole.or_else(|| table.size.get(row))
-        };
-        match criterion {
-            Criterion::Kind | Criterion::Type => passed >= 1,
-            Criterion::Allocator => passed >= 2,
-            Criterion::Process => passed >= 3,
-            Criterion::Suspect => self.suspect.is_none_or(|rows| rows.has(row)),
-            Criterion::MinMaxTime => self.is_time(table.time_ns.get(row)),
-            Criterion::MinMaxSize => self.is_size(size),
-            Criterion::CreateStack => {
-                self.create.as_ref().is_none_or(|stacks| stacks.passes(table.stack.get(row)))
-            }
-            Criterion::FreeStack | Criterion::DestroyStack => {
-                self.free.as_ref().is_none_or(|stacks| {
-                    // What was not freed has no stack of a free, whatever its process did at the end.
-                    is_end(table, row, is_freed) && stacks.passes(table.end_stack.get(row))
-                })
-            }
-            _ => true,
-        }
-    }
-
-    /// The frees without allocation and the ignored events that pass, ascending. They have no stack of an
-    /// allocation, and are of no suspect.
+    /// The frees without allocation and the ignored events that pass, ascending.
     pub(super) fn misses(&self) -> Vec<ResourceMissIdx> {
-        let table = self.tables.misses;
         let passes = |miss: &ResourceMissIdx| {
-            let row = miss.row();
-            self.suspect.is_none()
-                && self.means(table.allocator.get(row))
-                && self.is_time(table.time_ns.get(row))
-                && self.is_size(|| table.size.get(row))
-                && self.create.as_ref().is_none_or(|stacks| stacks.passes(None))
-                && self.free.as_ref().is_none_or(|stacks| stacks.passes(table.stack.get(row)))
+            let row = Row::Miss(*miss);
+            self.means(row)
+                && self.tests.iter().all(|(_, test)| match test {
+                    Test::Allocator(_) | Test::Leaks => true,
+                    Test::Row(test) => test(row),
+                })
         };
-        (0..table.len()).map(ResourceMissIdx::of).filter(passes).collect()
+        (0..self.tables.misses.len()).map(ResourceMissIdx::of).filter(passes).collect()
     }
-
-    fn is_time(&self, time_ns: Option<i64>) -> bool {
-        let contains = |time: &RangeInclusive<i64>| time_ns.is_some_and(|ns| time.contains(&ns));
-        self.time.as_ref().is_none_or(contains)
-    }
-
-    fn is_size(&self, size: impl FnOnce() -> Option<i64>) -> bool {
-        let Some(range) = self.criteria.size else { return true };
-        let size = size().and_then(|size| u64::try_from(size).ok());
-        size.is_some_and(|size| range.contains(size))
-    }
-}
-
-/// Whether a name passes as a whole, whatever line ends it has.
-fn is_name(filter: &Filter, name: &str) -> bool {
-    filter.accepts(filter.line(name))
-}
-
-fn is_end(table: &ResourceTable, row: usize, is: fn(ResourceEnd) -> bool) -> bool {
-    table.end.get(row).and_then(ResourceEnd::from_code).is_some_and(is)
 }
 
 /// Of some allocations those that were never freed, as `-Leak` and `-LeakAtExit` choose them; without either,
@@ -307,10 +259,10 @@ pub(super) fn lost(
 
 fn is_lost(table: &ResourceTable, resource: ResourceIdx, criteria: &ResourceCriteria) -> bool {
     let both = !criteria.is_of_leaks();
-    is_end(table, resource.row(), is_never_freed)
-        && match is_end(table, resource.row(), |end| end == ResourceEnd::Open) {
-            true => both || criteria.leak,
-            false => both || criteria.leak_at_exit,
+    table.is_lost(resource)
+        && match table.end(resource) {
+            Some(ResourceEnd::Open) => both || criteria.leak,
+            _ => both || criteria.leak_at_exit,
         }
 }
 

@@ -7,11 +7,11 @@ use handlescope_model::tables::ResourceEnd;
 use handlescope_model::tables::TraceInfo;
 use handlescope_model::{AllocatorIdx, ResourceIdx, ResourceMissIdx, StackIdx, Trace};
 
-use super::chosen::Tables;
 use super::columns::ResourceColumn;
 use super::counted::Counter;
 use super::figures::ResourceFigures;
 use super::keys::{Key, KeyColumns, Keys};
+use super::tables::Tables;
 use crate::query::criteria::ResourceCriteria;
 use crate::query::error::QueryError;
 use crate::query::groups::TrimmedStacks;

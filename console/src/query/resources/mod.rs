@@ -12,7 +12,7 @@ mod groups;
 mod keys;
 mod kinds;
 mod overview;
-mod tables;
+pub(in crate::query) mod tables;
 
 pub use self::columns::ResourceColumn;
 pub(crate) use self::columns::{KeyKind, StackNames};
@@ -28,12 +28,12 @@ use handlescope_model::tables::{Allocator, ResourceKind};
 use handlescope_model::{ProcessIdx, ResourceIdx, ResourceMissIdx, StackIdx};
 use rayon::prelude::*;
 
-use self::chosen::{Chosen, PART, Tables, lost, no_match};
+use self::chosen::{Chosen, PART, lost, no_match};
 pub(super) use self::chosen::{Origin, choose};
 use self::groups::Asked;
-use self::tables::MissTable;
 pub(super) use self::tables::kind_name;
 pub(super) use self::tables::{AllocatorList, Needed, ResourceTable};
+use self::tables::{MissTable, Tables};
 use super::acquired::{ProgramFrames, allocations_of_suspect};
 use super::answer::{About, Domain, TraceAnswer};
 use super::context::FileContext;
@@ -112,10 +112,7 @@ impl<'a> ResourcesAnswer<'a> {
         }
         let info = trace_info(trace)?;
         let (allocators, processes) = (AllocatorList::load(trace)?, ProcessList::load(trace)?);
-        let needed = Needed {
-            end_time: criteria.buckets.is_some() || criteria.is_compared,
-            end_stack: criteria.free_stack.is_some(),
-        };
+        let needed = criteria.needed();
         let (resources, misses) = (ResourceTable::load(trace, needed)?, MissTable::load(trace)?);
         let frames = match criteria.needs_frames() {
             true => Frames::load(trace, names, source.frames, cancel)?,
@@ -136,8 +133,10 @@ impl<'a> ResourcesAnswer<'a> {
             frames: &frames,
             cancel,
         };
-        let chosen = Chosen::new(&tables, criteria)?;
-        let ((rows, left), missed) = (chosen.resources()?, chosen.misses());
+        let ((rows, left), missed, needs_symbols) = {
+            let chosen = Chosen::new(&tables, criteria)?;
+            (chosen.resources()?, chosen.misses(), chosen.needs_symbols)
+        };
         let asked = Asked { trace, tables: &tables, criteria, info: &info };
         let lost = || lost(&resources, &rows, criteria);
         let is_lost = criteria.is_of_leaks();
@@ -162,7 +161,7 @@ impl<'a> ResourcesAnswer<'a> {
         let no_match = no_match.map(|found| found.with_recorded_time(trace)).transpose()?;
         let facts = facts(&tables, criteria, &rows, &missed);
         caveats.extend(Caveat::of_resources(trace, &facts)?);
-        caveats.extend(Caveat::of_missing_symbols(&chosen.needs_symbols()));
+        caveats.extend(Caveat::of_missing_symbols(&needs_symbols));
         let bases = ModuleBases::load(trace)?;
         Ok(Self {
             about: About { caveats, no_match, bases, ..About::of(source, cancel)? },

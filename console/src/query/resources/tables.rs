@@ -1,6 +1,6 @@
 //! The columns of allocations, and what allocators are called.
 
-use handlescope_model::rules::is_never_freed;
+use handlescope_model::rules::{is_freed, is_never_freed};
 use handlescope_model::tables::{
     Allocator, Allocators, ResourceEnd, ResourceKind, ResourceMissKind, ResourceMisses, Resources,
 };
@@ -8,7 +8,11 @@ use handlescope_model::{
     AllocatorIdx, Key, Number, Numbers, ResourceIdx, ResourceMissIdx, StackIdx, TableRows, Trace,
 };
 
+use crate::cancel::Cancel;
 use crate::query::error::QueryError;
+use crate::query::frame_names::Frames;
+use crate::query::suspect_rows::SuspectRows;
+use crate::query::tables::ProcessList;
 
 /// What a kind of a newer layout is called.
 const UNKNOWN_KIND: &str = "unknown";
@@ -82,9 +86,19 @@ impl ResourceTable {
         self.part_of.get(resource.row()).is_some()
     }
 
+    /// What became of an allocation.
+    pub(crate) fn end(&self, resource: ResourceIdx) -> Option<ResourceEnd> {
+        self.end.get(resource.row()).and_then(ResourceEnd::from_code)
+    }
+
     /// Whether nothing freed an allocation.
     pub(crate) fn is_lost(&self, resource: ResourceIdx) -> bool {
-        self.end.get(resource.row()).and_then(ResourceEnd::from_code).is_some_and(is_never_freed)
+        self.end(resource).is_some_and(is_never_freed)
+    }
+
+    /// Whether anything but the end of its process freed an allocation.
+    pub(crate) fn is_freed(&self, resource: ResourceIdx) -> bool {
+        self.end(resource).is_some_and(is_freed)
     }
 
     /// The first part of an allocation, where it ended in parts.
@@ -167,5 +181,75 @@ impl MissTable {
 
     pub(super) fn is_orphan_free(&self, miss: ResourceMissIdx) -> bool {
         self.what.get(miss.row()) == Some(ResourceMissKind::OrphanFree.code())
+    }
+}
+
+/// What is filtered.
+pub(in crate::query) struct Tables<'a> {
+    pub(in crate::query) allocators: &'a AllocatorList,
+    pub(in crate::query) resources: &'a ResourceTable,
+    pub(super) misses: &'a MissTable,
+    pub(in crate::query) processes: &'a ProcessList,
+    pub(super) frames: &'a Frames<'a>,
+    /// The allocations of the suspect that is asked for.
+    pub(in crate::query) suspect: Option<&'a SuspectRows>,
+    pub(super) cancel: &'a Cancel,
+}
+
+/// A test of an allocator.
+pub(in crate::query) type AllocatorTest<'a> = Box<dyn Fn(&Allocator) -> bool + 'a>;
+
+/// A test of an allocation, or of a free without one.
+pub(in crate::query) type RowTest<'a> = Box<dyn Fn(Row) -> bool + Send + Sync + 'a>;
+
+/// An allocation, or a free without one or an ignored event.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::query) enum Row {
+    Allocation(ResourceIdx),
+    Miss(ResourceMissIdx),
+}
+
+impl Row {
+    pub(in crate::query) fn allocation(self) -> Option<ResourceIdx> {
+        match self {
+            Self::Allocation(row) => Some(row),
+            Self::Miss(_) => None,
+        }
+    }
+}
+
+impl Tables<'_> {
+    /// Every row, allocations first.
+    pub(super) fn rows(&self) -> impl Iterator<Item = Row> {
+        let allocations = (0..self.resources.len()).map(ResourceIdx::of).map(Row::Allocation);
+        allocations.chain((0..self.misses.len()).map(ResourceMissIdx::of).map(Row::Miss))
+    }
+
+    pub(super) fn allocator(&self, row: Row) -> Option<AllocatorIdx> {
+        match row {
+            Row::Allocation(row) => self.resources.allocator.get(row.row()),
+            Row::Miss(row) => self.misses.allocator.get(row.row()),
+        }
+    }
+
+    pub(in crate::query) fn time_ns(&self, row: Row) -> Option<i64> {
+        match row {
+            Row::Allocation(row) => self.resources.time_ns.get(row.row()),
+            Row::Miss(row) => self.misses.time_ns.get(row.row()),
+        }
+    }
+
+    pub(in crate::query) fn size(&self, row: Row) -> Option<i64> {
+        match row {
+            Row::Allocation(row) => self.resources.size.get(row.row()),
+            Row::Miss(row) => self.misses.size.get(row.row()),
+        }
+    }
+
+    pub(in crate::query) fn free_stack(&self, row: Row) -> Option<StackIdx> {
+        match row {
+            Row::Allocation(row) => self.resources.end_stack.get(row.row()),
+            Row::Miss(row) => self.misses.stack.get(row.row()),
+        }
     }
 }

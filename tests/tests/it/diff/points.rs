@@ -174,3 +174,30 @@ fn names_in_traces_do_not_talk_to_the_terminal() {
     assert!(svg.contains(r"against those at &lt;script&gt;\u{202e}\u{1b}"), "{svg}");
     assert!(!svg.contains(['\u{1b}', '\u{202e}']), "{svg}");
 }
+
+#[test]
+fn of_a_suspect_only_its_groups_are_listed() {
+    let why = document(sample(".why -json\n"));
+    let all = document(sample(".diff -json\n"));
+    let members = |group: &Value| {
+        ["type", "function", "opened", "still_open"].map(|name| group[name].clone())
+    };
+    let suspects = why["suspects"].as_array().unwrap();
+    assert!(suspects.len() >= groups(&all).len(), "{why}");
+    let mut listed = Vec::new();
+    for suspect in suspects {
+        let id = suspect["id"].as_str().unwrap();
+        let chosen = document(sample(&format!(".diff -Suspect {id} -json\n")));
+        let of_suspect = |group: &Value| group["function"] == suspect["function"];
+        assert!(groups(&chosen).iter().all(of_suspect), "{suspect} {chosen}");
+        listed.extend(groups(&chosen).iter().map(members));
+    }
+    let by_text = |a: &[Value; 4], b: &[Value; 4]| format!("{a:?}").cmp(&format!("{b:?}"));
+    let mut expected: Vec<_> = groups(&all).iter().map(members).collect();
+    expected.sort_by(by_text);
+    listed.sort_by(by_text);
+    assert_eq!(listed, expected);
+
+    let unknown = sample(".diff -Suspect 0000\n");
+    assert!(unknown.stderr.contains("no suspect of handles has the id 0000"), "{}", unknown.stderr);
+}

@@ -444,3 +444,43 @@ fn what_leaks_before_a_loss_is_no_less_sure_than_what_leaks_after_it() {
         assert_eq!((states(&document)[0].0, run.status), (state, Some(status)), "{document}");
     }
 }
+
+#[test]
+fn of_a_suspect_only_its_group_is_listed_and_compared_as_among_all() {
+    let before = Recording::healthy(700, 0x7ff6_0000_0000, 10).opens(0x400, 30, None);
+    let after =
+        Recording::healthy(700, 0x7ff6_0000_0000, 10).opens(0x300, 40, None).opens(0x400, 30, None);
+    let shell = shell(&before, &after);
+    let json = |arguments: &[&str]| -> (Value, Option<i32>) {
+        let run = shell.run(arguments);
+        (serde_json::from_str(&run.stdout).unwrap_or_else(|_| panic!("{run:?}")), run.status)
+    };
+    let (all, _) = json(&["diff", "before.etl", "after.etl", "-json"]);
+    let (why, _) = json(&["why", "after.etl", "-All", "-json"]);
+    let ids: Vec<&str> =
+        why["suspects"].as_array().unwrap().iter().map(|own| own["id"].as_str().unwrap()).collect();
+    let mut seen = Vec::new();
+    for id in ids {
+        let (chosen, status) = json(&["diff", "before.etl", "after.etl", "-Suspect", id, "-json"]);
+        let [group] = groups(&chosen).as_slice() else { panic!("{chosen}") };
+        let is_same = |other: &&Value| {
+            ["function", "p_value", "state", "before", "after"]
+                .iter()
+                .all(|name| group[*name] == other[*name])
+        };
+        assert_eq!(groups(&all).iter().filter(is_same).count(), 1, "{chosen} {all}");
+        assert_eq!(status, Some(i32::from(group["got_worse"] == true)), "{chosen}");
+        seen.push(states(&chosen)[0].0.to_owned());
+    }
+    assert!(["new", "same"].iter().all(|state| seen.iter().any(|own| own == state)), "{seen:?}");
+
+    // What leaks in the trace before only is chosen by what it is there.
+    let (why, _) = json(&["why", "after.etl", "-json"]);
+    let id = why["suspects"][0]["id"].as_str().unwrap();
+    let (gone, status) = json(&["diff", "after.etl", "before.etl", "-Suspect", id, "-json"]);
+    assert_eq!((groups(&gone).len(), status), (1, Some(0)), "{gone}");
+
+    let unknown = shell.run(&["diff", "before.etl", "after.etl", "-Suspect", "0000"]);
+    assert!(unknown.stderr.contains("no suspect of handles has the id 0000"), "{unknown:?}");
+    assert_eq!(unknown.status, Some(2), "{unknown:?}");
+}

@@ -5,7 +5,7 @@ use crate::{
     commands::shared::{
         choice::{
             kind_instead_option, process_option, show_address_option, show_line_option,
-            show_stack_option, type_of_handles_option,
+            show_stack_option, suspect_option, type_of_handles_option,
         },
         groups,
     },
@@ -45,6 +45,7 @@ static WHICH: &[Opt<DiffArgs>] = &[
         |args| &mut args.criteria.process,
     ),
     type_of_handles_option(|args| &mut args.criteria.object_type),
+    suspect_option("only groups of a suspect of .why", |args| &mut args.criteria.suspect),
     kind_instead_option(
         "Between two points: what was allocated after A and is still allocated at B, by process, kind, \
          allocator and stack, and what there is at both. Of two traces: what nothing freed, or only the \

@@ -1,0 +1,102 @@
+//! Which processes are asked for.
+
+use crate::filter::{Filter, ProcessFilter};
+use crate::query::criterion::{Criteria, Given, Meant, criteria, criterion, is_given};
+use crate::query::tables::ProcessInfo;
+
+/// Which processes are meant: those that pass all that was given.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ProcessCriteria {
+    /// `-ProcessName`: name and pid.
+    pub name: Option<ProcessFilter>,
+    /// `-CmdLine`: the command line.
+    pub command_line: Option<Filter>,
+    /// `-NewProcess`: whether it started or ended in the trace.
+    pub new_process: Option<NewProcess>,
+}
+
+impl ProcessCriteria {
+    /// Whether every process is meant.
+    pub fn is_empty(&self) -> bool {
+        self.name.is_none() && self.command_line.is_none() && self.new_process.is_none()
+    }
+
+    /// The same by names alone.
+    pub(in crate::query) fn by_name(&self) -> Self {
+        Self { name: self.name.clone(), ..Self::default() }
+    }
+
+    /// The same by names and command lines.
+    pub(in crate::query) fn by_name_and_command_line(&self) -> Self {
+        Self { new_process: None, ..self.clone() }
+    }
+
+    /// Whether a process is meant, `plain` by the name of its executable alone.
+    pub fn mean(&self, process: &ProcessInfo, plain: bool) -> bool {
+        self.name.as_ref().is_none_or(|filter| process.is_meant_by(filter, plain))
+            && self.command_line.as_ref().is_none_or(|f| f.matches(&process.command_line))
+            && self.new_process.is_none_or(|new| new.means(process))
+    }
+}
+
+/// What `.dump Process` is about.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ProcessListCriteria {
+    pub processes: ProcessCriteria,
+    /// `-Parent`: only children of these processes.
+    pub parent: Option<ProcessFilter>,
+    /// The order of the processes of a trace.
+    pub order: ProcessOrder,
+}
+
+criteria! {
+    ProcessListCriteria(self): () {
+        Process => processes.name: ProcessFilter;
+        Parent => parent: ProcessFilter;
+        CmdLine => processes.command_line: Filter as Line;
+        NewProcess => processes.new_process;
+    }
+}
+
+/// `-SortBy` of `.dump Process`, when it names no column.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum ProcessOrder {
+    /// By pid, then by start.
+    #[default]
+    Pid,
+    /// By start; those that were there before come first.
+    Start,
+    /// By end; those that outlived the trace come first.
+    End,
+    /// Children after their parents.
+    Tree,
+}
+
+/// `-NewProcess`: processes by their lifetime.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NewProcess {
+    /// `-2`: ended, but did not start in the trace.
+    EndedOnly,
+    /// `-1`: ended in the trace.
+    Ended,
+    /// `0`: neither started nor ended in the trace.
+    Permanent,
+    /// `1`: started in the trace.
+    Started,
+    /// `2`: started, but did not end in the trace.
+    StartedOnly,
+}
+
+impl NewProcess {
+    /// Whether a process is meant.
+    pub(in crate::query) fn means(self, process: &ProcessInfo) -> bool {
+        let (has_started, has_ended) = (process.start_ns.is_some(), process.end_ns.is_some());
+        match self {
+            NewProcess::EndedOnly => has_ended && !has_started,
+            NewProcess::Ended => has_ended,
+            NewProcess::Permanent => !has_started && !has_ended,
+            NewProcess::Started => has_started,
+            NewProcess::StartedOnly => has_started && !has_ended,
+        }
+    }
+}
