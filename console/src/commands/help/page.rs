@@ -81,9 +81,9 @@ impl<'a> Page<'a> {
         self.options(&command.groups())?;
         if matches!(signature.arguments, Arguments::Setting) {
             self.heading("Settings and where they come from, first source first")?;
-            let rows = Key::ALL.map(|key| [key.name().to_owned(), key.sources()]);
-            let width = Key::ALL.map(|key| key.name().len()).into_iter().max();
-            self.aligned(&rows, width.unwrap_or_default())?;
+            let rows = Key::ALL.iter().map(|key| [key.name().to_owned(), key.sources()]);
+            let width = Key::ALL.iter().map(|key| key.name().len()).max();
+            self.aligned(&rows.collect::<Vec<_>>(), width.unwrap_or_default())?;
         }
         if matches!(signature.arguments, Arguments::Kind) {
             self.heading("Kinds")?;
