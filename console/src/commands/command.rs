@@ -410,13 +410,17 @@ impl Registry {
         let kind = rest.first().filter(|token| self.kind(&token.text).is_some());
         let topic: Vec<Token> = [first].into_iter().chain(kind).cloned().collect();
         let line = topic.iter().map(|token| token.text.as_str()).collect::<Vec<_>>().join(" ");
-        Some(help.parse(&Entered {
-            line: &line,
-            name: help.name(),
-            tokens: &topic,
-            registry: self,
-            aliases: Aliases::NONE,
-        }))
+        Some(help.parse(&self.entered(help.name(), &line, &topic)))
+    }
+
+    /// A command line of this name without aliases, of which the command gets these tokens.
+    pub(crate) fn entered<'a>(
+        &'static self,
+        name: &'a str,
+        line: &'a str,
+        tokens: &'a [Token],
+    ) -> Entered<'a> {
+        Entered { line, name, tokens, registry: self, aliases: Aliases::NONE }
     }
 
     pub(super) fn unknown_command(&self, name: &str, aliases: &Aliases) -> ParseError {

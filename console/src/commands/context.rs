@@ -17,7 +17,7 @@ use crate::{
     filter::Filter,
     grammar::{self, ParseError},
     paths::{Overwrite, append_whole, is_null_device, with_home, write_whole},
-    query::{NoMatch, Source, SymbolReports},
+    query::{FrameNames, NoMatch, Source},
     render::{
         OutputError, OutputOptions, Table,
         output::{COLUMNS, Target},
@@ -73,7 +73,7 @@ pub struct DumpContext<'a, 'm> {
     pub sources: &'a [Source<'a>],
     pub shared: &'a SharedArgs,
     /// Where names of functions come from.
-    pub names: &'a dyn SymbolReports,
+    pub names: &'a dyn FrameNames,
     pub cancel: &'a Cancel,
     pub session: &'a Session,
     pub screen: Screen,

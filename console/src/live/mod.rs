@@ -10,8 +10,6 @@ mod state;
 
 use std::io::Write;
 
-use handlescope_model::Untrusted;
-
 use self::picture::{TITLES, cells};
 use self::state::Live;
 use crate::{
@@ -19,7 +17,7 @@ use crate::{
     console::Console,
     recording::LiveArgs,
     terminal::{ColorChoice, Messages, Screen, table},
-    trace::Caveat,
+    trace::{Caveat, warn_of},
 };
 
 /// Shows what is open until a key or Ctrl-C ends it; without a terminal, prints it once at the end.
@@ -47,9 +45,7 @@ pub fn run(
     cancel.reset();
     let groups = live.open_groups(console, messages)?;
     for file in &console.session.files {
-        for Caveat { text, .. } in Caveat::of_trace(&file.trace)? {
-            messages.warning(format_args!("{}: {text}", Untrusted(&file.path)));
-        }
+        warn_of(&file.path, &Caveat::of_trace(&file.trace)?, messages);
     }
     let heading = live.heading();
     writeln!(out, "{}", heading.line())?;

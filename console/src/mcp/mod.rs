@@ -7,7 +7,6 @@ mod answer;
 mod error;
 mod input;
 mod lines;
-mod meanings;
 mod message;
 mod resources;
 mod server;

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json, to_value};
 use super::answer::Answer;
 use super::error::ToolError;
 use super::input::{Input, Inputs, Shape, option, own, schema};
-use super::meanings::meaning;
+use super::resources::meaning;
 use crate::{
     grammar::OptionSpec,
     query::{GroupCriteria, ResourceCriteria},

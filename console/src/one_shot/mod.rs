@@ -7,11 +7,10 @@ use thiserror::Error;
 
 use crate::{
     cli::Cli,
-    commands::{Command, Entered, Invocation, help::help_in_shell, load::Load, shared::options},
+    commands::{Command, Invocation, help::help_in_shell, load::Load, shared::options},
     grammar::{ParseError, Token, join, parse},
     paths::{ExpandError, expand, has_extension},
     registry::REGISTRY,
-    settings::Aliases,
     suggest,
     terminal::ColorChoice,
     trace::LoadArgs,
@@ -343,13 +342,7 @@ fn command(form: Form, words: &[String]) -> Result<Option<Box<dyn Invocation>>, 
 /// What to load before the first prompt.
 fn load_args(words: &[String]) -> Result<LoadArgs, ParseError> {
     let (line, tokens) = join(words);
-    Load::parse(&Entered {
-        line: &line,
-        name: ".load",
-        tokens: &tokens,
-        registry: &REGISTRY,
-        aliases: Aliases::NONE,
-    })
+    Load::parse(&REGISTRY.entered(".load", &line, &tokens))
 }
 
 /// Help on the kind of a dump if there is one, or else on the command.

@@ -20,7 +20,7 @@ use crate::{
     },
     terminal::Messages,
     trace::{
-        caveats::Caveat,
+        caveats::{Caveat, warn_of},
         error::LoadError,
         extraction::{
             self, Freshness, Kept, Opened, beside, differing_trace, for_session, for_want_of_cache,
@@ -202,9 +202,7 @@ fn with_caveats(
 ) -> Result<LoadedTrace, LoadError> {
     extraction::warn(&path, Warnings::read(&trace)?.rows(), messages);
     line.iter().for_each(|line| messages.note(line));
-    for Caveat { text, .. } in Caveat::of_load(&trace)? {
-        messages.warning(format_args!("{}: {text}", Untrusted(&path)));
-    }
+    warn_of(&path, &Caveat::of_load(&trace)?, messages);
     let snapshots = Snapshot::of_debugger(&trace)?;
     Ok(LoadedTrace { temporary, snapshots, ..LoadedTrace::new(path, trace) })
 }

@@ -24,6 +24,7 @@ use crate::{
         extraction::{
             beside, file_name, is_foreign, line, mappings, options, prepare_folder, run, warn,
         },
+        warn_of,
     },
 };
 
@@ -180,9 +181,7 @@ fn extract_file(
     warn(input, summary.warnings.iter().cloned(), messages);
     let trace = Trace::open(output)?;
     asked.look_at(&trace)?;
-    for Caveat { text, .. } in Caveat::of_load(&trace)? {
-        messages.warning(format_args!("{}: {text}", Untrusted(input)));
-    }
+    warn_of(input, &Caveat::of_load(&trace)?, messages);
     Ok(line(output, &summary))
 }
 

@@ -8,10 +8,7 @@ use crate::{
         Command, CommandError, Context, DumpContext, Entered, Signature,
         context::answer,
         dump::{object_ref::OF_LOST, why::Commands},
-        shared::{
-            caveats::{write_caveats, write_warning},
-            groups,
-        },
+        shared::{caveats::write_caveats, groups},
     },
     grammar::{Arguments, GroupView, OptionGroup, ParseError},
     paths::has_extension,
@@ -20,6 +17,7 @@ use crate::{
         output::Target,
         report::{self, PARTS, ReportAnswer, SUSPECTS},
     },
+    trace::warn_of,
 };
 
 pub(crate) struct Report;
@@ -83,7 +81,7 @@ fn draw(
     for answer in &answers {
         let file = &answer.why.file;
         write_caveats(file, dump.messages);
-        answer.own_caveats().for_each(|own| write_warning(file.about.path, own, dump.messages));
+        warn_of(file.about.path, answer.own_caveats(), dump.messages);
     }
     let target = Target { path, option: Report::SIGNATURE.names[0], format: "HTML" };
     let commands = Commands::of(dump.session, &criteria);

@@ -19,7 +19,7 @@ use indicatif::HumanBytes;
 use crate::{
     cancel::Cancel,
     commands::error::CommandError,
-    query::{AllNames, FrameNames, SymbolReports, all_names},
+    query::{AllNames, FrameNames, all_names},
     terminal::{Messages, Spinner},
     trace::{FrameNameCache, is_still_loaded},
 };
@@ -52,9 +52,7 @@ impl FrameNames for WatchedSymbols<'_> {
     fn resolve(&self, requests: &[(ModuleIdentity, Vec<CodeAddress>)]) -> Vec<Vec<FrameChain>> {
         self.symbolizer.resolve_all(requests, self, self.cancel)
     }
-}
 
-impl SymbolReports for WatchedSymbols<'_> {
     fn reports(&self) -> Vec<ModuleReport> {
         self.symbolizer.report()
     }

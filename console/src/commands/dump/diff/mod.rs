@@ -1,12 +1,10 @@
-//! `.dump Diff`, and `.diff`, which is the same with its points as words. Its arguments, its options and its points
-//! have a file each.
+//! `.dump Diff`, and `.diff`, which is the same with its points as words. Its arguments and its points have a
+//! file each.
 
-mod args;
 mod options;
 mod points;
 
-use self::args::DiffArgs;
-use self::options::{FLAME, OPTIONS};
+use self::options::{DiffArgs, FLAME, OPTIONS};
 
 use std::path::Path;
 

@@ -1,6 +1,6 @@
 //! Points of a trace: names of snapshots, and times.
 
-use super::args::DiffArgs;
+use super::options::DiffArgs;
 use crate::{
     commands::{CommandError, DumpContext, converttime::recorded_ns},
     query::{Span, trace_info},

@@ -2,7 +2,7 @@
 
 use super::args::ObjectRefArgs;
 use crate::{
-    grammar::{Choice, Opt, Take, Texts},
+    grammar::{Choices, Opt, Take, Texts, chosen, words},
     query::MapMode,
     values::CountUnit,
 };
@@ -34,6 +34,11 @@ pub(super) static SHARED: &[Opt<ObjectRefArgs>] = &[
     },
 ];
 
+const MAPS: &Choices<MapMode> = &[
+    ("0", "objects with handles or references", MapMode::Objects),
+    ("1", "file mappings", MapMode::Mappings),
+];
+
 /// Views of files in memory.
 pub(super) static MAPPINGS: &[Opt<ObjectRefArgs>] = &[
     Opt {
@@ -42,18 +47,7 @@ pub(super) static MAPPINGS: &[Opt<ObjectRefArgs>] = &[
         details: "-Handle and -ObjectName imply 0; -PtrInMap, -ViewBase and -MinMaxMapSize \
                   imply 1, and override it.",
         example: "-Map 1",
-        take: Take::Choice(&[
-            Choice {
-                word: "0",
-                help: "objects with handles or references",
-                set: |args| args.criteria.map = Some(MapMode::Objects),
-            },
-            Choice {
-                word: "1",
-                help: "file mappings",
-                set: |args| args.criteria.map = Some(MapMode::Mappings),
-            },
-        ]),
+        take: Take::Choice(|| words(MAPS), |args, place| args.criteria.map = chosen(MAPS, place)),
     },
     Opt {
         names: &["-PtrInMap"],

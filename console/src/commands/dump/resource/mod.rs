@@ -1,9 +1,8 @@
-//! `.dump Resource`. Its arguments and its options have a file each.
+//! `.dump Resource`. Its arguments have a file of their own.
 
-mod args;
 mod options;
 
-pub(crate) use self::args::ResourceArgs;
+pub(crate) use self::options::ResourceArgs;
 
 use self::options::OPTIONS;
 use crate::{
