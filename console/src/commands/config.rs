@@ -4,12 +4,12 @@ use std::path::{Path, absolute};
 
 use handlescope_model::Untrusted;
 
-use super::{Command, CommandError, Context, Entered, Signature, settings::USUAL, shared::groups};
-use crate::{
-    grammar::{Arguments, ParseError, Token, definition, parse, split},
-    settings::{Choices, Entry, Key, Settings, Source, settled},
-    terminal::{Screen, table, wrapped},
-};
+use super::settings::USUAL;
+use super::shared::groups;
+use super::{Command, CommandError, Context, Entered, Signature};
+use crate::grammar::{Arguments, ParseError, Token, definition, parse, split};
+use crate::settings::{Choices, Entry, Key, Settings, Source, settled};
+use crate::terminal::{Screen, table, wrapped};
 
 /// What becomes of a setting in the file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -1,21 +1,18 @@
 //! `.schema` and `handlescope schema`: the tables, from the declarations that make them, and the views
 //! of `.sql`.
 
-use std::{
-    io::{self, Write},
-    sync::Arc,
-};
+use std::io::{self, Write};
+use std::sync::Arc;
 
 use handlescope_model::{SCHEMA_VERSION, Table, Untrusted};
 
-use super::{Command, CommandError, Context, Entered, Signature, shared::groups};
-use crate::{
-    grammar::{Arguments, Opt, OptionGroup, ParseError, Take, Token},
-    settings::Settings,
-    sql::{Relation, RelationColumn, SqlError, Views},
-    suggest,
-    terminal::{Role, Screen, table, wrapped},
-};
+use super::shared::groups;
+use super::{Command, CommandError, Context, Entered, Signature};
+use crate::grammar::{Arguments, Opt, OptionGroup, ParseError, Take, Token};
+use crate::settings::Settings;
+use crate::sql::{Relation, RelationColumn, SqlError, Views};
+use crate::suggest;
+use crate::terminal::{Role, Screen, table, wrapped};
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct SchemaArgs {

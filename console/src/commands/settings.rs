@@ -2,12 +2,11 @@
 
 use std::any::Any;
 
-use super::{AnyCommand, CommandError, Context, Entered, Invocation, Signature, shared::groups};
-use crate::{
-    grammar::{Arguments, GroupView, ParseError, parse},
-    settings::{Choices, Key, Settings},
-    values::{process_words, time_words},
-};
+use super::shared::groups;
+use super::{AnyCommand, CommandError, Context, Entered, Invocation, Signature};
+use crate::grammar::{Arguments, GroupView, ParseError, parse};
+use crate::settings::{Choices, Key, Settings};
+use crate::values::{process_words, time_words};
 
 /// The word for what counts without a choice of the session or of the configuration file.
 pub(crate) const USUAL: &str = "usual";
@@ -235,11 +234,9 @@ pub(crate) static SYSTEM_MODULES: SettingCommand = SettingCommand {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{
-        registry::tests::{args, error},
-        settings::DisplayArgs,
-        values::{ProcessFormat, TimeDigits, TimeFormat},
-    };
+    use crate::registry::tests::{args, error};
+    use crate::settings::DisplayArgs;
+    use crate::values::{ProcessFormat, TimeDigits, TimeFormat};
 
     /// What a line says that is carried out.
     fn said(line: &str, settings: &mut Settings) -> String {

@@ -1,19 +1,18 @@
 //! What follows a command, and its options: their names, their documentation, what their values set, and the
 //! headings of the help that they stand under.
 
-use std::{borrow::Cow, path::PathBuf};
+use std::borrow::Cow;
+use std::path::PathBuf;
 
 use handlescope_extract::symbols::ServerChoice;
 
 use super::token::Token;
-use crate::{
-    filter::{Filter, FilterError, ProcessFilter},
-    paths::with_home,
-    values::{
-        AskedFormat, ColumnChoice, CountRange, CountUnit, FormatSpec, NamesFile, ProcessFormat,
-        SuspectId, TimeDigits, TimeFormat, TimeRange, TopN, ValueError, address, bytes,
-        nanoseconds, no_choice, number, process_format, process_words, time_format, time_words,
-    },
+use crate::filter::{Filter, FilterError, ProcessFilter};
+use crate::paths::with_home;
+use crate::values::{
+    AskedFormat, ColumnChoice, CountRange, CountUnit, FormatSpec, NamesFile, ProcessFormat,
+    SuspectId, TimeDigits, TimeFormat, TimeRange, TopN, ValueError, address, bytes, nanoseconds,
+    no_choice, number, process_format, process_words, time_format, time_words,
 };
 
 /// Words, each with its meaning.

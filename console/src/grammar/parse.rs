@@ -1,15 +1,15 @@
 //! From tokens to options and words, by the table of options, and what can be wrong with a command line.
 
-use std::{error::Error, ffi::OsString};
+use std::error::Error;
+use std::ffi::OsString;
 
 use handlescope_model::Untrusted;
 use thiserror::Error;
 
-use super::{
-    option::{OptionGroup, OptionSpec},
-    token::{Quotes, Token},
-};
-use crate::{suggest, values::ValueError};
+use super::option::{OptionGroup, OptionSpec};
+use super::token::{Quotes, Token};
+use crate::suggest;
+use crate::values::ValueError;
 
 /// A command line that means nothing. Every message names what was typed and what to type instead.
 #[derive(Debug, Error)]

@@ -12,13 +12,11 @@ use std::io::Write;
 
 use self::picture::{TITLES, cells};
 use self::state::Live;
-use crate::{
-    commands::CommandError,
-    console::Console,
-    recording::LiveArgs,
-    terminal::{ColorChoice, Messages, Screen, table},
-    trace::{Caveat, warn_of},
-};
+use crate::commands::CommandError;
+use crate::console::Console;
+use crate::recording::LiveArgs;
+use crate::terminal::{ColorChoice, Messages, Screen, table};
+use crate::trace::{Caveat, warn_of};
 
 /// Shows what is open until a key or Ctrl-C ends it; without a terminal, prints it once at the end.
 ///

@@ -3,15 +3,14 @@
 use rmcp::model::Resource;
 use thiserror::Error;
 
-use crate::{
-    cancel::Cancel,
-    commands::{Command, CommandError, help::Help},
-    console::Console,
-    grammar::{ParseError, join},
-    registry::REGISTRY,
-    settings::Settings,
-    terminal::{Messages, Screen},
-};
+use crate::cancel::Cancel;
+use crate::commands::help::Help;
+use crate::commands::{Command, CommandError};
+use crate::console::Console;
+use crate::grammar::{ParseError, join};
+use crate::registry::REGISTRY;
+use crate::settings::Settings;
+use crate::terminal::{Messages, Screen};
 
 const PAGES: &str = "handlescope://help";
 

@@ -1,45 +1,38 @@
 //! The session that tools share, and how each of them answers.
 
-use std::{
-    hash::{DefaultHasher, Hash, Hasher},
-    io::{self, Write},
-    path::PathBuf,
-    slice::from_ref,
-    sync::Arc,
-};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::slice::from_ref;
+use std::sync::Arc;
 
 use handlescope_extract::symbols::{ServerChoice, SymbolPath, SymbolSources};
-use handlescope_model::{Untrusted, output::temporary_folder};
+use handlescope_model::Untrusted;
+use handlescope_model::output::temporary_folder;
 use polars::prelude::DataFrame;
 use serde_json::{Map, Value};
 use tempfile::TempDir;
 
-use super::{
-    answer::Answer,
-    error::ToolError,
-    input::Inputs,
-    tools::{CURSOR, TOP, Tool, USUAL_ROWS, Work, file_columns, relation_columns},
-};
-use crate::{
-    cancel::Cancel,
-    commands::{
-        Command, CommandError, Context,
-        load::load,
-        schema::views,
-        sql::{self, Sql, SqlArgs},
-    },
-    console::Console,
-    filter::Filter,
-    grammar::{Quotes, Token, join},
-    paths::Roots,
-    registry::REGISTRY,
-    render,
-    settings::DisplayArgs,
-    sql::Views,
-    terminal::{Activity, Messages, Screen},
-    trace::{Access, LoadArgs},
-    values::{Format, JsonMode},
-};
+use super::answer::Answer;
+use super::error::ToolError;
+use super::input::Inputs;
+use super::tools::{CURSOR, TOP, Tool, USUAL_ROWS, Work, file_columns, relation_columns};
+use crate::cancel::Cancel;
+use crate::commands::load::load;
+use crate::commands::schema::views;
+use crate::commands::sql::{self, Sql, SqlArgs};
+use crate::commands::{Command, CommandError, Context};
+use crate::console::Console;
+use crate::filter::Filter;
+use crate::grammar::{Quotes, Token, join};
+use crate::paths::Roots;
+use crate::registry::REGISTRY;
+use crate::render;
+use crate::settings::DisplayArgs;
+use crate::sql::Views;
+use crate::terminal::{Activity, Messages, Screen};
+use crate::trace::{Access, LoadArgs};
+use crate::values::{Format, JsonMode};
 
 /// The largest document that is read into memory, bytes of JSON.
 const MOST_BYTES: usize = 64 << 20;

@@ -5,16 +5,17 @@ use std::path::Path;
 use clap::{CommandFactory, Parser};
 use thiserror::Error;
 
-use crate::{
-    cli::Cli,
-    commands::{Command, Invocation, help::help_in_shell, load::Load, shared::options},
-    grammar::{ParseError, Token, join, parse},
-    paths::{ExpandError, expand, has_extension},
-    registry::REGISTRY,
-    suggest,
-    terminal::ColorChoice,
-    trace::LoadArgs,
-};
+use crate::cli::Cli;
+use crate::commands::help::help_in_shell;
+use crate::commands::load::Load;
+use crate::commands::shared::options;
+use crate::commands::{Command, Invocation};
+use crate::grammar::{ParseError, Token, join, parse};
+use crate::paths::{ExpandError, expand, has_extension};
+use crate::registry::REGISTRY;
+use crate::suggest;
+use crate::terminal::ColorChoice;
+use crate::trace::LoadArgs;
 
 /// A command line in ETWAnalyzer's manner: options with one dash, in any case.
 pub struct OneShot {

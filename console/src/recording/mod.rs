@@ -5,10 +5,8 @@ mod elsewhere;
 mod record;
 mod stop;
 
-use std::{
-    io::{self, Write},
-    path::Path,
-};
+use std::io::{self, Write};
+use std::path::Path;
 
 use handlescope_record::{EventSink, Running, SessionPlan, recorder, wpr_profile};
 use serde::Serialize;
@@ -18,12 +16,10 @@ pub use args::{LiveArgs, RecordArgs, SessionArgs, WprpArgs};
 pub use record::decodable;
 pub use stop::{Reached, StopWatch};
 
-use crate::{
-    cancel::Cancel,
-    commands::CommandError,
-    paths::{Overwrite, write_whole},
-    terminal::{Messages, Neutral},
-};
+use crate::cancel::Cancel;
+use crate::commands::CommandError;
+use crate::paths::{Overwrite, write_whole};
+use crate::terminal::{Messages, Neutral};
 
 /// Records until it is asked to end, or prints the session that would. `force` replaces a trace that handlescope did not
 /// write.

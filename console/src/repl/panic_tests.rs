@@ -11,12 +11,10 @@ use handlescope_tests::terminal::{Key, Terminal};
 use tempfile::TempDir;
 
 use super::run;
-use crate::{
-    cancel::Cancel,
-    console::Console,
-    settings::Settings,
-    terminal::{ColorChoice, Messages},
-};
+use crate::cancel::Cancel;
+use crate::console::Console;
+use crate::settings::Settings;
+use crate::terminal::{ColorChoice, Messages};
 
 /// Set for the program at the terminal.
 const AT_TERMINAL: &str = "HANDLESCOPE_TEST_AT_TERMINAL";

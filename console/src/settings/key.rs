@@ -7,13 +7,11 @@ use handlescope_extract::symbols::SymbolPath;
 use strum::{Display, IntoStaticStr, VariantArray};
 
 use super::display::DisplayArgs;
-use crate::{
-    filter::SystemModules,
-    terminal::ColorChoice,
-    values::{
-        TimeDigits, ValueError, no_choice, on_or_off, process_format, process_words, time_format,
-        time_words,
-    },
+use crate::filter::SystemModules;
+use crate::terminal::ColorChoice;
+use crate::values::{
+    TimeDigits, ValueError, no_choice, on_or_off, process_format, process_words, time_format,
+    time_words,
 };
 
 /// The name of the configuration file in the platform's folder for configurations.

@@ -1,19 +1,16 @@
 //! The settings of a session: what each source says, and what counts.
 
-use std::{env, path::Path};
+use std::env;
+use std::path::Path;
 
 use handlescope_extract::symbols::SymbolPath;
 
-use super::{
-    aliases::Aliases,
-    display::{Display, DisplayArgs},
-    file::{ConfigError, ConfigFile, Contents},
-    key::{Choices, Key},
-};
-use crate::{
-    filter::SystemModules,
-    terminal::{ColorChoice, Screen, refuses_color, refuses_pager},
-};
+use super::aliases::Aliases;
+use super::display::{Display, DisplayArgs};
+use super::file::{ConfigError, ConfigFile, Contents};
+use super::key::{Choices, Key};
+use crate::filter::SystemModules;
+use crate::terminal::{ColorChoice, Screen, refuses_color, refuses_pager};
 
 /// Where the value of a setting comes from; the first that says something counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

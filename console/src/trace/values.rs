@@ -1,9 +1,7 @@
 //! What a loaded trace offers for completion: its processes, object types, names, modules and allocators.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::{Arc, OnceLock},
-};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, OnceLock};
 
 use handlescope_model::tables::{Allocators, Modules, Names, ObjectTypes, Processes, ResourceKind};
 use handlescope_model::{ArchiveError, Columns, Key, TableRows, Trace};

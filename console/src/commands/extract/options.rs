@@ -4,17 +4,13 @@ use std::path::PathBuf;
 
 use handlescope_extract::StackChoice;
 
-use crate::{
-    commands::shared::{
-        fields,
-        options::{
-            Notes, SELECTION, etwanalyzer_option, force_option, ignored, ignored_everywhere,
-            max_size_option, recursive_queries_option,
-        },
-        symbols::{SymbolArgs, symbol_options, symbol_path_option},
-    },
-    grammar::{Choices, Opt, OptionGroup, Take, chosen, words},
+use crate::commands::shared::fields;
+use crate::commands::shared::options::{
+    Notes, SELECTION, etwanalyzer_option, force_option, ignored, ignored_everywhere,
+    max_size_option, recursive_queries_option,
 };
+use crate::commands::shared::symbols::{SymbolArgs, symbol_options, symbol_path_option};
+use crate::grammar::{Choices, Opt, OptionGroup, Take, chosen, words};
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct ExtractArgs {

@@ -3,15 +3,14 @@ use std::io::Write;
 use comfy_table::{Cell, ColumnConstraint, Table};
 use handlescope_model::Untrusted;
 
-use crate::{
-    commands::{
-        AnyCommand, AnyKind, CommandError, Registry, help::place::Place, topics::TopicSpec,
-    },
-    grammar::{Arguments, Example, GroupView, OptionSpec, ValueKind},
-    settings::{Aliases, Key},
-    sql::Relation,
-    terminal::{Role, Screen, table, theme::name_cell, wrapped},
-};
+use crate::commands::help::place::Place;
+use crate::commands::topics::TopicSpec;
+use crate::commands::{AnyCommand, AnyKind, CommandError, Registry};
+use crate::grammar::{Arguments, Example, GroupView, OptionSpec, ValueKind};
+use crate::settings::{Aliases, Key};
+use crate::sql::Relation;
+use crate::terminal::theme::name_cell;
+use crate::terminal::{Role, Screen, table, wrapped};
 
 /// Writes a page.
 pub(super) struct Page<'a> {

@@ -4,19 +4,19 @@ use std::path::Path;
 
 use super::allocations::{ALLOCATIONS, ask as ask_allocations, criteria};
 use super::{FILES, PictureArgs, PictureOptions, ask, groups as option_groups, parse};
-use crate::{
-    commands::{
-        Command, CommandError, Context, DumpContext, Entered, Signature, context::answer,
-        dump::object_ref::FILTERS, shared::groups,
-    },
-    grammar::{Arguments, Choices, GroupView, Opt, OptionGroup, ParseError, Take, chosen, words},
-    paths::{has_extension, names_apart, stem},
-    query::{self, GroupColumn, GroupCriteria, ResourceColumn, ResourceCriteria, ResourcesAnswer},
-    render::{
-        output::Target,
-        pictures::{Measure, Timeline, columns, write_plot_svg, write_plot_text},
-    },
+use crate::commands::context::answer;
+use crate::commands::dump::object_ref::FILTERS;
+use crate::commands::shared::groups;
+use crate::commands::{Command, CommandError, Context, DumpContext, Entered, Signature};
+use crate::grammar::{
+    Arguments, Choices, GroupView, Opt, OptionGroup, ParseError, Take, chosen, words,
 };
+use crate::paths::{has_extension, names_apart, stem};
+use crate::query::{
+    self, GroupColumn, GroupCriteria, ResourceColumn, ResourceCriteria, ResourcesAnswer,
+};
+use crate::render::output::Target;
+use crate::render::pictures::{Measure, Timeline, columns, write_plot_svg, write_plot_text};
 
 /// Parts of time in a picture.
 const PARTS: usize = 400;

@@ -5,11 +5,9 @@ use std::path::Path;
 use handlescope_model::tables::ResourceKind;
 use handlescope_model::{Trace, Untrusted};
 
-use crate::{
-    query::{FileAnswer, NoMatch, QueryError, TraceAnswer, allocated_kinds},
-    terminal::Messages,
-    trace::{CaveatKind, warn_of},
-};
+use crate::query::{FileAnswer, NoMatch, QueryError, TraceAnswer, allocated_kinds};
+use crate::terminal::Messages;
+use crate::trace::{CaveatKind, warn_of};
 
 /// Says so for one trace.
 pub(crate) fn write_caveats<'a>(answer: &impl TraceAnswer<'a>, messages: &mut Messages<'_>) {

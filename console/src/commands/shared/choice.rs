@@ -1,13 +1,11 @@
 //! Options that choose by process, stack or time, for every kind that does, and that say how times and stacks are printed.
 //! What is chosen differs, and so does the help.
 
-use crate::{
-    filter::{Filter, ProcessFilter},
-    grammar::{Choices, Opt, Take, Texts, chosen, words},
-    query::{NewProcess, ProcessCriteria, StackTrims},
-    settings::{DisplayArgs, StackDisplayArgs},
-    values::{SuspectId, TimeRange},
-};
+use crate::filter::{Filter, ProcessFilter};
+use crate::grammar::{Choices, Opt, Take, Texts, chosen, words};
+use crate::query::{NewProcess, ProcessCriteria, StackTrims};
+use crate::settings::{DisplayArgs, StackDisplayArgs};
+use crate::values::{SuspectId, TimeRange};
 
 pub(crate) const fn process_option<A>(
     help: &'static str,

@@ -2,19 +2,15 @@
 
 use std::path::PathBuf;
 
-use crate::{
-    commands::shared::{
-        choice::{
-            kind_instead_option, process_option, show_address_option, show_line_option,
-            show_stack_option, type_of_handles_option,
-        },
-        fields, groups,
-    },
-    filter::Filter,
-    grammar::{Opt, OptionGroup, Take},
-    query::DiffCriteria,
-    settings::StackDisplayArgs,
+use crate::commands::shared::choice::{
+    kind_instead_option, process_option, show_address_option, show_line_option, show_stack_option,
+    type_of_handles_option,
 };
+use crate::commands::shared::{fields, groups};
+use crate::filter::Filter;
+use crate::grammar::{Opt, OptionGroup, Take};
+use crate::query::DiffCriteria;
+use crate::settings::StackDisplayArgs;
 
 /// What the kind is asked.
 #[derive(Debug, Clone, Default, PartialEq)]

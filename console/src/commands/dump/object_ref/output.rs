@@ -1,12 +1,10 @@
 //! Options about totals and output.
 
 use super::args::ObjectRefArgs;
-use crate::{
-    commands::shared::options::{sort_details, sort_option},
-    grammar::{Choices, Opt, Take, chosen, words},
-    query::ShowTotal,
-    values::{CSV, NamesFile},
-};
+use crate::commands::shared::options::{sort_details, sort_option};
+use crate::grammar::{Choices, Opt, Take, chosen, words};
+use crate::query::ShowTotal;
+use crate::values::{CSV, NamesFile};
 
 /// ETWAnalyzer's other commands group by method; of objects, it prints what File does.
 const TOTALS_OF: &Choices<ShowTotal> = &[

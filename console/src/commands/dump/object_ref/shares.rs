@@ -1,11 +1,9 @@
 //! Options about objects with several users, and about file mappings.
 
 use super::args::ObjectRefArgs;
-use crate::{
-    grammar::{Choices, Opt, Take, Texts, chosen, words},
-    query::MapMode,
-    values::CountUnit,
-};
+use crate::grammar::{Choices, Opt, Take, Texts, chosen, words};
+use crate::query::MapMode;
+use crate::values::CountUnit;
 
 /// Objects that several processes or threads use.
 pub(super) static SHARED: &[Opt<ObjectRefArgs>] = &[

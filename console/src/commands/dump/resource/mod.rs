@@ -5,14 +5,11 @@ mod options;
 pub(crate) use self::options::ResourceArgs;
 
 use self::options::OPTIONS;
-use crate::{
-    commands::{
-        CommandError, DumpContext, Kind, KindSignature, SharedArgs, shared::caveats::write_caveats,
-    },
-    grammar::{Example, OptionGroup, ParseError},
-    query::{self, ResourceColumn, ResourceCriteria},
-    render::{self, OutputOptions},
-};
+use crate::commands::shared::caveats::write_caveats;
+use crate::commands::{CommandError, DumpContext, Kind, KindSignature, SharedArgs};
+use crate::grammar::{Example, OptionGroup, ParseError};
+use crate::query::{self, ResourceColumn, ResourceCriteria};
+use crate::render::{self, OutputOptions};
 
 pub(crate) struct Resource;
 

@@ -1,20 +1,16 @@
 //! The arguments of `.dump Resource`, and the options that fill them.
 
-use crate::{
-    commands::shared::{
-        choice::{
-            add_column, fold_stack_option, kind_option, process_option, show_address_option,
-            show_line_option, show_stack_option, stack_from_option, suspect_option,
-            time_digits_option, time_format_option, time_option,
-        },
-        fields, groups,
-        options::{sort_details, sort_option},
-    },
-    grammar::{Choices, Opt, OptionGroup, Take, Texts, chosen, words},
-    query::{ResourceColumn, ResourceCriteria, StackTrims},
-    settings::{DisplayArgs, StackDisplayArgs},
-    values::CountUnit,
+use crate::commands::shared::choice::{
+    add_column, fold_stack_option, kind_option, process_option, show_address_option,
+    show_line_option, show_stack_option, stack_from_option, suspect_option, time_digits_option,
+    time_format_option, time_option,
 };
+use crate::commands::shared::options::{sort_details, sort_option};
+use crate::commands::shared::{fields, groups};
+use crate::grammar::{Choices, Opt, OptionGroup, Take, Texts, chosen, words};
+use crate::query::{ResourceColumn, ResourceCriteria, StackTrims};
+use crate::settings::{DisplayArgs, StackDisplayArgs};
+use crate::values::CountUnit;
 
 /// What was typed after `.dump Resource`.
 #[derive(Debug, Clone, Default, PartialEq)]
