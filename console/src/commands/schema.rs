@@ -67,10 +67,9 @@ fn relations() -> Vec<(&'static str, &'static str)> {
 }
 
 fn relation<'a>(views: &'a Views, word: &Token) -> Result<Relation<'a>, ParseError> {
-    views.relation(&word.text).ok_or_else(|| ParseError::UnexpectedWord {
-        word: word.text.clone(),
-        hint: suggest::hint(&word.text, views.relations().map(Relation::name)),
-        help: String::new(),
+    views.relation(&word.text).ok_or_else(|| {
+        let names = views.relations().map(Relation::name);
+        ParseError::unexpected(word, suggest::hint(&word.text, names))
     })
 }
 

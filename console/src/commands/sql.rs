@@ -156,11 +156,10 @@ fn not_a_query(entered: &Entered<'_>) -> ParseError {
     match entered.options_and_words(Sql::OPTIONS) {
         Err(error) => error,
         Ok((_, words)) => match words.first() {
-            Some(word) => ParseError::UnexpectedWord {
-                word: word.text.clone(),
-                hint: ", a query starts with SELECT; .help sql has examples".to_owned(),
-                help: String::new(),
-            },
+            Some(word) => {
+                let hint = ", a query starts with SELECT; .help sql has examples";
+                ParseError::unexpected(word, hint)
+            }
             None => entered.missing("a query: .sql SELECT type, count(*) FROM leaks GROUP BY type"),
         },
     }

@@ -80,6 +80,12 @@ impl ParseError {
     pub(crate) fn refused(error: impl Error + Send + Sync + 'static) -> ParseError {
         ParseError::Refused(Box::new(error))
     }
+
+    /// A word in a place where none of its kind can be.
+    pub(crate) fn unexpected(word: &Token, hint: impl Into<String>) -> ParseError {
+        let (word, hint) = (word.text.clone(), hint.into());
+        ParseError::UnexpectedWord { word, hint, help: String::new() }
+    }
 }
 
 /// A piece of a command line after the command.

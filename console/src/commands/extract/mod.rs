@@ -145,11 +145,7 @@ fn file_or_typo(word: &Token) -> Result<String, ParseError> {
     let names = extractors().map(|(name, _)| name);
     match suggest::nearest(&word.text, names) {
         Some(name) if is_name && !with_home(&word.text).exists() => {
-            Err(ParseError::UnexpectedWord {
-                word: word.text.clone(),
-                hint: suggest::did_you_mean(name),
-                help: String::new(),
-            })
+            Err(ParseError::unexpected(word, suggest::did_you_mean(name)))
         }
         _ => Ok(word.text.clone()),
     }
