@@ -16,8 +16,7 @@ use super::frame_view::{FrameView, InModule};
 use super::managed::ManagedMethod;
 use crate::cancel::{Cancel, Cancelled};
 use crate::filter::SystemModules;
-use crate::trace::StoredNames;
-use crate::trace::{FrameNameCache, KnownNames};
+use crate::trace::{FrameNameCache, KnownNames, StoredNames};
 
 /// Where function names come from, and what became of the search for them.
 pub trait FrameNames: Sync {

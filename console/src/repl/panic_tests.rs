@@ -1,11 +1,10 @@
 //! A command that panics, seen on a terminal. The console and its registry are the program's; only the
 //! work that panics is the test's, so the program at the terminal is this test, started once more.
 
-use std::env;
 use std::io::{self, Write};
 use std::process::Command;
-use std::thread;
 use std::time::Duration;
+use std::{env, thread};
 
 use handlescope_tests::terminal::{Key, Terminal};
 use tempfile::TempDir;

@@ -11,8 +11,7 @@ use handlescope_model::{ArchiveError, EventKind, Table, TableRows, Trace, Untrus
 use indicatif::HumanCount;
 use serde::Serialize;
 
-use super::losses::{has_end_rundown, knows_exits};
-use super::losses::{loss_times, unseen_closes};
+use super::losses::{has_end_rundown, knows_exits, loss_times, unseen_closes};
 use crate::terminal::Messages;
 use crate::values::{Counted, Length, kind_of};
 
