@@ -167,9 +167,8 @@ impl<R: BufRead> BufRead for ScriptInput<R> {
 #[cfg(unix)]
 mod unix {
     use std::io::{self, IsTerminal, Write};
-    use std::sync::Mutex;
     use std::sync::atomic::Ordering;
-    use std::sync::mpsc;
+    use std::sync::{Mutex, mpsc};
     use std::thread;
     use std::time::Duration;
 

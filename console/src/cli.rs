@@ -2,18 +2,15 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Command, CommandFactory, Parser, Subcommand, error::ErrorKind};
+use clap::error::ErrorKind;
+use clap::{Args, Command, CommandFactory, Parser, Subcommand};
 
-use crate::{
-    commands::{
-        help::shell_examples,
-        shared::symbols::{self, SymbolArgs, SymbolLimitArgs, path},
-    },
-    recording::{LiveArgs, RecordArgs, WprpArgs},
-    registry::REGISTRY,
-    sql::Relation,
-    terminal::ColorChoice,
-};
+use crate::commands::help::shell_examples;
+use crate::commands::shared::symbols::{self, SymbolArgs, SymbolLimitArgs, path};
+use crate::recording::{LiveArgs, RecordArgs, WprpArgs};
+use crate::registry::REGISTRY;
+use crate::sql::Relation;
+use crate::terminal::ColorChoice;
 
 const EXAMPLES: &str = "\
 Examples:

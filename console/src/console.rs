@@ -4,14 +4,13 @@ use std::io::{self, Write};
 
 use handlescope_model::guard::{Panicked, quietly};
 
-use crate::{
-    cancel::{Cancel, Cancelled},
-    commands::{CommandError, Context, Flow, Invocation, load::load},
-    registry::REGISTRY,
-    settings::Settings,
-    terminal::{CommandOutput, Messages, Neutral, Paged, Screen},
-    trace::{LoadArgs, Session},
-};
+use crate::cancel::{Cancel, Cancelled};
+use crate::commands::load::load;
+use crate::commands::{CommandError, Context, Flow, Invocation};
+use crate::registry::REGISTRY;
+use crate::settings::Settings;
+use crate::terminal::{CommandOutput, Messages, Neutral, Paged, Screen};
+use crate::trace::{LoadArgs, Session};
 
 /// A session that takes commands.
 pub struct Console {

@@ -2,35 +2,28 @@
 
 #![deny(clippy::disallowed_methods, clippy::disallowed_macros)]
 
-use std::{
-    env,
-    ffi::OsString,
-    io::{self, BufWriter, IsTerminal, Write},
-    process::ExitCode,
-};
+use std::env;
+use std::ffi::OsString;
+use std::io::{self, BufWriter, IsTerminal, Write};
+use std::process::ExitCode;
 
 use clap::FromArgMatches;
-use handlescope_console::{
-    cancel::{self, Cancelled, ScriptInput},
-    cli::{Action, Cli},
-    commands::{
-        CommandError, Flow,
-        schema::{schema, views},
-    },
-    console::Console,
-    grammar::ParseError,
-    live, mcp,
-    one_shot::{self, OneShot, Refusal},
-    query::start_engine,
-    recording,
-    registry::REGISTRY,
-    repl,
-    script::{self, Outcome},
-    settings::{Choices, ConfigFile, Settings, settled},
-    shell,
-    terminal::{ColorChoice, Messages, Screen, print_usage, report_panics, standard},
-    trace::LoadArgs,
+use handlescope_console::cancel::{self, Cancelled, ScriptInput};
+use handlescope_console::cli::{Action, Cli};
+use handlescope_console::commands::schema::{schema, views};
+use handlescope_console::commands::{CommandError, Flow};
+use handlescope_console::console::Console;
+use handlescope_console::grammar::ParseError;
+use handlescope_console::one_shot::{self, OneShot, Refusal};
+use handlescope_console::query::start_engine;
+use handlescope_console::registry::REGISTRY;
+use handlescope_console::script::{self, Outcome};
+use handlescope_console::settings::{Choices, ConfigFile, Settings, settled};
+use handlescope_console::terminal::{
+    ColorChoice, Messages, Screen, print_usage, report_panics, standard,
 };
+use handlescope_console::trace::LoadArgs;
+use handlescope_console::{live, mcp, recording, repl, shell};
 use handlescope_model::Reason;
 
 /// The exit status of a command line that means nothing.

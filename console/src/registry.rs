@@ -33,7 +33,7 @@ pub static REGISTRY: Registry = Registry {
         &c::settings::FILE_NAMES,
         &c::settings::CLIP,
         &c::settings::PAGER,
-        &c::settings::Sys,
+        &c::settings::SYSTEM_MODULES,
         &c::session::Cls,
         &c::sympath::SymPath,
         &c::config::Config,

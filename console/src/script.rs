@@ -4,14 +4,13 @@ use std::io::{self, BufRead, ErrorKind, Read, Write};
 
 use handlescope_model::Reason;
 
-use crate::{
-    cancel::Cancelled,
-    commands::{Flow, sql::is_unfinished},
-    console::Console,
-    grammar::{Arguments, split},
-    registry::REGISTRY,
-    terminal::Messages,
-};
+use crate::cancel::Cancelled;
+use crate::commands::Flow;
+use crate::commands::sql::is_unfinished;
+use crate::console::Console;
+use crate::grammar::{Arguments, split};
+use crate::registry::REGISTRY;
+use crate::terminal::Messages;
 
 /// The longest line of a script, bytes.
 const LONGEST_LINE: u64 = 1 << 20;

@@ -2,12 +2,11 @@
 
 use handlescope_model::Untrusted;
 
-use super::{Command, CommandError, Context, Entered, Signature, shared::groups};
-use crate::{
-    grammar::{Arguments, Opt, OptionGroup, ParseError, Take, definition, split},
-    settings::{AliasError, Entry},
-    terminal::table,
-};
+use super::shared::groups;
+use super::{Command, CommandError, Context, Entered, Signature};
+use crate::grammar::{Arguments, Opt, OptionGroup, ParseError, Take, definition, split};
+use crate::settings::{AliasError, Entry};
+use crate::terminal::table;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct AliasArgs {

@@ -3,27 +3,22 @@
 //! A command is one type with its signature, its options, how it is parsed and how it runs; so is a
 //! kind. [`AnyCommand`] and [`AnyKind`] are the same without the type of their arguments.
 
-use std::{
-    any::Any,
-    fmt::{self, Debug},
-};
+use std::any::Any;
+use std::fmt::{self, Debug};
 
-use super::{
-    context::{Context, DumpContext, Invocation, Redirected, SharedArgs, answer},
-    error::CommandError,
-    shared::options::{SHARED, check_output},
-    topics::TopicSpec,
+use super::context::{Context, DumpContext, Invocation, Redirected, SharedArgs, answer};
+use super::error::CommandError;
+use super::shared::options::{SHARED, check_output};
+use super::topics::TopicSpec;
+use crate::grammar::{
+    Arguments, Example, GroupView, OptionGroup, OptionSpec, ParseError, Quotes, Redirect, Token,
+    definition_start, join, parse, split,
 };
-use crate::{
-    grammar::{
-        Arguments, Example, GroupView, OptionGroup, OptionSpec, ParseError, Quotes, Redirect,
-        Token, definition_start, join, parse, split,
-    },
-    render::{OutputOptions, output::COLUMNS},
-    settings::Aliases,
-    suggest,
-    values::{ColumnChoice, ValueError},
-};
+use crate::render::OutputOptions;
+use crate::render::output::COLUMNS;
+use crate::settings::Aliases;
+use crate::suggest;
+use crate::values::{ColumnChoice, ValueError};
 
 /// What is written about a command.
 pub struct Signature {
@@ -410,13 +405,17 @@ impl Registry {
         let kind = rest.first().filter(|token| self.kind(&token.text).is_some());
         let topic: Vec<Token> = [first].into_iter().chain(kind).cloned().collect();
         let line = topic.iter().map(|token| token.text.as_str()).collect::<Vec<_>>().join(" ");
-        Some(help.parse(&Entered {
-            line: &line,
-            name: help.name(),
-            tokens: &topic,
-            registry: self,
-            aliases: Aliases::NONE,
-        }))
+        Some(help.parse(&self.entered(help.name(), &line, &topic)))
+    }
+
+    /// A command line of this name without aliases, of which the command gets these tokens.
+    pub(crate) fn entered<'a>(
+        &'static self,
+        name: &'a str,
+        line: &'a str,
+        tokens: &'a [Token],
+    ) -> Entered<'a> {
+        Entered { line, name, tokens, registry: self, aliases: Aliases::NONE }
     }
 
     pub(super) fn unknown_command(&self, name: &str, aliases: &Aliases) -> ParseError {

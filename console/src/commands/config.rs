@@ -4,19 +4,30 @@ use std::path::{Path, absolute};
 
 use handlescope_model::Untrusted;
 
-use super::{Command, CommandError, Context, Entered, Signature, settings::USUAL, shared::groups};
-use crate::{
-    grammar::{Arguments, ParseError, Token, definition, parse, split},
-    settings::{Change, Choices, Entry, Key, Settings, Source, settled},
-    terminal::{Screen, table, wrapped},
-};
+use super::settings::USUAL;
+use super::shared::groups;
+use super::{Command, CommandError, Context, Entered, Signature};
+use crate::grammar::{Arguments, ParseError, Token, definition, parse, split};
+use crate::settings::{Choices, Entry, Key, Settings, Source, settled};
+use crate::terminal::{Screen, table, wrapped};
+
+/// What becomes of a setting in the file.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+enum Change {
+    /// Nothing: it is only shown.
+    #[default]
+    None,
+    /// It is taken out.
+    Usual,
+    To(String),
+}
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct ConfigArgs {
     /// The setting to show or change; `None` for all.
     key: Option<Key>,
     /// What the configuration file says of it from now on.
-    value: Change<String>,
+    value: Change,
 }
 
 pub(crate) struct Config;
@@ -71,7 +82,7 @@ impl Command for Config {
             (None, _) => {
                 let place = place(settings.file.path());
                 writeln!(context.out, "{}", wrapped(&place, context.screen.width))?;
-                Ok(write!(context.out, "{}", listed(settings, &Key::ALL, context.screen))?)
+                Ok(write!(context.out, "{}", listed(settings, Key::ALL, context.screen))?)
             }
             (Some(key), Change::None) => {
                 Ok(write!(context.out, "{}", listed(settings, &[key], context.screen))?)
@@ -155,30 +166,18 @@ mod tests {
     #[test]
     fn a_setting_is_shown_or_gets_the_rest_of_the_line() {
         let path = "srv*c*https://x/y;my symbols";
+        let to = |value: &str| Change::To(value.to_owned());
         for (line, key, value) in [
             (".config", None, Change::None),
             (".config Time-Format", Some(Key::TimeFormat), Change::None),
-            (".config time-format s", Some(Key::TimeFormat), Change::To("s")),
-            (".config time-format = s", Some(Key::TimeFormat), Change::To("s")),
-            (".config time-format=s > a.txt", Some(Key::TimeFormat), Change::To("s")),
+            (".config time-format s", Some(Key::TimeFormat), to("s")),
+            (".config time-format = s", Some(Key::TimeFormat), to("s")),
+            (".config time-format=s > a.txt", Some(Key::TimeFormat), to("s")),
             (".config clip Usual", Some(Key::Clip), Change::Usual),
-            (
-                ".config system-modules \"a b.dll;c\"",
-                Some(Key::SystemModules),
-                Change::To("a b.dll;c"),
-            ),
-            (
-                ".config symbol-path https://x?a=b",
-                Some(Key::SymbolPath),
-                Change::To("https://x?a=b"),
-            ),
-            (&format!(".config symbol-path {path}"), Some(Key::SymbolPath), Change::To(path)),
+            (".config system-modules \"a b.dll;c\"", Some(Key::SystemModules), to("a b.dll;c")),
+            (".config symbol-path https://x?a=b", Some(Key::SymbolPath), to("https://x?a=b")),
+            (&format!(".config symbol-path {path}"), Some(Key::SymbolPath), to(path)),
         ] {
-            let value = match value {
-                Change::To(value) => Change::To(value.to_owned()),
-                Change::Usual => Change::Usual,
-                Change::None => Change::None,
-            };
             assert_eq!(args::<ConfigArgs>(line), ConfigArgs { key, value }, "{line}");
         }
     }

@@ -1,32 +1,25 @@
 //! What commands and kinds of `.dump` run with; a command line that was understood, also with `> FILE` or `>> FILE` behind
 //! it, by which the results of any command go into a file.
 
-use std::{
-    any::Any,
-    fmt::Debug,
-    io::{self, Write},
-    path::{Path, PathBuf},
-};
+use std::any::Any;
+use std::fmt::Debug;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
 
-use super::{
-    error::CommandError,
-    shared::{caveats::write_no_match, names::WatchedSymbols},
-};
-use crate::{
-    cancel::Cancel,
-    filter::Filter,
-    grammar::{self, ParseError},
-    paths::{Overwrite, append_whole, is_null_device, with_home, write_whole},
-    query::{NoMatch, Source, SymbolReports},
-    render::{
-        OutputError, OutputOptions, Table,
-        output::{COLUMNS, Target},
-    },
-    settings::{Display, DisplayArgs, StackDisplayArgs},
-    terminal::{Messages, Screen},
-    trace::{LoadedTrace, Session, choose},
-    values::{ColumnChoice, CsvText, Format, TopN},
-};
+use super::error::CommandError;
+use super::shared::caveats::write_no_match;
+use super::shared::names::WatchedSymbols;
+use crate::cancel::Cancel;
+use crate::filter::Filter;
+use crate::grammar::{self, ParseError};
+use crate::paths::{Overwrite, append_whole, is_null_device, with_home, write_whole};
+use crate::query::{FrameNames, NoMatch, Source};
+use crate::render::output::{COLUMNS, Target};
+use crate::render::{OutputError, OutputOptions, Table};
+use crate::settings::{Display, DisplayArgs, StackDisplayArgs};
+use crate::terminal::{Messages, Screen};
+use crate::trace::{LoadedTrace, Session, choose};
+use crate::values::{ColumnChoice, CsvText, Format, TopN};
 
 /// What follows a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -73,7 +66,7 @@ pub struct DumpContext<'a, 'm> {
     pub sources: &'a [Source<'a>],
     pub shared: &'a SharedArgs,
     /// Where names of functions come from.
-    pub names: &'a dyn SymbolReports,
+    pub names: &'a dyn FrameNames,
     pub cancel: &'a Cancel,
     pub session: &'a Session,
     pub screen: Screen,

@@ -4,30 +4,23 @@
 use std::path::Path;
 
 use handlescope_extract::filetime::UNIX_EPOCH;
-use handlescope_model::{
-    Untrusted,
-    tables::{TraceInfo, UtcOffsets},
-};
-use jiff::{
-    Timestamp,
-    civil::{Date, DateTime, Time},
-    tz::Offset,
-};
+use handlescope_model::Untrusted;
+use handlescope_model::tables::{TraceInfo, UtcOffsets};
+use jiff::Timestamp;
+use jiff::civil::{Date, DateTime, Time};
+use jiff::tz::Offset;
 
-use super::{
-    Command, CommandError, Context, Entered, Signature,
-    shared::{groups, options::files_option},
-};
-use crate::{
-    filter::Filter,
-    grammar::{Arguments, Opt, OptionGroup, ParseError, Take, parse},
-    paths::{names_apart, shown},
-    query::trace_info,
-    render::time::{Clock, Seconds, instant},
-    terminal::table,
-    trace::{self, LoadedTrace, choose},
-    values::{TimeDigits, TimeFormat, nanoseconds},
-};
+use super::shared::groups;
+use super::shared::options::files_option;
+use super::{Command, CommandError, Context, Entered, Signature};
+use crate::filter::Filter;
+use crate::grammar::{Arguments, Opt, OptionGroup, ParseError, Take, parse};
+use crate::paths::{names_apart, shown};
+use crate::query::trace_info;
+use crate::render::time::{Clock, Seconds, instant};
+use crate::terminal::table;
+use crate::trace::{self, LoadedTrace, choose};
+use crate::values::{TimeDigits, TimeFormat, nanoseconds};
 
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct ConvertTimeArgs {

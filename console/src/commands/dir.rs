@@ -1,30 +1,25 @@
 //! `.dir` and `.cd`: folders.
 
-use std::{
-    cmp::Reverse,
-    env,
-    ffi::OsString,
-    fs,
-    path::{Path, PathBuf},
-    time::SystemTime,
-};
+use std::cmp::Reverse;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+use std::{env, fs};
 
 use handlescope_model::Untrusted;
 use indicatif::HumanBytes;
-use jiff::{Timestamp, tz::TimeZone};
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
 
-use super::{
-    Command, CommandError, Context, Entered, Signature,
-    shared::{groups, options::recursive_option},
+use super::shared::groups;
+use super::shared::options::recursive_option;
+use super::{Command, CommandError, Context, Entered, Signature};
+use crate::grammar::{Arguments, Opt, OptionGroup, OptionSpec, ParseError, Take, Token, parse};
+use crate::paths::{
+    ExpandError, Pattern, Walk, folders_in, is_extract, is_plain_extract, missing, with_home,
 };
-use crate::{
-    grammar::{Arguments, Opt, OptionGroup, OptionSpec, ParseError, Take, Token, parse},
-    paths::{
-        ExpandError, Pattern, Walk, folders_in, is_extract, is_plain_extract, missing, with_home,
-    },
-    terminal::{Screen, table},
-    trace::extraction::{Freshness, beside, freshness, in_cache, side_by_side},
-};
+use crate::terminal::{Screen, table};
+use crate::trace::extraction::{Freshness, beside, freshness, in_cache, side_by_side};
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct DirArgs {

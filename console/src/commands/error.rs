@@ -1,24 +1,24 @@
 //! What can go wrong with a command.
 
-use std::{io, path::PathBuf};
+use std::io;
+use std::path::PathBuf;
 
-use handlescope_extract::{ExtractError, SaveError, symbols::SymbolSourcesError};
+use handlescope_extract::symbols::SymbolSourcesError;
+use handlescope_extract::{ExtractError, SaveError};
 use handlescope_model::{ArchiveError, Reason, Untrusted, remedy};
 use handlescope_record::SessionError;
 use thiserror::Error;
 
-use crate::{
-    cancel::Cancelled,
-    filter::FilterError,
-    grammar::ParseError,
-    paths::{ExpandError, OverwriteError, RootError},
-    query::{NoMatch, QueryError},
-    render::{self, OutputError},
-    settings::{AliasError, ConfigError},
-    sql::SqlError,
-    trace::{LoadError, MappingsError, NoFile},
-    values::SuspectId,
-};
+use crate::cancel::Cancelled;
+use crate::filter::FilterError;
+use crate::grammar::ParseError;
+use crate::paths::{ExpandError, OverwriteError, RootError};
+use crate::query::{NoMatch, QueryError};
+use crate::render::{self, OutputError};
+use crate::settings::{AliasError, ConfigError};
+use crate::sql::SqlError;
+use crate::trace::{LoadError, MappingsError, NoFile};
+use crate::values::SuspectId;
 
 /// A command that could not be carried out.
 #[derive(Debug, Error)]

@@ -1,31 +1,23 @@
 //! `.export`: the tables of the loaded traces as files that other programs read.
 
-use std::{
-    collections::HashSet,
-    fs,
-    io::{self, Write},
-    path::{Path, PathBuf},
-};
+use std::collections::HashSet;
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
 
 use handlescope_model::{ArchiveError, Table, Trace, Untrusted, write_parquet_with};
 use polars::prelude::{Column, DataFrame, PlSmallStr, Scalar};
 
-use super::{
-    Command, CommandError, Context, Entered, Signature,
-    shared::{
-        groups,
-        options::{csv_raw_option, files_option, force_option, format_option},
-    },
-};
-use crate::{
-    cancel::Cancel,
-    filter::Filter,
-    grammar::{Arguments, Opt, OptionGroup, ParseError},
-    paths::{Aside, Output, Overwrite, with_home, write_aside},
-    render::write_frame,
-    trace::{LoadedTrace, choose},
-    values::{AskedFormat, Counted, CsvText, Format, NamesFile, TABLE_FORMATS},
-};
+use super::shared::groups;
+use super::shared::options::{csv_raw_option, files_option, force_option, format_option};
+use super::{Command, CommandError, Context, Entered, Signature};
+use crate::cancel::Cancel;
+use crate::filter::Filter;
+use crate::grammar::{Arguments, Opt, OptionGroup, ParseError};
+use crate::paths::{Aside, Output, Overwrite, with_home, write_aside};
+use crate::render::write_frame;
+use crate::trace::{LoadedTrace, choose};
+use crate::values::{AskedFormat, Counted, CsvText, Format, NamesFile, TABLE_FORMATS};
 
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct ExportArgs {

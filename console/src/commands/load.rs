@@ -1,16 +1,10 @@
 //! `.load` and `.load+`
 
-use super::{
-    Command, CommandError, Context, Entered, Signature,
-    shared::{
-        groups,
-        options::{max_size_option, recursive_queries_option},
-    },
-};
-use crate::{
-    grammar::{Arguments, Opt, OptionGroup, ParseError, Take},
-    trace::{LoadArgs, Loading},
-};
+use super::shared::groups;
+use super::shared::options::{max_size_option, recursive_queries_option};
+use super::{Command, CommandError, Context, Entered, Signature};
+use crate::grammar::{Arguments, Opt, OptionGroup, ParseError, Take};
+use crate::trace::{LoadArgs, Loading};
 
 pub(crate) struct Load;
 

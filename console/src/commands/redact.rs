@@ -1,23 +1,19 @@
 //! `.redact` and `handlescope redact`: a copy of a trace without names, for a bug report.
 
-use std::{ffi::OsString, fs, path::PathBuf};
+use std::ffi::OsString;
+use std::fs;
+use std::path::PathBuf;
 
 use handlescope_extract::{RedactError, redact};
 use handlescope_model::Untrusted;
 use indicatif::HumanBytes;
 
-use super::{
-    Command, CommandError, Context, Entered, Signature,
-    shared::{
-        groups,
-        options::{force_option, max_size_option},
-    },
-};
-use crate::{
-    grammar::{Arguments, Opt, OptionGroup, ParseError, Take},
-    paths::{is_same_file, stem, with_home, write_whole},
-    trace::extraction,
-};
+use super::shared::groups;
+use super::shared::options::{force_option, max_size_option};
+use super::{Command, CommandError, Context, Entered, Signature};
+use crate::grammar::{Arguments, Opt, OptionGroup, ParseError, Take};
+use crate::paths::{is_same_file, stem, with_home, write_whole};
+use crate::trace::extraction;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct RedactArgs {

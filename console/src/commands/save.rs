@@ -6,20 +6,15 @@ use handlescope_extract::SaveOptions;
 use handlescope_model::Untrusted;
 use indicatif::HumanBytes;
 
-use super::{
-    Command, CommandError, Context, Entered, Signature,
-    shared::{
-        groups,
-        names::{NameSearch, save_for_etwanalyzer, store_names, write_archive},
-        options::{etwanalyzer_option, files_option, force_option},
-    },
-};
-use crate::{
-    filter::Filter,
-    grammar::{Arguments, OptionGroup, ParseError},
-    paths::{EXTRACT_EXTENSION, has_extension, with_home},
-    trace::{choose, extraction::prepare_folder},
-};
+use super::shared::groups;
+use super::shared::names::{NameSearch, save_for_etwanalyzer, store_names, write_archive};
+use super::shared::options::{etwanalyzer_option, files_option, force_option};
+use super::{Command, CommandError, Context, Entered, Signature};
+use crate::filter::Filter;
+use crate::grammar::{Arguments, OptionGroup, ParseError};
+use crate::paths::{EXTRACT_EXTENSION, has_extension, with_home};
+use crate::trace::choose;
+use crate::trace::extraction::prepare_folder;
 
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct SaveArgs {

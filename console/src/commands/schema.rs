@@ -1,21 +1,18 @@
 //! `.schema` and `handlescope schema`: the tables, from the declarations that make them, and the views
 //! of `.sql`.
 
-use std::{
-    io::{self, Write},
-    sync::Arc,
-};
+use std::io::{self, Write};
+use std::sync::Arc;
 
 use handlescope_model::{SCHEMA_VERSION, Table, Untrusted};
 
-use super::{Command, CommandError, Context, Entered, Signature, shared::groups};
-use crate::{
-    grammar::{Arguments, Opt, OptionGroup, ParseError, Take, Token},
-    settings::Settings,
-    sql::{Relation, RelationColumn, SqlError, Views},
-    suggest,
-    terminal::{Role, Screen, table, wrapped},
-};
+use super::shared::groups;
+use super::{Command, CommandError, Context, Entered, Signature};
+use crate::grammar::{Arguments, Opt, OptionGroup, ParseError, Take, Token};
+use crate::settings::Settings;
+use crate::sql::{Relation, RelationColumn, SqlError, Views};
+use crate::suggest;
+use crate::terminal::{Role, Screen, table, wrapped};
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct SchemaArgs {
@@ -65,10 +62,9 @@ impl Command for Schema {
 }
 
 fn relation<'a>(views: &'a Views, word: &Token) -> Result<Relation<'a>, ParseError> {
-    views.relation(&word.text).ok_or_else(|| ParseError::UnexpectedWord {
-        word: word.text.clone(),
-        hint: suggest::hint(&word.text, views.relations().map(Relation::name)),
-        help: String::new(),
+    views.relation(&word.text).ok_or_else(|| {
+        let names = views.relations().map(Relation::name);
+        ParseError::unexpected(word, suggest::hint(&word.text, names))
     })
 }
 

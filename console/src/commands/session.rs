@@ -4,16 +4,15 @@ use std::path::{Path, PathBuf};
 
 use handlescope_model::tables::TraceInfo;
 
-use super::{Command, CommandError, Context, Entered, Flow, Signature, shared::groups};
-use crate::{
-    filter::Wildcard,
-    grammar::{Arguments, ParseError},
-    paths::{shown, with_home},
-    query::trace_info,
-    render::{self, OutputOptions},
-    settings::DisplayArgs,
-    trace::LoadedTrace,
-};
+use super::shared::groups;
+use super::{Command, CommandError, Context, Entered, Flow, Signature};
+use crate::filter::Wildcard;
+use crate::grammar::{Arguments, ParseError};
+use crate::paths::{shown, with_home};
+use crate::query::trace_info;
+use crate::render::{self, OutputOptions};
+use crate::settings::DisplayArgs;
+use crate::trace::LoadedTrace;
 
 pub(crate) struct List;
 

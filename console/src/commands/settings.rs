@@ -2,22 +2,22 @@
 
 use std::any::Any;
 
-use super::{
-    AnyCommand, Command, CommandError, Context, Entered, Invocation, Signature, shared::groups,
-};
-use crate::{
-    filter::SystemModules,
-    grammar::{Arguments, GroupView, ParseError, Token},
-    settings::{Change, Setting, modules},
-    values::{
-        TimeDigits, ValueError, on_or_off, process_format, process_words, time_format, time_words,
-    },
-};
+use super::shared::groups;
+use super::{AnyCommand, CommandError, Context, Entered, Invocation, Signature};
+use crate::grammar::{Arguments, GroupView, ParseError, parse};
+use crate::settings::{Choices, Key, Settings};
+use crate::values::{process_words, time_words};
 
-/// A command that changes one setting of the session and says what counts from now on.
+/// The word for what counts without a choice of the session or of the configuration file.
+pub(crate) const USUAL: &str = "usual";
+
+/// A command that changes settings of the session and says what counts from now on.
 pub(crate) struct SettingCommand {
     signature: &'static Signature,
-    parse: fn(&Entered<'_>) -> Result<Setting, ParseError>,
+    /// The settings that its words are the values of, in this order.
+    keys: &'static [Key],
+    takes: &'static str,
+    says: fn(&Settings) -> String,
 }
 
 impl AnyCommand for SettingCommand {
@@ -30,17 +30,53 @@ impl AnyCommand for SettingCommand {
     }
 
     fn parse(&self, entered: &Entered<'_>) -> Result<Box<dyn Invocation>, ParseError> {
-        Ok(Box::new((self.parse)(entered)?))
+        parse::check_quotes(entered.tokens)?;
+        if let Some(word) = entered.tokens.get(self.keys.len()) {
+            return Err(entered.too_many(self.takes, word));
+        }
+        let mut changes = Vec::new();
+        let mut is_usual = false;
+        for (&key, word) in self.keys.iter().zip(entered.tokens) {
+            if changes.is_empty() && word.text.eq_ignore_ascii_case(USUAL) {
+                is_usual = true;
+            } else {
+                entered.value(word, |text| Choices::default().set(key, Some(text)))?;
+            }
+            changes.push((key, Some(word.text.clone())));
+        }
+        if is_usual {
+            changes = self.keys.iter().map(|&key| (key, None)).collect();
+        }
+        let to_results = self.keys == [Key::Clip];
+        Ok(Box::new(Chosen { changes, says: self.says, to_results }))
     }
 }
 
-impl Invocation for Setting {
+/// What a line chooses for the session.
+#[derive(Debug, Clone)]
+struct Chosen {
+    /// The settings with their new values; without one, a setting is as usual again.
+    changes: Vec<(Key, Option<String>)>,
+    says: fn(&Settings) -> String,
+    /// ETWAnalyzer writes what `.clip` says to standard output, too.
+    to_results: bool,
+}
+
+impl Chosen {
+    fn apply(&self, settings: &mut Settings) -> Result<String, ParseError> {
+        for (key, value) in &self.changes {
+            settings.session.set(*key, value.as_deref()).map_err(ParseError::refused)?;
+        }
+        Ok((self.says)(settings))
+    }
+}
+
+impl Invocation for Chosen {
     fn run(self: Box<Self>, context: &mut Context<'_, '_>) -> Result<(), CommandError> {
-        let said = context.session.settings.set(*self);
-        match *self {
-            // ETWAnalyzer writes this to standard output, too.
-            Setting::Clip(_) => writeln!(context.out, "{said}")?,
-            _ => context.messages.note(said),
+        let said = self.apply(&mut context.session.settings)?;
+        match self.to_results {
+            true => writeln!(context.out, "{said}")?,
+            false => context.messages.note(said),
         }
         Ok(())
     }
@@ -48,6 +84,13 @@ impl Invocation for Setting {
     fn args(&self) -> &dyn Any {
         self
     }
+}
+
+fn times(settings: &Settings) -> String {
+    let chosen = settings.chosen();
+    let format = chosen.time_format.unwrap_or_default();
+    let digits = chosen.time_digits.unwrap_or_default().get();
+    format!("time format: {format}, digits: {digits}")
 }
 
 pub(crate) static TIME_FORMAT: SettingCommand = SettingCommand {
@@ -63,16 +106,9 @@ pub(crate) static TIME_FORMAT: SettingCommand = SettingCommand {
                   setting.",
         examples: &[".timefmt s", ".timefmt LocalTime 3", ".timefmt usual", ".timefmt"],
     },
-    parse: |entered| {
-        let [format, digits] = entered.at_most("a format and a number of digits")?;
-        let format = change(entered, format, time_format)?;
-        let digits = digits.map(|digits| entered.value(digits, TimeDigits::parse)).transpose()?;
-        Ok(Setting::TimeFormat(match format {
-            Change::None => Change::None,
-            Change::Usual => Change::Usual,
-            Change::To(format) => Change::To((format, digits)),
-        }))
-    },
+    keys: &[Key::TimeFormat, Key::TimeDigits],
+    takes: "a format and a number of digits",
+    says: times,
 };
 
 pub(crate) static TIME_DIGITS: SettingCommand = SettingCommand {
@@ -86,9 +122,9 @@ pub(crate) static TIME_DIGITS: SettingCommand = SettingCommand {
                   argument it prints the setting.",
         examples: &[".timedigits 3", ".timedigits usual", ".timedigits"],
     },
-    parse: |entered| {
-        one(entered, "one number of digits", TimeDigits::parse).map(Setting::TimeDigits)
-    },
+    keys: &[Key::TimeDigits],
+    takes: "one number of digits",
+    says: times,
 };
 
 pub(crate) static PROCESS_FORMAT: SettingCommand = SettingCommand {
@@ -103,7 +139,11 @@ pub(crate) static PROCESS_FORMAT: SettingCommand = SettingCommand {
                   the setting.",
         examples: &[".processfmt s", ".processfmt None", ".processfmt usual", ".processfmt"],
     },
-    parse: |entered| one(entered, "one format", process_format).map(Setting::ProcessFormat),
+    keys: &[Key::ProcessFormat],
+    takes: "one format",
+    says: |settings| {
+        format!("process format: {}", settings.chosen().process_format.unwrap_or_default())
+    },
 };
 
 pub(crate) static FILE_NAMES: SettingCommand = SettingCommand {
@@ -117,7 +157,13 @@ pub(crate) static FILE_NAMES: SettingCommand = SettingCommand {
                   -ShowFullFileName is for one query.",
         examples: &[".sffn 1", ".sffn 0", ".sffn"],
     },
-    parse: |entered| one(entered, "0 or 1", on_or_off).map(Setting::FullFileNames),
+    keys: &[Key::FullFileNames],
+    takes: "0 or 1",
+    says: |settings| {
+        let is_full = settings.chosen().full_file_name.unwrap_or_default();
+        let shown = if is_full { "whole path" } else { "name" };
+        format!("files are shown by their {shown}")
+    },
 };
 
 pub(crate) static CLIP: SettingCommand = SettingCommand {
@@ -132,7 +178,12 @@ pub(crate) static CLIP: SettingCommand = SettingCommand {
                   Without an argument it prints the setting. -Clip and -NoClip are for one query.",
         examples: &[".clip 0", ".clip"],
     },
-    parse: |entered| one(entered, "0 or 1", on_or_off).map(Setting::Clip),
+    keys: &[Key::Clip],
+    takes: "0 or 1",
+    says: |settings| match settings.chosen().clip.unwrap_or(true) {
+        true => "Clipping is on; .clip 0 turns it off".to_owned(),
+        false => "Clipping is off; .clip 1 turns it on".to_owned(),
+    },
 };
 
 pub(crate) static PAGER: SettingCommand = SettingCommand {
@@ -147,45 +198,16 @@ pub(crate) static PAGER: SettingCommand = SettingCommand {
                   prints the setting.",
         examples: &[".pager 0", ".pager"],
     },
-    parse: |entered| one(entered, "0 or 1", on_or_off).map(Setting::Pager),
+    keys: &[Key::Pager],
+    takes: "0 or 1",
+    says: |settings| {
+        let shown = if settings.pager() { "page by page" } else { "as they come" };
+        format!("long answers are shown {shown}")
+    },
 };
 
-/// The word for what counts without a choice of the session or of the configuration file.
-pub(crate) const USUAL: &str = "usual";
-
-/// What the one argument changes, if there is one.
-pub(super) fn one<T>(
-    entered: &Entered<'_>,
-    takes: &'static str,
-    parse: fn(&str) -> Result<T, ValueError>,
-) -> Result<Change<T>, ParseError> {
-    let [word] = entered.at_most(takes)?;
-    change(entered, word, parse)
-}
-
-fn change<T>(
-    entered: &Entered<'_>,
-    word: Option<&Token>,
-    parse: fn(&str) -> Result<T, ValueError>,
-) -> Result<Change<T>, ParseError> {
-    match word {
-        None => Ok(Change::None),
-        Some(word) if word.text.eq_ignore_ascii_case(USUAL) => Ok(Change::Usual),
-        Some(word) => entered.value(word, parse).map(Change::To),
-    }
-}
-
-#[derive(Debug, Default)]
-pub(crate) struct SysArgs {
-    /// What becomes of the modules that count as those of the system.
-    system: Change<SystemModules>,
-}
-
-pub(crate) struct Sys;
-
-impl Command for Sys {
-    type Args = SysArgs;
-    const SIGNATURE: Signature = Signature {
+pub(crate) static SYSTEM_MODULES: SettingCommand = SettingCommand {
+    signature: &Signature {
         names: &[".sys"],
         group: groups::PRINTING,
         usage: "[FILTER]",
@@ -203,40 +225,49 @@ impl Command for Sys {
             ".sys usual",
             ".sys",
         ],
-    };
-
-    fn parse(entered: &Entered<'_>) -> Result<SysArgs, ParseError> {
-        let system = one(entered, "one list of modules, joined by semicolons", modules)?;
-        Ok(SysArgs { system })
-    }
-
-    fn run(args: SysArgs, context: &mut Context<'_, '_>) -> Result<(), CommandError> {
-        let settings = &mut context.session.settings;
-        args.system.apply(&mut settings.session.system_modules);
-        let modules = settings.system_modules();
-        context.messages.note(format_args!("modules of the system: {}", modules.text()));
-        Ok(())
-    }
-}
+    },
+    keys: &[Key::SystemModules],
+    takes: "one list of modules, joined by semicolons",
+    says: |settings| format!("modules of the system: {}", settings.system_modules().text()),
+};
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{
-        registry::tests::{args, error},
-        values::{ProcessFormat, TimeFormat},
-    };
+    use crate::registry::tests::{args, error};
+    use crate::settings::DisplayArgs;
+    use crate::values::{ProcessFormat, TimeDigits, TimeFormat};
+
+    /// What a line says that is carried out.
+    fn said(line: &str, settings: &mut Settings) -> String {
+        args::<Chosen>(line).apply(settings).expect(line)
+    }
+
+    /// What the session chooses after a line, beside what it chose before.
+    fn display(line: &str, before: DisplayArgs) -> DisplayArgs {
+        let mut settings = Settings::default();
+        settings.session.display = before;
+        said(line, &mut settings);
+        settings.session.display
+    }
 
     #[test]
     fn one_argument_chooses_the_format_and_leaves_the_digits() {
-        let digits = TimeDigits::parse("3").expect("digits");
+        let [two, three] = ["2", "3"].map(|digits| TimeDigits::parse(digits).expect("digits"));
+        let times = |time_format, time_digits| DisplayArgs {
+            time_format,
+            time_digits,
+            ..DisplayArgs::default()
+        };
+        let before = times(Some(TimeFormat::HereTime), Some(two));
         for (line, expected) in [
-            (".timefmt utc", Change::To((TimeFormat::Utc, None))),
-            (".timefmt s 3", Change::To((TimeFormat::Seconds, Some(digits)))),
-            (".timefmt usual", Change::Usual),
-            (".timefmt", Change::None),
+            (".timefmt utc", times(Some(TimeFormat::Utc), Some(two))),
+            (".timefmt s 3", times(Some(TimeFormat::Seconds), Some(three))),
+            (".timefmt usual", DisplayArgs::default()),
+            (".timefmt Usual 3", DisplayArgs::default()),
+            (".timefmt", before),
         ] {
-            assert_eq!(args::<Setting>(line), Setting::TimeFormat(expected), "{line}");
+            assert_eq!(display(line, before), expected, "{line}");
         }
     }
 
@@ -246,6 +277,8 @@ mod tests {
             (".timefmt lokal", "did you mean Local?"),
             (".timefmt None", "'None' is not one of s, Local, LocalTime, UTC"),
             (".timefmt s 7", "'7' is not a number of digits from 0 to 6"),
+            (".timefmt usual 7", "'7' is not a number of digits from 0 to 6"),
+            (".timefmt s usual", "'usual' is not a number of digits from 0 to 6"),
             (".timefmt s 3 4", "unexpected '4'"),
         ] {
             let error = error(line);
@@ -257,10 +290,11 @@ mod tests {
 
     #[test]
     fn digits_can_be_chosen_and_given_back() {
-        let none = Change::To(TimeDigits::NONE);
-        assert_eq!(args::<Setting>(".timedigits 0"), Setting::TimeDigits(none));
-        assert_eq!(args::<Setting>(".timedigits Usual"), Setting::TimeDigits(Change::Usual));
-        assert_eq!(args::<Setting>(".timedigits"), Setting::TimeDigits(Change::None));
+        let digits = |line| display(line, DisplayArgs::default()).time_digits;
+        assert_eq!(digits(".timedigits 0"), Some(TimeDigits::NONE));
+        let none = DisplayArgs { time_digits: digits(".timedigits 0"), ..DisplayArgs::default() };
+        assert_eq!(display(".timedigits Usual", none), DisplayArgs::default());
+        assert_eq!(display(".timedigits", none), none);
         assert!(error(".timedigits x").contains("'x' is not a number of digits from 0 to 6"));
         assert!(error(".timedigits 3 4").contains("unexpected '4'"));
     }
@@ -268,31 +302,84 @@ mod tests {
     #[test]
     fn a_format_can_be_chosen_and_given_back() {
         let times = ProcessFormat::Times(TimeFormat::Seconds);
+        let marks = ProcessFormat::Marks;
+        let before = DisplayArgs { process_format: Some(marks), ..DisplayArgs::default() };
         for (line, expected) in [
-            (".processfmt second", Change::To(times)),
-            (".processfmt none", Change::To(ProcessFormat::None)),
-            (".processfmt usual", Change::Usual),
-            (".processfmt", Change::None),
+            (".processfmt second", Some(times)),
+            (".processfmt none", Some(ProcessFormat::None)),
+            (".processfmt usual", None),
+            (".processfmt", Some(marks)),
         ] {
-            assert_eq!(args::<Setting>(line), Setting::ProcessFormat(expected), "{line}");
+            assert_eq!(display(line, before).process_format, expected, "{line}");
         }
         assert!(error(".processfmt x").contains("'x' is not one of None, s, Local"));
     }
 
     #[test]
     fn whole_paths_can_be_switched_and_asked() {
-        assert_eq!(args::<Setting>(".sffn 1"), Setting::FullFileNames(Change::To(true)));
-        assert_eq!(args::<Setting>(".sffn"), Setting::FullFileNames(Change::None));
+        let before = DisplayArgs { full_file_name: Some(false), ..DisplayArgs::default() };
+        assert_eq!(display(".sffn 1", before).full_file_name, Some(true));
+        assert_eq!(display(".sffn", before).full_file_name, Some(false));
         assert!(error(".sffn 1 0").contains("unexpected '0'"));
     }
 
     #[test]
     fn clipping_and_pager_can_be_switched_and_asked() {
+        let none = DisplayArgs::default();
         for (word, on) in [("1", true), ("0", false), ("true", true), ("FALSE", false)] {
-            assert_eq!(args::<Setting>(&format!(".clip {word}")), Setting::Clip(Change::To(on)));
-            assert_eq!(args::<Setting>(&format!(".pager {word}")), Setting::Pager(Change::To(on)));
+            assert_eq!(display(&format!(".clip {word}"), none).clip, Some(on));
+            assert_eq!(display(&format!(".pager {word}"), none).pager, Some(on));
         }
-        assert_eq!(args::<Setting>(".clip"), Setting::Clip(Change::None));
+        assert_eq!(display(".clip", none), none);
         assert!(error(".clip maybe").contains("'maybe' is not one of 1, 0, true, false"));
+    }
+
+    #[test]
+    fn usual_of_the_session_goes_back_to_the_file() {
+        let mut settings = Settings::default();
+        settings.in_file.set(Key::TimeFormat, Some("UTC")).expect("a format");
+        assert_eq!(said(".timefmt s", &mut settings), "time format: s, digits: 6");
+        assert_eq!(said(".timefmt usual", &mut settings), "time format: UTC, digits: 6");
+    }
+
+    #[test]
+    fn a_format_alone_keeps_the_digits_and_the_usual_one_clears_both() {
+        let mut settings = Settings::default();
+        for (line, expected) in [
+            (".timefmt s 3", "time format: s, digits: 3"),
+            (".timefmt utc", "time format: UTC, digits: 3"),
+            (".timefmt", "time format: UTC, digits: 3"),
+            (".timefmt usual", "time format: Local, digits: 6"),
+        ] {
+            assert_eq!(said(line, &mut settings), expected, "{line}");
+        }
+        assert_eq!(settings.session.display, DisplayArgs::default());
+    }
+
+    #[test]
+    fn every_setting_says_what_counts_now() {
+        let mut settings = Settings::default();
+        for (line, expected) in [
+            (".timedigits 0", "time format: Local, digits: 0"),
+            (".timedigits", "time format: Local, digits: 0"),
+            (".timedigits usual", "time format: Local, digits: 6"),
+            (".processfmt s", "process format: s"),
+            (".processfmt", "process format: s"),
+            (".processfmt usual", "process format: +-"),
+            (".sffn 1", "files are shown by their whole path"),
+            (".sffn", "files are shown by their whole path"),
+            (".sffn usual", "files are shown by their name"),
+            (".pager", "long answers are shown page by page"),
+            (".pager 0", "long answers are shown as they come"),
+            (".pager usual", "long answers are shown page by page"),
+            (".clip 0", "Clipping is off; .clip 1 turns it on"),
+            (".clip", "Clipping is off; .clip 1 turns it on"),
+            (".clip 1", "Clipping is on; .clip 0 turns it off"),
+            (".sys a.dll", "modules of the system: a.dll"),
+            (".sys", "modules of the system: a.dll"),
+        ] {
+            assert_eq!(said(line, &mut settings), expected, "{line}");
+        }
+        assert_ne!(said(".sys usual", &mut settings), "modules of the system: a.dll");
     }
 }

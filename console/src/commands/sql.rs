@@ -5,23 +5,19 @@ use std::process;
 use indicatif::{HumanBytes, HumanCount};
 use polars::prelude::DataFrame;
 
-use super::{
-    AnyCommand, Command, CommandError, Context, Entered, SharedArgs, Signature,
-    schema::views,
-    shared::{
-        fields, groups,
-        names::WatchedSymbols,
-        options::{check_output, format_options, row_options},
-    },
+use super::schema::views;
+use super::shared::names::WatchedSymbols;
+use super::shared::options::{check_output, format_options, row_options};
+use super::shared::{fields, groups};
+use super::{AnyCommand, Command, CommandError, Context, Entered, SharedArgs, Signature};
+use crate::grammar::{
+    Arguments, Opt, OptionGroup, ParseError, Quotes, Redirect, Take, Token, parse,
 };
-use crate::{
-    grammar::{Arguments, Opt, OptionGroup, ParseError, Quotes, Redirect, Take, Token, parse},
-    render,
-    settings::DisplayArgs,
-    sql::{self, MemoryLimit},
-    terminal::{ColorChoice, Messages, standard},
-    trace::choose,
-};
+use crate::render;
+use crate::settings::DisplayArgs;
+use crate::sql::{self, MemoryLimit};
+use crate::terminal::{ColorChoice, Messages, standard};
+use crate::trace::choose;
 
 /// Words that a query starts with.
 const STARTS: [&str; 9] =
@@ -160,11 +156,10 @@ fn not_a_query(entered: &Entered<'_>) -> ParseError {
     match entered.options_and_words(Sql::OPTIONS) {
         Err(error) => error,
         Ok((_, words)) => match words.first() {
-            Some(word) => ParseError::UnexpectedWord {
-                word: word.text.clone(),
-                hint: ", a query starts with SELECT; .help sql has examples".to_owned(),
-                help: String::new(),
-            },
+            Some(word) => {
+                let hint = ", a query starts with SELECT; .help sql has examples";
+                ParseError::unexpected(word, hint)
+            }
             None => entered.missing("a query: .sql SELECT type, count(*) FROM leaks GROUP BY type"),
         },
     }

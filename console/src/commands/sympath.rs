@@ -1,12 +1,8 @@
 //! `.sympath`
 
-use super::{
-    Command, CommandError, Context, Entered, Signature,
-    shared::{
-        fields, groups,
-        symbols::{SymbolArgs, symbol_options},
-    },
-};
+use super::shared::symbols::{SymbolArgs, symbol_options};
+use super::shared::{fields, groups};
+use super::{Command, CommandError, Context, Entered, Signature};
 use crate::grammar::{Arguments, Opt, OptionGroup, ParseError, Take};
 use handlescope_model::Untrusted;
 

@@ -198,7 +198,7 @@ impl Position<'_> {
 
     fn settings(&self, arguments: &[Token]) -> Vec<Suggestion> {
         let [name, ..] = arguments else {
-            let keys = Key::ALL.map(|key| (key.name(), key.sources()));
+            let keys = Vec::from_iter(Key::ALL.iter().map(|key| (key.name(), key.sources())));
             return self.words(keys.iter().map(|(name, help)| (*name, help.as_str())).collect());
         };
         match Key::named(&name.text) {

@@ -7,9 +7,9 @@ mod redirect;
 mod token;
 
 pub use option::{
-    Arguments, Choice, Doc, Example, GroupView, Opt, OptionGroup, OptionSpec, Take, Texts,
-    ValueKind,
+    Arguments, Doc, Example, GroupView, Opt, OptionGroup, OptionSpec, Take, Texts, ValueKind,
 };
+pub(crate) use option::{Choices, chosen, words};
 pub use parse::ParseError;
 pub(crate) use redirect::{Redirect, Target, definition, definition_start};
 pub use token::{Quotes, Token, join, split};

@@ -1,19 +1,18 @@
 //! What follows a command, and its options: their names, their documentation, what their values set, and the
 //! headings of the help that they stand under.
 
-use std::{borrow::Cow, path::PathBuf};
+use std::borrow::Cow;
+use std::path::PathBuf;
 
 use handlescope_extract::symbols::ServerChoice;
 
 use super::token::Token;
-use crate::{
-    filter::{Filter, FilterError, ProcessFilter},
-    paths::with_home,
-    values::{
-        AskedFormat, ColumnChoice, CountRange, CountUnit, FormatSpec, NamesFile, ProcessFormat,
-        SuspectId, TimeDigits, TimeFormat, TimeRange, TopN, ValueError, address, bytes,
-        nanoseconds, no_choice, number, process_format, process_words, time_format, time_words,
-    },
+use crate::filter::{Filter, FilterError, ProcessFilter};
+use crate::paths::with_home;
+use crate::values::{
+    AskedFormat, ColumnChoice, CountRange, CountUnit, FormatSpec, NamesFile, ProcessFormat,
+    SuspectId, TimeDigits, TimeFormat, TimeRange, TopN, ValueError, address, bytes, nanoseconds,
+    no_choice, number, process_format, process_words, time_format, time_words,
 };
 
 /// Words, each with its meaning.
@@ -115,10 +114,10 @@ pub enum Take<A: 'static> {
     Address(fn(&mut A) -> &mut Option<u64>),
     /// A number of bytes.
     Size(fn(&mut A) -> &mut Option<u64>),
-    /// One of a few words.
-    Choice(&'static [Choice<A>]),
-    /// Some of a few words with their meanings, divided by commas, and what the place of each does, in their order.
-    List(fn() -> Vec<(&'static str, &'static str)>, fn(&mut A, usize)),
+    /// One of a few words with their meanings, and what its place among them does.
+    Choice(fn() -> Words, fn(&mut A, usize)),
+    /// Some of them, divided by commas, in their order.
+    List(fn() -> Words, fn(&mut A, usize)),
     /// A whole number, at least 1.
     Number(fn(&mut A) -> &mut Option<u64>),
     /// The same, or else the number that is there.
@@ -175,12 +174,17 @@ pub enum Texts {
     Other,
 }
 
-/// One of the words an option knows.
-pub struct Choice<A: 'static> {
-    pub word: &'static str,
-    pub help: &'static str,
-    /// What it does to the arguments.
-    pub set: fn(&mut A),
+/// Words with their meanings, and what each stands for.
+pub(crate) type Choices<T> = [(&'static str, &'static str, T)];
+
+/// The words with their meanings.
+pub(crate) fn words<T>(choices: &Choices<T>) -> Words {
+    choices.iter().map(|(word, meaning, _)| (*word, *meaning)).collect()
+}
+
+/// What the word at a place stands for.
+pub(crate) fn chosen<T: Copy>(choices: &Choices<T>, place: usize) -> Option<T> {
+    choices.get(place).map(|(.., choice)| *choice)
 }
 
 /// What kind of value an option takes, for help, completion and highlighting.
@@ -204,9 +208,9 @@ pub enum ValueKind {
     /// A number of bytes.
     Size,
     /// One of these words, each with its meaning.
-    Choice(Vec<(&'static str, &'static str)>),
+    Choice(Words),
     /// Some of these words, divided by commas.
-    List(Vec<(&'static str, &'static str)>),
+    List(Words),
     /// A whole number, at least 1, which may be missing.
     Number {
         may_be_missing: bool,
@@ -348,7 +352,7 @@ impl<A: Default> OptionSpec for Opt<A> {
             Take::Top(_) => ValueKind::Top,
             Take::Address(_) => ValueKind::Address,
             Take::Size(_) => ValueKind::Size,
-            Take::Choice(words) => ValueKind::Choice(described(words)),
+            Take::Choice(words, _) => ValueKind::Choice(words()),
             Take::List(words, _) => ValueKind::List(words()),
             Take::Number(_) => ValueKind::Number { may_be_missing: false },
             Take::MaybeNumber(..) => ValueKind::Number { may_be_missing: true },
@@ -399,10 +403,7 @@ impl<A> Opt<A> {
             Take::Top(field) => *field(args) = Some(TopN::parse(first, second)?),
             Take::Address(field) => *field(args) = Some(address(first)?),
             Take::Size(field) => *field(args) = Some(bytes(first)?),
-            Take::Choice(words) => {
-                let place = place(&described(words), first)?;
-                words.get(place).iter().for_each(|choice| (choice.set)(args));
-            }
+            Take::Choice(words, choose) => choose(args, place(&words(), first)?),
             Take::List(words, add) => {
                 for word in first.split(',') {
                     add(args, place(&words(), word)?);
@@ -442,11 +443,6 @@ impl<A> Opt<A> {
 #[allow(clippy::needless_pass_by_value, reason = "the shape map_err wants")]
 fn refused(error: FilterError) -> ValueError {
     ValueError::Filter { reason: error.to_string() }
-}
-
-/// The words with their meanings.
-fn described<A>(words: &[Choice<A>]) -> Vec<(&'static str, &'static str)> {
-    words.iter().map(|choice| (choice.word, choice.help)).collect()
 }
 
 /// Which of some words it is.

@@ -1,15 +1,15 @@
 //! From tokens to options and words, by the table of options, and what can be wrong with a command line.
 
-use std::{error::Error, ffi::OsString};
+use std::error::Error;
+use std::ffi::OsString;
 
 use handlescope_model::Untrusted;
 use thiserror::Error;
 
-use super::{
-    option::{OptionGroup, OptionSpec},
-    token::{Quotes, Token},
-};
-use crate::{suggest, values::ValueError};
+use super::option::{OptionGroup, OptionSpec};
+use super::token::{Quotes, Token};
+use crate::suggest;
+use crate::values::ValueError;
 
 /// A command line that means nothing. Every message names what was typed and what to type instead.
 #[derive(Debug, Error)]
@@ -79,6 +79,12 @@ pub enum ParseError {
 impl ParseError {
     pub(crate) fn refused(error: impl Error + Send + Sync + 'static) -> ParseError {
         ParseError::Refused(Box::new(error))
+    }
+
+    /// A word in a place where none of its kind can be.
+    pub(crate) fn unexpected(word: &Token, hint: impl Into<String>) -> ParseError {
+        let (word, hint) = (word.text.clone(), hint.into());
+        ParseError::UnexpectedWord { word, hint, help: String::new() }
     }
 }
 

@@ -2,11 +2,10 @@
 
 use std::path::Path;
 
-use super::{
-    option::Arguments,
-    token::{Quotes, Token},
-};
-use crate::{paths::has_extension, values::FORMATS};
+use super::option::Arguments;
+use super::token::{Quotes, Token};
+use crate::paths::has_extension;
+use crate::values::FORMATS;
 
 /// What a file of text ends with.
 const TEXT_EXTENSIONS: [&str; 2] = ["txt", "md"];

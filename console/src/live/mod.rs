@@ -10,17 +10,13 @@ mod state;
 
 use std::io::Write;
 
-use handlescope_model::Untrusted;
-
 use self::picture::{TITLES, cells};
 use self::state::Live;
-use crate::{
-    commands::CommandError,
-    console::Console,
-    recording::LiveArgs,
-    terminal::{ColorChoice, Messages, Screen, table},
-    trace::Caveat,
-};
+use crate::commands::CommandError;
+use crate::console::Console;
+use crate::recording::LiveArgs;
+use crate::terminal::{ColorChoice, Messages, Screen, table};
+use crate::trace::{Caveat, warn_of};
 
 /// Shows what is open until a key or Ctrl-C ends it; without a terminal, prints it once at the end.
 ///
@@ -47,9 +43,7 @@ pub fn run(
     cancel.reset();
     let groups = live.open_groups(console, messages)?;
     for file in &console.session.files {
-        for Caveat { text, .. } in Caveat::of_trace(&file.trace)? {
-            messages.warning(format_args!("{}: {text}", Untrusted(&file.path)));
-        }
+        warn_of(&file.path, &Caveat::of_trace(&file.trace)?, messages);
     }
     let heading = live.heading();
     writeln!(out, "{}", heading.line())?;

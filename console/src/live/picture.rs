@@ -3,21 +3,14 @@
 use console::measure_text_width;
 use handlescope_model::Untrusted;
 use indicatif::HumanCount;
-use ratatui::{
-    Frame,
-    layout::{Constraint, Layout, Rect},
-    text::Line,
-    widgets::{Paragraph, Row, Table},
-};
+use ratatui::Frame;
+use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::text::Line;
+use ratatui::widgets::{Paragraph, Row, Table};
 
-use crate::{
-    query::{OpenGroup, Verdict},
-    terminal::{
-        Role,
-        clip::{cut, shortened},
-        neutral,
-    },
-};
+use crate::query::{OpenGroup, Verdict};
+use crate::terminal::clip::{cut, shortened};
+use crate::terminal::{Role, neutral};
 
 /// The titles of the table.
 pub(super) const TITLES: [&str; 6] = ["Open", "Opened", "Growth", "Process", "Type", "Opened by"];

@@ -4,16 +4,12 @@ use std::time::Duration;
 
 use handlescope_model::Untrusted;
 
-use super::{
-    picture::{Order, draw_table, draw_text},
-    state::{Live, TICK, quietly},
-};
-use crate::{
-    commands::CommandError,
-    console::Console,
-    query::OpenGroup,
-    terminal::{FullScreen, Messages, Pressed},
-};
+use super::picture::{Order, draw_table, draw_text};
+use super::state::{Live, TICK, quietly};
+use crate::commands::CommandError;
+use crate::console::Console;
+use crate::query::OpenGroup;
+use crate::terminal::{FullScreen, Messages, Pressed};
 
 /// Lines that a page scrolls.
 const PAGE: usize = 20;

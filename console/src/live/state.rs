@@ -1,31 +1,28 @@
 //! A session and its window, with the tables that are loaded of it, and where its events come from.
 
-use std::{
-    io,
-    ops::ControlFlow,
-    path::{Path, PathBuf},
-    thread::{self, JoinHandle},
-    time::{Duration, Instant},
-};
+use std::io;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
 
-use handlescope_extract::{
-    ExtractError, Recording,
-    live::{EventReceiver, EventSender, Inventory, LiveWindow, Replay, WhenFull, live_queue},
+use handlescope_extract::live::{
+    EventReceiver, EventSender, Inventory, LiveWindow, Replay, WhenFull, live_queue,
 };
-use handlescope_model::{Untrusted, output::temporary_folder};
+use handlescope_extract::{ExtractError, Recording};
+use handlescope_model::Untrusted;
+use handlescope_model::output::temporary_folder;
 use handlescope_record::{Figures, Running, SessionEvent};
 use tempfile::TempDir;
 
 use super::picture::Heading;
-use crate::{
-    cancel::Cancel,
-    commands::{CommandError, SharedArgs, answer},
-    console::Console,
-    query::{OpenGroup, open_groups, trace_info},
-    recording::{LiveArgs, Reached, StopWatch, decodable, live_session},
-    terminal::{Messages, Screen},
-    trace::LoadArgs,
-};
+use crate::cancel::Cancel;
+use crate::commands::{CommandError, SharedArgs, answer};
+use crate::console::Console;
+use crate::query::{OpenGroup, open_groups, trace_info};
+use crate::recording::{LiveArgs, Reached, StopWatch, decodable, live_session};
+use crate::terminal::{Messages, Screen};
+use crate::trace::LoadArgs;
 
 /// Bytes of events that may wait while tables are made.
 const QUEUE: usize = 64 << 20;

@@ -2,7 +2,8 @@
 
 use thiserror::Error;
 
-use crate::{commands::CommandError, trace::NoFile};
+use crate::commands::CommandError;
+use crate::trace::NoFile;
 
 /// Why a tool has no answer, for the agent that called it.
 #[derive(Debug, Error)]

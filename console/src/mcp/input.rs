@@ -6,10 +6,8 @@
 use serde_json::{Map, Value, json};
 
 use super::error::ToolError;
-use crate::{
-    grammar::{Doc, OptionSpec, Quotes, Token, ValueKind},
-    suggest,
-};
+use crate::grammar::{Doc, OptionSpec, Quotes, Token, ValueKind};
+use crate::suggest;
 
 /// An argument of a tool.
 pub(super) struct Input {

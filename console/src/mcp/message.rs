@@ -3,11 +3,9 @@
 //! The protocol's SDK is silent about much that is no message, and leaves the id out of its other errors, so that the
 //! caller would wait for ever. Whatever has an id is answered here with it, before the SDK sees it.
 
-use rmcp::{
-    ErrorData, RoleServer,
-    model::{ClientRequest, JsonRpcMessage, JsonRpcRequest, RequestId},
-    service::RxJsonRpcMessage,
-};
+use rmcp::model::{ClientRequest, JsonRpcMessage, JsonRpcRequest, RequestId};
+use rmcp::service::RxJsonRpcMessage;
+use rmcp::{ErrorData, RoleServer};
 use serde::Deserialize;
 use serde_json::Value;
 

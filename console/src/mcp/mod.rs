@@ -7,7 +7,6 @@ mod answer;
 mod error;
 mod input;
 mod lines;
-mod meanings;
 mod message;
 mod resources;
 mod server;
@@ -15,29 +14,29 @@ mod tool_session;
 mod tools;
 mod transport;
 
-use std::{
-    io::{self, IsTerminal},
-    path::PathBuf,
-    sync::Arc,
-    time::Duration,
-};
+use std::io::{self, IsTerminal};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
 
 use handlescope_model::inspect_opened;
-use rmcp::{ServiceExt, service::ServerInitializeError};
-use tokio::{
-    runtime::Builder,
-    select,
-    sync::Mutex,
-    time::{sleep, timeout},
-};
+use rmcp::ServiceExt;
+use rmcp::service::ServerInitializeError;
+use tokio::runtime::Builder;
+use tokio::select;
+use tokio::sync::Mutex;
+use tokio::time::{sleep, timeout};
 
 use self::server::Server;
 use self::tool_session::ToolSession;
 use self::transport::BoundedTransport;
-use crate::{
-    cancel::Cancel, cli::McpArgs, commands::CommandError, console::Console, paths::Roots,
-    script::Outcome, terminal::Messages,
-};
+use crate::cancel::Cancel;
+use crate::cli::McpArgs;
+use crate::commands::CommandError;
+use crate::console::Console;
+use crate::paths::Roots;
+use crate::script::Outcome;
+use crate::terminal::Messages;
 
 /// Commands get the stack that the main thread of a program has.
 const STACK_BYTES: usize = 8 << 20;

@@ -3,16 +3,14 @@
 use rmcp::model::Resource;
 use thiserror::Error;
 
-use super::meanings;
-use crate::{
-    cancel::Cancel,
-    commands::{Command, CommandError, Entered, help::Help},
-    console::Console,
-    grammar::{ParseError, join},
-    registry::REGISTRY,
-    settings::{Aliases, Settings},
-    terminal::{Messages, Screen},
-};
+use crate::cancel::Cancel;
+use crate::commands::help::Help;
+use crate::commands::{Command, CommandError};
+use crate::console::Console;
+use crate::grammar::{ParseError, join};
+use crate::registry::REGISTRY;
+use crate::settings::Settings;
+use crate::terminal::{Messages, Screen};
 
 const PAGES: &str = "handlescope://help";
 
@@ -53,27 +51,44 @@ fn resource(uri: String, name: &str, about: &str) -> Resource {
 /// Says what there is instead.
 pub(super) fn read(uri: &str) -> Result<String, ResourceError> {
     if uri == JSON {
-        return Ok(meanings::PAGE.to_owned());
+        return Ok(MEMBERS.to_owned());
     }
     let topic = uri.strip_prefix(PAGES).filter(|rest| rest.is_empty() || rest.starts_with('/'));
     let topic = topic.ok_or(ResourceError::NotAPage)?;
     let words: Vec<String> = topic.split('/').map(str::to_owned).collect();
     let (line, tokens) = join(&words);
     // Without what the command line reads besides, which is `> FILE`.
-    let entered = Entered {
-        line: &line,
-        name: ".help",
-        tokens: &tokens,
-        registry: &REGISTRY,
-        aliases: Aliases::NONE,
-    };
-    let args = Help::parse(&entered)?;
+    let args = Help::parse(&REGISTRY.entered(".help", &line, &tokens))?;
     // A page says nothing of the session, which may be at work.
     let mut console = Console::new(Settings::colorless(), Cancel::default());
     let (mut page, mut lines) = (Vec::new(), Vec::new());
     let mut messages = Messages::new(&mut lines, Screen::PLAIN);
     console.with_context(&mut page, &mut messages, |context| Help::run(args, context))?;
     Ok(String::from_utf8_lossy(&page).into_owned())
+}
+
+/// The page about the members of documents, the one place that says what they are; their types in it are those of the
+/// columns that declare them.
+const MEMBERS: &str = include_str!("../../../docs/dump-json.md");
+
+/// What the page says of a member of the rows of a command, which the document has as `rows`.
+pub(super) fn meaning(command: &str, rows: &str, member: &str) -> Option<&'static str> {
+    let is_command = |line: &str| line.starts_with("## ") && is_named(line, command);
+    let section = MEMBERS.lines().skip_while(|line| !is_command(line)).skip(1);
+    let section = section.take_while(|line| !line.starts_with("## "));
+    let is_rows = |line: &str| line.starts_with("### ") && is_named(line, rows);
+    let table = section.skip_while(|line| !is_rows(line)).skip(1);
+    let mut table = table.take_while(|line| !line.starts_with('#'));
+    table.find_map(|line| {
+        let cells = line.strip_prefix("| ")?.strip_suffix(" |")?;
+        let ((names, _), (_, meaning)) = cells.split_once(" | ").zip(cells.rsplit_once(" | "))?;
+        is_named(names, member).then_some(meaning)
+    })
+}
+
+/// Whether a text has a name between backticks.
+fn is_named(text: &str, name: &str) -> bool {
+    text.split('`').skip(1).step_by(2).any(|code| code == name)
 }
 
 #[cfg(test)]
@@ -105,5 +120,15 @@ mod tests {
             assert!(!error.to_string().is_empty(), "{uri}");
         }
         assert!(!std::path::Path::new("x").exists());
+    }
+
+    #[test]
+    fn names_that_share_a_row_share_its_meaning() {
+        let meaning_of = |member| meaning(".dump Why", "suspects", member);
+        assert_eq!(meaning_of("score"), Some("what the suspects are ranked by"));
+        assert_eq!(meaning_of("file"), meaning_of("rank"));
+        assert_eq!(meaning_of("diagnoses.text"), Some("a sentence"));
+        assert_eq!(meaning_of("text"), None);
+        assert_eq!(meaning(".dump Process", "suspects", "score"), None);
     }
 }

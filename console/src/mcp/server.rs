@@ -1,34 +1,32 @@
 //! What the server answers to requests of the protocol.
 
-use std::{
-    borrow::Cow,
-    convert::Infallible,
-    future::pending,
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::borrow::Cow;
+use std::convert::Infallible;
+use std::future::pending;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
-use rmcp::{
-    ErrorData, RoleServer, ServerHandler,
-    model::{
-        CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, Implementation,
-        InitializeRequestParams, InitializeResult, ListResourcesResult, ListToolsResult,
-        PaginatedRequestParams, ProgressNotificationParam, ProgressToken, ProtocolVersion,
-        ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult, ResourceContents,
-        ServerCapabilities, ServerConfig, Tool as Described,
-    },
-    service::{Peer, RequestContext},
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, Implementation,
+    InitializeRequestParams, InitializeResult, ListResourcesResult, ListToolsResult,
+    PaginatedRequestParams, ProgressNotificationParam, ProgressToken, ProtocolVersion,
+    ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult, ResourceContents,
+    ServerCapabilities, ServerConfig, Tool as Described,
 };
+use rmcp::service::{Peer, RequestContext};
+use rmcp::{ErrorData, RoleServer, ServerHandler};
 use serde_json::Value;
-use tokio::{select, sync::Mutex, task::spawn_blocking, time::sleep};
+use tokio::select;
+use tokio::sync::Mutex;
+use tokio::task::spawn_blocking;
+use tokio::time::sleep;
 
-use super::{
-    error::ToolError,
-    resources::{self, ResourceError},
-    tool_session::ToolSession,
-    tools::{TOOLS, Tool},
-};
-use crate::{cancel::Cancel, terminal::Activity};
+use super::error::ToolError;
+use super::resources::{self, ResourceError};
+use super::tool_session::ToolSession;
+use super::tools::{TOOLS, Tool};
+use crate::cancel::Cancel;
+use crate::terminal::Activity;
 
 /// What an agent reads first.
 const INSTRUCTIONS: &str = "Finds leaked Windows kernel handles and memory in ETW traces. Call load with a trace, then \

@@ -1,50 +1,47 @@
 //! The session that tools share, and how each of them answers.
 
-use std::{
-    hash::{DefaultHasher, Hash, Hasher},
-    io::{self, Write},
-    path::PathBuf,
-    sync::Arc,
-};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::slice::from_ref;
+use std::sync::Arc;
 
 use handlescope_extract::symbols::{ServerChoice, SymbolPath, SymbolSources};
-use handlescope_model::{Untrusted, output::temporary_folder};
+use handlescope_model::Untrusted;
+use handlescope_model::output::temporary_folder;
 use polars::prelude::DataFrame;
 use serde_json::{Map, Value};
 use tempfile::TempDir;
 
-use super::{
-    answer::Answer,
-    error::ToolError,
-    input::Inputs,
-    tools::{CURSOR, TOP, Tool, USUAL_ROWS, Work, file_columns, relation_columns},
-};
-use crate::{
-    cancel::Cancel,
-    commands::{
-        Command, CommandError, Context, Entered,
-        load::load,
-        schema::views,
-        sql::{self, Sql, SqlArgs},
-    },
-    console::Console,
-    filter::Filter,
-    grammar::{Quotes, Token, join},
-    paths::Roots,
-    registry::REGISTRY,
-    render,
-    settings::{Aliases, DisplayArgs},
-    sql::Views,
-    terminal::{Activity, Messages, Screen},
-    trace::{Access, LoadArgs},
-    values::{Format, JsonMode},
-};
+use super::answer::Answer;
+use super::error::ToolError;
+use super::input::Inputs;
+use super::tools::{CURSOR, TOP, Tool, USUAL_ROWS, Work, file_columns, relation_columns};
+use crate::cancel::Cancel;
+use crate::commands::load::load;
+use crate::commands::schema::views;
+use crate::commands::sql::{self, Sql, SqlArgs};
+use crate::commands::{Command, CommandError, Context};
+use crate::console::Console;
+use crate::filter::Filter;
+use crate::grammar::{Quotes, Token, join};
+use crate::paths::Roots;
+use crate::registry::REGISTRY;
+use crate::render;
+use crate::settings::DisplayArgs;
+use crate::sql::Views;
+use crate::terminal::{Activity, Messages, Screen};
+use crate::trace::{Access, LoadArgs};
+use crate::values::{Format, JsonMode};
 
 /// The largest document that is read into memory, bytes of JSON.
 const MOST_BYTES: usize = 64 << 20;
 
 /// Loaded files that an error names.
 const MOST_NAMED: usize = 20;
+
+/// An answer, and what was written as messages on the way to it.
+type WithWarnings<T> = Result<(T, Vec<String>), ToolError>;
 
 /// The one session of a server: what is loaded, and what its tools may touch.
 pub(super) struct ToolSession {
@@ -164,11 +161,7 @@ impl ToolSession {
         hasher.finish()
     }
 
-    fn load(
-        &mut self,
-        tool: &Tool,
-        inputs: &Inputs<'_>,
-    ) -> Result<(Answer, Vec<String>), ToolError> {
+    fn load(&mut self, tool: &Tool, inputs: &Inputs<'_>) -> WithWarnings<Answer> {
         let symbols = self.real(inputs.texts("symbols"))?;
         let queries = self.real(inputs.texts("paths"))?;
         if !symbols.is_empty() {
@@ -207,7 +200,7 @@ impl ToolSession {
         question: u64,
         skip: usize,
         inputs: &Inputs<'_>,
-    ) -> Result<(Answer, Vec<String>), ToolError> {
+    ) -> WithWarnings<Answer> {
         let (text, warnings) = match self.kept.take() {
             Some((of, Kept::Document(text))) if of == question => (text, Vec::new()),
             _ => self.printed(kind, &inputs.options())?,
@@ -225,7 +218,7 @@ impl ToolSession {
         skip: usize,
         top: usize,
         inputs: &Inputs<'_>,
-    ) -> Result<(Answer, Vec<String>), ToolError> {
+    ) -> WithWarnings<Answer> {
         // It counts those of each file.
         let is_one = self.console.session.files.len() == 1;
         let (take, left) = if is_one { (top, skip) } else { (top.saturating_add(skip), 0) };
@@ -241,21 +234,11 @@ impl ToolSession {
     }
 
     /// The JSON of a kind with these options, and the messages.
-    fn printed(
-        &mut self,
-        kind: &str,
-        options: &[String],
-    ) -> Result<(Vec<u8>, Vec<String>), ToolError> {
+    fn printed(&mut self, kind: &str, options: &[String]) -> WithWarnings<Vec<u8>> {
         let head = [".dump", kind, "-json"].map(str::to_owned);
         let (line, tokens) = join(&[&head[..], options].concat());
         let own = tokens.get(2..).unwrap_or_default();
-        let entered = Entered {
-            line: &line,
-            name: ".dump",
-            tokens: own,
-            registry: &REGISTRY,
-            aliases: Aliases::NONE,
-        };
+        let entered = REGISTRY.entered(".dump", &line, own);
         let unknown = || ToolError::Bug { reason: format!("there is no kind {kind}") };
         let kind = REGISTRY.kind(kind).ok_or_else(unknown)?;
         let command = kind.parse(&entered).map_err(CommandError::from)?;
@@ -269,7 +252,7 @@ impl ToolSession {
         skip: usize,
         top: usize,
         inputs: &Inputs<'_>,
-    ) -> Result<(Answer, Vec<String>), ToolError> {
+    ) -> WithWarnings<Answer> {
         let query = inputs.text("query").unwrap_or_default();
         let (frame, mut warnings) = match self.kept.take() {
             Some((of, Kept::Rows(frame))) if of == question => (frame, Vec::new()),
@@ -289,19 +272,9 @@ impl ToolSession {
     }
 
     /// Carries out a query. The text is one word in quotes, so that nothing in it is an option or a file.
-    fn frame(
-        &mut self,
-        query: &str,
-        files: Option<&str>,
-    ) -> Result<(DataFrame, Vec<String>), ToolError> {
+    fn frame(&mut self, query: &str, files: Option<&str>) -> WithWarnings<DataFrame> {
         let token = Token { text: query.to_owned(), span: 0..query.len(), quotes: Quotes::Closed };
-        let entered = Entered {
-            line: query,
-            name: ".sql",
-            tokens: &[token],
-            registry: &REGISTRY,
-            aliases: Aliases::NONE,
-        };
+        let entered = REGISTRY.entered(".sql", query, from_ref(&token));
         let mut args: SqlArgs = Sql::parse(&entered).map_err(CommandError::from)?;
         args.shared.files = match files.map(Filter::new).transpose() {
             Ok(filter) => filter.into_iter().collect(),
@@ -339,7 +312,7 @@ impl ToolSession {
     fn written(
         &mut self,
         work: impl FnOnce(&mut Context<'_, '_>) -> Result<(), CommandError>,
-    ) -> Result<(Vec<u8>, Vec<String>), ToolError> {
+    ) -> WithWarnings<Vec<u8>> {
         let mut out = Limited(Vec::new());
         let (result, warnings) = self.run(&mut out, work);
         result?;

@@ -1,4 +1,5 @@
-use std::{path::Path, sync::Arc};
+use std::path::Path;
+use std::sync::Arc;
 
 use rmcp::model::{Tool as Described, ToolAnnotations};
 use serde_json::{Map, Value, json, to_value};
@@ -6,17 +7,15 @@ use serde_json::{Map, Value, json, to_value};
 use super::answer::Answer;
 use super::error::ToolError;
 use super::input::{Input, Inputs, Shape, option, own, schema};
-use super::meanings::meaning;
-use crate::{
-    grammar::OptionSpec,
-    query::{GroupCriteria, ResourceCriteria},
-    registry::REGISTRY,
-    render::{
-        Columns, RowOf, group_columns, object_columns, resource_columns, stack_columns,
-        trace_facts, why_columns,
-    },
-    sql::{Relation, RelationColumn},
+use super::resources::meaning;
+use crate::grammar::OptionSpec;
+use crate::query::{GroupCriteria, ResourceCriteria};
+use crate::registry::REGISTRY;
+use crate::render::{
+    Columns, RowOf, group_columns, object_columns, resource_columns, stack_columns, trace_facts,
+    why_columns,
 };
+use crate::sql::{Relation, RelationColumn};
 
 pub(super) struct Tool {
     pub(super) name: &'static str,

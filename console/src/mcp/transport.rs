@@ -1,27 +1,26 @@
 //! Messages of the protocol on standard input and output, of which only so many requests wait for their answers.
 
-use std::{collections::HashMap, future::Future, io, pin::Pin, sync::Arc};
+use std::collections::HashMap;
+use std::future::Future;
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
 
-use rmcp::{
-    ErrorData, RoleServer,
-    model::{
-        ClientNotification, ClientRequest, GetMeta, JsonRpcMessage, JsonRpcRequest,
-        ProtocolVersion, RequestId,
-    },
-    service::TxJsonRpcMessage,
-    transport::{Transport, async_rw::AsyncRwTransport, stdio},
+use rmcp::model::{
+    ClientNotification, ClientRequest, GetMeta, JsonRpcMessage, JsonRpcRequest, ProtocolVersion,
+    RequestId,
 };
-use tokio::{
-    io::{DuplexStream, Empty, Stdout, copy, duplex, empty},
-    spawn,
-    sync::{OwnedSemaphorePermit, Semaphore},
-};
+use rmcp::service::TxJsonRpcMessage;
+use rmcp::transport::async_rw::AsyncRwTransport;
+use rmcp::transport::{Transport, stdio};
+use rmcp::{ErrorData, RoleServer};
+use tokio::io::{DuplexStream, Empty, Stdout, copy, duplex, empty};
+use tokio::spawn;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use super::{
-    lines::Lines,
-    message::{Message, Refused, read},
-    server::VERSIONS,
-};
+use super::lines::Lines;
+use super::message::{Message, Refused, read};
+use super::server::VERSIONS;
 use crate::cancel::Cancel;
 
 /// Requests that are read before their answers are taken.

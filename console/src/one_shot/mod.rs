@@ -5,17 +5,17 @@ use std::path::Path;
 use clap::{CommandFactory, Parser};
 use thiserror::Error;
 
-use crate::{
-    cli::Cli,
-    commands::{Command, Entered, Invocation, help::help_in_shell, load::Load, shared::options},
-    grammar::{ParseError, Token, join, parse},
-    paths::{ExpandError, expand, has_extension},
-    registry::REGISTRY,
-    settings::Aliases,
-    suggest,
-    terminal::ColorChoice,
-    trace::LoadArgs,
-};
+use crate::cli::Cli;
+use crate::commands::help::help_in_shell;
+use crate::commands::load::Load;
+use crate::commands::shared::options;
+use crate::commands::{Command, Invocation};
+use crate::grammar::{ParseError, Token, join, parse};
+use crate::paths::{ExpandError, expand, has_extension};
+use crate::registry::REGISTRY;
+use crate::suggest;
+use crate::terminal::ColorChoice;
+use crate::trace::LoadArgs;
 
 /// A command line in ETWAnalyzer's manner: options with one dash, in any case.
 pub struct OneShot {
@@ -343,13 +343,7 @@ fn command(form: Form, words: &[String]) -> Result<Option<Box<dyn Invocation>>, 
 /// What to load before the first prompt.
 fn load_args(words: &[String]) -> Result<LoadArgs, ParseError> {
     let (line, tokens) = join(words);
-    Load::parse(&Entered {
-        line: &line,
-        name: ".load",
-        tokens: &tokens,
-        registry: &REGISTRY,
-        aliases: Aliases::NONE,
-    })
+    Load::parse(&REGISTRY.entered(".load", &line, &tokens))
 }
 
 /// Help on the kind of a dump if there is one, or else on the command.

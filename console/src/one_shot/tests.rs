@@ -3,7 +3,8 @@
 use handlescope_extract::symbols::ServerChoice;
 
 use super::*;
-use crate::commands::{dump::object_ref::ObjectRefArgs, extract::ExtractArgs};
+use crate::commands::dump::object_ref::ObjectRefArgs;
+use crate::commands::extract::ExtractArgs;
 use crate::registry::tests::shared;
 
 fn parsed(line: &[&str]) -> Option<Result<OneShot, Refusal>> {

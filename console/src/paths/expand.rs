@@ -1,10 +1,8 @@
 //! From what was typed to files: names, folders, and patterns, for shells that do not expand them
 //! and for the console's own prompt.
 
-use std::{
-    fs, io,
-    path::{Path, PathBuf, absolute},
-};
+use std::path::{Path, PathBuf, absolute};
+use std::{fs, io};
 
 use handlescope_model::{Reason, Untrusted};
 use thiserror::Error;
@@ -13,10 +11,8 @@ use super::names::{
     EXTRACT_EXTENSION, EXTRACT_FOLDER, TRACE_EXTENSIONS, has_extension, is_extract,
     is_plain_extract, once_each, with_home,
 };
-use crate::{
-    filter::{Filter, FilterError, LineMatch},
-    suggest,
-};
+use crate::filter::{Filter, FilterError, LineMatch};
+use crate::suggest;
 
 /// Why a name stands for no file.
 #[derive(Debug, Error)]

@@ -1,10 +1,8 @@
 //! What files of traces are called, and which are the same trace.
 
-use std::{
-    collections::{BTreeMap, HashMap},
-    ffi::OsString,
-    path::{Path, PathBuf},
-};
+use std::collections::{BTreeMap, HashMap};
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 
 use handlescope_model::stable_hash::name_of;
 

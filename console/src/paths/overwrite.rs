@@ -1,22 +1,18 @@
 //! Which files an output may take the place of: the one check that everything goes through that writes. And how it is
 //! written: whole or not at all.
 
-use std::{
-    fs::{self, File},
-    io::{self, BufWriter, ErrorKind, Read, Write},
-    path::{Component, Path, PathBuf, Prefix, absolute},
-};
+use std::fs::{self, File};
+use std::io::{self, BufWriter, ErrorKind, Read, Write};
+use std::path::{Component, Path, PathBuf, Prefix, absolute};
 
-use handlescope_model::{Noting, OutputFile, Reason, Untrusted, output::existing_folder_of};
+use handlescope_model::output::existing_folder_of;
+use handlescope_model::{Noting, OutputFile, Reason, Untrusted};
 use thiserror::Error;
 
-use super::{
-    names::{
-        EXTRACT_EXTENSION, SameTrace, TRACE_EXTENSIONS, has_extension, is_plain_extract,
-        is_same_file,
-    },
-    written,
+use super::names::{
+    EXTRACT_EXTENSION, SameTrace, TRACE_EXTENSIONS, has_extension, is_plain_extract, is_same_file,
 };
+use super::written;
 use crate::cancel::{Cancel, UntilCancelled};
 
 /// Bytes at the start of a file that show whether it is text.

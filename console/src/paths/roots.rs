@@ -1,11 +1,9 @@
 //! Folders outside of which no file is read, and what loading may touch.
 
-use std::{
-    fs::File,
-    io,
-    path::{Path, PathBuf},
-    sync::Arc,
-};
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use handlescope_model::{Reason, Untrusted};
 use thiserror::Error;

@@ -1,9 +1,7 @@
 //! What stands for which files.
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-};
+use std::fs;
+use std::path::{Path, PathBuf};
 
 use super::*;
 

@@ -9,7 +9,8 @@ use std::sync::{LazyLock, Mutex};
 use std::thread;
 use std::time::{Duration, Instant, UNIX_EPOCH};
 
-use handlescope_model::{guard::lock, output::folder_of};
+use handlescope_model::guard::lock;
+use handlescope_model::output::folder_of;
 use tempfile::NamedTempFile;
 
 /// Files that are remembered beyond a session.

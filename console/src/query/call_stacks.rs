@@ -16,8 +16,7 @@ use polars::prelude::{
 use super::counts::row_counts;
 use super::criterion::{Criterion, Survivors};
 use super::error::QueryError;
-use super::frame_figures::FrameFigures;
-use super::frame_names::{FrameNames, Frames};
+use super::frame_names::{FrameFigures, FrameNames, Frames};
 use super::frame_view::ModuleBases;
 use super::info::{check_clock, trace_info};
 use super::no_match::{List, NoMatch, Subject};

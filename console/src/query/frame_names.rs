@@ -1,6 +1,7 @@
 //! What the frames of a trace are called: resolved late, in batches, and remembered.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::ops::AddAssign;
 use std::sync::{Arc, OnceLock};
 
 use handlescope_extract::symbols::{
@@ -11,25 +12,22 @@ use handlescope_model::{
     ArchiveError, FrameIdx, Lists, MethodIdx, ModuleIdx, Numbers, StackIdx, TableRows, Trace,
 };
 
-use super::frame_figures::FrameFigures;
 use super::frame_view::{FrameView, InModule};
 use super::managed::ManagedMethod;
 use crate::cancel::{Cancel, Cancelled};
 use crate::filter::SystemModules;
-use crate::trace::StoredNames;
-use crate::trace::{FrameNameCache, KnownNames};
+use crate::trace::{FrameNameCache, KnownNames, StoredNames};
 
-/// Where function names come from.
+/// Where function names come from, and what became of the search for them.
 pub trait FrameNames: Sync {
     /// The functions at relative addresses of modules, in the order of the requests. Addresses
     /// ascend. What is cancelled meanwhile has no names.
     fn resolve(&self, requests: &[(ModuleIdentity, Vec<CodeAddress>)]) -> Vec<Vec<FrameChain>>;
-}
 
-/// Where function names come from, and what became of the search for them.
-pub trait SymbolReports: FrameNames {
     /// About every module that was asked for in this session.
-    fn reports(&self) -> Vec<ModuleReport>;
+    fn reports(&self) -> Vec<ModuleReport> {
+        Vec::new()
+    }
 }
 
 /// The frames of a trace.
@@ -267,6 +265,27 @@ impl<'a> Frames<'a> {
     /// Gives access to the names found so far.
     pub(crate) fn named(&self) -> NamedFrames<'_> {
         NamedFrames { frames: self, memory: self.memory.known() }
+    }
+}
+
+/// How many frames are what, each counted as often as its stack was recorded.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct FrameFigures {
+    pub frames_total: u64,
+    /// Frames in an image.
+    pub frames_in_modules: u64,
+    /// Frames in no image, but in a managed method.
+    pub frames_managed: u64,
+    /// The others.
+    pub frames_unknown: u64,
+}
+
+impl AddAssign for FrameFigures {
+    fn add_assign(&mut self, other: Self) {
+        self.frames_total += other.frames_total;
+        self.frames_in_modules += other.frames_in_modules;
+        self.frames_managed += other.frames_managed;
+        self.frames_unknown += other.frames_unknown;
     }
 }
 

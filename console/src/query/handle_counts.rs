@@ -255,15 +255,10 @@ fn opened(
 }
 
 /// Values with their counts; neighbours of one value count together, as most handles of an object do.
+#[derive(Default)]
 struct Runs<T> {
     values: Vec<T>,
     counts: Vec<u64>,
-}
-
-impl<T> Default for Runs<T> {
-    fn default() -> Self {
-        Runs { values: Vec::new(), counts: Vec::new() }
-    }
 }
 
 impl<T: Cell + Copy + PartialEq> Runs<T> {

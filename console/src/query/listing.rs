@@ -11,8 +11,7 @@ use super::context::FileContext;
 use super::info::trace_info;
 use super::selection::{Selected, Selection};
 use super::stacks::StackSet;
-use crate::cancel::Cancelled;
-use crate::cancel::Poll;
+use crate::cancel::{Cancelled, Poll};
 use crate::trace::unseen_values;
 
 /// The columns that printing needs.

@@ -23,7 +23,6 @@ mod exit_stacks;
 mod filters;
 #[cfg(test)]
 pub(crate) mod fixture;
-mod frame_figures;
 mod frame_names;
 mod frame_view;
 mod group_columns;
@@ -78,8 +77,7 @@ pub use self::engine::start_engine;
 pub use self::error::QueryError;
 pub use self::event_counts::{CountedEvent, EventsAnswer, event_counts};
 pub use self::exit_stacks::ExitStacks;
-pub use self::frame_figures::FrameFigures;
-pub use self::frame_names::{FrameNames, SymbolReports};
+pub use self::frame_names::{FrameFigures, FrameNames};
 pub use self::group_columns::GroupKey;
 pub use self::groups::{Figures, GroupColumn, GroupTree, Groups, GroupsLeftOut, NodeIdx};
 pub use self::growth::{

@@ -15,8 +15,7 @@ use super::no_match::{List, NoMatch, Subject};
 use super::source::Source;
 use super::tables::{ProcessInfo, ProcessList};
 use super::volumes::Volumes;
-use crate::cancel::Cancel;
-use crate::cancel::Poll;
+use crate::cancel::{Cancel, Poll};
 use crate::filter::Filter;
 use crate::query::ModuleCriteria;
 

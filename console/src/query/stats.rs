@@ -81,6 +81,7 @@ impl<'a> StatsAnswer<'a> {
         let sum = |name| -> PolarsResult<usize> {
             Ok(sums.column(name)?.idx()?.get(0).unwrap_or_default() as usize)
         };
+        let at_exit = knows_exits(trace)?.then(|| sum("closed_at_exit")).transpose()?;
         Ok(Self {
             path: source.path,
             index: source.index,
@@ -93,15 +94,9 @@ impl<'a> StatsAnswer<'a> {
             handle_events: sum("handle_events")?,
             leaked_handles: sum("leaked_handles")?,
             leaked_views: sum("leaked_views")?,
-            closed_unseen: match knows_losses(trace)? {
-                true => Some(unseen_closes(trace)?),
-                false => None,
-            },
+            closed_unseen: knows_losses(trace)?.then(|| unseen_closes(trace)).transpose()?,
             losses: Losses::read(trace)?.rows().collect(),
-            closed_at_exit: match knows_exits(trace)? {
-                true => Some(sum("closed_at_exit")? as u64),
-                false => None,
-            },
+            closed_at_exit: at_exit.map(|closed| closed as u64),
         })
     }
 }

@@ -7,7 +7,7 @@ use std::path::Path;
 use handlescope_extract::symbols::{ModuleIdentity, ModuleReport, Outcome};
 
 use super::error::QueryError;
-use super::frame_names::{Frames, ModuleFrames, SymbolReports};
+use super::frame_names::{FrameNames, Frames, ModuleFrames};
 use super::source::Source;
 use crate::cancel::Cancel;
 use crate::filter::Filter;
@@ -45,7 +45,7 @@ impl ModuleSymbols {
 pub fn symbols<'a>(
     sources: &[Source<'a>],
     filter: Option<&Filter>,
-    names: &dyn SymbolReports,
+    names: &dyn FrameNames,
     cancel: &Cancel,
 ) -> Result<Vec<SymbolsAnswer<'a>>, QueryError> {
     let answer = |source: &Source<'a>| {

@@ -3,8 +3,7 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use handlescope_model::tables;
-use handlescope_model::{ArchiveError, TableRows, Trace};
+use handlescope_model::{ArchiveError, TableRows, Trace, tables};
 
 use crate::filter::Filter;
 

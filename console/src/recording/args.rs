@@ -1,6 +1,7 @@
 //! The options of recordings. Every value is checked when the command line is read.
 
-use std::{path::PathBuf, time::Duration};
+use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::Args;
 use handlescope_record::{
@@ -10,10 +11,8 @@ use handlescope_record::{
 use thiserror::Error;
 
 use super::stop::stop_condition;
-use crate::{
-    paths::{has_extension, with_home},
-    values::{ValueError, bytes, nanoseconds, number, whole},
-};
+use crate::paths::{has_extension, with_home};
+use crate::values::{ValueError, bytes, nanoseconds, number, whole};
 
 /// What `record`, `live` and `wprp` have in common: which events, and how many of them fit into memory.
 #[derive(Debug, Clone, Default, Args)]

@@ -5,10 +5,7 @@ mod elsewhere;
 mod record;
 mod stop;
 
-use std::{
-    io::{self, Write},
-    path::Path,
-};
+use std::io::Write;
 
 use handlescope_record::{EventSink, Running, SessionPlan, recorder, wpr_profile};
 use serde::Serialize;
@@ -18,12 +15,10 @@ pub use args::{LiveArgs, RecordArgs, SessionArgs, WprpArgs};
 pub use record::decodable;
 pub use stop::{Reached, StopWatch};
 
-use crate::{
-    cancel::Cancel,
-    commands::CommandError,
-    paths::{Overwrite, write_whole},
-    terminal::{Messages, Neutral},
-};
+use crate::cancel::Cancel;
+use crate::commands::CommandError;
+use crate::paths::{Overwrite, write_whole};
+use crate::terminal::{Messages, Neutral};
 
 /// Records until it is asked to end, or prints the session that would. `force` replaces a trace that handlescope did not
 /// write.
@@ -69,20 +64,14 @@ pub fn wprp(args: &WprpArgs, force: bool, out: &mut dyn Write) -> Result<(), Com
     let (events, size, count) = args.session.parts();
     let others = args.other_providers();
     let write = |out: &mut dyn Write| wpr_profile(events, &others, size, count, out);
-    match &args.file {
-        Some(path) => profile_file(path, force || args.force, write),
-        None => Ok(write(out)?),
-    }
-}
-
-fn profile_file(
-    path: &Path,
-    force: bool,
-    write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
-) -> Result<(), CommandError> {
-    let file = Overwrite::new(force).replacing(path).map_err(CommandError::of_command_line)?;
-    write_whole(&file, &Cancel::default(), |out| write(out)).map_err(|source| {
-        CommandError::Unwritten { path: path.to_path_buf(), source, instead: "name another file" }
+    let Some(path) = &args.file else { return Ok(write(out)?) };
+    let file = Overwrite::new(force || args.force).replacing(path);
+    let file = file.map_err(CommandError::of_command_line)?;
+    let instead = "name another file";
+    write_whole(&file, &Cancel::default(), write).map_err(|source| CommandError::Unwritten {
+        path: path.clone(),
+        source,
+        instead,
     })
 }
 

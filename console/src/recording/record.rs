@@ -1,23 +1,17 @@
 //! `handlescope record`: a session from its start to its trace, and what Windows did not merge into that.
 
-use std::{
-    env,
-    fmt::{self, Write as _},
-    io::{self, BufWriter, IsTerminal, Write},
-    path::{Path, PathBuf},
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering::Relaxed},
-    },
-    time::{Duration, Instant},
-};
+use std::env;
+use std::fmt::{self, Write as _};
+use std::io::{self, BufWriter, IsTerminal, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::{Duration, Instant};
 
-use handlescope_extract::{
-    CompleteError, Completed, complete,
-    etl::{Event, EventId, Guid},
-    image_file_name,
-    live::{EventReceiver, EventSender, WhenFull, live_queue},
-};
+use handlescope_extract::etl::{Event, EventId, Guid};
+use handlescope_extract::live::{EventReceiver, EventSender, WhenFull, live_queue};
+use handlescope_extract::{CompleteError, Completed, complete, image_file_name};
 use handlescope_model::{OutputFile, Reason, Untrusted};
 use handlescope_record::{
     EventSink, Figures, FurtherTraces, MergeError, Recorder, Running, SessionEvent, SessionPlan,
@@ -25,22 +19,16 @@ use handlescope_record::{
 };
 use indicatif::{HumanBytes, HumanCount};
 
-use super::{
-    args::RecordArgs,
-    elsewhere::refusal,
-    stop::{Reached, StopWatch},
-};
-use crate::{
-    cancel::Cancel,
-    commands::CommandError,
-    paths::{Output, Overwrite},
-    terminal::{Messages, Progress},
-    trace::{
-        LoadError,
-        extraction::{self, beside, line, options, prepare_folder, warn},
-    },
-    values::Counted,
-};
+use super::args::RecordArgs;
+use super::elsewhere::refusal;
+use super::stop::{Reached, StopWatch};
+use crate::cancel::Cancel;
+use crate::commands::CommandError;
+use crate::paths::{Output, Overwrite};
+use crate::terminal::{Messages, Progress};
+use crate::trace::LoadError;
+use crate::trace::extraction::{self, beside, line, options, prepare_folder, warn};
+use crate::values::Counted;
 
 /// Replaces a trace that was just recorded by one with the identities of its images and with the further traces;
 /// `reason` is why Windows did not. If it cannot be done, the trace stays as the session left it.

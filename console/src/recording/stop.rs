@@ -2,19 +2,15 @@
 
 use std::fmt;
 
-use handlescope_extract::{
-    etl::Event,
-    live::{Inventory, LiveCounts},
-};
+use handlescope_extract::etl::Event;
+use handlescope_extract::live::{Inventory, LiveCounts};
 use handlescope_model::Untrusted;
 use handlescope_record::StopCondition;
 use thiserror::Error;
 
-use crate::{
-    filter::{FilterError, ProcessFilter},
-    grammar::split,
-    values::{Counted, ValueError, number},
-};
+use crate::filter::{FilterError, ProcessFilter};
+use crate::grammar::split;
+use crate::values::{Counted, ValueError, number};
 
 /// Why a text is not a condition.
 #[derive(Debug, Error)]

@@ -1,8 +1,12 @@
 //! The line editor: its prompt, keys, menu, history, hints, and whether Enter ends what was typed.
 
-use std::{borrow::Cow, io, path::PathBuf, sync::Arc};
+use std::borrow::Cow;
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
 
-use handlescope_model::{Reason, Untrusted, guard::lock};
+use handlescope_model::guard::lock;
+use handlescope_model::{Reason, Untrusted};
 use reedline::{
     ColumnarMenu, Completer, DefaultHinter, Editor, Emacs, FileBackedHistory, Hinter, History,
     HistoryItem, HistoryItemId, HistorySessionId, InputMode, KeyCode, KeyModifiers, Menu,
@@ -12,16 +16,14 @@ use reedline::{
 };
 
 use super::highlighter::CommandHighlighter;
-use crate::{
-    commands::dump::DumpWords,
-    completion::{CommandCompleter, SharedKnown},
-    grammar::{Arguments, parse, split},
-    paths::shown,
-    registry::REGISTRY,
-    script::is_waiting,
-    terminal::{ColorChoice, Messages, Role, Screen, delegate, neutral},
-    trace::Session,
-};
+use crate::commands::dump::DumpWords;
+use crate::completion::{CommandCompleter, SharedKnown};
+use crate::grammar::{Arguments, parse, split};
+use crate::paths::shown;
+use crate::registry::REGISTRY;
+use crate::script::is_waiting;
+use crate::terminal::{ColorChoice, Messages, Role, Screen, delegate, neutral};
+use crate::trace::Session;
 
 const MENU: &str = "completion";
 

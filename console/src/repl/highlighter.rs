@@ -5,15 +5,14 @@ use std::ops::Range;
 use handlescope_model::guard::lock;
 use reedline::{Highlighter, StyledText};
 
-use crate::{
-    commands::{dump::DumpWords, sql::SqlWords},
-    completion::{SharedKnown, is_keyword, is_word, keywords, starts_with},
-    grammar::{Arguments, OptionSpec, Redirect, Token, definition_start, parse, split},
-    registry::REGISTRY,
-    settings::{Aliases, Expanded},
-    sql::Relation,
-    terminal::{Role, same_length},
-};
+use crate::commands::dump::DumpWords;
+use crate::commands::sql::SqlWords;
+use crate::completion::{SharedKnown, is_keyword, is_word, keywords, starts_with};
+use crate::grammar::{Arguments, OptionSpec, Redirect, Token, definition_start, parse, split};
+use crate::registry::REGISTRY;
+use crate::settings::{Aliases, Expanded};
+use crate::sql::Relation;
+use crate::terminal::{Role, same_length};
 
 /// Colours commands, kinds, options and values.
 pub struct CommandHighlighter {

@@ -3,23 +3,19 @@
 mod editor;
 mod highlighter;
 
-use std::{
-    collections::BTreeSet,
-    io::{self, Write},
-    sync::Arc,
-};
+use std::collections::BTreeSet;
+use std::io::{self, Write};
+use std::sync::Arc;
 
 use handlescope_model::guard::lock;
 use reedline::{Prompt, PromptEditMode, Reedline, Signal};
 
-use crate::{
-    cancel::{self, Cancelled, Wait},
-    commands::{CommandError, Flow},
-    completion::{KnownViews, SharedKnown},
-    console::Console,
-    script,
-    terminal::{Messages, standard},
-};
+use crate::cancel::{self, Cancelled, Wait};
+use crate::commands::{CommandError, Flow};
+use crate::completion::{KnownViews, SharedKnown};
+use crate::console::Console;
+use crate::script;
+use crate::terminal::{Messages, standard};
 
 pub use editor::CommandHinter;
 pub use highlighter::CommandHighlighter;

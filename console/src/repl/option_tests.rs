@@ -3,15 +3,11 @@
 use reedline::{Completer, CompletionResult, Highlighter};
 
 use super::highlighter::CommandHighlighter;
-use crate::{
-    commands::{AnyCommand, AnyKind},
-    completion::{CommandCompleter, SharedKnown},
-    grammar::{OptionSpec, Token, ValueKind, split},
-    registry::{
-        REGISTRY,
-        tests::{error, meaning, page},
-    },
-};
+use crate::commands::{AnyCommand, AnyKind};
+use crate::completion::{CommandCompleter, SharedKnown};
+use crate::grammar::{OptionSpec, Token, ValueKind, split};
+use crate::registry::REGISTRY;
+use crate::registry::tests::{error, meaning, page};
 
 /// Calls `check` with each option and its kind.
 fn for_each_option(check: impl Fn(&dyn AnyKind, &'static dyn OptionSpec)) {

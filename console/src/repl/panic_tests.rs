@@ -1,22 +1,19 @@
 //! A command that panics, seen on a terminal. The console and its registry are the program's; only the
 //! work that panics is the test's, so the program at the terminal is this test, started once more.
 
-use std::env;
 use std::io::{self, Write};
 use std::process::Command;
-use std::thread;
 use std::time::Duration;
+use std::{env, thread};
 
 use handlescope_tests::terminal::{Key, Terminal};
 use tempfile::TempDir;
 
 use super::run;
-use crate::{
-    cancel::Cancel,
-    console::Console,
-    settings::Settings,
-    terminal::{ColorChoice, Messages},
-};
+use crate::cancel::Cancel;
+use crate::console::Console;
+use crate::settings::Settings;
+use crate::terminal::{ColorChoice, Messages};
 
 /// Set for the program at the terminal.
 const AT_TERMINAL: &str = "HANDLESCOPE_TEST_AT_TERMINAL";

@@ -1,6 +1,7 @@
 //! Aliases: names for the beginnings of command lines.
 
-use std::{borrow::Cow, collections::BTreeMap};
+use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 use handlescope_model::Untrusted;
 use thiserror::Error;

@@ -1,9 +1,8 @@
 //! How a session prints, and what one command makes of it.
 
-use crate::{
-    terminal::{Screen, clip::BREAK},
-    values::{ProcessFormat, TimeDigits, TimeFormat},
-};
+use crate::terminal::Screen;
+use crate::terminal::clip::BREAK;
+use crate::values::{ProcessFormat, TimeDigits, TimeFormat};
 
 /// What was chosen about the output, by the options of a command or for the session. An option after a
 /// `.dump` wins over the session; what neither chose is as usual.

@@ -1,24 +1,19 @@
 //! The configuration file.
 
-use std::{
-    fs,
-    io::{self, ErrorKind, Read},
-    path::{Path, PathBuf, absolute},
-};
+use std::fs;
+use std::io::{self, ErrorKind, Read};
+use std::path::{Path, PathBuf, absolute};
 
-use handlescope_model::{Reason, Untrusted, open_file, output::folder_of, remedy};
+use handlescope_model::output::folder_of;
+use handlescope_model::{Reason, Untrusted, open_file, remedy};
 use thiserror::Error;
 use toml_edit::{Document, Item, Table, TomlError, Value};
 
-use super::{
-    aliases::{AliasError, Aliases},
-    key::{Choices, FILE_NAME, Key},
-};
-use crate::{
-    cancel::Cancel,
-    paths::{Overwrite, OverwriteError, alone, write_whole},
-    values::ValueError,
-};
+use super::aliases::{AliasError, Aliases};
+use super::key::{Choices, FILE_NAME, Key};
+use crate::cancel::Cancel;
+use crate::paths::{Overwrite, OverwriteError, alone, write_whole};
+use crate::values::ValueError;
 
 /// The table of the aliases.
 const ALIASES: &str = "aliases";

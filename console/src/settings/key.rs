@@ -1,25 +1,25 @@
 //! The settings by their names in the configuration file, and what one source says about them.
 
-use std::{fmt, path::PathBuf};
+use std::path::PathBuf;
 
 use clap::ValueEnum;
 use handlescope_extract::symbols::SymbolPath;
+use strum::{Display, IntoStaticStr, VariantArray};
 
 use super::display::DisplayArgs;
-use crate::{
-    filter::SystemModules,
-    terminal::ColorChoice,
-    values::{
-        TimeDigits, ValueError, no_choice, on_or_off, process_format, process_words, time_format,
-        time_words,
-    },
+use crate::filter::SystemModules;
+use crate::terminal::ColorChoice;
+use crate::values::{
+    TimeDigits, ValueError, no_choice, on_or_off, process_format, process_words, time_format,
+    time_words,
 };
 
 /// The name of the configuration file in the platform's folder for configurations.
 pub(super) const FILE_NAME: &str = "handlescope.toml";
 
 /// A setting that can be kept in the configuration file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Display, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "kebab-case")]
 pub enum Key {
     SymbolPath,
     TimeFormat,
@@ -42,60 +42,44 @@ const COLORS: [(&str, &str); 3] =
 
 impl Key {
     /// In the order of the help.
-    pub const ALL: [Key; 10] = [
-        Key::SymbolPath,
-        Key::TimeFormat,
-        Key::TimeDigits,
-        Key::ProcessFormat,
-        Key::FullFileNames,
-        Key::Clip,
-        Key::Pager,
-        Key::Color,
-        Key::SystemModules,
-        Key::SqlViews,
-    ];
+    pub const ALL: &[Key] = Key::VARIANTS;
 
     /// The setting of this name.
     ///
     /// # Errors
     /// When there is none; lists them.
     pub(crate) fn named(name: &str) -> Result<Key, ValueError> {
-        let mut all = Key::ALL.into_iter();
-        let named = all.find(|key| key.name().eq_ignore_ascii_case(name));
-        named.ok_or_else(|| no_choice(name, || Key::ALL.into_iter().map(Key::name)))
+        let named = Key::ALL.iter().find(|key| key.name().eq_ignore_ascii_case(name));
+        named.copied().ok_or_else(|| no_choice(name, || Key::ALL.iter().map(|key| key.name())))
     }
 
     pub fn name(self) -> &'static str {
-        self.texts().0
+        self.into()
     }
 
     /// The options, commands and variables that count before the configuration file, the first one first.
     pub(crate) fn before_file(self) -> &'static [&'static str] {
-        self.texts().1
+        self.texts().0
     }
 
     /// What counts where nothing is said, in words.
     pub(super) fn usual(self) -> &'static str {
-        self.texts().2
+        self.texts().1
     }
 
-    /// Its name, what counts before the configuration file, and what counts where nothing is said.
-    fn texts(self) -> (&'static str, &'static [&'static str], &'static str) {
+    /// What counts before the configuration file, and what counts where nothing is said.
+    fn texts(self) -> (&'static [&'static str], &'static str) {
         match self {
-            Key::SymbolPath => {
-                ("symbol-path", &[".sympath", "--symbol-path", "_NT_SYMBOL_PATH"], "nowhere")
-            }
-            Key::TimeFormat => ("time-format", &["-TimeFmt", ".timefmt"], "Local"),
-            Key::TimeDigits => ("time-digits", &["-TimeDigits", ".timedigits"], "6"),
-            Key::ProcessFormat => ("process-format", &["-ProcessFmt", ".processfmt"], "+ and -"),
-            Key::FullFileNames => ("full-file-names", &["-ShowFullFileName", ".sffn"], "false"),
-            Key::Clip => ("clip", &["-Clip", ".clip"], "true"),
-            Key::Pager => ("pager", &[".pager", "an empty PAGER"], "true"),
-            Key::Color => ("color", &["--color", "NO_COLOR"], "auto"),
-            Key::SystemModules => {
-                ("system-modules", &[".sys"], "the kernel, ntdll, KernelBase, kernel32 and wow64")
-            }
-            Key::SqlViews => ("sql-views", &[], "nowhere"),
+            Key::SymbolPath => (&[".sympath", "--symbol-path", "_NT_SYMBOL_PATH"], "nowhere"),
+            Key::TimeFormat => (&["-TimeFmt", ".timefmt"], "Local"),
+            Key::TimeDigits => (&["-TimeDigits", ".timedigits"], "6"),
+            Key::ProcessFormat => (&["-ProcessFmt", ".processfmt"], "+ and -"),
+            Key::FullFileNames => (&["-ShowFullFileName", ".sffn"], "false"),
+            Key::Clip => (&["-Clip", ".clip"], "true"),
+            Key::Pager => (&[".pager", "an empty PAGER"], "true"),
+            Key::Color => (&["--color", "NO_COLOR"], "auto"),
+            Key::SystemModules => (&[".sys"], "the kernel, ntdll, KernelBase, kernel32 and wow64"),
+            Key::SqlViews => (&[], "nowhere"),
         }
     }
 
@@ -107,8 +91,8 @@ impl Key {
 
     /// Where the value comes from that an option or command of these names decides, in a sentence.
     pub(crate) fn sources_of(names: &[&str]) -> Option<String> {
-        let is_decided = |key: &Key| key.before_file().iter().any(|name| names.contains(name));
-        let key = Key::ALL.into_iter().find(is_decided)?;
+        let is_decided = |key: &&Key| key.before_file().iter().any(|name| names.contains(name));
+        let key = Key::ALL.iter().find(is_decided)?;
         Some(format!("Comes from {}.", key.sources()))
     }
 
@@ -121,12 +105,6 @@ impl Key {
             Key::Color => COLORS.into(),
             Key::SymbolPath | Key::TimeDigits | Key::SystemModules | Key::SqlViews => Vec::new(),
         }
-    }
-}
-
-impl fmt::Display for Key {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
     }
 }
 
@@ -195,7 +173,7 @@ fn color_choice(word: &str) -> Result<ColorChoice, ValueError> {
 }
 
 /// A list of modules of the system.
-pub(crate) fn modules(text: &str) -> Result<SystemModules, ValueError> {
+fn modules(text: &str) -> Result<SystemModules, ValueError> {
     SystemModules::new(text).map_err(|error| ValueError::Filter { reason: error.to_string() })
 }
 
@@ -234,7 +212,7 @@ mod tests {
 
     #[test]
     fn each_word_that_is_offered_is_taken_and_others_are_refused() {
-        for key in Key::ALL {
+        for &key in Key::ALL {
             for (word, _) in key.words() {
                 Choices::default().set(key, Some(word)).expect(word);
             }

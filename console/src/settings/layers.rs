@@ -1,60 +1,16 @@
 //! The settings of a session: what each source says, and what counts.
 
-use std::{env, path::Path};
+use std::env;
+use std::path::Path;
 
 use handlescope_extract::symbols::SymbolPath;
 
-use super::{
-    aliases::Aliases,
-    display::{Display, DisplayArgs},
-    file::{ConfigError, ConfigFile, Contents},
-    key::{Choices, Key},
-};
-use crate::{
-    filter::SystemModules,
-    terminal::{ColorChoice, Screen, refuses_color, refuses_pager},
-    values::{ProcessFormat, TimeDigits, TimeFormat},
-};
-
-/// What one command chooses for the session.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Setting {
-    /// `.timefmt`: how points in time are written, and with how many digits unless those stay as
-    /// they are.
-    TimeFormat(Change<(TimeFormat, Option<TimeDigits>)>),
-    /// `.timedigits`: digits after the second.
-    TimeDigits(Change<TimeDigits>),
-    /// `.processfmt`: what follows the names of processes.
-    ProcessFormat(Change<ProcessFormat>),
-    /// `.sffn`: whole paths above objects, or names only.
-    FullFileNames(Change<bool>),
-    /// `.clip`: whether lines are cut at the width of the terminal.
-    Clip(Change<bool>),
-    /// `.pager`: whether long answers are shown page by page.
-    Pager(Change<bool>),
-}
-
-/// What becomes of a setting.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Change<T> {
-    /// Nothing: without an argument a command only says how it is.
-    #[default]
-    None,
-    /// What counts without a choice of the session.
-    Usual,
-    /// This.
-    To(T),
-}
-
-impl<T> Change<T> {
-    pub(crate) fn apply(self, setting: &mut Option<T>) {
-        match self {
-            Change::None => {}
-            Change::Usual => *setting = None,
-            Change::To(value) => *setting = Some(value),
-        }
-    }
-}
+use super::aliases::Aliases;
+use super::display::{Display, DisplayArgs};
+use super::file::{ConfigError, ConfigFile, Contents};
+use super::key::{Choices, Key};
+use crate::filter::SystemModules;
+use crate::terminal::{ColorChoice, Screen, refuses_color, refuses_pager};
 
 /// Where the value of a setting comes from; the first that says something counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -167,60 +123,10 @@ impl Settings {
         self.chosen().display(args, screen)
     }
 
-    fn chosen(&self) -> DisplayArgs {
+    /// How commands print without options of their own.
+    pub(crate) fn chosen(&self) -> DisplayArgs {
         let layers = self.layers().map(|(_, choices)| choices.display);
         layers.into_iter().reduce(DisplayArgs::or).unwrap_or_default()
-    }
-
-    /// Changes something for the session, and says what counts from now on.
-    pub fn set(&mut self, setting: Setting) -> String {
-        let session = &mut self.session.display;
-        match setting {
-            Setting::TimeFormat(change) => {
-                match change {
-                    Change::None => {}
-                    Change::Usual => (session.time_format, session.time_digits) = (None, None),
-                    Change::To((format, digits)) => {
-                        session.time_format = Some(format);
-                        session.time_digits = digits.or(session.time_digits);
-                    }
-                }
-                self.times()
-            }
-            Setting::TimeDigits(change) => {
-                change.apply(&mut session.time_digits);
-                self.times()
-            }
-            Setting::ProcessFormat(change) => {
-                change.apply(&mut session.process_format);
-                format!("process format: {}", self.chosen().process_format.unwrap_or_default())
-            }
-            Setting::FullFileNames(change) => {
-                change.apply(&mut session.full_file_name);
-                let is_full = self.chosen().full_file_name.unwrap_or_default();
-                let shown = if is_full { "whole path" } else { "name" };
-                format!("files are shown by their {shown}")
-            }
-            Setting::Clip(change) => {
-                change.apply(&mut session.clip);
-                match self.chosen().clip.unwrap_or(true) {
-                    true => "Clipping is on; .clip 0 turns it off".to_owned(),
-                    false => "Clipping is off; .clip 1 turns it on".to_owned(),
-                }
-            }
-            Setting::Pager(change) => {
-                change.apply(&mut session.pager);
-                let shown = if self.pager() { "page by page" } else { "as they come" };
-                format!("long answers are shown {shown}")
-            }
-        }
-    }
-
-    fn times(&self) -> String {
-        let chosen = self.chosen();
-        let format = chosen.time_format.unwrap_or_default();
-        let digits = chosen.time_digits.unwrap_or_default().get();
-        format!("time format: {format}, digits: {digits}")
     }
 }
 
@@ -289,56 +195,5 @@ mod tests {
             assert_eq!(Settings::default().value(key).0, value, "{key}");
         }
         assert!(Settings::default().system_modules().has("nt"));
-    }
-
-    #[test]
-    fn usual_of_the_session_goes_back_to_the_file() {
-        let mut settings =
-            Settings { in_file: says(Key::TimeFormat, "UTC"), ..Settings::default() };
-        let seconds = Change::To((TimeFormat::Seconds, None));
-        let said = settings.set(Setting::TimeFormat(seconds));
-        assert_eq!(said, "time format: s, digits: 6");
-        let said = settings.set(Setting::TimeFormat(Change::Usual));
-        assert_eq!(said, "time format: UTC, digits: 6");
-    }
-
-    #[test]
-    fn a_format_alone_keeps_the_digits_and_the_usual_one_clears_both() {
-        let mut settings = Settings::default();
-        let digits = TimeDigits::parse("3").expect("digits");
-        let seconds = TimeFormat::Seconds;
-        let said = settings.set(Setting::TimeFormat(Change::To((seconds, Some(digits)))));
-        assert_eq!(said, "time format: s, digits: 3");
-        let said = settings.set(Setting::TimeFormat(Change::To((TimeFormat::Utc, None))));
-        assert_eq!(said, "time format: UTC, digits: 3");
-        assert_eq!(settings.set(Setting::TimeFormat(Change::None)), "time format: UTC, digits: 3");
-        let said = settings.set(Setting::TimeFormat(Change::Usual));
-        assert_eq!(said, "time format: Local, digits: 6");
-        assert_eq!(settings.session.display, DisplayArgs::default());
-    }
-
-    #[test]
-    fn every_setting_says_what_counts_now() {
-        let mut settings = Settings::default();
-        let times = ProcessFormat::Times(TimeFormat::Seconds);
-        for (setting, said) in [
-            (Setting::TimeDigits(Change::To(TimeDigits::NONE)), "time format: Local, digits: 0"),
-            (Setting::TimeDigits(Change::None), "time format: Local, digits: 0"),
-            (Setting::TimeDigits(Change::Usual), "time format: Local, digits: 6"),
-            (Setting::ProcessFormat(Change::To(times)), "process format: s"),
-            (Setting::ProcessFormat(Change::None), "process format: s"),
-            (Setting::ProcessFormat(Change::Usual), "process format: +-"),
-            (Setting::FullFileNames(Change::To(true)), "files are shown by their whole path"),
-            (Setting::FullFileNames(Change::None), "files are shown by their whole path"),
-            (Setting::FullFileNames(Change::Usual), "files are shown by their name"),
-            (Setting::Pager(Change::None), "long answers are shown page by page"),
-            (Setting::Pager(Change::To(false)), "long answers are shown as they come"),
-            (Setting::Pager(Change::Usual), "long answers are shown page by page"),
-            (Setting::Clip(Change::To(false)), "Clipping is off; .clip 1 turns it on"),
-            (Setting::Clip(Change::None), "Clipping is off; .clip 1 turns it on"),
-            (Setting::Clip(Change::To(true)), "Clipping is on; .clip 0 turns it off"),
-        ] {
-            assert_eq!(settings.set(setting), said);
-        }
     }
 }

@@ -11,6 +11,5 @@ pub use aliases::{AliasError, Aliases};
 pub use display::{Display, DisplayArgs, StackDisplayArgs};
 pub(crate) use file::Entry;
 pub use file::{ConfigError, ConfigFile};
-pub(crate) use key::modules;
 pub use key::{Choices, Key};
-pub use layers::{Change, Setting, Settings, Source, settled};
+pub use layers::{Settings, Source, settled};

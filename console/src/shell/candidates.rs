@@ -1,18 +1,17 @@
 //! Candidates for the last word of a command line.
 
-use std::{path::Path, sync::Arc};
+use std::path::Path;
+use std::sync::Arc;
 
 use clap::{Arg, Command};
 use handlescope_model::{Trace, Untrusted, is_harmful};
 
-use crate::{
-    cli::Cli,
-    completion::{Known, complete, starts_with},
-    grammar::join,
-    one_shot::{self, SWITCHES},
-    paths::is_extract,
-    trace::TraceValues,
-};
+use crate::cli::Cli;
+use crate::completion::{Known, complete, starts_with};
+use crate::grammar::join;
+use crate::one_shot::{self, SWITCHES};
+use crate::paths::is_extract;
+use crate::trace::TraceValues;
 
 /// Something the last word could be.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -3,17 +3,13 @@
 use std::io::{self, Write};
 
 use clap::CommandFactory;
-use clap_mangen::{
-    Man,
-    roff::{Roff, bold, italic, roman},
-};
+use clap_mangen::Man;
+use clap_mangen::roff::{Roff, bold, italic, roman};
 
-use crate::{
-    cli::Cli,
-    grammar::{Arguments, GroupView},
-    registry::REGISTRY,
-    settings::Key,
-};
+use crate::cli::Cli;
+use crate::grammar::{Arguments, GroupView};
+use crate::registry::REGISTRY;
+use crate::settings::Key;
 
 /// Writes the page in roff: the program's options, then the commands of the console and the options
 /// of every kind of `.dump`.

@@ -1,10 +1,23 @@
-//! What the user's shell needs: completion of command lines, and the manual page. Both are drawn
-//! from the command line's definition and from the registry.
+//! What the user's shell needs: completions and a manual page, written from the registry of commands.
 
 mod candidates;
 mod man;
-mod scripts;
 
 pub use candidates::{Candidate, candidates};
 pub use man::man;
-pub use scripts::script;
+
+use crate::cli::Shell;
+
+/// The script that the shell runs when it starts; it asks the program itself for candidates.
+///
+/// `handlescope complete -- WORDS` prints a line for each candidate of the last word: the value, a
+/// tab and what it is. Where it prints nothing, the shell offers files. clap_complete writes scripts that
+/// know everything themselves, but it knows only options with two dashes, and nothing of the values in a trace.
+pub fn script(shell: Shell) -> &'static str {
+    match shell {
+        Shell::Bash => include_str!("scripts/handlescope.bash"),
+        Shell::Zsh => include_str!("scripts/handlescope.zsh"),
+        Shell::Fish => include_str!("scripts/handlescope.fish"),
+        Shell::PowerShell => include_str!("scripts/handlescope.ps1"),
+    }
+}

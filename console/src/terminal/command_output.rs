@@ -2,10 +2,8 @@
 
 use std::io::{self, Write};
 
-use crate::{
-    cancel::{Cancel, Cancelled},
-    terminal::Spinner,
-};
+use crate::cancel::{Cancel, Cancelled};
+use crate::terminal::Spinner;
 
 /// Standard output for the time of one command: the spinner is gone before the first result, and
 /// after Ctrl-C nothing more is written than the rest of the line, unless that is long.

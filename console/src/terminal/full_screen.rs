@@ -1,20 +1,16 @@
 //! The whole terminal, for what refreshes itself.
 
-use std::{
-    io::{self, Stdout},
-    time::Duration,
-};
+use std::io::{self, Stdout};
+use std::time::Duration;
 
-use ratatui::{
-    Frame, Terminal,
-    backend::CrosstermBackend,
-    crossterm::{
-        cursor::Show,
-        event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers},
-        execute,
-        terminal::{EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode},
-    },
+use ratatui::backend::CrosstermBackend;
+use ratatui::crossterm::cursor::Show;
+use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use ratatui::crossterm::execute;
+use ratatui::crossterm::terminal::{
+    EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
 };
+use ratatui::{Frame, Terminal};
 
 use super::standard;
 

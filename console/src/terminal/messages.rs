@@ -1,21 +1,19 @@
 //! Messages beside the results: on standard error, so that results can be piped. Also what is printed beside commands: by
 //! the reader of the command line, and when the program panics.
 
-use std::{
-    backtrace::{Backtrace, BacktraceStatus},
-    borrow::Cow,
-    fmt::Display,
-    io::{self, Write},
-    path::Path,
-};
+use std::backtrace::{Backtrace, BacktraceStatus};
+use std::borrow::Cow;
+use std::fmt::Display;
+use std::io::{self, Write};
+use std::path::Path;
 
 use ::console::strip_ansi_codes;
 use handlescope_model::{Untrusted, guard, is_harmful};
 
-use super::{
-    Activity, ColorChoice, Neutral, Progress, Screen, Spinner, neutral::neutral_lines,
-    screen::is_dumb, standard, theme::Role, wrapped,
-};
+use super::neutral::neutral_lines;
+use super::screen::is_dumb;
+use super::theme::Role;
+use super::{Activity, ColorChoice, Neutral, Progress, Screen, Spinner, standard, wrapped};
 use crate::cancel::writing;
 
 /// Where messages go, with nothing in them that a terminal would obey. A message that cannot be written is lost, which is not a failure.

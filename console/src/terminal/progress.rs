@@ -1,17 +1,14 @@
 //! Signs of life on standard error: the progress bar of an extraction, the spinner of a query.
 
-use std::{
-    path::Path,
-    sync::{
-        Arc, Mutex, MutexGuard,
-        mpsc::{Receiver, RecvTimeoutError, Sender, channel},
-    },
-    thread::JoinHandle,
-    time::Duration,
-};
+use std::path::Path;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::thread::JoinHandle;
+use std::time::Duration;
 
 use handlescope_extract::ExtractObserver;
-use handlescope_model::{Untrusted, guard::lock};
+use handlescope_model::Untrusted;
+use handlescope_model::guard::lock;
 use indicatif::{HumanBytes, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::margin::draw_target;

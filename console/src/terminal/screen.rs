@@ -1,13 +1,12 @@
 //! Where output goes, and what it may look like there.
 
-use std::{
-    env, fmt,
-    io::{self, IsTerminal, Write},
-};
+use std::io::{self, IsTerminal, Write};
+use std::{env, fmt};
 
 use terminal_size::{Width, terminal_size_of};
 
-use super::{standard, theme::Role};
+use super::standard;
+use super::theme::Role;
 
 /// `--color`
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]

@@ -9,10 +9,8 @@ use comfy_table::{
 };
 use console::measure_text_width;
 
-use crate::terminal::{
-    Screen,
-    wrap::{wrapped, wrapped_cell},
-};
+use crate::terminal::Screen;
+use crate::terminal::wrap::{wrapped, wrapped_cell};
 
 /// `UTF8_NO_BORDERS` without a line after every row, so that a screen holds twice as many.
 const DRAWN: TableStyle = TableStyle::new()

@@ -4,11 +4,9 @@ use std::sync::LazyLock;
 
 use console::measure_text_width;
 use regex::Regex;
-use textwrap::{
-    WordSeparator,
-    core::{Word, break_words},
-    wrap_algorithms::wrap_first_fit,
-};
+use textwrap::WordSeparator;
+use textwrap::core::{Word, break_words};
+use textwrap::wrap_algorithms::wrap_first_fit;
 
 /// A word with the spaces behind it. Spaces in the name of a folder, which a `\` follows, end no word.
 static WORDS: LazyLock<Option<Regex>> = LazyLock::new(|| {

@@ -1,16 +1,18 @@
 //! What speaks against the answers of a trace, in the words of its users.
 
+use std::path::Path;
+
 use handlescope_extract::is_loss;
 use handlescope_model::rules::{EXIT_FUNCTIONS, LossTimes, WITH_HANDLE};
 use handlescope_model::tables::{
     EventCounts, Events, Processes, TraceInfo, TraceInfos, Warning, Warnings, is_ring,
 };
-use handlescope_model::{ArchiveError, EventKind, Table, TableRows, Trace};
+use handlescope_model::{ArchiveError, EventKind, Table, TableRows, Trace, Untrusted};
 use indicatif::HumanCount;
 use serde::Serialize;
 
-use super::losses::{has_end_rundown, knows_exits};
-use super::losses::{loss_times, unseen_closes};
+use super::losses::{has_end_rundown, knows_exits, loss_times, unseen_closes};
+use crate::terminal::Messages;
 use crate::values::{Counted, Length, kind_of};
 
 /// How to record what is missing.
@@ -203,6 +205,17 @@ impl Caveat {
             few(modules)
         );
         (!modules.is_empty()).then_some(Caveat { kind: CaveatKind::SymbolsMissing, text })
+    }
+}
+
+/// Says what makes answers about a trace wrong or incomplete.
+pub(crate) fn warn_of<'c>(
+    path: &Path,
+    caveats: impl IntoIterator<Item = &'c Caveat>,
+    messages: &mut Messages<'_>,
+) {
+    for Caveat { text, .. } in caveats {
+        messages.warning(format_args!("{}: {text}", Untrusted(path)));
     }
 }
 

@@ -1,6 +1,7 @@
 //! Why a file was not loaded, or none is left to ask.
 
-use std::{io, path::PathBuf};
+use std::io;
+use std::path::PathBuf;
 
 use handlescope_extract::{ExtractError, ImportError};
 use handlescope_model::{ArchiveError, Reason, Untrusted, remedy as first_remedy};

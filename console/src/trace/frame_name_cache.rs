@@ -1,13 +1,13 @@
 //! The names of a trace's frames: what is remembered of them, and those that an extract holds itself, as it was symbolized
 //! or came from ETWAnalyzer.
 
-use std::{
-    collections::{HashMap, HashSet},
-    sync::{Arc, Mutex, OnceLock},
-};
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use handlescope_extract::symbols::{FrameChain, ModuleIdentity, ResolvedFrame};
-use handlescope_model::{ArchiveError, FrameIdx, Table, Trace, guard::lock, tables::Symbols};
+use handlescope_model::guard::lock;
+use handlescope_model::tables::Symbols;
+use handlescope_model::{ArchiveError, FrameIdx, Table, Trace};
 
 /// Names by row of the frames table; an empty chain has none.
 #[derive(Debug, Clone, Default)]

@@ -1,9 +1,7 @@
 //! `.load`: from what was typed to traces, extracted first where needed.
 
-use std::{
-    collections::HashMap,
-    path::{Path, PathBuf},
-};
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
 
 use handlescope_extract::{ExtractError, is_htrace, is_trace};
 use handlescope_model::guard::{Panicked, quietly};
@@ -12,23 +10,19 @@ use handlescope_model::{
     ArchiveError, ArchiveLimits, Reason, Table, TableRows, Trace, Untrusted, is_full,
 };
 
-use crate::{
-    cancel::{Cancel, Cancelled},
-    paths::{
-        Access, PLAIN_EXTENSION, SameTrace, TRACE_EXTENSIONS, expand, has_extension, is_extract,
-        is_plain_extract,
-    },
-    terminal::Messages,
-    trace::{
-        caveats::Caveat,
-        error::LoadError,
-        extraction::{
-            self, Freshness, Kept, Opened, beside, differing_trace, for_session, for_want_of_cache,
-            freshness, imported, in_cache, is_foreign, kept, prepare_folder, side_by_side,
-        },
-        loaded::{LoadedTrace, Snapshot},
-    },
+use crate::cancel::{Cancel, Cancelled};
+use crate::paths::{
+    Access, PLAIN_EXTENSION, SameTrace, TRACE_EXTENSIONS, expand, has_extension, is_extract,
+    is_plain_extract,
 };
+use crate::terminal::Messages;
+use crate::trace::caveats::{Caveat, warn_of};
+use crate::trace::error::LoadError;
+use crate::trace::extraction::{
+    self, Freshness, Kept, Opened, beside, differing_trace, for_session, for_want_of_cache,
+    freshness, imported, in_cache, is_foreign, kept, prepare_folder, side_by_side,
+};
+use crate::trace::loaded::{LoadedTrace, Snapshot};
 
 /// What was typed after `.load` or `.load+`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -202,9 +196,7 @@ fn with_caveats(
 ) -> Result<LoadedTrace, LoadError> {
     extraction::warn(&path, Warnings::read(&trace)?.rows(), messages);
     line.iter().for_each(|line| messages.note(line));
-    for Caveat { text, .. } in Caveat::of_load(&trace)? {
-        messages.warning(format_args!("{}: {text}", Untrusted(&path)));
-    }
+    warn_of(&path, &Caveat::of_load(&trace)?, messages);
     let snapshots = Snapshot::of_debugger(&trace)?;
     Ok(LoadedTrace { temporary, snapshots, ..LoadedTrace::new(path, trace) })
 }

@@ -1,19 +1,18 @@
 //! A loaded trace and what is kept with it; which of the loaded ones `-fd` asks.
 
-use std::{
-    path::{Path, PathBuf, absolute},
-    sync::Arc,
-};
+use std::path::{Path, PathBuf, absolute};
+use std::sync::Arc;
 
-use handlescope_model::{ArchiveError, Trace, tables::TraceInfos};
+use handlescope_model::tables::TraceInfos;
+use handlescope_model::{ArchiveError, Trace};
 use tempfile::TempDir;
 
-use super::{error::NoFile, frame_name_cache::FrameNameCache, values::TraceValues};
-use crate::{
-    filter::{Filter, LineMatch, word},
-    paths::{shown, verdict},
-    terminal::Messages,
-};
+use super::error::NoFile;
+use super::frame_name_cache::FrameNameCache;
+use super::values::TraceValues;
+use crate::filter::{Filter, LineMatch, word};
+use crate::paths::{shown, verdict};
+use crate::terminal::Messages;
 
 pub struct LoadedTrace {
     /// The file as it was named: an extract, or the trace that was extracted.
@@ -131,10 +130,8 @@ fn typed(filters: &[Filter]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{
-        query::fixture::{Fixture, Saved},
-        terminal::Screen,
-    };
+    use crate::query::fixture::{Fixture, Saved};
+    use crate::terminal::Screen;
 
     fn loaded(paths: &[&str]) -> Vec<LoadedTrace> {
         let loaded = |path: &&str| {

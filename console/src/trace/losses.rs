@@ -1,11 +1,11 @@
 //! When a trace lost events, and whether it says what was open at its end, and what the ends of processes closed.
 
 use handlescope_extract::is_loss;
-use handlescope_model::{
-    ArchiveError, Cell, FILE_MAPPING_TYPE, Key, Table, TableRows, Trace,
-    rules::{LossTimes, is_of_end_rundown},
-    tables::{EventCounts, Events, Loss, LossKind, Losses, ObjectTypes, TraceInfos, Warnings},
+use handlescope_model::rules::{LossTimes, is_of_end_rundown};
+use handlescope_model::tables::{
+    EventCounts, Events, Loss, LossKind, Losses, ObjectTypes, TraceInfos, Warnings,
 };
+use handlescope_model::{ArchiveError, Cell, FILE_MAPPING_TYPE, Key, Table, TableRows, Trace};
 
 /// Layouts from this on say when events may be missing.
 const WITH_TIMES: u32 = 7;

@@ -13,6 +13,7 @@ mod session;
 mod values;
 
 pub use crate::paths::Access;
+pub(crate) use caveats::warn_of;
 pub use caveats::{Caveat, CaveatKind};
 pub use error::{LoadError, NoFile};
 pub use extraction::MappingsError;

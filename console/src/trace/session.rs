@@ -1,29 +1,23 @@
 //! What a session knows: the loaded traces, where symbols come from, and which of them are missing.
 
-use std::{
-    collections::HashSet,
-    path::{Path, PathBuf, absolute},
-    sync::{
-        OnceLock,
-        atomic::{AtomicUsize, Ordering},
-    },
-};
+use std::collections::HashSet;
+use std::path::{Path, PathBuf, absolute};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
-use handlescope_extract::{
-    import_sources,
-    symbols::{
-        ModuleIdentity, ModuleReport, Outcome, SymbolPath, Symbolizer, SymbolizerOptions,
-        symbols_beside,
-    },
+use handlescope_extract::import_sources;
+use handlescope_extract::symbols::{
+    ModuleIdentity, ModuleReport, Outcome, SymbolPath, Symbolizer, SymbolizerOptions,
+    symbols_beside,
 };
-use handlescope_model::{ArchiveError, TableRows, Trace, Untrusted, tables::TraceInfos};
+use handlescope_model::tables::TraceInfos;
+use handlescope_model::{ArchiveError, TableRows, Trace, Untrusted};
 
-use super::{frame_name_cache::FrameNameCache, loaded::LoadedTrace};
-use crate::{
-    paths::Overwrite,
-    settings::{Settings, settled},
-    terminal::Messages,
-};
+use super::frame_name_cache::FrameNameCache;
+use super::loaded::LoadedTrace;
+use crate::paths::Overwrite;
+use crate::settings::{Settings, settled};
+use crate::terminal::Messages;
 
 /// The state between two commands.
 #[derive(Default)]

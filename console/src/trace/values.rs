@@ -1,10 +1,8 @@
 //! What a loaded trace offers for completion: its processes, object types, names, modules, allocators, and what answers
 //! named of it: suspects.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::{Arc, Mutex, OnceLock},
-};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use handlescope_model::tables::{Allocators, Modules, Names, ObjectTypes, Processes, ResourceKind};
 use handlescope_model::{ArchiveError, Columns, Key, TableRows, Trace, guard::lock};

@@ -1,7 +1,9 @@
 //! The formats of answers, and how JSON and the text of CSV are laid out. Options, names of files, messages, `.export`
 //! and completion follow from one list.
 
-use std::{borrow::Cow, mem::discriminant, path::PathBuf};
+use std::borrow::Cow;
+use std::mem::discriminant;
+use std::path::PathBuf;
 
 /// How a JSON document is laid out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

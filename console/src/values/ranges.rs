@@ -1,8 +1,10 @@
 //! Values of options: ranges with units, numbers, limits, ids of suspects.
 
-use std::{fmt, ops::RangeInclusive};
+use std::fmt;
+use std::ops::RangeInclusive;
 
-use handlescope_model::{Untrusted, stable_hash::name_of};
+use handlescope_model::Untrusted;
+use handlescope_model::stable_hash::name_of;
 use thiserror::Error;
 
 /// A range of times or durations, both ends inclusive.

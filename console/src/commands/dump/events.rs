@@ -4,20 +4,14 @@ use std::path::Path;
 
 use handlescope_model::Untrusted;
 
-use crate::{
-    commands::{
-        CommandError, DumpContext, Kind, KindSignature,
-        shared::{
-            choice::{process_option, time_option},
-            groups,
-        },
-    },
-    filter::Filter,
-    grammar::{Example, Opt, OptionGroup, Take, Texts},
-    query::{self, EventCriteria},
-    render,
-    terminal::Messages,
-};
+use crate::commands::shared::choice::{process_option, time_option};
+use crate::commands::shared::groups;
+use crate::commands::{CommandError, DumpContext, Kind, KindSignature};
+use crate::filter::Filter;
+use crate::grammar::{Example, Opt, OptionGroup, Take, Texts};
+use crate::query::{self, EventCriteria};
+use crate::render;
+use crate::terminal::Messages;
 
 pub(crate) struct Events;
 

@@ -12,14 +12,11 @@ pub(crate) mod why;
 use handlescope_model::Untrusted;
 use thiserror::Error;
 
-use super::{AnyCommand, AnyKind, Entered, Invocation, Registry, Signature, shared::groups};
-use crate::{
-    grammar::{
-        Arguments, GroupView, OptionSpec, ParseError, Token,
-        parse::{Item, known_items},
-    },
-    suggest,
-};
+use super::shared::groups;
+use super::{AnyCommand, AnyKind, Entered, Invocation, Registry, Signature};
+use crate::grammar::parse::{Item, known_items};
+use crate::grammar::{Arguments, GroupView, OptionSpec, ParseError, Token};
+use crate::suggest;
 
 pub(crate) struct Dump;
 

@@ -1,18 +1,12 @@
 //! `.dump Module`, `.dump Version` and `.dump Symbols`: what modules are, and what their symbols are.
 
-use crate::{
-    commands::{
-        CommandError, DumpContext, Kind, KindSignature,
-        shared::{
-            choice::{command_line_option, new_process_option, process_option},
-            fields,
-        },
-    },
-    filter::Filter,
-    grammar::{Example, Opt, OptionGroup, Take, Texts},
-    query::{self, ModuleCriteria, ProcessCriteria},
-    render,
-};
+use crate::commands::shared::choice::{command_line_option, new_process_option, process_option};
+use crate::commands::shared::fields;
+use crate::commands::{CommandError, DumpContext, Kind, KindSignature};
+use crate::filter::Filter;
+use crate::grammar::{Example, Opt, OptionGroup, Take, Texts};
+use crate::query::{self, ModuleCriteria, ProcessCriteria};
+use crate::render;
 
 pub(crate) struct Module;
 

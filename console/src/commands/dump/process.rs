@@ -1,24 +1,17 @@
 //! `.dump Process`
 
-use crate::{
-    commands::{
-        CommandError, DumpContext, Kind, KindSignature,
-        context::write_notes,
-        shared::{
-            choice::{
-                command_line_option, new_process_option, process_option, time_digits_option,
-                time_format_option,
-            },
-            fields, groups,
-            options::{Notes, ignored, sort_details, sort_option},
-        },
-    },
-    grammar::{Example, Opt, OptionGroup, Take},
-    query::{self, ProcessCriteria, ProcessListCriteria, ProcessOrder},
-    render::{self, OutputOptions},
-    settings::DisplayArgs,
-    values::TimeFormat,
+use crate::commands::context::write_notes;
+use crate::commands::shared::choice::{
+    command_line_option, new_process_option, process_option, time_digits_option, time_format_option,
 };
+use crate::commands::shared::options::{Notes, ignored, sort_details, sort_option};
+use crate::commands::shared::{fields, groups};
+use crate::commands::{CommandError, DumpContext, Kind, KindSignature};
+use crate::grammar::{Example, Opt, OptionGroup, Take};
+use crate::query::{self, ProcessCriteria, ProcessListCriteria, ProcessOrder};
+use crate::render::{self, OutputOptions};
+use crate::settings::DisplayArgs;
+use crate::values::TimeFormat;
 
 /// What was typed after `.dump Process`.
 #[derive(Debug, Clone, Default, PartialEq)]

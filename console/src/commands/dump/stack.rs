@@ -1,22 +1,16 @@
 //! `.dump Stack`
 
-use crate::{
-    commands::{
-        CommandError, DumpContext, Kind, KindSignature,
-        shared::{
-            choice::{
-                process_option, show_address_option, show_line_option, show_stack_option,
-                stack_filter_option, time_option,
-            },
-            fields, groups,
-        },
-    },
-    grammar::{Example, Opt, OptionGroup, Take},
-    query::{self, StackCriteria},
-    render,
-    settings::StackDisplayArgs,
-    values::{CountUnit, Format},
+use crate::commands::shared::choice::{
+    process_option, show_address_option, show_line_option, show_stack_option, stack_filter_option,
+    time_option,
 };
+use crate::commands::shared::{fields, groups};
+use crate::commands::{CommandError, DumpContext, Kind, KindSignature};
+use crate::grammar::{Example, Opt, OptionGroup, Take};
+use crate::query::{self, StackCriteria};
+use crate::render;
+use crate::settings::StackDisplayArgs;
+use crate::values::{CountUnit, Format};
 
 pub(crate) struct Stack;
 

@@ -4,26 +4,22 @@ use std::collections::HashSet;
 
 use indicatif::HumanCount;
 
-use crate::{
-    commands::{
-        AnyCommand, AnyKind, CommandError, DumpContext, Entered, Invocation, Kind, KindSignature,
-        Signature,
-        shared::{
-            caveats::write_caveats,
-            choice::{
-                process_option, show_address_option, show_line_option, show_stack_option,
-                suspect_option, type_of_handles_option,
-            },
-            fields, groups,
-        },
-    },
-    grammar::{Arguments, Example, GroupView, Opt, OptionGroup, ParseError, Take},
-    query::{self, PRIVATE_HEAP, StackTrims, Suspect, WhyAnswer, WhyCriteria},
-    render,
-    settings::StackDisplayArgs,
-    trace::{NamedSuspect, Session, filter_of},
-    values::{Format, TopN},
+use crate::commands::shared::caveats::write_caveats;
+use crate::commands::shared::choice::{
+    process_option, show_address_option, show_line_option, show_stack_option, suspect_option,
+    type_of_handles_option,
 };
+use crate::commands::shared::{fields, groups};
+use crate::commands::{
+    AnyCommand, AnyKind, CommandError, DumpContext, Entered, Invocation, Kind, KindSignature,
+    Signature,
+};
+use crate::grammar::{Arguments, Example, GroupView, Opt, OptionGroup, ParseError, Take};
+use crate::query::{self, PRIVATE_HEAP, StackTrims, Suspect, WhyAnswer, WhyCriteria};
+use crate::render;
+use crate::settings::StackDisplayArgs;
+use crate::trace::{NamedSuspect, Session, filter_of};
+use crate::values::{Format, TopN};
 
 /// The kind, which has every option and format that kinds have.
 pub(crate) struct Why;

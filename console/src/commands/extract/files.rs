@@ -1,31 +1,23 @@
 //! Extracting several traces, one after the other, and whether they have what `-events` and `-resource` name.
 
-use std::{
-    collections::{BTreeSet, HashMap},
-    io::Write,
-    path::{Path, PathBuf},
-};
+use std::collections::{BTreeSet, HashMap};
+use std::io::Write;
+use std::path::{Path, PathBuf};
 
 use handlescope_extract::{EventChoice, ExtractOptions, ResourceMapping};
-use handlescope_model::{
-    ArchiveError, TableRows, Trace, Untrusted,
-    tables::{EventCount, EventCounts},
-};
+use handlescope_model::tables::{EventCount, EventCounts};
+use handlescope_model::{ArchiveError, TableRows, Trace, Untrusted};
 
 use super::options::ExtractArgs;
-use crate::{
-    cancel::{Cancel, Cancelled},
-    commands::error::CommandError,
-    paths::{Overwrite, TRACE_EXTENSIONS, expand, has_extension},
-    suggest,
-    terminal::Messages,
-    trace::{
-        Caveat, LoadError,
-        extraction::{
-            beside, file_name, is_foreign, line, mappings, options, prepare_folder, run, warn,
-        },
-    },
+use crate::cancel::{Cancel, Cancelled};
+use crate::commands::error::CommandError;
+use crate::paths::{Overwrite, TRACE_EXTENSIONS, expand, has_extension};
+use crate::suggest;
+use crate::terminal::Messages;
+use crate::trace::extraction::{
+    beside, file_name, is_foreign, line, mappings, options, prepare_folder, run, warn,
 };
+use crate::trace::{Caveat, LoadError, warn_of};
 
 /// Adds to an extract what the trace alone does not give, and returns a line about it.
 pub(super) type Finish<'a> = dyn Fn(&Path, &mut Messages<'_>) -> Result<String, CommandError> + 'a;
@@ -180,9 +172,7 @@ fn extract_file(
     warn(input, summary.warnings.iter().cloned(), messages);
     let trace = Trace::open(output)?;
     asked.look_at(&trace)?;
-    for Caveat { text, .. } in Caveat::of_load(&trace)? {
-        messages.warning(format_args!("{}: {text}", Untrusted(input)));
-    }
+    warn_of(input, &Caveat::of_load(&trace)?, messages);
     Ok(line(output, &summary))
 }
 

@@ -11,21 +11,15 @@ use thiserror::Error;
 pub(crate) use options::ExtractArgs;
 
 use self::files::{Finish, Tally, Work, extract_files, inputs};
-use super::{
-    Command, CommandError, Context, Entered, Signature,
-    context::write_notes,
-    shared::{
-        groups,
-        names::{NameSearch, save_for_etwanalyzer, store_names},
-    },
-};
-use crate::{
-    grammar::{Arguments, OptionGroup, ParseError, Token},
-    paths::with_home,
-    suggest,
-    terminal::Messages,
-    trace::FrameNameCache,
-};
+use super::context::write_notes;
+use super::shared::groups;
+use super::shared::names::{NameSearch, save_for_etwanalyzer, store_names};
+use super::{Command, CommandError, Context, Entered, Signature};
+use crate::grammar::{Arguments, OptionGroup, ParseError, Token};
+use crate::paths::with_home;
+use crate::suggest;
+use crate::terminal::Messages;
+use crate::trace::FrameNameCache;
 
 /// What ETWAnalyzer extracts by name and is always extracted here.
 const ALWAYS: &str = "All Default ObjectRef Module";
@@ -151,11 +145,7 @@ fn file_or_typo(word: &Token) -> Result<String, ParseError> {
     let names = extractors().map(|(name, _)| name);
     match suggest::nearest(&word.text, names) {
         Some(name) if is_name && !with_home(&word.text).exists() => {
-            Err(ParseError::UnexpectedWord {
-                word: word.text.clone(),
-                hint: suggest::did_you_mean(name),
-                help: String::new(),
-            })
+            Err(ParseError::unexpected(word, suggest::did_you_mean(name)))
         }
         _ => Ok(word.text.clone()),
     }

@@ -4,17 +4,13 @@ use std::path::PathBuf;
 
 use handlescope_extract::StackChoice;
 
-use crate::{
-    commands::shared::{
-        fields,
-        options::{
-            Notes, SELECTION, etwanalyzer_option, force_option, ignored, ignored_everywhere,
-            max_size_option, recursive_queries_option,
-        },
-        symbols::{SymbolArgs, symbol_options, symbol_path_option},
-    },
-    grammar::{Choice, Opt, OptionGroup, Take},
+use crate::commands::shared::fields;
+use crate::commands::shared::options::{
+    Notes, SELECTION, etwanalyzer_option, force_option, ignored, ignored_everywhere,
+    max_size_option, recursive_queries_option,
 };
+use crate::commands::shared::symbols::{SymbolArgs, symbol_options, symbol_path_option};
+use crate::grammar::{Choices, Opt, OptionGroup, Take, chosen, words};
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct ExtractArgs {
@@ -87,6 +83,11 @@ static WHICH: &[Opt<ExtractArgs>] = &[
     },
 ];
 
+const STACKS: &Choices<StackChoice> = &[
+    ("handles", "those of handle events, as usual", StackChoice::HandleEvents),
+    ("all", "those of every event, CPU samples too", StackChoice::All),
+];
+
 static WHAT: &[Opt<ExtractArgs>] = &[
     Opt {
         names: &["-stacks", "--stacks"],
@@ -94,18 +95,7 @@ static WHAT: &[Opt<ExtractArgs>] = &[
         details: "For .dump Stack. All stacks can make an extract many times larger. Those that events of \
                   providers carry themselves are kept with these events: -events.",
         example: "-fd examples/leaky.etl -stacks all",
-        take: Take::Choice(&[
-            Choice {
-                word: "handles",
-                help: "those of handle events, as usual",
-                set: |args| args.stacks = Some(StackChoice::HandleEvents),
-            },
-            Choice {
-                word: "all",
-                help: "those of every event, CPU samples too",
-                set: |args| args.stacks = Some(StackChoice::All),
-            },
-        ]),
+        take: Take::Choice(|| words(STACKS), |args, place| args.stacks = chosen(STACKS, place)),
     },
     Opt {
         names: &["-events", "--events"],

@@ -10,15 +10,15 @@ use thiserror::Error;
 
 use self::page::Page;
 use self::place::Place;
+use super::command::invocation;
+use super::shared::groups;
+use super::topics::TopicSpec;
 use super::{
     AnyCommand, AnyKind, Command, CommandError, Context, Entered, Invocation, Registry, Signature,
-    command::invocation, shared::groups, topics::TopicSpec,
 };
-use crate::{
-    grammar::{Arguments, OptionSpec, ParseError},
-    settings::Aliases,
-    suggest,
-};
+use crate::grammar::{Arguments, OptionSpec, ParseError};
+use crate::settings::Aliases;
+use crate::suggest;
 
 /// What to explain, the registry it stands in, and where it is read.
 #[derive(Default)]

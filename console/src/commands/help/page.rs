@@ -3,15 +3,14 @@ use std::io::Write;
 use comfy_table::{Cell, ColumnConstraint, Table};
 use handlescope_model::Untrusted;
 
-use crate::{
-    commands::{
-        AnyCommand, AnyKind, CommandError, Registry, help::place::Place, topics::TopicSpec,
-    },
-    grammar::{Arguments, Example, GroupView, OptionSpec, ValueKind},
-    settings::{Aliases, Key},
-    sql::Relation,
-    terminal::{Role, Screen, table, theme::name_cell, wrapped},
-};
+use crate::commands::help::place::Place;
+use crate::commands::topics::TopicSpec;
+use crate::commands::{AnyCommand, AnyKind, CommandError, Registry};
+use crate::grammar::{Arguments, Example, GroupView, OptionSpec, ValueKind};
+use crate::settings::{Aliases, Key};
+use crate::sql::Relation;
+use crate::terminal::theme::name_cell;
+use crate::terminal::{Role, Screen, table, wrapped};
 
 /// Writes a page.
 pub(super) struct Page<'a> {
@@ -81,9 +80,9 @@ impl<'a> Page<'a> {
         self.options(&command.groups())?;
         if matches!(signature.arguments, Arguments::Setting) {
             self.heading("Settings and where they come from, first source first")?;
-            let rows = Key::ALL.map(|key| [key.name().to_owned(), key.sources()]);
-            let width = Key::ALL.map(|key| key.name().len()).into_iter().max();
-            self.aligned(&rows, width.unwrap_or_default())?;
+            let rows = Key::ALL.iter().map(|key| [key.name().to_owned(), key.sources()]);
+            let width = Key::ALL.iter().map(|key| key.name().len()).max();
+            self.aligned(&rows.collect::<Vec<_>>(), width.unwrap_or_default())?;
         }
         if matches!(signature.arguments, Arguments::Kind) {
             self.heading("Kinds")?;

@@ -2,7 +2,8 @@
 
 use super::*;
 use crate::commands::topics::TOPICS;
-use crate::{registry::REGISTRY, terminal::Screen};
+use crate::registry::REGISTRY;
+use crate::terminal::Screen;
 
 fn page(words: &[&str], screen: Screen) -> String {
     let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();

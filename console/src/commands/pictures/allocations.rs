@@ -1,14 +1,11 @@
 //! What `-Kind` makes of the options that choose handles: those that choose allocations, too.
 
 use super::{PictureArgs, PictureOptions};
-use crate::{
-    commands::{
-        CommandError, DumpContext,
-        shared::{caveats::write_caveats, choice::kind_instead_option},
-    },
-    grammar::{Opt, OptionGroup, ParseError, Take},
-    query::{self, ResourceColumn, ResourceCriteria, ResourcesAnswer},
-};
+use crate::commands::shared::caveats::write_caveats;
+use crate::commands::shared::choice::kind_instead_option;
+use crate::commands::{CommandError, DumpContext};
+use crate::grammar::{Opt, OptionGroup, ParseError, Take};
+use crate::query::{self, ResourceColumn, ResourceCriteria, ResourcesAnswer};
 
 /// The options that ask for allocations.
 pub(super) const ALLOCATIONS: OptionGroup<PictureOptions> =

@@ -4,18 +4,14 @@ use std::path::Path;
 
 use super::allocations::{ALLOCATIONS, ask as ask_allocations, criteria};
 use super::{FILES, PictureArgs, PictureOptions, ask, groups as option_groups, parse};
-use crate::{
-    commands::{
-        Command, CommandError, Context, DumpContext, Entered, Signature, context::answer,
-        dump::object_ref::FILTERS, shared::groups,
-    },
-    grammar::{Arguments, GroupView, OptionGroup, ParseError},
-    query::{Figures, GroupColumn, GroupCriteria, ObjectCriteria, ResourceColumn},
-    render::{
-        output::Target,
-        pictures::{FlameGraph, Weight},
-    },
-};
+use crate::commands::context::answer;
+use crate::commands::dump::object_ref::FILTERS;
+use crate::commands::shared::groups;
+use crate::commands::{Command, CommandError, Context, DumpContext, Entered, Signature};
+use crate::grammar::{Arguments, GroupView, OptionGroup, ParseError};
+use crate::query::{Figures, GroupColumn, GroupCriteria, ObjectCriteria, ResourceColumn};
+use crate::render::output::Target;
+use crate::render::pictures::{FlameGraph, Weight};
 
 pub(crate) struct Flame;
 

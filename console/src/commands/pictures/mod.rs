@@ -7,20 +7,14 @@ pub(crate) mod report;
 
 use std::path::PathBuf;
 
-use super::{
-    CommandError, DumpContext, Entered, SharedArgs,
-    dump::object_ref::ObjectRefArgs,
-    shared::{
-        caveats::{note_allocations, write_caveats},
-        options::{files_option, force_option},
-    },
-};
-use crate::{
-    filter::Filter,
-    grammar::{GroupView, Opt, OptionGroup, ParseError, parse},
-    paths::with_home,
-    query::{self, GroupColumn, GroupCriteria, ObjectCriteria, ObjectRefAnswer},
-};
+use super::dump::object_ref::ObjectRefArgs;
+use super::shared::caveats::{note_allocations, write_caveats};
+use super::shared::options::{files_option, force_option};
+use super::{CommandError, DumpContext, Entered, SharedArgs};
+use crate::filter::Filter;
+use crate::grammar::{GroupView, Opt, OptionGroup, ParseError, parse};
+use crate::paths::with_home;
+use crate::query::{self, GroupColumn, GroupCriteria, ObjectCriteria, ObjectRefAnswer};
 
 /// What was typed after the name of such a command.
 #[derive(Debug, Clone, Default, PartialEq)]

@@ -4,19 +4,19 @@ use std::path::Path;
 
 use super::allocations::{ALLOCATIONS, ask as ask_allocations, criteria};
 use super::{FILES, PictureArgs, PictureOptions, ask, groups as option_groups, parse};
-use crate::{
-    commands::{
-        Command, CommandError, Context, DumpContext, Entered, Signature, context::answer,
-        dump::object_ref::FILTERS, shared::groups,
-    },
-    grammar::{Arguments, Choice, GroupView, Opt, OptionGroup, ParseError, Take},
-    paths::{has_extension, names_apart, stem},
-    query::{self, GroupColumn, GroupCriteria, ResourceColumn, ResourceCriteria, ResourcesAnswer},
-    render::{
-        output::Target,
-        pictures::{Measure, Timeline, columns, write_plot_svg, write_plot_text},
-    },
+use crate::commands::context::answer;
+use crate::commands::dump::object_ref::FILTERS;
+use crate::commands::shared::groups;
+use crate::commands::{Command, CommandError, Context, DumpContext, Entered, Signature};
+use crate::grammar::{
+    Arguments, Choices, GroupView, Opt, OptionGroup, ParseError, Take, chosen, words,
 };
+use crate::paths::{has_extension, names_apart, stem};
+use crate::query::{
+    self, GroupColumn, GroupCriteria, ResourceColumn, ResourceCriteria, ResourcesAnswer,
+};
+use crate::render::output::Target;
+use crate::render::pictures::{Measure, Timeline, columns, write_plot_svg, write_plot_text};
 
 /// Parts of time in a picture.
 const PARTS: usize = 400;
@@ -32,6 +32,16 @@ static OPTIONS: &[OptionGroup<PictureOptions>] = &[
     OptionGroup { title: groups::SCRIPTS, options: FILES },
 ];
 
+const DIVIDED_BY: &Choices<GroupColumn> = &[
+    ("process", "owner of the handle", GroupColumn::Process),
+    ("type", "type of the object", GroupColumn::Type),
+    (
+        "stack",
+        "stack of the event that opened the handle, shown by its first function of a program",
+        GroupColumn::CreateStack,
+    ),
+];
+
 static DISPLAY: &[Opt<PictureOptions>] = &[
     Opt {
         names: &["-GroupBy"],
@@ -39,23 +49,7 @@ static DISPLAY: &[Opt<PictureOptions>] = &[
         details: "By the process that owns them unless it is given. The type of an allocation is its kind and \
                   allocator.",
         example: "-GroupBy stack",
-        take: Take::Choice(&[
-            Choice {
-                word: "process",
-                help: "owner of the handle",
-                set: |args| args.by = Some(GroupColumn::Process),
-            },
-            Choice {
-                word: "type",
-                help: "type of the object",
-                set: |args| args.by = Some(GroupColumn::Type),
-            },
-            Choice {
-                word: "stack",
-                help: "stack of the event that opened the handle, shown by its first function of a program",
-                set: |args| args.by = Some(GroupColumn::CreateStack),
-            },
-        ]),
+        take: Take::Choice(|| words(DIVIDED_BY), |args, place| args.by = chosen(DIVIDED_BY, place)),
     },
     Opt {
         names: &["-TopN"],

@@ -3,27 +3,18 @@
 use std::path::Path;
 
 use super::{FILES, PictureArgs, PictureOptions, groups as option_groups, parse};
-use crate::{
-    commands::{
-        Command, CommandError, Context, DumpContext, Entered, Signature,
-        context::answer,
-        dump::{
-            object_ref::OF_LOST,
-            why::{Commands, note_suspects},
-        },
-        shared::{
-            caveats::{write_caveats, write_warning},
-            groups,
-        },
-    },
-    grammar::{Arguments, GroupView, OptionGroup, ParseError},
-    paths::has_extension,
-    query::{self, AllocationsOverview, QueryError, ResourceCriteria, Source, WhyCriteria},
-    render::{
-        output::Target,
-        report::{self, PARTS, ReportAnswer, SUSPECTS},
-    },
-};
+use crate::commands::context::answer;
+use crate::commands::dump::object_ref::OF_LOST;
+use crate::commands::dump::why::{Commands, note_suspects};
+use crate::commands::shared::caveats::write_caveats;
+use crate::commands::shared::groups;
+use crate::commands::{Command, CommandError, Context, DumpContext, Entered, Signature};
+use crate::grammar::{Arguments, GroupView, OptionGroup, ParseError};
+use crate::paths::has_extension;
+use crate::query::{self, AllocationsOverview, QueryError, ResourceCriteria, Source, WhyCriteria};
+use crate::render::output::Target;
+use crate::render::report::{self, PARTS, ReportAnswer, SUSPECTS};
+use crate::trace::warn_of;
 
 pub(crate) struct Report;
 
@@ -87,7 +78,7 @@ fn draw(
     for answer in &answers {
         let file = &answer.why.file;
         write_caveats(file, dump.messages);
-        answer.own_caveats().for_each(|own| write_warning(file.about.path, own, dump.messages));
+        warn_of(file.about.path, answer.own_caveats(), dump.messages);
     }
     let target = Target { path, option: Report::SIGNATURE.names[0], format: "HTML" };
     let commands = Commands::of(dump.session, &criteria);

@@ -5,16 +5,14 @@ use std::path::Path;
 use handlescope_model::tables::ResourceKind;
 use handlescope_model::{Trace, Untrusted};
 
-use crate::{
-    query::{FileAnswer, NoMatch, QueryError, TraceAnswer, allocated_kinds},
-    terminal::Messages,
-    trace::{Caveat, CaveatKind},
-};
+use crate::query::{FileAnswer, NoMatch, QueryError, TraceAnswer, allocated_kinds};
+use crate::terminal::Messages;
+use crate::trace::{CaveatKind, warn_of};
 
 /// Says so for one trace.
 pub(crate) fn write_caveats<'a>(answer: &impl TraceAnswer<'a>, messages: &mut Messages<'_>) {
     let about = answer.about();
-    write_warnings(about.path, &about.caveats, messages);
+    warn_of(about.path, &about.caveats, messages);
     write_no_match(about.path, about.no_match.as_ref(), messages);
 }
 
@@ -43,14 +41,4 @@ pub(crate) fn note_allocations(
 pub(crate) fn kind_option(trace: &Trace) -> Result<Option<String>, QueryError> {
     let kinds: Vec<&str> = allocated_kinds(trace)?.into_iter().map(ResourceKind::name).collect();
     Ok((!kinds.is_empty()).then(|| format!("-Kind {}", kinds.join(";"))))
-}
-
-/// Says what makes an answer for a trace wrong or incomplete.
-pub(crate) fn write_warnings(path: &Path, caveats: &[Caveat], messages: &mut Messages<'_>) {
-    caveats.iter().for_each(|caveat| write_warning(path, caveat, messages));
-}
-
-/// Says one of these.
-pub(crate) fn write_warning(path: &Path, caveat: &Caveat, messages: &mut Messages<'_>) {
-    messages.warning(format_args!("{}: {}", Untrusted(path), caveat.text));
 }

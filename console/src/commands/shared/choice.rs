@@ -1,13 +1,11 @@
 //! Options that choose by process, stack or time, for every kind that does, and that say how times and stacks are printed.
 //! What is chosen differs, and so does the help.
 
-use crate::{
-    filter::{Filter, ProcessFilter},
-    grammar::{Choice, Opt, Take, Texts},
-    query::{NewProcess, ProcessCriteria, StackTrims},
-    settings::{DisplayArgs, StackDisplayArgs},
-    values::{SuspectId, TimeRange},
-};
+use crate::filter::{Filter, ProcessFilter};
+use crate::grammar::{Choices, Opt, Take, Texts, chosen, words};
+use crate::query::{NewProcess, ProcessCriteria, StackTrims};
+use crate::settings::{DisplayArgs, StackDisplayArgs};
+use crate::values::{SuspectId, TimeRange};
 
 pub(crate) const fn process_option<A>(
     help: &'static str,
@@ -115,35 +113,20 @@ pub(crate) const fn new_process_option<A: AsMut<ProcessCriteria>>(
         help,
         details,
         example: "-NewProcess 1",
-        take: Take::Choice(&[
-            Choice {
-                word: "0",
-                help: "processes that neither started nor ended in the trace",
-                set: |args| args.as_mut().new_process = Some(NewProcess::Permanent),
-            },
-            Choice {
-                word: "1",
-                help: "processes that started in the trace",
-                set: |args| args.as_mut().new_process = Some(NewProcess::Started),
-            },
-            Choice {
-                word: "2",
-                help: "processes that started and did not end in the trace",
-                set: |args| args.as_mut().new_process = Some(NewProcess::StartedOnly),
-            },
-            Choice {
-                word: "-1",
-                help: "processes that ended in the trace",
-                set: |args| args.as_mut().new_process = Some(NewProcess::Ended),
-            },
-            Choice {
-                word: "-2",
-                help: "processes that ended and did not start in the trace",
-                set: |args| args.as_mut().new_process = Some(NewProcess::EndedOnly),
-            },
-        ]),
+        take: Take::Choice(
+            || words(NEW_PROCESSES),
+            |args, place| args.as_mut().new_process = chosen(NEW_PROCESSES, place),
+        ),
     }
 }
+
+const NEW_PROCESSES: &Choices<NewProcess> = &[
+    ("0", "processes that neither started nor ended in the trace", NewProcess::Permanent),
+    ("1", "processes that started in the trace", NewProcess::Started),
+    ("2", "processes that started and did not end in the trace", NewProcess::StartedOnly),
+    ("-1", "processes that ended in the trace", NewProcess::Ended),
+    ("-2", "processes that ended and did not start in the trace", NewProcess::EndedOnly),
+];
 
 /// Adds a column that groups have: each counts once, where it stands first.
 pub(crate) fn add_column<C: Copy + PartialEq>(columns: &mut Vec<C>, column: Option<&C>) {

@@ -1,28 +1,22 @@
 //! Names of frames, with signs of life while they are fetched; finding those of all frames of a trace and storing them, so
 //! that an extract can be read where no symbols are.
 
-use std::{
-    path::Path,
-    sync::atomic::{AtomicUsize, Ordering::Relaxed},
-};
+use std::path::Path;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::Relaxed;
 
-use handlescope_extract::{
-    ExtractObserver, SaveOptions, is_for_etwanalyzer, save,
-    symbols::{
-        CodeAddress, FrameChain, ModuleIdentity, ModuleReport, PdbIdentity, SymbolObserver,
-        Symbolizer,
-    },
+use handlescope_extract::symbols::{
+    CodeAddress, FrameChain, ModuleIdentity, ModuleReport, PdbIdentity, SymbolObserver, Symbolizer,
 };
+use handlescope_extract::{ExtractObserver, SaveOptions, is_for_etwanalyzer, save};
 use handlescope_model::{Table, Trace, Untrusted, replace_table};
 use indicatif::HumanBytes;
 
-use crate::{
-    cancel::Cancel,
-    commands::error::CommandError,
-    query::{AllNames, FrameNames, SymbolReports, all_names},
-    terminal::{Messages, Spinner},
-    trace::{FrameNameCache, is_still_loaded},
-};
+use crate::cancel::Cancel;
+use crate::commands::error::CommandError;
+use crate::query::{AllNames, FrameNames, all_names};
+use crate::terminal::{Messages, Spinner};
+use crate::trace::{FrameNameCache, is_still_loaded};
 
 /// A symbolizer whose downloads show beside the spinner of the command, and end with it.
 pub(crate) struct WatchedSymbols<'a> {
@@ -52,9 +46,7 @@ impl FrameNames for WatchedSymbols<'_> {
     fn resolve(&self, requests: &[(ModuleIdentity, Vec<CodeAddress>)]) -> Vec<Vec<FrameChain>> {
         self.symbolizer.resolve_all(requests, self, self.cancel)
     }
-}
 
-impl SymbolReports for WatchedSymbols<'_> {
     fn reports(&self) -> Vec<ModuleReport> {
         self.symbolizer.report()
     }

@@ -3,17 +3,14 @@
 //! members of archives are read, `-Force`, which may be replaced; and what ETWAnalyzer accepts and nothing here needs:
 //! its command lines keep working.
 
-use super::{
-    fields,
-    groups::{DISPLAY, SCRIPTS, WITHOUT_EFFECT},
-};
-use crate::{
-    commands::context::SharedArgs,
-    filter::Filter,
-    grammar::{Opt, OptionGroup, ParseError, Take, Texts},
-    render::{OutputOptions, output::COLUMNS},
-    values::{AskedFormat, CsvText, FORMATS, FormatOption, FormatSpec, NamesFile},
-};
+use super::fields;
+use super::groups::{DISPLAY, SCRIPTS, WITHOUT_EFFECT};
+use crate::commands::context::SharedArgs;
+use crate::filter::Filter;
+use crate::grammar::{Opt, OptionGroup, ParseError, Take, Texts};
+use crate::render::OutputOptions;
+use crate::render::output::COLUMNS;
+use crate::values::{AskedFormat, CsvText, FORMATS, FormatOption, FormatSpec, NamesFile};
 
 /// What every kind of `.dump` takes beside its own options.
 pub(crate) const SHARED: &[OptionGroup<SharedArgs>] = &[

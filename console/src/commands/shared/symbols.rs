@@ -1,17 +1,17 @@
 //! Where symbols come from, in the words of a command line or of `.sympath`.
 
-use std::{convert::Infallible, path::PathBuf, time::Duration};
+use std::convert::Infallible;
+use std::path::PathBuf;
+use std::time::Duration;
 
 use handlescope_extract::symbols::{
     DownloadBudget, ServerChoice, SymbolPath, SymbolSources, SymbolSourcesError, SymbolizerOptions,
 };
 
-use crate::{
-    grammar::{Opt, Take},
-    paths::with_home,
-    settings::Settings,
-    values::{ValueError, bytes},
-};
+use crate::grammar::{Opt, Take};
+use crate::paths::with_home;
+use crate::settings::Settings;
+use crate::values::{ValueError, bytes};
 
 /// What `-symServer` knows by name, each with its meaning.
 pub(crate) const SERVERS: &[(&str, &str)] = &[

@@ -1,6 +1,10 @@
 //! Recordings with a session that is none.
 
-use std::{cell::Cell, fs, path::PathBuf, rc::Rc, thread, time::Duration};
+use std::cell::Cell;
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::time::Duration;
+use std::{fs, thread};
 
 use clap::Parser;
 use handlescope_record::{FurtherTraces, MergeError, SessionError, SessionEvent, SessionHeader};

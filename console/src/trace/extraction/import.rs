@@ -1,20 +1,18 @@
 //! Extracts of ETWAnalyzer: converted once, into the cache, and then opened like any other.
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-};
+use std::fs;
+use std::path::{Path, PathBuf};
 
 use handlescope_extract::{ExtractError, ImportLimits, SourceIdentity, import, import_sources};
-use handlescope_model::{SCHEMA_VERSION, Trace, Untrusted, stable_hash::name_of};
+use handlescope_model::stable_hash::name_of;
+use handlescope_model::{SCHEMA_VERSION, Trace, Untrusted};
 
-use super::{Kept, Opened, for_session, freshness::Recorded, kept, line, paths};
-use crate::{
-    cancel::Cancel,
-    paths::{Access, shortened, stem},
-    terminal::Messages,
-    trace::LoadError,
-};
+use super::freshness::Recorded;
+use super::{Kept, Opened, for_session, kept, line, paths};
+use crate::cancel::Cancel;
+use crate::paths::{Access, shortened, stem};
+use crate::terminal::Messages;
+use crate::trace::LoadError;
 
 /// Which files an extract consists of.
 ///
@@ -125,7 +123,8 @@ fn remove_older(folder: &Path, name: &str, newest: &Path) {
 
 #[cfg(test)]
 mod tests {
-    use std::{fs::File, time::SystemTime};
+    use std::fs::File;
+    use std::time::SystemTime;
 
     use super::*;
 

@@ -1,10 +1,8 @@
 //! What `-resource` says: mappings in words, or a file that lists them.
 
-use std::{
-    fs::File,
-    io::{self, Read},
-    path::{Path, PathBuf},
-};
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
 
 use handlescope_extract::{MappingError, ResourceMapping, check_mappings};
 use handlescope_model::{Reason, Untrusted};

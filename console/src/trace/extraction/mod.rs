@@ -22,7 +22,8 @@ pub(crate) use paths::{
 };
 pub(crate) use report::{line, warn};
 
-use crate::{cancel::Cancel, terminal::Messages};
+use crate::cancel::Cancel;
+use crate::terminal::Messages;
 
 /// What is usually extracted of a trace, of any size that is usual or of one its user trusts it with.
 pub(crate) fn options(max_size: Option<u64>) -> ExtractOptions {

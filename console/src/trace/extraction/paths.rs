@@ -1,11 +1,10 @@
 //! Where extracts lie.
 
-use std::{
-    io,
-    path::{Path, PathBuf},
-};
+use std::io;
+use std::path::{Path, PathBuf};
 
-use handlescope_model::{Reason, Untrusted, output, stable_hash::name_of};
+use handlescope_model::stable_hash::name_of;
+use handlescope_model::{Reason, Untrusted, output};
 use tempfile::TempDir;
 
 use crate::paths::{EXTRACT_EXTENSION, EXTRACT_FOLDER, shortened, stem};

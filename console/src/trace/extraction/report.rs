@@ -1,15 +1,17 @@
 //! What is said about an extraction.
 
-use std::{fmt, fmt::Write, path::Path, time::Duration};
+use std::fmt;
+use std::fmt::Write;
+use std::path::Path;
+use std::time::Duration;
 
 use handlescope_extract::ExtractSummary;
-use handlescope_model::{Untrusted, tables::Warning};
+use handlescope_model::Untrusted;
+use handlescope_model::tables::Warning;
 use indicatif::{HumanBytes, HumanCount};
 
-use crate::{
-    terminal::Messages,
-    values::{Counted, kind_of},
-};
+use crate::terminal::Messages;
+use crate::values::{Counted, kind_of};
 
 /// Warns of everything that was counted while a trace was read.
 pub(crate) fn warn(

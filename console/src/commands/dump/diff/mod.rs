@@ -1,34 +1,32 @@
-//! `.dump Diff`, and `.diff`, which is the same with its points as words. Its arguments, its options and its points
-//! have a file each.
+//! `.dump Diff`, and `.diff`, which is the same with its points as words. Its arguments and its points have a
+//! file each.
 
-mod args;
 mod options;
 mod points;
 
-use self::args::DiffArgs;
-use self::options::{FLAME, OPTIONS};
+use self::options::{DiffArgs, FLAME, OPTIONS};
 
 use std::path::Path;
 
-use crate::{
-    commands::{
-        AnyCommand, AnyKind, CommandError, DumpContext, Entered, Flow, Invocation, Kind,
-        KindSignature, SharedArgs, Signature,
-        shared::{
-            caveats::{kind_option, note_allocations, write_caveats},
-            groups,
-        },
-    },
-    grammar::{Arguments, Example, GroupView, OptionGroup, ParseError, Quotes, Token, parse},
-    paths::has_extension,
-    query::{
-        self, Compared, DiffCriteria, Domain, FileAnswer, PointsDiff, ResourcesAnswer, TraceAnswer,
-        TracesDiff,
-    },
-    render::{self, output::Target, pictures::FlameGraph},
-    terminal::Messages,
-    trace::{CaveatKind, LoadedTrace},
+use crate::commands::shared::caveats::{kind_option, note_allocations, write_caveats};
+use crate::commands::shared::groups;
+use crate::commands::{
+    AnyCommand, AnyKind, CommandError, DumpContext, Entered, Flow, Invocation, Kind, KindSignature,
+    SharedArgs, Signature,
 };
+use crate::grammar::{
+    Arguments, Example, GroupView, OptionGroup, ParseError, Quotes, Token, parse,
+};
+use crate::paths::has_extension;
+use crate::query::{
+    self, Compared, DiffCriteria, Domain, FileAnswer, PointsDiff, ResourcesAnswer, TraceAnswer,
+    TracesDiff,
+};
+use crate::render;
+use crate::render::output::Target;
+use crate::render::pictures::FlameGraph;
+use crate::terminal::Messages;
+use crate::trace::{CaveatKind, LoadedTrace};
 
 /// The kind, which has every option and format that kinds have.
 pub(crate) struct Diff;

@@ -1,16 +1,32 @@
-//! The options of `.dump Diff`.
+//! The arguments of `.dump Diff`, and the options that fill them.
 
-use super::args::DiffArgs;
-use crate::{
-    commands::shared::{
-        choice::{
-            kind_instead_option, process_option, show_address_option, show_line_option,
-            show_stack_option, suspect_option, type_of_handles_option,
-        },
-        groups,
-    },
-    grammar::{Opt, OptionGroup, Take},
+use std::path::PathBuf;
+
+use crate::commands::shared::choice::{
+    kind_instead_option, process_option, show_address_option, show_line_option, show_stack_option,
+    suspect_option, type_of_handles_option,
 };
+use crate::commands::shared::{fields, groups};
+use crate::filter::Filter;
+use crate::grammar::{Opt, OptionGroup, Take};
+use crate::query::DiffCriteria;
+use crate::settings::StackDisplayArgs;
+
+/// What the kind is asked.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct DiffArgs {
+    /// `-From`: a snapshot or a time; none for the start.
+    pub(super) from: Option<String>,
+    /// `-To`: a snapshot or a time; none for the end.
+    pub(super) to: Option<String>,
+    /// `-flame`: the file to write.
+    pub(super) flame: Option<PathBuf>,
+    /// `-Kind`: allocations of such kinds instead of handles.
+    pub(super) kind: Option<Filter>,
+    pub(super) criteria: DiffCriteria,
+}
+
+fields!(DiffArgs { criteria.stacks: StackDisplayArgs });
 
 /// The option that names a picture.
 pub(super) const FLAME: &str = "-flame";

@@ -1,11 +1,10 @@
 //! Points of a trace: names of snapshots, and times.
 
-use super::args::DiffArgs;
-use crate::{
-    commands::{CommandError, DumpContext, converttime::recorded_ns},
-    query::{Span, trace_info},
-    trace::LoadedTrace,
-};
+use super::options::DiffArgs;
+use crate::commands::converttime::recorded_ns;
+use crate::commands::{CommandError, DumpContext};
+use crate::query::{Span, trace_info};
+use crate::trace::LoadedTrace;
 
 /// The points as they are shown.
 pub(super) fn names(args: &DiffArgs) -> [&str; 2] {

@@ -1,14 +1,13 @@
 //! `.dump ObjectRef` as entered.
 
-use crate::{
-    commands::shared::fields,
-    query::{
-        CountBy, CountOrder, Figure, GroupCriteria, ObjectCriteria, ProcessCriteria, StackTrims,
-    },
-    render::{self, ObjectRefStyle, OutputOptions, output::COLUMNS},
-    settings::{DisplayArgs, StackDisplayArgs},
-    values::{AskedFormat, ColumnChoice},
+use crate::commands::shared::fields;
+use crate::query::{
+    CountBy, CountOrder, Figure, GroupCriteria, ObjectCriteria, ProcessCriteria, StackTrims,
 };
+use crate::render::output::COLUMNS;
+use crate::render::{self, ObjectRefStyle, OutputOptions};
+use crate::settings::{DisplayArgs, StackDisplayArgs};
+use crate::values::{AskedFormat, ColumnChoice};
 
 /// What was typed after `.dump ObjectRef`.
 #[derive(Debug, Clone, Default, PartialEq)]

@@ -1,10 +1,8 @@
 //! Options about how things are printed.
 
 use super::args::ObjectRefArgs;
-use crate::{
-    commands::shared::choice::{time_digits_option, time_format_option},
-    grammar::{Opt, Take},
-};
+use crate::commands::shared::choice::{time_digits_option, time_format_option};
+use crate::grammar::{Opt, Take};
 
 /// What else is printed, and how.
 pub(super) static DISPLAY: &[Opt<ObjectRefArgs>] = &[

@@ -1,11 +1,9 @@
 //! Options about groups of handles.
 
 use super::args::ObjectRefArgs;
-use crate::{
-    commands::shared::choice::{add_column, fold_stack_option, stack_from_option},
-    grammar::{Opt, Take},
-    query::GroupColumn,
-};
+use crate::commands::shared::choice::{add_column, fold_stack_option, stack_from_option};
+use crate::grammar::{Opt, Take};
+use crate::query::GroupColumn;
 
 /// So many parts of time are shown unless it is said.
 const BUCKETS: u64 = 12;

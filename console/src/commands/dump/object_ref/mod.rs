@@ -10,16 +10,13 @@ mod stacks;
 
 pub(crate) use self::args::ObjectRefArgs;
 
-use crate::{
-    commands::{
-        CommandError, DumpContext, Kind, KindSignature, SharedArgs,
-        shared::{caveats::write_caveats, groups as headings},
-    },
-    grammar::{Example, OptionGroup, ParseError},
-    query::{self, CountBy, Figure, ObjectCriteria, ShowTotal},
-    render::{self, OutputOptions},
-    values::Format,
-};
+use crate::commands::shared::caveats::write_caveats;
+use crate::commands::shared::groups as headings;
+use crate::commands::{CommandError, DumpContext, Kind, KindSignature, SharedArgs};
+use crate::grammar::{Example, OptionGroup, ParseError};
+use crate::query::{self, CountBy, Figure, ObjectCriteria, ShowTotal};
+use crate::render::{self, OutputOptions};
+use crate::values::Format;
 
 pub(crate) struct ObjectRef;
 

@@ -1,14 +1,12 @@
 //! Options that choose objects and events by what they are and when they were.
 
 use super::args::ObjectRefArgs;
-use crate::{
-    commands::shared::choice::{
-        command_line_option, new_process_option, process_option, suspect_option, time_option,
-        type_option,
-    },
-    grammar::{Opt, Take, Texts},
-    values::CountUnit,
+use crate::commands::shared::choice::{
+    command_line_option, new_process_option, process_option, suspect_option, time_option,
+    type_option,
 };
+use crate::grammar::{Opt, Take, Texts};
+use crate::values::CountUnit;
 
 /// Leaks and lifetimes.
 pub(super) static LEAKS: &[Opt<ObjectRefArgs>] = &[

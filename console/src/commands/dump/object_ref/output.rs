@@ -1,12 +1,19 @@
 //! Options about totals and output.
 
 use super::args::ObjectRefArgs;
-use crate::{
-    commands::shared::options::{sort_details, sort_option},
-    grammar::{Choice, Opt, Take},
-    query::ShowTotal,
-    values::{CSV, NamesFile},
-};
+use crate::commands::shared::options::{sort_details, sort_option};
+use crate::grammar::{Choices, Opt, Take, chosen, words};
+use crate::query::ShowTotal;
+use crate::values::{CSV, NamesFile};
+
+/// ETWAnalyzer's other commands group by method; of objects, it prints what File does.
+const TOTALS_OF: &Choices<ShowTotal> = &[
+    ("Total", "handles by object type", ShowTotal::Total),
+    ("Process", "handles by process", ShowTotal::Process),
+    ("File", "handles and totals of each file", ShowTotal::File),
+    ("Method", "the same as File, as ETWAnalyzer prints for objects", ShowTotal::File),
+    ("None", "list the objects, but no totals", ShowTotal::None),
+];
 
 /// Tables instead of objects.
 pub(super) static TOTALS: &[Opt<ObjectRefArgs>] = &[
@@ -17,34 +24,10 @@ pub(super) static TOTALS: &[Opt<ObjectRefArgs>] = &[
                   objects that pass the filters; with -Leak or -LeakAtExit, what these print. A leaked handle \
                   that a child inherited counts for the parent, with -GroupBy process for the child.",
         example: "-ShowTotal Process",
-        take: Take::Choice(&[
-            Choice {
-                word: "Total",
-                help: "handles by object type",
-                set: |args| args.criteria.show_total = Some(ShowTotal::Total),
-            },
-            Choice {
-                word: "Process",
-                help: "handles by process",
-                set: |args| args.criteria.show_total = Some(ShowTotal::Process),
-            },
-            Choice {
-                word: "File",
-                help: "handles and totals of each file",
-                set: |args| args.criteria.show_total = Some(ShowTotal::File),
-            },
-            Choice {
-                // ETWAnalyzer's other commands group by method; of objects, it prints what File does.
-                word: "Method",
-                help: "the same as File, as ETWAnalyzer prints for objects",
-                set: |args| args.criteria.show_total = Some(ShowTotal::File),
-            },
-            Choice {
-                word: "None",
-                help: "list the objects, but no totals",
-                set: |args| args.criteria.show_total = Some(ShowTotal::None),
-            },
-        ]),
+        take: Take::Choice(
+            || words(TOTALS_OF),
+            |args, place| args.criteria.show_total = chosen(TOTALS_OF, place),
+        ),
     },
     Opt {
         names: &["-TopN"],

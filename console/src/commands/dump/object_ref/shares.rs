@@ -1,11 +1,9 @@
 //! Options about objects with several users, and about file mappings.
 
 use super::args::ObjectRefArgs;
-use crate::{
-    grammar::{Choice, Opt, Take, Texts},
-    query::MapMode,
-    values::CountUnit,
-};
+use crate::grammar::{Choices, Opt, Take, Texts, chosen, words};
+use crate::query::MapMode;
+use crate::values::CountUnit;
 
 /// Objects that several processes or threads use.
 pub(super) static SHARED: &[Opt<ObjectRefArgs>] = &[
@@ -34,6 +32,11 @@ pub(super) static SHARED: &[Opt<ObjectRefArgs>] = &[
     },
 ];
 
+const MAPS: &Choices<MapMode> = &[
+    ("0", "objects with handles or references", MapMode::Objects),
+    ("1", "file mappings", MapMode::Mappings),
+];
+
 /// Views of files in memory.
 pub(super) static MAPPINGS: &[Opt<ObjectRefArgs>] = &[
     Opt {
@@ -42,18 +45,7 @@ pub(super) static MAPPINGS: &[Opt<ObjectRefArgs>] = &[
         details: "-Handle and -ObjectName imply 0; -PtrInMap, -ViewBase and -MinMaxMapSize \
                   imply 1, and override it.",
         example: "-Map 1",
-        take: Take::Choice(&[
-            Choice {
-                word: "0",
-                help: "objects with handles or references",
-                set: |args| args.criteria.map = Some(MapMode::Objects),
-            },
-            Choice {
-                word: "1",
-                help: "file mappings",
-                set: |args| args.criteria.map = Some(MapMode::Mappings),
-            },
-        ]),
+        take: Take::Choice(|| words(MAPS), |args, place| args.criteria.map = chosen(MAPS, place)),
     },
     Opt {
         names: &["-PtrInMap"],

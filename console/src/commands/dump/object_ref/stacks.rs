@@ -1,13 +1,11 @@
 //! Options about stacks.
 
 use super::args::ObjectRefArgs;
-use crate::{
-    commands::shared::choice::{
-        fold_stack_option, show_address_option, show_line_option, show_stack_option,
-        stack_filter_option, stack_from_option,
-    },
-    grammar::{Opt, Take, Texts},
+use crate::commands::shared::choice::{
+    fold_stack_option, show_address_option, show_line_option, show_stack_option,
+    stack_filter_option, stack_from_option,
 };
+use crate::grammar::{Opt, Take, Texts};
 
 /// Filters on stacks, and how stacks are shown.
 pub(super) static STACKS: &[Opt<ObjectRefArgs>] = &[

@@ -1,19 +1,15 @@
-//! `.dump Resource`. Its arguments and its options have a file each.
+//! `.dump Resource`. Its arguments have a file of their own.
 
-mod args;
 mod options;
 
-pub(crate) use self::args::ResourceArgs;
+pub(crate) use self::options::ResourceArgs;
 
 use self::options::OPTIONS;
-use crate::{
-    commands::{
-        CommandError, DumpContext, Kind, KindSignature, SharedArgs, shared::caveats::write_caveats,
-    },
-    grammar::{Example, OptionGroup, ParseError},
-    query::{self, ResourceColumn, ResourceCriteria},
-    render::{self, OutputOptions},
-};
+use crate::commands::shared::caveats::write_caveats;
+use crate::commands::{CommandError, DumpContext, Kind, KindSignature, SharedArgs};
+use crate::grammar::{Example, OptionGroup, ParseError};
+use crate::query::{self, ResourceColumn, ResourceCriteria};
+use crate::render::{self, OutputOptions};
 
 pub(crate) struct Resource;
 

@@ -1,20 +1,37 @@
-//! The options of `.dump Resource`.
+//! The arguments of `.dump Resource`, and the options that fill them.
 
-use super::args::ResourceArgs;
-use crate::{
-    commands::shared::{
-        choice::{
-            add_column, fold_stack_option, kind_option, process_option, show_address_option,
-            show_line_option, show_stack_option, stack_from_option, suspect_option,
-            time_digits_option, time_format_option, time_option,
-        },
-        groups,
-        options::{sort_details, sort_option},
-    },
-    grammar::{Choice, Opt, OptionGroup, Take, Texts},
-    query::ResourceColumn,
-    values::CountUnit,
+use crate::commands::shared::choice::{
+    add_column, fold_stack_option, kind_option, process_option, show_address_option,
+    show_line_option, show_stack_option, stack_from_option, suspect_option, time_digits_option,
+    time_format_option, time_option,
 };
+use crate::commands::shared::options::{sort_details, sort_option};
+use crate::commands::shared::{fields, groups};
+use crate::grammar::{Choices, Opt, OptionGroup, Take, Texts, chosen, words};
+use crate::query::{ResourceColumn, ResourceCriteria, StackTrims};
+use crate::settings::{DisplayArgs, StackDisplayArgs};
+use crate::values::CountUnit;
+
+/// What was typed after `.dump Resource`.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct ResourceArgs {
+    pub(crate) criteria: ResourceCriteria,
+    /// `-GroupBy`
+    pub(super) by: Vec<ResourceColumn>,
+    /// `-ShowTotal`: what sums are of.
+    pub(super) total: Option<&'static [ResourceColumn]>,
+    /// `-ShowTime`
+    pub(super) buckets: Option<u64>,
+    pub(super) display: DisplayArgs,
+    /// `-SortBy`: bytes, count, or a column.
+    pub(super) sort_by: Option<String>,
+}
+
+fields!(ResourceArgs {
+    criteria.stacks: StackDisplayArgs,
+    criteria.trims: StackTrims,
+    display: DisplayArgs,
+});
 
 /// So many parts of time are shown unless it is said.
 const BUCKETS: u64 = 12;
@@ -103,6 +120,14 @@ static STACKS: &[Opt<ResourceArgs>] = &[
     },
 ];
 
+const TOTALS: &Choices<&[ResourceColumn]> = &[
+    ("Total", "by kind", &BY_KIND),
+    ("Kind", "by kind", &BY_KIND),
+    ("Allocator", "by kind and allocator, of all processes", &BY_ALLOCATOR),
+    ("Process", "by process", &[ResourceColumn::Process]),
+    ("File", "of each file", &[]),
+];
+
 static GROUPS: &[Opt<ResourceArgs>] = &[
     Opt {
         names: &["-GroupBy"],
@@ -121,21 +146,7 @@ static GROUPS: &[Opt<ResourceArgs>] = &[
         help: "sums: Total, Kind, Allocator, Process or File",
         details: "Of all allocations that pass the filters; with -Leak or -LeakAtExit, of what these print.",
         example: "-ShowTotal Process",
-        take: Take::Choice(&[
-            Choice { word: "Total", help: "by kind", set: |args| args.total = Some(&BY_KIND) },
-            Choice { word: "Kind", help: "by kind", set: |args| args.total = Some(&BY_KIND) },
-            Choice {
-                word: "Allocator",
-                help: "by kind and allocator, of all processes",
-                set: |args| args.total = Some(&BY_ALLOCATOR),
-            },
-            Choice {
-                word: "Process",
-                help: "by process",
-                set: |args| args.total = Some(&[ResourceColumn::Process]),
-            },
-            Choice { word: "File", help: "of each file", set: |args| args.total = Some(&[]) },
-        ]),
+        take: Take::Choice(|| words(TOTALS), |args, place| args.total = chosen(TOTALS, place)),
     },
     Opt {
         names: &["-ShowTime"],
