@@ -125,7 +125,7 @@ pub(super) fn choose(path: &Path, names: &[String]) -> Result<String, ExtractErr
 /// Endings of archives, extracts among them.
 const ARCHIVES: [&str; 7] = [".zip", ".7z", ".json7z", ".rar", ".gz", ".tar", ".cab"];
 
-/// What an archive without a trace holds, in words.
+/// Describes the content of an archive without a trace.
 fn held(names: &[String]) -> String {
     let is_archive = |name: &&String| {
         let name = name.to_ascii_lowercase();

@@ -1,5 +1,6 @@
-//! Which events of providers acquire and release resources, as a user says it: in words, `PROVIDER/EVENT acquire
-//! handle=FIELD size=FIELD allocator=FIELD` with `;` between several, or as a list in TOML.
+//! Mappings of provider events to resources acquired and released, as given by a user: in words,
+//! `PROVIDER/EVENT acquire handle=FIELD size=FIELD allocator=FIELD` with `;` between several, or as
+//! a list in TOML.
 
 use handlescope_model::Untrusted;
 use serde::Deserialize;
@@ -9,7 +10,7 @@ const HANDLE: &str = "Handle";
 const SIZE: &str = "AllocSize";
 const ALLOCATOR: &str = "Allocator";
 
-/// What an event does with the resource that its handle names.
+/// Action of an event on the resource that its handle names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ResourceAction {
     Acquire,
@@ -41,11 +42,11 @@ pub struct ResourceMapping {
 /// Names of the fields of an event that acquires or releases, in any case.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ResourceFields {
-    /// By what a resource is known: an integer or pointer.
+    /// Field that identifies a resource: an integer or pointer.
     pub handle: String,
     /// Bytes.
     pub size: String,
-    /// What the resource is counted under.
+    /// Field that resources are counted by.
     pub allocator: String,
 }
 
@@ -200,7 +201,7 @@ fn one_line(error: &toml::de::Error, text: &str) -> String {
     format!("line {line}: {}", error.message())
 }
 
-/// Why a mapping cannot be used; each says what to write instead.
+/// Reasons that a mapping is invalid; each message says what to write instead.
 #[derive(Debug, thiserror::Error)]
 pub enum MappingError {
     #[error(

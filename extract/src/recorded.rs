@@ -39,13 +39,13 @@ const FEW_BUFFERS: usize = 4;
 /// The part of the bytes of the busiest processor below which one that comes later is taken to have had nothing to do.
 const IDLE_PART: u64 = 4;
 
-/// What is left of the buffers of a processor.
+/// Remaining buffers of a processor.
 struct Processor {
-    /// Its first event, nanoseconds since session start.
+    /// Time of its first event, nanoseconds since session start.
     first_ns: i64,
     /// The number of the buffer with that.
     number: u64,
-    /// When its second buffer begins, and its number: then the first one was full.
+    /// Begin of its second buffer, and its number: the first one was full then.
     second: Option<(i64, u64)>,
     buffers: usize,
     bytes: u64,

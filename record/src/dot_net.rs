@@ -29,22 +29,22 @@ pub struct Keywords {
     pub names: &'static [&'static str],
 }
 
-/// When a session of a provider is started.
+/// Time at which a session of a provider is started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Begin {
     /// With the recording.
     WithRecording,
-    /// When the recording is to end; it lasts until no more events come.
+    /// Started when the recording is to end; it lasts until no more events come.
     AtEnd,
 }
 
 /// A session of a provider, whose trace is merged into that of the kernel.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ProviderSession {
-    /// Its name.
+    /// Logger name.
     pub logger: &'static str,
-    /// Its file, in a folder for temporary files.
+    /// Name of the file, in a folder for temporary files.
     pub log_file: &'static str,
     pub begin: Begin,
     pub provider: Provider,

@@ -1,5 +1,5 @@
-//! What no session can be configured with, why Windows does not start a session, or loses it, why a trace is not merged,
-//! and what Windows takes.
+//! Errors of configuring, starting and merging a session, and of losing it, and the limits that
+//! Windows sets.
 
 use std::io;
 
@@ -32,10 +32,10 @@ pub enum OptionError {
     BufferCount { count: u32 },
 }
 
-/// Why Windows did not merge a trace.
+/// Reasons that Windows did not merge a trace.
 #[derive(Debug, Error)]
 pub enum MergeError {
-    /// What merges is not installed.
+    /// The merging library is not installed.
     #[error("{library} of the Windows Performance Toolkit is not installed")]
     NoLibrary { library: &'static str },
     /// It is not the library it should be.
@@ -93,13 +93,13 @@ pub enum SessionError {
     Failed {
         /// The function of Windows.
         call: &'static str,
-        /// What it returned: a system error code, or an NTSTATUS.
+        /// Returned code: a system error code, or an NTSTATUS.
         code: u32,
     },
 }
 
 impl SessionError {
-    /// What a system error code of a call means; 0 is none.
+    /// Converts the system error code of a call; 0 is success.
     ///
     /// # Errors
     /// The error, if it is one.

@@ -59,12 +59,13 @@ impl ObjectType {
         Ok(ObjectType { name: name.to_owned(), tag })
     }
 
-    /// Its name, as the kernel writes it if it is a known one.
+    /// Name of the type; spelled as the kernel does if it is a known one.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// What the kernel compares: the first four characters of the name, filled up with spaces (etwcontroller).
+    /// Value that the kernel compares: the first four characters of the name, padded with spaces
+    /// (etwcontroller).
     pub fn filter(&self) -> u32 {
         u32::from_le_bytes(self.tag)
     }

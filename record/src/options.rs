@@ -1,4 +1,4 @@
-//! What is asked of a recording.
+//! Options of a recording.
 
 use std::{
     path::{Path, PathBuf},
@@ -16,7 +16,7 @@ use crate::{
     object_type::ObjectTypes,
 };
 
-/// Which events are recorded; those of processes, images and handles always are.
+/// Events to record; those of processes, images and handles always are.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Events {
     /// Each change of a reference count, too.
@@ -73,7 +73,7 @@ impl BufferSize {
 }
 
 impl Default for BufferSize {
-    /// What MSO has for kernel events.
+    /// Buffer size that MSO uses for kernel events.
     fn default() -> BufferSize {
         BufferSize { kib: 1024 }
     }
@@ -84,10 +84,10 @@ impl Default for BufferSize {
 pub struct BufferCount(u32);
 
 impl BufferCount {
-    /// Those of a kernel session (MSO, `Handles.wprp`).
+    /// Number of buffers of a kernel session (MSO, `Handles.wprp`).
     pub(crate) const KERNEL: BufferCount = BufferCount(256);
 
-    /// So many buffers.
+    /// Creates a buffer count.
     ///
     /// # Errors
     /// When they are fewer than two.
@@ -109,7 +109,7 @@ impl Default for BufferCount {
     }
 }
 
-/// Where events go.
+/// Target of the events.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Target {
     /// A file that grows until the recording ends.
@@ -130,10 +130,10 @@ impl Target {
     }
 }
 
-/// When a recording ends by itself.
+/// Conditions that end a recording by themselves.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct StopCondition {
-    /// Of which processes one must have so many handles, in the filter language.
+    /// Processes to watch, in the filter language.
     pub processes: String,
     /// It ends when one of them has more outstanding handles.
     pub handles_above: u64,

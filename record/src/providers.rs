@@ -34,10 +34,10 @@ const LONGEST_PATH: usize = 200;
 /// A rundown has ended when no event came for so long; each process begins its own when it gets to it.
 const QUIET: Duration = Duration::from_secs(3);
 
-/// How long a rundown lasts at most (learn, "CLR ETW Providers", advises 30 to 60 seconds).
+/// Maximum time of a rundown (learn, "CLR ETW Providers", advises 30 to 60 seconds).
 const LONGEST_RUNDOWN: Duration = Duration::from_secs(60);
 
-/// How often it is looked whether more events came.
+/// Interval at which the arrival of more events is checked.
 const TICK: Duration = Duration::from_millis(100);
 
 /// `ERROR_FILENAME_EXCED_RANGE`, `ERROR_CANNOT_MAKE` and `ERROR_INVALID_HANDLE` (learn, `System Error Codes`).

@@ -1,4 +1,4 @@
-//! The same recording with `xperf` of the Windows Performance Toolkit.
+//! Recording with `xperf` of the Windows Performance Toolkit.
 
 use std::{borrow::Cow, path::Path};
 
@@ -53,7 +53,7 @@ pub fn xperf_commands(options: &RecordOptions) -> Vec<String> {
     lines
 }
 
-/// How long a rundown is waited for; learn, "CLR ETW Providers", advises 30 to 60 seconds.
+/// Maximum time to wait for a rundown; learn, "CLR ETW Providers", advises 30 to 60 seconds.
 const RUNDOWN_SECONDS: u32 = 30;
 
 /// The line that starts the session of a provider.

@@ -24,11 +24,11 @@ const PART_ROWS: usize = 1 << 18;
 #[derive(Default)]
 struct Part {
     rows: Resources,
-    /// What they are about, as numbers of the columns.
+    /// Allocations of the events, as numbers of the columns.
     allocations: Vec<u32>,
 }
 
-/// What allocations are resolved with.
+/// Tables that allocations are resolved with.
 pub(super) struct ResourceTables<'a> {
     pub(super) collected: &'a Collector,
     pub(super) clock: &'a Clock,
@@ -196,7 +196,7 @@ impl ResourceTables<'_> {
     }
 }
 
-/// Where allocations stand in their table: by allocator, then in time order.
+/// Position of each allocation in its table: by allocator, then in time order.
 struct Order {
     allocations: Vec<u32>,
     /// For each allocation its row; empty where no allocation refers to one.

@@ -21,7 +21,8 @@ pub(super) struct StackFigures {
     pub(super) frames_in_modules: u64,
 }
 
-/// What the counted events are called, by the metadata of the trace or else by the families; and their rows.
+/// Names of the counted events, from the metadata of the trace or else from the families, with
+/// their rows.
 pub(super) fn event_counts(
     counter: &EventCounter,
     decoder: &Decoder,
@@ -69,7 +70,7 @@ pub(super) fn volumes(collected: &Collector) -> Volumes {
     collected.system.volumes.iter().map(volume).collect()
 }
 
-/// What the local clocks were ahead of UTC around the session.
+/// Offsets of the local clocks from UTC around the session.
 fn utc_offsets(header: &TraceHeader) -> String {
     UtcOffsets::text(&header.time_zone.offsets(header.start_time, header.end_time))
 }

@@ -1,4 +1,4 @@
-//! Which files the images of a trace are, as their files say.
+//! Identities of the image files of a trace, read from the files.
 //!
 //! The identity of an image file comes from its headers: a few reads of bounded size, however large it is. The records
 //! are those that a merge by Windows writes: classic events with the time of their image event.
@@ -28,7 +28,7 @@ const MOST_FILES: usize = 1 << 16;
 /// Makes the records of images.
 pub(super) struct Identities<'a> {
     locate: Locate<'a>,
-    /// What files say, by path in the trace (UTF-16).
+    /// Identities read from files, by path in the trace (UTF-16).
     files: HashMap<Box<[u8]>, Asked>,
     /// The records of the last event, used again for each.
     records: Vec<Vec<u8>>,
@@ -62,13 +62,13 @@ impl<'a> Identities<'a> {
         &self.records
     }
 
-    /// How many files of images were identified, and how many not.
+    /// Numbers of image files that were and were not identified.
     pub(super) fn counts(&self) -> (u64, u64) {
         let identified = self.files.values().filter(|asked| asked.is_right).count() as u64;
         (identified, self.files.len() as u64 - identified)
     }
 
-    /// What the file of an image says, if it is the one that was mapped.
+    /// Identity from the file of an image, if it is the file that was mapped.
     fn file(&mut self, image: &Image<'_>) -> Option<&ImageFile> {
         if !self.files.contains_key(image.path) {
             if self.files.len() >= MOST_FILES {
@@ -112,7 +112,7 @@ const MOST_ENTRIES: usize = 64;
 /// A record with a GUID and the path of a PDB; Windows has paths of 32,767 characters, builds have not.
 const RECORD_BYTES: usize = 24 + 2048;
 
-/// What an image file says of itself.
+/// Identity stored in an image file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ImageFile {
     pub(super) timestamp: u32,
@@ -125,7 +125,7 @@ pub(super) struct ImageFile {
 /// The PDB that belongs to an image.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Pdb {
-    /// As it stands on disk: the first three groups little-endian.
+    /// Bytes as on disk: the first three groups are little-endian.
     pub(super) guid: [u8; 16],
     pub(super) age: u32,
     /// Name, mostly a path of the build machine, without terminator.
@@ -183,7 +183,7 @@ impl Pdb {
     }
 }
 
-/// Where an address of the image lies in the file.
+/// File offset of an address in the image.
 fn offset(bytes: &[u8], header: &Header<'_>, rva: u32) -> Option<u64> {
     let coff = &header.coff_header;
     if coff.number_of_sections > MOST_SECTIONS {

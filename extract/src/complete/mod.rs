@@ -26,7 +26,7 @@ use crate::recording::OpenRecording;
 /// The type of buffers whose events come while the session runs.
 const EVENTS: u16 = 0;
 
-/// What was added to a trace.
+/// Additions to a trace.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Completed {
     /// Files of images whose identity was read and is that of the trace.
@@ -37,7 +37,7 @@ pub struct Completed {
     pub events: u64,
 }
 
-/// Why there is no such copy.
+/// Reasons that there is no completed copy.
 #[derive(Debug, thiserror::Error)]
 pub enum CompleteError {
     /// A trace cannot be read.

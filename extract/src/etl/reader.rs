@@ -35,7 +35,8 @@ const READ_AHEAD: usize = 8;
 /// damaged time stamps come near.
 const MERGE_BYTES: usize = 256 << 20;
 
-/// The same, however many processors and how large buffers the trace claims.
+/// Limit on the bytes merged at once, however many processors and however large buffers the trace
+/// claims.
 const MOST_MERGE_BYTES: usize = 512 << 20;
 
 /// Events handed out between two looks whether to stop.
@@ -48,7 +49,7 @@ pub struct EventReader {
     limits: MergeLimits,
 }
 
-/// How much is merged at once.
+/// Limits on the data merged at once.
 #[derive(Debug, Clone, Copy)]
 struct MergeLimits {
     buffers: usize,
@@ -331,7 +332,7 @@ fn event_at(buffer: &DecodedBuffer, at: usize, inherited_time: i64) -> Option<Ev
 pub(super) struct DecodedBuffer {
     /// Offset of the buffer in the file.
     pub(super) offset: u64,
-    /// Its number in the session; those of a processor rise, also where a file is overwritten in circles.
+    /// Sequence number in the session; ascending per processor, also in a circular file.
     pub(super) sequence: u64,
     /// Processor of its events.
     pub(super) processor: u16,

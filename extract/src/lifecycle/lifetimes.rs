@@ -1,4 +1,4 @@
-//! What events are followed by, and what is missing of them.
+//! Inputs for following lifetimes, and gaps in the events.
 
 use handlescope_model::Cancel;
 use handlescope_model::rules::LossTimes;
@@ -9,7 +9,7 @@ use super::owners::EventOwners;
 use crate::collect::Collector;
 use crate::etl::{Clock, EventLoss};
 
-/// What is missing of the events of a trace; times are raw.
+/// Gaps in the events of a trace; times are raw.
 pub struct MissingEvents<'a> {
     all: &'a [EventLoss],
     pub(super) times: LossTimes,
@@ -34,7 +34,7 @@ impl<'a> MissingEvents<'a> {
     }
 }
 
-/// What events are followed by.
+/// Inputs for following lifetimes.
 #[derive(Clone, Copy)]
 pub struct Lifetimes<'a> {
     pub collected: &'a Collector,

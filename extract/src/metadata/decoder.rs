@@ -25,10 +25,10 @@ pub(super) const EVENT_MAP_INFO: EventId =
 /// some MB.
 pub const MAX_METADATA: usize = 256 << 20;
 
-/// What a schema takes beside its fields: its entry, names and those of the tables that find it.
+/// Memory per schema besides its fields: its entry, its names and those of the tables that find it.
 const SCHEMA_COST: usize = 256;
 
-/// What became of an event that may be metadata.
+/// Outcome of learning from an event that may be metadata.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Learned {
     /// It is none.
@@ -228,7 +228,7 @@ impl Decoder {
         Some(Decoded { id, schema, slots: &self.reader.slots, payload, ending })
     }
 
-    /// What events are called, whatever their version.
+    /// Names of events, for all versions.
     pub fn names(&self) -> SchemaNames<'_> {
         SchemaNames::new(&self.schemas, &self.described)
     }

@@ -28,7 +28,7 @@ const MAGIC: u8 = 0x5B;
 const MAX_MANIFEST: usize = 16 << 20;
 const MAX_PENDING: usize = 2 * MAX_MANIFEST;
 
-/// What a chunk takes beside its bytes.
+/// Memory per chunk besides its bytes.
 const CHUNK_COST: usize = 128;
 
 /// Most processes that are distinguished.
@@ -45,7 +45,7 @@ struct Pending {
 /// The events of one manifest.
 type Events = FxHashMap<(u16, u8), SchemaId>;
 
-/// What became of a chunk.
+/// Outcome of adding a chunk.
 pub(super) enum Chunk {
     /// It is none: another format, or without content.
     Other,
@@ -149,7 +149,7 @@ pub(super) fn schemas(guid: Guid, text: &[u8]) -> Option<Vec<Schema>> {
     parse(text).map(|manifest| manifest.schemas(guid))
 }
 
-/// How deep elements may stand in each other; manifests have nine levels.
+/// Maximum nesting depth of elements; manifests have nine levels.
 const MAX_DEPTH: usize = 32;
 
 /// Most events and templates that are taken.
@@ -158,7 +158,7 @@ const MAX_EVENTS: usize = 1 << 16;
 /// Most fields of a template.
 const MAX_FIELDS: usize = 4096;
 
-/// What a manifest says of its events.
+/// Events described by a manifest.
 #[derive(Default)]
 pub(super) struct Manifest {
     provider: Option<String>,
@@ -191,7 +191,7 @@ struct Data {
     length: Option<String>,
     count: Option<String>,
     map: Option<String>,
-    /// Those of a structure.
+    /// Members of a structure.
     members: Option<Vec<Self>>,
 }
 

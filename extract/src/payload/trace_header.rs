@@ -8,7 +8,7 @@ use super::bytes::{Field, Payload};
 use crate::etl::{Clock, ClockKind, Event, EventId, Session};
 use crate::filetime::{date_time, of_date_time};
 
-/// What the trace header says.
+/// Fields of the trace header.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TraceHeader {
     /// Buffer size of the session, bytes.
@@ -126,7 +126,7 @@ impl TraceHeader {
     }
 }
 
-/// When and by how much the clocks of a time zone change.
+/// Daylight saving rules of a time zone.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TimeZone {
     /// UTC = local time + bias, minutes, without daylight saving time.

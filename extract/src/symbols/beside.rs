@@ -18,8 +18,8 @@ use super::identity::StoreKey;
 use super::report::SymbolFileError;
 use crate::members::{SevenZipMembers, Zip, copy};
 
-/// Where symbols lie that were saved with a trace: real folders, no links, and the trace itself where that is a
-/// `.zip` or `.7z`. To be searched first, in this order.
+/// Finds the folders of symbols saved with a trace: real folders, no links, and the trace itself
+/// where it is a `.zip` or `.7z`. They are to be searched first, in this order.
 ///
 /// `trace` is the trace or an extract of it; one in a folder `Extract` is searched from the folder above, too.
 pub fn symbols_beside(trace: &Path) -> Vec<PathBuf> {
@@ -60,7 +60,8 @@ fn folders_named(folder: &Path, names: &[String]) -> Vec<PathBuf> {
     found.into_iter().map(|(_, path)| path).collect()
 }
 
-/// What follows the name of a trace in the names of such folders, in the order PerfView searches them.
+/// Suffixes after the name of a trace in the names of such folders, in the order PerfView searches
+/// them.
 pub(super) const ENDS: [&str; 3] = [".ngenpdbs", ".ngenpdb", ".embeddedpdbs"];
 /// PerfView's folder for the symbols of all traces beside it, and in a `.zip`. It searches it after the others.
 pub(super) const FOR_ALL: &str = "symbols";
@@ -70,9 +71,9 @@ pub(super) const FOR_ALL: &str = "symbols";
 pub(super) struct PackedSymbols {
     /// Names of the members that may be symbols, by archive.
     names: FxHashMap<PathBuf, Vec<String>>,
-    /// What was unpacked, until the end of the session.
+    /// Folder of unpacked files, until the end of the session.
     scratch: Option<TempDir>,
-    /// By archive, how much that is in bytes.
+    /// Unpacked bytes by archive.
     unpacked: FxHashMap<PathBuf, u64>,
 }
 
@@ -153,7 +154,7 @@ impl<'a> Member<'a> {
         Ok(Self::Zip(Box::new(zip), archive, member, size))
     }
 
-    /// Its size, unpacked, bytes.
+    /// Unpacked size, bytes.
     fn size(&self) -> u64 {
         match self {
             Self::Zip(.., size) => *size,

@@ -1,5 +1,5 @@
-//! What a Parquet table claims about itself, looked at before its decoder believes it, and how much of an archive is
-//! believed.
+//! Checks of the claims of a Parquet table before its decoder trusts them, and limits on an
+//! archive.
 //!
 //! The decoder takes the memory that a footer or a page asks for at once, and the program ends when there
 //! is not so much. So footers and the headers of pages are read here first, with the bytes they have as
@@ -18,13 +18,13 @@ use super::container::ContainerLimits;
 use crate::guard::Panicked;
 use crate::noting::PolarsReason;
 
-/// What follows the footer: its length and the format's name.
+/// Size of the trailer after the footer: the footer's length and the format's name.
 const TRAILER: usize = 8;
 
 /// A footer below this size may be as large as it likes; above, it is a part of the file.
 const SMALL_FOOTER: usize = 1 << 20;
 
-/// How many times the footer the file has, at least. It is some hundred times in ours.
+/// Minimum ratio of the file to the footer. It is some hundred in ours.
 const FILE_PER_FOOTER: usize = 4;
 
 /// Memory for each byte of a header while it is read. A list has eight for a value of one byte.
@@ -39,7 +39,7 @@ const COLUMNS: usize = 1000;
 /// Columns within each other: lists have three.
 const DEPTH: usize = 8;
 
-/// Why a table is not decoded.
+/// Reasons that a table is not decoded.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum TableProblem {
     #[error("it is not a Parquet file")]
@@ -119,9 +119,9 @@ fn check_schema(schema: &[SchemaElement]) -> Result<(), TableProblem> {
 /// A part of a column as its footer describes it.
 #[derive(Debug, Clone)]
 pub(super) struct Chunk {
-    /// Where it lies in the file.
+    /// Byte range in the file.
     pub(super) range: Range<u64>,
-    /// How many values it has.
+    /// Number of values.
     pub(super) values: i64,
 }
 
@@ -150,7 +150,7 @@ pub(super) fn check_pages(
     Ok(())
 }
 
-/// What matters of the header of a page.
+/// Relevant fields of a page header.
 struct Page {
     /// Values; none in a dictionary.
     values: u32,
@@ -188,7 +188,7 @@ impl Page {
     }
 }
 
-/// What an archive may not exceed, so that a hostile one costs neither all memory nor all time.
+/// Limits on an archive, so that a hostile one cannot exhaust memory or time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ArchiveLimits {
     /// Sizes of members, and what unpacking them may cost.

@@ -1,4 +1,4 @@
-//! How much a 7z file costs before anything of it can be known: the size of its table of contents.
+//! Cost of a 7z file before anything of it can be known: the size of its table of contents.
 //!
 //! The table is packed itself as a rule, and is kept as a list with a place for every member that it
 //! claims. A few kilobytes can claim hundreds of millions of members, so both sizes are looked at before
@@ -29,7 +29,7 @@ mod id {
     pub(super) const PACKED_TABLE: u8 = 0x17;
 }
 
-/// Why a table of contents is not read.
+/// Reasons that a table of contents is not read.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum HeaderProblem {
     #[error("{}", Reason(.0))]
@@ -92,7 +92,7 @@ fn u64_at(bytes: &[u8], offset: usize) -> Option<u64> {
 struct PackedTable {
     /// Unpacked, bytes; of several steps the largest.
     size: u64,
-    /// What a decoder asks for, bytes.
+    /// Memory that a decoder requests, bytes.
     memory: u64,
 }
 

@@ -39,7 +39,7 @@ pub(super) struct Content {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Manifest(Vec<(Table, Stored)>);
 
-/// Why a table is not what was written.
+/// Reasons that a table differs from what was written.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub(super) enum ContentProblem {
     #[error("it has no checksum")]
@@ -51,7 +51,7 @@ pub(super) enum ContentProblem {
 }
 
 impl Content {
-    /// What the table of contents says of a member.
+    /// Content of a member according to the table of contents.
     pub(super) fn of(entry: &ArchiveEntry) -> Result<Self, ContentProblem> {
         let crc32 = u32::try_from(entry.crc).ok().filter(|_| entry.has_crc && entry.has_stream);
         let crc32 = crc32.ok_or(ContentProblem::NoChecksum)?;

@@ -9,7 +9,7 @@ use crate::column::{ColumnSpec, ColumnType, Reference};
 use crate::noting::PolarsReason;
 use crate::table::Table;
 
-/// Why a column does not fit.
+/// Reasons that a column does not fit.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Misfit {
     #[error("{name} adds up to {claimed}, but {counted} has {rows} rows")]

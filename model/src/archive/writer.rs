@@ -23,7 +23,7 @@ const ROW_GROUP_ROWS: usize = 1 << 18;
 /// The zstd level: higher ones cost much more time for a few per cent of size.
 const ZSTD_LEVEL: i32 = 1;
 
-/// How hard JSON is compressed: level 3 takes three times the time for 12 % less, and packing is nine
+/// Compression level of JSON: level 3 takes three times the time for 12 % less, and packing is nine
 /// tenths of the time that JSON takes as it is.
 const LZMA_LEVEL: u32 = 1;
 
@@ -40,7 +40,7 @@ const MOST_THREADS: usize = 4;
 pub struct ArchiveWriter {
     encoder: TableEncoder,
     archive: sevenz_rust::ArchiveWriter<OutputFile>,
-    /// What was written of tables; `None` in the copy of an archive that has no manifest.
+    /// Content of the tables written so far; `None` in the copy of an archive that has no manifest.
     manifest: Option<Manifest>,
 }
 
@@ -77,20 +77,20 @@ impl ArchiveWriter {
         Ok(Self { encoder, archive, manifest: Some(Manifest::default()) })
     }
 
-    /// The same writer, whose work ends with some error when `cancel` asks to stop: at the next row group,
-    /// and within a member that is packed.
+    /// Makes the writer fail when `cancel` asks to stop: at the next row group, and within a member
+    /// that is packed.
     #[must_use]
     pub fn stopped_by(mut self, cancel: &Cancel) -> Self {
         self.encoder.cancel = cancel.clone();
         self
     }
 
-    /// Where the archive will appear.
+    /// Path at which the archive will appear.
     pub(super) fn path(&self) -> &Path {
         &self.encoder.path
     }
 
-    /// What encodes tables for this archive.
+    /// Encoder of tables for this archive.
     pub fn encoder(&self) -> TableEncoder {
         self.encoder.clone()
     }

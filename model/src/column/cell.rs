@@ -16,7 +16,7 @@ pub trait Cell: Sized {
     const TYPE: ColumnType;
     /// Whether the column may hold nulls.
     const NULLABLE: bool;
-    /// What the values say about another table.
+    /// Reference of the values to another table.
     const REFERS_TO: Option<Reference> = None;
     /// Typed access to a column of these.
     type Values;

@@ -25,7 +25,7 @@ impl Element {
         Element { name, attributes, children: Vec::new() }
     }
 
-    /// What is in the element that these names lead to.
+    /// Returns the element at a path of names.
     fn at(&self, path: &[&str]) -> &Element {
         path.iter().fold(self, |element, name| {
             let mut found = element.children.iter().filter(|child| child.name == *name);

@@ -54,7 +54,7 @@ impl Document {
     }
 }
 
-/// What the parser says, in our words.
+/// Converts an error of the JSON parser.
 fn said(path: &Path, member: String, error: &serde_json::Error) -> ImportError {
     let path = path.to_path_buf();
     let (line, column) = (error.line(), error.column());
@@ -82,7 +82,7 @@ pub(super) struct Guard<'a, R> {
     passed: u64,
 }
 
-/// Where in the text the reader is.
+/// Position of the reader in the text.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Place {
     Outside,
@@ -148,7 +148,7 @@ fn refused(reason: &str, at: u64) -> io::Error {
 /// Bytes that are looked at together.
 const CHUNK: usize = 32 << 10;
 
-/// What stands for a half pair, as long as that.
+/// Replacement for half a surrogate pair, of equal length.
 const ESCAPED: &[u8] = b"\\uFFFD";
 
 /// Bytes that one step looks at, so that many steps do not look at the same ones again and again.
@@ -168,11 +168,11 @@ pub(super) struct Repair<'a, R> {
     given: usize,
 }
 
-/// What stands at some place.
+/// Result of looking at the next bytes.
 enum Found {
-    /// So many bytes of text.
+    /// Number of bytes of valid text.
     Text(usize),
-    /// So many bytes that are none; and what takes their place.
+    /// Number of invalid bytes and their replacement.
     Broken(usize, &'static [u8]),
     /// The start of something.
     Unfinished,
@@ -248,7 +248,7 @@ fn text(bytes: &[u8], whole: bool) -> Found {
     }
 }
 
-/// What starts with a backslash.
+/// Looks at an escape sequence, which starts with a backslash.
 fn escape(bytes: &[u8]) -> Found {
     match bytes.get(1) {
         None => return Found::Unfinished,

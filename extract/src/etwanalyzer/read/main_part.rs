@@ -47,18 +47,18 @@ impl ProcessRecord {
         self.parent_pid.unwrap_or_default() as u32
     }
 
-    /// When it started, if that was seen.
+    /// Start time, if it was observed.
     pub(super) fn seen_start(&self) -> Option<Time> {
         Time::of(&self.start).filter(|_| self.is_new != Some(false))
     }
 
-    /// When it ended, if that was seen.
+    /// End time, if it was observed.
     pub(super) fn seen_end(&self) -> Option<Time> {
         Time::of(&self.end).filter(|_| self.has_ended != Some(false))
     }
 }
 
-/// What is in the trace table besides what the main part says.
+/// Values of the trace table that the main part lacks.
 pub(super) struct TraceFigures {
     pub(super) source_size: u64,
     pub(super) stacks_total: u64,
@@ -120,7 +120,7 @@ pub(super) fn own_rows<R: Clone, T: FromIterator<R>>(main: &Main, rows: &Rows<R>
     rows.0.iter().filter(|_| main.is_own()).cloned().collect()
 }
 
-/// What was missing or odd, after what our own extract says of the trace.
+/// Warnings about the import, after those recorded in our own extract.
 pub(super) fn warnings(main: &Main, found: &[Warning]) -> Warnings {
     let own = main.own.warnings.0.iter().filter(|_| main.is_own());
     own.chain(found).cloned().collect()

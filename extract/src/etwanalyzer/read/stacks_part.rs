@@ -106,8 +106,8 @@ impl StackTexts {
         }
     }
 
-    /// What events take their stacks from. `is_missing` says that the file has no texts; the
-    /// numbers then still show which events share a stack.
+    /// Returns the source of stack numbers for events. `is_missing` says that the file has no
+    /// texts; the numbers then still show which events share a stack.
     pub(super) fn numbers(&mut self, is_missing: bool) -> StackNumbers<'_> {
         if let Some(own) = &mut self.own {
             let heights = own.stacks.len() as u32;
@@ -180,7 +180,7 @@ impl StackNumbers<'_> {
 const MODULE_ENDINGS: [&str; 12] =
     ["dll", "exe", "sys", "drv", "ocx", "cpl", "ax", "acm", "ime", "pyd", "node", "winmd"];
 
-/// What a frame text says.
+/// Parsed frame text.
 #[derive(Debug, PartialEq, Eq)]
 struct Place<'a> {
     module: Option<&'a str>,

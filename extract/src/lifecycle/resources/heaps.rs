@@ -27,7 +27,7 @@ const LAST: usize = 64;
 
 /// A heap of a process.
 struct Heap {
-    /// Its row among the allocators; [`NONE`] before its first event.
+    /// Row of the allocator; [`NONE`] before its first event.
     allocator: u32,
     is_destroyed: bool,
     /// Live blocks: numbers of allocations by address.
@@ -137,7 +137,7 @@ impl HeapBlocks {
     }
 }
 
-/// What a reallocation says.
+/// Fields of a reallocation.
 struct Reallocation {
     heap: u64,
     address: u64,

@@ -45,7 +45,7 @@ struct Space {
 #[derive(Default)]
 struct Layer {
     ranges: Ranges,
-    /// Its row among the allocators, once it has one.
+    /// Row of the allocator, once it has one.
     allocator: Option<u32>,
 }
 
@@ -231,7 +231,7 @@ fn pages(base: u64, size: u64) -> (u64, u64) {
 pub(super) struct Ranges {
     /// The ranges by their first address.
     pieces: BTreeMap<u64, Owned>,
-    /// What they cover together, without gaps: the end of each stretch by its first address.
+    /// Covered address ranges, merged: the end of each range by its first address.
     covered: BTreeMap<u64, u64>,
 }
 
@@ -249,7 +249,8 @@ impl Ranges {
         (address < owned.end).then_some(owned.allocation)
     }
 
-    /// Where the range of an allocation ends that owns an address: after all that adjoins it and is its own.
+    /// End of the allocation's range that contains an address: past all adjoining ranges of the
+    /// allocation.
     pub(super) fn end_of(&self, address: u64) -> Option<u64> {
         let allocation = self.owner(address)?;
         let mut end = address;

@@ -128,7 +128,7 @@ fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
 
 // The re-export is hidden from symbolic's documentation; there is no other way to its records.
 
-/// Why a PDB is not read further.
+/// Reasons that a PDB is not read further.
 #[derive(Debug, Error)]
 pub(in crate::symbols) enum CheckError {
     #[error("type record {record:#x} refers to the later record {target:#x}")]
@@ -150,7 +150,7 @@ const DEEPEST_TYPE: u32 = 256;
 /// Functions and blocks within each other; the same.
 const DEEPEST_SCOPE: usize = 512;
 
-/// How a type's text is put together.
+/// Parts of a type's text.
 #[derive(Clone, Copy, Default)]
 struct Text {
     length: u32,

@@ -44,18 +44,18 @@ const LONGEST_CHAIN: usize = 8;
 
 type ParseError = Box<dyn Error + Send + Sync>;
 
-/// What fills the space between functions: `int3`.
+/// Fill byte between functions: `int3`.
 const PADDING: u8 = 0xcc;
 /// Functions start at multiples of this, if there is padding at all.
 const ALIGNMENT: usize = 16;
 
 /// The exported functions of an image, and what bounds them.
 pub(in crate::symbols) struct ExportTable {
-    /// By RVA, each once.
+    /// Exports by RVA, each once.
     exports: Vec<Export>,
     /// Executable sections.
     code: Vec<Range>,
-    /// By start; none overlaps the next. Empty where the image has no list.
+    /// Functions by start; none overlaps the next. Empty where the image has no list.
     functions: Vec<Function>,
 }
 
@@ -68,7 +68,7 @@ struct Range {
 #[derive(Debug)]
 struct Export {
     start: u32,
-    /// Where the first padding is, or at most the next export.
+    /// RVA of the first padding, at most the next export.
     end: u32,
     name: Arc<str>,
 }

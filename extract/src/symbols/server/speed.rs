@@ -27,14 +27,14 @@ impl Default for MinSpeed {
 }
 
 impl MinSpeed {
-    /// What comes within the time at this speed.
+    /// Number of bytes that arrive within the time at this speed.
     fn bytes(self) -> u128 {
         let bytes = u128::from(self.bytes_per_second).saturating_mul(self.over.as_nanos());
         bytes / Duration::from_secs(1).as_nanos()
     }
 }
 
-/// Why a download is not waited for any longer.
+/// Reasons to give up a download.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(in crate::symbols) enum GivenUp {
     #[error("it stopped in the middle of a file")]
@@ -49,7 +49,7 @@ pub(in crate::symbols) enum GivenUp {
 /// download that is always fast enough is never ended, and one that gets too slow ends in time.
 pub(in crate::symbols) struct SpeedCheck {
     min_speed: MinSpeed,
-    /// How long nothing at all may come.
+    /// Maximum time without any data.
     silence_timeout: Duration,
     portion_start: Instant,
     portion: u64,

@@ -89,7 +89,7 @@ impl Parser<'_> {
         })
     }
 
-    /// What the function returns whose class and qualifiers come next.
+    /// Parses ahead to the return type of a function, whose class and qualifiers come next.
     fn clone_for_return(&mut self) -> Option<String> {
         let mut ahead = Parser {
             rest: self.rest,
@@ -429,6 +429,6 @@ enum Unqualified {
     /// With its template arguments, if it has some.
     Constructor(String),
     Destructor,
-    /// The same.
+    /// Conversion operator, whose type is its name.
     Conversion(String),
 }

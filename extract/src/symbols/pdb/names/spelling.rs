@@ -118,7 +118,7 @@ fn brackets(text: &str) -> impl DoubleEndedIterator<Item = (usize, u8, usize)> {
     bytes.into_iter()
 }
 
-/// Where the bracket closes that a text starts with.
+/// Index of the bracket that closes the one at the start of a text.
 fn closing(text: &str) -> Option<usize> {
     let is_closing =
         |&(at, byte, depth): &(usize, u8, usize)| at > 0 && depth == 0 && b">)]".contains(&byte);
@@ -211,7 +211,8 @@ fn type_text(text: &str, depth: usize) -> Option<String> {
     Some(declared(named, declarator, depth)?.text())
 }
 
-/// What a declarator makes of a type: signs, then what is in parentheses, made of what follows them.
+/// Applies a declarator to a type: signs, then the part in parentheses, applied to what follows
+/// them.
 fn declared(mut declared_type: Type, declarator: &str, depth: usize) -> Option<Type> {
     if depth > DEEPEST {
         return None;

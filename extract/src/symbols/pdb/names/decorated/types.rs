@@ -144,7 +144,7 @@ impl Parser<'_> {
         Some(Type::plain(simple))
     }
 
-    /// What a pointer or reference points to, from behind its letter on.
+    /// Parses the target of a pointer or reference, after its letter.
     fn pointee(&mut self, sign: &str, own: &str) -> Option<Type> {
         if self.consume("6") {
             let target = self.function(String::new())?;
