@@ -53,7 +53,7 @@ pub enum ExtractError {
     )]
     WhichTrace { path: PathBuf, found: usize },
     /// The trace has more events of one table than row numbers can count.
-    #[error("{}: {rows} handle events are more than this program can number", Untrusted(.path))]
+    #[error("{}: too many handle events: {rows}", Untrusted(.path))]
     TooLarge { path: PathBuf, rows: usize },
     #[error(transparent)]
     Cancelled(#[from] Cancelled),

@@ -148,10 +148,10 @@ fn held(names: &[String]) -> String {
 
 /// Some of the names, which may have any character.
 fn listed(names: &[&String]) -> String {
-    const MOST: usize = 3;
-    let shown = names.iter().take(MOST).map(|name| name.escape_debug().to_string());
+    const MAX_NAMES: usize = 3;
+    let shown = names.iter().take(MAX_NAMES).map(|name| name.escape_debug().to_string());
     let shown = shown.collect::<Vec<_>>().join(", ");
-    match names.len().saturating_sub(MOST) {
+    match names.len().saturating_sub(MAX_NAMES) {
         0 => shown,
         more => format!("{shown} and {more} more"),
     }

@@ -88,13 +88,13 @@ impl OpenRecording {
         file.read_at(0, BUFFER_HEADER_SIZE + HEADER_EVENT_BYTES, &mut start).map_err(read)?;
         check_no_event_log(path, &start)?;
         if let Some(what) = plain_content(&start) {
-            let is_named = path.file_name().is_some_and(|own| *own == *name);
+            let is_named = path.file_name().is_some_and(|file_name| *file_name == *name);
             let what = if is_named { what.to_owned() } else { format!("its {name} {what}") };
             return Err(ExtractError::Plain { path: path.to_path_buf(), what });
         }
         let (first, header) = first_buffer(path, &start)?;
         let clock = header.clock().ok_or_else(|| {
-            not_a_trace(path, "the clock type or frequency makes no sense", BUFFER_HEADER_SIZE)
+            not_a_trace(path, "invalid clock type or frequency", BUFFER_HEADER_SIZE)
         })?;
         let mut session = header.session();
         if !PLAUSIBLE_BUFFER_SIZES.contains(&session.buffer_size) {

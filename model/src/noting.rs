@@ -114,8 +114,8 @@ fn words(error: &io::Error) -> Option<&'static str> {
         ErrorKind::NotFound => "file or folder not found",
         ErrorKind::PermissionDenied => "no permission",
         ErrorKind::StorageFull => "the disk is full",
-        ErrorKind::QuotaExceeded => "there is no space left in the quota of the user",
-        ErrorKind::FileTooLarge => "it would be larger than a file may be there",
+        ErrorKind::QuotaExceeded => "the user's disk quota is used up",
+        ErrorKind::FileTooLarge => "the file is too large for the file system",
         ErrorKind::ReadOnlyFilesystem => "the disk is read-only",
         ErrorKind::IsADirectory => "it is a folder",
         ErrorKind::NotADirectory => "a part of the path is not a folder",
@@ -234,8 +234,8 @@ mod tests {
 
     #[test]
     fn what_a_program_says_of_a_file_stays() {
-        let own = io::Error::new(ErrorKind::NotFound, "folder not found");
-        assert_eq!(said(&own), "folder not found");
+        let error = io::Error::new(ErrorKind::NotFound, "folder not found");
+        assert_eq!(said(&error), "folder not found");
         let quoted =
             io::Error::other("no temporary file: Odd thing (os error 7), so it is given up");
         assert_eq!(said(&quoted), "no temporary file: Odd thing, so it is given up");

@@ -382,7 +382,7 @@ mod tests {
         };
         let (pid, host) = (std::process::id(), HOST.as_str());
         let start = start_of(pid).expect("this process");
-        let (_, own) = make(format!("{PREFIX}{pid}-{start}-{host}-abc{SUFFIX}"));
+        let (_, current) = make(format!("{PREFIX}{pid}-{start}-{host}-abc{SUFFIX}"));
         let (_, young) = make(format!("{PREFIX}1-2-0{host}-abc{SUFFIX}"));
         let (old, _) = make(format!("{PREFIX}3-4-0{host}-abc{SUFFIX}"));
         let day = SystemTime::now() - Duration::from_hours(25);
@@ -405,7 +405,7 @@ mod tests {
         let own_folder = make_folder(format!("{PREFIX}{pid}-{start}-{host}-def{SUFFIX}"));
         let foreign_folder = make_folder(format!("{PREFIX}3-4-0{host}-def{SUFFIX}"));
         make_folder(format!("{PREFIX}4194305-5-{host}-def{SUFFIX}"));
-        let mut kept = vec![own, young, other, own_folder, foreign_folder];
+        let mut kept = vec![current, young, other, own_folder, foreign_folder];
         kept.sort_unstable();
         sweep(folder.path());
         assert_eq!(names(folder.path()), kept);

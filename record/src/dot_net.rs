@@ -97,7 +97,9 @@ static RUNDOWN: ProviderSession = ProviderSession {
 impl ProviderSession {
     /// The sessions for .NET; of a ring, whose events are those of the last moments, the rundown only.
     pub(crate) fn dot_net(is_ring: bool) -> impl Iterator<Item = &'static ProviderSession> {
-        [&METHODS, &RUNDOWN].into_iter().filter(move |own| !is_ring || own.begin == Begin::AtEnd)
+        [&METHODS, &RUNDOWN]
+            .into_iter()
+            .filter(move |session| !is_ring || session.begin == Begin::AtEnd)
     }
 }
 
@@ -132,7 +134,7 @@ mod tests {
 
     #[test]
     fn a_ring_has_the_rundown_only() {
-        let begins = |is_ring| ProviderSession::dot_net(is_ring).map(|own| own.begin);
+        let begins = |is_ring| ProviderSession::dot_net(is_ring).map(|session| session.begin);
         assert!(begins(false).eq([Begin::WithRecording, Begin::AtEnd]));
         assert!(begins(true).eq([Begin::AtEnd]));
     }

@@ -2,7 +2,7 @@
 
 use serde::{Serialize, Serializer, ser::SerializeStruct};
 
-use crate::error::{MOST_TYPES, OptionError};
+use crate::error::{MAX_TYPES, OptionError};
 
 /// Characters of a name that the filter compares.
 const TAG_BYTES: usize = 4;
@@ -104,7 +104,7 @@ impl ObjectTypes {
             }
         }
         match types.len() {
-            0..=MOST_TYPES => Ok(ObjectTypes(types)),
+            0..=MAX_TYPES => Ok(ObjectTypes(types)),
             count => Err(OptionError::TooManyTypes { count }),
         }
     }

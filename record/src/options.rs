@@ -8,7 +8,7 @@ use std::{
 use serde::Serialize;
 
 use crate::{
-    error::{LEAST_BUFFERS, LEAST_KIB, MOST_KIB, OptionError},
+    error::{MAX_KIB, MIN_BUFFERS, MIN_KIB, OptionError},
     family::{
         Family, HANDLE_CLOSE, HANDLES, IMAGES, MAPPINGS, PROCESSES, REFERENCES, StackEvent,
         VIRTUAL_ALLOC,
@@ -62,7 +62,7 @@ impl BufferSize {
     /// When it is less than 4 KiB, more than 16 MiB, or no whole number of KiB.
     pub fn new(bytes: u64) -> Result<BufferSize, OptionError> {
         let kib = u32::try_from(bytes / 1024).ok().filter(|_| bytes.is_multiple_of(1024));
-        let kib = kib.filter(|kib| (LEAST_KIB..=MOST_KIB).contains(kib));
+        let kib = kib.filter(|kib| (MIN_KIB..=MAX_KIB).contains(kib));
         kib.map(|kib| BufferSize { kib }).ok_or(OptionError::BufferSize { bytes })
     }
 
@@ -93,7 +93,7 @@ impl BufferCount {
     /// When they are fewer than two.
     pub fn new(count: u32) -> Result<BufferCount, OptionError> {
         match count {
-            LEAST_BUFFERS.. => Ok(BufferCount(count)),
+            MIN_BUFFERS.. => Ok(BufferCount(count)),
             _ => Err(OptionError::BufferCount { count }),
         }
     }

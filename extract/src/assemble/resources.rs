@@ -210,10 +210,10 @@ impl Order {
         let time = |allocation: &u32| times[columns.row[*allocation as usize] as usize];
         let mut first = 0;
         for end in ends {
-            let own = &mut allocations[first..end as usize];
+            let group = &mut allocations[first..end as usize];
             // Where reallocations or damage changed the order.
-            if !own.is_sorted_by_key(time) {
-                own.sort_by_key(time);
+            if !group.is_sorted_by_key(time) {
+                group.sort_by_key(time);
             }
             first = end as usize;
         }

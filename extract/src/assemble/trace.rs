@@ -34,7 +34,7 @@ pub(super) fn event_counts(
     for Counted { id, name, tally } in counter.kinds() {
         rows.insert((id, name.clone()), EventCountIdx::of(table.len()));
         let described = names.of(id);
-        let own = described.map(|schema| schema.name());
+        let described_name = described.map(|schema| schema.name());
         let known = || event_name(id).map(str::to_owned);
         let provider = match id {
             EventId::Hook(_) => Some(KERNEL),
@@ -44,7 +44,7 @@ pub(super) fn event_counts(
         table.push(EventCount {
             kind: id.to_string(),
             provider: provider.filter(|name| !name.is_empty()).map(str::to_owned),
-            name: name.or(own).or_else(known),
+            name: name.or(described_name).or_else(known),
             count: tally.count,
             first_ns: Some(clock.ns(tally.first)),
             last_ns: Some(clock.ns(tally.last)),

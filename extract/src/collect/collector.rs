@@ -181,7 +181,8 @@ impl KeptEvents {
         if let Some(known) = self.asked.get(id.row()).copied().flatten() {
             return known;
         }
-        let is_asked = decoder.schemas().get(id.row()).is_none_or(|own| self.is_asked_for(own));
+        let is_asked =
+            decoder.schemas().get(id.row()).is_none_or(|schema| self.is_asked_for(schema));
         if self.asked.len() <= id.row() {
             self.asked.resize(id.row() + 1, None);
         }

@@ -23,7 +23,7 @@ use crate::kernel::{IDENTITY_GUID, Image};
 pub type Locate<'a> = &'a mut dyn FnMut(&str) -> Option<PathBuf>;
 
 /// Files that are looked for; systems have a few thousand.
-const MOST_FILES: usize = 1 << 16;
+const MAX_FILES: usize = 1 << 16;
 
 /// Makes the records of images.
 pub(super) struct Identities<'a> {
@@ -71,7 +71,7 @@ impl<'a> Identities<'a> {
     /// Identity from the file of an image, if it is the file that was mapped.
     fn file(&mut self, image: &Image<'_>) -> Option<&ImageFile> {
         if !self.files.contains_key(image.path) {
-            if self.files.len() >= MOST_FILES {
+            if self.files.len() >= MAX_FILES {
                 return None;
             }
             let file = (self.locate)(&image.path()).and_then(|path| ImageFile::open(&path));
@@ -106,9 +106,9 @@ fn is_identity(bytes: &[u8], time: i64) -> bool {
 /// Bytes in which the headers lie; those of drivers with a large stub need 4 KiB.
 const HEADER_BYTES: usize = 16 << 10;
 /// Windows loads no more.
-const MOST_SECTIONS: u16 = 96;
+const MAX_SECTIONS: u16 = 96;
 /// Linkers write less than ten.
-const MOST_ENTRIES: usize = 64;
+const MAX_ENTRIES: usize = 64;
 /// A record with a GUID and the path of a PDB; Windows has paths of 32,767 characters, builds have not.
 const RECORD_BYTES: usize = 24 + 2048;
 
@@ -156,7 +156,7 @@ impl ImageFile {
         let Some(directory) = optional.data_directories.get_debug_table() else {
             return Some(found);
         };
-        let entries = (directory.size as usize / IMAGE_DEBUG_DIRECTORY_SIZE).min(MOST_ENTRIES);
+        let entries = (directory.size as usize / IMAGE_DEBUG_DIRECTORY_SIZE).min(MAX_ENTRIES);
         let at = offset(&bytes, &header, directory.virtual_address)?;
         let entries = read_at(file, at, entries * IMAGE_DEBUG_DIRECTORY_SIZE).ok()?;
         found.pdb = entries
@@ -186,7 +186,7 @@ impl Pdb {
 /// File offset of an address in the image.
 fn offset(bytes: &[u8], header: &Header<'_>, rva: u32) -> Option<u64> {
     let coff = &header.coff_header;
-    if coff.number_of_sections > MOST_SECTIONS {
+    if coff.number_of_sections > MAX_SECTIONS {
         return None;
     }
     let mut at = usize::try_from(header.dos_header.pe_pointer).ok()?

@@ -44,7 +44,7 @@ pub enum CompleteError {
     #[error(transparent)]
     Trace(#[from] ExtractError),
     /// The times of a further trace are not those of the first.
-    #[error("its times are counted by another clock than those of the trace it belongs to")]
+    #[error("its time stamps use another clock than the trace it belongs to")]
     OtherClock,
     /// The copy cannot be written.
     #[error("cannot write: {}", Reason(.0))]

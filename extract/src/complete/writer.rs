@@ -188,9 +188,9 @@ mod tests {
         let buffers: Vec<_> = bytes.chunks(128).collect();
         let headers: Vec<_> =
             buffers.iter().map(|bytes| BufferHeader::parse(bytes).unwrap()).collect();
-        let filled: Vec<_> = headers.iter().map(|own| (own.size, own.filled)).collect();
+        let filled: Vec<_> = headers.iter().map(|header| (header.size, header.filled)).collect();
         assert_eq!(filled, [(128, 72 + 48), (128, 72 + 24)]);
-        assert!(headers.iter().all(|own| own.processor == 3 && !own.is_compressed()));
+        assert!(headers.iter().all(|header| header.processor == 3 && !header.is_compressed()));
         assert_eq!((buffers[0][24], buffers[1][24]), (0, 1));
         assert_eq!((&buffers[1][72..92], &buffers[1][96..98]), (&[3; 20][..], &[FILLER; 2][..]));
     }

@@ -144,7 +144,7 @@ mod tests {
         for (id, name) in EVENTS {
             let (change, class) = by_id(id).unwrap();
             let task = if class == GuiClass::User { USER_TASK } else { GDI_TASK };
-            let opcode = GuiChange::OPCODES.iter().find(|(_, own)| *own == change).unwrap().0;
+            let opcode = GuiChange::OPCODES.iter().find(|(_, known)| *known == change).unwrap().0;
             assert_eq!(name, format!("{task}/{opcode}"));
         }
         assert_eq!(by_id(event(459)), None);

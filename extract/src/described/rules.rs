@@ -70,7 +70,7 @@ impl Rules {
         if self.mappings.is_empty() {
             return OfFamily::Nothing;
         }
-        let name = PROVIDERS.iter().find(|(_, own)| *own == guid).map_or("", |(name, _)| name);
+        let name = PROVIDERS.iter().find(|(_, known)| *known == guid).map_or("", |(name, _)| name);
         let text = guid.to_string();
         let mut of_id = self.mappings.iter().filter(|mapping| mapping.may_be_of_id(id));
         match of_id.clone().any(|mapping| mapping.names_provider(name, &text)) {

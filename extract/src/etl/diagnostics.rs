@@ -226,8 +226,8 @@ impl Diagnostics {
             first_offset: None,
             first_line: None,
         };
-        let own = self.findings.iter().map(warning);
-        own.chain(self.of_providers.iter().map(of_provider)).collect()
+        let findings = self.findings.iter().map(warning);
+        findings.chain(self.of_providers.iter().map(of_provider)).collect()
     }
 
     /// Number of occurrences of a kind.

@@ -113,7 +113,7 @@ pub enum FrameError {
     #[error("unknown event header type")]
     UnknownHeader,
     /// A size below the header's, or past the end of the buffer.
-    #[error("event size is impossible")]
+    #[error("invalid event size")]
     BadSize,
 }
 

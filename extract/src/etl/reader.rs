@@ -37,7 +37,7 @@ const MERGE_BYTES: usize = 256 << 20;
 
 /// Limit on the bytes merged at once, however many processors and however large buffers the trace
 /// claims.
-const MOST_MERGE_BYTES: usize = 512 << 20;
+const MAX_MERGE_BYTES: usize = 512 << 20;
 
 /// Events handed out between two looks whether to stop.
 const EVENTS_PER_LOOK: u32 = 1 << 14;
@@ -66,7 +66,7 @@ impl EventReader {
         let bytes = (2 * processors).saturating_mul(buffer_size as usize);
         let limits = MergeLimits {
             buffers: 64 + 4 * processors,
-            bytes: bytes.clamp(MERGE_BYTES, MOST_MERGE_BYTES),
+            bytes: bytes.clamp(MERGE_BYTES, MAX_MERGE_BYTES),
         };
         Self { file, index, limits }
     }

@@ -292,7 +292,7 @@ pub(super) fn take<T, E: Error>() -> Result<(), E> {
 }
 
 /// Message for an exhausted memory budget.
-pub(super) const TOO_MUCH: &str = "its records need more memory than a file of this size may take";
+pub(super) const TOO_MUCH: &str = "its records exceed the memory limit for a file of this size";
 
 /// The rows of a table of ours.
 #[derive(Debug, Default, Serialize)]

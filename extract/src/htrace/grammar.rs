@@ -189,11 +189,11 @@ fn count(line: &str, name: &str) -> Option<u64> {
 /// Parses the command at a prompt: `0:000> `, `0:000:x86> `, `1: kd> ` and the like.
 fn typed(line: &str) -> Option<Typed> {
     /// Longer ones there are none.
-    const LONGEST: usize = 24;
+    const MAX_LENGTH: usize = 24;
     let (prompt, commands) = line.split_once('>')?;
     let is_in_prompt = |byte: u8| byte.is_ascii_alphanumeric() || b": _".contains(&byte);
     let has_thread = prompt.starts_with(|c: char| c.is_ascii_digit()) && prompt.contains(':');
-    let is_prompt = prompt.len() <= LONGEST
+    let is_prompt = prompt.len() <= MAX_LENGTH
         && prompt.bytes().all(is_in_prompt)
         && (has_thread || ["kd", "lkd"].contains(&prompt));
     is_prompt.then(|| Typed::of(commands))

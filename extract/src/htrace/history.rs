@@ -66,8 +66,8 @@ impl History {
         let place = |(step, process, before): (usize, u32, usize)| {
             let known = events.partition_point(|event| event.0 < step);
             let steps = steps_of.get(&process).map_or(&[][..], |steps| steps);
-            let own = steps.partition_point(|of_event| *of_event < step);
-            (known - own + before) as u32
+            let of_process = steps.partition_point(|of_event| *of_event < step);
+            (known - of_process + before) as u32
         };
         let snapshots = snapshots.into_iter().map(place).collect();
         let events = events.into_iter().map(|(_, _, _, entry)| entry).collect();

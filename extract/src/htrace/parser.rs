@@ -9,7 +9,7 @@ use crate::etl::{Diagnostics, WarningKind};
 use crate::text::Line;
 
 /// Frames of a stack that are read. The debuggers keep 16, the kernel some more.
-const MOST_FRAMES: usize = 1 << 10;
+const MAX_FRAMES: usize = 1 << 10;
 
 /// Characters of an offset as the debuggers print it, of 32 and of 64 bits.
 const OFFSET_DIGITS: [usize; 2] = ["0x00000000".len(), "0x0000000000000000".len()];
@@ -232,7 +232,7 @@ impl Parser {
             return self.find(WarningKind::CutLine);
         }
         self.offset_digits = Some(digits);
-        if self.entries.depth() < MOST_FRAMES {
+        if self.entries.depth() < MAX_FRAMES {
             self.entries.frame(frame);
         } else {
             self.find(WarningKind::DeepStack);

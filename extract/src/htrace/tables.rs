@@ -182,7 +182,8 @@ pub(super) fn info(
         source_modified_ns: identity.modified_ns,
         source_content: Some(identity.content.clone()),
         clock: NO_CLOCK.to_owned(),
-        snapshots: Some(entries.history.snapshots().to_vec()).filter(|own| !own.is_empty()),
+        snapshots: Some(entries.history.snapshots().to_vec())
+            .filter(|snapshots| !snapshots.is_empty()),
         // Programs of 32 bits run on systems of 64.
         pointer_size: if entries.has_wide_address { 8 } else { 0 },
         events_total: entries.history.len() as u64,

@@ -18,11 +18,11 @@ pub(super) const START: i64 = i64::MIN / 8;
 pub(super) const END: i64 = i64::MAX / 8;
 
 /// Tracing can hold a power of two of entries, at least so many (`HANDLE_TRACE_DB_MIN_STACKS` of the kernel).
-const LEAST_CAPACITY: u64 = 128;
+const MIN_CAPACITY: u64 = 128;
 
 /// Whether tracing that holds so many entries may have forgotten some.
 fn may_be_full(count: u64) -> bool {
-    count >= LEAST_CAPACITY && count.is_power_of_two()
+    count >= MIN_CAPACITY && count.is_power_of_two()
 }
 
 /// Comparisons of entries for all of a text, so that no text takes hours.

@@ -27,8 +27,9 @@ impl<'a> MissingEvents<'a> {
 
     /// Whether events of some processors may be missing from one time to another.
     pub(super) fn is_between(&self, from: i64, to: i64, processors: &HashSet<u16>) -> bool {
-        let is_there =
-            |processor: Option<u16>| processor.is_none_or(|own| processors.contains(&own));
+        let is_there = |processor: Option<u16>| {
+            processor.is_none_or(|processor| processors.contains(&processor))
+        };
         let of_these = self.all.iter().filter(|loss| !loss.is_doubtful && is_there(loss.processor));
         LossTimes::new(of_these.map(|loss| loss.span)).is_between(from, to)
     }

@@ -32,7 +32,7 @@ pub fn in_time_order(
     let rows = collected.shared.timeline.len() as u32;
     let mut order = order.unwrap_or_else(|| (0..rows).collect());
     let mut open = OpenKeys::of_start(collected, index, &doubtful);
-    let mut looks = MOST_LOOKS.saturating_add(LOOKS_PER_ROW * order.len());
+    let mut looks = MAX_LOOKS.saturating_add(LOOKS_PER_ROW * order.len());
     let mut poll = Poll::new(cancel);
     let mut first = 0;
     while let Some(end) = next_run(&uses, first, |at| order.get(at).copied()) {
@@ -323,11 +323,11 @@ struct Step {
 }
 
 /// Choices that are tried for an order of a run at most.
-const MOST_STEPS: usize = 1 << 16;
+const MAX_STEPS: usize = 1 << 16;
 
 /// Looks at the next event of a processor, in all runs of a trace, beside [`LOOKS_PER_ROW`]. When none are left no event
 /// waits any more, so that a trace of nothing but events without a right order takes seconds.
-const MOST_LOOKS: usize = 1 << 24;
+const MAX_LOOKS: usize = 1 << 24;
 
 /// Looks that an event adds: more than it takes where the processors are in order but for some events.
 const LOOKS_PER_ROW: usize = 4;
@@ -407,7 +407,7 @@ impl<'a, 'd> Run<'a, 'd> {
         let mut steps: Vec<Step> = Vec::new();
         let mut tried: HashSet<Vec<usize>> = HashSet::new();
         let mut from = 0;
-        for _ in 0..MOST_STEPS {
+        for _ in 0..MAX_STEPS {
             if !self.spend() {
                 return None;
             }
@@ -557,9 +557,9 @@ mod tests {
             arrange(&mut order, &uses, &mut open, looks);
             order
         };
-        let mut looks = MOST_LOOKS;
+        let mut looks = MAX_LOOKS;
         let first_order = searched(&mut looks);
-        let whole = MOST_LOOKS - looks;
+        let whole = MAX_LOOKS - looks;
         // Each place of one processor with each of the other one.
         assert!(whole > 20 * 20, "{whole}");
         looks = whole + whole / 2;

@@ -23,7 +23,7 @@ use crate::recording::Recording;
 use crate::stacks::{StackUse, carried_names};
 
 /// Bytes of events below which nothing is forgotten.
-const LEAST_MEMORY: usize = 4 << 20;
+const MIN_MEMORY: usize = 4 << 20;
 
 /// State of a running session.
 ///
@@ -60,7 +60,7 @@ impl LiveWindow {
             limit,
             newest,
             forgotten: UndescribedKinds::default(),
-            full: LEAST_MEMORY,
+            full: MIN_MEMORY,
             bytes: 0,
             inventory: None,
         }
@@ -117,7 +117,7 @@ impl LiveWindow {
             self.forgotten = forgotten;
             self.events.retain(&keeps);
         }
-        self.full = (2 * self.events.memory()).max(LEAST_MEMORY);
+        self.full = (2 * self.events.memory()).max(MIN_MEMORY);
     }
 
     /// Adds what is known of the system beforehand.

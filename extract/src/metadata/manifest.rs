@@ -138,8 +138,8 @@ impl Manifests {
         id: u16,
         version: u8,
     ) -> Option<SchemaId> {
-        let own = self.by_process.get(&(guid, pid));
-        let manifest = own.or_else(|| self.by_provider.get(&guid))?;
+        let of_process = self.by_process.get(&(guid, pid));
+        let manifest = of_process.or_else(|| self.by_provider.get(&guid))?;
         self.manifests.get(*manifest as usize)?.get(&(id, version)).copied()
     }
 }
@@ -228,8 +228,11 @@ pub(super) fn parse(text: &[u8]) -> Option<Manifest> {
 fn attribute(element: &BytesStart<'_>, name: &str) -> Option<String> {
     // Checks for repeated attributes take time that grows with the square of their number.
     let mut all = element.attributes();
-    let own = all.with_checks(false).flatten().find(|own| own.key.as_ref() == name.as_bytes())?;
-    let text = String::from_utf8_lossy(&own.value).into_owned();
+    let attribute = all
+        .with_checks(false)
+        .flatten()
+        .find(|attribute| attribute.key.as_ref() == name.as_bytes())?;
+    let text = String::from_utf8_lossy(&attribute.value).into_owned();
     // An entity of the manifest's own is left as it is.
     Some(unescape(&text).map_or(text.clone(), |text| text.into_owned()))
 }
@@ -352,9 +355,9 @@ impl Template {
         }
         for data in &self.fields {
             let Some(members) = &data.members else { continue };
-            let own = names(members, plans.len());
+            let member_names = names(members, plans.len());
             let compiled: Option<Vec<_>> =
-                members.iter().map(|member| plan(member, None, &own, &outer)).collect();
+                members.iter().map(|member| plan(member, None, &member_names, &outer)).collect();
             plans.extend(compiled?);
         }
         Fields::new(plans, top_level)

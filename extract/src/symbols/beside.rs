@@ -29,8 +29,8 @@ pub fn symbols_beside(trace: &Path) -> Vec<PathBuf> {
         .iter()
         .find_map(|end| name.strip_suffix(end))
         .unwrap_or(&name);
-    let own = ENDS.iter().flat_map(|end| [format!("{stem}.etl{end}"), format!("{stem}{end}")]);
-    let names: Vec<String> = own.chain([FOR_ALL.to_owned()]).collect();
+    let specific = ENDS.iter().flat_map(|end| [format!("{stem}.etl{end}"), format!("{stem}{end}")]);
+    let names: Vec<String> = specific.chain([FOR_ALL.to_owned()]).collect();
     let is_extract = folder.file_name().is_some_and(|name| name.eq_ignore_ascii_case("extract"));
     let above = folder.parent().filter(|_| is_extract);
     let mut found = Vec::new();
@@ -185,7 +185,7 @@ fn is_seven_zip(path: &Path) -> bool {
 }
 
 fn has_extension(path: &Path, extension: &str) -> bool {
-    path.extension().is_some_and(|own| own.eq_ignore_ascii_case(extension))
+    path.extension().is_some_and(|actual| actual.eq_ignore_ascii_case(extension))
 }
 
 fn member_names(archive: &Path) -> Result<Vec<String>, ContainerError> {

@@ -52,11 +52,11 @@ pub struct DownloadBudget {
 
 impl DownloadBudget {
     /// The least that all downloads may take, so that a small limit of one file is none of many.
-    const LEAST: u64 = 4 << 30;
+    const MIN_BYTES: u64 = 4 << 30;
 
     /// Enough for two of the largest files.
     pub fn for_files_of(max_file_bytes: u64) -> Self {
-        Self::of(max_file_bytes.saturating_mul(2).max(Self::LEAST))
+        Self::of(max_file_bytes.saturating_mul(2).max(Self::MIN_BYTES))
     }
 
     pub(super) fn of(limit: u64) -> Self {

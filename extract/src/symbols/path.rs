@@ -97,10 +97,10 @@ impl SymbolPath {
                 NtSymbolPathEntry::LocalOrShare(_) => {}
                 NtSymbolPathEntry::Chain { cache_paths, urls, .. } => {
                     let default = default_store();
-                    let own =
+                    let chain =
                         cache_paths.iter().map(|cache| cache_folder(cache).or(default.as_deref()));
                     let mut caches = caches_before.clone();
-                    caches.extend(own.flatten().map(Path::to_owned));
+                    caches.extend(chain.flatten().map(Path::to_owned));
                     if caches.is_empty() {
                         caches.extend(default.clone());
                     }

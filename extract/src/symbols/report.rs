@@ -176,7 +176,7 @@ pub enum SymbolFileError {
     },
     /// All downloads together took what they may.
     #[error(
-        "downloads took the {limit} bytes that they may in one session; what came is kept for the next one"
+        "downloads reached the limit of {limit} bytes per session; what was received is kept for the next one"
     )]
     TooManyDownloads {
         /// The limit that they reached.

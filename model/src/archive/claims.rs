@@ -44,25 +44,25 @@ const DEPTH: usize = 8;
 pub(super) enum TableProblem {
     #[error("it is not a Parquet file")]
     NotParquet,
-    #[error("its footer has {0} bytes")]
+    #[error("its footer is too large: {0} bytes")]
     FooterSize(usize),
     #[error("its footer cannot be read: {0}")]
     Footer(thrift::Error),
-    #[error("it has {0} columns")]
+    #[error("it has too many columns: {0}")]
     Columns(usize),
-    #[error("column {0} has a type no table has")]
+    #[error("column {0} has an unsupported type")]
     ColumnType(String),
-    #[error("columns within columns, too many")]
+    #[error("columns are nested too deeply")]
     Depth,
     #[error("a column lies outside of the table")]
     Outside,
-    #[error("the header of a page makes no sense")]
+    #[error("invalid page header")]
     PageHeader,
-    #[error("a column of more than {0} bytes")]
+    #[error("a column is larger than {0} bytes")]
     ColumnSize(u64),
     #[error("a column has {found} values instead of {expected}")]
     Values { found: i64, expected: i64 },
-    #[error("{values} values in a column, more than {limit}")]
+    #[error("a column has {values} values, more than the limit of {limit}")]
     TooManyValues { values: u64, limit: u64 },
     #[error("it has {rows} rows, and had {written} when the archive was written")]
     Rows { rows: usize, written: u64 },
@@ -332,7 +332,10 @@ mod tests {
         let deep = vec![element(1, None); 10_000];
         assert!(footer_problem(&with_schema(deep)).is_some_and(|said| said.contains("10000")));
         let deep = vec![element(1, None); 20];
-        assert!(footer_problem(&with_schema(deep)).is_some_and(|said| said.contains("within")));
+        assert!(
+            footer_problem(&with_schema(deep))
+                .is_some_and(|said| said.contains("nested too deeply"))
+        );
         let odd = vec![element(1, None), element(0, Some(Type::FIXED_LEN_BYTE_ARRAY))];
         assert!(footer_problem(&with_schema(odd)).is_some_and(|said| said.contains("type")));
     }
@@ -341,12 +344,12 @@ mod tests {
     fn pages_have_as_many_values_and_bytes_as_they_may() {
         assert_eq!(problem(&[data(3, 500), data(4, 500)], 7), None);
         for (pages, values, said) in [
-            (vec![data(-1, 4)], 7, "makes no sense"),
-            (vec![data(7, -4)], 7, "makes no sense"),
-            (vec![data(3, 4)], 7, "makes no sense"),
+            (vec![data(-1, 4)], 7, "invalid page header"),
+            (vec![data(7, -4)], 7, "invalid page header"),
+            (vec![data(3, 4)], 7, "invalid page header"),
             (vec![data(8, 4)], 7, "8 values instead of 7"),
-            (vec![data(3, 500), data(4, 501)], 7, "more than 1000 bytes"),
-            (vec![], 1, "makes no sense"),
+            (vec![data(3, 500), data(4, 501)], 7, "larger than 1000 bytes"),
+            (vec![], 1, "invalid page header"),
         ] {
             let problem = problem(&pages, values).unwrap();
             assert!(problem.contains(said), "{problem}");

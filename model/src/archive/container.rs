@@ -38,10 +38,10 @@ pub enum ContainerError {
         limit: u64,
     },
     /// More has to be unpacked than is.
-    #[error("{}: {size} bytes have to be unpacked, more than the limit of {limit}", Untrusted(.path))]
+    #[error("{}: unpacks to {size} bytes, more than the limit of {limit}", Untrusted(.path))]
     TooMuch { path: PathBuf, size: u64, limit: u64 },
     /// The content claims to be packed better than any trace or extract can be.
-    #[error("{}: {packed} bytes claim to hold {content}, which no trace or extract does", Untrusted(.path))]
+    #[error("{}: compression ratio too high, refused: {packed} bytes claim to unpack to {content}", Untrusted(.path))]
     Ratio { path: PathBuf, packed: u64, content: u64 },
     /// A member cannot be unpacked: cut off, damaged, or not what the archive says.
     #[error("{}: member {} cannot be unpacked: {reason}", Untrusted(.path), Untrusted(.member))]

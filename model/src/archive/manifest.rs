@@ -17,7 +17,7 @@ pub(super) const MEMBER: &str = "tables.tsv";
 pub(super) const SINCE: u32 = 7;
 
 /// Bytes that are read of it; it has about 40 for each table.
-pub(super) const MOST_BYTES: u64 = 64 << 10;
+pub(super) const MAX_BYTES: u64 = 64 << 10;
 
 const HEADING: &str = "table\trows\tbytes\tcrc32\n";
 
@@ -46,7 +46,7 @@ pub(super) enum ContentProblem {
     NoChecksum,
     #[error("it has {claimed} bytes, and had {written} when the archive was written")]
     Size { claimed: u64, written: u64 },
-    #[error("it is not what was written with the other tables")]
+    #[error("it does not belong to the other tables of the archive")]
     Checksum,
 }
 

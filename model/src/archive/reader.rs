@@ -349,7 +349,7 @@ impl Trace {
                 false => Err(self.missing(member)),
             };
         };
-        let text = match size <= manifest::MOST_BYTES {
+        let text = match size <= manifest::MAX_BYTES {
             true => self.read_member(member)?,
             false => None,
         };

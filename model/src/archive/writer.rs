@@ -32,7 +32,7 @@ const LZMA_LEVEL: u32 = 1;
 const LZMA_CHUNK: u64 = 4 << 20;
 
 /// Threads that compress; each has some chunks in memory.
-const MOST_THREADS: usize = 4;
+const MAX_THREADS: usize = 4;
 
 /// Writes an archive member by member; nothing is visible under its name before [`Self::finish`].
 ///
@@ -156,7 +156,7 @@ impl ArchiveWriter {
         content: &mut dyn Read,
     ) -> Result<Content, sevenz_rust::Error> {
         let method = if member.ends_with(".json") {
-            let threads = thread::available_parallelism().map_or(1, |n| n.get().min(MOST_THREADS));
+            let threads = thread::available_parallelism().map_or(1, |n| n.get().min(MAX_THREADS));
             Lzma2Options::from_level_mt(LZMA_LEVEL, threads as u32, LZMA_CHUNK).into()
         } else {
             EncoderConfiguration::new(EncoderMethod::COPY)

@@ -50,7 +50,7 @@ pub struct DeriveScratch {
 type Owner = (Option<ProcessIdx>, u64);
 
 /// Objects with more events than this look up open handles in a table.
-const FEW: usize = 64;
+const MAX_SCANNED: usize = 64;
 
 /// Derives what follows from the events `rows` of one object, given in time order.
 pub fn derive(events: &impl ObjectEvents, rows: &[u32], scratch: &mut DeriveScratch) -> Derived {
@@ -142,7 +142,7 @@ fn pair(events: &impl ObjectEvents, rows: &[u32], scratch: &mut DeriveScratch) {
     closing.resize(rows.len(), sentinel());
     few.clear();
     many.clear();
-    let is_large = rows.len() > FEW;
+    let is_large = rows.len() > MAX_SCANNED;
     for (at, &row) in rows.iter().enumerate() {
         let at = at as u32;
         match events.kind(row) {

@@ -19,7 +19,7 @@ use crate::text::{Progress, utf8};
 const BUFFER: usize = 128 << 10;
 
 /// Longest text about an error; the parser quotes what it did not expect.
-const LONGEST_REASON: usize = 200;
+const MAX_REASON_LENGTH: usize = 200;
 
 /// A member, in a file of its own: the one of the plain form, or an unnamed temporary one.
 pub(super) struct Document {
@@ -61,7 +61,7 @@ fn said(path: &Path, member: String, error: &serde_json::Error) -> ImportError {
     let text = error.to_string();
     let place = format!(" at line {line} column {column}");
     let reason: String =
-        text.strip_suffix(&place).unwrap_or(&text).chars().take(LONGEST_REASON).collect();
+        text.strip_suffix(&place).unwrap_or(&text).chars().take(MAX_REASON_LENGTH).collect();
     match error.classify() {
         Category::Data if reason == TOO_MUCH => ImportError::TooMuch { path, member },
         Category::Io => ImportError::Read { path, member, reason },
@@ -152,7 +152,7 @@ const CHUNK: usize = 32 << 10;
 const ESCAPED: &[u8] = b"\\uFFFD";
 
 /// Bytes that one step looks at, so that many steps do not look at the same ones again and again.
-const NEAR: usize = 256;
+const MAX_PIECE: usize = 256;
 
 /// Bytes of `\uD800`.
 const ESCAPE: usize = 6;
@@ -229,7 +229,7 @@ impl<R: Read> Read for Repair<'_, R> {
 }
 
 fn found(bytes: &[u8]) -> Found {
-    let near = bytes.get(..NEAR).unwrap_or(bytes);
+    let near = bytes.get(..MAX_PIECE).unwrap_or(bytes);
     match near.iter().position(|byte| *byte == b'\\') {
         Some(0) => escape(bytes),
         Some(before) => text(near.get(..before).unwrap_or_default(), true),

@@ -35,7 +35,7 @@ use crate::filetime::system_time;
 use crate::options::ExtractObserver;
 
 /// Names of handles of the rundown at the start, bytes.
-const MOST_NAMES: u64 = 256 << 20;
+const MAX_NAMES: u64 = 256 << 20;
 
 /// Content of an archive besides the tables.
 #[derive(Default)]
@@ -178,12 +178,12 @@ impl Parts<'_> {
         let length =
             |name: &Option<NameIdx>| name.and_then(|name| names.get(name.row())).map(str::len);
         let bytes: usize = handles.name.iter().filter_map(length).sum();
-        match bytes as u64 > MOST_NAMES {
+        match bytes as u64 > MAX_NAMES {
             false => Ok(()),
             true => Err(SaveError::TooLarge {
                 path: self.output.to_path_buf(),
                 member: Part::Main.name(&base(self.output)),
-                limit: MOST_NAMES,
+                limit: MAX_NAMES,
             }),
         }
     }

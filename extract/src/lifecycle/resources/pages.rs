@@ -379,13 +379,13 @@ mod tests {
         for allocation in 0..4000 {
             let from = random(40);
             let to = (from + random(12)).min(40);
-            let own = &mut pages[from as usize..to as usize];
+            let range = &mut pages[from as usize..to as usize];
             if random(2) == 0 {
-                let free = own.iter_mut().filter(|page| page.is_none());
+                let free = range.iter_mut().filter(|page| page.is_none());
                 let count = free.map(|page| *page = Some(allocation)).count();
                 assert_eq!(ranges.fill(from, to, allocation), count as u64);
             } else {
-                let lost = own.iter_mut().filter_map(Option::take).count();
+                let lost = range.iter_mut().filter_map(Option::take).count();
                 let removed = removed(&mut ranges, from, to);
                 assert_eq!(removed.iter().map(|(_, bytes)| bytes).sum::<u64>(), lost as u64);
             }

@@ -96,11 +96,11 @@ impl Places<'_> {
 pub(in crate::symbols) enum SourceServerError {
     #[error("its source server stream is too large")]
     TooLarge,
-    #[error("its source server has a line without end")]
+    #[error("its source server stream has a line that is too long")]
     EndlessLine,
-    #[error("its source server has calls within calls without end")]
+    #[error("its source server stream nests calls too deeply")]
     EndlessCalls,
-    #[error("its source server makes texts without end")]
+    #[error("its source server stream expands without limit")]
     EndlessTexts,
 }
 

@@ -39,7 +39,7 @@ impl MinSpeed {
 pub(in crate::symbols) enum GivenUp {
     #[error("it stopped in the middle of a file")]
     Silent,
-    #[error("it is too slow, {bytes} bytes in {over:?}; what came is kept")]
+    #[error("it is too slow, {bytes} bytes in {over:?}; what was received is kept")]
     TooSlow { bytes: u64, over: Duration },
 }
 
@@ -126,7 +126,7 @@ mod tests {
         speed.came(19);
         outlast(min_speed);
         let reason = speed.check().expect_err("too slow").to_string();
-        assert_eq!(reason, "it is too slow, 19 bytes in 20ms; what came is kept");
+        assert_eq!(reason, "it is too slow, 19 bytes in 20ms; what was received is kept");
         speed.came(1);
         assert!(speed.portion == 0 && speed.portion_start == speed.last_sign, "time starts anew");
     }

@@ -4,7 +4,7 @@
 //! `f<char const *,unsigned __int64>`.
 
 /// Brackets within each other; names of compilers have fewer.
-const DEEPEST: usize = 64;
+const MAX_DEPTH: usize = 64;
 
 /// Spells the template arguments of a name as MSVC does. Names without arguments stay as they are.
 pub(super) fn spelled(name: &str) -> String {
@@ -59,14 +59,14 @@ fn with_arguments_of_class(name: &str) -> Option<String> {
         Some(name) => ("~", name),
         None => ("", member),
     };
-    let own = of_class.strip_prefix(bare).filter(|_| !of_class.starts_with(class))?;
-    let is_it = own.is_empty() || own.starts_with('<');
-    is_it.then(|| format!("{scope}{sign}{class}{own}"))
+    let arguments = of_class.strip_prefix(bare).filter(|_| !of_class.starts_with(class))?;
+    let is_it = arguments.is_empty() || arguments.starts_with('<');
+    is_it.then(|| format!("{scope}{sign}{class}{arguments}"))
 }
 
 /// A name with template arguments anywhere in it.
 fn scoped(name: &str, depth: usize) -> Option<String> {
-    if depth > DEEPEST {
+    if depth > MAX_DEPTH {
         return None;
     }
     let mut text = String::new();
@@ -214,7 +214,7 @@ fn type_text(text: &str, depth: usize) -> Option<String> {
 /// Applies a declarator to a type: signs, then the part in parentheses, applied to what follows
 /// them.
 fn declared(mut declared_type: Type, declarator: &str, depth: usize) -> Option<Type> {
-    if depth > DEEPEST {
+    if depth > MAX_DEPTH {
         return None;
     }
     let mut convention = "__cdecl";
