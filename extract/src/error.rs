@@ -1,4 +1,4 @@
-//! What can go wrong with an extraction.
+//! Errors of an extraction.
 
 use std::io;
 use std::path::PathBuf;
@@ -24,23 +24,23 @@ pub enum ExtractError {
     #[error("{}: not an .etl trace: {reason} at offset {offset}", Untrusted(.path))]
     NotATrace {
         path: PathBuf,
-        /// What is wrong.
+        /// Reason that the file is refused.
         reason: &'static str,
-        /// Where, bytes from the start of the file.
+        /// Offset of the error, bytes from the start of the file.
         offset: u64,
     },
     /// It is empty or a text.
     #[error("{}: {what}, not a trace", Untrusted(.path))]
     Plain {
         path: PathBuf,
-        /// What it is, as in `is a text file`.
+        /// Kind of content, as in `is a text file`.
         what: String,
     },
     /// The archive holds no trace.
     #[error("{}: {held}", Untrusted(.path))]
     NoTraceIn {
         path: PathBuf,
-        /// What it holds instead.
+        /// Description of the content found instead.
         held: String,
     },
     /// The trace lies in an archive that cannot be unpacked, or is refused.
@@ -53,7 +53,7 @@ pub enum ExtractError {
     )]
     WhichTrace { path: PathBuf, found: usize },
     /// The trace has more events of one table than row numbers can count.
-    #[error("{}: {rows} handle events are more than this program can number", Untrusted(.path))]
+    #[error("{}: too many handle events: {rows}", Untrusted(.path))]
     TooLarge { path: PathBuf, rows: usize },
     #[error(transparent)]
     Cancelled(#[from] Cancelled),

@@ -125,7 +125,7 @@ pub(super) fn choose(path: &Path, names: &[String]) -> Result<String, ExtractErr
 /// Endings of archives, extracts among them.
 const ARCHIVES: [&str; 7] = [".zip", ".7z", ".json7z", ".rar", ".gz", ".tar", ".cab"];
 
-/// What an archive without a trace holds, in words.
+/// Describes the content of an archive without a trace.
 fn held(names: &[String]) -> String {
     let is_archive = |name: &&String| {
         let name = name.to_ascii_lowercase();
@@ -148,10 +148,10 @@ fn held(names: &[String]) -> String {
 
 /// Some of the names, which may have any character.
 fn listed(names: &[&String]) -> String {
-    const MOST: usize = 3;
-    let shown = names.iter().take(MOST).map(|name| name.escape_debug().to_string());
+    const MAX_NAMES: usize = 3;
+    let shown = names.iter().take(MAX_NAMES).map(|name| name.escape_debug().to_string());
     let shown = shown.collect::<Vec<_>>().join(", ");
-    match names.len().saturating_sub(MOST) {
+    match names.len().saturating_sub(MAX_NAMES) {
         0 => shown,
         more => format!("{shown} and {more} more"),
     }

@@ -11,7 +11,7 @@ use hashbrown::{DefaultHashBuilder, HashTable};
 #[derive(Default)]
 pub(crate) struct Interner<T> {
     items: Vec<T>,
-    /// Where each list ends, which is where the next one starts.
+    /// End of each list, which is the start of the next.
     ends: Vec<usize>,
     /// The hash of each list, so that growing does not need the lists, which lie anywhere in memory.
     hashes: Vec<u64>,
@@ -50,7 +50,7 @@ impl<T: Copy + Eq + Hash> Interner<T> {
         slice(&self.items, &self.ends, id)
     }
 
-    /// How many distinct lists there are.
+    /// Number of distinct lists.
     pub(crate) fn len(&self) -> u32 {
         self.ends.len() as u32
     }

@@ -1,4 +1,5 @@
-//! From `.etl` bytes to handle trace tables, and from addresses to function names.
+//! Extraction of handle trace tables from `.etl` files, and resolution of addresses to function
+//! names.
 //!
 //! Data flows one way, one module per stage:
 //!

@@ -116,7 +116,7 @@ impl<'a> ModuleEvent<'a> {
     }
 }
 
-/// What follows the path of the assembly; only version 2 of the events has PDBs.
+/// Decodes the fields after the path of the assembly; only version 2 of the events has PDBs.
 fn native_image<'a>(mut p: Payload<'a>) -> Option<NativeImage<'a>> {
     let path = text(&mut p);
     let _runtime = p.u16()?;
@@ -148,9 +148,9 @@ pub struct MethodRow {
     pub type_name: u32,
     pub name: u32,
     pub signature: u32,
-    /// When its code came; `None` when it was there before.
+    /// Load time of its code; `None` if it was loaded before the trace.
     pub load: Option<i64>,
-    /// When its code went; `None` when it stayed.
+    /// Unload time of its code; `None` if it stayed loaded.
     pub unload: Option<i64>,
     /// A time at which it was surely there.
     pub seen: i64,

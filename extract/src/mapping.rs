@@ -1,5 +1,6 @@
-//! Which events of providers acquire and release resources, as a user says it: in words, `PROVIDER/EVENT acquire
-//! handle=FIELD size=FIELD allocator=FIELD` with `;` between several, or as a list in TOML.
+//! Mappings of provider events to resources acquired and released, as given by a user: in words,
+//! `PROVIDER/EVENT acquire handle=FIELD size=FIELD allocator=FIELD` with `;` between several, or as
+//! a list in TOML.
 
 use handlescope_model::Untrusted;
 use serde::Deserialize;
@@ -9,7 +10,7 @@ const HANDLE: &str = "Handle";
 const SIZE: &str = "AllocSize";
 const ALLOCATOR: &str = "Allocator";
 
-/// What an event does with the resource that its handle names.
+/// Action of an event on the resource that its handle names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ResourceAction {
     Acquire,
@@ -41,11 +42,11 @@ pub struct ResourceMapping {
 /// Names of the fields of an event that acquires or releases, in any case.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ResourceFields {
-    /// By what a resource is known: an integer or pointer.
+    /// Field that identifies a resource: an integer or pointer.
     pub handle: String,
     /// Bytes.
     pub size: String,
-    /// What the resource is counted under.
+    /// Field that resources are counted by.
     pub allocator: String,
 }
 
@@ -64,13 +65,13 @@ impl ResourceMapping {
 
     /// Whether the mapping names this provider, not just any.
     pub(crate) fn names_provider(&self, name: &str, guid: &str) -> bool {
-        let own = self.provider.trim_start_matches('{').trim_end_matches('}');
-        own.eq_ignore_ascii_case(name) || own.eq_ignore_ascii_case(guid)
+        let provider = self.provider.trim_start_matches('{').trim_end_matches('}');
+        provider.eq_ignore_ascii_case(name) || provider.eq_ignore_ascii_case(guid)
     }
 
     /// Whether the mapping may be for events of this id, whose name is not known.
     pub(crate) fn may_be_of_id(&self, id: u16) -> bool {
-        self.event.parse().map_or(true, |own: u16| own == id)
+        self.event.parse().map_or(true, |number: u16| number == id)
     }
 
     /// Whether the mapping is for the event with this name or id.
@@ -200,7 +201,7 @@ fn one_line(error: &toml::de::Error, text: &str) -> String {
     format!("line {line}: {}", error.message())
 }
 
-/// Why a mapping cannot be used; each says what to write instead.
+/// Reasons that a mapping is invalid; each message says what to write instead.
 #[derive(Debug, thiserror::Error)]
 pub enum MappingError {
     #[error(
@@ -216,7 +217,7 @@ pub enum MappingError {
     )]
     NoAction { place: String, found: String },
     #[error(
-        "{}: {} is none of handle=FIELD, size=FIELD and allocator=FIELD",
+        "{}: {} is not handle=FIELD, size=FIELD or allocator=FIELD",
         Untrusted(place),
         Quoted(found)
     )]
@@ -233,7 +234,7 @@ pub enum MappingError {
         "no mapping is given; write \"PROVIDER/EVENT acquire handle=FIELD size=FIELD allocator=FIELD\""
     )]
     Empty,
-    #[error("{found} mappings are more than {most}; remove some, or use * as PROVIDER")]
+    #[error("too many mappings: {found}, the limit is {most}; remove some, or use * as PROVIDER")]
     TooMany { found: usize, most: usize },
     #[error("not a list of mappings: {}; each begins with a line [[resource]], and has event = \"PROVIDER/EVENT\" and action = \"acquire\" or \"release\"", Untrusted(reason.trim_end()))]
     NoList { reason: String },
@@ -286,9 +287,9 @@ mod tests {
             ("/Alloc acquire", "is not a PROVIDER/EVENT"),
             ("P/Alloc", "nothing is neither acquire nor release"),
             ("P/Alloc open", "\"open\" is neither acquire nor release"),
-            ("P/Alloc acquire Block", "\"Block\" is none of handle=FIELD"),
-            ("P/Alloc acquire handle=", "is none of handle=FIELD"),
-            ("P/Alloc acquire bytes=Size", "\"bytes=Size\" is none of"),
+            ("P/Alloc acquire Block", "\"Block\" is not handle=FIELD"),
+            ("P/Alloc acquire handle=", "is not handle=FIELD"),
+            ("P/Alloc acquire bytes=Size", "\"bytes=Size\" is not handle=FIELD"),
             ("P/Alloc acquire size=A size=B", "size= is given twice"),
             ("P/\u{202e} x", "P/\\u{202e} x: \"x\""),
         ] {

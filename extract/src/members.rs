@@ -132,7 +132,7 @@ pub(crate) fn copy(
     Ok(())
 }
 
-/// Why bytes were not copied.
+/// Reasons that bytes were not copied.
 pub(crate) enum CopyError {
     Read(io::Error),
     Write(io::Error),
@@ -175,7 +175,7 @@ const DIRECTORY_BYTES: u64 = 16 << 20;
 
 /// An open archive: its members are read one after the other.
 pub(crate) struct Zip {
-    /// Its members.
+    /// Members of the archive.
     pub(crate) archive: ZipArchive<BufReader<Budget<File>>>,
     /// Their names, in the order of the directory.
     pub(crate) names: Vec<String>,

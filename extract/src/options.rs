@@ -1,4 +1,4 @@
-//! What an extraction is asked for, what watches it, and what it answers.
+//! Options, progress and summary of an extraction.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::mapping::ResourceMapping;
 pub trait ExtractObserver {
     /// The size of the trace is known: bytes.
     fn on_started(&self, _total_bytes: u64) {}
-    /// So many bytes were read.
+    /// Called when this number of bytes has been read.
     fn on_progress(&self, _bytes: u64) {}
     /// All bytes were read; what follows is named.
     fn on_phase(&self, _name: &str) {}
@@ -22,7 +22,7 @@ pub struct NoObserver;
 
 impl ExtractObserver for NoObserver {}
 
-/// What an extraction found.
+/// Summary of an extraction.
 #[derive(Debug, Clone, Default)]
 pub struct ExtractSummary {
     pub objects: u64,
@@ -38,9 +38,9 @@ pub struct ExtractSummary {
     pub closed_unseen: u64,
     /// Blocks, pages and whatever else was allocated.
     pub allocations: u64,
-    /// Those that nothing freed while their process lived on.
+    /// Number of allocations that were never freed while their process lived on.
     pub never_freed: u64,
-    /// Those that only the end of their process freed.
+    /// Number of allocations freed only by process exit.
     pub freed_at_exit: u64,
     pub stacks_distinct: u64,
     /// Events the session lost.
@@ -50,18 +50,18 @@ pub struct ExtractSummary {
     pub bytes_read: u64,
     pub output_bytes: u64,
     pub elapsed: Duration,
-    /// What else a reader should know.
+    /// Warnings for the reader.
     pub warnings: Vec<Warning>,
 }
 
-/// What an extract is to hold.
+/// Content of an extract.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExtractOptions {
     pub stacks: StackChoice,
     pub events: EventChoice,
     /// Events that acquire and release resources, besides those that are known by their names.
     pub resources: Vec<ResourceMapping>,
-    /// What a trace that lies in an archive may not exceed.
+    /// Limits on a trace inside an archive.
     pub limits: ContainerLimits,
 }
 
@@ -80,15 +80,15 @@ impl Default for ExtractOptions {
     }
 }
 
-/// Of which providers an extract keeps single events.
+/// Providers whose single events an extract keeps.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum EventChoice {
-    /// Of none.
+    /// No provider.
     #[default]
     None,
-    /// Of all whose events can be decoded.
+    /// All providers whose events can be decoded.
     All,
-    /// Of those with these names or GUIDs, in any case.
+    /// Providers with these names or GUIDs, case-insensitive.
     Providers(Vec<String>),
 }
 
@@ -115,7 +115,7 @@ impl EventChoice {
     }
 }
 
-/// Which stacks an extract keeps.
+/// Stacks that an extract keeps.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum StackChoice {
     #[default]

@@ -34,18 +34,18 @@ const QUIET_PART: i64 = 8;
 const QUIET_NS: i64 = 1_000_000_000;
 
 /// The part of all buffers that those of a processor may be, if its buffers are left over from the session's start.
-const FEW_BUFFERS: usize = 4;
+const BUFFERS_PART: usize = 4;
 
 /// The part of the bytes of the busiest processor below which one that comes later is taken to have had nothing to do.
 const IDLE_PART: u64 = 4;
 
-/// What is left of the buffers of a processor.
+/// Remaining buffers of a processor.
 struct Processor {
-    /// Its first event, nanoseconds since session start.
+    /// Time of its first event, nanoseconds since session start.
     first_ns: i64,
     /// The number of the buffer with that.
     number: u64,
-    /// When its second buffer begins, and its number: then the first one was full.
+    /// Begin of its second buffer, and its number: the first one was full then.
     second: Option<(i64, u64)>,
     buffers: usize,
     bytes: u64,
@@ -54,16 +54,19 @@ struct Processor {
 impl RecordedTime {
     /// The time of a file with such buffers; `None` when it has no events that say it.
     pub(crate) fn of(buffers: &[BufferTimes], header: &TraceHeader, clock: &Clock) -> Option<Self> {
-        let has_kernel = buffers.iter().any(|own| own.kernel.is_some_and(|of| of.first.is_some()));
-        let times = |own: &BufferTimes| if has_kernel { own.kernel } else { own.all };
-        let last = buffers.iter().filter_map(times).map(|own: Times| own.last).max();
+        let has_kernel =
+            buffers.iter().any(|buffer| buffer.kernel.is_some_and(|of| of.first.is_some()));
+        let times = |buffer: &BufferTimes| if has_kernel { buffer.kernel } else { buffer.all };
+        let last = buffers.iter().filter_map(times).map(|times: Times| times.last).max();
         let last_ns = clock.ns(last?);
         let processors = Processor::all(buffers, times, clock);
         let are_all_there = processors.len() as u64 >= u64::from(header.cpu_count);
         let numbers = is_ring(header.log_file_mode).then(|| Numbers::of(buffers)).flatten();
         let from_ns = match numbers {
-            Some(numbers) if processors.iter().any(|own| numbers.misses_before(own.number)) => {
-                let left = |own: &&Processor| numbers.misses_before(own.number);
+            Some(numbers)
+                if processors.iter().any(|processor| numbers.misses_before(processor.number)) =>
+            {
+                let left = |processor: &&Processor| numbers.misses_before(processor.number);
                 let left: Vec<&Processor> = processors.iter().filter(left).collect();
                 Some(first_of_all(&left, &processors, are_all_there, Some(&numbers)))
             }
@@ -98,15 +101,16 @@ impl Processor {
         times: impl Fn(&BufferTimes) -> Option<Times>,
         clock: &Clock,
     ) -> Vec<Self> {
-        let first =
-            |own: &BufferTimes| Some((own.processor, times(own)?.first?, own.number, own.bytes));
+        let first = |buffer: &BufferTimes| {
+            Some((buffer.processor, times(buffer)?.first?, buffer.number, buffer.bytes))
+        };
         let mut firsts: Vec<(u16, i64, u64, u32)> = buffers.iter().filter_map(first).collect();
         firsts.sort_unstable();
-        let of = |own: &[(u16, i64, u64, u32)]| {
-            let mut begins = own.iter().map(|(_, time, number, _)| (clock.ns(*time), *number));
+        let of = |group: &[(u16, i64, u64, u32)]| {
+            let mut begins = group.iter().map(|(_, time, number, _)| (clock.ns(*time), *number));
             let (first_ns, number) = begins.next()?;
-            let bytes = own.iter().map(|(.., bytes)| u64::from(*bytes)).sum();
-            Some(Self { first_ns, number, second: begins.next(), buffers: own.len(), bytes })
+            let bytes = group.iter().map(|(.., bytes)| u64::from(*bytes)).sum();
+            Some(Self { first_ns, number, second: begins.next(), buffers: group.len(), bytes })
         };
         firsts.chunk_by(|(one, ..), (other, ..)| one == other).filter_map(of).collect()
     }
@@ -120,22 +124,27 @@ fn first_of_all(
     numbers: Option<&Numbers>,
 ) -> i64 {
     let latest = |is_meant: &dyn Fn(&Processor) -> bool| {
-        left.iter().filter(|own| is_meant(own)).map(|own| own.first_ns).max()
+        left.iter()
+            .filter(|processor| is_meant(processor))
+            .map(|processor| processor.first_ns)
+            .max()
     };
-    let most = left.iter().map(|own| own.bytes).max().unwrap_or_default();
+    let most = left.iter().map(|processor| processor.bytes).max().unwrap_or_default();
     // From then on nothing was overwritten, if the oldest buffers were, whichever processor they are of.
-    let full = all.iter().filter_map(|own| own.second).min();
+    let full = all.iter().filter_map(|processor| processor.second).min();
     let Some((full_ns, number)) = full else {
-        return latest(&|own| own.bytes * IDLE_PART >= most).unwrap_or_default();
+        return latest(&|processor| processor.bytes * IDLE_PART >= most).unwrap_or_default();
     };
-    let is_early = |own: &Processor| own.first_ns <= full_ns;
+    let is_early = |processor: &Processor| processor.first_ns <= full_ns;
     // What a ring of its own has left of a processor is about as much as of the others.
-    let has_ring = |own: &Processor| is_early(own) || own.bytes * 2 >= most;
+    let has_ring = |processor: &Processor| is_early(processor) || processor.bytes * 2 >= most;
     let first_ns = match numbers {
         Some(numbers) if numbers.misses_after(number) => latest(&|_| true),
-        None if left.iter().any(|own| !is_early(own) && has_ring(own)) => latest(&has_ring),
+        None if left.iter().any(|processor| !is_early(processor) && has_ring(processor)) => {
+            latest(&has_ring)
+        }
         // One that begins later may have had events until then.
-        _ if are_all_there && left.iter().all(|own| is_early(own)) => latest(&|_| true),
+        _ if are_all_there && left.iter().all(|processor| is_early(processor)) => latest(&|_| true),
         _ => Some(full_ns),
     };
     first_ns.unwrap_or_default()
@@ -145,14 +154,14 @@ fn first_of_all(
 /// not say that: it may have its first one still.
 fn is_late(processors: &[Processor], last_ns: i64) -> bool {
     let mut firsts: Vec<(i64, usize)> =
-        processors.iter().map(|own| (own.first_ns, own.buffers)).collect();
+        processors.iter().map(|processor| (processor.first_ns, processor.buffers)).collect();
     firsts.sort_unstable();
     let all: usize = firsts.iter().map(|(_, buffers)| buffers).sum();
     let sum = |sum: &mut usize, (first_ns, buffers): &(i64, usize)| {
         *sum += buffers;
         Some((*first_ns, *sum))
     };
-    let quiet = firsts.iter().scan(0, sum).find(|(_, sum)| sum * FEW_BUFFERS >= all);
+    let quiet = firsts.iter().scan(0, sum).find(|(_, sum)| sum * BUFFERS_PART >= all);
     quiet.is_some_and(|(quiet_ns, _)| quiet_ns > QUIET_NS && quiet_ns > last_ns / QUIET_PART)
 }
 
@@ -162,7 +171,7 @@ struct Numbers(Vec<u64>);
 impl Numbers {
     /// The numbers, ascending; `None` unless each buffer has one of its own.
     fn of(buffers: &[BufferTimes]) -> Option<Self> {
-        let distinct: HashSet<u64> = buffers.iter().map(|own| own.number).collect();
+        let distinct: HashSet<u64> = buffers.iter().map(|buffer| buffer.number).collect();
         let mut numbers: Vec<u64> = distinct.into_iter().collect();
         numbers.sort_unstable();
         (numbers.len() == buffers.len()).then_some(Self(numbers))
@@ -170,13 +179,13 @@ impl Numbers {
 
     /// Whether the file lacks a number before this one.
     fn misses_before(&self, number: u64) -> bool {
-        self.0.partition_point(|own| *own < number) as u64 != number
+        self.0.partition_point(|known| *known < number) as u64 != number
     }
 
     /// Whether the file lacks a number between this one and the last.
     fn misses_after(&self, number: u64) -> bool {
         let Some(last) = self.0.last() else { return false };
-        let after = self.0.len() - self.0.partition_point(|own| *own <= number);
+        let after = self.0.len() - self.0.partition_point(|known| *known <= number);
         after as u64 != last.saturating_sub(number)
     }
 }
@@ -198,7 +207,7 @@ mod tests {
         let kind = ClockKind::PerformanceCounter;
         let clock = Clock { kind, base: 0, frequency: SECOND, step: 1 };
         let times = buffers.iter().map(|(processor, number, first, last)| {
-            let [first_ns, last_ns] = [first, last].map(|own| own.saturating_mul(SECOND));
+            let [first_ns, last_ns] = [first, last].map(|seconds| seconds.saturating_mul(SECOND));
             let times = Times { first: Some(first_ns), last: last_ns };
             let (kernel, all) = (Some(times), Some(times));
             // Events of less than five seconds do not fill a buffer.

@@ -20,7 +20,7 @@ use crate::payload::TraceHeader;
 use crate::recorded::RecordedTime;
 use crate::source::SourceIdentity;
 
-/// What is known of a trace before its events are read.
+/// Properties of a trace before its events are read.
 #[derive(Debug, Clone)]
 pub struct Recording {
     pub source: PathBuf,
@@ -36,13 +36,13 @@ pub struct Recording {
     pub recorded: Option<RecordedTime>,
     /// Damage found so far.
     pub diagnostics: Diagnostics,
-    /// When events may be missing; known when all are read.
+    /// Losses of events; known when all events are read.
     pub losses: Vec<EventLoss>,
 }
 
 /// A [`Recording`] whose events can be read once.
 pub struct OpenRecording {
-    /// What is known of it.
+    /// Properties of the recording.
     pub recording: Recording,
     file: EtlFile,
     pub(crate) index: BufferIndex,
@@ -58,7 +58,8 @@ const PLAUSIBLE_BUFFER_SIZES: std::ops::RangeInclusive<u32> = 1 << 10..=64 << 20
 /// Largest session buffers that are usual.
 const USUAL_BUFFER_SIZE: u32 = 1 << 20;
 
-/// How much better archives pack than compressed buffers do: these expand to 3 to 10 times their size.
+/// Factor by which archives pack better than compressed buffers: these expand to 3 to 10 times
+/// their size.
 const RATIO_SHARE: u64 = 10;
 
 /// Start of a log of the Event Viewer.
@@ -87,13 +88,13 @@ impl OpenRecording {
         file.read_at(0, BUFFER_HEADER_SIZE + HEADER_EVENT_BYTES, &mut start).map_err(read)?;
         check_no_event_log(path, &start)?;
         if let Some(what) = plain_content(&start) {
-            let is_named = path.file_name().is_some_and(|own| *own == *name);
+            let is_named = path.file_name().is_some_and(|file_name| *file_name == *name);
             let what = if is_named { what.to_owned() } else { format!("its {name} {what}") };
             return Err(ExtractError::Plain { path: path.to_path_buf(), what });
         }
         let (first, header) = first_buffer(path, &start)?;
         let clock = header.clock().ok_or_else(|| {
-            not_a_trace(path, "the clock type or frequency makes no sense", BUFFER_HEADER_SIZE)
+            not_a_trace(path, "invalid clock type or frequency", BUFFER_HEADER_SIZE)
         })?;
         let mut session = header.session();
         if !PLAUSIBLE_BUFFER_SIZES.contains(&session.buffer_size) {
@@ -149,8 +150,8 @@ impl OpenRecording {
         sizes.chain([self.buffer_size]).max().unwrap_or_default() as usize
     }
 
-    /// From which raw time on the file has all events, if a ring overwrote older ones; as far as is known before they
-    /// are read.
+    /// Raw time from which on the file has all events, if a ring overwrote older ones; as far as is
+    /// known before they are read.
     pub(crate) fn complete_from(&self) -> Option<i64> {
         let times: Vec<_> = self.index.buffers.iter().map(BufferTimes::begin).collect();
         let Recording { header, clock, .. } = &self.recording;
@@ -239,7 +240,7 @@ impl Recording {
         self.recorded?.overwritten_to(&self.clock)
     }
 
-    /// What the session says of its buffers.
+    /// Buffer counts claimed by the session.
     fn claims(&self) -> SessionClaims {
         let Self { header, diagnostics, clock, .. } = self;
         let unreadable = [WarningKind::BadBuffer, WarningKind::UnreadableRest];

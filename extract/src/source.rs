@@ -1,4 +1,4 @@
-//! Which file an extract was made of, so that another file of its name is not taken for it.
+//! Identity of the source file of an extract, so that another file of its name is not taken for it.
 
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
@@ -7,12 +7,13 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use handlescope_model::open_file;
 use sha2::{Digest, Sha256};
 
-/// What distinguishes a file from another one of its name. Two files are the same when all of it is equal.
+/// Properties that distinguish a file from another one of its name. Two files are the same when all
+/// of it is equal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SourceIdentity {
     /// Size, bytes.
     pub size: u64,
-    /// When it was changed last, ns since 1970; `None` where the file system does not say.
+    /// Time of the last change, ns since 1970; `None` where the file system does not say.
     pub modified_ns: Option<i64>,
     /// 128 bits of the SHA-256 of its size and of parts of its content, as hexadecimal digits.
     pub content: String,

@@ -11,20 +11,20 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, Once, OnceLock, PoisonError};
 use std::thread;
 
-/// How the names of polars' threads start; they do a part of the guarded work.
+/// Prefix of the names of polars' threads; they do a part of the guarded work.
 const WORKER: &str = "polars-";
 
 thread_local! {
     /// Whether guarded work runs on this thread.
     static IS_GUARDED: Cell<bool> = const { Cell::new(false) };
-    /// Where guarded work panicked last on this thread, as `file:line:column`.
+    /// Location of the last panic of guarded work on this thread, as `file:line:column`.
     static PLACE: RefCell<String> = const { RefCell::new(String::new()) };
 }
 
-/// How many threads run guarded work.
+/// Number of threads that run guarded work.
 static GUARDED: AtomicUsize = AtomicUsize::new(0);
 
-/// What reports a panic that is not caught; without it, what did so before.
+/// Hook that reports panics that are not caught; the previous hook is used if it is not set.
 static REPORT: OnceLock<fn(&PanicHookInfo<'_>)> = OnceLock::new();
 
 /// A panic that was caught.

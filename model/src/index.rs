@@ -121,7 +121,8 @@ pub struct TypeId(pub u32);
 
 number!(TypeId, Reference::Key(Table::ObjectTypes, "type_id"), Self, |id: Self| id.0);
 
-/// How many rows of another table belong to a row. They stand together, and belong to no other row.
+/// Number of rows of another table that belong to a row. They are adjacent, and belong to no other
+/// row.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct RowCount<I>(pub u32, #[serde(skip)] PhantomData<I>);

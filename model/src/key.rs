@@ -42,7 +42,7 @@ impl<C: Columns, T: Cell> Key<C, T> {
         C::TABLE
     }
 
-    /// What is declared of the column.
+    /// Specification of the column.
     pub const fn spec(&self) -> ColumnSpec {
         self.spec
     }

@@ -1,4 +1,5 @@
-//! What a handle trace *is*: its tables, their columns and units, and the archive they live in.
+//! Data model of a handle trace: its tables, their columns and units, and the archive that contains
+//! them.
 //!
 //! A trace is seventeen columnar tables ([`Table`]). Each table has one file in [`tables`] that
 //! declares its columns once: the schema ([`ColumnSpec`]), the typed keys ([`Key`]), the row type and

@@ -18,7 +18,7 @@ impl<W: Write> Noting<W> {
         Self { out, failed: None }
     }
 
-    /// Why a write failed, if one did.
+    /// Error of the first failed write, if any.
     pub fn failed(self) -> Option<io::Error> {
         self.failed
     }
@@ -46,7 +46,7 @@ impl<W: Write> Write for Noting<W> {
     }
 }
 
-/// What the operating system said, without the name of a temporary file.
+/// Extracts the error of the operating system, without the name of a temporary file.
 pub(crate) fn plain(error: &io::Error) -> io::Error {
     match error.raw_os_error() {
         Some(code) => io::Error::from_raw_os_error(code),
@@ -62,14 +62,14 @@ pub fn is_full(error: &io::Error) -> bool {
     )
 }
 
-/// What `tempfile` writes in front of the name of a temporary file, which means nothing to users.
+/// Text that `tempfile` inserts before the name of a temporary file, which means nothing to users.
 const AT_PATH: &str = " at path \"";
 
-/// What the standard library writes after a message of the operating system.
+/// Text that the standard library appends to a message of the operating system.
 const CODE: &str = " (os error ";
 
-/// Why a file could not be opened, read or written: plain words for what is common, the words of the operating
-/// system without its number for all else.
+/// Reason that a file could not be opened, read or written: plain words for common errors, the
+/// words of the operating system without its number for all else.
 ///
 /// What a program itself said of a file stays as it is.
 #[derive(Debug, Clone, Copy)]
@@ -92,7 +92,7 @@ impl Display for Reason<'_> {
     }
 }
 
-/// What can be done about a file that cannot be written, in front of what else may help.
+/// Remedy for a file that cannot be written, placed before other remedies.
 pub fn remedy(error: &io::Error) -> &'static str {
     match error {
         error if is_full(error) => "free some space, or ",
@@ -114,8 +114,8 @@ fn words(error: &io::Error) -> Option<&'static str> {
         ErrorKind::NotFound => "file or folder not found",
         ErrorKind::PermissionDenied => "no permission",
         ErrorKind::StorageFull => "the disk is full",
-        ErrorKind::QuotaExceeded => "there is no space left in the quota of the user",
-        ErrorKind::FileTooLarge => "it would be larger than a file may be there",
+        ErrorKind::QuotaExceeded => "the user's disk quota is used up",
+        ErrorKind::FileTooLarge => "the file is too large for the file system",
         ErrorKind::ReadOnlyFilesystem => "the disk is read-only",
         ErrorKind::IsADirectory => "it is a folder",
         ErrorKind::NotADirectory => "a part of the path is not a folder",
@@ -141,7 +141,8 @@ fn write_without_codes(text: &str, f: &mut Formatter<'_>) -> fmt::Result {
     f.write_str(rest)
 }
 
-/// Why polars failed: an error of a file as [`Reason`] has it, any other without the plan of the query.
+/// Reason that polars failed: an error of a file as [`Reason`] has it, any other without the plan
+/// of the query.
 #[derive(Debug, Clone, Copy)]
 pub struct PolarsReason<'a>(pub &'a PolarsError);
 
@@ -233,8 +234,8 @@ mod tests {
 
     #[test]
     fn what_a_program_says_of_a_file_stays() {
-        let own = io::Error::new(ErrorKind::NotFound, "folder not found");
-        assert_eq!(said(&own), "folder not found");
+        let error = io::Error::new(ErrorKind::NotFound, "folder not found");
+        assert_eq!(said(&error), "folder not found");
         let quoted =
             io::Error::other("no temporary file: Odd thing (os error 7), so it is given up");
         assert_eq!(said(&quoted), "no temporary file: Odd thing, so it is given up");

@@ -31,7 +31,7 @@ const FOREIGN_FOLDER_AGE: Duration = Duration::from_hours(24 * 7);
 #[derive(Debug)]
 pub struct OutputFile {
     file: File,
-    /// Its name until then, if it needs one.
+    /// Temporary name, if it needs one.
     name: Option<TempPath>,
 }
 
@@ -189,7 +189,7 @@ fn drive_of(path: &Path) -> Option<char> {
     }
 }
 
-/// Why a folder that exists takes no file, without the name that the file would have had.
+/// Describes why an existing folder takes no file, without the name that the file would have had.
 fn no_place(error: io::Error) -> io::Error {
     match error.kind() {
         // As for the folders of the kernel, of which /proc is one.
@@ -200,7 +200,8 @@ fn no_place(error: io::Error) -> io::Error {
     }
 }
 
-/// Why a file was not replaced. Windows denies it alike for want of permission and while a program has the file loaded.
+/// Describes why a file was not replaced. Windows denies it alike for want of permission and while
+/// a program has the file loaded.
 fn not_replaced(error: io::Error, target: &Path) -> io::Error {
     match error.kind() {
         kind @ io::ErrorKind::PermissionDenied if cfg!(windows) && target.exists() => {
@@ -277,8 +278,8 @@ static HOST: LazyLock<String> = LazyLock::new(|| {
     name_of([name.as_bytes(), processes.as_os_str().as_encoded_bytes()])
 });
 
-/// When a process started, in ticks since the machine did (proc_pid_stat(5), field 22); `None` when there
-/// is no such process, or no such file.
+/// Start time of a process, in ticks since boot (proc_pid_stat(5), field 22); `None` when there is
+/// no such process, or no such file.
 fn start_of(pid: u32) -> Option<u64> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     // The name of the program, field 2, may hold spaces and parentheses.
@@ -381,7 +382,7 @@ mod tests {
         };
         let (pid, host) = (std::process::id(), HOST.as_str());
         let start = start_of(pid).expect("this process");
-        let (_, own) = make(format!("{PREFIX}{pid}-{start}-{host}-abc{SUFFIX}"));
+        let (_, current) = make(format!("{PREFIX}{pid}-{start}-{host}-abc{SUFFIX}"));
         let (_, young) = make(format!("{PREFIX}1-2-0{host}-abc{SUFFIX}"));
         let (old, _) = make(format!("{PREFIX}3-4-0{host}-abc{SUFFIX}"));
         let day = SystemTime::now() - Duration::from_hours(25);
@@ -404,7 +405,7 @@ mod tests {
         let own_folder = make_folder(format!("{PREFIX}{pid}-{start}-{host}-def{SUFFIX}"));
         let foreign_folder = make_folder(format!("{PREFIX}3-4-0{host}-def{SUFFIX}"));
         make_folder(format!("{PREFIX}4194305-5-{host}-def{SUFFIX}"));
-        let mut kept = vec![own, young, other, own_folder, foreign_folder];
+        let mut kept = vec![current, young, other, own_folder, foreign_folder];
         kept.sort_unstable();
         sweep(folder.path());
         assert_eq!(names(folder.path()), kept);

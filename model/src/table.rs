@@ -1,4 +1,4 @@
-//! Which tables a trace has.
+//! List of the tables of a trace.
 
 /// Declares the tables: their enumeration, names and meanings, from one list.
 macro_rules! tables {
@@ -16,7 +16,7 @@ macro_rules! tables {
                 match self { $( Self::$table => $name, )+ }
             }
 
-            /// What its rows are.
+            /// Description of the rows.
             pub fn doc(self) -> &'static str {
                 match self { $( Self::$table => $doc.trim_ascii_start(), )+ }
             }
@@ -33,9 +33,9 @@ tables! {
     Threads = "threads";
     /// Modules, one row per file identity.
     Modules = "modules";
-    /// Where and when modules were mapped.
+    /// Address and time ranges of mapped modules.
     ModuleLoads = "module_loads";
-    /// Where paths of the kernel begin in the form that programs use.
+    /// Prefixes of kernel paths, with the form that programs use.
     Volumes = "volumes";
     /// Names of the object types.
     ObjectTypes = "object_types";
@@ -43,7 +43,7 @@ tables! {
     Names = "names";
     /// Kernel objects and mapped views, one row per lifetime.
     Objects = "objects";
-    /// What happened to the objects.
+    /// Events of the objects.
     Events = "events";
     /// Handles open at the end (rundown).
     ExistingHandles = "existing_handles";
@@ -59,7 +59,7 @@ tables! {
     Methods = "methods";
     /// Function names, when they were resolved at extraction.
     Symbols = "symbols";
-    /// How many events of each kind the source held.
+    /// Number of events of each kind in the source.
     EventCounts = "event_counts";
     /// Single events of the providers that were chosen.
     ProviderEvents = "provider_events";
@@ -69,13 +69,13 @@ tables! {
     EventValues = "event_values";
     /// Heaps, and whatever else things are allocated from.
     Allocators = "allocators";
-    /// What was allocated from them, one row per allocation or part of one.
+    /// Allocations, one row per allocation or part of one.
     Resources = "resources";
     /// Frees without allocation, and events that were ignored.
     ResourceMisses = "resource_misses";
-    /// When events may be missing.
+    /// Time ranges in which events may be missing.
     Losses = "losses";
-    /// What was lost, damaged or left out.
+    /// Data that was lost, damaged or left out.
     Warnings = "warnings";
 }
 

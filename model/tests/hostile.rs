@@ -108,7 +108,7 @@ fn a_member_that_unpacks_to_a_thousand_times_the_file_is_refused_unread() {
     let built = built(EncoderMethod::LZMA2, &members);
     assert!(built.path.metadata().unwrap().len() < 1 << 20);
     let error = refusal(&built.path);
-    assert!(error.contains("claim to hold 839"), "{error}");
+    assert!(error.contains("claim to unpack to 839"), "{error}");
 }
 
 #[test]

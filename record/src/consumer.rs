@@ -24,7 +24,7 @@ use crate::{
     recorder::{EventSink, SessionEvent, SessionHeader},
 };
 
-/// What the callback works with.
+/// Context of the callback.
 struct Receiver {
     sink: EventSink,
     /// The extended items of an event, used again for each.
@@ -93,7 +93,7 @@ impl Drop for Consumer {
     }
 }
 
-/// What the session says of itself; what it leaves out is asked of the system.
+/// Header of the session; missing fields are read from the system.
 fn header(log: &TRACE_LOGFILE_HEADER) -> SessionHeader {
     let (mut counter, mut frequency) = (0, log.PerfFreq);
     // SAFETY: the functions fill the integers they are given, and fail on no system since Windows XP (learn).

@@ -29,22 +29,22 @@ pub struct Keywords {
     pub names: &'static [&'static str],
 }
 
-/// When a session of a provider is started.
+/// Time at which a session of a provider is started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Begin {
     /// With the recording.
     WithRecording,
-    /// When the recording is to end; it lasts until no more events come.
+    /// Started when the recording is to end; it lasts until no more events come.
     AtEnd,
 }
 
 /// A session of a provider, whose trace is merged into that of the kernel.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ProviderSession {
-    /// Its name.
+    /// Logger name.
     pub logger: &'static str,
-    /// Its file, in a folder for temporary files.
+    /// Name of the file, in a folder for temporary files.
     pub log_file: &'static str,
     pub begin: Begin,
     pub provider: Provider,
@@ -97,7 +97,9 @@ static RUNDOWN: ProviderSession = ProviderSession {
 impl ProviderSession {
     /// The sessions for .NET; of a ring, whose events are those of the last moments, the rundown only.
     pub(crate) fn dot_net(is_ring: bool) -> impl Iterator<Item = &'static ProviderSession> {
-        [&METHODS, &RUNDOWN].into_iter().filter(move |own| !is_ring || own.begin == Begin::AtEnd)
+        [&METHODS, &RUNDOWN]
+            .into_iter()
+            .filter(move |session| !is_ring || session.begin == Begin::AtEnd)
     }
 }
 
@@ -132,7 +134,7 @@ mod tests {
 
     #[test]
     fn a_ring_has_the_rundown_only() {
-        let begins = |is_ring| ProviderSession::dot_net(is_ring).map(|own| own.begin);
+        let begins = |is_ring| ProviderSession::dot_net(is_ring).map(|session| session.begin);
         assert!(begins(false).eq([Begin::WithRecording, Begin::AtEnd]));
         assert!(begins(true).eq([Begin::AtEnd]));
     }

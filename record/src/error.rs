@@ -1,5 +1,5 @@
-//! What no session can be configured with, why Windows does not start a session, or loses it, why a trace is not merged,
-//! and what Windows takes.
+//! Errors of configuring, starting and merging a session, and of losing it, and the limits that
+//! Windows sets.
 
 use std::io;
 
@@ -10,7 +10,7 @@ use thiserror::Error;
 pub enum OptionError {
     /// More object types than the kernel's filter has places for.
     #[error(
-        "{count} object types are too many: the kernel's filter has places for {MOST_TYPES}; name those that leak, \
+        "too many object types ({count}): the kernel's filter takes at most {MAX_TYPES}; name those that leak, \
          or none for all"
     )]
     TooManyTypes { count: usize },
@@ -18,24 +18,24 @@ pub enum OptionError {
     #[error("an object type is empty; write their names with ; between them, as in Event;File")]
     EmptyType,
     /// A name that no object type of Windows has.
-    #[error("{name:?} is not an object type: their names are of ASCII letters, as in Event;File")]
+    #[error(
+        "{name:?} is not an object type: their names consist of ASCII letters, as in Event;File"
+    )]
     TypeNotAscii { name: String },
     /// A buffer that is too small, too large, or no whole number of KiB.
-    #[error(
-        "a buffer of {bytes} bytes is not possible: {LEAST_KIB} to {MOST_KIB} KiB are, in whole KiB"
-    )]
+    #[error("a buffer must have {MIN_KIB} to {MAX_KIB} KiB, in whole KiB, not {bytes} bytes")]
     BufferSize { bytes: u64 },
     /// Too few buffers.
     #[error(
-        "{count} is too few buffers, the least is {LEAST_BUFFERS}: one is written while another one fills"
+        "there must be at least {MIN_BUFFERS} buffers, not {count}: one is written while another fills"
     )]
     BufferCount { count: u32 },
 }
 
-/// Why Windows did not merge a trace.
+/// Reasons that Windows did not merge a trace.
 #[derive(Debug, Error)]
 pub enum MergeError {
-    /// What merges is not installed.
+    /// The merging library is not installed.
     #[error("{library} of the Windows Performance Toolkit is not installed")]
     NoLibrary { library: &'static str },
     /// It is not the library it should be.
@@ -50,14 +50,14 @@ pub enum MergeError {
 }
 
 /// Places of the kernel's filter of object types (etwcontroller).
-pub(crate) const MOST_TYPES: usize = 4;
+pub(crate) const MAX_TYPES: usize = 4;
 
 /// The size of a buffer in KiB (learn, `EVENT_TRACE_PROPERTIES`); before Windows 8 the most is 1024.
-pub(crate) const LEAST_KIB: u32 = 4;
-pub(crate) const MOST_KIB: u32 = 16384;
+pub(crate) const MIN_KIB: u32 = 4;
+pub(crate) const MAX_KIB: u32 = 16384;
 
 /// Windows takes two buffers for each processor (learn, `EVENT_TRACE_PROPERTIES`), however few are asked for.
-pub(crate) const LEAST_BUFFERS: u32 = 2;
+pub(crate) const MIN_BUFFERS: u32 = 2;
 
 /// learn, `System Error Codes`.
 const ACCESS_DENIED: u32 = 5;
@@ -85,7 +85,7 @@ pub enum SessionError {
     Active,
     /// No session more.
     #[error(
-        "Windows has no place for another session; logman query -ets lists those that could be stopped"
+        "Windows has reached its limit of sessions; logman query -ets lists those that could be stopped"
     )]
     TooMany,
     /// Anything else.
@@ -93,13 +93,13 @@ pub enum SessionError {
     Failed {
         /// The function of Windows.
         call: &'static str,
-        /// What it returned: a system error code, or an NTSTATUS.
+        /// Returned code: a system error code, or an NTSTATUS.
         code: u32,
     },
 }
 
 impl SessionError {
-    /// What a system error code of a call means; 0 is none.
+    /// Converts the system error code of a call; 0 is success.
     ///
     /// # Errors
     /// The error, if it is one.

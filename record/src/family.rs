@@ -33,13 +33,13 @@ impl Serialize for Guid {
 /// An event whose stack is recorded: a `CLASSIC_EVENT_ID` of the stack-tracing list (learn).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct StackEvent {
-    /// What WPR calls it.
+    /// Keyword of WPR.
     pub name: &'static str,
-    /// What xperf calls it.
+    /// Keyword of xperf.
     #[serde(skip)]
     pub(crate) xperf: &'static str,
     pub class: Guid,
-    /// Its opcode in the class.
+    /// Opcode in the class.
     pub opcode: u8,
 }
 
@@ -54,12 +54,12 @@ pub(crate) struct Mask {
 impl Mask {
     const INDEX_BITS: u32 = 0xE000_0000;
 
-    /// Which of the eight masks of the group mask it is in.
+    /// Index of its mask among the eight of the group mask.
     pub(crate) fn index(self) -> usize {
         (self.value >> Self::INDEX_BITS.trailing_zeros()) as usize
     }
 
-    /// Its bits in that mask.
+    /// Bits in that mask.
     pub(crate) fn bits(self) -> u32 {
         self.value & !Self::INDEX_BITS
     }
@@ -72,7 +72,7 @@ pub(crate) struct Family {
     pub(crate) keyword: &'static str,
     /// The kernel flag of xperf.
     pub(crate) xperf: &'static str,
-    /// Its events whose stacks are worth their space.
+    /// Events whose stacks are worth their space.
     pub(crate) stacks: &'static [StackEvent],
 }
 

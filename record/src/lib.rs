@@ -1,5 +1,6 @@
-//! What a recording of handle events consists of, as plain data: [`SessionPlan`] for a session of our own, and the
-//! same for the tools of Windows, as a [WPR profile](wpr_profile) and as [command lines](xperf_commands).
+//! Plan of a recording of handle events as plain data: [`SessionPlan`] for a session of our own,
+//! and its equivalents for the tools of Windows, a [WPR profile](wpr_profile) and [command
+//! lines](xperf_commands).
 //!
 //! This crate depends on no other crate of the workspace, so that its part for Windows can be checked from anywhere in
 //! seconds.

@@ -26,7 +26,7 @@ use crate::recorder::FurtherTraces;
 /// Part of the Windows Performance Toolkit (learn, `CreateMergedTraceFile`).
 const LIBRARY: &str = "KernelTraceControl.dll";
 
-/// Where the installer of the Windows ADK and SDK puts it, below Program Files.
+/// Folder of the Windows ADK and SDK installation, below Program Files.
 const TOOLKIT: &str = r"Windows Kits\10\Windows Performance Toolkit";
 
 /// `EVENT_TRACE_MERGE_EXTENDED_DATA_DEFAULT`: everything that a merge can add (learn, `Custom Injection of System

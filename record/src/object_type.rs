@@ -2,7 +2,7 @@
 
 use serde::{Serialize, Serializer, ser::SerializeStruct};
 
-use crate::error::{MOST_TYPES, OptionError};
+use crate::error::{MAX_TYPES, OptionError};
 
 /// Characters of a name that the filter compares.
 const TAG_BYTES: usize = 4;
@@ -59,12 +59,13 @@ impl ObjectType {
         Ok(ObjectType { name: name.to_owned(), tag })
     }
 
-    /// Its name, as the kernel writes it if it is a known one.
+    /// Name of the type; spelled as the kernel does if it is a known one.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// What the kernel compares: the first four characters of the name, filled up with spaces (etwcontroller).
+    /// Value that the kernel compares: the first four characters of the name, padded with spaces
+    /// (etwcontroller).
     pub fn filter(&self) -> u32 {
         u32::from_le_bytes(self.tag)
     }
@@ -103,7 +104,7 @@ impl ObjectTypes {
             }
         }
         match types.len() {
-            0..=MOST_TYPES => Ok(ObjectTypes(types)),
+            0..=MAX_TYPES => Ok(ObjectTypes(types)),
             count => Err(OptionError::TooManyTypes { count }),
         }
     }

@@ -1,4 +1,4 @@
-//! What is asked of a recording.
+//! Options of a recording.
 
 use std::{
     path::{Path, PathBuf},
@@ -8,7 +8,7 @@ use std::{
 use serde::Serialize;
 
 use crate::{
-    error::{LEAST_BUFFERS, LEAST_KIB, MOST_KIB, OptionError},
+    error::{MAX_KIB, MIN_BUFFERS, MIN_KIB, OptionError},
     family::{
         Family, HANDLE_CLOSE, HANDLES, IMAGES, MAPPINGS, PROCESSES, REFERENCES, StackEvent,
         VIRTUAL_ALLOC,
@@ -16,7 +16,7 @@ use crate::{
     object_type::ObjectTypes,
 };
 
-/// Which events are recorded; those of processes, images and handles always are.
+/// Events to record; those of processes, images and handles always are.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Events {
     /// Each change of a reference count, too.
@@ -62,7 +62,7 @@ impl BufferSize {
     /// When it is less than 4 KiB, more than 16 MiB, or no whole number of KiB.
     pub fn new(bytes: u64) -> Result<BufferSize, OptionError> {
         let kib = u32::try_from(bytes / 1024).ok().filter(|_| bytes.is_multiple_of(1024));
-        let kib = kib.filter(|kib| (LEAST_KIB..=MOST_KIB).contains(kib));
+        let kib = kib.filter(|kib| (MIN_KIB..=MAX_KIB).contains(kib));
         kib.map(|kib| BufferSize { kib }).ok_or(OptionError::BufferSize { bytes })
     }
 
@@ -73,7 +73,7 @@ impl BufferSize {
 }
 
 impl Default for BufferSize {
-    /// What MSO has for kernel events.
+    /// Buffer size that MSO uses for kernel events.
     fn default() -> BufferSize {
         BufferSize { kib: 1024 }
     }
@@ -84,16 +84,16 @@ impl Default for BufferSize {
 pub struct BufferCount(u32);
 
 impl BufferCount {
-    /// Those of a kernel session (MSO, `Handles.wprp`).
+    /// Number of buffers of a kernel session (MSO, `Handles.wprp`).
     pub(crate) const KERNEL: BufferCount = BufferCount(256);
 
-    /// So many buffers.
+    /// Creates a buffer count.
     ///
     /// # Errors
     /// When they are fewer than two.
     pub fn new(count: u32) -> Result<BufferCount, OptionError> {
         match count {
-            LEAST_BUFFERS.. => Ok(BufferCount(count)),
+            MIN_BUFFERS.. => Ok(BufferCount(count)),
             _ => Err(OptionError::BufferCount { count }),
         }
     }
@@ -109,7 +109,7 @@ impl Default for BufferCount {
     }
 }
 
-/// Where events go.
+/// Target of the events.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Target {
     /// A file that grows until the recording ends.
@@ -130,10 +130,10 @@ impl Target {
     }
 }
 
-/// When a recording ends by itself.
+/// Conditions that end a recording by themselves.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct StopCondition {
-    /// Of which processes one must have so many handles, in the filter language.
+    /// Processes to watch, in the filter language.
     pub processes: String,
     /// It ends when one of them has more outstanding handles.
     pub handles_above: u64,

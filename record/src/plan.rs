@@ -261,7 +261,9 @@ mod tests {
         let sessions = SessionPlan::new(&asked).provider_sessions;
         let providers: Vec<_> = sessions
             .iter()
-            .map(|own| (own.provider.name, own.provider.level, own.provider.keywords.value))
+            .map(|session| {
+                (session.provider.name, session.provider.level, session.provider.keywords.value)
+            })
             .collect();
         let expected = [
             ("Microsoft-Windows-DotNETRuntime", 5, 0x18),

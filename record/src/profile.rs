@@ -1,4 +1,4 @@
-//! The same recording as a profile for WPR, which is part of Windows.
+//! Recording as a profile for WPR, which is part of Windows.
 
 use std::io::{self, Write};
 
@@ -59,10 +59,11 @@ const HEAP_STACKS: [&str; 3] = ["HeapAllocation", "HeapReallocation", "HeapCreat
 /// recordings with many stacks; the size is in KB.
 const STACK_CACHING: [(&str, &str); 2] = [("BucketCount", "256"), ("CacheSize", "3072")];
 
-/// What the merge adds: identities of images, without which no symbol is found, and what MSO has besides.
+/// Events added by the merge: identities of images, without which no symbol is found, and those
+/// that MSO adds besides.
 const CUSTOM_EVENTS: [&str; 4] = ["ImageId", "BuildInfo", "VolumeMapping", "EventMetadata"];
 
-/// What a profile records besides the events of the kernel.
+/// Providers of a profile besides the kernel.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct OtherProviders {
     /// Process ids whose heaps are recorded.
@@ -129,7 +130,7 @@ pub fn wpr_profile(
 struct Collector {
     element: &'static str,
     attributes: &'static [(&'static str, &'static str)],
-    /// How many buffers it has unless a number is given (MSO, `Handles.wprp` and `Heap.wprp`).
+    /// Number of buffers unless one is given (MSO, `Handles.wprp` and `Heap.wprp`).
     buffers: u32,
     caches_stacks: bool,
     is_used: fn(&OtherProviders) -> bool,

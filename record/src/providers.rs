@@ -29,15 +29,15 @@ use crate::{
 };
 
 /// The longest path that ferrisetw passes on whole, in UTF-16 units.
-const LONGEST_PATH: usize = 200;
+const MAX_PATH_LENGTH: usize = 200;
 
 /// A rundown has ended when no event came for so long; each process begins its own when it gets to it.
 const QUIET: Duration = Duration::from_secs(3);
 
-/// How long a rundown lasts at most (learn, "CLR ETW Providers", advises 30 to 60 seconds).
-const LONGEST_RUNDOWN: Duration = Duration::from_secs(60);
+/// Maximum time of a rundown (learn, "CLR ETW Providers", advises 30 to 60 seconds).
+const MAX_RUNDOWN: Duration = Duration::from_secs(60);
 
-/// How often it is looked whether more events came.
+/// Interval at which the arrival of more events is checked.
 const TICK: Duration = Duration::from_millis(100);
 
 /// `ERROR_FILENAME_EXCED_RANGE`, `ERROR_CANNOT_MAKE` and `ERROR_INVALID_HANDLE` (learn, `System Error Codes`).
@@ -60,9 +60,9 @@ impl Providers {
         }
         let folder = tempfile::Builder::new().prefix("handlescope-").tempdir();
         let folder = folder.map_err(|_| failed("CreateDirectoryW", CANNOT_MAKE))?;
-        let mut own = Providers { folder, sessions: sessions.to_vec(), running: Vec::new() };
-        own.begin(Begin::WithRecording)?;
-        Ok(Some(own))
+        let mut providers = Providers { folder, sessions: sessions.to_vec(), running: Vec::new() };
+        providers.begin(Begin::WithRecording)?;
+        Ok(Some(providers))
     }
 
     /// Records what is written at the end, and ends all sessions.
@@ -85,7 +85,7 @@ impl Providers {
         let events = Arc::new(AtomicU64::new(0));
         for session in self.sessions.iter().filter(|session| session.begin == begin) {
             let file = self.folder.path().join(session.log_file);
-            if file.as_os_str().len() > LONGEST_PATH {
+            if file.as_os_str().len() > MAX_PATH_LENGTH {
                 return Err(failed("StartTraceW", NAME_TOO_LONG));
             }
             self.running.push(start(session, file, &events)?);
@@ -147,7 +147,7 @@ fn built(
 fn wait_until_quiet(events: &AtomicU64) {
     let begin = Instant::now();
     let (mut seen, mut last) = (0, begin);
-    while last.elapsed() < QUIET && begin.elapsed() < LONGEST_RUNDOWN {
+    while last.elapsed() < QUIET && begin.elapsed() < MAX_RUNDOWN {
         thread::sleep(TICK);
         let now = events.load(Relaxed);
         if now != seen {

@@ -1,4 +1,5 @@
-//! What starts sessions and hands out their events. A recording knows these traits and not Windows.
+//! Traits that start sessions and hand out their events. A recording knows these traits and not
+//! Windows.
 
 use std::path::PathBuf;
 
@@ -33,19 +34,20 @@ pub struct SessionEvent<'a> {
     pub extended: &'a [u8],
 }
 
-/// What takes events, on a thread of the session. It should not wait: what it misses is lost.
+/// Sink for events, called on a thread of the session. It should not wait: events that it misses
+/// are lost.
 pub type EventSink = Box<dyn FnMut(&SessionEvent<'_>) + Send>;
 
-/// What a session says of itself when events are read from it.
+/// Header of a session when events are read from it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionHeader {
-    /// Its `TRACE_LOGFILE_HEADER` of a 64-bit system, as it stands in a file.
+    /// Bytes of its `TRACE_LOGFILE_HEADER` of a 64-bit system, as stored in a file.
     pub bytes: Vec<u8>,
     /// The performance counter when the session started.
     pub base: i64,
 }
 
-/// What a session wrote and lost so far.
+/// Counts of events and buffers that a session wrote and lost so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Figures {
     pub buffers_written: u32,
@@ -57,8 +59,8 @@ pub struct Figures {
 #[derive(Debug)]
 pub struct Stopped {
     pub figures: Figures,
-    /// Why the trace is as the session left it, without identities of images and the further traces; `None` when it
-    /// has them, or there is no trace.
+    /// Reason that the trace is unmerged, without identities of images and the further traces;
+    /// `None` when it has them, or there is no trace.
     pub unmerged: Option<MergeError>,
     /// Traces of the same time whose events belong into that of the session.
     pub further: FurtherTraces,
@@ -73,7 +75,7 @@ pub struct FurtherTraces {
 }
 
 impl FurtherTraces {
-    /// These files in this folder; `problem` is why one is missing, if one is.
+    /// Creates the list of these files in this folder; `problem` is why one is missing, if one is.
     pub fn new(
         files: Vec<PathBuf>,
         problem: Option<SessionError>,
@@ -82,12 +84,12 @@ impl FurtherTraces {
         FurtherTraces { files, problem, _folder: Some(folder) }
     }
 
-    /// Where they are.
+    /// Paths of the files.
     pub fn files(&self) -> &[PathBuf] {
         &self.files
     }
 
-    /// Why one of them is missing.
+    /// Reason that one of them is missing.
     pub fn problem(&self) -> Option<&SessionError> {
         self.problem.as_ref()
     }
@@ -105,10 +107,10 @@ pub trait Recorder {
 
 /// A session that runs. It ends when it is dropped.
 pub trait Running {
-    /// What it says of itself; `None` for a ring.
+    /// Header of the session; `None` for a ring.
     fn header(&self) -> Option<&SessionHeader>;
 
-    /// What it wrote and lost so far.
+    /// Counts of events and buffers written and lost so far.
     ///
     /// # Errors
     /// When Windows does not say, as when another tool stopped it.

@@ -76,20 +76,20 @@ impl Properties {
             logger: [0; NAME_CHARS],
             file: [0; NAME_CHARS],
         });
-        let own = &mut all.properties;
-        own.Wnode.BufferSize = mem::size_of::<Properties>() as u32;
-        own.Wnode.Guid = GUID::from_u128(plan.logger_guid.0);
-        own.Wnode.ClientContext = plan.clock;
-        own.Wnode.Flags = WNODE_FLAG_TRACED_GUID;
-        own.BufferSize = plan.buffer_kib;
-        own.MinimumBuffers = plan.minimum_buffers;
-        own.MaximumBuffers = plan.maximum_buffers;
-        own.LogFileMode = plan.log_file_mode.value;
-        own.FlushTimer = plan.flush_seconds;
-        own.EnableFlags = EVENT_TRACE_FLAG(plan.enable_flags.value);
-        own.LoggerNameOffset = mem::offset_of!(Properties, logger) as u32;
+        let properties = &mut all.properties;
+        properties.Wnode.BufferSize = mem::size_of::<Properties>() as u32;
+        properties.Wnode.Guid = GUID::from_u128(plan.logger_guid.0);
+        properties.Wnode.ClientContext = plan.clock;
+        properties.Wnode.Flags = WNODE_FLAG_TRACED_GUID;
+        properties.BufferSize = plan.buffer_kib;
+        properties.MinimumBuffers = plan.minimum_buffers;
+        properties.MaximumBuffers = plan.maximum_buffers;
+        properties.LogFileMode = plan.log_file_mode.value;
+        properties.FlushTimer = plan.flush_seconds;
+        properties.EnableFlags = EVENT_TRACE_FLAG(plan.enable_flags.value);
+        properties.LoggerNameOffset = mem::offset_of!(Properties, logger) as u32;
         if let Some(file) = file {
-            own.LogFileNameOffset = mem::offset_of!(Properties, file) as u32;
+            properties.LogFileNameOffset = mem::offset_of!(Properties, file) as u32;
             // The last character stays 0, which ends the name.
             let name = file.as_os_str().encode_wide().take(NAME_CHARS - 1);
             all.file.iter_mut().zip(name).for_each(|(place, unit)| *place = unit);
@@ -98,11 +98,11 @@ impl Properties {
     }
 
     fn figures(&self) -> Figures {
-        let own = &self.properties;
+        let properties = &self.properties;
         Figures {
-            buffers_written: own.BuffersWritten,
-            events_lost: own.EventsLost,
-            buffers_lost: own.LogBuffersLost + own.RealTimeBuffersLost,
+            buffers_written: properties.BuffersWritten,
+            events_lost: properties.EventsLost,
+            buffers_lost: properties.LogBuffersLost + properties.RealTimeBuffersLost,
         }
     }
 

@@ -1,4 +1,4 @@
-//! The same recording with `xperf` of the Windows Performance Toolkit.
+//! Recording with `xperf` of the Windows Performance Toolkit.
 
 use std::{borrow::Cow, path::Path};
 
@@ -29,8 +29,8 @@ pub fn xperf_commands(options: &RecordOptions) -> Vec<String> {
         true => ProviderSession::dot_net(is_ring).collect(),
         false => Vec::new(),
     };
-    let begun = |begin| sessions.iter().filter(move |own| own.begin == begin);
-    let on = |own: &&ProviderSession| provider_session(own, file);
+    let begun = |begin| sessions.iter().filter(move |session| session.begin == begin);
+    let on = |session: &&ProviderSession| provider_session(session, file);
     let mut lines = match is_ring {
         // learn, xperf's `start`: a trace in buffering mode is saved by -flush.
         true => vec![format!("{start} -Buffering")],
@@ -42,18 +42,18 @@ pub fn xperf_commands(options: &RecordOptions) -> Vec<String> {
         lines.extend(begun(Begin::AtEnd).map(on));
         lines.push(format!("timeout /t {RUNDOWN_SECONDS}"));
     }
-    lines.extend(sessions.iter().map(|own| format!("xperf -stop \"{}\"", own.logger)));
+    lines.extend(sessions.iter().map(|session| format!("xperf -stop \"{}\"", session.logger)));
     if is_ring {
         lines.push(format!("xperf -flush \"NT Kernel Logger\" -f {raw}"));
     }
     lines.push("xperf -stop".to_owned());
-    let further = sessions.iter().map(|own| own_file(own, file));
+    let further = sessions.iter().map(|session| own_file(session, file));
     let traces: Vec<String> = [raw].into_iter().chain(further).collect();
     lines.push(format!("xperf -merge {} {merged}", traces.join(" ")));
     lines
 }
 
-/// How long a rundown is waited for; learn, "CLR ETW Providers", advises 30 to 60 seconds.
+/// Maximum time to wait for a rundown; learn, "CLR ETW Providers", advises 30 to 60 seconds.
 const RUNDOWN_SECONDS: u32 = 30;
 
 /// The line that starts the session of a provider.

@@ -121,7 +121,7 @@ impl GroupedEvents {
     }
 }
 
-/// What the rows of the events table are made of.
+/// Inputs of the events table.
 pub(super) struct EventColumns<'a> {
     pub(super) collected: &'a Collector,
     pub(super) owners: &'a EventOwners,
@@ -181,7 +181,7 @@ pub(super) struct EventPart<'a> {
     unseen: Vec<(usize, UnseenClose)>,
 }
 
-/// What nothing, or only the end of the process, closes; and what was closed unseen.
+/// Opens that are never closed or only closed by process exit, and unobserved closes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Leak {
     pub(super) never_closed: bool,
@@ -192,9 +192,9 @@ pub(super) struct Leak {
 /// The close or unmap of what an event opened.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Closing {
-    /// Its row in the events table.
+    /// Row in the events table.
     pub(super) event: u32,
-    /// Its raw row.
+    /// Raw row.
     pub(super) row: u32,
 }
 
@@ -229,7 +229,7 @@ impl EventPart<'_> {
         self.stack.iter().flatten().count() as u64
     }
 
-    /// What is known of those that were closed unseen.
+    /// Property of each unobserved close, by event.
     fn of_unseen<T: Clone>(&self, value: impl Fn(UnseenClose) -> T) -> Vec<Option<T>> {
         let mut column = vec![None; self.row.len()];
         for (at, unseen) in &self.unseen {

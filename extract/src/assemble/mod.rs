@@ -149,7 +149,7 @@ pub(crate) fn assemble(
     })
 }
 
-/// Where modules and managed methods lie.
+/// Address ranges of modules and managed methods.
 fn address_spaces(
     recording: &Recording,
     collected: &Collector,
@@ -169,7 +169,7 @@ struct Followed<'a> {
     tracked: TrackedEvents,
     exits: ExitCloses,
     unseen: UnseenCloses<'a>,
-    /// Of the handles that were open at the start, those that were closed.
+    /// Whether each handle that was open at the start was closed.
     closed: Vec<bool>,
 }
 
@@ -192,7 +192,7 @@ impl<'a> Followed<'a> {
     }
 }
 
-/// What is counted of events that have nothing to do with handles.
+/// Counts of events unrelated to handles.
 struct OtherEvents {
     counts: EventCounts,
     /// Events that are too many.
@@ -201,7 +201,7 @@ struct OtherEvents {
     stacks_total: u64,
 }
 
-/// What tables are written from.
+/// Inputs of the tables.
 struct Assembly<'a> {
     collected: &'a Collector,
     index: &'a ProcessIndex,
@@ -308,7 +308,7 @@ impl Assembly<'_> {
         write_start_handles(writer, self.collected, self.index, closed, names)
     }
 
-    /// What there is in the system: types, processes, threads, modules and volumes.
+    /// Writes the inventory of the system: types, processes, threads, modules and volumes.
     fn write_system(
         &self,
         writer: &mut ArchiveWriter,

@@ -12,7 +12,7 @@ use crate::lifecycle::ProcessIndex;
 use crate::managed::{self, MethodRow};
 use crate::stacks::{AddressSpaces, Mapping};
 
-/// What makes a file the same file: path, size, checksum and PDB identity.
+/// Identity of a file: path, size, checksum and PDB identity.
 ///
 /// The time stamp is not part of it, because rundown records do not have it.
 type FileKey<'a> = (u32, u64, u32, Option<(Guid, u32, &'a str)>);
@@ -54,7 +54,7 @@ impl ModuleTables {
         tables
     }
 
-    /// Where modules are, for resolving addresses.
+    /// Address ranges of modules, for resolving addresses.
     ///
     /// `grace` is how long (ticks) before its load and after the end of its process an image is
     /// believed to be there.
@@ -158,7 +158,7 @@ fn module(images: &Images, image: &ImageRow) -> Module {
     }
 }
 
-/// Where the code of methods is, for resolving addresses; the "module" is the row of the method.
+/// Address ranges of methods' code, for resolving addresses; the "module" is the row of the method.
 ///
 /// `grace` is how long (ticks) a method is believed after its unload.
 pub(super) fn mappings(
@@ -186,7 +186,7 @@ pub(super) struct MethodTable {
     rows: HashMap<u32, MethodIdx>,
 }
 
-/// What makes code in a native image the same method in every process.
+/// Identity of code in a native image, equal in all processes.
 type ImageCode = (u32, u64, u32, u32, u32);
 
 impl MethodTable {
@@ -223,7 +223,7 @@ impl MethodTable {
         table
     }
 
-    /// Where a gathered method is.
+    /// Row of a gathered method.
     pub(super) fn row(&self, gathered: u32) -> Option<MethodIdx> {
         self.rows.get(&gathered).copied()
     }

@@ -16,7 +16,7 @@ use crate::error::ExtractError;
 use crate::lifecycle::{NONE, RawEvents, TrackedEvents, event_kind};
 use crate::stacks::StackResolver;
 
-/// What comes out of the events besides their table.
+/// Results of the events pass besides the events table.
 #[derive(Default)]
 pub(super) struct ObjectFigures {
     pub(super) objects: Objects,

@@ -32,7 +32,7 @@ const MAX_PATH: usize = 256;
 /// Rows of the event counts table by kind and, for TraceLogging, name.
 pub(super) type EventRows = FxHashMap<(EventId, Option<String>), EventCountIdx>;
 
-/// What provider events are resolved with.
+/// Tables that provider events are resolved with.
 pub(super) struct ProviderEventTables<'a, 'r> {
     pub(super) kept: &'a KeptEvents,
     pub(super) decoder: &'a mut Decoder,
@@ -58,7 +58,7 @@ struct Made {
     stacks: u64,
 }
 
-/// What is counted of provider events.
+/// Counts of provider events.
 pub(super) struct LeftOutAndStacks {
     /// Events that are too many.
     pub(super) left_out: u64,

@@ -24,11 +24,11 @@ const PART_ROWS: usize = 1 << 18;
 #[derive(Default)]
 struct Part {
     rows: Resources,
-    /// What they are about, as numbers of the columns.
+    /// Allocations of the events, as numbers of the columns.
     allocations: Vec<u32>,
 }
 
-/// What allocations are resolved with.
+/// Tables that allocations are resolved with.
 pub(super) struct ResourceTables<'a> {
     pub(super) collected: &'a Collector,
     pub(super) clock: &'a Clock,
@@ -196,7 +196,7 @@ impl ResourceTables<'_> {
     }
 }
 
-/// Where allocations stand in their table: by allocator, then in time order.
+/// Position of each allocation in its table: by allocator, then in time order.
 struct Order {
     allocations: Vec<u32>,
     /// For each allocation its row; empty where no allocation refers to one.
@@ -210,10 +210,10 @@ impl Order {
         let time = |allocation: &u32| times[columns.row[*allocation as usize] as usize];
         let mut first = 0;
         for end in ends {
-            let own = &mut allocations[first..end as usize];
+            let group = &mut allocations[first..end as usize];
             // Where reallocations or damage changed the order.
-            if !own.is_sorted_by_key(time) {
-                own.sort_by_key(time);
+            if !group.is_sorted_by_key(time) {
+                group.sort_by_key(time);
             }
             first = end as usize;
         }

@@ -21,7 +21,8 @@ pub(super) struct StackFigures {
     pub(super) frames_in_modules: u64,
 }
 
-/// What the counted events are called, by the metadata of the trace or else by the families; and their rows.
+/// Names of the counted events, from the metadata of the trace or else from the families, with
+/// their rows.
 pub(super) fn event_counts(
     counter: &EventCounter,
     decoder: &Decoder,
@@ -33,7 +34,7 @@ pub(super) fn event_counts(
     for Counted { id, name, tally } in counter.kinds() {
         rows.insert((id, name.clone()), EventCountIdx::of(table.len()));
         let described = names.of(id);
-        let own = described.map(|schema| schema.name());
+        let described_name = described.map(|schema| schema.name());
         let known = || event_name(id).map(str::to_owned);
         let provider = match id {
             EventId::Hook(_) => Some(KERNEL),
@@ -43,7 +44,7 @@ pub(super) fn event_counts(
         table.push(EventCount {
             kind: id.to_string(),
             provider: provider.filter(|name| !name.is_empty()).map(str::to_owned),
-            name: name.or(own).or_else(known),
+            name: name.or(described_name).or_else(known),
             count: tally.count,
             first_ns: Some(clock.ns(tally.first)),
             last_ns: Some(clock.ns(tally.last)),
@@ -69,7 +70,7 @@ pub(super) fn volumes(collected: &Collector) -> Volumes {
     collected.system.volumes.iter().map(volume).collect()
 }
 
-/// What the local clocks were ahead of UTC around the session.
+/// Offsets of the local clocks from UTC around the session.
 fn utc_offsets(header: &TraceHeader) -> String {
     UtcOffsets::text(&header.time_zone.offsets(header.start_time, header.end_time))
 }

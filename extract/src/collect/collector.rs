@@ -72,7 +72,8 @@ impl Collector {
         Self { stacks, ..Self::default() }
     }
 
-    /// The same with single events of these providers, which [`KernelSelector::with_providers`] must select.
+    /// Keeps single events of these providers, which [`KernelSelector::with_providers`] must
+    /// select.
     ///
     /// [`KernelSelector::with_providers`]: super::KernelSelector::with_providers
     #[must_use]
@@ -80,7 +81,8 @@ impl Collector {
         Self { kept: KeptEvents::of(events), ..self }
     }
 
-    /// The same with these events as such that acquire and release, which [`KernelSelector::following`] must select.
+    /// Follows these events as acquiring and releasing resources; [`KernelSelector::following`]
+    /// must select them.
     ///
     /// [`KernelSelector::following`]: super::KernelSelector::following
     #[must_use]
@@ -107,7 +109,7 @@ pub struct KeptEvent {
     pub tid: Option<u32>,
     /// The schema, where it was known when the event came.
     schema: Option<SchemaId>,
-    /// Where its payload ends, which begins where that of the event before ends.
+    /// End of its payload, which begins at the end of the previous event's.
     end: u64,
     /// First and second part of its stack.
     pub stack: [FragmentRef; 2],
@@ -179,7 +181,8 @@ impl KeptEvents {
         if let Some(known) = self.asked.get(id.row()).copied().flatten() {
             return known;
         }
-        let is_asked = decoder.schemas().get(id.row()).is_none_or(|own| self.is_asked_for(own));
+        let is_asked =
+            decoder.schemas().get(id.row()).is_none_or(|schema| self.is_asked_for(schema));
         if self.asked.len() <= id.row() {
             self.asked.resize(id.row() + 1, None);
         }

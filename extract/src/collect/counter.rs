@@ -1,4 +1,4 @@
-//! How many events of each kind there are, and which of them matter.
+//! Counts of events by kind, and selection of the events that matter.
 
 use rustc_hash::FxHashMap;
 
@@ -10,7 +10,7 @@ use crate::mapping::ResourceMapping;
 use crate::metadata::{event_name, provider_name, schema_item, traits_item};
 use crate::stacks::KeptStacks;
 
-/// How often events of one kind occur, and when.
+/// Number and time range of the events of one kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Tally {
     pub count: u64,
@@ -42,7 +42,7 @@ pub struct Counted {
 pub struct EventCounter {
     hooks: Box<[Tally]>,
     others: FxHashMap<EventId, Tally>,
-    /// Those of TraceLogging by id and name.
+    /// TraceLogging events, by id and name.
     named: FxHashMap<(EventId, u32), Tally>,
     names: ByteInterner,
     /// Names of the providers of TraceLogging.

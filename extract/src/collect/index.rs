@@ -1,4 +1,5 @@
-//! Which family takes an event, what its kind is called in event counts, and whether a mapping can be for it.
+//! Lookup of the family that takes an event, of the kind's name in event counts, and of whether a
+//! mapping can apply.
 
 use handlescope_model::Table;
 use rustc_hash::FxHashMap;
@@ -10,7 +11,7 @@ use crate::metadata::Decoder;
 use crate::payload::Field;
 use crate::raw::{EventFamily, event_families, kernel_classes};
 
-/// What a family declares.
+/// Declarations of a family.
 pub struct Declared {
     pub family: Family,
     pub events: &'static [(EventId, &'static str)],
@@ -74,7 +75,7 @@ const fn hooks() -> [Option<Family>; 1 << 16] {
 
 /// Finds the family of an event.
 pub struct FamilyIndex {
-    /// Those without hook id.
+    /// Events without a hook id.
     others: FxHashMap<EventId, Family>,
 }
 

@@ -20,9 +20,9 @@ struct Cursor {
     buffers: VecDeque<IndexedBuffer>,
     /// The buffer it is in, from its header on; empty before the first and after the last one.
     bytes: Vec<u8>,
-    /// Where the events of the buffer end.
+    /// End of the events in the buffer.
     valid: usize,
-    /// Where the next event begins, its bytes, and those to the one after it.
+    /// Offset of the next event, its bytes, and the bytes to the event after it.
     at: usize,
     size: usize,
     stride: usize,

@@ -1,4 +1,4 @@
-//! Which files the images of a trace are, as their files say.
+//! Identities of the image files of a trace, read from the files.
 //!
 //! The identity of an image file comes from its headers: a few reads of bounded size, however large it is. The records
 //! are those that a merge by Windows writes: classic events with the time of their image event.
@@ -23,12 +23,12 @@ use crate::kernel::{IDENTITY_GUID, Image};
 pub type Locate<'a> = &'a mut dyn FnMut(&str) -> Option<PathBuf>;
 
 /// Files that are looked for; systems have a few thousand.
-const MOST_FILES: usize = 1 << 16;
+const MAX_FILES: usize = 1 << 16;
 
 /// Makes the records of images.
 pub(super) struct Identities<'a> {
     locate: Locate<'a>,
-    /// What files say, by path in the trace (UTF-16).
+    /// Identities read from files, by path in the trace (UTF-16).
     files: HashMap<Box<[u8]>, Asked>,
     /// The records of the last event, used again for each.
     records: Vec<Vec<u8>>,
@@ -62,16 +62,16 @@ impl<'a> Identities<'a> {
         &self.records
     }
 
-    /// How many files of images were identified, and how many not.
+    /// Numbers of image files that were and were not identified.
     pub(super) fn counts(&self) -> (u64, u64) {
         let identified = self.files.values().filter(|asked| asked.is_right).count() as u64;
         (identified, self.files.len() as u64 - identified)
     }
 
-    /// What the file of an image says, if it is the one that was mapped.
+    /// Identity from the file of an image, if it is the file that was mapped.
     fn file(&mut self, image: &Image<'_>) -> Option<&ImageFile> {
         if !self.files.contains_key(image.path) {
-            if self.files.len() >= MOST_FILES {
+            if self.files.len() >= MAX_FILES {
                 return None;
             }
             let file = (self.locate)(&image.path()).and_then(|path| ImageFile::open(&path));
@@ -106,13 +106,13 @@ fn is_identity(bytes: &[u8], time: i64) -> bool {
 /// Bytes in which the headers lie; those of drivers with a large stub need 4 KiB.
 const HEADER_BYTES: usize = 16 << 10;
 /// Windows loads no more.
-const MOST_SECTIONS: u16 = 96;
+const MAX_SECTIONS: u16 = 96;
 /// Linkers write less than ten.
-const MOST_ENTRIES: usize = 64;
+const MAX_ENTRIES: usize = 64;
 /// A record with a GUID and the path of a PDB; Windows has paths of 32,767 characters, builds have not.
 const RECORD_BYTES: usize = 24 + 2048;
 
-/// What an image file says of itself.
+/// Identity stored in an image file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ImageFile {
     pub(super) timestamp: u32,
@@ -125,7 +125,7 @@ pub(super) struct ImageFile {
 /// The PDB that belongs to an image.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Pdb {
-    /// As it stands on disk: the first three groups little-endian.
+    /// Bytes as on disk: the first three groups are little-endian.
     pub(super) guid: [u8; 16],
     pub(super) age: u32,
     /// Name, mostly a path of the build machine, without terminator.
@@ -156,7 +156,7 @@ impl ImageFile {
         let Some(directory) = optional.data_directories.get_debug_table() else {
             return Some(found);
         };
-        let entries = (directory.size as usize / IMAGE_DEBUG_DIRECTORY_SIZE).min(MOST_ENTRIES);
+        let entries = (directory.size as usize / IMAGE_DEBUG_DIRECTORY_SIZE).min(MAX_ENTRIES);
         let at = offset(&bytes, &header, directory.virtual_address)?;
         let entries = read_at(file, at, entries * IMAGE_DEBUG_DIRECTORY_SIZE).ok()?;
         found.pdb = entries
@@ -183,10 +183,10 @@ impl Pdb {
     }
 }
 
-/// Where an address of the image lies in the file.
+/// File offset of an address in the image.
 fn offset(bytes: &[u8], header: &Header<'_>, rva: u32) -> Option<u64> {
     let coff = &header.coff_header;
-    if coff.number_of_sections > MOST_SECTIONS {
+    if coff.number_of_sections > MAX_SECTIONS {
         return None;
     }
     let mut at = usize::try_from(header.dos_header.pe_pointer).ok()?

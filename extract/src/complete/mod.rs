@@ -26,7 +26,7 @@ use crate::recording::OpenRecording;
 /// The type of buffers whose events come while the session runs.
 const EVENTS: u16 = 0;
 
-/// What was added to a trace.
+/// Additions to a trace.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Completed {
     /// Files of images whose identity was read and is that of the trace.
@@ -37,14 +37,14 @@ pub struct Completed {
     pub events: u64,
 }
 
-/// Why there is no such copy.
+/// Reasons that there is no completed copy.
 #[derive(Debug, thiserror::Error)]
 pub enum CompleteError {
     /// A trace cannot be read.
     #[error(transparent)]
     Trace(#[from] ExtractError),
     /// The times of a further trace are not those of the first.
-    #[error("its times are counted by another clock than those of the trace it belongs to")]
+    #[error("its time stamps use another clock than the trace it belongs to")]
     OtherClock,
     /// The copy cannot be written.
     #[error("cannot write: {}", Reason(.0))]

@@ -58,7 +58,7 @@ impl<W: Write> BufferWriter<W> {
         Ok(())
     }
 
-    /// How many buffers were written, and where to.
+    /// Returns the number of buffers written and the writer.
     pub(super) fn finish(self) -> (u32, W) {
         (self.written, self.out)
     }
@@ -94,7 +94,7 @@ impl<W: Write> BufferWriter<W> {
 /// Bit of the log file mode: buffers are compressed.
 const COMPRESSED_MODE: u32 = 0x0400_0000;
 
-/// What sessions lost.
+/// Losses counted by sessions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct CountedLosses {
     events: u32,
@@ -113,7 +113,7 @@ impl CountedLosses {
     }
 }
 
-/// Where the payload of the trace header event stands in the file, and what of it stays.
+/// Position of the payload of the trace header event in the file, and the part of it that stays.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct HeaderEvent {
     payload: u64,
@@ -122,7 +122,7 @@ pub(super) struct HeaderEvent {
 }
 
 impl HeaderEvent {
-    /// That of the first buffer of a file, in which it is the first event.
+    /// Finds the trace header event in the first buffer of a file, whose first event it is.
     pub(super) fn in_buffer(bytes: &[u8]) -> Option<Self> {
         let events = bytes.get(BUFFER_HEADER_SIZE..)?;
         let framed =
@@ -188,9 +188,9 @@ mod tests {
         let buffers: Vec<_> = bytes.chunks(128).collect();
         let headers: Vec<_> =
             buffers.iter().map(|bytes| BufferHeader::parse(bytes).unwrap()).collect();
-        let filled: Vec<_> = headers.iter().map(|own| (own.size, own.filled)).collect();
+        let filled: Vec<_> = headers.iter().map(|header| (header.size, header.filled)).collect();
         assert_eq!(filled, [(128, 72 + 48), (128, 72 + 24)]);
-        assert!(headers.iter().all(|own| own.processor == 3 && !own.is_compressed()));
+        assert!(headers.iter().all(|header| header.processor == 3 && !header.is_compressed()));
         assert_eq!((buffers[0][24], buffers[1][24]), (0, 1));
         assert_eq!((&buffers[1][72..92], &buffers[1][96..98]), (&[3; 20][..], &[FILLER; 2][..]));
     }

@@ -14,7 +14,7 @@ use crate::metadata::{Decoded, Decoder, Schema, SchemaId, Value, schema_item};
 use crate::payload::{Field, Payload};
 use crate::raw::{EventFamily, RowKind, Shared};
 
-/// What described events say.
+/// Columns of events that are decoded by their descriptions.
 #[derive(Default)]
 pub struct Described {
     pub resources: Vec<ResourceRow>,
@@ -23,7 +23,7 @@ pub struct Described {
     pub allocators: AllocatorNames,
     numbers: FxHashMap<Guid, u32>,
     rules: Rules,
-    /// What each schema says of its events, as far as they came.
+    /// Meaning of each schema, for those seen so far.
     meanings: Vec<Option<Meaning>>,
     undecided: Undecided,
     /// Events that a window forgot before anything described them.
@@ -51,7 +51,7 @@ pub struct DescribedProvider {
     pub name: String,
 }
 
-/// What became of an event.
+/// Outcome of looking at an event.
 enum Found {
     Nothing,
     /// It is in this row of its columns.
@@ -61,11 +61,12 @@ enum Found {
 }
 
 impl EventFamily for Described {
-    /// Those that are known without a description; others are known by `Described::consider`.
+    /// Events known without a description; `Described::consider` recognizes the others.
     const EVENTS: &'static [(EventId, &'static str)] = &gui::EVENTS;
     const TABLES: &'static [Table] = &[Table::Allocators, Table::Resources, Table::ResourceMisses];
 
-    /// What described events hold is only known with their descriptions, which go.
+    /// Returns no fields: they are known only from descriptions, which a redacted copy does not
+    /// keep.
     fn fields(_: &Event<'_>) -> &'static [Field] {
         &[]
     }
@@ -199,7 +200,7 @@ impl Described {
         }
     }
 
-    /// What events of a schema are; each schema is looked at once.
+    /// Meaning of the events of a schema; each schema is examined once.
     fn meaning(&mut self, id: SchemaId, decoder: &Decoder) -> Meaning {
         if let Some(known) = self.meanings.get(id.row()).copied().flatten() {
             return known;
@@ -268,7 +269,7 @@ impl DescribedProvider {
 /// Bytes that waiting events take at most, with their rows.
 const MAX_BYTES: usize = 64 << 20;
 
-/// What an event takes beside its bytes: its row of the timeline and its entry here.
+/// Memory per event besides its bytes: its row of the timeline and its entry here.
 const EVENT_COST: usize = 96;
 
 /// Most kinds of events that are counted one by one when they are too many.
@@ -283,7 +284,7 @@ struct Waiting {
     pid: Option<u32>,
     /// Row of the timeline.
     row: u32,
-    /// Where its payload ends, which begins where that of the event before ends.
+    /// End of its payload, which begins at the end of the previous event's.
     end: u32,
 }
 
@@ -363,7 +364,7 @@ impl Undecided {
 const MAX_NAMES: u32 = 1 << 16;
 const MAX_NAME_BYTES: usize = 64 << 20;
 
-/// What the others are counted under.
+/// Allocator that events beyond the limit are counted under.
 const OTHERS: &str = "(other allocators)";
 
 /// Numbers the names that events give.

@@ -27,14 +27,14 @@ pub(super) const EVENTS: [(EventId, &str); 7] = [
     (event(458), "GdiHandleOperation/TransformHandle"),
 ];
 
-/// Whose handle it is.
+/// Subsystem that a handle belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum GuiClass {
     User,
     Gdi,
 }
 
-/// What happens to a handle.
+/// Change to a handle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GuiChange {
     Create,
@@ -69,7 +69,7 @@ pub struct GuiRow {
     pub owner_pid: u32,
 }
 
-/// What the events of a schema do; `None` for those of other providers and tasks.
+/// Returns the change and class of the events of a schema; `None` for other providers and tasks.
 pub(super) fn by_names(schema: &Schema) -> Option<(GuiChange, GuiClass)> {
     if schema.guid != WIN32K {
         return None;
@@ -83,7 +83,8 @@ pub(super) fn by_names(schema: &Schema) -> Option<(GuiChange, GuiClass)> {
     opcode.map(|(_, change)| (*change, class))
 }
 
-/// What an event does that nothing describes, by its id; `None` for any other event.
+/// Returns the change and class of an event without a schema, by its id; `None` for any other
+/// event.
 pub(super) fn by_id(id: EventId) -> Option<(GuiChange, GuiClass)> {
     let EventId::Manifest { guid: WIN32K, id } = id else { return None };
     Some(match id {
@@ -143,7 +144,7 @@ mod tests {
         for (id, name) in EVENTS {
             let (change, class) = by_id(id).unwrap();
             let task = if class == GuiClass::User { USER_TASK } else { GDI_TASK };
-            let opcode = GuiChange::OPCODES.iter().find(|(_, own)| *own == change).unwrap().0;
+            let opcode = GuiChange::OPCODES.iter().find(|(_, known)| *known == change).unwrap().0;
             assert_eq!(name, format!("{task}/{opcode}"));
         }
         assert_eq!(by_id(event(459)), None);

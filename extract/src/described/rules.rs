@@ -1,4 +1,5 @@
-//! What a schema says of its events, and which events the thread that reads hands on.
+//! Meanings of events by their schemas, and selection of the events that the reading thread hands
+//! on.
 
 use super::gui::{self, GuiChange, GuiClass};
 use crate::etl::{Event, EventId, Guid};
@@ -9,7 +10,7 @@ use crate::metadata::{Schema, event_name, schema_item};
 const ACQUIRE: &str = "AcquireResource";
 const RELEASE: &str = "ReleaseResource";
 
-/// What an event is.
+/// Meaning of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Meaning {
     /// Nothing that is followed.
@@ -20,7 +21,7 @@ pub(super) enum Meaning {
     Gui(GuiChange, GuiClass),
 }
 
-/// What mappings may say of an event that another family takes.
+/// Permissions of mappings for an event that another family takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum OfFamily {
     /// It is not mapped.
@@ -32,7 +33,7 @@ pub(super) enum OfFamily {
     Anything,
 }
 
-/// What is asked for, and what is usual.
+/// Mappings of the user and the default rules.
 #[derive(Debug, Default)]
 pub(super) struct Rules {
     mappings: Vec<ResourceMapping>,
@@ -44,7 +45,8 @@ impl Rules {
         Self { mappings, usual: ResourceFields::default() }
     }
 
-    /// What the events of a schema are: what the first mapping for them says, or else their names.
+    /// Meaning of the events of a schema: from the first mapping for them, or else from their
+    /// names.
     pub(super) fn meaning(&self, schema: &Schema) -> Meaning {
         let guid = schema.guid.to_string();
         let name = schema.name();
@@ -63,12 +65,12 @@ impl Rules {
         action.map_or(Meaning::Other, |action| Meaning::Resource(action, self.mappings.len()))
     }
 
-    /// What mappings may say of an event that another family takes.
+    /// Returns the permissions of mappings for an event that another family takes.
     pub(super) fn of_family(&self, guid: Guid, id: u16) -> OfFamily {
         if self.mappings.is_empty() {
             return OfFamily::Nothing;
         }
-        let name = PROVIDERS.iter().find(|(_, own)| *own == guid).map_or("", |(name, _)| name);
+        let name = PROVIDERS.iter().find(|(_, known)| *known == guid).map_or("", |(name, _)| name);
         let text = guid.to_string();
         let mut of_id = self.mappings.iter().filter(|mapping| mapping.may_be_of_id(id));
         match of_id.clone().any(|mapping| mapping.names_provider(name, &text)) {

@@ -18,7 +18,7 @@ const FLAG_PROCESSOR_INDEX: u16 = 0x20;
 /// Buffer flag: the events are compressed.
 const FLAG_COMPRESSED: u16 = 0x40;
 
-/// What a buffer header says that can be relied on.
+/// Trusted fields of a buffer header.
 ///
 /// The other fields (current offset, reference count, list links) are left-overs from the memory of
 /// the session and mean nothing on disk.
@@ -32,16 +32,16 @@ pub struct BufferHeader {
     pub processor: u16,
     /// 0 normal, 4 trace header; see the `holds_events` method.
     pub kind: u16,
-    /// Its number in the session, if it has one; not in the order of the file.
+    /// Sequence number in the session, if it has one; not in the order of the file.
     pub(super) sequence: u64,
-    /// When the session wrote it, in a unit that depends on the file.
+    /// Time at which the session wrote it, in a unit that depends on the file.
     pub(super) time: u64,
     /// Usually equal to `filled`; only compared with that of a copy.
     pub(super) saved: u32,
     flags: u16,
 }
 
-/// Why a buffer header is not one.
+/// Reasons that a buffer header is invalid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BadHeader {
     /// All bytes are zero: unused space of a preallocated file, or a wiped place.
@@ -144,7 +144,7 @@ impl BufferHeader {
 /// One buffer of the file.
 #[derive(Debug, Clone, Copy)]
 pub struct IndexedBuffer {
-    /// Its place in the file, bytes.
+    /// Offset in the file, bytes.
     pub offset: u64,
     /// Bytes it occupies in the file; fewer than its header says when the file is cut.
     pub stored: u32,
@@ -159,11 +159,12 @@ pub struct BufferTimes {
     pub processor: u16,
     /// The number of the buffer in its session.
     pub number: u64,
-    /// Its bytes that are filled.
+    /// Number of filled bytes.
     pub bytes: u32,
-    /// Of kernel events beside those of processes, threads and images, which go with every session.
+    /// Times of kernel events other than those of processes, threads and images, which go with
+    /// every session.
     pub kernel: Option<Times>,
-    /// Of all kernel events and of those of providers.
+    /// Times of all kernel and provider events.
     pub all: Option<Times>,
 }
 
@@ -183,7 +184,8 @@ impl BufferTimes {
         Self { processor, number, bytes, kernel: None, all: None }
     }
 
-    /// What is known of a buffer before its events are read: when it begins.
+    /// Initializes the times from the header, which holds the begin of the buffer, before its
+    /// events are read.
     pub(crate) fn begin(buffer: &IndexedBuffer) -> Self {
         let time = buffer.first_time;
         let times =

@@ -2,7 +2,7 @@
 
 use handlescope_model::tables::SYSTEM_CLOCK;
 
-/// What the raw time stamps of a session count.
+/// Unit of the raw time stamps of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ClockKind {
     /// Ticks of the performance counter.

@@ -1,4 +1,5 @@
-//! What was lost, damaged or left out: counted by kind, with the place of the first.
+//! Diagnostics for lost, damaged and left-out data: counted by kind, with the location of the
+//! first.
 
 use std::collections::BTreeMap;
 
@@ -161,7 +162,7 @@ pub fn is_loss_of_provider(kind: &str) -> bool {
     LOSSES_OF_PROVIDERS.iter().any(|loss| rest(loss).is_some_and(|rest| rest.starts_with(':')))
 }
 
-/// How often something happened, and where first.
+/// Number of occurrences and the location of the first.
 #[derive(Debug, Clone, Copy)]
 struct Finding {
     count: u64,
@@ -172,7 +173,7 @@ struct Finding {
 #[derive(Debug, Clone, Default)]
 pub struct Diagnostics {
     findings: BTreeMap<WarningKind, Finding>,
-    /// Those of one provider.
+    /// Findings about single providers.
     of_providers: BTreeMap<(WarningKind, String), u64>,
 }
 
@@ -225,11 +226,11 @@ impl Diagnostics {
             first_offset: None,
             first_line: None,
         };
-        let own = self.findings.iter().map(warning);
-        own.chain(self.of_providers.iter().map(of_provider)).collect()
+        let findings = self.findings.iter().map(warning);
+        findings.chain(self.of_providers.iter().map(of_provider)).collect()
     }
 
-    /// How often a kind was found.
+    /// Number of occurrences of a kind.
     pub fn of(&self, kind: WarningKind) -> u64 {
         self.findings.get(&kind).map_or(0, |finding| finding.count)
     }

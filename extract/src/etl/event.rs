@@ -34,7 +34,7 @@ impl fmt::Debug for Guid {
     }
 }
 
-/// What an event is, as its header says.
+/// Identity of an event, from its header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum EventId {
     /// Kernel event: group << 8 | opcode.
@@ -106,14 +106,14 @@ impl<'a> Event<'a> {
     }
 }
 
-/// Why an event cannot be framed.
+/// Reasons that an event cannot be framed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum FrameError {
     /// Unknown header type or marker.
     #[error("unknown event header type")]
     UnknownHeader,
     /// A size below the header's, or past the end of the buffer.
-    #[error("event size is impossible")]
+    #[error("invalid event size")]
     BadSize,
 }
 
@@ -122,7 +122,7 @@ pub(crate) struct Framed<'a> {
     pub(crate) event: Event<'a>,
     /// Bytes of its header that are read; counters, what an instance belongs to and extended items may follow.
     pub(crate) header: usize,
-    /// Its bytes; the payload stands at their end.
+    /// Size in bytes; the payload is at the end.
     pub(crate) size: usize,
     /// Bytes to the next event.
     pub(crate) stride: usize,

@@ -50,15 +50,15 @@ impl EtlFile {
         Ok(())
     }
 
-    /// Where the next bytes that were ever written may be, at `offset` or after it: everything before is a
-    /// hole of the file, which reads as zeros. The size of the file if none follow, and `offset` where the
-    /// system does not say.
+    /// Returns the offset of the next data at or after `offset`; everything before it is a hole of
+    /// the file, which reads as zeros. Returns the size of the file if no data follows, and
+    /// `offset` where the system cannot find holes.
     pub(super) fn next_data(&self, offset: u64) -> u64 {
         next_data(&self.file, offset, self.len).clamp(offset, self.len.max(offset))
     }
 }
 
-/// Why buffers were not found.
+/// Reasons that no buffers were found.
 #[derive(Debug, thiserror::Error)]
 pub enum ScanError {
     #[error(transparent)]

@@ -1,4 +1,4 @@
-//! Where the buffers are, in which order to read them, and which of them a file holds more than once.
+//! Index of the buffers: their offsets, the order to read them in, and duplicates within a file.
 
 use std::collections::HashMap;
 use std::hash::Hasher;
@@ -13,7 +13,7 @@ use super::event::{LEADING_BYTES, leading_time};
 use super::file::{EtlFile, ScanError};
 use super::lz77::decompress;
 
-/// What the trace header says that matters for finding buffers.
+/// Fields of the trace header that matter for finding buffers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Session {
     /// Buffer size of the session, bytes. No buffer expands to more.
@@ -36,7 +36,7 @@ impl Session {
 /// A place of the file without events.
 #[derive(Debug, Clone, Copy)]
 pub struct OtherPlace {
-    /// Where it is, bytes.
+    /// Offset in the file, bytes.
     pub offset: u64,
     /// Bytes to the next buffer.
     pub size: u64,
@@ -237,7 +237,7 @@ pub(super) fn remove_copies(
     Ok(copies)
 }
 
-/// What the headers of two copies have in common.
+/// Header fields that two copies of a buffer share.
 fn common_header(buffer: &IndexedBuffer) -> impl Ord + use<> {
     let header = &buffer.header;
     let sizes = (header.size, header.filled, header.saved);

@@ -1,4 +1,4 @@
-//! When events may be missing, by the numbers, marks and damage of buffers.
+//! Time ranges in which events may be missing, from sequence numbers, flags and damage of buffers.
 //!
 //! A session numbers its buffers from 0; the numbers rise on each processor, in some files in the order in which
 //! processors took the buffers, in others in the order in which they were written. So a number that is missing lies, on
@@ -46,13 +46,13 @@ pub struct ReadBuffer {
     pub(super) first: i64,
     /// Raw time of the last event that was read.
     pub(super) last: i64,
-    /// From when to when it has events of which kind.
+    /// Time ranges of its events, by kind of event.
     pub times: BufferTimes,
     /// Whether all of its events were read.
     pub(super) is_whole: bool,
 }
 
-/// What a session says of its buffers, and what of the file could not be read.
+/// Buffer counts claimed by a session, and the parts of the file that could not be read.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SessionClaims {
     /// Buffers that it wrote; 0 when it was not closed.
@@ -73,7 +73,7 @@ pub struct SessionClaims {
     pub overwritten_to: Option<i64>,
 }
 
-/// What is missing of the events of a file.
+/// Finds the losses of events in a file.
 pub fn losses(buffers: &[ReadBuffer], claims: SessionClaims) -> Vec<EventLoss> {
     let processors = Processors::new(buffers);
     let numbers = missing_numbers(buffers, &claims);
@@ -200,7 +200,8 @@ impl Processors {
         (first.unwrap_or(i64::MIN), last.unwrap_or(i64::MAX))
     }
 
-    /// From the last event of a buffer that was read to the next buffer, where the rest could not be read.
+    /// Ranges from the last event read of a buffer to the next buffer, where the rest could not be
+    /// read.
     fn damaged(&self) -> Vec<EventLoss> {
         let damaged = |(processor, list): (&u16, &Vec<ReadBuffer>)| {
             let after = list.iter().skip(1).map(|buffer| buffer.first).chain([i64::MAX]);
@@ -214,8 +215,8 @@ impl Processors {
         self.0.iter().flat_map(damaged).collect()
     }
 
-    /// From the buffer before a marked one to its end: whether events are lost before the first or after it, no
-    /// documentation says.
+    /// Ranges from the buffer before a marked one to its end: no documentation says whether events
+    /// are lost before the first event or after it.
     fn marked(&self) -> Vec<EventLoss> {
         let marked = |(processor, list): (&u16, &Vec<ReadBuffer>)| {
             let before = [i64::MIN].into_iter().chain(list.iter().map(|buffer| buffer.last));

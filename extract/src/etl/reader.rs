@@ -35,8 +35,9 @@ const READ_AHEAD: usize = 8;
 /// damaged time stamps come near.
 const MERGE_BYTES: usize = 256 << 20;
 
-/// The same, however many processors and how large buffers the trace claims.
-const MOST_MERGE_BYTES: usize = 512 << 20;
+/// Limit on the bytes merged at once, however many processors and however large buffers the trace
+/// claims.
+const MAX_MERGE_BYTES: usize = 512 << 20;
 
 /// Events handed out between two looks whether to stop.
 const EVENTS_PER_LOOK: u32 = 1 << 14;
@@ -48,7 +49,7 @@ pub struct EventReader {
     limits: MergeLimits,
 }
 
-/// How much is merged at once.
+/// Limits on the data merged at once.
 #[derive(Debug, Clone, Copy)]
 struct MergeLimits {
     buffers: usize,
@@ -65,7 +66,7 @@ impl EventReader {
         let bytes = (2 * processors).saturating_mul(buffer_size as usize);
         let limits = MergeLimits {
             buffers: 64 + 4 * processors,
-            bytes: bytes.clamp(MERGE_BYTES, MOST_MERGE_BYTES),
+            bytes: bytes.clamp(MERGE_BYTES, MAX_MERGE_BYTES),
         };
         Self { file, index, limits }
     }
@@ -331,7 +332,7 @@ fn event_at(buffer: &DecodedBuffer, at: usize, inherited_time: i64) -> Option<Ev
 pub(super) struct DecodedBuffer {
     /// Offset of the buffer in the file.
     pub(super) offset: u64,
-    /// Its number in the session; those of a processor rise, also where a file is overwritten in circles.
+    /// Sequence number in the session; ascending per processor, also in a circular file.
     pub(super) sequence: u64,
     /// Processor of its events.
     pub(super) processor: u16,

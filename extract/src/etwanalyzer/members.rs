@@ -1,4 +1,4 @@
-//! Which member of an archive is which part, also after the archive was renamed.
+//! Mapping of archive members to parts, also after the archive was renamed.
 
 /// A part of an extract that is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,7 +16,7 @@ pub(super) enum Part {
 impl Part {
     pub(super) const ALL: [Self; 4] = [Self::Main, Self::Modules, Self::HandleStacks, Self::Handle];
 
-    /// What follows the base name, without extension.
+    /// Suffix after the base name, without the extension.
     pub(super) fn suffix(self) -> &'static str {
         match self {
             Self::Main => "",
@@ -32,7 +32,7 @@ impl Part {
     }
 }
 
-/// What all derived parts have in their names.
+/// Infix in the names of all derived parts.
 pub(super) const DERIVED: &str = "_Derived_";
 
 /// The member that is a part, among the names of all members of an archive called `base`.

@@ -19,10 +19,10 @@ use serde::de::{
 };
 use serde::{Deserialize, Serialize};
 
-/// What the value of a member is read into: it takes the kinds of JSON that it expects.
+/// Target of a member's value: accepts the kinds of JSON that it expects.
 pub(super) trait Member {
     const EXPECTED: &'static str;
-    /// What a list of them is.
+    /// Description of a list for messages.
     const LIST: &'static str = "a list of objects";
 
     fn read<'de, D: Deserializer<'de>>(&mut self, value: D) -> Result<(), D::Error>
@@ -214,9 +214,9 @@ impl Visitor<'_> for Name {
     }
 }
 
-/// What may be left out as a whole.
+/// Value that may be left out as a whole.
 pub(super) trait Nullable: Member + Default {
-    /// What null is.
+    /// Value that stands for null, if null is allowed.
     fn of_null() -> Option<Self> {
         None
     }
@@ -279,7 +279,7 @@ thread_local! {
     static LEFT: Cell<u64> = const { Cell::new(u64::MAX) };
 }
 
-/// From now on, records may take so many bytes.
+/// Sets the memory budget for records to this number of bytes.
 pub(super) fn allow(bytes: u64) {
     LEFT.set(bytes);
 }
@@ -291,8 +291,8 @@ pub(super) fn take<T, E: Error>() -> Result<(), E> {
     Ok(())
 }
 
-/// What the parser says then.
-pub(super) const TOO_MUCH: &str = "its records need more memory than a file of this size may take";
+/// Message for an exhausted memory budget.
+pub(super) const TOO_MUCH: &str = "its records exceed the memory limit for a file of this size";
 
 /// The rows of a table of ours.
 #[derive(Debug, Default, Serialize)]

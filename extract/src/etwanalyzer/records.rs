@@ -186,7 +186,7 @@ pub(super) struct Disk {
     disk_information: [(); 0],
 }
 
-/// What stands for the handle part in a trace without objects.
+/// Placeholder for the handle part in a trace without objects.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "PascalCase")]
 pub(super) struct HandleShell {
@@ -288,20 +288,20 @@ pub(super) struct OwnStartHandle {
     pub(super) closed: Option<bool>,
 }
 
-/// What stands for a module that is not known.
+/// Placeholder for an unknown module.
 pub(super) const UNKNOWN_MODULE: &str = "<UnknownModule>";
 
-/// What stands for a frame of which nothing is known.
+/// Placeholder for an unknown method.
 pub(super) const UNKNOWN_METHOD: &str = "<UnknownMethod>";
 
-/// What stands for the version of a module that has none.
+/// Placeholder for the version of a module without one.
 pub(super) const NO_VERSION: &str = "<NoVersion>";
 
 /// The process that kernel modules are listed under.
 pub(super) const SYSTEM: &str = "System";
 
-/// How the options of an extract begin that this program wrote, which knows what ETWAnalyzer does
-/// not.
+/// Prefix of the options in extracts written by this program, which contain data that ETWAnalyzer
+/// does not know.
 pub(super) const OWN_OPTIONS: &str = "handlescope";
 
 /// Names of the bits of a log file mode.

@@ -1,4 +1,4 @@
-//! Where snapshots and the listings of `-diff` stand among the events.
+//! Placement of snapshots and `-diff` listings among the events.
 //!
 //! `0x5 new stack traces since the previous snapshot` says how far a difference is from the snapshot before, which
 //! may be that of a difference, too. So snapshots and differences are chains of known lengths, of
@@ -19,15 +19,15 @@ const LOOKS: u64 = 500_000_000;
 /// The places of all facts.
 #[derive(Debug)]
 pub(super) struct Differences {
-    /// By fact: how many events came before it, for snapshots and differences.
+    /// Number of events before each snapshot or difference, by fact.
     times: Vec<i64>,
-    /// By fact: the first event that a difference is about.
+    /// First event that each difference covers, by fact.
     starts: Vec<i64>,
-    /// By fact: when it may have been printed.
+    /// Range in which each fact may have been printed, by fact.
     spans: Vec<Span>,
-    /// By fact: where its chain starts, if that may be later.
+    /// Start of each fact's chain, if it may be later, by fact.
     later: Vec<i64>,
-    /// By fact: the places of a snapshot that are as good as the one it has.
+    /// Equivalent positions of each snapshot, by fact.
     allowed: Vec<Option<Span>>,
     /// Chains with differences that do not fit anywhere.
     pub(super) contradictions: usize,
@@ -37,7 +37,7 @@ pub(super) struct Differences {
 /// Snapshots and differences whose distances are known.
 struct Chain {
     links: Vec<Link>,
-    /// Where it may start.
+    /// Range of possible starts.
     span: Span,
 }
 
@@ -126,12 +126,12 @@ impl Differences {
         }
     }
 
-    /// How many events came before a snapshot or difference.
+    /// Number of events before a snapshot or difference.
     pub(super) fn time(&self, fact: usize) -> i64 {
         self.times.get(fact).copied().unwrap_or_default()
     }
 
-    /// When a fact may have been printed.
+    /// Range in which a fact may have been printed.
     pub(super) fn span(&self, fact: usize) -> Span {
         self.spans.get(fact).copied().unwrap_or(Span::ALL)
     }
@@ -305,7 +305,7 @@ impl Differences {
         }
     }
 
-    /// How many opens of a chain no listing of all has, if it can start there.
+    /// Number of opens of a chain that are in no full listing, if the chain can start there.
     fn unknown(
         &mut self,
         chain: &Chain,
@@ -346,7 +346,8 @@ impl Chain {
         self.links.first().map_or(0, |link| link.after)
     }
 
-    /// Where it may start, so that others have room. Neither end is without bounds, unless it has no differences.
+    /// Range of possible starts that leaves room for others. Both ends are bounded, unless it has
+    /// no differences.
     fn starts(&self, room: Span, facts: &[Fact], timeline: &Timeline) -> Span {
         let span = self.span.and(room).unwrap_or(self.span);
         let Some(opens) = self.opens(facts).next() else {
@@ -394,7 +395,7 @@ fn opens(facts: &[Fact], fact: usize) -> Option<&[Entry]> {
     }
 }
 
-/// When each fact may have been printed, by the listings of all around it.
+/// Range in which each fact may have been printed, from the full listings around it.
 fn spans(facts: &[Fact], timeline: &Timeline) -> Vec<Span> {
     let time = |number: usize| timeline.times.get(number).copied().flatten();
     let mut spans = vec![Span::ALL; facts.len()];

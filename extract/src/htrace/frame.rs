@@ -11,7 +11,7 @@ pub(super) struct FrameLine<'a> {
     pub(super) offset_digits: usize,
 }
 
-/// Where an address lies.
+/// Location of an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Place<'a> {
     Function {

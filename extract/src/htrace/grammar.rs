@@ -1,10 +1,10 @@
-//! What a line of a debugger's text says about handles.
+//! Grammar of the lines about handles in a debugger's text.
 //!
 //! The forms are those of the debuggers' documentation of `!htrace` and of transcripts that were published:
 //! user mode (`Handle = 0x00000034 - OPEN`), kernel mode (`Handle 0x34 - OPEN:`), and what pages do to them
 //! (other dashes, quote marks, comments).
 
-/// What an entry of `!htrace` says happened (PROCESS_HANDLE_TRACING_ENTRY, `Type`).
+/// Operation of an `!htrace` entry (PROCESS_HANDLE_TRACING_ENTRY, `Type`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Operation {
     Open,
@@ -13,7 +13,7 @@ pub(super) enum Operation {
     BadReference,
 }
 
-/// What a prompt says about the output that follows.
+/// Command at a prompt, which determines the output that follows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Typed {
     /// The program may run before the next prompt.
@@ -22,7 +22,7 @@ pub(super) struct Typed {
     pub(super) listing: Option<Listing>,
 }
 
-/// What `!htrace` lists.
+/// Kind of an `!htrace` listing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Listing {
     All,
@@ -45,7 +45,7 @@ pub(super) enum Statement<'a> {
     BadIds,
     /// A line of dashes, between entries.
     Rule,
-    /// How many entries tracing holds, in front of the last line of a listing.
+    /// Number of entries that tracing holds, printed before the last line of a listing.
     Parsed(u64),
     /// The last lines of a listing: how many entries tracing holds, if they say so, and how many it has.
     Count { parsed: Option<u64>, count: u64 },
@@ -119,7 +119,7 @@ pub(super) fn without_quote(line: &str) -> &str {
     line.trim_start_matches(['>', '#', '\\', ' ', '\t', '\u{FEFF}']).trim_end()
 }
 
-/// What follows a word that a line starts with.
+/// Returns the rest of a line that starts with a word.
 fn word<'a>(line: &'a str, word: &str) -> Option<&'a str> {
     let rest = line.strip_prefix(word)?;
     rest.starts_with([' ', '\t', '=']).then(|| rest.trim_start())
@@ -186,14 +186,14 @@ fn count(line: &str, name: &str) -> Option<u64> {
     rest.trim_start().starts_with("stack trace").then_some(count)
 }
 
-/// What was typed at a prompt: `0:000> `, `0:000:x86> `, `1: kd> ` and the like.
+/// Parses the command at a prompt: `0:000> `, `0:000:x86> `, `1: kd> ` and the like.
 fn typed(line: &str) -> Option<Typed> {
     /// Longer ones there are none.
-    const LONGEST: usize = 24;
+    const MAX_LENGTH: usize = 24;
     let (prompt, commands) = line.split_once('>')?;
     let is_in_prompt = |byte: u8| byte.is_ascii_alphanumeric() || b": _".contains(&byte);
     let has_thread = prompt.starts_with(|c: char| c.is_ascii_digit()) && prompt.contains(':');
-    let is_prompt = prompt.len() <= LONGEST
+    let is_prompt = prompt.len() <= MAX_LENGTH
         && prompt.bytes().all(is_in_prompt)
         && (has_thread || ["kd", "lkd"].contains(&prompt));
     is_prompt.then(|| Typed::of(commands))

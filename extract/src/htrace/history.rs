@@ -66,15 +66,15 @@ impl History {
         let place = |(step, process, before): (usize, u32, usize)| {
             let known = events.partition_point(|event| event.0 < step);
             let steps = steps_of.get(&process).map_or(&[][..], |steps| steps);
-            let own = steps.partition_point(|of_event| *of_event < step);
-            (known - own + before) as u32
+            let of_process = steps.partition_point(|of_event| *of_event < step);
+            (known - of_process + before) as u32
         };
         let snapshots = snapshots.into_iter().map(place).collect();
         let events = events.into_iter().map(|(_, _, _, entry)| entry).collect();
         Self { events, snapshots, uncertain }
     }
 
-    /// How many events came before each snapshot.
+    /// Number of events before each snapshot.
     pub(super) fn snapshots(&self) -> &[u32] {
         &self.snapshots
     }
@@ -148,8 +148,8 @@ fn fitted(facts: &[Fact], timeline: &mut Timeline) -> Differences {
     differences
 }
 
-/// What the steps say about each process. What has no entries is about the process of the next listing, else of
-/// the last one.
+/// Groups the facts in the steps by process. Steps without entries belong to the process of the
+/// next listing, or else of the last one.
 fn facts_of_processes(mut steps: Vec<Step>) -> BTreeMap<u32, Vec<Fact>> {
     let entries = steps.iter().flat_map(|step| step.output.entries());
     let processes: BTreeSet<u32> = entries.map(|entry| entry.process).collect();

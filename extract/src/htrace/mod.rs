@@ -110,7 +110,7 @@ fn opened(path: &Path, source: io::Error) -> ExtractError {
     ExtractError::Open { path: path.to_path_buf(), source }
 }
 
-/// Why a text was not read to its end.
+/// Error for a text that could not be read to its end.
 fn unreadable(path: &Path, source: io::Error, cancel: &Cancel) -> ExtractError {
     match cancel.check() {
         Err(cancelled) => ExtractError::Cancelled(cancelled),

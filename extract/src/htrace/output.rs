@@ -40,7 +40,8 @@ pub(super) enum Output {
     /// Tracing begins: what was traced before is forgotten, and a first snapshot is taken.
     Enabled,
     Snapshot,
-    /// What was opened since the previous snapshot and is open, out of so many events; takes a snapshot.
+    /// Handles opened since the previous snapshot and still open, with the number of events
+    /// compared; takes a snapshot.
     Difference {
         new: Option<u64>,
         opens: Vec<Entry>,

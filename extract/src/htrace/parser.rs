@@ -1,4 +1,4 @@
-//! From lines to listings: what each `!htrace` printed, as the lines come.
+//! Parser from lines to listings: the output of each `!htrace`, line by line.
 
 use super::frame::FrameLine;
 use super::grammar::{Listing, Operation, Statement, Typed};
@@ -9,7 +9,7 @@ use crate::etl::{Diagnostics, WarningKind};
 use crate::text::Line;
 
 /// Frames of a stack that are read. The debuggers keep 16, the kernel some more.
-const MOST_FRAMES: usize = 1 << 10;
+const MAX_FRAMES: usize = 1 << 10;
 
 /// Characters of an offset as the debuggers print it, of 32 and of 64 bits.
 const OFFSET_DIGITS: [usize; 2] = ["0x00000000".len(), "0x0000000000000000".len()];
@@ -23,24 +23,24 @@ pub(super) struct Parser {
     entry: Option<Reading>,
     /// Entries of the listing so far, the newest first; `None` for those that cannot be read.
     listing: Vec<Option<Entry>>,
-    /// How many entries tracing holds, as the end of a listing says.
+    /// Number of entries that tracing holds, from the end of a listing.
     parsed: Option<u64>,
-    /// What the last prompt asks for.
+    /// Command at the last prompt.
     typed: Option<Typed>,
     /// Whether the program may have run since the last step.
     running: Running,
     steps: Vec<Step>,
     /// The process whose handles the kernel debugger lists, by its kernel address.
     kernel_process: Option<u64>,
-    /// What the last lines say about snapshots.
+    /// State of snapshot output in the last lines.
     taking: Taking,
     /// Characters of the last offset.
     offset_digits: Option<usize>,
     number: u64,
 }
 
-/// Where in the output of a command about snapshots the text is. `-enable`, `-snapshot` and `-diff` all say that
-/// one was taken.
+/// Position in the output of a command about snapshots. `-enable`, `-snapshot` and `-diff` all
+/// report that one was taken.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum Taking {
     #[default]
@@ -53,7 +53,7 @@ enum Taking {
     Difference(Option<u64>),
 }
 
-/// What the prompts since the last step say.
+/// Commands at the prompts since the last step.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum Running {
     /// There was none.
@@ -195,7 +195,7 @@ impl Parser {
         }
     }
 
-    /// What was read, and what was odd, after the last line.
+    /// Returns the entries and diagnostics after the last line.
     pub(super) fn finish(mut self) -> (Entries, Diagnostics) {
         self.end_command();
         self.entries.history = History::of(std::mem::take(&mut self.steps));
@@ -232,7 +232,7 @@ impl Parser {
             return self.find(WarningKind::CutLine);
         }
         self.offset_digits = Some(digits);
-        if self.entries.depth() < MOST_FRAMES {
+        if self.entries.depth() < MAX_FRAMES {
             self.entries.frame(frame);
         } else {
             self.find(WarningKind::DeepStack);

@@ -8,7 +8,7 @@ use super::*;
 /// An event of a session: operation, handle value and stack.
 type Event = (&'static str, u64, u64);
 
-/// How sessions are made.
+/// Parameters of generated sessions.
 #[derive(Debug, Clone, Copy)]
 struct Shape {
     /// Entries that tracing remembers.
@@ -180,7 +180,7 @@ impl Session {
     }
 }
 
-/// What was read of a text that differs from the events it prints.
+/// Differences between the parsed text and the events it was printed from.
 #[derive(Debug, Default)]
 struct Errors {
     /// Sessions with other events.

@@ -1,4 +1,5 @@
-//! From the entries of all listings, with their stacks and processes, and the history of handles to the tables of a trace.
+//! Conversion of the entries of all listings, with their stacks, processes and history of handles,
+//! to the tables of a trace.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -23,7 +24,7 @@ use crate::filetime::of_unix_ns;
 use crate::intern::{ByteInterner, Interner};
 use crate::source::SourceIdentity;
 
-/// From an open to its close, of which one may be missing.
+/// Open and close of a handle, of which one may be missing.
 #[derive(Debug, Clone, Copy, Default)]
 struct Life {
     /// Places in the history.
@@ -34,7 +35,7 @@ struct Life {
     at_exit: bool,
 }
 
-/// What became of the handles.
+/// Columns of the handles.
 #[derive(Default)]
 pub(super) struct Handles {
     pub(super) objects: Objects,
@@ -144,7 +145,7 @@ pub(super) fn stack_events(entries: &Entries, pids: &[u32]) -> StackEvents {
     (0..).zip(entries.history.events()).map(row).collect()
 }
 
-/// How often each operation was printed, each event once.
+/// Counts of events by operation, each event once.
 pub(super) fn event_counts(entries: &Entries) -> EventCounts {
     let count = |operation: Operation| {
         entries.history.events().filter(|entry| entry.operation == operation).count() as u64
@@ -181,7 +182,8 @@ pub(super) fn info(
         source_modified_ns: identity.modified_ns,
         source_content: Some(identity.content.clone()),
         clock: NO_CLOCK.to_owned(),
-        snapshots: Some(entries.history.snapshots().to_vec()).filter(|own| !own.is_empty()),
+        snapshots: Some(entries.history.snapshots().to_vec())
+            .filter(|snapshots| !snapshots.is_empty()),
         // Programs of 32 bits run on systems of 64.
         pointer_size: if entries.has_wide_address { 8 } else { 0 },
         events_total: entries.history.len() as u64,
@@ -200,7 +202,7 @@ pub(super) fn warnings(findings: &Diagnostics) -> Vec<Warning> {
     findings.warnings().into_iter().map(of_lines).collect()
 }
 
-/// What was read so far.
+/// Entries read so far.
 #[derive(Default)]
 pub(super) struct Entries {
     pub(super) history: History,
@@ -224,7 +226,7 @@ pub(super) struct Entries {
     pub(super) has_wide_address: bool,
 }
 
-/// How a text names a process.
+/// Identification of a process in a text.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 enum ProcessKey {
     Pid,

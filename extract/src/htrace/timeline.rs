@@ -18,17 +18,17 @@ pub(super) const START: i64 = i64::MIN / 8;
 pub(super) const END: i64 = i64::MAX / 8;
 
 /// Tracing can hold a power of two of entries, at least so many (`HANDLE_TRACE_DB_MIN_STACKS` of the kernel).
-const LEAST_CAPACITY: u64 = 128;
+const MIN_CAPACITY: u64 = 128;
 
 /// Whether tracing that holds so many entries may have forgotten some.
 fn may_be_full(count: u64) -> bool {
-    count >= LEAST_CAPACITY && count.is_power_of_two()
+    count >= MIN_CAPACITY && count.is_power_of_two()
 }
 
 /// Comparisons of entries for all of a text, so that no text takes hours.
 const COMPARISONS: u64 = 2_000_000_000;
 
-/// From one number of events to another one, both included.
+/// Range of event counts, both ends included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Span {
     pub(super) first: i64,
@@ -48,7 +48,7 @@ impl Span {
         Self { first: moved(self.first), last: moved(self.last) }
     }
 
-    /// What both have, unless that is nothing.
+    /// Returns the intersection, unless it is empty.
     pub(super) fn and(self, other: Self) -> Option<Self> {
         let (first, last) = (self.first.max(other.first), self.last.min(other.last));
         (first <= last).then_some(Self { first, last })
@@ -65,7 +65,7 @@ pub(super) fn distance(count: u64) -> i64 {
 pub(super) struct Timeline {
     /// Each with the first step that shows it.
     pub(super) known: BTreeMap<Place, (usize, Entry)>,
-    /// By fact: the number of events at the time of a listing, of all or with the number of all.
+    /// Number of events at the time of each listing of all handles or with the total, by fact.
     pub(super) times: Vec<Option<i64>>,
     /// Whether 0 is the number of the first event since tracing began.
     pub(super) is_since_beginning: bool,
@@ -102,7 +102,7 @@ struct Placed {
     is_cut: bool,
 }
 
-/// What is known of the time while the facts are gone through.
+/// Knowledge of the time while the facts are visited.
 struct Clock {
     now: Span,
     /// The last snapshot.
@@ -205,12 +205,12 @@ impl Timeline {
         }
     }
 
-    /// When tracing held so many entries, if it had forgotten none.
+    /// Time at which tracing held this number of entries, if it had forgotten none.
     fn time_since_beginning(&self, traced: u64) -> Option<i64> {
         (self.is_since_beginning && !may_be_full(traced)).then(|| distance(traced))
     }
 
-    /// When a listing was printed that follows another one.
+    /// Time of a listing that follows another one.
     fn time_of(&mut self, entries: &[Option<Entry>], last: Placed, allowed: Span) -> i64 {
         let length = entries.len() as i64;
         // Tracing does not remember what it had forgotten.
@@ -400,7 +400,7 @@ struct NextDifference {
     may_have_run: bool,
 }
 
-/// By fact: the next difference, unless a snapshot comes first.
+/// Next difference of each fact, unless a snapshot comes first.
 fn next_differences(facts: &[Fact]) -> Vec<Option<NextDifference>> {
     let mut next = None;
     let mut all = Vec::with_capacity(facts.len());

@@ -69,7 +69,7 @@ impl<'a> Window<'a> {
             .then_some(Unknown { opens, closes })
     }
 
-    /// Those of the opens that are not known, whatever else is listed.
+    /// Unknown opens, whatever else is listed.
     pub(super) fn unknown(&self, opens: &[Entry]) -> Unknown {
         let known: HashSet<(u64, u32, u32)> = self
             .known
@@ -164,7 +164,7 @@ impl<'a> Window<'a> {
         gaps
     }
 
-    /// How many events are not known, of those behind `first` and in front of `last`.
+    /// Number of unknown events after `first` and before `last`.
     fn unknown_between(&self, first: i64, last: i64) -> i64 {
         let from = self.known.partition_point(|(place, _)| place.0 <= first);
         let known = self.known.iter().skip(from).take_while(|(place, _)| place.0 < last);

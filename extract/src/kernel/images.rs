@@ -135,7 +135,7 @@ pub struct FileVersion {
     pub(crate) size: u32,
     /// PE time stamp.
     pub(crate) timestamp: u32,
-    /// What the file is.
+    /// File description.
     pub(crate) description: String,
     pub(crate) file_version: String,
     /// Product it belongs to.
@@ -178,7 +178,7 @@ pub struct ImageRow {
     pub file: ImageFile,
 }
 
-/// What identity records say of an image.
+/// Fields of identity records of an image.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ImageFile {
     /// PDB GUID, age and name.

@@ -28,7 +28,7 @@ pub struct Heaps {
     pub moves: Vec<HeapMove>,
 }
 
-/// What else a reallocation says.
+/// Further fields of a reallocation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HeapMove {
     /// Address of the block before.
@@ -130,7 +130,7 @@ const VIEW_RUNDOWN: EventId = EventId::Hook(0x0428);
 #[derive(Default)]
 pub struct Views {
     pub rows: Vec<ViewRow>,
-    /// Those that there were at the end.
+    /// Views listed at the end.
     pub at_end: Vec<ViewAtEnd>,
 }
 
@@ -141,7 +141,7 @@ pub struct ViewAtEnd {
     pub base: u64,
     /// Process whose address space it is.
     pub pid: u32,
-    /// When it was listed, raw.
+    /// Time of the listing, raw.
     pub time: i64,
     /// The processor that listed it.
     pub processor: u16,

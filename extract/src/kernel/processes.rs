@@ -35,23 +35,23 @@ pub struct Process {
 /// One lifetime of one pid, times raw.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProcessRow {
-    /// What the events say of it.
+    /// Process as described by the events.
     pub process: Process,
     /// Start, if it was seen.
     pub start: Option<i64>,
     /// End, if it was seen.
     pub end: Option<i64>,
-    /// When a rundown last listed it.
+    /// Time of the last rundown that listed it.
     pub listed: Option<i64>,
     /// Nothing but its pid is known. Such rows are the last.
     pub is_unnamed: bool,
-    /// Where the event of the start stands.
+    /// Position of the start event.
     pub start_place: Option<EventPlace>,
-    /// Where the event of the end stands.
+    /// Position of the end event.
     pub end_place: Option<EventPlace>,
 }
 
-/// Where an event stands among those of its time.
+/// Position of an event among those with an equal time stamp.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct EventPlace {
     pub processor: u16,
@@ -244,7 +244,7 @@ fn sid(p: &mut Payload<'_>) -> Option<Option<String>> {
 pub(crate) struct Sid<'a> {
     revision: u8,
     authority: u64,
-    /// What follows the authority, four bytes each.
+    /// Subauthorities, four bytes each.
     pub(crate) values: &'a [u8],
 }
 

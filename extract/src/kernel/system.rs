@@ -18,12 +18,12 @@ const CPU: EventId = EventId::Hook(0x0b0a);
 const BUILD: EventId = EventId::Classic { guid: FACTS_GUID, opcode: 32 };
 const VOLUME: EventId = EventId::Classic { guid: FACTS_GUID, opcode: 35 };
 
-/// What is known of the recording system.
+/// Properties of the recording system.
 #[derive(Clone, Default)]
 pub struct System {
     /// Build of Windows, as in 7601.17640.amd64fre.win7sp1_gdr.110622-1506.
     pub build: Option<String>,
-    /// As in Windows 8 Pro.
+    /// Product name, such as Windows 8 Pro.
     pub product: Option<String>,
     /// Name of the computer.
     pub computer: Option<String>,

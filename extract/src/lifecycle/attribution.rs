@@ -1,4 +1,4 @@
-//! Which process a pid means at a time.
+//! Resolution of a pid at a time to a process.
 
 use hashbrown::HashMap;
 
@@ -25,7 +25,7 @@ pub struct ProcessIndex {
     unnamed: HashMap<u32, u32>,
 }
 
-/// When a process lived; the unit of time is that of the questions.
+/// Lifetime of a process, in the time unit of the caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Lifetime {
     pub pid: u32,
@@ -137,7 +137,7 @@ impl ProcessIndex {
 
 /// The lifetimes of a pid. Traces may have hundreds of thousands, which must not be looked through for each event.
 struct Lifetimes {
-    /// As (start, end, row), in the order of their start.
+    /// Lifetimes as (start, end, row), ordered by start.
     list: Vec<(i64, i64, u32)>,
     /// A tree of the latest ends: the root is 1, below each node are twice its number and one more, and the leaves are
     /// the ends of the list, of which there are fewer than leaves.
@@ -168,7 +168,8 @@ impl Lifetimes {
         Self { list, latest }
     }
 
-    /// Of those that had started at a time and had not ended at `since` the one that started last.
+    /// Finds the process that started last, of those that had started at `time` and had not ended
+    /// at `since`.
     fn find(&self, time: i64, since: i64) -> Option<u32> {
         let started = self.list.partition_point(|(start, _, _)| *start <= time);
         let leaves = self.latest.len() / 2;
@@ -188,12 +189,12 @@ impl Lifetimes {
     }
 }
 
-/// How events were given to processes.
+/// Counts of how events were attributed to processes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Attribution {
-    /// By the process id of the event.
+    /// Number of events attributed by the process id of their header.
     pub header: u64,
-    /// By the process id of its stack.
+    /// Number of events attributed by the process id of their stack.
     pub stack: u64,
     /// To the process that had ended up to 2 ms before.
     pub before_exit: u64,

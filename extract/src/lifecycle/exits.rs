@@ -63,7 +63,7 @@ impl ExitCloses {
     }
 }
 
-/// What is known of the handles of a process from some time until its end.
+/// Handle events of a process from some time until its end.
 #[derive(Clone, Default)]
 struct ProcessEnd {
     /// Whether a handle was opened.
@@ -90,7 +90,7 @@ struct Search<'a> {
     grace: i64,
     /// Whether the clock stands still between two ticks of its timer.
     is_coarse: bool,
-    /// By process.
+    /// Ends by process.
     ends: Vec<ProcessEnd>,
     /// Kernel frames of closes after which the process went on to open handles.
     of_programs: HashSet<KernelPart>,

@@ -1,11 +1,11 @@
-//! What rows of the timeline are about.
+//! Subjects of timeline rows.
 
 use handlescope_model::EventKind;
 
 use crate::described::GuiChange;
 use crate::raw::RowKind;
 
-/// What a row of the timeline is about, and what it says of that.
+/// Subject of a timeline row, and the change to it.
 ///
 /// [`subject`] gives one to every kind of rows. What follows a subject matches all that can happen to it, so that a
 /// kind of rows which is new cannot be left out unseen.
@@ -19,7 +19,7 @@ pub enum Subject {
     Heap(HeapChange),
     /// Reserved and committed pages.
     Pages(PageChange),
-    /// What events of a provider acquire and release.
+    /// Acquire or release by an event of a provider.
     Acquired(AcquiredChange),
     /// A handle of GDI or USER.
     Gui(GuiChange),
@@ -27,7 +27,7 @@ pub enum Subject {
     Unknown,
 }
 
-/// What happens to a heap.
+/// Change to a heap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HeapChange {
     Create,
@@ -37,14 +37,14 @@ pub enum HeapChange {
     Destroy,
 }
 
-/// What happens to pages.
+/// Change to pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PageChange {
     Alloc,
     Free,
 }
 
-/// What happens to a resource of a provider.
+/// Change to a resource of a provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AcquiredChange {
     Acquire,
@@ -53,7 +53,7 @@ pub enum AcquiredChange {
     Ignored,
 }
 
-/// What a kind of rows is about.
+/// Returns the subject of a kind of rows.
 pub const fn subject(kind: RowKind) -> Subject {
     match kind {
         RowKind::HandleCreate => Subject::Object(EventKind::HandleCreate),

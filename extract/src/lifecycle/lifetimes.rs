@@ -1,4 +1,4 @@
-//! What events are followed by, and what is missing of them.
+//! Inputs for following lifetimes, and gaps in the events.
 
 use handlescope_model::Cancel;
 use handlescope_model::rules::LossTimes;
@@ -9,7 +9,7 @@ use super::owners::EventOwners;
 use crate::collect::Collector;
 use crate::etl::{Clock, EventLoss};
 
-/// What is missing of the events of a trace; times are raw.
+/// Gaps in the events of a trace; times are raw.
 pub struct MissingEvents<'a> {
     all: &'a [EventLoss],
     pub(super) times: LossTimes,
@@ -27,14 +27,15 @@ impl<'a> MissingEvents<'a> {
 
     /// Whether events of some processors may be missing from one time to another.
     pub(super) fn is_between(&self, from: i64, to: i64, processors: &HashSet<u16>) -> bool {
-        let is_there =
-            |processor: Option<u16>| processor.is_none_or(|own| processors.contains(&own));
+        let is_there = |processor: Option<u16>| {
+            processor.is_none_or(|processor| processors.contains(&processor))
+        };
         let of_these = self.all.iter().filter(|loss| !loss.is_doubtful && is_there(loss.processor));
         LossTimes::new(of_these.map(|loss| loss.span)).is_between(from, to)
     }
 }
 
-/// What events are followed by.
+/// Inputs for following lifetimes.
 #[derive(Clone, Copy)]
 pub struct Lifetimes<'a> {
     pub collected: &'a Collector,

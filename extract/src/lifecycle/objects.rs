@@ -56,7 +56,7 @@ pub struct Objects {
     completed: u32,
     /// Addresses of objects that ended with handles open: those from before the trace, or lost events, count as closes.
     unbalanced: hashbrown::HashSet<u64>,
-    /// Those that had another object later, so that closes may be of either.
+    /// Keys that had another object later, so that closes may be of either.
     doubtful: hashbrown::HashSet<u64>,
     /// The objects whose handles are open at addresses that are known to be doubtful, by handle.
     known: Option<OpenAt>,
@@ -65,14 +65,14 @@ pub struct Objects {
 /// A handle of the object at an address: address, process and handle value.
 type HandleAt = (u64, u32, u32);
 
-/// Which objects the open handles at some addresses are of, the first one first.
+/// Objects of the open handles at some addresses, the first one first.
 #[derive(Debug, Default)]
 struct OpenAt {
     addresses: hashbrown::HashSet<u64>,
     objects: HashMap<HandleAt, VecDeque<u32>>,
 }
 
-/// Which object each event belongs to.
+/// Object of each event.
 pub struct TrackedEvents {
     pub objects: Objects,
     /// For each event its object, a row of `rows`, or [`NONE`].

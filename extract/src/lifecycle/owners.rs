@@ -22,7 +22,7 @@ pub struct DuplicateOwners {
 }
 
 impl DuplicateOwners {
-    /// What is known of a duplicate whose caller is not.
+    /// Owner of a duplicate with an unknown caller.
     const UNKNOWN: Self = Self { caller: NONE, source: NONE, inherited_by: NONE };
 }
 
@@ -33,7 +33,7 @@ pub struct EventOwners {
     pub process: Vec<u32>,
     /// For each duplicate its further processes.
     pub duplicates: Vec<DuplicateOwners>,
-    /// What decided.
+    /// Source of the attribution.
     pub attribution: Attribution,
 }
 

@@ -32,7 +32,7 @@ pub fn in_time_order(
     let rows = collected.shared.timeline.len() as u32;
     let mut order = order.unwrap_or_else(|| (0..rows).collect());
     let mut open = OpenKeys::of_start(collected, index, &doubtful);
-    let mut looks = MOST_LOOKS.saturating_add(LOOKS_PER_ROW * order.len());
+    let mut looks = MAX_LOOKS.saturating_add(LOOKS_PER_ROW * order.len());
     let mut poll = Poll::new(cancel);
     let mut first = 0;
     while let Some(end) = next_run(&uses, first, |at| order.get(at).copied()) {
@@ -63,7 +63,7 @@ fn next_run(uses: &Uses<'_>, first: usize, row: impl Fn(usize) -> Option<u32>) -
     Some(end)
 }
 
-/// What events of several processors did at one time, of which at least one opened or closed it.
+/// Finds the keys that several processors changed at one time, with at least one open or close.
 fn doubtful_keys(
     uses: &Uses<'_>,
     order: Option<&[u32]>,
@@ -103,7 +103,7 @@ fn doubtful_keys(
     Ok(doubtful)
 }
 
-/// What happened to something at one time.
+/// Changes to one key at one time.
 struct AtOnce {
     processor: u16,
     is_of_several: bool,
@@ -138,7 +138,7 @@ enum Key {
     View { pid: u32, base: u64 },
 }
 
-/// What an event does to a handle, a view or an object.
+/// Effect of an event on a handle, a view or an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum How {
     /// It is there from now on.
@@ -230,14 +230,14 @@ impl Uses<'_> {
     }
 }
 
-/// Which of the doubtful handles, views and objects are there.
+/// Doubtful handles, views and objects that are open.
 struct OpenKeys<'a> {
     doubtful: &'a HashSet<Key>,
     open: HashSet<Key>,
 }
 
 impl<'a> OpenKeys<'a> {
-    /// Those of the rundown at the start.
+    /// Returns the keys listed by the rundown at the start.
     fn of_start(collected: &Collector, index: &ProcessIndex, doubtful: &'a HashSet<Key>) -> Self {
         let handles = collected.handles.start.iter().filter_map(|start| {
             let process = index.find(start.pid, start.time)?;
@@ -279,31 +279,31 @@ impl<'a> OpenKeys<'a> {
 /// Events of one time that are about objects.
 struct Run<'a, 'd> {
     uses: &'a Uses<'a>,
-    /// What is open, of what is doubtful.
+    /// Open keys among the doubtful ones.
     open: &'a mut OpenKeys<'d>,
     /// Looks that are left.
     looks: &'a mut usize,
-    /// Those of each processor in their order, processors by their first event.
+    /// Events of each processor in order; processors are ordered by their first event.
     queues: Vec<Queue>,
-    /// What is still to come.
+    /// Events still to come, by key.
     ahead: HashMap<Key, Ahead>,
 }
 
-/// What is left of the events of a processor.
+/// Remaining events of a processor.
 #[derive(Default)]
 struct Queue {
     rows: Vec<u32>,
     next: usize,
 }
 
-/// How often events that are still to come do what to something.
+/// Counts of events still to come for a key, by effect.
 #[derive(Default)]
 struct Ahead {
     all: [u32; 4],
     by_queue: HashMap<usize, [u32; 4]>,
 }
 
-/// Why an event must not be the next one, by how wrong it would be.
+/// Reasons that an event must not come next, ordered by severity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Wait {
     /// It may.
@@ -318,16 +318,16 @@ enum Wait {
 struct Step {
     queue: usize,
     row: u32,
-    /// What was there before.
+    /// Keys with their state before the events.
     before: Vec<(Key, bool)>,
 }
 
 /// Choices that are tried for an order of a run at most.
-const MOST_STEPS: usize = 1 << 16;
+const MAX_STEPS: usize = 1 << 16;
 
 /// Looks at the next event of a processor, in all runs of a trace, beside [`LOOKS_PER_ROW`]. When none are left no event
 /// waits any more, so that a trace of nothing but events without a right order takes seconds.
-const MOST_LOOKS: usize = 1 << 24;
+const MAX_LOOKS: usize = 1 << 24;
 
 /// Looks that an event adds: more than it takes where the processors are in order but for some events.
 const LOOKS_PER_ROW: usize = 4;
@@ -407,7 +407,7 @@ impl<'a, 'd> Run<'a, 'd> {
         let mut steps: Vec<Step> = Vec::new();
         let mut tried: HashSet<Vec<usize>> = HashSet::new();
         let mut from = 0;
-        for _ in 0..MOST_STEPS {
+        for _ in 0..MAX_STEPS {
             if !self.spend() {
                 return None;
             }
@@ -455,7 +455,7 @@ impl<'a, 'd> Run<'a, 'd> {
         })
     }
 
-    /// Which of some handles, views and objects are there.
+    /// Open state of each key.
     fn states(&self, keys: impl Iterator<Item = Key>) -> Vec<(Key, bool)> {
         let doubtful = keys.filter(|key| self.open.is_doubtful(key));
         doubtful.map(|key| (key, self.open.contains(&key))).collect()
@@ -557,9 +557,9 @@ mod tests {
             arrange(&mut order, &uses, &mut open, looks);
             order
         };
-        let mut looks = MOST_LOOKS;
+        let mut looks = MAX_LOOKS;
         let first_order = searched(&mut looks);
-        let whole = MOST_LOOKS - looks;
+        let whole = MAX_LOOKS - looks;
         // Each place of one processor with each of the other one.
         assert!(whole > 20 * 20, "{whole}");
         looks = whole + whole / 2;

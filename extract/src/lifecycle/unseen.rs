@@ -30,14 +30,14 @@ pub struct UnseenClose {
     pub before: i64,
 }
 
-/// Whose handle or view something is: a row of the processes, or the pid of a process that is not known.
+/// Holder of a handle or view: a row of the processes, or the pid of an unknown process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Holder {
     Process(u32),
     Pid(u32),
 }
 
-/// What a process has only one of at a time.
+/// Slot of which a process has at most one at a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Place {
     Handle(Holder, u32),
@@ -45,18 +45,19 @@ enum Place {
     View(u32, u64),
 }
 
-/// What an event means for what was opened before.
+/// Effect of an event on earlier opens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Effect {
     /// Nothing that its object does not show.
     None,
-    /// What the event of this row opened was closed before.
+    /// The handle or view opened by the event of this row had been closed before.
     ClosedBefore(u32),
     /// It closes what the event of this row opened, whatever became of the object since.
     Closes(u32),
 }
 
-/// What is open while events are followed in time order, and what is known to be closed though no event says so.
+/// State of open slots while events are followed in time order, and the unobserved closes inferred
+/// so far.
 pub struct Reuses<'a> {
     lifetimes: Lifetimes<'a>,
     /// The row that opened what is there.
@@ -126,7 +127,7 @@ impl<'a> Reuses<'a> {
 }
 
 impl Lifetimes<'_> {
-    /// Where what an event opens or closes is; `None` where that is not known.
+    /// Slot that an event opens or closes; `None` if it is not known.
     fn place(&self, kind: EventKind, row: usize) -> Option<Place> {
         let Self { collected, owners, .. } = *self;
         let Collector { handles, duplicates, views, shared, .. } = collected;
@@ -178,7 +179,7 @@ fn address(collected: &Collector, row: usize) -> u64 {
     }
 }
 
-/// What was closed unseen.
+/// Unobserved closes.
 pub struct UnseenCloses<'a> {
     lifetimes: Lifetimes<'a>,
     closed_before: HashMap<u32, i64>,
@@ -188,7 +189,8 @@ pub struct UnseenCloses<'a> {
 }
 
 impl<'a> UnseenCloses<'a> {
-    /// From what was opened again, from the ends of processes, and from the rundown at the end, unless asked to stop.
+    /// Infers closes from reused handles, from the ends of processes, and from the rundown at the
+    /// end, unless asked to stop.
     pub fn new(
         reuses: Option<Reuses<'a>>,
         lifetimes: Lifetimes<'a>,
@@ -213,7 +215,7 @@ impl<'a> UnseenCloses<'a> {
         closed.is_some_and(|closed| *closed <= time[row as usize] && is_missing(*closed))
     }
 
-    /// How what a row opened was closed, if the trace has no close of it.
+    /// Evidence for the close of the handle opened by a row, if the trace has no close of it.
     pub fn of(&self, row: usize) -> Option<UnseenClose> {
         if self.lifetimes.missing.is_none() {
             return None;
@@ -244,7 +246,8 @@ impl<'a> UnseenCloses<'a> {
 /// The sweeps of handle tables that ended processes left, of which nothing is missing.
 #[derive(Default)]
 struct Sweeps {
-    /// By process the raw time from which on all of its handle events are there: of the last one before the sweep.
+    /// Raw time, by process, from which on all of its handle events are present: the last one
+    /// before the sweep.
     starts: HashMap<u32, i64>,
 }
 
@@ -285,7 +288,8 @@ impl Sweeps {
         Ok(Self { starts })
     }
 
-    /// From when on all handle events of the process of a handle are there, to the end of its sweep.
+    /// Time from which on all handle events of the slot's process are present, up to the end of its
+    /// sweep.
     fn start_of(&self, place: Place) -> Option<i64> {
         match place {
             Place::Handle(Holder::Process(process), _) => self.starts.get(&process).copied(),
@@ -294,20 +298,20 @@ impl Sweeps {
     }
 }
 
-/// What was open at the end, if nothing of the rundown is missing: one thread writes it, so that it is whole where the
-/// processors that have it miss nothing of the time.
+/// Handles open at the end, if nothing of the rundown is missing: one thread writes it, so that it
+/// is whole where the processors that have it miss nothing of the time.
 #[derive(Default)]
 struct EndRundown {
     /// Raw times of its first and last event.
     span: Option<(i64, i64)>,
     processors: HashSet<u16>,
-    /// Those of which it lists what they have, also if that is nothing.
+    /// Holders whose handles and views it lists, even if there are none.
     holders: HashSet<Holder>,
-    /// What is open, with the objects of handles.
+    /// Open slots, with the objects of handles.
     open: HashMap<Place, u64>,
 }
 
-/// What kernel handles have and their numbers in the handle table of System do not.
+/// Bit that is set in kernel handles and not in their numbers in the handle table of System.
 const KERNEL_HANDLE: u32 = 0x8000_0000;
 
 impl EndRundown {
@@ -366,7 +370,7 @@ impl EndRundown {
         if self.span.is_some_and(is_missing) { Self::default() } else { self }
     }
 
-    /// When the rundown had come to its end without what was opened before it.
+    /// Time at which the rundown ended, if it does not list an earlier open.
     fn without(&self, place: Place, opened: i64, object: impl Fn() -> u64) -> Option<i64> {
         let (start, end) = self.span?;
         let (holder, is_open) = match place {

@@ -93,14 +93,14 @@ const MAX_ROWS: usize = 1 << 16;
 /// The handles of a process.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct OpenHandles {
-    /// Its image file name; empty while no event names it.
+    /// Image file name; empty while no event names it.
     pub name: String,
     /// Object and value of the handles that were opened and not closed since the session started.
     handles: HashSet<(u64, u32)>,
 }
 
 impl OpenHandles {
-    /// How many handles are open.
+    /// Number of open handles.
     pub fn count(&self) -> u64 {
         self.handles.len() as u64
     }
@@ -117,7 +117,7 @@ pub struct LiveCounts {
     collected: Collector,
     /// Rows that were looked at.
     seen: usize,
-    /// Those whose process was not known, by raw time.
+    /// Handles whose process was not known, by raw time.
     waiting: HashMap<i64, Vec<usize>>,
 }
 

@@ -18,7 +18,7 @@ use crate::options::ExtractOptions;
 use crate::raw::id_in_session;
 use crate::recording::{OpenRecording, Recording};
 
-/// What a sender does when the queue is full.
+/// Behaviour of a sender when the queue is full.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WhenFull {
     /// Counts the event and drops it: a session cannot wait.
@@ -52,7 +52,7 @@ impl Shared {
     }
 }
 
-/// Where events go in. The queue ends when it is dropped.
+/// Sending end of the queue. The queue ends when it is dropped.
 #[derive(Debug)]
 pub struct EventSender {
     shared: Arc<Shared>,
@@ -60,7 +60,7 @@ pub struct EventSender {
     when_full: WhenFull,
 }
 
-/// Where events come out. Senders do not wait any more when it is dropped.
+/// Receiving end of the queue. Senders stop waiting when it is dropped.
 #[derive(Debug)]
 pub struct EventReceiver {
     shared: Arc<Shared>,
@@ -142,7 +142,7 @@ impl Drop for EventReceiver {
 /// A trace whose events are handed out as a session hands them out.
 pub struct Replay {
     open: OpenRecording,
-    /// What the trace says of its system, which records at its end name.
+    /// Inventory of the system from the trace, for names that a session records only at its end.
     pub inventory: Inventory,
 }
 
@@ -166,7 +166,7 @@ impl Replay {
         Ok(Self { open, inventory: Inventory::read(path, cancel)? })
     }
 
-    /// What is known of the session while it runs: not when it ends, nor what it loses.
+    /// Properties of the session while it runs: without its end and its losses.
     pub fn recording(&self) -> Recording {
         let mut recording = self.open.recording.clone();
         recording.header.end_time = 0;

@@ -23,9 +23,9 @@ use crate::recording::Recording;
 use crate::stacks::{StackUse, carried_names};
 
 /// Bytes of events below which nothing is forgotten.
-const LEAST_MEMORY: usize = 4 << 20;
+const MIN_MEMORY: usize = 4 << 20;
 
-/// What is known of a session so far.
+/// State of a running session.
 ///
 /// Events are kept as they are, and each set of tables is made of all of them, by what makes those of a file. With a
 /// limit, events of objects that were closed before the last so much time are forgotten, so that memory depends on
@@ -35,7 +35,7 @@ pub struct LiveWindow {
     pub recording: Recording,
     selector: KernelSelector,
     events: PackedEvents,
-    /// How long closed objects are kept; for ever without.
+    /// Time for which closed objects are kept; unlimited if `None`.
     limit: Option<Duration>,
     /// Raw time of the latest event.
     newest: i64,
@@ -45,7 +45,7 @@ pub struct LiveWindow {
     full: usize,
     /// Bytes of all events that came.
     bytes: u64,
-    /// What is known of the system beforehand.
+    /// Inventory of the system known beforehand.
     inventory: Option<Inventory>,
 }
 
@@ -60,13 +60,13 @@ impl LiveWindow {
             limit,
             newest,
             forgotten: UndescribedKinds::default(),
-            full: LEAST_MEMORY,
+            full: MIN_MEMORY,
             bytes: 0,
             inventory: None,
         }
     }
 
-    /// The same of a session whose types, processes and modules are known beforehand.
+    /// Creates the window of a session whose types, processes and modules are known beforehand.
     #[must_use]
     pub fn knowing(self, inventory: Inventory) -> Self {
         Self { inventory: Some(inventory), ..self }
@@ -117,7 +117,7 @@ impl LiveWindow {
             self.forgotten = forgotten;
             self.events.retain(&keeps);
         }
-        self.full = (2 * self.events.memory()).max(LEAST_MEMORY);
+        self.full = (2 * self.events.memory()).max(MIN_MEMORY);
     }
 
     /// Adds what is known of the system beforehand.

@@ -25,10 +25,10 @@ pub(super) const EVENT_MAP_INFO: EventId =
 /// some MB.
 pub const MAX_METADATA: usize = 256 << 20;
 
-/// What a schema takes beside its fields: its entry, names and those of the tables that find it.
+/// Memory per schema besides its fields: its entry, its names and those of the tables that find it.
 const SCHEMA_COST: usize = 256;
 
-/// What became of an event that may be metadata.
+/// Outcome of learning from an event that may be metadata.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Learned {
     /// It is none.
@@ -228,7 +228,7 @@ impl Decoder {
         Some(Decoded { id, schema, slots: &self.reader.slots, payload, ending })
     }
 
-    /// What events are called, whatever their version.
+    /// Names of events, for all versions.
     pub fn names(&self) -> SchemaNames<'_> {
         SchemaNames::new(&self.schemas, &self.described)
     }
@@ -250,8 +250,8 @@ impl Decoder {
 
     /// The groups of a provider of TraceLogging, of all its traits.
     pub fn groups(&self, provider: Guid) -> Vec<Guid> {
-        let own = self.trace_logging.keys().filter(|(guid, ..)| *guid == provider);
-        let traits: std::collections::BTreeSet<u32> = own.map(|(.., traits)| *traits).collect();
+        let keys = self.trace_logging.keys().filter(|(guid, ..)| *guid == provider);
+        let traits: std::collections::BTreeSet<u32> = keys.map(|(.., traits)| *traits).collect();
         traits
             .into_iter()
             .flat_map(|traits| trace_logging::groups(self.items.get(traits)))
@@ -356,9 +356,9 @@ mod tests {
         assert_eq!(texts(&mut decoder, &plain).unwrap(), "Work/Start: p0=7");
         let extended = item(SCHEMA, &schema("Own", b"a\0\x04b\0\x04"), false);
         // Neither the id nor the channel decide, only the item.
-        let own = Event { extended: &extended, ..plain };
-        assert_eq!(texts(&mut decoder, &own).unwrap(), "Own: a=7,b=0");
-        assert_eq!(decoder.decode(&own).unwrap().value("B"), Some(Value::Unsigned(0)));
+        let described = Event { extended: &extended, ..plain };
+        assert_eq!(texts(&mut decoder, &described).unwrap(), "Own: a=7,b=0");
+        assert_eq!(decoder.decode(&described).unwrap().value("B"), Some(Value::Unsigned(0)));
     }
 
     #[test]
@@ -400,8 +400,8 @@ mod tests {
         assert!(refused > 100, "{refused}");
         assert!(decoder.used < MAX_METADATA + (4 << 20));
         let extended = item(SCHEMA, &schema("Own", b""), false);
-        let own = Event { id: WORK, extended: &extended, ..Event::default() };
-        assert!(decoder.decode(&own).is_none());
+        let event = Event { id: WORK, extended: &extended, ..Event::default() };
+        assert!(decoder.decode(&event).is_none());
     }
 
     #[test]

@@ -9,7 +9,7 @@ use crate::payload::{Payload, utf16_bytes, utf16_text};
 
 pub(super) const PROVIDER: Guid = Guid::of(uuid!("bbccf6c1-6cd1-48c4-80ff-839482e37671"));
 
-/// What an EventInfo record describes.
+/// Target of an EventInfo record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Described {
     Manifest { guid: Guid, id: u16, version: u8 },
@@ -32,7 +32,7 @@ const MAX_TEXT: usize = 1024;
 /// Decoding source of a class of WMI instead of a manifest.
 const WMI: u32 = 1;
 
-/// Where the properties begin, and what each takes.
+/// Offset of the property array, and the size of a property.
 const PROPERTIES: usize = 112;
 const PROPERTY: usize = 24;
 
@@ -113,7 +113,7 @@ pub(super) fn text_at(record: &[u8], offset: u32) -> String {
     text
 }
 
-/// What the numbers of a map are.
+/// Kind of the numbers in a map.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MapKind {
     /// Each is a value.

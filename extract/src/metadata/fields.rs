@@ -7,10 +7,10 @@ use crate::etl::Guid;
 /// Most fields of one event. EventInfo records have room for 2,700.
 const MAX_FIELDS: usize = 4096;
 
-/// How deep structures may stand in structures.
+/// Maximum nesting depth of structures.
 const MAX_DEPTH: u8 = 8;
 
-/// Where a schema comes from.
+/// Source of a schema.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum SchemaSource {
     /// The event itself has it.
@@ -32,7 +32,7 @@ impl SchemaId {
     }
 }
 
-/// What an event is called, and what its payload consists of.
+/// Names of an event and the layout of its payload.
 #[derive(Debug, Clone)]
 pub struct Schema {
     pub source: SchemaSource,
@@ -73,7 +73,7 @@ pub struct FieldPlan {
     pub map: Option<Box<str>>,
 }
 
-/// What a field, or an item of an array, is.
+/// Kind of a field or array item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FieldKind {
     Value(Form, Extent),
@@ -84,7 +84,7 @@ pub enum FieldKind {
     },
 }
 
-/// How often it is there.
+/// Number of values of a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Count {
     /// Once; it is not an array.
@@ -140,7 +140,7 @@ impl Fields {
         Some(Self { all, top_level })
     }
 
-    /// Those of the event itself.
+    /// Fields of the event itself.
     pub fn top_level(&self) -> &[FieldPlan] {
         self.all.get(..self.top_level).unwrap_or_default()
     }
@@ -168,7 +168,7 @@ impl Fields {
     }
 }
 
-/// What the bytes of a value mean.
+/// Interpretation of the bytes of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
     /// Signed integer of 1 to 8 bytes.
@@ -194,18 +194,18 @@ pub enum Form {
     Sid,
 }
 
-/// How many bytes a value has.
+/// Size of a value in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Extent {
-    /// So many.
+    /// Fixed number of bytes.
     Bytes(u16),
-    /// Those of a pointer of the event.
+    /// Size of a pointer of the event.
     Pointer,
-    /// As many as the integer in this field says.
+    /// Number of bytes in the integer of this field.
     BytesOf(u16),
     /// Text of so many characters, perhaps with a terminator among them.
     Characters(u16),
-    /// The same, as many as the integer in this field says.
+    /// Number of characters in the integer of this field.
     CharactersOf(u16),
     /// Text up to its terminator; without one it ends with the payload.
     Terminated,
@@ -219,27 +219,28 @@ pub enum Extent {
     Counted32,
     /// All bytes that are left.
     Rest,
-    /// As the identifier's own count of parts says.
+    /// Size from the identifier's count of subauthorities.
     Sid,
-    /// The same after two pointers (TOKEN_USER).
+    /// Security identifier after two pointers (TOKEN_USER).
     TokenUser,
 }
 
-/// What a schema says of the length of a value.
+/// Length of a value in a schema.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Length {
     OfType,
     /// Characters of text, bytes of binary.
     Fixed(u16),
-    /// The same, in an integer before it.
+    /// Length in an integer field before it.
     Field(u16),
 }
 
 /// xs:hexBinary as an IPv6 address (TDH_OUTTYPE_IPV6).
 const OUT_IPV6: u16 = 24;
 
-/// How values of an in-type (`_TDH_IN_TYPE` of `tdh.h`, and those of TraceLogging) are read; `None` for an
-/// unknown one. The size of a pointer or number is that of its type whatever the schema says.
+/// Form and extent of values of an in-type (`_TDH_IN_TYPE` of `tdh.h`, and those of TraceLogging);
+/// `None` for an unknown one. The size of a pointer or number is that of its type whatever the
+/// schema says.
 pub(super) fn reading(in_type: u16, out_type: u16, length: Length) -> Option<(Form, Extent)> {
     let text = match length {
         Length::OfType => Extent::Terminated,

@@ -28,7 +28,7 @@ const MAGIC: u8 = 0x5B;
 const MAX_MANIFEST: usize = 16 << 20;
 const MAX_PENDING: usize = 2 * MAX_MANIFEST;
 
-/// What a chunk takes beside its bytes.
+/// Memory per chunk besides its bytes.
 const CHUNK_COST: usize = 128;
 
 /// Most processes that are distinguished.
@@ -45,7 +45,7 @@ struct Pending {
 /// The events of one manifest.
 type Events = FxHashMap<(u16, u8), SchemaId>;
 
-/// What became of a chunk.
+/// Outcome of adding a chunk.
 pub(super) enum Chunk {
     /// It is none: another format, or without content.
     Other,
@@ -138,8 +138,8 @@ impl Manifests {
         id: u16,
         version: u8,
     ) -> Option<SchemaId> {
-        let own = self.by_process.get(&(guid, pid));
-        let manifest = own.or_else(|| self.by_provider.get(&guid))?;
+        let of_process = self.by_process.get(&(guid, pid));
+        let manifest = of_process.or_else(|| self.by_provider.get(&guid))?;
         self.manifests.get(*manifest as usize)?.get(&(id, version)).copied()
     }
 }
@@ -149,7 +149,7 @@ pub(super) fn schemas(guid: Guid, text: &[u8]) -> Option<Vec<Schema>> {
     parse(text).map(|manifest| manifest.schemas(guid))
 }
 
-/// How deep elements may stand in each other; manifests have nine levels.
+/// Maximum nesting depth of elements; manifests have nine levels.
 const MAX_DEPTH: usize = 32;
 
 /// Most events and templates that are taken.
@@ -158,7 +158,7 @@ const MAX_EVENTS: usize = 1 << 16;
 /// Most fields of a template.
 const MAX_FIELDS: usize = 4096;
 
-/// What a manifest says of its events.
+/// Events described by a manifest.
 #[derive(Default)]
 pub(super) struct Manifest {
     provider: Option<String>,
@@ -191,7 +191,7 @@ struct Data {
     length: Option<String>,
     count: Option<String>,
     map: Option<String>,
-    /// Those of a structure.
+    /// Members of a structure.
     members: Option<Vec<Self>>,
 }
 
@@ -228,8 +228,11 @@ pub(super) fn parse(text: &[u8]) -> Option<Manifest> {
 fn attribute(element: &BytesStart<'_>, name: &str) -> Option<String> {
     // Checks for repeated attributes take time that grows with the square of their number.
     let mut all = element.attributes();
-    let own = all.with_checks(false).flatten().find(|own| own.key.as_ref() == name.as_bytes())?;
-    let text = String::from_utf8_lossy(&own.value).into_owned();
+    let attribute = all
+        .with_checks(false)
+        .flatten()
+        .find(|attribute| attribute.key.as_ref() == name.as_bytes())?;
+    let text = String::from_utf8_lossy(&attribute.value).into_owned();
     // An entity of the manifest's own is left as it is.
     Some(unescape(&text).map_or(text.clone(), |text| text.into_owned()))
 }
@@ -352,9 +355,9 @@ impl Template {
         }
         for data in &self.fields {
             let Some(members) = &data.members else { continue };
-            let own = names(members, plans.len());
+            let member_names = names(members, plans.len());
             let compiled: Option<Vec<_>> =
-                members.iter().map(|member| plan(member, None, &own, &outer)).collect();
+                members.iter().map(|member| plan(member, None, &member_names, &outer)).collect();
             plans.extend(compiled?);
         }
         Fields::new(plans, top_level)

@@ -110,7 +110,7 @@ impl<'a> Node<'a> {
         self.slot().map_or(0, |slot| usize::from(slot.field))
     }
 
-    /// Its field; items of an array have that of the array.
+    /// Field of the node; items of an array have the array's.
     pub fn field(&self) -> Option<&'a FieldPlan> {
         self.fields.get(self.field_number())
     }
@@ -120,7 +120,7 @@ impl<'a> Node<'a> {
         self.field().map_or("", |field| &field.name)
     }
 
-    /// Its value; `None` for an array or structure.
+    /// Value of the node; `None` for an array or structure.
     pub fn value(&self) -> Option<Value<'a>> {
         let slot = self.slot()?;
         let SlotKind::Value(form) = slot.kind else { return None };

@@ -9,7 +9,7 @@ pub(super) struct Slot {
     /// Number of the field.
     pub(super) field: u16,
     pub(super) kind: SlotKind,
-    /// Where the bytes of a value are in the payload.
+    /// Offset of the value's bytes in the payload.
     pub(super) start: u32,
     pub(super) length: u32,
     /// The slot after those of this one.
@@ -23,10 +23,10 @@ pub(super) enum SlotKind {
     Structure,
 }
 
-/// How a payload and its schema end.
+/// Result of comparing the ends of a payload and its schema.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Ending {
-    /// So many bytes of the payload are left.
+    /// Number of bytes left in the payload.
     Whole(usize),
     /// The payload ends before the fields do; fields that are not whole are left out.
     Short,
@@ -34,7 +34,7 @@ pub(super) enum Ending {
     TooMany,
 }
 
-/// Why reading stops.
+/// Reason that reading stops.
 struct Stop(Ending);
 
 /// Values per byte of a payload: structures of one byte, as deep as they may be.
@@ -79,7 +79,7 @@ struct Reading<'a> {
     p: Payload<'a>,
     /// Bytes of the payload.
     size: usize,
-    /// Where the bytes that were taken last begin.
+    /// Offset of the bytes that were taken last.
     start: usize,
     /// Most slots.
     most: usize,

@@ -21,7 +21,7 @@ const OUT_BOOLEAN: u8 = 3;
 /// A trait that names the group of the provider.
 const GROUP: u8 = 1;
 
-/// How deep structures are read; deeper ones are refused.
+/// Maximum nesting depth of structures; deeper ones are refused.
 const MAX_DEPTH: usize = 8;
 
 /// The schema of a TraceLogging event; another event has none.
@@ -74,7 +74,7 @@ pub(super) fn decode(schema: &[u8]) -> Option<(String, Fields)> {
     Some((name, Fields::new(flat(top_level)?, count)?))
 }
 
-/// What follows a 16-bit size, which counts itself.
+/// Returns the content after a 16-bit size, which counts itself.
 fn sized(item: &[u8]) -> Option<Payload<'_>> {
     let size = usize::from(Payload::new(item, 8).u16()?);
     Some(Payload::new(item.get(2..size)?, 8))

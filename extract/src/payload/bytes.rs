@@ -118,13 +118,13 @@ pub fn utf16_text(bytes: &[u8]) -> String {
 /// A stretch of a payload, and whether it may hold text of the recording machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Field {
-    /// So many bytes of numbers.
+    /// Number of bytes of numbers.
     Bytes(usize),
-    /// So many pointers, or integers as wide.
+    /// Number of pointers, or integers of their size.
     Pointers(usize),
     /// Addresses, up to a value that is none: an event whose size is damaged reaches into the next one.
     Addresses,
-    /// So many bytes that the reader does not need.
+    /// Number of bytes that the reader skips.
     Unread(usize),
     /// The user of a process (TOKEN_USER).
     User,

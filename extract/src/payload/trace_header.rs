@@ -8,7 +8,7 @@ use super::bytes::{Field, Payload};
 use crate::etl::{Clock, ClockKind, Event, EventId, Session};
 use crate::filetime::{date_time, of_date_time};
 
-/// What the trace header says.
+/// Fields of the trace header.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TraceHeader {
     /// Buffer size of the session, bytes.
@@ -126,7 +126,7 @@ impl TraceHeader {
     }
 }
 
-/// When and by how much the clocks of a time zone change.
+/// Daylight saving rules of a time zone.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TimeZone {
     /// UTC = local time + bias, minutes, without daylight saving time.
@@ -153,7 +153,7 @@ struct Change {
 const NAME_BYTES: usize = 64;
 
 /// Years of changes that are looked at.
-const MOST_YEARS: i16 = 20;
+const MAX_YEARS: i16 = 20;
 
 impl TimeZone {
     pub(super) fn decode(p: &mut Payload<'_>) -> Option<Self> {
@@ -166,7 +166,7 @@ impl TimeZone {
     }
 
     /// Local time minus UTC, in minutes, from each FILETIME (UTC) on: at the first one, and whenever it changes in the
-    /// years from the one before it to the one after the last. Sessions do not last longer than `MOST_YEARS`.
+    /// years from the one before it to the one after the last. Sessions do not last longer than `MAX_YEARS`.
     pub fn offsets(&self, first: i64, last: i64) -> Vec<(i64, i32)> {
         let standard = -self.bias.saturating_add(self.standard.bias);
         let daylight = -self.bias.saturating_add(self.daylight.bias);
@@ -174,7 +174,7 @@ impl TimeZone {
         let Some((from, to)) = year(first).zip(year(last.max(first))) else {
             return vec![(first, self.offset_at(first))];
         };
-        let changes = (from - 1..=(to + 1).min(from + MOST_YEARS)).flat_map(|year| {
+        let changes = (from - 1..=(to + 1).min(from + MAX_YEARS)).flat_map(|year| {
             [(self.daylight, standard), (self.standard, daylight)].map(|(change, before)| {
                 let before = SignedDuration::from_mins(before.into());
                 of_date_time(change.in_year(year)?.checked_sub(before).ok()?)

@@ -62,7 +62,8 @@ pub fn id_in_file(id: EventId) -> EventId {
     class.map_or(id, |class| EventId::Hook(class.group << 8 | u16::from(opcode)))
 }
 
-/// How a real-time session names an event of a file. Kernel events whose class is not known stay what they are.
+/// Converts the id of an event in a file to its id in a real-time session. Kernel events of an
+/// unknown class keep their id.
 pub fn id_in_session(id: EventId) -> EventId {
     let EventId::Hook(hook) = id else { return id };
     let (group, opcode) = (hook >> 8, hook as u8);

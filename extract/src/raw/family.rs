@@ -1,4 +1,4 @@
-//! What an event family is, and what the families share.
+//! Event families and their shared state.
 
 use handlescope_model::Table;
 
@@ -27,7 +27,7 @@ pub trait EventFamily: Default {
     fn finish(&mut self, _shared: &mut Shared) {}
 }
 
-/// What an event says of a process, an image or a method.
+/// Action of an event on a process, an image or a method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Action {
     /// It began: it started, it was loaded.
@@ -37,11 +37,11 @@ pub enum Action {
     Rundown,
 }
 
-/// What the families have in common.
+/// State shared by the families.
 #[derive(Default)]
 pub struct Shared {
     pub timeline: Timeline,
-    /// What went wrong.
+    /// Diagnostics of the pass.
     pub diagnostics: Diagnostics,
 }
 

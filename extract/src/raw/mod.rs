@@ -1,5 +1,5 @@
-//! What one pass over a trace leaves: for each event family its own columns, and one timeline for
-//! all of them.
+//! Result of one pass over a trace: the columns of each event family, and one timeline for all of
+//! them.
 //!
 //! Raw means: times are ticks, processes are pids, stacks are fragments. What depends on the whole
 //! trace, such as a process that only the rundown at the end names, is resolved afterwards.

@@ -8,7 +8,7 @@ use crate::etl::Event;
 /// A process or thread id that is not known.
 pub const UNKNOWN_ID: u32 = u32::MAX;
 
-/// Where process and thread id of a row come from.
+/// Source of the process and thread id of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum IdSource {

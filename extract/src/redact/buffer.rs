@@ -7,7 +7,7 @@ use crate::kernel::Sid;
 use crate::payload::{Field, Payload, TraceHeader, utf16_bytes};
 use crate::stacks::item_fields;
 
-/// What stands in unused space.
+/// Byte that fills unused space.
 const FILLER: u8 = 0xFF;
 
 /// Overwrites texts, and all that is not known to be without.

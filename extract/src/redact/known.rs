@@ -18,10 +18,10 @@ const MODULES: &str = "advapi32|afd|audiodg|bcrypt|bcryptprimitives|cfgmgr32|clr
     system|taskeng|taskhost|taskhostw|tcpip|ucrtbase|user32|win32k|win32kbase|win32kfull|win32u|\
     wininit|winlogon|wmiprvse|wow64|wow64cpu|wow64win|ws2_32";
 
-/// What kernel volumes are called, with a number after it.
+/// Prefix of the names of kernel volumes, followed by a number.
 const VOLUME: &str = "harddiskvolume";
 
-/// Where the extension of a lower-case name begins, if it stays.
+/// Start of the extension of a lower-case name, if the extension is kept.
 pub(super) fn extension(name: &str) -> Option<usize> {
     let at = name.rfind('.')?;
     let behind = name.get(at + 1..)?;

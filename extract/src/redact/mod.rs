@@ -18,7 +18,7 @@ use crate::etl::{BUFFER_HEADER_SIZE, BufferHeader, IndexedBuffer, OtherPlace};
 use crate::options::ExtractObserver;
 use crate::recording::OpenRecording;
 
-/// Why there is no redacted copy.
+/// Reasons that there is no redacted copy.
 #[derive(Debug, thiserror::Error)]
 pub enum RedactError {
     /// The trace cannot be read.

@@ -8,8 +8,8 @@ use super::known::{extension, is_known};
 /// The letters of placeholders. Without vowels they make no words.
 const LETTERS: &[u8; 20] = b"bcdfghjklmnpqrstvwxz";
 
-/// What placeholders begin with, so that none of them is another name, from this length on. Of shorter
-/// ones there are too few.
+/// First character of placeholders of at least this length, so that none of them is another name.
+/// There are too few shorter ones.
 const FIRST: (u8, usize) = (b'q', 4);
 
 /// The texts and names that were replaced so far.
@@ -19,12 +19,12 @@ pub(super) struct Placeholders {
     text: Vec<u16>,
     /// The names in the texts, each with its number among those of its length.
     names: HashMap<Vec<u16>, u64>,
-    /// How many names of a length there are.
+    /// Number of names by length.
     counts: HashMap<usize, u64>,
 }
 
 impl Placeholders {
-    /// What stands for a text, part by part of a path.
+    /// Placeholder for a text, per component of a path.
     pub(super) fn of_text(&mut self, text: impl Iterator<Item = u16>) -> &[u16] {
         let mut units = std::mem::take(&mut self.text);
         units.clear();

@@ -266,7 +266,7 @@ const MAX_OPEN: usize = 4096;
 /// Match id and thread.
 type Key = (u64, u32);
 
-/// What waits for the user part of its stack, by match id and thread.
+/// Values waiting for the user part of their stack, by match id and thread.
 pub(super) struct Matches<T> {
     open: FxHashMap<Key, Vec<T>>,
     /// The keys in the order in which they came, so that the oldest gives way.

@@ -202,7 +202,7 @@ pub(crate) mod tests {
         fragments.forget_keys();
         let after = fragments.refer(8, false);
         fragments.define(8, &frames(&[2]), 8);
-        assert!([defined, open].iter().all(|own| addresses(&fragments, *own).is_empty()));
+        assert!([defined, open].iter().all(|key| addresses(&fragments, *key).is_empty()));
         assert_eq!((addresses(&fragments, after), fragments.unresolved_keys()), (vec![2], 2));
     }
 

@@ -29,7 +29,7 @@ impl KeptStacks {
         Self { all: Some(AllStacks::default()), ..Self::default() }
     }
 
-    /// The same for a trace that has all events from this raw time on only.
+    /// Marks the trace as complete only from this raw time on.
     #[must_use]
     pub fn known_from(self, time: Option<i64>) -> Self {
         Self { known_from: time, ..self }

@@ -22,7 +22,7 @@ pub struct Mapping {
     pub until: i64,
 }
 
-/// Where an address lies, and how long this answer holds.
+/// Location of an address and the time range in which it is valid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Located {
     /// Module and offset from its base; `None` outside of all modules.
@@ -70,7 +70,7 @@ impl AddressSpaces {
         address >> (self.pointer_size * 8 - 1) & 1 == 1
     }
 
-    /// Where an address of a process lies at a time.
+    /// Locates an address of a process at a time.
     pub fn locate(&self, pid: u32, address: u64, time: i64) -> Located {
         let pid = if self.is_kernel(address) { 0 } else { pid };
         let mut found = Located { place: None, is_live: false, from: i64::MIN, to: i64::MAX };

@@ -78,7 +78,7 @@ pub(super) struct CarriedPart<'a> {
     pub(super) pointer_size: usize,
 }
 
-/// What an item of this kind consists of if it is a stack, and how many bytes a pointer in it has.
+/// Fields of an item of this kind if it is a stack, and the size of a pointer in it in bytes.
 pub(crate) fn item_fields(kind: u16) -> (&'static [Field], usize) {
     let fields: &[Field] = match kind {
         STACK_32 | STACK_64 => &[Field::Bytes(8), Field::Addresses],
@@ -113,7 +113,7 @@ pub(crate) fn carried_names(event: &Event<'_>) -> (impl Iterator<Item = u64>, Op
     (carried_parts(event).filter_map(key), match_id.filter(|id| *id != 0))
 }
 
-/// What an event has to do with stacks.
+/// Use of an event for stacks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum StackUse {
     /// It is a part of the stack of an event of this raw time; its frames follow under a key, if it has one.

@@ -52,7 +52,7 @@ impl Answer {
 struct Memory<K> {
     first: HashMap<K, Kept>,
     more: HashMap<K, Vec<Kept>>,
-    /// From when up to when answers hold, each once.
+    /// Distinct time ranges in which answers hold.
     spans: Vec<(i64, i64)>,
     span_numbers: HashMap<(i64, i64), u32>,
 }
@@ -149,7 +149,7 @@ impl<'a> StackResolver<'a> {
         &self.rows
     }
 
-    /// The same, without the resolver.
+    /// Returns the rows without the resolver.
     pub fn into_rows(self) -> KeptRows {
         self.rows
     }
@@ -381,7 +381,7 @@ impl KeptRows {
         self.count == 0
     }
 
-    /// Those of events that carry their stacks themselves.
+    /// Stacks of events that carry them themselves.
     pub fn carried<'s>(&'s self, stacks: &'s EventStacks) -> impl Iterator<Item = usize> + 's {
         stacks.carried().iter().map(|row| *row as usize).filter(|row| self.has(*row))
     }

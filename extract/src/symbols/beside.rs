@@ -18,8 +18,8 @@ use super::identity::StoreKey;
 use super::report::SymbolFileError;
 use crate::members::{SevenZipMembers, Zip, copy};
 
-/// Where symbols lie that were saved with a trace: real folders, no links, and the trace itself where that is a
-/// `.zip` or `.7z`. To be searched first, in this order.
+/// Finds the folders of symbols saved with a trace: real folders, no links, and the trace itself
+/// where it is a `.zip` or `.7z`. They are to be searched first, in this order.
 ///
 /// `trace` is the trace or an extract of it; one in a folder `Extract` is searched from the folder above, too.
 pub fn symbols_beside(trace: &Path) -> Vec<PathBuf> {
@@ -29,8 +29,8 @@ pub fn symbols_beside(trace: &Path) -> Vec<PathBuf> {
         .iter()
         .find_map(|end| name.strip_suffix(end))
         .unwrap_or(&name);
-    let own = ENDS.iter().flat_map(|end| [format!("{stem}.etl{end}"), format!("{stem}{end}")]);
-    let names: Vec<String> = own.chain([FOR_ALL.to_owned()]).collect();
+    let specific = ENDS.iter().flat_map(|end| [format!("{stem}.etl{end}"), format!("{stem}{end}")]);
+    let names: Vec<String> = specific.chain([FOR_ALL.to_owned()]).collect();
     let is_extract = folder.file_name().is_some_and(|name| name.eq_ignore_ascii_case("extract"));
     let above = folder.parent().filter(|_| is_extract);
     let mut found = Vec::new();
@@ -60,7 +60,8 @@ fn folders_named(folder: &Path, names: &[String]) -> Vec<PathBuf> {
     found.into_iter().map(|(_, path)| path).collect()
 }
 
-/// What follows the name of a trace in the names of such folders, in the order PerfView searches them.
+/// Suffixes after the name of a trace in the names of such folders, in the order PerfView searches
+/// them.
 pub(super) const ENDS: [&str; 3] = [".ngenpdbs", ".ngenpdb", ".embeddedpdbs"];
 /// PerfView's folder for the symbols of all traces beside it, and in a `.zip`. It searches it after the others.
 pub(super) const FOR_ALL: &str = "symbols";
@@ -70,9 +71,9 @@ pub(super) const FOR_ALL: &str = "symbols";
 pub(super) struct PackedSymbols {
     /// Names of the members that may be symbols, by archive.
     names: FxHashMap<PathBuf, Vec<String>>,
-    /// What was unpacked, until the end of the session.
+    /// Folder of unpacked files, until the end of the session.
     scratch: Option<TempDir>,
-    /// By archive, how much that is in bytes.
+    /// Unpacked bytes by archive.
     unpacked: FxHashMap<PathBuf, u64>,
 }
 
@@ -153,7 +154,7 @@ impl<'a> Member<'a> {
         Ok(Self::Zip(Box::new(zip), archive, member, size))
     }
 
-    /// Its size, unpacked, bytes.
+    /// Unpacked size, bytes.
     fn size(&self) -> u64 {
         match self {
             Self::Zip(.., size) => *size,
@@ -184,7 +185,7 @@ fn is_seven_zip(path: &Path) -> bool {
 }
 
 fn has_extension(path: &Path, extension: &str) -> bool {
-    path.extension().is_some_and(|own| own.eq_ignore_ascii_case(extension))
+    path.extension().is_some_and(|actual| actual.eq_ignore_ascii_case(extension))
 }
 
 fn member_names(archive: &Path) -> Result<Vec<String>, ContainerError> {

@@ -12,7 +12,7 @@ use super::{
     FrameChain, ModuleIdentity, Outcome, PdbIdentity, SymbolPath, Symbolizer, SymbolizerOptions,
 };
 
-/// What a test says about its PDB.
+/// Content of a test's PDB.
 #[derive(Clone)]
 pub(super) struct TestPdb {
     pub(super) guid: Uuid,
@@ -53,7 +53,7 @@ impl TestPdb {
         }
     }
 
-    /// Where symbol stores keep it, as path with forward slashes.
+    /// Path in symbol stores, with forward slashes.
     pub(super) fn store_path(&self, pdb: &str) -> String {
         format!("{pdb}/{:X}{:x}/{pdb}", self.guid.simple(), self.age)
     }

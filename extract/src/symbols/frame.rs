@@ -33,7 +33,8 @@ pub struct ResolvedFrame {
     pub offset: u64,
     /// Full path of the source file, if the PDB has it.
     pub file: Option<Arc<str>>,
-    /// Where that file can be got, if the PDB says so: its address, or the command of a source server.
+    /// Location that the file can be fetched from, if the PDB has it: its address, or the command
+    /// of a source server.
     pub source: Option<Arc<str>>,
     /// Line in that file, counted from 1: that of the instruction in front of the address, which is
     /// the call in all frames but the innermost one.

@@ -1,4 +1,4 @@
-//! What names a module and its PDB, and how that identity is spelled in a symbol store.
+//! Identities of a module and its PDB, and their spelling in a symbol store.
 //!
 //! What this program keeps for itself in a cache of symbols is in one folder, whose name no file from a trace or a server
 //! can have ([`StoreKey`] refuses it).
@@ -10,7 +10,7 @@ use handlescope_model::Untrusted;
 use symbolic::common::DebugId;
 use uuid::Uuid;
 
-/// What the trace knows of a module; the key for finding its symbols.
+/// Identity of a module in the trace; the key for finding its symbols.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ModuleIdentity {
     /// Last part of the path, as in `ntdll.dll`.
@@ -54,7 +54,7 @@ impl fmt::Display for PdbIdentity {
     }
 }
 
-/// What distinguishes an image file from others of the same name.
+/// Properties that distinguish an image file from others of its name.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct ImageIdentity {
     /// File name without any path.
@@ -89,7 +89,7 @@ impl ImageIdentity {
 pub(super) struct StoreKey {
     /// File name without any path, as in `ntdll.pdb`.
     pub(super) name: String,
-    /// As symbol servers index: of a PDB the GUID in upper-case hex without dashes and the age in
+    /// Index in symbol servers: of a PDB the GUID in upper-case hex without dashes and the age in
     /// lower-case hex, of an image the time stamp and the size in the same spelling.
     pub(super) index: String,
 }

@@ -1,5 +1,5 @@
-//! What the symbolizer promises, on images and PDBs that a linker wrote: those of the sample, and
-//! new ones.
+//! Tests of the symbolizer with images and PDBs written by a linker: those of the sample, and new
+//! ones.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ struct Linked {
     image: PathBuf,
     pdb: PathBuf,
     module: ModuleIdentity,
-    /// Its executable section.
+    /// Range of its executable section.
     code: std::ops::Range<u64>,
 }
 
@@ -135,7 +135,7 @@ fn link(folder: &Path, target: &str, source: &str, compile: &[&str], link: &[&st
     Linked::new(folder.join("m.dll"), folder.join("m.pdb"))
 }
 
-/// What the exports say is what the PDB says; returns how many addresses they name.
+/// Asserts that the exports agree with the PDB; returns how many addresses they name.
 fn assert_exports_agree_with_the_pdb(linked: &Linked) -> usize {
     let (by_pdb, _) = linked.names_from(&linked.pdb);
     let (by_image, report) = linked.names_from(&linked.image);

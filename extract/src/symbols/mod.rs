@@ -1,4 +1,4 @@
-//! From module and address to function name.
+//! Resolution of modules and addresses to function names.
 //!
 //! Symbolication is late: the extract stores modules and relative addresses (RVAs), and names are
 //! looked up when they are shown. A [`Symbolizer`] takes the modules' identities as the trace knows

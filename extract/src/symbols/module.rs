@@ -14,7 +14,7 @@ use super::pdb::pe::ExportTable;
 use super::pdb::source_server::SourceServer;
 use super::pdb::{PdbFile, names};
 
-/// What a module's names are looked up in.
+/// Source of the names of a module's functions.
 pub(super) enum ModuleSymbols {
     Symcache(SymcacheNames),
     Exports(ExportTable),

@@ -1,4 +1,4 @@
-//! What a search for symbols is asked for besides the path, and what follows it.
+//! Options of a search for symbols besides the path, and its observers.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use super::identity::{ModuleIdentity, PdbIdentity};
 use super::report::SymbolFileError;
 use super::server::speed::MinSpeed;
 
-/// What is not in the symbol path.
+/// Options that are not in the symbol path.
 #[derive(Clone, Debug)]
 pub struct SymbolizerOptions {
     /// Folder for converted symcaches; by default the first cache folder of the symbol path, else
@@ -23,21 +23,22 @@ pub struct SymbolizerOptions {
     /// Plain folders of the symbol path, as it names them, out of which neither a link nor a `file.ptr` may
     /// lead.
     pub closed_folders: Vec<PathBuf>,
-    /// How long a server may take to answer, and then to send nothing. One that takes longer is
-    /// not asked again in this session.
+    /// Timeout of a server for its first answer and between bytes. One that takes longer is not
+    /// asked again in this session.
     pub download_timeout: Duration,
     /// The slowest download that is waited for.
     pub min_speed: MinSpeed,
     /// The largest file that is downloaded or unpacked, in bytes. The PDB format itself allows 4 GiB with
     /// blocks of 4 KiB; the largest that public servers have are below 2 GiB.
     pub max_file_bytes: u64,
-    /// What all downloads together may take.
+    /// Budget for all downloads together.
     pub download_budget: DownloadBudget,
-    /// How long a server is not asked again for what it did not have.
+    /// Time for which a server is not asked again for a file it did not have.
     pub missing_for: Duration,
-    /// How long a server is not asked again for what it sent damaged or of another build.
+    /// Time for which a server is not asked again for a file that it sent damaged or of another
+    /// build.
     pub refused_for: Duration,
-    /// How long downloads that broke off are kept, to be continued.
+    /// Time for which interrupted downloads are kept, to be continued.
     pub partial_for: Duration,
 }
 
@@ -51,11 +52,11 @@ pub struct DownloadBudget {
 
 impl DownloadBudget {
     /// The least that all downloads may take, so that a small limit of one file is none of many.
-    const LEAST: u64 = 4 << 30;
+    const MIN_BYTES: u64 = 4 << 30;
 
     /// Enough for two of the largest files.
     pub fn for_files_of(max_file_bytes: u64) -> Self {
-        Self::of(max_file_bytes.saturating_mul(2).max(Self::LEAST))
+        Self::of(max_file_bytes.saturating_mul(2).max(Self::MIN_BYTES))
     }
 
     pub(super) fn of(limit: u64) -> Self {
@@ -99,7 +100,7 @@ impl Default for SymbolizerOptions {
 ///
 /// Several downloads are under way at once; the PDB says which one is meant.
 pub trait SymbolObserver: Sync {
-    /// So many PDBs are not at hand and will be asked for.
+    /// Called with the number of PDBs that are not available locally and will be requested.
     fn planned(&self, _files: usize) {}
 
     /// A server is asked for a PDB.
@@ -125,7 +126,7 @@ pub struct NoSymbolObserver;
 
 impl SymbolObserver for NoSymbolObserver {}
 
-/// What follows a search, and what stops it.
+/// Observers of a search, which can cancel it.
 #[derive(Clone, Copy)]
 pub(super) struct Watch<'a> {
     pub(super) observer: &'a dyn SymbolObserver,

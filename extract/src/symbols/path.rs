@@ -47,8 +47,8 @@ impl SymbolPath {
         symsrv::get_symbol_path_from_environment().map(|text| Self::parse(&text))
     }
 
-    /// The same path with relative folders taken from `folder`, so that it means the same wherever
-    /// the program goes.
+    /// Resolves relative folders of the path against `folder`, so that it keeps its meaning when
+    /// the working directory changes.
     pub fn based_on(&self, folder: &Path) -> Self {
         let entries: Vec<String> =
             self.text.split(';').map(|entry| entry_based_on(entry, folder)).collect();
@@ -60,7 +60,7 @@ impl SymbolPath {
         !self.servers().is_empty()
     }
 
-    /// The same folders and caches, but no server.
+    /// Returns the path with its folders and caches, but without servers.
     pub fn without_servers(&self) -> Self {
         let local = |entry: &str| {
             let pieces: Vec<&str> = entry.trim().split('*').collect();
@@ -97,10 +97,10 @@ impl SymbolPath {
                 NtSymbolPathEntry::LocalOrShare(_) => {}
                 NtSymbolPathEntry::Chain { cache_paths, urls, .. } => {
                     let default = default_store();
-                    let own =
+                    let chain =
                         cache_paths.iter().map(|cache| cache_folder(cache).or(default.as_deref()));
                     let mut caches = caches_before.clone();
-                    caches.extend(own.flatten().map(Path::to_owned));
+                    caches.extend(chain.flatten().map(Path::to_owned));
                     if caches.is_empty() {
                         caches.extend(default.clone());
                     }
@@ -190,14 +190,14 @@ impl FromStr for SymbolPath {
 /// A symbol server, and where files from it are kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Server {
-    /// As on the symbol path.
+    /// URL as written on the symbol path.
     pub(super) url: String,
     /// The nearest first. Empty if the platform has no place for caches.
     pub(super) caches: Vec<PathBuf>,
 }
 
 impl Server {
-    /// Its address in messages, reports and files of the cache.
+    /// Address for messages, reports and files of the cache.
     pub(super) fn shown(&self) -> String {
         without_secrets(&self.url)
     }
@@ -265,7 +265,8 @@ fn entry_based_on(entry: &str, base: &Path) -> String {
     pieces.iter().enumerate().map(folder).collect::<Vec<_>>().join("*")
 }
 
-/// What is not a relative folder, or cannot be written as a longer one, stays as it is.
+/// Resolves a relative folder; returns any other piece, and one that cannot be written as a longer
+/// one, unchanged.
 fn folder_based_on(piece: &str, base: &Path) -> String {
     let is_windows = piece.starts_with('\\') || piece.get(1..2) == Some(":");
     let is_relative = Path::new(piece).is_relative() && !is_windows;
@@ -305,7 +306,7 @@ fn without_empty(entry: NtSymbolPathEntry) -> Option<NtSymbolPathEntry> {
     }
 }
 
-/// Where downloads go that the symbol path names no folder for.
+/// Folder of downloads for which the symbol path names none.
 pub(super) fn default_store() -> Option<PathBuf> {
     platform_cache().map(|cache| cache.join("sym"))
 }

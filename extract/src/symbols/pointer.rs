@@ -11,7 +11,7 @@ pub(super) const MAX_BYTES: u64 = 0x1_0000;
 /// Characters of a server's message that are worth showing.
 const MAX_MESSAGE: usize = 200;
 
-/// Where a pointer came from, which decides where it may lead.
+/// Origin of a pointer, which decides where it may lead.
 pub(super) enum Source<'a> {
     /// A folder of the symbol path.
     Folder,
@@ -20,7 +20,7 @@ pub(super) enum Source<'a> {
     Server { hosts: &'a [String] },
 }
 
-/// Why a pointer leads to no file.
+/// Reasons that a pointer leads to no file.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PointerError {
     #[error("file.ptr has the message: {0}")]

@@ -1,4 +1,4 @@
-//! What became of the search for a module's symbols, in words for the user.
+//! Outcome of the search for a module's symbols, in words for the user.
 
 use std::fmt;
 use std::io;
@@ -11,7 +11,7 @@ use thiserror::Error;
 use super::identity::{ModuleIdentity, PdbIdentity};
 use super::pointer::PointerError;
 
-/// What happened to one module whose symbols were asked for.
+/// Report on one module whose symbols were requested.
 ///
 /// `Display` writes one line for a message; a refused file and a silent server are always named.
 /// With [`refused`](Self::refused) and [`failures`](Self::failures) empty there is nothing that the
@@ -20,7 +20,7 @@ use super::pointer::PointerError;
 pub struct ModuleReport {
     /// The module as it was asked for.
     pub module: ModuleIdentity,
-    /// How the search ended.
+    /// Outcome of the search.
     pub outcome: Outcome,
     /// Files that were found and not used, also when another one was used in the end.
     pub refused: Vec<Arc<SymbolFileError>>,
@@ -31,17 +31,17 @@ pub struct ModuleReport {
     pub missing: Vec<MissingAt>,
     /// Servers that were not asked, as they were given up before.
     pub skipped: Vec<String>,
-    /// Where the file of [`Outcome::Resolved`] was found.
+    /// Origin of the file of [`Outcome::Resolved`].
     pub origin: Option<Origin>,
     /// A converted symcache that could not be kept for the next session, and why.
     pub unsaved: Option<Arc<SymbolFileError>>,
-    /// How many distinct addresses in the module were asked for.
+    /// Number of distinct addresses requested in the module.
     pub wanted: usize,
-    /// How many of these got a name.
+    /// Number of these that got a name.
     pub named: usize,
 }
 
-/// How the search for the symbols of a module ended.
+/// Outcome of the search for the symbols of a module.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// Names are there.
@@ -101,7 +101,7 @@ pub struct MissingAt {
     pub is_refused: bool,
 }
 
-/// What happened on the way, whether or not symbols were found in the end.
+/// Incidents during the search, whether or not symbols were found in the end.
 #[derive(Clone, Debug, Default)]
 pub(super) struct SearchNotes {
     pub(super) refused: Vec<Arc<SymbolFileError>>,
@@ -124,11 +124,11 @@ impl SearchNotes {
 pub struct SearchFailure {
     /// Address of the server, as on the symbol path; the whole path where no server is to blame.
     pub place: String,
-    /// What went wrong.
+    /// Reason of the failure.
     pub reason: String,
 }
 
-/// Why a file is of no use, or could not be written.
+/// Reasons that a file is unusable, or could not be written.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum SymbolFileError {
@@ -140,9 +140,9 @@ pub enum SymbolFileError {
     WrongIdentity {
         /// The refused file.
         path: PathBuf,
-        /// What the trace asks for.
+        /// Identity that the trace needs.
         expected: PdbIdentity,
-        /// What the file says it is, under the name that was asked for.
+        /// Identity that the file has, under the requested name.
         found: PdbIdentity,
     },
     /// The image is another build of the module.
@@ -155,7 +155,7 @@ pub enum SymbolFileError {
         path: PathBuf,
         /// Time stamp and size that the trace asks for.
         expected: (u32, u64),
-        /// What the file says.
+        /// Time stamp and size of the file.
         found: (u32, u64),
     },
     /// The PDB or image cannot be read as one.
@@ -163,7 +163,7 @@ pub enum SymbolFileError {
     Malformed {
         /// The refused file.
         path: PathBuf,
-        /// What the parser says.
+        /// Error of the parser.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// The file, or what is packed in it, is larger than it may be.
@@ -176,7 +176,7 @@ pub enum SymbolFileError {
     },
     /// All downloads together took what they may.
     #[error(
-        "downloads took the {limit} bytes that they may in one session; what came is kept for the next one"
+        "downloads reached the limit of {limit} bytes per session; what was received is kept for the next one"
     )]
     TooManyDownloads {
         /// The limit that they reached.
@@ -196,13 +196,13 @@ pub enum SymbolFileError {
         action: &'static str,
         /// The file, or the folder it should go to.
         path: PathBuf,
-        /// What the operating system says.
+        /// Error of the operating system.
         source: io::Error,
     },
 }
 
 impl SymbolFileError {
-    /// What the operating system says about a file that could not be read or written.
+    /// Wraps an error of the operating system about a file that could not be read or written.
     pub(super) fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         let path = path.to_owned();
         move |source| Self::Io { action, path, source }
@@ -226,8 +226,8 @@ impl ModuleReport {
         }
     }
 
-    /// What went wrong on the way, also when symbols were found in the end: places that could not be
-    /// searched, files that were refused, a symcache that could not be kept.
+    /// Problems during the search, also when symbols were found in the end: places that could not
+    /// be searched, files that were refused, a symcache that could not be kept.
     pub fn troubles(&self) -> impl Iterator<Item = String> {
         let failures = self
             .failures
@@ -239,7 +239,7 @@ impl ModuleReport {
         failures.chain(skipped).chain(self.refusals()).chain(unsaved)
     }
 
-    /// Why files that were found are not used, each with all its reasons.
+    /// Reasons that files were found but not used, each with its causes.
     pub fn refusals(&self) -> impl Iterator<Item = String> {
         self.refused.iter().map(|error| Chain(error.as_ref()).to_string())
     }

@@ -30,13 +30,13 @@ use super::server::install::{Form, Install};
 /// A conversion takes about four times the size of its PDB.
 const CONVERTED_AT_ONCE: u64 = 512 << 20;
 
-/// Where symbols come from, and what was found.
+/// Sources of symbols and the results so far.
 ///
 /// Calls from several threads go on side by side; only those for the same file wait for each other.
 pub(super) struct Search {
     is_empty: bool,
     pub(super) folders: Mutex<LocalFolders>,
-    /// Those of them out of which nothing leads.
+    /// Folders out of which no pointer leads.
     pub(super) closed: Vec<PathBuf>,
     pub(super) downloads: Downloads,
     /// For what is found compressed in a store.
@@ -46,12 +46,12 @@ pub(super) struct Search {
     /// The symcaches lie in a cache folder of the path and so are on the path themselves.
     pub(super) store_is_on_path: bool,
     conversions: Semaphore,
-    /// By identity of the PDB, as modules at several paths may share one.
+    /// Results by identity of the PDB, as modules at several paths may share one.
     pub(super) pdbs: Slots<PdbIdentity>,
     pub(super) images: Slots<ImageIdentity>,
 }
 
-/// What the search for a file ended in. Without symbols, the outcome says why.
+/// Result of the search for a file. Without symbols, the outcome says why.
 #[derive(Clone)]
 pub(super) struct Found {
     pub(super) symbols: Option<Arc<ModuleSymbols>>,
@@ -61,7 +61,7 @@ pub(super) struct Found {
     unsaved: Option<Arc<SymbolFileError>>,
 }
 
-/// What a search may do.
+/// Limits of a search.
 #[derive(Clone, Copy)]
 pub(super) struct SearchLimits<'a> {
     /// Whether servers may be asked.
@@ -72,7 +72,7 @@ pub(super) struct SearchLimits<'a> {
 /// Searches by what is searched.
 pub(super) struct Slots<K>(Mutex<FxHashMap<K, Arc<Mutex<Progress>>>>);
 
-/// How far a search is.
+/// Progress of a search.
 #[derive(Clone, Default)]
 pub(super) enum Progress {
     #[default]
@@ -130,7 +130,7 @@ impl Search {
         }
     }
 
-    /// What is known of a module by now.
+    /// Report on a module so far.
     pub(super) fn report(&self, module: &ModuleIdentity) -> ModuleReport {
         let pdb = match &module.pdb {
             _ if self.is_empty => Found::nothing(Outcome::NoSymbolPath),
@@ -189,7 +189,7 @@ impl Search {
         Some(Progress::Done(found))
     }
 
-    /// What is in a cache may be there since this session asked for it.
+    /// Adds the notes of an earlier download in this session; a file in a cache may be its result.
     fn note_download(&self, pdb: &PdbIdentity, found: &mut Found) {
         let Some(fetched) = self.downloads.fetched(pdb) else { return };
         found.notes.extend(&fetched.notes);
@@ -472,7 +472,7 @@ impl<K: Clone + Eq + Hash> Slots<K> {
         }
     }
 
-    /// What a search that was started has found by now.
+    /// Result so far of a search that was started.
     fn known(&self, key: &K) -> Option<Found> {
         let slot = lock(&self.0).get(key)?.clone();
         match &*lock(&slot) {

@@ -11,14 +11,14 @@ use super::path::{SymbolPath, is_address, without_secrets};
 const MICROSOFT: &str = "https://msdl.microsoft.com/download/symbols";
 const GOOGLE: &str = "https://chromium-browser-symsrv.commondatastorage.googleapis.com";
 
-/// Where symbols come from, as the switches `-symserver`, `-symcache` and `-symfolder` say.
+/// Sources of symbols given by the switches `-symserver`, `-symcache` and `-symfolder`.
 ///
 /// Without a server nothing is downloaded.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SymbolSources {
     /// In the order they are asked.
     pub servers: Vec<ServerChoice>,
-    /// Where downloads are kept; by default in the platform's folder for caches.
+    /// Folder for downloads; by default in the platform's folder for caches.
     pub cache: Option<PathBuf>,
     /// Folders with PDBs, searched first.
     pub folders: Vec<PathBuf>,

@@ -73,7 +73,7 @@ impl Symbolizer {
         self.search.downloads.take_waited_for()
     }
 
-    /// What happened to every module asked for so far, in the order of asking.
+    /// Reports on all modules requested so far, in the order of the requests.
     pub fn report(&self) -> Vec<ModuleReport> {
         let report = |(module, wanted, named): (ModuleIdentity, usize, usize)| ModuleReport {
             wanted,

@@ -1,4 +1,4 @@
-//! What the symbolizer promises, on small PDBs in temporary folders.
+//! Tests of the symbolizer with small PDBs in temporary folders.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -15,7 +15,7 @@ const LINE_BYTES: usize = 64 << 10;
 pub(crate) struct Line<'a> {
     /// Without its end. What is not UTF-8 is U+FFFD.
     pub(crate) text: Cow<'a, str>,
-    /// Its number, from 1.
+    /// Line number, from 1.
     pub(crate) number: u64,
     /// Whether the text goes on after it, so that it is not cut.
     pub(crate) is_ended: bool,
@@ -85,7 +85,7 @@ pub(crate) struct Progress<'a> {
     observer: &'a dyn ExtractObserver,
     pub(crate) cancel: &'a Cancel,
     passed: Cell<u64>,
-    /// What was not a character and is U+FFFD now.
+    /// Number of invalid characters that were replaced by U+FFFD.
     pub(crate) replaced: Cell<u64>,
 }
 

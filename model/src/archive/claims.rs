@@ -1,5 +1,5 @@
-//! What a Parquet table claims about itself, looked at before its decoder believes it, and how much of an archive is
-//! believed.
+//! Checks of the claims of a Parquet table before its decoder trusts them, and limits on an
+//! archive.
 //!
 //! The decoder takes the memory that a footer or a page asks for at once, and the program ends when there
 //! is not so much. So footers and the headers of pages are read here first, with the bytes they have as
@@ -18,13 +18,13 @@ use super::container::ContainerLimits;
 use crate::guard::Panicked;
 use crate::noting::PolarsReason;
 
-/// What follows the footer: its length and the format's name.
+/// Size of the trailer after the footer: the footer's length and the format's name.
 const TRAILER: usize = 8;
 
 /// A footer below this size may be as large as it likes; above, it is a part of the file.
 const SMALL_FOOTER: usize = 1 << 20;
 
-/// How many times the footer the file has, at least. It is some hundred times in ours.
+/// Minimum ratio of the file to the footer. It is some hundred in ours.
 const FILE_PER_FOOTER: usize = 4;
 
 /// Memory for each byte of a header while it is read. A list has eight for a value of one byte.
@@ -39,30 +39,30 @@ const COLUMNS: usize = 1000;
 /// Columns within each other: lists have three.
 const DEPTH: usize = 8;
 
-/// Why a table is not decoded.
+/// Reasons that a table is not decoded.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum TableProblem {
     #[error("it is not a Parquet file")]
     NotParquet,
-    #[error("its footer has {0} bytes")]
+    #[error("its footer is too large: {0} bytes")]
     FooterSize(usize),
     #[error("its footer cannot be read: {0}")]
     Footer(thrift::Error),
-    #[error("it has {0} columns")]
+    #[error("it has too many columns: {0}")]
     Columns(usize),
-    #[error("column {0} has a type no table has")]
+    #[error("column {0} has an unsupported type")]
     ColumnType(String),
-    #[error("columns within columns, too many")]
+    #[error("columns are nested too deeply")]
     Depth,
     #[error("a column lies outside of the table")]
     Outside,
-    #[error("the header of a page makes no sense")]
+    #[error("invalid page header")]
     PageHeader,
-    #[error("a column of more than {0} bytes")]
+    #[error("a column is larger than {0} bytes")]
     ColumnSize(u64),
     #[error("a column has {found} values instead of {expected}")]
     Values { found: i64, expected: i64 },
-    #[error("{values} values in a column, more than {limit}")]
+    #[error("a column has {values} values, more than the limit of {limit}")]
     TooManyValues { values: u64, limit: u64 },
     #[error("it has {rows} rows, and had {written} when the archive was written")]
     Rows { rows: usize, written: u64 },
@@ -119,9 +119,9 @@ fn check_schema(schema: &[SchemaElement]) -> Result<(), TableProblem> {
 /// A part of a column as its footer describes it.
 #[derive(Debug, Clone)]
 pub(super) struct Chunk {
-    /// Where it lies in the file.
+    /// Byte range in the file.
     pub(super) range: Range<u64>,
-    /// How many values it has.
+    /// Number of values.
     pub(super) values: i64,
 }
 
@@ -150,7 +150,7 @@ pub(super) fn check_pages(
     Ok(())
 }
 
-/// What matters of the header of a page.
+/// Relevant fields of a page header.
 struct Page {
     /// Values; none in a dictionary.
     values: u32,
@@ -188,7 +188,7 @@ impl Page {
     }
 }
 
-/// What an archive may not exceed, so that a hostile one costs neither all memory nor all time.
+/// Limits on an archive, so that a hostile one cannot exhaust memory or time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ArchiveLimits {
     /// Sizes of members, and what unpacking them may cost.
@@ -332,7 +332,10 @@ mod tests {
         let deep = vec![element(1, None); 10_000];
         assert!(footer_problem(&with_schema(deep)).is_some_and(|said| said.contains("10000")));
         let deep = vec![element(1, None); 20];
-        assert!(footer_problem(&with_schema(deep)).is_some_and(|said| said.contains("within")));
+        assert!(
+            footer_problem(&with_schema(deep))
+                .is_some_and(|said| said.contains("nested too deeply"))
+        );
         let odd = vec![element(1, None), element(0, Some(Type::FIXED_LEN_BYTE_ARRAY))];
         assert!(footer_problem(&with_schema(odd)).is_some_and(|said| said.contains("type")));
     }
@@ -341,12 +344,12 @@ mod tests {
     fn pages_have_as_many_values_and_bytes_as_they_may() {
         assert_eq!(problem(&[data(3, 500), data(4, 500)], 7), None);
         for (pages, values, said) in [
-            (vec![data(-1, 4)], 7, "makes no sense"),
-            (vec![data(7, -4)], 7, "makes no sense"),
-            (vec![data(3, 4)], 7, "makes no sense"),
+            (vec![data(-1, 4)], 7, "invalid page header"),
+            (vec![data(7, -4)], 7, "invalid page header"),
+            (vec![data(3, 4)], 7, "invalid page header"),
             (vec![data(8, 4)], 7, "8 values instead of 7"),
-            (vec![data(3, 500), data(4, 501)], 7, "more than 1000 bytes"),
-            (vec![], 1, "makes no sense"),
+            (vec![data(3, 500), data(4, 501)], 7, "larger than 1000 bytes"),
+            (vec![], 1, "invalid page header"),
         ] {
             let problem = problem(&pages, values).unwrap();
             assert!(problem.contains(said), "{problem}");

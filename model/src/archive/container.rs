@@ -33,15 +33,15 @@ pub enum ContainerError {
     TooLarge {
         path: PathBuf,
         member: String,
-        /// Its size, bytes; at least.
+        /// Lower bound of its size, bytes.
         size: u64,
         limit: u64,
     },
     /// More has to be unpacked than is.
-    #[error("{}: {size} bytes have to be unpacked, more than the limit of {limit}", Untrusted(.path))]
+    #[error("{}: unpacks to {size} bytes, more than the limit of {limit}", Untrusted(.path))]
     TooMuch { path: PathBuf, size: u64, limit: u64 },
     /// The content claims to be packed better than any trace or extract can be.
-    #[error("{}: {packed} bytes claim to hold {content}, which no trace or extract does", Untrusted(.path))]
+    #[error("{}: compression ratio too high, refused: {packed} bytes claim to unpack to {content}", Untrusted(.path))]
     Ratio { path: PathBuf, packed: u64, content: u64 },
     /// A member cannot be unpacked: cut off, damaged, or not what the archive says.
     #[error("{}: member {} cannot be unpacked: {reason}", Untrusted(.path), Untrusted(.member))]
@@ -63,15 +63,15 @@ impl ContainerError {
 /// Content below this size may be packed as well as it likes.
 const SMALL_CONTENT: u64 = 64 << 20;
 
-/// What an archive may not exceed, so that a hostile one costs neither all memory nor all disk.
+/// Limits on an archive, so that a hostile one cannot exhaust memory or disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ContainerLimits {
     /// Size of one member, unpacked, bytes.
     pub member_bytes: u64,
     /// Bytes that may have to be unpacked in all, those of unwanted members included.
     pub total_bytes: u64,
-    /// How many times the size of the file its content may have, once that is large. Traces have 10
-    /// to 30, JSON of handles has 20 to 100; zeros have thousands.
+    /// Maximum ratio of the content to the file, for large content. Traces have 10 to 30, JSON of
+    /// handles has 20 to 100; zeros have thousands.
     pub ratio: u64,
     /// Memory a decoder may ask for, bytes.
     pub decoder_bytes: u64,
@@ -84,7 +84,7 @@ impl ContainerLimits {
         Self { member_bytes, total_bytes, ratio: 1000, decoder_bytes: 2 << 30 }
     }
 
-    /// The same for members of another size, from a trusted source.
+    /// Limits for members of another size, from a trusted source.
     #[must_use]
     pub const fn trusted_with(self, member_bytes: u64) -> Self {
         let Self { decoder_bytes, .. } = self;
@@ -105,7 +105,7 @@ impl ContainerLimits {
         Err(ContainerError::TooLarge { path, member, size, limit })
     }
 
-    /// How much content a file of this size can have.
+    /// Maximum content of a file of this size.
     pub(super) fn most_content(&self, packed: u64) -> u64 {
         packed.saturating_mul(self.ratio).max(SMALL_CONTENT)
     }
@@ -153,7 +153,7 @@ impl ContainerLimits {
     }
 }
 
-/// What the 7z reader says, in words.
+/// Describes an error of the 7z reader.
 pub fn unpack_reason(error: &sevenz_rust::Error) -> String {
     use sevenz_rust::Error as E;
     match error {
@@ -175,7 +175,7 @@ pub fn unpack_reason(error: &sevenz_rust::Error) -> String {
 /// A 7z file and its table of contents; no member was unpacked yet.
 #[derive(Debug)]
 pub struct Container {
-    /// What it holds.
+    /// Opened archive.
     pub archive: Archive,
     pub source: BufReader<File>,
     /// Size of the file, bytes.
@@ -223,7 +223,7 @@ pub fn refused_name<'a>(
     })
 }
 
-/// What is wrong with the name of a member, if it leads out of the archive.
+/// Returns the problem with the name of a member, if it leads out of the archive.
 fn suspicion(name: &str) -> Option<&'static str> {
     let mut parts = name.split(['/', '\\']);
     if name.starts_with(['/', '\\']) || name.as_bytes().get(1) == Some(&b':') {
@@ -238,7 +238,7 @@ fn suspicion(name: &str) -> Option<&'static str> {
 /// Bytes at the start of a file that are looked at.
 const START: u64 = 512;
 
-/// What a file is, as in `is a text file`, when it is empty or has nothing but text at its start.
+/// Describes a file, as in `is a text file`, when it is empty or has nothing but text at its start.
 ///
 /// # Errors
 /// When it cannot be read.
@@ -248,7 +248,8 @@ pub(super) fn plain_file(file: impl Read) -> io::Result<Option<&'static str>> {
     Ok(plain_content(&start))
 }
 
-/// The same for the start of a file.
+/// Describes the content by the start of a file, as in `is a text file`, when it is empty or
+/// nothing but text.
 pub fn plain_content(start: &[u8]) -> Option<&'static str> {
     let length = start.len().min(START as usize);
     match start.get(..length) {

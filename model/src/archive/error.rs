@@ -1,4 +1,4 @@
-//! What can go wrong with an archive.
+//! Errors of an archive.
 
 use std::io;
 use std::path::PathBuf;
@@ -41,7 +41,7 @@ pub enum ArchiveError {
     Encode { table: &'static str, source: PolarsError },
 }
 
-/// What to do when there is no space.
+/// Remedy when the disk is full.
 fn remedy(error: &io::Error) -> &'static str {
     if is_full(error) { "; free some space, or choose another folder" } else { "" }
 }

@@ -1,4 +1,4 @@
-//! How much a 7z file costs before anything of it can be known: the size of its table of contents.
+//! Cost of a 7z file before anything of it can be known: the size of its table of contents.
 //!
 //! The table is packed itself as a rule, and is kept as a list with a place for every member that it
 //! claims. A few kilobytes can claim hundreds of millions of members, so both sizes are looked at before
@@ -16,7 +16,7 @@ const SIGNATURE: &[u8] = b"7z\xBC\xAF\x27\x1C";
 const TABLE_BYTES: u64 = 2 << 20;
 
 /// Parts that a table of contents may be packed in; there is one as a rule.
-const MOST_STREAMS: u64 = 32;
+const MAX_STREAMS: u64 = 32;
 
 mod id {
     pub(super) const END: u8 = 0x00;
@@ -29,14 +29,14 @@ mod id {
     pub(super) const PACKED_TABLE: u8 = 0x17;
 }
 
-/// Why a table of contents is not read.
+/// Reasons that a table of contents is not read.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum HeaderProblem {
     #[error("{}", Reason(.0))]
     Io(#[from] io::Error),
     #[error("it is not a 7z archive")]
     NoArchive,
-    #[error("it is empty, or was not written to its end")]
+    #[error("it is empty or incomplete")]
     Unfinished,
     #[error("its table of contents has {0} bytes, more than {TABLE_BYTES}")]
     TooLarge(u64),
@@ -92,7 +92,7 @@ fn u64_at(bytes: &[u8], offset: usize) -> Option<u64> {
 struct PackedTable {
     /// Unpacked, bytes; of several steps the largest.
     size: u64,
-    /// What a decoder asks for, bytes.
+    /// Memory that a decoder requests, bytes.
     memory: u64,
 }
 
@@ -101,7 +101,7 @@ fn packed_table(bytes: &[u8]) -> Option<PackedTable> {
     let mut bytes = Bytes(bytes);
     bytes.expect(&[id::PACKED_TABLE, id::PACK_INFO])?;
     bytes.number()?;
-    let streams = bytes.number().filter(|streams| (1..=MOST_STREAMS).contains(streams))?;
+    let streams = bytes.number().filter(|streams| (1..=MAX_STREAMS).contains(streams))?;
     let mut next = bytes.byte()?;
     if next == id::SIZE {
         (0..streams).try_for_each(|_| bytes.number().map(drop))?;
@@ -168,14 +168,14 @@ impl Bytes<'_> {
 
     /// The steps of unpacking: how many outputs they have, and the memory of the most expensive.
     fn coders(&mut self) -> Option<(u64, u64)> {
-        let coders = self.number().filter(|coders| (1..=MOST_STREAMS).contains(coders))?;
+        let coders = self.number().filter(|coders| (1..=MAX_STREAMS).contains(coders))?;
         let (mut inputs, mut outputs, mut memory) = (0, 0, 0);
         for _ in 0..coders {
             let flags = self.byte()?;
             let method = self.take(u64::from(flags & 0xF))?.to_vec();
             let (input, output) =
                 if flags & 0x10 == 0 { (1, 1) } else { (self.number()?, self.number()?) };
-            (input.max(output) <= MOST_STREAMS).then_some(())?;
+            (input.max(output) <= MAX_STREAMS).then_some(())?;
             inputs += input;
             outputs += output;
             if flags & 0x20 != 0 {

@@ -17,7 +17,7 @@ pub(super) const MEMBER: &str = "tables.tsv";
 pub(super) const SINCE: u32 = 7;
 
 /// Bytes that are read of it; it has about 40 for each table.
-pub(super) const MOST_BYTES: u64 = 64 << 10;
+pub(super) const MAX_BYTES: u64 = 64 << 10;
 
 const HEADING: &str = "table\trows\tbytes\tcrc32\n";
 
@@ -39,19 +39,19 @@ pub(super) struct Content {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Manifest(Vec<(Table, Stored)>);
 
-/// Why a table is not what was written.
+/// Reasons that a table differs from what was written.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub(super) enum ContentProblem {
     #[error("it has no checksum")]
     NoChecksum,
     #[error("it has {claimed} bytes, and had {written} when the archive was written")]
     Size { claimed: u64, written: u64 },
-    #[error("it is not what was written with the other tables")]
+    #[error("it does not belong to the other tables of the archive")]
     Checksum,
 }
 
 impl Content {
-    /// What the table of contents says of a member.
+    /// Content of a member according to the table of contents.
     pub(super) fn of(entry: &ArchiveEntry) -> Result<Self, ContentProblem> {
         let crc32 = u32::try_from(entry.crc).ok().filter(|_| entry.has_crc && entry.has_stream);
         let crc32 = crc32.ok_or(ContentProblem::NoChecksum)?;

@@ -109,12 +109,13 @@ impl Trace {
         &self.path
     }
 
-    /// What the archive was opened within.
+    /// Limits that the archive was opened with.
     pub fn limits(&self) -> ArchiveLimits {
         self.limits
     }
 
-    /// The same 16 hexadecimal digits for the same content of all tables, whatever the file is called.
+    /// Identity of the content: 16 hexadecimal digits that depend on the content of all tables and
+    /// not on the file name.
     pub fn id(&self) -> String {
         match &self.manifest {
             Some(manifest) => manifest.id(),
@@ -122,7 +123,7 @@ impl Trace {
         }
     }
 
-    /// What the table of contents says of each table, for an archive that has no manifest.
+    /// Content of each table according to the table of contents, for an archive without a manifest.
     fn listed(&self) -> Vec<String> {
         let entry = |table: &Table| {
             let content = self.content(&table.member());
@@ -348,7 +349,7 @@ impl Trace {
                 false => Err(self.missing(member)),
             };
         };
-        let text = match size <= manifest::MOST_BYTES {
+        let text = match size <= manifest::MAX_BYTES {
             true => self.read_member(member)?,
             false => None,
         };
@@ -380,7 +381,7 @@ impl Trace {
         Ok(clock.get(0).is_some_and(|clock| [UNKNOWN_CLOCK, NO_CLOCK].contains(&clock)))
     }
 
-    /// What the table of contents says of a member, if there is one of the name.
+    /// Content of a member according to the table of contents, if it exists.
     fn content(&self, member: &str) -> Option<Result<Content, ContentProblem>> {
         self.entry(member).map(|entry| Content::of(&entry))
     }

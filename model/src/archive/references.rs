@@ -9,18 +9,18 @@ use crate::column::{ColumnSpec, ColumnType, Reference};
 use crate::noting::PolarsReason;
 use crate::table::Table;
 
-/// Why a column does not fit.
+/// Reasons that a column does not fit.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Misfit {
     #[error("{name} adds up to {claimed}, but {counted} has {rows} rows")]
     Count { name: &'static str, claimed: u64, counted: &'static str, rows: u64 },
-    #[error("{name} names row {last} of {others}, which has {rows}")]
+    #[error("{name} refers to row {last} of {others}, which has {rows} rows")]
     Row { name: &'static str, last: u64, others: &'static str, rows: u64 },
-    #[error("{name} names rows of {others}, which has none")]
+    #[error("{name} refers to rows of {others}, which has none")]
     Key { name: &'static str, others: &'static str },
-    #[error("it has {rows} rows, of which other tables name {named}")]
+    #[error("it has {rows} rows, of which other tables refer to {named}")]
     Unnamed { rows: u64, named: u64 },
-    #[error("a frame lies at {offset:#x} of a module of {size:#x} bytes")]
+    #[error("a frame is at offset {offset:#x} of a module of {size:#x} bytes")]
     Offset { offset: u64, size: u64 },
     #[error("{}", PolarsReason(.0))]
     Type(#[from] PolarsError),
@@ -142,7 +142,7 @@ mod tests {
     #[test]
     fn rows_that_are_named_exist() {
         assert_eq!(misfit::<ExistingHandles>("object", &[0, 4], 5, true), None);
-        let said = "object names row 4 of objects, which has 4";
+        let said = "object refers to row 4 of objects, which has 4 rows";
         assert_eq!(misfit::<ExistingHandles>("object", &[0, 4], 4, true).as_deref(), Some(said));
         assert_eq!(misfit::<Objects>("first_event", &[0, 5], 5, true), None, "an empty slice");
         assert!(misfit::<Objects>("type_id", &[0, 7], 0, true).is_some());
@@ -154,7 +154,7 @@ mod tests {
     fn the_last_row_is_named() {
         let misfit = |last, rows| check_last(last, rows).err().map(|misfit| misfit.to_string());
         assert_eq!((misfit(None, 0), misfit(Some(4), 5)), (None, None));
-        let said = "it has 6 rows, of which other tables name 5";
+        let said = "it has 6 rows, of which other tables refer to 5";
         assert_eq!(misfit(Some(4), 6).as_deref(), Some(said));
         let by: Vec<_> = columns_of_rows(Table::Names).map(|(by, spec)| (by, spec.name)).collect();
         assert_eq!(by, [(Table::Objects, "name"), (Table::StartHandles, "name")]);

@@ -23,7 +23,7 @@ const ROW_GROUP_ROWS: usize = 1 << 18;
 /// The zstd level: higher ones cost much more time for a few per cent of size.
 const ZSTD_LEVEL: i32 = 1;
 
-/// How hard JSON is compressed: level 3 takes three times the time for 12 % less, and packing is nine
+/// Compression level of JSON: level 3 takes three times the time for 12 % less, and packing is nine
 /// tenths of the time that JSON takes as it is.
 const LZMA_LEVEL: u32 = 1;
 
@@ -32,7 +32,7 @@ const LZMA_LEVEL: u32 = 1;
 const LZMA_CHUNK: u64 = 4 << 20;
 
 /// Threads that compress; each has some chunks in memory.
-const MOST_THREADS: usize = 4;
+const MAX_THREADS: usize = 4;
 
 /// Writes an archive member by member; nothing is visible under its name before [`Self::finish`].
 ///
@@ -40,7 +40,7 @@ const MOST_THREADS: usize = 4;
 pub struct ArchiveWriter {
     encoder: TableEncoder,
     archive: sevenz_rust::ArchiveWriter<OutputFile>,
-    /// What was written of tables; `None` in the copy of an archive that has no manifest.
+    /// Content of the tables written so far; `None` in the copy of an archive that has no manifest.
     manifest: Option<Manifest>,
 }
 
@@ -77,20 +77,20 @@ impl ArchiveWriter {
         Ok(Self { encoder, archive, manifest: Some(Manifest::default()) })
     }
 
-    /// The same writer, whose work ends with some error when `cancel` asks to stop: at the next row group,
-    /// and within a member that is packed.
+    /// Makes the writer fail when `cancel` asks to stop: at the next row group, and within a member
+    /// that is packed.
     #[must_use]
     pub fn stopped_by(mut self, cancel: &Cancel) -> Self {
         self.encoder.cancel = cancel.clone();
         self
     }
 
-    /// Where the archive will appear.
+    /// Path at which the archive will appear.
     pub(super) fn path(&self) -> &Path {
         &self.encoder.path
     }
 
-    /// What encodes tables for this archive.
+    /// Encoder of tables for this archive.
     pub fn encoder(&self) -> TableEncoder {
         self.encoder.clone()
     }
@@ -156,7 +156,7 @@ impl ArchiveWriter {
         content: &mut dyn Read,
     ) -> Result<Content, sevenz_rust::Error> {
         let method = if member.ends_with(".json") {
-            let threads = thread::available_parallelism().map_or(1, |n| n.get().min(MOST_THREADS));
+            let threads = thread::available_parallelism().map_or(1, |n| n.get().min(MAX_THREADS));
             Lzma2Options::from_level_mt(LZMA_LEVEL, threads as u32, LZMA_CHUNK).into()
         } else {
             EncoderConfiguration::new(EncoderMethod::COPY)

@@ -16,7 +16,7 @@ pub trait Cell: Sized {
     const TYPE: ColumnType;
     /// Whether the column may hold nulls.
     const NULLABLE: bool;
-    /// What the values say about another table.
+    /// Reference of the values to another table.
     const REFERS_TO: Option<Reference> = None;
     /// Typed access to a column of these.
     type Values;
@@ -76,14 +76,14 @@ impl<T: Number> Cell for Option<T> {
 
 /// The text of a column that is read into rows, bytes: a text of which the table has one copy is copied for
 /// each row then. A sound table of so much text is read as [`Texts`].
-const MOST_TEXT: usize = 256 << 20;
+const MAX_TEXT: usize = 256 << 20;
 
 /// Refuses a column whose rows would take too much memory.
 fn limited(texts: Texts) -> PolarsResult<Texts> {
     let bytes: usize = texts.iter().flatten().map(str::len).sum();
     polars_ensure!(
-        bytes <= MOST_TEXT,
-        ComputeError: "its rows have {bytes} bytes of text, more than {MOST_TEXT}"
+        bytes <= MAX_TEXT,
+        ComputeError: "its rows have {bytes} bytes of text, more than {MAX_TEXT}"
     );
     Ok(texts)
 }
@@ -149,8 +149,8 @@ impl Cell for Option<Bytes> {
         let blobs = Blobs::of(column)?;
         let bytes: usize = blobs.iter().flatten().map(<[u8]>::len).sum();
         polars_ensure!(
-            bytes <= MOST_TEXT,
-            ComputeError: "its rows have {bytes} bytes, more than {MOST_TEXT}"
+            bytes <= MAX_TEXT,
+            ComputeError: "its rows have {bytes} bytes, more than {MAX_TEXT}"
         );
         Ok(blobs.iter().map(|bytes| bytes.map(|bytes| Bytes(bytes.to_vec()))).collect())
     }

@@ -7,19 +7,19 @@ use polars::prelude::{
 
 use super::spec::{ColumnType, Reference};
 
-/// What polars holds for a number.
+/// Native polars representation of a number.
 pub(super) type Native<T> = <<T as Number>::Physical as PolarsNumericType>::Native;
 
 /// A number that can be the value of a column.
 pub trait Number: Copy + Default + 'static {
     const TYPE: ColumnType;
-    /// What the number says about another table.
+    /// Reference of the number to another table.
     const REFERS_TO: Option<Reference> = None;
-    /// How polars stores it.
+    /// Physical polars type.
     type Physical: PolarsNumericType;
     /// The number from what polars holds.
     fn from_native(native: <Self::Physical as PolarsNumericType>::Native) -> Self;
-    /// What polars holds for the number.
+    /// Converts the number to its native polars representation.
     fn into_native(self) -> <Self::Physical as PolarsNumericType>::Native;
     /// Numbers as a column.
     fn into_column(numbers: ChunkedArray<Self::Physical>) -> Column;

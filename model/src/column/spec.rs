@@ -1,4 +1,4 @@
-//! What is declared of a column.
+//! Declaration of a column.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -48,7 +48,7 @@ impl ColumnType {
 }
 
 impl fmt::Display for ColumnType {
-    /// As in the documentation: `bool`, `i64`, `text`, `bytes`, `list of u32`.
+    /// Formats the type as in the documentation: `bool`, `i64`, `text`, `bytes`, `list of u32`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Bool => "bool",
@@ -64,7 +64,7 @@ impl fmt::Display for ColumnType {
     }
 }
 
-/// What the numbers of a column have to do with another table. It follows from the type of the values.
+/// Relation of the numbers of a column to another table. It follows from the type of the values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reference {
     /// They are row numbers of the table.
@@ -75,7 +75,7 @@ pub enum Reference {
     Count(Table),
 }
 
-/// What a column holds, from the same declaration as the code that fills it.
+/// Content of a column, from the same declaration as the code that fills it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ColumnSpec {
     /// Column name, snake case; fields that are times end in `_ns`.
@@ -88,7 +88,7 @@ pub struct ColumnSpec {
     pub unit: &'static str,
     /// The table that the values refer to.
     pub refers_to: Option<Reference>,
-    /// What the value means.
+    /// Meaning of the value.
     pub doc: &'static str,
 }
 

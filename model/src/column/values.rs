@@ -34,7 +34,7 @@ impl<T: Number> Numbers<T> {
         Self { column, chunk }
     }
 
-    /// What polars holds; arbitrary where the column is null.
+    /// Native polars values; arbitrary where the column is null.
     fn natives(&self) -> &[Native<T>] {
         self.chunk.as_ref().map_or(&[], |chunk| chunk.values().as_slice())
     }

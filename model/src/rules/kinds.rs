@@ -1,4 +1,5 @@
-//! Which kinds of events do what, and the rundown of the object manager at the end of a trace: what was open then.
+//! Classes of event kinds, and the rundown of the object manager at the end of a trace: the handles
+//! open then.
 
 use crate::tables::EventKind;
 
@@ -62,8 +63,8 @@ impl Kinds {
     }
 }
 
-/// How much an event says about the creation of its object, 0 being most; `None` for none of
-/// [`CREATING`].
+/// Rank of an event by how much it says about the creation of its object, 0 being most; `None` for
+/// none of [`CREATING`].
 pub const fn create_rank(kind: EventKind) -> Option<u32> {
     match kind {
         EventKind::ObjectCreate => Some(0),

@@ -1,9 +1,9 @@
-//! What a handle or view that stays open is, and whose handle a duplicate is.
+//! Leak classes of handles and views that stay open, and ownership of duplicates.
 
 use super::kinds::{OPENING, OPENING_HANDLES};
 use crate::tables::EventKind;
 
-/// How what an event opened leaks.
+/// Leak class of an open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LeakClass {
     /// Nothing in the trace closes it.
@@ -46,8 +46,8 @@ pub const fn is_leaked_view(kind: EventKind, is_leaked: bool) -> bool {
     OPENING.contains(kind) && !OPENING_HANDLES.contains(kind) && is_leaked
 }
 
-/// How what an event opened leaks, by what the events table says of it; `None` for what was closed, and for
-/// what opens nothing.
+/// Returns the leak class of an open, from its columns in the events table; `None` for closed ones,
+/// and for events that open nothing.
 pub const fn leak_class(kind: EventKind, is_leaked: bool, is_at_exit: bool) -> Option<LeakClass> {
     match (OPENING.contains(kind), is_leaked, is_at_exit) {
         (true, true, _) => Some(LeakClass::NeverClosed),

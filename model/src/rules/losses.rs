@@ -10,7 +10,7 @@ pub struct LossTimes {
 }
 
 impl LossTimes {
-    /// Of losses with their first and last moment; `None` for one that may be anywhere.
+    /// Creates the losses from their first and last moment; `None` for one that may be anywhere.
     pub fn new(losses: impl IntoIterator<Item = Option<(i64, i64)>>) -> Self {
         let (mut all, mut is_anywhere) = (Vec::new(), false);
         for loss in losses {

@@ -1,4 +1,4 @@
-//! What follows from the events of one object: creation, end, leaks, sharing, overlap.
+//! Derivation of an object's creation, end, leaks, sharing and overlap from its events.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -8,7 +8,7 @@ use crate::tables::EventKind;
 
 /// The events of an object, each named by a number.
 pub trait ObjectEvents {
-    /// What the event did.
+    /// Kind of the event.
     fn kind(&self, event: u32) -> EventKind;
     /// The process it belongs to, where known.
     fn process(&self, event: u32) -> Option<ProcessIdx>;
@@ -24,7 +24,7 @@ pub trait ObjectEvents {
     }
 }
 
-/// What was derived for one object; events are positions among the object's own.
+/// Derived properties of one object; events are positions among the object's own.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Derived {
     /// The event that created it.
@@ -50,7 +50,7 @@ pub struct DeriveScratch {
 type Owner = (Option<ProcessIdx>, u64);
 
 /// Objects with more events than this look up open handles in a table.
-const FEW: usize = 64;
+const MAX_SCANNED: usize = 64;
 
 /// Derives what follows from the events `rows` of one object, given in time order.
 pub fn derive(events: &impl ObjectEvents, rows: &[u32], scratch: &mut DeriveScratch) -> Derived {
@@ -106,7 +106,7 @@ pub fn has_overlap(kinds: impl IntoIterator<Item = EventKind>) -> bool {
     })
 }
 
-/// How many more handles there are after an event.
+/// Change of the number of handles by an event.
 fn handle_change(kind: EventKind) -> i64 {
     match kind {
         _ if OPENING_HANDLES.contains(kind) => 1,
@@ -142,7 +142,7 @@ fn pair(events: &impl ObjectEvents, rows: &[u32], scratch: &mut DeriveScratch) {
     closing.resize(rows.len(), sentinel());
     few.clear();
     many.clear();
-    let is_large = rows.len() > FEW;
+    let is_large = rows.len() > MAX_SCANNED;
     for (at, &row) in rows.iter().enumerate() {
         let at = at as u32;
         match events.kind(row) {
@@ -185,7 +185,7 @@ fn pair(events: &impl ObjectEvents, rows: &[u32], scratch: &mut DeriveScratch) {
     }
 }
 
-/// Which close fits an event that opened a handle.
+/// Process and handle that a close of the opened handle must match.
 fn owner(events: &impl ObjectEvents, row: u32) -> Owner {
     let inherited_by = match events.kind(row) {
         EventKind::HandleDuplicate => events.inherited_by(row),
@@ -234,7 +234,7 @@ mod tests {
         (kind, process, handle, None, None)
     }
 
-    /// What was derived, and for each event its close.
+    /// Derives the object, and for each event its close.
     fn derived(rows: &[Row]) -> (Derived, Vec<Option<u32>>) {
         let mut scratch = DeriveScratch::default();
         let order: Vec<u32> = (0..rows.len() as u32).collect();

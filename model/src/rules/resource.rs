@@ -1,4 +1,4 @@
-//! What kinds of allocations are, and what the end of an allocation means.
+//! Classes of allocation kinds, and the meaning of the end of an allocation.
 
 use crate::tables::{ResourceEnd, ResourceKind};
 
@@ -12,7 +12,7 @@ pub fn is_freed(end: ResourceEnd) -> bool {
     matches!(end, ResourceEnd::Freed | ResourceEnd::Reallocated)
 }
 
-/// What is allocated, in a few words.
+/// Short description of what is allocated.
 pub const fn about(kind: ResourceKind) -> &'static str {
     match kind {
         ResourceKind::Heap => "blocks of heaps",
@@ -74,7 +74,7 @@ pub const fn backed_by(kind: ResourceKind) -> Option<ResourceKind> {
     }
 }
 
-/// What records the events of allocations.
+/// Recorder of the events of allocations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Recording {
     /// A session of heaps, for chosen processes.
@@ -88,7 +88,7 @@ pub enum Recording {
 impl Recording {
     pub const ALL: [Self; 3] = [Self::HeapSession, Self::VirtualMemory, Self::Provider];
 
-    /// What records a kind.
+    /// Recorder of a kind.
     pub const fn of(kind: ResourceKind) -> Self {
         match kind {
             ResourceKind::Heap => Self::HeapSession,

@@ -116,7 +116,7 @@ macro_rules! codes {
                 self as u32
             }
 
-            /// What a stored number means; `None` for a number of a newer layout.
+            /// Value of a stored number; `None` for a number of a newer layout.
             pub fn from_code(code: u32) -> Option<Self> {
                 Self::ALL.get(code as usize).copied()
             }

@@ -1,11 +1,11 @@
-//! What the source held, what of it was lost or left out, and when events are missing.
+//! Content of the source, data that was lost or left out, and time ranges with missing events.
 
 use super::declare::{codes, table};
 
 table! {
     /// Columns of the event counts table, sorted by kind, then by name.
     EventCounts => EventCounts,
-    /// How often one kind of event occurs in the source, kept or not.
+    /// Number of events of one kind in the source, kept or not.
     EventCount {
         /// hook:GGTT, classic:{guid}:{opcode} or manifest:{guid}:{id}; etwanalyzer:{kind} in an extract of ETWAnalyzer, htrace:{kind} in text of !htrace.
         kind: String,
@@ -15,9 +15,9 @@ table! {
         name: Option<String>,
         /// Number of events.
         count: u64,
-        /// When the first happened; null in extracts of text and of ETWAnalyzer, and of older versions.
+        /// Time of the first event; null in extracts of text and of ETWAnalyzer, and of older versions.
         ["ns since session start"] first_ns: Option<i64>,
-        /// When the last happened.
+        /// Time of the last event.
         ["ns since session start"] last_ns: Option<i64>,
     }
 }
@@ -27,19 +27,19 @@ table! {
     Warnings => Warnings,
     /// One kind of damage, loss or omission.
     Warning {
-        /// What happened, in words.
+        /// Description of the kind of loss or damage.
         kind: String,
-        /// How often.
+        /// Number of occurrences.
         count: u64,
-        /// Where it happened first.
+        /// Location of the first occurrence.
         ["bytes from the start of the file"] first_offset: Option<u64>,
-        /// The same in a text, line from 1.
+        /// Location of the first occurrence in a text, line from 1.
         first_line: Option<u64>,
     }
 }
 
 codes! {
-    /// What shows that events are missing.
+    /// Evidence of missing events.
     LossKind {
         /// Numbers of buffers that are not in the file.
         MissingBuffers = "missing_buffers",

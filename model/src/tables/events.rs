@@ -4,7 +4,7 @@ use super::declare::{codes, table};
 use crate::index::{EventIdx, ObjectIdx, ProcessIdx, StackIdx};
 
 codes! {
-    /// What an event did.
+    /// Action of an event.
     EventKind {
         /// A handle was created.
         HandleCreate = "handle_create",
@@ -50,7 +50,7 @@ impl EventKind {
 }
 
 codes! {
-    /// What shows that a handle or view was closed, though the trace lost its close.
+    /// Evidence that a handle or view was closed, though the trace lost its close.
     ClosedUnseen {
         /// The process opened or closed the same handle value again, or mapped a view at the same address.
         Reused = "reused",
@@ -84,7 +84,7 @@ table! {
         closed_at_exit: Option<bool>,
         /// The close or unmap that ended a create, duplicate or map.
         closing_event: Option<EventIdx>,
-        /// Of what was opened and closed, but the trace lost the close, what shows that: 0 reused, 1 not_in_rundown, 2 process_ended.
+        /// Evidence of the close, for opens whose close the trace lost: 0 reused, 1 not_in_rundown, 2 process_ended.
         closed_unseen: Option<u32>,
         /// It was still open then; null unless it was closed unseen.
         ["ns since session start"] closed_after_ns: Option<i64>,

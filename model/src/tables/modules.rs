@@ -31,7 +31,7 @@ table! {
         original_name: Option<String>,
         /// Product from the version resource.
         product_name: Option<String>,
-        /// What the file is, from the version resource.
+        /// Description of the file, from the version resource.
         description: Option<String>,
         /// Company from the version resource.
         company: Option<String>,
@@ -63,9 +63,9 @@ table! {
     Volumes => Volumes,
     /// A beginning of paths.
     Volume {
-        /// As the kernel writes it: \Device\HarddiskVolume3\.
+        /// Prefix as written by the kernel: \Device\HarddiskVolume3\.
         nt_prefix: String,
-        /// As programs write it: C:\; may be empty.
+        /// Prefix as written by programs: C:\; may be empty.
         dos_prefix: String,
     }
 }

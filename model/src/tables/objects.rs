@@ -52,7 +52,7 @@ pub const FILE_MAPPING_TYPE: TypeId = TypeId(1000);
 /// Name of [`FILE_MAPPING_TYPE`].
 pub const FILE_MAPPING_NAME: &str = "FileMapping";
 
-/// What a type id without a row is called.
+/// Name of a type id without a row.
 pub const UNKNOWN_TYPE_NAME: &str = "UnknownType";
 
 table! {

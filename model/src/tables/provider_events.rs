@@ -11,7 +11,7 @@ table! {
     ProviderEvents => ProviderEvents,
     /// One event.
     ProviderEvent {
-        /// When it happened.
+        /// Time of the event.
         ["ns since session start"] time_ns: i64,
         /// The process of its header; null when no process of this id is known.
         process: Option<ProcessIdx>,
@@ -19,15 +19,15 @@ table! {
         pid: Option<u32>,
         /// Thread id of its header; null when it has none.
         tid: Option<u32>,
-        /// Its provider and name.
+        /// Provider and name of the event.
         event: EventCountIdx,
         /// The stack that it carries; null without one.
         stack: Option<StackIdx>,
-        /// Its first value.
+        /// First value of the event.
         first_value: EventValueIdx,
         /// Number of values.
         value_count: RowCount<EventValueIdx>,
-        /// Its payload ends before its fields do, or claims more values than there can be; what is not whole is left out.
+        /// Whether the payload ends before its fields do, or claims more values than there can be; incomplete values are left out.
         is_short: bool,
         /// Bytes of the payload after its fields.
         ["bytes"] rest: u32,
@@ -43,7 +43,7 @@ table! {
         event: EventCountIdx,
         /// Name; a member of a structure has that of the structure in front, as in rcData.left.
         name: String,
-        /// What its values are: signed; unsigned, hex, bool or filetime in the column unsigned; float; text, guid, sid or systemtime in the column text; binary in the column bytes; or structure, which has none of its own.
+        /// Kind of its values: signed; unsigned, hex, bool or filetime in the column unsigned; float; text, guid, sid or systemtime in the column text; binary in the column bytes; or structure, which has none of its own.
         kind: String,
         /// The map of its provider that names its values.
         map: Option<String>,

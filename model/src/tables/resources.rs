@@ -1,11 +1,11 @@
-//! What was allocated and freed besides handles: heap blocks, virtual memory, handles of GDI and USER, and
-//! anything that events acquire and release.
+//! Allocations besides handles: heap blocks, virtual memory, handles of GDI and USER, and anything
+//! that events acquire and release.
 
 use super::declare::{codes, table};
 use crate::index::{AllocatorIdx, ProcessIdx, ResourceIdx, StackIdx};
 
 codes! {
-    /// What is allocated.
+    /// Kind of an allocation.
     ResourceKind {
         /// A block of a heap.
         Heap = "heap",
@@ -13,7 +13,7 @@ codes! {
         Commit = "commit",
         /// Reserved addresses.
         Reserve = "reserve",
-        /// What events of a provider acquire and release.
+        /// Resource acquired and released by events of a provider.
         Resource = "resource",
         /// A handle of GDI.
         Gdi = "gdi",
@@ -23,7 +23,7 @@ codes! {
 }
 
 codes! {
-    /// How an allocation ended.
+    /// End of an allocation.
     ResourceEnd {
         /// It did not: its process was alive when the trace ended.
         Open = "open",
@@ -33,9 +33,9 @@ codes! {
         Reallocated = "reallocated",
         /// Another allocation took its place: its free was lost.
         Replaced = "replaced",
-        /// Its heap was destroyed.
+        /// The heap was destroyed.
         Destroyed = "destroyed",
-        /// Its process ended.
+        /// The process ended.
         AtExit = "at_exit",
         /// It had no bytes that were not allocated before.
         Empty = "empty",
@@ -43,7 +43,7 @@ codes! {
 }
 
 codes! {
-    /// Why an event neither began nor ended an allocation.
+    /// Reason that an event neither began nor ended an allocation.
     ResourceMissKind {
         /// It freed what was not allocated: twice, elsewhere, or before the trace.
         OrphanFree = "orphan_free",
@@ -55,7 +55,7 @@ codes! {
 table! {
     /// Columns of the allocators table: each kind, name and provider of each process once, a heap once for each of its lives.
     Allocators => Allocators,
-    /// Where things are allocated.
+    /// Allocator of resources.
     Allocator {
         /// 0 heap, 1 commit, 2 reserve, 3 resource, 4 gdi, 5 user.
         kind: u32,
@@ -67,11 +67,11 @@ table! {
         process: Option<ProcessIdx>,
         /// Process id; null when the events have none.
         pid: Option<u32>,
-        /// When a heap was created; null for one from before the trace and for other kinds.
+        /// Creation time of a heap; null for one from before the trace and for other kinds.
         ["ns since session start"] created_ns: Option<i64>,
         /// The stack on which the heap was created.
         create_stack: Option<StackIdx>,
-        /// When a heap was destroyed.
+        /// Time at which a heap was destroyed.
         ["ns since session start"] destroyed_ns: Option<i64>,
     }
 }
@@ -81,17 +81,17 @@ table! {
     Resources => Resources,
     /// An allocation, or the part of one that ended by itself.
     Resource {
-        /// Where, and of which process and kind.
+        /// Allocator, which has the process and kind.
         allocator: AllocatorIdx,
         /// The address of the block, the first address of the allocation, or the handle.
         key: u64,
-        /// Its bytes; those of the part where an allocation ended in parts. Signed, because events may have such values.
+        /// Size of the allocation, or of the part where it ended in parts. Signed, because events may have such values.
         ["bytes"] size: i64,
         /// The first part of the same allocation; null for this one and for an allocation that ended as a whole.
         part_of: Option<ResourceIdx>,
         /// The allocation that a reallocation made this one of.
         grown_from: Option<ResourceIdx>,
-        /// When it was allocated.
+        /// Time of the allocation.
         ["ns since session start"] time_ns: i64,
         /// The thread that allocated it.
         tid: Option<u32>,
@@ -101,7 +101,7 @@ table! {
         stack: Option<StackIdx>,
         /// 0 open, 1 freed, 2 reallocated, 3 replaced, 4 destroyed, 5 at_exit, 6 empty.
         end: u32,
-        /// When it ended; null while it is open.
+        /// Time of the end; null while it is open.
         ["ns since session start"] end_time_ns: Option<i64>,
         /// The thread that ended it.
         end_tid: Option<u32>,
@@ -117,7 +117,7 @@ table! {
     ResourceMisses => ResourceMisses,
     /// An event that neither began nor ended an allocation.
     ResourceMiss {
-        /// Where, and of which process and kind.
+        /// Allocator, which has the process and kind.
         allocator: AllocatorIdx,
         /// 0 orphan_free, 1 ignored.
         what: u32,
@@ -125,11 +125,11 @@ table! {
         key: u64,
         /// The bytes that it names; 0 where it names none.
         ["bytes"] size: i64,
-        /// When it happened.
+        /// Time of the event.
         ["ns since session start"] time_ns: i64,
-        /// Its thread.
+        /// Thread of the event.
         tid: Option<u32>,
-        /// Its stack.
+        /// Stack of the event.
         stack: Option<StackIdx>,
     }
 }

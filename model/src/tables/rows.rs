@@ -3,9 +3,9 @@
 use crate::column::Cell;
 use crate::key::{Columns, Key};
 
-/// Where the values of columns are read from.
+/// Source of the values of columns.
 pub trait Cells {
-    /// Why they cannot be read.
+    /// Error of reading the values.
     type Error;
 
     /// Copies at most `count` values of a column, from the row `first` on.

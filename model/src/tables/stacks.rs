@@ -22,7 +22,7 @@ table! {
     /// One stack that was recorded, with the event it belongs to: a CPU sample, a context switch,
     /// a disk access, a handle event or any other.
     StackEvent {
-        /// When the event happened.
+        /// Time of the event.
         ["ns since session start"] time_ns: i64,
         /// The process; null when no process of this id is known.
         process: Option<ProcessIdx>,
@@ -74,9 +74,9 @@ table! {
         address: Option<u64>,
         /// Size of the code.
         ["bytes"] size: u32,
-        /// When code that was compiled at run time came; null when it was there before the trace.
+        /// Load time of code compiled at run time; null when it was there before the trace.
         ["ns since session start"] load_ns: Option<i64>,
-        /// When it went; null when it stayed.
+        /// Unload time; null when it stayed.
         ["ns since session start"] unload_ns: Option<i64>,
     }
 }
@@ -99,7 +99,7 @@ table! {
         file: Option<String>,
         /// Source line.
         line: Option<u32>,
-        /// Where the source file can be got, by the PDB: an address, or the command of a source server.
+        /// Location of the source file according to the PDB: an address, or the command of a source server.
         source: Option<String>,
     }
 }

@@ -7,7 +7,7 @@ use super::declare::table;
 table! {
     /// Columns of the trace table; always one row.
     TraceInfos => Trace,
-    /// What is known of the trace as a whole.
+    /// Properties of the whole trace.
     TraceInfo {
         /// Layout version of the tables.
         schema_version: u32,
@@ -19,9 +19,9 @@ table! {
         source_name: String,
         /// Size of the source file.
         ["bytes"] source_size: u64,
-        /// When the source file was changed last, UTC; null where it is not known.
+        /// Time of the source file's last change, UTC; null where it is not known.
         ["100 ns since 1601"] source_modified_filetime: Option<i64>,
-        /// The same, as exactly as the file system has it.
+        /// Time of the source file's last change, as exactly as the file system has it.
         ["ns since 1970"] source_modified_ns: Option<i64>,
         /// Hash of parts of the source file; it differs for another file of the same name, size and time.
         source_content: Option<String>,
@@ -65,7 +65,7 @@ table! {
         ["100 ns since 1601"] session_start_filetime: i64,
         /// Session end, UTC; null when the session was never closed.
         ["100 ns since 1601"] session_end_filetime: Option<i64>,
-        /// From when on the file has all events: after the session start where a ring overwrote older ones; null where it is not known.
+        /// Time from which on the file has all events: after the session start where a ring overwrote older ones; null where it is not known.
         ["ns since session start"] recorded_from_ns: Option<i64>,
         /// Until when the file has events: the session end, or the last event where that says more; null where it is not known.
         ["ns since session start"] recorded_to_ns: Option<i64>,
@@ -75,7 +75,7 @@ table! {
         ["minutes"] tz_bias_minutes: i32,
         /// Local time minus UTC at the session start, with daylight saving time where the zone has it.
         ["minutes"] utc_offset_minutes: i32,
-        /// The same from each moment on, as the rules of the time zone have it in the years around the session: moments (100 ns since 1601, UTC) and minutes, as in `133431012000000000:60,133563060000000000:120`.
+        /// Offsets of local time from UTC by the rules of the time zone in the years around the session: moments from which each applies (100 ns since 1601, UTC) and minutes, as in `133431012000000000:60,133563060000000000:120`.
         utc_offsets: Option<String>,
         /// Buffers found in the file.
         buffers: u64,
@@ -107,17 +107,17 @@ table! {
 /// The clock that shows the system time, which stands still between two interrupts of the timer.
 pub const SYSTEM_CLOCK: &str = "system_time";
 
-/// What the clocks of the recording system were ahead of UTC.
+/// Offsets of the recording system's clocks from UTC.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct UtcOffsets {
     /// At the session start, minutes.
     at_start: i32,
-    /// From when on (100 ns since 1601, UTC) how many minutes, ascending; empty where only the start is known.
+    /// Offset in minutes from each moment on (100 ns since 1601, UTC), ascending; empty where only the offset at the start is known.
     changes: Vec<(i64, i32)>,
 }
 
 impl UtcOffsets {
-    /// Those of a trace.
+    /// Returns the offsets of a trace.
     pub fn of(info: &TraceInfo) -> Self {
         let change = |text: &str| {
             let (from, minutes) = text.split_once(':')?;
@@ -129,7 +129,7 @@ impl UtcOffsets {
         Self { at_start: info.utc_offset_minutes, changes }
     }
 
-    /// As the column `utc_offsets` has them.
+    /// Formats the offsets for the column `utc_offsets`.
     pub fn text(changes: &[(i64, i32)]) -> String {
         let changes = changes.iter().map(|(from, minutes)| format!("{from}:{minutes}"));
         changes.collect::<Vec<_>>().join(",")
@@ -190,14 +190,13 @@ impl TraceInfo {
         Some(from_ns..=to_ns.max(from_ns))
     }
 
-    /// How long the clock stands still at most, nanoseconds: events of so much time may have one time stamp. `None`
-    /// where it never does.
+    /// Longest time that the clock stands still, nanoseconds: events within it may have equal time stamps. `None` for a clock that never does.
     pub fn clock_step_ns(&self) -> Option<i64> {
         let ticks = self.timer_resolution.filter(|ticks| *ticks > 1)?;
         (self.clock == SYSTEM_CLOCK).then_some(i64::from(ticks) * 100)
     }
 
-    /// How long the session lasted in nanoseconds, if its end is known.
+    /// Length of the session in nanoseconds, if its end is known.
     pub fn length_ns(&self) -> Option<i64> {
         let ticks = self.session_end_filetime?.checked_sub(self.session_start_filetime)?;
         ticks.checked_mul(100).filter(|length| *length >= 0)

@@ -25,7 +25,7 @@ impl Element {
         Element { name, attributes, children: Vec::new() }
     }
 
-    /// What is in the element that these names lead to.
+    /// Returns the element at a path of names.
     fn at(&self, path: &[&str]) -> &Element {
         path.iter().fold(self, |element, name| {
             let mut found = element.children.iter().filter(|child| child.name == *name);
@@ -49,8 +49,8 @@ impl Element {
     /// Every attribute of this name, with the name of its element.
     fn all<'a>(&'a self, attribute: &str, found: &mut Vec<(&'a str, &'a str)>) {
         for child in &self.children {
-            let own = child.attributes.iter().filter(|(key, _)| key == attribute);
-            found.extend(own.map(|(_, value)| (child.name.as_str(), value.as_str())));
+            let attributes = child.attributes.iter().filter(|(key, _)| key == attribute);
+            found.extend(attributes.map(|(_, value)| (child.name.as_str(), value.as_str())));
             child.all(attribute, found);
         }
     }

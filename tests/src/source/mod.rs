@@ -14,9 +14,11 @@ mod strings;
 #[cfg(test)]
 mod tests;
 mod tree;
+mod words;
 
 pub use check::check;
 pub use layers::Layers;
 pub use lines::{Lines, count_lines};
 pub use strings::strings;
 pub use tree::Crate;
+pub use words::{Words, count_words};

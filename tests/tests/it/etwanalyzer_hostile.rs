@@ -116,7 +116,7 @@ fn an_extract_of_ours_is_not_believed_more() {
     members.push(("more.parquet".into(), vec![0; 80 << 20]));
     pack_with(&shell.path("bad.json7z"), &members, EncoderMethod::LZMA2);
     let error = refusal(&shell, "bad.json7z");
-    assert!(error.contains("bytes claim to hold 83"), "{error}");
+    assert!(error.contains("bytes claim to unpack to 83"), "{error}");
 }
 
 #[test]
@@ -144,5 +144,5 @@ fn a_bomb_is_refused_by_what_it_claims() {
     members[1].1 = vec![b' '; 80 << 20];
     pack_with(&shell.path("Bad.json7z"), &members, EncoderMethod::LZMA2);
     let error = refusal(&shell, "Bad.json7z");
-    assert!(error.contains("bytes claim to hold 838"), "{error}");
+    assert!(error.contains("bytes claim to unpack to 838"), "{error}");
 }

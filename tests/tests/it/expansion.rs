@@ -79,7 +79,7 @@ fn buffers_that_claim_too_much_in_all_are_refused_also_in_an_archive() {
         assert_eq!(run.status, Some(1), "{run:?}");
         let said = format!("{file}: ");
         assert!(run.stderr.contains(&said), "{run:?}");
-        assert!(run.stderr.contains("bytes claim to hold"), "{run:?}");
+        assert!(run.stderr.contains("bytes claim to unpack to"), "{run:?}");
         assert!(run.stderr.contains("-MaxSize"), "{run:?}");
     }
 }

@@ -129,13 +129,13 @@ fn a_profile_has_heaps_and_handles_of_gdi_and_user_when_they_are_asked_for() {
 fn a_value_that_no_session_takes_is_wrong_usage() {
     let shell = Shell::new();
     for (options, message) in [
-        (&["--type", "A;B;C;D;E"][..], "5 object types are too many"),
+        (&["--type", "A;B;C;D;E"][..], "too many object types (5)"),
         (&["--type", "Event;;File"], "an object type is empty"),
         (&["--type", "Evént"], "\"Evént\" is not an object type"),
         (&["--buffer-size", "3KiB"], "4 to 16384 KiB are, in whole KiB"),
         (&["--buffer-size", "17MiB"], "4 to 16384 KiB are, in whole KiB"),
         (&["--buffer-size", "big"], "'big' is not a valid size"),
-        (&["--buffers", "1"], "1 is too few buffers, the least is 2"),
+        (&["--buffers", "1"], "there must be at least 2 buffers, not 1"),
         (&["--buffers", "many"], "'many' is not a whole number"),
         (&["--duration", "0"], "'0' is not a valid time above 0"),
         (&["--duration", "1 year"], "'1 year' is not a valid time (s, ms, us, ns)"),

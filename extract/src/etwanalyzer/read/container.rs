@@ -42,7 +42,7 @@ fn is_plain(input: &Path) -> bool {
     input.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("json"))
 }
 
-/// What the names of all parts begin with.
+/// Common prefix of the names of all parts.
 fn plain_base(input: &Path) -> String {
     let stem = input.file_stem().unwrap_or_default().to_string_lossy();
     stem.split_once(DERIVED).map_or(&*stem, |(base, _)| base).to_owned()

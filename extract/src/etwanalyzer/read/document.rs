@@ -19,7 +19,7 @@ use crate::text::{Progress, utf8};
 const BUFFER: usize = 128 << 10;
 
 /// Longest text about an error; the parser quotes what it did not expect.
-const LONGEST_REASON: usize = 200;
+const MAX_REASON_LENGTH: usize = 200;
 
 /// A member, in a file of its own: the one of the plain form, or an unnamed temporary one.
 pub(super) struct Document {
@@ -54,14 +54,14 @@ impl Document {
     }
 }
 
-/// What the parser says, in our words.
+/// Converts an error of the JSON parser.
 fn said(path: &Path, member: String, error: &serde_json::Error) -> ImportError {
     let path = path.to_path_buf();
     let (line, column) = (error.line(), error.column());
     let text = error.to_string();
     let place = format!(" at line {line} column {column}");
     let reason: String =
-        text.strip_suffix(&place).unwrap_or(&text).chars().take(LONGEST_REASON).collect();
+        text.strip_suffix(&place).unwrap_or(&text).chars().take(MAX_REASON_LENGTH).collect();
     match error.classify() {
         Category::Data if reason == TOO_MUCH => ImportError::TooMuch { path, member },
         Category::Io => ImportError::Read { path, member, reason },
@@ -82,7 +82,7 @@ pub(super) struct Guard<'a, R> {
     passed: u64,
 }
 
-/// Where in the text the reader is.
+/// Position of the reader in the text.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Place {
     Outside,
@@ -148,11 +148,11 @@ fn refused(reason: &str, at: u64) -> io::Error {
 /// Bytes that are looked at together.
 const CHUNK: usize = 32 << 10;
 
-/// What stands for a half pair, as long as that.
+/// Replacement for half a surrogate pair, of equal length.
 const ESCAPED: &[u8] = b"\\uFFFD";
 
 /// Bytes that one step looks at, so that many steps do not look at the same ones again and again.
-const NEAR: usize = 256;
+const MAX_PIECE: usize = 256;
 
 /// Bytes of `\uD800`.
 const ESCAPE: usize = 6;
@@ -168,11 +168,11 @@ pub(super) struct Repair<'a, R> {
     given: usize,
 }
 
-/// What stands at some place.
+/// Result of looking at the next bytes.
 enum Found {
-    /// So many bytes of text.
+    /// Number of bytes of valid text.
     Text(usize),
-    /// So many bytes that are none; and what takes their place.
+    /// Number of invalid bytes and their replacement.
     Broken(usize, &'static [u8]),
     /// The start of something.
     Unfinished,
@@ -229,7 +229,7 @@ impl<R: Read> Read for Repair<'_, R> {
 }
 
 fn found(bytes: &[u8]) -> Found {
-    let near = bytes.get(..NEAR).unwrap_or(bytes);
+    let near = bytes.get(..MAX_PIECE).unwrap_or(bytes);
     match near.iter().position(|byte| *byte == b'\\') {
         Some(0) => escape(bytes),
         Some(before) => text(near.get(..before).unwrap_or_default(), true),
@@ -248,7 +248,7 @@ fn text(bytes: &[u8], whole: bool) -> Found {
     }
 }
 
-/// What starts with a backslash.
+/// Looks at an escape sequence, which starts with a backslash.
 fn escape(bytes: &[u8]) -> Found {
     match bytes.get(1) {
         None => return Found::Unfinished,

@@ -1,4 +1,4 @@
-//! What can go wrong with reading an ETWAnalyzer extract, and how much of a file from elsewhere is believed.
+//! Errors from reading an ETWAnalyzer extract, and limits on files from elsewhere.
 
 use std::io;
 use std::path::PathBuf;
@@ -19,7 +19,7 @@ pub enum ImportError {
     #[error("{}: an extract neither of handlescope nor of ETWAnalyzer: {reason}", Untrusted(.path))]
     NotAnExtract {
         path: PathBuf,
-        /// What is wrong.
+        /// Reason that the file is refused.
         reason: &'static str,
     },
     /// The archive cannot be unpacked, or is refused.
@@ -34,7 +34,7 @@ pub enum ImportError {
         line: usize,
         /// The byte in the line, counted from 1.
         column: usize,
-        /// What is wrong.
+        /// Reason that the member is refused.
         reason: String,
     },
     /// The records of a member would take too much memory.
@@ -63,14 +63,15 @@ impl ImportError {
 /// Largest member that is read. ETWAnalyzer itself cannot write 2 GiB.
 const MEMBER_BYTES: u64 = 4 << 30;
 
-/// What an extract may not exceed, so that a hostile one costs neither all memory nor all time.
+/// Limits on an extract, so that a hostile one cannot exhaust memory or time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ImportLimits {
     /// Sizes of members, and what unpacking them may cost.
     pub container: ContainerLimits,
-    /// What the lists of records in memory may have, bytes, beside [`Self::record_bytes_per_byte`].
+    /// Memory limit for the lists of records, bytes, in addition to
+    /// [`Self::record_bytes_per_byte`].
     pub record_bytes: u64,
-    /// The same for each byte of the file.
+    /// Additional memory limit for the lists of records, per byte of the file.
     pub record_bytes_per_byte: u64,
     /// Longest string in a member, bytes.
     pub string_bytes: u64,

@@ -47,18 +47,18 @@ impl ProcessRecord {
         self.parent_pid.unwrap_or_default() as u32
     }
 
-    /// When it started, if that was seen.
+    /// Start time, if it was observed.
     pub(super) fn seen_start(&self) -> Option<Time> {
         Time::of(&self.start).filter(|_| self.is_new != Some(false))
     }
 
-    /// When it ended, if that was seen.
+    /// End time, if it was observed.
     pub(super) fn seen_end(&self) -> Option<Time> {
         Time::of(&self.end).filter(|_| self.has_ended != Some(false))
     }
 }
 
-/// What is in the trace table besides what the main part says.
+/// Values of the trace table that the main part lacks.
 pub(super) struct TraceFigures {
     pub(super) source_size: u64,
     pub(super) stacks_total: u64,
@@ -77,8 +77,8 @@ pub(super) fn info(input: &Path, main: &Main, figures: &TraceFigures) -> TraceIn
     let name = main.source.as_deref().and_then(|path| path.rsplit(['/', '\\']).next());
     let name = name.filter(|name| !name.is_empty()).map(str::to_owned);
     let own_name = || input.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    if let Some(own) = main.own.trace.as_ref().filter(|_| main.is_own()) {
-        return TraceInfo { schema_version: SCHEMA_VERSION, ..own.clone() };
+    if let Some(trace) = main.own.trace.as_ref().filter(|_| main.is_own()) {
+        return TraceInfo { schema_version: SCHEMA_VERSION, ..trace.clone() };
     }
     TraceInfo {
         schema_version: SCHEMA_VERSION,
@@ -120,10 +120,10 @@ pub(super) fn own_rows<R: Clone, T: FromIterator<R>>(main: &Main, rows: &Rows<R>
     rows.0.iter().filter(|_| main.is_own()).cloned().collect()
 }
 
-/// What was missing or odd, after what our own extract says of the trace.
+/// Warnings about the import, after those recorded in our own extract.
 pub(super) fn warnings(main: &Main, found: &[Warning]) -> Warnings {
-    let own = main.own.warnings.0.iter().filter(|_| main.is_own());
-    own.chain(found).cloned().collect()
+    let recorded = main.own.warnings.0.iter().filter(|_| main.is_own());
+    recorded.chain(found).cloned().collect()
 }
 
 /// The processes of an extract. Their numbers are the rows of the processes table.
@@ -143,14 +143,14 @@ impl ProcessRows {
             end: since(process.seen_end()),
         };
         // Our own rows have times to the nanosecond.
-        let own = |process: &Process| Lifetime {
+        let exact = |process: &Process| Lifetime {
             pid: process.pid,
             parent_pid: process.parent_pid,
             start: process.start_ns,
             end: process.end_ns,
         };
         let lifetimes: Vec<Lifetime> = if main.is_own() {
-            main.own.processes.0.iter().map(own).collect()
+            main.own.processes.0.iter().map(exact).collect()
         } else {
             main.processes().iter().map(lifetime).collect()
         };

@@ -267,7 +267,7 @@ impl Reading<'_> {
     }
 }
 
-/// What the handle part gave besides its tables.
+/// Results of the handle part besides its tables.
 struct ObjectsWritten {
     types: BTreeMap<TypeId, String>,
     figures: Figures,

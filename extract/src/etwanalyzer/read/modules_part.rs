@@ -28,8 +28,8 @@ impl ModuleTables {
     /// Makes the tables. `processes` has pid and name of each process; `is_own` says that tables of
     /// our own are believed.
     pub(super) fn new(part: &mut ModulesPart, processes: &[(u32, &str)], is_own: bool) -> Self {
-        if let Some(own) = part.own.take().filter(|_| is_own) {
-            return Self::of(own);
+        if let Some(tables) = part.own.take().filter(|_| is_own) {
+            return Self::of(tables);
         }
         let mut tables = Self::default();
         for record in &part.modules {

@@ -33,7 +33,7 @@ use crate::intern::ByteInterner;
 /// empty, which is not a name.
 const NO_OTHER_NAME: &str = " -- Other Name -- ";
 
-/// What comes out of the handle part.
+/// Results of the handle part.
 pub(super) struct ObjectRows<'a, 'scope> {
     pub(super) processes: &'a ProcessRows,
     pub(super) stacks: StackNumbers<'a>,
@@ -66,7 +66,7 @@ impl Names {
     }
 }
 
-/// What is counted.
+/// Counts of events and objects.
 #[derive(Debug, Default, Clone, Copy)]
 pub(super) struct Figures {
     pub(super) handle_events: u64,
@@ -74,12 +74,12 @@ pub(super) struct Figures {
     pub(super) leaked_views: u64,
     pub(super) closed_at_exit: u64,
     pub(super) stacks_total: u64,
-    /// By the number of the kind.
+    /// Number of events by kind.
     pub(super) kinds: [u64; EventKind::ALL.len()],
 }
 
 impl Figures {
-    /// How often each kind of event is in the file, with handles that were open at the end.
+    /// Counts of events by kind, including handles that were open at the end.
     pub(super) fn event_counts(&self, existing: u64) -> EventCounts {
         let kinds = EventKind::ALL.iter().zip(self.kinds);
         let kinds = kinds.map(|(kind, count)| (kind.name(), kind.event_name(), count));
@@ -103,7 +103,7 @@ pub(super) struct Scratch {
     by_exit: Vec<bool>,
 }
 
-/// What became of what an event opened.
+/// Close of an open.
 #[derive(Clone, Copy)]
 struct Closed {
     /// The row of the close.

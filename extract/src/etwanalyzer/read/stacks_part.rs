@@ -51,9 +51,9 @@ impl Record for StackTexts {
         if name != OWN {
             return map.next_value_seed(Fill(&mut Elements(EachText(self))));
         }
-        let mut own = None;
-        map.next_value_seed(Fill(&mut own))?;
-        self.own = own.filter(|_| self.believes_own).or(self.own.take());
+        let mut tables = None;
+        map.next_value_seed(Fill(&mut tables))?;
+        self.own = tables.filter(|_| self.believes_own).or(self.own.take());
         Ok(())
     }
 }
@@ -106,24 +106,24 @@ impl StackTexts {
         }
     }
 
-    /// What events take their stacks from. `is_missing` says that the file has no texts; the
-    /// numbers then still show which events share a stack.
+    /// Returns the source of stack numbers for events. `is_missing` says that the file has no
+    /// texts; the numbers then still show which events share a stack.
     pub(super) fn numbers(&mut self, is_missing: bool) -> StackNumbers<'_> {
-        if let Some(own) = &mut self.own {
-            let heights = own.stacks.len() as u32;
+        if let Some(tables) = &mut self.own {
+            let heights = tables.stacks.len() as u32;
             let known = |row: &Option<u32>| row.filter(|row| *row < heights).unwrap_or(NONE);
-            self.rows = own.rows.0.iter().map(known).collect();
+            self.rows = tables.rows.0.iter().map(known).collect();
         }
         let is_own = self.own.is_some();
-        let table = self.own.as_mut().map_or(&mut self.table, |own| &mut own.stacks);
+        let table = self.own.as_mut().map_or(&mut self.table, |tables| &mut tables.stacks);
         let without_text = is_missing.then(HashMap::new);
         StackNumbers { rows: &self.rows, of_exits: &self.of_exits, table, is_own, without_text }
     }
 
     /// The tables. Modules that only stacks name are added to those that are known.
     pub(super) fn into_tables(self, modules: &mut ModuleTables) -> StackTables {
-        if let Some(own) = self.own {
-            return own;
+        if let Some(tables) = self.own {
+            return tables;
         }
         let (frames, symbols) = self.frames.tables(modules);
         StackTables { stacks: self.table, frames, symbols, ..StackTables::default() }
@@ -180,7 +180,7 @@ impl StackNumbers<'_> {
 const MODULE_ENDINGS: [&str; 12] =
     ["dll", "exe", "sys", "drv", "ocx", "cpl", "ax", "acm", "ime", "pyd", "node", "winmd"];
 
-/// What a frame text says.
+/// Parsed frame text.
 #[derive(Debug, PartialEq, Eq)]
 struct Place<'a> {
     module: Option<&'a str>,

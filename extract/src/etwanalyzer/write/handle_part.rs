@@ -89,7 +89,7 @@ fn order_of_lists(places: &[(i64, Option<u8>)]) -> Option<Vec<usize>> {
     (!order.is_sorted()).then_some(order)
 }
 
-/// What the records are made with.
+/// Inputs of the records.
 #[derive(Clone, Copy)]
 pub(super) struct Context<'a> {
     pub(super) stacks: &'a StackTexts,

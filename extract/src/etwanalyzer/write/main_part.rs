@@ -16,7 +16,7 @@ use super::super::records::{
 };
 use crate::filetime::date_time;
 
-/// What the part is made of.
+/// Inputs of the main part.
 pub(super) struct MainPart<'a> {
     pub(super) info: &'a TraceInfo,
     pub(super) processes: &'a Processes,
@@ -27,13 +27,13 @@ pub(super) struct MainPart<'a> {
     pub(super) losses: &'a Losses,
     pub(super) start_handles: &'a StartHandles,
     pub(super) names: &'a Texts,
-    /// When the last event happened, ns since session start.
+    /// Time of the last event, ns since session start.
     pub(super) last_event_ns: i64,
     /// The types, if there is no object: then there is no handle part that has them.
     pub(super) types_without_objects: Option<&'a ObjectTypes>,
 }
 
-/// Where the process that kernel modules are listed under is, or would be as one more.
+/// Index of the process that lists kernel modules; the number of processes if it has to be added.
 pub(super) fn system_process(processes: &Processes) -> usize {
     processes.name.iter().position(|name| name == SYSTEM).unwrap_or(processes.len())
 }
@@ -178,7 +178,7 @@ fn major_minor(version: &str) -> Option<[u32; 2]> {
     Some([major.parse().ok()?, minor.parse().ok()?])
 }
 
-/// As in 10.0.22631; .NET refuses anything else than numbers.
+/// Version in the form 10.0.22631; .NET refuses anything but numbers.
 fn os_version(info: &TraceInfo) -> String {
     let [major, minor] = major_minor(&info.os_version).unwrap_or_default();
     format!("{major}.{minor}.{}", info.os_build)

@@ -35,9 +35,9 @@ use crate::filetime::system_time;
 use crate::options::ExtractObserver;
 
 /// Names of handles of the rundown at the start, bytes.
-const MOST_NAMES: u64 = 256 << 20;
+const MAX_NAMES: u64 = 256 << 20;
 
-/// What an archive is to hold besides the tables.
+/// Content of an archive besides the tables.
 #[derive(Default)]
 pub struct SaveOptions {
     /// Names of frames, in place of those that the trace has.
@@ -103,7 +103,7 @@ fn parts_of(trace: &Trace) -> Vec<String> {
     parts.map(str::to_owned).collect()
 }
 
-/// What the names of the parts in an archive begin with.
+/// Common prefix of the names of the parts in an archive.
 fn base(archive: &Path) -> String {
     archive.file_stem().unwrap_or_default().to_string_lossy().into_owned()
 }
@@ -178,12 +178,12 @@ impl Parts<'_> {
         let length =
             |name: &Option<NameIdx>| name.and_then(|name| names.get(name.row())).map(str::len);
         let bytes: usize = handles.name.iter().filter_map(length).sum();
-        match bytes as u64 > MOST_NAMES {
+        match bytes as u64 > MAX_NAMES {
             false => Ok(()),
             true => Err(SaveError::TooLarge {
                 path: self.output.to_path_buf(),
                 member: Part::Main.name(&base(self.output)),
-                limit: MOST_NAMES,
+                limit: MAX_NAMES,
             }),
         }
     }
@@ -206,7 +206,7 @@ fn info(trace: &Trace) -> Result<TraceInfo, ArchiveError> {
     Ok(TraceInfos::read(trace)?.row(0).unwrap_or_default())
 }
 
-/// When the last event happened, ns since session start; 0 without events.
+/// Time of the last event, ns since session start; 0 without events.
 fn last_event(trace: &Trace) -> Result<i64, ArchiveError> {
     Ok(trace.values(Events::time_ns)?.values().iter().copied().max().unwrap_or_default())
 }

@@ -9,7 +9,7 @@ use super::super::records::{
 };
 use crate::intern::{ByteInterner, Interner};
 
-/// What stands for a text that is not known.
+/// Number for an unknown text.
 const NO_TEXT: i64 = -2;
 
 /// Name, age and GUID of a PDB; in this order they are sorted.

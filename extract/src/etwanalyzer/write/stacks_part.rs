@@ -15,8 +15,8 @@ use crate::lifecycle::NONE;
 /// Stacks between two looks at Ctrl-C.
 const CHECK_EVERY: usize = 1 << 12;
 
-/// What ends a line. ETWAnalyzer on Windows ends them with CR LF, which its own filters then find at
-/// the end of each frame, so that none matches a frame exactly; its reader takes either.
+/// Line terminator. ETWAnalyzer on Windows ends lines with CR LF, which its own filters then find
+/// at the end of each frame, so that none matches a frame exactly; its reader takes either.
 const LINE_END: &str = "\n";
 
 /// The texts of the stacks of a trace.

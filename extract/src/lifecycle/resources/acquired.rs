@@ -1,4 +1,4 @@
-//! What events of providers acquire and release, and handles of GDI and USER.
+//! Following of resources acquired and released by provider events, and of GDI and USER handles.
 //!
 //! A handle that is acquired means something in its process, with its provider and its allocator only. It may be acquired
 //! several times; a release then ends what was acquired last. A handle of GDI or USER is unique in its session. It belongs
@@ -14,7 +14,7 @@ use crate::lifecycle::attribution::NONE;
 use crate::lifecycle::kinds::AcquiredChange;
 use crate::raw::UNKNOWN_ID;
 
-/// What is held.
+/// Acquired resource.
 #[derive(Default)]
 pub(super) struct Acquired {
     /// Rows of the allocators by owner and the numbers of provider and name.
@@ -175,7 +175,7 @@ fn key(event: &GuiRow, value: u64) -> (u32, GuiClass, u64) {
     (event.session, event.class, value)
 }
 
-/// What a type of GDI is called (`ntgdi.h` of phnt).
+/// Name of a GDI type (`ntgdi.h` of phnt).
 fn gdi_type(number: u32) -> Option<&'static str> {
     Some(match number {
         1 => "device context",
@@ -190,7 +190,7 @@ fn gdi_type(number: u32) -> Option<&'static str> {
     })
 }
 
-/// What a type of USER is called (HANDLEENTRY in the wiki of ReactOS).
+/// Name of a USER type (HANDLEENTRY in the wiki of ReactOS).
 fn user_type(number: u32) -> Option<&'static str> {
     Some(match number {
         1 => "window",

@@ -7,7 +7,7 @@ use crate::etl::Clock;
 use crate::lifecycle::attribution::{EXIT_GRACE_NS, NONE, ProcessIndex};
 use crate::raw::UNKNOWN_ID;
 
-/// Where something is allocated.
+/// Row of the allocators table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AllocatorRow {
     pub kind: ResourceKind,
@@ -33,7 +33,7 @@ pub struct Miss {
     pub row: u32,
 }
 
-/// What only some allocations have; [`NONE`] for what this one has not.
+/// Rarely set columns of an allocation; [`NONE`] where one is not set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Origin {
     /// The first part of the allocation that it is a part of.
@@ -47,17 +47,17 @@ pub struct Origin {
 }
 
 impl Origin {
-    /// What most allocations have.
+    /// Default of most allocations.
     pub const NONE: Self = Self { part_of: NONE, grown_from: NONE, caller: NONE, free_call: NONE };
 }
 
-/// How many allocations there are.
+/// Counts of allocations.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct AllocationFigures {
     pub allocations: u64,
-    /// Those that nothing freed while their process lived on.
+    /// Number of allocations that were never freed while their process lived on.
     pub never_freed: u64,
-    /// Those that only the end of their process freed.
+    /// Number of allocations freed only by process exit.
     pub freed_at_exit: u64,
 }
 
@@ -89,7 +89,7 @@ impl AllocationColumns {
         self.row.is_empty()
     }
 
-    /// How many allocations there are, and how many of them nothing freed; parts that ended alike count as one.
+    /// Counts allocations and those that were never freed; parts that ended alike count as one.
     pub fn figures(&self) -> AllocationFigures {
         let mut figures = AllocationFigures::default();
         let mut counted: HashSet<(u32, ResourceEnd)> = HashSet::new();
@@ -138,7 +138,7 @@ impl AllocationColumns {
         self.allocator[allocation as usize] = allocator;
     }
 
-    /// What only some allocations have.
+    /// Rarely set columns of an allocation.
     pub fn origin(&self, allocation: u32) -> Origin {
         if self.origins.is_empty() {
             return Origin::NONE;
@@ -151,7 +151,7 @@ impl AllocationColumns {
         !self.origins.is_empty()
     }
 
-    /// The same, to be changed.
+    /// Rarely set columns of an allocation, mutable.
     pub fn origin_mut(&mut self, allocation: u32) -> &mut Origin {
         self.origins.entry(allocation).or_insert(Origin::NONE)
     }

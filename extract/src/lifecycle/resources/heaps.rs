@@ -27,7 +27,7 @@ const LAST: usize = 64;
 
 /// A heap of a process.
 struct Heap {
-    /// Its row among the allocators; [`NONE`] before its first event.
+    /// Row of the allocator; [`NONE`] before its first event.
     allocator: u32,
     is_destroyed: bool,
     /// Live blocks: numbers of allocations by address.
@@ -137,7 +137,7 @@ impl HeapBlocks {
     }
 }
 
-/// What a reallocation says.
+/// Fields of a reallocation.
 struct Reallocation {
     heap: u64,
     address: u64,
@@ -238,8 +238,8 @@ impl Heap {
         }
         let is_moved = address != old_address;
         let freed = before.iter().rev().find_map(|recent| match *recent {
-            Recent::Free { heap: own, address, allocation }
-                if is_moved && (own, address) == (heap, old_address) =>
+            Recent::Free { heap: freed_heap, address, allocation }
+                if is_moved && (freed_heap, address) == (heap, old_address) =>
             {
                 Some(allocation)
             }
@@ -250,9 +250,9 @@ impl Heap {
             at.columns.end[old as usize] = ResourceEnd::Reallocated;
         }
         let made = before.iter().rev().find_map(|recent| match *recent {
-            Recent::Alloc { heap: own, address: made, size: made_size, allocation }
+            Recent::Alloc { heap: allocated_heap, address: made, size: made_size, allocation }
                 if is_moved
-                    && (own, made, made_size) == (heap, address, size)
+                    && (allocated_heap, made, made_size) == (heap, address, size)
                     && self.blocks.get(&made) == Some(&allocation) =>
             {
                 Some(allocation)

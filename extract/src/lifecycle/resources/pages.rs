@@ -45,7 +45,7 @@ struct Space {
 #[derive(Default)]
 struct Layer {
     ranges: Ranges,
-    /// Its row among the allocators, once it has one.
+    /// Row of the allocator, once it has one.
     allocator: Option<u32>,
 }
 
@@ -231,7 +231,7 @@ fn pages(base: u64, size: u64) -> (u64, u64) {
 pub(super) struct Ranges {
     /// The ranges by their first address.
     pieces: BTreeMap<u64, Owned>,
-    /// What they cover together, without gaps: the end of each stretch by its first address.
+    /// Covered address ranges, merged: the end of each range by its first address.
     covered: BTreeMap<u64, u64>,
 }
 
@@ -249,7 +249,8 @@ impl Ranges {
         (address < owned.end).then_some(owned.allocation)
     }
 
-    /// Where the range of an allocation ends that owns an address: after all that adjoins it and is its own.
+    /// End of the allocation's range that contains an address: past all adjoining ranges of the
+    /// allocation.
     pub(super) fn end_of(&self, address: u64) -> Option<u64> {
         let allocation = self.owner(address)?;
         let mut end = address;
@@ -378,13 +379,13 @@ mod tests {
         for allocation in 0..4000 {
             let from = random(40);
             let to = (from + random(12)).min(40);
-            let own = &mut pages[from as usize..to as usize];
+            let range = &mut pages[from as usize..to as usize];
             if random(2) == 0 {
-                let free = own.iter_mut().filter(|page| page.is_none());
+                let free = range.iter_mut().filter(|page| page.is_none());
                 let count = free.map(|page| *page = Some(allocation)).count();
                 assert_eq!(ranges.fill(from, to, allocation), count as u64);
             } else {
-                let lost = own.iter_mut().filter_map(Option::take).count();
+                let lost = range.iter_mut().filter_map(Option::take).count();
                 let removed = removed(&mut ranges, from, to);
                 assert_eq!(removed.iter().map(|(_, bytes)| bytes).sum::<u64>(), lost as u64);
             }

@@ -111,7 +111,7 @@ fn hosts_are_those_of_servers_and_shares() {
     assert_eq!(path.hosts(), ["sym.example", "files", "build"]);
 }
 
-/// The same property as the fuzz target `symbol_path`, for machines without a fuzzer.
+/// Checks the property of the fuzz target `symbol_path`, for machines without a fuzzer.
 #[test]
 fn any_text_is_a_symbol_path() {
     const PIECES: [&str; 16] = [

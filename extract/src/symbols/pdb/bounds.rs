@@ -128,29 +128,29 @@ fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
 
 // The re-export is hidden from symbolic's documentation; there is no other way to its records.
 
-/// Why a PDB is not read further.
+/// Reasons that a PDB is not read further.
 #[derive(Debug, Error)]
 pub(in crate::symbols) enum CheckError {
     #[error("type record {record:#x} refers to the later record {target:#x}")]
     LaterRecord { record: u32, target: u32 },
-    #[error("type record {record:#x} has a text without end")]
+    #[error("type record {record:#x} has an unterminated string")]
     EndlessText { record: u32 },
-    #[error("scopes are nested without end")]
+    #[error("scopes are nested too deeply")]
     EndlessScopes,
     #[error(transparent)]
     Unreadable(#[from] pdb::Error),
 }
 
 /// Longest text of a type; several times what compilers allow for a name.
-const LONGEST_TYPE: u32 = 256 << 10;
+const MAX_TYPE_BYTES: u32 = 256 << 10;
 /// Text that a type adds to those it is made of, such as ` const *`.
 const OWN_TEXT: u32 = 16;
 /// Types made of types; a thread's stack is enough for this many.
-const DEEPEST_TYPE: u32 = 256;
+const MAX_TYPE_DEPTH: u32 = 256;
 /// Functions and blocks within each other; the same.
-const DEEPEST_SCOPE: usize = 512;
+const MAX_SCOPE_DEPTH: usize = 512;
 
-/// How a type's text is put together.
+/// Parts of a type's text.
 #[derive(Clone, Copy, Default)]
 struct Text {
     length: u32,
@@ -182,7 +182,7 @@ pub(in crate::symbols) fn check_types(object: &PdbObject<'_>) -> Result<(), Chec
             text.length = text.length.saturating_add(part.length);
             text.depth = text.depth.max(part.depth + 1);
         }
-        if text.length > LONGEST_TYPE || text.depth > DEEPEST_TYPE {
+        if text.length > MAX_TYPE_BYTES || text.depth > MAX_TYPE_DEPTH {
             return Err(CheckError::EndlessText { record: index });
         }
         texts.push(text);
@@ -214,7 +214,7 @@ pub(in crate::symbols) fn check_scopes(object: &PdbObject<'_>) -> Result<(), Che
             } else if symbol.ends_scope() {
                 depth = depth.saturating_sub(1);
             }
-            if depth > DEEPEST_SCOPE {
+            if depth > MAX_SCOPE_DEPTH {
                 return Err(CheckError::EndlessScopes);
             }
         }

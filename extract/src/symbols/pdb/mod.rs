@@ -1,4 +1,4 @@
-//! From a PDB file to symcache bytes, if it is the PDB that was asked for.
+//! Conversion of a PDB file to symcache bytes, if it is the requested PDB.
 
 mod bounds;
 pub(super) mod names;
@@ -93,7 +93,7 @@ impl PdbFile {
         })
     }
 
-    /// Where it says that source files can be got.
+    /// Locations of source files according to the PDB.
     pub(in crate::symbols) fn source_server(&self) -> SourceServer {
         let read =
             || bounds::check_streams(&self.bytes).ok().map(|()| SourceServer::of(&self.bytes));

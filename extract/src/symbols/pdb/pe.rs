@@ -32,30 +32,30 @@ use crate::symbols::report::SymbolFileError;
 /// `IMAGE_SCN_MEM_EXECUTE`
 const EXECUTABLE: u32 = 0x2000_0000;
 /// Ordinals have 16 bits, so there cannot be more functions; several names of one are rare.
-const MOST_EXPORTS: u32 = 0x2_0000;
+const MAX_EXPORTS: u32 = 0x2_0000;
 /// Windows loads no more.
-const MOST_SECTIONS: u16 = 96;
+const MAX_SECTIONS: u16 = 96;
 /// Bytes of the list of functions; about two millions of them.
-const LONGEST_LIST: u32 = 24 << 20;
+const MAX_LIST_BYTES: u32 = 24 << 20;
 /// Longer names are cut off by no linker, but come from none either.
-const LONGEST_NAME: usize = 4096;
+const MAX_NAME_LENGTH: usize = 4096;
 /// Parts of a function that are chained one to the other.
-const LONGEST_CHAIN: usize = 8;
+const MAX_CHAIN_LENGTH: usize = 8;
 
 type ParseError = Box<dyn Error + Send + Sync>;
 
-/// What fills the space between functions: `int3`.
+/// Fill byte between functions: `int3`.
 const PADDING: u8 = 0xcc;
 /// Functions start at multiples of this, if there is padding at all.
 const ALIGNMENT: usize = 16;
 
 /// The exported functions of an image, and what bounds them.
 pub(in crate::symbols) struct ExportTable {
-    /// By RVA, each once.
+    /// Exports by RVA, each once.
     exports: Vec<Export>,
     /// Executable sections.
     code: Vec<Range>,
-    /// By start; none overlaps the next. Empty where the image has no list.
+    /// Functions by start; none overlaps the next. Empty where the image has no list.
     functions: Vec<Function>,
 }
 
@@ -68,7 +68,7 @@ struct Range {
 #[derive(Debug)]
 struct Export {
     start: u32,
-    /// Where the first padding is, or at most the next export.
+    /// RVA of the first padding, at most the next export.
     end: u32,
     name: Arc<str>,
 }
@@ -196,7 +196,7 @@ impl<'a> Image<'a> {
         let header = Header::parse(bytes)?;
         let coff = &header.coff_header;
         let optional = header.optional_header.ok_or("there is no optional header")?;
-        if coff.number_of_sections > MOST_SECTIONS {
+        if coff.number_of_sections > MAX_SECTIONS {
             return Err("there are too many sections".into());
         }
         let mut at = usize::try_from(header.dos_header.pe_pointer)?
@@ -263,7 +263,7 @@ impl<'a> Image<'a> {
         };
         let at = self.offset(directory.virtual_address).ok_or("the exports are not in the file")?;
         let table = ExportDirectoryTable::parse(self.bytes, at)?;
-        if table.number_of_name_pointers.max(table.address_table_entries) > MOST_EXPORTS {
+        if table.number_of_name_pointers.max(table.address_table_entries) > MAX_EXPORTS {
             return Err("there are too many exports".into());
         }
         let data = ExportData::parse(self.bytes, directory, &self.sections, self.file_alignment)?;
@@ -285,7 +285,7 @@ impl<'a> Image<'a> {
         let Some(directory) = self.functions.filter(|directory| directory.size != 0) else {
             return Ok(Vec::new());
         };
-        if directory.size > LONGEST_LIST {
+        if directory.size > MAX_LIST_BYTES {
             return Err("there are too many functions".into());
         }
         let mut functions = match self.machine {
@@ -316,7 +316,7 @@ impl<'a> Image<'a> {
     /// Follows the chain of a part to that which the function starts with.
     fn main_part(&self, data: &ExceptionData<'_>, part: RuntimeFunction) -> RuntimeFunction {
         let mut main = part;
-        for _ in 0..LONGEST_CHAIN {
+        for _ in 0..MAX_CHAIN_LENGTH {
             // An odd address is that of another entry. Compilers write none, and goblin follows
             // such references for ever.
             let info = (main.unwind_info_address.is_multiple_of(2))
@@ -358,7 +358,7 @@ impl<'a> Image<'a> {
 
     fn text(&self, rva: u32) -> Option<&'a str> {
         let rest = self.bytes.get(self.offset(rva)?..)?;
-        let text = rest.iter().take(LONGEST_NAME).position(|&byte| byte == 0)?;
+        let text = rest.iter().take(MAX_NAME_LENGTH).position(|&byte| byte == 0)?;
         str::from_utf8(rest.get(..text)?).ok().filter(|text| !text.is_empty())
     }
 }

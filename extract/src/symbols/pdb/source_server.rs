@@ -1,4 +1,4 @@
-//! Where the source of a file can be got, as its PDB says: Source Link and source servers.
+//! Locations of source files in a PDB: Source Link and source servers.
 //!
 //! Source Link is JSON in the stream `sourcelink` that maps paths to addresses (dotnet/designs, "Source Link"); a
 //! source server is a text in the stream `srcsrv` with variables that make an address or a command (learn, "Source
@@ -22,10 +22,10 @@ const MAX_LINE: usize = 4 << 10;
 const MAX_COPIES: usize = 1024;
 /// Calls within calls that the parser follows, which takes the stack of its thread.
 const MAX_CALLS: usize = 32;
-/// What is shown of a command.
+/// Maximum length of a command in output.
 const MAX_SHOWN: usize = 1024;
 
-/// What a PDB says of places of source files.
+/// Locations of source files in a PDB.
 #[derive(Default)]
 pub(in crate::symbols) struct SourceServer {
     /// Paths that begin so, in lower case, and what takes the place of that; the longest first.
@@ -46,7 +46,8 @@ pub(in crate::symbols) struct Places<'a> {
 }
 
 impl SourceServer {
-    /// Of the bytes of a PDB; one that says nothing, or what is refused, has no places.
+    /// Reads the locations from the bytes of a PDB; none if it has no such streams, or they are
+    /// refused.
     pub(in crate::symbols) fn of(bytes: &[u8]) -> Self {
         let Ok(mut pdb) = pdb::PDB::open(Cursor::new(bytes)) else { return Self::default() };
         let server = stream(&mut pdb, b"srcsrv").filter(|text| check(text).is_ok());
@@ -90,16 +91,16 @@ impl Places<'_> {
     }
 }
 
-/// Why a source server is not asked.
+/// Reasons that a source server is not used.
 #[derive(Debug, PartialEq, Eq, Error)]
 pub(in crate::symbols) enum SourceServerError {
     #[error("its source server stream is too large")]
     TooLarge,
-    #[error("its source server has a line without end")]
+    #[error("its source server stream has a line that is too long")]
     EndlessLine,
-    #[error("its source server has calls within calls without end")]
+    #[error("its source server stream nests calls too deeply")]
     EndlessCalls,
-    #[error("its source server makes texts without end")]
+    #[error("its source server stream expands without limit")]
     EndlessTexts,
 }
 

@@ -43,7 +43,7 @@ pub(in crate::symbols) struct StoredSymcache {
     pub(in crate::symbols) source: FileStamp,
 }
 
-/// What shows whether a PDB is still the file that was converted.
+/// Fingerprint that shows whether a PDB is still the file that was converted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::symbols) struct FileStamp {
     pub(in crate::symbols) size: u64,

@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 use handlescope_model::guard::lock;
 use same_file::Handle;
 
-/// How often the lock file grows.
+/// Interval at which the lock file grows.
 const SIGN_OF_LIFE: Duration = Duration::from_secs(1);
 
 /// The right to download a file, as long as it lives.
@@ -90,7 +90,7 @@ impl Waiting {
         Self { len: 0, since: Instant::now() }
     }
 
-    /// How long the process that has the lock has shown no progress, or its predecessors.
+    /// Time for which the holder of the lock, or its predecessors, have shown no progress.
     pub(in crate::symbols) fn standstill(&mut self, path: &Path) -> Duration {
         let len = fs::metadata(path).map_or(0, |metadata| metadata.len());
         if len > self.len {

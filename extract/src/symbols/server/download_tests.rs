@@ -1,4 +1,4 @@
-//! What is promised about downloads: many at once, continued, limited, cancelled.
+//! Tests of downloads: concurrent, continued, limited, cancelled.
 
 use std::fs;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -275,7 +275,7 @@ fn many_pdbs_come_at_once_and_then_no_server_is_asked_any_more() {
     assert_eq!(server.requests(), requests);
 }
 
-/// What a server says that does not deliver the file.
+/// Replies of a server that does not deliver the file.
 fn refusals() -> Vec<Reply> {
     vec![
         Reply::missing(),

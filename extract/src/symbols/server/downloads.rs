@@ -32,12 +32,12 @@ use crate::symbols::server::transfer::{Failure, Request, Transfer};
 
 /// Downloads at once.
 const PARALLEL: usize = 8;
-/// How often it is asked whether to go on.
+/// Interval at which cancellation is checked.
 const TICK: Duration = Duration::from_millis(100);
 /// A server that fails so often in a row fails for a reason.
 const MAX_FAILURES: usize = 8;
 
-/// Why no server can be asked.
+/// Reasons that no server can be asked.
 #[derive(Debug, thiserror::Error)]
 enum ConnectError {
     #[error("{}", Reason(.0))]
@@ -59,15 +59,15 @@ pub(in crate::symbols) struct Downloads {
     client: Mutex<Option<Client>>,
 }
 
-/// What was learned so far.
+/// Knowledge collected so far.
 #[derive(Default)]
 struct Session {
     fetched: FxHashMap<PdbIdentity, Arc<Fetched>>,
-    /// By address.
+    /// Servers by address.
     servers: FxHashMap<String, ServerState>,
     /// Hosts that get no more requests, for no path on them.
     given_up_hosts: FxHashSet<String>,
-    /// Of the downloads that are under way.
+    /// Locks of the downloads in progress.
     locks: Vec<Weak<DownloadLock>>,
     /// Names of files that other processes downloaded meanwhile.
     waited_for: Vec<String>,
@@ -79,7 +79,7 @@ struct ServerState {
     failures_in_a_row: usize,
 }
 
-/// What the servers made of a request.
+/// Replies of the servers to a request.
 #[derive(Default)]
 pub(in crate::symbols) struct Fetched {
     /// The file, and the address of the server it came from.
@@ -100,7 +100,7 @@ struct Asking<'a> {
     key: &'a StoreKey,
     pdb: &'a PdbIdentity,
     watch: Watch<'a>,
-    /// Where the file goes.
+    /// Folders that the file is stored in.
     caches: &'a [PathBuf],
     /// The right to download it, where there is one.
     turn: Option<&'a Arc<DownloadLock>>,
@@ -175,7 +175,7 @@ impl Downloads {
         std::mem::take(&mut lock(&self.session).waited_for)
     }
 
-    /// What came of an earlier request for the PDB.
+    /// Result of an earlier request for the PDB.
     pub(in crate::symbols) fn fetched(&self, pdb: &PdbIdentity) -> Option<Arc<Fetched>> {
         lock(&self.session).fetched.get(pdb).cloned()
     }
@@ -398,8 +398,8 @@ impl Downloads {
         }
     }
 
-    /// Where downloads from a server go: to its caches, and where the first cannot be written, to a folder of
-    /// this session in front of them.
+    /// Folders that downloads from a server are stored in: its caches, preceded by a folder of this
+    /// session where the first cannot be written.
     fn caches(&self, server: &Server) -> Vec<PathBuf> {
         let mut caches = server.caches.clone();
         if caches.first().is_none_or(|folder| prepare_folder(folder).is_err()) {
@@ -487,7 +487,7 @@ fn in_cache(asking: &Asking<'_>) -> Option<PathBuf> {
 }
 
 impl Asking<'_> {
-    /// Where a file is received.
+    /// Path at which a file is received.
     fn partial_place(&self, cache: &Path, name: &str) -> PathBuf {
         match self.turn {
             Some(_) => partial::place(cache, self.key, name),

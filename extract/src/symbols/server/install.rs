@@ -32,7 +32,7 @@ pub(in crate::symbols) enum Form {
 impl Form {
     pub(in crate::symbols) const ALL: [Self; 3] = [Self::Plain, Self::Cabinet, Self::Pointer];
 
-    /// What a file of this name is called in this form.
+    /// Name of a file in this form.
     pub(in crate::symbols) fn name(self, name: &str) -> Option<String> {
         match self {
             Self::Plain => Some(name.to_owned()),
@@ -46,7 +46,7 @@ impl Form {
         }
     }
 
-    /// How files of this form begin.
+    /// Magic bytes of files in this form.
     pub(in crate::symbols) fn magic(self) -> &'static [u8] {
         match self {
             Self::Plain => b"Microsoft C/C++ ",
@@ -64,14 +64,14 @@ pub(in crate::symbols) fn folder(cache: &Path, key: &StoreKey) -> PathBuf {
 /// A PDB on its way.
 pub(in crate::symbols) struct Install {
     pub(in crate::symbols) form: Form,
-    /// Where it goes: to the first, and copies to the others.
+    /// Folders to store it in: the first gets the file, the others get copies.
     pub(in crate::symbols) caches: Vec<PathBuf>,
     pub(in crate::symbols) key: StoreKey,
     pub(in crate::symbols) pdb: PdbIdentity,
     pub(in crate::symbols) max_bytes: u64,
-    /// Of downloads; what lies in a store is none.
+    /// Budget of downloads; a file in a store needs none.
     pub(in crate::symbols) budget: Option<DownloadBudget>,
-    /// Where it comes from, for messages.
+    /// Origin of the file, for messages.
     pub(in crate::symbols) shown: PathBuf,
 }
 
@@ -156,7 +156,7 @@ fn copy(file: &Path, cache: &Path, key: &StoreKey) -> io::Result<()> {
 const MAX_RATIO: u64 = 100;
 const SMALL: u64 = 1 << 26;
 
-/// How a file is compressed.
+/// Compression of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::symbols) enum Packing {
     /// A cabinet with one file, as `compress.exe` and `symstore /compress` make it.

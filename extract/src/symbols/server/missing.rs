@@ -1,5 +1,5 @@
-//! What servers are known not to have, or to have in no usable form, so that it is not asked for at every
-//! start.
+//! Cache of files that servers do not have, or have in no usable form, so that they are not
+//! requested at every start.
 //!
 //! A text file in our folder of the cache, one line each: seconds since 1970, `missing` or `refused`,
 //! address of the server, file name, index, divided by tabs. Lines are appended, several sessions may do so
@@ -23,12 +23,12 @@ const FILE_NAME: &str = "missing.tsv";
 /// A longer file is not ours, or has grown for years; it is begun anew.
 const MAX_BYTES: u64 = 1 << 26;
 
-/// Why a server is not asked.
+/// Reasons that a server is not asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::symbols) enum Absence {
     /// It does not have the file.
     Missing,
-    /// What it sent was damaged, or of another build. That may be mended soon.
+    /// The file it sent was damaged, or of another build. That may be fixed soon.
     Refused,
 }
 
@@ -45,7 +45,7 @@ impl Absence {
     }
 }
 
-/// Why, and since when, in seconds since 1970.
+/// Reason and its time, in seconds since 1970.
 type Known = (Absence, u64);
 
 /// The list, read when it is first needed.
@@ -53,7 +53,7 @@ pub(in crate::symbols) struct MissingFiles {
     file: Option<PathBuf>,
     missing_for: Duration,
     refused_for: Duration,
-    /// By server, name and index.
+    /// Entries by server, name and index.
     known: Mutex<Option<FxHashMap<String, Known>>>,
 }
 
@@ -68,7 +68,7 @@ impl MissingFiles {
         }
     }
 
-    /// Why the server is not asked for the file now.
+    /// Reason that the server is not asked for the file now.
     pub(in crate::symbols) fn get(&self, server: &str, key: &StoreKey) -> Option<Absence> {
         let mut known = lock(&self.known);
         let known = known.get_or_insert_with(|| self.load());
@@ -82,7 +82,7 @@ impl MissingFiles {
         lock(&self.known).get_or_insert_default().extend(added);
     }
 
-    /// That it can not be kept for the next session is not worth a message.
+    /// Records an absence. A failure to keep it for the next session is not worth a message.
     pub(in crate::symbols) fn insert(&self, server: &str, key: &StoreKey, absence: Absence) {
         if self.age_of(absence).is_zero() {
             return;

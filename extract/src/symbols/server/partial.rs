@@ -16,7 +16,7 @@ use tempfile::{NamedTempFile, TempPath};
 
 use crate::symbols::identity::{StoreKey, own_folder};
 
-/// What the bytes are a part of.
+/// Source of the partial bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(in crate::symbols) struct Source {
     pub(in crate::symbols) url: String,
@@ -49,7 +49,7 @@ pub(in crate::symbols) struct Received {
 }
 
 impl Partial {
-    /// What an earlier download left of the same address.
+    /// Opens the remains of an earlier download from the address.
     pub(in crate::symbols) fn left_over(path: &Path, url: &str) -> Option<Self> {
         let path = path.to_owned();
         let source = Source::parse(&fs::read_to_string(source_path(&path)).ok()?)?;

@@ -1,4 +1,4 @@
-//! What is promised about symbol servers: what they have is found, what they do wrong is reported.
+//! Tests of symbol servers: their files are found, their errors reported.
 
 use std::fs;
 use std::net::TcpListener;

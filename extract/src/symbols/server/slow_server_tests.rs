@@ -1,4 +1,4 @@
-//! What is promised about servers that are dead or slow: none is waited for longer than it is worth.
+//! Tests of dead and slow servers: waiting for them is bounded.
 
 use std::thread;
 use std::time::{Duration, Instant};

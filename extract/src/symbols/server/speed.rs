@@ -27,19 +27,19 @@ impl Default for MinSpeed {
 }
 
 impl MinSpeed {
-    /// What comes within the time at this speed.
+    /// Number of bytes that arrive within the time at this speed.
     fn bytes(self) -> u128 {
         let bytes = u128::from(self.bytes_per_second).saturating_mul(self.over.as_nanos());
         bytes / Duration::from_secs(1).as_nanos()
     }
 }
 
-/// Why a download is not waited for any longer.
+/// Reasons to give up a download.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(in crate::symbols) enum GivenUp {
     #[error("it stopped in the middle of a file")]
     Silent,
-    #[error("it is too slow, {bytes} bytes in {over:?}; what came is kept")]
+    #[error("it is too slow, {bytes} bytes in {over:?}; what was received is kept")]
     TooSlow { bytes: u64, over: Duration },
 }
 
@@ -49,7 +49,7 @@ pub(in crate::symbols) enum GivenUp {
 /// download that is always fast enough is never ended, and one that gets too slow ends in time.
 pub(in crate::symbols) struct SpeedCheck {
     min_speed: MinSpeed,
-    /// How long nothing at all may come.
+    /// Maximum time without any data.
     silence_timeout: Duration,
     portion_start: Instant,
     portion: u64,
@@ -126,7 +126,7 @@ mod tests {
         speed.came(19);
         outlast(min_speed);
         let reason = speed.check().expect_err("too slow").to_string();
-        assert_eq!(reason, "it is too slow, 19 bytes in 20ms; what came is kept");
+        assert_eq!(reason, "it is too slow, 19 bytes in 20ms; what was received is kept");
         speed.came(1);
         assert!(speed.portion == 0 && speed.portion_start == speed.last_sign, "time starts anew");
     }

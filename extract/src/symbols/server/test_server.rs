@@ -43,7 +43,7 @@ impl Asked {
     }
 }
 
-/// What a server does after what it sent of the body.
+/// Behaviour of a server after the part of the body it sent.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Then {
     Close,
@@ -283,7 +283,7 @@ pub(in crate::symbols) fn is_named(symbolizer: &Symbolizer, pdb_name: &str) -> b
     symbolizer.resolve(&pdb().module(pdb_name), &[0x1010]).iter().any(|chain| !chain.is_empty())
 }
 
-/// What the symbolizer says about the module that it was asked for last.
+/// Report of the symbolizer on the module requested last.
 pub(in crate::symbols) fn last_report(symbolizer: &Symbolizer) -> ModuleReport {
     symbolizer.report().pop().expect("a module was asked for")
 }

@@ -22,22 +22,22 @@ const MAX_REQUESTS: usize = 8;
 /// A machine that is there takes a connection at once.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 const MAX_REDIRECTS: usize = 10;
-/// How often a waiting thread looks whether others gave the server up.
+/// Interval at which a waiting thread checks whether others gave the server up.
 const TICK: Duration = Duration::from_millis(100);
 
 const NO_ANSWER: &str = "no answer in time";
 
-/// How files are transferred.
+/// Settings of file transfers.
 pub(in crate::symbols) struct Transfer {
     client: Client,
-    /// How long a server may take to answer, and then to send nothing.
+    /// Timeout of a server for its first answer and between bytes.
     silence_timeout: Duration,
     min_speed: MinSpeed,
     max_bytes: u64,
     budget: DownloadBudget,
 }
 
-/// Why there is no file.
+/// Reasons that there is no file.
 #[derive(Debug)]
 pub(in crate::symbols) enum Failure {
     /// The server has no such file.
@@ -50,7 +50,7 @@ pub(in crate::symbols) enum Failure {
     File(SymbolFileError),
 }
 
-/// Why a body broke off, so that the rest is to be asked for.
+/// Reasons that a body broke off, so that the rest is to be requested.
 #[derive(Debug, thiserror::Error)]
 enum Cut {
     #[error("{}", Chain(.0))]
@@ -69,12 +69,12 @@ impl From<GivenUp> for Failure {
     }
 }
 
-/// What to expect of a file.
+/// Expected file of a request.
 pub(in crate::symbols) struct Request<'a> {
     pub(in crate::symbols) url: &'a str,
     /// The address in messages and beside the partial file.
     pub(in crate::symbols) shown: &'a str,
-    /// Where it lies until it is whole.
+    /// Path of the file until it is complete.
     pub(in crate::symbols) partial: &'a Path,
     /// The first bytes of every such file, so that a web page is not taken for one.
     pub(in crate::symbols) magic: &'a [u8],

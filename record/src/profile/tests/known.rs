@@ -1,4 +1,4 @@
-//! What WPR takes in a profile, and each profile held against it.
+//! Elements and attributes that WPR accepts in a profile, and a check of each profile against them.
 
 use super::{Element, Events, OtherProviders, profile_with};
 
@@ -6,14 +6,14 @@ use super::{Element, Events, OtherProviders, profile_with};
 struct Known {
     /// An element after its parent, a keyword after its provider, or a stack.
     name: &'static str,
-    /// Of an element, its attributes.
+    /// Attributes of an element.
     attributes: &'static [&'static str],
     /// The first build of WPR that takes it, N of 10.0.N.
     since: u32,
     source: &'static str,
 }
 
-/// That of names that the profiles for all of Windows 10 have.
+/// Build number for names in the profiles for all of Windows 10.
 const WINDOWS_10: u32 = 10240;
 
 /// The last build of WPR that is part of Windows 10: versions 2004 to 22H2 share their files.

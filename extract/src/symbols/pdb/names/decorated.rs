@@ -8,10 +8,10 @@ mod types;
 use super::spelling::template;
 
 /// Names and types within each other; symbols of compilers have fewer.
-const DEEPEST: usize = 64;
+const MAX_DEPTH: usize = 64;
 
 /// Length of a name; references within a symbol could spell one without end.
-const LONGEST: usize = 16 << 10;
+const MAX_LENGTH: usize = 16 << 10;
 
 /// The name of a function out of a decorated one; `None` for what is none, or not known here.
 pub(super) fn undecorated(symbol: &str) -> Option<String> {
@@ -49,7 +49,7 @@ impl Parser<'_> {
 
     /// Does something within something else, unless that is too deep.
     fn within<T>(&mut self, part: impl FnOnce(&mut Self) -> Option<T>) -> Option<T> {
-        if self.depth >= DEEPEST {
+        if self.depth >= MAX_DEPTH {
             return None;
         }
         self.depth += 1;
@@ -85,11 +85,11 @@ impl Parser<'_> {
             let mut parts = scopes;
             parts.push(name);
             let text = parts.join("::");
-            (text.len() <= LONGEST).then_some(text)
+            (text.len() <= MAX_LENGTH).then_some(text)
         })
     }
 
-    /// What the function returns whose class and qualifiers come next.
+    /// Parses ahead to the return type of a function, whose class and qualifiers come next.
     fn clone_for_return(&mut self) -> Option<String> {
         let mut ahead = Parser {
             rest: self.rest,
@@ -112,7 +112,7 @@ impl Parser<'_> {
         while !self.consume("@") {
             let scope = self.scope()?;
             scopes.push(scope);
-            if scopes.len() > DEEPEST {
+            if scopes.len() > MAX_DEPTH {
                 return None;
             }
         }
@@ -322,7 +322,7 @@ impl Parser<'_> {
             let argument = self.within(Self::argument)?;
             arguments.push(argument);
             let length: usize = arguments.iter().map(String::len).sum();
-            if length > LONGEST {
+            if length > MAX_LENGTH {
                 return None;
             }
         }
@@ -429,6 +429,6 @@ enum Unqualified {
     /// With its template arguments, if it has some.
     Constructor(String),
     Destructor,
-    /// The same.
+    /// Conversion operator, whose type is its name.
     Conversion(String),
 }

@@ -4,7 +4,7 @@
 //! `f<char const *,unsigned __int64>`.
 
 /// Brackets within each other; names of compilers have fewer.
-const DEEPEST: usize = 64;
+const MAX_DEPTH: usize = 64;
 
 /// Spells the template arguments of a name as MSVC does. Names without arguments stay as they are.
 pub(super) fn spelled(name: &str) -> String {
@@ -59,14 +59,14 @@ fn with_arguments_of_class(name: &str) -> Option<String> {
         Some(name) => ("~", name),
         None => ("", member),
     };
-    let own = of_class.strip_prefix(bare).filter(|_| !of_class.starts_with(class))?;
-    let is_it = own.is_empty() || own.starts_with('<');
-    is_it.then(|| format!("{scope}{sign}{class}{own}"))
+    let arguments = of_class.strip_prefix(bare).filter(|_| !of_class.starts_with(class))?;
+    let is_it = arguments.is_empty() || arguments.starts_with('<');
+    is_it.then(|| format!("{scope}{sign}{class}{arguments}"))
 }
 
 /// A name with template arguments anywhere in it.
 fn scoped(name: &str, depth: usize) -> Option<String> {
-    if depth > DEEPEST {
+    if depth > MAX_DEPTH {
         return None;
     }
     let mut text = String::new();
@@ -118,7 +118,7 @@ fn brackets(text: &str) -> impl DoubleEndedIterator<Item = (usize, u8, usize)> {
     bytes.into_iter()
 }
 
-/// Where the bracket closes that a text starts with.
+/// Index of the bracket that closes the one at the start of a text.
 fn closing(text: &str) -> Option<usize> {
     let is_closing =
         |&(at, byte, depth): &(usize, u8, usize)| at > 0 && depth == 0 && b">)]".contains(&byte);
@@ -211,9 +211,10 @@ fn type_text(text: &str, depth: usize) -> Option<String> {
     Some(declared(named, declarator, depth)?.text())
 }
 
-/// What a declarator makes of a type: signs, then what is in parentheses, made of what follows them.
+/// Applies a declarator to a type: signs, then the part in parentheses, applied to what follows
+/// them.
 fn declared(mut declared_type: Type, declarator: &str, depth: usize) -> Option<Type> {
-    if depth > DEEPEST {
+    if depth > MAX_DEPTH {
         return None;
     }
     let mut convention = "__cdecl";

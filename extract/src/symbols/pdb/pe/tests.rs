@@ -1,4 +1,4 @@
-//! What bounds an export.
+//! Bounds of exports.
 
 use super::*;
 

@@ -1,7 +1,7 @@
 //! Types within decorated names.
 
 use super::super::spelling::{CONVENTIONS, Type};
-use super::{DEEPEST, LONGEST, Parser};
+use super::{MAX_DEPTH, MAX_LENGTH, Parser};
 
 impl Parser<'_> {
     /// `const` and `volatile`; `None` for what is not a letter of qualifiers.
@@ -55,7 +55,7 @@ impl Parser<'_> {
                 }
                 all.push(text);
             }
-            if all.iter().map(String::len).sum::<usize>() > LONGEST {
+            if all.iter().map(String::len).sum::<usize>() > MAX_LENGTH {
                 return None;
             }
         }
@@ -144,17 +144,17 @@ impl Parser<'_> {
         Some(Type::plain(simple))
     }
 
-    /// What a pointer or reference points to, from behind its letter on.
-    fn pointee(&mut self, sign: &str, own: &str) -> Option<Type> {
+    /// Parses the target of a pointer or reference, after its letter.
+    fn pointee(&mut self, sign: &str, pointer_qualifiers: &str) -> Option<Type> {
         if self.consume("6") {
             let target = self.function(String::new())?;
-            return Some(target.pointed_to(sign).with(own));
+            return Some(target.pointed_to(sign).with(pointer_qualifiers));
         }
         if self.consume("8") {
             let class = self.scopes_after_name()?;
             let this = self.this()?;
             let target = self.function(this)?;
-            return Some(target.pointed_to(&format!("{class}::{sign}")).with(own));
+            return Some(target.pointed_to(&format!("{class}::{sign}")).with(pointer_qualifiers));
         }
         while self.consume("E") || self.consume("F") || self.consume("I") {}
         let letter = self.rest.chars().next()?;
@@ -169,11 +169,12 @@ impl Parser<'_> {
         } else {
             self.type_of(false)?.with(qualifiers)
         };
-        Some(target.pointed_to(&sign).with(own))
+        Some(target.pointed_to(&sign).with(pointer_qualifiers))
     }
 
     fn array(&mut self, qualifiers: &str) -> Option<Type> {
-        let dimensions = usize::try_from(self.number()?).ok().filter(|count| *count <= DEEPEST)?;
+        let dimensions =
+            usize::try_from(self.number()?).ok().filter(|count| *count <= MAX_DEPTH)?;
         let mut all = String::new();
         for _ in 0..dimensions {
             all += &match self.number()? {
@@ -181,8 +182,8 @@ impl Parser<'_> {
                 count => format!("[{count}]"),
             };
         }
-        let own = if self.consume("$$C") { self.qualifiers()? } else { "" };
-        Some(self.type_of(false)?.with(own).with(qualifiers).array(&all))
+        let element_qualifiers = if self.consume("$$C") { self.qualifiers()? } else { "" };
+        Some(self.type_of(false)?.with(element_qualifiers).with(qualifiers).array(&all))
     }
 
     /// A function type, from its convention on; `suffix` are the qualifiers of a member.

@@ -1,0 +1,57 @@
+//! Prints how many words of each crate read like a translation.
+
+use std::path::{Path, PathBuf};
+
+use clap::Parser;
+
+use handlescope_tests::folders::files;
+use handlescope_tests::source::{Words, count_words};
+
+/// Crates of the workspace.
+const CRATES: [&str; 5] = ["model", "extract", "record", "console", "tests"];
+
+/// Prints how many words of each crate read like a translation.
+#[derive(Debug, Parser)]
+struct Options {
+    /// The folder of the workspace
+    #[arg(default_value = concat!(env!("CARGO_MANIFEST_DIR"), "/.."))]
+    workspace: PathBuf,
+}
+
+fn main() {
+    let options = Options::parse();
+    println!(
+        "{:<8} {:>9} {:>12} {:>7} {:>7} {:>4} {:>13} {:>12}",
+        "crate",
+        "doc lines",
+        "doc comments",
+        "openers",
+        "share",
+        "own",
+        "closures/1000",
+        "lost handles"
+    );
+    for name in CRATES {
+        let words = words_of_crate(&options.workspace.join(name).join("src"));
+        println!(
+            "{name:<8} {:>9} {:>12} {:>7} {:>6.1}% {:>4} {:>13.1} {:>12}",
+            words.doc_lines,
+            words.doc_comments,
+            words.openers,
+            100.0 * words.openers as f64 / words.doc_comments.max(1) as f64,
+            words.own,
+            1000.0 * words.closures as f64 / words.lines.max(1) as f64,
+            words.lost_handles,
+        );
+    }
+}
+
+fn words_of_crate(folder: &Path) -> Words {
+    let mut total = Words::default();
+    for (path, text) in files(folder) {
+        if path.extension().is_some_and(|extension| extension == "rs") {
+            total += count_words(&path, &String::from_utf8_lossy(&text));
+        }
+    }
+    total
+}
