@@ -70,8 +70,8 @@ const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), " (", env!("HANDLESCOPE
     disable_help_subcommand = true
 )]
 pub struct Cli {
-    /// Traces to load: extracts (.json7z, also ETWAnalyzer's, and its .json), or .etl files (also in
-    /// .zip or .7z), which are extracted first; * and ? stand for many files.
+    /// Traces to load: extracts (.json7z, also ETWAnalyzer's, and its .json) or .etl files (also in
+    /// .zip or .7z), which are extracted first; * and ? are wildcards.
     #[arg(value_name = "FILE")]
     pub files: Vec<String>,
 
@@ -87,7 +87,7 @@ pub struct Cli {
     #[command(flatten)]
     pub symbol_limits: SymbolLimitArgs,
 
-    /// Go on after a command that fails; the exit status is 1 nevertheless.
+    /// Continue after a failed command (exit status is still 1).
     #[arg(long)]
     pub keep_going: bool,
 
@@ -95,15 +95,15 @@ pub struct Cli {
     #[arg(long)]
     pub echo: bool,
 
-    /// Replace files that handlescope did not write; what is loaded is never replaced.
+    /// Replace files that handlescope did not write; loaded files are never replaced.
     #[arg(long)]
     pub force: bool,
 
-    /// When to use colours; without it NO_COLOR counts, then color of handlescope.toml [default: auto].
+    /// When to use colours; otherwise NO_COLOR, then color of handlescope.toml [default: auto].
     #[arg(long, value_enum, global = true)]
     pub color: Option<ColorChoice>,
 
-    /// The configuration file, instead of handlescope.toml in the platform's folder for configurations.
+    /// Configuration file, instead of handlescope.toml in the platform's configuration folder.
     #[arg(long, value_name = "FILE", value_parser = path, global = true)]
     pub config: Option<PathBuf>,
 
@@ -122,7 +122,7 @@ impl Cli {
             Some(Action::Schema { .. } | Action::Completions { .. } | Action::Man)
                 if self.names_symbols() =>
             {
-                Err(Cli::refusal("options about symbols"))
+                Err(Cli::refusal("symbol options"))
             }
             Some(Action::Completions { .. } | Action::Complete { .. } | Action::Man)
                 if self.config.is_some() =>
@@ -224,13 +224,13 @@ pub enum Action {
 
     /// List what got worse between two traces: handlescope diff before.etl after.etl
     ///
-    /// The options are those of .diff in the console. Exit status 0 when nothing got worse; 1 when something
-    /// did, with a warning on standard error; 2 when it failed, with an error, or when lost events may explain
-    /// the difference. That a reader leaves early (| head) does not change it.
+    /// The options are those of .diff in the console. Exit status 0: nothing got worse; 1: something did, with a
+    /// warning on standard error; 2: it failed, with an error, or lost events may explain the difference. A reader
+    /// that leaves early (| head) does not change it.
     #[command(disable_help_flag = true)]
     Diff(Words),
 
-    /// Write a page for a browser about all that leaks: handlescope report trace.etl leaks.html
+    /// Write a web page about all leaks: handlescope report trace.etl leaks.html
     ///
     /// The options are those of .report in the console; the page comes last, after the traces.
     #[command(disable_help_flag = true)]
@@ -260,24 +260,24 @@ pub enum Action {
     )]
     Mcp(McpArgs),
 
-    /// Record a trace of handles, on Windows.
+    /// Record a handle trace (Windows).
     ///
-    /// Elsewhere it prints how the session is configured, or command lines of wpr and xperf.
+    /// Elsewhere it prints the session's configuration, or command lines of wpr and xperf.
     #[command(after_help = RECORD_EXAMPLES)]
     Record(RecordArgs),
 
-    /// Show outstanding handles while they grow: of this system, on Windows, or of a trace that is replayed.
+    /// Watch open handles grow, live (Windows) or replayed from a trace.
     #[command(after_help = LIVE_EXAMPLES)]
     Live(LiveArgs),
 
-    /// Print a profile that records handles with WPR, which is part of Windows.
+    /// Print a profile that records handles with WPR.
     #[command(after_help = WPRP_EXAMPLES)]
     Wprp(WprpArgs),
 
     /// Describe the tables of an extract: columns, types, units and meanings.
     #[command(after_help = examples(".schema"))]
     Schema {
-        /// Tables and views to describe; all, if none is named.
+        /// Tables and views to describe; all by default.
         #[arg(value_name = "TABLE", value_parser = table_named)]
         tables: Vec<Relation<'static>>,
 
@@ -286,7 +286,7 @@ pub enum Action {
         markdown: bool,
     },
 
-    /// Print a script by which a shell completes handlescope's command lines.
+    /// Print a completion script for a shell.
     #[command(after_help = "Example:\n  source <(handlescope completions bash)")]
     Completions {
         /// Shell that the script is for.
@@ -327,12 +327,12 @@ fn table_named(name: &str) -> Result<Relation<'static>, UnknownTable> {
 /// What `mcp` may read and write.
 #[derive(Debug, Args)]
 pub struct McpArgs {
-    /// A folder whose files may be read, with all below it; may be given several times. The current one, if
-    /// none is.
+    /// Folder whose files may be read, with its subfolders; may be given several times. Default: the current
+    /// folder.
     #[arg(long = "root", value_name = "FOLDER")]
     pub roots: Vec<PathBuf>,
 
-    /// Keep extracts in Extract/ beside their traces, and what symbol servers send.
+    /// Allow writing extracts beside their traces, and keeping symbols that servers send.
     #[arg(long)]
     pub allow_write: bool,
 }

@@ -269,7 +269,10 @@ fn converse(
 /// What Ctrl-C and other signals cancel from now on.
 fn cancel_on_signals(messages: &mut Messages<'_>) -> cancel::Cancel {
     cancel::on_signals().unwrap_or_else(|error| {
-        messages.note(format_args!("signals end the program, not the command: {}", Reason(&error)));
+        messages.note(format_args!(
+            "Ctrl-C ends the program instead of the command: {}",
+            Reason(&error)
+        ));
         cancel::Cancel::default()
     })
 }

@@ -125,7 +125,7 @@ fn a_trace_is_extracted_once_and_again_when_it_changes() {
     trace.set_len(trace.metadata().unwrap().len() + 1).unwrap();
     trace.set_modified(SystemTime::now() - Duration::from_secs(60)).unwrap();
     let again = load();
-    assert!(again.stderr.contains("is of a trace of another size"), "{again:?}");
+    assert!(again.stderr.contains("belongs to a trace of another size"), "{again:?}");
 }
 
 #[test]
@@ -210,7 +210,7 @@ fn a_symbol_path_that_is_not_there_is_reported() {
     let stacks = ".dump ObjectRef -Leak -ShowStack";
     let run =
         shell.run(&["--symbol-path", "none;cache*cache", "leaky.etl", "-c", stacks, "-c", stacks]);
-    let warning = "none: this folder of the symbol path does not exist; set another one";
+    let warning = "none: no such folder in the symbol path; set another one";
     assert_eq!(run.stderr.matches(warning).count(), 1, "{run:?}");
     assert_eq!(run.stderr.matches("does not exist").count(), 1, "{run:?}");
 }

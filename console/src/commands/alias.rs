@@ -27,10 +27,10 @@ impl Command for Alias {
         group: groups::SESSION,
         usage: "[NAME [= COMMAND]]",
         arguments: Arguments::Alias,
-        summary: "list the aliases, or let one stand for a command line",
-        details: "An alias is used as a command, with a dot in front: .leaks -pn x. What follows it on the \
-                  line follows COMMAND. It is kept in the configuration file (.config shows where), may \
-                  use other aliases, and cannot have the name of a command.",
+        summary: "list aliases, or define one",
+        details: "An alias is used like a command, with a dot in front: .leaks -pn x. The rest of \
+             the line is appended to COMMAND. Aliases are kept in the configuration file (.config \
+             shows where), may use other aliases, and cannot have the name of a command.",
         examples: &[
             ".alias leaks = .dump ObjectRef -Leak -ShowTotal Process",
             ".alias leaks",
@@ -43,7 +43,7 @@ impl Command for Alias {
         options: &[Opt {
             names: &["-Remove"],
             help: "remove an alias, also from the configuration file",
-            details: "Aliases that use it are errors then, until they are changed.",
+            details: "Aliases that use it fail until they are changed.",
             example: "-Remove leaks",
             take: Take::Text("NAME", 1, |args| &mut args.remove),
         }],
@@ -80,7 +80,7 @@ impl Command for Alias {
                 let mut aliases = settings.aliases.clone();
                 let name = aliases.remove(&name)?;
                 let path = settings.file.write(Entry::Alias(&name, None))?;
-                messages.note(format_args!("{}: .{name} is no alias any more", Untrusted(path)));
+                messages.note(format_args!("{}: removed the alias .{name}", Untrusted(path)));
                 settings.aliases = aliases;
             }
             AliasArgs { name: Some(name), line: Some(line), .. } => {
@@ -140,7 +140,7 @@ mod tests {
             (".alias a = .dmup Stats", "unknown command .dmup, did you mean .dump?"),
             (".alias a = dump Stats", "is not one line that starts with a command"),
             (".alias a =", "is not one line that starts with a command"),
-            (".alias a = .a", "leads back to itself: .a → .a"),
+            (".alias a = .a", "refers to itself: .a → .a"),
             (".alias a b", "unexpected 'b'"),
             (".alias -Remove a b", "unexpected 'b'"),
         ] {

@@ -381,7 +381,7 @@ impl Registry {
         let Redirect { line, tokens, file } = Redirect::of_command(takes, line, rest);
         if let Some(arrow) = Redirect::without_file(tokens) {
             let command = arrow.to_owned();
-            return Err(ParseError::MissingArgument { command, what: "the name of a file" });
+            return Err(ParseError::MissingArgument { command, what: "a file name" });
         }
         let command =
             command.parse(&Entered { line, name: &first.text, tokens, registry: self, aliases })?;

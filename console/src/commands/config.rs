@@ -39,11 +39,11 @@ impl Command for Config {
         group: groups::SESSION,
         usage: "[SETTING [VALUE]]",
         arguments: Arguments::Setting,
-        summary: "show settings and where they come from, or write one into the configuration file",
-        details: "The file is handlescope.toml in the platform's folder for configurations, or what \
-                  --config names. VALUE counts at once and in later sessions; usual takes the setting \
-                  out of the file, whose comments stay. Relative folders in the file start from its \
-                  own folder. Aliases are in it, too: .help .alias.",
+        summary: "show settings and where they come from, or change one in the configuration file",
+        details: "The file is handlescope.toml in the platform's configuration folder, or the one \
+             that --config names. VALUE takes effect at once and in later sessions; usual removes \
+             the setting from the file. Comments in the file are kept. Relative folders in it are \
+             relative to the file. Aliases are kept there, too: .help .alias.",
         examples: &[
             ".config",
             ".config time-format s",
@@ -129,7 +129,7 @@ fn change(
 fn place(path: Option<&Path>) -> String {
     match path {
         Some(path) if path.exists() => format!("Configuration file: {}", Untrusted(path)),
-        Some(path) => format!("Configuration file: {}, which is not there yet", Untrusted(path)),
+        Some(path) => format!("Configuration file: {} (does not exist yet)", Untrusted(path)),
         None => "Configuration file: none; --config FILE names one".to_owned(),
     }
 }

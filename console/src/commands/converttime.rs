@@ -42,9 +42,9 @@ impl Command for ConvertTime {
         group: groups::QUERIES,
         usage: "-time TIME",
         arguments: Arguments::Options,
-        summary: "seconds since session start of a point in time, or the other way round",
-        details: "For the loaded traces whose session has this time; where none has it, for all of \
-                  them, with a note. Seconds become date and time of the recording machine.",
+        summary: "convert a time to seconds since session start, or back",
+        details: "Uses the loaded traces whose session contains the time; if none does, all of \
+             them, with a note. Seconds become date and time on the recording machine.",
         examples: &[
             ".converttime -time 13.123s",
             ".converttime -time 12:46:37.775",
@@ -57,8 +57,8 @@ impl Command for ConvertTime {
             Opt {
                 names: &["-time"],
                 help: "2024-05-10 12:46:37.5, 12:46:37, an ISO time, or seconds: 13.123s",
-                details: "Without a zone, a time is one of the recording machine. A time without a \
-                      date that lies outside of the recording is tried as UTC, too.",
+                details: "Without a time zone, a time is local to the recording machine. A time \
+                     without a date that lies outside the recording is tried as UTC, too.",
                 example: "-time 13.123s",
                 take: Take::Text("TIME", 2, |args| &mut args.time),
             },
@@ -242,12 +242,12 @@ impl Command for Snapshot {
         group: groups::QUERIES,
         usage: "[NAME [TIME]]",
         arguments: Arguments::Points(1),
-        summary: "name a point in time for .diff, or list those that have names",
-        details: "TIME is written as for .converttime: seconds since session start, 13.123s, or a date \
-                  and time. Without it the point is the end of the trace. The point is one of every loaded \
-                  trace that was recorded then. A name that is there already gets the new point. \
-                  Snapshots last as long as their trace is loaded. Those of !htrace -snapshot in the text of a \
-                  debugger are there already, as snapshot1, snapshot2 and so on.",
+        summary: "name a point in time for .diff, or list the names",
+        details: "TIME is written as for .converttime: seconds since session start, 13.123s, or a \
+             date and time. Without it the point is the end of the trace. The name applies to \
+             every loaded trace that was recording then. An existing name is moved to the new \
+             point. Snapshots last as long as their trace is loaded. In text of !htrace, each \
+             !htrace -snapshot is already named snapshot1, snapshot2 and so on.",
         examples: &[".snapshot warm 0.5s", ".snapshot", ".diff warm"],
     };
     const OPTIONS: &'static [OptionGroup<SnapshotArgs>] =
@@ -306,7 +306,7 @@ fn point(file: &LoadedTrace, time: Option<&str>) -> Result<Option<Option<i64>>, 
 /// All snapshots of some traces.
 fn listed(files: &[&LoadedTrace], screen: crate::terminal::Screen) -> Result<String, CommandError> {
     if files.iter().all(|file| file.snapshots.is_empty()) {
-        return Ok("No point in time has a name; .snapshot NAME TIME names one.\n".to_owned());
+        return Ok("No snapshots yet; .snapshot NAME TIME makes one.\n".to_owned());
     }
     let mut table = table::table(screen, &["Name", "Seconds", "File"]);
     for file in files {

@@ -41,9 +41,9 @@ impl Command for Dir {
         usage: "[FOLDER|PATTERN]",
         arguments: Arguments::Files,
         summary: "list folders, traces and extracts on disk",
-        details: "Shows for each trace whether it has an extract, which loads at once. \
-                  PATTERN is written as for .load. Without either, it is about the current folder. \
-                  Options may start with / too.",
+        details: "Shows which traces have an extract, so that they load at once. PATTERN is \
+             written as for .load. The default is the current folder. Options may start with / \
+             too.",
         examples: &[".dir", ".dir -od examples", ".dir -r *leak*"],
     };
     const OPTIONS: &'static [OptionGroup<DirArgs>] = OPTIONS;
@@ -59,7 +59,7 @@ impl Command for Dir {
         let Context { out, screen, .. } = context;
         let rows = rows(&args)?;
         if rows.is_empty() {
-            writeln!(out, "No folders, traces or extracts are there.")?;
+            writeln!(out, "No folders, traces or extracts found.")?;
             return Ok(());
         }
         Ok(write!(out, "{}", text(&rows, *screen))?)
@@ -85,15 +85,15 @@ static OPTIONS: &[OptionGroup<DirArgs>] = &[OptionGroup {
     title: "Options",
     options: &[
         recursive_option(
-            "look into folders below, too",
-            "Files below are listed with their folders.",
+            "include subfolders",
+            "Files in subfolders are listed with their paths.",
             "-r",
             |args| &mut args.recursive,
         ),
         Opt {
             names: &["-od"],
-            help: "sort by time instead of by name",
-            details: "The time a file was written last; the newest comes last.",
+            help: "sort by time instead of name",
+            details: "By time of last change, newest last.",
             example: "-od",
             take: Take::Switch(|args| &mut args.by_time),
         },

@@ -58,7 +58,7 @@ pub enum CommandError {
     #[error("'{}' is not loaded; .list shows what is", Untrusted(.name))]
     NotLoaded { name: String },
     /// `.unload` of a name that several loaded files have.
-    #[error("'{}' is the name of {}; name one by its path", Untrusted(.name), Untrusted(.paths))]
+    #[error("{1} are called '{0}'; use a path instead", Untrusted(.name), Untrusted(.paths))]
     SeveralLoaded {
         name: String,
         /// With commas between them.
@@ -81,7 +81,7 @@ pub enum CommandError {
     NoTime { text: String },
     /// `.snapshot` of a time that no trace has.
     #[error(
-        "'{}' lies outside of the recording of every trace; .list shows how long they are",
+        "'{}' is outside every loaded recording; .list shows how long they are",
         Untrusted(.text)
     )]
     NotRecorded { text: String },
@@ -95,11 +95,12 @@ pub enum CommandError {
     )]
     NoPoint { point: String, path: PathBuf },
     /// `.diff` between points of which the second is not after the first.
-    #[error("'{}' does not lie before '{}'; name the earlier point first", Untrusted(.from), Untrusted(.to))]
+    #[error("'{}' is not before '{}'; name the earlier point first", Untrusted(.from), Untrusted(.to))]
     PointOrder { from: String, to: String },
     /// `.diff` of so many traces.
     #[error(
-        "{files} traces are loaded, and two are compared; choose them with -fd, or name a point in time"
+        "{files} traces are loaded, but .diff compares two; choose them with -fd, or name a point \
+         in time"
     )]
     CompareSeveral { files: usize },
     /// `.diff` of a trace that says nothing about handles.
@@ -147,7 +148,8 @@ pub enum CommandError {
     Query(QueryError),
     /// `-Suspect` with an id that is none of the traces.
     #[error(
-        "no suspect of {what} has the id {id}; .dump Why lists the suspects, each with the command that shows what it lost"
+        "no suspect among {what} has the id {id}; .dump Why lists the suspects with the command \
+         that shows each"
     )]
     NoSuspect {
         id: SuspectId,
@@ -181,7 +183,7 @@ pub enum CommandError {
     #[error("the recording was lost: {0}")]
     Session(#[from] SessionError),
     /// A session that says nothing of its clock.
-    #[error("the session does not name the clock of its times, so that nothing can be shown")]
+    #[error("the session does not say which clock its times use, so nothing can be shown")]
     NoClock,
     /// A trace that cannot be replayed or a window that cannot be saved.
     #[error(transparent)]
@@ -194,7 +196,8 @@ pub enum CommandError {
     Recorded(#[from] LoadError),
     /// A file that this program did not write, in the place of a trace or a profile for WPR.
     #[error(
-        "{}: exists and is not as handlescope wrote it; --force replaces it, or name another file",
+        "{}: already exists and was not written by handlescope; use --force to replace it, or \
+         name another file",
         Untrusted(.path)
     )]
     Exists { path: PathBuf },
@@ -211,13 +214,13 @@ pub enum CommandError {
     #[error(transparent)]
     Overwrite(#[from] OverwriteError),
     /// `.save` that would have to write several traces into one archive.
-    #[error("{files} traces are loaded and an archive holds one; choose it with -fd")]
+    #[error("{files} traces are loaded, but an archive holds one; choose it with -fd")]
     SaveSeveral { files: usize },
     /// `.save` to a name that no archive has.
-    #[error("{}: an archive is found by its name; name one that ends with .json7z", Untrusted(.path))]
+    #[error("{}: the file name of an archive must end with .json7z", Untrusted(.path))]
     SaveName { path: PathBuf },
     /// A picture whose name does not say what it is.
-    #[error("{}: the end of the name selects the format; name one that ends with {endings}", Untrusted(.path))]
+    #[error("{}: the extension selects the format; use {endings}", Untrusted(.path))]
     PictureName { path: PathBuf, endings: &'static str },
     /// A picture over time of a trace without times.
     #[error("{}: has no clock, so nothing can be shown over time; choose other traces with -fd", Untrusted(.path))]
@@ -333,8 +336,7 @@ mod tests {
             ),
             (
                 SqlError::TooMuchMemory { most: 2048 },
-                "the query takes more than 2.00 KiB of memory; leave rows and columns out before joins and \
-                 ORDER BY, or raise the limit with -MaxMemory",
+                "the query needs more than 2.00 KiB of memory; filter rows and columns before joins and ORDER BY, or raise the limit with -MaxMemory",
             ),
         ] {
             assert_eq!(CommandError::from(error).to_string(), expected);

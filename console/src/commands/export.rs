@@ -68,9 +68,10 @@ impl Command for Export {
         usage: "FOLDER",
         arguments: Arguments::Folder,
         summary: "write the tables of the loaded traces for other programs",
-        details: "One file for each table, for DuckDB, pandas, polars and the like: FOLDER/events.parquet \
-                  and so on, see .schema. Of several traces each has a folder of its own in FOLDER. All tables of \
-                  a trace have the same trace_id: where one differs, an export was interrupted.",
+        details: "One file for each table, for DuckDB, pandas, polars and the like: \
+             FOLDER/events.parquet and so on; see .schema. Each of several traces gets its own \
+             subfolder. All tables of a trace have the same trace_id; if one differs, an export \
+             was interrupted.",
         examples: &[".export tables", ".export tables -csv -ndjson"],
     };
     const OPTIONS: &'static [OptionGroup<ExportArgs>] =
@@ -202,6 +203,6 @@ fn write_table(
 }
 
 fn failed(path: &Path, source: io::Error) -> CommandError {
-    let instead = "name another folder after .export";
+    let instead = "use another folder";
     CommandError::Unwritten { path: PathBuf::from(path), source, instead }
 }

@@ -15,19 +15,19 @@ impl Command for Load {
         group: groups::FILES,
         usage: "QUERY…",
         arguments: Arguments::Files,
-        summary: "load traces instead of those that are loaded",
-        details: "QUERY is an extract (.json7z), a trace (.etl, also inside a .zip or .7z), a folder \
-                  of such files, or a pattern like *leak*;!*old* for their names. A trace is \
-                  extracted first; the extract is kept as Extract/NAME.json7z beside it and used \
-                  again as long as the trace has the same size, time and content. A trace and its \
-                  extract are loaded once. Extracts of ETWAnalyzer (.json7z, or .json with its \
-                  companions) are loaded, too: they are converted once, into the cache folder. Where \
-                  a folder or pattern finds a trace that has only such an extract, that is loaded; \
-                  name the trace to extract it. Text of WinDbg, cdb or kd with the \
-                  output of !htrace (.logopen session.log) is loaded when it is named, whatever its \
-                  extension: opens and closes with their stacks, in their order, but without times, \
-                  types and names. Files that cannot be loaded are named (of many in a \
-                  folder, three), the others are loaded; when none can, the session stays as it is.",
+        summary: "load traces, replacing the loaded ones",
+        details: "QUERY is an extract (.json7z), a trace (.etl, also inside a .zip or .7z), a \
+             folder of these, or a file name pattern like *leak*;!*old*. A trace is extracted \
+             first; the extract is kept as Extract/NAME.json7z beside it and reused as long as \
+             the trace has the same size, time and content. A trace and its extract are loaded \
+             once. Extracts of ETWAnalyzer (.json7z, or .json with its companions) are loaded, \
+             too, and converted once into the cache folder. If a folder or pattern finds a trace \
+             that has only such an extract, the extract is loaded; name the trace to extract it. \
+             A text file of WinDbg, cdb or kd with the output of !htrace (.logopen session.log) \
+             is loaded when it is named, whatever its extension: opens and closes with their \
+             stacks, in order, but without times, types and names. Files that cannot be loaded \
+             are reported (at most three of a folder) and the rest is loaded; if none can be \
+             loaded, the session does not change.",
         examples: &[
             ".load examples/leaky.etl",
             ".load -r examples",
@@ -54,8 +54,8 @@ impl Command for LoadMore {
         group: groups::FILES,
         usage: "QUERY…",
         arguments: Arguments::Files,
-        summary: "load traces beside those that are loaded",
-        details: "QUERY is written as for .load. What is loaded already stays as it is.",
+        summary: "load more traces",
+        details: "QUERY is written as for .load. Traces that are already loaded stay.",
         examples: &[".load+ examples/leaky.etl"],
     };
     const OPTIONS: &'static [OptionGroup<LoadArgs>] = OPTIONS;
@@ -111,16 +111,16 @@ static OPTIONS: &[OptionGroup<LoadArgs>] = &[OptionGroup {
         recursive_queries_option("-r examples", |args| &mut args.recursive),
         Opt {
             names: &["-All"],
-            help: "read everything at once",
-            details: "Otherwise a table is read by the first query that needs it.",
+            help: "read all tables at once",
+            details: "By default a table is read by the first query that needs it.",
             example: "-All examples",
             take: Take::Switch(|args| &mut args.all),
         },
         max_size_option("-MaxSize 20GB examples", |args| &mut args.max_size),
         Opt {
             names: &["-fd", "-filedir"],
-            help: "is allowed in front of a QUERY",
-            details: "ETWAnalyzer has it, so it is accepted; it changes nothing.",
+            help: "may stand in front of a QUERY",
+            details: "Accepted because ETWAnalyzer has it; it has no effect.",
             example: "-fd examples",
             take: Take::Set(|_| ()),
         },

@@ -37,13 +37,12 @@ impl Command for Redact {
         usage: "FILE",
         arguments: Arguments::Files,
         summary: "copy a trace without names, for a bug report",
-        details: "Writes FILE.redacted.etl, which is read as FILE is: the same events at the same \
-                  times, the same objects, handles and stacks. Names of programs, files, objects and \
-                  methods, command lines, users and the computer are replaced by letters, equal names \
-                  by equal ones. Names that are part of Windows stay (ntdll.dll, System32, types of \
-                  objects, its build), and GUIDs of PDBs and providers, addresses, ids and times. \
-                  Everything else in events that this program does not read is overwritten with \
-                  zeros, so that the copy packs well.",
+        details: "Writes FILE.redacted.etl with the same events, times, objects, handles and \
+             stacks as FILE. Names of programs, files, objects and methods, command lines, users \
+             and the computer are replaced by letters, equal names by equal letters. Names that \
+             are part of Windows stay (ntdll.dll, System32, object types, the build), and so do \
+             GUIDs of PDBs and providers, addresses, ids and times. All other event data is \
+             overwritten with zeros, so that the copy compresses well.",
         examples: &[".redact examples/leaky.etl", ".redact examples/leaky.etl -o report.etl"],
     };
     const OPTIONS: &'static [OptionGroup<RedactArgs>] = &[OptionGroup {
@@ -52,7 +51,7 @@ impl Command for Redact {
             Opt {
                 names: &["-o", "-Output"],
                 help: "the name of the copy",
-                details: "It has its name when all is written.",
+                details: "The file appears when it is complete.",
                 example: "examples/leaky.etl -o report.etl",
                 take: Take::File(|args| &mut args.output),
             },
@@ -86,7 +85,7 @@ impl Command for Redact {
         let failed = |error| match error {
             RedactError::Trace(source) => CommandError::Redact(source),
             RedactError::Write(source) => {
-                let (path, instead) = (output.clone(), "choose another file with -o");
+                let (path, instead) = (output.clone(), "name another file with -o");
                 CommandError::Unwritten { path, source, instead }
             }
         };

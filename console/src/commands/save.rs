@@ -38,18 +38,19 @@ impl Command for Save {
         usage: "FILE",
         arguments: Arguments::Files,
         summary: "write a loaded trace as an archive",
-        details: "FILE is the name of the archive, NAME.json7z; an archive that \
-                  was saved before is replaced, any other file only with -Force, and what is loaded never. It holds what the loaded extract holds, and loads \
-                  at once on any machine. Of several loaded traces, -fd chooses one.",
+        details: "FILE is NAME.json7z. An archive saved by handlescope is replaced, any other \
+             file only with -Force, and a loaded file never. The archive holds what the loaded \
+             extract holds and loads at once on any machine. If several traces are loaded, choose \
+             one with -fd.",
         examples: &[".save leaky.json7z", ".save leaky.json7z -etwanalyzer"],
     };
     const OPTIONS: &'static [OptionGroup<SaveArgs>] = &[OptionGroup {
         title: "Options",
         options: &[
             etwanalyzer_option(
-                "The same archive then opens in both programs. Frames are called as \
-                 .dump ObjectRef -ShowStack calls them; names that were found are \
-                 stored. The archive gets the time of the session.",
+                "The archive then opens in both programs. Frames have the names that .dump \
+                 ObjectRef -ShowStack shows, and these are stored. The file time is set to the \
+                 session's.",
                 "leaky.json7z -etwanalyzer",
                 |args| &mut args.etwanalyzer,
             ),
@@ -110,10 +111,9 @@ impl Command for Symbolize {
         usage: "[OPTION…]",
         arguments: Arguments::Options,
         summary: "store the names of all frames in the loaded extracts",
-        details: "So that they can be read where no symbols are. Names are looked up on the symbol \
-                  path; see .sympath. Stored names count where the symbol path has none, and are \
-                  replaced when .symbolize finds better ones. An extract is written anew beside the \
-                  old one, which it replaces when it is complete.",
+        details: "For readers without symbols. Names are looked up on the symbol path; see \
+             .sympath. Stored names are used where the symbol path has none, and replaced when \
+             .symbolize finds better ones. The extract is rewritten and replaced when complete.",
         examples: &[".symbolize", ".symbolize -fd *leaky*"],
     };
     const OPTIONS: &'static [OptionGroup<Vec<Filter>>] =

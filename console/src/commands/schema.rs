@@ -32,9 +32,8 @@ impl Command for Schema {
         usage: "[TABLE…]",
         arguments: Arguments::Relations,
         summary: "describe the tables: columns, types, units and meanings",
-        details: "A type with ? has values that are unknown or do not apply. A unit like row of \
-                  objects means that the number counts rows of that table from 0. Of a view that is \
-                  named, the SQL follows that makes it.",
+        details: "A type with ? can be null: unknown or not applicable. A unit like row of \
+             objects is a row number of that table, from 0. A named view is followed by its SQL.",
         examples: &[".schema", ".schema objects events"],
     };
     const OPTIONS: &'static [OptionGroup<SchemaArgs>] = &[OptionGroup {
@@ -42,7 +41,7 @@ impl Command for Schema {
         options: &[Opt {
             names: &["-markdown"],
             help: "print the document docs/tables.md",
-            details: "The same content with headings and tables of Markdown.",
+            details: "As Markdown, with headings and tables.",
             example: "-markdown",
             take: Take::Switch(|args| &mut args.markdown),
         }],

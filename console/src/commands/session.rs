@@ -24,7 +24,7 @@ impl Command for List {
         usage: "",
         arguments: Arguments::None,
         summary: "list the loaded traces",
-        details: "The number is the file index of the JSON output.",
+        details: "The number is the file index in JSON output.",
         examples: &[".list"],
     };
 
@@ -56,8 +56,9 @@ impl Command for Unload {
         group: groups::FILES,
         usage: "[FILE…]",
         arguments: Arguments::LoadedFiles,
-        summary: "unload traces, all of them or those named",
-        details: "FILE is a path as .list shows it, or its end, such as the file name, if no other has it; * and ? work.",
+        summary: "unload some or all traces",
+        details: "FILE is a path as .list shows it, or its last part if that is unique; * and ? \
+             work.",
         examples: &[".unload", ".unload leaky.etl"],
     };
 
@@ -136,7 +137,7 @@ impl Command for Cls {
         usage: "",
         arguments: Arguments::None,
         summary: "clear the screen",
-        details: "Also what has scrolled away. Does nothing in a pipe or file.",
+        details: "The scrollback, too. Has no effect in a pipe or file.",
         examples: &[".cls"],
     };
 
@@ -156,7 +157,7 @@ impl Command for Quit {
         usage: "",
         arguments: Arguments::None,
         summary: "leave",
-        details: "So does Ctrl-D on an empty line, and the end of a script.",
+        details: "Ctrl-D on an empty line and the end of a script do the same.",
         examples: &[".quit"],
     };
 

@@ -99,11 +99,10 @@ pub(crate) static TIME_FORMAT: SettingCommand = SettingCommand {
         group: groups::PRINTING,
         usage: "[FORMAT [DIGITS]]",
         arguments: Arguments::Word(|| time_words().collect()),
-        summary: "how points in time are written",
-        details: "FORMAT and DIGITS are those of -TimeFmt and -TimeDigits, which take \
-                  precedence. One argument leaves the digits as they are; usual goes back to \
-                  what the configuration file says, or Local with 6 digits; without an argument it prints the \
-                  setting.",
+        summary: "set the time format",
+        details: "FORMAT and DIGITS are those of -TimeFmt and -TimeDigits, which take precedence. \
+             With one argument the digits do not change; usual restores the configuration file's \
+             value, or Local with 6 digits; without arguments the setting is printed.",
         examples: &[".timefmt s", ".timefmt LocalTime 3", ".timefmt usual", ".timefmt"],
     },
     keys: &[Key::TimeFormat, Key::TimeDigits],
@@ -117,9 +116,9 @@ pub(crate) static TIME_DIGITS: SettingCommand = SettingCommand {
         group: groups::PRINTING,
         usage: "[DIGITS]",
         arguments: Arguments::Word(Vec::new),
-        summary: "decimal places of seconds, 0 to 6",
-        details: "For times and lifetimes; usual is what the configuration file says, or 6. Without an \
-                  argument it prints the setting.",
+        summary: "set the decimal places of seconds, 0 to 6",
+        details: "For times and lifetimes. usual restores the configuration file's value, or 6. \
+             Without an argument the setting is printed.",
         examples: &[".timedigits 3", ".timedigits usual", ".timedigits"],
     },
     keys: &[Key::TimeDigits],
@@ -133,10 +132,10 @@ pub(crate) static PROCESS_FORMAT: SettingCommand = SettingCommand {
         group: groups::PRINTING,
         usage: "[FORMAT]",
         arguments: Arguments::Word(|| process_words().collect()),
-        summary: "what follows the name of a process",
-        details: "FORMAT is that of -ProcessFmt: start, end and duration in a time format, or None. \
-                  usual is what the configuration file says, or + and -. Without an argument it prints \
-                  the setting.",
+        summary: "set what follows a process name",
+        details: "FORMAT is that of -ProcessFmt: start, end and duration in a time format, or \
+             None. usual restores the configuration file's value, or + and -. Without an argument \
+             the setting is printed.",
         examples: &[".processfmt s", ".processfmt None", ".processfmt usual", ".processfmt"],
     },
     keys: &[Key::ProcessFormat],
@@ -152,9 +151,9 @@ pub(crate) static FILE_NAMES: SettingCommand = SettingCommand {
         group: groups::PRINTING,
         usage: "[0|1]",
         arguments: Arguments::Word(|| vec![("1", "whole paths"), ("0", "names")]),
-        summary: "print whole paths of files, or names",
-        details: "Names unless it is switched on. Without an argument it prints the setting. \
-                  -ShowFullFileName is for one query.",
+        summary: "print full paths of files, or only names",
+        details: "Off by default. Without an argument the setting is printed. -ShowFullFileName \
+             is for one query.",
         examples: &[".sffn 1", ".sffn 0", ".sffn"],
     },
     keys: &[Key::FullFileNames],
@@ -172,10 +171,10 @@ pub(crate) static CLIP: SettingCommand = SettingCommand {
         group: groups::PRINTING,
         usage: "[0|1]",
         arguments: Arguments::Word(|| vec![("1", "on"), ("0", "off")]),
-        summary: "fit lines to the width of the terminal, or do not",
-        details: "Facts that do not fit go on in the next line, names of objects and frames are cut, \
-                  unless it is switched off; a pipe or file always gets whole lines. \
-                  Without an argument it prints the setting. -Clip and -NoClip are for one query.",
+        summary: "fit lines to the terminal width, or not",
+        details: "Long lines are wrapped, and names of objects and frames are cut, unless it is \
+             off; a pipe or file always gets whole lines. Without an argument the setting is \
+             printed. -Clip and -NoClip are for one query.",
         examples: &[".clip 0", ".clip"],
     },
     keys: &[Key::Clip],
@@ -192,10 +191,10 @@ pub(crate) static PAGER: SettingCommand = SettingCommand {
         group: groups::PRINTING,
         usage: "[0|1]",
         arguments: Arguments::Word(|| vec![("1", "on"), ("0", "off")]),
-        summary: "show long answers page by page, or do not",
-        details: "On a terminal, an answer that is longer than the screen goes through the pager that the \
-                  environment variable PAGER names, or less; an empty PAGER is none. Without an argument it \
-                  prints the setting.",
+        summary: "show long answers in a pager, or not",
+        details: "On a terminal, an answer longer than the screen goes through the program in the \
+             environment variable PAGER, or less; an empty PAGER means none. Without an argument \
+             the setting is printed.",
         examples: &[".pager 0", ".pager"],
     },
     keys: &[Key::Pager],
@@ -214,12 +213,12 @@ pub(crate) static SYSTEM_MODULES: SettingCommand = SettingCommand {
         arguments: Arguments::Word(|| {
             vec![(USUAL, "the kernel, ntdll, KernelBase, kernel32, wow64")]
         }),
-        summary: "show or set which modules are those of the system",
-        details: "FILTER is a list of file names joined by semicolons, with * and ?. The innermost frame \
-                  of .dump Stack is the first one outside of these modules, and a terminal shows their \
-                  frames dim and all others bold. usual goes back to what the \
-                  configuration file says, or the kernel, ntdll, KernelBase, kernel32 and wow64. Without \
-                  an argument it prints the setting.",
+        summary: "show or set the system modules",
+        details: "FILTER is a list of file names joined by semicolons, with * and ?. The \
+             innermost frame of .dump Stack is the first one outside these modules, and a \
+             terminal shows their frames dim and all others bold. usual restores the \
+             configuration file's value, or the kernel, ntdll, KernelBase, kernel32 and wow64. \
+             Without an argument the setting is printed.",
         examples: &[
             ".sys ntoskrnl.exe;ntdll.dll;kernel*.dll;win32*;user32.dll",
             ".sys usual",
@@ -228,7 +227,7 @@ pub(crate) static SYSTEM_MODULES: SettingCommand = SettingCommand {
     },
     keys: &[Key::SystemModules],
     takes: "one list of modules, joined by semicolons",
-    says: |settings| format!("modules of the system: {}", settings.system_modules().text()),
+    says: |settings| format!("system modules: {}", settings.system_modules().text()),
 };
 
 #[cfg(test)]
@@ -285,7 +284,7 @@ mod tests {
             assert!(error.contains(expected), "{line}: {error}");
         }
         let error = error(".TimeFmt x");
-        assert!(error.ends_with("\n  .timefmt [FORMAT [DIGITS]]  how points in time are written"));
+        assert!(error.ends_with("\n  .timefmt [FORMAT [DIGITS]]  set the time format"));
     }
 
     #[test]
@@ -375,11 +374,11 @@ mod tests {
             (".clip 0", "Clipping is off; .clip 1 turns it on"),
             (".clip", "Clipping is off; .clip 1 turns it on"),
             (".clip 1", "Clipping is on; .clip 0 turns it off"),
-            (".sys a.dll", "modules of the system: a.dll"),
-            (".sys", "modules of the system: a.dll"),
+            (".sys a.dll", "system modules: a.dll"),
+            (".sys", "system modules: a.dll"),
         ] {
             assert_eq!(said(line, &mut settings), expected, "{line}");
         }
-        assert_ne!(said(".sys usual", &mut settings), "modules of the system: a.dll");
+        assert_ne!(said(".sys usual", &mut settings), "system modules: a.dll");
     }
 }

@@ -47,17 +47,19 @@ impl Command for Sql {
         usage: "SELECT …",
         arguments: Arguments::Sql,
         summary: "query the tables of the loaded traces with SQL",
-        details: "The tables are those of .schema, with a column row, which other tables point to, \
-                  and file_index, the number of the trace. leaks and handles have a row for each handle \
-                  that was opened, resource_leaks and allocations for each allocation, provider_values for each value of a kept event, with names instead of row numbers; stacks has the text of each \
-                  stack. hex(x) writes an address like 0xC0, and TABLE_COLUMN(row), as in processes_name(process), is the value of a column \
-                  in a row of another table. Files in the folder that sql-views of the configuration names are more views: \
-                  .schema leaks shows what one looks like. It is the SQL of polars: joins, \
-                  groups, WITH, window functions, LIKE, ~ for regular expressions. Names of columns \
-                  are in lower case. A query may have several lines: it ends with a ; or an empty line, with \
-                  options after it, and in a script at the next command. Text shows the first 1000 rows. > FILE at the end writes \
-                  a file if it has a folder or an extension like .csv or .txt. Several traces count as one; \
-                  their rows count on.",
+        details: "The tables are those of .schema, plus a column row, which other tables refer \
+             to, and file_index, the number of the trace. Views have names instead of row \
+             numbers: leaks and handles one row per handle, resource_leaks and allocations one \
+             per allocation, provider_values one per value of a kept event, and stacks the text \
+             of each stack. hex(x) formats an address like 0xC0, and TABLE_COLUMN(row), as in \
+             processes_name(process), looks up a column of another table. Files in the folder \
+             named by the setting sql-views add views: .schema leaks shows what one looks like. \
+             The dialect is that of polars: joins, groups, WITH, window functions, LIKE, ~ for \
+             regular expressions. Column names are in lower case. A query may span lines: it ends \
+             with ; or an empty line, options come after it, and in a script it ends at the next \
+             command. Text shows the first 1000 rows. > FILE at the end writes a file if it has a \
+             folder or an extension like .csv or .txt. Several traces are queried as one; row \
+             numbers continue from one to the next.",
         examples: &[
             ".sql SELECT process, pid, type, count(*) AS n FROM leaks GROUP BY ALL ORDER BY n DESC",
             ".sql SELECT s.text, count(*) AS n FROM leaks l JOIN stacks s ON s.row = l.stack \
@@ -80,9 +82,9 @@ impl Command for Sql {
             title: groups::LIMITS,
             options: &[Opt {
                 names: &["-MaxMemory"],
-                help: "how much memory the query may take",
-                details: "Half of what the machine has unless it is given. A query that takes more is \
-                          stopped. Units: KB, KiB, MB, MiB, GB, GiB.",
+                help: "memory limit of the query",
+                details: "Half of the machine's memory by default. A query that needs more is \
+                     stopped. Units: KB, KiB, MB, MiB, GB, GiB.",
                 example: "-MaxMemory 4GB SELECT count(*) FROM events",
                 take: Take::Size(|args: &mut SqlArgs| &mut args.max_memory),
             }],
@@ -147,7 +149,7 @@ pub(crate) fn answer(
 fn end_program(most: u64) {
     let most = HumanBytes(most);
     Messages::to_stderr(&mut standard::error(), ColorChoice::Auto).error(format_args!(
-        "a query that was stopped takes more and more memory, beyond {most}; the program ends"
+        "a stopped query keeps taking memory, beyond {most}; the program ends"
     ));
     process::exit(1);
 }

@@ -25,11 +25,11 @@ impl Command for SymPath {
         group: groups::SESSION,
         usage: "[OPTION…] [PATH]",
         arguments: Arguments::SymbolPath,
-        summary: "show or set where symbols are looked for",
-        details: "PATH is written like _NT_SYMBOL_PATH: folders, cache*FOLDER and srv*CACHE*SERVER, joined by \
-                  a semicolon. Everything after the command and its options belongs to the path. \
-                  Relative folders are those of the current folder, also when that changes. \
-                  .dump Symbols shows what was found where.",
+        summary: "show or set the symbol path",
+        details: "PATH is written like _NT_SYMBOL_PATH: folders, cache*FOLDER and \
+             srv*CACHE*SERVER, joined by semicolons. Everything after the command and its options \
+             is the path. Relative folders are relative to the current folder, even when it \
+             changes. .dump Symbols shows which symbols were found where.",
         examples: &[
             ".sympath examples/symbols",
             ".sympath -symServer ms",
@@ -40,13 +40,13 @@ impl Command for SymPath {
     const OPTIONS: &'static [OptionGroup<SymbolPathArgs>] = &[
         OptionGroup { title: "Where symbols come from", options: &symbol_options() },
         OptionGroup {
-            title: "What was missing",
+            title: "Missing symbols",
             options: &[Opt {
                 names: &["-retry"],
-                help: "look again for symbols that were not found",
-                details: "What a server does not have is recorded for a week, also for other \
-                          sessions, and one that does not answer or is too slow gets no more \
-                          requests in this one. This discards both.",
+                help: "search again for missing symbols",
+                details: "Files that a server does not have are remembered for a week, across \
+                     sessions, and a server that does not answer or is too slow is skipped for \
+                     this session. This option forgets both.",
                 example: "-retry",
                 take: Take::Switch(|args| &mut args.retry),
             }],
@@ -80,7 +80,7 @@ impl Command for SymPath {
         }
         if args.retry {
             session.retry_symbols();
-            messages.note("symbols that were missing are looked for again");
+            messages.note("missing symbols are searched again");
         }
         Ok(())
     }

@@ -204,7 +204,7 @@ impl Position<'_> {
         match Key::named(&name.text) {
             Ok(Key::SymbolPath) => self.files(Wanted::Folders),
             Ok(key) => {
-                let usual = (USUAL, "takes it out of the configuration file");
+                let usual = (USUAL, "removes it from the configuration file");
                 self.words(key.words().into_iter().chain([usual]).collect())
             }
             Err(_) => Vec::new(),
@@ -381,7 +381,8 @@ impl Position<'_> {
 
     /// Columns, or all.
     fn column_choices(&self, names: &[String]) -> Vec<Suggestion> {
-        let all = self.words(vec![(ColumnChoice::ALL, "also those that a screen has no room for")]);
+        let all =
+            self.words(vec![(ColumnChoice::ALL, "including those the screen has no room for")]);
         [self.list(columns(names)), all].concat()
     }
 

@@ -107,7 +107,7 @@ fn capped(mut values: Vec<FilterValue>) -> Vec<FilterValue> {
     if values.len() > MOST {
         values.truncate(MOST);
         if let Some(last) = values.last_mut() {
-            last.description = "and there are more; type on to find them".to_owned();
+            last.description = "more; keep typing to find them".to_owned();
         }
     }
     values

@@ -52,7 +52,7 @@ pub enum ParseError {
     #[error("{option}: {source}\n  {help}")]
     BadValue { option: String, help: String, source: ValueError },
     /// An option with a value that is given twice.
-    #[error("{option} is given twice; a filter takes several values divided by ;\n  {help}")]
+    #[error("{option} is given twice; separate several values of a filter with ;\n  {help}")]
     Repeated { option: String, help: String },
     /// A quote that is never closed.
     #[error("the quote in front of '{}' is never closed", Untrusted(.text))]

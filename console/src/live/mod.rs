@@ -52,7 +52,7 @@ pub fn run(
     table::align_right(&mut rows, &[0, 1]);
     write!(out, "{}", table::text(rows))?;
     if let Some(reached) = &live.reached {
-        messages.note(format_args!("ended because {reached}"));
+        messages.note(format_args!("ended: {reached}"));
     }
     Ok(())
 }

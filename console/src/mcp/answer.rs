@@ -85,7 +85,7 @@ impl Answer {
                 shown.cut(&all, room)?;
                 is_cut = true;
                 warnings.push(format!(
-                    "note: lists of {member} {skip} were cut to their first elements; sql over events has all of them"
+                    "note: lists of {member} {skip} were cut; use sql over events for all of them"
                 ));
             }
             let Some(left) = room.checked_sub(shown.size()) else { break };

@@ -38,7 +38,7 @@ pub(super) fn read(line: &Line) -> Result<Option<Message>, Refused> {
     let line = match line {
         Line::Whole(line) => line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line),
         Line::TooLong(outline) => {
-            let reason = format!("a message has {} MiB at most", MOST_BYTES >> 20);
+            let reason = format!("a message has at most {} MiB", MOST_BYTES >> 20);
             return Err(Refused { id: id_in(outline), error: invalid(reason) });
         }
     };
@@ -90,7 +90,7 @@ fn wrong_parameters(message: &Value, parsed: Option<&Message>) -> Option<String>
     let method = message["method"].as_str().unwrap_or_default();
     let params = &message["params"];
     if !params.is_object() && !params.is_null() {
-        return Some(format!("the params of {method} have to be an object"));
+        return Some(format!("the params of {method} must be an object"));
     }
     let known = PARAMETERS.iter().find(|(name, _)| *name == method);
     let expected = known.map_or("", |(_, expected)| expected).split_whitespace();
@@ -104,7 +104,7 @@ fn wrong_parameters(message: &Value, parsed: Option<&Message>) -> Option<String>
             _ => false,
         };
         if !fits {
-            return Some(format!("'{name}' of {method} has to be of type {kind}"));
+            return Some(format!("'{name}' of {method} must be of type {kind}"));
         }
     }
     // The SDK takes a request whose parameters do not fit for one of a method that it does not know.
@@ -151,11 +151,11 @@ mod tests {
     fn requests_that_lack_what_their_method_needs_are_refused() {
         for (method, params, text) in [
             ("tools/call", json!({"name": "why", "arguments": "{}"}), "'arguments' of tools/call"),
-            ("tools/call", json!({"name": "why", "arguments": []}), "has to be of type object"),
-            ("tools/call", json!({"name": 3}), "'name' of tools/call has to be of type string"),
+            ("tools/call", json!({"name": "why", "arguments": []}), "must be of type object"),
+            ("tools/call", json!({"name": 3}), "'name' of tools/call must be of type string"),
             ("tools/call", json!(null), "'name' of tools/call"),
             ("tools/call", json!({"name": "why", "_meta": "x"}), "'_meta' of tools/call"),
-            ("tools/call", json!([]), "the params of tools/call have to be an object"),
+            ("tools/call", json!([]), "the params of tools/call must be an object"),
             ("resources/read", json!({}), "'uri' of resources/read"),
             ("initialize", json!({}), "'protocolVersion' of initialize"),
             (
@@ -163,7 +163,7 @@ mod tests {
                 json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {}}),
                 "the params of initialize are not those of the protocol",
             ),
-            ("x/y", json!("text"), "the params of x/y have to be an object"),
+            ("x/y", json!("text"), "the params of x/y must be an object"),
         ] {
             let line = request(method, &params).to_string();
             let (code, id, message) = refused(line.as_bytes());
@@ -214,7 +214,7 @@ mod tests {
         let long = read(&Line::TooLong(br#"{"method":"a","params":{},"id":7}"#.into()));
         let Refused { id, error } = long.expect_err("too long");
         assert_eq!((id, error.code.0), (Some(RequestId::Number(7)), -32600));
-        assert_eq!(error.message, "a message has 16 MiB at most");
+        assert_eq!(error.message, "a message has at most 16 MiB");
     }
 
     #[test]

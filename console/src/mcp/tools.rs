@@ -58,17 +58,17 @@ static PAGE: [Input; 2] = [
     own(
         TOP,
         || Shape::Number(MOST_ROWS),
-        "So many rows at most, 50 unless it is given; an answer has fewer when they are large.",
+        "Maximum number of rows, 50 by default; fewer if they are large.",
     ),
     own(
         CURSOR,
         || Shape::Text,
-        "The `next` of the answer before, with the same arguments, for the rows after it.",
+        "The `next` of the previous answer, with the same arguments, for more rows.",
     ),
 ];
 
 const FILES: Input = Input {
-    about: "Only loaded traces with such a path: a filter like *leaky*; all, if it is not given.",
+    about: "Only loaded traces whose path matches this filter, like *leaky*; all by default.",
     ..option("files", "-fd")
 };
 
@@ -90,8 +90,8 @@ pub(super) static TOOLS: &[Tool] = &[
                  root.",
             )
             .required(),
-            own("append", || Shape::Flag, "Keep what is loaded, not put these in its place."),
-            own("recursive", || Shape::Flag, "Look into folders below folders, too."),
+            own("append", || Shape::Flag, "Keep loaded traces instead of replacing them."),
+            own("recursive", || Shape::Flag, "Include subfolders."),
             own(
                 "symbols",
                 || Shape::Texts,
@@ -101,9 +101,10 @@ pub(super) static TOOLS: &[Tool] = &[
     },
     Tool {
         name: "why",
-        about: "Lists what leaks, the worst first, how fast and why: groups of one program, type and create stack \
-                with how they grow, the function that opens them, and the causes that the events prove. Begin here. \
-                Its id, as suspect of objects, groups or allocations, shows what a group lost.",
+        about: "Lists what leaks, worst first, how fast and why: groups of one program, type and \
+             create stack with how they grow, the function that opens them, and the causes that \
+             the events prove. Begin here. Its id, as suspect of objects, groups or allocations, \
+             shows what a group lost.",
         work: Work::Dump { kind: "Why", windowed: true },
         rows: "suspects",
         row: || why_columns().members(),
@@ -111,8 +112,8 @@ pub(super) static TOOLS: &[Tool] = &[
     },
     Tool {
         name: "groups",
-        about: "Counts handles in groups of one or several columns, those that lose most first: created, closed, \
-                leaked, open at the end.",
+        about: "Counts handles in groups of one or several columns, those that leak most first: \
+             created, closed, leaked, open at the end.",
         work: Work::Dump { kind: "ObjectRef", windowed: false },
         rows: "groups",
         row: || group_columns(&GroupCriteria::default(), true).members(),
@@ -162,9 +163,10 @@ pub(super) static TOOLS: &[Tool] = &[
     },
     Tool {
         name: "allocations",
-        about: "Counts allocations in groups of one or several columns, those with the most bytes that nothing freed \
-                first: blocks of heaps, virtual memory, handles of GDI and USER, and what else events acquire and \
-                release. With leak, only what nothing freed. With stacks, the frames of the stacks.",
+        about: "Counts allocations in groups of one or several columns, those that leak most \
+             bytes first: heap blocks, virtual memory, GDI and USER handles, and other resources \
+             that events acquire and release. With leak, only leaked ones. With stacks, the \
+             frames of the stacks.",
         work: Work::Dump { kind: "Resource", windowed: false },
         rows: "groups",
         row: allocation_members,
@@ -234,7 +236,7 @@ pub(super) static TOOLS: &[Tool] = &[
         inputs: &[own(
             "tables",
             || Shape::Words(Relation::all().map(Relation::name).collect()),
-            "Only these; all, if it is not given.",
+            "Only these; all by default.",
         )],
     },
     Tool {
@@ -351,14 +353,14 @@ impl Tool {
             "type": "object",
             "properties": {
                 "document": document,
-                "total": about(json!({"type": "integer", "minimum": 0}), "So many rows there are in all."),
+                "total": about(json!({"type": "integer", "minimum": 0}), "Number of rows in all."),
                 "next": about(
                     json!({"type": ["string", "null"]}),
                     "The cursor of the next page; null on the last one.",
                 ),
                 "truncated": about(
                     json!({"type": "boolean"}),
-                    "Whether there is more than this answer holds.",
+                    "Whether there are more rows than this answer holds.",
                 ),
                 "warnings": about(texts, "What limits the answer, and notes."),
             },

@@ -71,13 +71,13 @@ impl BoundedTransport {
             Err(Refused { id: Some(id.clone()), error: ErrorData::invalid_request(reason, None) })
         };
         if self.waiting.contains_key(id) {
-            return invalid("another request with this id waits for its answer");
+            return invalid("another request with this id is still pending");
         }
         let is_probe =
             matches!(request, ClientRequest::PingRequest(_) | ClientRequest::DiscoverRequest(_));
         if !self.is_open && !is_probe {
             if !opens(request) {
-                return invalid("initialize has to come first");
+                return invalid("initialize must come first");
             }
             self.is_open = true;
         }

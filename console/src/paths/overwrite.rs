@@ -46,7 +46,8 @@ pub enum OverwriteError {
     Source { path: PathBuf },
     /// Another program wrote it, or it was changed.
     #[error(
-        "{}: exists and is not as handlescope wrote it; -Force replaces it, or name another file",
+        "{}: already exists and was not written by handlescope; use -Force to replace it, or name \
+         another file",
         Untrusted(.path)
     )]
     Exists { path: PathBuf },

@@ -42,7 +42,7 @@ pub enum QueryError {
         ids: String,
     },
     /// Polars cannot carry out a sum.
-    #[error("the tables cannot be summed up: {}", polars_reason(.0, &KnownNames::default()))]
+    #[error("the tables cannot be aggregated: {}", polars_reason(.0, &KnownNames::default()))]
     Sums(#[from] PolarsError),
 }
 
@@ -57,10 +57,10 @@ mod tests {
         let error = QueryError::Sums(PolarsError::ColumnNotFound(missing.into()));
         assert_eq!(
             error.to_string(),
-            "the tables cannot be summed up: column 'typ' not found, did you mean type?"
+            "the tables cannot be aggregated: column 'typ' not found, did you mean type?"
         );
         let full = std::io::Error::from_raw_os_error(28);
         let error = QueryError::Sums(PolarsError::from(full));
-        assert_eq!(error.to_string(), "the tables cannot be summed up: the disk is full");
+        assert_eq!(error.to_string(), "the tables cannot be aggregated: the disk is full");
     }
 }

@@ -81,8 +81,8 @@ impl Counted {
         match self {
             Self::OpenAtEnd | Self::OpenByEvents { .. } => "handles open at the end",
             Self::Leaked => "leaked handles and views",
-            Self::ClosedAtExit => "handles closed only at process exit",
-            Self::LeakedOrAtExit => "handles and views leaked or closed only at process exit",
+            Self::ClosedAtExit => "handles closed only by process exit",
+            Self::LeakedOrAtExit => "handles and views leaked or closed only by process exit",
         }
     }
 

@@ -48,7 +48,7 @@ const MESSAGES: &[(&str, Words)] = &[
         },
     ),
     (r"^sort expressions must have same length as DataFrame, got .*$", |_| {
-        let reason = "ORDER BY calculates something that is not in SELECT";
+        let reason = "ORDER BY uses an expression that is not in SELECT";
         Some(format!("{reason}; add it there, and order by its name"))
     }),
     (
@@ -74,7 +74,7 @@ const MESSAGES: &[(&str, Words)] = &[
     ),
     (r"^filter predicate must be of type `Boolean`, got `(.+?)`$", |parts| {
         let [given] = types(parts, [1])?;
-        Some(format!("a condition has to be bool, this one is {given}; compare it with a value"))
+        Some(format!("a condition must be bool, but this is {given}; compare it with a value"))
     }),
     (r"^cannot compare string with numeric type \((.+?)\)$", |parts| {
         let [number] = types(parts, [1])?;
@@ -334,7 +334,7 @@ mod tests {
             ),
             (
                 "filter predicate must be of type `Boolean`, got `String`",
-                "a condition has to be bool, this one is text; compare it with a value",
+                "a condition must be bool, but this is text; compare it with a value",
             ),
             ("cannot unpack series of type `str` into `u32`", "u32 is needed, not text"),
             ("expected String type, got: list[u32]", "text is needed, not list of u32"),
@@ -380,7 +380,7 @@ mod tests {
             "SELECT name, max(pid) AS name FROM t GROUP BY name",
             "two columns of the answer have the name 'name'",
         ),
-        ("SELECT name FROM t ORDER BY max(pid)", "ORDER BY calculates something"),
+        ("SELECT name FROM t ORDER BY max(pid)", "ORDER BY uses an expression"),
         (
             "SELECT CAST(name AS INT) FROM t",
             "2 of 2 values of 'name' cannot be converted from text to i32",

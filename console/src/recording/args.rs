@@ -17,27 +17,27 @@ use crate::values::{ValueError, bytes, nanoseconds, number, whole};
 /// What `record`, `live` and `wprp` have in common: which events, and how many of them fit into memory.
 #[derive(Debug, Clone, Default, Args)]
 pub struct SessionArgs {
-    /// Record each change of a reference count of an object, too; much more than handles.
+    /// Also record object reference counts; many more events than handles.
     #[arg(long)]
     pub references: bool,
 
-    /// Record views of files that are mapped and unmapped, too.
+    /// Also record views of files that are mapped and unmapped.
     #[arg(long)]
     pub mappings: bool,
 
-    /// Record VirtualAlloc and VirtualFree, too.
+    /// Also record VirtualAlloc and VirtualFree.
     #[arg(long)]
     pub virtual_alloc: bool,
 
-    /// Record no stacks when handles are closed: 30 to 40 % less data, and nothing for -DestroyStack.
+    /// Record no stacks of closes: 30 to 40 % less data, but -DestroyStack finds nothing.
     #[arg(long)]
     pub drop_close_stacks: bool,
 
-    /// The size of a buffer, 4KiB to 16MiB [default: 1MiB].
+    /// Buffer size, 4KiB to 16MiB [default: 1MiB].
     #[arg(long, value_name = "SIZE", value_parser = buffer_size)]
     pub buffer_size: Option<BufferSize>,
 
-    /// The number of buffers, 2 or more; Windows takes two for each processor at least [default: 256;
+    /// Number of buffers, at least 2; Windows uses at least two per processor [default: 256;
     /// wprp has 768 for heaps, and 128 for GDI, USER and .NET].
     #[arg(long, value_name = "N", value_parser = buffer_count)]
     pub buffers: Option<BufferCount>,
@@ -54,7 +54,7 @@ pub struct TypeArgs {
 /// What `record` and `wprp` record of .NET.
 #[derive(Debug, Clone, Default, Args)]
 pub struct DotNetArgs {
-    /// Record the names of .NET's methods, too; record ends some seconds later, as all .NET processes list them.
+    /// Also record names of .NET methods; recording ends some seconds later, while .NET processes list them.
     #[arg(long)]
     pub clr: bool,
 }
@@ -62,7 +62,7 @@ pub struct DotNetArgs {
 /// The options of `record`.
 #[derive(Debug, Args)]
 pub struct RecordArgs {
-    /// The trace that is written, NAME.etl.
+    /// Trace to write, NAME.etl.
     #[arg(value_name = "FILE", default_value = "handles.etl", value_parser = trace_name)]
     pub file: PathBuf,
 
@@ -75,7 +75,7 @@ pub struct RecordArgs {
     #[command(flatten)]
     pub dot_net: DotNetArgs,
 
-    /// Keep events in memory, where new ones take the place of the oldest, and write them when it ends.
+    /// Keep events in memory, overwriting the oldest, and write them at the end.
     #[arg(long)]
     pub ring: bool,
 
@@ -83,12 +83,12 @@ pub struct RecordArgs {
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub duration: Option<Duration>,
 
-    /// End when a process has more handles than that: 'pn leaky.exe handles > 5000'. May be given several times;
-    /// one of them suffices.
+    /// End when a process has more handles than this: 'pn leaky.exe handles > 5000'. May be given several times;
+    /// the first that is reached ends it.
     #[arg(long, value_name = "CONDITION", value_parser = stop_condition, conflicts_with = "ring")]
     pub stop_when: Vec<StopCondition>,
 
-    /// Extract the trace when it is recorded; without it, a question is asked on a terminal.
+    /// Extract the trace after recording; by default the terminal asks.
     #[arg(long)]
     pub extract: bool,
 
@@ -96,7 +96,7 @@ pub struct RecordArgs {
     #[arg(long)]
     pub force: bool,
 
-    /// Print the session's configuration as JSON, and record nothing.
+    /// Print the session's configuration as JSON without recording.
     #[arg(long)]
     pub dry_run: bool,
 }
@@ -110,11 +110,11 @@ pub struct LiveArgs {
     #[command(flatten)]
     pub types: TypeArgs,
 
-    /// How long closed handles are kept, in minutes. Open ones stay for ever.
+    /// Minutes to keep closed handles. Open ones are always kept.
     #[arg(long, value_name = "MINUTES", default_value_t = 10, value_parser = minutes)]
     pub window: u32,
 
-    /// End when a process has more handles than that, as for record.
+    /// End when a process has more handles than this, as for record.
     #[arg(long, value_name = "CONDITION", value_parser = stop_condition)]
     pub stop_when: Vec<StopCondition>,
 
@@ -122,11 +122,11 @@ pub struct LiveArgs {
     #[arg(long, value_name = "FILE", conflicts_with = "dry_run")]
     pub replay: Option<PathBuf>,
 
-    /// Replay so many times as fast as it was recorded [default: 1 on a terminal, else as fast as possible].
+    /// Replay speed, as a factor [default: 1 on a terminal, else as fast as possible].
     #[arg(long, value_name = "N", requires = "replay", value_parser = speed)]
     pub speed: Option<f64>,
 
-    /// Print the session's configuration as JSON, and show nothing.
+    /// Print the session's configuration as JSON without showing anything.
     #[arg(long)]
     pub dry_run: bool,
 }
@@ -134,18 +134,18 @@ pub struct LiveArgs {
 /// The options of `wprp`.
 #[derive(Debug, Args)]
 pub struct WprpArgs {
-    /// The profile that is written, NAME.wprp; it is printed if none is named.
+    /// Profile to write, NAME.wprp; printed by default.
     #[arg(value_name = "FILE", value_parser = profile_name)]
     pub file: Option<PathBuf>,
 
     #[command(flatten)]
     pub session: SessionArgs,
 
-    /// Record the heaps of these processes, too, as in 4711,815: millions of events.
+    /// Also record the heaps of these processes, such as 4711,815: millions of events.
     #[arg(long, value_name = "PID,…", value_delimiter = ',')]
     pub heap_pids: Vec<u32>,
 
-    /// Record handles of GDI and USER, too (Windows 10 and later).
+    /// Also record GDI and USER handles (Windows 10 and later).
     #[arg(long)]
     pub gdi_user: bool,
 
@@ -239,7 +239,7 @@ enum ArgError {
     Option(#[from] OptionError),
     #[error("name a file that ends with .{extension}")]
     Name { extension: &'static str },
-    #[error("'{text}' is not a valid speed; write a number above 0, as 1, 0.5 or 20")]
+    #[error("'{text}' is not a valid speed; use a number above 0, such as 1, 0.5 or 20")]
     Speed { text: String },
 }
 
@@ -272,7 +272,7 @@ fn duration(text: &str) -> Result<Duration, ArgError> {
     let passes = ns.map(Duration::from_nanos).filter(|duration| !duration.is_zero());
     Ok(passes.ok_or_else(|| ValueError::NoUnit {
         value: text.to_owned(),
-        expected: "a valid time above 0, as 600 or 90s",
+        expected: "a valid time above 0, such as 600 or 90s",
     })?)
 }
 

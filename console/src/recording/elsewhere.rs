@@ -26,7 +26,9 @@ pub(super) fn refusal(
         lines.push("Neither has --type: handles of all types are recorded.".to_owned());
     }
     if options.duration.is_some() || !options.stop_when.is_empty() {
-        lines.push("Neither ends by itself, as --duration and --stop-when require.".to_owned());
+        lines.push(
+            "Neither stops by itself, so --duration and --stop-when do not apply.".to_owned(),
+        );
     }
     if command == "live" {
         lines.push("A recorded trace is shown here as if its events came now:".to_owned());

@@ -48,8 +48,8 @@ pub(super) fn merge(
         Ok(Completed { identified, unidentified, events }) => {
             if identified == 0 {
                 messages.warning(format_args!(
-                    "{path} has no identities of images, so that symbols will not be found: {reason}, and no file of \
-                     an image could be read"
+                    "{path} has no image identities, so symbols will not be found: {reason}, and \
+                     no image file could be read"
                 ));
             } else {
                 messages.note(format_args!(
@@ -63,8 +63,8 @@ pub(super) fn merge(
             }
         }
         Err(error) => messages.warning(format_args!(
-            "{path} has no identities of images, so that symbols will not be found: {reason}, and its copy with them \
-             failed: {error}"
+            "{path} has no image identities, so symbols will not be found: {reason}, and writing \
+             a copy with them failed: {error}"
         )),
     }
 }
@@ -133,7 +133,7 @@ impl fmt::Display for End {
         match self {
             End::Interrupted => f.write_str("ended by Ctrl-C"),
             End::Duration => f.write_str("ended after its time"),
-            End::Condition(reached) => write!(f, "ended because {reached}"),
+            End::Condition(reached) => write!(f, "ended: {reached}"),
         }
     }
 }
@@ -173,7 +173,7 @@ pub(super) fn run(
     messages.spinner().stop();
     let end = end?;
     if args.dot_net.clr {
-        messages.wait("waiting for .NET to list its methods");
+        messages.wait("waiting for .NET processes to list their methods");
     }
     let (seconds, events) = (recording.started.elapsed().as_secs_f64(), recording.events());
     let stopped = recording.running.stop();
@@ -187,7 +187,7 @@ pub(super) fn run(
         losses(figures, recording.receiver.dropped()),
     ));
     if let Some(problem) = further.problem() {
-        messages.warning(format_args!("methods of .NET have no names: {problem}"));
+        messages.warning(format_args!("no names for .NET methods: {problem}"));
     }
     if let Some(reason) = unmerged {
         merge(&file, &further, &reason, messages, cancel);

@@ -15,7 +15,7 @@ use crate::values::{Counted, ValueError, number};
 /// Why a text is not a condition.
 #[derive(Debug, Error)]
 pub(super) enum StopError {
-    #[error("write pn PROCESSES handles > N, as in 'pn leaky.exe handles > 5000'")]
+    #[error("use pn PROCESSES handles > N, as in 'pn leaky.exe handles > 5000'")]
     Form,
     #[error("handles: {0}")]
     Number(#[from] ValueError),
@@ -124,7 +124,7 @@ mod tests {
 
     #[test]
     fn what_is_no_condition_says_how_one_is_written() {
-        let form = "write pn PROCESSES handles > N, as in 'pn leaky.exe handles > 5000'";
+        let form = "use pn PROCESSES handles > N, as in 'pn leaky.exe handles > 5000'";
         for (text, message) in [
             ("", form),
             ("handles > 5", form),
@@ -132,7 +132,7 @@ mod tests {
             ("pn leaky threads > 5", form),
             ("pn a b handles > 5", form),
             ("pn leaky handles >= 5", "handles: '= 5' is not a number"),
-            ("pn leaky handles > 0", "handles: 0 is too small, the least is 1"),
+            ("pn leaky handles > 0", "handles: must be at least 1"),
             ("pn leaky handles > -5", "handles: '-5' is not a whole number"),
             ("pn leaky handles >", "handles: '' is not a number"),
             (

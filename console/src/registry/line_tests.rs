@@ -226,7 +226,7 @@ fn a_bad_value_names_its_option_and_what_that_takes() {
     assert_eq!(
         error(".dump ObjectRef -MinMaxTime 0,5"),
         "-MinMaxTime: '0,5' is not a number (write 0.5 with a point, without separators)\n  \
-         -MinMaxTime SECONDS [MAX]  only events in this time since the session started"
+         -MinMaxTime SECONDS [MAX]  only events in this time range, since session start"
     );
     assert_eq!(
         error(".dump ObjectRef -handle -Leak"),
@@ -248,8 +248,8 @@ fn an_unknown_command_or_kind_names_the_nearest() {
         ("dump ObjectRef", "unknown command dump, did you mean .dump?"),
         ("ObjectRef", "unknown command ObjectRef, did you mean .dump ObjectRef?"),
         ("select pid FROM leaks", "unknown command select, did you mean .sql select?"),
-        (".dump Process >", "> needs the name of a file"),
-        (".list >>", ">> needs the name of a file"),
+        (".dump Process >", "> needs a file name"),
+        (".list >>", ">> needs a file name"),
         ("xyzzy", "unknown command xyzzy; .help lists them"),
         (".dump", ".dump needs a kind: KINDS"),
         (".dump -pn Process", ".dump needs a kind: KINDS"),

@@ -158,7 +158,7 @@ fn options_of_commands_are_unique_and_documented() {
 fn the_help_of_every_kind_says_whose_process_is_chosen() {
     let roles = [
         ("ObjectRef", "objects created by these processes"),
-        ("Process", "processes of this name or pid"),
+        ("Process", "processes with this name or pid"),
         ("Module", "modules that these processes loaded"),
         ("Version", "modules that these processes loaded"),
         ("Resource", "allocations that these processes own"),

@@ -70,7 +70,7 @@ pub struct OutputOptions {
 #[derive(Debug, Error)]
 pub enum OutputError {
     /// `-SortBy` or `-Columns` with a column that the answer does not have.
-    #[error("{option}: column '{name}' not found{hint}; the columns are {columns}")]
+    #[error("{option}: no column '{name}'{hint}; the columns are {columns}")]
     UnknownColumn {
         option: &'static str,
         name: String,

@@ -63,7 +63,7 @@ pub(super) fn editor(
     match LineHistory::open() {
         Some(Ok(history)) => editor = editor.with_history(Box::new(history)),
         Some(Err(error)) => {
-            messages.note(format_args!("the history cannot be kept: {}", Reason(&error.into())));
+            messages.note(format_args!("the history cannot be saved: {}", Reason(&error.into())));
         }
         None => {}
     }

@@ -19,7 +19,7 @@ pub struct Aliases(BTreeMap<String, String>);
 #[derive(Debug, Error, PartialEq, Eq)]
 pub enum AliasError {
     #[error(
-        "'{}' cannot be the name of an alias: use letters, digits, - and _, with a letter first",
+        "'{}' is not a valid alias name: use letters, digits, - and _, starting with a letter",
         Untrusted(.name)
     )]
     Name { name: String },
@@ -29,15 +29,13 @@ pub enum AliasError {
         "the alias {name} is not one line that starts with a command, as .dump ObjectRef -Leak does"
     )]
     Line { name: String },
-    #[error("the alias .{name} leads back to itself: {way}; let one of them stand for a command")]
+    #[error("the alias .{name} refers to itself: {way}; make one of them a command")]
     Circle {
         name: String,
         /// The aliases on the way, with arrows between them.
         way: String,
     },
-    #[error(
-        "the alias .{name} comes after {MOST} others that lead to it; let one of them stand for a command"
-    )]
+    #[error("the alias .{name} is nested more than {MOST} deep; make one of them a command")]
     Long { name: String },
     #[error("there is no alias '{}'; .alias lists them", Untrusted(.name))]
     Missing { name: String },
@@ -66,7 +64,7 @@ impl Aliases {
     /// Adds an alias, or changes it, and returns its name. A word is not its name if it `is_command`.
     ///
     /// # Errors
-    /// When it cannot have this name or line, or leads back to itself.
+    /// When it cannot have this name or line, or refers to itself.
     pub(crate) fn define(
         &mut self,
         name: &str,
@@ -112,7 +110,7 @@ impl Aliases {
     /// A line that starts with an alias, with what that stands for in its place; the rest of the line follows it.
     ///
     /// # Errors
-    /// When the alias leads back to itself.
+    /// When the alias refers to itself.
     pub(crate) fn expand<'a>(&self, line: &'a str) -> Result<Cow<'a, str>, AliasError> {
         let mut expanded = Cow::Borrowed(line);
         let mut used: Vec<&str> = Vec::new();
@@ -196,7 +194,7 @@ mod tests {
         let mut aliases = of(&[("c", ".list"), ("b", ".c"), ("a", ".b")]);
         let error = aliases.define("c", ".a -x", |_| false).expect_err("a circle").to_string();
         assert!(
-            error.starts_with("the alias .c leads back to itself: .c → .a → .b → .c; "),
+            error.starts_with("the alias .c refers to itself: .c → .a → .b → .c; "),
             "{error}"
         );
         assert_eq!(aliases.expand(".a").expect("as before"), ".list");
@@ -208,7 +206,7 @@ mod tests {
         let long = format!(".n{MOST}");
         let error = aliases.define("long", &long, |_| false).expect_err("a long chain").to_string();
         assert!(
-            error.starts_with("the alias .n1 comes after 20 others that lead to it"),
+            error.starts_with("the alias .n1 is nested more than 20 deep"),
             "{error}"
         );
     }

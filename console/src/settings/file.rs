@@ -29,13 +29,13 @@ pub enum ConfigError {
         Untrusted(.path), Reason(.source)
     )]
     Unread { path: PathBuf, source: io::Error },
-    #[error("{}: more than {MOST_BYTES} bytes; a configuration has some lines", Untrusted(.path))]
+    #[error("{}: larger than {MOST_BYTES} bytes, so not a configuration file", Untrusted(.path))]
     TooLong { path: PathBuf },
     #[error("{}: is not UTF-8; save it as UTF-8, or name another file with --config", Untrusted(.path))]
     NotText { path: PathBuf },
     #[error("{}: line {line}: {problem}", Untrusted(.path))]
     Content { path: PathBuf, line: usize, problem: Box<Problem> },
-    #[error("there is no folder for configurations; name a file with --config")]
+    #[error("no configuration folder on this system; name a file with --config")]
     NoPlace,
     #[error(
         "{}: the configuration cannot be written: {}; {}name another file with --config",
@@ -307,9 +307,9 @@ mod tests {
             ("aliases = 7", "line 1: aliases: is not a table; write [aliases]"),
             ("aliases = {}", "line 1: aliases: is not a table; write [aliases]"),
             ("[aliases]\na = 7", "line 2: the alias a is not one line that starts with a command"),
-            ("[aliases]\n'a b' = '.list'", "line 2: 'a b' cannot be the name of an alias"),
+            ("[aliases]\n'a b' = '.list'", "line 2: 'a b' is not a valid alias name"),
             ("[aliases]\nlist = '.dump'", "line 2: .list is a command"),
-            ("[aliases]\na = '.b'\nb = '.a'", "line 3: the alias .b leads back to itself"),
+            ("[aliases]\na = '.b'\nb = '.a'", "line 3: the alias .b refers to itself"),
         ] {
             let (_folder, file) = folder_with(text);
             let error = file.read(|word| word == ".list").expect_err(text).to_string();
@@ -381,7 +381,7 @@ mod tests {
         let nowhere = ConfigFile::default().write(Entry::Alias("a", None)).expect_err("no place");
         assert_eq!(
             nowhere.to_string(),
-            "there is no folder for configurations; name a file with --config"
+            "no configuration folder on this system; name a file with --config"
         );
     }
 }

@@ -23,14 +23,14 @@ pub enum SqlError {
     TooManyRows,
     /// A join would take more memory than there may be.
     #[error(
-        "a join of this query would have {} rows, more than the {} that it may; join on more columns, or \
-         leave rows out before with WHERE",
+        "a join of this query would have {} rows, more than the limit of {}; join on more \
+         columns, or filter rows first with WHERE",
         HumanFloatCount(*.rows), HumanCount(*.most)
     )]
     JoinTooLarge { rows: f64, most: u64 },
     /// It takes more memory than it may.
     #[error(
-        "the query takes more than {} of memory; leave rows and columns out before joins and ORDER BY",
+        "the query needs more than {} of memory; filter rows and columns before joins and ORDER BY",
         HumanBytes(*.most)
     )]
     TooMuchMemory { most: u64 },

@@ -43,7 +43,7 @@ impl Memory {
     }
 
     /// # Errors
-    /// When the query takes more than it may.
+    /// When the query needs more than it may.
     pub(super) fn check(&mut self) -> Result<(), SqlError> {
         let most = self.most;
         if self.taken() > most { Err(SqlError::TooMuchMemory { most }) } else { Ok(()) }

@@ -335,19 +335,19 @@ fn a_view_that_cannot_be_is_named_with_its_line() {
             &[("a.sql", "-- x\n--\n-- c: Nothing.\nSELECT 1 AS b")],
             "a.sql: line 3: the query has no column 'c'",
         ),
-        (&[("a.sql", "SELECT *\nFROM a")], "a.sql: line 2: the view a leads back to itself"),
+        (&[("a.sql", "SELECT *\nFROM a")], "a.sql: line 2: the view a refers to itself"),
         (
             &[
                 ("a.sql", "SELECT *\nFROM b"),
                 ("b.sql", "SELECT * FROM c"),
                 ("c.sql", "\nSELECT * FROM B"),
             ],
-            "leads back to itself",
+            "refers to itself",
         ),
         (&[("events.sql", "SELECT 1 AS b")], "events.sql: line 1: events is a table; "),
         (
             &[("a b.sql", "SELECT 1 AS b")],
-            "a b.sql: line 1: the name of the file cannot be that of a view",
+            "a b.sql: line 1: the file name is not a valid view name",
         ),
         (&[("a.sql", "")], "a.sql: line 1: a query is one statement"),
         (&[("a.sql", "DROP TABLE leaks")], "a.sql: line 1: "),

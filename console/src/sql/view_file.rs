@@ -73,10 +73,8 @@ impl ViewFile {
         let file = ViewFile::parse(path, text.trim_start_matches('\u{feff}'))?;
         let is_table = Table::ALL.into_iter().any(|table| table.name() == file.name);
         let problem = match () {
-            () if is_table => format!("{} is a table; call the view by another name", file.name),
-            () if !is_name(&file.name) => {
-                "the name of the file cannot be that of a view".to_owned()
-            }
+            () if is_table => format!("{} is a table; give the view another name", file.name),
+            () if !is_name(&file.name) => "the file name is not a valid view name".to_owned(),
             () => return Ok(ViewFile { is_of_user: true, ..file }),
         };
         Err(file.wrong_in(1, problem))

@@ -247,7 +247,7 @@ fn sorted(files: &[ViewFile]) -> Result<Vec<usize>, ViewError> {
             let step = |at: usize| uses(&at).find(|used| !done.contains(used)).unwrap_or(at);
             let at = (0..files.len()).fold(first, |at, _| step(at));
             let Some((file, used)) = files.get(at).zip(files.get(step(at))) else { break };
-            let problem = format!("the view {} leads back to itself", file.name);
+            let problem = format!("the view {} refers to itself", file.name);
             return Err(file.wrong_name(&used.name, problem));
         }
         done.extend(&ready);

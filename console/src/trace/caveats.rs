@@ -68,13 +68,12 @@ impl Caveat {
                 0 => "",
                 _ => "its allocations are in .dump Resource and .why; for handles ",
             };
-            let text = format!(
-                "no handle events: it was not recorded with handle tracing; {others}{RECORD}"
-            );
+            let text =
+                format!("no handle events: not recorded with handle tracing; {others}{RECORD}");
             add(CaveatKind::NoHandleEvents, text);
         } else if !has_rundown {
-            let text = "no rundown of open handles at its end: handles older than the trace are \
-                        unknown, and handles that are open at the end are taken from events";
+            let text = "no rundown of open handles at the end: handles older than the trace are \
+                 unknown, and open handles are derived from events";
             add(CaveatKind::NoEndRundown, text.to_owned());
         }
         caveats.extend(Caveat::of_ring(trace)?);
@@ -129,9 +128,9 @@ impl Caveat {
     /// A warning of two traces with builds of modules that cannot be compared by function.
     pub(crate) fn of_other_builds(modules: &[String]) -> Option<Caveat> {
         let text = format!(
-            "{}: frames cannot be compared, because the builds differ and functions have no names, or have them in \
-             one of the traces only; groups are compared by module instead, and by function with symbols of both \
-             builds: see .help .sympath",
+            "{}: frames cannot be compared, because the builds differ and function names are \
+             missing in one or both traces; groups are compared by module instead. Provide \
+             symbols of both builds: see .help .sympath",
             few(modules)
         );
         (!modules.is_empty()).then_some(Caveat { kind: CaveatKind::BuildsDiffer, text })
@@ -142,8 +141,8 @@ impl Caveat {
         let count = unseen_closes(trace)?;
         let times = loss_times(trace)?;
         let text = format!(
-            "{} closed unseen, {}: in use again, not there at the end, or not closed by the exit of the process, so not \
-             leaked",
+            "{} closed unseen, {}: reused, missing at the end, or not closed by process exit, so \
+             not leaked",
             match count {
                 1 => "1 handle or view was".to_owned(),
                 _ => format!("{} handles and views were", HumanCount(count)),
@@ -158,8 +157,8 @@ impl Caveat {
 
     /// What to say of leaks when the extract does not say which closes the ends of processes made.
     pub(crate) fn of_unknown_exits(trace: &Trace) -> Result<Option<Caveat>, ArchiveError> {
-        let text = "the extract is of an older version, so that handles closed only at process exit \
-                    are unknown; extract the trace again";
+        let text = "the extract was made by an older version, so handles closed only by process \
+             exit are unknown; extract the trace again";
         Ok((!knows_exits(trace)?)
             .then(|| Caveat { kind: CaveatKind::ExitsUnknown, text: text.to_owned() }))
     }
@@ -168,8 +167,8 @@ impl Caveat {
     pub(crate) fn of_doubtful_exits(closes: u64) -> Option<Caveat> {
         let plural = if closes == 1 { "" } else { "s" };
         let text = format!(
-            "the stacks of {closes} close{plural} have no function of the end of a process ({}): the program may \
-             have closed these handles itself",
+            "the stacks of {closes} close{plural} have no process exit function ({}): the program \
+             may have closed these handles itself",
             EXIT_FUNCTIONS.join(", ")
         );
         (closes > 0).then_some(Caveat { kind: CaveatKind::ExitsDoubtful, text })
@@ -200,8 +199,8 @@ impl Caveat {
     /// What to say when functions that leak have no names.
     pub(crate) fn of_unnamed_suspects(modules: &[String]) -> Option<Caveat> {
         let text = format!(
-            "no symbols of {}: functions there are printed as module+0xOFFSET, and each place counts as a \
-             function of its own; see .help .sympath",
+            "no symbols of {}: functions there are printed as module+0xOFFSET, and each offset \
+             counts as its own function; see .help .sympath",
             few(modules)
         );
         (!modules.is_empty()).then_some(Caveat { kind: CaveatKind::SymbolsMissing, text })
@@ -250,7 +249,7 @@ fn part_of_session(info: &TraceInfo) -> Option<String> {
     let session = Length(info.length_ns().unwrap_or(to_ns).max(to_ns));
     let why = match is_ring(info.log_file_mode) {
         true => "older events were overwritten",
-        false => "it has no older events, as of a ring that overwrites them",
+        false => "it has no older events, like a ring that overwrites them",
     };
     Some(format!("the trace has the last {length} of a session of {session}: {why}"))
 }
@@ -273,8 +272,8 @@ fn without_clock(trace: &Trace) -> Result<Option<String>, ArchiveError> {
     let unnamed = (0..names.len()).any(|row| names.text(row).is_empty());
     let programs = if unnamed { ", programs" } else { "" };
     let text = format!(
-        "it is text of !htrace, so that times and lifetimes, types and names of objects{programs} and what was \
-         open before are unknown; events have an order only"
+        "it is text of !htrace, so times, lifetimes, object types and names{programs} and earlier \
+         handles are unknown; only the order of events is known"
     );
     Ok((!info.has_clock()).then_some(text))
 }
@@ -284,9 +283,9 @@ fn coarse_clock(trace: &Trace) -> Result<Option<String>, ArchiveError> {
     let info = TraceInfos::read(trace)?.row(0).unwrap_or_default();
     Ok(info.clock_step_ns().map(|step_ns| {
         format!(
-            "it was recorded with the system clock, which stands still for up to {} ms (the interval of the timer): \
-             the order of events of one time is taken from what they do, and what is shorter is unknown, races \
-             among it",
+            "it was recorded with the system clock, which advances every {} ms (the timer \
+             interval): the order of events with equal times is inferred from what they do, and \
+             shorter times, such as races, are unknown",
             step_ns as f64 / 1e6
         )
     }))

@@ -27,7 +27,7 @@ pub enum LoadError {
     )]
     UnknownFormat { path: PathBuf },
     /// No trace was named, and the folder has several.
-    #[error("no trace is named, and several lie here; name one, or . for all of them:\n{}", listed(.files))]
+    #[error("several traces in this folder; name one, or . for all of them:\n{}", listed(.files))]
     NoneNamed { files: Vec<PathBuf> },
     /// So many files of a folder that one line has to do.
     #[error(

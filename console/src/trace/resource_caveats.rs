@@ -23,7 +23,7 @@ const WITH_ALLOCATIONS: u32 = 6;
 
 /// What is said of extracts that do not.
 const OLDER_EXTRACT: &str =
-    "the extract is of an older version, which kept no allocations; extract the trace again";
+    "the extract was made by an older version without allocations; extract the trace again";
 
 /// How to record what is missing.
 fn remedy(way: Recording) -> &'static str {
@@ -134,10 +134,10 @@ impl Caveat {
         if facts.all(|kind| kind.older) > 0 {
             let orphans = match facts.orphan_frees {
                 0 => String::new(),
-                1 => "; 1 free is of such or of nothing".to_owned(),
-                count => format!("; {count} frees are of such or of nothing"),
+                1 => "; 1 free is of these or of nothing".to_owned(),
+                count => format!("; {count} frees are of these or of nothing"),
             };
-            let text = format!("what was allocated before the trace is unknown{orphans}");
+            let text = format!("allocations from before the trace are unknown{orphans}");
             add(CaveatKind::OlderUnknown, text);
         }
         let unknown = facts.all(|kind| kind.without_process);
@@ -147,8 +147,8 @@ impl Caveat {
                 _ => "",
             };
             let text = format!(
-                "the processes of {unknown} of {} allocators are unknown{why}; what ended with them counts as \
-                 outstanding",
+                "the processes of {unknown} of {} allocators are unknown{why}; allocations that \
+                 ended with them count as leaked",
                 facts.all(|kind| kind.allocators)
             );
             add(CaveatKind::ProcessesUnknown, text);
@@ -171,7 +171,7 @@ fn without_events(facts: &ResourceFacts) -> String {
     let remedies: Vec<&str> = asked.map(remedy).collect();
     if remedies.is_empty() {
         let names = ResourceKind::ALL.map(ResourceKind::name).join(", ");
-        return format!("no kind of allocations has such a name; there are {names}");
+        return format!("no such kind of allocations; the kinds are {names}");
     }
     let kinds: Vec<&str> = facts.asked.iter().map(|kind| kind.name()).collect();
     format!("the trace has no allocation events ({}); {}", kinds.join(", "), remedies.join("; "))

@@ -203,7 +203,7 @@ impl SymbolNotes {
             for folder in symbolizer.path().missing_folders() {
                 let folder = Untrusted(folder);
                 messages.warning(format_args!(
-                    "{folder}: this folder of the symbol path does not exist; set another one with .sympath or \
+                    "{folder}: no such folder in the symbol path; change it with .sympath or \
                      --symbol-path"
                 ));
             }
@@ -238,9 +238,7 @@ fn texts(reports: &[ModuleReport], is_served: impl Fn(&ModuleIdentity) -> bool) 
     if let Some(reason) = unsaved.first().and_then(|report| report.troubles().last()) {
         let names: Vec<&str> = unsaved.iter().map(|report| report.module.name.as_str()).collect();
         let names = listed(&names);
-        texts.push(format!(
-            "working without a cache of symbols: those of {names} cannot be kept ({reason})"
-        ));
+        texts.push(format!("no symbol cache: symbols of {names} cannot be kept ({reason})"));
     }
     let absent: Vec<&str> = missing()
         .filter(|report| !has_trouble(report))

@@ -135,8 +135,8 @@ pub(crate) static TABLE_FORMATS: [(&FormatSpec, FormatOption); 3] = [
         &PARQUET,
         FormatOption {
             names: ["-parquet"],
-            help: "write Parquet files, as usual",
-            details: "Only needed to have them beside others.",
+            help: "write Parquet files (default)",
+            details: "Needed only beside other formats.",
             example: "tables -parquet",
         },
     ),
@@ -220,8 +220,8 @@ static PARQUET: FormatSpec = FormatSpec {
     option: FormatOption {
         names: ["-parquet"],
         help: "write the rows into a Parquet file",
-        details: "The columns of -ndjson with their types, for DuckDB, pandas, polars and \
-                      the like. It has its name when all is written.",
+        details: "The columns of -ndjson with their types, for DuckDB, pandas, polars and the \
+             like. The file appears when it is complete.",
         example: "-parquet rows.parquet",
     },
     file: NamesFile::Always,

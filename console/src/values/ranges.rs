@@ -120,7 +120,7 @@ pub enum ValueError {
     #[error("'{}' is too large", Untrusted(.value))]
     TooLarge { value: String },
     /// Nothing, where something is needed.
-    #[error("0 is too small, the least is 1")]
+    #[error("must be at least 1")]
     Zero,
     /// The minimum is larger than the maximum.
     #[error("'{}' ends before it begins", Untrusted(.value))]

@@ -98,7 +98,7 @@ fn a_trace_without_rundown_at_its_end_says_what_is_unknown() {
     trace.rundowns(true, false);
     let run = run_over(&trace, QUERY).ok();
     assert_eq!(kinds(&run), ["no_end_rundown"]);
-    assert_eq!(times(&run, "no rundown of open handles at its end"), 2, "{}", run.stderr);
+    assert_eq!(times(&run, "no rundown of open handles at the end"), 2, "{}", run.stderr);
 }
 
 #[test]

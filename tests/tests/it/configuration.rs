@@ -199,8 +199,8 @@ fn an_alias_that_is_wrong_on_its_line_says_why() {
         (".leaks -Laek", "unknown option -Laek, did you mean -Leak?"),
         (".leask", "unknown command .leask, did you mean .leaks?"),
         ("leaks", "unknown command leaks, did you mean .leaks?"),
-        (".alias leaks = .leaks -csv", "the alias .leaks leads back to itself: .leaks → .leaks; "),
-        (".help laeks", "no help found on 'laeks', did you mean leaks?"),
+        (".alias leaks = .leaks -csv", "the alias .leaks refers to itself: .leaks → .leaks; "),
+        (".help laeks", "no help on 'laeks', did you mean leaks?"),
     ] {
         let run = configured(&shell, &[line]);
         assert_eq!(run.status, Some(1), "{line}");
@@ -240,7 +240,7 @@ fn what_is_no_configuration_file_is_refused_at_once() {
         ("missing", "missing: the configuration cannot be read: "),
         ("folder", "folder: the configuration cannot be read: "),
         ("binary", "binary: is not UTF-8; save it as UTF-8"),
-        ("long", "long: more than 1048576 bytes"),
+        ("long", "long: larger than 1048576 bytes"),
         ("deep", "deep: line 1: "),
     ] {
         let run = shell.run(&["--config", file, "-c", ".list"]);

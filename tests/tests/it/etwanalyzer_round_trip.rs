@@ -163,7 +163,7 @@ fn a_saved_archive_replaces_ours_and_nothing_else() {
     let theirs = fs::read(three.archive("members")).unwrap();
     for (script, error) in [
         (".save trace.json7z -etwanalyzer -Force", "is never replaced"),
-        (".save ../members/trace.json7z", "is not as handlescope wrote it"),
+        (".save ../members/trace.json7z", "was not written by handlescope"),
         (".save copy.7z", "ends with .json7z"),
         (".save", "the name of the archive"),
         (".load+ copy.json7z\n.save new.json7z", "choose it with -fd"),

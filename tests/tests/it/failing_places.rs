@@ -235,7 +235,7 @@ fn without_a_cache_everything_works_once_more_each_time() {
     let mut terminal = Terminal::spawn(100, 24, &["other.json7z"], &shell.path(""));
     terminal.wait_for_line("other.json7z> ");
     assert!(
-        terminal.view(|view| view.lines().any(|line| line.contains("the history cannot be kept")))
+        terminal.view(|view| view.lines().any(|line| line.contains("the history cannot be saved")))
     );
     terminal.press(Key::Ctrl('d'));
     assert_eq!(terminal.wait_for_exit(), Some(0));

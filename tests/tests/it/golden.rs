@@ -85,7 +85,7 @@ fn handles_closed_at_process_exit_are_unknown_before_layout_3() {
     let (old, new) = (leaks(2), leaks(3));
     assert_eq!((at_exit(&old), at_exit(&new)), (Value::Null, Value::Bool(false)));
     assert!(
-        old.stderr.contains("handles closed only at process exit are unknown"),
+        old.stderr.contains("handles closed only by process exit are unknown"),
         "{}",
         old.stderr
     );

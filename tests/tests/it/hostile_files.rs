@@ -88,7 +88,7 @@ fn a_query_ends_when_it_takes_more_memory_than_it_may() {
     let question = format!(".sql -MaxMemory 20MB {LARGE}");
     let run = shell.run(&["--keep-going", "leaky.etl", "-c", &question, "-c", ".list"]);
     assert_eq!(run.status, Some(1), "{run:?}");
-    assert!(run.stderr.contains("the query takes more than 19.07 MiB of memory"), "{run:?}");
+    assert!(run.stderr.contains("the query needs more than 19.07 MiB of memory"), "{run:?}");
     assert!(run.stderr.contains("raise the limit with -MaxMemory"), "{run:?}");
     assert!(run.stdout.contains("leaky.etl"), "the session goes on: {run:?}");
 }

@@ -162,7 +162,7 @@ fn what_cannot_be_replayed_is_an_error_and_wrong_values_are_wrong_usage() {
         assert_eq!(run.status, Some(2), "{options:?}: {}", run.stderr);
     }
     for (minutes, reason) in [
-        ("0", "0 is too small, the least is 1"),
+        ("0", "must be at least 1"),
         ("ten", "'ten' is not a whole number"),
         ("1.5", "'1.5' is not a whole number"),
         ("5000000000", "'5000000000' is too large"),

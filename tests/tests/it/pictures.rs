@@ -111,7 +111,7 @@ fn what_cannot_be_drawn_is_an_error_and_leaves_no_file() {
     let shell = Shell::new();
     for (command, error) in [
         (".flame leaks.png", "leaks.png: the end of the name selects the format"),
-        (".flame leaks.svg -pn absent", "none of the handles that were chosen is lost"),
+        (".flame leaks.svg -pn absent", "none of the chosen handles leaks"),
         (".flame no/leaks.svg", "cannot be written"),
         (".flame leaky.etl.svg -Leak", ""),
     ] {

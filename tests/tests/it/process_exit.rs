@@ -190,7 +190,7 @@ fn leaks_say_how_many_more_there_are_at_exits_under_the_same_filters() {
     assert!(!printed("-Leak -pn server").contains("-LeakAtExit"));
     assert!(!printed("-Leak -ShowTotal None").contains("-LeakAtExit"));
     let at_exit = printed("-LeakAtExit");
-    assert!(at_exit.ends_with("Handles closed only at process exit: 2\n"), "{at_exit}");
+    assert!(at_exit.ends_with("Handles closed only by process exit: 2\n"), "{at_exit}");
     let both = document(&trace, "-Leak -LeakAtExit");
     let totals = &both["totals"];
     assert_eq!((&totals["leaked_handles"], &totals["closed_at_exit"]), (&1.into(), &2.into()));

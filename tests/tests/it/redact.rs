@@ -294,7 +294,7 @@ fn the_copy_goes_where_it_is_asked_to_and_replaces_nothing_before_it_is_whole() 
         (&["redact", "bad.etl", "-o", "old.etl", "-Force"][..], 1, "is a text file, not a trace"),
         (&["redact", "missing.etl"], 1, "missing.etl: cannot open"),
         (&["redact", "a.etl", "-o", "a.etl"], 1, "is the trace itself"),
-        (&["redact", "a.etl", "-o", "nowhere/b.etl"], 1, "choose another file with -o"),
+        (&["redact", "a.etl", "-o", "nowhere/b.etl"], 1, "name another file with -o"),
         (&["redact"], 2, "needs a trace"),
         (&["redact", "a.etl", "b.etl"], 2, "one trace"),
         (&["redact", "a.etl", "-x"], 2, "-x"),

@@ -93,7 +93,7 @@ fn a_page_about_allocations_has_pictures_of_each_kind_and_nothing_of_handles() {
         (&row["kind"], &row["function"], &row["outstanding"], &row["bytes"]),
         (&json!("heap"), &json!("leaky.exe+0x10"), &json!(3), &json!(36))
     );
-    let older = "what was allocated before the trace is unknown; 1 free is of such or of nothing";
+    let older = "what was allocated before the trace is unknown; 1 free is of these or of nothing";
     assert!(list(file, "caveats").contains(&json!(older)), "{file}");
     assert!(run.stderr.contains(older), "{}", run.stderr);
 }
@@ -199,7 +199,7 @@ fn plots_and_flame_graphs_count_what_has_no_bytes_or_on_request() {
     mixed().write(shell.path("trace.etl")).unwrap();
     let run = |line: &str| shell.run(&["trace.etl", "-c", line]).ok().stdout;
     let text = run(".plot -Kind gdi");
-    assert!(text.starts_with("trace: allocations of the trace that are not freed yet\n"), "{text}");
+    assert!(text.starts_with("trace: allocations of the trace not yet freed\n"), "{text}");
     let row =
         |text: &str| text.lines().last().unwrap().split_whitespace().take(2).collect::<String>();
     assert_eq!(row(&text), "22", "{text}");

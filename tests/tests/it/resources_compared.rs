@@ -53,7 +53,7 @@ fn pictures_of_allocations_refuse_what_only_handles_have() {
     for (command, error) in [
         (".plot -Kind heap -Type Event", "-Kind and an option about objects"),
         (".flame a.svg -Kind heap -ObjectName x", "-Kind and an option about objects"),
-        (".flame a.svg -Kind gdi", "nothing of the allocations that were chosen is left"),
+        (".flame a.svg -Kind gdi", "none of the chosen allocations leaks"),
         (".plot -Kind gdi", "nothing of what was chosen was allocated"),
     ] {
         let run = run_over(&trace(), command);

@@ -230,7 +230,7 @@ fn the_list_of_system_modules_decides_what_is_dim_and_which_frame_is_the_innermo
     assert!(all.contains("ntoskrnl.exe!"), "{all}");
     assert_eq!(innermost(&[".sys *", ".sys usual"]), usual);
     let said = shell.run(&["-c", ".sys ntdll.dll;user32.dll", "-c", ".sys"]).ok().stderr;
-    assert_eq!(said, "modules of the system: ntdll.dll;user32.dll\n".repeat(2));
+    assert_eq!(said, "system modules: ntdll.dll;user32.dll\n".repeat(2));
 }
 
 #[test]

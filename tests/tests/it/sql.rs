@@ -165,7 +165,7 @@ fn a_wrong_query_is_an_error_that_a_script_sees() {
     let shell = Shell::new();
     for (query, message) in [
         ("SELECT * FROM leak", "did you mean leaks?"),
-        ("SELECT zzqq FROM leaks", "column 'zzqq' not found; the columns are "),
+        ("SELECT zzqq FROM leaks", "column 'zzqq'; the columns are "),
         ("SELECT nam FROM processes", "column 'nam' not found, did you mean name?"),
         (
             "SELECT o.nme FROM objects o JOIN events e ON e.objct = o.row",

@@ -20,11 +20,11 @@ impl Kind for Events {
     const SIGNATURE: KindSignature = KindSignature {
         name: "Events",
         summary: "all events of the trace, counted by provider and event",
-        details: "Of every event of the source, whether an extract keeps it or not: how often it \
-                  occurs, and when first and last. Names are those of the metadata in the trace: \
-                  EventInfo records, TraceLogging, manifests of EventSource. An event without a \
-                  name is listed by its id, a provider by its GUID. Single events, and events of some \
-                  time or process, are known where the trace was extracted with -events.",
+        details: "Counts every event of the source, kept in the extract or not, with first and \
+             last time. Names come from metadata in the trace: EventInfo records, TraceLogging, \
+             EventSource manifests. An event without a name is listed by its id, a provider by \
+             its GUID. Single events, and events of a time range or process, need a trace \
+             extracted with -events.",
         examples: &[
             Example { goal: "what is in this trace?", line: ".dump Events" },
             Example { goal: "the events of the kernel", line: ".dump Events -Provider *kernel*" },
@@ -75,7 +75,8 @@ fn single_events(args: &EventCriteria, dump: &mut DumpContext<'_, '_>) -> Result
 fn note_without_events<'a>(paths: impl Iterator<Item = &'a Path>, messages: &mut Messages<'_>) {
     for path in paths {
         messages.note(format_args!(
-            "note: {}: single events are not kept; extract it with -events PROVIDER, or -events all",
+            "note: {}: the extract has no single events; extract again with -events PROVIDER, or \
+             -events all",
             Untrusted(path)
         ));
     }
@@ -85,14 +86,14 @@ static DISPLAY: &[Opt<EventCriteria>] = &[
     Opt {
         names: &["-ShowFields"],
         help: "single events in time order, with their fields",
-        details: "Of a trace that was extracted with -events.",
+        details: "Needs a trace extracted with -events.",
         example: "-ShowFields",
         take: Take::Switch(|args| &mut args.fields),
     },
     Opt {
         names: &["-Stack"],
-        help: "single events in time order, with the stacks that they carry",
-        details: "Of a trace that was extracted with -events.",
+        help: "single events in time order, with their stacks",
+        details: "Needs a trace extracted with -events.",
         example: "-Stack",
         take: Take::Switch(|args| &mut args.stacks.show),
     },
@@ -108,20 +109,20 @@ static WHICH: &[Opt<EventCriteria>] = &[
     },
     Opt {
         names: &["-Event"],
-        help: "events of these names",
+        help: "events with these names",
         details: "By name, id, or kind as in hook:1120.",
         example: "-Event *Handle*",
         take: Take::Filter(Texts::Other, |args| &mut args.event),
     },
     process_option(
         "events that these processes logged",
-        "By the header of the event. Of a trace that was extracted with -events. The name may go without .exe; a \
-         number is a pid; ! in front excludes.",
+        "By the header of the event. Needs a trace extracted with -events. The name may go \
+         without .exe; a number is a pid; ! in front excludes.",
         |args| &mut args.process,
     ),
     time_option(
-        "events in this time since session start",
-        "In seconds; units as in 10ms work. Of a trace that was extracted with -events.",
+        "events in this time range, since session start",
+        "In seconds, or with a unit: 10ms. Needs a trace extracted with -events.",
         |args| &mut args.time,
     ),
 ];
@@ -133,8 +134,8 @@ impl Kind for Stats {
     type Args = Option<Filter>;
     const SIGNATURE: KindSignature = KindSignature {
         name: "Stats",
-        summary: "what is in the traces: machine, clock, events by kind, losses",
-        details: "Shows also what could not be decoded or attributed; nothing is dropped silently.",
+        summary: "what is in the traces: machine, clock, events by kind, lost events",
+        details: "Includes what could not be decoded or attributed; nothing is dropped silently.",
         examples: &[
             Example { goal: "is the trace complete?", line: ".dump Stats" },
             Example { goal: "which machine", line: ".dump Stats -Properties computer;os_*" },
@@ -144,7 +145,7 @@ impl Kind for Stats {
         title: "What is printed",
         options: &[Opt {
             names: &["-Properties"],
-            help: "only the properties of these names, in every format",
+            help: "only these properties, in every format",
             details: "The names are those of -json: computer, os_version, cpu_count, \
                       session_start_utc and so on; * lists all. Those of ETWAnalyzer work too: \
                       Machine, OSVersion, NumberOfProcessors, SessionStart.",

@@ -46,9 +46,8 @@ static SIGNATURE: Signature = Signature {
     usage: "KIND [OPTION…]",
     arguments: Arguments::Kind,
     summary: "print tables of the loaded traces",
-    details: "KIND is what to print; each kind has its own options, see .help KIND. Names of \
-                  kinds and options may be written in any case. > FILE at the end writes what would be \
-                  printed into a file, >> FILE appends it.",
+    details: "Each KIND has its own options; see .help KIND. Names of kinds and options are \
+         case-insensitive. > FILE at the end writes the output into a file, >> FILE appends it.",
     examples: &[".dump ObjectRef -Leak -ShowStack", ".dump Process"],
 };
 

@@ -15,7 +15,7 @@ impl Kind for Module {
     const SIGNATURE: KindSignature = KindSignature {
         name: "Module",
         summary: "modules with their versions, symbol identities and load addresses",
-        details: "One row per image; the JSON output also lists where and when each was loaded.",
+        details: "One row per image; JSON output also lists where and when each was loaded.",
         examples: &[
             Example { goal: "all modules", line: ".dump Module" },
             Example { goal: "what one program loaded", line: ".dump Module -pn leaky" },
@@ -41,7 +41,8 @@ impl Kind for Version {
     const SIGNATURE: KindSignature = KindSignature {
         name: "Version",
         summary: "modules with version, product and description, by the processes that loaded them",
-        details: "Modules that the same processes loaded are listed together, under the names of these.",
+        details: "Modules loaded by the same processes are listed together, under the names of \
+             the processes.",
         examples: &[
             Example { goal: "All modules", line: ".dump Version" },
             Example { goal: "One module", line: ".dump Version -Dll leaky.exe" },
@@ -67,11 +68,11 @@ impl Kind for Symbols {
     type Args = Option<Filter>;
     const SIGNATURE: KindSignature = KindSignature {
         name: "Symbols",
-        summary: "what became of the search for the symbols of each module, and why",
-        details: "Looks for the names of all frames of the trace, and lists the modules that they \
-                  lie in: how many distinct frames, how many with a name, the PDB that the trace \
-                  names, and where it was found or why not. What misses most comes first. \
-                  Nothing is downloaded unless a server is named; see .sympath.",
+        summary: "where the symbols of each module were found, or why not",
+        details: "Looks up the names of all frames of the trace and lists their modules: distinct \
+             frames, frames with names, the PDB that the trace names, and where it was found or \
+             why not. Modules with the most missing names come first. Nothing is downloaded \
+             unless a server is named; see .sympath.",
         examples: &[
             Example { goal: "what is missing?", line: ".dump Symbols" },
             Example { goal: "one module", line: ".dump Symbols -Dll leaky.exe" },
@@ -96,7 +97,7 @@ impl Kind for Symbols {
 pub(crate) const fn dll_option<A>(field: fn(&mut A) -> &mut Option<Filter>) -> Opt<A> {
     Opt {
         names: &["-Dll", "-md"],
-        help: "modules of this name",
+        help: "modules with this name",
         details: "The file name with its extension, as in ntdll.dll.",
         example: "-Dll leaky.exe;kernel*",
         take: Take::Filter(Texts::Other, field),
@@ -115,19 +116,18 @@ pub(crate) const MODULES: &[OptionGroup<ModuleCriteria>] = &[OptionGroup {
         ),
         command_line_option(
             "modules that processes with this command line loaded",
-            "Compared with the whole command line, so write * around a part of it.",
+            "Compared with the whole command line; write * around a part of it.",
         ),
         new_process_option(
-            "modules that processes loaded which started or ended in the trace",
-            "With -pn and -CmdLine: all must fit the process.",
+            "modules loaded by processes that started or ended in the trace",
+            "Combined with -pn and -CmdLine, all must match.",
         ),
         dll_option(|args| &mut args.name),
         Opt {
             names: &["-VersionFilter"],
-            help: "modules with such a path, version, product, description or company",
-            details: "Compared with each of them, and with all in one line, one after the other; an \
-                      exclusion must match none. Paths are compared with and without drive \
-                      letters.",
+            help: "modules with this path, version, product, description or company",
+            details: "Compared with each of them and with all of them joined; an exclusion must \
+                 match none. Paths are compared with and without drive letters.",
             example: "-VersionFilter !*Microsoft*",
             take: Take::Filter(Texts::Other, |args| &mut args.version),
         },

@@ -45,8 +45,8 @@ impl Kind for Process {
     const SIGNATURE: KindSignature = KindSignature {
         name: "Process",
         summary: "processes with their start, end and command line",
-        details: "One row per lifetime: a pid that is used again is another process. Times are \
-                  printed in the format of .timefmt; files have nanoseconds since session start.",
+        details: "One row per lifetime: a reused pid is another process. Times are printed in the \
+             format of .timefmt; files have nanoseconds since session start.",
         examples: &[
             Example { goal: "all processes", line: ".dump Process" },
             Example { goal: "one program", line: ".dump Process -pn leaky" },
@@ -88,25 +88,25 @@ impl Kind for Process {
 
 static WHICH: &[Opt<ProcessArgs>] = &[
     process_option(
-        "processes of this name or pid",
+        "processes with this name or pid",
         "The name may go without .exe; a number is a pid; ! in front excludes.",
         |args| &mut args.criteria.processes.name,
     ),
     Opt {
         names: &["-Parent"],
-        help: "children of processes of this name or pid",
-        details: "The parent is the process that had this pid when the child started. Of one that \
-                  is not in the trace only the pid is known.",
+        help: "children of processes with this name or pid",
+        details: "The parent is the process that had this pid when the child started. If it is \
+             not in the trace, only its pid is known.",
         example: "-Parent explorer",
         take: Take::Processes(|args| &mut args.criteria.parent),
     },
     command_line_option(
         "processes with this command line",
-        "Compared with the whole command line, so write * around a part of it.",
+        "Compared with the whole command line; write * around a part of it.",
     ),
     new_process_option(
         "processes that started or ended in the trace",
-        "With -pn, -Parent and -CmdLine: all must fit the process.",
+        "Combined with -pn, -Parent and -CmdLine, all must match.",
     ),
 ];
 
@@ -114,7 +114,7 @@ static DISPLAY: &[Opt<ProcessArgs>] = &[
     time_format_option(),
     time_digits_option(),
     sort_option(
-        "order: Default, Time, StopTime, Tree, or a column",
+        "sort by Default, Time, StopTime, Tree, or a column",
         sort_details!(
             "Default is by pid, Time by start, StopTime by end; unknown times come first. Tree lists \
              children below their parents, with their names indented."
@@ -140,7 +140,7 @@ mod tests {
     fn the_help_of_orders_names_all() {
         let option = DISPLAY.iter().find(|option| option.names.contains(&"-SortBy"));
         let names = ORDERS.map(|(name, _)| name).join(", ");
-        let help = format!("order: {names}, or a column");
+        let help = format!("sort by {names}, or a column");
         assert_eq!(option.map(|option| option.help), Some(help.as_str()));
     }
 }

@@ -19,11 +19,10 @@ impl Kind for Stack {
     const SIGNATURE: KindSignature = KindSignature {
         name: "Stack",
         summary: "call stacks by how often they were recorded",
-        details: "The most frequent stacks first, each process by itself. The innermost frame is the \
-                  first one outside of the modules of the system, see .sys. They are those of handle \
-                  events, unless the trace was extracted with -stacks all: then those of every \
-                  event, CPU samples too. Stacks that events of providers carry themselves are among \
-                  them where the extract has these events (-events).",
+        details: "The most frequent stacks first, each process by itself. The innermost frame is \
+             the first one outside the system modules; see .sys. Stacks are those of handle \
+             events, or, if the trace was extracted with -stacks all, of every event, CPU samples \
+             too. Provider events that the extract keeps (-events) contribute their own stacks.",
         examples: EXAMPLES,
     };
     const OPTIONS: &'static [OptionGroup<StackCriteria>] = OPTIONS;
@@ -43,8 +42,8 @@ impl Kind for Stack {
         // The text says so itself.
         if !is_text && answers.iter().any(|answer| !answer.has_every_stack) {
             dump.messages.note(
-                "note: these are stacks of handle events, of allocations and of kept events of providers; for those of \
-                 every event extract with -stacks all",
+                "note: only stacks of handle events, allocations and kept provider events; \
+                 extract with -stacks all for those of every event",
             );
         }
         let display = dump.display();
@@ -75,16 +74,15 @@ static OPTIONS: &[OptionGroup<StackCriteria>] = &[
 static WHICH: &[Opt<StackCriteria>] = &[
     Opt {
         names: &["-Id"],
-        help: "the stack of this number, with its frames",
-        details: "The number after \"Stack:\" in .dump ObjectRef; with two numbers, all from the \
-                  first to the second.",
+        help: "the stack with this number, with its frames",
+        details: "The number after \"Stack:\" in .dump ObjectRef; two numbers are a range.",
         example: "-Id 18",
         take: Take::Count(CountUnit::None, |args| &mut args.ids),
     },
     process_option(
         "stacks of events that happened in these processes",
-        "Stacks of handles and of allocations, which are there without -stacks all, are those of the owner. The name \
-         may go without .exe; a number is a pid; ! in front excludes.",
+        "Stacks of handles and allocations belong to the owner. The name may go without .exe; a \
+         number is a pid; ! in front excludes.",
         |args| &mut args.process,
     ),
     stack_filter_option(
@@ -94,8 +92,8 @@ static WHICH: &[Opt<StackCriteria>] = &[
         |args| &mut args.stack_filter,
     ),
     time_option(
-        "stacks of events in this time since session start",
-        "In seconds; units as in 10ms work.",
+        "stacks of events in this time range, since session start",
+        "In seconds, or with a unit: 10ms.",
         |args| &mut args.time,
     ),
 ];

@@ -26,14 +26,14 @@ pub(crate) struct Why;
 
 pub(crate) struct WhyCommand;
 
-const SUMMARY: &str = "what leaks, the worst first, how fast and why";
+const SUMMARY: &str = "what leaks, worst first, how fast and why";
 
-const DETAILS: &str = "Groups of one program, type and create stack that lose handles or allocations and are not balanced, \
-     with how they grow, the program's functions, what the events prove about the cause, and the .dump command \
-     that shows what they lost; above them, what they lost in all. Ranked by the handles that are kept for ever: those \
-     of a steady leak count in full, of a burst half, of a few handles a quarter, and what was filled at the start a \
-     tenth. What is small beside the worst is only counted, unless -All is given. .help growth, causes and \
-     allocations say more of the words.";
+const DETAILS: &str = "Lists call sites that leak handles or allocations: groups of one program, \
+     type and create stack, with the program's functions, how they grow, the cause as far as the \
+     events prove it, and the .dump command that shows the leaked handles. Ranked by handles that \
+     are never closed: a steady leak counts in full, a burst half, a few handles a quarter, and a \
+     cache filled at the start a tenth. Groups that are small beside the worst are only counted, \
+     unless -All is given. .help growth, causes and allocations explain the words.";
 
 static SIGNATURE: Signature = Signature {
     names: &[".why"],
@@ -67,10 +67,7 @@ impl Kind for Why {
         details: DETAILS,
         examples: &[
             Example { goal: "what leaks, and why", line: ".dump Why" },
-            Example {
-                goal: "the same of one process, with all frames",
-                line: ".dump Why -pn leaky -ss",
-            },
+            Example { goal: "one process, with all frames", line: ".dump Why -pn leaky -ss" },
         ],
     };
     const OPTIONS: &'static [OptionGroup<WhyCriteria>] = OPTIONS;
@@ -190,26 +187,26 @@ static OPTIONS: &[OptionGroup<WhyCriteria>] = &[
 static WHICH: &[Opt<WhyCriteria>] = &[
     process_option(
         "handles and allocations that these processes own",
-        "The owner, not the creator of the object as in -pn of .dump ObjectRef. The name may go without .exe; a \
-         number is a pid; ! in front excludes.",
+        "The owner, not the creator as for -pn of .dump ObjectRef. The name may go without .exe; \
+         a number is a pid; ! in front excludes.",
         |criteria| &mut criteria.process,
     ),
     type_of_handles_option(|criteria| &mut criteria.handles.object_type),
     suspect_option("only this suspect", |criteria| &mut criteria.handles.suspect),
     Opt {
         names: &["-ByProcess"],
-        help: "each process by itself, not all of a program together",
-        details: "Without it, what all processes of a program lose of one type on one stack is one suspect: those of \
-                  the same executable and, of svchost.exe, the same service. The processes are listed with what each \
-                  of them lost.",
+        help: "judge each process by itself, not all of a program together",
+        details: "By default all processes of a program (same executable and, for svchost.exe, \
+             same service) that leak one type on one stack are one suspect, with the processes \
+             listed.",
         example: "-ByProcess",
         take: Take::Switch(|criteria| &mut criteria.by_process),
     },
     Opt {
         names: &["-RaceWindow"],
-        help: "how far apart two opens of a race are at most",
-        details: "Two threads of one process that open handles to one object within this time, one of \
-                  which is lost, are a race. 1 ms unless it is given. Units: s, ms, us, ns.",
+        help: "maximum time between two opens of a race",
+        details: "Two threads of a process that open the same object within this time, where one \
+             handle leaks, are a race. Default: 1 ms. Units: s, ms, us, ns.",
         example: "-RaceWindow 500us",
         take: Take::Length(|criteria| &mut criteria.race_window_ns),
     },
@@ -218,11 +215,11 @@ static WHICH: &[Opt<WhyCriteria>] = &[
 static DISPLAY: &[Opt<WhyCriteria>] = &[
     Opt {
         names: &["-All"],
-        help: "the suspects, too, that are small beside the worst",
-        details: "The text counts them in its last line: those that neither grow steadily nor lost much at once \
-                  and have less than a tenth of the score of the worst, and one or two handles that only the end \
-                  of their process closed, with a stack that has nothing but frames of the system. Other formats \
-                  have all suspects anyway.",
+        help: "include suspects that are small beside the worst",
+        details: "By default the text only counts them in its last line: suspects that are \
+             neither a steady leak nor a burst and have less than a tenth of the worst score, and \
+             one or two handles closed only by process exit whose stack has only system frames. \
+             Other formats always have all suspects.",
         example: "-All",
         take: Take::Switch(|criteria| &mut criteria.all),
     },

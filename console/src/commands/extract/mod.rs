@@ -57,9 +57,9 @@ impl Command for Extract {
         usage: "QUERY…",
         arguments: Arguments::Files,
         summary: "extract traces without loading them",
-        details: "QUERY is written as for .load. Words that ETWAnalyzer extracts by are allowed between: \
-                  ObjectRef, All, Default and Module are always extracted, others are named in a note, \
-                  and refused when they are alone.",
+        details: "QUERY is written as for .load. ETWAnalyzer's keywords may stand between: \
+             ObjectRef, All, Default and Module are always extracted; others are named in a note, \
+             and refused on their own.",
         examples: &[".extract examples/leaky.etl", ".extract ObjectRef -fd examples -NoOverwrite"],
     };
     const OPTIONS: &'static [OptionGroup<ExtractArgs>] = options::OPTIONS;
@@ -97,8 +97,8 @@ impl Command for Extract {
         if let Some(path) = args.symbols.symbol_path(&session.settings)? {
             if !args.store_names && !args.etwanalyzer {
                 messages.note(format_args!(
-                    "note: functions get their names when stacks are shown; the symbol path for \
-                     that is .sympath {path}, or --symbol-path '{path}' in front of a command line"
+                    "note: functions are resolved when stacks are shown; set the symbol path with \
+                     .sympath {path}, or --symbol-path '{path}'"
                 ));
             }
             session.set_symbol_path(&path);

@@ -50,25 +50,25 @@ fields!(ExtractArgs { symbols: SymbolArgs, notes: Notes });
 
 pub(super) static OPTIONS: &[OptionGroup<ExtractArgs>] = &[
     OptionGroup { title: "Which traces", options: WHICH },
-    OptionGroup { title: "What extracts hold", options: WHAT },
-    OptionGroup { title: "Where extracts go", options: WHERE },
-    OptionGroup { title: "Where names of functions come from", options: SYMBOLS },
-    OptionGroup { title: "Known from ETWAnalyzer, without effect or refused", options: OTHERS },
+    OptionGroup { title: "What is extracted", options: WHAT },
+    OptionGroup { title: "Where extracts are written", options: WHERE },
+    OptionGroup { title: "Symbols", options: SYMBOLS },
+    OptionGroup { title: "For ETWAnalyzer compatibility", options: OTHERS },
 ];
 
 static WHICH: &[Opt<ExtractArgs>] = &[
     Opt {
         names: &["-fd", "-filedir"],
         help: "traces: a file, a folder or a pattern",
-        details: "May be given several times, or be left out in front of a file.",
+        details: "May be given several times, or omitted in front of a file.",
         example: "-fd examples/leaky.etl",
         take: Take::Query(|args| &mut args.queries),
     },
     recursive_queries_option("-fd examples -recursive", |args| &mut args.recursive),
     Opt {
         names: &["-NoOverwrite"],
-        help: "leave traces alone that have an extract",
-        details: "Otherwise they are extracted again.",
+        help: "skip traces that have an extract",
+        details: "By default they are extracted again.",
         example: "-fd examples -NoOverwrite",
         take: Take::Switch(|args| &mut args.no_overwrite),
     },
@@ -84,7 +84,7 @@ static WHICH: &[Opt<ExtractArgs>] = &[
 ];
 
 const STACKS: &Choices<StackChoice> = &[
-    ("handles", "those of handle events, as usual", StackChoice::HandleEvents),
+    ("handles", "those of handle events (default)", StackChoice::HandleEvents),
     ("all", "those of every event, CPU samples too", StackChoice::All),
 ];
 
@@ -92,42 +92,42 @@ static WHAT: &[Opt<ExtractArgs>] = &[
     Opt {
         names: &["-stacks", "--stacks"],
         help: "which call stacks to keep",
-        details: "For .dump Stack. All stacks can make an extract many times larger. Those that events of \
-                  providers carry themselves are kept with these events: -events.",
+        details: "For .dump Stack. Keeping all stacks can make an extract many times larger. \
+             Provider events keep their own stacks: -events.",
         example: "-fd examples/leaky.etl -stacks all",
         take: Take::Choice(|| words(STACKS), |args, place| args.stacks = chosen(STACKS, place)),
     },
     Opt {
         names: &["-events", "--events"],
         help: "providers whose single events to keep, or all",
-        details: "Names or GUIDs with ; between them. Their events are kept with all fields and with the \
-                  stacks that they carry, for .dump Events -ShowFields and .sql. Without it an extract \
-                  has counts of all events.",
+        details: "Names or GUIDs separated by ;. Their events are kept with all fields and \
+             stacks, for .dump Events -ShowFields and .sql. By default an extract has only counts \
+             of events.",
         example: "-fd examples/leaky.etl -events all",
         take: Take::Text("PROVIDERS", 1, |args| &mut args.events),
     },
     Opt {
         names: &["-resource", "--resource"],
-        help: "events that acquire and release resources, besides those that are known",
-        details: "As in \"Contoso.Pool/Take acquire handle=Block size=Bytes allocator=Tag\", with ; between \
-                  several: the name or GUID of a provider or *, the name or id of an event, what it does, \
-                  and the fields, which are else called Handle, AllocSize and Allocator. Or a .toml file \
-                  that lists them. AcquireResource and ReleaseResource are always known.",
+        help: "further events that acquire and release resources",
+        details: "For example \"Contoso.Pool/Take acquire handle=Block size=Bytes \
+             allocator=Tag\", several separated by ;: provider name, GUID or *; event name or id; \
+             what it does; and its fields, by default Handle, AllocSize and Allocator. Or a .toml \
+             file that lists them. AcquireResource and ReleaseResource are always included.",
         example: "-fd examples/leaky.etl -resource \"Contoso.Pool/Take acquire handle=Block\"",
         take: Take::Text("MAPPING", 1, |args| &mut args.resource),
     },
     Opt {
         names: &["-symbols", "--symbols"],
         help: "store the names of all frames, for readers without symbols",
-        details: "Names are looked up on the symbol path, as .symbolize does. Without it an \
-                  extract has addresses, which get their names when stacks are shown.",
+        details: "Names are looked up on the symbol path, as by .symbolize. By default an extract \
+             has addresses, which are resolved when stacks are shown.",
         example: "-fd examples/leaky.etl -symbols -symFolder examples/symbols",
         take: Take::Switch(|args| &mut args.store_names),
     },
     etwanalyzer_option(
-        "The same archive then opens in both programs. Frames are called by the names \
-         that the symbol path gives, and these are stored as by -symbols; else by \
-         module and offset. The archive gets the time of the session.",
+        "The archive then opens in both programs. Frames have the names that the symbol path \
+         gives, stored as by -symbols, or else module and offset. The file time is set to the \
+         session's.",
         "-fd examples/leaky.etl -etwanalyzer",
         |args| &mut args.etwanalyzer,
     ),
@@ -136,7 +136,7 @@ static WHAT: &[Opt<ExtractArgs>] = &[
 static WHERE: &[Opt<ExtractArgs>] = &[Opt {
     names: &["-outdir", "-o", "--outdir"],
     help: "folder for the extracts, instead of Extract beside each trace",
-    details: "It is made if it does not exist.",
+    details: "Created if it does not exist.",
     example: "-fd examples/leaky.etl -outdir extracts",
     take: Take::Folder(|args| &mut args.outdir),
 }];
@@ -202,7 +202,7 @@ static OTHERS: &[Opt<ExtractArgs>] = &{
     ]
 };
 
-const THREADS: &str = "the number of threads is that of the processors; traces come one by one";
+const THREADS: &str = "traces are extracted one by one, on all processors";
 
 const fn refused(
     names: &'static [&'static str],
@@ -213,7 +213,7 @@ const fn refused(
     Opt {
         names,
         help: "refused",
-        details: "ETWAnalyzer has it; without it the result would differ from the one that is meant.",
+        details: "Refused, because the result would differ from ETWAnalyzer's.",
         example,
         take: Take::Refused(values, reason),
     }

@@ -52,7 +52,7 @@ impl Command for Help {
         group: groups::SESSION,
         usage: "[TOPIC]",
         arguments: Arguments::Topic,
-        summary: "list the commands, or explain one",
+        summary: "list commands, or explain one",
         details: "TOPIC is a command, a kind of .dump, an option, or an alias.",
         examples: &[".help", ".help ObjectRef", ".help ObjectRef -Leak", ".help .load"],
     };
@@ -108,7 +108,7 @@ enum Topic {
 
 /// Something that there is no page on.
 #[derive(Debug, Error)]
-#[error("no help found on '{}'{hint}", Untrusted(.topic))]
+#[error("no help on '{}'{hint}", Untrusted(.topic))]
 struct UnknownTopic {
     topic: String,
     /// The nearest topic, or how to list them.

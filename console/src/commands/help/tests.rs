@@ -88,7 +88,7 @@ fn every_option_of_a_command_is_explained_alone_and_behind_its_command() {
 fn an_unknown_topic_names_the_nearest() {
     let error =
         topic(&["objectreff".into()], &REGISTRY, Aliases::NONE).map(drop).expect_err("none");
-    assert_eq!(error.to_string(), "no help found on 'objectreff', did you mean ObjectRef?");
+    assert_eq!(error.to_string(), "no help on 'objectreff', did you mean ObjectRef?");
 }
 
 /// Long enough for a sentence, short enough for an eye.

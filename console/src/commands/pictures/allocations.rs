@@ -13,14 +13,15 @@ pub(super) const ALLOCATIONS: OptionGroup<PictureOptions> =
 
 static OPTIONS: &[Opt<PictureOptions>] = &[
     kind_instead_option(
-        "As those of .dump Resource. -pn, -MinMaxTime, -CreateStack, -DestroyStack (of the free), -Suspect, -Leak, \
-         -LeakAtExit, -FoldStack and -StackFrom choose allocations, the other options only handles.",
+        "Kinds as for .dump Resource. -pn, -MinMaxTime, -CreateStack, -DestroyStack (of the \
+         free), -Suspect, -Leak, -LeakAtExit, -FoldStack and -StackFrom choose allocations; other \
+         options are for handles only.",
         |args| &mut args.kind,
     ),
     Opt {
         names: &["-Count"],
-        help: "allocations by their number instead of their bytes",
-        details: "With -Kind. What has no bytes, as handles of GDI and USER, is counted in any case.",
+        help: "count allocations instead of their bytes",
+        details: "With -Kind. GDI and USER handles and others without bytes are always counted.",
         example: "-Kind heap -Count",
         take: Take::Switch(|args| &mut args.by_count),
     },

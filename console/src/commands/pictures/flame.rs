@@ -34,12 +34,12 @@ impl Command for Flame {
         usage: "FILE [OPTION…]",
         arguments: Arguments::Files,
         summary: "draw the stacks of leaked handles as a flame graph",
-        details: "NAME.svg is a picture for a browser: click to zoom, Ctrl-F to search. NAME.speedscope.json \
-                  is for https://www.speedscope.app. The width of a frame is the number of handles and \
-                  views that were opened there and not closed, or only by the end of their process; with \
-                  -Leak or -LeakAtExit only these. At the bottom is the process, on top the type. The other options choose \
-                  handles as those of .dump ObjectRef do. With -Kind it is what was allocated and not freed, as wide \
-                  as its bytes.",
+        details: "NAME.svg is a picture for a browser: click to zoom, Ctrl-F to search. \
+             NAME.speedscope.json is for https://www.speedscope.app. The width of a frame is the \
+             number of handles and views opened there and not closed, or closed only by process \
+             exit; with -Leak or -LeakAtExit only these. The process is at the bottom, the type \
+             on top. Other options choose handles as for .dump ObjectRef. With -Kind, the width \
+             is bytes allocated and not freed.",
         examples: &[
             ".flame leaks.svg",
             ".flame leaks.svg -pn leaky -Type Event",
@@ -99,9 +99,9 @@ impl Format {
                 criteria.leak_at_exit |= all;
                 let answers = ask_allocations(&criteria, dump)?;
                 let graph = FlameGraph::of_allocations(&answers, args.own.by_count);
-                (graph, "nothing of the allocations that were chosen is left")
+                (graph, "none of the chosen allocations leaks")
             }
-            None => (of_handles(args, dump)?, "none of the handles that were chosen is lost"),
+            None => (of_handles(args, dump)?, "none of the chosen handles leaks"),
         };
         if graph.is_empty() {
             return Err(CommandError::EmptyPicture { reason });

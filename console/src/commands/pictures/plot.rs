@@ -45,16 +45,16 @@ const DIVIDED_BY: &Choices<GroupColumn> = &[
 static DISPLAY: &[Opt<PictureOptions>] = &[
     Opt {
         names: &["-GroupBy"],
-        help: "what the handles are divided by: process, type or stack",
-        details: "By the process that owns them unless it is given. The type of an allocation is its kind and \
-                  allocator.",
+        help: "group handles by process, type or stack",
+        details: "Default: the process that owns them. The type of an allocation is its kind and \
+             allocator.",
         example: "-GroupBy stack",
         take: Take::Choice(|| words(DIVIDED_BY), |args, place| args.by = chosen(DIVIDED_BY, place)),
     },
     Opt {
         names: &["-TopN"],
-        help: "so many groups by themselves, the others as one",
-        details: "Those that had most handles open at once; 8 unless it is given.",
+        help: "draw N groups, and the rest as one",
+        details: "Those with the most handles open at once. Default: 8.",
         example: "-TopN 3",
         take: Take::Number(|args| &mut args.most),
     },
@@ -67,12 +67,12 @@ impl Command for Plot {
         group: groups::QUERIES,
         usage: "[FILE] [OPTION…]",
         arguments: Arguments::Files,
-        summary: "draw how many handles were open over time",
-        details: "NAME.svg is a picture for a browser; without a file the lines are drawn in the terminal. \
-                  The handles of each group lie on those of the groups before. Only handles that were opened \
-                  in the trace count, from then until they are closed, also by the end of their process. The other \
-                  options choose handles as those of .dump ObjectRef do. With -Kind it draws the bytes that were allocated \
-                  and not freed yet, with -Count their number.",
+        summary: "draw open handles over time",
+        details: "NAME.svg is a picture for a browser; without a file it is drawn in the \
+             terminal. Groups are stacked. Only handles opened in the trace count, until they are \
+             closed, by process exit too. Other options choose handles as for .dump ObjectRef. \
+             With -Kind it draws bytes allocated and not yet freed, with -Count the number of \
+             allocations.",
         examples: &[
             ".plot",
             ".plot handles.svg -pn leaky",
@@ -107,11 +107,11 @@ fn draw(args: &PictureArgs, dump: &mut DumpContext<'_, '_>) -> Result<(), Comman
     let most = usize::try_from(args.own.most.unwrap_or(MOST)).unwrap_or(usize::MAX);
     let (mut timelines, reason) = match criteria(args, columns_of(by))? {
         Some(criteria) => {
-            let reason = "nothing of what was chosen was allocated in the trace";
+            let reason = "none of the chosen allocations was made in the trace";
             (of_allocations(args, criteria, [parts, most], dump)?, reason)
         }
         None => {
-            let reason = "none of the handles that were chosen was opened in the trace";
+            let reason = "none of the chosen handles was opened in the trace";
             (of_handles(args, by, [parts, most], dump)?, reason)
         }
     };

@@ -28,13 +28,14 @@ impl Command for Report {
         group: groups::QUERIES,
         usage: "FILE [OPTION…]",
         arguments: Arguments::Files,
-        summary: "write a page for a browser about all that leaks",
-        details: "NAME.html is one file, which needs no network: what .why lists of each suspect with its stack \
-                  and source lines, open handles and allocations over time, flame graphs, and tables that can be \
-                  sorted and searched. It is light or dark as the browser is. Names of processes, functions and \
-                  objects in a trace cannot run in it as code. The other options choose handles as those of \
-                  .dump ObjectRef do, and the page names them; allocations are chosen by -pn, -Type (their kind), -MinMaxTime, \
-                  -CreateStack, -DestroyStack and -Suspect, and with any other option the page has none. The commands in it show all that their suspect lost.",
+        summary: "write a web page about all leaks",
+        details: "NAME.html is a single file that needs no network: the suspects of .why with \
+             stacks and source lines, open handles and allocations over time, flame graphs, and \
+             tables to sort and search. It is light or dark like the browser. Names in the trace \
+             cannot run as code. Other options choose handles as for .dump ObjectRef, and the \
+             page names them; allocations are chosen by -pn, -Type (their kind), -MinMaxTime, \
+             -CreateStack, -DestroyStack and -Suspect, and left out with any other option. The \
+             commands in the page show everything that their suspect leaked.",
         examples: &[".report leaks.html", ".report events.html -pn leaky -Type Event"],
     };
 

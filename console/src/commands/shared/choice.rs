@@ -27,7 +27,7 @@ pub(crate) const fn type_option<A>(
 
 /// `-Type` of handles.
 pub(crate) const fn type_of_handles_option<A>(field: fn(&mut A) -> &mut Option<Filter>) -> Opt<A> {
-    let help = "handles of objects of such a type";
+    let help = "handles of objects with this type";
     type_option(help, "As in -Type of .dump ObjectRef.", field)
 }
 
@@ -73,9 +73,8 @@ pub(crate) const fn suspect_option<A>(
     Opt {
         names: &["-Suspect"],
         help,
-        details: "The id is in the command that .why prints; its first four digits are enough where no other id begins \
-                  with them. Ids depend on names of functions: with other symbols \
-                  they are others.",
+        details: "The id is in the command that .why prints; the first four digits are enough if \
+             they are unique. Ids depend on function names, so they change with the symbols.",
         example: "-Suspect 33434dfa4c",
         take: Take::Suspect(field),
     }
@@ -136,7 +135,7 @@ pub(crate) fn add_column<C: Copy + PartialEq>(columns: &mut Vec<C>, column: Opti
 pub(crate) const fn time_format_option<A: AsMut<DisplayArgs>>() -> Opt<A> {
     Opt {
         names: &["-TimeFmt"],
-        help: "times as s, Local, LocalTime, UTC, UTCTime, Here or HereTime",
+        help: "time format: s, Local, LocalTime, UTC, UTCTime, Here or HereTime",
         details: "Overrides .timefmt.",
         example: "-TimeFmt s",
         take: Take::TimeFormat(|args| &mut args.as_mut().time_format),
@@ -146,8 +145,8 @@ pub(crate) const fn time_format_option<A: AsMut<DisplayArgs>>() -> Opt<A> {
 pub(crate) const fn time_digits_option<A: AsMut<DisplayArgs>>() -> Opt<A> {
     Opt {
         names: &["-TimeDigits"],
-        help: "decimal places of seconds, 0 to 6",
-        details: "For times and lifetimes; 6 unless it is given here or with .timedigits.",
+        help: "set the decimal places of seconds, 0 to 6",
+        details: "For times and lifetimes. Default: 6, or as set by .timedigits.",
         example: "-TimeDigits 3",
         take: Take::Digits(|args| &mut args.as_mut().time_digits),
     }
@@ -157,9 +156,8 @@ pub(crate) const fn show_stack_option<A: AsMut<StackDisplayArgs>>() -> Opt<A> {
     Opt {
         names: &["-ss", "-ShowStack"],
         help: "print stacks with function names",
-        details: "Kernel frames first, then user frames. A function that the compiler put into \
-                  another one is a frame of its own, marked [inlined]. Without symbols a frame \
-                  is module+0xOFFSET; see .sympath.",
+        details: "Kernel frames first, then user frames. Inlined functions are frames of their \
+             own, marked [inlined]. Without symbols a frame is module+0xOFFSET; see .sympath.",
         example: "-ShowStack",
         take: Take::Switch(|args| &mut args.as_mut().show),
     }
@@ -179,9 +177,9 @@ pub(crate) const fn show_line_option<A: AsMut<StackDisplayArgs>>() -> Opt<A> {
     Opt {
         names: &["-ShowLine"],
         help: "print source file and line of each frame",
-        details: "With -ShowStack, where the symbols have them: those of Microsoft's servers do \
-                  not. Where a PDB has the address (Source Link) or the command (source server) to \
-                  get the file with, that follows in brackets.",
+        details: "With -ShowStack, if the symbols have them; those of Microsoft's servers do not. \
+             If the PDB has Source Link or a source server, the URL or command that gets the file \
+             follows in brackets.",
         example: "-ShowStack -ShowLine",
         take: Take::Switch(|args| &mut args.as_mut().line),
     }
@@ -190,9 +188,9 @@ pub(crate) const fn show_line_option<A: AsMut<StackDisplayArgs>>() -> Opt<A> {
 pub(crate) const fn fold_stack_option<A: AsMut<StackTrims>>(example: &'static str) -> Opt<A> {
     Opt {
         names: &["-FoldStack"],
-        help: "leave frames out of the stacks of groups",
-        details: "Stacks that differ in nothing but these frames are one group. A filter is compared \
-                  with module!function.",
+        help: "remove frames from the stacks of groups",
+        details: "Stacks that differ only in these frames are one group. A filter is compared \
+             with module!function.",
         example,
         take: Take::Filter(Texts::Frames, |args| &mut args.as_mut().fold),
     }
@@ -202,8 +200,8 @@ pub(crate) const fn stack_from_option<A: AsMut<StackTrims>>(example: &'static st
     Opt {
         names: &["-StackFrom"],
         help: "begin the stacks of groups at a frame",
-        details: "What the first frame that matches calls is left out; a stack without such a frame \
-                  stays whole.",
+        details: "Frames called by the first matching frame are removed; a stack without a match \
+             stays whole.",
         example,
         take: Take::Filter(Texts::Frames, |args| &mut args.as_mut().from),
     }

@@ -22,17 +22,17 @@ pub(crate) use fields;
 pub(crate) mod groups {
     pub(crate) const FILES: &str = "Files";
     pub(crate) const QUERIES: &str = "Queries";
-    pub(crate) const PRINTING: &str = "How it is printed";
+    pub(crate) const PRINTING: &str = "Output";
     pub(crate) const SESSION: &str = "Session";
 
     /// Options about order, number and form of what is printed.
-    pub(crate) const DISPLAY: &str = "Change how it is printed";
+    pub(crate) const DISPLAY: &str = "Output";
 
     /// Options about what a command may take.
     pub(crate) const LIMITS: &str = "Limits";
 
     /// Options that do nothing, so that command lines of ETWAnalyzer work.
-    pub(crate) const WITHOUT_EFFECT: &str = "Known from ETWAnalyzer, without effect";
+    pub(crate) const WITHOUT_EFFECT: &str = "For ETWAnalyzer compatibility";
 
     /// Options for scripts.
     pub(crate) const SCRIPTS: &str = "Files and documents";

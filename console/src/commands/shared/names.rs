@@ -63,7 +63,7 @@ impl SymbolObserver for WatchedSymbols<'_> {
 
     fn waiting(&self, pdb: &PdbIdentity) {
         let name = Untrusted(pdb.file_name());
-        self.spinner.show(format!("waiting for another process that downloads {name}"));
+        self.spinner.show(format!("waiting for another process to download {name}"));
     }
 
     fn progress(&self, pdb: &PdbIdentity, bytes: u64, total: Option<u64>) {

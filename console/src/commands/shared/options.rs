@@ -28,12 +28,13 @@ const ROWS: [Opt<SharedArgs>; 3] = {
 const COLUMN_CHOICE: Opt<SharedArgs> = Opt {
     names: &[COLUMNS],
     help: "only these columns, in this order, or all",
-    details: "Names as in -SortBy, divided by commas, as in -Columns process,pid. A document always has all, and rows \
-              that are several lines become a table. Where a terminal is too narrow for a table of groups, columns are \
-              left out until the others fit, and a line below names them: First, Last, Ids, Stack, Free stack, \
-              Objects, Share, Numbers, Duplicated, Unmapped, Closed, End, By, Orphan frees, Frees, Allocs, Allocated, \
-              Created, Open, At exit, Bytes at exit, Allocator, in this order, but none that -GroupBy or -SortBy \
-              names. With all, or where even the others do not fit, a group is several lines.",
+    details: "Names as for -SortBy, separated by commas: -Columns process,pid. Documents always \
+         have all columns, and multi-line rows become a table. If a terminal is too narrow for a \
+         table of groups, columns are left out until the rest fits, and a line below names them: \
+         First, Last, Ids, Stack, Free stack, Objects, Share, Numbers, Duplicated, Unmapped, \
+         Closed, End, By, Orphan frees, Frees, Allocs, Allocated, Created, Open, At exit, Bytes \
+         at exit, Allocator, in this order, but none that -GroupBy or -SortBy names. With all, or \
+         if the rest does not fit either, a group takes several lines.",
     example: "-Columns all",
     take: Take::Columns(|args| &mut args.output.columns),
 };
@@ -59,9 +60,9 @@ macro_rules! sort_details {
     ($($words:literal)?) => {
         concat!(
             $($words, " ",)?
-            "A column is given by its name in -csv or its heading in the text, in any case: numbers from the \
-             largest, text from a to z, unknown values last. The rows of each file stay together. An unknown \
-             column is an error that lists all of them."
+            "Give the column's name in -csv or its heading in text, in any case. Numbers sort \
+             from the largest, text from a to z, unknown values last. The rows of each file stay \
+             together. An unknown name is an error that lists all columns."
         )
     };
 }
@@ -73,7 +74,7 @@ pub(crate) const fn row_options<A: AsMut<SharedArgs>>(sort_example: &'static str
         Opt {
             names: &["-TopN"],
             help: "only N rows of each file, after skipping some",
-            details: "In the order of the table or of -SortBy. Text counts the rows left out.",
+            details: "In the order of the table or of -SortBy. Text counts the omitted rows.",
             example: "-TopN 10",
             take: Take::Top(|args| &mut args.as_mut().output.top),
         },
@@ -97,9 +98,9 @@ pub(crate) const fn csv_raw_option<A>(example: &'static str, set: fn(&mut A)) ->
     Opt {
         names: &["-csvraw"],
         help: "write text into CSV as it is",
-        details: "Otherwise a ' is written in front of what starts with =, +, - or @ and is no number, because a \
-                  spreadsheet would take it for a formula: at the start of a text, and in it behind a line end, a \
-                  tab, and what separates values in other files (, or ;). For programs that compare names.",
+        details: "By default a ' is put in front of text that starts with =, +, - or @ and is not \
+             a number, because a spreadsheet would run it as a formula; also after line ends, \
+             tabs, commas and semicolons. Use this for programs that compare names.",
         example,
         take: Take::Set(set),
     }
@@ -136,9 +137,9 @@ pub(crate) const fn format_options<A: AsMut<SharedArgs>>() -> [Opt<A>; FORMATS.l
 pub(crate) const fn files_option<A>(field: fn(&mut A) -> &mut Vec<Filter>) -> Opt<A> {
     Opt {
         names: &["-fd", "-filedir"],
-        help: "only loaded files with such a path",
-        details: "Compared with the whole path and with the file name. Given twice, both must \
-                  fit. Outside of the console, it names the files to load.",
+        help: "only loaded files whose path matches",
+        details: "Compared with the full path and with the file name. Given twice, both must \
+             match. On the command line of a shell it names the files to load.",
         example: "-fd *leaky*",
         take: Take::Filters(Texts::LoadedFiles, field),
     }
@@ -149,8 +150,8 @@ pub(crate) const fn recursive_queries_option<A>(
     example: &'static str,
     field: fn(&mut A) -> &mut bool,
 ) -> Opt<A> {
-    let help = "look into folders below folders, too";
-    recursive_option(help, "Counts for every QUERY of the line, in any position.", example, field)
+    let help = "include subfolders";
+    recursive_option(help, "Applies to every QUERY of the line, in any position.", example, field)
 }
 
 pub(crate) const fn recursive_option<A>(
@@ -167,7 +168,7 @@ pub(crate) const fn etwanalyzer_option<A>(
     example: &'static str,
     field: fn(&mut A) -> &mut bool,
 ) -> Opt<A> {
-    let (names, help) = (&["-etwanalyzer", "--etwanalyzer"], "write what ETWAnalyzer reads, too");
+    let (names, help) = (&["-etwanalyzer", "--etwanalyzer"], "also write ETWAnalyzer's members");
     Opt { names, help, details, example, take: Take::Switch(field) }
 }
 
@@ -177,10 +178,10 @@ pub(crate) const fn max_size_option<A>(
 ) -> Opt<A> {
     Opt {
         names: &["-MaxSize", "--max-size"],
-        help: "largest member of an archive that is read",
-        details: "An archive that was made to harm could fill the disk. Unless it is given, 64 GiB for a trace \
-                  in a .zip or .7z, 16 GiB for a table of an extract, 4 GiB for a part of an ETWAnalyzer \
-                  extract; and nothing that is packed more than a thousandfold.",
+        help: "maximum size of an archive member",
+        details: "Protects against archives that would fill the disk. Default: 64 GiB for a trace \
+             in a .zip or .7z, 16 GiB for a table of an extract, 4 GiB for a part of an \
+             ETWAnalyzer extract, and no compression ratio above 1000.",
         example,
         take: Take::Size(field),
     }
@@ -193,9 +194,9 @@ pub(crate) const fn force_option<A>(
     Opt {
         names: &["-Force"],
         help: "replace a file that handlescope did not write",
-        details: "Without it, an existing file is replaced only if handlescope wrote it and it was \
-                  not changed since. A trace or extract that is loaded, and the trace of a loaded \
-                  extract, are never replaced. After > FILE it counts for that file.",
+        details: "By default an existing file is replaced only if handlescope wrote it and \
+             nothing changed it since. Loaded traces and extracts, and the trace of a loaded \
+             extract, are never replaced. Also applies to > FILE.",
         example,
         take: Take::Switch(field),
     }
@@ -223,9 +224,8 @@ pub(crate) const fn ignored<A: AsMut<Notes>>(
 ) -> Opt<A> {
     Opt {
         names,
-        help: "accepted without effect",
-        details: "ETWAnalyzer has it, so it is accepted, with a note that gives the \
-                  reason.",
+        help: "accepted, without effect",
+        details: "Accepted because ETWAnalyzer has it, with a note that gives the reason.",
         example,
         take: Take::Ignored(values, note, A::as_mut),
     }

@@ -29,8 +29,7 @@ pub(crate) type Servers = Vec<ServerChoice>;
 /// Options that say where symbols come from; without any, _NT_SYMBOL_PATH or the configuration file does.
 #[derive(Debug, Clone, Default, PartialEq, Eq, clap::Args)]
 pub struct SymbolArgs {
-    /// Where to look for symbols, in the syntax of _NT_SYMBOL_PATH, which counts otherwise, and after it symbol-path of
-    /// handlescope.toml.
+    /// Symbol path, as in _NT_SYMBOL_PATH [env: _NT_SYMBOL_PATH; then symbol-path of handlescope.toml].
     #[arg(long = "symbol-path", value_name = "PATH", help_heading = HEADING, global = true)]
     pub path: Option<String>,
     /// Symbol servers: ms, google, ntsymbolpath, or https://…, joined by semicolons.
@@ -41,10 +40,10 @@ pub struct SymbolArgs {
         help_heading = HEADING, global = true
     )]
     pub servers: Option<Servers>,
-    /// Where to keep downloaded symbols, instead of the platform's folder for caches.
+    /// Folder for downloaded symbols, instead of the platform's cache folder.
     #[arg(long = "symcache", value_name = "FOLDER", value_parser = path, help_heading = HEADING, global = true)]
     pub cache: Option<PathBuf>,
-    /// A folder with symbols, searched before servers.
+    /// Folder with symbols, searched before servers.
     #[arg(long = "symfolder", value_name = "FOLDER", value_parser = path, help_heading = HEADING, global = true)]
     pub folder: Option<PathBuf>,
 }
@@ -52,7 +51,7 @@ pub struct SymbolArgs {
 /// How long servers are waited for, and how much of them is taken.
 #[derive(Debug, Clone, Default, PartialEq, Eq, clap::Args)]
 pub struct SymbolLimitArgs {
-    /// How long a symbol server may take to answer, and then to send nothing [default: 20].
+    /// Seconds that a symbol server may take to answer, or stay silent [default: 20].
     #[arg(
         long = "symbol-timeout",
         value_name = "SECONDS",
@@ -60,8 +59,8 @@ pub struct SymbolLimitArgs {
         help_heading = HEADING, global = true
     )]
     pub timeout: Option<u64>,
-    /// The largest symbol file that is downloaded or unpacked, such as 4GiB [default: 2GiB]. All downloads together may
-    /// take twice that, or 4 GiB if that is more.
+    /// Largest symbol file to download or unpack, such as 4GiB [default: 2GiB]. All downloads together may take twice
+    /// that, but at least 4 GiB.
     #[arg(long = "symbol-max-size", value_name = "SIZE", value_parser = bytes, help_heading = HEADING, global = true)]
     pub max_size: Option<u64>,
 }
@@ -124,9 +123,9 @@ impl SymbolArgs {
 pub(crate) const fn symbol_path_option<A: AsMut<SymbolArgs>>() -> Opt<A> {
     Opt {
         names: &["--symbol-path"],
-        help: "where symbols are, written like _NT_SYMBOL_PATH",
-        details: "Folders, cache*FOLDER and srv*CACHE*SERVER, joined by semicolons. \
-                  _NT_SYMBOL_PATH counts unless one is given.",
+        help: "symbol path, as in _NT_SYMBOL_PATH",
+        details: "Folders, cache*FOLDER and srv*CACHE*SERVER, joined by semicolons. Default: the \
+             environment variable _NT_SYMBOL_PATH.",
         example: "--symbol-path examples/symbols -fd examples/leaky.etl",
         take: Take::Text("PATH", 1, |args| &mut args.as_mut().path),
     }
@@ -138,24 +137,23 @@ pub(crate) const fn symbol_options<A: AsMut<SymbolArgs>>() -> [Opt<A>; 3] {
         Opt {
             names: &["-symServer", "--symserver"],
             help: "symbol servers: ms, google, ntsymbolpath, or https://…, joined by ;",
-            details: "A piece of a symbol path like srv*FOLDER*https://… will do, too. Names of \
-                      functions are looked up when stacks are shown; nothing is downloaded \
-                      unless a server is named.",
+            details: "Parts of a symbol path like srv*FOLDER*https://… work, too. Nothing is \
+                 downloaded unless a server is named.",
             example: "-symServer ms -fd examples/leaky.etl",
             take: Take::Servers(|args| &mut args.as_mut().servers),
         },
         Opt {
             names: &["-symCache", "--symcache"],
             help: "a folder for downloaded symbols",
-            details: "Without it they are kept in the folder for caches of the platform. Alone \
-                      it names no servers: those of _NT_SYMBOL_PATH or of the configuration file count.",
+            details: "Default: the platform's cache folder. This names no servers: those of \
+                 _NT_SYMBOL_PATH or the configuration file are used.",
             example: "-symCache cache -fd examples/leaky.etl",
             take: Take::Folder(|args| &mut args.as_mut().cache),
         },
         Opt {
             names: &["-symFolder", "--symfolder"],
             help: "a folder with symbols",
-            details: "Is searched before servers.",
+            details: "Searched before servers.",
             example: "-symFolder examples/symbols -fd examples/leaky.etl",
             take: Take::Folder(|args| &mut args.as_mut().folder),
         },

@@ -54,10 +54,10 @@ columns! {
     Name: "name", "name of the object", Some("no name");
         NEITHER, |rows, life| rows.name(life.object)
         => Key::Text(|texts, row| texts.names.text(row as usize).to_owned());
-    NamePattern: "namepattern", "the same with # for numbers and GUIDs", Some("no name");
+    NamePattern: "namepattern", "name with # for numbers and GUIDs", Some("no name");
         NEITHER, |rows, life| rows.name(life.object)
         => Key::Text(|texts, row| texts.pattern.of(texts.names.text(row as usize)));
-    Module: "module", "module of the first frame that opened it outside of the system", None;
+    Module: "module", "module of the first frame outside the system", None;
         OPENINGS, |rows, life| rows.stack(life.opened)
         => Key::Text(|of, row| of.of_stack(|stacks| stacks.module(of.file, StackIdx(row))));
     Function: "function", "that frame", None;

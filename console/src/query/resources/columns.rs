@@ -31,14 +31,14 @@ group_columns! {
         ));
     Kind: "kind", "heap, commit, and so on"
         => of("kind", "Kind", KeyKind::Allocator(|allocator| Some(kind_name(allocator.kind))));
-    Allocator: "allocator", "heap, or whatever it is allocated from"
+    Allocator: "allocator", "heap or other allocator"
         => of("allocator", "Allocator", KeyKind::Allocator(|allocator| Some(&allocator.name)));
     Process: "process", "owner" => of("process", "Process", KeyKind::Owner);
     Caller: "by", "process that allocated, where it is not the owner"
         => of("by", "By", KeyKind::Process(read!(Resources::caller)));
     Thread: "thread", "thread that allocated"
         => of("tid", "Thread", KeyKind::Number(read!(Resources::tid, ResourceMisses::tid)));
-    End: "end", "what became of it"
+    End: "end", "how it ended"
         => of("end", "End", KeyKind::Word(read!(Resources::end), |code| {
             ResourceEnd::from_code(code).map(ResourceEnd::name)
         }));

@@ -174,7 +174,7 @@ impl Causes<'_> {
         ),
         ("never_closed", "nothing closes handles opened here", Self::none_closed),
         ("exit_only", "closed only by process exit", Self::exits),
-        ("handle_reuse", "its value was open to the same object before, and closed", Self::reuse),
+        ("handle_reuse", "an earlier handle with this value was closed", Self::reuse),
     ];
 
     /// Lost handles that some events opened.

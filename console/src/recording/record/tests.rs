@@ -138,7 +138,7 @@ fn a_recording_ends_when_a_process_has_too_many_handles() {
     let fake = Fake { creates: 9, ..Fake::default() };
     let (result, said) = recorded(&fake, &["--stop-when", "pn 7 handles > 5"], &Cancel::default());
     assert!(result.is_ok() && fake.stopped.get());
-    assert!(said.ends_with("; ended because (7) has 6 handles open, more than 5\n"), "{said}");
+    assert!(said.ends_with("; ended: (7) has 6 handles open, more than 5\n"), "{said}");
 }
 
 #[test]
@@ -146,16 +146,16 @@ fn a_trace_without_identities_of_images_says_so() {
     for (trace, expected) in [
         (
             None,
-            "symbols will not be found: No.dll of the Windows Performance Toolkit is not installed, and its copy with them failed: leak.etl: cannot open: ",
+            "symbols will not be found: No.dll of the Windows Performance Toolkit is not installed, and writing a copy with them failed: leak.etl: cannot open: ",
         ),
         (
             Some(sample()),
-            "symbols will not be found: No.dll of the Windows Performance Toolkit is not installed, and no file of an image could be read\n",
+            "symbols will not be found: No.dll of the Windows Performance Toolkit is not installed, and no image file could be read\n",
         ),
     ] {
         let fake = Fake { is_unmerged: true, trace, ..Fake::default() };
         let (_, said) = recorded(&fake, &["--duration", "10ms"], &Cancel::default());
-        assert!(said.contains("leak.etl has no identities of images"), "{said}");
+        assert!(said.contains("leak.etl has no image identities"), "{said}");
         assert!(said.contains(expected), "{said}");
     }
 }
@@ -176,12 +176,12 @@ fn further_traces_are_merged_where_windows_does_not() {
     let (result, said) = recorded(&fake, &options, &Cancel::default());
     assert!(result.is_ok(), "{said}");
     assert!(
-        said.contains("methods of .NET have no names: Windows has reached its limit"),
+        said.contains("no names for .NET methods: Windows has reached its limit"),
         "{said}"
     );
     let line = said.lines().find(|line| line.ends_with(" events of .NET")).expect("a line");
     assert!(line.starts_with("leak.etl: ") && !line.starts_with("leak.etl: 0 "), "{said}");
-    assert!(said.contains("no file of an image could be read\n"), "{said}");
+    assert!(said.contains("no image file could be read\n"), "{said}");
 }
 
 #[test]

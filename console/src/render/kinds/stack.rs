@@ -21,8 +21,8 @@ use crate::{
 };
 
 /// What is said when the extract does not have the stacks of every event.
-const ONLY_HANDLES: &str = "These are stacks of handle events, of allocations and of kept events of providers; for those of every event extract with \
-     -stacks all";
+const ONLY_HANDLES: &str = "Only stacks of handle events, allocations and kept provider events; \
+     extract with -stacks all for those of every event";
 
 /// A stack, and how it is shown.
 pub(crate) struct Row<'a> {

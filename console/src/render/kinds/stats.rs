@@ -266,12 +266,18 @@ fn about(answer: &StatsAnswer<'_>, display: &Display) -> io::Result<String> {
 
 /// The effect of lost events on leaks.
 const LOST_CLOSES: &str =
-    "A handle whose close was lost looks leaked, unless it is counted as closed unseen";
+    "A handle whose close event was lost looks leaked, unless it is counted as closed unseen";
 
 /// Lost events come first: they make leaks doubtful.
 fn write_losses(answer: &StatsAnswer<'_>, display: &Display, out: &mut String) -> fmt::Result {
     let text = match answer.info.losses() {
-        None => return writeln!(out, "The extract does not record what was lost while recording."),
+        None => {
+            return writeln!(
+                out,
+                "The extract does not say whether events were lost while \
+             recording."
+            );
+        }
         Some((0, 0)) if !answer.warnings.iter().any(|warning| is_loss(&warning.kind)) => {
             return writeln!(out, "No events and no buffers were lost while recording.");
         }

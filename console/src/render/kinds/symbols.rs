@@ -152,9 +152,9 @@ fn found(report: &ModuleReport) -> String {
     };
     let missing = report.missing.iter().map(|missing| match missing.is_remembered {
         true if missing.is_refused => {
-            format!("{} sent an unusable file minutes ago and got no new request", missing.place)
+            format!("{} sent an unusable file minutes ago and was not asked again", missing.place)
         }
-        true => format!("{} did not have it lately", missing.place),
+        true => format!("{} did not have it when last asked", missing.place),
         false => format!("{} does not have it", missing.place),
     });
     let steps = std::iter::once(outcome).chain(missing).chain(report.troubles());

@@ -153,7 +153,8 @@ fn without_suspects(part: Part, answer: &WhyAnswer<'_>) -> Part {
     if answer.allocations > 0 && !has_events {
         let allocations = Counted(answer.allocations as u64, "allocation");
         return part.below(format!(
-            "Nothing leaks: of {allocations}, none that is left is older than others of its stack get"
+            "Nothing leaks: {allocations}, and none that is left is older than others from its \
+             stack"
         ));
     }
     let Totals { handles_created, handles_duplicated, map_count, .. } = answer.file.totals;
@@ -161,12 +162,12 @@ fn without_suspects(part: Part, answer: &WhyAnswer<'_>) -> Part {
     let what = if map_count > 0 { "handles and views" } else { "handles" };
     part.below(match has_events {
         true => format!(
-            "Nothing leaks: of {} {what} that were opened, {} were not closed by their programs, none of \
-             them older than others of its group get",
+            "Nothing leaks: {} {what} opened, {} not closed by their programs, none older than \
+             closed ones of their groups",
             HumanCount(opened),
             HumanCount(answer.lost())
         ),
-        false => "Whether anything leaks is unknown".to_owned(),
+        false => "Unknown whether anything leaks".to_owned(),
     })
 }
 

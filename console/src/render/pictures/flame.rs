@@ -17,7 +17,7 @@ use crate::query::{
 };
 
 /// What the handles are that count.
-const TITLE: &str = "Handles and views that were opened and not closed";
+const TITLE: &str = "Handles and views opened and not closed";
 
 /// As wide as all stacks together may be, because inferno adds them up: bytes are as many as a file claims.
 const MOST_WIDTH: u64 = 1 << 62;
@@ -56,7 +56,7 @@ impl FlameGraph {
         };
         let files: Vec<FoldedFile> = answers.iter().map(file).collect();
         let unit = measure.unit();
-        let title = format!("What was allocated and not freed ({unit})");
+        let title = format!("Allocated and not freed ({unit})");
         Self { title, subtitle: names(&files), unit, files }
     }
 
@@ -85,9 +85,9 @@ impl FlameGraph {
         let (from, to, unit) = (Untrusted(from), Untrusted(to), unit_of(measure, &files));
         let title = match measure {
             Measure::Handles => {
-                format!("Handles and views that are open at {to}, against those at {from}")
+                format!("Handles and views open at {to}, compared with {from}")
             }
-            _ => format!("What is allocated at {to}, against {from} ({unit})"),
+            _ => format!("Allocated at {to}, compared with {from} ({unit})"),
         };
         let subtitle = format!("{}; {COLOURS} than at {from}", names(&files));
         Self { title, subtitle, unit, files }
@@ -122,9 +122,9 @@ impl FlameGraph {
             Measure::Handles => {
                 let how =
                     if answer.has_lengths() { "in the same time" } else { "by their numbers" };
-                format!("Handles and views lost in {after}, against {before} {how}")
+                format!("Handles and views leaked in {after}, compared with {before} {how}")
             }
-            _ => format!("What is left allocated in {after}, against {before} ({unit})"),
+            _ => format!("Leaked in {after}, compared with {before} ({unit})"),
         };
         let subtitle = format!("{COLOURS} than expected from {before}{gone}");
         Self { title, subtitle, unit, files }

@@ -52,15 +52,15 @@ impl Measure {
     /// What is counted.
     pub(in crate::render) fn meaning(self) -> &'static str {
         match self {
-            Self::Handles => "opened in the trace and not closed yet",
-            Self::Bytes | Self::Allocations => "allocated in the trace and not freed yet",
+            Self::Handles => "opened in the trace and not yet closed",
+            Self::Bytes | Self::Allocations => "allocated in the trace and not yet freed",
         }
     }
 
     /// The same with its subject; an allocation is what is allocated.
     pub(in crate::render) fn sentence(self) -> String {
         match self {
-            Self::Allocations => "allocations of the trace that are not freed yet".to_owned(),
+            Self::Allocations => "allocations of the trace not yet freed".to_owned(),
             Self::Handles | Self::Bytes => format!("{} {}", self.unit(), self.meaning()),
         }
     }

@@ -162,8 +162,7 @@ fn an_unknown_column_is_an_error_that_names_all() {
     let error = written(&by("coutn")).expect_err("no such column").to_string();
     assert_eq!(
         error,
-        "-SortBy: column 'coutn' not found, did you mean count?; the columns are name, address, \
-         count, label"
+        "-SortBy: no column 'coutn', did you mean count?; the columns are name, address, count, label"
     );
 }
 
@@ -196,7 +195,7 @@ fn chosen_columns_stand_in_their_order_under_their_names_or_headings() {
     let of_text = OutputOptions { formats, ..of_columns("label") };
     assert_eq!(
         written(&of_text).expect_err("only for text").to_string(),
-        "-Columns: column 'label' not found; the columns are name, address, count"
+        "-Columns: no column 'label'; the columns are name, address, count"
     );
     let json =
         OutputOptions { formats: vec![AskedFormat::of("-json", None)], ..of_columns("nonsense") };

@@ -76,7 +76,7 @@ impl fmt::Display for LeakLines<'_> {
             0 => Ok(()),
             count => write!(
                 f,
-                "\n{count} {} closed unseen, as the trace lost events, and not leaked",
+                "\n{count} {} closed unseen because events were lost, so not leaked",
                 if is_one { "handle or view was" } else { "handles and views were" }
             ),
         }

@@ -105,17 +105,17 @@ impl Recorded {
         let difference = if self.version != SCHEMA_VERSION {
             "was made by an older version"
         } else if self.size != now.size {
-            "is of a trace of another size"
+            "belongs to a trace of another size"
         } else if self.content.is_none() {
-            "does not record what is in the trace it is of"
+            "does not identify its trace"
         } else if self.modified_ns < now.modified_ns {
             "is older than the trace"
         } else if self.modified_ns != now.modified_ns {
-            "is of a trace of another time"
+            "belongs to a trace of another time"
         } else if self.content.as_ref() != Some(&now.content) {
-            "is of a trace with another content"
+            "belongs to a trace with other content"
         } else if self.is_of_another_member(trace) {
-            "is of an archive of another name"
+            "belongs to an archive with another name"
         } else {
             return None;
         };
@@ -175,9 +175,9 @@ mod tests {
             (Recorded { modified_ns: Some(99), ..same() }, "older than the trace"),
             (Recorded { modified_ns: None, ..same() }, "older than the trace"),
             (Recorded { modified_ns: Some(101), ..same() }, "another time"),
-            (Recorded { content: Some("ac".to_owned()), ..same() }, "another content"),
-            (Recorded { content: None, ..same() }, "does not record what is in the trace"),
-            (recorded("b.zip"), "an archive of another name"),
+            (Recorded { content: Some("ac".to_owned()), ..same() }, "other content"),
+            (Recorded { content: None, ..same() }, "does not identify its trace"),
+            (recorded("b.zip"), "an archive with another name"),
         ] {
             assert!(difference(&recorded).is_some_and(|d| d.contains(reason)), "{reason}");
         }

@@ -27,10 +27,7 @@ pub enum MappingsError {
         Untrusted(path), Reason(.source)
     )]
     Unread { path: PathBuf, source: io::Error },
-    #[error(
-        "{}: more than {MAX_FILE} bytes; a file for -resource only lists mappings",
-        Untrusted(path)
-    )]
+    #[error("{}: larger than {MAX_FILE} bytes, so not a list of mappings", Untrusted(path))]
     TooLong { path: PathBuf },
 }
 
@@ -86,6 +83,6 @@ mod tests {
         std::fs::write(&path, "[[resource]]\nevent = 7").expect("a file");
         assert!(said(name).contains("a.toml: not a list of mappings: line 2"), "{}", said(name));
         std::fs::write(&path, " ".repeat(1 << 21)).expect("a file");
-        assert!(said(name).contains("more than 1048576 bytes"));
+        assert!(said(name).contains("larger than 1048576 bytes"));
     }
 }

@@ -40,7 +40,7 @@ pub(crate) fn line(output: &Path, summary: &ExtractSummary) -> String {
     let views = if_any(leaked_views, format_args!(", {}", Counted(leaked_views, "leaked view")));
     // Handles that look closed, and are leaks of programs that ended.
     let closed = HumanCount(closed_at_exit);
-    let at_exit = format_args!(" (and {closed} closed only at process exit)");
+    let at_exit = format_args!(" (and {closed} closed only by process exit)");
     let at_exit = if_any(closed_at_exit, at_exit);
     let unseen = format_args!(", {} closed unseen", HumanCount(closed_unseen));
     let unseen = if_any(closed_unseen, unseen);
@@ -73,9 +73,9 @@ fn allocations(summary: &ExtractSummary) -> String {
     let [never_freed, at_exit] = [summary.never_freed, summary.freed_at_exit].map(HumanCount);
     match (summary.allocations, summary.freed_at_exit) {
         (0, _) => String::new(),
-        (_, 0) => format!(", {allocations}, {never_freed} never freed"),
+        (_, 0) => format!(", {allocations}, {never_freed} leaked"),
         _ => format!(
-            ", {allocations}, {never_freed} never freed (and {at_exit} freed only at process exit)"
+            ", {allocations}, {never_freed} leaked (and {at_exit} freed only by process exit)"
         ),
     }
 }
@@ -136,13 +136,16 @@ mod tests {
         let line = line(Path::new("a"), &summary);
         assert!(line.ends_with(" in 0.10 s"), "{line}");
         assert!(
-            line.contains("5 leaked handles (and 8 closed only at process exit), 2,000 allocations, 7 never freed, 40"),
+            line.contains(
+                "5 leaked handles (and 8 closed only by process exit), 2,000 \
+                 allocations, 7 leaked, 40"
+            ),
             "{line}"
         );
         let summary = ExtractSummary { freed_at_exit: 1_021, ..summary };
         let line = super::line(Path::new("a"), &summary);
         assert!(
-            line.contains(" 7 never freed (and 1,021 freed only at process exit), 40"),
+            line.contains(" 7 leaked (and 1,021 freed only by process exit), 40"),
             "{line}"
         );
     }

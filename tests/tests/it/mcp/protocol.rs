@@ -66,7 +66,7 @@ fn requests_before_initialize_are_refused_and_messages_without_an_answer_passed_
     server.notify("notifications/initialized", &json!({}));
     for method in ["tools/list", "x/y"] {
         let answer = server.request(method, &json!({}));
-        assert_eq!(answer["error"]["message"], "initialize has to come first", "{answer}");
+        assert_eq!(answer["error"]["message"], "initialize must come first", "{answer}");
     }
     assert_eq!(server.request("ping", &json!({}))["result"], json!({}));
     let wrong = server.request("initialize", &json!({}));

@@ -33,18 +33,19 @@ pub(crate) struct Diff;
 
 pub(crate) struct DiffCommand;
 
-const SUMMARY: &str = "what is opened and still open between two points, or lost more of in the second of two \
-     traces";
+const SUMMARY: &str = "compare two points in time, or two traces";
 
-const DETAILS: &str = "With one trace, or with a point in time: handles and views that were opened after A (the \
-     start) and are still open at B (the end), by process, type and create stack, like !htrace -diff. A and B \
-     are names of .snapshot or times; without both, A is the last !htrace -snapshot of a debugger's text. With two traces and no point: what the second one, the one recorded \
-     later, loses more of than the first, by name of the process, type and functions of the create stack. \
-     Lost is what nothing but the end of a process closed. A group is new or gone when one of the traces loses \
-     nothing of it, worse or better when a test of the rates (95 % for all groups together) and a factor of \
-     1.5 both show it, else same. It got worse, also when it is new, only by that test, and never when its growth \
-     is balanced: .help growth. When something got worse, the exit status of handlescope is 1, with a warning; when \
-     lost events may explain it, 2. handlescope diff fails with 2, too. With -Kind it is about allocations instead.";
+const DETAILS: &str = "With one trace, or with a point in time: handles and views that were \
+     opened after A (default: the start) and are still open at B (default: the end), by process, \
+     type and create stack, like !htrace -diff. A and B are .snapshot names or times; in text of \
+     !htrace, A defaults to the last !htrace -snapshot. With two traces and no point: groups that \
+     leak more in the trace recorded later, by process name, type and functions of the create \
+     stack. Handles closed only by process exit count as leaked. A group is new or gone if one \
+     trace leaks nothing of it, worse or better if a test of the rates (95 % for all groups \
+     together) and a factor of 1.5 agree, else same. A new group got worse only by that test, and \
+     a balanced one never: .help growth. If anything got worse, the exit status of handlescope is \
+     1, with a warning; if lost events may explain it, 2. handlescope diff also fails with 2. \
+     -Kind compares allocations instead.";
 
 static SIGNATURE: Signature = Signature {
     names: &[".diff"],
@@ -94,13 +95,13 @@ impl Kind for Diff {
         summary: SUMMARY,
         details: DETAILS,
         examples: &[
-            Example { goal: "what was opened and is still open", line: ".dump Diff" },
+            Example { goal: "handles opened and still open", line: ".dump Diff" },
             Example {
-                goal: "the same between two points in time, with all frames",
+                goal: "between two points in time, with all frames",
                 line: ".dump Diff -From 0.5s -To 1.5s -ss",
             },
             Example {
-                goal: "memory that was allocated in that time and is still allocated at its end",
+                goal: "memory allocated in that time and still allocated at its end",
                 line: ".dump Diff -From 0.5s -To 1.5s -Kind heap",
             },
         ],
@@ -175,7 +176,7 @@ trait Words<'a>: Compared<'a> {
 
 impl<'a> Words<'a> for FileAnswer<'a> {
     const WHAT: &'static str = "handles";
-    const NOTHING: &'static str = "nothing is lost";
+    const NOTHING: &'static str = "nothing leaks";
     const NONE_KEPT: &'static str =
         "nothing that was opened in the trace is open at the second point";
 
@@ -310,8 +311,8 @@ fn got_worse(worse: usize, uncertain: usize, what: &str, dump: &mut DumpContext<
     };
     if uncertain > 0 {
         dump.messages.warning(format_args!(
-            "{} of {what} may or may not have got worse, because events were lost; record again, with more or larger \
-             buffers",
+            "{} of {what} may or may not have got worse, because events were lost; record again \
+             with more or larger buffers",
             groups(uncertain)
         ));
         dump.flow = Flow::Undecided;

@@ -41,33 +41,34 @@ pub(super) static OPTIONS: &[OptionGroup<DiffArgs>] = &[
 static WHICH: &[Opt<DiffArgs>] = &[
     Opt {
         names: &["-From"],
-        help: "handles that were opened after this point",
-        details: "A name of .snapshot or a time as for .converttime; in quotes when it has a space. The \
-                  start of the trace unless it is given. After .diff the name of the option may be left out.",
+        help: "handles opened after this point",
+        details: "A .snapshot name or a time as for .converttime, in quotes if it has a space. \
+             Default: the start of the trace. After .diff the option name may be omitted.",
         example: "-From 0.5s",
         take: Take::Point("A", |args| &mut args.from),
     },
     Opt {
         names: &["-To"],
-        help: "handles that are open at this point",
-        details: "Written as for -From. The end of the trace unless it is given.",
+        help: "handles open at this point",
+        details: "As for -From. Default: the end of the trace.",
         example: "-To 1.5s",
         take: Take::Point("B", |args| &mut args.to),
     },
     process_option(
         "handles and allocations that these processes own",
-        "The owner, not the creator of the object as in -pn of .dump ObjectRef. The name may go without .exe; a \
-         number is a pid; ! in front excludes.",
+        "The owner, not the creator as for -pn of .dump ObjectRef. The name may go without .exe; \
+         a number is a pid; ! in front excludes.",
         |args| &mut args.criteria.process,
     ),
     type_of_handles_option(|args| &mut args.criteria.object_type),
     suspect_option("only groups of a suspect of .why", |args| &mut args.criteria.suspect),
     kind_instead_option(
-        "Between two points: what was allocated after A and is still allocated at B, by process, kind, \
-         allocator and stack, and what there is at both. Of two traces: what nothing freed, or only the \
-         end of the process, by program, kind, allocator and functions of the stack that allocated it; \
-         heaps count as one allocator, because their handles differ. What is worse is said by the test that \
-         handles have, of the bytes of memory and the number of what has none; of memory 64 KiB do not matter.",
+        "Between two points: allocations made after A and still there at B, by process, kind, \
+         allocator and stack. Of two traces: allocations that nothing freed, or only process \
+         exit, by program, kind, allocator and functions of the allocating stack; all heaps count \
+         as one allocator, because their handles differ. Groups are judged by the same test as \
+         handles, by bytes, or by number where there are no bytes; less than 64 KiB of memory \
+         does not count.",
         |args| &mut args.kind,
     ),
 ];
@@ -78,11 +79,11 @@ static DISPLAY: &[Opt<DiffArgs>] =
 static PICTURES: &[Opt<DiffArgs>] = &[Opt {
     names: &[FLAME],
     help: "draw the difference as a flame graph instead",
-    details: "NAME.svg is a picture for a browser. Between two points a frame is as wide as handles that \
-              were opened there are open at B; the type on top is red where these are more than at A, blue \
-              where they are fewer. Of two traces it is as wide as handles are lost in the second one, and the type \
-              is red or blue where these are more or fewer than expected from the first one in the same time. With -Kind it is \
-              as wide as bytes are allocated.",
+    details: "NAME.svg is a picture for a browser. Between two points, the width of a frame is \
+         the number of its handles open at B; the type on top is red if there are more than at A, \
+         blue if fewer. Of two traces, the width is the number of handles leaked in the second, \
+         and the type is red or blue if that is more or fewer than expected from the first in the \
+         same time. With -Kind, the width is bytes allocated.",
     example: "-flame grown.svg",
     take: Take::File(|args| &mut args.flame),
 }];

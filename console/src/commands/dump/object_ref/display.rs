@@ -8,7 +8,7 @@ use crate::grammar::{Opt, Take};
 pub(super) static DISPLAY: &[Opt<ObjectRefArgs>] = &[
     Opt {
         names: &["-ShowRef"],
-        help: "print changes of the reference count too",
+        help: "include reference count changes",
         details: "Needs a trace with reference tracing.",
         example: "-ShowRef",
         take: Take::Switch(|args| &mut args.criteria.show_ref),
@@ -17,7 +17,7 @@ pub(super) static DISPLAY: &[Opt<ObjectRefArgs>] = &[
     time_digits_option(),
     Opt {
         names: &["-ProcessFmt"],
-        help: "processes with start, end and duration in such a format, or None",
+        help: "print process start, end and duration in this format, or None",
         details: "After the name of a process: +START if it started in the trace, - END if it \
                   ended, and the duration if both. Overrides .processfmt.",
         example: "-ProcessFmt s",
@@ -33,14 +33,14 @@ pub(super) static DISPLAY: &[Opt<ObjectRefArgs>] = &[
     },
     Opt {
         names: &["-NoDigitSep"],
-        help: "print sizes without separators between thousands",
-        details: "Concerns the sizes of mappings.",
+        help: "print sizes without thousands separators",
+        details: "Applies to sizes of mappings.",
         example: "-Map 1 -NoDigitSep",
         take: Take::Switch(|args| &mut args.display.no_digit_separator),
     },
     Opt {
         names: &["-Clip"],
-        help: "fit lines to the width of the terminal",
+        help: "fit lines to the terminal width",
         details: "The default on a terminal, unless .clip 0 is set. A pipe gets whole lines.",
         example: "-Clip",
         take: Take::Set(|args| args.display.clip = Some(true)),

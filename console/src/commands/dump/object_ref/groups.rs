@@ -12,13 +12,13 @@ const BUCKETS: u64 = 12;
 pub(super) static GROUPS: &[Opt<ObjectRefArgs>] = &[
     Opt {
         names: &["-GroupBy"],
-        help: "handles and views in groups instead of objects, as a tree",
-        details: "Columns in any order, divided by commas; the groups of each level are ordered by what \
-                  they lose. All other filters come first. A handle belongs to the process that opened it, \
-                  was given it as a duplicate, or inherited it. Stacks are equal when their functions are. \
-                  The figures sum up to the totals; only an object whose handles are in several groups \
-                  counts in each. Open: listed by the rundown at the end or, without one, opened and not \
-                  closed in the trace.",
+        help: "group handles and views in a tree, instead of listing objects",
+        details: "Columns in any order, separated by commas; groups that leak most come first on \
+             each level. Other filters apply first. A handle belongs to the process that opened \
+             it, got it as a duplicate, or inherited it. Stacks are equal if their functions are. \
+             Figures add up to the totals, but an object whose handles are in several groups \
+             counts in each. Open: listed by the rundown at the end or, without one, opened and \
+             not closed in the trace.",
         example: "-GroupBy process,type,createstack",
         take: Take::List(GroupColumn::words, |args, place| {
             add_column(&mut args.criteria.groups.by, GroupColumn::ALL.get(place));
@@ -27,14 +27,14 @@ pub(super) static GROUPS: &[Opt<ObjectRefArgs>] = &[
     Opt {
         names: &["-MinCount"],
         help: "only groups of at least N handles and views",
-        details: "On every level. What is left out is counted.",
+        details: "On every level. Omitted groups are counted.",
         example: "-GroupBy type -MinCount 10",
         take: Take::Number(|args| &mut args.min_count),
     },
     Opt {
         names: &["-Depth"],
         help: "only the first N columns of the groups",
-        details: "The groups of the last one stay together.",
+        details: "Deeper groups are summed up.",
         example: "-GroupBy process,type -Depth 1",
         take: Take::Number(|args| &mut args.depth),
     },
@@ -42,10 +42,10 @@ pub(super) static GROUPS: &[Opt<ObjectRefArgs>] = &[
     stack_from_option("-GroupBy createstack -StackFrom *leaky::*"),
     Opt {
         names: &["-ShowTime"],
-        help: "how many handles of each group were open in N parts of the trace",
-        details: "As bars and as numbers: opened and not yet closed at the end of each part. \
-                  Handles from before the trace are not in it. Growth: steady with its rate, burst, \
-                  once, balanced, or short for too few handles to judge; .help growth explains it.",
+        help: "show open handles of each group over time, in N parts of the trace",
+        details: "As bars and numbers: handles opened and not yet closed at the end of each part. \
+             Handles from before the trace are not included. Growth: steady with its rate, burst, \
+             once, balanced, or short if too few to judge; see .help growth.",
         example: "-GroupBy type -ShowTime 24",
         take: Take::MaybeNumber(BUCKETS, |args| &mut args.buckets),
     },

@@ -54,8 +54,7 @@ impl Kind for ObjectRef {
         let refuse =
             |option, reason| Err(ParseError::Conflict { option, other: "-ShowTotal", reason });
         if args.order(output).is_none() {
-            let reason =
-                "totals are ordered by Handles, or by Type, Process or File, as they are counted";
+            let reason = "totals can be sorted by Handles, or by Type, Process or File, whichever is counted";
             return refuse("-SortBy", reason);
         }
         match (output.format(), output.format_option()) {
@@ -108,7 +107,7 @@ fn check_groups(args: &ObjectRefArgs, output: &OutputOptions) -> Result<(), Pars
         (Some(ShowTotal::None) | None, None) => Ok(()),
         (Some(ShowTotal::None) | None, Some(column)) if Figure::named(column).is_some() => Ok(()),
         (_, Some(_)) => {
-            conflict("-SortBy", "groups are ordered by one of their figures, as in leaked")
+            conflict("-SortBy", "groups can be sorted by one of their figures, such as leaked")
         }
         _ => conflict("-ShowTotal", "both count handles; choose one"),
     }

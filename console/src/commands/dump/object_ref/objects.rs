@@ -13,31 +13,30 @@ pub(super) static LEAKS: &[Opt<ObjectRefArgs>] = &[
     Opt {
         names: &["-Leak"],
         help: "only handles that were opened and never closed",
-        details: "A create or duplicate is leaked when no close of the same handle value in the \
-                  same process follows in the trace; a mapping, when it is not unmapped. \
-                  Objects without a leak disappear; of the others, -MinMaxTime and -StackFilter keep those, too, \
-                  of which only the creation or the end passes. Windows closes everything when a process \
-                  ends: -LeakAtExit shows what only that closed.",
+        details: "A create or duplicate is leaked if no close of the same handle value in the \
+             same process follows in the trace; a mapping, if it is not unmapped. Objects without \
+             a leak are left out; with -MinMaxTime and -StackFilter an object stays if its \
+             creation or end passes. Windows closes everything when a process ends: -LeakAtExit \
+             shows handles that only process exit closed.",
         example: "-Leak",
         take: Take::Switch(|args| &mut args.criteria.leak),
     },
     Opt {
         names: &["-LeakAtExit"],
-        help: "only handles that the end of their process closed, nothing else",
-        details: "A program that ends without closing a handle has leaked it all the same. Such a \
-                  close comes after the end event of the process, or belongs to the last closes \
-                  of the process, on one thread and on kernel frames on which no program that \
-                  goes on closes a handle. An inherited handle does not count. With -ShowStack and \
-                  symbols of the kernel, the stacks of the closes confirm it, or a warning is \
-                  printed that they do not. With -Leak: both.",
+        help: "only handles closed by nothing but process exit",
+        details: "A program that ends without closing a handle has leaked it, too. Such a close \
+             comes after the process end event, or is one of the last closes of the process, on \
+             one thread and on kernel frames on which no running program closes a handle. \
+             Inherited handles do not count. With -ShowStack and kernel symbols the close stacks \
+             confirm it, or a warning says that they do not. With -Leak, both are shown.",
         example: "-LeakAtExit",
         take: Take::Switch(|args| &mut args.criteria.leak_at_exit),
     },
     Opt {
         names: &["-MinMaxDuration"],
         help: "objects with this lifetime; 9999 is never closed",
-        details: "The time from creation to end, whatever other options remove. An object \
-                  without a known creation or end counts as 9999 seconds. Units: s, ms, us, ns.",
+        details: "From creation to end, regardless of other options. An object without known \
+             creation or end counts as 9999 seconds. Units: s, ms, us, ns.",
         example: "-MinMaxDuration 0 10ms",
         take: Take::Seconds(|args| &mut args.criteria.duration),
     },
@@ -47,72 +46,72 @@ pub(super) static LEAKS: &[Opt<ObjectRefArgs>] = &[
 pub(super) static CHOICE: &[Opt<ObjectRefArgs>] = &[
     process_option(
         "objects created by these processes",
-        "The process of the creation, not those that own handles (-RelatedProcess); for an object that was there before \
-                  the trace, any process that still has a handle at the end. Of allocations, which .flame, .plot and \
-                  .report have, the owner. The name may go without .exe; a number is a pid; ! in front excludes.",
+        "The creating process, not the owners of handles (-RelatedProcess); for an object older \
+         than the trace, any process that still has a handle at the end. Of allocations (.flame, \
+         .plot, .report), the owner. The name may go without .exe; a number is a pid; ! in front \
+         excludes.",
         |args| &mut args.criteria.creator.name,
     ),
     command_line_option(
         "objects created by processes with this command line",
-        "Compared with the whole command line, so write * around a part of it. A \
-                  process whose command line is not in the trace has the empty one.",
+        "Compared with the whole command line; write * around a part of it. A process whose \
+         command line is not in the trace has an empty one.",
     ),
     new_process_option(
         "objects created by processes that started or ended in the trace",
-        "Also -pn, -CmdLine and -NewProcess together: all three must fit the process.",
+        "Combined with -pn and -CmdLine, all must match.",
     ),
-    suspect_option("only handles and views that a suspect of .why lost", |args| {
+    suspect_option("only handles and views leaked by a suspect of .why", |args| {
         &mut args.criteria.suspect
     }),
     Opt {
         names: &["-RelatedProcess"],
-        help: "objects that any of these processes had to do with",
-        details: "Any process of any event, of a handle that is still open, or that inherited \
-                  one. With an exclusion: objects that some other process had to do with.",
+        help: "objects that any of these processes used",
+        details: "The process of any event or open handle, or one that inherited a handle. With \
+             an exclusion: objects that some other process used.",
         example: "-RelatedProcess explorer",
         take: Take::Processes(|args| &mut args.criteria.related_process),
     },
     Opt {
         names: &["-ObjectName"],
-        help: "objects of this name; no mappings",
-        details: "* and ? stand for characters, ; separates alternatives, ! in front excludes. \
-                  A path may be written with or without its drive letter. An object without a \
-                  name has the empty name.",
+        help: "objects with this name; no mappings",
+        details: "* and ? are wildcards, ; separates alternatives, ! in front excludes. Paths may \
+             be written with or without a drive letter. An object without a name has an empty \
+             name.",
         example: "-ObjectName *Leaky_Signal*",
         take: Take::Filter(Texts::ObjectNames, |args| &mut args.criteria.object_name),
     },
     type_option(
         "objects of this type: Event, Thread, File, Section, FileMapping…",
-        "Applies to the totals too. A type the trace does not name is UnknownType.",
+        "Applies to totals, too. A type that the trace does not name is UnknownType.",
         |args| &mut args.criteria.object_type,
     ),
     Opt {
         names: &["-Object"],
         help: "objects at this kernel address",
-        details: "Compared with the address as 0x and upper-case hex digits, in any case.",
+        details: "Compared with the address as 0x and hex digits, in any case.",
         example: "-Object 0xFFFF810008BE66F0",
         take: Take::Filter(Texts::Other, |args| &mut args.criteria.object),
     },
     Opt {
         names: &["-MinMaxId"],
         help: "objects with these ids",
-        details: "The id that each object line starts with. It is the same in every query; with \
-                  several files it counts per file.",
+        details: "The id at the start of each object line. It is the same in every query and \
+             counts per file.",
         example: "-MinMaxId 500 600",
         take: Take::Count(CountUnit::None, |args| &mut args.criteria.ids),
     },
     time_option(
-        "only events in this time since the session started",
-        "Both ends belong to it. Objects without an event in it disappear, lifetimes \
-                  stay as they are. Units: s, ms, us, ns.",
+        "only events in this time range, since session start",
+        "Both ends included. Objects without an event in it are left out; lifetimes do not \
+         change. Units: s, ms, us, ns.",
         |args| &mut args.criteria.time,
     ),
     Opt {
         names: &["-Handle"],
         help: "only events of this handle value; no mappings",
         details: "Compared with the value as 0x and hex digits, so write 0x in front. Objects \
-                  without such an event disappear; handles that only the rundown at the end \
-                  lists do not count.",
+             without such an event are left out; handles known only from the rundown do not count.",
         example: "-Handle 0xC0;0xC4",
         take: Take::Filter(Texts::Other, |args| &mut args.criteria.handle),
     },

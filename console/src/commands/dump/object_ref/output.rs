@@ -11,7 +11,7 @@ const TOTALS_OF: &Choices<ShowTotal> = &[
     ("Total", "handles by object type", ShowTotal::Total),
     ("Process", "handles by process", ShowTotal::Process),
     ("File", "handles and totals of each file", ShowTotal::File),
-    ("Method", "the same as File, as ETWAnalyzer prints for objects", ShowTotal::File),
+    ("Method", "like File, as ETWAnalyzer prints for objects", ShowTotal::File),
     ("None", "list the objects, but no totals", ShowTotal::None),
 ];
 
@@ -20,9 +20,9 @@ pub(super) static TOTALS: &[Opt<ObjectRefArgs>] = &[
     Opt {
         names: &["-ShowTotal"],
         help: "count open or leaked handles: Total, Process, File, Method or None",
-        details: "Counts the handles that the rundown at the end of the trace lists, of all \
-                  objects that pass the filters; with -Leak or -LeakAtExit, what these print. A leaked handle \
-                  that a child inherited counts for the parent, with -GroupBy process for the child.",
+        details: "Counts handles in the rundown at the end of the trace, of all objects that pass \
+             the filters; with -Leak or -LeakAtExit, the handles these print. A leaked handle \
+             that a child inherited counts for the parent; with -GroupBy process for the child.",
         example: "-ShowTotal Process",
         take: Take::Choice(
             || words(TOTALS_OF),
@@ -31,20 +31,20 @@ pub(super) static TOTALS: &[Opt<ObjectRefArgs>] = &[
     },
     Opt {
         names: &["-TopN"],
-        help: "only N objects or rows of -ShowTotal, leaving out the first SKIP",
-        details: "Of -ShowTotal the N largest rows, the largest last unless -SortBy Handles puts it \
-                  first; of the objects of each file \
-                  the first N in the order they are printed in, which is that of creation or of \
-                  -SortBy. What is left out is counted.",
+        help: "only N objects or rows of -ShowTotal, skipping the first SKIP",
+        details: "With -ShowTotal the N largest rows, largest last, or first with -SortBy \
+             Handles; otherwise the first N objects of each file in printed order (creation or \
+             -SortBy). Omitted rows are counted.",
         example: "-ShowTotal Total -TopN 5",
         take: Take::Top(|args| &mut args.criteria.top),
     },
     sort_option(
-        "order: a column; of -ShowTotal Handles or a name, of -GroupBy a figure",
+        "sort by a column; -ShowTotal by Handles or a name, -GroupBy by a figure",
         sort_details!(
-            "Of -ShowTotal, Handles puts the largest first, and Type, Process or File, whichever is counted, \
-             sorts by name. Groups of -GroupBy are ordered by one of leaked, closed_at_exit, closed_unseen, open_at_end, \
-             created, duplicated, closed, mapped, unmapped, objects, first_ns, last_ns."
+            "With -ShowTotal, Handles puts the largest first, and Type, Process or File, \
+             whichever is counted, sorts by name. -GroupBy sorts by one of leaked, \
+             closed_at_exit, closed_unseen, open_at_end, created, duplicated, closed, mapped, \
+             unmapped, objects, first_ns, last_ns."
         ),
         "-SortBy name",
         |args| &mut args.sort_by,
@@ -57,23 +57,22 @@ pub(super) static SCRIPTS: &[Opt<ObjectRefArgs>] = &[
         names: &["-csv"],
         help: "write the events to a CSV file instead of printing them",
         details: "The columns are those of ETWAnalyzer, separated by semicolons; times are \
-                  nanoseconds since session start. With -ShowStack, the first event of a stack \
-                  has its text. The file has its name when all is written. \
-                  Without FILE it is printed.",
+             nanoseconds since session start. With -ShowStack, the first event of a stack has its \
+             text. The file appears when it is complete. Without FILE it is printed.",
         example: "-Leak -ShowStack -csv Leaks.csv",
         take: Take::Format(&CSV, NamesFile::Maybe, |args| &mut args.formats),
     },
     Opt {
         names: &["-NoCSVSeparator"],
-        help: "no line `sep = ;` in front of the CSV file",
-        details: "That line is for Excel; other programs take it for data.",
+        help: "omit the line `sep = ;` at the start of the CSV file",
+        details: "The line is for Excel; other programs read it as data.",
         example: "-csv Leaks.csv -NoCSVSeparator",
         take: Take::Switch(|args| &mut args.no_csv_separator),
     },
     Opt {
         names: &["-NoCmdLine"],
         help: "leave the command line column of the CSV file empty",
-        details: "Command lines may be long and may hold secrets.",
+        details: "Command lines may be long and contain secrets.",
         example: "-csv Leaks.csv -NoCmdLine",
         take: Take::Switch(|args| &mut args.no_command_line),
     },

@@ -10,23 +10,23 @@ pub(super) static SHARED: &[Opt<ObjectRefArgs>] = &[
     Opt {
         names: &["-MultiProcess"],
         help: "objects that more than one process used",
-        details: "More than one process among those that created, duplicated (from or to), \
-                  referenced, mapped or unmapped it. Closing does not count.",
+        details: "More than one process created, duplicated (from or to), referenced, mapped or \
+             unmapped it. Closing does not count.",
         example: "-MultiProcess",
         take: Take::Switch(|args| &mut args.criteria.multi_process),
     },
     Opt {
         names: &["-Overlapped"],
         help: "objects that had two open handles at once",
-        details: "The mark of a race: two threads that opened the same object at once. \
-                  Checks the events that other options left.",
+        details: "A sign of a race: two threads opened the same object at once. Considers events \
+             that pass the other options.",
         example: "-Overlapped",
         take: Take::Switch(|args| &mut args.criteria.overlapped),
     },
     Opt {
         names: &["-Inherit"],
         help: "objects with a handle that a child process inherited",
-        details: "Seen as a duplicate with the same value in parent and child.",
+        details: "Recorded as a duplicate with the same value in parent and child.",
         example: "-Inherit",
         take: Take::Switch(|args| &mut args.criteria.inherit),
     },
@@ -50,7 +50,7 @@ pub(super) static MAPPINGS: &[Opt<ObjectRefArgs>] = &[
     Opt {
         names: &["-PtrInMap"],
         help: "mappings whose view holds this address",
-        details: "A hexadecimal address, with or without 0x. The end of the view belongs to it.",
+        details: "A hexadecimal address, with or without 0x. The end of the view is included.",
         example: "-PtrInMap 0x1B544000010",
         take: Take::Address(|args| &mut args.criteria.ptr_in_map),
     },

@@ -28,7 +28,7 @@ pub(super) static FILTERS: &[Opt<ObjectRefArgs>] = &[
 
 const CREATE_STACK: Opt<ObjectRefArgs> = Opt {
     names: &["-CreateStack"],
-    help: "objects whose creation has a matching stack",
+    help: "objects created on a matching stack",
     details: "All events of the object are kept. A filter is compared with each line \
               module!function of the stack.",
     example: "-CreateStack *EventCache::GetOrCreate*",
@@ -37,7 +37,7 @@ const CREATE_STACK: Opt<ObjectRefArgs> = Opt {
 
 const DESTROY_STACK: Opt<ObjectRefArgs> = Opt {
     names: &["-DestroyStack"],
-    help: "objects whose end has a matching stack",
+    help: "objects ended on a matching stack",
     details: "The end is the delete, the last unmap or the last close. All events of the \
               object are kept.",
     example: "-DestroyStack *NtTerminateProcess*",
@@ -46,7 +46,7 @@ const DESTROY_STACK: Opt<ObjectRefArgs> = Opt {
 
 const STACK_FILTER: Opt<ObjectRefArgs> = stack_filter_option(
     "only events with a matching stack",
-    "Objects without such an event disappear. A filter is compared with each line \
-              module!function of the stack; an exclusion must match no line.",
+    "Objects without such an event are left out. A filter is compared with each line \
+     module!function of the stack; an exclusion must match no line.",
     |args| &mut args.criteria.stack_filter,
 );

@@ -18,9 +18,9 @@ impl Kind for Resource {
     const SIGNATURE: KindSignature = KindSignature {
         name: "Resource",
         summary: "allocations: heap blocks, virtual memory, and what else is acquired and released",
-        details: "Counts allocations and frees by kind, allocator and process, what nothing freed first. With \
-                  -Leak, what nothing freed by the stacks that allocated it. What was allocated before the trace \
-                  is not in it; frees of that are orphan frees. See docs/resources.md.",
+        details: "Counts allocations and frees by kind, allocator and process, leaks first. With \
+             -Leak, lists leaked allocations by their stacks. Allocations from before the trace \
+             are not included; their frees are orphan frees. See docs/resources.md.",
         examples: EXAMPLES,
     };
     const OPTIONS: &'static [OptionGroup<ResourceArgs>] = OPTIONS;
@@ -84,9 +84,9 @@ fn column(criteria: &ResourceCriteria, word: Option<&str>) -> Option<String> {
 
 /// From the question to the command line.
 static EXAMPLES: &[Example] = &[
-    Example { goal: "what was allocated, and what is left of it", line: ".dump Resource" },
+    Example { goal: "allocations, and what is left of them", line: ".dump Resource" },
     Example {
-        goal: "memory that nothing freed, and the code that allocated it",
+        goal: "leaked memory, and the code that allocated it",
         line: ".dump Resource -Leak -ShowStack -TopN 10",
     },
     Example { goal: "the heaps of one program", line: ".dump Resource -Kind heap -pn leaky" },

@@ -51,16 +51,17 @@ pub(super) static OPTIONS: &[OptionGroup<ResourceArgs>] = &[
 static LEAKS: &[Opt<ResourceArgs>] = &[
     Opt {
         names: &["-Leak"],
-        help: "only what nothing freed while its process ran",
-        details: "By kind, allocator, process and the stack that allocated it, the most bytes first. Windows \
-                  frees everything when a process ends: -LeakAtExit shows what only that freed.",
+        help: "only leaked allocations of running processes",
+        details: "By kind, allocator, process and allocating stack, most bytes first. Windows \
+             frees everything when a process ends: -LeakAtExit shows allocations that only \
+             process exit freed.",
         example: "-Leak",
         take: Take::Switch(|args| &mut args.criteria.leak),
     },
     Opt {
         names: &["-LeakAtExit"],
-        help: "only what the end of its process freed, nothing else",
-        details: "In the same groups. With -Leak: both.",
+        help: "only allocations freed by nothing but process exit",
+        details: "In the same groups. With -Leak, both are shown.",
         example: "-LeakAtExit",
         take: Take::Switch(|args| &mut args.criteria.leak_at_exit),
     },
@@ -69,35 +70,40 @@ static LEAKS: &[Opt<ResourceArgs>] = &[
 static WHICH: &[Opt<ResourceArgs>] = &[
     kind_option(
         "kinds: heap, commit, reserve, resource, gdi, user",
-        "Blocks of heaps; pages that VirtualAlloc commits, and addresses that it reserves; what events \
-         of other providers acquire and release; handles of GDI and of USER.",
+        "Heap blocks; pages committed and address space reserved by VirtualAlloc; resources that \
+         events of other providers acquire and release; GDI and USER handles.",
         "-Kind heap;commit",
         |args| &mut args.criteria.kind,
     ),
     process_option(
         "allocations that these processes own",
-        "The owner, also where another process allocated for it. The name may go without .exe; a number is a pid; \
-         ! in front excludes. Of a process that is not in the trace only the pid is known.",
+        "The owner, even if another process allocated for it. The name may go without .exe; a \
+         number is a pid; ! in front excludes. If a process is not in the trace, only its pid is \
+         known.",
         |args| &mut args.criteria.process,
     ),
-    suspect_option("only what a suspect of .why lost", |args| &mut args.criteria.suspect),
+    suspect_option("only allocations leaked by a suspect of .why", |args| {
+        &mut args.criteria.suspect
+    }),
     Opt {
         names: &["-Allocator"],
-        help: "allocators of this name: a heap, VirtualAlloc, or what events name",
-        details: "A heap is named by its handle, 0x and hex digits. Of handles of GDI and USER it is their type.",
+        help: "allocators with this name: a heap, VirtualAlloc, or a name from events",
+        details: "A heap is named by its handle, 0x and hex digits. For GDI and USER handles it \
+             is their type.",
         example: "-Allocator 0x1d0f2a30000",
         take: Take::Filter(Texts::Allocators, |args| &mut args.criteria.allocator),
     },
     Opt {
         names: &["-MinMaxSize"],
-        help: "allocations of so many bytes",
-        details: "Of an allocation that ended in parts, all of them together. Units: KiB, MB and so on.",
+        help: "allocations of this size",
+        details: "The whole size of an allocation that was freed in parts. Units: KiB, MB and so \
+             on.",
         example: "-MinMaxSize 64KiB 1MB",
         take: Take::Count(CountUnit::Bytes, |args| &mut args.criteria.size),
     },
     time_option(
-        "what was allocated in this time since session start",
-        "In seconds; units as in 10ms work. A free without allocation counts where it happened.",
+        "allocations made in this time range, since session start",
+        "In seconds, or with a unit: 10ms. A free without allocation counts at its own time.",
         |args| &mut args.criteria.time,
     ),
 ];
@@ -105,16 +111,16 @@ static WHICH: &[Opt<ResourceArgs>] = &[
 static STACKS: &[Opt<ResourceArgs>] = &[
     Opt {
         names: &["-CreateStack"],
-        help: "only what a stack with a matching frame allocated",
-        details: "A filter is compared with each line module!function of the stack; an exclusion must match no \
-                  line. An allocation without stack has no line.",
+        help: "only allocations whose stack contains this frame",
+        details: "A filter is compared with each line module!function of the stack; an exclusion \
+             must match no line. An allocation without a stack does not match.",
         example: "-CreateStack *Image::Load*",
         take: Take::Filter(Texts::Frames, |args| &mut args.criteria.create_stack),
     },
     Opt {
         names: &["-FreeStack"],
-        help: "only what a stack with a matching frame freed",
-        details: "Often frees have no stacks, because they were not recorded.",
+        help: "only allocations freed on a stack with this frame",
+        details: "Stacks of frees are often not recorded.",
         example: "-FreeStack *Image::Close*",
         take: Take::Filter(Texts::Frames, |args| &mut args.criteria.free_stack),
     },
@@ -131,9 +137,9 @@ const TOTALS: &Choices<&[ResourceColumn]> = &[
 static GROUPS: &[Opt<ResourceArgs>] = &[
     Opt {
         names: &["-GroupBy"],
-        help: "groups by such columns instead of the totals",
-        details: "Columns in any order, divided by commas. Those with the most bytes that nothing freed come \
-                  first. Stacks are equal when their functions are.",
+        help: "group by these columns instead of printing totals",
+        details: "Columns in any order, separated by commas. Groups with the most leaked bytes \
+             come first. Stacks are equal if their functions are.",
         example: "-GroupBy process,createstack",
         take: Take::List(ResourceColumn::words, |args, place| {
             add_column(&mut args.by, ResourceColumn::ALL.get(place));
@@ -144,15 +150,16 @@ static GROUPS: &[Opt<ResourceArgs>] = &[
     Opt {
         names: &["-ShowTotal"],
         help: "sums: Total, Kind, Allocator, Process or File",
-        details: "Of all allocations that pass the filters; with -Leak or -LeakAtExit, of what these print.",
+        details: "Of all allocations that pass the filters; with -Leak or -LeakAtExit, of the \
+             leaked ones.",
         example: "-ShowTotal Process",
         take: Take::Choice(|| words(TOTALS), |args, place| args.total = chosen(TOTALS, place)),
     },
     Opt {
         names: &["-ShowTime"],
-        help: "how many bytes of each group were allocated in N parts of the trace",
-        details: "As bars and as numbers: allocated and not yet freed at the end of each part. What was allocated \
-                  before the trace is not in it.",
+        help: "show allocated bytes of each group over time, in N parts of the trace",
+        details: "As bars and numbers: allocated and not yet freed at the end of each part. \
+             Allocations from before the trace are not included.",
         example: "-GroupBy kind -ShowTime 24",
         take: Take::MaybeNumber(BUCKETS, |args| &mut args.buckets),
     },
@@ -165,7 +172,7 @@ static DISPLAY: &[Opt<ResourceArgs>] = &[
     time_format_option(),
     time_digits_option(),
     sort_option(
-        "order: bytes or count of what nothing freed, or a column",
+        "sort by leaked bytes, leaked count, or a column",
         sort_details!(),
         "-SortBy bytes",
         |args| &mut args.sort_by,

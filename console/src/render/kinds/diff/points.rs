@@ -145,7 +145,7 @@ fn part<'t, F: TraceAnswer<'t>>(answer: &PointsDiff<F>, [from, to]: [&str; 2]) -
     }
     let opened = if domain == Domain::Handles { "opened" } else { "allocated" };
     part.below(match domain {
-        _ if is_none && is_unknown => format!("Whether anything was {opened} is unknown"),
+        _ if is_none && is_unknown => format!("Unknown whether anything was {opened}"),
         Domain::Handles if is_none => {
             format!("Nothing that was opened after {from} is open at {to}")
         }

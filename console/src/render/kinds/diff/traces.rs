@@ -174,7 +174,7 @@ impl<'a> Row<'a> {
         let heading = format!("{} {}", Untrusted(self.process()), Untrusted(type_name));
         let heading = display.screen.paint(Role::Heading, heading);
         let [lost_before, lost_after] = [before, after].map(|side| HumanCount(side.leaked.count));
-        let mut text = format!("{lost_before} lost before, {lost_after} after");
+        let mut text = format!("{lost_before} leaked before, {lost_after} after");
         if let Some((before, after)) = rate(before.per_minute).zip(rate(after.per_minute)) {
             text += &format!(" ({before} and {after} per minute)");
         }

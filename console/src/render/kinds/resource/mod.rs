@@ -166,7 +166,7 @@ fn part(answer: &ResourcesAnswer<'_>, criteria: &ResourceCriteria) -> Part {
     let ResourceFigures { allocs, alloc_bytes, frees, freed_bytes, .. } = sum;
     let (outstanding, at_exit) = (HumanCount(sum.outstanding), HumanCount(sum.at_exit));
     let lost = format!(
-        "{outstanding} never freed ({}), {at_exit} freed only by the end of their process ({})",
+        "{outstanding} leaked ({}), {at_exit} freed only by process exit ({})",
         bytes(sum.outstanding_bytes),
         bytes(sum.at_exit_bytes)
     );

@@ -117,7 +117,7 @@ impl Row<'_> {
         write!(out, "Count: {count} Bytes: {size}")?;
         let lost = (self.group.figures.lost(), self.group.figures.lost_bytes());
         if lost != (allocs, alloc_bytes) {
-            write!(out, " Never freed: {} Bytes: {}", HumanCount(lost.0), bytes(lost.1))?;
+            write!(out, " Leaked: {} Bytes: {}", HumanCount(lost.0), bytes(lost.1))?;
         }
         for column in by {
             self.write_key(*column, display, out)?;
