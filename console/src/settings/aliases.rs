@@ -193,10 +193,7 @@ mod tests {
     fn an_alias_leads_to_others_but_not_back_to_itself() {
         let mut aliases = of(&[("c", ".list"), ("b", ".c"), ("a", ".b")]);
         let error = aliases.define("c", ".a -x", |_| false).expect_err("a circle").to_string();
-        assert!(
-            error.starts_with("the alias .c refers to itself: .c → .a → .b → .c; "),
-            "{error}"
-        );
+        assert!(error.starts_with("the alias .c refers to itself: .c → .a → .b → .c; "), "{error}");
         assert_eq!(aliases.expand(".a").expect("as before"), ".list");
         assert!(aliases.define("a", ".a", |_| false).is_err());
         for at in 0..MOST {
@@ -205,10 +202,7 @@ mod tests {
         }
         let long = format!(".n{MOST}");
         let error = aliases.define("long", &long, |_| false).expect_err("a long chain").to_string();
-        assert!(
-            error.starts_with("the alias .n1 is nested more than 20 deep"),
-            "{error}"
-        );
+        assert!(error.starts_with("the alias .n1 is nested more than 20 deep"), "{error}");
     }
 
     #[test]

@@ -128,7 +128,7 @@ fn the_leak_of_a_completed_trace_has_names() {
     let symbols = sample_symbols().to_string_lossy().into_owned();
     let named = |trace| {
         let run = shell.run(&["why", trace, "--symbol-path", &symbols]).ok();
-        run.stdout.contains("leaky::EventCache::GetOrCreate leaky.cpp:29")
+        run.stdout.contains("leaky::EventCache::GetOrCreate   leaky.cpp:29")
     };
     assert_eq!((named("before.etl"), named("after.etl")), (false, true));
 }

@@ -71,7 +71,7 @@ fn what_the_file_says_counts_in_answers() {
         &["-dump", "Why", "-fd", "leaky.etl", "--config=c.toml"],
     ] {
         let why = shell.run(line).ok().stdout;
-        assert!(why.contains("leaky::EventCache::GetOrCreate leaky.cpp:29"), "{line:?}: {why}");
+        assert!(why.contains("leaky::EventCache::GetOrCreate   leaky.cpp:29"), "{line:?}: {why}");
     }
     let option = [".dump ObjectRef -MinMaxId 89 89 -TimeFmt UTC -TimeDigits 0"];
     let answer = configured(&shell, &option).ok().stdout;
@@ -259,7 +259,7 @@ mod places {
     fn the_file_is_made_in_the_folder_of_the_platform() {
         let shell = Shell::new();
         let place = || shell.run(&["-c", ".config"]).ok().stdout.lines().next().unwrap().to_owned();
-        assert!(place().ends_with("handlescope.toml, which is not there yet"), "{}", place());
+        assert!(place().ends_with("handlescope.toml (does not exist yet)"), "{}", place());
         let _ = shell.run(&["-c", ".config clip 0"]).ok();
         let path = place().strip_prefix("Configuration file: ").unwrap().to_owned();
         assert_eq!(fs::read_to_string(&path).unwrap(), "clip = false\n");

@@ -164,7 +164,7 @@ fn a_saved_archive_replaces_ours_and_nothing_else() {
     for (script, error) in [
         (".save trace.json7z -etwanalyzer -Force", "is never replaced"),
         (".save ../members/trace.json7z", "was not written by handlescope"),
-        (".save copy.7z", "ends with .json7z"),
+        (".save copy.7z", "must end with .json7z"),
         (".save", "the name of the archive"),
         (".load+ copy.json7z\n.save new.json7z", "choose it with -fd"),
         (".unload\n.save new.json7z", "no trace is loaded"),

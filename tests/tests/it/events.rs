@@ -280,7 +280,8 @@ fn an_event_has_the_stack_that_it_carries() {
 #[test]
 fn without_single_events_the_answer_says_how_to_keep_them() {
     let run = run_over(&trace(), ".dump Events -ShowFields\n.dump Events -pn app\n").ok();
-    let note = "the extract has no single events; extract again with -events PROVIDER, or -events all";
+    let note =
+        "the extract has no single events; extract again with -events PROVIDER, or -events all";
     assert_eq!(run.stderr.matches(note).count(), 2, "{}", run.stderr);
 }
 

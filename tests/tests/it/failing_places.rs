@@ -201,7 +201,7 @@ fn without_a_cache_everything_works_once_more_each_time() {
     let ask = ".dump ObjectRef -Leak -ShowStack";
     let expected = shell.run(&["--symbol-path", &symbols, "other.json7z", "-c", ask]).ok();
     let notes: Vec<&str> =
-        expected.stderr.lines().filter(|line| line.contains("working without a cache")).collect();
+        expected.stderr.lines().filter(|line| line.contains("no symbol cache")).collect();
     assert!(matches!(notes.as_slice(), [one] if one.contains("leaky.exe")), "{expected:?}");
     assert!(expected.stdout.contains("leaky.exe!leaky::EventCache::GetOrCreate"));
 

@@ -231,9 +231,9 @@ fn columns_of_groups_are_chosen_by_name_or_heading_and_stand_in_their_order() {
     for (options, message) in [
         (
             "-Columns creatd",
-            "-Columns: column 'creatd' not found, did you mean created?; the columns are leaked, ",
+            "-Columns: no column 'creatd', did you mean created?; the columns are leaked, ",
         ),
-        ("-Columns growth", "-Columns: column 'growth' not found"),
+        ("-Columns growth", "-Columns: no column 'growth'"),
         ("-Columns creatd -csv", "did you mean created?; the columns are file, type, leaked, "),
     ] {
         let run = sample(&format!("-GroupBy type {options}"));
@@ -249,7 +249,7 @@ fn options_that_do_not_fit_groups_are_refused() {
         ("-GroupBy type,colour", "'colour' is not one of createstack, "),
         ("-GroupBy type -ShowTotal Total", "-ShowTotal and -GroupBy cannot be combined"),
         ("-GroupBy type -SortBy colour", "-SortBy and -GroupBy cannot be combined"),
-        ("-GroupBy type -Depth 0", "0 is too small"),
+        ("-GroupBy type -Depth 0", "must be at least 1"),
     ] {
         let run = sample(options);
         assert!(run.stderr.contains(message), "{options}: {}", run.stderr);

@@ -83,8 +83,7 @@ fn it_ends_at_the_event_with_which_a_process_has_too_many_handles() {
         let run = replay(&shell, &["--stop-when", &condition]).ok();
         assert_eq!(open(&run.stdout)["leaky.exe(7316)"], above + 1, "{}", run.stdout);
         let handles = above + 1;
-        let said =
-            format!("ended because leaky.exe(7316) has {handles} handles open, more than {above}");
+        let said = format!("ended: leaky.exe(7316) has {handles} handles open, more than {above}");
         assert_eq!(run.stderr.lines().last(), Some(said.as_str()));
     }
     for never in ["pn leaky.exe handles > 999", "pn other.exe handles > 1"] {

@@ -36,7 +36,8 @@ fn assert_refused(run: &Run, name: &str, reason: &str) {
     assert!(run.stderr.contains(name) && run.stderr.contains(reason), "{run:?}");
 }
 
-const NOT_OURS: &str = "already exists and was not written by handlescope; use -Force to replace it";
+const NOT_OURS: &str =
+    "already exists and was not written by handlescope; use -Force to replace it";
 const LOADED: &str = "is never replaced; name another file";
 
 #[test]

@@ -132,14 +132,14 @@ fn a_value_that_no_session_takes_is_wrong_usage() {
         (&["--type", "A;B;C;D;E"][..], "too many object types (5)"),
         (&["--type", "Event;;File"], "an object type is empty"),
         (&["--type", "Evént"], "\"Evént\" is not an object type"),
-        (&["--buffer-size", "3KiB"], "4 to 16384 KiB are, in whole KiB"),
-        (&["--buffer-size", "17MiB"], "4 to 16384 KiB are, in whole KiB"),
+        (&["--buffer-size", "3KiB"], "4 to 16384 KiB, in whole KiB"),
+        (&["--buffer-size", "17MiB"], "4 to 16384 KiB, in whole KiB"),
         (&["--buffer-size", "big"], "'big' is not a valid size"),
         (&["--buffers", "1"], "there must be at least 2 buffers, not 1"),
         (&["--buffers", "many"], "'many' is not a whole number"),
         (&["--duration", "0"], "'0' is not a valid time above 0"),
         (&["--duration", "1 year"], "'1 year' is not a valid time (s, ms, us, ns)"),
-        (&["--stop-when", "handles > 5"], "write pn PROCESSES handles > N"),
+        (&["--stop-when", "handles > 5"], "use pn PROCESSES handles > N"),
         (&["--ring", "--stop-when", "pn a handles > 5"], "cannot be used with"),
         (&["leak.txt"], "name a file that ends with .etl"),
         (&["leak.zip"], "name a file that ends with .etl"),
@@ -199,7 +199,7 @@ fn what_the_tools_of_windows_cannot_do_is_said_and_live_needs_windows_too() {
     assert!(lines.contains(&"wpr -start handlescope.wprp!Handle".to_owned()), "{lines:?}");
     let flush = "xperf -flush \"NT Kernel Logger\" -f handles.kernel.etl";
     assert!(lines.contains(&flush.to_owned()), "{lines:?}");
-    for said in ["Neither has --type", "Neither ends by itself"] {
+    for said in ["Neither has --type", "Neither stops by itself"] {
         assert!(run.stderr.contains(said), "{said}: {}", run.stderr);
     }
     let run = shell.run(&["live", "--drop-close-stacks"]);
@@ -239,7 +239,7 @@ fn a_profile_takes_the_place_of_its_own_kind_only() {
     fs::write(shell.path("b.wprp"), "mine").unwrap();
     let run = shell.run(&["wprp", "b.wprp"]);
     assert_eq!(run.status, Some(1));
-    assert!(run.stderr.contains("--force replaces it"), "{run:?}");
+    assert!(run.stderr.contains("use --force to replace it"), "{run:?}");
     assert_eq!(fs::read_to_string(shell.path("b.wprp")).unwrap(), "mine");
     for forced in [["wprp", "b.wprp", "--force"], ["--force", "wprp", "b.wprp"]] {
         let _ = shell.run(&forced).ok();

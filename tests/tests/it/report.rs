@@ -285,7 +285,7 @@ fn a_page_is_written_for_every_trace_and_replaces_only_what_is_ours() {
     assert!(page.contains("\"name\":\"leaky\"") && page.contains("\"name\":\"other\""), "{page}");
     fs::write(shell.path("page.html"), "mine").unwrap();
     let run = shell.run(&["leaky.etl", "-c", ".report page.html"]);
-    assert!(run.stderr.contains("-Force replaces it"), "{}", run.stderr);
+    assert!(run.stderr.contains("use -Force to replace it"), "{}", run.stderr);
     let run = shell.run(&["leaky.etl", "-c", ".report page.txt"]);
     assert!(run.stderr.contains("name one that ends with .html"), "{}", run.stderr);
 }
@@ -327,7 +327,7 @@ fn the_command_line_writes_the_page_of_some_traces() {
         ),
         (&["report"], "report needs NAME.html, the file", 2),
         (&["report", "missing.etl", "x.html"], "missing.etl", 1),
-        (&["report", "leaky.etl", "mine.html"], "-Force replaces it", 1),
+        (&["report", "leaky.etl", "mine.html"], "use -Force to replace it", 1),
     ] {
         let run = shell.run(words);
         assert!(run.stderr.contains(message), "{words:?}: {}", run.stderr);

@@ -93,7 +93,7 @@ fn a_page_about_allocations_has_pictures_of_each_kind_and_nothing_of_handles() {
         (&row["kind"], &row["function"], &row["outstanding"], &row["bytes"]),
         (&json!("heap"), &json!("leaky.exe+0x10"), &json!(3), &json!(36))
     );
-    let older = "what was allocated before the trace is unknown; 1 free is of these or of nothing";
+    let older = "allocations from before the trace are unknown; 1 free is of these or of nothing";
     assert!(list(file, "caveats").contains(&json!(older)), "{file}");
     assert!(run.stderr.contains(older), "{}", run.stderr);
 }
@@ -211,6 +211,6 @@ fn plots_and_flame_graphs_count_what_has_no_bytes_or_on_request() {
     assert!(svg.contains("<title>all (2 allocations, 100%)"), "{svg}");
     let _ = run(".diff 0.04s -Kind gdi -flame b.svg");
     let svg = fs::read_to_string(shell.path("b.svg")).unwrap();
-    assert!(svg.contains("What is allocated at end, against 0.04s (allocations)"), "{svg}");
+    assert!(svg.contains("Allocated at end, compared with 0.04s (allocations)"), "{svg}");
     assert!(svg.contains("<title>[gdi bitmap] (2 allocations, 100.00%; +50.00%)"), "{svg}");
 }

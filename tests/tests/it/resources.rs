@@ -307,7 +307,7 @@ fn an_extract_from_before_there_were_allocations_says_so() {
     let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("golden/layout-5.json7z");
     fs::copy(golden, home.path().join("old.json7z")).unwrap();
     let run = run_script(handlescope(home.path()).arg("old.json7z"), ".dump Resource\n").ok();
-    assert!(run.stderr.contains("of an older version, which kept no allocations"), "{run:?}");
+    assert!(run.stderr.contains("made by an older version without allocations"), "{run:?}");
 }
 
 #[test]

@@ -199,7 +199,7 @@ fn a_flame_graph_of_points_is_as_wide_as_the_bytes_at_the_second_and_red_where_t
         std::fs::read_to_string(shell.path("a.svg")).unwrap()
     };
     let svg = picture("0.015s 0.045s", "heap");
-    assert!(svg.contains("What is allocated at 0.045s, against 0.015s (bytes)"), "{svg}");
+    assert!(svg.contains("Allocated at 0.045s, compared with 0.015s (bytes)"), "{svg}");
     assert!(svg.contains("red: more, blue: fewer than at 0.015s"), "{svg}");
     let [(name, width, change)] = &tops(&svg, "bytes")[..] else { panic!("{svg}") };
     assert_eq!((name.as_str(), *width), ("heap 0x10000", 46));
@@ -223,7 +223,7 @@ fn a_flame_graph_of_points_is_as_wide_as_the_bytes_at_the_second_and_red_where_t
 #[test]
 fn points_in_the_wrong_order_and_types_of_objects_are_refused() {
     for (line, message) in [
-        (".diff 0.05s 0.01s -Kind heap", "'0.05s' does not lie before '0.01s'"),
+        (".diff 0.05s 0.01s -Kind heap", "'0.05s' is not before '0.01s'"),
         (".diff 99s -Kind heap", "'99s' is neither a snapshot of trace.etl nor a time in it"),
         (".diff -Kind heap -Type Event", "-Kind and -Type cannot be combined"),
     ] {
@@ -270,5 +270,5 @@ fn a_point_is_that_of_each_trace() {
     let files_of: Vec<&Value> = groups(&found).iter().map(|group| &group["file"]).collect();
     assert_eq!(files_of, [&json!(0), &json!(1), &json!(2)]);
     let run = shell.script(&files, ".diff -Kind heap\n");
-    assert!(run.stderr.contains("3 traces are loaded, and two are compared"), "{}", run.stderr);
+    assert!(run.stderr.contains("3 traces are loaded, but .diff compares two"), "{}", run.stderr);
 }

@@ -39,7 +39,7 @@ fn a_flame_graph_is_as_wide_as_the_bytes_that_are_lost() {
 #[test]
 fn a_plot_draws_the_bytes_that_are_allocated() {
     let svg = picture(".plot a.svg -Kind * -GroupBy type", "a.svg");
-    for text in ["allocated bytes", "heap 0x10000", "commit VirtualAlloc", "not freed yet"] {
+    for text in ["allocated bytes", "heap 0x10000", "commit VirtualAlloc", "not yet freed"] {
         assert!(svg.contains(text), "{text}: {svg}");
     }
     let run = run_over(&trace(), ".plot -Kind heap -GroupBy stack").ok();
@@ -54,7 +54,7 @@ fn pictures_of_allocations_refuse_what_only_handles_have() {
         (".plot -Kind heap -Type Event", "-Kind and an option about objects"),
         (".flame a.svg -Kind heap -ObjectName x", "-Kind and an option about objects"),
         (".flame a.svg -Kind gdi", "none of the chosen allocations leaks"),
-        (".plot -Kind gdi", "nothing of what was chosen was allocated"),
+        (".plot -Kind gdi", "none of the chosen allocations was made"),
     ] {
         let run = run_over(&trace(), command);
         assert_eq!(run.status, Some(1), "{command}: {}", run.stdout);
@@ -137,7 +137,7 @@ fn a_flame_graph_of_two_traces_has_the_bytes_of_the_second_and_the_colours_of_wh
         (fs::read_to_string(shell.path("d.svg")).unwrap(), run.status)
     };
     let (svg, status) = picture(&leaks(1, 10, 10_000, 2), &leaks(2, 20, 10_000, 2));
-    assert!(svg.contains("What is left allocated in b, against a (bytes)"), "{svg}");
+    assert!(svg.contains("Leaked in b, compared with a (bytes)"), "{svg}");
     assert!(svg.contains("<title>[heap] (200,000 bytes, 100.00%; +50.00%)"), "{svg}");
     assert_eq!(status, Some(1));
     // What leaks at a rate is expected to leak as much by time in a longer trace and in a shorter one.
@@ -181,5 +181,5 @@ fn of_a_suspect_of_allocations_a_difference_has_only_its_groups() {
         }
     }
     let unknown = run_over(&trace(), ".diff -Kind * -Suspect 0000");
-    assert!(unknown.stderr.contains("no suspect of allocations has the id 0000"), "{unknown:?}");
+    assert!(unknown.stderr.contains("no suspect among allocations has the id 0000"), "{unknown:?}");
 }

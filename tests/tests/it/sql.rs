@@ -165,7 +165,7 @@ fn a_wrong_query_is_an_error_that_a_script_sees() {
     let shell = Shell::new();
     for (query, message) in [
         ("SELECT * FROM leak", "did you mean leaks?"),
-        ("SELECT zzqq FROM leaks", "column 'zzqq'; the columns are "),
+        ("SELECT zzqq FROM leaks", "column 'zzqq' not found; the columns are "),
         ("SELECT nam FROM processes", "column 'nam' not found, did you mean name?"),
         (
             "SELECT o.nme FROM objects o JOIN events e ON e.objct = o.row",
@@ -179,7 +179,7 @@ fn a_wrong_query_is_an_error_that_a_script_sees() {
             "SELECT cast(name AS int) FROM processes",
             "values of 'name' cannot be converted from text to i32",
         ),
-        ("SELECT * FROM processes WHERE name", "a condition has to be bool, this one is text"),
+        ("SELECT * FROM processes WHERE name", "a condition must be bool, but this is text"),
         ("SELECT * FROM processes WHERE", "expected an expression, found the end of the query"),
         ("SELECT (name FROM processes", "expected ), found FROM at line 1, column 14"),
         ("SELEKT 1", "starts with SELECT"),

@@ -45,7 +45,7 @@ fn a_trace_replaced_by_one_of_the_same_size_and_an_equal_or_older_time_is_extrac
         assert!(same == 2 && !run.stderr.contains(AGAIN), "{run:?}");
         put(&shell.path("a.etl"), &three, ago(age));
         let (objects, run) = objects(&shell, "a.etl");
-        let reason = if age == 0 { "with another content" } else { "of another time" };
+        let reason = if age == 0 { "with other content" } else { "of another time" };
         assert!(run.stderr.contains(reason) && run.stderr.contains(AGAIN), "{run:?}");
         assert_eq!(objects, 3, "{age}");
     }

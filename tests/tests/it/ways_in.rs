@@ -148,8 +148,7 @@ fn without_a_trace_the_only_one_of_the_folder_is_taken_and_several_are_listed() 
         assert_eq!((run.status, run.stdout.as_str()), (Some(1), ""), "{line}: {run:?}");
         assert_eq!(
             run.stderr,
-            "error: several traces in this folder; name one, or . for all of them:\n  leaky.etl\n \
-              two.etl\n",
+            "error: several traces in this folder; name one, or . for all of them:\n  leaky.etl\n  two.etl\n",
             "{line}"
         );
     }

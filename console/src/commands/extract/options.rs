@@ -202,7 +202,7 @@ static OTHERS: &[Opt<ExtractArgs>] = &{
     ]
 };
 
-const THREADS: &str = "traces are extracted one by one, on all processors";
+const THREADS: &str = "the number of threads cannot be set; traces are extracted one by one";
 
 const fn refused(
     names: &'static [&'static str],

@@ -175,10 +175,7 @@ fn further_traces_are_merged_where_windows_does_not() {
     let options = ["--duration", "10ms", "--clr", "--extract"];
     let (result, said) = recorded(&fake, &options, &Cancel::default());
     assert!(result.is_ok(), "{said}");
-    assert!(
-        said.contains("no names for .NET methods: Windows has reached its limit"),
-        "{said}"
-    );
+    assert!(said.contains("no names for .NET methods: Windows has reached its limit"), "{said}");
     let line = said.lines().find(|line| line.ends_with(" events of .NET")).expect("a line");
     assert!(line.starts_with("leak.etl: ") && !line.starts_with("leak.etl: 0 "), "{said}");
     assert!(said.contains("no image file could be read\n"), "{said}");

@@ -159,12 +159,14 @@ fn without_suspects(part: Part, answer: &WhyAnswer<'_>) -> Part {
     }
     let Totals { handles_created, handles_duplicated, map_count, .. } = answer.file.totals;
     let opened = handles_created.saturating_add(handles_duplicated).saturating_add(map_count);
-    let what = if map_count > 0 { "handles and views" } else { "handles" };
+    let opened = match map_count {
+        0 => Counted(opened, "handle").to_string(),
+        _ => format!("{} handles and views", HumanCount(opened)),
+    };
     part.below(match has_events {
         true => format!(
-            "Nothing leaks: {} {what} opened, {} not closed by their programs, none older than \
+            "Nothing leaks: {opened} opened, {} not closed by their programs, none older than \
              closed ones of their groups",
-            HumanCount(opened),
             HumanCount(answer.lost())
         ),
         false => "Unknown whether anything leaks".to_owned(),

@@ -144,9 +144,6 @@ mod tests {
         );
         let summary = ExtractSummary { freed_at_exit: 1_021, ..summary };
         let line = super::line(Path::new("a"), &summary);
-        assert!(
-            line.contains(" 7 leaked (and 1,021 freed only by process exit), 40"),
-            "{line}"
-        );
+        assert!(line.contains(" 7 leaked (and 1,021 freed only by process exit), 40"), "{line}");
     }
 }

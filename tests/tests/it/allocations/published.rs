@@ -56,7 +56,7 @@ fn the_line_after_an_extraction_distinguishes_what_only_the_end_of_a_process_fre
         let run = run_script(handlescope(home.path()).args(["extract", "trace.etl"]), "").ok();
         let line = run.stdout.replace(',', "");
         let said = format!(
-            " {} never freed (and {} freed only by process exit) ",
+            " {} leaked (and {} freed only by process exit) ",
             sum("outstanding"),
             sum("at_exit")
         );

@@ -46,10 +46,7 @@ fn a_flame_graph_between_points_is_as_wide_as_handles_are_open_at_the_second() {
         assert!(grown >= 100.0 * difference / open as f64 - 0.1, "{points}: {grown} {difference}");
     }
     let svg = fs::read_to_string(shell.path("grown.svg")).unwrap();
-    assert!(
-        svg.contains("Handles and views that are open at 1.5s, against those at 0.9s"),
-        "{svg}"
-    );
+    assert!(svg.contains("Handles and views open at 1.5s, compared with 0.9s"), "{svg}");
     assert!(svg.contains("leaky; red: more, blue: fewer than at 0.9s"), "{svg}");
     assert!(svg.contains("leaky.exe!leaky::EventCache::GetOrCreate ("), "{svg}");
 }
@@ -75,7 +72,7 @@ fn a_flame_graph_of_two_traces_is_as_wide_as_handles_are_lost_in_the_second() {
         assert!((change - expected).abs() < 0.01, "{width}: {change}");
     }
     assert!(
-        svg.contains("Handles and views lost in after, against before in the same time"),
+        svg.contains("Handles and views leaked in after, compared with before in the same time"),
         "{svg}"
     );
     let run = shell.run(&["diff", "after.etl", "before.etl", "-flame", "better.svg"]).ok();
@@ -115,13 +112,13 @@ fn a_flame_graph_stands_in_the_place_of_the_rows_and_replaces_what_is_ours() {
         (".dump Diff -TopN 3 -flame x.svg", "-flame and -TopN cannot be combined"),
         (
             ".diff -flame x.png",
-            "x.png: the end of the name selects the format; name one that ends with .svg",
+            "x.png: the extension selects the format; name one that ends with .svg",
         ),
         (
             ".diff 0s 0.000001s -flame x.svg",
             "no picture: nothing that was opened in the trace is open",
         ),
-        (".diff -flame mine.svg", "-Force replaces it"),
+        (".diff -flame mine.svg", "use -Force to replace it"),
         (".diff -flame leaky.etl.svg/x.svg", "cannot be written"),
     ] {
         let run = shell.run(&["leaky.etl", "-c", line]);
@@ -139,6 +136,6 @@ fn that_nothing_is_lost_is_no_failure_of_a_comparison() {
     let of = || Recording::new(700, 0x7ff6_0000_0000, 10).opens(0x100, 4, Some(MS));
     let shell = shell(&of(), &of());
     let run = shell.run(&["diff", "before.etl", "after.etl", "-flame", "none.svg"]).ok();
-    assert!(run.stderr.contains("no picture: nothing is lost in the second trace"), "{run:?}");
+    assert!(run.stderr.contains("no picture: nothing leaks in the second trace"), "{run:?}");
     assert!(!shell.path("none.svg").exists());
 }

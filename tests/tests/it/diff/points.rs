@@ -111,7 +111,7 @@ fn a_snapshot_is_a_point_with_a_name() {
 fn snapshots_go_with_their_trace() {
     let script = ".snapshot warm 0.5s\n.unload\n.load leaky.etl\n.snapshot\n.diff warm\n";
     let run = sample(script);
-    assert!(run.stdout.contains("No point in time has a name"), "{}", run.stdout);
+    assert!(run.stdout.contains("No snapshots yet"), "{}", run.stdout);
     assert!(run.stderr.contains("'warm' is neither a snapshot of leaky.etl nor"), "{}", run.stderr);
     assert_eq!(run.status, Some(1));
 }
@@ -119,12 +119,12 @@ fn snapshots_go_with_their_trace() {
 #[test]
 fn what_is_no_point_is_refused() {
     for (line, message) in [
-        (".diff 1s 0.5s", "'1s' does not lie before '0.5s'"),
+        (".diff 1s 0.5s", "'1s' is not before '0.5s'"),
         (".diff 99s", "'99s' is neither a snapshot of leaky.etl nor a time in it"),
         (".diff 1s 1.1s 1.2s", "at most two points, A and B; unexpected '1.2s'"),
         (".snapshot 5s", "'5s' is a time; choose another name"),
         (".snapshot a soon", "'soon' is not a valid time"),
-        (".snapshot a 99s", "'99s' lies outside of the recording"),
+        (".snapshot a 99s", "'99s' is outside every loaded recording"),
     ] {
         let run = sample(line);
         assert!(run.stderr.contains(message), "{line}: {}", run.stderr);
@@ -159,7 +159,7 @@ fn names_in_traces_do_not_talk_to_the_terminal() {
     let run = shell.run(&["diff", "before.etl", "after.etl"]);
     assert_eq!(run.status, Some(1), "{run:?}");
     assert!(
-        run.stdout.contains(r"a\u{1b}[31m\n\u{202e}.exe Event: 3 lost before, 30 after"),
+        run.stdout.contains(r"a\u{1b}[31m\n\u{202e}.exe Event: 3 leaked before, 30 after"),
         "{}",
         run.stdout
     );
@@ -199,5 +199,9 @@ fn of_a_suspect_only_its_groups_are_listed() {
     assert_eq!(listed, expected);
 
     let unknown = sample(".diff -Suspect 0000\n");
-    assert!(unknown.stderr.contains("no suspect of handles has the id 0000"), "{}", unknown.stderr);
+    assert!(
+        unknown.stderr.contains("no suspect among handles has the id 0000"),
+        "{}",
+        unknown.stderr
+    );
 }

@@ -187,7 +187,7 @@ fn of_more_than_two_traces_two_are_chosen() {
     let shell = shell(&trace(), &trace());
     let files = ["before.etl", "after.etl", "leaky.etl"];
     let run = shell.script(&files, ".diff\n");
-    assert!(run.stderr.contains("3 traces are loaded, and two are compared"), "{}", run.stderr);
+    assert!(run.stderr.contains("3 traces are loaded, but .diff compares two"), "{}", run.stderr);
     let run =
         shell.script(&files, ".diff -fd before.etl;after.etl\n.diff 0s -fd before.etl\n").ok();
     assert!(run.stdout.contains("1 lost before, 1 after"), "{}", run.stdout);
@@ -424,7 +424,7 @@ fn lost_buffers_explain_as_many_handles_as_they_have_room_for() {
     assert_eq!((states(&document)[0].0, run.status), ("worse", Some(1)), "{document}");
     let text = shell(&buffers(20, 0), &buffers(80, 1)).run(&["diff", "before.etl", "after.etl"]);
     assert!(text.stdout.starts_with("before: before.etl (60.0 s)"), "{}", text.stdout);
-    assert!(text.stdout.contains("\nuncertain: server.exe Event: 20 lost"), "{}", text.stdout);
+    assert!(text.stdout.contains("\nuncertain: server.exe Event: 20 leaked"), "{}", text.stdout);
     assert!(text.stdout.contains("0 same, 1 uncertain\n"), "{}", text.stdout);
 }
 
@@ -481,6 +481,6 @@ fn of_a_suspect_only_its_group_is_listed_and_compared_as_among_all() {
     assert_eq!((groups(&gone).len(), status), (1, Some(0)), "{gone}");
 
     let unknown = shell.run(&["diff", "before.etl", "after.etl", "-Suspect", "0000"]);
-    assert!(unknown.stderr.contains("no suspect of handles has the id 0000"), "{unknown:?}");
+    assert!(unknown.stderr.contains("no suspect among handles has the id 0000"), "{unknown:?}");
     assert_eq!(unknown.status, Some(2), "{unknown:?}");
 }

@@ -88,8 +88,8 @@ fn filters_on_times_say_that_there_is_no_clock() {
 fn what_the_text_does_not_say_is_said_at_load_with_answers_and_in_stats() {
     let shell = with(SESSION);
     let run = shell.run(&["session.log", "-c", ".dump Stats -json"]).ok();
-    let expected = "session.log: it is text of !htrace, so that times and lifetimes, types and names of objects, \
-                    programs and what was open before are unknown";
+    let expected = "session.log: it is text of !htrace, so times, lifetimes, object types and names, \
+                    programs and earlier handles are unknown";
     assert!(run.stderr.contains(expected), "{}", run.stderr);
     let stats: Value = serde_json::from_str(&run.stdout).unwrap();
     let file = &stats["files"][0];
