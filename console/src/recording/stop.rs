@@ -1,4 +1,4 @@
-//! When a recording ends: `pn PROCESSES handles > N`.
+//! Conditions that end a recording: `pn PROCESSES handles > N`.
 
 use std::fmt;
 
@@ -12,7 +12,7 @@ use crate::filter::{FilterError, ProcessFilter};
 use crate::grammar::split;
 use crate::values::{Counted, ValueError, number};
 
-/// Why a text is not a condition.
+/// Reason why a text is not a condition.
 #[derive(Debug, Error)]
 pub(super) enum StopError {
     #[error("use pn PROCESSES handles > N, as in 'pn leaky.exe handles > 5000'")]
@@ -49,7 +49,7 @@ pub struct Reached {
     pub condition: StopCondition,
     /// The process that it holds for; its name is empty when no event named it.
     pub process: (String, u32),
-    /// How many handles it has open.
+    /// Number of handles that the process has open.
     pub handles: u64,
 }
 

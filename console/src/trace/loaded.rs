@@ -20,18 +20,18 @@ pub struct LoadedTrace {
     pub trace: Arc<Trace>,
     /// The names of its frames that were found so far.
     pub frames: FrameNameCache,
-    /// What it offers for completion.
+    /// Values that it offers for completion.
     pub values: Arc<TraceValues>,
     /// Points in time that have names.
     pub snapshots: Vec<Snapshot>,
-    /// Where its tables are, when they are kept for this session only.
+    /// Folder of its tables, when they are kept for this session only.
     pub(super) temporary: Option<TempDir>,
 }
 
 /// A point in time of a trace that has a name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Snapshot {
-    /// Its name, which is compared in any case.
+    /// The name, which is compared in any case.
     pub name: String,
     /// Nanoseconds since session start; `None` for the end of the trace. Without a clock the number of the
     /// last event before it.
@@ -141,7 +141,7 @@ mod tests {
         paths.iter().map(loaded).collect()
     }
 
-    /// What is chosen among these files, or the error; and the messages.
+    /// Indexes of the files that the filters choose, or the error; and the messages.
     fn chosen(paths: &[&str], filters: &[&str]) -> (Result<Vec<usize>, String>, String) {
         let files = loaded(paths);
         let filters: Vec<_> = filters.iter().map(|f| Filter::new(f).expect("a filter")).collect();
