@@ -22,7 +22,7 @@ use shared::{Answers, Shared, State, read};
 pub use view::View;
 use view::scrolled;
 
-/// How long a test waits for the screen. Only a failing test waits that long.
+/// Longest time that a test waits for the screen. Only a failing test waits that long.
 const DEADLINE: Duration = Duration::from_secs(60);
 
 /// Lines above the screen that are kept.
@@ -42,7 +42,7 @@ pub enum Key {
 }
 
 impl Key {
-    /// What a terminal sends for the key.
+    /// Bytes that a terminal sends for the key.
     fn bytes(self) -> Vec<u8> {
         match self {
             Key::Tab => b"\t".to_vec(),
@@ -244,7 +244,7 @@ impl Terminal {
         lines
     }
 
-    /// What is coloured, in front or after, line by line.
+    /// Text with a foreground or background colour, line by line.
     #[must_use]
     pub fn colored(&self) -> Vec<String> {
         let mut colored = Vec::new();
@@ -282,7 +282,7 @@ impl Terminal {
         }
     }
 
-    /// What the program wrote and a terminal does not understand.
+    /// Sequences that the program wrote and a terminal does not understand.
     #[must_use]
     pub fn not_understood(&self) -> Vec<String> {
         self.shared.lock().parser.callbacks().unknown.clone()

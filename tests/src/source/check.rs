@@ -59,7 +59,7 @@ impl<'a> Import<'a> {
         found
     }
 
-    /// Where the import stands, and what it imports.
+    /// Position of the import, and the imported path.
     fn describe(&self, loaded: &Crate) -> String {
         let file = loaded.files[loaded.modules[self.from].file].display();
         let star = match self.reference.kind {
