@@ -155,7 +155,8 @@ struct Split {
 
 /// The option about symbols that a word names, and whether in ETWAnalyzer's spelling.
 fn about_symbols(word: &str) -> Option<(&'static str, bool)> {
-    let find = |name: &str| ABOUT_SYMBOLS.into_iter().find(|own| own.eq_ignore_ascii_case(name));
+    let find =
+        |name: &str| ABOUT_SYMBOLS.into_iter().find(|option| option.eq_ignore_ascii_case(name));
     match word.strip_prefix("--") {
         Some(name) => Some((find(name)?, false)),
         None => Some((find(word.strip_prefix('-')?)?, true)),
@@ -235,9 +236,9 @@ fn form(words: &[String]) -> Option<(Form, String, Vec<String>)> {
     let (before, rest) = words.split_at(at);
     let (name, behind) = rest.split_first()?;
     // The words after the command belong to it, and not to an option in front of it.
-    let own = behind.iter().take_while(|word| !word.starts_with('-')).count();
-    let (own, behind) = behind.split_at(own);
-    Some((form, name.clone(), [own, before, behind].concat()))
+    let count = behind.iter().take_while(|word| !word.starts_with('-')).count();
+    let (arguments, behind) = behind.split_at(count);
+    Some((form, name.clone(), [arguments, before, behind].concat()))
 }
 
 /// A console whose name is left out: `-nocolor` or an option about symbols shows that the line is in

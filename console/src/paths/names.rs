@@ -34,8 +34,8 @@ pub(crate) fn is_plain_extract(path: &Path) -> bool {
 
 /// Whether a path has one of these extensions, in any case.
 pub(crate) fn has_extension(path: &Path, extensions: &[&str]) -> bool {
-    let own = path.extension().unwrap_or_default();
-    extensions.iter().any(|extension| own.eq_ignore_ascii_case(extension))
+    let found = path.extension().unwrap_or_default();
+    extensions.iter().any(|extension| found.eq_ignore_ascii_case(extension))
 }
 
 /// Longest name of what is made of a trace, bytes: a file system takes 255, and the name goes on with the state of what
@@ -132,9 +132,9 @@ pub(crate) fn names_apart(paths: &[&Path], name: impl Fn(&Path) -> OsString) -> 
     for folders in 1..=most {
         let mut counts: HashMap<PathBuf, usize> = HashMap::new();
         labels.iter().for_each(|label| *counts.entry(label.clone()).or_default() += 1);
-        for (path, own) in paths.iter().zip(&mut labels) {
-            if counts.get(own).is_some_and(|count| *count > 1) {
-                *own = if folders == most { path.to_path_buf() } else { label(path, folders) };
+        for (path, current) in paths.iter().zip(&mut labels) {
+            if counts.get(current).is_some_and(|count| *count > 1) {
+                *current = if folders == most { path.to_path_buf() } else { label(path, folders) };
             }
         }
     }

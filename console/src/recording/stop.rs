@@ -71,7 +71,9 @@ impl StopWatch {
     /// # Errors
     /// When the filter of one is absurdly large.
     pub fn new(conditions: &[StopCondition]) -> Result<StopWatch, FilterError> {
-        let compiled = |own: &StopCondition| Ok((ProcessFilter::new(&own.processes)?, own.clone()));
+        let compiled = |condition: &StopCondition| {
+            Ok((ProcessFilter::new(&condition.processes)?, condition.clone()))
+        };
         let conditions = conditions.iter().map(compiled).collect::<Result<_, _>>()?;
         Ok(StopWatch { conditions, counts: LiveCounts::default() })
     }
@@ -94,8 +96,8 @@ impl StopWatch {
         }
         let mut reached = None;
         counts.event(event, |pid, open| {
-            let holds = |(filter, own): &&(ProcessFilter, StopCondition)| {
-                open.count() > own.handles_above && filter.matches(&open.name, pid)
+            let holds = |(filter, condition): &&(ProcessFilter, StopCondition)| {
+                open.count() > condition.handles_above && filter.matches(&open.name, pid)
             };
             if let Some((_, condition)) = conditions.iter().find(holds) {
                 let (condition, handles) = (condition.clone(), open.count());

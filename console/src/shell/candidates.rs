@@ -83,8 +83,8 @@ fn of_console(before: &[String], last: &str) -> Vec<Candidate> {
     }
     if last.starts_with("--") {
         let known: Vec<String> = found.iter().map(|candidate| candidate.value.clone()).collect();
-        let own = of_program(&[], last).into_iter();
-        found.extend(own.filter(|candidate| !known.contains(&candidate.value)));
+        let options = of_program(&[], last).into_iter();
+        found.extend(options.filter(|candidate| !known.contains(&candidate.value)));
     }
     found
 }

@@ -115,7 +115,7 @@ pub(crate) fn filter_of(files: &[LoadedTrace], index: usize) -> Option<String> {
     let path = &files.get(index)?.path;
     let listed = word(&shown(path).to_string_lossy());
     let is_alone =
-        |filter: &Filter| files.iter().filter(|own| passes(filter, &own.path)).count() == 1;
+        |filter: &Filter| files.iter().filter(|file| passes(filter, &file.path)).count() == 1;
     if Filter::new(&listed).is_ok_and(|filter| is_alone(&filter)) {
         return Some(listed);
     }
@@ -171,10 +171,10 @@ mod tests {
         assert_eq!(filters[1], "a/two.json7z");
         assert!(filters[2].ends_with("one?1.json7z"), "{filters:?}");
         for (index, filter) in filters.iter().enumerate() {
-            let own = chosen(&paths, &[filter]).0.expect("it chooses");
+            let indexes = chosen(&paths, &[filter]).0.expect("it chooses");
             // What no filter can name is chosen with what it looks like.
             let expected = if index == 2 || index == 3 { vec![2, 3] } else { vec![index] };
-            assert_eq!(own, expected, "{filter}");
+            assert_eq!(indexes, expected, "{filter}");
         }
         assert_eq!(filter_of(&files, paths.len()), None);
     }

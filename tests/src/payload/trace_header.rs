@@ -91,7 +91,8 @@ fn time_zone(bytes: Bytes, bias_minutes: i32, changes: ClockChanges) -> Bytes {
 }
 
 /// Times at which the clocks of a zone change: SYSTEMTIMEs of year (0: each), month (0: never), weekday (0: Sunday),
-/// day or number of the weekday in the month (5: last), hour, minute, second and millisecond, in the earlier local time.
+/// day or number of the weekday in the month (5: last), hour, minute, second and millisecond, in the local time before
+/// the change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ClockChanges {
     /// Change to standard time.
