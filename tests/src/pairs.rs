@@ -101,7 +101,7 @@ pub fn unchanged() -> Vec<Pair> {
     rows
 }
 
-/// Rows of a program that did not change, and in which handles are lost together for longer than the rule can tell.
+/// Rows of a program that did not change, and in which handles leak together for longer than the rule can tell.
 #[must_use]
 pub fn unchanged_in_bursts() -> Vec<Pair> {
     let recorded = Recorded::whole(600);
@@ -112,8 +112,8 @@ pub fn unchanged_in_bursts() -> Vec<Pair> {
     ]
 }
 
-/// Rows of a program that loses handles anew, beside what it loses before, one handle at once: in all of the trace, or when
-/// it starts.
+/// Rows of a program that leaks handles anew, beside what it leaked before, one handle at once: in all of the trace,
+/// or when it starts.
 #[must_use]
 pub fn leaking_anew() -> Vec<Pair> {
     let row = |name: String, groups: u64, new: u64, seconds: i64, new_within: i64| Pair {

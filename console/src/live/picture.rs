@@ -65,7 +65,7 @@ impl Order {
     }
 }
 
-/// Handles that a group loses per minute; 0 where it does not leak steadily.
+/// Handles that a group leaks per minute; 0 where it does not leak steadily.
 fn rate(group: &OpenGroup) -> f64 {
     let rate = group.growth.and_then(|growth| growth.evidence.rate);
     rate.map_or(0.0, |rate| rate.per_minute)

@@ -33,12 +33,12 @@ pub(super) const TICK: Duration = Duration::from_millis(50);
 /// Least time between two tables.
 const REFRESH: Duration = Duration::from_secs(1);
 
-/// The time between two tables is at least so many times that which one takes.
+/// Minimum ratio of the time between two tables to the time that making one takes.
 const SHARE: u32 = 4;
 
 /// A session and its window.
 pub(super) struct Live {
-    /// Gone when it was stopped.
+    /// Source of the events; `None` once stopped.
     source: Option<Source>,
     receiver: EventReceiver,
     window: LiveWindow,

@@ -27,7 +27,7 @@ pub struct TraceValues {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NamedSuspect {
     pub id: SuspectId,
-    /// What it leaked, and in which process.
+    /// Type, process and number of leaked handles or views, as completion shows them.
     pub description: String,
 }
 
