@@ -27,7 +27,7 @@ pub struct TraceValues {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NamedSuspect {
     pub id: SuspectId,
-    /// Type, process and number of leaked handles or views, as completion shows them.
+    /// Type, process, and number of handles or allocations that the program did not close or free.
     pub description: String,
 }
 

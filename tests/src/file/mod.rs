@@ -60,7 +60,7 @@ impl EtlFile {
     /// When the file cannot be written.
     ///
     /// # Panics
-    /// As [`EtlFile::to_bytes`].
+    /// See [`EtlFile::to_bytes`].
     pub fn write(self, path: &Path) -> io::Result<FileSummary> {
         self.write_to(File::create(path)?)
     }
