@@ -227,7 +227,7 @@ impl Live {
             message: self
                 .reached
                 .as_ref()
-                .map_or_else(String::new, |own| format!("ended because {own}")),
+                .map_or_else(String::new, |reached| format!("ended because {reached}")),
         }
     }
 }
