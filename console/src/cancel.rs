@@ -20,16 +20,16 @@ const SIGNALS: [i32; 2] = [SIGINT, SIGTERM];
 /// The last signal that came.
 static LAST: LazyLock<Arc<AtomicUsize>> = LazyLock::new(Arc::default);
 
-/// What the program waits for.
+/// The [`Wait`] that the program is in; 0 for none.
 static WAIT: AtomicU8 = AtomicU8::new(0);
 
-/// How many writes to standard output and standard error have begun and ended: odd while one waits for a reader.
+/// Counter of starts and ends of writes to standard output and standard error: odd while one waits for a reader.
 static WRITES: AtomicUsize = AtomicUsize::new(0);
 
 /// The process of the pager that is waited for, 0 if none is.
 static PAGER: AtomicU32 = AtomicU32::new(0);
 
-/// What a program waits for that runs no command.
+/// Input that a program waits for while it runs no command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wait {
     /// The next line of a script.
@@ -127,7 +127,7 @@ impl<'a, W: Write> UntilCancelled<'a, W> {
         Self { out, cancel }
     }
 
-    /// Not [`io::ErrorKind::Interrupted`], after which writers try again.
+    /// Fails once cancelled, but not with [`io::ErrorKind::Interrupted`], after which writers try again.
     fn check(&self) -> io::Result<()> {
         self.cancel.check().map_err(io::Error::other)
     }
@@ -181,10 +181,10 @@ mod unix {
 
     use super::{Cancel, Cancelled, PAGER, SIGNALS, WAIT, WRITES, ends_wait, last, status};
 
-    /// How the terminal was before the prompt changed it.
+    /// Settings of the terminal before the prompt changed them.
     static TERMINAL: Mutex<Option<Termios>> = Mutex::new(None);
 
-    /// How long a reader may take for the rest of a line.
+    /// Longest time that a reader may take for the rest of a line.
     const PATIENCE: Duration = Duration::from_millis(200);
 
     /// Starts the thread that ends the program when a signal comes while it waits.

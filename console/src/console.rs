@@ -14,11 +14,11 @@ use crate::trace::{LoadArgs, Session};
 
 /// A session that takes commands.
 pub struct Console {
-    /// What is loaded.
+    /// The loaded traces and the settings.
     pub session: Session,
     /// Whether a person reads the answers, so that long ones go through a pager.
     pub is_interactive: bool,
-    /// What asks commands to end.
+    /// The flag that asks commands to end.
     pub cancel: Cancel,
 }
 
@@ -74,7 +74,7 @@ impl Console {
         })
     }
 
-    /// Does something with the session as commands do it: with a spinner, until it is cancelled.
+    /// Runs `work` with the session as commands do: with a spinner, until it is cancelled.
     ///
     /// # Errors
     /// When `work` fails, was cancelled, or panicked.

@@ -33,7 +33,7 @@ const BAD_USAGE: u8 = 2;
 /// `cmp`.
 const TROUBLE: u8 = 2;
 
-/// What runs before `main`; see [`standard::look_before_main`].
+/// Function that runs before `main`; see [`standard::look_before_main`].
 #[cfg(any(target_os = "linux", target_os = "macos"))]
 #[allow(unsafe_code, reason = "only an entry of this section runs that early")]
 #[cfg_attr(target_os = "linux", unsafe(link_section = ".init_array"))]
@@ -121,7 +121,7 @@ fn parse() -> Result<OneShot, Refusal> {
     Ok(OneShot { globals, load, command: None, notes: Vec::new(), is_comparison: false })
 }
 
-/// What the command line, the environment and the configuration file say.
+/// Settings from the command line, the environment and the configuration file.
 fn settings(cli: &Cli) -> Result<Settings, CommandError> {
     let file = match (&cli.config, &cli.action) {
         // None of it counts for these.
@@ -177,7 +177,7 @@ fn run(
     Ok(if loaded == Outcome::Failed { loaded } else { outcome })
 }
 
-/// Does what needs no console that stays; `false` for anything else.
+/// Carries out an action that needs no lasting console; returns `false` for any other.
 fn act(
     action: &Action,
     cli: &Cli,
@@ -266,7 +266,7 @@ fn converse(
     Ok(script::run(console, steps, options, out, messages))
 }
 
-/// What Ctrl-C and other signals cancel from now on.
+/// The flag that Ctrl-C and other signals set from now on.
 fn cancel_on_signals(messages: &mut Messages<'_>) -> cancel::Cancel {
     cancel::on_signals().unwrap_or_else(|error| {
         messages.note(format_args!(

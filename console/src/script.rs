@@ -21,7 +21,7 @@ const UTF16_MARK: &[u8] = b"\xFF\xFE";
 /// One command of a script.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Step {
-    /// Where it stands, as in `line 1` of a script or `command 1` of the command line.
+    /// Position of the line, as in `line 1` of a script or `command 1` of the command line.
     pub place: String,
     /// The command; a query may have several lines.
     pub line: String,
@@ -131,7 +131,7 @@ fn read_line_of_utf16(input: &mut impl BufRead, bytes: &mut Vec<u8>) -> io::Resu
     Ok(())
 }
 
-/// How a script ended.
+/// Outcome of a script.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
     /// Every command worked, or the reader of the output had enough.
@@ -146,10 +146,10 @@ pub enum Outcome {
     Cancelled,
 }
 
-/// How a script runs.
+/// Options for running a script.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct RunOptions {
-    /// Past commands that fail.
+    /// Whether to go on after commands that fail.
     pub keep_going: bool,
     /// Each command is first printed as a comment.
     pub echo: bool,

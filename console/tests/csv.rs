@@ -46,7 +46,7 @@ fn document(run: &Run) -> Value {
     serde_json::from_str(&run.stdout[start..]).expect("JSON")
 }
 
-/// What a CSV file must hold, counted in the JSON answer to the same question.
+/// Expected counts of a CSV file, from the JSON answer to the same question.
 fn expected_counts(document: &Value) -> BTreeMap<&str, usize> {
     let mut counts = BTreeMap::new();
     for object in document["objects"].as_array().expect("objects") {

@@ -99,7 +99,7 @@ fn a_reader_that_leaves_is_no_failure() {
     assert_eq!((ended.status, ended.stderr.as_str()), (Some(0), ""), "{ended:?}");
 }
 
-/// What is said of the sample when it is not extracted again.
+/// Messages about the sample when it is not extracted again.
 const LOADED: &str =
     "warning: leaky.etl: 1 close of a handle opened before the trace\nloaded leaky.etl\n";
 

@@ -131,12 +131,12 @@ impl Shell {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Kind {
     pub name: String,
-    /// Its options with all their names, each as the help writes it: `-TopN N [SKIP]`.
+    /// Options with all their names, each as the help writes it: `-TopN N [SKIP]`.
     pub options: Vec<String>,
 }
 
 impl Kind {
-    /// What prints this kind: as it is, and in each of the formats that it has.
+    /// Commands that print this kind: as it is, and in each of the formats that it has.
     #[must_use]
     pub fn in_every_format(&self) -> Vec<String> {
         let name = &self.name;
@@ -167,7 +167,7 @@ pub fn run_over(trace: &TraceBuilder, script: &str) -> Run {
     run_script(handlescope(home.path()).arg("trace.etl"), script)
 }
 
-/// What a run of the program left behind.
+/// Output and exit status of a run of the program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Run {
     /// Standard output.

@@ -28,7 +28,7 @@ impl PointerSize {
 pub struct Guid(u128);
 
 impl Guid {
-    /// From the digits of the text form: `Guid::new(0xb3e675d7_2554_4f18_830b_2762732560de)`.
+    /// Creates a GUID from the digits of the text form: `Guid::new(0xb3e675d7_2554_4f18_830b_2762732560de)`.
     #[must_use]
     pub const fn new(digits: u128) -> Self {
         Self(digits)

@@ -11,7 +11,7 @@ use zip::write::SimpleFileOptions;
 
 use crate::scenario::TraceBuilder;
 
-/// A trace with so many handles, by which it is recognized.
+/// A trace with this many handles, by which it is recognized.
 #[must_use]
 pub fn trace_of_handles(handles: u32) -> Vec<u8> {
     let mut trace = TraceBuilder::new();
@@ -54,9 +54,9 @@ pub fn write_7z(path: &Path, members: &[(&str, Vec<u8>)]) {
 pub struct Claimed {
     pub name: String,
     pub content: Vec<u8>,
-    /// Its size, bytes.
+    /// Claimed size, bytes.
     pub size: u64,
-    /// Its CRC-32, if there is one.
+    /// Claimed CRC-32, if there is one.
     pub checksum: Option<u32>,
 }
 

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use crate::rng::Rng;
 
-/// What [`damage`] did, for the message of a failing test.
+/// Change that [`damage`] made, for the message of a failing test.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Damage {
     /// Cut off at this length.
@@ -46,7 +46,7 @@ pub fn flip_bits(bytes: &mut [u8], seed: u64, count: usize) -> Vec<usize> {
     (0..count).map(|_| flip()).collect()
 }
 
-/// Where the buffers of a whole file are; the first has the trace header.
+/// Ranges of the buffers of a whole file; the first has the trace header.
 ///
 /// # Panics
 /// When it is not one buffer after another.

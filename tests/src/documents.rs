@@ -1,4 +1,4 @@
-//! What `-json` prints.
+//! Documents that `-json` prints.
 
 use serde_json::Value;
 

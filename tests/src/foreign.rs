@@ -144,10 +144,10 @@ pub fn json_members(archive: &Path) -> Vec<(String, Vec<u8>)> {
     members
 }
 
-/// What went wrong when a file was loaded; nothing may be left behind.
+/// Message about a file that could not be loaded; nothing may be left behind.
 ///
 /// # Panics
-/// When nothing went wrong.
+/// When it was loaded.
 #[must_use]
 pub fn refusal(shell: &Shell, file: &str) -> String {
     let Run { stderr, status, .. } = shell.run(&[file, "-c", ".list"]);

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use crate::binary::{Run, Shell, handlescope, sample_symbols, sample_trace};
 use crate::folders::copy_folder;
 
-/// How long an answer may take.
+/// Longest time that an answer may take.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A server at work.
@@ -164,7 +164,7 @@ impl McpServer {
         self.receive(id)
     }
 
-    /// What a tool answers.
+    /// Answer of a tool.
     ///
     /// # Errors
     /// The text of its error.
@@ -185,7 +185,7 @@ impl McpServer {
         Ok(content)
     }
 
-    /// The rows of all pages of a tool's answer, with so many rows on a page at most, and the pages.
+    /// The rows of all pages of a tool's answer, with at most this many rows on a page, and the pages.
     ///
     /// # Panics
     /// When a page is an error.

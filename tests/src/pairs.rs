@@ -13,31 +13,31 @@ const EVENT: u16 = 16;
 const PID: u32 = 700;
 const BASE: u64 = 0x7ff6_0000_0000;
 
-/// What the groups of handles of a program do.
+/// Behaviour of the groups of handles of a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Behaviour {
-    /// Operations at random times lose so many handles each, one after the other.
+    /// Operations at random times leak this many handles each, one after the other.
     Leaks { at_once: u64, apart_ns: i64 },
-    /// Operations at random times lose 1 to 9 handles each.
+    /// Operations at random times leak 1 to 9 handles each.
     LeaksMixed,
-    /// Operations lose a handle each, at random times in phases of a minute on average, with three minutes between them.
+    /// Operations leak a handle each, at random times in phases of a minute on average, three minutes apart.
     Phases,
     /// Caches are filled in the first seconds; the standard deviation of their sizes is 25 %.
     Fills,
-    /// Caches get entries at random times, which live so many seconds.
+    /// Caches get entries at random times, which live this many seconds.
     Caches { seconds: i64 },
 }
 
-/// How a trace is recorded.
+/// Recording of a trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Recorded {
     pub seconds: i64,
-    /// Only so many of its last buffers are kept, if that is given.
+    /// Number of its last buffers that are kept, if it is a ring.
     pub ring: Option<usize>,
 }
 
 impl Recorded {
-    /// A whole trace of so many seconds.
+    /// A whole trace of this many seconds.
     #[must_use]
     pub fn whole(seconds: i64) -> Self {
         Self { seconds, ring: None }
@@ -54,9 +54,9 @@ pub struct Pair {
     pub groups: u64,
     pub before: Recorded,
     pub after: Recorded,
-    /// Handles that are lost anew after, one by one at random times.
+    /// Handles that are newly leaked in the second trace, one by one at random times.
     pub new: u64,
-    /// From the start on, so many seconds of which are these times.
+    /// Seconds from the start on within which these times lie.
     pub new_within: i64,
 }
 
@@ -101,7 +101,7 @@ pub fn unchanged() -> Vec<Pair> {
     rows
 }
 
-/// Rows of a program that did not change, and in which handles are lost together for longer than the rule can tell.
+/// Rows of a program that did not change, and in which handles leak together for longer than the rule can tell.
 #[must_use]
 pub fn unchanged_in_bursts() -> Vec<Pair> {
     let recorded = Recorded::whole(600);
@@ -112,8 +112,8 @@ pub fn unchanged_in_bursts() -> Vec<Pair> {
     ]
 }
 
-/// Rows of a program that loses handles anew, beside what it loses before, one handle at once: in all of the trace, or when
-/// it starts.
+/// Rows of a program that leaks handles anew, beside what it leaked before, one handle at once: in all of the trace,
+/// or when it starts.
 #[must_use]
 pub fn leaking_anew() -> Vec<Pair> {
     let row = |name: String, groups: u64, new: u64, seconds: i64, new_within: i64| Pair {
@@ -141,7 +141,7 @@ pub fn leaking_anew() -> Vec<Pair> {
 }
 
 impl Behaviour {
-    /// Operations that lose so many handles each, within a millisecond.
+    /// Operations that leak this many handles each, within a millisecond.
     fn leaks(at_once: u64) -> Self {
         Self::Leaks { at_once, apart_ns: 60_000 }
     }
@@ -208,7 +208,7 @@ impl Pair {
 struct Writer {
     trace: TraceBuilder,
     end: i64,
-    /// When the program has something to do.
+    /// Times at which the program has something to do.
     phases: Vec<Range<i64>>,
     handles: u32,
 }
@@ -273,7 +273,7 @@ impl Writer {
         }
     }
 
-    /// Random times, so many a minute.
+    /// Random times, with this many a minute.
     fn times(&self, per_minute: f64, rng: &mut Rng) -> Vec<i64> {
         let mut ns = 0.0;
         let next = || {

@@ -29,19 +29,19 @@ impl Published {
         Self { home, pdbs: trace.pdbs(), name }
     }
 
-    /// What lines print.
+    /// Output of a line.
     ///
     /// # Panics
-    /// When one of them fails.
+    /// When it fails.
     #[must_use]
     pub fn ask(&self, line: &str) -> String {
         self.ask_with(line, &[])
     }
 
-    /// The same with some variables in the environment.
+    /// Like [`Self::ask`], with some variables in the environment.
     ///
     /// # Panics
-    /// When one of them fails.
+    /// When it fails.
     #[must_use]
     pub fn ask_with(&self, line: &str, variables: &[(&str, &str)]) -> String {
         let mut program = handlescope(self.home.path());
@@ -50,7 +50,7 @@ impl Published {
         run_script(&mut program, &format!("{line}\n")).ok().stdout
     }
 
-    /// What a line writes into a file.
+    /// Content of the file that a line writes.
     ///
     /// # Panics
     /// When it fails, or there is no such file.
@@ -60,7 +60,7 @@ impl Published {
         fs::read_to_string(self.home.path().join(file)).unwrap()
     }
 
-    /// What leaks.
+    /// Answer of `.why`.
     ///
     /// # Panics
     /// When that is not JSON.

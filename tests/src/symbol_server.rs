@@ -8,15 +8,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-/// What the server makes of a request.
+/// Answer of the server to a request.
 #[derive(Debug, Clone)]
 pub enum Answer {
     File(Vec<u8>),
-    /// The file, of which only so many bytes arrive.
+    /// The file, of which only this many bytes arrive.
     CutOff(Vec<u8>, usize),
     /// Nothing but a status.
     Status(u16),
-    /// That it is somewhere else.
+    /// A redirect to another address.
     Redirect(String),
     /// Nothing at all; the connection stays open.
     Silence,

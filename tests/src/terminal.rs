@@ -22,7 +22,7 @@ use shared::{Answers, Shared, State, read};
 pub use view::View;
 use view::scrolled;
 
-/// How long a test waits for the screen. Only a failing test waits that long.
+/// Longest time that a test waits for the screen. Only a failing test waits that long.
 const DEADLINE: Duration = Duration::from_secs(60);
 
 /// Lines above the screen that are kept.
@@ -42,7 +42,7 @@ pub enum Key {
 }
 
 impl Key {
-    /// What a terminal sends for the key.
+    /// Bytes that a terminal sends for the key.
     fn bytes(self) -> Vec<u8> {
         match self {
             Key::Tab => b"\t".to_vec(),
@@ -134,7 +134,7 @@ impl Terminal {
     /// slow this test is.
     ///
     /// # Panics
-    /// As [`Terminal::wait_until`], and when the terminal is gone.
+    /// See [`Terminal::wait_until`]; also when the terminal is gone.
     #[track_caller]
     pub fn press_while_busy(
         &self,
@@ -182,7 +182,7 @@ impl Terminal {
     /// Waits until a text is on the screen.
     ///
     /// # Panics
-    /// As [`Terminal::wait_until`].
+    /// See [`Terminal::wait_until`].
     #[track_caller]
     pub fn wait_for(&self, text: &str) {
         self.wait_until(text, |view| view.lines().any(|line| line.contains(text)));
@@ -191,7 +191,7 @@ impl Terminal {
     /// Waits until this text, and no more, stands before the cursor.
     ///
     /// # Panics
-    /// As [`Terminal::wait_until`].
+    /// See [`Terminal::wait_until`].
     #[track_caller]
     pub fn wait_for_line(&self, text: &str) {
         self.wait_until(&format!("the line {text:?}"), |view| view.before_cursor() == text);
@@ -200,7 +200,7 @@ impl Terminal {
     /// Types a line after the prompt, presses Enter and waits for the next prompt.
     ///
     /// # Panics
-    /// As [`Terminal::wait_until`].
+    /// See [`Terminal::wait_until`].
     #[track_caller]
     pub fn run(&self, prompt: &str, line: &str) {
         self.wait_for_line(prompt);
@@ -212,7 +212,7 @@ impl Terminal {
     /// Presses Enter and waits for a prompt below the line.
     ///
     /// # Panics
-    /// As [`Terminal::wait_until`].
+    /// See [`Terminal::wait_until`].
     #[track_caller]
     pub fn enter(&self, prompt: &str) {
         self.press_for_prompt(Key::Enter, prompt);
@@ -221,7 +221,7 @@ impl Terminal {
     /// Presses a key that ends the line, and waits for a prompt below it.
     ///
     /// # Panics
-    /// As [`Terminal::wait_until`].
+    /// See [`Terminal::wait_until`].
     #[track_caller]
     pub fn press_for_prompt(&self, key: Key, prompt: &str) {
         let row = self.view(|view| view.cursor_row());
@@ -244,7 +244,7 @@ impl Terminal {
         lines
     }
 
-    /// What is coloured, in front or after, line by line.
+    /// Text with a foreground or background colour, line by line.
     #[must_use]
     pub fn colored(&self) -> Vec<String> {
         let mut colored = Vec::new();
@@ -282,7 +282,7 @@ impl Terminal {
         }
     }
 
-    /// What the program wrote and a terminal does not understand.
+    /// Sequences that the program wrote and a terminal does not understand.
     #[must_use]
     pub fn not_understood(&self) -> Vec<String> {
         self.shared.lock().parser.callbacks().unknown.clone()

@@ -1,4 +1,4 @@
-//! How much of a long search for mistakes is done.
+//! Thoroughness of the long searches for mistakes.
 
 use std::env;
 

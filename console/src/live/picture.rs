@@ -1,4 +1,4 @@
-//! What is drawn: the table of open handles, or a text.
+//! The picture that is drawn: the table of open handles, or a text.
 
 use console::measure_text_width;
 use handlescope_model::Untrusted;
@@ -18,7 +18,7 @@ pub(super) const TITLES: [&str; 6] = ["Open", "Opened", "Growth", "Process", "Ty
 /// No column but the last one is wider: names may be long.
 const WIDEST: usize = 40;
 
-/// What the table is sorted by.
+/// Sort order of the table.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum Order {
     #[default]
@@ -65,13 +65,13 @@ impl Order {
     }
 }
 
-/// Handles that a group loses per minute; 0 where it does not leak steadily.
+/// Handles that a group leaks per minute; 0 where it does not leak steadily.
 fn rate(group: &OpenGroup) -> f64 {
     let rate = group.growth.and_then(|growth| growth.evidence.rate);
     rate.map_or(0.0, |rate| rate.per_minute)
 }
 
-/// How a group grows, in a word or a rate.
+/// Growth of a group, as a word or a rate.
 fn growth(group: &OpenGroup) -> String {
     match group.growth.map(|growth| growth.verdict) {
         None => "unknown".to_owned(),
@@ -93,7 +93,7 @@ pub(super) fn cells(group: &OpenGroup) -> [String; 6] {
     ]
 }
 
-/// What is said above and below the table.
+/// Texts above and below the table.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Heading {
     pub(super) source: String,
@@ -176,7 +176,7 @@ pub(super) fn draw_table(
     }
 }
 
-/// As wide as what is in them, so that a pid is cut only after a long name; the function has what is left.
+/// Column widths that fit the content, so that a pid is cut only after a long name; the function gets the rest.
 fn widths(titles: &[String; 6], rows: &[[String; 6]]) -> [Constraint; 6] {
     let width = |column: usize| {
         let cells = rows.iter().chain([titles]).map(|row| measure_text_width(&row[column]));

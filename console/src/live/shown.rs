@@ -14,7 +14,7 @@ use crate::terminal::{FullScreen, Messages, Pressed};
 /// Lines that a page scrolls.
 const PAGE: usize = 20;
 
-/// What is seen.
+/// State of the screen.
 #[derive(Default)]
 pub(super) struct Shown {
     groups: Vec<OpenGroup>,
@@ -75,7 +75,7 @@ impl Shown {
         }
     }
 
-    /// Does what a key asks for; returns whether it asks to end.
+    /// Carries out a key; returns whether it asks to end.
     fn key(&mut self, key: Pressed, live: &mut Live, console: &mut Console) -> bool {
         if let Some((lines, first)) = &mut self.text {
             match key {
@@ -120,7 +120,7 @@ fn scrolled(first: usize, count: usize, key: Pressed) -> usize {
     }
 }
 
-/// What `.why` says of all events so far.
+/// Answer of `.why` from all events so far.
 fn why(live: &mut Live, console: &mut Console) -> Result<String, CommandError> {
     live.load(console)?;
     let mut text = Vec::new();

@@ -27,18 +27,18 @@ use crate::trace::LoadArgs;
 /// Bytes of events that may wait while tables are made.
 const QUEUE: usize = 64 << 20;
 
-/// How long is waited for events, and for keys when none come any more.
+/// Time to wait for events, and for keys once no more events come.
 pub(super) const TICK: Duration = Duration::from_millis(50);
 
 /// Least time between two tables.
 const REFRESH: Duration = Duration::from_secs(1);
 
-/// The time between two tables is at least so many times that which one takes.
+/// Minimum ratio of the time between two tables to the time that making one takes.
 const SHARE: u32 = 4;
 
 /// A session and its window.
 pub(super) struct Live {
-    /// Gone when it was stopped.
+    /// Source of the events; `None` once stopped.
     source: Option<Source>,
     receiver: EventReceiver,
     window: LiveWindow,
@@ -52,7 +52,7 @@ pub(super) struct Live {
     hidden: u64,
     /// The trace that is replayed.
     replayed: Option<PathBuf>,
-    /// Where the tables are, of which the last ones are loaded.
+    /// Folder of the tables, the last of which are loaded.
     folder: TempDir,
     tables: u64,
     next: Instant,
@@ -227,12 +227,12 @@ impl Live {
             message: self
                 .reached
                 .as_ref()
-                .map_or_else(String::new, |own| format!("ended because {own}")),
+                .map_or_else(String::new, |reached| format!("ended because {reached}")),
         }
     }
 }
 
-/// Does something without its messages, which would disturb the picture and come again with each table.
+/// Runs `work` without its messages, which would disturb the picture and come again with each table.
 pub(super) fn quietly<T>(work: impl FnOnce(&mut Messages<'_>) -> T) -> T {
     let mut nowhere = io::sink();
     work(&mut Messages::new(&mut nowhere, Screen::PLAIN))
@@ -278,7 +278,7 @@ impl Source {
         Ok((Source::Replay { cancel, thread }, recording, inventory))
     }
 
-    /// What it lost so far.
+    /// Events and buffers lost so far.
     fn figures(&self) -> Figures {
         match self {
             // What cannot be asked now is asked again.
@@ -305,14 +305,14 @@ impl Source {
     }
 }
 
-/// When an event is due that was recorded so many nanoseconds after the start.
+/// Time at which to replay an event that was recorded `ns` nanoseconds after the start.
 fn due(ns: i64, speed: f64) -> Duration {
     let seconds = ns.max(0) as f64 / 1e9 / speed;
     Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)
 }
 
 fn sleep_until(started: Instant, due: Duration, stopped: &Cancel) -> ControlFlow<()> {
-    /// How long it goes on when it is stopped.
+    /// Longest delay before it notices that it was stopped.
     const LONGEST_SLEEP: Duration = Duration::from_millis(50);
     while !stopped.is_cancelled() {
         let left = due.saturating_sub(started.elapsed());

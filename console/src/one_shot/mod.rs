@@ -21,9 +21,9 @@ use crate::trace::LoadArgs;
 pub struct OneShot {
     /// The options that every command line may have.
     pub globals: Cli,
-    /// What to load first.
+    /// Traces to load first.
     pub load: Option<LoadArgs>,
-    /// What to do then; `None` for a console.
+    /// Command to run then; `None` for a console.
     pub command: Option<Box<dyn Invocation>>,
     /// Notes to print first.
     pub notes: Vec<&'static str>,
@@ -31,12 +31,12 @@ pub struct OneShot {
     pub is_comparison: bool,
 }
 
-/// Why a command line was refused.
+/// Reason why a command line was refused.
 #[derive(Debug)]
 pub enum Refusal {
-    /// By the options that every command line may have.
+    /// Error in the options that every command line may have.
     Globals(clap::Error),
-    /// By those of the command.
+    /// Error in the options of the command.
     Command(ParseError),
 }
 
@@ -54,7 +54,7 @@ impl From<ParseError> for Refusal {
     }
 }
 
-/// What a command line does.
+/// Kind of command line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Form {
     Dump,
@@ -91,14 +91,14 @@ const COMMANDS: &[(Form, &str, &[&str])] = &[
     (Form::Report, ".report", &["report"]),
 ];
 
-/// Its commands that are not here, each with the reason.
+/// ETWAnalyzer's commands that are not here, each with the reason.
 const REFUSED: &[(&str, &str)] = &[
     ("-mcp", "the MCP server is started with handlescope mcp --root FOLDER"),
     ("-convert", "other formats come from dump: -csv FILE, and -json for scripts"),
 ];
 
 impl Form {
-    /// Of one of ETWAnalyzer's commands.
+    /// Form of one of ETWAnalyzer's commands.
     fn of_switch(word: &str) -> Option<Form> {
         let known = SWITCHES.iter().map(|(name, form, _)| (name, *form));
         let refused = REFUSED.iter().map(|(name, reason)| (name, Form::Refused(reason)));
@@ -106,7 +106,7 @@ impl Form {
         all.find(|(name, _)| name.eq_ignore_ascii_case(word)).map(|(_, form)| form)
     }
 
-    /// Of a subcommand.
+    /// Form of a subcommand.
     fn of_subcommand(word: &str) -> Option<Form> {
         COMMANDS.iter().find(|(.., words)| words.contains(&word)).map(|(form, ..)| *form)
     }
@@ -155,7 +155,8 @@ struct Split {
 
 /// The option about symbols that a word names, and whether in ETWAnalyzer's spelling.
 fn about_symbols(word: &str) -> Option<(&'static str, bool)> {
-    let find = |name: &str| ABOUT_SYMBOLS.into_iter().find(|own| own.eq_ignore_ascii_case(name));
+    let find =
+        |name: &str| ABOUT_SYMBOLS.into_iter().find(|option| option.eq_ignore_ascii_case(name));
     match word.strip_prefix("--") {
         Some(name) => Some((find(name)?, false)),
         None => Some((find(word.strip_prefix('-')?)?, true)),
@@ -216,7 +217,7 @@ fn mistyped(words: &[String]) -> Option<ParseError> {
     is_missing.then_some(ParseError::UnknownCommand { name, hint })
 }
 
-/// What the words do, the word that says so, and the others.
+/// Form of a command line, the word that names it, and the other words.
 fn form(words: &[String]) -> Option<(Form, String, Vec<String>)> {
     let first = words.first()?;
     let subcommand = Form::of_subcommand(first).map(|form| (0, form));
@@ -235,9 +236,9 @@ fn form(words: &[String]) -> Option<(Form, String, Vec<String>)> {
     let (before, rest) = words.split_at(at);
     let (name, behind) = rest.split_first()?;
     // The words after the command belong to it, and not to an option in front of it.
-    let own = behind.iter().take_while(|word| !word.starts_with('-')).count();
-    let (own, behind) = behind.split_at(own);
-    Some((form, name.clone(), [own, before, behind].concat()))
+    let count = behind.iter().take_while(|word| !word.starts_with('-')).count();
+    let (arguments, behind) = behind.split_at(count);
+    Some((form, name.clone(), [arguments, before, behind].concat()))
 }
 
 /// A console whose name is left out: `-nocolor` or an option about symbols shows that the line is in
@@ -340,7 +341,7 @@ fn command(form: Form, words: &[String]) -> Result<Option<Box<dyn Invocation>>, 
     REGISTRY.parse_words(&name.chain(words.iter().cloned()).collect::<Vec<_>>())
 }
 
-/// What to load before the first prompt.
+/// Arguments of the load before the first prompt.
 fn load_args(words: &[String]) -> Result<LoadArgs, ParseError> {
     let (line, tokens) = join(words);
     Load::parse(&REGISTRY.entered(".load", &line, &tokens))
@@ -372,7 +373,7 @@ pub(crate) fn names_files(word: &str) -> bool {
     ["-fd", "-filedir"].iter().any(|name| word.eq_ignore_ascii_case(name))
 }
 
-/// What is loaded: what is named, or else the trace of the current folder, with `recursive` all of them.
+/// Load of the named files, or else of the trace in the current folder; with `recursive`, of all traces.
 fn to_load(queries: Vec<String>, recursive: bool) -> LoadArgs {
     match queries.is_empty() {
         true => {

@@ -1,4 +1,4 @@
-//! What command lines mean.
+//! Parsing of command lines.
 
 use handlescope_extract::symbols::ServerChoice;
 
@@ -32,7 +32,7 @@ fn dump(line: &[&str]) -> (String, LoadArgs) {
     (command.shared().expect("a kind").text.clone(), shot.load.expect("files"))
 }
 
-/// What is to be extracted.
+/// Arguments of an extraction.
 fn extraction(line: &[&str]) -> ExtractArgs {
     let command = shot(line).command.expect("a command");
     command.args().downcast_ref::<ExtractArgs>().unwrap_or_else(|| panic!("{line:?}")).clone()

@@ -1,4 +1,4 @@
-//! From what was typed to files: names, folders, and patterns, for shells that do not expand them
+//! Expansion of typed names, folders and patterns to files, for shells that do not expand them
 //! and for the console's own prompt.
 
 use std::path::{Path, PathBuf, absolute};
@@ -14,10 +14,10 @@ use super::names::{
 use crate::filter::{Filter, FilterError, LineMatch};
 use crate::suggest;
 
-/// Why a name stands for no file.
+/// Reason why a name stands for no file.
 #[derive(Debug, Error)]
 pub enum ExpandError {
-    /// There is no such file.
+    /// No such file exists.
     #[error("{}: file not found{hint}", Untrusted(.path))]
     Missing {
         path: PathBuf,
@@ -28,7 +28,7 @@ pub enum ExpandError {
     #[error("{}: no trace or extract lies in this folder{hint}", Untrusted(.folder))]
     NothingIn {
         folder: PathBuf,
-        /// How to look below it, unless that was done.
+        /// Hint how to look below it, unless that was done.
         hint: &'static str,
     },
     /// The wildcards match nothing.
@@ -50,7 +50,7 @@ pub enum ExpandError {
 pub(crate) struct Expanded {
     /// The files in the order of their names.
     pub(crate) files: Vec<PathBuf>,
-    /// They lie in a folder or match a pattern; they were not named.
+    /// Whether they were found in a folder or by a pattern, not named.
     pub(crate) is_found: bool,
 }
 
@@ -62,7 +62,7 @@ pub(crate) struct Expanded {
 ///   for those in all folders below.
 /// * A pattern stands for all traces and extracts whose name or path it matches.
 ///
-/// Whatever does not work is added to `problems`; a folder below that cannot be read does not keep
+/// Adds all problems to `problems`; a folder below that cannot be read does not keep
 /// the others from being found.
 pub(crate) fn expand(query: &str, recursive: bool, problems: &mut Vec<ExpandError>) -> Expanded {
     match expanded(query, recursive, problems) {
@@ -178,8 +178,8 @@ impl Pattern {
     }
 }
 
-/// What a filter says about a file. It is compared with the file's name and with its whole path: what
-/// fits one of them fits, and what excludes one of them excludes.
+/// Verdict of a filter on a file. The filter is compared with the file's name and with its whole path: a
+/// match of either includes the file, and an exclusion by either excludes it.
 pub(crate) fn verdict(filter: &Filter, file: &Path) -> LineMatch {
     let path = absolute(file).unwrap_or_else(|_| file.to_path_buf());
     let name = file.file_name().unwrap_or_default().to_string_lossy();
@@ -190,7 +190,7 @@ pub(crate) fn verdict(filter: &Filter, file: &Path) -> LineMatch {
 pub(crate) struct Walk<'a> {
     /// Whether to look into folders below.
     pub(crate) recursive: bool,
-    /// What they have to be called like.
+    /// Pattern that the names of the files must match.
     pub(crate) pattern: Option<&'a Pattern>,
     /// Folders below that cannot be read.
     pub(crate) problems: &'a mut Vec<ExpandError>,

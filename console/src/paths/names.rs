@@ -1,4 +1,4 @@
-//! What files of traces are called, and which are the same trace.
+//! Names of trace files, and which of them are the same trace.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsString;
@@ -34,8 +34,8 @@ pub(crate) fn is_plain_extract(path: &Path) -> bool {
 
 /// Whether a path has one of these extensions, in any case.
 pub(crate) fn has_extension(path: &Path, extensions: &[&str]) -> bool {
-    let own = path.extension().unwrap_or_default();
-    extensions.iter().any(|extension| own.eq_ignore_ascii_case(extension))
+    let found = path.extension().unwrap_or_default();
+    extensions.iter().any(|extension| found.eq_ignore_ascii_case(extension))
 }
 
 /// Longest name of what is made of a trace, bytes: a file system takes 255, and the name goes on with the state of what
@@ -63,10 +63,9 @@ pub(crate) fn with_home(name: &str) -> PathBuf {
     }
 }
 
-/// What a trace and its extract have in common: the folder, without `Extract`, and the name, without
-/// `.etl`, `.zip`, `.7z`, `.etl.zip`, `.etl.7z` or `.json7z`. A text keeps its extension: a debugger's log of a
-/// program may lie beside a trace of it. Two traces that share it would share
-/// their extract, too.
+/// Key that a trace and its extract share: the folder, without `Extract`, and the name, without `.etl`, `.zip`, `.7z`,
+/// `.etl.zip`, `.etl.7z` or `.json7z`. A text keeps its extension: a debugger's log of a program may lie beside a trace
+/// of it. Two traces with the same key would share their extract, too.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct SameTrace {
     folder: PathBuf,
@@ -74,7 +73,7 @@ pub(crate) struct SameTrace {
 }
 
 impl SameTrace {
-    /// Of a trace or an extract.
+    /// Key of a trace or an extract.
     pub(crate) fn of(path: &Path) -> SameTrace {
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
         let folder = folder.unwrap_or(Path::new("."));
@@ -120,8 +119,8 @@ pub(crate) fn shown(path: &Path) -> PathBuf {
     }
 }
 
-/// What names several traces apart: what `name` makes of each path, with as many folders in front of it as it takes.
-/// What folders do not tell apart has its whole path.
+/// Names that tell several traces apart: the `name` of each path, with as many folders in front of it as needed.
+/// A path that folders do not tell apart is named whole.
 pub(crate) fn names_apart(paths: &[&Path], name: impl Fn(&Path) -> OsString) -> Vec<PathBuf> {
     let label = |path: &Path, folders: usize| -> PathBuf {
         let all: Vec<_> = path.parent().into_iter().flat_map(Path::components).collect();
@@ -133,9 +132,9 @@ pub(crate) fn names_apart(paths: &[&Path], name: impl Fn(&Path) -> OsString) -> 
     for folders in 1..=most {
         let mut counts: HashMap<PathBuf, usize> = HashMap::new();
         labels.iter().for_each(|label| *counts.entry(label.clone()).or_default() += 1);
-        for (path, own) in paths.iter().zip(&mut labels) {
-            if counts.get(own).is_some_and(|count| *count > 1) {
-                *own = if folders == most { path.to_path_buf() } else { label(path, folders) };
+        for (path, current) in paths.iter().zip(&mut labels) {
+            if counts.get(current).is_some_and(|count| *count > 1) {
+                *current = if folders == most { path.to_path_buf() } else { label(path, folders) };
             }
         }
     }

@@ -1,5 +1,5 @@
-//! Which files an output may take the place of: the one check that everything goes through that writes. And how it is
-//! written: whole or not at all.
+//! Check of the files that an output may replace, which every write goes through. Also the writing itself: a file is
+//! written whole or not at all.
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, ErrorKind, Read, Write};
@@ -37,7 +37,7 @@ fn is_device(whole: &Path) -> bool {
 /// A file that no output may replace, or not without `-Force`.
 #[derive(Debug, Error)]
 pub enum OverwriteError {
-    /// It is loaded.
+    /// The file is loaded.
     #[error(
         "{}: is the trace or extract that is queried, or the trace of it, and is never replaced; name \
          another file",
@@ -62,8 +62,8 @@ pub enum OverwriteError {
     Unknown { path: PathBuf, source: io::Error },
 }
 
-/// What may be replaced: what this program wrote and what was not changed since; with `-Force` anything but the
-/// traces and extracts that are asked.
+/// Files that may be replaced: those that this program wrote and that have not changed since; with `-Force` any file
+/// but the queried traces and extracts.
 #[derive(Debug, Default)]
 pub struct Overwrite {
     force: bool,
@@ -80,7 +80,7 @@ pub(crate) struct Output {
 }
 
 impl Overwrite {
-    /// With or without `-Force`.
+    /// Creates the check, with or without `-Force`.
     pub(crate) fn new(force: bool) -> Overwrite {
         Overwrite { force, ..Overwrite::default() }
     }

@@ -12,7 +12,7 @@ use thiserror::Error;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Roots(Vec<PathBuf>);
 
-/// Why a path is refused.
+/// Reason why a path is refused.
 #[derive(Debug, Error)]
 pub enum RootError {
     /// A root that cannot be one.
@@ -21,16 +21,16 @@ pub enum RootError {
         Untrusted(.folder), Reason(.source)
     )]
     NoFolder { folder: PathBuf, source: io::Error },
-    /// It leads out of the roots. Whether there is a file is not said.
+    /// The path leads out of the roots. Whether the file exists is not said.
     #[error("{}: lies outside of the folders that may be read: {roots}", Untrusted(.path))]
     Outside { path: PathBuf, roots: String },
-    /// There is no such file in the roots.
+    /// The roots have no such file.
     #[error("{}: file not found", Untrusted(.path))]
     Missing { path: PathBuf },
 }
 
 impl Roots {
-    /// These folders, where links lead.
+    /// Creates roots from these folders, with links resolved.
     ///
     /// # Errors
     /// Names the first that is not a folder.
@@ -45,7 +45,7 @@ impl Roots {
         folders.iter().map(real).collect::<Result<_, _>>().map(Roots)
     }
 
-    /// Where the name of a file or folder leads. A relative one starts at the first root in which it exists.
+    /// Resolves the name of a file or folder. A relative one starts at the first root in which it exists.
     ///
     /// # Errors
     /// When it leads out of the roots, or to nothing.
@@ -95,7 +95,7 @@ impl Roots {
     }
 }
 
-/// Which files may be read to load a trace, and whether extracts may be kept.
+/// Files that may be read to load a trace, and whether extracts may be kept.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Access {
     /// The only folders whose files are read, but for the cache; `None` for any.
@@ -119,14 +119,14 @@ impl Access {
     }
 }
 
-/// Where an open file lies.
+/// Path of an open file.
 #[cfg(target_os = "linux")]
 fn real_path(_: &Path, file: &File) -> io::Result<PathBuf> {
     use std::os::fd::AsRawFd;
     std::fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd()))
 }
 
-/// Where an open file lies, as long as its path leads there.
+/// Path of an open file, provided that `path` still leads to it.
 #[cfg(not(target_os = "linux"))]
 fn real_path(path: &Path, file: &File) -> io::Result<PathBuf> {
     use same_file::Handle;

@@ -1,4 +1,4 @@
-//! What stands for which files.
+//! Files that names, folders and patterns stand for.
 
 use std::fs;
 use std::path::{Path, PathBuf};

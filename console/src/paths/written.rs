@@ -25,10 +25,10 @@ const LONG: u64 = 1 << 18;
 /// Size in bytes, and nanoseconds since 1970 of the last change.
 type State = (u64, u128);
 
-/// What was written in this session, for when the list cannot be kept.
+/// Files written in this session, for when the list cannot be kept.
 static IN_SESSION: LazyLock<Mutex<HashMap<PathBuf, State>>> = LazyLock::new(Mutex::default);
 
-/// How old a file is that another process may have written and not remembered yet.
+/// Age below which another process may have written a file and not remembered it yet.
 const JUST_NOW: Duration = Duration::from_secs(1);
 
 /// Whether this program wrote a file, which has its whole path, and it was not changed since.
@@ -63,7 +63,7 @@ pub(super) fn remember(path: &Path) {
     }
 }
 
-/// How long is waited for other processes that change the same file; each takes milliseconds.
+/// Longest wait for other processes that change the same file; each takes milliseconds.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// A lock of a file that processes read and then write, unless another one keeps it for long, as one that was stopped
@@ -90,7 +90,7 @@ fn state(path: &Path) -> Option<State> {
     Some((data.len(), changed.as_nanos()))
 }
 
-/// In the platform's folder for a program's data.
+/// Path of the list, in the platform's folder for a program's data.
 fn list_file() -> Option<PathBuf> {
     Some(dirs::data_local_dir()?.join("handlescope").join("written.txt"))
 }

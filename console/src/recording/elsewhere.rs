@@ -1,4 +1,4 @@
-//! Where this program cannot record: the tools of Windows that record the same.
+//! Refusals on systems where this program cannot record; they name the tools of Windows that record the same.
 
 use handlescope_model::Untrusted;
 use handlescope_record::{
@@ -11,7 +11,7 @@ use crate::commands::CommandError;
 /// The profile that the command lines write and start.
 const PROFILE: &str = "handlescope.wprp";
 
-/// Why `command` cannot be carried out, and what records the same.
+/// Reason why `command` cannot be carried out, with the tools that record the same.
 pub(super) fn refusal(
     command: &'static str,
     session: &SessionArgs,

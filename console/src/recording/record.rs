@@ -111,13 +111,13 @@ fn on_this_system(path: &str, windows: &str) -> Option<PathBuf> {
 /// Bytes of events that may wait to be counted.
 const QUEUE: usize = 64 << 20;
 
-/// How long a recording goes on, at most, when it was asked to end.
+/// Longest time that a recording goes on after it was asked to end.
 const TICK: Duration = Duration::from_millis(100);
 
 /// Time between two looks at what was written and lost.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// Why a recording ended.
+/// Reason why a recording ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum End {
     /// Ctrl-C.
@@ -198,7 +198,7 @@ pub(super) fn run(
     }
 }
 
-/// What takes the events: counts them, and sends them on if they are looked at.
+/// Sink that counts the events, and sends them on if they are looked at.
 fn sink(counted: Arc<AtomicU64>, sender: Option<EventSender>) -> EventSink {
     Box::new(move |event| {
         counted.fetch_add(1, Relaxed);
@@ -271,13 +271,13 @@ impl Recording {
     }
 }
 
-/// How a recording goes.
+/// Progress of a recording.
 fn live_line(events_per_second: f64, bytes: u64, figures: Figures, uncounted: u64) -> String {
     let rate = HumanCount(events_per_second.round() as u64);
     format!("{rate} events/s, {} written, {};", HumanBytes(bytes), losses(figures, uncounted))
 }
 
-/// What was lost; `uncounted` events are in the trace, but no condition was asked about them.
+/// Lost events and buffers; `uncounted` events are in the trace, but were not checked against a condition.
 fn losses(Figures { events_lost, buffers_lost, .. }: Figures, uncounted: u64) -> String {
     let mut text = format!(
         "lost events: {}, lost buffers: {}",
@@ -324,7 +324,7 @@ fn extract(
 /// Process and thread ids of an event that does not know them.
 const UNKNOWN: u32 = u32::MAX;
 
-/// The same event.
+/// Converts an event of a session for decoding.
 pub fn decodable<'a>(event: &SessionEvent<'a>) -> Event<'a> {
     let guid = Guid(event.provider);
     let known = |id: u32| Some(id).filter(|id| *id != UNKNOWN);

@@ -1,4 +1,4 @@
-//! When a recording ends: `pn PROCESSES handles > N`.
+//! Conditions that end a recording: `pn PROCESSES handles > N`.
 
 use std::fmt;
 
@@ -12,7 +12,7 @@ use crate::filter::{FilterError, ProcessFilter};
 use crate::grammar::split;
 use crate::values::{Counted, ValueError, number};
 
-/// Why a text is not a condition.
+/// Reason why a text is not a condition.
 #[derive(Debug, Error)]
 pub(super) enum StopError {
     #[error("use pn PROCESSES handles > N, as in 'pn leaky.exe handles > 5000'")]
@@ -49,7 +49,7 @@ pub struct Reached {
     pub condition: StopCondition,
     /// The process that it holds for; its name is empty when no event named it.
     pub process: (String, u32),
-    /// How many handles it has open.
+    /// Number of handles that the process has open.
     pub handles: u64,
 }
 
@@ -71,7 +71,9 @@ impl StopWatch {
     /// # Errors
     /// When the filter of one is absurdly large.
     pub fn new(conditions: &[StopCondition]) -> Result<StopWatch, FilterError> {
-        let compiled = |own: &StopCondition| Ok((ProcessFilter::new(&own.processes)?, own.clone()));
+        let compiled = |condition: &StopCondition| {
+            Ok((ProcessFilter::new(&condition.processes)?, condition.clone()))
+        };
         let conditions = conditions.iter().map(compiled).collect::<Result<_, _>>()?;
         Ok(StopWatch { conditions, counts: LiveCounts::default() })
     }
@@ -94,8 +96,8 @@ impl StopWatch {
         }
         let mut reached = None;
         counts.event(event, |pid, open| {
-            let holds = |(filter, own): &&(ProcessFilter, StopCondition)| {
-                open.count() > own.handles_above && filter.matches(&open.name, pid)
+            let holds = |(filter, condition): &&(ProcessFilter, StopCondition)| {
+                open.count() > condition.handles_above && filter.matches(&open.name, pid)
             };
             if let Some((_, condition)) = conditions.iter().find(holds) {
                 let (condition, handles) = (condition.clone(), open.count());

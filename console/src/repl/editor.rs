@@ -270,8 +270,8 @@ impl Hinter for CommandHinter {
     }
 }
 
-/// What the command or option at the end of a line takes; nothing unless a space follows it. In a new line
-/// of a query, what ends that.
+/// Placeholder for the value of the command or option at the end of a line; nothing unless a space follows it. In a
+/// new line of a query, a hint how to end the query.
 fn placeholder(line: &str) -> Option<String> {
     if line.strip_suffix('\n').is_some_and(is_waiting) {
         return Some("; or an empty line ends the query".to_owned());

@@ -73,11 +73,11 @@ pub fn run(
     Err(Cancelled.into())
 }
 
-/// How lines are typed.
+/// Source of lines.
 enum Input {
-    /// With completion and a history.
+    /// Line editor with completion and a history.
     Editor(Box<Reedline>),
-    /// As the terminal has them, where only a part of the outputs goes to it.
+    /// Plain lines of the terminal, where only a part of the outputs goes to it.
     Lines,
 }
 

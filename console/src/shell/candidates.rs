@@ -18,7 +18,7 @@ use crate::trace::TraceValues;
 pub struct Candidate {
     /// The whole word, without quotes.
     pub value: String,
-    /// What it is; one line.
+    /// Description in one line.
     pub description: String,
 }
 
@@ -31,7 +31,7 @@ impl Candidate {
 /// Commands whose options stand between files.
 const BETWEEN_FILES: [&str; 4] = [".dump", ".why", ".diff", ".report"];
 
-/// What the last of some words could be; `words` are those after the program's name. Nothing where
+/// Completions of the last of some words; `words` are those after the program's name. Nothing where
 /// files are wanted, which shells know best.
 ///
 /// After `dump` and its like, the options of the console count, and values from the extracts after
@@ -62,7 +62,7 @@ pub fn candidates(words: &[String]) -> Vec<Candidate> {
     found
 }
 
-/// As the console completes its commands, and the program's own options.
+/// Completions that the console offers for its commands, and the program's options.
 fn of_console(before: &[String], last: &str) -> Vec<Candidate> {
     let (mut line, _) = join(before);
     line.push(' ');
@@ -83,13 +83,13 @@ fn of_console(before: &[String], last: &str) -> Vec<Candidate> {
     }
     if last.starts_with("--") {
         let known: Vec<String> = found.iter().map(|candidate| candidate.value.clone()).collect();
-        let own = of_program(&[], last).into_iter();
-        found.extend(own.filter(|candidate| !known.contains(&candidate.value)));
+        let options = of_program(&[], last).into_iter();
+        found.extend(options.filter(|candidate| !known.contains(&candidate.value)));
     }
     found
 }
 
-/// What the extracts after `-fd` offer; a trace would have to be extracted first.
+/// Values for completion from the extracts after `-fd`; a trace would have to be extracted first.
 fn known(words: &[String]) -> Known {
     let pairs = words.iter().zip(words.iter().skip(1));
     let files =

@@ -68,7 +68,7 @@ fn synopsis() -> Roff {
     roff
 }
 
-/// What the program does instead of asking for commands. clap_mangen would refer to a page for each.
+/// Section on subcommands. clap_mangen would refer to a page for each.
 fn subcommands() -> Roff {
     let mut roff = Roff::new();
     roff.control("SH", ["SUBCOMMANDS"]);

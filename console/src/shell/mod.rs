@@ -1,4 +1,4 @@
-//! What the user's shell needs: completions and a manual page, written from the registry of commands.
+//! Shell completions and a manual page, generated from the registry of commands.
 
 mod candidates;
 mod man;

@@ -1,4 +1,4 @@
-//! What speaks against the answers of a trace, in the words of its users.
+//! Caveats about the answers of a trace, in the words of its users.
 
 use std::path::Path;
 
@@ -15,7 +15,7 @@ use super::losses::{has_end_rundown, knows_exits, loss_times, unseen_closes};
 use crate::terminal::Messages;
 use crate::values::{Counted, Length, kind_of};
 
-/// How to record what is missing.
+/// Advice how to record what is missing.
 const RECORD: &str = "record with `wpr -start Handle`, reproduce the leak, `wpr -stop trace.etl`";
 
 /// Modules in one message at most.
@@ -52,7 +52,7 @@ pub enum CaveatKind {
 }
 
 impl Caveat {
-    /// What can be said of a trace, whatever is asked.
+    /// Caveats that apply to a trace, whatever is asked.
     ///
     /// # Errors
     /// When the archive is damaged.
@@ -97,7 +97,7 @@ impl Caveat {
         Ok(caveats)
     }
 
-    /// What can be said of a trace that has the end of its session only.
+    /// Caveat about a trace that has only the end of its session.
     ///
     /// # Errors
     /// When the archive is damaged.
@@ -107,7 +107,7 @@ impl Caveat {
         Ok(text.map(|text| Caveat { kind: CaveatKind::PartOfSession, text }))
     }
 
-    /// What can be said of events that are missing, and of what may be wrong because of that.
+    /// Caveats about missing events, and about what may be wrong because of them.
     ///
     /// # Errors
     /// When the archive is damaged.
@@ -136,7 +136,7 @@ impl Caveat {
         (!modules.is_empty()).then_some(Caveat { kind: CaveatKind::BuildsDiffer, text })
     }
 
-    /// What to say of handles whose closes are among the events that are missing.
+    /// Caveat about handles whose closes are among the missing events.
     fn of_unseen_closes(trace: &Trace) -> Result<Option<Caveat>, ArchiveError> {
         let count = unseen_closes(trace)?;
         let times = loss_times(trace)?;
@@ -155,7 +155,7 @@ impl Caveat {
         Ok((count > 0).then_some(Caveat { kind: CaveatKind::ClosedUnseen, text }))
     }
 
-    /// What to say of leaks when the extract does not say which closes the ends of processes made.
+    /// Caveat about leaks when the extract does not say which handles were closed by process exit.
     pub(crate) fn of_unknown_exits(trace: &Trace) -> Result<Option<Caveat>, ArchiveError> {
         let text = "the extract was made by an older version, so handles closed only by process \
              exit are unknown; extract the trace again";
@@ -163,7 +163,7 @@ impl Caveat {
             .then(|| Caveat { kind: CaveatKind::ExitsUnknown, text: text.to_owned() }))
     }
 
-    /// What to say of closes at exit whose stacks name functions, but none of the end of a process.
+    /// Caveat about closes at exit whose stacks name functions, but none of process exit.
     pub(crate) fn of_doubtful_exits(closes: u64) -> Option<Caveat> {
         let plural = if closes == 1 { "" } else { "s" };
         let text = format!(
@@ -174,7 +174,7 @@ impl Caveat {
         (closes > 0).then_some(Caveat { kind: CaveatKind::ExitsDoubtful, text })
     }
 
-    /// What to say when creates have no stacks; a few may lack theirs.
+    /// Caveat about creates without stacks; none if only a few lack theirs.
     pub(crate) fn of_missing_stacks(without: u64, opened: u64) -> Option<Caveat> {
         // In parts of a hundred, rounded down: less than one is not worth a word.
         let percent = without.saturating_mul(100).checked_div(opened)?;
@@ -186,7 +186,7 @@ impl Caveat {
         Some(Caveat { kind: CaveatKind::StacksMissing, text })
     }
 
-    /// What to say when a filter on stacks needs symbols that are not there.
+    /// Caveat about symbols that a filter on stacks needs and that are missing.
     pub(crate) fn of_missing_symbols(modules: &[String]) -> Option<Caveat> {
         let text = format!(
             "the filter on stacks needs symbols of {}; without them no function there has a name: see \
@@ -196,7 +196,7 @@ impl Caveat {
         (!modules.is_empty()).then_some(Caveat { kind: CaveatKind::SymbolsMissing, text })
     }
 
-    /// What to say when functions that leak have no names.
+    /// Caveat about leaking functions without names.
     pub(crate) fn of_unnamed_suspects(modules: &[String]) -> Option<Caveat> {
         let text = format!(
             "no symbols of {}: functions there are printed as module+0xOFFSET, and each offset \
@@ -218,7 +218,7 @@ pub(crate) fn warn_of<'c>(
     }
 }
 
-/// When events are missing, where that is known.
+/// Times at which events are missing, where they are known.
 fn places(losses: &LossTimes) -> String {
     let seconds = |ns: i64| format!("{:.3} s", ns as f64 / 1e9);
     let spans = losses.spans();
@@ -239,7 +239,7 @@ fn few(modules: &[String]) -> String {
     format!("{}{more}", shown.join(", "))
 }
 
-/// What to say when the events of a trace begin long after its session.
+/// Text about a trace whose events begin long after its session.
 fn part_of_session(info: &TraceInfo) -> Option<String> {
     let (from_ns, to_ns) = info.recorded_ns()?.into_inner();
     if from_ns <= 0 {
@@ -254,7 +254,7 @@ fn part_of_session(info: &TraceInfo) -> Option<String> {
     Some(format!("the trace has the last {length} of a session of {session}: {why}"))
 }
 
-/// What to say about losses, if there are any.
+/// Text about losses, if there are any.
 fn lost_while_recording(events: u64, buffers: u64, what: &str) -> Option<String> {
     (events > 0 || buffers > 0).then(|| {
         format!(
@@ -265,7 +265,7 @@ fn lost_while_recording(events: u64, buffers: u64, what: &str) -> Option<String>
     })
 }
 
-/// What a text of `!htrace` does not say.
+/// Text about what a text of `!htrace` does not say.
 fn without_clock(trace: &Trace) -> Result<Option<String>, ArchiveError> {
     let info = TraceInfos::read(trace)?.row(0).unwrap_or_default();
     let names = trace.values(Processes::name)?;
@@ -278,7 +278,7 @@ fn without_clock(trace: &Trace) -> Result<Option<String>, ArchiveError> {
     Ok((!info.has_clock()).then_some(text))
 }
 
-/// What a clock that stands still between two ticks leaves open.
+/// Text about what remains unknown with a clock that stands still between two ticks.
 fn coarse_clock(trace: &Trace) -> Result<Option<String>, ArchiveError> {
     let info = TraceInfos::read(trace)?.row(0).unwrap_or_default();
     Ok(info.clock_step_ns().map(|step_ns| {

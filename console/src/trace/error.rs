@@ -1,4 +1,4 @@
-//! Why a file was not loaded, or none is left to ask.
+//! Reasons why a file was not loaded, or no file is left to ask.
 
 use std::io;
 use std::path::PathBuf;
@@ -13,13 +13,13 @@ use crate::paths::{ExpandError, OverwriteError, RootError};
 /// A file that could not be loaded or extracted.
 #[derive(Debug, Error)]
 pub enum LoadError {
-    /// Its name stands for no file.
+    /// The name stands for no file.
     #[error(transparent)]
     Name(#[from] ExpandError),
-    /// It may not be read.
+    /// The file may not be read.
     #[error(transparent)]
     Root(#[from] RootError),
-    /// It is not a trace.
+    /// The file is not a trace.
     #[error(
         "{}: neither an extract (.json7z) nor a trace (.etl, or a .zip or .7z with one) nor text with the output \
          of !htrace",
@@ -29,19 +29,19 @@ pub enum LoadError {
     /// No trace was named, and the folder has several.
     #[error("several traces in this folder; name one, or . for all of them:\n{}", listed(.files))]
     NoneNamed { files: Vec<PathBuf> },
-    /// So many files of a folder that one line has to do.
+    /// Too many files of a folder to name each.
     #[error(
         "{} files cannot be loaded: {examples}; and {} more",
         HumanCount(*.shown + *.more), HumanCount(*.more)
     )]
     Several { shown: u64, more: u64, examples: String },
-    /// It is an extract that cannot be read.
+    /// An extract that cannot be read.
     #[error("{}{}", .0, remedy(.0.is_about_size()))]
     Archive(#[from] ArchiveError),
-    /// It is a trace that cannot be extracted.
+    /// A trace that cannot be extracted.
     #[error("{}{}", .0, remedy(.0.is_about_size()))]
     Extract(#[from] ExtractError),
-    /// It is an extract of another program that cannot be read.
+    /// An extract of another program that cannot be read.
     #[error("{}{}", .0, remedy(.0.is_about_size()))]
     Import(#[from] ImportError),
     /// Neither the cache nor a temporary folder can be written.
@@ -92,7 +92,7 @@ pub enum LoadError {
     NoPlace { path: PathBuf, source: io::Error },
 }
 
-/// Why no loaded file is asked.
+/// Reason why there is no loaded file to ask.
 #[derive(Debug, Error)]
 pub enum NoFile {
     #[error("no trace is loaded; load one with .load FILE")]
@@ -119,8 +119,7 @@ impl LoadError {
         )
     }
 
-    /// What is said of files that were found in a folder and cannot be loaded: the failures, and what is only
-    /// worth a note.
+    /// Failures and mere notes about files that were found in a folder and cannot be loaded.
     pub(crate) fn of_found(mut found: Vec<LoadError>) -> (Vec<LoadError>, Vec<LoadError>) {
         let more = found.len().saturating_sub(MOST_NAMED) as u64;
         if more > 0 {
@@ -144,7 +143,7 @@ fn listed(files: &[PathBuf]) -> String {
     names.chain(rest).collect::<Vec<_>>().join("\n")
 }
 
-/// What to do about a file that is not read, or not for its size.
+/// Remedy for a file that is not read, or not because of its size.
 fn remedy(is_about_size: bool) -> &'static str {
     match is_about_size {
         true => "; if you trust it, raise the limit with -MaxSize of .load or .extract",

@@ -41,7 +41,7 @@ impl KnownNames {
 #[derive(Debug, Default)]
 pub struct FrameNameCache {
     names: Mutex<Arc<KnownNames>>,
-    /// What the extract holds itself.
+    /// Names that the extract itself holds.
     stored: OnceLock<StoredNames>,
     /// Modules with frames whose names come from the extract.
     served: Mutex<HashSet<ModuleIdentity>>,

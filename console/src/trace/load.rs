@@ -24,7 +24,7 @@ use crate::trace::extraction::{
 };
 use crate::trace::loaded::{LoadedTrace, Snapshot};
 
-/// What was typed after `.load` or `.load+`.
+/// Arguments of `.load` or `.load+`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LoadArgs {
     /// Files, folders and patterns.
@@ -42,7 +42,7 @@ pub struct LoadArgs {
     pub single: bool,
     /// `-MaxSize`: largest member of an archive that is read, bytes.
     pub max_size: Option<u64>,
-    /// Which files may be read and written.
+    /// Files that may be read and written.
     pub access: Access,
 }
 
@@ -53,14 +53,14 @@ impl LoadArgs {
     }
 }
 
-/// What came of a `.load`.
+/// Result of a `.load`.
 #[derive(Default)]
 pub(crate) struct Loading {
     /// The traces that were opened.
     pub(crate) files: Vec<LoadedTrace>,
-    /// What happened to the others.
+    /// Errors of the others.
     pub(crate) errors: Vec<LoadError>,
-    /// By what name each trace was opened.
+    /// Path by which each trace was opened.
     seen: HashMap<SameTrace, PathBuf>,
 }
 
@@ -230,7 +230,7 @@ fn import_for(
     }
 }
 
-/// Where another program's extract of a trace lies, if there is none of this program.
+/// Path of another program's extract of a trace, if there is none of this program.
 fn foreign(trace: &Path, access: &Access) -> Option<PathBuf> {
     let places = [beside(trace), side_by_side(trace)];
     let mut archives = places.iter().filter(|extract| access.allows(extract));
@@ -300,7 +300,7 @@ fn extracted(
     Ok(Opened { trace: Trace::open(&output)?, line: Some(line), temporary })
 }
 
-/// Why an extract is not written beside its trace, where another program's may lie.
+/// Reason why an extract is not written beside its trace, where another program's may lie.
 fn reason_not_beside(beside: &Path, is_taken: bool, access: &Access) -> Option<String> {
     if is_taken {
         return Some("is another program's extract and stays".to_owned());
@@ -311,7 +311,7 @@ fn reason_not_beside(beside: &Path, is_taken: bool, access: &Access) -> Option<S
     prepare_folder(beside).err().map(|reason| format!("cannot be written ({})", Reason(&reason)))
 }
 
-/// What an extract may not exceed, if its user trusts it with members of some size.
+/// Limits of an extract, if its user trusts it with members of some size.
 fn archive_limits(max_size: Option<u64>) -> ArchiveLimits {
     let usual = ArchiveLimits::default();
     max_size.map_or(usual, |size| usual.trusted_with(size))

@@ -20,18 +20,18 @@ pub struct LoadedTrace {
     pub trace: Arc<Trace>,
     /// The names of its frames that were found so far.
     pub frames: FrameNameCache,
-    /// What it offers for completion.
+    /// Values that it offers for completion.
     pub values: Arc<TraceValues>,
     /// Points in time that have names.
     pub snapshots: Vec<Snapshot>,
-    /// Where its tables are, when they are kept for this session only.
+    /// Folder of its tables, when they are kept for this session only.
     pub(super) temporary: Option<TempDir>,
 }
 
 /// A point in time of a trace that has a name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Snapshot {
-    /// Its name, which is compared in any case.
+    /// The name, which is compared in any case.
     pub name: String,
     /// Nanoseconds since session start; `None` for the end of the trace. Without a clock the number of the
     /// last event before it.
@@ -115,7 +115,7 @@ pub(crate) fn filter_of(files: &[LoadedTrace], index: usize) -> Option<String> {
     let path = &files.get(index)?.path;
     let listed = word(&shown(path).to_string_lossy());
     let is_alone =
-        |filter: &Filter| files.iter().filter(|own| passes(filter, &own.path)).count() == 1;
+        |filter: &Filter| files.iter().filter(|file| passes(filter, &file.path)).count() == 1;
     if Filter::new(&listed).is_ok_and(|filter| is_alone(&filter)) {
         return Some(listed);
     }
@@ -141,7 +141,7 @@ mod tests {
         paths.iter().map(loaded).collect()
     }
 
-    /// What is chosen among these files, or the error; and the messages.
+    /// Indexes of the files that the filters choose, or the error; and the messages.
     fn chosen(paths: &[&str], filters: &[&str]) -> (Result<Vec<usize>, String>, String) {
         let files = loaded(paths);
         let filters: Vec<_> = filters.iter().map(|f| Filter::new(f).expect("a filter")).collect();
@@ -171,10 +171,10 @@ mod tests {
         assert_eq!(filters[1], "a/two.json7z");
         assert!(filters[2].ends_with("one?1.json7z"), "{filters:?}");
         for (index, filter) in filters.iter().enumerate() {
-            let own = chosen(&paths, &[filter]).0.expect("it chooses");
+            let indexes = chosen(&paths, &[filter]).0.expect("it chooses");
             // What no filter can name is chosen with what it looks like.
             let expected = if index == 2 || index == 3 { vec![2, 3] } else { vec![index] };
-            assert_eq!(own, expected, "{filter}");
+            assert_eq!(indexes, expected, "{filter}");
         }
         assert_eq!(filter_of(&files, paths.len()), None);
     }

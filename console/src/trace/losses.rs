@@ -1,4 +1,4 @@
-//! When a trace lost events, and whether it says what was open at its end, and what the ends of processes closed.
+//! Times when a trace lost events, and whether it says what was open at its end and what was closed by process exit.
 
 use handlescope_extract::is_loss;
 use handlescope_model::rules::{LossTimes, is_of_end_rundown};
@@ -10,7 +10,7 @@ use handlescope_model::{ArchiveError, Cell, FILE_MAPPING_TYPE, Key, Table, Table
 /// Layouts from this on say when events may be missing.
 const WITH_TIMES: u32 = 7;
 
-/// When events of the time that a trace recorded may be missing, nanoseconds since session start: anywhere, if the
+/// Times at which events that belong to the trace may be missing, nanoseconds since session start: anywhere, if the
 /// extract says only that some are.
 ///
 /// # Errors
@@ -36,7 +36,7 @@ pub(crate) fn loss_times(trace: &Trace) -> Result<LossTimes, ArchiveError> {
 /// The least that an event of a handle has in a buffer, bytes: header, object, handle, type.
 const SMALLEST_EVENT: u64 = 32;
 
-/// How many events of handles of a trace are missing at most; `None` if the extract does not say.
+/// Maximum number of handle events that a trace lacks; `None` if the extract does not say.
 ///
 /// # Errors
 /// When the archive is damaged.
@@ -74,7 +74,7 @@ pub(crate) fn knows_losses(trace: &Trace) -> Result<bool, ArchiveError> {
     Ok(info.schema_version >= WITH_TIMES && !info.is_converted())
 }
 
-/// How many handles and views were closed unseen.
+/// Number of handles and views that were closed unseen.
 ///
 /// # Errors
 /// When the archive is damaged.

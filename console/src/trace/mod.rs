@@ -1,4 +1,4 @@
-//! What is loaded: the session with its traces, how they are found and opened, and typed access to
+//! The loaded session: its traces, how they are found and opened, and typed access to
 //! their columns.
 
 mod caveats;

@@ -1,4 +1,4 @@
-//! What speaks against answers about allocations.
+//! Caveats about answers on allocations.
 
 use handlescope_extract::is_loss_of_provider;
 use handlescope_model::rules::Recording;
@@ -7,25 +7,25 @@ use handlescope_model::{ArchiveError, Table, Trace};
 
 use super::caveats::{Caveat, CaveatKind, counted};
 
-/// How heaps are recorded: in a session of their own.
+/// Advice how to record heaps: in a session of their own.
 const RECORD_HEAPS: &str = "for heaps record `xperf -start HeapSession -heap -pids PID -stackwalk \
                             HeapAlloc+HeapRealloc` and merge it with a trace of the kernel";
 
-/// How virtual memory is recorded.
+/// Advice how to record virtual memory.
 const RECORD_PAGES: &str =
     "for virtual memory (VIRT_ALLOC) record with `handlescope record --virtual-alloc`";
 
-/// How everything else is recorded.
+/// Advice how to record everything else.
 const RECORD_OTHERS: &str = "for other resources record a provider of their events";
 
 /// The first layout of extracts that has allocations.
 const WITH_ALLOCATIONS: u32 = 6;
 
-/// What is said of extracts that do not.
+/// Text about extracts with an older layout.
 const OLDER_EXTRACT: &str =
     "the extract was made by an older version without allocations; extract the trace again";
 
-/// How to record what is missing.
+/// Advice how to record what is missing.
 fn remedy(way: Recording) -> &'static str {
     match way {
         Recording::HeapSession => RECORD_HEAPS,
@@ -34,32 +34,32 @@ fn remedy(way: Recording) -> &'static str {
     }
 }
 
-/// What caveats about allocations depend on.
+/// Facts that caveats about allocations depend on.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ResourceFacts {
     /// The kinds that are asked for.
     asked: Vec<ResourceKind>,
     /// Frees of what was not allocated, of those that passed.
     pub(crate) orphan_frees: u64,
-    /// By the numbers of kinds.
+    /// Facts of each kind, by its number.
     kinds: [KindFacts; ResourceKind::ALL.len()],
 }
 
-/// By the numbers of kinds, how many allocations there are, and how many of them without a stack.
+/// Number of allocations of each kind, by its number, and how many of them have no stack.
 pub(crate) type KindCounts = [(u64, u64); ResourceKind::ALL.len()];
 
-/// The same of a kind.
+/// Facts of one kind.
 #[derive(Debug, Clone, Copy, Default)]
 struct KindFacts {
-    /// Its allocators, of the whole trace.
+    /// Allocators of the kind, in the whole trace.
     allocators: u64,
-    /// Those of them whose process is not known.
+    /// Allocators whose process is unknown.
     without_process: u64,
-    /// Those whose process was there before the trace.
+    /// Allocators whose process was there before the trace.
     older: u64,
-    /// Its allocations that passed.
+    /// Allocations of the kind that passed the filters.
     allocations: u64,
-    /// Those of them without a stack.
+    /// Allocations among them without a stack.
     without_stack: u64,
 }
 
@@ -107,7 +107,7 @@ impl ResourceFacts {
 }
 
 impl Caveat {
-    /// What can be said of allocations, but for losses.
+    /// Caveats about allocations, except for losses.
     pub(crate) fn of_resources(
         trace: &Trace,
         facts: &ResourceFacts,
@@ -165,7 +165,7 @@ impl Caveat {
     }
 }
 
-/// What to say when nothing that is asked for was recorded.
+/// Text when nothing that is asked for was recorded.
 fn without_events(facts: &ResourceFacts) -> String {
     let asked = Recording::ALL.into_iter().filter(|way| facts.asks_for(*way));
     let remedies: Vec<&str> = asked.map(remedy).collect();
@@ -177,7 +177,7 @@ fn without_events(facts: &ResourceFacts) -> String {
     format!("the trace has no allocation events ({}); {}", kinds.join(", "), remedies.join("; "))
 }
 
-/// What to say when allocations have no stacks; a few may lack theirs.
+/// Caveat about allocations without stacks; none if only a few lack theirs.
 fn without_stacks(kinds: &[ResourceKind], all: u64, without: u64, remedy: &str) -> Option<Caveat> {
     let percent = without.saturating_mul(100).checked_div(all)?;
     let names = kinds.iter().map(|kind| kind.name()).collect::<Vec<_>>().join(", ");

@@ -1,4 +1,4 @@
-//! What a session knows: the loaded traces, where symbols come from, and which of them are missing.
+//! State of a session: the loaded traces, the sources of symbols, and the symbols that are missing.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf, absolute};
@@ -22,7 +22,7 @@ use crate::terminal::Messages;
 /// The state between two commands.
 #[derive(Default)]
 pub struct Session {
-    /// How it prints, and where symbols are looked for.
+    /// Settings of the output and of the search for symbols.
     pub settings: Settings,
     /// The loaded traces, in the order they were recorded ([`Session::sort_files`]). The index is the file
     /// number of the output.
@@ -32,7 +32,7 @@ pub struct Session {
     pub replayed: Option<PathBuf>,
     /// `--force`: outputs replace files that this program has not written.
     pub force: bool,
-    /// How symbols are searched for, from the first search on.
+    /// Options of the search for symbols, from the first search on.
     pub symbol_options: SymbolizerOptions,
     symbolizer: OnceLock<Symbolizer>,
     symbol_notes: SymbolNotes,
@@ -100,7 +100,7 @@ impl Session {
         }
     }
 
-    /// Which files an output with or without `-Force` may replace: no trace and no extract that is loaded,
+    /// Files that an output with or without `-Force` may replace: no trace and no extract that is loaded,
     /// and not the trace that such an extract was made of.
     pub(crate) fn overwrite(&self, force: bool) -> Overwrite {
         let mut overwrite = Overwrite::new(force || self.force);
@@ -143,7 +143,7 @@ impl Session {
         }
     }
 
-    /// What resolves addresses to names. Made when first needed, and kept: it remembers what it
+    /// The symbolizer, which resolves addresses to names. Made when first needed, and kept: it remembers what it
     /// found.
     pub fn symbolizer(&self) -> &Symbolizer {
         let make = || Symbolizer::new(self.settings.symbol_path(), self.symbol_options.clone());

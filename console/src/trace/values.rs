@@ -1,5 +1,5 @@
-//! What a loaded trace offers for completion: its processes, object types, names, modules, allocators, and what answers
-//! named of it: suspects.
+//! Values that a loaded trace offers for completion: its processes, object types, names, modules, allocators, and
+//! suspects that answers named.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -27,7 +27,7 @@ pub struct TraceValues {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NamedSuspect {
     pub id: SuspectId,
-    /// What it lost, and whose it was.
+    /// Type, process, and number of handles or allocations that the program did not close or free.
     pub description: String,
 }
 

@@ -1,8 +1,8 @@
-//! What a large trace has in it, as it is asked for and as it was written.
+//! Content of a large trace, as it is asked for and as it was written.
 
 use crate::file::FileSummary;
 
-/// What to write; equal values give equal files.
+/// Options of the trace to write; equal values give equal files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LargeTrace {
     /// Number of create, duplicate and close events.
@@ -15,7 +15,7 @@ pub struct LargeTrace {
     pub distinct_stacks: usize,
     /// Frames per stack, at least 4; about a third of them in the kernel.
     pub stack_depth: usize,
-    /// How many of 100 created handles are never closed.
+    /// Percentage of created handles that are never closed.
     pub leak_percent: u32,
     /// Number of processes.
     pub processes: u32,
@@ -41,7 +41,7 @@ impl Default for LargeTrace {
     }
 }
 
-/// What a reader should find.
+/// Counts that a reader should find.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LargeTraceCounts {
     /// Created handles; each is the first of an object.
@@ -52,7 +52,7 @@ pub struct LargeTraceCounts {
     pub closes: u64,
     /// Handles never closed, all of them created ones; they are in the rundown at the end.
     pub leaked: u64,
-    /// The same per process, as (pid, leaked handles).
+    /// Leaked handles per process, as (pid, leaked handles).
     pub leaked_by_process: Vec<(u32, u64)>,
     /// Blocks that were allocated, and freed.
     pub block_allocs: u64,

@@ -41,7 +41,7 @@ pub fn write_large_trace(path: &Path, trace: &LargeTrace) -> io::Result<LargeTra
 /// When the output cannot be written.
 ///
 /// # Panics
-/// As [`write_large_trace`].
+/// See [`write_large_trace`].
 pub fn write_large_trace_to<W: Write + Seek>(
     out: W,
     trace: &LargeTrace,

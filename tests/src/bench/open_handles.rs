@@ -18,7 +18,7 @@ const LEAKED_OBJECTS: u64 = 0xffff_8a00_0000_0000;
 /// Leaked handles have values above all others of their process.
 const LEAKED_HANDLES: u32 = 0x0100_0000;
 
-/// What happens next.
+/// An event to write next.
 #[derive(Debug)]
 pub(super) struct Action {
     pub(super) payload: KernelPayload,

@@ -41,7 +41,7 @@ struct Options {
     workers: usize,
 }
 
-/// What is asked of each file.
+/// Questions to ask of each file.
 const QUESTIONS: [&str; 4] = [
     ".dump Stats",
     ".dump ObjectRef -Leak -ShowStack -json",
@@ -49,7 +49,7 @@ const QUESTIONS: [&str; 4] = [
     ".sql SELECT count(*) FROM leaks",
 ];
 
-/// How the runs ended.
+/// Outcomes of the runs.
 #[derive(Debug, Default)]
 struct Figures {
     answered: u64,

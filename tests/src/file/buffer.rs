@@ -14,7 +14,7 @@ pub(super) const TYPE_HEADER: u16 = 4;
 /// Byte after the data.
 const FILLER: u8 = 0xff;
 
-/// What a buffer header states beside sizes.
+/// Fields of a buffer header other than sizes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct BufferHeader {
     pub(super) time: i64,

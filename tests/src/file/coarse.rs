@@ -7,7 +7,7 @@ use super::{EtlFile, FileOptions};
 const STACKS: [u16; 3] = [0x1820, 0x1825, 0x1826];
 
 impl EtlFile {
-    /// The same events with the times that a clock shows which advances every `step` 100 ns units. The options must be
+    /// Rounds the times of events to those of a clock that advances every `step` 100 ns units. The options must be
     /// of [`Clock::SystemTime`]. Events keep the order of their exact times on each processor.
     ///
     /// # Panics
@@ -38,7 +38,7 @@ fn is_kernel(event: &[u8]) -> bool {
     matches!(event[2], 1..=4 | 0x10 | 0x11)
 }
 
-/// Where the header of an event has its time.
+/// Offset of the time in the header of an event.
 fn time_offset(event: &[u8]) -> usize {
     match event[2] {
         0x10 | 0x11 => 8,

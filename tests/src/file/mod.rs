@@ -20,7 +20,7 @@ pub use writer::{FileSummary, FileWriter};
 /// A trace file in memory.
 #[derive(Debug, Clone, Default)]
 pub struct EtlFile {
-    /// How to write the file.
+    /// Options for writing the file.
     pub options: FileOptions,
     events: Vec<(i64, u16, Vec<u8>)>,
 }
@@ -60,7 +60,7 @@ impl EtlFile {
     /// When the file cannot be written.
     ///
     /// # Panics
-    /// As [`EtlFile::to_bytes`].
+    /// See [`EtlFile::to_bytes`].
     pub fn write(self, path: &Path) -> io::Result<FileSummary> {
         self.write_to(File::create(path)?)
     }

@@ -1,4 +1,4 @@
-//! What the trace header states, and how the file is laid out.
+//! Contents of the trace header, and layout of the file.
 
 use crate::bytes::PointerSize;
 use crate::payload::{ClockChanges, TraceHeader};
@@ -50,7 +50,7 @@ impl Clock {
 /// Order of the buffers in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Layout {
-    /// In the order of flushing (mode bit 1).
+    /// Order of flushing (mode bit 1).
     Sequential,
     /// The newest buffers overwrite the oldest (mode bit 2), the header buffer stays.
     Circular {
@@ -61,23 +61,23 @@ pub enum Layout {
     InMemory(Ring),
 }
 
-/// What a session keeps in memory.
+/// Buffers that a session keeps in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ring {
     /// Buffers that are kept, not counting the header buffer.
     pub buffers: usize,
-    /// Whether so many are kept of each processor, and not of all together.
+    /// Whether this many are kept of each processor, and not of all together.
     pub per_processor: bool,
-    /// As a merge writes them: numbered from 0 on, with its own mode in the place of the session's.
+    /// Whether they are as a merge writes them: numbered from 0 on, with its own mode in the place of the session's.
     pub renumbered: bool,
 }
 
-/// What the trace header says about the end.
+/// End of the session as the trace header states it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SessionEnd {
     /// The time of the last event.
     AtLastEvent,
-    /// This FILETIME.
+    /// A given FILETIME.
     At(i64),
     /// The session was not closed: end time 0, and one buffer written.
     NotClosed,
@@ -93,7 +93,7 @@ pub struct ExtraBuffer {
     pub content: Vec<u8>,
 }
 
-/// How to write a trace file.
+/// Options for writing a trace file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileOptions {
     /// Buffer size, in bytes, a multiple of 8.
@@ -113,7 +113,7 @@ pub struct FileOptions {
     pub boot: i64,
     /// UTC = local time + bias, in minutes.
     pub bias_minutes: i32,
-    /// When its clocks change. Default: never.
+    /// Changes of its clocks. Default: never.
     pub changes: ClockChanges,
     /// Interval of the system timer, in 100 ns units.
     pub timer_resolution: u32,
@@ -198,7 +198,7 @@ impl FileOptions {
         self.base_raw() + (ticks + 999_999_999).div_euclid(1_000_000_000) as i64
     }
 
-    /// What a reader makes of a raw time: nanoseconds since the start, rounded down.
+    /// Converts a raw time as a reader does: nanoseconds since the start, rounded down.
     #[must_use]
     pub fn nanoseconds(&self, raw: i64) -> i64 {
         let ticks = i128::from(raw - self.base_raw());

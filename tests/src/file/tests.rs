@@ -98,10 +98,10 @@ fn events_are_sorted_per_processor_and_overlap_between_processors() {
     sequences.sort_unstable();
     assert_eq!(sequences, (0..all.len() as u64).collect::<Vec<_>>());
     for cpu in 0..3 {
-        let own: Vec<&Buffer> = all[1..].iter().filter(|buffer| buffer.cpu == cpu).collect();
-        let found: Vec<i64> = own.iter().flat_map(|buffer| times(&bytes, buffer)).collect();
-        assert!(found.is_sorted() && found.len() > 160 && own.len() > 1);
-        assert!(own.iter().map(|buffer| buffer.sequence).is_sorted());
+        let of_cpu: Vec<&Buffer> = all[1..].iter().filter(|buffer| buffer.cpu == cpu).collect();
+        let found: Vec<i64> = of_cpu.iter().flat_map(|buffer| times(&bytes, buffer)).collect();
+        assert!(found.is_sorted() && found.len() > 160 && of_cpu.len() > 1);
+        assert!(of_cpu.iter().map(|buffer| buffer.sequence).is_sorted());
     }
     let in_file: Vec<i64> = all[1..].iter().flat_map(|buffer| times(&bytes, buffer)).collect();
     assert!(!in_file.is_sorted(), "the file as a whole is not in time order");

@@ -10,7 +10,7 @@ use crate::header::{HeaderKind, Stamp};
 /// Merged files get their buffers written this long after the event, in 100 ns.
 const MERGE_DELAY: i64 = 10_000_000;
 
-/// What was written.
+/// Numbers about the written file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FileSummary {
     /// Events, trace header event and events of the header buffer included. Events of overwritten

@@ -44,7 +44,7 @@ impl HeaderKind {
 /// A kernel event, identified by its hook id (`group << 8 | opcode`).
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct KernelEvent {
-    /// Which header to write.
+    /// Header to write.
     pub kind: HeaderKind,
     /// Pointer width of the payload.
     pub pointer: PointerSize,
@@ -54,7 +54,7 @@ pub struct KernelEvent {
     pub stamp: Stamp,
     /// Kernel and user mode ticks (system header only).
     pub ticks: (u32, u32),
-    /// Up to 7 counter values between header and payload (bits 8 to 10 of the version).
+    /// Counter values between header and payload, up to 7 (bits 8 to 10 of the version).
     pub counters: Vec<u64>,
     /// One more value between header and payload (bit 15 of the version).
     pub extra: Option<u64>,

@@ -11,7 +11,7 @@ mod provider;
 pub use kernel::{HeaderKind, KernelEvent};
 pub use provider::{ClassicEvent, ExtendedItem, InstanceEvent, ManifestEvent, TraceMessage};
 
-/// When and where an event was logged, as its header states it.
+/// Time and place at which an event was logged, as its header states them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Stamp {
     /// Raw clock value.

@@ -78,7 +78,7 @@ impl InstanceEvent {
 /// An item between header and payload of a manifest event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExtendedItem {
-    /// What the data is: 1 related activity, 5 and 6 stack, 11 schema, 12 provider traits.
+    /// Type of the data: 1 related activity, 5 and 6 stack, 11 schema, 12 provider traits.
     pub kind: u16,
     /// The data, up to 65520 bytes.
     pub data: Vec<u8>,

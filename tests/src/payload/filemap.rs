@@ -3,7 +3,7 @@
 use super::KernelPayload;
 use crate::bytes::{Bytes, PointerSize};
 
-/// Which file mapping event.
+/// Kind of file mapping event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ViewEvent {
     /// Map (0x0425).
@@ -40,7 +40,7 @@ pub struct ViewRecord {
     pub file_key: u64,
     /// Section type and protection.
     pub misc: u64,
-    /// Where in the file the view starts, in bytes (version 3).
+    /// Offset in the file at which the view starts, in bytes (version 3).
     pub offset: u64,
     /// Process of the view.
     pub pid: u32,

@@ -3,7 +3,7 @@
 use super::KernelPayload;
 use crate::bytes::{Bytes, PointerSize};
 
-/// Which image event.
+/// Kind of image event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ImageEvent {
     /// Load (0x030a, in the process group).

@@ -13,7 +13,7 @@ pub const CLR_PROVIDER: Guid = Guid::new(0xe13c0d23_ccbc_4e12_931b_d9cc2eee27e4)
 /// Microsoft-Windows-DotNETRuntimeRundown.
 pub const CLR_RUNDOWN_PROVIDER: Guid = Guid::new(0xa669021c_c450_4609_a035_5af59af4df18);
 
-/// What happened to a method.
+/// Kind of method event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MethodEvent {
     /// MethodLoadVerbose.

@@ -12,7 +12,7 @@ pub const MEM_DECOMMIT: u32 = 0x4000;
 /// The addresses are given back, with their pages.
 pub const MEM_RELEASE: u32 = 0x8000;
 
-/// What the main path of a heap writes as the source of a block.
+/// Source of a block that the main path of a heap writes.
 const MAIN_PATH: u32 = 3;
 
 /// A call of a heap.
@@ -20,9 +20,9 @@ const MAIN_PATH: u32 = 3;
 pub enum HeapCall {
     /// Create (0x1020).
     Create,
-    /// Alloc (0x1021) of so many bytes.
+    /// Alloc (0x1021) of `size` bytes.
     Alloc { address: u64, size: u64 },
-    /// ReAlloc (0x1022) to so many bytes.
+    /// ReAlloc (0x1022) to `size` bytes.
     ReAlloc { address: u64, old_address: u64, size: u64, old_size: u64 },
     /// Destroy (0x1023).
     Destroy,

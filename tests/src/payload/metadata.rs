@@ -18,7 +18,7 @@ pub struct EventInfo {
     pub task: String,
     /// Name of its opcode; empty for an event with opcode 0.
     pub opcode: String,
-    /// Its fields: names and in-types of `tdh.h`.
+    /// Names and in-types (`tdh.h`) of its fields.
     pub fields: Vec<(String, u16)>,
 }
 

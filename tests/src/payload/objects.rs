@@ -3,7 +3,7 @@
 use super::KernelPayload;
 use crate::bytes::{Bytes, PointerSize};
 
-/// Which event of one handle.
+/// Kind of event of one handle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HandleEvent {
     /// Create (0x1120).
@@ -77,7 +77,7 @@ impl DuplicateRecord {
     }
 }
 
-/// Which event of an object.
+/// Kind of event of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ObjectEvent {
     /// Create (0x1130).
@@ -94,7 +94,7 @@ impl ObjectEvent {
     }
 }
 
-/// Which change of a reference count.
+/// Kind of change of a reference count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReferenceEvent {
     /// More references (0x1132).

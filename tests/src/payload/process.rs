@@ -3,7 +3,7 @@
 use super::KernelPayload;
 use crate::bytes::{Bytes, PointerSize};
 
-/// Which process event.
+/// Kind of process event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProcessEvent {
     /// Start (0x0301).

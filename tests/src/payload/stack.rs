@@ -12,12 +12,12 @@ pub enum StackPart {
     User,
 }
 
-/// What happens to a stack key.
+/// Kind of event of a stack key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StackKeyEvent {
     /// Created (0x1822).
     Created,
-    /// Thrown out of the cache (0x1823).
+    /// Removed from the cache (0x1823).
     Deleted,
     /// Rundown at the end (0x1824).
     Rundown,

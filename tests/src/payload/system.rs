@@ -45,7 +45,7 @@ pub fn path_prefix(nt: &str, dos: &str) -> ClassicPayload {
     facts(35, Bytes::new().utf16z(nt).utf16z(dos))
 }
 
-/// What was lost. The opcodes are those of the `RT_LostEvent` MOF classes.
+/// Kind of loss. The opcodes are those of the `RT_LostEvent` MOF classes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LossRecord {
     /// Events (opcode 32).

@@ -3,7 +3,7 @@
 use super::KernelPayload;
 use crate::bytes::{Bytes, PointerSize};
 
-/// Which thread event.
+/// Kind of thread event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ThreadEvent {
     /// Start (0x0501).

@@ -28,7 +28,7 @@ pub struct TraceHeader {
     pub cpu_mhz: u32,
     /// Time zone: UTC = local time + bias, in minutes.
     pub bias_minutes: i32,
-    /// When its clocks change.
+    /// Changes of its clocks.
     pub changes: ClockChanges,
     /// Interval of the system timer, in 100 ns.
     pub timer_resolution: u32,
@@ -90,13 +90,14 @@ fn time_zone(bytes: Bytes, bias_minutes: i32, changes: ClockChanges) -> Bytes {
     date(bytes, daylight).i32(-60)
 }
 
-/// When the clocks of a zone change: SYSTEMTIMEs of year (0: each), month (0: never), weekday (0: Sunday), day or
-/// number of the weekday in the month (5: last), hour, minute, second and millisecond, in the local time before it.
+/// Times at which the clocks of a zone change: SYSTEMTIMEs of year (0: each), month (0: never), weekday (0: Sunday),
+/// day or number of the weekday in the month (5: last), hour, minute, second and millisecond, in the local time before
+/// the change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ClockChanges {
-    /// To standard time.
+    /// Change to standard time.
     pub standard: [u16; 8],
-    /// To daylight saving time, one hour ahead.
+    /// Change to daylight saving time, one hour ahead.
     pub daylight: [u16; 8],
 }
 

@@ -1,4 +1,4 @@
-//! What threads do with handles, objects and file mappings.
+//! Actions of threads on handles, objects and file mappings.
 
 use super::builder::TraceBuilder;
 use super::caller::Caller;
@@ -8,7 +8,7 @@ use crate::payload::{
     ObjectEvent, ReferenceEvent, ViewEvent, ViewRecord, reference,
 };
 
-/// Who gets which handle from whom; see [`DuplicateRecord`] for the fields.
+/// A duplicated handle, with its source and target; see [`DuplicateRecord`] for the fields.
 pub type Duplicate = DuplicateRecord;
 
 /// A mapped view; see [`ViewRecord`] for the fields.

@@ -1,4 +1,4 @@
-//! What a scenario is made of, and what adds to it.
+//! Parts of a scenario, and the methods that add to it.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! Which thread logs an event, and where.
+//! Thread that logs an event, and its processor.
 
 /// A thread on a processor; also made from `(pid, tid)` and `(pid, tid, cpu)`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -18,7 +18,7 @@ impl Caller {
         Self { pid, tid, cpu: 0 }
     }
 
-    /// The same thread on another processor.
+    /// Moves the thread to another processor.
     #[must_use]
     pub fn on(self, cpu: u16) -> Self {
         Self { cpu, ..self }

@@ -1,4 +1,4 @@
-//! How a scenario is written down, as a test chooses it.
+//! Settings of a scenario that a test chooses.
 
 use super::builder::TraceBuilder;
 use super::config::StackMode;
@@ -12,13 +12,13 @@ impl TraceBuilder {
         self
     }
 
-    /// How stacks are written. Default: [`StackMode::Fragments`].
+    /// Representation of stacks. Default: [`StackMode::Fragments`].
     pub fn stack_mode(&mut self, mode: StackMode) -> &mut Self {
         self.config.stack_mode = mode;
         self
     }
 
-    /// How long after its event the user part of a stack is logged. Default: 5000.
+    /// Time from an event to the user part of its stack, in nanoseconds. Default: 5000.
     pub fn user_stack_delay(&mut self, ns: i64) -> &mut Self {
         self.config.user_stack_delay = ns;
         self
@@ -66,7 +66,7 @@ impl TraceBuilder {
         self
     }
 
-    /// When the rundown at the end starts. Default: 1 ms after the last event.
+    /// Start of the rundown at the end. Default: 1 ms after the last event.
     pub fn end(&mut self, ns: i64) -> &mut Self {
         self.config.end = Some(ns);
         self

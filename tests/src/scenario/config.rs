@@ -1,14 +1,14 @@
-//! How a scenario is written down.
+//! Settings of a scenario.
 
 use crate::header::HeaderKind;
 
-/// How the stacks of events are written.
+/// Representation of the stacks of events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum StackMode {
     /// Kernel frames shortly after the event, user frames later, on the same processor.
     #[default]
     Fragments,
-    /// As `Fragments`, with the user frames on another processor.
+    /// Like `Fragments`, with the user frames on another processor.
     UserOn(u16),
     /// All frames in one stack walk event.
     Single,

@@ -53,14 +53,14 @@ impl TraceBuilder {
         }
     }
 
-    /// When a module is loaded by an event.
+    /// Time at which an event loads a module.
     pub(super) fn load_time(&self, module: &ModuleSpec) -> Option<i64> {
         let with_process = || self.process_of(module)?.started;
         let event = || module.loaded.or_else(with_process);
         (!module.rundown_only).then(event).flatten()
     }
 
-    /// When a module is unloaded by an event.
+    /// Time at which an event unloads a module.
     pub(super) fn unload_time(&self, module: &ModuleSpec) -> Option<i64> {
         let with_process = || Some(self.process_of(module)?.ended?.0);
         let event = || module.unloaded.or_else(with_process);
@@ -114,7 +114,7 @@ impl TraceBuilder {
         ImageRecord { path: nt.unwrap_or_else(|| path.clone()), ..module.record.clone() }
     }
 
-    /// What a merge inserts after an image event, with the time of that event.
+    /// Adds the events that a merge inserts after an image event, with the time of that event.
     pub(super) fn add_identity(&mut self, time: i64, module: &ModuleSpec) {
         if !self.config.identities {
             return;

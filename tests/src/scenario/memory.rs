@@ -1,4 +1,4 @@
-//! What threads do with heaps and virtual memory.
+//! Actions of threads on heaps and virtual memory.
 
 use super::builder::TraceBuilder;
 use super::caller::Caller;

@@ -52,7 +52,7 @@ impl TraceBuilder {
     /// The finished file.
     ///
     /// # Panics
-    /// As [`EtlFile::to_bytes`].
+    /// See [`EtlFile::to_bytes`].
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         self.build().to_bytes()
@@ -64,7 +64,7 @@ impl TraceBuilder {
     /// When the file cannot be written.
     ///
     /// # Panics
-    /// As [`EtlFile::to_bytes`].
+    /// See [`EtlFile::to_bytes`].
     pub fn write(&self, path: impl AsRef<Path>) -> io::Result<FileSummary> {
         self.build().write(path.as_ref())
     }

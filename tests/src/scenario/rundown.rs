@@ -1,4 +1,4 @@
-//! What is listed at the start and at the end of a trace.
+//! Rundowns at the start and at the end of a trace.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,7 +10,7 @@ use crate::payload::{
     type_rundown, volume_device,
 };
 
-/// Which of the two rundowns.
+/// One of the two rundowns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Side {
     Start,

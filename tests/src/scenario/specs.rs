@@ -197,7 +197,7 @@ impl ModuleSpec {
         self
     }
 
-    /// Neither loaded nor unloaded by an event, whatever its process does.
+    /// Keeps the module out of load and unload events, whatever its process does.
     pub fn rundown_only(&mut self) -> &mut Self {
         self.rundown_only = true;
         self

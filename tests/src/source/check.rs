@@ -59,7 +59,7 @@ impl<'a> Import<'a> {
         found
     }
 
-    /// Where the import stands, and what it imports.
+    /// Position of the import, and the imported path.
     fn describe(&self, loaded: &Crate) -> String {
         let file = loaded.files[loaded.modules[self.from].file].display();
         let star = match self.reference.kind {
@@ -81,14 +81,14 @@ impl<'a> Import<'a> {
 
     /// The message when it imports from a higher layer.
     fn upward(&self, loaded: &Crate, layers: &Layers) -> Option<String> {
-        let own = layers.place(&loaded.modules[self.from].path)?;
+        let importer = layers.place(&loaded.modules[self.from].path)?;
         let highest = self.places(loaded, layers).pop()?;
-        (highest.height > own.height).then(|| {
+        (highest.height > importer.height).then(|| {
             format!(
                 "{}: `{}` of layer {} imports `{}` of the higher layer {}",
                 self.describe(loaded),
-                own.module.join("/"),
-                layers.name(own.height),
+                importer.module.join("/"),
+                layers.name(importer.height),
                 highest.module.join("/"),
                 layers.name(highest.height)
             )
@@ -101,11 +101,11 @@ fn circles_of_modules(loaded: &Crate, layers: &Layers, imports: &[Import<'_>]) -
     let mut numbers = BTreeMap::new();
     let mut edges = Edges::default();
     for import in imports {
-        let Some(own) = layers.place(&loaded.modules[import.from].path) else { continue };
+        let Some(importer) = layers.place(&loaded.modules[import.from].path) else { continue };
         for place in import.places(loaded, layers) {
-            if place.height == own.height && place.module != own.module {
+            if place.height == importer.height && place.module != importer.module {
                 let next = numbers.len();
-                let from = *numbers.entry(own.module).or_insert(next);
+                let from = *numbers.entry(importer.module).or_insert(next);
                 let next = numbers.len();
                 let to = *numbers.entry(place.module).or_insert(next);
                 edges.add(from, to, import);

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-/// Which node leads to which.
+/// Successors of each node.
 pub(super) type Graph = BTreeMap<usize, BTreeSet<usize>>;
 
 /// A group of nodes that all lead to each other.

@@ -1,4 +1,4 @@
-//! What an item is: its attributes, and what a `use` declaration imports.
+//! Attributes of items, and imports of `use` declarations.
 
 use syn::{Attribute, Item, ItemUse, Meta, UseTree, Visibility};
 

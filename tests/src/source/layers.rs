@@ -15,10 +15,10 @@ struct Row {
     modules: Vec<Vec<String>>,
 }
 
-/// What the table says of a module.
+/// Place of a module in the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Place<'a> {
-    /// How many layers lie below.
+    /// Number of layers below.
     pub(super) height: usize,
     /// The module that the table names: the one in question, or one around it.
     pub(super) module: &'a [String],

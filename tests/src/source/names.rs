@@ -1,4 +1,4 @@
-//! What a path means: which module defines the item at its end.
+//! Meaning of a path: the module that defines the item at its end.
 
 use std::collections::HashSet;
 
@@ -15,7 +15,7 @@ pub(super) enum Meaning {
     Unknown,
 }
 
-/// Where a path leads.
+/// Target of a path.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Target {
     /// Modules that the path, and the re-exports on its way, go through.

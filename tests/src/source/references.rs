@@ -10,13 +10,13 @@ use syn::{
 
 use super::items::{attributes, is_re_export, is_test, leaves};
 
-/// What a module mentions.
+/// References from a module to others.
 #[derive(Debug, Default)]
 pub(super) struct References {
     pub(super) all: Vec<Reference>,
     /// Names that stand for themselves or begin a path, outside of `use`.
     pub(super) mentioned: HashSet<String>,
-    /// Of macros that list items as `NAME in MODULE`: the name of the macro, and these.
+    /// Macros that list items as `NAME in MODULE`: the name of the macro, and these items.
     pub(super) lists: Vec<(String, Vec<[String; 2]>)>,
     /// Macros that are called, with the line.
     calls: Vec<(String, usize)>,
@@ -32,12 +32,12 @@ pub(super) struct Reference {
     pub(super) kind: Kind,
 }
 
-/// How a path is mentioned.
+/// Way in which a path is mentioned.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// In the code.
+    /// A path in the code.
     Inline,
-    /// In a `use`, under this name, `None` for `*`.
+    /// An import by `use` under this name, `None` for `*`.
     Import { binding: Option<String>, is_re_export: bool },
 }
 

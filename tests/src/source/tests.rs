@@ -23,7 +23,7 @@ const TABLE: &str = "\
 | 1 | `none` | |
 ";
 
-/// What is wrong with a crate of these files, besides missing rows.
+/// Violations in a crate of these files, except for missing rows.
 fn broken(files: &[(&str, &str)]) -> Vec<String> {
     let mut all: Vec<(&str, &str)> = [
         ("lib.rs", "mod low; mod middle; mod beside; mod high;"),

@@ -20,11 +20,11 @@ pub struct Crate {
 /// A module: a file, or a block in a file.
 #[derive(Debug)]
 pub(super) struct Module {
-    /// Its path from the root, which is empty for the root itself.
+    /// Path from the root, which is empty for the root itself.
     pub(super) path: Vec<String>,
     pub(super) file: usize,
     pub(super) parent: Option<usize>,
-    /// What a name means here; a module and a function may share one.
+    /// Meanings of names here; a module and a function may share one.
     pub(super) names: HashMap<String, Vec<Name>>,
     /// Paths of `use path::*`.
     pub(super) globs: Vec<Vec<String>>,

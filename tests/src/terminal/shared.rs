@@ -1,4 +1,4 @@
-//! What happens between a test and the thread that feeds its screen.
+//! Communication between a test and the thread that feeds its screen.
 
 use std::io::{Read as _, Write as _};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -7,7 +7,7 @@ use std::time::Duration;
 use pty_process::blocking::Pty;
 use vt100::{Callbacks, Parser};
 
-/// What the thread that reads shares with the test.
+/// State that the reading thread shares with the test.
 pub(super) struct Shared {
     state: Mutex<State>,
     pub(super) changed: Condvar,
@@ -39,7 +39,7 @@ impl Shared {
         self.changed.wait(state).unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// As [`Shared::wait`], but not for ever.
+    /// Like [`Shared::wait`], with a time limit.
     pub(super) fn wait_for<'a>(
         &'a self,
         state: MutexGuard<'a, State>,
@@ -56,7 +56,7 @@ impl Shared {
     }
 }
 
-/// What the screen owes the program, and what it did not understand.
+/// Replies that the screen owes the program, and sequences that it did not understand.
 #[derive(Default)]
 pub(super) struct Answers {
     pub(super) pending: Vec<u8>,

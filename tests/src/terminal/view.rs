@@ -1,10 +1,10 @@
-//! What stands on the screen of a terminal.
+//! Text on the screen of a terminal.
 
 use std::fmt;
 
 use vt100::{Cell, Color};
 
-/// How many lines have left the screen at its upper end.
+/// Number of lines that have left the screen at its upper end.
 pub(super) fn scrolled(screen: &mut vt100::Screen) -> usize {
     screen.set_scrollback(usize::MAX);
     let scrolled = screen.scrollback();
@@ -12,7 +12,7 @@ pub(super) fn scrolled(screen: &mut vt100::Screen) -> usize {
     scrolled
 }
 
-/// What a screen shows.
+/// Content of a screen.
 pub struct View<'a> {
     pub(super) screen: &'a vt100::Screen,
     /// Lines that have left the screen.

@@ -31,7 +31,7 @@ type Write = fn(&Path, &[(&str, Vec<u8>)]);
 const ARCHIVES: [(&str, Write); 3] =
     [("a.zip", write_zip), ("b.7z", write_7z), ("solid.7z", write_solid)];
 
-/// Why an archive is refused. Nothing is left behind, and it does not take long.
+/// Reason why an archive is refused. Nothing is left behind, and it does not take long.
 fn refusal(archive: &Path, limits: ContainerLimits) -> String {
     let output = archive.with_extension("json7z");
     let options = ExtractOptions { limits, ..ExtractOptions::default() };

@@ -171,8 +171,8 @@ fn stacks_are_written_in_every_format_with_their_frames() {
     }
 }
 
-/// How many stacks an extract with these options has: as `.dump Stats` counts them, as `.dump Stack` does, and the
-/// rows of tables that have one.
+/// Number of stacks of an extract with these options: as `.dump Stats` counts them, as `.dump Stack` does, and as
+/// the number of table rows with a stack.
 fn counted(trace: &Path, options: &[&str]) -> [u64; 3] {
     let home = tempfile::tempdir().unwrap();
     std::fs::copy(trace, home.path().join("trace.etl")).unwrap();

@@ -60,7 +60,7 @@ fn a_cancelled_extraction_leaves_nothing_behind() {
     assert!(stop_everywhere(&input, &target) > 8);
 }
 
-/// How often an extraction of so many events looks whether it is cancelled.
+/// Number of times that an extraction of this many events checks whether it is cancelled.
 fn looks(events: u32) -> u32 {
     let (source, target) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let (input, output) = (source.path().join("x.etl"), target.path().join("x.json7z"));

@@ -48,7 +48,7 @@ fn kinds(run: &Run) -> Vec<String> {
     caveats.map(|caveat| caveat["kind"].as_str().unwrap().to_owned()).collect()
 }
 
-/// How often stderr has a text: once for the load, once for each answer.
+/// Number of times that stderr has a text: once for the load, once for each answer.
 fn times(run: &Run, text: &str) -> usize {
     run.stderr.matches(text).count()
 }

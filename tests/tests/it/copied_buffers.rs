@@ -50,7 +50,7 @@ fn extracted(folder: &Path, bytes: &[u8]) -> (ExtractSummary, Trace) {
     (summary.unwrap(), Trace::open(&output).unwrap())
 }
 
-/// How many copies were counted, and where the first one is.
+/// Number of copies that were counted, and offset of the first one.
 fn copies(summary: &ExtractSummary) -> Option<(u64, Option<u64>)> {
     let mut warnings = summary.warnings.iter();
     warnings.find(|warning| warning.kind == COPY).map(|w| (w.count, w.first_offset))

@@ -19,7 +19,7 @@ fn type_in(terminal: &Terminal, text: &str) {
     terminal.wait_for_line(&format!("{PROMPT}{text}"));
 }
 
-/// What Tab makes of a line.
+/// Checks the line that Tab completes `typed` to.
 fn completed(terminal: &Terminal, typed: &str, expected: &str) {
     type_in(terminal, typed);
     terminal.press(Key::Tab);

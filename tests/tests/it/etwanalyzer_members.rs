@@ -62,7 +62,7 @@ impl Extract {
         }
     }
 
-    /// What a process number stands for.
+    /// Process that a process number stands for.
     fn process(&self, number: &Value) -> Value {
         let number = number.as_i64().unwrap();
         if number == -1 {
@@ -108,7 +108,7 @@ impl Extract {
         processes.iter().map(|process| (key(process), process.clone())).collect()
     }
 
-    /// For each file name of a module the processes that have it.
+    /// Processes that have a module, by the file name of the module.
     fn module_processes(&self) -> BTreeMap<String, BTreeSet<String>> {
         let strings = self.modules["SharedStrings"]["Strings"].as_array().unwrap();
         let records = self.modules["Modules"].as_array().unwrap();

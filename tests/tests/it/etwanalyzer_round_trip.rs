@@ -13,7 +13,7 @@ use tempfile::TempDir;
 const TRACES: [&str; 6] =
     ["eventleak", "threadleak", "registry", "objectref", "filemap", "duplicates"];
 
-/// What is asked of every trace, besides its own questions.
+/// Questions for every trace, besides its own ones.
 const QUESTIONS: &str = "\
 .dump ObjectRef -ShowStack
 .dump ObjectRef -ShowStack -json

@@ -23,7 +23,7 @@ impl Selector for Decodable {
     }
 }
 
-/// What was decoded of events with one schema.
+/// Results of decoding the events with one schema.
 #[derive(Default)]
 struct Found {
     lines: Vec<String>,

@@ -24,7 +24,7 @@ fn trace() -> Vec<u8> {
     trace.to_bytes()
 }
 
-/// Where the compressed buffers of a file are.
+/// Offsets of the compressed buffers of a file.
 fn compressed(bytes: &[u8]) -> Vec<usize> {
     let mut places = Vec::new();
     let mut at = 0;

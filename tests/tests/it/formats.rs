@@ -9,7 +9,7 @@ use handlescope_tests::file::{Clock, ExtraBuffer, FileOptions, Layout, SessionEn
 use handlescope_tests::header::HeaderKind;
 use handlescope_tests::scenario::{Duplicate, StackMode, TraceBuilder, View};
 
-/// How the scenario is written down.
+/// Format in which the scenario is written.
 #[derive(Clone)]
 struct Shape {
     options: FileOptions,

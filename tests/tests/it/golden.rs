@@ -10,7 +10,7 @@ fn golden(layout: u32) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("golden/layout-{layout}.json7z"))
 }
 
-/// What a file answers, without its name.
+/// Answer of a file, without its name.
 fn answer(shell: &Shell, file: &Path, question: &str) -> String {
     let symbols = sample_symbols();
     let (file, symbols) = (file.to_str().unwrap(), symbols.to_str().unwrap());

@@ -14,7 +14,7 @@ use handlescope_tests::terminal::{Key, Terminal};
 const NAME: &str =
     "a\u{1b}]0;owned\u{7}\u{9b}2J\u{202e}gpj\u{200b}\u{ad}\u{e0041}\u{2028}\nerror: forged";
 
-/// The same as it is printed.
+/// [`NAME`] as it is printed.
 const SHOWN: &str =
     r"a\u{1b}]0;owned\u{7}\u{9b}2J\u{202e}gpj\u{200b}\u{ad}\u{e0041}\u{2028}\nerror: forged";
 

@@ -69,7 +69,7 @@ const OF_ALLOCATIONS: [&str; 7] = [
 
 const MS: i64 = 1_000_000;
 
-/// Of so many cases one is tried, even where all are asked for: those would take a quarter of an hour.
+/// Smallest step through the cases, even where all are asked for: those would take a quarter of an hour.
 const LEAST_STEP: usize = 4;
 
 /// The longest that all of them may take; they take some tenths of a second.
@@ -158,7 +158,7 @@ impl Case<'_> {
     }
 }
 
-/// What is wrong with the answers about an archive with other columns, if something is.
+/// Problem with the answers about an archive with other columns, if there is one.
 fn ask(shell: &Shell, questions: &[String], case: Case<'_>) -> Option<String> {
     let what = case.what();
     let Case { archive, table, mut frame, columns } = case;
@@ -246,7 +246,7 @@ fn cases<'a>(archive: &'a str, trace: &Trace, table: Table) -> Vec<Case<'a>> {
     alone.chain((0..most).map(nth)).map(case).collect()
 }
 
-/// What is wrong with the answers about archives with hostile values in these tables.
+/// Problems with the answers about archives with hostile values in these tables.
 fn problems(tables: impl Iterator<Item = Table>) -> Vec<String> {
     let shell = Shell::new();
     allocations().write(shell.path("memory.etl")).unwrap();

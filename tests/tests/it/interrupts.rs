@@ -24,7 +24,7 @@ fn send(signal: &str, program: &Child) {
     assert!(sent.expect("there is a kill").success());
 }
 
-/// What is left of a program that got a signal while its output waited to be read.
+/// Result of a program that got a signal while its output waited to be read.
 fn interrupted(signal: &str, arguments: &[&str]) -> Run {
     let shell = Shell::new();
     let _ = shell.run(&["extract", "leaky.etl"]).ok();
@@ -97,7 +97,7 @@ fn a_signal_ends_the_program_and_its_pager_and_leaves_the_terminal_as_it_was() {
     });
 }
 
-/// What is done at the prompt leads to a wait, which every signal but Ctrl-C ends together with the program.
+/// Checks that every signal but Ctrl-C ends the program together with the wait that `start` leads to at the prompt.
 ///
 /// The pager of the program waits for a key.
 fn assert_signals_end_what_waits(last: &str, start: fn(&Terminal)) {
@@ -162,7 +162,7 @@ const WORK: [&str; 11] = [
 /// Points at which the program is killed, in one and a half times the time that it takes.
 const KILL_POINTS: u64 = 300;
 
-/// Killed runs before the next one that is not.
+/// Number of killed runs before the next one that is not killed.
 const ROUND: u64 = 10;
 
 #[test]

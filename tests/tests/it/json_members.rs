@@ -61,7 +61,7 @@ fn documented() -> Members {
     members
 }
 
-/// What stands between backticks.
+/// Texts between backticks.
 fn code(text: &str) -> Vec<&str> {
     text.split('`').skip(1).step_by(2).collect()
 }

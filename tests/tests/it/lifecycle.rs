@@ -37,7 +37,7 @@ fn kinds(object: &Value) -> Vec<&str> {
     events.iter().map(|event| event["kind"].as_str().unwrap()).collect()
 }
 
-/// How often something could not be given to an object.
+/// Count of a warning.
 fn warned(trace: &TraceBuilder, kind: &str) -> u64 {
     let document = documents(trace, ".dump Stats -json\n").remove(0);
     let warnings = document["files"][0]["warnings"].as_array().unwrap();

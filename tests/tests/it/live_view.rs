@@ -192,7 +192,7 @@ mod on_a_terminal {
         });
     }
 
-    /// What a file answers, without its name.
+    /// Answer of a file, without its name.
     fn answer(shell: &Shell, file: &str, question: &str) -> String {
         let run = shell.run(&[file, "-c", question]).ok();
         run.stdout.replace("leaky.live.json7z", "leaky.etl").replace("leaky.live", "leaky")

@@ -21,7 +21,7 @@ const MS: i64 = 1_000_000;
 const EVENT: u16 = 16;
 const OBJECT: u64 = 0xffff_8100_0000_1000;
 
-/// What the trace says of what was opened at a time.
+/// Life of a handle or view, as the trace states it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Life {
     is_leaked: bool,

@@ -25,7 +25,7 @@ const QUESTIONS: [&str; 4] = [
     ".why",
 ];
 
-/// What is found in a trace.
+/// Counts in a trace.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Found {
     allocators: usize,

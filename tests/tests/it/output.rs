@@ -12,7 +12,7 @@ use handlescope_tests::scenario::TraceBuilder;
 use polars::prelude::{AnyValue, ParquetReader, SerReader};
 use serde_json::{Deserializer, Value};
 
-/// What is asked, each with a name for its files: every kind that the help knows, and a query.
+/// Questions, each with a name for its files: every kind that the help knows, and a query.
 fn questions(shell: &Shell) -> Vec<(String, String)> {
     let help = shell.run(&["-c", ".help .dump"]).ok().stdout;
     let kinds = help.lines().skip_while(|line| *line != "Kinds").skip(1);
@@ -95,7 +95,7 @@ fn parquet_rows(path: &Path) -> Vec<Row> {
     (0..frame.height()).map(cells).collect()
 }
 
-/// How many rows the document has: its elements, or what they hold.
+/// Number of rows of the document: of its elements, or of their members.
 fn elements(kind: &str, document: &Value) -> usize {
     let members = |name: &str, inner: &[&str]| {
         let outer = document[name].as_array().unwrap().iter();
@@ -174,7 +174,7 @@ fn every_kind_has_the_same_rows_in_every_format() {
     compare_formats(&shell, "leaky.etl");
 }
 
-/// What a spreadsheet, a shell, a terminal or a parser would take for something else.
+/// Text that a spreadsheet, a shell, a terminal or a parser would interpret.
 const HOSTILE: &str =
     "=HYPERLINK(\"x\");a,b|'c'\t<d>\u{1b}[2J\r\n\"\"{\\e}\u{9b}2J\u{202e}\u{2028}";
 

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use handlescope_tests::binary::{Run, Shell, ended};
 
-/// What writes a file of this name.
+/// Commands that write a file of this name.
 const WRITERS: [&str; 8] = [
     ".dump ObjectRef -csv FILE",
     ".dump Process -csv FILE",

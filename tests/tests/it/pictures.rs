@@ -12,7 +12,7 @@ use handlescope_tests::scenario::TraceBuilder;
 use handlescope_tests::terminal::Terminal;
 use serde_json::Value;
 
-/// What a page must not take for markup, and what acts on its own.
+/// Text that a page must not take for markup, and that acts on its own.
 const HOSTILE: &str = "<script>alert(1)</script>\"'>]]>&amp;\u{202e}\u{1b}[2J;# 7";
 
 fn sample(shell: &Shell, command: &str) -> Run {

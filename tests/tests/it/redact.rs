@@ -177,7 +177,7 @@ impl Redacted {
     }
 }
 
-/// How often each kind of events occurs, first and last.
+/// Number of events of each kind, with the times of the first and the last.
 fn counts(trace: &Trace) -> BTreeMap<String, (u64, Option<i64>, Option<i64>)> {
     let mut counts = BTreeMap::new();
     for EventCount { kind, count, first_ns, last_ns, .. } in

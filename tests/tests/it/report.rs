@@ -44,7 +44,7 @@ fn hostile() -> Shell {
     shell
 }
 
-/// What the script of the page reads.
+/// Data that the script of the page reads.
 fn data(shell: &Shell) -> Value {
     let page = fs::read_to_string(shell.path("page.html")).unwrap();
     let (_, data) = page.split_once("id=\"data\">").unwrap();
@@ -63,7 +63,7 @@ fn chromium(shell: &Shell, arguments: &[&str], file: &str) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// What a script finds in a page, which is in a frame of another page: the policy of the page allows no
+/// Result of a script that inspects a page, which is in a frame of another page: the policy of the page allows no
 /// script but its own. `page` is its document.
 fn look(shell: &Shell, file: &str, script: &str) -> Value {
     let harness = format!(

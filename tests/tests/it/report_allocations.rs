@@ -51,7 +51,7 @@ fn kind<'a>(file: &'a Value, name: &str) -> &'a Value {
     list(file, "kinds").iter().find(|own| own["kind"] == name).unwrap()
 }
 
-/// What is drawn at the end of the time, and at most, of all processes together.
+/// Values that are drawn at the end of the time, and at most, of all processes together.
 fn drawn(kind: &Value) -> (u64, u64) {
     let series = list(&kind["timeline"], "series");
     let open = |one: &Value| -> Vec<u64> {

@@ -176,7 +176,7 @@ fn the_difference_goes_into_every_format_and_of_one_process() {
     assert_eq!(groups(&found)[0]["outstanding"], json!(3));
 }
 
-/// What a picture has on top: text, width in `unit`, and the change in percent of the whole.
+/// Top frames of a picture: text, width in `unit`, and the change in percent of the whole.
 fn tops(svg: &str, unit: &str) -> Vec<(String, u64, f64)> {
     let titles = svg.split("<title>[").skip(1).filter_map(|rest| rest.split_once("</title>"));
     let top = |(title, _): (&str, &str)| {

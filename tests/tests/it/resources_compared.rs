@@ -12,7 +12,7 @@ fn list<'a>(value: &'a Value, member: &str) -> &'a [Value] {
     value[member].as_array().map_or(&[], Vec::as_slice)
 }
 
-/// What a picture over that trace says in its texts.
+/// Picture that a command makes of the trace.
 fn picture(command: &str, file: &str) -> String {
     let home = tempfile::tempdir().unwrap();
     trace().write(home.path().join("trace.etl")).unwrap();

@@ -19,7 +19,7 @@ fn trace() -> TraceBuilder {
     trace
 }
 
-/// How many objects a text answer lists.
+/// Number of objects that a text answer lists.
 fn objects(text: &str) -> usize {
     text.lines().filter(|line| line.starts_with("Id: ")).count()
 }

@@ -62,7 +62,7 @@ impl Session {
         self.text(arguments, "", &run_script(&mut command, ""))
     }
 
-    /// What was typed, and what came of it.
+    /// Text of the input and the output of a run.
     fn text(&self, arguments: &str, script: &str, run: &Run) -> String {
         let mut text = format!("$ handlescope {arguments}").trim_end().to_owned() + "\n";
         for line in script.lines() {

@@ -21,7 +21,7 @@ fn of_event(object: &Value, event: &Value, stack: &str) -> String {
     format!("{} {stack:?}", fields.join(" "))
 }
 
-/// What `.dump ObjectRef -ShowStack -json` prints of everything that was opened, or leaked.
+/// Lines of the opened, or only the leaked, handles and views in the document of `.dump ObjectRef -ShowStack -json`.
 fn opened(document: &Value, only_leaks: bool) -> BTreeSet<String> {
     let mut opened = BTreeSet::new();
     for object in document["objects"].as_array().unwrap() {
@@ -55,7 +55,7 @@ fn stack_text(document: &Value, stack: &Value) -> String {
     frames.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
-/// The same out of the rows of a view, joined with the stacks.
+/// Lines of the rows of a view, joined with the stacks.
 fn rows(document: &Value) -> BTreeSet<String> {
     let rows = document["rows"].as_array().unwrap().iter();
     rows.map(|row| {

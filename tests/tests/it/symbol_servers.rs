@@ -30,7 +30,7 @@ fn ask_with(options: &[&str], shell: &Shell, server: &str, commands: &[&str]) ->
     shell.run(&arguments).ok()
 }
 
-/// What `.dump Symbols` knows of `leaky.exe`.
+/// Row of `leaky.exe` in `.dump Symbols`.
 fn leaky(shell: &Shell, server: &str) -> Value {
     let run = ask(shell, server, &[".dump Symbols -Dll leaky.exe -json"]);
     let mut document: Value = serde_json::from_str(&run.stdout).expect("JSON");
@@ -43,7 +43,7 @@ fn paths(folder: &Path) -> Vec<PathBuf> {
     entries.flat_map(|path| if path.is_dir() { paths(&path) } else { vec![path] }).collect()
 }
 
-/// Their names.
+/// Names of all files below a folder.
 fn files(folder: &Path) -> Vec<String> {
     let name = |path: &PathBuf| path.file_name().map(|name| name.to_string_lossy().into_owned());
     paths(folder).iter().filter_map(name).collect()

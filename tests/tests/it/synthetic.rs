@@ -19,15 +19,15 @@ const TRACES: [&str; 6] =
 const WITH_GROWTH: [&str; 7] =
     ["eventleak", "threadleak", "registry", "objectref", "filemap", "duplicates", "growth"];
 
-/// What the questions are asked of.
+/// Kind of file that the questions are asked of.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Asked {
     Trace,
     /// ETWAnalyzer's extract of it, without symbols: the names are in it.
     Extract,
-    /// What this program writes for ETWAnalyzer, without the tables beside it.
+    /// Extract that this program writes for ETWAnalyzer, without the tables beside it.
     Written,
-    /// The same without the tables within, so that only the format of ETWAnalyzer is left.
+    /// Like `Written`, without the tables within, so that only the format of ETWAnalyzer is left.
     Bare,
 }
 
@@ -108,7 +108,7 @@ fn list<'a>(value: &'a Value, member: &str) -> &'a [Value] {
     value[member].as_array().map_or(&[], Vec::as_slice)
 }
 
-/// For each object id the text that `objects_digest` is made of: `pointer:first_create_ns`, with
+/// Texts that `objects_digest` is made of, by object id: `pointer:first_create_ns`, with
 /// -1 when never created. The creation is that of the unfiltered object.
 fn digest_texts(unfiltered: &Value) -> BTreeMap<u64, String> {
     let text = |object: &Value| {
@@ -311,7 +311,7 @@ fn check_events(what: &str, document: &Value, object: &Value, known: &Value, sta
     }
 }
 
-/// What only some kinds of events have.
+/// Checks the members that only some kinds of events have.
 fn check_details(what: &str, event: &Value, known: &Value) {
     let or_null = |value: &Value| if *value == 0 { Value::Null } else { value.clone() };
     match known[0].as_str().unwrap() {

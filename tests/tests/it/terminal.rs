@@ -34,7 +34,7 @@ fn open_with(shell: &Shell, columns: u16, options: &[&str]) -> Terminal {
     terminal
 }
 
-/// What a command prints where there is no terminal.
+/// Output of a command without a terminal.
 fn piped(shell: &Shell, command: &str) -> Vec<String> {
     let symbols = sample_symbols();
     let symbols = symbols.to_str().expect("the path is text");

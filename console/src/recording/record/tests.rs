@@ -22,14 +22,14 @@ struct Line {
     args: RecordArgs,
 }
 
-/// What a session does, and whether it was stopped.
+/// A session that does what a test asks for, and records whether it was stopped.
 #[derive(Default)]
 struct Fake {
     refusal: Option<SessionError>,
     /// Creates of handles by process 7, one after the other.
     creates: u32,
     is_unmerged: bool,
-    /// What it writes as its trace, and as a further one.
+    /// The file that it writes as its trace; `further` is a second one.
     trace: Option<PathBuf>,
     further: Option<PathBuf>,
     stopped: Rc<Cell<bool>>,

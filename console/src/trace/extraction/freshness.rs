@@ -10,13 +10,13 @@ use crate::paths::{EXTRACT_FOLDER, stem};
 
 /// Whether an extract can stand for its trace.
 pub(crate) enum Freshness {
-    /// It can.
+    /// The extract can.
     UpToDate(Box<Trace>),
-    /// There is none, or no trace.
+    /// No extract exists, or no trace.
     Missing,
-    /// There is one, but not of this trace or not for this program; the reason is for the user.
+    /// An extract, but not of this trace or not for this program; the reason is for the user.
     Stale(String),
-    /// There is one that another program made, which holds what this one cannot make again.
+    /// An extract of another program, which holds what this one cannot make again.
     Foreign,
 }
 
@@ -74,7 +74,7 @@ pub(crate) fn differing_trace(extract: &Path, opened: &Trace) -> Option<(PathBuf
     first
 }
 
-/// What an extract says of its layout and of the file that it was made of.
+/// Layout of an extract and identity of the file that it was made of, as it states them.
 pub(super) struct Recorded {
     pub(super) version: u32,
     size: u64,
@@ -100,7 +100,7 @@ impl Recorded {
         })
     }
 
-    /// In what the trace is not, or perhaps not, the file that the extract was made of.
+    /// Difference because of which the trace is not, or may not be, the file that the extract was made of.
     fn difference(&self, trace: &Path, now: &SourceIdentity) -> Option<String> {
         let difference = if self.version != SCHEMA_VERSION {
             "was made by an older version"

@@ -14,7 +14,7 @@ use crate::paths::{Access, shortened, stem};
 use crate::terminal::Messages;
 use crate::trace::LoadError;
 
-/// Which files an extract consists of.
+/// Files of an extract, with the identity of each.
 ///
 /// ETWAnalyzer gives its files the time of the session, so that a newer file may have an older time:
 /// it has to be the very same. Extracts of one trace all have the same time; but an archive starts with
@@ -100,7 +100,7 @@ fn limits(max_size: Option<u64>) -> ImportLimits {
     }
 }
 
-/// What an extract of this name is converted to when it is in a state.
+/// File name of the converted extract, for an extract with this name and in this state.
 fn file_name(name: &str, state: &str) -> String {
     format!("{name}.{state}.json7z")
 }

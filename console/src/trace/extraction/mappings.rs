@@ -1,4 +1,4 @@
-//! What `-resource` says: mappings in words, or a file that lists them.
+//! Parser of `-resource`: mappings in words, or a file that lists them.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -9,13 +9,13 @@ use handlescope_model::{Reason, Untrusted};
 
 use crate::paths::{has_extension, with_home};
 
-/// What files of mappings are called.
+/// Extensions of files of mappings.
 const EXTENSIONS: &[&str] = &["toml"];
 
 /// Longest file of mappings, bytes.
 const MAX_FILE: u64 = 1 << 20;
 
-/// Why `-resource` says nothing that can be done.
+/// Reason why the value of `-resource` cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum MappingsError {
     #[error("-resource: {0}")]

@@ -25,7 +25,7 @@ pub(crate) use report::{line, warn};
 use crate::cancel::Cancel;
 use crate::terminal::Messages;
 
-/// What is usually extracted of a trace, of any size that is usual or of one its user trusts it with.
+/// The usual options of an extraction, for a trace of usual size or of a size that its user trusts it with.
 pub(crate) fn options(max_size: Option<u64>) -> ExtractOptions {
     let usual = ExtractOptions::default();
     let limits = max_size.map_or(usual.limits, |size| usual.limits.trusted_with(size));
@@ -36,7 +36,7 @@ pub(crate) fn options(max_size: Option<u64>) -> ExtractOptions {
 pub(crate) struct Opened {
     pub(crate) trace: Trace,
     pub(crate) line: Option<String>,
-    /// Where its tables are, when they are kept for this session only.
+    /// Folder of its tables, when they are kept for this session only.
     pub(crate) temporary: Option<TempDir>,
 }
 

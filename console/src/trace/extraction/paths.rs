@@ -1,4 +1,4 @@
-//! Where extracts lie.
+//! Places where extracts lie.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -63,7 +63,7 @@ fn real(folder: PathBuf) -> PathBuf {
     if cfg!(windows) { folder } else { folder.canonicalize().unwrap_or(folder) }
 }
 
-/// Where an extract is kept.
+/// Place where an extract is kept.
 pub(crate) struct Kept {
     pub(crate) path: PathBuf,
     /// The folder that goes with the session, where the cache cannot be written.

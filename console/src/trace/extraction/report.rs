@@ -1,4 +1,4 @@
-//! What is said about an extraction.
+//! Messages about an extraction.
 
 use std::fmt;
 use std::fmt::Write;
@@ -62,12 +62,12 @@ pub(crate) fn line(output: &Path, summary: &ExtractSummary) -> String {
     )
 }
 
-/// What is said where there is any of it.
+/// The text if the count is not 0, or nothing.
 fn if_any(count: u64, text: impl fmt::Display) -> String {
     if count == 0 { String::new() } else { text.to_string() }
 }
 
-/// What was allocated, where such events were recorded.
+/// Number of allocations, where such events were recorded.
 fn allocations(summary: &ExtractSummary) -> String {
     let allocations = Counted(summary.allocations, "allocation");
     let [never_freed, at_exit] = [summary.never_freed, summary.freed_at_exit].map(HumanCount);

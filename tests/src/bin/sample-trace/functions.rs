@@ -18,7 +18,7 @@ pub(crate) struct Module {
     pub(crate) timestamp: u32,
 }
 
-/// What `functions.txt` says.
+/// Content of `functions.txt`.
 #[derive(Debug, Default)]
 pub(crate) struct Functions {
     modules: Vec<Module>,

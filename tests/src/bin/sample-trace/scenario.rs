@@ -1,4 +1,4 @@
-//! What happens in the sample: `examples/src/leaky.cpp` and `explorer.cpp`, call by call.
+//! Scenario of the sample: `examples/src/leaky.cpp` and `explorer.cpp`, call by call.
 //!
 //! The calls and their order follow those sources; only the times, and which look-ups of the event
 //! cache collide, are decided here.
@@ -26,7 +26,7 @@ const FIRST_WORKER: u32 = 7404;
 
 const LEAKY_MODULES: &[&str] = &["leaky.exe", "ntdll.dll", "kernel32.dll", "KernelBase.dll"];
 const EXPLORER_MODULES: &[&str] = &["explorer.exe", "ntdll.dll", "kernel32.dll", "KernelBase.dll"];
-/// Between the start of a process and the load of its first module.
+/// Time between the start of a process and the load of its first module.
 const LOAD_DELAY: i64 = 3 * MS;
 
 const PAIRS: u32 = 3;
@@ -51,7 +51,7 @@ pub(crate) fn run(machine: &mut Machine) {
     machine.stop(2_100 * MS);
 }
 
-/// What leaky.exe keeps open until it cleans up.
+/// Handles that leaky.exe keeps open until it cleans up.
 struct App {
     log: (u32, Object),
     state: u32,

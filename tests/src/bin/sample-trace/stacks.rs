@@ -123,7 +123,7 @@ impl Stacks {
     /// The kernel frames of a service.
     ///
     /// # Panics
-    /// As [`Stacks::called`].
+    /// See [`Stacks::called`].
     pub(crate) fn kernel(&self, functions: &str) -> Vec<u64> {
         let frames =
             chain("ntoskrnl.exe", functions).chain(chain("ntoskrnl.exe", "KiSystemServiceCopyEnd"));

@@ -45,7 +45,7 @@ impl Tables {
         format!("{}({})", process.name, process.pid)
     }
 
-    /// What distinguishes totals; the start only of a process whose pid has several lives.
+    /// Key of totals; the start only of a process whose pid has several lives.
     fn place(&self, allocator: &Allocator) -> (String, String, String, i64) {
         let process = allocator.process.unwrap();
         let start = self.processes[process.row()].start_ns.unwrap_or_default();
@@ -113,7 +113,7 @@ impl Tables {
 type Group = (i64, i64, i64, i64);
 
 impl Tables {
-    /// What ended so, by place, as `outstanding` and `at_exit` of the expected results, without stacks.
+    /// Allocations with this end, by place, as `outstanding` and `at_exit` of the expected results, without stacks.
     fn groups(&self, end: ResourceEnd) -> BTreeMap<(String, String, String, i64), Group> {
         let mut groups = BTreeMap::new();
         for own in self.resources.iter().filter(|own| own.end == end.code()) {

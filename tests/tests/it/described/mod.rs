@@ -122,7 +122,7 @@ fn win32k(id: u16, handles: &[u64], type_id: u32, session: u32, owner: u32) -> M
     ManifestEvent { provider: WIN32K, id, payload, ..ManifestEvent::default() }
 }
 
-/// What describes an event of Microsoft-Windows-Win32k.
+/// Description of an event of Microsoft-Windows-Win32k.
 fn win32k_info(id: u16, task: &str, opcode: &str, handles: &[&str]) -> EventInfo {
     let handles = handles.iter().map(|name| ((*name).to_owned(), 16));
     let numbers = ["HandleType", "SessionId", "OwnerProcessId"].map(|name| (name.to_owned(), 8));
@@ -137,7 +137,7 @@ fn win32k_info(id: u16, task: &str, opcode: &str, handles: &[&str]) -> EventInfo
     }
 }
 
-/// What happens to some handles; `id` gives the ids that the events have.
+/// Adds the events of some handles; `id` gives the ids that the events have.
 fn gui_events(described: &mut Described, id: impl Fn(u16) -> u16) {
     for (ms, pid, event) in [
         (10, 700, win32k(id(452), &[0x20010], 1, 1, 700)),

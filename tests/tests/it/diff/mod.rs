@@ -57,7 +57,7 @@ impl Recording {
         self
     }
 
-    /// What a healthy program does: a cache that is filled at once, and a pool whose handles are closed.
+    /// Recording of a healthy program: a cache that is filled at once, and a pool whose handles are closed.
     fn healthy(pid: u32, base: u64, seconds: i64) -> Self {
         let mut recording = Self::new(pid, base, seconds);
         let whole = recording.ns;

@@ -1,4 +1,4 @@
-//! What the program makes of a trace.
+//! Answers of the program about a trace.
 
 use std::collections::BTreeMap;
 
@@ -10,19 +10,19 @@ use handlescope_model::{Cancel, EventKind, Table, TableRows, Trace};
 /// Counts of processes and views, by the name of the process.
 pub(super) type ByProcess = BTreeMap<String, u64>;
 
-/// What became of handles and views.
+/// Counts of handles and views by their ends.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Handles {
     /// Handles that were created or duplicated.
     pub opened: u64,
-    /// Those of handles and views that something closed.
+    /// Handles and views that something closed.
     pub closed: u64,
     pub leaked: ByProcess,
     pub closed_at_exit: ByProcess,
     pub leaked_views: ByProcess,
 }
 
-/// How many objects and views there were, and how many of them ended.
+/// Number of objects and views, and how many of them ended.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct ObjectCounts {
     pub created: u64,
@@ -34,9 +34,9 @@ pub(super) struct Answer {
     pub objects: ObjectCounts,
     /// Each open of a handle with whether it leaks, by its time in nanoseconds.
     pub opened: BTreeMap<i64, bool>,
-    /// How many handles were closed unseen.
+    /// Number of handles that were closed unseen.
     pub unseen: usize,
-    /// From when on the trace has the events of all processors.
+    /// Time from which on the trace has the events of all processors.
     pub recorded_from_ns: i64,
     /// Handles of the rundown at the end.
     pub existing: usize,

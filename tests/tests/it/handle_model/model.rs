@@ -1,4 +1,4 @@
-//! What programs do with handles, and what becomes of these.
+//! Model of programs that use handles, and of what becomes of the handles.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -27,9 +27,9 @@ struct Process {
     /// Time and processor.
     started: Option<(i64, u16)>,
     ended: Option<(i64, u16)>,
-    /// What is open, by handle value: places in [`Model::opened`].
+    /// Open handles by value: places in [`Model::opened`].
     handles: BTreeMap<u32, usize>,
-    /// The same of views, by address.
+    /// Open views by address: places in [`Model::opened`].
     views: BTreeMap<u64, usize>,
 }
 
@@ -65,7 +65,7 @@ enum Event {
     ObjectDelete(u64),
 }
 
-/// What happened, and what is known of it.
+/// Events of a history, and their known outcome.
 pub(super) struct History {
     processes: Vec<Process>,
     opened: Vec<Opened>,
@@ -331,7 +331,7 @@ impl Model {
 }
 
 impl History {
-    /// The same, all on one processor.
+    /// Moves all events to one processor.
     pub(super) fn on_one_processor(mut self) -> Self {
         self.events.iter_mut().for_each(|(_, cpu, _, _)| *cpu = 0);
         for process in &mut self.processes {
@@ -341,7 +341,7 @@ impl History {
         self
     }
 
-    /// What became of the handles.
+    /// Expected counts of handles.
     pub(super) fn handles(&self) -> Handles {
         let mut handles = Handles::default();
         let mut count = |counts: fn(&mut Handles) -> &mut ByProcess, opened: &Opened| {
@@ -363,7 +363,7 @@ impl History {
         handles
     }
 
-    /// How many objects and views came and went.
+    /// Expected counts of objects and views.
     pub(super) fn objects(&self) -> ObjectCounts {
         self.objects
     }

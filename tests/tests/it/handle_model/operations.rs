@@ -1,4 +1,4 @@
-//! What can happen, as numbers that mean something in every state.
+//! Possible operations, as numbers that mean something in every state.
 
 use proptest::prelude::*;
 
@@ -7,11 +7,11 @@ use proptest::prelude::*;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Operation {
     pub what: What,
-    /// Which process does it.
+    /// Process that does it.
     pub process: u8,
-    /// Which handle or object it is done with.
+    /// Handle or object that it is done with.
     pub which: u8,
-    /// Whom it concerns besides.
+    /// Other process that takes part, if any does.
     pub partner: u8,
     /// The processor it happens on.
     pub processor: u8,

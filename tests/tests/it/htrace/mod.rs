@@ -44,7 +44,7 @@ fn with(text: impl AsRef<[u8]>) -> Shell {
     shell
 }
 
-/// What the program answers about a text, and what it says beside.
+/// Answer of the program about a text, and its messages.
 fn answer(text: impl AsRef<[u8]>) -> (Value, String) {
     let run = with(text).run(&["session.log", "-c", QUESTION]).ok();
     (serde_json::from_str(&run.stdout).unwrap(), run.stderr)

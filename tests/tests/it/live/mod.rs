@@ -111,8 +111,8 @@ fn number(value: &AnyValue<'_>) -> Option<u64> {
     value.extract()
 }
 
-/// How many handles are open at the end, by process id, of processes that go on; views and what children inherit are
-/// not counted while events come, either.
+/// Number of handles that are open at the end, by process id, of processes that go on. Views and handles that children
+/// inherit are excluded, as they are not counted while events come, either.
 fn leaked(trace: &Trace) -> BTreeMap<u64, u64> {
     let column = |frame: &DataFrame, name: &str| -> Vec<AnyValue<'static>> {
         let column = frame.column(name).unwrap().clone();

@@ -20,7 +20,7 @@ fn memory_trace() -> TraceBuilder {
     trace
 }
 
-/// Where a stack of this number is.
+/// Stack with this number.
 fn stack(number: u64) -> [u64; 1] {
     [0x7ff6_0000_1000 + 0x100 * number]
 }
