@@ -174,7 +174,7 @@ fn place(query: Option<&str>) -> Result<(PathBuf, Option<Pattern>), ExpandError>
     }
 }
 
-/// What a file is worth to `.load`.
+/// State of a file as `.load` sees it.
 fn state(path: &Path) -> &'static str {
     if is_extract(path) || is_plain_extract(path) {
         return "extract";

@@ -1,4 +1,4 @@
-//! What can go wrong with a command.
+//! Errors of commands.
 
 use std::io;
 use std::path::PathBuf;
@@ -61,7 +61,7 @@ pub enum CommandError {
     #[error("{1} are called '{0}'; use a path instead", Untrusted(.name), Untrusted(.paths))]
     SeveralLoaded {
         name: String,
-        /// With commas between them.
+        /// Paths, joined by commas.
         paths: String,
     },
     /// `-events` or `-resource` name what no trace has. The extracts are there nevertheless.
@@ -107,7 +107,7 @@ pub enum CommandError {
     #[error(
         "{}: has no handle events, so that nothing can be compared{}",
         Untrusted(.path),
-        .option.as_ref().map_or_else(String::new, |own| format!("; {own} compares its allocations"))
+        .option.as_ref().map_or_else(String::new, |option| format!("; {option} compares its allocations"))
     )]
     NothingToCompare {
         path: PathBuf,
@@ -126,7 +126,7 @@ pub enum CommandError {
     /// `.redact` of a trace that cannot be read.
     #[error(transparent)]
     Redact(ExtractError),
-    /// What a command writes beside its answer cannot be written.
+    /// A file that a command writes beside its answer cannot be written.
     #[error(
         "{}: cannot be written: {}; {}{instead}",
         Untrusted(.path), Reason(.source), remedy(.source)
@@ -134,7 +134,7 @@ pub enum CommandError {
     Unwritten {
         path: PathBuf,
         source: io::Error,
-        /// What to name in its place.
+        /// Hint at what to name in its place.
         instead: &'static str,
     },
     /// `.redact` of a trace into itself.
@@ -302,7 +302,7 @@ fn lines(errors: &[LoadError]) -> String {
     errors.iter().map(LoadError::to_string).collect::<Vec<_>>().join("\n")
 }
 
-/// What may help against an error, behind its message.
+/// Advice on an error, appended to its message.
 fn advice(error: &SqlError) -> &'static str {
     match error {
         SqlError::Query { .. } => "; .help sql lists the tables and has examples",

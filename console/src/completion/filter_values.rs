@@ -1,5 +1,5 @@
-//! What completion knows about the session, and completion inside of filters: the part after the last `;` and `!`, from
-//! values of the loaded traces.
+//! Values of the session that completion offers, and completion inside of filters: the part after the last `;` and `!`,
+//! from values of the loaded traces.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -18,7 +18,7 @@ use crate::{
     trace::{NamedSuspect, TraceValues, programs},
 };
 
-/// What completion knows about the session, kept up to date between two commands.
+/// Values of the session that completion offers, kept up to date between two commands.
 #[derive(Debug, Default)]
 pub struct Known {
     /// Paths of the loaded traces.
@@ -27,7 +27,7 @@ pub struct Known {
     pub snapshots: Vec<String>,
     /// The aliases of the session.
     pub aliases: Aliases,
-    /// What the loaded traces offer.
+    /// Values in the loaded traces.
     pub values: Vec<Arc<TraceValues>>,
     /// The views of `.sql`.
     pub views: KnownViews,
@@ -61,10 +61,10 @@ pub type SharedKnown = Arc<Mutex<Known>>;
 /// thousands of names.
 const MOST: usize = 200;
 
-/// So many names are offered whole, also those that lie deeper.
+/// Number of names up to which all are offered whole, also those that lie deeper.
 const FEW: usize = 20;
 
-/// What the name of an object is described as.
+/// Description of the name of an object.
 const NAME: &str = "object name";
 
 #[derive(Debug, Clone, PartialEq, Eq)]

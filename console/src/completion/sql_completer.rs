@@ -165,7 +165,8 @@ mod tests {
         Views::with(None).expect("the views of the program")
     }
 
-    /// What is offered at the `|`.
+    /// Candidates at the `
+    /// `.
     fn offered(query: &str) -> Vec<String> {
         let cursor = query.find('|').expect("a cursor");
         let (_, found) = candidates(&query.replace('|', ""), cursor, &built_in());

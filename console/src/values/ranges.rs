@@ -42,7 +42,7 @@ pub struct CountRange {
     pub max: u64,
 }
 
-/// Which units a [`CountRange`] may have.
+/// Units that a [`CountRange`] may have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CountUnit {
     /// Plain numbers only.
@@ -94,7 +94,7 @@ impl TopN {
     }
 }
 
-/// Why a value was refused.
+/// Reason why a value was refused.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ValueError {
     /// No number, or one with a comma.
@@ -119,7 +119,7 @@ pub enum ValueError {
     /// More than the machine can count.
     #[error("'{}' is too large", Untrusted(.value))]
     TooLarge { value: String },
-    /// Nothing, where something is needed.
+    /// Zero, where at least one is needed.
     #[error("must be at least 1")]
     Zero,
     /// The minimum is larger than the maximum.
@@ -149,7 +149,7 @@ pub enum ValueError {
     /// A word that stands for no symbol server.
     #[error("{reason}")]
     Server {
-        /// What the word could have been.
+        /// Message that says what the word could have been.
         reason: String,
     },
     /// An option that cannot be followed here.
@@ -496,7 +496,7 @@ mod tests {
     #[test]
     fn an_id_is_four_to_ten_hexadecimal_digits_in_any_case() {
         for (text, id) in [("3F2a", "3f2a"), ("0123456789", "0123456789")] {
-            assert_eq!(SuspectId::new(text).map(|own| own.to_string()), Ok(id.to_owned()));
+            assert_eq!(SuspectId::new(text).map(|suspect| suspect.to_string()), Ok(id.to_owned()));
         }
         for text in ["", "3f2", "3f2g", "0123456789a", "0x3f2a", "3f2é", "-3f2a"] {
             let refused = ValueError::NoSuspect { value: text.to_owned() };
@@ -509,7 +509,8 @@ mod tests {
         let id = SuspectId::of_parts([&b"/traces"[..]]);
         assert_eq!(id.text(), "a5b665369e");
         for (text, begins) in [("a5b6", true), ("A5B665369E", true), ("a5b7", false)] {
-            assert_eq!(SuspectId::new(text).map(|own| own.begins(&id)), Ok(begins), "{text}");
+            let typed = SuspectId::new(text);
+            assert_eq!(typed.map(|typed| typed.begins(&id)), Ok(begins), "{text}");
         }
     }
 }

@@ -130,7 +130,7 @@ pub(crate) fn note_suspects(session: &Session, answers: &[WhyAnswer<'_>]) {
 
 /// The commands that show what suspects lost.
 pub(crate) struct Commands {
-    /// What chooses each file, where several are loaded.
+    /// Filter that chooses each file, where several are loaded.
     files: Vec<Option<String>>,
     /// Options that leave frames out of stacks, on which the ids depend.
     trims: Vec<String>,

@@ -22,21 +22,21 @@ use crate::trace::{Caveat, LoadError, warn_of};
 /// Adds to an extract what the trace alone does not give, and returns a line about it.
 pub(super) type Finish<'a> = dyn Fn(&Path, &mut Messages<'_>) -> Result<String, CommandError> + 'a;
 
-/// What is extracted, and how.
+/// Traces to extract, and how to do so.
 pub(super) struct Work<'a> {
     pub(super) args: &'a ExtractArgs,
     pub(super) inputs: &'a [PathBuf],
-    /// What may be replaced that is no extract.
+    /// Files that may be replaced although they are no extracts.
     pub(super) overwrite: Overwrite,
     pub(super) finish: Option<&'a Finish<'a>>,
 }
 
-/// How extracting several traces went.
+/// Result of extracting several traces.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Tally {
-    /// How many there were.
+    /// Number of files.
     pub(super) files: usize,
-    /// How many of them failed.
+    /// Number of files that failed.
     pub(super) failed: usize,
 }
 
@@ -182,7 +182,7 @@ const RESOURCE: &str = "-resource";
 /// Names that a message lists at most.
 const MOST_LISTED: usize = 8;
 
-/// What was asked for, and what the traces have.
+/// Requested providers and events, and those that the traces have.
 pub(super) struct Asked {
     wishes: Vec<Wish>,
     /// Providers of all traces.

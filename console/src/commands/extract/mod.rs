@@ -21,10 +21,10 @@ use crate::suggest;
 use crate::terminal::Messages;
 use crate::trace::FrameNameCache;
 
-/// What ETWAnalyzer extracts by name and is always extracted here.
+/// Names of ETWAnalyzer's extractors for what is always extracted here.
 const ALWAYS: &str = "All Default ObjectRef Module";
 
-/// What it extracts by name besides, which is not extracted here.
+/// Names of its other extractors, for what is not extracted here.
 const NEVER: &str = "CPU Disk DNS Exception File Frequency LBR Memory PMC Power Stacktag TCP ThreadPool \
                      TraceLog VirtualAlloc Window";
 
@@ -34,7 +34,7 @@ fn extractors() -> impl Iterator<Item = (&'static str, bool)> {
     always.chain(NEVER.split(' ').map(|name| (name, false)))
 }
 
-/// What is said of the others.
+/// Message about the extractors that are not here.
 const EXTRACTED: &str = "not extracted; an extract has objects, handles, mappings, \
                                     processes, modules and stacks";
 
@@ -43,7 +43,7 @@ const EXTRACTED: &str = "not extracted; an extract has objects, handles, mapping
 #[error("{command}: {}: {EXTRACTED}; name ObjectRef, or leave {} out", Untrusted(.names), Untrusted(.names))]
 struct NothingToExtract {
     command: String,
-    /// What was asked for, joined by commas.
+    /// Requested names, joined by commas.
     names: String,
 }
 

@@ -1,4 +1,4 @@
-//! What the pages say.
+//! Tests of the pages.
 
 use super::*;
 use crate::commands::topics::TOPICS;

@@ -115,7 +115,7 @@ fn draw(args: &PictureArgs, dump: &mut DumpContext<'_, '_>) -> Result<(), Comman
             (of_handles(args, by, [parts, most], dump)?, reason)
         }
     };
-    timelines.retain(|own| !own.is_empty());
+    timelines.retain(|timeline| !timeline.is_empty());
     if timelines.is_empty() {
         return Err(CommandError::EmptyPicture { reason });
     }
@@ -176,7 +176,7 @@ fn named_apart<'a>(timelines: impl Iterator<Item = (&'a Path, Option<Timeline>)>
     named.filter_map(|(name, timeline)| Some(timeline?.named(&name))).collect()
 }
 
-/// What allocations are divided by.
+/// Columns that divide allocations as `by` divides handles.
 fn columns_of(by: GroupColumn) -> &'static [ResourceColumn] {
     match by {
         GroupColumn::Type => &[ResourceColumn::Kind, ResourceColumn::Allocator],

@@ -95,6 +95,8 @@ fn allocations<'a>(
 ) -> Result<Option<AllocationsOverview<'a>>, QueryError> {
     match ResourceCriteria::of_handles(&criteria.handles) {
         None => Ok(None),
-        Some(own) => query::allocations_overview(source, &own, PARTS, dump.names, dump.cancel),
+        Some(chosen) => {
+            query::allocations_overview(source, &chosen, PARTS, dump.names, dump.cancel)
+        }
     }
 }
