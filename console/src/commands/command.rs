@@ -24,13 +24,13 @@ use crate::values::{ColumnChoice, ValueError};
 pub struct Signature {
     /// Names; the first one is shown.
     pub names: &'static [&'static str],
-    /// The heading it stands under in the list of commands.
+    /// Heading in the list of commands.
     pub group: &'static str,
     /// Arguments, as written in the help.
     pub usage: &'static str,
     /// Arguments, for completion and highlighting.
     pub arguments: Arguments,
-    /// One line.
+    /// One-line summary.
     pub summary: &'static str,
     /// Full description.
     pub details: &'static str,
@@ -49,7 +49,7 @@ pub trait Command: Sync + 'static {
         GroupView::all(Self::OPTIONS)
     }
 
-    /// Reads what follows the name. As it stands here, that is options only, or nothing.
+    /// Reads the arguments. By default, these are options only, or nothing.
     ///
     /// # Errors
     /// Names what is wrong and what to type instead.
@@ -73,7 +73,7 @@ pub trait Command: Sync + 'static {
 /// Description of a kind of `.dump`.
 pub struct KindSignature {
     pub name: &'static str,
-    /// One line.
+    /// One-line summary.
     pub summary: &'static str,
     /// Full description of the output.
     pub details: &'static str,
@@ -120,7 +120,7 @@ pub struct Entered<'a> {
     pub name: &'a str,
     /// The rest of the line; for a kind of `.dump`, without the kind.
     pub tokens: &'a [Token],
-    /// The commands and kinds that there are.
+    /// All commands and kinds.
     pub registry: &'static Registry,
     /// The aliases of the session.
     pub aliases: &'a Aliases,
@@ -131,7 +131,7 @@ fn help_on(topic: &str) -> String {
     format!(".help {topic}")
 }
 
-/// A [`Command`] whose type is of no interest.
+/// A [`Command`] of any type.
 pub trait AnyCommand: Sync {
     fn signature(&self) -> &'static Signature;
     /// Options of the command; those of `.dump` belong to the kinds.
@@ -206,7 +206,7 @@ impl<C: Command> Invocation for Called<C> {
     }
 }
 
-/// A [`Kind`] whose type is of no interest.
+/// A [`Kind`] of any type.
 pub trait AnyKind: Sync {
     fn signature(&self) -> &'static KindSignature;
     /// Options of the kind, and those that every kind has.
@@ -458,7 +458,7 @@ impl<'a> Entered<'a> {
         self.at_most("no argument").map(|[]| ())
     }
 
-    /// The arguments, of which there are `N` at most.
+    /// The arguments, at most `N`.
     pub(super) fn at_most<const N: usize>(
         &self,
         takes: &'static str,

@@ -30,7 +30,7 @@ pub enum Flow {
     Worse,
     /// The next command, but the exit status is 2: lost events may explain what a comparison says.
     Undecided,
-    /// The end.
+    /// The end of the session.
     Quit,
 }
 
@@ -62,7 +62,7 @@ pub struct SharedArgs {
 
 /// State that a kind of `.dump` works on.
 pub struct DumpContext<'a, 'm> {
-    /// The loaded traces that are asked.
+    /// The loaded traces to query.
     pub sources: &'a [Source<'a>],
     pub shared: &'a SharedArgs,
     /// Source of function names.
@@ -165,7 +165,7 @@ pub(crate) fn write_notes(notes: &[&str], messages: &mut Messages<'_>) {
     }
 }
 
-/// Asks the traces that `-fd` chooses, then says what is missing for names of functions.
+/// Queries the traces that `-fd` chooses, then says what is missing for names of functions.
 ///
 /// # Errors
 /// When nothing is loaded or left, or `ask` fails.

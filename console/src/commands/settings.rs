@@ -58,7 +58,7 @@ struct Chosen {
     /// The settings with their new values; without one, a setting is as usual again.
     changes: Vec<(Key, Option<String>)>,
     says: fn(&Settings) -> String,
-    /// ETWAnalyzer writes what `.clip` says to standard output, too.
+    /// Whether the answer goes to standard output, where ETWAnalyzer, too, writes that of `.clip`.
     to_results: bool,
 }
 

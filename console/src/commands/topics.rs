@@ -5,7 +5,7 @@ use crate::query;
 /// A page of `.help` in two columns.
 pub struct TopicSpec {
     pub name: &'static str,
-    /// One line.
+    /// One-line summary.
     pub summary: &'static str,
     /// Terms with their explanations.
     rows: &'static [(&'static str, &'static str)],

@@ -83,7 +83,7 @@ fn complete_at(line: &str, cursor: usize, known: &Known) -> Vec<Suggestion> {
     Position { line, before, word, span, is_quoted }.suggestions(known)
 }
 
-/// Suggestions for another line, in which what they replace stands elsewhere.
+/// Suggestions for another line, in which the replaced text is elsewhere.
 fn moved(mut suggestions: Vec<Suggestion>, place: impl Fn(usize) -> usize) -> Vec<Suggestion> {
     for Suggestion { span, .. } in &mut suggestions {
         *span = Span::new(place(span.start), place(span.end));
@@ -150,7 +150,7 @@ impl Position<'_> {
         }
     }
 
-    /// Inside of a query, which is not made of words between spaces.
+    /// Suggestions inside a query, which is not made of words between spaces.
     fn query(&self, command: &Token, arguments: &[Token], known: &Known) -> Vec<Suggestion> {
         // In front of the query there are only options, which have had their turn.
         let start = match SqlWords::of(arguments).and_then(|words| words.query.first()) {

@@ -45,7 +45,7 @@ impl KnownViews {
         KnownViews { folder: folder.map(Path::to_path_buf), planned: OnceLock::new() }
     }
 
-    /// Views that cannot be planned are not offered: the next query will say what is wrong with them.
+    /// The views, without those that cannot be planned: the next query will say what is wrong with them.
     pub(super) fn get(&self) -> &Views {
         self.planned.get_or_init(|| {
             let views = Views::with(self.folder.as_deref()).or_else(|_| Views::with(None));
@@ -102,7 +102,7 @@ impl<'a> Typed<'a> {
     }
 }
 
-/// No more values than a menu can show; the last one says so.
+/// Limits values to those that a menu can show; the last one says so.
 fn capped(mut values: Vec<FilterValue>) -> Vec<FilterValue> {
     if values.len() > MOST {
         values.truncate(MOST);

@@ -59,7 +59,7 @@ pub struct Example {
 pub struct Doc {
     /// Names with their `-`; the first one is shown.
     pub names: &'static [&'static str],
-    /// One line.
+    /// One-line summary.
     pub help: &'static str,
     /// Full explanation.
     pub details: &'static str,
@@ -71,7 +71,7 @@ pub struct Doc {
 pub struct Opt<A: 'static> {
     /// Names with their `-`; the first one is shown.
     pub names: &'static [&'static str],
-    /// One line.
+    /// One-line summary.
     pub help: &'static str,
     /// Full explanation.
     pub details: &'static str,
@@ -140,7 +140,7 @@ pub enum Take<A: 'static> {
     Column(fn(&mut A) -> &mut Option<String>),
     /// Some of its columns, divided by commas, or all.
     Columns(fn(&mut A) -> &mut ColumnChoice),
-    /// Text of so many words at most, joined by spaces; the placeholder stands for it in the help.
+    /// Text of at most this many words, joined by spaces; the placeholder stands for it in the help.
     Text(&'static str, usize, fn(&mut A) -> &mut Option<String>),
     /// A point in time: a time, or the name of one; the placeholder stands for it in the help.
     Point(&'static str, fn(&mut A) -> &mut Option<String>),
@@ -228,11 +228,11 @@ pub enum ValueKind {
     Column,
     /// Some of its columns, divided by commas, or all.
     Columns,
-    /// Text of so many words at most, with its placeholder.
+    /// Text of at most this many words, with its placeholder.
     Text(&'static str, usize),
     /// A point in time, with its placeholder.
     Point(&'static str),
-    /// Up to so many values without effect.
+    /// At most this many values without effect.
     Ignored(usize),
 }
 
@@ -303,7 +303,7 @@ fn choice_placeholder(words: &[(&'static str, &'static str)]) -> String {
     }
 }
 
-/// An option whose arguments are of no interest: what help, completion and highlighting see.
+/// An option for arguments of any type: what help, completion and highlighting see.
 pub trait OptionSpec: Sync {
     /// Documentation of the option.
     fn doc(&self) -> Doc;
@@ -458,7 +458,7 @@ pub struct OptionGroup<A: 'static> {
     pub options: &'static [Opt<A>],
 }
 
-/// An [`OptionGroup`] whose arguments are of no interest.
+/// An [`OptionGroup`] for arguments of any type.
 pub struct GroupView {
     /// The purpose, as heading in the help.
     pub title: &'static str,

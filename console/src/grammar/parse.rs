@@ -11,7 +11,7 @@ use super::token::{Quotes, Token};
 use crate::suggest;
 use crate::values::ValueError;
 
-/// A command line that means nothing. Every message names what was typed and what to type instead.
+/// A command line that is not understood. Every message names what was typed and what to type instead.
 #[derive(Debug, Error)]
 pub enum ParseError {
     /// The first word is not a command.
@@ -68,7 +68,7 @@ pub enum ParseError {
     TooManyArguments {
         command: String,
         takes: &'static str,
-        /// The first that is too much.
+        /// The first surplus one.
         word: String,
     },
     /// An error that only one command knows, in its own words.
@@ -130,7 +130,7 @@ pub(crate) fn items<'t, T>(
     items
 }
 
-/// Groups tokens by options whose arguments are of no interest.
+/// Groups tokens by options for arguments of any type.
 pub(crate) fn known_items<'t>(
     options: &[&'static dyn OptionSpec],
     tokens: &'t [Token],

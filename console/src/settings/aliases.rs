@@ -15,7 +15,7 @@ const MOST: usize = 20;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Aliases(BTreeMap<String, String>);
 
-/// An alias that cannot be, or cannot be used.
+/// An alias that cannot be defined or used.
 #[derive(Debug, Error, PartialEq, Eq)]
 pub enum AliasError {
     #[error(

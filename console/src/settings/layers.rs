@@ -58,7 +58,7 @@ impl Settings {
         Ok(Settings { environment, file, in_file, aliases, ..Settings::default() })
     }
 
-    /// Settings of which only the use of colours is not as usual: there are none.
+    /// Default settings, but without colours.
     pub fn colorless() -> Settings {
         let command_line = Choices { color: Some(ColorChoice::Never), ..Choices::default() };
         Settings { command_line, ..Settings::default() }
@@ -73,7 +73,7 @@ impl Settings {
         ]
     }
 
-    /// The first thing that a source says.
+    /// The first choice that a source has made.
     fn first<'a, T>(&'a self, choice: impl Fn(&'a Choices) -> Option<T>) -> Option<T> {
         self.layers().into_iter().find_map(|(_, choices)| choice(choices))
     }

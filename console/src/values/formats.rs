@@ -137,7 +137,7 @@ pub(crate) fn on_or_off(word: &str) -> Result<bool, ValueError> {
     found.map(|&(_, on)| on).ok_or_else(|| no_choice(word, words))
 }
 
-/// The error about a word that is none of some.
+/// The error about a word that is not one of the choices.
 pub(crate) fn no_choice<'a, I: Iterator<Item = &'a str>>(
     word: &str,
     words: impl Fn() -> I,

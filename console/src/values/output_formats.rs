@@ -17,10 +17,10 @@ pub enum JsonMode {
 /// Form of text in comma-separated values.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum CsvText {
-    /// A spreadsheet takes no text for a formula: `'` stands in front of one that starts like it.
+    /// Text that no spreadsheet takes for a formula: if it starts like one, it gets a `'` in front.
     #[default]
     Harmless,
-    /// `-csvraw`: as it is.
+    /// `-csvraw`: text as it is.
     Raw,
 }
 
@@ -84,7 +84,7 @@ impl ColumnChoice {
     /// Word for all columns.
     pub(crate) const ALL: &'static str = "all";
 
-    /// Names divided by commas.
+    /// Reads names separated by commas.
     pub(crate) fn parse(text: &str) -> ColumnChoice {
         match text.eq_ignore_ascii_case(ColumnChoice::ALL) {
             true => ColumnChoice::All,
@@ -98,7 +98,7 @@ impl ColumnChoice {
 pub enum NamesFile {
     /// The answer goes where all results go.
     Never,
-    /// Without a file it goes there, too.
+    /// Without a file, the answer goes there, too.
     Maybe,
     Always,
 }
@@ -119,7 +119,7 @@ pub struct FormatSpec {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct FormatOption {
     pub(crate) names: [&'static str; 1],
-    /// One line.
+    /// One-line summary.
     pub(crate) help: &'static str,
     pub(crate) details: &'static str,
     /// The option with a value, as one would type it.
@@ -265,7 +265,7 @@ impl AskedFormat {
 
 #[cfg(test)]
 impl AskedFormat {
-    /// The format of an option that stands in the list.
+    /// The format of an option in the list.
     pub(crate) fn of(option: &str, file: Option<PathBuf>) -> AskedFormat {
         let spec = FORMATS.into_iter().find(|spec| spec.option_name() == option);
         AskedFormat { spec: spec.expect("an option of a format"), file }

@@ -167,11 +167,11 @@ const TIME_UNITS: &[(&str, i64)] = &[
     ("s", NS_PER_SECOND),
 ];
 
-/// A time without a unit is in seconds.
+/// Nanoseconds in a second, the unit of a time without one.
 const NS_PER_SECOND: i64 = 1_000_000_000;
 
-/// Digits after the point that are looked at; further ones do not change a rounded nanosecond, and so many of a
-/// number of seconds fit 128 bits.
+/// Digits after the point that count; further ones do not change a rounded nanosecond, and a number of seconds with
+/// this many fits 128 bits.
 const FRACTION_DIGITS: usize = 27;
 
 /// Units of size with their bytes.
@@ -189,7 +189,7 @@ const BYTE_UNITS: &[(&str, f64)] = &[
     ("b", 1.0),
 ];
 
-/// Integers up to here are exact as floats.
+/// Limit up to which integers are exact as floats.
 const EXACT: f64 = 9_007_199_254_740_992.0;
 
 /// A 64-bit number in hexadecimal, with or without `0x` or `&H` in front.
@@ -304,10 +304,10 @@ fn both(min: &str, max: Option<&str>) -> String {
     max.map_or_else(|| min.to_owned(), |max| format!("{min} {max}"))
 }
 
-/// Hexadecimal digits of an id: so many that no two of a trace with hundred thousand suspects are likely to be equal.
+/// Hexadecimal digits of an id: enough to make equal ones unlikely in a trace with a hundred thousand suspects.
 const DIGITS: usize = 10;
 
-/// Digits that the beginning of an id has at least.
+/// Minimum number of digits in the beginning of an id.
 const LEAST: usize = 4;
 
 /// The id of a suspect, or how one begins: hexadecimal digits in lower case.

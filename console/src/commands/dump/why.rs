@@ -128,7 +128,7 @@ pub(crate) fn note_suspects(session: &Session, answers: &[WhyAnswer<'_>]) {
     }
 }
 
-/// The commands that show what suspects lost.
+/// The commands that show what suspects leaked.
 pub(crate) struct Commands {
     /// Filter that chooses each file, where several are loaded.
     files: Vec<Option<String>>,

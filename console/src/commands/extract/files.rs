@@ -40,9 +40,9 @@ pub(super) struct Tally {
     pub(super) failed: usize,
 }
 
-/// Extracts traces, and adds to the extracts what `finish` does; returns also what was asked for and whether it is there. Each summary goes to `out`,
-/// everything else to `messages`. A file that fails is reported and does not keep the others from
-/// being done.
+/// Extracts traces, and adds to the extracts what `finish` does; returns also what was asked for and whether it is
+/// there. Each summary goes to `out`, everything else to `messages`. A file that fails is reported, and the others
+/// are extracted nevertheless.
 ///
 /// # Errors
 /// When `out` cannot be written, it was cancelled, or `-resource` says nothing that can be done.

@@ -21,10 +21,10 @@ use crate::suggest;
 use crate::terminal::Messages;
 use crate::trace::FrameNameCache;
 
-/// Names of ETWAnalyzer's extractors for what is always extracted here.
+/// Names of the ETWAnalyzer extractors whose data every extract has.
 const ALWAYS: &str = "All Default ObjectRef Module";
 
-/// Names of its other extractors, for what is not extracted here.
+/// Names of the other ETWAnalyzer extractors, whose data no extract has.
 const NEVER: &str = "CPU Disk DNS Exception File Frequency LBR Memory PMC Power Stacktag TCP ThreadPool \
                      TraceLog VirtualAlloc Window";
 
@@ -34,11 +34,11 @@ fn extractors() -> impl Iterator<Item = (&'static str, bool)> {
     always.chain(NEVER.split(' ').map(|name| (name, false)))
 }
 
-/// Message about the extractors that are not here.
+/// Message about the other extractors.
 const EXTRACTED: &str = "not extracted; an extract has objects, handles, mappings, \
                                     processes, modules and stacks";
 
-/// Asked for nothing that an extract has.
+/// A request for nothing that an extract has.
 #[derive(Debug, Error)]
 #[error("{command}: {}: {EXTRACTED}; name ObjectRef, or leave {} out", Untrusted(.names), Untrusted(.names))]
 struct NothingToExtract {

@@ -106,7 +106,7 @@ enum Topic {
     Alias { name: String, line: String },
 }
 
-/// Something that there is no page on.
+/// A topic without a page.
 #[derive(Debug, Error)]
 #[error("no help on '{}'{hint}", Untrusted(.topic))]
 struct UnknownTopic {

@@ -1,4 +1,4 @@
-//! Tests of the pages.
+//! Tests of help pages.
 
 use super::*;
 use crate::commands::topics::TOPICS;

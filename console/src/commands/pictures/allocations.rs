@@ -48,7 +48,7 @@ pub(super) fn criteria(
     Ok(Some(ResourceCriteria { kind, by, ..chosen.with_kind_option() }.lost_by_suspect()))
 }
 
-/// Asks for them, and says what makes the answer incomplete.
+/// Queries allocations, and says what makes the answer incomplete.
 pub(super) fn ask<'a>(
     criteria: &ResourceCriteria,
     dump: &mut DumpContext<'a, '_>,

@@ -68,7 +68,7 @@ static FILES: &[Opt<PictureOptions>] = &[
     force_option("leaks.svg -Force", |args| &mut args.shared.output.force),
 ];
 
-/// Asks for groups of the handles that were chosen, and says what makes the answer incomplete.
+/// Queries groups of the chosen handles, and says what makes the answer incomplete.
 fn ask<'a>(
     handles: &ObjectRefArgs,
     groups: GroupCriteria,

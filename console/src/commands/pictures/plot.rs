@@ -18,10 +18,10 @@ use crate::query::{
 use crate::render::output::Target;
 use crate::render::pictures::{Measure, Timeline, columns, write_plot_svg, write_plot_text};
 
-/// Parts of time in a picture.
+/// Number of time intervals in a picture.
 const PARTS: usize = 400;
 
-/// Groups that are shown by themselves unless it is said.
+/// Default number of groups that are shown by themselves.
 const MOST: u64 = 8;
 
 pub(crate) struct Plot;

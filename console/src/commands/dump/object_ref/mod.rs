@@ -31,7 +31,7 @@ impl Kind for ObjectRef {
     };
     const OPTIONS: &'static [OptionGroup<ObjectRefArgs>] = OPTIONS;
 
-    /// Files of events hold nothing but them, and the totals have an order of their own.
+    /// Columns of events: their files hold nothing else, and the totals have an order of their own.
     fn columns() -> Vec<String> {
         render::OBJECT_COLUMNS.map(str::to_owned).into()
     }
