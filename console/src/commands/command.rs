@@ -95,7 +95,7 @@ pub trait Kind: Sync + 'static {
         Self::columns()
     }
 
-    /// Adds what options of the kind say about the output, in the place of options that every kind has.
+    /// Adds what options of the kind say about the output, instead of options that every kind has.
     fn add_output(_: &Self::Args, _: &mut OutputOptions) {}
 
     /// Refuses options that contradict each other.

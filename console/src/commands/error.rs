@@ -179,7 +179,7 @@ pub enum CommandError {
         /// Command lines, one per line.
         instead: String,
     },
-    /// A session that was lost while it recorded.
+    /// A session that disappeared while it recorded.
     #[error("the recording was lost: {0}")]
     Session(#[from] SessionError),
     /// A session that says nothing of its clock.

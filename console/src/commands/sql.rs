@@ -132,7 +132,7 @@ impl Command for Sql {
 /// The answer to a query, before it is written.
 ///
 /// # Errors
-/// When no trace is asked, the query has no answer, or it was cancelled.
+/// When there is no trace to query, the query has no answer, or it was cancelled.
 pub(crate) fn answer(
     args: &SqlArgs,
     context: &mut Context<'_, '_>,

@@ -130,7 +130,7 @@ static WHICH: &[Opt<EventCriteria>] = &[
 pub(crate) struct Stats;
 
 impl Kind for Stats {
-    /// `-Properties`: the names of those that are printed, instead of everything.
+    /// `-Properties`: the names of the properties to print, instead of all.
     type Args = Option<Filter>;
     const SIGNATURE: KindSignature = KindSignature {
         name: "Stats",

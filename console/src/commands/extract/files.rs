@@ -293,7 +293,7 @@ impl Asked {
     }
 }
 
-/// The nearest name, else those that there are.
+/// The nearest name, or else all available names.
 fn hint(name: &str, known: &BTreeSet<String>) -> String {
     if let Some(nearest) = suggest::nearest(name, known.iter().map(String::as_str)) {
         return suggest::did_you_mean(nearest);

@@ -27,7 +27,7 @@ static OPTIONS: &[Opt<PictureOptions>] = &[
     },
 ];
 
-/// The allocations that are asked for, if any, divided by such columns.
+/// The allocations that are asked for, if any, divided by these columns.
 ///
 /// # Errors
 /// When an option chooses by something that allocations do not have.

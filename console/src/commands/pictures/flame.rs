@@ -1,4 +1,4 @@
-//! `.flame`: the stacks that opened lost handles, as a flame graph.
+//! `.flame`: the stacks that opened leaked handles, as a flame graph.
 
 use std::path::Path;
 

@@ -215,7 +215,7 @@ pub(crate) const DEBUG: &str = "-debug does nothing; failures always print what 
 /// Reasons why options that were given have no effect.
 pub(crate) type Notes = Vec<&'static str>;
 
-/// An option of so many values at most that has no effect, for the reason in the note.
+/// An option with at most this many values that has no effect, for the reason in the note.
 pub(crate) const fn ignored<A: AsMut<Notes>>(
     names: &'static [&'static str],
     example: &'static str,

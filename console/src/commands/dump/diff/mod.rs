@@ -293,7 +293,7 @@ fn compare<'a, F: Words<'a>>(
     }
 }
 
-/// Writes a picture in the place of the answer.
+/// Writes a picture instead of the answer.
 fn draw(
     path: &Path,
     graph: &FlameGraph,
