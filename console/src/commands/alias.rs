@@ -12,7 +12,7 @@ use crate::terminal::table;
 pub(crate) struct AliasArgs {
     /// The alias to show or define; `None` for all.
     name: Option<String>,
-    /// What it stands for from now on.
+    /// The command line it stands for from now on.
     line: Option<String>,
     /// `-Remove`: the alias to remove.
     remove: Option<String>,

@@ -1,4 +1,4 @@
-//! What a command is, what a kind of `.dump` is, and the type of the registry that lists them.
+//! Commands, kinds of `.dump`, and the type of the registry that lists them.
 //!
 //! A command is one type with its signature, its options, how it is parsed and how it runs; so is a
 //! kind. [`AnyCommand`] and [`AnyKind`] are the same without the type of their arguments.
@@ -20,19 +20,19 @@ use crate::settings::Aliases;
 use crate::suggest;
 use crate::values::{ColumnChoice, ValueError};
 
-/// What is written about a command.
+/// Description of a command.
 pub struct Signature {
-    /// Its names; the first is the one that is shown.
+    /// Names; the first one is shown.
     pub names: &'static [&'static str],
-    /// The heading it stands under in the list of commands.
+    /// Heading in the list of commands.
     pub group: &'static str,
-    /// What may follow, as written in the help.
+    /// Arguments, as written in the help.
     pub usage: &'static str,
-    /// What may follow, for completion and highlighting.
+    /// Arguments, for completion and highlighting.
     pub arguments: Arguments,
-    /// One line.
+    /// One-line summary.
     pub summary: &'static str,
-    /// What it does exactly.
+    /// Full description.
     pub details: &'static str,
     /// Command lines that work on `examples/leaky.etl`.
     pub examples: &'static [&'static str],
@@ -44,12 +44,12 @@ pub trait Command: Sync + 'static {
     const SIGNATURE: Signature;
     const OPTIONS: &'static [OptionGroup<Self::Args>] = &[];
 
-    /// Its options under their headings.
+    /// Options under their headings.
     fn groups() -> Vec<GroupView> {
         GroupView::all(Self::OPTIONS)
     }
 
-    /// Reads what follows the name. As it stands here, that is options only, or nothing.
+    /// Reads the arguments. By default, these are options only, or nothing.
     ///
     /// # Errors
     /// Names what is wrong and what to type instead.
@@ -70,12 +70,12 @@ pub trait Command: Sync + 'static {
     }
 }
 
-/// What is written about a kind of `.dump`.
+/// Description of a kind of `.dump`.
 pub struct KindSignature {
     pub name: &'static str,
-    /// One line.
+    /// One-line summary.
     pub summary: &'static str,
-    /// What it prints exactly.
+    /// Full description of the output.
     pub details: &'static str,
     /// Command lines that work on `examples/leaky.etl`.
     pub examples: &'static [Example],
@@ -87,15 +87,15 @@ pub trait Kind: Sync + 'static {
     const SIGNATURE: KindSignature;
     const OPTIONS: &'static [OptionGroup<Self::Args>];
 
-    /// What `-SortBy` can name.
+    /// Columns that `-SortBy` can name.
     fn columns() -> Vec<String>;
 
-    /// What `-Columns` can name.
+    /// Columns that `-Columns` can name.
     fn column_choices() -> Vec<String> {
         Self::columns()
     }
 
-    /// Adds what options of the kind say about the output, in the place of options that every kind has.
+    /// Adds what options of the kind say about the output, instead of options that every kind has.
     fn add_output(_: &Self::Args, _: &mut OutputOptions) {}
 
     /// Refuses options that contradict each other.
@@ -118,9 +118,9 @@ pub struct Entered<'a> {
     pub line: &'a str,
     /// The command as typed.
     pub name: &'a str,
-    /// What follows it; for a kind of `.dump`, without the kind.
+    /// The rest of the line; for a kind of `.dump`, without the kind.
     pub tokens: &'a [Token],
-    /// The commands and kinds that there are.
+    /// All commands and kinds.
     pub registry: &'static Registry,
     /// The aliases of the session.
     pub aliases: &'a Aliases,
@@ -131,13 +131,13 @@ fn help_on(topic: &str) -> String {
     format!(".help {topic}")
 }
 
-/// A [`Command`] whose type is of no interest.
+/// A [`Command`] of any type.
 pub trait AnyCommand: Sync {
     fn signature(&self) -> &'static Signature;
-    /// Its options; those of `.dump` belong to the kinds.
+    /// Options of the command; those of `.dump` belong to the kinds.
     fn groups(&self) -> Vec<GroupView>;
     /// # Errors
-    /// As [`Command::parse`].
+    /// The errors of [`Command::parse`].
     fn parse(&self, entered: &Entered<'_>) -> Result<Box<dyn Invocation>, ParseError>;
 
     /// The name that is shown.
@@ -145,14 +145,14 @@ pub trait AnyCommand: Sync {
         self.signature().names.first().copied().unwrap_or_default()
     }
 
-    /// Its name with what may follow.
+    /// Name and arguments.
     fn usage(&self) -> String {
         [self.name(), self.signature().usage].join(" ").trim_end().to_owned()
     }
 
     /// Whether it goes by this name, in any case.
     fn is_named(&self, name: &str) -> bool {
-        self.signature().names.iter().any(|own| own.eq_ignore_ascii_case(name))
+        self.signature().names.iter().any(|known| known.eq_ignore_ascii_case(name))
     }
 
     fn options(&self) -> Vec<&'static dyn OptionSpec> {
@@ -206,14 +206,14 @@ impl<C: Command> Invocation for Called<C> {
     }
 }
 
-/// A [`Kind`] whose type is of no interest.
+/// A [`Kind`] of any type.
 pub trait AnyKind: Sync {
     fn signature(&self) -> &'static KindSignature;
-    /// Its options, and those that every kind has.
+    /// Options of the kind, and those that every kind has.
     fn groups(&self) -> Vec<GroupView>;
-    /// What `-SortBy` can name.
+    /// Columns that `-SortBy` can name.
     fn columns(&self) -> Vec<String>;
-    /// What `-Columns` can name.
+    /// Columns that `-Columns` can name.
     fn column_choices(&self) -> Vec<String>;
     /// # Errors
     /// Names what is wrong and what to type instead.
@@ -298,14 +298,14 @@ impl<K: Kind> Invocation for Asked<K> {
     }
 }
 
-/// What asks for the page of a command when it follows it.
+/// Word that asks for the page of the command it follows.
 const HELP: &str = "-help";
 
 /// The commands, the kinds of `.dump` and the further topics of the help.
 pub struct Registry {
-    /// In the order of the help.
+    /// All commands, in the order of the help.
     pub commands: &'static [&'static dyn AnyCommand],
-    /// In the order of the help.
+    /// All kinds of `.dump`, in the order of the help.
     pub kinds: &'static [&'static dyn AnyKind],
     pub topics: &'static [TopicSpec],
 }
@@ -329,7 +329,7 @@ impl Registry {
     /// Reads one line without aliases.
     ///
     /// # Errors
-    /// As [`Registry::parse_with`].
+    /// The errors of [`Registry::parse_with`].
     pub fn parse(&'static self, line: &str) -> Result<Option<Box<dyn Invocation>>, ParseError> {
         self.parse_with(line, Aliases::NONE)
     }
@@ -354,7 +354,7 @@ impl Registry {
     /// Reads words that a shell has cut: they may hold spaces and quotes.
     ///
     /// # Errors
-    /// As [`Registry::parse`].
+    /// The errors of [`Registry::parse`].
     pub fn parse_words(
         &'static self,
         words: &[String],
@@ -458,7 +458,7 @@ impl<'a> Entered<'a> {
         self.at_most("no argument").map(|[]| ())
     }
 
-    /// The arguments, of which there are `N` at most.
+    /// The arguments, at most `N`.
     pub(super) fn at_most<const N: usize>(
         &self,
         takes: &'static str,
@@ -492,7 +492,7 @@ impl<'a> Entered<'a> {
         ParseError::TooManyArguments { command, takes, word }
     }
 
-    /// What an argument stands for.
+    /// Value of an argument.
     pub(super) fn value<T>(
         &self,
         argument: &Token,

@@ -11,13 +11,13 @@ use crate::grammar::{Arguments, ParseError, Token, definition, parse, split};
 use crate::settings::{Choices, Entry, Key, Settings, Source, settled};
 use crate::terminal::{Screen, table, wrapped};
 
-/// What becomes of a setting in the file.
+/// Change to a setting in the file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 enum Change {
-    /// Nothing: it is only shown.
+    /// No change: the setting is only shown.
     #[default]
     None,
-    /// It is taken out.
+    /// Removes the setting.
     Usual,
     To(String),
 }
@@ -26,7 +26,7 @@ enum Change {
 pub(crate) struct ConfigArgs {
     /// The setting to show or change; `None` for all.
     key: Option<Key>,
-    /// What the configuration file says of it from now on.
+    /// New value in the configuration file.
     value: Change,
 }
 

@@ -1,5 +1,5 @@
-//! What commands and kinds of `.dump` run with; a command line that was understood, also with `> FILE` or `>> FILE` behind
-//! it, by which the results of any command go into a file.
+//! Context in which commands and kinds of `.dump` run; parsed command lines, also with `> FILE` or `>> FILE` behind
+//! them, by which the results of any command go into a file.
 
 use std::any::Any;
 use std::fmt::Debug;
@@ -21,7 +21,7 @@ use crate::terminal::{Messages, Screen};
 use crate::trace::{LoadedTrace, Session, choose};
 use crate::values::{ColumnChoice, CsvText, Format, TopN};
 
-/// What follows a command.
+/// Continuation after a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Flow {
     /// The next command.
@@ -30,11 +30,11 @@ pub enum Flow {
     Worse,
     /// The next command, but the exit status is 2: lost events may explain what a comparison says.
     Undecided,
-    /// The end.
+    /// The end of the session.
     Quit,
 }
 
-/// What a command works on.
+/// State that a command works on.
 pub struct Context<'a, 'm> {
     pub session: &'a mut Session,
     pub cancel: &'a Cancel,
@@ -43,7 +43,7 @@ pub struct Context<'a, 'm> {
     /// Results, and nothing else.
     pub out: &'a mut dyn Write,
     pub messages: &'a mut Messages<'m>,
-    /// What follows the command.
+    /// Continuation after the command.
     pub flow: Flow,
 }
 
@@ -52,7 +52,7 @@ pub struct Context<'a, 'm> {
 pub struct SharedArgs {
     /// `-fd`: only loaded files with such a path; all of the filters must match.
     pub files: Vec<Filter>,
-    /// How the answer is written, and where.
+    /// Format and destination of the answer.
     pub output: OutputOptions,
     /// Options that were accepted without effect, each with the reason.
     pub notes: Vec<&'static str>,
@@ -60,34 +60,34 @@ pub struct SharedArgs {
     pub text: String,
 }
 
-/// What a kind of `.dump` works on.
+/// State that a kind of `.dump` works on.
 pub struct DumpContext<'a, 'm> {
-    /// The loaded traces that are asked.
+    /// The loaded traces to query.
     pub sources: &'a [Source<'a>],
     pub shared: &'a SharedArgs,
-    /// Where names of functions come from.
+    /// Source of function names.
     pub names: &'a dyn FrameNames,
     pub cancel: &'a Cancel,
     pub session: &'a Session,
     pub screen: Screen,
     pub out: &'a mut dyn Write,
     pub messages: &'a mut Messages<'m>,
-    /// What follows the answer.
+    /// Continuation after the answer.
     pub flow: Flow,
 }
 
 impl DumpContext<'_, '_> {
-    /// How an answer is printed that has no display options of its own.
+    /// Display settings for an answer without display options of its own.
     pub(super) fn display(&self) -> Display {
         self.display_as(&DisplayArgs::default())
     }
 
-    /// How an answer with these options is printed.
+    /// Display settings for an answer with these options.
     pub(super) fn display_as(&self, args: &DisplayArgs) -> Display {
         self.shared.output.display(self.session.settings.display(args, self.screen))
     }
 
-    /// Which file the answer may replace.
+    /// Files that the answer may replace.
     pub(super) fn overwrite(&self) -> Overwrite {
         self.session.overwrite(self.shared.output.force)
     }
@@ -124,8 +124,8 @@ impl DumpContext<'_, '_> {
         }
     }
 
-    /// How many rows a query makes, and how they are written then: what costs much is found only for rows that are
-    /// shown, if the order decides which.
+    /// Limit on the rows that a query makes, and the output options for them: unless a column orders the rows, what
+    /// costs much is found only for rows that are shown.
     pub(super) fn rows_first(&self) -> (Option<TopN>, OutputOptions) {
         let output = self.shared.output.clone();
         match output.sort_by {
@@ -145,7 +145,7 @@ impl DumpContext<'_, '_> {
     /// Writes an answer in another way than the options say.
     ///
     /// # Errors
-    /// As [`DumpContext::write`].
+    /// The errors of [`DumpContext::write`].
     pub(super) fn write_as(
         &mut self,
         table: Table<'_>,
@@ -165,7 +165,7 @@ pub(crate) fn write_notes(notes: &[&str], messages: &mut Messages<'_>) {
     }
 }
 
-/// Asks the traces that `-fd` chooses, then says what is missing for names of functions.
+/// Queries the traces that `-fd` chooses, then says what is missing for names of functions.
 ///
 /// # Errors
 /// When nothing is loaded or left, or `ask` fails.

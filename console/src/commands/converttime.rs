@@ -196,8 +196,8 @@ fn since_start(time: When, info: &TraceInfo) -> Option<i64> {
     }
 }
 
-/// When the clocks of the recording machine showed a time, the first time first: twice where they were put back. A time
-/// that they left out is taken as if they had not been put forward yet.
+/// Instants at which the clocks of the recording machine showed a time, the first one first: two where they were put
+/// back. A time that they left out is taken as if they had not been put forward yet.
 fn recorded_instants(at: DateTime, info: &TraceInfo) -> Vec<Timestamp> {
     let offsets = UtcOffsets::of(info);
     let instant = |minutes: i32| {
@@ -331,7 +331,7 @@ fn listed(files: &[&LoadedTrace], screen: crate::terminal::Screen) -> Result<Str
 mod tests {
     use super::*;
 
-    /// From 10:46:34 to 10:47:34 UTC, which is 12:46:34 where it was recorded.
+    /// A trace from 10:46:34 to 10:47:34 UTC, which is 12:46:34 where it was recorded.
     fn info() -> TraceInfo {
         TraceInfo {
             session_start_filetime: 133_598_115_940_000_000,

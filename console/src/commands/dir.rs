@@ -156,7 +156,7 @@ fn sorted(path: &Path) -> (OsString, OsString) {
     (path.as_os_str().to_ascii_lowercase(), path.as_os_str().to_owned())
 }
 
-/// The folder to list, and what its files have to be called like.
+/// The folder to list, and the pattern for the names of its files.
 fn place(query: Option<&str>) -> Result<(PathBuf, Option<Pattern>), ExpandError> {
     let Some(query) = query else { return Ok((PathBuf::new(), None)) };
     let path = with_home(query);
@@ -174,7 +174,7 @@ fn place(query: Option<&str>) -> Result<(PathBuf, Option<Pattern>), ExpandError>
     }
 }
 
-/// What a file is worth to `.load`.
+/// State of a file as `.load` sees it.
 fn state(path: &Path) -> &'static str {
     if is_extract(path) || is_plain_extract(path) {
         return "extract";

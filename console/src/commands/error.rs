@@ -1,4 +1,4 @@
-//! What can go wrong with a command.
+//! Errors of commands.
 
 use std::io;
 use std::path::PathBuf;
@@ -24,25 +24,25 @@ use crate::values::SuspectId;
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum CommandError {
-    /// The line means nothing.
+    /// A line that is not understood.
     #[error(transparent)]
     Parse(#[from] ParseError),
-    /// No loaded trace is asked.
+    /// No loaded trace to query.
     #[error(transparent)]
     NoFile(#[from] NoFile),
     /// Files that could not be loaded.
     #[error("{}", lines(.errors))]
     Load { errors: Vec<LoadError> },
-    /// Something about symbols that makes no symbol path.
+    /// Options about symbols that make no symbol path.
     #[error(transparent)]
     Symbols(#[from] SymbolSourcesError),
     /// A configuration file that cannot be read or written.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// An alias that cannot be.
+    /// An invalid alias.
     #[error(transparent)]
     Alias(#[from] AliasError),
-    /// Events that acquire and release, given in a way that makes no sense.
+    /// Invalid choice of events that acquire and release.
     #[error(transparent)]
     Mappings(#[from] MappingsError),
     /// An archive that cannot be read.
@@ -51,7 +51,7 @@ pub enum CommandError {
     /// A query of `.sql` that has no answer.
     #[error("{}{}", .0, advice(.0))]
     Sql(#[from] SqlError),
-    /// The user pressed Ctrl-C.
+    /// An interruption by Ctrl-C.
     #[error(transparent)]
     Cancelled(#[from] Cancelled),
     /// `.unload` of something that is not loaded.
@@ -61,7 +61,7 @@ pub enum CommandError {
     #[error("{1} are called '{0}'; use a path instead", Untrusted(.name), Untrusted(.paths))]
     SeveralLoaded {
         name: String,
-        /// With commas between them.
+        /// Paths, joined by commas.
         paths: String,
     },
     /// `-events` or `-resource` name what no trace has. The extracts are there nevertheless.
@@ -69,7 +69,7 @@ pub enum CommandError {
     NotInTraces {
         option: &'static str,
         what: String,
-        /// Names that there are.
+        /// Available names.
         hint: String,
     },
     /// `.converttime` of something that is not a time.
@@ -97,7 +97,7 @@ pub enum CommandError {
     /// `.diff` between points of which the second is not after the first.
     #[error("'{}' is not before '{}'; name the earlier point first", Untrusted(.from), Untrusted(.to))]
     PointOrder { from: String, to: String },
-    /// `.diff` of so many traces.
+    /// `.diff` of more than two traces.
     #[error(
         "{files} traces are loaded, but .diff compares two; choose them with -fd, or name a point \
          in time"
@@ -107,7 +107,7 @@ pub enum CommandError {
     #[error(
         "{}: has no handle events, so that nothing can be compared{}",
         Untrusted(.path),
-        .option.as_ref().map_or_else(String::new, |own| format!("; {own} compares its allocations"))
+        .option.as_ref().map_or_else(String::new, |option| format!("; {option} compares its allocations"))
     )]
     NothingToCompare {
         path: PathBuf,
@@ -126,7 +126,7 @@ pub enum CommandError {
     /// `.redact` of a trace that cannot be read.
     #[error(transparent)]
     Redact(ExtractError),
-    /// What a command writes beside its answer cannot be written.
+    /// A file that a command writes beside its answer cannot be written.
     #[error(
         "{}: cannot be written: {}; {}{instead}",
         Untrusted(.path), Reason(.source), remedy(.source)
@@ -134,7 +134,7 @@ pub enum CommandError {
     Unwritten {
         path: PathBuf,
         source: io::Error,
-        /// What to name in its place.
+        /// Hint at what to name in its place.
         instead: &'static str,
     },
     /// `.redact` of a trace into itself.
@@ -156,7 +156,7 @@ pub enum CommandError {
         /// Handles, allocations, or both, as words.
         what: &'static str,
     },
-    /// Times are asked for, of which a trace has none.
+    /// A choice by time in a trace without times.
     #[error(
         "{}: has no clock, so {option} cannot choose by time; leave it out, or choose other traces with -fd",
         Untrusted(.path)
@@ -176,10 +176,10 @@ pub enum CommandError {
     NotHere {
         command: &'static str,
         reason: String,
-        /// Command lines, one a line.
+        /// Command lines, one per line.
         instead: String,
     },
-    /// A session that was lost while it recorded.
+    /// A session that disappeared while it recorded.
     #[error("the recording was lost: {0}")]
     Session(#[from] SessionError),
     /// A session that says nothing of its clock.
@@ -201,10 +201,10 @@ pub enum CommandError {
         Untrusted(.path)
     )]
     Exists { path: PathBuf },
-    /// The MCP server cannot work.
+    /// An MCP server that cannot work.
     #[error("the MCP server failed: {reason}; check what the client sends")]
     Server { reason: String },
-    /// The terminal cannot be used for typing.
+    /// A terminal that cannot be used for typing.
     #[error("cannot read from the terminal: {}; use -c COMMAND, or pipe commands in", Reason(.source))]
     Terminal { source: io::Error },
     /// An answer that cannot be written.
@@ -302,7 +302,7 @@ fn lines(errors: &[LoadError]) -> String {
     errors.iter().map(LoadError::to_string).collect::<Vec<_>>().join("\n")
 }
 
-/// What may help against an error, behind its message.
+/// Advice on an error, appended to its message.
 fn advice(error: &SqlError) -> &'static str {
     match error {
         SqlError::Query { .. } => "; .help sql lists the tables and has examples",

@@ -129,8 +129,8 @@ struct Written {
 }
 
 impl Written {
-    /// When it gets its name. Empty tables of text do not show whose they are, so they are not the first; and the
-    /// trace is the last, so that until then it contradicts the others.
+    /// Sort key for the order in which tables get their names. Empty tables of text do not show whose they are, so they
+    /// are not the first; and the trace is the last, so that until then it contradicts the others.
     fn turn(&self) -> (bool, bool) {
         (self.table == Table::Trace, self.is_empty)
     }

@@ -162,7 +162,7 @@ fn own_columns(relation: Relation<'_>) -> impl Iterator<Item = RelationColumn> {
     relation.columns().into_iter().skip(relation.added().count())
 }
 
-/// What it is if it is not a table.
+/// Suffix for a relation that is not a table.
 fn kind(relation: Relation<'_>) -> &'static str {
     match relation {
         Relation::Table(_) => "",

@@ -52,13 +52,13 @@ impl AnyCommand for SettingCommand {
     }
 }
 
-/// What a line chooses for the session.
+/// Settings that a line chooses for the session.
 #[derive(Debug, Clone)]
 struct Chosen {
     /// The settings with their new values; without one, a setting is as usual again.
     changes: Vec<(Key, Option<String>)>,
     says: fn(&Settings) -> String,
-    /// ETWAnalyzer writes what `.clip` says to standard output, too.
+    /// Whether the answer goes to standard output, where ETWAnalyzer, too, writes that of `.clip`.
     to_results: bool,
 }
 
@@ -237,12 +237,12 @@ mod tests {
     use crate::settings::DisplayArgs;
     use crate::values::{ProcessFormat, TimeDigits, TimeFormat};
 
-    /// What a line says that is carried out.
+    /// Answer to a line that is carried out.
     fn said(line: &str, settings: &mut Settings) -> String {
         args::<Chosen>(line).apply(settings).expect(line)
     }
 
-    /// What the session chooses after a line, beside what it chose before.
+    /// Display options of the session after a line, given those before it.
     fn display(line: &str, before: DisplayArgs) -> DisplayArgs {
         let mut settings = Settings::default();
         settings.session.display = before;

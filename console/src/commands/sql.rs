@@ -23,15 +23,15 @@ use crate::trace::choose;
 const STARTS: [&str; 9] =
     ["SELECT", "WITH", "FROM", "SHOW", "DESCRIBE", "DESC", "EXPLAIN", "VALUES", "TABLE"];
 
-/// Those of statements that end with their line, without a semicolon.
+/// First words of statements that end with their line, without a semicolon.
 const ONE_LINE: [&str; 3] = ["SHOW", "DESCRIBE", "DESC"];
 
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct SqlArgs {
     pub(crate) query: String,
-    /// How much memory the query may take, bytes.
+    /// Memory that the query may use, in bytes.
     pub(crate) max_memory: Option<u64>,
-    /// Which files are asked, and how the answer is written.
+    /// The files to query, and the format and destination of the answer.
     pub(crate) shared: SharedArgs,
 }
 
@@ -132,7 +132,7 @@ impl Command for Sql {
 /// The answer to a query, before it is written.
 ///
 /// # Errors
-/// When no trace is asked, the query has no answer, or it was cancelled.
+/// When there is no trace to query, the query has no answer, or it was cancelled.
 pub(crate) fn answer(
     args: &SqlArgs,
     context: &mut Context<'_, '_>,

@@ -8,7 +8,7 @@ use handlescope_model::Untrusted;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct SymbolPathArgs {
-    /// Where symbols are to be looked for.
+    /// Locations to search for symbols.
     pub(crate) symbols: SymbolArgs,
     /// `-retry`: look again for what was not found.
     pub(crate) retry: bool,

@@ -1,20 +1,20 @@
-//! What `.help` explains besides commands, kinds and options.
+//! Topics that `.help` explains besides commands, kinds and options.
 
 use crate::query;
 
 /// A page of `.help` in two columns.
 pub struct TopicSpec {
     pub name: &'static str,
-    /// One line.
+    /// One-line summary.
     pub summary: &'static str,
-    /// What it is about, and what is to be known of that.
+    /// Terms with their explanations.
     rows: &'static [(&'static str, &'static str)],
     /// Causes of leaks that it explains, too.
     causes: fn() -> Vec<(&'static str, &'static str)>,
 }
 
 impl TopicSpec {
-    /// What it is about, and what is to be known of that, causes last.
+    /// Terms with their explanations, causes last.
     pub fn rows(&self) -> Vec<(&'static str, &'static str)> {
         [self.rows, &(self.causes)()].concat()
     }

@@ -38,7 +38,7 @@ impl Completer for CommandCompleter {
     }
 }
 
-/// With texts that a menu can print. What is taken over into the line stays as it is, so that it fits.
+/// Makes texts printable in a menu. The text that is taken over into the line stays as it is, so that it fits.
 fn shown(suggestion: Suggestion) -> Suggestion {
     Suggestion {
         display_override: Some(Untrusted(suggestion.display_value()).to_string()),
@@ -56,7 +56,7 @@ struct Position<'a> {
     is_quoted: bool,
 }
 
-/// What could stand at the end of `head`, the line up to the cursor.
+/// Suggestions for the end of `head`, the line up to the cursor.
 pub fn complete(head: &str, known: &Known) -> Vec<Suggestion> {
     complete_at(head, head.len(), known)
 }
@@ -83,7 +83,7 @@ fn complete_at(line: &str, cursor: usize, known: &Known) -> Vec<Suggestion> {
     Position { line, before, word, span, is_quoted }.suggestions(known)
 }
 
-/// Suggestions for another line, in which what they replace stands elsewhere.
+/// Suggestions for another line, in which the replaced text is elsewhere.
 fn moved(mut suggestions: Vec<Suggestion>, place: impl Fn(usize) -> usize) -> Vec<Suggestion> {
     for Suggestion { span, .. } in &mut suggestions {
         *span = Span::new(place(span.start), place(span.end));
@@ -150,7 +150,7 @@ impl Position<'_> {
         }
     }
 
-    /// Inside of a query, which is not made of words between spaces.
+    /// Suggestions inside a query, which is not made of words between spaces.
     fn query(&self, command: &Token, arguments: &[Token], known: &Known) -> Vec<Suggestion> {
         // In front of the query there are only options, which have had their turn.
         let start = match SqlWords::of(arguments).and_then(|words| words.query.first()) {
@@ -364,17 +364,18 @@ impl Position<'_> {
         values.into_iter().map(suggestion).collect()
     }
 
-    /// What may follow the last comma of a list: words that are not in it yet.
+    /// Suggestions after the last comma of a list: words that are not in it yet.
     fn list(&self, words: Vec<(&str, &str)>) -> Vec<Suggestion> {
         let (before, word) = self.word.rsplit_once(',').map_or(("", self.word), |(b, w)| (b, w));
         let is_used = |word: &str| before.split(',').any(|used| used.eq_ignore_ascii_case(word));
-        let fitting = words.into_iter().filter(|(own, _)| starts_with(own, word) && !is_used(own));
+        let fits = |(choice, _): &(&str, &str)| starts_with(choice, word) && !is_used(choice);
+        let fitting = words.into_iter().filter(fits);
         let comma = if before.is_empty() { "" } else { "," };
         fitting
-            .map(|(own, help)| Suggestion {
-                display_override: Some(own.to_owned()),
+            .map(|(choice, help)| Suggestion {
+                display_override: Some(choice.to_owned()),
                 append_whitespace: false,
-                ..self.suggest(&format!("{before}{comma}{own}"), help)
+                ..self.suggest(&format!("{before}{comma}{choice}"), help)
             })
             .collect()
     }

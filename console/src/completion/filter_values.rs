@@ -1,5 +1,5 @@
-//! What completion knows about the session, and completion inside of filters: the part after the last `;` and `!`, from
-//! values of the loaded traces.
+//! Values of the session that completion offers, and completion inside of filters: the part after the last `;` and `!`,
+//! from values of the loaded traces.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -18,7 +18,7 @@ use crate::{
     trace::{NamedSuspect, TraceValues, programs},
 };
 
-/// What completion knows about the session, kept up to date between two commands.
+/// Values of the session that completion offers, kept up to date between two commands.
 #[derive(Debug, Default)]
 pub struct Known {
     /// Paths of the loaded traces.
@@ -27,7 +27,7 @@ pub struct Known {
     pub snapshots: Vec<String>,
     /// The aliases of the session.
     pub aliases: Aliases,
-    /// What the loaded traces offer.
+    /// Values in the loaded traces.
     pub values: Vec<Arc<TraceValues>>,
     /// The views of `.sql`.
     pub views: KnownViews,
@@ -45,7 +45,7 @@ impl KnownViews {
         KnownViews { folder: folder.map(Path::to_path_buf), planned: OnceLock::new() }
     }
 
-    /// Views that cannot be planned are not offered: the next query will say what is wrong with them.
+    /// The views, without those that cannot be planned: the next query will say what is wrong with them.
     pub(super) fn get(&self) -> &Views {
         self.planned.get_or_init(|| {
             let views = Views::with(self.folder.as_deref()).or_else(|_| Views::with(None));
@@ -61,10 +61,10 @@ pub type SharedKnown = Arc<Mutex<Known>>;
 /// thousands of names.
 const MOST: usize = 200;
 
-/// So many names are offered whole, also those that lie deeper.
+/// Number of names up to which all are offered whole, also those that lie deeper.
 const FEW: usize = 20;
 
-/// What the name of an object is described as.
+/// Description of the name of an object.
 const NAME: &str = "object name";
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -102,7 +102,7 @@ impl<'a> Typed<'a> {
     }
 }
 
-/// No more values than a menu can show; the last one says so.
+/// Limits values to those that a menu can show; the last one says so.
 fn capped(mut values: Vec<FilterValue>) -> Vec<FilterValue> {
     if values.len() > MOST {
         values.truncate(MOST);

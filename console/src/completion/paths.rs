@@ -19,7 +19,7 @@ pub(super) struct Candidate {
     pub(super) is_folder: bool,
 }
 
-/// What is offered beside folders.
+/// Entries that are offered beside folders.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Wanted {
     /// Traces and extracts.

@@ -22,7 +22,7 @@ pub(crate) fn is_keyword(word: &str) -> bool {
     keywords().any(|known| known.eq_ignore_ascii_case(word))
 }
 
-/// After these a table is named.
+/// Keywords that a table name follows.
 const TABLE_FOLLOWS: [&str; 2] = ["FROM", "JOIN"];
 
 /// Something that may stand at the cursor.
@@ -165,7 +165,8 @@ mod tests {
         Views::with(None).expect("the views of the program")
     }
 
-    /// What is offered at the `|`.
+    /// Candidates at the `
+    /// `.
     fn offered(query: &str) -> Vec<String> {
         let cursor = query.find('|').expect("a cursor");
         let (_, found) = candidates(&query.replace('|', ""), cursor, &built_in());

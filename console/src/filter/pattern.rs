@@ -1,4 +1,4 @@
-//! What both kinds of filter share: cutting a filter into parts, and parts into one regular
+//! Code that both kinds of filter share: cutting a filter into parts, and parts into one regular
 //! expression.
 
 use handlescope_model::{Untrusted, is_harmful};
@@ -8,7 +8,7 @@ use thiserror::Error;
 /// The longest filter, bytes: some thousands of names. Compiling takes time in proportion to it.
 const LONGEST_FILTER: usize = 64 << 10;
 
-/// So many characters of a filter are quoted in an error.
+/// Number of characters of a filter that an error quotes.
 const QUOTED: usize = 40;
 
 /// A filter that cannot be used, with its beginning.
@@ -74,8 +74,8 @@ pub(crate) fn literal(text: &str) -> String {
     text.chars().enumerate().map(character).collect()
 }
 
-/// The same for a command line, in which no quote can stand, and where a `-` in front begins an option. A `*` is
-/// one character, too: names of C++ have it.
+/// Like [`literal`], for a command line, in which no quote can stand, and where a `-` in front begins an option. A `*`
+/// becomes `?`, too: names of C++ have it.
 pub(crate) fn word(text: &str) -> String {
     let word = literal(text).replace(['"', '*'], "?");
     if word.starts_with('-') { word.replacen('-', "?", 1) } else { word }
@@ -84,7 +84,7 @@ pub(crate) fn word(text: &str) -> String {
 /// Several patterns of which one must match.
 #[derive(Debug, Clone)]
 pub(super) enum Alternatives {
-    /// There are none, so nothing matches.
+    /// No patterns, so nothing matches.
     Nothing,
     /// One of them is `*`.
     Everything,

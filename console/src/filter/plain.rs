@@ -22,9 +22,9 @@ pub struct Filter {
     excluded: Alternatives,
 }
 
-/// What one line says about a text; the verdicts of all lines are joined with
-/// [`LineMatch::or`] and judged by [`Filter::accepts`]. A query that sees the same frame in many
-/// stacks computes this once per frame.
+/// Verdict of one line on a text; the verdicts of all lines are joined with [`LineMatch::or`] and
+/// judged by [`Filter::accepts`]. A query that sees the same frame in many stacks computes this once
+/// per frame.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct LineMatch {
     /// A part without `!` covers the line.
@@ -109,7 +109,7 @@ impl PartialEq for Filter {
     }
 }
 
-/// What may follow a name: the extension (any character before `exe`, as in ETWAnalyzer) and a pid.
+/// Optional rest of a name: the extension (any character before `exe`, as in ETWAnalyzer) and a pid.
 const SUFFIX: &str = r"(?:.exe)?(?:\([0-9]+\))?";
 
 /// A filter that tests processes written `name.exe(pid)`.
@@ -194,7 +194,7 @@ impl SystemModules {
         Self(Filter::new(ALLOCATING).ok())
     }
 
-    /// Those whose file names pass a filter.
+    /// The modules whose file names pass a filter.
     ///
     /// # Errors
     /// When the filter is absurdly large.

@@ -1,4 +1,4 @@
-//! What follows a command, and its options: their names, their documentation, what their values set, and the
+//! Arguments and options of a command: the names of options, their documentation, what their values set, and the
 //! headings of the help that they stand under.
 
 use std::borrow::Cow;
@@ -18,13 +18,13 @@ use crate::values::{
 /// Words, each with its meaning.
 pub(crate) type Words = Vec<(&'static str, &'static str)>;
 
-/// What may follow the name of a command.
+/// Arguments that may follow the name of a command.
 #[derive(Debug, Clone, Copy)]
 pub enum Arguments {
     None,
     /// The options of the command.
     Options,
-    /// So many points in time at most, with options around them.
+    /// At most this many points in time, with options around them.
     Points(usize),
     /// Files on disk.
     Files,
@@ -54,14 +54,14 @@ pub struct Example {
     pub line: &'static str,
 }
 
-/// What is written about an option.
+/// Documentation of an option.
 #[derive(Debug, Clone, Copy)]
 pub struct Doc {
-    /// Its names with their `-`; the first is the one that is shown.
+    /// Names with their `-`; the first one is shown.
     pub names: &'static [&'static str],
-    /// One line.
+    /// One-line summary.
     pub help: &'static str,
-    /// What it means exactly.
+    /// Full explanation.
     pub details: &'static str,
     /// The option with a value, as one would type it.
     pub example: &'static str,
@@ -69,15 +69,15 @@ pub struct Doc {
 
 /// An option that fills a field of `A`, the arguments of its command.
 pub struct Opt<A: 'static> {
-    /// Its names with their `-`; the first is the one that is shown.
+    /// Names with their `-`; the first one is shown.
     pub names: &'static [&'static str],
-    /// One line.
+    /// One-line summary.
     pub help: &'static str,
-    /// What it means exactly.
+    /// Full explanation.
     pub details: &'static str,
     /// The option with a value, as one would type it.
     pub example: &'static str,
-    /// Its value, and the field it goes to.
+    /// The value, and the field it goes to.
     pub take: Take<A>,
 }
 
@@ -120,11 +120,11 @@ pub enum Take<A: 'static> {
     List(fn() -> Words, fn(&mut A, usize)),
     /// A whole number, at least 1.
     Number(fn(&mut A) -> &mut Option<u64>),
-    /// The same, or else the number that is there.
+    /// Like [`Take::Number`], with a default for a missing value.
     MaybeNumber(u64, fn(&mut A) -> &mut Option<u64>),
-    /// How times are written.
+    /// Format of times.
     TimeFormat(fn(&mut A) -> &mut Option<TimeFormat>),
-    /// How starts and ends of processes are written.
+    /// Format of starts and ends of processes.
     ProcessFormat(fn(&mut A) -> &mut Option<ProcessFormat>),
     Digits(fn(&mut A) -> &mut Option<TimeDigits>),
     /// A file to write.
@@ -140,13 +140,13 @@ pub enum Take<A: 'static> {
     Column(fn(&mut A) -> &mut Option<String>),
     /// Some of its columns, divided by commas, or all.
     Columns(fn(&mut A) -> &mut ColumnChoice),
-    /// Text of so many words at most, joined by spaces; the placeholder stands for it in the help.
+    /// Text of at most this many words, joined by spaces; the placeholder stands for it in the help.
     Text(&'static str, usize, fn(&mut A) -> &mut Option<String>),
     /// A point in time: a time, or the name of one; the placeholder stands for it in the help.
     Point(&'static str, fn(&mut A) -> &mut Option<String>),
-    /// So many values at most, none of them any use, because of the reason.
+    /// At most this many values, none of them any use, because of the reason.
     Refused(usize, &'static str),
-    /// So many values at most, all without effect, and the place for the reason.
+    /// At most this many values, all without effect, and the place for the reason.
     Ignored(usize, &'static str, fn(&mut A) -> &mut Vec<&'static str>),
 }
 
@@ -158,7 +158,7 @@ impl<A> Clone for Take<A> {
 
 impl<A> Copy for Take<A> {}
 
-/// What the texts are that a filter is compared with, for completion.
+/// Kind of texts that a filter is compared with, for completion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Texts {
     ObjectNames,
@@ -182,12 +182,12 @@ pub(crate) fn words<T>(choices: &Choices<T>) -> Words {
     choices.iter().map(|(word, meaning, _)| (*word, *meaning)).collect()
 }
 
-/// What the word at a place stands for.
+/// The choice that the word at a place stands for.
 pub(crate) fn chosen<T: Copy>(choices: &Choices<T>, place: usize) -> Option<T> {
     choices.get(place).map(|(.., choice)| *choice)
 }
 
-/// What kind of value an option takes, for help, completion and highlighting.
+/// Kind of value that an option takes, for help, completion and highlighting.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ValueKind {
     None,
@@ -228,22 +228,22 @@ pub enum ValueKind {
     Column,
     /// Some of its columns, divided by commas, or all.
     Columns,
-    /// Text of so many words at most, with its placeholder.
+    /// Text of at most this many words, with its placeholder.
     Text(&'static str, usize),
     /// A point in time, with its placeholder.
     Point(&'static str),
-    /// Up to so many values without effect.
+    /// At most this many values without effect.
     Ignored(usize),
 }
 
 impl ValueKind {
-    /// What stands for the value in the help; empty when there is none.
+    /// Placeholder for the value in the help; empty when there is none.
     pub fn placeholder(&self) -> Cow<'static, str> {
         self.shape().0
     }
 
-    /// How many values it takes at least and at most. A value that may be missing takes the next
-    /// token whenever that does not look like an option.
+    /// Minimum and maximum number of values. A value that may be missing takes the next token whenever that
+    /// does not look like an option.
     pub fn arity(&self) -> (usize, usize) {
         let (_, least, most) = self.shape();
         (least, most)
@@ -303,9 +303,9 @@ fn choice_placeholder(words: &[(&'static str, &'static str)]) -> String {
     }
 }
 
-/// An option whose arguments are of no interest: what help, completion and highlighting see.
+/// An option for arguments of any type: what help, completion and highlighting see.
 pub trait OptionSpec: Sync {
-    /// What is written about it.
+    /// Documentation of the option.
     fn doc(&self) -> Doc;
     fn value(&self) -> ValueKind;
     /// Whether it would take these values.
@@ -318,7 +318,7 @@ pub trait OptionSpec: Sync {
 
     /// Whether it goes by this name, in any case.
     fn is_named(&self, name: &str) -> bool {
-        self.doc().names.iter().any(|own| own.eq_ignore_ascii_case(name))
+        self.doc().names.iter().any(|known| known.eq_ignore_ascii_case(name))
     }
 
     /// Names and value: `-pn, -ProcessName PROCESSES`.
@@ -445,10 +445,10 @@ fn refused(error: FilterError) -> ValueError {
     ValueError::Filter { reason: error.to_string() }
 }
 
-/// Which of some words it is.
+/// Position of a word among those allowed.
 fn place(words: &[(&'static str, &str)], word: &str) -> Result<usize, ValueError> {
-    let place = words.iter().position(|(own, _)| own.eq_ignore_ascii_case(word));
-    place.ok_or_else(|| no_choice(word, || words.iter().map(|(own, _)| *own)))
+    let place = words.iter().position(|(known, _)| known.eq_ignore_ascii_case(word));
+    place.ok_or_else(|| no_choice(word, || words.iter().map(|(known, _)| *known)))
 }
 
 /// Options that serve one purpose.
@@ -458,7 +458,7 @@ pub struct OptionGroup<A: 'static> {
     pub options: &'static [Opt<A>],
 }
 
-/// An [`OptionGroup`] whose arguments are of no interest.
+/// An [`OptionGroup`] for arguments of any type.
 pub struct GroupView {
     /// The purpose, as heading in the help.
     pub title: &'static str,
@@ -475,19 +475,22 @@ impl GroupView {
         groups.iter().map(view).collect()
     }
 
-    /// Groups with those that are shared, without options whose name an own one has.
-    pub(crate) fn with_shared(mut own: Vec<GroupView>, shared: Vec<GroupView>) -> Vec<GroupView> {
+    /// Groups with those that are shared, without shared options whose name another one has.
+    pub(crate) fn with_shared(
+        mut groups: Vec<GroupView>,
+        shared: Vec<GroupView>,
+    ) -> Vec<GroupView> {
         for GroupView { title, mut options } in shared {
-            let all = || own.iter().flat_map(|group| &group.options);
+            let all = || groups.iter().flat_map(|group| &group.options);
             options.retain(|option| {
-                !option.doc().names.iter().any(|name| all().any(|own| own.is_named(name)))
+                !option.doc().names.iter().any(|name| all().any(|known| known.is_named(name)))
             });
-            match own.iter_mut().find(|group| group.title == title) {
+            match groups.iter_mut().find(|group| group.title == title) {
                 Some(group) => group.options.splice(0..0, options).for_each(drop),
-                None => own.push(GroupView { title, options }),
+                None => groups.push(GroupView { title, options }),
             }
         }
-        own.retain(|group| !group.options.is_empty());
-        own
+        groups.retain(|group| !group.options.is_empty());
+        groups
     }
 }

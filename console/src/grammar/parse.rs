@@ -1,4 +1,4 @@
-//! From tokens to options and words, by the table of options, and what can be wrong with a command line.
+//! Parsing of tokens into options and words, by the table of options, and errors in a command line.
 
 use std::error::Error;
 use std::ffi::OsString;
@@ -11,7 +11,7 @@ use super::token::{Quotes, Token};
 use crate::suggest;
 use crate::values::ValueError;
 
-/// A command line that means nothing. Every message names what was typed and what to type instead.
+/// A command line that is not understood. Every message names what was typed and what to type instead.
 #[derive(Debug, Error)]
 pub enum ParseError {
     /// The first word is not a command.
@@ -68,10 +68,10 @@ pub enum ParseError {
     TooManyArguments {
         command: String,
         takes: &'static str,
-        /// The first that is too much.
+        /// The first surplus one.
         word: String,
     },
-    /// What only one command knows to be wrong, in its own words.
+    /// An error that only one command knows, in its own words.
     #[error(transparent)]
     Refused(Box<dyn Error + Send + Sync>),
 }
@@ -93,9 +93,9 @@ impl ParseError {
 pub(crate) enum Item<'t, T> {
     /// A known option with the values that follow it, as many as it takes and there are.
     Option {
-        /// What the option was found as.
+        /// The option.
         spec: T,
-        /// Its name as typed.
+        /// The name as typed.
         name: &'t Token,
         values: &'t [Token],
     },
@@ -130,7 +130,7 @@ pub(crate) fn items<'t, T>(
     items
 }
 
-/// Groups tokens by options whose arguments are of no interest.
+/// Groups tokens by options for arguments of any type.
 pub(crate) fn known_items<'t>(
     options: &[&'static dyn OptionSpec],
     tokens: &'t [Token],
@@ -199,7 +199,7 @@ pub(crate) fn own_and_shared<A: Default + 'static, S: Default + 'static>(
     }
 }
 
-/// The same with the words between the options.
+/// Like [`own_and_shared`], with the words between the options.
 pub(crate) fn own_shared_and_words<'t, A: Default + 'static, S: Default + 'static>(
     page: &str,
     tokens: &'t [Token],

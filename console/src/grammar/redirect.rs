@@ -7,7 +7,7 @@ use super::token::{Quotes, Token};
 use crate::paths::has_extension;
 use crate::values::FORMATS;
 
-/// What a file of text ends with.
+/// Extensions of text files.
 const TEXT_EXTENSIONS: [&str; 2] = ["txt", "md"];
 
 /// A command line without `> FILE`, and the file.
@@ -18,7 +18,7 @@ pub(crate) struct Redirect<'a> {
     pub(crate) file: Option<Target<'a>>,
 }
 
-/// Where an answer goes.
+/// Destination of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Target<'a> {
     pub(crate) file: &'a str,
@@ -29,7 +29,7 @@ pub(crate) struct Target<'a> {
 }
 
 impl<'a> Redirect<'a> {
-    /// Of a command that takes these arguments.
+    /// Redirection of a command that takes these arguments.
     pub(crate) fn of_command(
         arguments: Arguments,
         line: &'a str,
@@ -44,12 +44,12 @@ impl<'a> Redirect<'a> {
         }
     }
 
-    /// Of options and words.
+    /// Redirection of a line of options and words.
     fn of_words(line: &'a str, tokens: &'a [Token]) -> Redirect<'a> {
         Redirect::of(line, tokens, |_| true)
     }
 
-    /// Of a query, in which `>` compares unless what follows can only be a file.
+    /// Redirection of a query, in which `>` compares unless what follows can only be a file.
     fn of_query(line: &'a str, tokens: &'a [Token]) -> Redirect<'a> {
         Redirect::of(line, tokens, |file| {
             file.contains(['/', '\\']) || has_extension_of_a_format(file)
@@ -95,7 +95,7 @@ pub(crate) fn definition(text: &str) -> Option<(&str, &str)> {
     is_word.then(|| (name, text.trim()))
 }
 
-/// Where the text of a definition starts, if the tokens of a line are one: `>` and options belong to the text.
+/// Start of the text of a definition, if the tokens of a line are one: `>` and options belong to the text.
 pub(crate) fn definition_start(line: &str, tokens: &[Token]) -> Option<usize> {
     let start = tokens.first()?.span.start;
     let text = line.get(start..)?;
@@ -120,7 +120,7 @@ fn forced(tokens: &[Token]) -> (&[Token], Option<&Token>) {
     }
 }
 
-/// As the option of commands that write files.
+/// Option of commands that write files, also accepted after the name of the file.
 const FORCE: &str = "-Force";
 const REPLACE: &str = ">";
 const APPEND: &str = ">>";

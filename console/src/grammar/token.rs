@@ -7,7 +7,7 @@ use std::ops::Range;
 pub struct Token {
     /// The text, without quotes.
     pub text: String,
-    /// Where it stands in the line, in bytes, with quotes.
+    /// Position in the line, in bytes, with quotes.
     pub span: Range<usize>,
     /// Whether and how it is quoted.
     pub quotes: Quotes,

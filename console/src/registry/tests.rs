@@ -30,7 +30,7 @@ pub(crate) fn shared(line: &str) -> SharedArgs {
     parsed.shared().expect("a kind of .dump").clone()
 }
 
-/// What a line means, without the line itself.
+/// Meaning of a line, without the line itself.
 pub(crate) fn meaning(line: &str) -> String {
     let parsed = REGISTRY.parse(line).unwrap_or_else(|error| panic!("{line}: {error}"));
     format!("{parsed:?}").replace(&format!("{:?}", line.trim()), "")
@@ -46,7 +46,7 @@ pub(crate) fn page(words: &[&str]) -> String {
     String::from_utf8(out).expect("text")
 }
 
-/// Why a line is refused.
+/// Reason why a line is refused.
 pub(crate) fn error(line: &str) -> String {
     REGISTRY.parse(line).expect_err(line).to_string()
 }

@@ -15,7 +15,7 @@ const MOST: usize = 20;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Aliases(BTreeMap<String, String>);
 
-/// An alias that cannot be, or cannot be used.
+/// An alias that cannot be defined or used.
 #[derive(Debug, Error, PartialEq, Eq)]
 pub enum AliasError {
     #[error(
@@ -149,9 +149,9 @@ impl Aliases {
 /// A line with what an alias stands for in its place.
 pub(crate) struct Expanded {
     pub(crate) line: String,
-    /// Where the rest of the line starts in the line as typed.
+    /// Start of the rest of the line in the line as typed.
     pub(crate) at: usize,
-    /// Where it starts in the expanded one.
+    /// Start of the rest in the expanded line.
     pub(crate) start: usize,
 }
 

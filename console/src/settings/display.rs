@@ -1,11 +1,11 @@
-//! How a session prints, and what one command makes of it.
+//! Display settings of a session, and what one command makes of them.
 
 use crate::terminal::Screen;
 use crate::terminal::clip::BREAK;
 use crate::values::{ProcessFormat, TimeDigits, TimeFormat};
 
-/// What was chosen about the output, by the options of a command or for the session. An option after a
-/// `.dump` wins over the session; what neither chose is as usual.
+/// Choices about the output, by the options of a command or for the session. An option after a `.dump` wins
+/// over the session; what neither chose is as usual.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct DisplayArgs {
     /// `-TimeFmt`: how points in time are written.
@@ -26,7 +26,7 @@ pub struct DisplayArgs {
     pub plain_process_names: bool,
 }
 
-/// How the stacks of a query are printed.
+/// Choices about printing the stacks of a query.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct StackDisplayArgs {
     /// `-ShowStack`: print stacks instead of their numbers.
@@ -46,16 +46,16 @@ impl StackDisplayArgs {
     }
 }
 
-/// How one command prints: its options, else the session's settings, else what is usual.
+/// Display settings of one command: its options, else the session's settings, else the defaults.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Display {
-    /// Where it goes.
+    /// Screen that the output goes to.
     pub screen: Screen,
-    /// How points in time are written.
+    /// Format of points in time.
     pub time_format: TimeFormat,
     /// Digits after the second.
     pub time_digits: TimeDigits,
-    /// What follows the name of a process that started or ended in the trace.
+    /// Text after the name of a process that started or ended in the trace.
     pub process_format: ProcessFormat,
     /// Whether thousands are separated.
     pub digit_separator: bool,
@@ -68,7 +68,7 @@ pub struct Display {
 }
 
 impl Display {
-    /// What lines below others are indented by, so many levels deep: little on a screen, a tab in a pipe.
+    /// Indentation of lines below others, at such a level: little on a screen, a tab in a pipe.
     pub(crate) fn indent(&self, levels: usize) -> String {
         if self.clip { "  " } else { "\t" }.repeat(levels)
     }
@@ -78,13 +78,13 @@ impl Display {
         text.replace(' ', &format!(" {}", self.line_break()))
     }
 
-    /// Where a line may go on in the next one if the screen is too narrow for it.
+    /// Break after which a line may go on in the next one if the screen is too narrow for it.
     pub(crate) fn line_break(&self) -> &'static str {
         if self.clip { BREAK } else { "" }
     }
 }
 
-/// As usual, where there is no terminal.
+/// Default settings, for output without a terminal.
 impl Default for Display {
     fn default() -> Display {
         DisplayArgs::default().display(&DisplayArgs::default(), Screen::PLAIN)
@@ -92,7 +92,7 @@ impl Default for Display {
 }
 
 impl DisplayArgs {
-    /// These choices, and where they are open, those of `others`.
+    /// Fills in choices that are open with those of `others`.
     pub(super) fn or(self, others: DisplayArgs) -> DisplayArgs {
         DisplayArgs {
             time_format: self.time_format.or(others.time_format),
@@ -106,7 +106,7 @@ impl DisplayArgs {
         }
     }
 
-    /// How a command with these options prints.
+    /// Display settings of a command with these options.
     pub fn display(&self, args: &DisplayArgs, screen: Screen) -> Display {
         let chosen = args.or(*self);
         Display {

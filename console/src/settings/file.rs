@@ -46,7 +46,7 @@ pub enum ConfigError {
     Overwrite(#[from] OverwriteError),
 }
 
-/// What is wrong in a line of the configuration file.
+/// Error in a line of the configuration file.
 #[derive(Debug, Error)]
 pub enum Problem {
     #[error("{0}")]
@@ -63,7 +63,7 @@ pub enum Problem {
     Alias(#[from] AliasError),
 }
 
-/// Where the configuration is kept.
+/// Location of the configuration.
 #[derive(Debug, Clone, Default)]
 pub struct ConfigFile {
     path: Option<PathBuf>,
@@ -71,14 +71,14 @@ pub struct ConfigFile {
     is_named: bool,
 }
 
-/// What the file says.
+/// Settings and aliases in the file.
 #[derive(Debug, Default)]
 pub(super) struct Contents {
     pub(super) choices: Choices,
     pub(super) aliases: Aliases,
 }
 
-/// What is written into the file, or taken out of it.
+/// Change to an entry of the file: a new value, or `None` to remove it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Entry<'a> {
     Setting(Key, Option<&'a str>),
@@ -86,7 +86,7 @@ pub(crate) enum Entry<'a> {
 }
 
 impl ConfigFile {
-    /// In the platform's folder for configurations; it may be missing.
+    /// The file in the platform's folder for configurations; it may be missing.
     pub fn usual() -> ConfigFile {
         let folder = dirs::config_dir();
         let path = folder.map(|folder| folder.join("handlescope").join(FILE_NAME));

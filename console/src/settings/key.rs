@@ -41,7 +41,7 @@ const COLORS: [(&str, &str); 3] =
     [("auto", "on a terminal"), ("always", "everywhere"), ("never", "nowhere")];
 
 impl Key {
-    /// In the order of the help.
+    /// All settings, in the order of the help.
     pub const ALL: &[Key] = Key::VARIANTS;
 
     /// The setting of this name.
@@ -62,12 +62,12 @@ impl Key {
         self.texts().0
     }
 
-    /// What counts where nothing is said, in words.
+    /// Default value, in words.
     pub(super) fn usual(self) -> &'static str {
         self.texts().1
     }
 
-    /// What counts before the configuration file, and what counts where nothing is said.
+    /// Sources that count before the configuration file, and the default value.
     fn texts(self) -> (&'static [&'static str], &'static str) {
         match self {
             Key::SymbolPath => (&[".sympath", "--symbol-path", "_NT_SYMBOL_PATH"], "nowhere"),
@@ -83,13 +83,13 @@ impl Key {
         }
     }
 
-    /// Where its value comes from, the first source first.
+    /// Sources of the value, the first one first.
     pub(crate) fn sources(self) -> String {
         let before: String = self.before_file().iter().map(|name| format!("{name}, ")).collect();
         format!("{before}{self} of {FILE_NAME}, else {}", self.usual())
     }
 
-    /// Where the value comes from that an option or command of these names decides, in a sentence.
+    /// Sources of the value that an option or command of these names decides, in a sentence.
     pub(crate) fn sources_of(names: &[&str]) -> Option<String> {
         let is_decided = |key: &&Key| key.before_file().iter().any(|name| names.contains(name));
         let key = Key::ALL.iter().find(is_decided)?;
@@ -108,7 +108,7 @@ impl Key {
     }
 }
 
-/// What one source says about the settings; what it leaves open, the next one decides.
+/// Settings from one source; those it leaves open, the next one decides.
 #[derive(Debug, Clone, Default)]
 pub struct Choices {
     pub symbol_path: Option<SymbolPath>,

@@ -12,7 +12,7 @@ use super::key::{Choices, Key};
 use crate::filter::SystemModules;
 use crate::terminal::{ColorChoice, Screen, refuses_color, refuses_pager};
 
-/// Where the value of a setting comes from; the first that says something counts.
+/// Source of the value of a setting; the first one that has a value counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Source {
     Session,
@@ -22,7 +22,7 @@ pub enum Source {
     Usual,
 }
 
-/// What each source says, and the aliases.
+/// Settings from each source, and the aliases.
 #[derive(Debug, Clone, Default)]
 pub struct Settings {
     /// Chosen by commands.
@@ -31,16 +31,16 @@ pub struct Settings {
     pub environment: Choices,
     /// The configuration file.
     pub file: ConfigFile,
-    /// What the file said when it was read, or was made to say since.
+    /// Settings in the file when it was read, with changes made since.
     pub in_file: Choices,
     pub aliases: Aliases,
 }
 
 impl Settings {
-    /// What the environment and the configuration file say. A word is no alias if it `is_command`.
+    /// Reads the environment and the configuration file. A word is no alias if it `is_command`.
     ///
     /// # Errors
-    /// When the file cannot be read or says what it cannot.
+    /// When the file cannot be read or has an invalid entry.
     pub fn read(
         file: ConfigFile,
         is_command: impl Fn(&str) -> bool,
@@ -58,7 +58,7 @@ impl Settings {
         Ok(Settings { environment, file, in_file, aliases, ..Settings::default() })
     }
 
-    /// Settings of which only the use of colours is not as usual: there are none.
+    /// Default settings, but without colours.
     pub fn colorless() -> Settings {
         let command_line = Choices { color: Some(ColorChoice::Never), ..Choices::default() };
         Settings { command_line, ..Settings::default() }
@@ -73,7 +73,7 @@ impl Settings {
         ]
     }
 
-    /// The first thing that a source says.
+    /// The first choice that a source has made.
     fn first<'a, T>(&'a self, choice: impl Fn(&'a Choices) -> Option<T>) -> Option<T> {
         self.layers().into_iter().find_map(|(_, choices)| choice(choices))
     }
@@ -87,17 +87,17 @@ impl Settings {
         said.unwrap_or_else(|| (key.usual().to_owned(), Source::Usual))
     }
 
-    /// Where symbols are looked for.
+    /// Locations to search for symbols.
     pub fn symbol_path(&self) -> SymbolPath {
         self.first(|choices| choices.symbol_path.clone()).unwrap_or_default()
     }
 
-    /// Where symbols are looked for unless the session or the command line says so.
+    /// Locations to search for symbols unless the session or the command line gives some.
     pub(crate) fn configured_symbol_path(&self) -> Option<&SymbolPath> {
         self.environment.symbol_path.as_ref().or(self.in_file.symbol_path.as_ref())
     }
 
-    /// When to use colours.
+    /// Choice of when to use colours.
     pub fn color(&self) -> ColorChoice {
         self.first(|choices| choices.color).unwrap_or_default()
     }
@@ -118,19 +118,19 @@ impl Settings {
         self.chosen().pager.unwrap_or(true)
     }
 
-    /// How a command with these options prints.
+    /// Display settings of a command with these options.
     pub fn display(&self, args: &DisplayArgs, screen: Screen) -> Display {
         self.chosen().display(args, screen)
     }
 
-    /// How commands print without options of their own.
+    /// Display settings of commands without options of their own.
     pub(crate) fn chosen(&self) -> DisplayArgs {
         let layers = self.layers().map(|(_, choices)| choices.display);
         layers.into_iter().reduce(DisplayArgs::or).unwrap_or_default()
     }
 }
 
-/// The same path, whatever the current folder will be.
+/// Makes a path independent of the current folder.
 pub fn settled(path: &SymbolPath) -> SymbolPath {
     env::current_dir().map_or_else(|_| path.clone(), |folder| path.based_on(&folder))
 }

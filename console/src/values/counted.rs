@@ -4,11 +4,11 @@ use std::fmt;
 
 use indicatif::HumanCount;
 
-/// So many of something: with separators between thousands, and the plural that fits.
+/// Count of something: with separators between thousands, and the plural that fits.
 pub(crate) struct Counted(pub(crate) u64, pub(crate) &'static str);
 
 impl Counted {
-    /// What is added to the singular.
+    /// Ending that is added to the singular.
     pub(crate) fn plural(&self) -> &'static str {
         match self.1 {
             _ if self.0 == 1 => "",

@@ -1,11 +1,11 @@
-//! How points in time and processes are written, and the documents of answers.
+//! Formats of points in time and processes, and the documents of answers.
 
 use std::fmt;
 
 use super::ranges::ValueError;
 use crate::suggest;
 
-/// How a point in time is written.
+/// Format of a point in time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum TimeFormat {
     /// Seconds since session start.
@@ -25,7 +25,7 @@ pub enum TimeFormat {
     HereTime,
 }
 
-/// What follows the name of a process that started or ended in the trace.
+/// Text after the name of a process that started or ended in the trace.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum ProcessFormat {
     /// `+` for a start, `-` for an end.
@@ -79,7 +79,7 @@ impl TimeFormat {
 
     /// The format of this word, in any case.
     pub fn from_word(word: &str) -> Option<TimeFormat> {
-        let is_word = |words: &[&str]| words.iter().any(|own| own.eq_ignore_ascii_case(word));
+        let is_word = |words: &[&str]| words.iter().any(|known| known.eq_ignore_ascii_case(word));
         TimeFormat::WORDS.iter().find(|(words, ..)| is_word(words)).map(|(_, format, _)| *format)
     }
 }
@@ -137,7 +137,7 @@ pub(crate) fn on_or_off(word: &str) -> Result<bool, ValueError> {
     found.map(|&(_, on)| on).ok_or_else(|| no_choice(word, words))
 }
 
-/// The error about a word that is none of some.
+/// The error about a word that is not one of the choices.
 pub(crate) fn no_choice<'a, I: Iterator<Item = &'a str>>(
     word: &str,
     words: impl Fn() -> I,

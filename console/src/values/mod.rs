@@ -1,4 +1,4 @@
-//! What options and commands take as values: ranges, numbers, formats.
+//! Values of options and commands: ranges, numbers, formats.
 
 mod counted;
 mod formats;

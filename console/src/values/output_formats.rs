@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::mem::discriminant;
 use std::path::PathBuf;
 
-/// How a JSON document is laid out.
+/// Layout of a JSON document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum JsonMode {
     /// `-json`: one line per element of a top-level array.
@@ -14,25 +14,25 @@ pub enum JsonMode {
     Pretty,
 }
 
-/// How text stands in comma-separated values.
+/// Form of text in comma-separated values.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum CsvText {
-    /// A spreadsheet takes no text for a formula: `'` stands in front of one that starts like it.
+    /// Text that no spreadsheet takes for a formula: if it starts like one, it gets a `'` in front.
     #[default]
     Harmless,
-    /// `-csvraw`: as it is.
+    /// `-csvraw`: text as it is.
     Raw,
 }
 
-/// What a formula starts with. A Japanese Excel takes full-width characters, too
+/// Characters that a formula starts with. A Japanese Excel takes full-width characters, too
 /// (<https://owasp.org/www-community/attacks/CSV_Injection>).
 const FORMULA: [char; 8] = ['=', '+', '-', '@', '＝', '＋', '－', '＠'];
 
-/// What spreadsheets divide a file at: which of the first three depends on the settings of the country.
+/// Characters that spreadsheets divide a file at: which of the first three depends on the settings of the country.
 const DIVIDERS: [char; 5] = [',', ';', '\t', '\r', '\n'];
 
 impl CsvText {
-    /// What is written for a cell of a file with this separator. A number is not a formula, also after a sign.
+    /// Text that is written for a cell of a file with this separator. A number is not a formula, also after a sign.
     pub(crate) fn cell(self, text: &str, separator: u8) -> Cow<'_, str> {
         if self == CsvText::Raw || !text.contains(FORMULA) {
             return Cow::Borrowed(text);
@@ -53,7 +53,7 @@ impl CsvText {
     }
 }
 
-/// How an answer is written.
+/// Format of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
     /// Text for people.
@@ -68,7 +68,7 @@ pub enum Format {
     Parquet,
 }
 
-/// Which columns an answer has.
+/// Columns of an answer.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum ColumnChoice {
     /// All of them, but for those of groups that a narrow screen has no room for.
@@ -81,10 +81,10 @@ pub enum ColumnChoice {
 }
 
 impl ColumnChoice {
-    /// What stands for all columns.
+    /// Word for all columns.
     pub(crate) const ALL: &'static str = "all";
 
-    /// Names divided by commas.
+    /// Reads names separated by commas.
     pub(crate) fn parse(text: &str) -> ColumnChoice {
         match text.eq_ignore_ascii_case(ColumnChoice::ALL) {
             true => ColumnChoice::All,
@@ -98,7 +98,7 @@ impl ColumnChoice {
 pub enum NamesFile {
     /// The answer goes where all results go.
     Never,
-    /// Without a file it goes there, too.
+    /// Without a file, the answer goes there, too.
     Maybe,
     Always,
 }
@@ -107,9 +107,9 @@ pub enum NamesFile {
 #[derive(Debug, PartialEq, Eq)]
 pub struct FormatSpec {
     pub(crate) format: Format,
-    /// In messages.
+    /// Name in messages.
     pub(crate) name: &'static str,
-    /// What files in this format end with, without a dot.
+    /// Extension of files in this format, without a dot.
     pub(crate) extension: &'static str,
     pub(crate) option: FormatOption,
     pub(crate) file: NamesFile,
@@ -119,7 +119,7 @@ pub struct FormatSpec {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct FormatOption {
     pub(crate) names: [&'static str; 1],
-    /// One line.
+    /// One-line summary.
     pub(crate) help: &'static str,
     pub(crate) details: &'static str,
     /// The option with a value, as one would type it.
@@ -235,7 +235,7 @@ pub struct AskedFormat {
 }
 
 impl FormatSpec {
-    /// What its option is called.
+    /// Name of its option.
     pub(crate) fn option_name(&self) -> &'static str {
         let [name] = self.option.names;
         name
@@ -265,7 +265,7 @@ impl AskedFormat {
 
 #[cfg(test)]
 impl AskedFormat {
-    /// The format of an option that stands in the list.
+    /// The format of an option in the list.
     pub(crate) fn of(option: &str, file: Option<PathBuf>) -> AskedFormat {
         let spec = FORMATS.into_iter().find(|spec| spec.option_name() == option);
         AskedFormat { spec: spec.expect("an option of a format"), file }

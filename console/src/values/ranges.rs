@@ -42,7 +42,7 @@ pub struct CountRange {
     pub max: u64,
 }
 
-/// Which units a [`CountRange`] may have.
+/// Units that a [`CountRange`] may have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CountUnit {
     /// Plain numbers only.
@@ -94,7 +94,7 @@ impl TopN {
     }
 }
 
-/// Why a value was refused.
+/// Reason why a value was refused.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ValueError {
     /// No number, or one with a comma.
@@ -119,7 +119,7 @@ pub enum ValueError {
     /// More than the machine can count.
     #[error("'{}' is too large", Untrusted(.value))]
     TooLarge { value: String },
-    /// Nothing, where something is needed.
+    /// Zero, where at least one is needed.
     #[error("must be at least 1")]
     Zero,
     /// The minimum is larger than the maximum.
@@ -149,7 +149,7 @@ pub enum ValueError {
     /// A word that stands for no symbol server.
     #[error("{reason}")]
     Server {
-        /// What the word could have been.
+        /// Message that says what the word could have been.
         reason: String,
     },
     /// An option that cannot be followed here.
@@ -167,11 +167,11 @@ const TIME_UNITS: &[(&str, i64)] = &[
     ("s", NS_PER_SECOND),
 ];
 
-/// A time without a unit is in seconds.
+/// Nanoseconds in a second, the unit of a time without one.
 const NS_PER_SECOND: i64 = 1_000_000_000;
 
-/// Digits after the point that are looked at; further ones do not change a rounded nanosecond, and so many of a
-/// number of seconds fit 128 bits.
+/// Digits after the point that count; further ones do not change a rounded nanosecond, and a number of seconds with
+/// this many fits 128 bits.
 const FRACTION_DIGITS: usize = 27;
 
 /// Units of size with their bytes.
@@ -189,7 +189,7 @@ const BYTE_UNITS: &[(&str, f64)] = &[
     ("b", 1.0),
 ];
 
-/// Integers up to here are exact as floats.
+/// Limit up to which integers are exact as floats.
 const EXACT: f64 = 9_007_199_254_740_992.0;
 
 /// A 64-bit number in hexadecimal, with or without `0x` or `&H` in front.
@@ -304,10 +304,10 @@ fn both(min: &str, max: Option<&str>) -> String {
     max.map_or_else(|| min.to_owned(), |max| format!("{min} {max}"))
 }
 
-/// Hexadecimal digits of an id: so many that no two of a trace with hundred thousand suspects are likely to be equal.
+/// Hexadecimal digits of an id: enough to make equal ones unlikely in a trace with a hundred thousand suspects.
 const DIGITS: usize = 10;
 
-/// Digits that the beginning of an id has at least.
+/// Minimum number of digits in the beginning of an id.
 const LEAST: usize = 4;
 
 /// The id of a suspect, or how one begins: hexadecimal digits in lower case.
@@ -496,7 +496,7 @@ mod tests {
     #[test]
     fn an_id_is_four_to_ten_hexadecimal_digits_in_any_case() {
         for (text, id) in [("3F2a", "3f2a"), ("0123456789", "0123456789")] {
-            assert_eq!(SuspectId::new(text).map(|own| own.to_string()), Ok(id.to_owned()));
+            assert_eq!(SuspectId::new(text).map(|suspect| suspect.to_string()), Ok(id.to_owned()));
         }
         for text in ["", "3f2", "3f2g", "0123456789a", "0x3f2a", "3f2é", "-3f2a"] {
             let refused = ValueError::NoSuspect { value: text.to_owned() };
@@ -509,7 +509,8 @@ mod tests {
         let id = SuspectId::of_parts([&b"/traces"[..]]);
         assert_eq!(id.text(), "a5b665369e");
         for (text, begins) in [("a5b6", true), ("A5B665369E", true), ("a5b7", false)] {
-            assert_eq!(SuspectId::new(text).map(|own| own.begins(&id)), Ok(begins), "{text}");
+            let typed = SuspectId::new(text);
+            assert_eq!(typed.map(|typed| typed.begins(&id)), Ok(begins), "{text}");
         }
     }
 }

@@ -54,7 +54,7 @@ impl Kind for Events {
             let without = answers.iter().filter(|answer| answer.total == 0);
             note_without_events(without.map(|answer| answer.path), dump.messages);
         }
-        dump.note_no_match(answers.iter().map(|own| (own.path, &own.no_match)));
+        dump.note_no_match(answers.iter().map(|answer| (answer.path, &answer.no_match)));
         dump.write(render::event_counts(&answers)?)
     }
 }
@@ -65,7 +65,7 @@ fn single_events(args: &EventCriteria, dump: &mut DumpContext<'_, '_>) -> Result
     let answers = query::provider_events(dump.sources, &criteria, dump.names, dump.cancel)?;
     let without = answers.iter().filter(|answer| answer.kept == 0);
     note_without_events(without.map(|answer| answer.path), dump.messages);
-    dump.note_no_match(answers.iter().map(|own| (own.path, &own.no_match)));
+    dump.note_no_match(answers.iter().map(|answer| (answer.path, &answer.no_match)));
     let display = dump.display();
     let table = render::provider_events(&answers, args.fields, args.stacks, &display)?;
     Ok(dump.write_as(table, &output, &display)?)
@@ -130,7 +130,7 @@ static WHICH: &[Opt<EventCriteria>] = &[
 pub(crate) struct Stats;
 
 impl Kind for Stats {
-    /// `-Properties`: the names of those that are printed, instead of everything.
+    /// `-Properties`: the names of the properties to print, instead of all.
     type Args = Option<Filter>;
     const SIGNATURE: KindSignature = KindSignature {
         name: "Stats",

@@ -26,14 +26,14 @@ enum KindError {
     #[error("{command} needs a kind: {kinds}")]
     Missing {
         command: String,
-        /// What can be dumped, joined by commas.
+        /// Names of all kinds, joined by commas.
         kinds: String,
     },
     #[error("{command} cannot dump '{}', only {kinds}{hint}", Untrusted(.kind))]
     Unknown {
         command: String,
         kind: String,
-        /// What can be dumped, joined by commas.
+        /// Names of all kinds, joined by commas.
         kinds: String,
         /// The nearest kind, or nothing.
         hint: String,
@@ -82,8 +82,8 @@ impl AnyCommand for Dump {
     }
 }
 
-/// In `-MinMaxTime 1 ObjectRef` the kind is taken for the maximum; then the option's error explains
-/// more than the missing kind.
+/// Looks for the error of an option that took the kind as its value: in `-MinMaxTime 1 ObjectRef` it explains more
+/// than the missing kind.
 fn kind_taken_as_value(entered: &Entered<'_>) -> Result<(), ParseError> {
     let kind = entered.tokens.iter().find_map(|token| entered.registry.kind(&token.text));
     kind.map_or(Ok(()), |kind| kind.parse(entered).map(drop))

@@ -29,7 +29,7 @@ impl Kind for Module {
 
     fn answer(args: &ModuleCriteria, dump: &mut DumpContext<'_, '_>) -> Result<(), CommandError> {
         let answers = query::modules(dump.sources, args, dump.cancel)?;
-        dump.note_no_match(answers.iter().map(|own| (own.path, &own.no_match)));
+        dump.note_no_match(answers.iter().map(|answer| (answer.path, &answer.no_match)));
         dump.write(render::modules(&answers)?)
     }
 }
@@ -56,7 +56,7 @@ impl Kind for Version {
 
     fn answer(args: &ModuleCriteria, dump: &mut DumpContext<'_, '_>) -> Result<(), CommandError> {
         let answers = query::modules(dump.sources, args, dump.cancel)?;
-        dump.note_no_match(answers.iter().map(|own| (own.path, &own.no_match)));
+        dump.note_no_match(answers.iter().map(|answer| (answer.path, &answer.no_match)));
         dump.write(render::versions(&answers, &dump.display())?)
     }
 }

@@ -13,7 +13,7 @@ use crate::render::{self, OutputOptions};
 use crate::settings::DisplayArgs;
 use crate::values::TimeFormat;
 
-/// What was typed after `.dump Process`.
+/// Arguments of `.dump Process`.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct ProcessArgs {
     pub(crate) criteria: ProcessListCriteria,
@@ -26,13 +26,13 @@ pub(crate) struct ProcessArgs {
 
 fields!(ProcessArgs { notes: Notes, criteria.processes: ProcessCriteria, display: DisplayArgs });
 
-/// Why options of ETWAnalyzer about rows and columns do nothing.
+/// Reason why options of ETWAnalyzer about rows and columns do nothing.
 const ALL_SHOWN: &str = "-Details, -ShowUser, -ShowFileOnLine, -ShowAllProcesses and -ZeroProcessName do nothing here; \
                          all processes are listed, by file";
 
 pub(crate) struct Process;
 
-/// What orders processes and is not a column.
+/// Orders of processes that are not columns.
 const ORDERS: [(&str, ProcessOrder); 4] = [
     ("Default", ProcessOrder::Pid),
     ("Time", ProcessOrder::Start),
@@ -77,7 +77,7 @@ impl Kind for Process {
         let column = args.sort_by.clone().filter(|_| order.is_none());
         let output = OutputOptions { sort_by: column, ..dump.shared.output.clone() };
         let answers = query::processes(dump.sources, &criteria, dump.cancel)?;
-        dump.note_no_match(answers.iter().map(|own| (own.path, &own.no_match)));
+        dump.note_no_match(answers.iter().map(|answer| (answer.path, &answer.no_match)));
         let display = dump.display_as(&args.display);
         let table = render::processes(&answers, &display)?;
         let written = dump.write_as(table, &output, &display);

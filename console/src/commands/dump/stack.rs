@@ -38,7 +38,7 @@ impl Kind for Stack {
         let mut criteria = StackCriteria { with_identities: !is_text, top, ..args.clone() };
         criteria.stacks.show |= args.ids.is_some();
         let answers = query::call_stacks(dump.sources, &criteria, dump.names, dump.cancel)?;
-        dump.note_no_match(answers.iter().map(|own| (own.path, &own.no_match)));
+        dump.note_no_match(answers.iter().map(|answer| (answer.path, &answer.no_match)));
         // The text says so itself.
         if !is_text && answers.iter().any(|answer| !answer.has_every_stack) {
             dump.messages.note(
@@ -54,7 +54,7 @@ impl Kind for Stack {
 
 fields!(StackCriteria { stacks: StackDisplayArgs });
 
-/// From the question to the command line.
+/// Questions with the command lines that answer them.
 static EXAMPLES: &[Example] = &[
     Example { goal: "the most frequent stacks", line: ".dump Stack -TopN 10" },
     Example {

@@ -128,9 +128,9 @@ pub(crate) fn note_suspects(session: &Session, answers: &[WhyAnswer<'_>]) {
     }
 }
 
-/// The commands that show what suspects lost.
+/// The commands that show what suspects leaked.
 pub(crate) struct Commands {
-    /// What chooses each file, where several are loaded.
+    /// Filter that chooses each file, where several are loaded.
     files: Vec<Option<String>>,
     /// Options that leave frames out of stacks, on which the ids depend.
     trims: Vec<String>,

@@ -22,27 +22,27 @@ use crate::trace::{Caveat, LoadError, warn_of};
 /// Adds to an extract what the trace alone does not give, and returns a line about it.
 pub(super) type Finish<'a> = dyn Fn(&Path, &mut Messages<'_>) -> Result<String, CommandError> + 'a;
 
-/// What is extracted, and how.
+/// Traces to extract, and how to do so.
 pub(super) struct Work<'a> {
     pub(super) args: &'a ExtractArgs,
     pub(super) inputs: &'a [PathBuf],
-    /// What may be replaced that is no extract.
+    /// Files that may be replaced although they are no extracts.
     pub(super) overwrite: Overwrite,
     pub(super) finish: Option<&'a Finish<'a>>,
 }
 
-/// How extracting several traces went.
+/// Result of extracting several traces.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Tally {
-    /// How many there were.
+    /// Number of files.
     pub(super) files: usize,
-    /// How many of them failed.
+    /// Number of files that failed.
     pub(super) failed: usize,
 }
 
-/// Extracts traces, and adds to the extracts what `finish` does; returns also what was asked for and whether it is there. Each summary goes to `out`,
-/// everything else to `messages`. A file that fails is reported and does not keep the others from
-/// being done.
+/// Extracts traces, and adds to the extracts what `finish` does; returns also what was asked for and whether it is
+/// there. Each summary goes to `out`, everything else to `messages`. A file that fails is reported, and the others
+/// are extracted nevertheless.
 ///
 /// # Errors
 /// When `out` cannot be written, it was cancelled, or `-resource` says nothing that can be done.
@@ -182,7 +182,7 @@ const RESOURCE: &str = "-resource";
 /// Names that a message lists at most.
 const MOST_LISTED: usize = 8;
 
-/// What was asked for, and what the traces have.
+/// Requested providers and events, and those that the traces have.
 pub(super) struct Asked {
     wishes: Vec<Wish>,
     /// Providers of all traces.
@@ -293,7 +293,7 @@ impl Asked {
     }
 }
 
-/// The nearest name, else those that there are.
+/// The nearest name, or else all available names.
 fn hint(name: &str, known: &BTreeSet<String>) -> String {
     if let Some(nearest) = suggest::nearest(name, known.iter().map(String::as_str)) {
         return suggest::did_you_mean(nearest);

@@ -21,10 +21,10 @@ use crate::suggest;
 use crate::terminal::Messages;
 use crate::trace::FrameNameCache;
 
-/// What ETWAnalyzer extracts by name and is always extracted here.
+/// Names of the ETWAnalyzer extractors whose data every extract has.
 const ALWAYS: &str = "All Default ObjectRef Module";
 
-/// What it extracts by name besides, which is not extracted here.
+/// Names of the other ETWAnalyzer extractors, whose data no extract has.
 const NEVER: &str = "CPU Disk DNS Exception File Frequency LBR Memory PMC Power Stacktag TCP ThreadPool \
                      TraceLog VirtualAlloc Window";
 
@@ -34,16 +34,16 @@ fn extractors() -> impl Iterator<Item = (&'static str, bool)> {
     always.chain(NEVER.split(' ').map(|name| (name, false)))
 }
 
-/// What is said of the others.
+/// Message about the other extractors.
 const EXTRACTED: &str = "not extracted; an extract has objects, handles, mappings, \
                                     processes, modules and stacks";
 
-/// Asked for nothing that an extract has.
+/// A request for nothing that an extract has.
 #[derive(Debug, Error)]
 #[error("{command}: {}: {EXTRACTED}; name ObjectRef, or leave {} out", Untrusted(.names), Untrusted(.names))]
 struct NothingToExtract {
     command: String,
-    /// What was asked for, joined by commas.
+    /// Requested names, joined by commas.
     names: String,
 }
 

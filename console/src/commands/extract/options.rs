@@ -16,7 +16,7 @@ use crate::grammar::{Choices, Opt, OptionGroup, Take, chosen, words};
 pub(crate) struct ExtractArgs {
     /// Files, folders and patterns.
     pub(crate) queries: Vec<String>,
-    /// What ETWAnalyzer extracts and this program does not.
+    /// Names of ETWAnalyzer's extractors that this program does not have.
     pub(crate) unknown_extractors: Vec<String>,
     /// `-recursive`: look into folders below folders.
     pub(crate) recursive: bool,
@@ -40,7 +40,7 @@ pub(crate) struct ExtractArgs {
     pub(crate) store_names: bool,
     /// `-etwanalyzer`: write what ETWAnalyzer reads, too.
     pub(crate) etwanalyzer: bool,
-    /// Where symbols come from when stacks are shown.
+    /// Sources of symbols for stacks that are shown.
     pub(crate) symbols: SymbolArgs,
     /// Options that were accepted without effect, each with the reason.
     pub(crate) notes: Vec<&'static str>,

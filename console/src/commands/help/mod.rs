@@ -20,7 +20,7 @@ use crate::grammar::{Arguments, OptionSpec, ParseError};
 use crate::settings::Aliases;
 use crate::suggest;
 
-/// What to explain, the registry it stands in, and where it is read.
+/// The topic to explain, the registry it stands in, and where it is read.
 #[derive(Default)]
 pub(crate) struct HelpArgs(Option<(Topic, &'static Registry, Place)>);
 
@@ -106,7 +106,7 @@ enum Topic {
     Alias { name: String, line: String },
 }
 
-/// Something that there is no page on.
+/// A topic without a page.
 #[derive(Debug, Error)]
 #[error("no help on '{}'{hint}", Untrusted(.topic))]
 struct UnknownTopic {
@@ -119,7 +119,7 @@ struct UnknownTopic {
 /// may be there or not.
 fn topic(words: &[String], registry: &Registry, aliases: &Aliases) -> Result<Topic, ParseError> {
     if let [command, name] = words
-        && let Some(option) = command_named(command, registry).and_then(|own| own.option(name))
+        && let Some(option) = command_named(command, registry).and_then(|known| known.option(name))
     {
         return Ok(Topic::Option(option));
     }
@@ -139,7 +139,7 @@ fn topic(words: &[String], registry: &Registry, aliases: &Aliases) -> Result<Top
         (Some(Some(kind)), None) => Ok(Topic::Kind(kind)),
         (Some(Some(kind)), Some(name)) => kind.option(name).map(Topic::Option).ok_or_else(unknown),
         (None, Some(name)) => {
-            let of_commands = || registry.commands.iter().find_map(|own| own.option(name));
+            let of_commands = || registry.commands.iter().find_map(|command| command.option(name));
             let of_kinds = registry.kinds.iter().find_map(|kind| kind.option(name));
             of_kinds.or_else(of_commands).map(Topic::Option).ok_or_else(unknown)
         }

@@ -151,7 +151,7 @@ impl<'a> Page<'a> {
         self.paragraph(&format!("Stands for {}", shown(line)))
     }
 
-    /// Where the value comes from that an option or command decides.
+    /// Prints the sources of the value that an option or command decides.
     fn sources(&mut self, names: &[&str]) -> Result<(), CommandError> {
         Key::sources_of(names).map_or(Ok(()), |sources| self.paragraph(&sources))
     }

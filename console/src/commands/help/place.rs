@@ -1,8 +1,8 @@
-//! Where a page is read: command lines are written in one way at the prompt and in another one in a shell.
+//! Places where a page is read: command lines are written in one way at the prompt and in another one in a shell.
 
 use crate::grammar::{Quotes, Token, split};
 
-/// What a shell calls some commands of the console, and which files they load first.
+/// Names of console commands in a shell, and the files that they load first.
 const IN_SHELL: &[(&str, &str, Files)] = &[
     (".dump", "dump", Files::Behind),
     (".why", "why", Files::First),
@@ -16,11 +16,11 @@ const IN_SHELL: &[(&str, &str, Files)] = &[
     (".schema", "schema", Files::None),
 ];
 
-/// Which files a command of a shell loads first.
+/// Files that a command of a shell loads first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Files {
     None,
-    /// Those after `-fd`.
+    /// The files after `-fd`.
     Behind,
     /// The first words.
     First,
@@ -28,13 +28,13 @@ enum Files {
     Two,
 }
 
-/// What stands for the options in a usage.
+/// Placeholder for the options in a usage.
 const OPTIONS: &str = "[OPTION…]";
 
-/// What the examples ask.
+/// The trace in the examples.
 const SAMPLE: &str = "examples/leaky.etl";
 
-/// Where a page is read.
+/// Place where a page is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Place {
     Prompt,
@@ -67,7 +67,7 @@ impl Place {
 fn shell_line(line: &str, files: [&str; 4], word: impl Fn(&Token) -> String) -> String {
     let tokens = split(line);
     let found = tokens.split_first().and_then(|(first, rest)| {
-        let (_, name, loads) = IN_SHELL.iter().find(|(own, ..)| *own == first.text)?;
+        let (_, name, loads) = IN_SHELL.iter().find(|(command, ..)| *command == first.text)?;
         Some((*name, *loads, rest))
     });
     let Some((name, loads, rest)) = found else {

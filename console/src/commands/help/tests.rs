@@ -1,4 +1,4 @@
-//! What the pages say.
+//! Tests of help pages.
 
 use super::*;
 use crate::commands::topics::TOPICS;

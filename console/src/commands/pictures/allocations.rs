@@ -1,4 +1,4 @@
-//! What `-Kind` makes of the options that choose handles: those that choose allocations, too.
+//! `-Kind` of commands that draw: turns the options that choose handles into criteria for allocations.
 
 use super::{PictureArgs, PictureOptions};
 use crate::commands::shared::caveats::write_caveats;
@@ -27,17 +27,17 @@ static OPTIONS: &[Opt<PictureOptions>] = &[
     },
 ];
 
-/// Which allocations are asked for, if they are, divided by such columns.
+/// The allocations that are asked for, if any, divided by these columns.
 ///
 /// # Errors
-/// When an option chooses by what allocations do not have.
+/// When an option chooses by something that allocations do not have.
 pub(super) fn criteria(
     args: &PictureArgs,
     by: &[ResourceColumn],
 ) -> Result<Option<ResourceCriteria>, ParseError> {
     let Some(kind) = &args.own.kind else { return Ok(None) };
     let chosen = ResourceCriteria::of_handles(&args.handles.criteria);
-    let Some(chosen) = chosen.filter(|own| own.kind.is_none()) else {
+    let Some(chosen) = chosen.filter(|criteria| criteria.kind.is_none()) else {
         return Err(ParseError::Conflict {
             option: "-Kind",
             other: "an option about objects",
@@ -48,7 +48,7 @@ pub(super) fn criteria(
     Ok(Some(ResourceCriteria { kind, by, ..chosen.with_kind_option() }.lost_by_suspect()))
 }
 
-/// Asks for them, and says what makes the answer incomplete.
+/// Queries allocations, and says what makes the answer incomplete.
 pub(super) fn ask<'a>(
     criteria: &ResourceCriteria,
     dump: &mut DumpContext<'a, '_>,

@@ -1,4 +1,4 @@
-//! `.flame`: the stacks that opened lost handles, as a flame graph.
+//! `.flame`: the stacks that opened leaked handles, as a flame graph.
 
 use std::path::Path;
 
@@ -18,7 +18,7 @@ pub(crate) struct Flame;
 static OPTIONS: &[OptionGroup<PictureOptions>] =
     &[ALLOCATIONS, OptionGroup { title: groups::SCRIPTS, options: FILES }];
 
-/// What allocations are divided by.
+/// Columns that allocations are divided by.
 const BY: [ResourceColumn; 4] = [
     ResourceColumn::Process,
     ResourceColumn::CreateStack,
@@ -66,7 +66,7 @@ impl Command for Flame {
     }
 }
 
-/// What is written.
+/// Format of the picture.
 #[derive(Clone, Copy)]
 enum Format {
     Svg,
@@ -77,7 +77,7 @@ impl Format {
     fn of(file: &Path) -> Result<Self, CommandError> {
         let extension = file.extension().unwrap_or_default();
         let formats = [("svg", Self::Svg), ("json", Self::Speedscope)];
-        let format = formats.into_iter().find(|(own, _)| extension.eq_ignore_ascii_case(own));
+        let format = formats.into_iter().find(|(ending, _)| extension.eq_ignore_ascii_case(ending));
         format.map(|(_, format)| format).ok_or_else(|| CommandError::PictureName {
             path: file.to_owned(),
             endings: ".svg or, for speedscope, .json",
@@ -126,7 +126,7 @@ fn of_handles(
     Ok(FlameGraph::of(&answer.files, weight(&args.handles.criteria)))
 }
 
-/// What handles count: those that are lost, or only some of them when the options say so.
+/// Weight of handles: the number of leaked ones, or only some of them when the options say so.
 fn weight(criteria: &ObjectCriteria) -> Weight {
     match (criteria.leak, criteria.leak_at_exit) {
         (true, false) => |figures: &Figures| figures.leaked,

@@ -16,20 +16,20 @@ use crate::grammar::{GroupView, Opt, OptionGroup, ParseError, parse};
 use crate::paths::with_home;
 use crate::query::{self, GroupColumn, GroupCriteria, ObjectCriteria, ObjectRefAnswer};
 
-/// What was typed after the name of such a command.
+/// Arguments of a command that draws.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct PictureArgs {
     /// The file to write, if one was named.
     pub(crate) file: Option<PathBuf>,
     pub(crate) handles: ObjectRefArgs,
-    /// What else was typed.
+    /// The other options.
     pub(crate) own: PictureOptions,
 }
 
 /// Options that do not choose handles.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct PictureOptions {
-    /// Which files are asked, and what may be replaced.
+    /// The files to query, and whether a file may be replaced.
     pub(crate) shared: SharedArgs,
     /// `-GroupBy`: what the handles are divided by.
     pub(crate) by: Option<GroupColumn>,
@@ -45,30 +45,30 @@ pub(crate) struct PictureOptions {
 type Filters = &'static [OptionGroup<ObjectRefArgs>];
 
 /// The options of such a command under their headings: those that choose handles, then its own.
-fn groups(filters: Filters, own: &'static [OptionGroup<PictureOptions>]) -> Vec<GroupView> {
-    GroupView::with_shared(GroupView::all(filters), GroupView::all(own))
+fn groups(filters: Filters, others: &'static [OptionGroup<PictureOptions>]) -> Vec<GroupView> {
+    GroupView::with_shared(GroupView::all(filters), GroupView::all(others))
 }
 
 /// Reads a file and options.
 fn parse(
     entered: &Entered<'_>,
     filters: Filters,
-    own: &'static [OptionGroup<PictureOptions>],
+    others: &'static [OptionGroup<PictureOptions>],
 ) -> Result<PictureArgs, ParseError> {
-    let (handles, mut own, words) =
-        parse::own_shared_and_words(&entered.help(), entered.tokens, filters, own)?;
+    let (handles, mut options, words) =
+        parse::own_shared_and_words(&entered.help(), entered.tokens, filters, others)?;
     let file = entered.at_most_one(&words, "one file, in quotes if its name has spaces")?;
-    own.shared.text = entered.line.to_owned();
-    Ok(PictureArgs { file: file.as_deref().map(with_home), handles, own })
+    options.shared.text = entered.line.to_owned();
+    Ok(PictureArgs { file: file.as_deref().map(with_home), handles, own: options })
 }
 
-/// Which traces, and what may be replaced.
+/// Options about the files to query, and whether a file may be replaced.
 static FILES: &[Opt<PictureOptions>] = &[
     files_option(|args| &mut args.shared.files),
     force_option("leaks.svg -Force", |args| &mut args.shared.output.force),
 ];
 
-/// Asks for groups of the handles that were chosen, and says what makes the answer incomplete.
+/// Queries groups of the chosen handles, and says what makes the answer incomplete.
 fn ask<'a>(
     handles: &ObjectRefArgs,
     groups: GroupCriteria,

@@ -18,10 +18,10 @@ use crate::query::{
 use crate::render::output::Target;
 use crate::render::pictures::{Measure, Timeline, columns, write_plot_svg, write_plot_text};
 
-/// Parts of time in a picture.
+/// Number of time intervals in a picture.
 const PARTS: usize = 400;
 
-/// Groups that are shown by themselves unless it is said.
+/// Default number of groups that are shown by themselves.
 const MOST: u64 = 8;
 
 pub(crate) struct Plot;
@@ -115,7 +115,7 @@ fn draw(args: &PictureArgs, dump: &mut DumpContext<'_, '_>) -> Result<(), Comman
             (of_handles(args, by, [parts, most], dump)?, reason)
         }
     };
-    timelines.retain(|own| !own.is_empty());
+    timelines.retain(|timeline| !timeline.is_empty());
     if timelines.is_empty() {
         return Err(CommandError::EmptyPicture { reason });
     }
@@ -176,7 +176,7 @@ fn named_apart<'a>(timelines: impl Iterator<Item = (&'a Path, Option<Timeline>)>
     named.filter_map(|(name, timeline)| Some(timeline?.named(&name))).collect()
 }
 
-/// What allocations are divided by.
+/// Columns that divide allocations as `by` divides handles.
 fn columns_of(by: GroupColumn) -> &'static [ResourceColumn] {
     match by {
         GroupColumn::Type => &[ResourceColumn::Kind, ResourceColumn::Allocator],

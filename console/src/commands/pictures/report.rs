@@ -87,7 +87,7 @@ fn draw(
     dump.write_file(target, |out| report::write(&answers, asked, command, out))
 }
 
-/// The allocations of a trace, if any are asked for: options may be about what only objects have.
+/// The allocations of a trace, if any are asked for: options may concern what only objects have.
 fn allocations<'a>(
     source: &Source<'a>,
     criteria: &WhyCriteria,
@@ -95,6 +95,8 @@ fn allocations<'a>(
 ) -> Result<Option<AllocationsOverview<'a>>, QueryError> {
     match ResourceCriteria::of_handles(&criteria.handles) {
         None => Ok(None),
-        Some(own) => query::allocations_overview(source, &own, PARTS, dump.names, dump.cancel),
+        Some(chosen) => {
+            query::allocations_overview(source, &chosen, PARTS, dump.names, dump.cancel)
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! What makes an answer wrong or incomplete, or why there is none.
+//! Reasons why an answer is wrong, incomplete or empty.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use crate::query::{FileAnswer, NoMatch, QueryError, TraceAnswer, allocated_kinds
 use crate::terminal::Messages;
 use crate::trace::{CaveatKind, warn_of};
 
-/// Says so for one trace.
+/// Reports them for one trace.
 pub(crate) fn write_caveats<'a>(answer: &impl TraceAnswer<'a>, messages: &mut Messages<'_>) {
     let about = answer.about();
     warn_of(about.path, &about.caveats, messages);

@@ -1,5 +1,5 @@
 //! Options that choose by process, stack or time, for every kind that does, and that say how times and stacks are printed.
-//! What is chosen differs, and so does the help.
+//! The chosen things differ, and so does the help.
 
 use crate::filter::{Filter, ProcessFilter};
 use crate::grammar::{Choices, Opt, Take, Texts, chosen, words};

@@ -1,4 +1,4 @@
-//! What several commands share: options that are declared once, and the search for names of frames.
+//! Code that several commands share: options that are declared once, and the search for names of frames.
 
 pub(crate) mod caveats;
 pub(crate) mod choice;

@@ -81,14 +81,14 @@ impl SymbolObserver for WatchedSymbols<'_> {
     }
 }
 
-/// What names are found with.
+/// Everything that a search for names needs.
 #[derive(Clone, Copy)]
 pub(crate) struct NameSearch<'a> {
     /// The names that are known already.
     pub(crate) frames: &'a FrameNameCache,
-    /// What finds the others.
+    /// Finds the others.
     pub(crate) symbolizer: &'a Symbolizer,
-    /// What ends the search.
+    /// Ends the search.
     pub(crate) cancel: &'a Cancel,
 }
 

@@ -12,7 +12,7 @@ use crate::render::OutputOptions;
 use crate::render::output::COLUMNS;
 use crate::values::{AskedFormat, CsvText, FORMATS, FormatOption, FormatSpec, NamesFile};
 
-/// What every kind of `.dump` takes beside its own options.
+/// Options that every kind of `.dump` takes beside its own.
 pub(crate) const SHARED: &[OptionGroup<SharedArgs>] = &[
     OptionGroup { title: DISPLAY, options: &ROWS },
     OptionGroup { title: SCRIPTS, options: &format_options() },
@@ -55,7 +55,7 @@ pub(crate) fn check_output(output: &OutputOptions) -> Result<(), ParseError> {
     }
 }
 
-/// What `-SortBy` means exactly: the words that only one kind has, then columns, which every kind has.
+/// Details of `-SortBy`: the words that only one kind has, then columns, which every kind has.
 macro_rules! sort_details {
     ($($words:literal)?) => {
         concat!(
@@ -202,20 +202,20 @@ pub(crate) const fn force_option<A>(
     }
 }
 
-/// Why options for test runs do nothing.
+/// Reason why options for test runs do nothing.
 pub(crate) const SELECTION: &str =
     "test runs are not supported here, so all files count; choose with -fd";
 
-/// Why `-nocolor` does nothing after a command of the console.
+/// Reason why `-nocolor` does nothing after a command of the console.
 const NO_COLOR: &str = "-nocolor does nothing here; use --color never";
 
-/// Why `-debug` does nothing.
+/// Reason why `-debug` does nothing.
 pub(crate) const DEBUG: &str = "-debug does nothing; failures always print what is known";
 
-/// Why options that were given have no effect.
+/// Reasons why options that were given have no effect.
 pub(crate) type Notes = Vec<&'static str>;
 
-/// An option of so many values at most that has no effect, for the reason in the note.
+/// An option with at most this many values that has no effect, for the reason in the note.
 pub(crate) const fn ignored<A: AsMut<Notes>>(
     names: &'static [&'static str],
     example: &'static str,
@@ -231,11 +231,11 @@ pub(crate) const fn ignored<A: AsMut<Notes>>(
     }
 }
 
-/// Why options about how objects are printed do nothing for other kinds of `.dump`.
+/// Reason why options about how objects are printed do nothing for other kinds of `.dump`.
 const OBJECTS_ONLY: &str = "-Clip, -NoDigitSep, -ProcessFmt, -ppn, -sffn, -NoCSVSeparator and -NoCmdLine do nothing \
                             here; they concern ObjectRef";
 
-/// What ETWAnalyzer accepts after each kind of `-dump`. A kind for which one does something has it as its own.
+/// Options that ETWAnalyzer accepts after each kind of `-dump`. A kind for which one does something has it as its own.
 pub(crate) const fn ignored_of_dumps<A: AsMut<Notes>>() -> [Opt<A>; 16] {
     let [no_color, debug, days, runs, skip, index, count] = ignored_everywhere();
     [
@@ -263,7 +263,7 @@ pub(crate) const fn ignored_of_dumps<A: AsMut<Notes>>() -> [Opt<A>; 16] {
     ]
 }
 
-/// What ETWAnalyzer accepts after each of its commands.
+/// Options that ETWAnalyzer accepts after each of its commands.
 pub(crate) const fn ignored_everywhere<A: AsMut<Notes>>() -> [Opt<A>; 7] {
     [
         ignored(&["-nocolor"], "-nocolor", 0, NO_COLOR),

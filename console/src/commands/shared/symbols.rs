@@ -1,4 +1,4 @@
-//! Where symbols come from, in the words of a command line or of `.sympath`.
+//! Sources of symbols, in the words of a command line or of `.sympath`.
 
 use std::convert::Infallible;
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ use crate::paths::with_home;
 use crate::settings::Settings;
 use crate::values::{ValueError, bytes};
 
-/// What `-symServer` knows by name, each with its meaning.
+/// Servers that `-symServer` knows by name, each with its meaning.
 pub(crate) const SERVERS: &[(&str, &str)] = &[
     ("ms", "Microsoft: Windows, .NET, Office"),
     ("google", "Google: Chrome"),

@@ -1,4 +1,4 @@
-//! What is offered where.
+//! Tests of the suggestions at each place.
 
 use super::*;
 use crate::values::{FORMATS, FormatSpec};
@@ -56,7 +56,7 @@ fn settings_and_their_values_are_offered() {
     assert_eq!(offered(".config nonsense "), Vec::<String>::new());
 }
 
-/// What `.dump` can be followed by.
+/// Words that can follow `.dump`.
 fn kinds() -> Vec<&'static str> {
     REGISTRY.kinds.iter().map(|kind| kind.name()).collect()
 }

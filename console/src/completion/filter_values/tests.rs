@@ -174,14 +174,13 @@ fn views_of_the_user_are_offered_with_their_columns_and_broken_ones_hide_no_othe
     let offered = |head: &str| -> Vec<(String, String)> {
         let known = Known { views: KnownViews::of(Some(folder.path())), ..Known::default() };
         let offered = crate::completion::complete(head, &known).into_iter();
-        offered.map(|own| (own.value, own.description.unwrap_or_default())).collect()
+        offered.map(|found| (found.value, found.description.unwrap_or_default())).collect()
     };
     let by_type = ("by_type".to_owned(), "Leaks by type.".to_owned());
     assert_eq!(offered(".schema by"), std::slice::from_ref(&by_type));
     assert_eq!(offered(".sql SELECT * FROM by_"), [by_type]);
-    assert!(
-        offered(".sql SELECT * FROM by_type WHERE how").iter().any(|(own, _)| own == "how_many")
-    );
+    let columns = offered(".sql SELECT * FROM by_type WHERE how");
+    assert!(columns.iter().any(|(value, _)| value == "how_many"));
     file("broken.sql", "SELECT FROM");
     assert_eq!(offered(".schema by"), []);
     assert_eq!(offered(".schema lea").len(), 1);

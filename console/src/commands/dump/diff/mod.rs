@@ -155,13 +155,13 @@ impl Kind for Diff {
     }
 }
 
-/// What a command says of handles, or of allocations.
+/// Words of a command about handles, or about allocations.
 trait Words<'a>: Compared<'a> {
-    /// What is compared, as in "handles".
+    /// Noun for what is compared, as in "handles".
     const WHAT: &'static str;
-    /// That the second of two traces leaks none of it.
+    /// Message that the second of two traces leaks none of it.
     const NOTHING: &'static str;
-    /// That nothing is there at the second of two points.
+    /// Message that nothing is there at the second of two points.
     const NONE_KEPT: &'static str;
 
     /// Refuses to compare a trace without any of it: a gate would pass.
@@ -225,14 +225,15 @@ fn answer<'a, F: Words<'a>>(
         1 if !has_points && args.kind.is_none() => {
             let file = dump.sources.first();
             let file = file.and_then(|source| dump.session.files.get(source.index));
-            let from = file.and_then(LoadedTrace::last_of_debugger).map(|own| own.name.clone());
+            let snapshot = file.and_then(LoadedTrace::last_of_debugger);
+            let from = snapshot.map(|snapshot| snapshot.name.clone());
             between::<F>(&DiffArgs { from, ..args.clone() }, criteria, dump)
         }
         _ => between::<F>(args, criteria, dump),
     }
 }
 
-/// Between two points of each trace.
+/// Compares two points of each trace.
 fn between<'a, F: Words<'a>>(
     args: &DiffArgs,
     criteria: &DiffCriteria,
@@ -258,7 +259,7 @@ fn between<'a, F: Words<'a>>(
     dump.write(table)
 }
 
-/// Of two traces.
+/// Compares two traces.
 fn compare<'a, F: Words<'a>>(
     args: &DiffArgs,
     criteria: &DiffCriteria,
@@ -292,7 +293,7 @@ fn compare<'a, F: Words<'a>>(
     }
 }
 
-/// Writes a picture in the place of the answer.
+/// Writes a picture instead of the answer.
 fn draw(
     path: &Path,
     graph: &FlameGraph,

@@ -12,7 +12,7 @@ use crate::grammar::{Opt, OptionGroup, Take};
 use crate::query::DiffCriteria;
 use crate::settings::StackDisplayArgs;
 
-/// What the kind is asked.
+/// Arguments of `.dump Diff`.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct DiffArgs {
     /// `-From`: a snapshot or a time; none for the start.

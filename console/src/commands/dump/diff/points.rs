@@ -11,7 +11,7 @@ pub(super) fn names(args: &DiffArgs) -> [&str; 2] {
     [args.from.as_deref().unwrap_or("start"), args.to.as_deref().unwrap_or("end")]
 }
 
-/// The points of each trace that is asked.
+/// The points of each trace that is queried.
 pub(super) fn spans(
     args: &DiffArgs,
     dump: &DumpContext<'_, '_>,

@@ -9,7 +9,7 @@ use crate::render::{self, ObjectRefStyle, OutputOptions};
 use crate::settings::{DisplayArgs, StackDisplayArgs};
 use crate::values::{AskedFormat, ColumnChoice};
 
-/// What was typed after `.dump ObjectRef`.
+/// Arguments of `.dump ObjectRef`.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct ObjectRefArgs {
     pub(crate) criteria: ObjectCriteria,
@@ -36,7 +36,7 @@ fields!(ObjectRefArgs {
 });
 
 impl ObjectRefArgs {
-    /// What groups are asked for.
+    /// Criteria for groups.
     pub(super) fn groups(&self, output: &OutputOptions) -> GroupCriteria {
         let whole = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
         GroupCriteria {
@@ -70,7 +70,7 @@ impl ObjectRefArgs {
         }
     }
 
-    /// How the answer to these criteria is written.
+    /// Style of the answer to these criteria.
     pub(crate) fn style<'a>(
         &self,
         criteria: &'a ObjectCriteria,

@@ -4,7 +4,7 @@ use super::args::ObjectRefArgs;
 use crate::commands::shared::choice::{time_digits_option, time_format_option};
 use crate::grammar::{Opt, Take};
 
-/// What else is printed, and how.
+/// Options about further output.
 pub(super) static DISPLAY: &[Opt<ObjectRefArgs>] = &[
     Opt {
         names: &["-ShowRef"],

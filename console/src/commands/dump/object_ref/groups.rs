@@ -5,7 +5,7 @@ use crate::commands::shared::choice::{add_column, fold_stack_option, stack_from_
 use crate::grammar::{Opt, Take};
 use crate::query::GroupColumn;
 
-/// So many parts of time are shown unless it is said.
+/// Default number of time intervals.
 const BUCKETS: u64 = 12;
 
 /// Groups instead of objects.

@@ -31,7 +31,7 @@ impl Kind for ObjectRef {
     };
     const OPTIONS: &'static [OptionGroup<ObjectRefArgs>] = OPTIONS;
 
-    /// Files of events hold nothing but them, and the totals have an order of their own.
+    /// Columns of events: their files hold nothing else, and the totals have an order of their own.
     fn columns() -> Vec<String> {
         render::OBJECT_COLUMNS.map(str::to_owned).into()
     }
@@ -117,7 +117,7 @@ fn check_groups(args: &ObjectRefArgs, output: &OutputOptions) -> Result<(), Pars
 pub(crate) static FILTERS: &[OptionGroup<ObjectRefArgs>] =
     &[LEAKS, CHOICE, STACKS, SHARED, MAPPINGS];
 
-/// The same for one that is about all that is lost, and compares it with what is closed.
+/// Like [`FILTERS`], for a command about everything that leaks, which it compares with what is closed.
 pub(crate) static OF_LOST: &[OptionGroup<ObjectRefArgs>] = &[CHOICE, STACKS, SHARED, MAPPINGS];
 
 const LEAKS: OptionGroup<ObjectRefArgs> =
@@ -144,7 +144,7 @@ static OPTIONS: &[OptionGroup<ObjectRefArgs>] = &[
     OptionGroup { title: headings::SCRIPTS, options: output::SCRIPTS },
 ];
 
-/// From the question to the command line.
+/// Questions with the command lines that answer them.
 static EXAMPLES: &[Example] = &[
     Example {
         goal: "who holds the most handles",

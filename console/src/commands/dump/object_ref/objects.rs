@@ -42,7 +42,7 @@ pub(super) static LEAKS: &[Opt<ObjectRefArgs>] = &[
     },
 ];
 
-/// What an object is, and what happened to it.
+/// Options about what an object is, and what happened to it.
 pub(super) static CHOICE: &[Opt<ObjectRefArgs>] = &[
     process_option(
         "objects created by these processes",

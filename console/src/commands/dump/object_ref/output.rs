@@ -6,7 +6,7 @@ use crate::grammar::{Choices, Opt, Take, chosen, words};
 use crate::query::ShowTotal;
 use crate::values::{CSV, NamesFile};
 
-/// ETWAnalyzer's other commands group by method; of objects, it prints what File does.
+/// Words of `-ShowTotal`. ETWAnalyzer's other commands total by method; for objects, that prints the same as File.
 const TOTALS_OF: &Choices<ShowTotal> = &[
     ("Total", "handles by object type", ShowTotal::Total),
     ("Process", "handles by process", ShowTotal::Process),

@@ -29,7 +29,7 @@ impl Kind for Resource {
         let of = |criteria: ResourceCriteria| render::resource_columns(&criteria, true).names();
         let mut columns = of(ResourceCriteria::default());
         let lost = of(ResourceCriteria { leak: true, ..ResourceCriteria::default() });
-        columns.extend(lost.into_iter().filter(|own| !columns.contains(own)).collect::<Vec<_>>());
+        columns.extend(lost.into_iter().filter(|name| !columns.contains(name)).collect::<Vec<_>>());
         columns
     }
 
@@ -82,7 +82,7 @@ fn column(criteria: &ResourceCriteria, word: Option<&str>) -> Option<String> {
     Some(named.unwrap_or(word).to_owned())
 }
 
-/// From the question to the command line.
+/// Questions with the command lines that answer them.
 static EXAMPLES: &[Example] = &[
     Example { goal: "allocations, and what is left of them", line: ".dump Resource" },
     Example {

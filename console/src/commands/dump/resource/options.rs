@@ -12,7 +12,7 @@ use crate::query::{ResourceColumn, ResourceCriteria, StackTrims};
 use crate::settings::{DisplayArgs, StackDisplayArgs};
 use crate::values::CountUnit;
 
-/// What was typed after `.dump Resource`.
+/// Arguments of `.dump Resource`.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct ResourceArgs {
     pub(crate) criteria: ResourceCriteria,
@@ -33,7 +33,7 @@ fields!(ResourceArgs {
     display: DisplayArgs,
 });
 
-/// So many parts of time are shown unless it is said.
+/// Default number of time intervals.
 const BUCKETS: u64 = 12;
 
 const BY_KIND: [ResourceColumn; 1] = [ResourceColumn::Kind];
