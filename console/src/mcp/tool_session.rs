@@ -1,4 +1,4 @@
-//! The session that tools share, and how each of them answers.
+//! The session that all tools share, and their answers.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{self, Write};
@@ -43,33 +43,34 @@ const MOST_NAMED: usize = 20;
 /// An answer, and what was written as messages on the way to it.
 type WithWarnings<T> = Result<(T, Vec<String>), ToolError>;
 
-/// The one session of a server: what is loaded, and what its tools may touch.
+/// The one session of a server: the loaded traces, and what its tools may access.
 pub(super) struct ToolSession {
     console: Console,
     access: Access,
-    /// What the call that runs is doing.
+    /// Progress of the running call.
     activity: Activity,
     roots: Arc<Roots>,
-    /// Where symbols are looked for besides the folders of `load`.
+    /// Symbol path to search besides the folders of `load`.
     symbol_path: SymbolPath,
-    /// Where names of functions are kept that may not be written elsewhere.
+    /// Folder for names of functions that may not be written elsewhere.
     scratch: Option<TempDir>,
-    /// The last answer that has more pages, by its question.
+    /// The last answer that has more pages, with the number of its question.
     kept: Option<(u64, Kept)>,
-    /// How often traces were loaded: cursors of before are of no use.
+    /// Number of loads so far: cursors from before a load are invalid.
     loads: u64,
 }
 
 /// An answer that has more pages.
 enum Kept {
-    /// Of a query: groups without an order may come in another one when they are asked for again.
+    /// Rows of a query: groups without an order may come in another one when they are asked for
+    /// again.
     Rows(DataFrame),
     /// The JSON of a command.
     Document(Vec<u8>),
 }
 
 impl ToolSession {
-    /// A session that reads below these roots only.
+    /// Creates a session that reads only below these roots.
     ///
     /// # Errors
     /// When no temporary folder can be made.
@@ -104,7 +105,7 @@ impl ToolSession {
         Ok(session)
     }
 
-    /// What the call that runs is doing.
+    /// Returns the progress of the running call.
     pub(super) fn activity(&self) -> Activity {
         self.activity.clone()
     }
@@ -291,7 +292,7 @@ impl ToolSession {
         Ok((frame.unwrap_or_default(), warnings))
     }
 
-    /// Where names of files and folders lead.
+    /// Resolves names of files and folders within the roots.
     fn real(&self, names: &[String]) -> Result<Vec<PathBuf>, CommandError> {
         names.iter().map(|name| Ok(self.roots.resolve(name)?)).collect()
     }

@@ -1,4 +1,4 @@
-//! Why a query has no answer.
+//! Reasons why a query has no answer.
 
 use handlescope_model::{ArchiveError, Cancelled, innermost};
 use indicatif::{HumanBytes, HumanCount, HumanFloatCount};
@@ -66,7 +66,7 @@ impl SqlError {
         SqlError::Query { reason: polars_reason(error, &names) }
     }
 
-    /// The same about a view of the user, whose file it names.
+    /// Like [`in_query`](Self::in_query), but about a view of the user, whose file it names.
     pub(super) fn in_view(error: &PolarsError, view: &View, views: &Views) -> SqlError {
         let Some(file) = &view.file else { return SqlError::in_query(error, &[], views) };
         let names = KnownNames {

@@ -12,7 +12,7 @@ use sqlparser::{
     parser::Parser,
 };
 
-/// What polars calls `count(*)`.
+/// The name that polars gives to `count(*)`.
 pub(super) const POLARS_COUNT: &str = "len";
 const COUNT: &str = "count(*)";
 

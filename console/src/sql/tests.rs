@@ -1,4 +1,4 @@
-//! What queries answer over small traces made by hand.
+//! Answers to queries over small traces made by hand.
 
 use std::{fs, path::Path};
 

@@ -36,7 +36,7 @@ impl ViewError {
     }
 }
 
-/// What a file says of a column, as in `-- open_ns? [ns]: When it was opened.`
+/// The description of a column in a file, as in `-- open_ns? [ns]: When it was opened.`
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct ColumnDoc {
     pub(super) line: usize,
@@ -54,9 +54,9 @@ pub(super) struct ViewFile {
     pub(super) name: String,
     /// The first paragraph of the comments in front of the query.
     pub(super) doc: String,
-    /// From their other lines.
+    /// The columns that the other lines describe.
     pub(super) columns: Vec<ColumnDoc>,
-    /// All of it, comments too, so that errors name its lines.
+    /// The whole text, comments too, so that errors name its lines.
     pub(super) text: String,
     /// Names of what it selects from.
     pub(super) uses: Vec<String>,

@@ -16,7 +16,8 @@ use super::theme::Role;
 use super::{Activity, ColorChoice, Neutral, Progress, Screen, Spinner, standard, wrapped};
 use crate::cancel::writing;
 
-/// Where messages go, with nothing in them that a terminal would obey. A message that cannot be written is lost, which is not a failure.
+/// Writer of messages, with nothing in them that a terminal would obey. A message that cannot be
+/// written is dropped, which is not a failure.
 pub struct Messages<'a> {
     out: &'a mut dyn Write,
     screen: Screen,

@@ -36,24 +36,24 @@ impl Escaping {
     }
 }
 
-/// What to do with the start of some bytes.
+/// A decision about the first bytes of the input.
 enum Step {
-    /// So many of them pass.
+    /// Pass this number of bytes.
     Pass(usize),
-    /// So many of them are this character.
+    /// Escape this number of bytes, which are this character.
     Escape(usize, char),
-    /// More of them are needed.
+    /// Wait for more bytes.
     Wait,
 }
 
 impl<W: Write> Neutral<W> {
-    /// For a terminal; if it is none, everything passes as it is.
+    /// Creates a writer to a terminal; if it is none, everything passes as it is.
     pub(crate) fn terminal(out: W, is_terminal: bool) -> Self {
         let escaping = if is_terminal { Escaping::Terminal } else { Escaping::Off };
         Self { out, escaping, held: Vec::new() }
     }
 
-    /// For JSON, which stays the same JSON.
+    /// Creates a writer of JSON, which stays equivalent.
     pub(crate) fn json(out: W) -> Self {
         Self { out, escaping: Escaping::Json, held: Vec::new() }
     }
@@ -130,7 +130,7 @@ fn step(escaping: Escaping, bytes: &[u8]) -> Step {
     }
 }
 
-/// A character of so many bytes.
+/// Decides about a character of `count` bytes.
 fn character(bytes: &[u8], count: usize) -> Step {
     let Some(bytes) = bytes.get(..count) else { return Step::Wait };
     let character = std::str::from_utf8(bytes).ok().and_then(|text| text.chars().next());
@@ -211,7 +211,7 @@ mod tests {
         ('\0'..=char::MAX).filter(|character| is_harmful(*character))
     }
 
-    /// Written in pieces of so many bytes.
+    /// Returns the text as written in pieces of at most `pieces` bytes.
     fn written(
         text: &str,
         pieces: usize,

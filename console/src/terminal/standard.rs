@@ -32,7 +32,7 @@ pub(crate) fn is_screen() -> bool {
     out().is_terminal() && error().is_terminal()
 }
 
-/// Where a person sees a prompt, if there is such a place.
+/// Returns the stream where a person sees a prompt, if there is one.
 pub(crate) fn prompt() -> Box<dyn Write> {
     match (error().is_terminal(), out().is_terminal()) {
         (true, _) => Box::new(error()),

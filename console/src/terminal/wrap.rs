@@ -14,10 +14,10 @@ static WORDS: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(&format!(r"[^ \\]*(?:\\(?:{folder})*[^ \\]*)* *")).ok()
 });
 
-/// What divides a path, and the module, scopes and arguments of a function.
+/// Dividers in a path, and between the module, scopes and arguments of a function.
 static DIVIDERS: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"(?:[\\/!,]|::)+").ok());
 
-/// What lines that go on are indented by, beyond the indentation of the line.
+/// Indentation of continued lines, beyond that of the line.
 const INDENT: usize = 2;
 
 /// A text whose lines are broken between words where they are longer than `width`; what goes on
