@@ -238,8 +238,8 @@ impl ToolSession {
     fn printed(&mut self, kind: &str, options: &[String]) -> WithWarnings<Vec<u8>> {
         let head = [".dump", kind, "-json"].map(str::to_owned);
         let (line, tokens) = join(&[&head[..], options].concat());
-        let own = tokens.get(2..).unwrap_or_default();
-        let entered = REGISTRY.entered(".dump", &line, own);
+        let rest = tokens.get(2..).unwrap_or_default();
+        let entered = REGISTRY.entered(".dump", &line, rest);
         let unknown = || ToolError::Bug { reason: format!("there is no kind {kind}") };
         let kind = REGISTRY.kind(kind).ok_or_else(unknown)?;
         let command = kind.parse(&entered).map_err(CommandError::from)?;

@@ -106,7 +106,7 @@ impl<'a> StackTexts<'a> {
         Self { seen: HashSet::new(), style: StackStyle::of(file, stacks) }
     }
 
-    /// The frames of an event's stack, at its first use and if they are to be shown.
+    /// Returns the frames of an event's stack, at its first use and if they are to be shown.
     pub(super) fn show(&mut self, item: &EventItem<'_>) -> Option<String> {
         let stack = item.event()?.stack?;
         let lines = self.style.lines(stack).filter(|_| self.seen.insert(stack))?;

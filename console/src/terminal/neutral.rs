@@ -25,7 +25,7 @@ enum Escaping {
     Off,
     /// Lines, tabs and colours pass; the rest is escaped as in Rust.
     Terminal,
-    /// What JSON allows to be raw, but a terminal would obey, is escaped as in JSON.
+    /// Everything that JSON allows raw, but a terminal would obey, is escaped as in JSON.
     Json,
 }
 

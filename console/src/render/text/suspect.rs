@@ -1,4 +1,4 @@
-//! How much suspects lost, each and together.
+//! The amounts that suspects leak, each and together.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -113,7 +113,7 @@ fn programs<'a>(suspects: &[&'a Suspect]) -> BTreeSet<&'a str> {
     suspects.iter().map(|suspect| suspect.program()).collect()
 }
 
-/// The only program, or how many there are.
+/// Returns the only program, or the number of them.
 fn named(programs: &BTreeSet<&str>) -> String {
     match programs.first() {
         Some(program) if programs.len() == 1 => Untrusted(program).to_string(),
