@@ -43,7 +43,7 @@ pub(super) enum ToolError {
     NothingLoaded,
     #[error(transparent)]
     Command(Box<CommandError>),
-    /// The client has taken the call back.
+    /// The client has cancelled the call.
     #[error("cancelled")]
     Cancelled,
     #[error("this is a bug in handlescope ({reason}); please report it with the arguments")]

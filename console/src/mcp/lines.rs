@@ -65,8 +65,8 @@ impl<R: AsyncRead + Unpin> Lines<R> {
     }
 }
 
-/// The outer members of an object in JSON, without what their objects and arrays hold, where the id may stand
-/// behind all else.
+/// The outer members of an object in JSON, without the content of nested objects and arrays; the id
+/// may come last.
 #[derive(Debug, Default)]
 struct Outline {
     depth: usize,

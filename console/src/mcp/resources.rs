@@ -67,8 +67,8 @@ pub(super) fn read(uri: &str) -> Result<String, ResourceError> {
     Ok(String::from_utf8_lossy(&page).into_owned())
 }
 
-/// The page about the members of documents, the one place that says what they are; their types in it are those of the
-/// columns that declare them.
+/// The page about the members of documents, the only place with their meanings; their types in it
+/// are those of the columns that declare them.
 const MEMBERS: &str = include_str!("../../../docs/dump-json.md");
 
 /// Returns what the page says about a member of the rows of a command, which the document has as

@@ -63,8 +63,8 @@ impl Drop for StopOnDrop {
 }
 
 impl Server {
-    /// Sends the seconds that a call takes, and what is done, to a client that asked for its progress, as long as this
-    /// is waited for.
+    /// Sends the elapsed seconds of a call, and its progress, to a client that asked for it, until
+    /// dropped.
     async fn signs_of_life(
         &self,
         client: &Peer<RoleServer>,

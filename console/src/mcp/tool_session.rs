@@ -40,7 +40,7 @@ const MOST_BYTES: usize = 64 << 20;
 /// Loaded files that an error names.
 const MOST_NAMED: usize = 20;
 
-/// An answer, and what was written as messages on the way to it.
+/// An answer, and the messages on the way to it.
 type WithWarnings<T> = Result<(T, Vec<String>), ToolError>;
 
 /// The one session of a server: the loaded traces, and what its tools may access.
@@ -150,7 +150,7 @@ impl ToolSession {
         Ok(page)
     }
 
-    /// A number for what was asked, without the page.
+    /// Returns a number that identifies a question, whatever the page.
     fn question(&self, tool: &Tool, arguments: &Map<String, Value>) -> u64 {
         let mut hasher = DefaultHasher::new();
         (self.loads, tool.name).hash(&mut hasher);
@@ -272,7 +272,7 @@ impl ToolSession {
         Ok((Answer::of_window(document, tool.rows, skip, 0, total), warnings))
     }
 
-    /// Carries out a query. The text is one word in quotes, so that nothing in it is an option or a file.
+    /// Runs a query. The text is one word in quotes, so that nothing in it is an option or a file.
     fn frame(&mut self, query: &str, files: Option<&str>) -> WithWarnings<DataFrame> {
         let token = Token { text: query.to_owned(), span: 0..query.len(), quotes: Quotes::Closed };
         let entered = REGISTRY.entered(".sql", query, from_ref(&token));
@@ -297,7 +297,7 @@ impl ToolSession {
         names.iter().map(|name| Ok(self.roots.resolve(name)?)).collect()
     }
 
-    /// Searches these folders, and then what the command line or the environment says.
+    /// Searches these folders, and then the symbol path of the command line or the environment.
     fn look_for_symbols(&mut self, folders: Vec<PathBuf>) -> Result<(), CommandError> {
         let rest =
             Some(self.symbol_path.text().to_owned()).filter(|_| !self.symbol_path.is_empty());
@@ -309,7 +309,7 @@ impl ToolSession {
         Ok(())
     }
 
-    /// Runs something that writes a document: its JSON, and the messages.
+    /// Runs something that writes a document, and returns its JSON and the messages.
     fn written(
         &mut self,
         work: impl FnOnce(&mut Context<'_, '_>) -> Result<(), CommandError>,
@@ -320,7 +320,7 @@ impl ToolSession {
         Ok((out.0, warnings))
     }
 
-    /// Runs something with the session; the messages are the lines.
+    /// Runs something with the session, and returns its messages as lines.
     fn run(
         &mut self,
         out: &mut dyn Write,
@@ -335,7 +335,7 @@ impl ToolSession {
     }
 }
 
-/// The rows in front of a page: what the cursor says, if it is of this question.
+/// Returns the number of rows in front of a page, from a cursor that belongs to this question.
 fn skipped(question: u64, cursor: Option<&str>) -> Result<usize, ToolError> {
     let Some(cursor) = cursor else { return Ok(0) };
     let read = || {

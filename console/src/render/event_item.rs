@@ -1,4 +1,4 @@
-//! Events one by one, as the rows for programs and those of ETWAnalyzer's CSV have them.
+//! Events one by one, for the rows of formats for programs and of ETWAnalyzer's CSV.
 
 use std::collections::HashSet;
 

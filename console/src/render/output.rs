@@ -46,7 +46,7 @@ pub(crate) const LEFT_OUT: [&str; 22] = [
     "Allocator",
 ];
 
-/// Answers gather here before they go out.
+/// Size of the buffer of an answer.
 const BUFFER_BYTES: usize = 1 << 16;
 
 /// The options for the output of a query.
@@ -193,7 +193,7 @@ impl OutputOptions {
         })
     }
 
-    /// Looks whether the file that was named may be written, before the work.
+    /// Checks whether the named file may be written, before the work.
     ///
     /// # Errors
     /// When it may not.

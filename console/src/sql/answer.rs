@@ -1,4 +1,4 @@
-//! Carrying out a query.
+//! Execution of a query.
 
 use std::{
     sync::{
@@ -190,7 +190,7 @@ fn describe(name: &str, views: &Views) -> Result<DataFrame, SqlError> {
     Ok(frame?)
 }
 
-/// Polars calls a column `len` that is a `count(*)` without a name of its own.
+/// Renames a column `len` of polars that is a `count(*)` without a name of its own.
 fn named_count(mut answer: DataFrame, query: &str) -> PolarsResult<DataFrame> {
     let mut words = query.split(|c: char| !c.is_alphanumeric() && c != '_');
     let has = |answer: &DataFrame, name: &str| answer.column(name).is_ok();
@@ -201,8 +201,8 @@ fn named_count(mut answer: DataFrame, query: &str) -> PolarsResult<DataFrame> {
     Ok(answer)
 }
 
-/// Does the work of a query on a thread of its own, while this thread looks at Ctrl-C and at its memory, and waits with
-/// `wait` in between.
+/// Runs a query on a thread of its own, while this thread checks for Ctrl-C and its memory, and
+/// waits with `wait` in between.
 fn apart<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
     mut wait: impl FnMut(&mut Memory) -> Result<(), SqlError>,

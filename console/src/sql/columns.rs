@@ -123,13 +123,13 @@ impl RelationColumn {
         }
     }
 
-    /// Its type, without what says that values may be missing.
+    /// Returns the type, without the mark of missing values.
     pub(super) fn dtype_text(&self) -> String {
         let dtype = self.dtype.to_string();
         type_name(&dtype).unwrap_or(dtype)
     }
 
-    /// Its type, with `?` if values may be missing.
+    /// Returns the type, with `?` if values may be missing.
     pub(crate) fn type_text(&self) -> String {
         format!("{}{}", self.dtype_text(), if self.nullable { "?" } else { "" })
     }

@@ -32,7 +32,7 @@ pub(super) struct TooLarge {
 /// The first join that was refused.
 pub(super) type Refused = Arc<OnceLock<TooLarge>>;
 
-/// Carries out a query, of which every join looks at its sides before it is made.
+/// Runs a query whose joins each check their sides before they are made.
 ///
 /// # Errors
 /// When the query cannot be carried out, or one of its joins is refused.
@@ -43,7 +43,7 @@ pub(super) fn collect(query: LazyFrame, refused: &Refused) -> PolarsResult<DataF
     })
 }
 
-/// Makes every join of a plan look at its sides before it is carried out.
+/// Makes every join of a plan check its sides before it is carried out.
 fn limit_joins(root: Node, plans: &mut Arena<IR>, expressions: &Arena<AExpr>, refused: &Refused) {
     let (mut waiting, mut seen) = (vec![root], HashSet::new());
     while let Some(node) = waiting.pop() {
@@ -89,7 +89,7 @@ struct Join {
 }
 
 impl Join {
-    /// `None` when it has no more rows than one of its sides.
+    /// Returns the join of a plan; `None` when it has no more rows than one of its sides.
     fn of(plan: &IR, expressions: &Arena<AExpr>, refused: &Refused) -> Option<Join> {
         let IR::Join { left_on, right_on, options, schema, .. } = plan else { return None };
         if matches!(options.args.how, JoinType::Semi | JoinType::Anti) {

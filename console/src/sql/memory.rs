@@ -82,8 +82,8 @@ impl Memory {
         self.system.process(pid)
     }
 
-    /// Half of what the machine has, or its container, or what is left of the limit for addresses
-    /// (`ulimit -v`), beyond which an allocation ends the program.
+    /// Returns half of the memory of the machine or its container, or of the rest of the limit for
+    /// addresses (`ulimit -v`), beyond which an allocation ends the program.
     fn half(&mut self) -> u64 {
         self.system.refresh_memory_specifics(MemoryRefreshKind::nothing().with_ram());
         let limit = self.system.cgroup_limits().map(|limits| limits.total_memory);

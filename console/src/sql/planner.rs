@@ -49,8 +49,8 @@ pub(super) fn context(tables: &Arc<Tables>) -> PolarsResult<SQLContext> {
     Ok(context)
 }
 
-/// Does something on a thread of its own, with stack enough. It ends with `None` where the planner panicked, which must
-/// not end the session.
+/// Runs something on a thread of its own with enough stack. The thread ends with `None` where the
+/// planner panicked, which must not end the session.
 pub(super) fn with_stack<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> io::Result<JoinHandle<Option<T>>> {

@@ -56,7 +56,7 @@ impl<'a> Relation<'a> {
         }
     }
 
-    /// Its columns, in order.
+    /// Returns the columns, in order.
     pub fn columns(self) -> Vec<RelationColumn> {
         match self {
             Relation::Table(table) => specs(table).map(RelationColumn::of).collect(),

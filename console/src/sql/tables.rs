@@ -14,7 +14,7 @@ use crate::{cancel::Cancel, query::trace_info};
 
 /// A trace that is queried.
 pub(super) struct Part {
-    /// Its number in the session.
+    /// Number of the trace in the session.
     pub(super) file: u32,
     pub(super) trace: Arc<Trace>,
 }
@@ -32,7 +32,7 @@ pub(super) struct Tables {
 }
 
 impl Tables {
-    /// Ends a query that is not wanted any more.
+    /// Ends a query that is no longer wanted.
     pub(super) fn check_stop(&self) -> PolarsResult<()> {
         self.stop.check().map_err(failed)
     }
@@ -112,7 +112,7 @@ impl Tables {
         Ok(UInt32Chunked::from_iter_values("row".into(), first..end).into_column())
     }
 
-    /// Row numbers of a part as row numbers of all.
+    /// Converts row numbers of a part to row numbers of all parts.
     fn moved(
         &self,
         column: Column,

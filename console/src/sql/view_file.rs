@@ -58,7 +58,7 @@ pub(super) struct ViewFile {
     pub(super) columns: Vec<ColumnDoc>,
     /// The whole text, comments too, so that errors name its lines.
     pub(super) text: String,
-    /// Names of what it selects from.
+    /// Names of the relations that it selects from.
     pub(super) uses: Vec<String>,
     /// Whether it is one of the user.
     pub(super) is_of_user: bool,
@@ -111,7 +111,7 @@ impl ViewFile {
         ViewError::of_query(&self.path, &self.text, error, names)
     }
 
-    /// An error about what has this name in the query.
+    /// Returns an error about this name in the query.
     pub(super) fn wrong_name(&self, name: &str, problem: String) -> ViewError {
         self.wrong_in(line_with(name, &self.text).unwrap_or(1), problem)
     }

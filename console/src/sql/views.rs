@@ -53,9 +53,9 @@ pub struct View {
     pub(super) columns: Vec<RelationColumn>,
     /// The text of its file.
     pub(super) sql: String,
-    /// Names of what it selects from.
+    /// Names of the relations that it selects from.
     uses: Vec<String>,
-    /// Its file, if it is one of the user.
+    /// File of the view, if it is one of the user.
     pub(super) file: Option<PathBuf>,
 }
 
@@ -63,7 +63,7 @@ pub struct View {
 pub struct Views {
     /// The views, each behind those that it uses.
     planned: Vec<View>,
-    /// Their places in the order in which they are shown.
+    /// Places of the views in the order in which they are shown.
     shown: Vec<usize>,
 }
 
@@ -142,7 +142,7 @@ impl Views {
         views.filter(|view| used.contains(&view.name)).collect()
     }
 
-    /// The names of a query, and of what these use.
+    /// Returns the names in a query, and those that the named views use.
     fn used(&self, named: &[String]) -> HashSet<String> {
         let mut used: HashSet<String> = named.iter().map(|name| name.to_lowercase()).collect();
         for view in self.planned.iter().rev() {

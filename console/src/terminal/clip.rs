@@ -41,7 +41,7 @@ impl<W: Write> Clip<W> {
         Self { out, width, line: Vec::new(), is_cut: false }
     }
 
-    /// Writes what has no line end yet, and everything else that waits.
+    /// Writes the unfinished line, and flushes the output.
     pub(crate) fn finish(mut self) -> io::Result<()> {
         self.end_line()?;
         self.out.flush()

@@ -1,4 +1,5 @@
-//! The last step before a terminal, and before a reader of JSON: whatever was printed, nothing in it acts.
+//! The last step before a terminal, and before a reader of JSON: whatever was printed, nothing in
+//! it acts.
 //!
 //! [`Untrusted`] escapes a name where it is put into a text. This is for what was
 //! not escaped there, and for formats that keep names as they are.
@@ -11,7 +12,7 @@ use handlescope_model::{Untrusted, is_harmful};
 /// The longest colour that is recognized, bytes.
 const LONGEST_STYLE: usize = 24;
 
-/// Passes text on and escapes what [`is_harmful`].
+/// Passes text on and escapes every character that [`is_harmful`].
 pub(crate) struct Neutral<W: Write> {
     out: W,
     escaping: Escaping,
@@ -185,8 +186,8 @@ pub(crate) fn neutral(text: &str) -> String {
     String::from_utf8_lossy(&clean).into_owned()
 }
 
-/// A line that is typed, with something harmless of as many bytes in place of what [`is_harmful`]: an
-/// editor counts the bytes up to the cursor.
+/// Replaces each character of a typed line that [`is_harmful`] with a harmless one of the same length:
+/// an editor counts the bytes up to the cursor.
 pub(crate) fn same_length(text: &str) -> Cow<'_, str> {
     let acts = |character| !['\n', '\t'].contains(&character) && is_harmful(character);
     if !text.contains(acts) {

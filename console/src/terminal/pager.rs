@@ -26,7 +26,7 @@ pub(crate) struct Paged<'a> {
     command: Option<Vec<String>>,
     screen: PageSize,
     held: Vec<u8>,
-    /// Start of the line in what is held that has no end yet.
+    /// Start of the unfinished line among the held bytes.
     line_start: usize,
     /// Lines of the screen that the lines before take.
     lines: usize,

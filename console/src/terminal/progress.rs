@@ -99,7 +99,7 @@ pub(crate) struct Spinner(Arc<Mutex<Option<Spinning>>>);
 /// A spinner at work, seen or not yet.
 struct Spinning {
     bar: ProgressBar,
-    /// Nothing is sent; the thread ends when this is dropped.
+    /// Sender of nothing; the thread ends when this is dropped.
     stop: Sender<()>,
     thread: JoinHandle<()>,
 }
@@ -120,7 +120,7 @@ impl Spinner {
         *self.lock() = thread.ok().map(|thread| Spinning { bar, stop, thread });
     }
 
-    /// Says something else beside the spinner, if there is one.
+    /// Replaces the text beside the spinner, if there is one.
     pub(crate) fn show(&self, message: String) {
         if let Some(spinning) = self.lock().as_ref() {
             spinning.bar.set_message(message);
@@ -134,7 +134,7 @@ impl Spinner {
         let _ = thread.join();
     }
 
-    /// Does something that writes to the terminal, without the spinner in its way.
+    /// Runs something that writes to the terminal, without the spinner in its way.
     pub(crate) fn aside<T>(&self, write: impl FnOnce() -> T) -> T {
         let bar = self.lock().as_ref().map(|spinning| spinning.bar.clone());
         match bar {

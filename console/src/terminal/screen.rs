@@ -72,7 +72,7 @@ impl Screen {
     }
 
     fn clear_on(&self, out: &mut dyn Write) -> io::Result<()> {
-        /// Cursor home, erase what is seen, erase what is not.
+        /// Cursor home, erase the screen, erase the scrollback.
         const CLEAR: &str = "\u{1b}[H\u{1b}[2J\u{1b}[3J";
         if !self.is_terminal() {
             return Ok(());

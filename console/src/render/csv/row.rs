@@ -48,7 +48,7 @@ pub(super) struct ObjectFacts<'a> {
     pub(super) pointer: String,
     pub(super) name: &'a str,
     pub(super) kind: &'a str,
-    /// Empty when creation or end is known, but not the time of it.
+    /// Seconds; empty when creation and end are known, but not both of their times.
     pub(super) lifetime: String,
     pub(super) is_multiprocess: bool,
     pub(super) is_overlapped: bool,

@@ -6,7 +6,7 @@ use serde::{Serialize, Serializer};
 use super::file::{StackNumbers, StacksJson, TraceJson, Traces};
 use crate::query::{GroupKey, NoMatch};
 
-/// Anything that can be a value in a document.
+/// A value of any type in a document.
 type Erased<'a> = Box<dyn erased_serde::Serialize + 'a>;
 
 /// Members of a document in their order, which are made while they are written.

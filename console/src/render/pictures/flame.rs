@@ -247,8 +247,8 @@ fn frames<'a>(
         .collect()
 }
 
-/// A name without what inferno takes for something else: `;` divides frames, and `# ` starts a comment. A
-/// number after a space is a count, but only at the end, where the type has brackets.
+/// Replaces the characters of a name that inferno misreads: `;` divides frames, and `# ` starts a
+/// comment. A number after a space is a count, but only at the end, where the type has brackets.
 fn frame(name: &str) -> String {
     name.replace(';', ":").replace("# ", "#\u{A0}")
 }

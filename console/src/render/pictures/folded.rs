@@ -52,7 +52,7 @@ impl FoldedFile {
 /// A frame.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Place {
-    /// Escaped as [`Untrusted`].
+    /// Name, escaped as [`Untrusted`].
     pub(in crate::render) name: String,
     /// Source file and line, where symbols say.
     pub(in crate::render) source: Option<(String, Option<u32>)>,

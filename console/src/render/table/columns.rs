@@ -36,9 +36,9 @@ pub(crate) struct ColumnSpec {
 pub(super) enum Scope {
     #[default]
     All,
-    /// Only text has it: it repeats what other columns say.
+    /// Text only: the column repeats what others say.
     Text,
-    /// Text and files of rows have it, and the document something else instead.
+    /// Text and files of rows; the document has something else instead.
     Rows,
 }
 
@@ -140,13 +140,13 @@ pub(crate) struct Declared<'a, R> {
     /// The type as in JSON Schema, with `?` where it may be null.
     kind: &'static str,
     value: ValueOf<'a, R>,
-    /// Its values in tables; only documents have a member without.
+    /// Values in tables; a member of documents only has none.
     series: Option<SeriesOf<'a, R>>,
     texts: Option<TextOf<'a, R>>,
     applies: Option<Applies<'a, R>>,
     /// The column that it follows in a document, if not the one in front of it.
     follows: Option<&'static str>,
-    /// Its place in the frame of the rows of a document.
+    /// Place in the frame of the rows of a document.
     cell: Option<usize>,
     spec: ColumnSpec,
 }
@@ -366,13 +366,13 @@ where
 }
 
 impl<'a, R> Declared<'a, R> {
-    /// Its heading in the text, which shows only columns with one.
+    /// Sets the heading in the text, which shows only columns with one.
     pub(crate) fn title(&mut self, title: &str) -> &mut Self {
         self.spec.title = Some(title.to_owned());
         self
     }
 
-    /// Its heading where each value has a line, and counts have separators.
+    /// Sets the heading where each value has a line, and separates the thousands of counts.
     pub(crate) fn fact(&mut self, title: &str) -> &mut Self {
         if self.kind.starts_with("integer") {
             self.show(Show::Grouped);
@@ -405,26 +405,26 @@ impl<'a, R> Declared<'a, R> {
         self
     }
 
-    /// Only text has it: it repeats what other columns say.
+    /// Restricts it to text, because it repeats what other columns say.
     pub(crate) fn text_only(&mut self) -> &mut Self {
         self.spec.scope = Scope::Text;
         self
     }
 
-    /// Documents do not have it: they have something else instead.
+    /// Excludes it from documents, which have something else instead.
     pub(crate) fn rows_only(&mut self) -> &mut Self {
         self.spec.scope = Scope::Rows;
         self
     }
 
-    /// JSON leaves it out where it is unknown, instead of writing null.
+    /// Leaves it out of JSON where it is unknown, instead of writing null.
     pub(crate) fn omit_unknown(&mut self, is_known: impl Fn(&R) -> bool + 'a) -> &mut Self {
         self.spec.omits_unknown = true;
         self.applies = Some(Box::new(is_known));
         self
     }
 
-    /// The column that it stands behind in a document.
+    /// Sets the column that it follows in a document.
     pub(crate) fn follows(&mut self, name: &'static str) -> &mut Self {
         self.follows = Some(name);
         self

@@ -41,7 +41,7 @@ pub struct Table<'a> {
     /// The member of the JSON document that holds the rows.
     pub(super) key: &'static str,
     pub(super) frame: DataFrame,
-    /// One for each column of the frame.
+    /// Description of each column of the frame.
     pub(super) specs: Vec<ColumnSpec>,
     /// The documents of rows, if their columns were declared.
     row_document: Option<RowDocument<'a>>,

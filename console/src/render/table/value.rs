@@ -26,7 +26,8 @@ pub(crate) enum Show {
     Seconds,
     /// A number like 0xC0, in every format: it may exceed 2^53.
     Hex,
-    /// Small codes are chosen by programs, the others are NTSTATUS values that people know in hex.
+    /// An exit code: small ones are chosen by programs, the others are NTSTATUS values that people
+    /// know in hex.
     ExitCode,
 }
 

@@ -71,7 +71,7 @@ fn growth(side: &Side) -> Option<&'static str> {
     side.verdict.map(|verdict| verdict.word())
 }
 
-/// Stacks are shown in any case: in short, or all of them.
+/// Shows stacks in any case: in short, or all of them.
 fn shown(stacks: StackDisplayArgs) -> StackDisplayArgs {
     StackDisplayArgs { show: true, ..stacks }
 }

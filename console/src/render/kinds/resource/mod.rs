@@ -62,7 +62,7 @@ pub(crate) fn resource_columns<'a>(
     columns
 }
 
-/// A row for each group: totals, or what was never freed, or what `-GroupBy` asks for.
+/// A row for each group: totals, or leaks, or the groups of `-GroupBy`.
 ///
 /// # Errors
 /// None that a caller could do anything about.
