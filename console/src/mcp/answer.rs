@@ -1,4 +1,4 @@
-//! From a document to an answer of limited size.
+//! Cuts a document down to an answer of limited size.
 
 use serde_json::{Map, Value, json};
 
@@ -7,14 +7,14 @@ use super::error::ToolError;
 /// The largest answer, bytes of JSON.
 const MOST_BYTES: usize = 128 << 10;
 
-/// Of this, what belongs to no row: totals, caveats, files, warnings.
+/// Part of [`MOST_BYTES`] for everything outside the rows: totals, caveats, files, warnings.
 const MOST_BESIDE: usize = 32 << 10;
 
 /// Warnings of one answer, and characters of each.
 const MOST_WARNINGS: usize = 40;
 const LONGEST_WARNING: usize = 400;
 
-/// Lists of one row are cut to so many elements, until the row fits.
+/// Lengths that the lists of a row are cut to, in turn, until the row fits.
 const LIST_LENGTHS: [usize; 4] = [1000, 100, 10, 1];
 
 /// The member with the stacks that rows refer to.
@@ -22,27 +22,27 @@ const STACKS: &str = "stacks";
 
 /// A document whose rows were taken out.
 pub(super) struct Answer {
-    /// What is not in the rows.
+    /// Everything but the rows.
     document: Map<String, Value>,
-    /// The name of the rows.
+    /// Name of the member with the rows.
     member: &'static str,
     /// The rows from `skip` on.
     rows: Vec<Value>,
     stacks: Option<Map<String, Value>>,
     skip: usize,
-    /// All rows that there are.
+    /// Number of all rows.
     total: usize,
 }
 
 impl Answer {
-    /// Of a document whose `member` holds all rows, of which the first ones are left out.
+    /// Builds the answer from a document whose `member` holds all rows, without the first `skip`.
     pub(super) fn of(document: Map<String, Value>, member: &'static str, skip: usize) -> Answer {
         let total = document.get(member).and_then(Value::as_array).map_or(0, Vec::len);
         Answer::of_window(document, member, skip, skip, total)
     }
 
-    /// Of a document whose `member` holds some of all rows, the first `held` of which are of pages before this
-    /// one. The page begins after `skip` rows.
+    /// Builds the answer from a document whose `member` holds some of the rows, the first `held` of
+    /// which belong to pages before this one. The page begins after `skip` rows.
     pub(super) fn of_window(
         mut document: Map<String, Value>,
         member: &'static str,
@@ -62,7 +62,8 @@ impl Answer {
         Answer { document, member, rows, stacks, skip, total }
     }
 
-    /// So many rows at most, as many as fit, with the stacks that they refer to, and the cursor of those after.
+    /// Builds a page of as many rows as fit, at most `top`, with the stacks they refer to and the
+    /// cursor of the next page.
     ///
     /// # Errors
     /// When not even one row fits.
@@ -175,8 +176,8 @@ fn collect_stacks(value: &Value, found: &mut Vec<u64>) {
     }
 }
 
-/// Cuts the lists in a value until it has so many bytes at most, and says whether it had to; `None` when that
-/// does not do.
+/// Cuts the lists in a value until it has at most `most` bytes, and returns whether it had to;
+/// `None` when that is not enough.
 fn fitted(value: &mut Value, most: usize) -> Option<bool> {
     if size(value) <= most {
         return Some(false);

@@ -1,17 +1,17 @@
-//! Why a tool has no answer.
+//! Reasons why a tool has no answer.
 
 use thiserror::Error;
 
 use crate::commands::CommandError;
 use crate::trace::NoFile;
 
-/// Why a tool has no answer, for the agent that called it.
+/// The reason why a tool has no answer, for the agent that called it.
 #[derive(Debug, Error)]
 pub(super) enum ToolError {
     /// Arguments that the tool does not take.
     #[error("there is no argument '{name}'{hint}; the arguments are {known}")]
     Unknown { name: String, hint: String, known: String },
-    /// An argument that has to be there.
+    /// A required argument that is missing.
     #[error("the argument '{name}' is missing")]
     Missing { name: &'static str },
     /// A value of another type.
@@ -22,16 +22,16 @@ pub(super) enum ToolError {
         "the argument '{name}' cannot start with '-'; write ? for this character, which stands for any"
     )]
     Option { name: &'static str },
-    /// A filter that is none.
+    /// An invalid filter.
     #[error("the argument '{name}' is not a valid filter: {reason}")]
     Filter { name: &'static str, reason: String },
-    /// A cursor of something else.
+    /// A cursor that belongs to another query.
     #[error(
         "the cursor belongs to another query: repeat the arguments that it came with, or leave it out to \
          start again, as after each load"
     )]
     Cursor,
-    /// A row that no page holds.
+    /// A row too large for any page.
     #[error(
         "one row alone has more than {most} bytes of JSON; select fewer columns or shorter texts"
     )]
@@ -43,7 +43,7 @@ pub(super) enum ToolError {
     NothingLoaded,
     #[error(transparent)]
     Command(Box<CommandError>),
-    /// The client has taken the call back.
+    /// The client has cancelled the call.
     #[error("cancelled")]
     Cancelled,
     #[error("this is a bug in handlescope ({reason}); please report it with the arguments")]

@@ -15,13 +15,13 @@ pub(super) struct Input {
     pub(super) is_required: bool,
     /// The option of the tool's kind of `.dump` that it stands for.
     pub(super) option: Option<&'static str>,
-    /// What it takes, if not what the option takes.
+    /// Shape of the value, unless it is that of the option.
     pub(super) shape: Option<fn() -> Shape>,
-    /// What it means, if not what the option means.
+    /// Description, unless it is that of the option.
     pub(super) about: &'static str,
 }
 
-/// What an argument takes.
+/// The shape of an argument's value.
 pub(super) enum Shape {
     Flag,
     Text,
@@ -67,7 +67,7 @@ impl Input {
         }
     }
 
-    /// Its JSON schema, among other arguments.
+    /// Returns the JSON schema of the argument, whose description may mention the others.
     fn schema(&self, option: Option<&dyn OptionSpec>, others: &[&Input]) -> Value {
         let mut schema = self.shape(option).schema();
         let doc = option.map(OptionSpec::doc).filter(|_| self.about.is_empty());
@@ -113,7 +113,7 @@ impl Shape {
         }
     }
 
-    /// In words, for errors.
+    /// Describes the shape in words, for errors.
     fn wanted(&self) -> String {
         match self {
             Shape::Flag => "true or false".to_owned(),

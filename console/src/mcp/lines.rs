@@ -1,4 +1,4 @@
-//! Lines of the input, of which no more is kept than a message may have.
+//! Lines of the input, kept in memory only up to the size of a message.
 
 use std::{io, mem};
 
@@ -7,7 +7,7 @@ use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
 /// The longest message that is read.
 pub(super) const MOST_BYTES: usize = 16 << 20;
 
-/// What is kept of the outline of a longer one.
+/// Bytes kept of the outline of a longer message.
 const MOST_OUTLINE: usize = 4 << 10;
 
 /// A line without its end.
@@ -22,7 +22,7 @@ pub(super) enum Line {
 pub(super) struct Lines<R> {
     input: BufReader<R>,
     begun: Vec<u8>,
-    /// Instead, once there is too much of the line.
+    /// The outline that takes the place of `begun` once the line is too long.
     outline: Option<Outline>,
 }
 
@@ -65,8 +65,8 @@ impl<R: AsyncRead + Unpin> Lines<R> {
     }
 }
 
-/// The outer members of an object in JSON, without what their objects and arrays hold, where the id may stand
-/// behind all else.
+/// The outer members of an object in JSON, without the content of nested objects and arrays; the id
+/// may come last.
 #[derive(Debug, Default)]
 struct Outline {
     depth: usize,

@@ -1,4 +1,4 @@
-//! Messages of the client: what a line says, or why it is none.
+//! Messages of the client: reads a line, or says why it is not a message.
 //!
 //! The protocol's SDK is silent about much that is no message, and leaves the id out of its other errors, so that the
 //! caller would wait for ever. Whatever has an id is answered here with it, before the SDK sees it.
@@ -70,7 +70,7 @@ fn is_request(message: &Value) -> bool {
     !has("result") && !has("error") && (has("id") || !has("method"))
 }
 
-/// Why something is no request of any method.
+/// Returns the reason why a message is not a request of any method.
 fn wrong_shape(message: &Value, id: Option<&RequestId>) -> Option<&'static str> {
     if !message.is_object() {
         Some("a message is an object on a line of its own; there are no batches")
@@ -85,7 +85,7 @@ fn wrong_shape(message: &Value, id: Option<&RequestId>) -> Option<&'static str> 
     }
 }
 
-/// Why the parameters of a request do not fit its method.
+/// Returns the reason why the parameters of a request do not fit its method.
 fn wrong_parameters(message: &Value, parsed: Option<&Message>) -> Option<String> {
     let method = message["method"].as_str().unwrap_or_default();
     let params = &message["params"];

@@ -38,16 +38,16 @@ use crate::paths::Roots;
 use crate::script::Outcome;
 use crate::terminal::Messages;
 
-/// Commands get the stack that the main thread of a program has.
+/// Stack size for commands: that of the main thread of a program.
 const STACK_BYTES: usize = 8 << 20;
 
-/// Between two looks at the signals.
+/// Time between two checks for signals.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// After the end of the input or a signal, how long the client may take the last answers.
+/// Time for the client to take the last answers after the end of the input or a signal.
 const LAST_ANSWERS: Duration = Duration::from_millis(1500);
 
-/// How long a command that was cancelled is waited for after that.
+/// Further time to wait for a command that was cancelled.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_millis(300);
 
 /// Serves until standard input ends or a signal comes.

@@ -17,7 +17,7 @@ const PAGES: &str = "handlescope://help";
 /// The page about the members of documents, which is not a page of `.help`.
 const JSON: &str = "handlescope://help/json";
 
-/// Why a page cannot be read.
+/// The reason why a page cannot be read.
 #[derive(Debug, Error)]
 pub(super) enum ResourceError {
     #[error("resources are {PAGES} and {PAGES}/TOPIC")]
@@ -28,7 +28,7 @@ pub(super) enum ResourceError {
     Page(#[from] CommandError),
 }
 
-/// Every page but those on single options.
+/// Lists every page but those on single options.
 pub(super) fn list() -> Vec<Resource> {
     let commands =
         REGISTRY.commands.iter().map(|command| (command.name(), command.signature().summary));
@@ -67,11 +67,12 @@ pub(super) fn read(uri: &str) -> Result<String, ResourceError> {
     Ok(String::from_utf8_lossy(&page).into_owned())
 }
 
-/// The page about the members of documents, the one place that says what they are; their types in it are those of the
-/// columns that declare them.
+/// The page about the members of documents, the only place with their meanings; their types in it
+/// are those of the columns that declare them.
 const MEMBERS: &str = include_str!("../../../docs/dump-json.md");
 
-/// What the page says of a member of the rows of a command, which the document has as `rows`.
+/// Returns what the page says about a member of the rows of a command, which the document has as
+/// `rows`.
 pub(super) fn meaning(command: &str, rows: &str, member: &str) -> Option<&'static str> {
     let is_command = |line: &str| line.starts_with("## ") && is_named(line, command);
     let section = MEMBERS.lines().skip_while(|line| !is_command(line)).skip(1);

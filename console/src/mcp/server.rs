@@ -1,4 +1,4 @@
-//! What the server answers to requests of the protocol.
+//! Answers of the server to requests of the protocol.
 
 use std::borrow::Cow;
 use std::convert::Infallible;
@@ -28,14 +28,14 @@ use super::tools::{TOOLS, Tool};
 use crate::cancel::Cancel;
 use crate::terminal::Activity;
 
-/// What an agent reads first.
+/// Instructions that an agent reads first.
 const INSTRUCTIONS: &str = "Finds leaked Windows kernel handles and memory in ETW traces. Call load with a trace, then \
      why for what leaks and the causes; groups, objects and stack show its handles, allocations the memory, \
      and sql queries the tables of schema. Answers are pages: pass `next` as `cursor`, with the same arguments, for more. \
      Warnings name what makes an answer doubtful. The resources are the help pages: handlescope://help/filters \
      explains how filters are written, and handlescope://help/json the members of documents.";
 
-/// Between two signs of life to a client that asked for the progress of a call.
+/// Time between two signs of life to a client that asked for the progress of a call.
 const SIGN_EVERY: Duration = Duration::from_secs(1);
 
 /// The versions of the protocol that are spoken, oldest first: all but 2025-03-26, which demands that batches are read.
@@ -63,8 +63,8 @@ impl Drop for StopOnDrop {
 }
 
 impl Server {
-    /// Sends the seconds that a call takes, and what is done, to a client that asked for its progress, as long as this
-    /// is waited for.
+    /// Sends the elapsed seconds of a call, and its progress, to a client that asked for it, until
+    /// dropped.
     async fn signs_of_life(
         &self,
         client: &Peer<RoleServer>,
@@ -109,8 +109,8 @@ impl ServerHandler for Server {
         Cow::Borrowed(&VERSIONS)
     }
 
-    /// A client that asks for a version which is not spoken is offered the one before, which it rather knows than
-    /// the newest.
+    /// Offers a client that asks for an unknown version the one before, which it is more likely to
+    /// know than the newest.
     async fn initialize(
         &self,
         request: InitializeRequestParams,

@@ -1,4 +1,4 @@
-//! The session that tools share, and how each of them answers.
+//! The session that all tools share, and their answers.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{self, Write};
@@ -40,36 +40,37 @@ const MOST_BYTES: usize = 64 << 20;
 /// Loaded files that an error names.
 const MOST_NAMED: usize = 20;
 
-/// An answer, and what was written as messages on the way to it.
+/// An answer, and the messages on the way to it.
 type WithWarnings<T> = Result<(T, Vec<String>), ToolError>;
 
-/// The one session of a server: what is loaded, and what its tools may touch.
+/// The one session of a server: the loaded traces, and what its tools may access.
 pub(super) struct ToolSession {
     console: Console,
     access: Access,
-    /// What the call that runs is doing.
+    /// Progress of the running call.
     activity: Activity,
     roots: Arc<Roots>,
-    /// Where symbols are looked for besides the folders of `load`.
+    /// Symbol path to search besides the folders of `load`.
     symbol_path: SymbolPath,
-    /// Where names of functions are kept that may not be written elsewhere.
+    /// Folder for names of functions that may not be written elsewhere.
     scratch: Option<TempDir>,
-    /// The last answer that has more pages, by its question.
+    /// The last answer that has more pages, with the number of its question.
     kept: Option<(u64, Kept)>,
-    /// How often traces were loaded: cursors of before are of no use.
+    /// Number of loads so far: cursors from before a load are invalid.
     loads: u64,
 }
 
 /// An answer that has more pages.
 enum Kept {
-    /// Of a query: groups without an order may come in another one when they are asked for again.
+    /// Rows of a query: groups without an order may come in another one when they are asked for
+    /// again.
     Rows(DataFrame),
     /// The JSON of a command.
     Document(Vec<u8>),
 }
 
 impl ToolSession {
-    /// A session that reads below these roots only.
+    /// Creates a session that reads only below these roots.
     ///
     /// # Errors
     /// When no temporary folder can be made.
@@ -104,7 +105,7 @@ impl ToolSession {
         Ok(session)
     }
 
-    /// What the call that runs is doing.
+    /// Returns the progress of the running call.
     pub(super) fn activity(&self) -> Activity {
         self.activity.clone()
     }
@@ -149,7 +150,7 @@ impl ToolSession {
         Ok(page)
     }
 
-    /// A number for what was asked, without the page.
+    /// Returns a number that identifies a question, whatever the page.
     fn question(&self, tool: &Tool, arguments: &Map<String, Value>) -> u64 {
         let mut hasher = DefaultHasher::new();
         (self.loads, tool.name).hash(&mut hasher);
@@ -237,8 +238,8 @@ impl ToolSession {
     fn printed(&mut self, kind: &str, options: &[String]) -> WithWarnings<Vec<u8>> {
         let head = [".dump", kind, "-json"].map(str::to_owned);
         let (line, tokens) = join(&[&head[..], options].concat());
-        let own = tokens.get(2..).unwrap_or_default();
-        let entered = REGISTRY.entered(".dump", &line, own);
+        let rest = tokens.get(2..).unwrap_or_default();
+        let entered = REGISTRY.entered(".dump", &line, rest);
         let unknown = || ToolError::Bug { reason: format!("there is no kind {kind}") };
         let kind = REGISTRY.kind(kind).ok_or_else(unknown)?;
         let command = kind.parse(&entered).map_err(CommandError::from)?;
@@ -271,7 +272,7 @@ impl ToolSession {
         Ok((Answer::of_window(document, tool.rows, skip, 0, total), warnings))
     }
 
-    /// Carries out a query. The text is one word in quotes, so that nothing in it is an option or a file.
+    /// Runs a query. The text is one word in quotes, so that nothing in it is an option or a file.
     fn frame(&mut self, query: &str, files: Option<&str>) -> WithWarnings<DataFrame> {
         let token = Token { text: query.to_owned(), span: 0..query.len(), quotes: Quotes::Closed };
         let entered = REGISTRY.entered(".sql", query, from_ref(&token));
@@ -291,12 +292,12 @@ impl ToolSession {
         Ok((frame.unwrap_or_default(), warnings))
     }
 
-    /// Where names of files and folders lead.
+    /// Resolves names of files and folders within the roots.
     fn real(&self, names: &[String]) -> Result<Vec<PathBuf>, CommandError> {
         names.iter().map(|name| Ok(self.roots.resolve(name)?)).collect()
     }
 
-    /// Searches these folders, and then what the command line or the environment says.
+    /// Searches these folders, and then the symbol path of the command line or the environment.
     fn look_for_symbols(&mut self, folders: Vec<PathBuf>) -> Result<(), CommandError> {
         let rest =
             Some(self.symbol_path.text().to_owned()).filter(|_| !self.symbol_path.is_empty());
@@ -308,7 +309,7 @@ impl ToolSession {
         Ok(())
     }
 
-    /// Runs something that writes a document: its JSON, and the messages.
+    /// Runs something that writes a document, and returns its JSON and the messages.
     fn written(
         &mut self,
         work: impl FnOnce(&mut Context<'_, '_>) -> Result<(), CommandError>,
@@ -319,7 +320,7 @@ impl ToolSession {
         Ok((out.0, warnings))
     }
 
-    /// Runs something with the session; the messages are the lines.
+    /// Runs something with the session, and returns its messages as lines.
     fn run(
         &mut self,
         out: &mut dyn Write,
@@ -334,7 +335,7 @@ impl ToolSession {
     }
 }
 
-/// The rows in front of a page: what the cursor says, if it is of this question.
+/// Returns the number of rows in front of a page, from a cursor that belongs to this question.
 fn skipped(question: u64, cursor: Option<&str>) -> Result<usize, ToolError> {
     let Some(cursor) = cursor else { return Ok(0) };
     let read = || {

@@ -31,7 +31,7 @@ pub(super) struct Tool {
 /// Names of members and their types of JSON schema, with `?` for those that may be null.
 type Members = Vec<(&'static str, &'static str)>;
 
-/// What a tool does.
+/// The work of a tool.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Work {
     Load,
@@ -44,16 +44,16 @@ pub(super) enum Work {
     Schema,
 }
 
-/// So many rows at most are in one answer.
+/// Maximum number of rows in one answer.
 const MOST_ROWS: u64 = 1000;
 
-/// So many are, unless it is said.
+/// Number of rows in one answer by default.
 pub(super) const USUAL_ROWS: usize = 50;
 
 pub(super) const TOP: &str = "top";
 pub(super) const CURSOR: &str = "cursor";
 
-/// What every tool takes that answers page by page.
+/// Arguments of every tool that answers page by page.
 static PAGE: [Input; 2] = [
     own(
         TOP,
@@ -254,7 +254,7 @@ impl Tool {
         TOOLS.iter().find(|tool| tool.name == name)
     }
 
-    /// Reads what it was called with.
+    /// Reads the arguments of a call.
     ///
     /// # Errors
     /// When its schema does not allow it.
@@ -265,7 +265,7 @@ impl Tool {
         Inputs::read(&self.inputs(), |input| self.option_of(input), arguments)
     }
 
-    /// As the protocol describes it.
+    /// Describes the tool for the protocol.
     pub(super) fn described(&self, read_only: bool) -> Described {
         let input = schema(&self.inputs(), |input| self.option_of(input));
         // A load may keep extracts; everything else only reads.
@@ -323,7 +323,7 @@ impl Tool {
         json!({"type": "object", "properties": properties, "required": required})
     }
 
-    /// What a member of a row means.
+    /// Returns the meaning of a member of a row.
     fn meaning(&self, member: &str) -> Option<&'static str> {
         let Work::Dump { kind, .. } = self.work else { return None };
         let grouped = if self.rows == "groups" { " -GroupBy" } else { "" };

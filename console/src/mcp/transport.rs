@@ -1,4 +1,5 @@
-//! Messages of the protocol on standard input and output, of which only so many requests wait for their answers.
+//! Messages of the protocol on standard input and output, with a limit on the requests that wait
+//! for their answers.
 
 use std::collections::HashMap;
 use std::future::Future;

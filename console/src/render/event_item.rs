@@ -1,4 +1,4 @@
-//! Events one by one, as the rows for programs and those of ETWAnalyzer's CSV have them.
+//! Events one by one, for the rows of formats for programs and of ETWAnalyzer's CSV.
 
 use std::collections::HashSet;
 
@@ -106,7 +106,7 @@ impl<'a> StackTexts<'a> {
         Self { seen: HashSet::new(), style: StackStyle::of(file, stacks) }
     }
 
-    /// The frames of an event's stack, at its first use and if they are to be shown.
+    /// Returns the frames of an event's stack, at its first use and if they are to be shown.
     pub(super) fn show(&mut self, item: &EventItem<'_>) -> Option<String> {
         let stack = item.event()?.stack?;
         let lines = self.style.lines(stack).filter(|_| self.seen.insert(stack))?;

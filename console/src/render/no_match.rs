@@ -1,4 +1,4 @@
-//! Why nothing matches, in the options that a user types.
+//! Reasons for an empty answer, in the options that a user types.
 
 use std::fmt::{self, Display, Formatter};
 
@@ -40,7 +40,7 @@ impl NoMatch {
         option_with(self.criterion, &self.value)
     }
 
-    /// What could have been meant, as options.
+    /// Returns the likely intended values, as options.
     pub(super) fn nearest_options(&self) -> Vec<String> {
         self.nearest.iter().map(|value| option_with(self.criterion, value)).collect()
     }

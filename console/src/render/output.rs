@@ -1,4 +1,4 @@
-//! How an answer is written, and where: the same for every kind of `.dump` and for `.sql`.
+//! The format of an answer and its destination: the same for every kind of `.dump` and for `.sql`.
 
 use std::{
     io::{self, BufWriter, Write},
@@ -46,10 +46,10 @@ pub(crate) const LEFT_OUT: [&str; 22] = [
     "Allocator",
 ];
 
-/// Answers gather here before they go out.
+/// Size of the buffer of an answer.
 const BUFFER_BYTES: usize = 1 << 16;
 
-/// What was typed about the output of a query.
+/// The options for the output of a query.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct OutputOptions {
     /// The formats that were asked for; more than one is a conflict.
@@ -119,7 +119,7 @@ impl OutputError {
         }
     }
 
-    /// The same for an answer that has orders besides those by its columns.
+    /// Adds the orders of an answer that are not columns.
     pub(crate) fn with_other_orders(mut self, orders: &[&str]) -> Self {
         if let OutputError::UnknownColumn { option: "-SortBy", name, hint, columns } = &mut self {
             if let Some(nearest) = suggest::nearest(name, orders.iter().copied()) {
@@ -132,7 +132,7 @@ impl OutputError {
 }
 
 impl OutputOptions {
-    /// How the answer is written.
+    /// Returns the format of the answer.
     pub fn format(&self) -> Format {
         self.formats.first().map_or(Format::Text, |asked| asked.format(self.csv_text))
     }
@@ -171,7 +171,8 @@ impl OutputOptions {
         formats.chain(rows.into_iter().filter(|(is, _)| *is).map(|(_, name)| name))
     }
 
-    /// How it is printed: as usual, but neither coloured nor fitted to a screen for programs.
+    /// Returns how the answer is printed: as usual, but neither coloured nor fitted to a screen for
+    /// programs.
     pub fn display(&self, usual: Display) -> Display {
         match self.format() == Format::Text {
             true => usual,
@@ -192,7 +193,7 @@ impl OutputOptions {
         })
     }
 
-    /// Looks whether the file that was named may be written, before the work.
+    /// Checks whether the named file may be written, before the work.
     ///
     /// # Errors
     /// When it may not.

@@ -1,8 +1,8 @@
-//! How answers are written, as far as that is not the same for all of them.
+//! The style of answers, as far as it is not the same for all of them.
 
 use crate::query::ObjectCriteria;
 
-/// How the answer to `.dump ObjectRef` is written.
+/// The style of the answer to `.dump ObjectRef`.
 #[derive(Clone, Copy)]
 pub struct ObjectRefStyle<'a> {
     pub criteria: &'a ObjectCriteria,

@@ -32,7 +32,7 @@ pub(crate) struct Clock {
     is_known: bool,
     /// Session start, FILETIME.
     start: i64,
-    /// What the recording machine's clock was ahead of UTC.
+    /// Offset of the recording machine's clock from UTC.
     recorded_ahead: UtcOffsets,
     format: TimeFormat,
     digits: TimeDigits,
@@ -63,7 +63,7 @@ impl Clock {
         }
     }
 
-    /// The same clock, without the date that [`Clock::session_start`] has.
+    /// Omits the date that [`Clock::session_start`] has.
     pub(crate) fn without_start_date(self) -> Self {
         let start = self.recorded(self.start);
         Self { left_out: start.map(DateTime::date), ..self }
@@ -75,7 +75,8 @@ impl Clock {
         Self::in_zone(info, TimeFormat::Local, digits, TimeZone::UTC).at(0).to_string()
     }
 
-    /// From when on the trace has the events, on the clock of the recording machine, to the second.
+    /// Returns the time from which on the trace has the events, on the clock of the recording
+    /// machine, to the second.
     pub(crate) fn recorded_start(info: &TraceInfo) -> String {
         let from_ns = info.recorded_ns().map_or(0, |time| *time.start());
         let digits = TimeDigits::NONE;

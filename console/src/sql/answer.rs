@@ -1,4 +1,4 @@
-//! Carrying out a query.
+//! Execution of a query.
 
 use std::{
     sync::{
@@ -34,13 +34,13 @@ use crate::{
     trace::LoadedTrace,
 };
 
-/// What everybody but polars calls `count(*)`.
+/// The name that everything but polars gives to `count(*)`.
 const COUNT: &str = "count";
 
-/// Between two looks at Ctrl-C.
+/// Time between two checks for Ctrl-C.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 
-/// Looks at Ctrl-C for one at the memory.
+/// Number of checks for Ctrl-C per check of the memory.
 const MEMORY_EVERY: u32 = 4;
 
 /// Answers a query over some of the loaded traces, each with its number in the session.
@@ -104,7 +104,7 @@ pub fn sql(
     Ok(named_count(answer??, query)?)
 }
 
-/// Plans a query and carries it out.
+/// Plans a query and runs it.
 fn planned(
     query: &str,
     tables: &Arc<Tables>,
@@ -159,7 +159,7 @@ fn failing_view<'v>(
     })
 }
 
-/// What `DESCRIBE` names.
+/// Returns the name after `DESCRIBE`.
 fn described(query: &str) -> Option<&str> {
     let mut words = query.trim().trim_end_matches(';').split_whitespace();
     let is_describe =
@@ -190,7 +190,7 @@ fn describe(name: &str, views: &Views) -> Result<DataFrame, SqlError> {
     Ok(frame?)
 }
 
-/// Polars calls a column `len` that is a `count(*)` without a name of its own.
+/// Renames a column `len` of polars that is a `count(*)` without a name of its own.
 fn named_count(mut answer: DataFrame, query: &str) -> PolarsResult<DataFrame> {
     let mut words = query.split(|c: char| !c.is_alphanumeric() && c != '_');
     let has = |answer: &DataFrame, name: &str| answer.column(name).is_ok();
@@ -201,8 +201,8 @@ fn named_count(mut answer: DataFrame, query: &str) -> PolarsResult<DataFrame> {
     Ok(answer)
 }
 
-/// Does the work of a query on a thread of its own, while this thread looks at Ctrl-C and at its memory, and waits with
-/// `wait` in between.
+/// Runs a query on a thread of its own, while this thread checks for Ctrl-C and its memory, and
+/// waits with `wait` in between.
 fn apart<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
     mut wait: impl FnMut(&mut Memory) -> Result<(), SqlError>,

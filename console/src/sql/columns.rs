@@ -1,5 +1,5 @@
-//! The columns of tables as queries see them: those of the archive, and some more that are made when they
-//! are asked for.
+//! Columns of tables as queries see them: those of the archive, and others that are computed on
+//! demand.
 
 use std::borrow::Cow;
 
@@ -22,18 +22,18 @@ pub(super) struct TableColumn {
     pub(super) values: Values,
 }
 
-/// Where the values of a column come from.
+/// The source of a column's values.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Values {
     Archive,
-    /// That of the archive; null in a trace without a clock.
+    /// The time in the archive; null in a trace without a clock.
     Time,
     FileIndex,
     Row,
     ObjectId,
-    /// Made of other columns of a trace.
+    /// Values computed from other columns of a trace.
     Made(fn(&Trace, PlSmallStr) -> PolarsResult<Column>),
-    /// Made of the frames of stacks, whose names have to be looked for.
+    /// Values computed from the frames of stacks, whose names have to be looked up.
     OfFrames,
 }
 
@@ -101,7 +101,7 @@ pub(super) fn specs(table: Table) -> impl Iterator<Item = &'static ColumnSpec> {
     added(table).map(|(.., spec)| spec).chain(table.columns())
 }
 
-/// What is said of a column of a table or view.
+/// The description of a column of a table or view.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RelationColumn {
     pub name: Cow<'static, str>,
@@ -123,13 +123,13 @@ impl RelationColumn {
         }
     }
 
-    /// Its type, without what says that values may be missing.
+    /// Returns the type, without the mark of missing values.
     pub(super) fn dtype_text(&self) -> String {
         let dtype = self.dtype.to_string();
         type_name(&dtype).unwrap_or(dtype)
     }
 
-    /// Its type, with `?` if values may be missing.
+    /// Returns the type, with `?` if values may be missing.
     pub(crate) fn type_text(&self) -> String {
         format!("{}{}", self.dtype_text(), if self.nullable { "?" } else { "" })
     }
@@ -149,7 +149,7 @@ impl TableColumn {
         TableColumn { table: C::TABLE, spec: key.spec(), values: Values::Archive }
     }
 
-    /// When an event happened, where the trace has a clock.
+    /// The time of an event, where the trace has a clock.
     pub(super) const TIME: TableColumn =
         TableColumn { values: Values::Time, ..TableColumn::of(Events::time_ns) };
 }

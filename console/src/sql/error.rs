@@ -1,4 +1,4 @@
-//! Why a query has no answer.
+//! Reasons why a query has no answer.
 
 use handlescope_model::{ArchiveError, Cancelled, innermost};
 use indicatif::{HumanBytes, HumanCount, HumanFloatCount};
@@ -15,10 +15,10 @@ use crate::query::{KnownNames, QueryError, polars_reason};
 /// A query without an answer.
 #[derive(Debug, Error)]
 pub enum SqlError {
-    /// It means nothing, or cannot be carried out.
+    /// The query is invalid, or cannot be carried out.
     #[error("{reason}")]
     Query { reason: String },
-    /// More rows than a row number can be.
+    /// The answer has more rows than a row number can count.
     #[error("{TOO_MANY_ROWS}")]
     TooManyRows,
     /// A join would take more memory than there may be.
@@ -28,13 +28,13 @@ pub enum SqlError {
         HumanFloatCount(*.rows), HumanCount(*.most)
     )]
     JoinTooLarge { rows: f64, most: u64 },
-    /// It takes more memory than it may.
+    /// The query takes more memory than it may.
     #[error(
         "the query needs more than {} of memory; filter rows and columns before joins and ORDER BY",
         HumanBytes(*.most)
     )]
     TooMuchMemory { most: u64 },
-    /// A view of the user cannot be.
+    /// A view of the user cannot be read or planned.
     #[error(transparent)]
     View(#[from] ViewError),
     /// An archive is damaged.
@@ -66,7 +66,7 @@ impl SqlError {
         SqlError::Query { reason: polars_reason(error, &names) }
     }
 
-    /// The same about a view of the user, whose file it names.
+    /// Like [`in_query`](Self::in_query), but about a view of the user, whose file it names.
     pub(super) fn in_view(error: &PolarsError, view: &View, views: &Views) -> SqlError {
         let Some(file) = &view.file else { return SqlError::in_query(error, &[], views) };
         let names = KnownNames {

@@ -29,10 +29,10 @@ pub(super) struct TooLarge {
     pub(super) most: u64,
 }
 
-/// Where the first join that is refused is kept.
+/// The first join that was refused.
 pub(super) type Refused = Arc<OnceLock<TooLarge>>;
 
-/// Carries out a query, of which every join looks at its sides before it is made.
+/// Runs a query whose joins each check their sides before they are made.
 ///
 /// # Errors
 /// When the query cannot be carried out, or one of its joins is refused.
@@ -43,7 +43,7 @@ pub(super) fn collect(query: LazyFrame, refused: &Refused) -> PolarsResult<DataF
     })
 }
 
-/// Makes every join of a plan look at its sides before it is carried out.
+/// Makes every join of a plan check its sides before it is carried out.
 fn limit_joins(root: Node, plans: &mut Arena<IR>, expressions: &Arena<AExpr>, refused: &Refused) {
     let (mut waiting, mut seen) = (vec![root], HashSet::new());
     while let Some(node) = waiting.pop() {
@@ -78,18 +78,18 @@ fn look(side: usize, input: Node, join: &Arc<Join>) -> IR {
 
 /// A join of a plan.
 struct Join {
-    /// What has to be equal on each side; of none, every row meets every other.
+    /// Keys that have to be equal on each side; without any, every row meets every other.
     keys: [Vec<Expr>; 2],
-    /// How many rows of it are wanted.
+    /// Number of rows that are wanted of it.
     wanted: u64,
-    /// How many it may have.
+    /// Maximum number of rows.
     most: u64,
     sides: Mutex<[Option<DataFrame>; 2]>,
     refused: Refused,
 }
 
 impl Join {
-    /// `None` when it has no more rows than one of its sides.
+    /// Returns the join of a plan; `None` when it has no more rows than one of its sides.
     fn of(plan: &IR, expressions: &Arena<AExpr>, refused: &Refused) -> Option<Join> {
         let IR::Join { left_on, right_on, options, schema, .. } = plan else { return None };
         if matches!(options.args.how, JoinType::Semi | JoinType::Anti) {
@@ -110,7 +110,7 @@ impl Join {
         })
     }
 
-    /// Whichever side comes second finds out how large the join is.
+    /// Lets a side pass; the second one to arrive finds out how large the join is.
     fn pass(&self, side: usize, rows: DataFrame) -> PolarsResult<DataFrame> {
         let both = {
             let mut sides = lock(&self.sides);
@@ -145,7 +145,7 @@ impl Join {
         Ok(())
     }
 
-    /// How many rows a join of equal keys has; with the rows that match nothing, at most.
+    /// Returns an upper bound for the rows of a join on equal keys: matches, and all rows unmatched.
     fn matches(&self, left: DataFrame, right: DataFrame) -> PolarsResult<f64> {
         let alone = (left.height() + right.height()) as f64;
         let [left_keys, right_keys] = &self.keys;
@@ -171,7 +171,7 @@ mod tests {
 
     use super::*;
 
-    /// So many rows with a number each, of so many that differ.
+    /// Returns `rows` rows with a number each, `distinct` of which differ.
     fn numbers(rows: i64, distinct: i64) -> LazyFrame {
         let numbers: Vec<i64> = (0..rows).map(|row| row % distinct).collect();
         DataFrame::new_infer_height(vec![Column::new("n".into(), numbers)]).expect("rows").lazy()
@@ -191,7 +191,7 @@ mod tests {
         }
     }
 
-    /// Its pairs are 4 000 000 000, and its rows half of them.
+    /// Returns a join with 4 000 000 000 pairs, and half as many rows.
     fn large(how: JoinType) -> LazyFrame {
         joined(numbers(40_000, 2), numbers(100_000, 2), how)
     }

@@ -1,5 +1,5 @@
-//! How much memory a query may take. Polars has no limit of its own, and a query cannot be stopped inside
-//! of one of its steps; so the memory of the process is watched.
+//! The memory limit of queries. Polars has no limit of its own, and a query cannot be stopped
+//! inside of one of its steps; so the memory of the process is watched.
 
 use std::thread;
 use std::time::Duration;
@@ -8,24 +8,24 @@ use sysinfo::{MemoryRefreshKind, Process, ProcessRefreshKind, ProcessesToUpdate,
 
 use super::error::SqlError;
 
-/// Between two looks.
+/// Time between two checks.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
-/// How much memory queries may take.
+/// The memory that queries may take.
 #[derive(Debug, Clone, Copy)]
 pub struct MemoryLimit {
-    /// Bytes of one; by default half of the machine's memory, or of the container's.
+    /// Bytes per query; by default half of the machine's memory, or of the container's.
     pub most: Option<u64>,
     /// Ends the program, because a query that was given up and cannot be stopped took more than these bytes.
     pub end_program: fn(u64),
 }
 
-/// What a query takes on top of what the process had before.
+/// The memory that a query takes on top of what the process had before.
 pub(super) struct Memory {
     system: System,
     before: u64,
     most: u64,
-    /// What a query that was given up may take before the program ends.
+    /// Bytes that a query which was given up may take before the program ends.
     most_of_given_up: u64,
     end_program: fn(u64),
 }
@@ -82,8 +82,8 @@ impl Memory {
         self.system.process(pid)
     }
 
-    /// Half of what the machine has, or its container, or what is left of the limit for addresses
-    /// (`ulimit -v`), beyond which an allocation ends the program.
+    /// Returns half of the memory of the machine or its container, or of the rest of the limit for
+    /// addresses (`ulimit -v`), beyond which an allocation ends the program.
     fn half(&mut self) -> u64 {
         self.system.refresh_memory_specifics(MemoryRefreshKind::nothing().with_ram());
         let limit = self.system.cgroup_limits().map(|limits| limits.total_memory);

@@ -12,7 +12,7 @@ use sqlparser::{
     parser::Parser,
 };
 
-/// What polars calls `count(*)`.
+/// The name that polars gives to `count(*)`.
 pub(super) const POLARS_COUNT: &str = "len";
 const COUNT: &str = "count(*)";
 
@@ -27,8 +27,8 @@ pub(super) fn with_names(query: &str) -> Option<String> {
     names.are_new.then(|| statements.join("; "))
 }
 
-/// Names that `WITH` gives to queries that do not select from what has the name besides. Polars would take the other one
-/// everywhere.
+/// Returns the names that `WITH` gives to queries that do not themselves select from another
+/// relation of that name. Polars would take the other one everywhere.
 pub(super) fn names_of_with(query: &str) -> Vec<String> {
     let statements = Parser::parse_sql(&GenericDialect {}, query).unwrap_or_default();
     let withs = statements.iter().filter_map(|statement| match statement {

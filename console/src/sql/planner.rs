@@ -1,4 +1,5 @@
-//! What polars plans queries and views with: the tables under their names, our functions, and stack enough.
+//! The context in which polars plans queries and views: the tables under their names, our
+//! functions, and enough stack.
 
 use std::{
     io,
@@ -11,19 +12,20 @@ use polars::{prelude::PolarsResult, sql::SQLContext};
 
 use super::{functions::Functions, scan::scan, tables::Tables};
 
-/// How much stack a query gets, of which only what is used takes memory: the planner recurses into each
+/// Stack size of a query, of which only the used part takes memory: the planner recurses into each
 /// operator of a chain.
 const STACK_BYTES: usize = 256 << 20;
 
-/// How long a query may be: the planner takes time and memory with the square of a chain of operators,
-/// gigabytes for ten thousand of them.
+/// Maximum length of a query: the planner takes time and memory with the square of a chain of
+/// operators, gigabytes for ten thousand of them.
 pub(super) const MOST_BYTES: usize = 8 << 10;
 
-/// How many texts a query may put together: the threads of polars recurse into each `||`, and have less
-/// stack.
+/// Maximum number of texts that a query may concatenate: the threads of polars recurse into each
+/// `||`, and have less stack.
 const MOST_JOINED: usize = 500;
 
-/// Why a query would take all memory or stack before it is carried out; `None` if it would not.
+/// Returns the reason why a query would take all memory or stack before it is carried out; `None`
+/// if it would not.
 pub(super) fn too_long(query: &str) -> Option<String> {
     let (size, joined) = (query.len(), query.matches("||").count());
     match () {
@@ -47,8 +49,8 @@ pub(super) fn context(tables: &Arc<Tables>) -> PolarsResult<SQLContext> {
     Ok(context)
 }
 
-/// Does something on a thread of its own, with stack enough. It ends with `None` where the planner panicked, which must
-/// not end the session.
+/// Runs something on a thread of its own with enough stack. The thread ends with `None` where the
+/// planner panicked, which must not end the session.
 pub(super) fn with_stack<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> io::Result<JoinHandle<Option<T>>> {

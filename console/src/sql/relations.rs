@@ -1,5 +1,5 @@
-//! What a query may name after `FROM`: the tables of a trace with some columns more, and views that
-//! make common queries short.
+//! Relations that a query may name after `FROM`: the tables of a trace with some additional
+//! columns, and views that make common queries short.
 
 use handlescope_model::{ColumnSpec, Table};
 
@@ -40,7 +40,7 @@ impl Relation<'static> {
 }
 
 impl<'a> Relation<'a> {
-    /// As a query names it.
+    /// Returns the name in queries.
     pub fn name(self) -> &'a str {
         match self {
             Relation::Table(table) => table.name(),
@@ -48,7 +48,7 @@ impl<'a> Relation<'a> {
         }
     }
 
-    /// What its rows are.
+    /// Describes the rows.
     pub fn doc(self) -> &'a str {
         match self {
             Relation::Table(table) => table.doc(),
@@ -56,7 +56,7 @@ impl<'a> Relation<'a> {
         }
     }
 
-    /// Its columns, in order.
+    /// Returns the columns, in order.
     pub fn columns(self) -> Vec<RelationColumn> {
         match self {
             Relation::Table(table) => specs(table).map(RelationColumn::of).collect(),

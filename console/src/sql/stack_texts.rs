@@ -1,4 +1,4 @@
-//! What the frames of stacks are called, as columns.
+//! The texts of stacks, as columns.
 
 use std::fmt::Write;
 

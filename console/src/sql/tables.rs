@@ -1,5 +1,5 @@
-//! The tables of the chosen traces as if they were those of one: rows count on from file to file, and
-//! what points to rows is moved with them.
+//! The tables of the chosen traces as if they were those of one: rows count on from file to file,
+//! and columns that point to rows are shifted with them.
 
 use std::sync::{Arc, mpsc};
 
@@ -14,13 +14,13 @@ use crate::{cancel::Cancel, query::trace_info};
 
 /// A trace that is queried.
 pub(super) struct Part {
-    /// Its number in the session.
+    /// Number of the trace in the session.
     pub(super) file: u32,
     pub(super) trace: Arc<Trace>,
 }
 
-/// Where a query asks for `depth` and `text` of the stacks of all parts: the thread that waits for its answer has the
-/// symbols.
+/// Sender of requests for `depth` and `text` of the stacks of all parts: the thread that waits for
+/// the query's answer has the symbols.
 pub(super) type AskStacks = mpsc::Sender<mpsc::Sender<DataFrame>>;
 
 /// The tables of all parts.
@@ -32,7 +32,7 @@ pub(super) struct Tables {
 }
 
 impl Tables {
-    /// Ends a query that is not wanted any more.
+    /// Ends a query that is no longer wanted.
     pub(super) fn check_stop(&self) -> PolarsResult<()> {
         self.stop.check().map_err(failed)
     }
@@ -112,7 +112,7 @@ impl Tables {
         Ok(UInt32Chunked::from_iter_values("row".into(), first..end).into_column())
     }
 
-    /// Row numbers of a part as row numbers of all.
+    /// Converts row numbers of a part to row numbers of all parts.
     fn moved(
         &self,
         column: Column,
@@ -132,7 +132,7 @@ impl Tables {
         Ok((column.u32()?.clone() + first).into_column())
     }
 
-    /// The row of all that the first row of a part is.
+    /// Returns the number that the first row of a part has among those of all parts.
     fn first_row(&self, at: usize, table: Table) -> PolarsResult<u32> {
         let before = self.parts.iter().take(at);
         let rows = before.map(|part| height(part, table)).sum::<PolarsResult<usize>>()?;
@@ -144,7 +144,7 @@ fn height(part: &Part, table: Table) -> PolarsResult<usize> {
     part.trace.height(table).map_err(failed)
 }
 
-/// What is said of more rows than a row number can be.
+/// The error for more rows than a row number can count.
 pub(super) const TOO_MANY_ROWS: &str = "too many rows in all files together";
 
 fn too_many<E>(_: E) -> PolarsError {

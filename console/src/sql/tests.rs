@@ -1,4 +1,4 @@
-//! What queries answer over small traces made by hand.
+//! Answers to queries over small traces made by hand.
 
 use std::{fs, path::Path};
 
@@ -304,8 +304,8 @@ fn views_of_the_user_are_added_or_replace_others() {
     assert_eq!(ask("SELECT * FROM BY_TYPE"), "type,n\nEvent,1\n");
     assert_eq!(ask("SELECT * FROM handles"), "event,tid\n0,7\n1,7\n");
     assert_eq!(ask("WITH leaks AS (SELECT 1 AS a) SELECT * FROM leaks"), "a\n1\n");
-    let own = "WITH leaks AS (SELECT tid FROM leaks) SELECT tid FROM leaks";
-    assert_eq!(ask(own), "tid\n7\n");
+    let shadowing = "WITH leaks AS (SELECT tid FROM leaks) SELECT tid FROM leaks";
+    assert_eq!(ask(shadowing), "tid\n7\n");
     let described = ask("DESCRIBE by_type");
     // The column of a table or view means the same.
     let type_of = "type,text,,\"Type of the object, as in Event.\"";

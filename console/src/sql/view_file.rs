@@ -36,7 +36,7 @@ impl ViewError {
     }
 }
 
-/// What a file says of a column, as in `-- open_ns? [ns]: When it was opened.`
+/// The description of a column in a file, as in `-- open_ns? [ns]: When it was opened.`
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct ColumnDoc {
     pub(super) line: usize,
@@ -54,11 +54,11 @@ pub(super) struct ViewFile {
     pub(super) name: String,
     /// The first paragraph of the comments in front of the query.
     pub(super) doc: String,
-    /// From their other lines.
+    /// The columns that the other lines describe.
     pub(super) columns: Vec<ColumnDoc>,
-    /// All of it, comments too, so that errors name its lines.
+    /// The whole text, comments too, so that errors name its lines.
     pub(super) text: String,
-    /// Names of what it selects from.
+    /// Names of the relations that it selects from.
     pub(super) uses: Vec<String>,
     /// Whether it is one of the user.
     pub(super) is_of_user: bool,
@@ -111,7 +111,7 @@ impl ViewFile {
         ViewError::of_query(&self.path, &self.text, error, names)
     }
 
-    /// An error about what has this name in the query.
+    /// Returns an error about this name in the query.
     pub(super) fn wrong_name(&self, name: &str, problem: String) -> ViewError {
         self.wrong_in(line_with(name, &self.text).unwrap_or(1), problem)
     }

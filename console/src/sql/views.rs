@@ -45,7 +45,7 @@ fn planned_apart(
     Ok(thread.join().ok().flatten())
 }
 
-/// What a query may name besides tables.
+/// A view that a query may name besides tables.
 #[derive(Debug, PartialEq, Eq)]
 pub struct View {
     pub(super) name: String,
@@ -53,17 +53,17 @@ pub struct View {
     pub(super) columns: Vec<RelationColumn>,
     /// The text of its file.
     pub(super) sql: String,
-    /// Names of what it selects from.
+    /// Names of the relations that it selects from.
     uses: Vec<String>,
-    /// Its file, if it is one of the user.
+    /// File of the view, if it is one of the user.
     pub(super) file: Option<PathBuf>,
 }
 
 #[derive(Debug, Default)]
 pub struct Views {
-    /// Each behind those that it uses.
+    /// The views, each behind those that it uses.
     planned: Vec<View>,
-    /// Their places in the order in which they are shown.
+    /// Places of the views in the order in which they are shown.
     shown: Vec<usize>,
 }
 
@@ -86,7 +86,7 @@ impl Views {
         views.map(Arc::new)
     }
 
-    /// In the order in which they are shown: those of the program first.
+    /// Returns the views in the order in which they are shown: those of the program first.
     pub fn all(&self) -> impl Iterator<Item = &View> {
         let views = self.shown.iter().filter_map(|place| self.planned.get(*place));
         views.filter(|view| !view.is_hidden())
@@ -105,7 +105,7 @@ impl Views {
         views.into_iter().map(|view| view.sql.as_str())
     }
 
-    /// Views with their columns, whose types are those of the plan.
+    /// Plans views, which gives the types of their columns.
     fn planned(files: &[ViewFile]) -> Result<Views, ViewError> {
         let order = sorted(files)?;
         let Some(first) = files.first() else { return Ok(Views::default()) };
@@ -135,14 +135,14 @@ impl Views {
         Ok(views)
     }
 
-    /// Those of the user among the views that a query uses, each behind those that it uses.
+    /// Returns the views of the user among those that a query uses, each behind those that it uses.
     pub(super) fn of_user(&self, named: &[String]) -> Vec<&View> {
         let used = self.used(named);
         let views = self.planned.iter().filter(|view| view.file.is_some());
         views.filter(|view| used.contains(&view.name)).collect()
     }
 
-    /// The names of a query, and of what these use.
+    /// Returns the names in a query, and those that the named views use.
     fn used(&self, named: &[String]) -> HashSet<String> {
         let mut used: HashSet<String> = named.iter().map(|name| name.to_lowercase()).collect();
         for view in self.planned.iter().rev() {
@@ -153,7 +153,7 @@ impl Views {
         used
     }
 
-    /// Lets queries name the views; these names get their plans, and those that they use.
+    /// Lets queries name the views; the named ones, and those that they use, get their plans.
     pub(super) fn register(&self, context: &mut SQLContext, named: &[String]) -> PolarsResult<()> {
         let used = self.used(named);
         for view in &self.planned {
@@ -175,7 +175,8 @@ impl View {
         self.name.starts_with('_')
     }
 
-    /// A column that its file says nothing of means what it means where it comes from.
+    /// Builds a view; a column that its file does not describe means what it means where it comes
+    /// from.
     fn of(file: &ViewFile, schema: &Schema, known: &[RelationColumn]) -> Result<View, ViewError> {
         if let Some(doc) = file.columns.iter().find(|doc| !schema.contains(&doc.name)) {
             let problem = format!("the query has no column '{}'", doc.name);

@@ -14,14 +14,14 @@ const RESET: &str = "\u{1b}[0m";
 /// Columns between tab stops.
 const TAB: usize = 8;
 
-/// Where a line that is too long may go on in the next one, further indented: ASCII's unit separator.
-/// Only for a [`Clip`] that has a width.
+/// Mark where a line that is too long may continue on the next one, further indented: ASCII's unit
+/// separator. Only for a [`Clip`] that has a width.
 pub(crate) const BREAK: &str = "\u{1f}";
 
-/// What a line that goes on is indented by, beyond the indentation of its start.
+/// Indentation of a continued line, beyond that of its start.
 const INDENT: usize = 4;
 
-/// A line is cut when it has so many bytes, even if its end has not come yet.
+/// Number of bytes at which a line is cut, even if its end has not come yet.
 const MOST_BYTES: usize = 1 << 16;
 
 /// Passes lines on, fitted to a width: a line that is longer goes on in the next one where it has a
@@ -41,7 +41,7 @@ impl<W: Write> Clip<W> {
         Self { out, width, line: Vec::new(), is_cut: false }
     }
 
-    /// Writes what has no line end yet, and everything else that waits.
+    /// Writes the unfinished line, and flushes the output.
     pub(crate) fn finish(mut self) -> io::Result<()> {
         self.end_line()?;
         self.out.flush()
@@ -112,12 +112,12 @@ pub(crate) fn width_of(text: &str) -> usize {
     text.split(BREAK).map(measure_text_width).sum()
 }
 
-/// A line of at most so many columns: a long one keeps its beginning.
+/// Cuts a line to at most `width` columns: a long one keeps its beginning.
 pub(crate) fn cut(line: &str, width: usize) -> Cow<'_, str> {
     truncate_str(line, width, CUT)
 }
 
-/// A name of at most so many columns: a long one keeps its end, by which names mostly differ.
+/// Shortens a name to at most `width` columns: a long one keeps its end, where names mostly differ.
 pub(crate) fn shortened(name: &str, width: usize) -> Cow<'_, str> {
     if measure_text_width(name) <= width {
         return Cow::Borrowed(name);
@@ -131,7 +131,7 @@ pub(crate) fn shortened(name: &str, width: usize) -> Cow<'_, str> {
     Cow::Owned(format!("{CUT}{}", &name[start..]))
 }
 
-/// A line without breaks, or as many lines as it takes.
+/// Splits a line at its breaks into as many lines as it takes.
 fn broken(line: &str, width: usize) -> Vec<String> {
     let whole = line.replace(BREAK, "");
     if whole.len() == line.len() || measure_text_width(&whole) <= width {

@@ -1,4 +1,4 @@
-//! Where the results of one command go.
+//! The output of the results of one command.
 
 use std::io::{self, Write};
 
@@ -29,7 +29,7 @@ impl<'a> CommandOutput<'a> {
         CommandOutput { out, cancel, spinner, is_inside_line: false, rest: LONGEST_REST }
     }
 
-    /// What may still be written of `bytes`.
+    /// Returns the part of `bytes` that may still be written.
     fn allowed<'b>(&mut self, bytes: &'b [u8]) -> Result<&'b [u8], Cancelled> {
         if !self.cancel.is_cancelled() {
             return Ok(bytes);

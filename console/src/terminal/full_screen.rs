@@ -1,4 +1,4 @@
-//! The whole terminal, for what refreshes itself.
+//! The whole terminal, for views that refresh themselves.
 
 use std::io::{self, Stdout};
 use std::time::Duration;
@@ -54,7 +54,7 @@ impl FullScreen {
         self.terminal.draw(picture).map(drop)
     }
 
-    /// The next key, for which it waits so long.
+    /// Returns the next key; `None` if there is none within `wait`, or for any other event.
     ///
     /// # Errors
     /// When the terminal cannot be read.

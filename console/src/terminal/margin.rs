@@ -1,4 +1,4 @@
-//! Where progress is drawn: standard error, with space for what the terminal itself writes.
+//! The target for progress: standard error, with space for what the terminal itself writes.
 
 use std::io;
 

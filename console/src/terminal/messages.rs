@@ -1,5 +1,5 @@
-//! Messages beside the results: on standard error, so that results can be piped. Also what is printed beside commands: by
-//! the reader of the command line, and when the program panics.
+//! Messages beside the results: on standard error, so that results can be piped. Also the output
+//! beside commands: of the parser of the command line, and of panics.
 
 use std::backtrace::{Backtrace, BacktraceStatus};
 use std::borrow::Cow;
@@ -16,7 +16,8 @@ use super::theme::Role;
 use super::{Activity, ColorChoice, Neutral, Progress, Screen, Spinner, standard, wrapped};
 use crate::cancel::writing;
 
-/// Where messages go, with nothing in them that a terminal would obey. A message that cannot be written is lost, which is not a failure.
+/// Writer of messages, with nothing in them that a terminal would obey. A message that cannot be
+/// written is dropped, which is not a failure.
 pub struct Messages<'a> {
     out: &'a mut dyn Write,
     screen: Screen,
@@ -26,7 +27,7 @@ pub struct Messages<'a> {
 }
 
 impl<'a> Messages<'a> {
-    /// Messages to `out`, in the manner of `screen`.
+    /// Creates messages to `out`, in the style of `screen`.
     pub fn new(out: &'a mut dyn Write, screen: Screen) -> Messages<'a> {
         Messages {
             out,
@@ -37,12 +38,12 @@ impl<'a> Messages<'a> {
         }
     }
 
-    /// Messages that show in `activity` how far a file is.
+    /// Shows the progress of a file in `activity`, too.
     pub(crate) fn with_activity(self, activity: Activity) -> Messages<'a> {
         Messages { activity, ..self }
     }
 
-    /// Messages to `out`, which is standard error, as wide as its window at any time.
+    /// Creates messages to `out`, which is standard error, as wide as its window at any time.
     pub fn to_stderr(out: &'a mut dyn Write, color: ColorChoice) -> Messages<'a> {
         let screen = Screen::stderr(color);
         Messages { follows: Some(color), ..Messages::new(out, screen) }

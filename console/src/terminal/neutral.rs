@@ -1,4 +1,5 @@
-//! The last step before a terminal, and before a reader of JSON: whatever was printed, nothing in it acts.
+//! The last step before a terminal, and before a reader of JSON: whatever was printed, nothing in
+//! it acts.
 //!
 //! [`Untrusted`] escapes a name where it is put into a text. This is for what was
 //! not escaped there, and for formats that keep names as they are.
@@ -11,7 +12,7 @@ use handlescope_model::{Untrusted, is_harmful};
 /// The longest colour that is recognized, bytes.
 const LONGEST_STYLE: usize = 24;
 
-/// Passes text on and escapes what [`is_harmful`].
+/// Passes text on and escapes every character that [`is_harmful`].
 pub(crate) struct Neutral<W: Write> {
     out: W,
     escaping: Escaping,
@@ -25,7 +26,7 @@ enum Escaping {
     Off,
     /// Lines, tabs and colours pass; the rest is escaped as in Rust.
     Terminal,
-    /// What JSON allows to be raw, but a terminal would obey, is escaped as in JSON.
+    /// Everything that JSON allows raw, but a terminal would obey, is escaped as in JSON.
     Json,
 }
 
@@ -36,24 +37,24 @@ impl Escaping {
     }
 }
 
-/// What to do with the start of some bytes.
+/// A decision about the first bytes of the input.
 enum Step {
-    /// So many of them pass.
+    /// Pass this number of bytes.
     Pass(usize),
-    /// So many of them are this character.
+    /// Escape this number of bytes, which are this character.
     Escape(usize, char),
-    /// More of them are needed.
+    /// Wait for more bytes.
     Wait,
 }
 
 impl<W: Write> Neutral<W> {
-    /// For a terminal; if it is none, everything passes as it is.
+    /// Creates a writer to a terminal; if it is none, everything passes as it is.
     pub(crate) fn terminal(out: W, is_terminal: bool) -> Self {
         let escaping = if is_terminal { Escaping::Terminal } else { Escaping::Off };
         Self { out, escaping, held: Vec::new() }
     }
 
-    /// For JSON, which stays the same JSON.
+    /// Creates a writer of JSON, which stays equivalent.
     pub(crate) fn json(out: W) -> Self {
         Self { out, escaping: Escaping::Json, held: Vec::new() }
     }
@@ -130,7 +131,7 @@ fn step(escaping: Escaping, bytes: &[u8]) -> Step {
     }
 }
 
-/// A character of so many bytes.
+/// Decides about a character of `count` bytes.
 fn character(bytes: &[u8], count: usize) -> Step {
     let Some(bytes) = bytes.get(..count) else { return Step::Wait };
     let character = std::str::from_utf8(bytes).ok().and_then(|text| text.chars().next());
@@ -185,8 +186,8 @@ pub(crate) fn neutral(text: &str) -> String {
     String::from_utf8_lossy(&clean).into_owned()
 }
 
-/// A line that is typed, with something harmless of as many bytes in place of what [`is_harmful`]: an
-/// editor counts the bytes up to the cursor.
+/// Replaces each character of a typed line that [`is_harmful`] with a harmless one of the same length:
+/// an editor counts the bytes up to the cursor.
 pub(crate) fn same_length(text: &str) -> Cow<'_, str> {
     let acts = |character| !['\n', '\t'].contains(&character) && is_harmful(character);
     if !text.contains(acts) {
@@ -211,7 +212,7 @@ mod tests {
         ('\0'..=char::MAX).filter(|character| is_harmful(*character))
     }
 
-    /// Written in pieces of so many bytes.
+    /// Returns the text as written in pieces of at most `pieces` bytes.
     fn written(
         text: &str,
         pieces: usize,

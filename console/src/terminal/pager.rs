@@ -11,7 +11,7 @@ use super::screen::is_dumb;
 use super::standard;
 use crate::cancel::waiting_for;
 
-/// What is used when the environment names no pager.
+/// The pager when the environment names none.
 const USUAL: &str = "less";
 
 /// Settings of the usual pager, unless the environment has others: it ends at once when all is on one screen, passes
@@ -26,7 +26,7 @@ pub(crate) struct Paged<'a> {
     command: Option<Vec<String>>,
     screen: PageSize,
     held: Vec<u8>,
-    /// Start of the line in what is held that has no end yet.
+    /// Start of the unfinished line among the held bytes.
     line_start: usize,
     /// Lines of the screen that the lines before take.
     lines: usize,
@@ -146,7 +146,7 @@ impl Write for Paged<'_> {
 }
 
 impl Drop for Paged<'_> {
-    /// What an answer wrote before it failed is shown.
+    /// Shows what an answer wrote before it failed.
     fn drop(&mut self) {
         let _ = self.flush();
     }

@@ -13,10 +13,10 @@ use indicatif::{HumanBytes, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::margin::draw_target;
 
-/// While bytes are read.
+/// Template while bytes are read.
 const READING: &str = "{prefix} {wide_bar} {bytes}/{total_bytes} {binary_bytes_per_sec} {eta:>4}";
 
-/// While the archive is written, whose size is not known before.
+/// Template while the archive is written, whose size is not known in advance.
 const WRITING: &str = "{prefix} {spinner} {msg} {elapsed}";
 
 /// A progress bar that goes away when it is dropped.
@@ -64,7 +64,7 @@ impl Drop for Progress {
     }
 }
 
-/// What a progress bar shows, for where there is none. Clones are of the same bar.
+/// The text of a progress bar, for where none can be drawn. Clones refer to the same bar.
 #[derive(Clone, Default)]
 pub(crate) struct Activity(Arc<Mutex<Option<ProgressBar>>>);
 
@@ -82,10 +82,10 @@ impl Activity {
     }
 }
 
-/// While the end is unknown.
+/// Template while the end is unknown.
 const WAITING: &str = "{spinner} {msg} {elapsed}";
 
-/// How long a command may take before a spinner shows that it still runs.
+/// Time that a command may take before a spinner shows that it still runs.
 const DRAW_DELAY: Duration = Duration::from_millis(200);
 
 /// Time between two pictures of the spinner.
@@ -99,7 +99,7 @@ pub(crate) struct Spinner(Arc<Mutex<Option<Spinning>>>);
 /// A spinner at work, seen or not yet.
 struct Spinning {
     bar: ProgressBar,
-    /// Nothing is sent; the thread ends when this is dropped.
+    /// Sender of nothing; the thread ends when this is dropped.
     stop: Sender<()>,
     thread: JoinHandle<()>,
 }
@@ -120,7 +120,7 @@ impl Spinner {
         *self.lock() = thread.ok().map(|thread| Spinning { bar, stop, thread });
     }
 
-    /// Says something else beside the spinner, if there is one.
+    /// Replaces the text beside the spinner, if there is one.
     pub(crate) fn show(&self, message: String) {
         if let Some(spinning) = self.lock().as_ref() {
             spinning.bar.set_message(message);
@@ -134,7 +134,7 @@ impl Spinner {
         let _ = thread.join();
     }
 
-    /// Does something that writes to the terminal, without the spinner in its way.
+    /// Runs something that writes to the terminal, without the spinner in its way.
     pub(crate) fn aside<T>(&self, write: impl FnOnce() -> T) -> T {
         let bar = self.lock().as_ref().map(|spinning| spinning.bar.clone());
         match bar {

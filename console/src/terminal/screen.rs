@@ -1,4 +1,4 @@
-//! Where output goes, and what it may look like there.
+//! Output streams and their appearance.
 
 use std::io::{self, IsTerminal, Write};
 use std::{env, fmt};
@@ -46,7 +46,7 @@ impl Screen {
     }
 
     fn of(is_terminal: bool, columns: Option<u16>, color: ColorChoice) -> Screen {
-        /// What a terminal has that does not say.
+        /// Width of a terminal that does not report any.
         const COLUMNS: u16 = 80;
         Screen {
             width: is_terminal.then(|| columns.filter(|c| *c > 0).unwrap_or(COLUMNS).into()),
@@ -72,7 +72,7 @@ impl Screen {
     }
 
     fn clear_on(&self, out: &mut dyn Write) -> io::Result<()> {
-        /// Cursor home, erase what is seen, erase what is not.
+        /// Cursor home, erase the screen, erase the scrollback.
         const CLEAR: &str = "\u{1b}[H\u{1b}[2J\u{1b}[3J";
         if !self.is_terminal() {
             return Ok(());

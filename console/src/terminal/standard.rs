@@ -32,7 +32,7 @@ pub(crate) fn is_screen() -> bool {
     out().is_terminal() && error().is_terminal()
 }
 
-/// Where a person sees a prompt, if there is such a place.
+/// Returns the stream where a person sees a prompt, if there is one.
 pub(crate) fn prompt() -> Box<dyn Write> {
     match (error().is_terminal(), out().is_terminal()) {
         (true, _) => Box::new(error()),
@@ -71,8 +71,8 @@ impl Write for Results {
     }
 }
 
-/// Looks whether standard output is there. For the time before `main`: Rust puts `/dev/null` in its place
-/// before that (`std::sys::pal::unix::init`), and then it is not seen any more.
+/// Checks whether standard output is open. Call it before `main`: Rust's runtime opens `/dev/null`
+/// in its place (`std::sys::pal::unix::init`), after which the difference is no longer visible.
 pub extern "C" fn look_before_main() {
     let folder = Path::new("/dev/fd");
     let is_closed = folder.is_dir() && fs::symlink_metadata(folder.join("1")).is_err();

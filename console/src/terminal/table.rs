@@ -46,7 +46,7 @@ pub fn align_right(table: &mut Table, columns: &[usize]) {
     }
 }
 
-/// What of a table fits a screen.
+/// The part of a table that fits a screen.
 pub struct Fitting {
     /// The places of the columns.
     pub columns: Vec<usize>,
@@ -123,8 +123,8 @@ fn fit(table: &mut Table, screen: usize) {
     }
 }
 
-/// How wide the text of each column may be: as wide as it is where all have room. Else the wider ones are as wide as
-/// each other, but for one whose longest word is wider still.
+/// Returns the maximum width of the text of each column: its natural width where all have room.
+/// Otherwise the wider columns share one width, except for one whose longest word is wider still.
 fn widths(table: &Table, screen: usize) -> Vec<usize> {
     let cells = |row: &Row| row.cell_iter().map(Cell::content).collect::<Vec<String>>();
     let rows: Vec<Vec<String>> =
@@ -145,7 +145,7 @@ fn widths(table: &Table, screen: usize) -> Vec<usize> {
     fitting.unwrap_or_else(|| widths(1))
 }
 
-/// How wide the longest line of a cell is.
+/// Returns the width of the longest line of a cell.
 fn measure(cell: &Cell) -> usize {
     cell.content().lines().map(measure_text_width).max().unwrap_or_default()
 }
@@ -170,27 +170,29 @@ fn empty(screen: Screen, style: TableStyle) -> Table {
     table
 }
 
-/// Longer words are broken, and paths and functions: command lines and the like. A GUID is as long.
+/// Length up to which a word is not broken, unless it is a path or a function; a longer one is a
+/// command line or the like. A GUID is this long.
 pub(super) const LONGEST_WORD: usize = 36;
 
-/// What a column with such words has at least.
+/// Minimum width of a column with such words.
 pub(super) const LEAST_OF_LONG: usize = 12;
 
 /// Columns narrower than this on average are no longer read as columns.
 const LEAST_WIDTH: usize = 9;
 
-/// A number with its unit, not a time with its date.
+/// Maximum length of a number with its unit; a time with its date is longer.
 const LONGEST_QUANTITY: usize = 16;
 
-/// What stands beside the text of a column: a space on either side, and the line to the next one.
+/// Space around the text of a column: one on either side, and the line to the next one.
 const PADDING: usize = 2;
 const LINE: usize = 1;
 
-/// How wide the text of each column is at least: its longest word, or less where that is broken anyway.
+/// The minimum width of each column's text: its longest word, or less where that is broken anyway.
 pub(super) struct LeastWidths(Vec<usize>);
 
 impl LeastWidths {
-    /// Of the cells of some rows, headings included; where words are longer than they may be, `long`.
+    /// Measures the cells of some rows, headings included; words that may be broken count for at
+    /// most `long`.
     pub(super) fn of<'a, R: IntoIterator<Item = &'a str>>(
         rows: impl IntoIterator<Item = R>,
         long: usize,
@@ -213,7 +215,7 @@ impl LeastWidths {
         LeastWidths(widths)
     }
 
-    /// How wide the table is at least.
+    /// Returns the minimum width of the table.
     pub(super) fn sum(&self) -> usize {
         self.sum_without(&[])
     }
@@ -224,8 +226,8 @@ impl LeastWidths {
         widths.sum::<usize>().saturating_sub(LINE)
     }
 
-    /// How many of the spare columns are left out, from the first, so that the others fit the screen; none where even
-    /// the others do not.
+    /// Returns the number of spare columns to leave out, from the first, so that the others fit the
+    /// screen; `None` if even the others do not.
     pub(super) fn left_out(&self, screen: usize, spare: &[usize]) -> Option<usize> {
         let fits = |count: &usize| {
             let left_out = spare.get(..*count).unwrap_or(spare);
@@ -240,7 +242,7 @@ impl LeastWidths {
     }
 }
 
-/// What of a line of a cell stays together.
+/// Splits a line of a cell into the parts that stay together.
 fn words(line: &str) -> Box<dyn Iterator<Item = &str> + '_> {
     let is_quantity = line.trim_start().starts_with(|char: char| char.is_ascii_digit());
     match is_quantity && measure_text_width(line) <= LONGEST_QUANTITY {
@@ -249,7 +251,7 @@ fn words(line: &str) -> Box<dyn Iterator<Item = &str> + '_> {
     }
 }
 
-/// How wide a column is at least for a word.
+/// Returns the minimum width of a column for a word.
 fn least(word: &str, long: usize) -> usize {
     let width = measure_text_width(word);
     match width > LONGEST_WORD || word.contains(['\\', '/', '!']) || word.contains("::") {

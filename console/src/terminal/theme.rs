@@ -1,10 +1,10 @@
-//! The theme: which colour says what. No other file names a colour.
+//! The theme: the meaning of each colour. No other file names a colour.
 
 use comfy_table::Cell;
 use nu_ansi_term::{Color, Style};
 use ratatui::style::{Modifier, Style as DrawnStyle};
 
-/// What a text is, from which its style follows.
+/// The role of a text, which determines its style.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Role {
     Plain,
@@ -12,22 +12,23 @@ pub(crate) enum Role {
     Heading,
     /// Titles of columns that are drawn.
     Titles,
-    /// What matters less: a function of the system, which key does what.
+    /// Less important text: a function of the system, the meaning of a key.
     Aside,
-    /// What may be typed next, and what an entry of the menu means.
+    /// A hint at what may be typed next, and at the meaning of an entry of the menu.
     Hint,
     /// A trace, a table, a cause, an example, an entry of help.
     Name,
     Process,
-    /// What rows have in common.
+    /// The common part of some rows.
     Group,
-    /// What opened a handle or created an object, a value of a handle, a type; a change for the better.
+    /// An event that opened a handle or created an object, a value of a handle, a type; a change
+    /// for the better.
     Opened,
-    /// What closed a handle or deleted an object.
+    /// An event that closed a handle or deleted an object.
     Closed,
     /// A verdict, totals, a handle that was duplicated or inherited.
     Notable,
-    /// What casts doubt on counts, and the totals of several traces.
+    /// Doubt about counts, and the totals of several traces.
     Alarm,
     Warning,
     /// A failure; a change for the worse.
@@ -37,7 +38,7 @@ pub(crate) enum Role {
     Kind,
     Option,
     Value,
-    /// Means nothing.
+    /// A meaningless word.
     Wrong,
     /// The word at the cursor, which may still become something.
     Unfinished,

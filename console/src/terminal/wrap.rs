@@ -14,14 +14,14 @@ static WORDS: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(&format!(r"[^ \\]*(?:\\(?:{folder})*[^ \\]*)* *")).ok()
 });
 
-/// What divides a path, and the module, scopes and arguments of a function.
+/// Dividers in a path, and between the module, scopes and arguments of a function.
 static DIVIDERS: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"(?:[\\/!,]|::)+").ok());
 
-/// What lines that go on are indented by, beyond the indentation of the line.
+/// Indentation of continued lines, beyond that of the line.
 const INDENT: usize = 2;
 
-/// A text whose lines are broken between words where they are longer than `width`; what goes on
-/// is indented. A word that is too long stays whole: it is a path, or the like, to be copied.
+/// Breaks lines longer than `width` between words, and indents the continuation. A word that is too
+/// long stays whole: it is a path, or the like, to be copied.
 pub(crate) fn wrapped(text: &str, width: Option<usize>) -> String {
     let Some(width) = width else { return text.to_owned() };
     let lines: Vec<String> = text.split('\n').map(|line| wrapped_line(line, width)).collect();

@@ -1,4 +1,4 @@
-//! The columns in ETWAnalyzer's order, each with what stands in it.
+//! Columns in ETWAnalyzer's order, each with its value.
 
 use std::borrow::Cow;
 
@@ -92,7 +92,7 @@ fn hex_or_empty(value: Option<u64>) -> Cow<'static, str> {
     value.map(hex).unwrap_or_default().into()
 }
 
-/// As .NET writes them.
+/// Formats a flag as .NET does.
 fn yes_or_no(value: bool) -> &'static str {
     if value { "True" } else { "False" }
 }

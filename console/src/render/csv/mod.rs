@@ -1,6 +1,6 @@
 //! The events of objects as a CSV file with ETWAnalyzer's columns.
 //!
-//! What differs from ETWAnalyzer: values are quoted instead of altered (but for formulas), numbers are the same in
+//! Differences from ETWAnalyzer: values are quoted instead of altered (but for formulas), numbers are the same in
 //! every country, mappings stand in the right columns, creation and deletion of objects have rows,
 //! and the events of an object come in the order of time, the handles that were open at the end
 //! after them.
@@ -22,10 +22,10 @@ use crate::render::style::ObjectRefStyle;
 use crate::settings::Display;
 use crate::values::CsvText;
 
-/// Says to Excel what separates values; other programs take it for data.
+/// Line that names the separator to Excel; other programs take it for data.
 const SEPARATOR_LINE: &[u8] = b"sep = ;\n";
 
-/// What separates values.
+/// Separator of values.
 const SEPARATOR: u8 = b';';
 
 /// Writes the whole content of the file.

@@ -1,4 +1,4 @@
-//! What the columns of a row are made of.
+//! Facts that the columns of a row are made of.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -20,35 +20,35 @@ pub(super) struct Row<'a> {
     pub(super) stack: String,
 }
 
-/// What the rows of a trace have in common.
+/// The facts that the rows of a trace share.
 pub(super) struct FileFacts<'a> {
     pub(super) answer: &'a FileAnswer<'a>,
     pub(super) listing: &'a Listing,
     /// File name without extension, with folders where another file has its name.
     pub(super) name: String,
-    /// When the recording began; empty where that is unknown.
+    /// Start of the recording; empty where that is unknown.
     pub(super) date: String,
     processes: PerProcess<ProcessFacts<'a>>,
 }
 
-/// What the rows of a process have in common.
+/// The facts that the rows of a process share.
 pub(super) struct ProcessFacts<'a> {
     /// `name.exe(pid)` with its start and end.
     pub(super) marked: String,
     pub(super) name: &'a str,
-    /// When it started, if that is known.
+    /// Start of the process, if that is known.
     pub(super) start: String,
-    /// What follows the program in its command line.
+    /// The part of the command line after the program.
     pub(super) arguments: &'a str,
 }
 
-/// What the rows of an object have in common. Whatever filters removed of its events, this stays.
+/// The facts that the rows of an object share, even if filters removed some of its events.
 pub(super) struct ObjectFacts<'a> {
     pub(super) id: String,
     pub(super) pointer: String,
     pub(super) name: &'a str,
     pub(super) kind: &'a str,
-    /// Empty when creation or end is known, but not the time of it.
+    /// Seconds; empty when creation and end are known, but not both of their times.
     pub(super) lifetime: String,
     pub(super) is_multiprocess: bool,
     pub(super) is_overlapped: bool,

@@ -6,7 +6,7 @@ use serde::{Serialize, Serializer};
 use super::file::{StackNumbers, StacksJson, TraceJson, Traces};
 use crate::query::{GroupKey, NoMatch};
 
-/// Anything that can be a value in a document.
+/// A value of any type in a document.
 type Erased<'a> = Box<dyn erased_serde::Serialize + 'a>;
 
 /// Members of a document in their order, which are made while they are written.
@@ -14,12 +14,12 @@ type Erased<'a> = Box<dyn erased_serde::Serialize + 'a>;
 pub(in crate::render) struct Document<'a>(Vec<(&'static str, Erased<'a>)>);
 
 impl<'a> Document<'a> {
-    /// Of this kind.
+    /// Creates a document of this kind.
     pub(in crate::render) fn of(kind: &'static str) -> Self {
         Self::default().with("kind", kind)
     }
 
-    /// With one more member.
+    /// Adds a member.
     pub(in crate::render) fn with(
         mut self,
         name: &'static str,
@@ -29,7 +29,7 @@ impl<'a> Document<'a> {
         self
     }
 
-    /// What a group has in common in a column.
+    /// Adds the common value of a group in a column.
     pub(in crate::render) fn with_key(
         self,
         column: &'static str,
@@ -44,7 +44,7 @@ impl<'a> Document<'a> {
         }
     }
 
-    /// The same, which is left out without a value.
+    /// Like [`with`](Self::with), but adds nothing without a value.
     pub(in crate::render) fn with_some(
         self,
         name: &'static str,
@@ -56,29 +56,29 @@ impl<'a> Document<'a> {
         }
     }
 
-    /// With the traces.
+    /// Adds the traces.
     pub(in crate::render) fn files(self, traces: &Traces<'a>) -> Self {
         let headers: Vec<_> = traces.iter().map(TraceJson::header).collect();
         self.with("files", headers)
     }
 
-    /// With the stacks that the answers for some traces refer to, if these are shown.
+    /// Adds the stacks that the answers for some traces refer to, if these are shown.
     pub(in crate::render) fn stacks_if(self, are_shown: bool, traces: &Traces<'a>) -> Self {
         if are_shown { self.stacks(traces) } else { self }
     }
 
-    /// With the stacks that the answers for some traces refer to.
+    /// Adds the stacks that the answers for some traces refer to.
     pub(in crate::render) fn stacks(self, traces: &Traces<'a>) -> Self {
         self.with("stacks", StacksJson(Traces::clone(traces)))
     }
 
-    /// With what makes the answers for some traces wrong or incomplete, and why nothing matches.
+    /// Adds the caveats of the answers for some traces, and the reason why nothing matches.
     pub(in crate::render) fn caveats(self, traces: &Traces<'a>) -> Self {
         let caveats: Vec<_> = traces.iter().flat_map(TraceJson::caveats).collect();
         self.with("caveats", caveats).no_match(traces.iter().map(TraceJson::no_match))
     }
 
-    /// With the first of the reasons why nothing passes, by the numbers of traces.
+    /// Adds the first of the reasons why nothing passes, by the numbers of traces.
     pub(in crate::render) fn no_match<'n: 'a>(
         self,
         mut answers: impl Iterator<Item = (usize, Option<&'n NoMatch>)>,
@@ -95,7 +95,7 @@ impl<'a> Document<'a> {
         self.with_some("no_match", document)
     }
 
-    /// With the members of another one.
+    /// Adds the members of another document.
     pub(in crate::render) fn and<'d>(self, members: &'a Document<'d>) -> Self {
         members.0.iter().fold(self, |document, (name, value)| document.with(name, value))
     }

@@ -102,7 +102,7 @@ impl Serialize for StacksJson<'_> {
     }
 }
 
-/// What a document says of a trace.
+/// The facts about a trace in a document.
 #[derive(Clone, Serialize)]
 pub(super) struct TraceHeader {
     file: usize,

@@ -12,7 +12,7 @@ pub(in crate::render) struct StackJson<'a> {
     pub(in crate::render) frames: Option<&'a Frames<'a>>,
     pub(in crate::render) bases: &'a ModuleBases,
     pub(in crate::render) stack: StackIdx,
-    /// What is left out of it.
+    /// Trims that leave out some of its frames.
     pub(in crate::render) trims: Option<&'a TrimmedStacks>,
 }
 

@@ -22,7 +22,7 @@ use crate::{
 /// Rows that are in memory at once.
 const BATCH: usize = 1 << 16;
 
-/// What the kind is called of a handle that was open at the end.
+/// Name of the kind of a handle that was open at the end.
 const EXISTING: &str = "existing_handle";
 
 /// An object.
@@ -107,7 +107,7 @@ macro_rules! object_members {
             columns
         }
 
-        /// Adds what files have of an object with each of its events, too.
+        /// Adds the members of an object that files repeat with each of its events.
         fn add_object<'a>(columns: &mut Columns<'a, Row<'a>>) {
             $(object_members!(@$place columns, $name, $value);)+
         }

@@ -11,7 +11,8 @@ use crate::{
     values::Format,
 };
 
-/// More rows than anyone reads on a screen, and a text is in memory as a whole to be aligned.
+/// Maximum number of rows in text: more than anyone reads on a screen, and a text is in memory as a
+/// whole to be aligned.
 const MOST_ROWS: usize = 1000;
 
 /// The answer to a query as it is.

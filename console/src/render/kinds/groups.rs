@@ -24,13 +24,13 @@ pub(crate) struct Row<'a> {
     file: &'a FileAnswer<'a>,
     groups: &'a Groups,
     node: NodeIdx,
-    /// How it grows, with `-ShowTime`.
+    /// Growth of the group, with `-ShowTime`.
     growth: Option<Growth>,
     numbers: StackNumbers,
     stacks: Rc<StackStyle<'a>>,
 }
 
-/// What is said of a group; a document says what its handles have in common in one member.
+/// Declares the columns of a group; a document has what its handles have in common in one member.
 pub(crate) fn group_columns<'a>(
     criteria: &GroupCriteria,
     is_document: bool,
@@ -63,7 +63,7 @@ pub(crate) fn group_columns<'a>(
     columns
 }
 
-/// Adds what is counted of a group.
+/// Adds the figures of a group.
 pub(crate) fn add_figures<'a, R>(
     columns: &mut Columns<'a, R>,
     figures: impl Fn(&R) -> Figures + Copy + 'a,
@@ -123,7 +123,7 @@ struct LeftOut {
     handles: u64,
 }
 
-/// What `-TopN` and `-MinCount` leave out on all levels.
+/// Counts what `-TopN` and `-MinCount` leave out on all levels.
 fn left_out(answer: &ObjectRefAnswer<'_>) -> LeftOut {
     let mut sum = LeftOut::default();
     for groups in answer.files.iter().filter_map(|file| file.groups.as_ref()) {
@@ -137,7 +137,7 @@ fn left_out(answer: &ObjectRefAnswer<'_>) -> LeftOut {
 }
 
 impl<'a> Row<'a> {
-    /// What the handles of the group have in common, by column.
+    /// Returns what the handles of the group have in common, by column.
     fn keys(&self) -> Document<'a> {
         let nodes = self.groups.path(self.node);
         let key = |keys: Document<'a>, (column, node): (&GroupColumn, NodeIdx)| {

@@ -13,7 +13,7 @@ use crate::{
     },
 };
 
-/// What stands where the trace does not say.
+/// Text for a fact that the trace does not have.
 const UNKNOWN: &str = "unknown";
 
 /// A row for each trace, with the number of its file.
@@ -24,11 +24,11 @@ pub fn loaded<'a>(files: &[(&'a Path, &'a TraceInfo)]) -> io::Result<Table<'a>> 
     let mut columns = Columns::<(usize, &Path, &TraceInfo)>::default();
     columns.add("index", |(at, ..)| index(*at)).title("#");
     let path = |path: &Path| shown(path).to_string_lossy().into_owned();
-    columns.add("path", move |(_, own, _)| path(own)).title("File");
+    columns.add("path", move |(_, file, _)| path(file)).title("File");
     columns.add("recorded", |(.., info)| Clock::recorded_start(info)).title("Recorded");
     let length = columns.add("seconds", |(.., info)| seconds(info)).title("Seconds");
     let text = |(.., info): &(usize, &Path, &TraceInfo)| {
-        seconds(info).map_or_else(String::new, |own| format!("{own:.1}"))
+        seconds(info).map_or_else(String::new, |value| format!("{value:.1}"))
     };
     length.texts(text).unknown(UNKNOWN);
     let machine = columns.add("computer", |(.., info)| info.computer.clone());
@@ -46,7 +46,7 @@ fn windows(info: &TraceInfo) -> Option<String> {
     is_known.then(|| format!("{} ({})", info.os_version, info.os_build))
 }
 
-/// The time of which the trace has the events, if that is known.
+/// Returns the seconds of which the trace has the events, if that is known.
 fn seconds(info: &TraceInfo) -> Option<f64> {
     let (from_ns, to_ns) = info.recorded_ns()?.into_inner();
     Some(to_ns.saturating_sub(from_ns) as f64 / 1e9)

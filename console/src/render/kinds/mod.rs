@@ -54,7 +54,7 @@ pub use self::{
 use crate::query::{NoMatch, Subject};
 use handlescope_model::Untrusted;
 
-/// What stands in the place of rows where a filter lets nothing pass.
+/// Returns the line that takes the place of rows where a filter lets nothing pass.
 fn no_match_line(no_match: &NoMatch) -> String {
     let what = if no_match.subject == Subject::Allocation { "allocation" } else { "handle" };
     format!("No {what} matches {}", Untrusted(&no_match.option()))

@@ -21,7 +21,7 @@ pub(crate) struct Row<'a> {
     loaded: &'a LoadedModule,
 }
 
-/// When and where a process loaded a module.
+/// A load of a module by a process.
 #[derive(Serialize)]
 struct LoadJson {
     pid: u32,
@@ -30,7 +30,7 @@ struct LoadJson {
     unload_ns: Option<i64>,
 }
 
-/// What is said of a module.
+/// Declares the columns of a module.
 pub(crate) fn module_columns<'a>() -> Columns<'a, Row<'a>> {
     let mut columns = Columns::<Row<'a>>::default();
     columns.add("file", |row| index(row.answer.index));
@@ -102,7 +102,7 @@ pub(super) fn pids(loaded: &LoadedModule) -> Vec<u32> {
     pids.into_iter().collect()
 }
 
-/// Who loaded a module: the kernel, one process, or a number of them.
+/// Returns the loaders of a module: the kernel, one process, or a number of them.
 fn loaders(loaded: &LoadedModule) -> Option<String> {
     match pids(loaded)[..] {
         [] => None,
@@ -116,7 +116,7 @@ fn distinct_bases(loaded: &LoadedModule) -> BTreeSet<u64> {
     loaded.loads.iter().filter_map(|load| load.base).collect()
 }
 
-/// Where a module lies, if that is the same everywhere.
+/// Returns the address of a module, if that is the same everywhere.
 fn only_base(loaded: &LoadedModule) -> Option<u64> {
     let bases = distinct_bases(loaded);
     bases.first().copied().filter(|_| bases.len() == 1)

@@ -54,7 +54,7 @@ enum CountJson<'a> {
     NameInFile(&'a str, u64, usize),
 }
 
-/// How many handles are not closed, and what `-TopN` leaves out.
+/// Returns the numbers of handles that are not closed, and of those that `-TopN` leaves out.
 fn not_closed<'a>(
     counts: &'a HandleCounts,
     by: CountBy,

@@ -73,7 +73,7 @@ fn sort(file: &mut FileAnswer<'_>, column: &str) -> Result<(), OutputError> {
     Ok(())
 }
 
-/// What objects can be sorted by.
+/// Columns that objects can be sorted by.
 pub(crate) const OBJECT_COLUMNS: [&str; 6] =
     ["id", "type", "name", "lifetime", "created", "events"];
 

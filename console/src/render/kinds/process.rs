@@ -19,17 +19,19 @@ use crate::{
 /// Columns by which a child is indented.
 const INDENT: usize = 2;
 
-/// Deeper children are indented no further: a damaged trace may have a long chain of them.
+/// Depth from which children are indented no further: a damaged trace may have a long chain of
+/// them.
 const DEEPEST: usize = 32;
 
-/// A process, and how its times are shown.
+/// A process and the format of its times.
 pub(crate) struct Row<'a> {
     file: u32,
     listed: &'a ListedProcess,
     clock: Rc<Clock>,
 }
 
-/// What is said of a process, whose times are seconds in text or have a format of their own.
+/// Declares the columns of a process, whose times are seconds in text or have a format of their
+/// own.
 pub(crate) fn process_columns<'a>(times: TimeFormat) -> Columns<'a, Row<'a>> {
     let shown = if times == TimeFormat::Seconds { Show::Seconds } else { Show::Plain };
     let mut columns = Columns::<Row<'a>>::default();

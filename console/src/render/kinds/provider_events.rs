@@ -22,7 +22,7 @@ struct Row<'a> {
     event: &'a SingleEvent,
 }
 
-/// What is said of an event, with its fields and the lines of its stack if they are shown.
+/// Declares the columns of an event, with its fields and the lines of its stack if they are shown.
 fn columns<'a>(
     has_fields: bool,
     stacks: StackDisplayArgs,

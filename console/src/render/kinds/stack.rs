@@ -20,24 +20,24 @@ use crate::{
     values::{Counted, Format},
 };
 
-/// What is said when the extract does not have the stacks of every event.
+/// Note for an extract that does not have the stacks of every event.
 const ONLY_HANDLES: &str = "Only stacks of handle events, allocations and kept provider events; \
      extract with -stacks all for those of every event";
 
-/// A stack, and how it is shown.
+/// A stack and its presentation.
 pub(crate) struct Row<'a> {
     file: Rc<FileStyle<'a>>,
     stack: StackRow,
 }
 
-/// How the stacks of a trace are shown.
+/// The presentation of the stacks of a trace.
 struct FileStyle<'a> {
     answer: &'a StacksAnswer<'a>,
     processes: ProcessStyle,
     stacks: StackStyle<'a>,
 }
 
-/// What is said of a stack; `has_text`: files have its frames.
+/// Declares the columns of a stack; `has_text`: files have its frames.
 pub(crate) fn stack_columns<'a>(has_text: bool) -> Columns<'a, Row<'a>> {
     let mut columns = Columns::<Row<'a>>::default();
     columns.add("file", |row| index(row.file.answer.index));

@@ -1,4 +1,4 @@
-//! `.dump Stats` as text: first what speaks against the trace, then what it is, then what it holds.
+//! `.dump Stats` as text: first problems of the trace, then its properties, then its contents.
 
 use std::fmt::{self, Write};
 use std::io;
@@ -23,7 +23,7 @@ use crate::values::{Counted, Length, TimeDigits, kind_of};
 /// A kind of events, with the number of its file.
 pub(crate) type Row<'a> = (u32, &'a EventCount);
 
-/// What is said of a kind of events.
+/// Declares the columns of a kind of events.
 pub(crate) fn stats_columns<'a>() -> Columns<'a, Row<'a>> {
     let mut columns = Columns::<Row<'a>>::default();
     columns.add("file", |(file, _)| *file);
@@ -33,7 +33,7 @@ pub(crate) fn stats_columns<'a>() -> Columns<'a, Row<'a>> {
     columns
 }
 
-/// A row for each kind of event, below what is known of the trace; JSON has that, too.
+/// A row for each kind of event, below the facts about the trace; JSON has those, too.
 ///
 /// # Errors
 /// None that a caller could do anything about.
@@ -148,7 +148,7 @@ fn perf_freq(info: &TraceInfo) -> Option<i64> {
     (info.perf_freq != 0 || !info.is_converted()).then_some(info.perf_freq)
 }
 
-/// When events may be missing.
+/// Describes a loss: the time during which events may be missing.
 fn loss(loss: &Loss) -> Document<'static> {
     Document::default()
         .with("what", LossKind::from_code(loss.what).map(LossKind::name))
@@ -181,7 +181,7 @@ fn single_members(answer: &StatsAnswer<'_>) -> serde_json::Result<Vec<(String, O
     Ok(single.map(|(name, value)| (name.clone(), text(value))).collect())
 }
 
-/// What ETWAnalyzer calls some of the properties.
+/// ETWAnalyzer's names of some of the properties.
 const ETW_ANALYZER: [(&str, &str); 11] = [
     ("Machine", "computer"),
     ("SourceETLFileName", "source_etl"),
@@ -235,7 +235,7 @@ fn name_asked(name: String, filter: &Filter) -> String {
 /// The names and patterns in a filter that no property has.
 ///
 /// # Errors
-/// As [`properties`].
+/// Fails like [`properties`].
 pub fn unknown_properties(answers: &[StatsAnswer<'_>], filter: &Filter) -> io::Result<Vec<String>> {
     let Some(answer) = answers.first() else { return Ok(Vec::new()) };
     let members = single_members(answer)?;
@@ -268,7 +268,7 @@ fn about(answer: &StatsAnswer<'_>, display: &Display) -> io::Result<String> {
 const LOST_CLOSES: &str =
     "A handle whose close event was lost looks leaked, unless it is counted as closed unseen";
 
-/// Lost events come first: they make leaks doubtful.
+/// Writes the losses, and lost events first: they make leaks doubtful.
 fn write_losses(answer: &StatsAnswer<'_>, display: &Display, out: &mut String) -> fmt::Result {
     let text = match answer.info.losses() {
         None => {
@@ -312,7 +312,7 @@ fn write_warnings(warnings: &[Warning], display: &Display, out: &mut String) -> 
     Ok(())
 }
 
-/// The time of which the trace has events, and how much that is of the session.
+/// Returns the time of which the trace has events, and the length of the session.
 fn recorded(info: &TraceInfo) -> Option<String> {
     let (from_ns, to_ns) = info.recorded_ns()?.into_inner();
     let [from, to] = [from_ns, to_ns].map(|ns| Seconds { ns, digits: TimeDigits::default() });
@@ -368,7 +368,7 @@ fn unknown() -> String {
     "unknown".to_owned()
 }
 
-/// Where the process of events came from, from the surest source to none.
+/// Writes the sources of events' processes, from the most reliable to none.
 fn write_attribution(info: &TraceInfo, out: &mut String) -> fmt::Result {
     writeln!(out, "Process of object events taken from")?;
     for (name, count) in [

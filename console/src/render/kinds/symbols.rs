@@ -17,7 +17,7 @@ use crate::{
 /// A module, with the number of its file.
 pub(crate) type Row<'a> = (u32, &'a ModuleSymbols);
 
-/// Where the symbols of a module were found.
+/// The place of the symbols of a module.
 #[derive(Serialize)]
 struct PlaceJson {
     kind: &'static str,
@@ -37,7 +37,7 @@ struct FailureJson<'a> {
     reason: &'a str,
 }
 
-/// What is said of the symbols of a module.
+/// Declares the columns of a module's symbols.
 pub(crate) fn symbol_columns<'a>() -> Columns<'a, Row<'a>> {
     let pdb = |symbols: &'a ModuleSymbols| symbols.report.module.pdb.as_ref();
     let mut columns = Columns::<Row<'a>>::default();
@@ -90,7 +90,7 @@ fn missing(report: &ModuleReport) -> Vec<MissingJson<'_>> {
 
 fn failures(report: &ModuleReport) -> Vec<FailureJson<'_>> {
     let failures = report.failures.iter();
-    failures.map(|own| FailureJson { place: &own.place, reason: &own.reason }).collect()
+    failures.map(|failure| FailureJson { place: &failure.place, reason: &failure.reason }).collect()
 }
 
 fn part(answer: &SymbolsAnswer<'_>) -> Part {
@@ -106,7 +106,7 @@ fn part(answer: &SymbolsAnswer<'_>) -> Part {
     ))
 }
 
-/// What the search ended in, and the file that names come from.
+/// Returns the result of the search, and the file that names come from.
 fn status(symbols: &ModuleSymbols) -> (&'static str, Option<String>) {
     let text = |file: &std::path::Path| Some(file.to_string_lossy().into_owned());
     let (status, file) = match &symbols.report.outcome {
@@ -130,7 +130,7 @@ fn place(origin: &Origin) -> PlaceJson {
     PlaceJson { kind, place }
 }
 
-/// What became of the search for the symbols of a module.
+/// Describes the result of the search for the symbols of a module.
 fn search(symbols: &ModuleSymbols) -> String {
     let found = found(&symbols.report);
     match symbols.is_stored() {
@@ -139,7 +139,7 @@ fn search(symbols: &ModuleSymbols) -> String {
     }
 }
 
-/// Where symbols were found, or why not; and what went wrong on the way.
+/// Describes where symbols were found, or why not, and the failures on the way.
 fn found(report: &ModuleReport) -> String {
     let origin = report.origin.as_ref().map(ToString::to_string).unwrap_or_default();
     let outcome = match &report.outcome {

@@ -1,4 +1,4 @@
-//! `.dump Version`: which process runs which version of what.
+//! `.dump Version`: versions of modules, and the processes that run them.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -28,7 +28,7 @@ pub(crate) struct Row<'a> {
     loaded_by: Rc<str>,
 }
 
-/// What is said of the version of a module.
+/// Declares the columns of a module's version.
 pub(crate) fn version_columns<'a>() -> Columns<'a, Row<'a>> {
     let mut columns = Columns::<Row<'a>>::default();
     columns.add("file", |row| index(row.answer.index));

@@ -20,17 +20,17 @@ use crate::{
     values::Counted,
 };
 
-/// What shows the handles of a suspect of the file with this number.
+/// Returns the command that shows the handles of a suspect of the file with this number.
 type CommandOf<'a> = &'a dyn Fn(usize, &Suspect) -> String;
 
-/// A suspect is small beside the worst when its score is not even such a part of it.
+/// Share of the worst score below which a suspect is small.
 const SMALL: f64 = 0.1;
 
-/// Handles of a suspect that a stack of the system opened and the end of its process closed, at most: each process
-/// has a few.
+/// Maximum number of handles that a stack of the system opens and the end of the process closes in
+/// a small suspect: each process has a few.
 const FEW_AT_EXIT: u64 = 2;
 
-/// Lines below that with the rank are indented to its text.
+/// Indentation of the lines below that with the rank, to align with its text.
 const INDENT: &str = "   ";
 
 /// Names of objects of a suspect that the text lists.
@@ -39,7 +39,7 @@ const NAMES: usize = 2;
 /// Processes of a suspect that the text lists.
 const PROCESSES: usize = 5;
 
-/// A suspect, and how it is shown.
+/// A suspect and its presentation.
 pub(crate) struct Row<'a> {
     answer: &'a WhyAnswer<'a>,
     suspect: &'a Suspect,
@@ -48,7 +48,7 @@ pub(crate) struct Row<'a> {
     command: String,
 }
 
-/// What is said of a suspect.
+/// Declares the columns of a suspect.
 pub(crate) fn why_columns<'a>() -> Columns<'a, Row<'a>> {
     let mut columns = Columns::<Row<'a>>::default();
     columns.add("file", |row| index(row.answer.file.about.index));
@@ -120,7 +120,7 @@ pub fn why<'a>(
     Ok(table.with_members(head, tail).counting_left_out())
 }
 
-/// All suspects of a trace, and what is said of them together.
+/// Returns the suspects of a trace, and the text about them together.
 fn part(answer: &WhyAnswer<'_>, rows: &[Row<'_>], all: Option<&str>, display: &Display) -> Part {
     let part = Part::of(answer.file.about.path, rows.len());
     if rows.is_empty() {
@@ -143,7 +143,7 @@ fn part(answer: &WhyAnswer<'_>, rows: &[Row<'_>], all: Option<&str>, display: &D
     part.only(shown).below(format!("and {}: {}", more(&left_out), Untrusted(command)))
 }
 
-/// The reason why there are none.
+/// Adds the reason why there are no suspects.
 fn without_suspects(part: Part, answer: &WhyAnswer<'_>) -> Part {
     let has_events =
         !answer.file.about.caveats.iter().any(|caveat| caveat.kind == CaveatKind::NoHandleEvents);
@@ -173,13 +173,14 @@ fn without_suspects(part: Part, answer: &WhyAnswer<'_>) -> Part {
     })
 }
 
-/// What each of several processes lost, those first that lost most.
+/// Returns the leaks of each of several processes, the most first.
 fn in_processes(processes: &[SuspectProcess]) -> Option<String> {
     if processes.len() < 2 {
         return None;
     }
     let shown = processes.iter().take(PROCESSES);
-    let shown = shown.map(|own| format!("{} {}", own.process, HumanCount(own.counts.lost())));
+    let shown =
+        shown.map(|process| format!("{} {}", process.process, HumanCount(process.counts.lost())));
     let mut text = format!(
         "in {}: {}",
         Counted(processes.len() as u64, "process"),
@@ -266,7 +267,8 @@ impl Row<'_> {
     }
 
     fn causes(&self) -> String {
-        let words: Vec<&str> = self.suspect.diagnoses.iter().map(|own| own.cause).collect();
+        let words: Vec<&str> =
+            self.suspect.diagnoses.iter().map(|diagnosis| diagnosis.cause).collect();
         words.join(",")
     }
 

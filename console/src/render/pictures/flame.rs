@@ -16,13 +16,14 @@ use crate::query::{
     ResourcesAnswer, TraceAnswer, TracesDiff,
 };
 
-/// What the handles are that count.
+/// Title that names the handles that count.
 const TITLE: &str = "Handles and views opened and not closed";
 
-/// As wide as all stacks together may be, because inferno adds them up: bytes are as many as a file claims.
+/// Maximum width of all stacks together, because inferno adds them up: bytes are as many as a file
+/// claims.
 const MOST_WIDTH: u64 = 1 << 62;
 
-/// What the colours of a difference say.
+/// Meaning of the colours of a difference.
 const COLOURS: &str = "red: more, blue: fewer";
 
 /// The stacks of some traces.
@@ -30,7 +31,7 @@ const COLOURS: &str = "red: more, blue: fewer";
 pub(crate) struct FlameGraph {
     pub(super) title: String,
     pub(super) subtitle: String,
-    /// What is counted.
+    /// Unit of the counts.
     pub(super) unit: &'static str,
     pub(super) files: Vec<FoldedFile>,
 }
@@ -60,7 +61,7 @@ impl FlameGraph {
         Self { title, subtitle: names(&files), unit, files }
     }
 
-    /// What is there at the second of two points, against what was there at the first.
+    /// Weighs the allocations or handles at the second of two points, against those at the first.
     pub(crate) fn of_points<'a, F: TraceAnswer<'a>>(
         answers: &[PointsDiff<F>],
         [from, to]: [&str; 2],
@@ -93,7 +94,7 @@ impl FlameGraph {
         Self { title, subtitle, unit, files }
     }
 
-    /// What the second of two traces leaks, against what it would leak if nothing had changed.
+    /// Weighs the leaks of the second of two traces, against those expected if nothing had changed.
     pub(crate) fn of_traces<'a, F: TraceAnswer<'a>>(answer: &TracesDiff<F>) -> Self {
         let [before, after] = answer.files.as_slice() else {
             return Self::default();
@@ -160,8 +161,9 @@ impl FlameGraph {
         speedscope::write(&self.title, self.unit, &self.files, out)
     }
 
-    /// Stacks as inferno reads them: frames divided by `;`, then the number before, if there is one, and
-    /// the number. Each once: of a second one it would lose the difference.
+    /// Returns stacks in inferno's format: frames divided by `;`, then the number before, if there
+    /// is one, and the number. Each stack appears once: of a repeated one inferno would drop the
+    /// difference.
     fn lines(&self) -> Vec<String> {
         let mut numbers: BTreeMap<String, (Option<u64>, u64)> = BTreeMap::new();
         for file in &self.files {
@@ -195,7 +197,7 @@ fn names(files: &[FoldedFile]) -> String {
     files.iter().map(|file| file.name.as_str()).collect::<Vec<_>>().join(", ")
 }
 
-/// What counts of groups that have so much.
+/// Returns the measure of groups with these amounts.
 fn measure<'a, F: TraceAnswer<'a>>(amounts: impl Iterator<Item = Amount>) -> Measure {
     match F::DOMAIN {
         Domain::Handles => Measure::Handles,
@@ -203,12 +205,12 @@ fn measure<'a, F: TraceAnswer<'a>>(amounts: impl Iterator<Item = Amount>) -> Mea
     }
 }
 
-/// The word for what is counted.
+/// Returns the word for the unit of the counts.
 fn unit_of(measure: Measure, files: &[FoldedFile]) -> &'static str {
     if measure == Measure::Handles { unit(files) } else { measure.unit() }
 }
 
-/// What was never freed of a group.
+/// Returns the amount of a group that was never freed.
 fn leaked(group: &ResourceGroup) -> Amount {
     Amount { count: group.figures.lost(), bytes: group.figures.lost_bytes() }
 }
@@ -245,8 +247,8 @@ fn frames<'a>(
         .collect()
 }
 
-/// A name without what inferno takes for something else: `;` divides frames, and `# ` starts a comment. A
-/// number after a space is a count, but only at the end, where the type has brackets.
+/// Replaces the characters of a name that inferno misreads: `;` divides frames, and `# ` starts a
+/// comment. A number after a space is a count, but only at the end, where the type has brackets.
 fn frame(name: &str) -> String {
     name.replace(';', ":").replace("# ", "#\u{A0}")
 }

@@ -11,28 +11,28 @@ use crate::query::{
     TrimmedStacks,
 };
 
-/// What counts of a group of handles.
+/// Returns the number of a group's handles that count.
 pub(crate) type Weight = fn(&Figures) -> u32;
 
-/// What is counted of them.
+/// Unit of handles.
 const HANDLES: &str = "handles";
 
-/// What is counted of file mappings.
+/// Unit of file mappings.
 const VIEWS: &str = "views";
 
-/// What a handle without a stack was opened by.
+/// Name of the stack of a handle without one.
 pub(super) const NO_STACK: &str = "no stack";
 
-/// What is not known of a handle.
+/// Name of an unknown property of a handle.
 pub(super) const UNKNOWN: &str = "unknown";
 
-/// A stack and what it weighs.
+/// A stack and its weight.
 pub(in crate::render) struct Folded {
-    /// From the outermost to the innermost: process, frames, type of the object.
+    /// Frames from the outermost to the innermost: process, frames, type of the object.
     pub(in crate::render) frames: Vec<Place>,
     /// Handles that count.
     pub(in crate::render) count: u64,
-    /// Of a comparison, the number before.
+    /// Count before, in a comparison.
     pub(in crate::render) before: Option<u64>,
 }
 
@@ -52,7 +52,7 @@ impl FoldedFile {
 /// A frame.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Place {
-    /// Escaped as [`Untrusted`].
+    /// Name, escaped as [`Untrusted`].
     pub(in crate::render) name: String,
     /// Source file and line, where symbols say.
     pub(in crate::render) source: Option<(String, Option<u32>)>,
@@ -113,11 +113,12 @@ fn places(
     }
 }
 
-/// What is counted: the innermost frame is the type of the object.
+/// Returns the unit of the counts: the innermost frame is the type of the object.
 pub(super) fn unit(files: &[FoldedFile]) -> &'static str {
     let mapping = Place::of_type(FILE_MAPPING_NAME);
-    let types = || files.iter().flat_map(|file| &file.stacks).filter_map(|own| own.frames.last());
-    match (types().any(|own| *own == mapping), types().all(|own| *own == mapping)) {
+    let types =
+        || files.iter().flat_map(|file| &file.stacks).filter_map(|stack| stack.frames.last());
+    match (types().any(|place| *place == mapping), types().all(|place| *place == mapping)) {
         (false, _) => HANDLES,
         (true, true) => VIEWS,
         (true, false) => "handles and views",
@@ -140,7 +141,7 @@ pub(super) fn stack_places<'a>(
 }
 
 impl Place {
-    /// With brackets, which no function has.
+    /// Creates a place for a type, with brackets, which no function has.
     pub(super) fn of_type(name: &str) -> Self {
         Self::named(&format!("[{name}]"))
     }

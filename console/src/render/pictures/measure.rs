@@ -1,10 +1,10 @@
-//! What pictures count.
+//! Units of pictures.
 
 use indicatif::{HumanBytes, HumanCount};
 
 use crate::query::Amount;
 
-/// What is counted over time, and what a frame is as wide as.
+/// The unit of counts over time, and of the width of frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Measure {
     Handles,
@@ -13,7 +13,7 @@ pub(crate) enum Measure {
 }
 
 impl Measure {
-    /// Bytes where any of these allocations have some: handles of GDI and USER have none.
+    /// Returns bytes where any of these allocations have some: handles of GDI and USER have none.
     pub(crate) fn of(mut amounts: impl Iterator<Item = Amount>) -> Self {
         Self::of_bytes(amounts.any(|amount| amount.bytes != 0))
     }
@@ -23,7 +23,7 @@ impl Measure {
         if has_bytes { Self::Bytes } else { Self::Allocations }
     }
 
-    /// The word for what is counted.
+    /// Returns the word for the unit.
     pub(in crate::render) fn unit(self) -> &'static str {
         match self {
             Self::Handles => "handles",
@@ -32,7 +32,7 @@ impl Measure {
         }
     }
 
-    /// How much of it that is; sums of bytes may be negative where events say so.
+    /// Returns the amount in this unit; sums of bytes may be negative where events say so.
     pub(in crate::render) fn width(self, Amount { count, bytes }: Amount) -> u64 {
         match self {
             Self::Bytes => u64::try_from(bytes).unwrap_or_default(),
@@ -40,7 +40,7 @@ impl Measure {
         }
     }
 
-    /// What is drawn, in a caption.
+    /// Returns the subject of a drawing, for its caption.
     pub(in crate::render) fn caption(self) -> &'static str {
         match self {
             Self::Handles => "open handles",
@@ -49,7 +49,7 @@ impl Measure {
         }
     }
 
-    /// What is counted.
+    /// Returns the criterion for counting.
     pub(in crate::render) fn meaning(self) -> &'static str {
         match self {
             Self::Handles => "opened in the trace and not yet closed",
@@ -57,7 +57,8 @@ impl Measure {
         }
     }
 
-    /// The same with its subject; an allocation is what is allocated.
+    /// Like [`meaning`](Self::meaning), with its subject, which for allocations is part of the
+    /// text.
     pub(in crate::render) fn sentence(self) -> String {
         match self {
             Self::Allocations => "allocations of the trace not yet freed".to_owned(),

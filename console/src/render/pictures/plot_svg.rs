@@ -1,4 +1,4 @@
-//! What is open over time as a picture.
+//! Open handles and allocations over time as a picture.
 
 use std::error::Error;
 use std::io::{self, Write};

@@ -1,4 +1,4 @@
-//! What is open over time as text: lines of braille, and a row for each group.
+//! Open handles and allocations over time as text: lines of braille, and a row for each group.
 
 use std::io::{self, Write};
 
@@ -16,7 +16,7 @@ const COLUMNS: usize = 80;
 /// Columns beside the lines, for the numbers of the axis.
 const AXIS: usize = 12;
 
-/// Columns of the lines: what textplots draws at least, and what a window may be wider than.
+/// Columns of the lines: the minimum that textplots draws, and a maximum for wide windows.
 const LINES: (usize, usize) = (16, 160);
 
 /// Dots in a column, and dots of the height: 15 lines.
@@ -31,8 +31,8 @@ pub(crate) fn columns(display: &Display) -> usize {
     width.saturating_sub(AXIS).clamp(LINES.0, LINES.1)
 }
 
-/// Writes lines of which each has on it what its group had open more than those below, and the groups in
-/// the order of the lines.
+/// Writes a stacked plot, in which each line adds the open handles of its group to those below, and
+/// the groups in the order of the lines.
 pub(crate) fn write_text(
     timeline: &Timeline,
     by: &str,

@@ -1,4 +1,4 @@
-//! How many handles were open, or bytes allocated, over time, by group.
+//! Open handles or allocated bytes over time, by group.
 
 use std::cmp::Reverse;
 use std::path::Path;
@@ -16,10 +16,11 @@ use crate::query::{
 /// Characters of a name that are shown.
 const NAME_LENGTH: usize = 60;
 
-/// What a group is called that has nothing in common.
+/// Name of a group without a common value.
 const NONE: &str = "none";
 
-/// What of a trace was open over time. Only what was opened or allocated in the trace counts.
+/// The open handles or allocations of a trace over time. Only those opened or allocated in the
+/// trace count.
 pub(crate) struct Timeline {
     pub(in crate::render) measure: Measure,
     /// The name of the trace.
@@ -40,8 +41,9 @@ pub(in crate::render) struct Series {
 }
 
 impl Timeline {
-    /// The outermost groups of a trace that was asked for groups with times, `most` of them by
-    /// themselves, in so many parts of its time; `None` of a trace without a clock.
+    /// Builds the timeline of a trace that was asked for groups with times: its outermost groups,
+    /// `most` of them by themselves, in `buckets` parts of its time; `None` for a trace without a
+    /// clock.
     pub(crate) fn of(file: &FileAnswer<'_>, buckets: usize, most: usize) -> Option<Self> {
         let groups = file.groups.as_ref()?;
         let open = |node: &NodeIdx| {
@@ -50,14 +52,14 @@ impl Timeline {
         };
         let name = |node: &NodeIdx| name(file, groups, *node);
         let changes = |node: &NodeIdx| groups.changes(*node);
-        let own = |node: &NodeIdx| most_at_once(changes(node));
+        let peak = |node: &NodeIdx| most_at_once(changes(node));
         let series =
-            series(groups.tree.children(None), open, (own, changes), name, (buckets, most));
+            series(groups.tree.children(None), open, (peak, changes), name, (buckets, most));
         let file = Untrusted(&stem(file.about.path)).to_string();
         Some(Self { measure: Measure::Handles, file, window: groups.window?, series })
     }
 
-    /// The same of allocations that were asked for groups over time; `None` of a trace without a clock.
+    /// Like [`of`](Self::of), for allocations that were asked for groups over time.
     pub(crate) fn of_allocations(
         answer: &ResourcesAnswer<'_>,
         measure: Measure,
@@ -70,7 +72,8 @@ impl Timeline {
         Some(Self { measure, file, window: answer.window?, series })
     }
 
-    /// The same of one kind, of an answer with groups by kind and process; each goes by its process.
+    /// Like [`of_allocations`](Self::of_allocations), for one kind of an answer with groups by kind
+    /// and process; each goes by its process.
     pub(crate) fn of_kind(
         answer: &ResourcesAnswer<'_>,
         kind: &str,
@@ -84,7 +87,7 @@ impl Timeline {
         Some(Self { measure, file, window: answer.window?, series })
     }
 
-    /// The same with another name of the trace.
+    /// Replaces the name of the trace.
     #[must_use]
     pub(crate) fn named(self, name: &Path) -> Self {
         Self { file: Untrusted(name).to_string(), ..self }
@@ -95,7 +98,8 @@ impl Timeline {
         self.series.is_empty()
     }
 
-    /// For each group the sums of what it and those before it had open, so that each lies on the others.
+    /// Returns for each group the sums of its open counts and those of the groups before it, so
+    /// that each lies on the others.
     pub(in crate::render) fn stacked(&self) -> Vec<Vec<u64>> {
         let mut sums: Vec<u64> = Vec::new();
         let add = |series: &Series| {
@@ -115,15 +119,15 @@ impl Timeline {
     }
 }
 
-/// The most that was allocated of a group at once, and its changes.
+/// Returns the peak of a group's allocations, and their changes.
 fn of_changes(
     groups: &ResourceGroups,
 ) -> (impl Fn(&ResourceGroup) -> u64, impl Fn(&ResourceGroup) -> Vec<Change>) {
-    (|own| most_in_order(groups.changes(own)), |own| groups.changes(own).collect())
+    (|group| most_in_order(groups.changes(group)), |group| groups.changes(group).collect())
 }
 
-/// The groups that had most open at once, so many of them by themselves, and the sum of the others; `buckets` are
-/// the parts of time.
+/// Returns the `shown` groups with the highest peaks by themselves, and the sum of the others;
+/// `buckets` are the parts of time.
 fn series<'g, G: 'g>(
     groups: impl IntoIterator<Item = &'g G>,
     open: impl Fn(&G) -> Vec<u64>,
@@ -136,9 +140,9 @@ fn series<'g, G: 'g>(
     groups.retain(|(most, _)| *most > 0);
     groups.sort_by_key(|(most, _)| Reverse(*most));
     let others = groups.split_off(shown.min(groups.len()));
-    let own = groups.into_iter();
-    let own = own.map(|(most, group)| Series { name: name(group), most, open: open(group) });
-    let mut series: Vec<Series> = own.collect();
+    let groups = groups.into_iter();
+    let series = groups.map(|(most, group)| Series { name: name(group), most, open: open(group) });
+    let mut series: Vec<Series> = series.collect();
     if !others.is_empty() {
         let mut sums = vec![0_u64; buckets];
         for (_, group) in &others {
@@ -152,7 +156,8 @@ fn series<'g, G: 'g>(
     series
 }
 
-/// What is allocated of a group at the end of each part; sums may be negative where events say so.
+/// Returns the allocated amount of a group at the end of each part; sums may be negative where
+/// events say so.
 fn allocated(group: &ResourceGroup) -> Vec<u64> {
     let sums = group.over_time.iter().flatten();
     sums.map(|sum| u64::try_from(*sum).unwrap_or_default()).collect()
@@ -164,7 +169,8 @@ fn marked(answer: &ResourcesAnswer<'_>, group: &ResourceGroup) -> Option<String>
     Some(format!("{}{}", process.shown_label(false), process.marks()))
 }
 
-/// What allocations have in common: process, kind with allocator, or the first function of a program.
+/// Returns the common value of allocations: process, kind with allocator, or the first function of
+/// a program.
 fn allocated_name(
     answer: &ResourcesAnswer<'_>,
     groups: &ResourceGroups,
@@ -187,7 +193,7 @@ fn name(file: &FileAnswer<'_>, groups: &Groups, node: NodeIdx) -> String {
     cut(text(groups.key(node), function).as_deref().unwrap_or(NONE))
 }
 
-/// What handles or allocations have in common in a column; a stack goes by a function.
+/// Returns the common value of handles or allocations in a column; a stack goes by a function.
 fn text(
     key: GroupKey<impl ToString>,
     function: impl Fn(StackIdx) -> Option<String>,

@@ -1,4 +1,4 @@
-//! What the script of the page reads.
+//! The data that the script of the page reads.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;

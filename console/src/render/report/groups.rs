@@ -42,7 +42,8 @@ pub(super) fn with_groups<'a>(
     document: Document<'a>,
     answer: &'a ReportAnswer<'a>,
 ) -> Document<'a> {
-    let allocated = move || answer.allocations.iter().flat_map(|own| Allocations::all(&own.groups));
+    let allocated =
+        move || answer.allocations.iter().flat_map(|overview| Allocations::all(&overview.groups));
     let handles = Handles::all(&answer.why.file);
     let handles = move || handles.clone().into_iter();
     let document =
@@ -50,7 +51,7 @@ pub(super) fn with_groups<'a>(
     listed(document, ["groups", "groups_left_out"], handle_columns(), handles)
 }
 
-/// Adds the first of some groups, and how many are left out.
+/// Adds the first of some groups, and the number of those left out.
 fn listed<'a, R: 'a, I: Iterator<Item = R>>(
     document: Document<'a>,
     [rows, left_out]: [&'static str; 2],
@@ -83,7 +84,7 @@ fn handle_columns<'a>() -> Columns<'a, Handles<'a>> {
 }
 
 impl<'a> Handles<'a> {
-    /// The groups of a trace, those that lose most first.
+    /// Returns the groups of a trace, those that leak most first.
     fn all(file: &'a FileAnswer<'a>) -> Vec<Self> {
         let of = |groups: &'a Groups| {
             groups.tree.leaves().map(move |leaf| Handles { file, groups, leaf })
@@ -133,7 +134,8 @@ fn allocation_columns<'a>() -> Columns<'a, Allocations<'a>> {
 }
 
 impl<'a> Allocations<'a> {
-    /// The groups of a trace in the order of the answer; what only frees were found of is not an allocation.
+    /// Returns the groups of a trace in the order of the answer, without those of which only frees
+    /// were found.
     fn all(answer: &'a ResourcesAnswer<'a>) -> impl Iterator<Item = Self> {
         let groups = answer.groups.iter().flat_map(|groups| &groups.rows);
         let allocated = groups.filter(|group| group.figures.allocs > 0);

@@ -15,7 +15,7 @@ const FRAMES: usize = 200;
 pub(crate) const PARTS: usize = 300;
 pub(super) const PROCESSES: usize = 8;
 
-/// Adds what was open or allocated over time, if anything was, and stacks of what was lost.
+/// Adds handles and allocations over time, if there were any, and stacks of leaks.
 pub(super) fn with_pictures<'a>(
     document: Document<'a>,
     over_time: Option<Timeline>,
@@ -36,7 +36,7 @@ fn timeline(timeline: Timeline) -> Document<'static> {
         .with("series", series.collect::<Vec<_>>())
 }
 
-/// The stacks that lost most, the outermost frame first, and all others as one.
+/// Returns the stacks that leaked most, the outermost frame first, and all others as one.
 fn flame<'a>(mut stacks: Vec<Folded>, places: &mut PlaceTable) -> Vec<Document<'a>> {
     stacks.sort_by_key(|stack| Reverse(stack.count));
     let others = stacks.split_off(stacks.len().min(STACKS));
@@ -52,7 +52,7 @@ fn flame<'a>(mut stacks: Vec<Folded>, places: &mut PlaceTable) -> Vec<Document<'
     stacks.into_iter().map(flame).collect()
 }
 
-/// The numbers of the first frames, and how many there are more.
+/// Returns the numbers of the first frames, and the number of further ones.
 pub(super) fn numbers(
     mut frames: impl Iterator<Item = Place>,
     places: &mut PlaceTable,

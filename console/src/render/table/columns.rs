@@ -18,12 +18,12 @@ use super::value::{CellType, Member, Show, Value, cell, hex};
 /// The number of a file; its rows stand together anyway.
 pub(super) const FILE: &str = "file";
 
-/// What a column is called, and how its values are written.
+/// The heading of a column, and the format of its values.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ColumnSpec {
     title: Option<String>,
     show: Show,
-    /// What text shows, by rows of the frame, instead of the values.
+    /// Texts to show, by rows of the frame, instead of the values.
     texts: Option<Vec<String>>,
     unknown: Option<&'static str>,
     pub(super) place: i8,
@@ -36,9 +36,9 @@ pub(crate) struct ColumnSpec {
 pub(super) enum Scope {
     #[default]
     All,
-    /// Only text has it: it repeats what other columns say.
+    /// Text only: the column repeats what others say.
     Text,
-    /// Text and files of rows have it, and the document something else instead.
+    /// Text and files of rows; the document has something else instead.
     Rows,
 }
 
@@ -53,7 +53,8 @@ impl ColumnSpec {
         }
     }
 
-    /// The same where it was chosen: it stands where it was named, if only files have it under its name.
+    /// Adapts a column that the user chose: it stands where it was named, under its name if it has
+    /// no title.
     pub(super) fn chosen(self, name: &str) -> ColumnSpec {
         let show = match (&self.title, self.show) {
             (None, Show::Plain) => Show::Lines,
@@ -79,7 +80,7 @@ impl ColumnSpec {
     /// Whether the text calls it so, in any case and with or without the unit.
     pub(super) fn is_titled(&self, name: &str) -> bool {
         let names = [self.title.clone(), self.heading()];
-        names.into_iter().flatten().any(|own| own.eq_ignore_ascii_case(name))
+        names.into_iter().flatten().any(|title| title.eq_ignore_ascii_case(name))
     }
 
     /// The value of a row as programs read it.
@@ -113,7 +114,7 @@ impl ColumnSpec {
     }
 }
 
-/// What is written of a row, column by column.
+/// The columns of a row and its text.
 pub(crate) struct Columns<'a, R> {
     columns: Vec<Declared<'a, R>>,
     text: Option<RowText<'a, R>>,
@@ -133,19 +134,19 @@ type SeriesOf<'a, R> = Box<dyn Fn(PlSmallStr, &[R]) -> Series + 'a>;
 /// Whether a document has a member of a row.
 type Applies<'a, R> = Box<dyn Fn(&R) -> bool + 'a>;
 
-/// A column, and where its values come from.
+/// A column and the source of its values.
 pub(crate) struct Declared<'a, R> {
     name: &'static str,
     /// The type as in JSON Schema, with `?` where it may be null.
     kind: &'static str,
     value: ValueOf<'a, R>,
-    /// Its values in tables; only documents have a member without.
+    /// Values in tables; a member of documents only has none.
     series: Option<SeriesOf<'a, R>>,
     texts: Option<TextOf<'a, R>>,
     applies: Option<Applies<'a, R>>,
     /// The column that it follows in a document, if not the one in front of it.
     follows: Option<&'static str>,
-    /// Its place in the frame of the rows of a document.
+    /// Place in the frame of the rows of a document.
     cell: Option<usize>,
     spec: ColumnSpec,
 }
@@ -216,7 +217,7 @@ impl<'a, R> Columns<'a, R> {
         &mut self.columns[last]
     }
 
-    /// Those of these names, in their order, with headings of their own.
+    /// Keeps the columns of these names, in their order, with headings of their own.
     pub(in crate::render) fn only(mut self, chosen: &[(&'static str, &str)]) -> Self {
         let mut take = |(name, title): &(&'static str, &str)| {
             let at = self.columns.iter().position(|column| column.name == *name)?;
@@ -227,7 +228,7 @@ impl<'a, R> Columns<'a, R> {
         Columns { columns: chosen.iter().filter_map(&mut take).collect(), text: None }
     }
 
-    /// What a script has to know to draw them.
+    /// Describes the columns to a script that draws them.
     pub(in crate::render) fn drawn(&self) -> Vec<DrawnColumn> {
         let drawn = |column: &Declared<'_, R>| DrawnColumn {
             key: column.name,
@@ -243,11 +244,11 @@ impl<'a, R> Columns<'a, R> {
         self.text = Some(Box::new(text));
     }
 
-    /// What `-SortBy` can name.
+    /// Returns the names that `-SortBy` accepts.
     pub(crate) fn names(&self) -> Vec<String> {
-        let is_ordered = |own: &&Declared<'_, R>| own.kind != LIST && own.name != FILE;
+        let is_ordered = |column: &&Declared<'_, R>| column.kind != LIST && column.name != FILE;
         let cells = self.columns.iter().filter(|column| column.series.is_some());
-        cells.filter(is_ordered).map(|own| own.name.to_owned()).collect()
+        cells.filter(is_ordered).map(|column| column.name.to_owned()).collect()
     }
 
     /// The members of the rows of a document: their names, and their types as in JSON Schema with `?` where they may
@@ -283,7 +284,7 @@ impl<'a, R> Columns<'a, R> {
         Ok((DataFrame::new(rows.len(), columns)?, specs))
     }
 
-    /// What a document has of each row, and the text of a row.
+    /// Returns the documents of rows, and the text of a row.
     pub(super) fn over(mut self, rows: Vec<R>) -> (RowDocument<'a>, Option<RowText<'a>>)
     where
         R: 'a,
@@ -365,13 +366,13 @@ where
 }
 
 impl<'a, R> Declared<'a, R> {
-    /// Its heading in the text, which shows only columns with one.
+    /// Sets the heading in the text, which shows only columns with one.
     pub(crate) fn title(&mut self, title: &str) -> &mut Self {
         self.spec.title = Some(title.to_owned());
         self
     }
 
-    /// Its heading where each value has a line, and counts have separators.
+    /// Sets the heading where each value has a line, and separates the thousands of counts.
     pub(crate) fn fact(&mut self, title: &str) -> &mut Self {
         if self.kind.starts_with("integer") {
             self.show(Show::Grouped);
@@ -379,58 +380,58 @@ impl<'a, R> Declared<'a, R> {
         self.title(title).unknown("unknown")
     }
 
-    /// How text shows its values.
+    /// Sets the format of its values in text.
     pub(crate) fn show(&mut self, show: Show) -> &mut Self {
         self.spec.show = show;
         self
     }
 
-    /// What text shows of a row instead of a known value.
+    /// Sets the text of a row, in the place of a known value.
     pub(crate) fn texts(&mut self, text: impl Fn(&R) -> String + 'a) -> &mut Self {
         self.texts = Some(Box::new(text));
         self
     }
 
-    /// What text shows for an unknown value instead of `-`.
+    /// Sets the text for an unknown value, in the place of `-`.
     pub(crate) fn unknown(&mut self, unknown: &'static str) -> &mut Self {
         self.spec.unknown = Some(unknown);
         self
     }
 
-    /// Where it stands in the text, when not where it was declared: before the others with a
-    /// negative number, after them with a positive one.
+    /// Sets its place in the text, if not where it was declared: before the others with a negative
+    /// number, after them with a positive one.
     pub(crate) fn place(&mut self, place: i8) -> &mut Self {
         self.spec.place = place;
         self
     }
 
-    /// Only text has it: it repeats what other columns say.
+    /// Restricts it to text, because it repeats what other columns say.
     pub(crate) fn text_only(&mut self) -> &mut Self {
         self.spec.scope = Scope::Text;
         self
     }
 
-    /// Documents do not have it: they have something else instead.
+    /// Excludes it from documents, which have something else instead.
     pub(crate) fn rows_only(&mut self) -> &mut Self {
         self.spec.scope = Scope::Rows;
         self
     }
 
-    /// JSON leaves it out where it is unknown, instead of writing null.
+    /// Leaves it out of JSON where it is unknown, instead of writing null.
     pub(crate) fn omit_unknown(&mut self, is_known: impl Fn(&R) -> bool + 'a) -> &mut Self {
         self.spec.omits_unknown = true;
         self.applies = Some(Box::new(is_known));
         self
     }
 
-    /// The column that it stands behind in a document.
+    /// Sets the column that it follows in a document.
     pub(crate) fn follows(&mut self, name: &'static str) -> &mut Self {
         self.follows = Some(name);
         self
     }
 }
 
-/// So many bytes, which may be fewer than none where events say so.
+/// Formats a number of bytes, which may be negative where events say so.
 pub(in crate::render) fn bytes(number: i64) -> String {
     let sign = if number < 0 { "-" } else { "" };
     format!("{sign}{}", HumanBytes(number.unsigned_abs()))

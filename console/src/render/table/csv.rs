@@ -8,7 +8,7 @@ use crate::{
     values::CsvText,
 };
 
-/// What separates values.
+/// Separator of values.
 const SEPARATOR: u8 = b',';
 
 impl Table<'_> {

@@ -41,7 +41,7 @@ pub struct Table<'a> {
     /// The member of the JSON document that holds the rows.
     pub(super) key: &'static str,
     pub(super) frame: DataFrame,
-    /// One for each column of the frame.
+    /// Description of each column of the frame.
     pub(super) specs: Vec<ColumnSpec>,
     /// The documents of rows, if their columns were declared.
     row_document: Option<RowDocument<'a>>,
@@ -55,7 +55,7 @@ pub struct Table<'a> {
     pub(super) groups: Option<Vec<u32>>,
     /// The columns, by their headings, that the text leaves out where a screen is too narrow for all, in this order.
     pub(super) spare: Vec<&'static str>,
-    /// How many rows the text has at most, unless `-TopN` says so.
+    /// Maximum number of rows in the text, unless `-TopN` says so.
     pub(super) most_rows: Option<usize>,
     document: Option<OtherDocument<'a>>,
     row_text: Option<RowText<'a>>,
@@ -71,12 +71,12 @@ pub(crate) struct Part {
     order: Option<Vec<usize>>,
     /// The first of its rows in the frame.
     first: usize,
-    /// How many rows `-TopN` has left out.
+    /// Number of rows that `-TopN` has left out.
     left_out: usize,
     /// Text between the path and the rows, lines ended.
     above: String,
-    /// What follows the number of rows in the line that counts them; without it that line only
-    /// counts those left out.
+    /// Text after the number of rows in the line that counts them; without it that line only counts
+    /// those left out.
     counted: Option<String>,
     /// Lines of text below the rows.
     below: Vec<String>,
@@ -92,7 +92,7 @@ impl Part {
         rows.chain(order.iter().copied())
     }
 
-    /// The same, counted from the first row of the file.
+    /// Like [`rows`](Self::rows), counted from the first row of the file.
     pub(crate) fn own_rows(&self) -> impl Iterator<Item = usize> + '_ {
         self.rows().map(|row| row - self.first)
     }
@@ -101,32 +101,32 @@ impl Part {
         self.order.as_ref().map_or(self.rows.len(), Vec::len)
     }
 
-    /// So many rows.
+    /// Creates a part with a number of rows.
     pub(crate) fn rows_of(rows: usize) -> Part {
         Part { rows: 0..rows, ..Part::default() }
     }
 
-    /// So many rows of a file.
+    /// Creates a part with a number of rows of a file.
     pub(crate) fn of(path: &Path, rows: usize) -> Part {
         Part { path: Some(shown(path).to_string_lossy().into_owned()), ..Part::rows_of(rows) }
     }
 
-    /// With some of its rows only, counted from its first.
+    /// Keeps only some of its rows, counted from its first.
     pub(crate) fn only(self, rows: Vec<usize>) -> Part {
         Part { order: Some(rows), ..self }
     }
 
-    /// With text between the path and the rows, lines ended.
+    /// Adds text between the path and the rows, lines ended.
     pub(crate) fn above(self, above: String) -> Part {
         Part { above, ..self }
     }
 
-    /// With a line about the number of rows.
+    /// Adds text to the line about the number of rows.
     pub(crate) fn counted(self, counted: String) -> Part {
         Part { counted: Some(counted), ..self }
     }
 
-    /// With a line below the rows.
+    /// Adds a line below the rows.
     pub(crate) fn below(mut self, line: String) -> Part {
         self.below.push(line);
         self
@@ -174,17 +174,18 @@ impl<'a> Table<'a> {
         }
     }
 
-    /// With the group of each row, whose headings are the values of the last column.
+    /// Sets the group of each row, whose headings are the values of the last column.
     pub(crate) fn grouped(self, groups: Vec<u32>) -> Table<'a> {
         Table { groups: Some(groups), ..self }
     }
 
-    /// With columns, by their headings, that the text leaves out where a screen is too narrow for all, in this order.
+    /// Sets the columns, by their headings, that the text leaves out where a screen is too narrow
+    /// for all, in this order.
     pub(crate) fn with_spare(self, spare: impl IntoIterator<Item = &'static str>) -> Table<'a> {
         Table { spare: spare.into_iter().collect(), ..self }
     }
 
-    /// With members of the document in front of its rows, and behind them.
+    /// Adds members of the document in front of its rows, and behind them.
     pub(in crate::render) fn with_members(
         self,
         head: Document<'a>,
@@ -193,12 +194,12 @@ impl<'a> Table<'a> {
         Table { head, tail, ..self }
     }
 
-    /// With the number of the rows that `-TopN` leaves out in the document, if there are some.
+    /// Adds the number of the rows that `-TopN` leaves out to the document, if there are some.
     pub(crate) fn counting_left_out(self) -> Table<'a> {
         Table { counts_left_out: true, ..self }
     }
 
-    /// With a JSON document of its own.
+    /// Sets a JSON document of its own.
     pub(crate) fn with_document(
         self,
         document: impl Fn(&[Part], JsonMode, &mut dyn Write) -> io::Result<()> + 'a,

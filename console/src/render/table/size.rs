@@ -1,5 +1,5 @@
-//! What a grid takes in memory: a table printer pads each line of a cell to the width of its column, and each
-//! cell of a row to as many lines as the highest has.
+//! The size of a grid in memory: a table printer pads each line of a cell to the width of its
+//! column, and each cell of a row to as many lines as the highest has.
 
 use std::borrow::Cow;
 
@@ -20,7 +20,7 @@ const LONGEST_LINE: usize = 32 << 10;
 pub(super) struct GridSize {
     rows: usize,
     lines: usize,
-    /// Of each column.
+    /// Width of each column.
     widths: Vec<usize>,
 }
 

@@ -70,7 +70,7 @@ fn table() -> Table<'static> {
     table_of(columns())
 }
 
-/// What is written of a thing.
+/// Declares the columns of a thing.
 fn columns() -> Columns<'static, (&'static str, Option<u64>, i32)> {
     let mut columns = Columns::<(&str, Option<u64>, i32)>::default();
     columns.add("name", |(name, ..)| *name).title("Name");
@@ -88,7 +88,7 @@ fn table_of(columns: Columns<'static, (&'static str, Option<u64>, i32)>) -> Tabl
     Table::new("things", columns, THINGS.to_vec(), parts).expect("a table")
 }
 
-/// What is written with some options.
+/// Returns the output with some options.
 fn written(options: &OutputOptions) -> Result<String, OutputError> {
     on_screen(Screen::PLAIN, table(), options)
 }

@@ -161,7 +161,7 @@ impl Table<'_> {
 }
 
 impl Part {
-    /// Nothing of these lines is cut on a narrow screen.
+    /// Writes the lines below the rows, none of which is cut on a narrow screen.
     fn write_below(&self, display: &Display, out: &mut dyn Write) -> io::Result<()> {
         let whole = |line: &str| wrapped(line, display.screen.width.filter(|_| display.clip));
         match &self.counted {

@@ -10,13 +10,13 @@ use serde::{Serialize, Serializer};
 
 use crate::render::json::Hex;
 
-/// How text shows a value.
+/// The format of a value in text.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum Show {
-    /// As it is.
+    /// The value as it is.
     #[default]
     Plain,
-    /// As it is, lines as lines.
+    /// The value as it is, lines as lines.
     Lines,
     /// A number with separators between thousands.
     Grouped,
@@ -26,13 +26,14 @@ pub(crate) enum Show {
     Seconds,
     /// A number like 0xC0, in every format: it may exceed 2^53.
     Hex,
-    /// Small codes are chosen by programs, the others are NTSTATUS values that people know in hex.
+    /// An exit code: small ones are chosen by programs, the others are NTSTATUS values that people
+    /// know in hex.
     ExitCode,
 }
 
 /// A type of the values of columns.
 pub(crate) trait CellType: Serialize + Sized {
-    /// As JSON Schema names it, with `?` where a value may be unknown.
+    /// The type's name in JSON Schema, with `?` where a value may be unknown.
     const JSON: &'static str;
 
     const SHOW: Show = Show::Plain;
@@ -144,7 +145,7 @@ pub(super) fn hex(value: &AnyValue<'_>) -> String {
     format!("0x{:X}", value.extract::<u64>().unwrap_or_default())
 }
 
-/// A cell; what JSON has no type for is text.
+/// A cell; a value that JSON has no type for is text.
 pub(super) struct Value<'a>(pub(super) AnyValue<'a>);
 
 impl Serialize for Value<'_> {

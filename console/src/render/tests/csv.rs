@@ -8,7 +8,7 @@ use crate::values::AskedFormat;
 
 const SEPARATOR_LINE: &str = "sep = ;\n";
 
-/// What `-csv` writes for some traces.
+/// Returns the output of `-csv` for some traces.
 fn csv_text(saved: &[&Saved], options: &str) -> String {
     printed(saved, &format!(".dump ObjectRef -csv {options}"), Screen::PLAIN)
 }

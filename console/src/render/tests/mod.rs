@@ -1,4 +1,4 @@
-//! What users and scripts see of small traces made by hand.
+//! Output for users and scripts, of small traces made by hand.
 
 mod csv;
 mod json;
@@ -27,7 +27,7 @@ use crate::{
     trace::Session,
 };
 
-/// What a `.dump` prints for some traces.
+/// Returns the output of a `.dump` for some traces.
 fn printed(saved: &[&Saved], line: &str, screen: Screen) -> String {
     let sources = saved.iter().enumerate();
     let sources: Vec<Source<'_>> =

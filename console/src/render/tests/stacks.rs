@@ -1,4 +1,4 @@
-//! How stacks are printed.
+//! Text of stacks.
 
 use super::*;
 

@@ -27,7 +27,7 @@ pub(super) struct EventWriter<'a> {
     pub(super) stacks: StackStyle<'a>,
 }
 
-/// What lines say of a process.
+/// The texts of a process in lines of events.
 pub(super) struct ProcessTexts {
     pid: Option<u32>,
     marked_name: String,
@@ -103,7 +103,7 @@ impl EventWriter<'_> {
         self.write_rest(out, inherited, row, event)
     }
 
-    /// What the event is called, in which role.
+    /// Returns the name of the event, and its role.
     fn label(&self, row: usize, event: &EventRow) -> (Role, &'static str) {
         match event.kind {
             EventKind::HandleCreate => (Role::Opened, "HandleCreate"),
@@ -120,7 +120,7 @@ impl EventWriter<'_> {
         }
     }
 
-    /// Writes what stands between the process and the stack.
+    /// Writes the part between the process and the stack.
     fn write_rest(
         &self,
         out: &mut impl Write,
@@ -153,7 +153,7 @@ impl EventWriter<'_> {
         write!(out, "{}Stack: ", self.display.line_break())
     }
 
-    /// Says that what an event opened was closed, though the trace has no close.
+    /// Notes that the handle or view of an event was closed, though the trace has no close.
     fn write_unseen_close(&self, out: &mut impl Write, row: usize) -> io::Result<()> {
         let Some(close) = self.listing.unseen_close(row) else { return Ok(()) };
         let evidence = close.evidence.name();

@@ -17,13 +17,13 @@ use crate::settings::{Display, StackDisplayArgs};
 use crate::terminal::{table, wrapped};
 use crate::values::ColumnChoice;
 
-/// What a level is indented by.
+/// Indentation of a level.
 const INDENT: &str = "  ";
 
-/// The same on a terminal, where cells are wrapped at spaces.
+/// Like [`INDENT`], on a terminal, where cells are wrapped at spaces.
 const FIRM_INDENT: &str = "\u{a0}\u{a0}";
 
-/// What handles have in common that have nothing in a column.
+/// Name of a group without a common value.
 const NOTHING: &str = "-";
 
 /// A column in front of the tree.
@@ -57,7 +57,7 @@ impl TreeColumn {
     }
 }
 
-/// What `-Columns` can name in front of the tree.
+/// Returns the names that `-Columns` accepts in front of the tree.
 pub(crate) fn tree_columns() -> impl Iterator<Item = &'static str> {
     TreeColumn::all().map(|(_, name, _)| name)
 }
@@ -65,7 +65,7 @@ pub(crate) fn tree_columns() -> impl Iterator<Item = &'static str> {
 /// The columns in front of the tree.
 #[derive(Default)]
 pub(in crate::render) struct TreeColumns {
-    /// With their titles, from left to right.
+    /// The columns with their titles, from left to right.
     columns: Vec<(TreeColumn, &'static str)>,
     /// Whether they were chosen, also those that are 0 in every group.
     are_chosen: bool,
@@ -117,7 +117,7 @@ pub(super) fn write(
 ) -> io::Result<()> {
     let shown: Vec<NodeIdx> = groups.tree.shown().collect();
     let figures = || shown.iter().map(|node| groups.tree.figures(*node));
-    let has_any = |figure| figures().any(|own| own.get(figure).is_some_and(|n| n != 0));
+    let has_any = |figure| figures().any(|counts| counts.get(figure).is_some_and(|n| n != 0));
     let is_shown = |column: TreeColumn| match column {
         TreeColumn::Figure(figure) if !columns.are_chosen => {
             figure == Figure::Leaked || has_any(figure)
@@ -184,18 +184,18 @@ struct Writer<'a> {
     columns: Vec<TreeColumn>,
     clock: Clock,
     stacks: StackStyle<'a>,
-    /// Whether some of what is counted may be views.
+    /// Whether some of the counts may include views.
     has_views: bool,
     /// Whether stacks are shown with all frames.
     has_frames: bool,
     indent: &'static str,
-    /// With `-ShowTime`, into how many parts time is divided.
+    /// Number of parts that time is divided into, with `-ShowTime`.
     buckets: usize,
     display: &'a Display,
 }
 
 impl Writer<'_> {
-    /// Adds what is within a group.
+    /// Adds the rows within a group.
     fn add(&self, rows: &mut Vec<Vec<String>>, parent: Option<NodeIdx>, level: usize) {
         let indent = self.indent.repeat(level);
         for node in self.groups.tree.children(parent) {
@@ -221,7 +221,8 @@ impl Writer<'_> {
         matches!(self.columns.get(column), Some(TreeColumn::Figure(_) | TreeColumn::Share))
     }
 
-    /// A cell; `open` is what was open in each part of the time, which more than one shows.
+    /// Returns a cell; `open` are the open handles in each part of the time, which more than one
+    /// column shows.
     fn cell(
         &self,
         column: TreeColumn,
@@ -258,7 +259,7 @@ impl Writer<'_> {
         }
     }
 
-    /// What a group is called, with the frames of its stack below.
+    /// Returns the name of a group, with the frames of its stack below.
     fn label(&self, node: NodeIdx, level: usize, indent: &str) -> String {
         let column = self.groups.by.get(level);
         match self.groups.key(node) {

@@ -1,4 +1,4 @@
-//! Columns of event lines, as wide as what stands in them.
+//! Columns of event lines, as wide as their values.
 
 use crate::query::EventRow;
 use crate::render::time::Clock;

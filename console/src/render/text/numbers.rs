@@ -30,7 +30,8 @@ impl<T: fmt::UpperHex> fmt::UpperHex for OrUnknown<T> {
     }
 }
 
-/// So many of something, with its plural and, as in the lines of ETWAnalyzer, without separators.
+/// Formats a count of something, with its plural and, as in the lines of ETWAnalyzer, without
+/// separators.
 pub(super) fn counted(count: u64, what: &'static str) -> String {
     format!("{count} {what}{}", Counted(count, what).plural())
 }

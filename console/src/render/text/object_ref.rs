@@ -23,7 +23,7 @@ use crate::settings::Display;
 use crate::terminal::clip::{Clip, shortened, width_of};
 use crate::terminal::{Role, wrapped};
 
-/// A name is cut to so many columns before what follows it goes to the next line.
+/// Columns that a name is cut to before the text after it moves to the next line.
 const SHORTEST_NAME: usize = 24;
 
 pub(in crate::render) fn object_ref(
@@ -92,7 +92,7 @@ pub(in crate::render) fn object_ref(
     lines.into_inner()?.finish()
 }
 
-/// How many handles of GDI or USER there are, and how to see more of those that leaked.
+/// Returns the number of handles of GDI or USER, and a hint at the details of those that leaked.
 fn gui_handles(handles: &GuiHandles) -> String {
     let GuiHandles { kind, created, closed, leaked, closed_at_exit, leaked_by_type, .. } = handles;
     let mut line = format!(
@@ -108,7 +108,7 @@ fn gui_handles(handles: &GuiHandles) -> String {
     line
 }
 
-/// Says what is not printed, if anything is not.
+/// Notes the objects that are not printed, if there are any.
 fn write_left_out(
     LeftOut { objects, handles, views, existing }: LeftOut,
     out: &mut impl Write,
@@ -154,7 +154,7 @@ fn write_all(
     writeln!(out, "{}", display.screen.paint(Role::Alarm, summary))
 }
 
-/// When the recording began, and the name of the trace.
+/// Writes the start of the recording, and the name of the trace.
 fn write_header(
     file: &FileAnswer<'_>,
     name: &str,
@@ -250,7 +250,7 @@ impl ObjectLine<'_> {
         writeln!(out, "{before}{name}{behind}")
     }
 
-    /// How long it lived, or what of that is unknown.
+    /// Writes the lifetime of the object, or which part of it is unknown.
     fn lifetime(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (object, objects) = (self.selected.object(), &self.file.file.objects);
         match self.file.lifetime_ns(self.listing, self.selected) {
@@ -263,7 +263,7 @@ impl ObjectLine<'_> {
         }
     }
 
-    /// What became of the object's handles.
+    /// Writes the owner of the object's only handle, or the counts of its handles.
     fn handles(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [created, duplicated, closed] = self.count_events();
         let tables = &self.file.file;

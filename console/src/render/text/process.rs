@@ -1,4 +1,4 @@
-//! Processes, with what is known of their start and end.
+//! Processes, with their start and end as far as known.
 
 use handlescope_model::tables::TraceInfo;
 
@@ -8,7 +8,7 @@ use crate::settings::Display;
 use crate::values::{ProcessFormat, TimeDigits};
 use handlescope_model::Untrusted;
 
-/// How the processes of a trace are written.
+/// The style of the processes of a trace.
 pub(in crate::render) struct ProcessStyle {
     suffix: SuffixStyle,
     plain_names: bool,

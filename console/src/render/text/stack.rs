@@ -12,18 +12,18 @@ use crate::terminal::Role;
 /// Frames of the program that are shown of a stack in short.
 const OWN_FRAMES: usize = 3;
 
-/// How stacks are shown.
+/// The style of stacks.
 pub(in crate::render) struct StackStyle<'a> {
     /// The names, with `-ShowStack`.
     pub(in crate::render) frames: Option<NamedFrames<'a>>,
-    /// Where modules are, with `-ShowAddress`.
+    /// The addresses of modules, with `-ShowAddress`.
     pub(in crate::render) bases: Option<&'a ModuleBases>,
     /// Whether file and line are shown, with `-ShowLine`.
     pub(in crate::render) has_lines: bool,
 }
 
 impl<'a> StackStyle<'a> {
-    /// How the stacks of an answer are shown.
+    /// Returns the style of the stacks of an answer.
     pub(in crate::render) fn of<'t: 'a>(
         answer: &'a impl TraceAnswer<'t>,
         stacks: StackDisplayArgs,
@@ -32,7 +32,7 @@ impl<'a> StackStyle<'a> {
         Self::new(frames.map(|frames| frames.named()), &answer.about().bases, stacks)
     }
 
-    /// How stacks of these frames are shown.
+    /// Returns the style of stacks of these frames.
     pub(in crate::render) fn new(
         frames: Option<NamedFrames<'a>>,
         bases: &'a ModuleBases,
@@ -43,8 +43,8 @@ impl<'a> StackStyle<'a> {
 }
 
 impl StackStyle<'_> {
-    /// Writes the number of the stack of an event and ends its line; with `-ShowStack` a line for each
-    /// frame, so many levels deep, and an empty one follow.
+    /// Writes the number of the stack of an event and ends its line; with `-ShowStack` a line for
+    /// each frame, indented by `levels`, and an empty one follow.
     pub(in crate::render) fn write(
         &self,
         out: &mut impl Write,
@@ -55,7 +55,7 @@ impl StackStyle<'_> {
         self.write_trimmed(out, stack, None, display, levels)
     }
 
-    /// The same without the frames that are trimmed.
+    /// Like [`write`](Self::write), without the frames that are trimmed.
     pub(in crate::render) fn write_trimmed(
         &self,
         out: &mut impl Write,
@@ -112,7 +112,7 @@ impl StackStyle<'_> {
         Some(frames.map(|frame| self.line(frame).to_string()))
     }
 
-    /// The same without the frames that are trimmed.
+    /// Like [`lines`](Self::lines), without the frames that are trimmed.
     pub(in crate::render) fn trimmed_lines(
         &self,
         stack: StackIdx,
@@ -131,14 +131,15 @@ impl StackStyle<'_> {
         Some(self.trimmed_lines(stack?, trims)?.collect::<Vec<_>>().join("\n"))
     }
 
-    /// Of these, the first outside of the system, else the innermost one.
+    /// Like [`representative_line`](Self::representative_line), among the frames that are not
+    /// trimmed.
     pub(in crate::render) fn trimmed_representative_line(
         &self,
         stack: StackIdx,
         trims: Option<&TrimmedStacks>,
     ) -> Option<String> {
-        let own = TrimmedStacks::representative_view(trims, self.frames.as_ref()?, stack)?;
-        Some(self.line(own).to_string())
+        let frame = TrimmedStacks::representative_view(trims, self.frames.as_ref()?, stack)?;
+        Some(self.line(frame).to_string())
     }
 
     /// The frames outside of the system.

@@ -1,4 +1,4 @@
-//! How much suspects lost, each and together.
+//! The amounts that suspects leak, each and together.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -113,7 +113,7 @@ fn programs<'a>(suspects: &[&'a Suspect]) -> BTreeSet<&'a str> {
     suspects.iter().map(|suspect| suspect.program()).collect()
 }
 
-/// The only program, or how many there are.
+/// Returns the only program, or the number of them.
 fn named(programs: &BTreeSet<&str>) -> String {
     match programs.first() {
         Some(program) if programs.len() == 1 => Untrusted(program).to_string(),
@@ -133,7 +133,8 @@ fn has_views(suspects: &[&Suspect]) -> bool {
     suspects.iter().any(|suspect| suspect.type_name == FILE_MAPPING_NAME)
 }
 
-/// The number of suspects that are left out, and what each leaks, as in "11 more with 1 to 3 handles each".
+/// The number of suspects that are left out, and the range of their leaks, as in "11 more with 1 to
+/// 3 handles each".
 pub(in crate::render) fn more(left_out: &[&Suspect]) -> String {
     let (of_handles, of_allocations): (Vec<&Suspect>, Vec<&Suspect>) =
         left_out.iter().partition(|suspect| suspect.bytes.is_none());

@@ -59,7 +59,7 @@ fn difference(a: u64, b: u64) -> i128 {
     i128::from(a) - i128::from(b)
 }
 
-/// What `-Leak` and `-LeakAtExit` print, counted, and what they leave out; empty without them.
+/// Counts of everything that `-Leak` and `-LeakAtExit` print or leave out; empty without them.
 pub(super) struct LeakLines<'a> {
     pub(super) criteria: &'a ObjectCriteria,
     pub(super) totals: Totals,

@@ -22,7 +22,7 @@ use crate::{
     settings::{Display, StackDisplayArgs},
 };
 
-/// The time of a trace that is looked at; null where the trace has no clock.
+/// The examined time of a trace; null where the trace has no clock.
 #[derive(Serialize)]
 struct SpanJson {
     file: usize,
@@ -32,7 +32,7 @@ struct SpanJson {
 
 impl SpanJson {
     fn of(file: usize, window: Option<Window>) -> Self {
-        let (from_ns, to_ns) = window.map(|own| (own.start_ns, own.end_ns)).unzip();
+        let (from_ns, to_ns) = window.map(|window| (window.start_ns, window.end_ns)).unzip();
         Self { file, from_ns, to_ns }
     }
 }
@@ -47,7 +47,7 @@ fn members<'a>(
     (head, Document::default().stacks(traces).caveats(traces))
 }
 
-/// How many groups are in which state, in a line.
+/// Returns a line with the number of groups in each state.
 fn states_line(of: &str, groups: usize, worse: usize, count: impl Fn(State) -> usize) -> String {
     let uncertain = match count(State::Uncertain) {
         0 => String::new(),
@@ -66,12 +66,12 @@ fn states_line(of: &str, groups: usize, worse: usize, count: impl Fn(State) -> u
     )
 }
 
-/// How a group grows in a trace, if it leaks there.
+/// Returns the growth of a group in a trace, if it leaks there.
 fn growth(side: &Side) -> Option<&'static str> {
     side.verdict.map(|verdict| verdict.word())
 }
 
-/// Stacks are shown in any case: in short, or all of them.
+/// Shows stacks in any case: in short, or all of them.
 fn shown(stacks: StackDisplayArgs) -> StackDisplayArgs {
     StackDisplayArgs { show: true, ..stacks }
 }

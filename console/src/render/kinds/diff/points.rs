@@ -19,7 +19,7 @@ use crate::{
     trace::CaveatKind,
 };
 
-/// A group, and how it is shown.
+/// A group and its presentation.
 pub(crate) struct Row<'a> {
     file: u32,
     group: &'a OpenedGroup,
@@ -29,7 +29,7 @@ pub(crate) struct Row<'a> {
     is_plain: bool,
 }
 
-/// What is said of a group.
+/// Declares the columns of a group.
 pub(crate) fn point_columns<'a>(domain: Domain) -> Columns<'a, Row<'a>> {
     let mut columns = Columns::<Row<'a>>::default();
     columns.add("file", |row| row.file);
@@ -80,7 +80,7 @@ fn add_allocations<'a>(columns: &mut Columns<'a, Row<'a>>) {
 /// The names of a number and of its bytes, the title, and the figure.
 type AmountColumns = ((&'static str, &'static str, &'static str), fn(&Between) -> Amount);
 
-/// What is counted of a group of allocations.
+/// Amounts of a group of allocations.
 const AMOUNTS: [AmountColumns; 4] = [
     (("allocated", "allocated_bytes", "Allocated"), |between| between.opened),
     (("outstanding", "outstanding_bytes", "Still allocated"), |between| between.kept),

@@ -18,7 +18,7 @@ use crate::{
     terminal::Role,
 };
 
-/// A group, its stack in the trace that has it, and how that is shown.
+/// A group, its stack in the trace that has it, and its presentation.
 pub(crate) struct Row<'a> {
     group: &'a ComparedGroup,
     stacks: StackStyle<'a>,
@@ -26,7 +26,7 @@ pub(crate) struct Row<'a> {
     numbers: StackNumbers,
 }
 
-/// What is said of a group.
+/// Declares the columns of a group.
 pub(crate) fn trace_columns<'a>(domain: Domain) -> Columns<'a, Row<'a>> {
     let mut columns = Columns::<Row<'a>>::default();
     columns.add("process", |row| row.group.process.as_deref()).title("Process");
@@ -114,12 +114,13 @@ pub(crate) fn diff_traces<'a, 't: 'a, F: TraceAnswer<'t>>(
     Ok(table.with_members(head, tail))
 }
 
-/// The traces with their lengths, and how many groups are in which state.
+/// Returns the traces with their lengths, and the number of groups in each state.
 fn part<'t, F: TraceAnswer<'t>>(answer: &TracesDiff<F>) -> Part {
     let is_of_handles = F::DOMAIN == Domain::Handles;
     let trace = |(word, (file, minutes)): (&str, (&F, &Option<f64>))| {
         let length = minutes.filter(|_| is_of_handles);
-        let length = length.map_or_else(String::new, |own| format!(" ({:.1} s)", own * 60.0));
+        let length =
+            length.map_or_else(String::new, |minutes| format!(" ({:.1} s)", minutes * 60.0));
         format!("{word} {}{length}\n", Untrusted(paths::shown(file.about().path)))
     };
     let files = answer.files.iter().zip(&answer.minutes);
@@ -148,7 +149,8 @@ impl<'a> Row<'a> {
         self.group.process.as_deref().unwrap_or_default()
     }
 
-    /// How many more handles are lost per minute; where the lengths are unknown, how many more handles.
+    /// Returns the increase in leaked handles per minute; where the lengths are unknown, the
+    /// increase in leaked handles.
     fn change(&self) -> f64 {
         let (before, after) = (&self.group.before, &self.group.after);
         let by_time = after.per_minute.zip(before.per_minute);

@@ -6,13 +6,13 @@ use crate::{
     render::table::{Columns, Show},
 };
 
-/// Adds what identifies the owner.
+/// Adds the columns that identify the owner.
 pub(super) fn add_owner<'a>(columns: &mut Columns<'a, Row<'a>>) {
-    columns.add("pid", |row| row.file.answer.process(row.group).map(|own| own.pid));
+    columns.add("pid", |row| row.file.answer.process(row.group).map(|process| process.pid));
     columns.add("process_start_ns", |row| row.file.answer.process(row.group)?.start_ns);
 }
 
-/// Adds what is counted, with its bytes.
+/// Adds the counts, with their bytes.
 pub(crate) fn add_amounts<'a, R>(
     columns: &mut Columns<'a, R>,
     figures: impl Fn(&R) -> &'a ResourceFigures + Copy + 'a,

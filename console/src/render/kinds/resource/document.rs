@@ -1,4 +1,5 @@
-//! The lists in the document of `.dump Resource` without `-GroupBy`: totals, and what was never freed, by its stacks.
+//! The lists in the document of `.dump Resource` without `-GroupBy`: totals, and allocations that
+//! were never freed, by their stacks.
 
 use std::rc::Rc;
 
@@ -15,7 +16,7 @@ use crate::{
     },
 };
 
-/// What is said of a group of one kind, allocator and process, and of what is counted of it.
+/// Declares the columns of a group of one kind, allocator and process, and of its counts.
 fn columns<'a>(add_counted: fn(&mut Columns<'a, Row<'a>>)) -> Columns<'a, Row<'a>> {
     let mut columns = Columns::<Row<'a>>::default();
     columns.add("file", |row| index(row.file.answer.about.index));
@@ -29,7 +30,7 @@ fn columns<'a>(add_counted: fn(&mut Columns<'a, Row<'a>>)) -> Columns<'a, Row<'a
     columns
 }
 
-/// Adds what is counted of what was never freed.
+/// Adds the counts of allocations that were never freed.
 fn add_lost<'a>(columns: &mut Columns<'a, Row<'a>>) {
     columns.add("stack", |row| row.number(row.group.create_stack()));
     columns.add("by", |row| row.text(ResourceColumn::Caller));
@@ -42,7 +43,8 @@ fn add_lost<'a>(columns: &mut Columns<'a, Row<'a>>) {
 /// Some of the groups of an answer.
 type GroupsOf<'a> = fn(&'a ResourcesAnswer<'a>) -> Option<&'a ResourceGroups>;
 
-/// Adds the lists; of the groups that a table shows, `parts` are what is left, in its order.
+/// Adds the lists; where a table shows the same groups, `parts` are the rows that are left, in its
+/// order.
 pub(super) fn with_lists<'d, 'a: 'd>(
     document: Document<'d>,
     files: &'d [Rc<FileStyle<'a>>],

@@ -26,7 +26,7 @@ use crate::{
     values::{Counted, Format},
 };
 
-/// What is said of a group; `has_text`: files have the frames of its stacks.
+/// Declares the columns of a group; `has_text`: files have the frames of its stacks.
 pub(crate) fn resource_columns<'a>(
     criteria: &ResourceCriteria,
     has_text: bool,
@@ -62,7 +62,7 @@ pub(crate) fn resource_columns<'a>(
     columns
 }
 
-/// A row for each group: totals, or what was never freed, or what `-GroupBy` asks for.
+/// A row for each group: totals, or leaks, or the groups of `-GroupBy`.
 ///
 /// # Errors
 /// None that a caller could do anything about.
@@ -100,7 +100,7 @@ pub fn resources<'a>(
             json::write(&document, mode, out)
         }));
     };
-    let by: Vec<&str> = by.iter().map(|own| own.word()).collect();
+    let by: Vec<&str> = by.iter().map(|column| column.word()).collect();
     let head = Document::default().with("command", command).with("kind", "ResourceGroups");
     let tail = Document::default().stacks_if(criteria.stacks.show, &traces).caveats(&traces);
     Ok(table.with_members(head.with("group_by", by), tail))
@@ -113,7 +113,7 @@ fn groups<'a>(
     answer.shown(criteria).into_iter().flat_map(|groups| &groups.rows)
 }
 
-/// Adds what a column of keys says; a document says it in one member.
+/// Adds the text of a column of keys; a document has all of them in one member.
 fn add_key<'a>(columns: &mut Columns<'a, Row<'a>>, column: ResourceColumn, has_text: bool) {
     let (name, title) = (column.name(), column.title());
     match column.kind() {

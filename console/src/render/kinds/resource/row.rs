@@ -1,4 +1,4 @@
-//! A group of allocations, and how it is shown.
+//! Groups of allocations and their presentation.
 
 use std::{
     borrow::Cow,
@@ -24,7 +24,7 @@ use crate::{
     terminal::Role,
 };
 
-/// How the allocations of a trace are shown.
+/// The presentation of the allocations of a trace.
 pub(super) struct FileStyle<'a> {
     pub(super) answer: &'a ResourcesAnswer<'a>,
     numbers: StackNumbers,
@@ -33,7 +33,7 @@ pub(super) struct FileStyle<'a> {
     clock: Clock,
 }
 
-/// A group, and how it is shown.
+/// A group and its presentation.
 pub(crate) struct Row<'a> {
     pub(super) file: Rc<FileStyle<'a>>,
     pub(super) group: &'a ResourceGroup,
@@ -57,7 +57,7 @@ impl<'a> FileStyle<'a> {
 }
 
 impl<'a> Row<'a> {
-    /// What the allocations of the group have in common, by column.
+    /// Returns what the allocations of the group have in common, by column.
     pub(super) fn keys(&self, by: &[ResourceColumn]) -> Document<'a> {
         let key = |keys: Document<'a>, column: &ResourceColumn| {
             keys.with_key(column.word(), self.key(*column), self.file.numbers)
@@ -132,7 +132,7 @@ impl Row<'_> {
         Ok(())
     }
 
-    /// Writes what the allocations of a group have in common, but for stacks.
+    /// Writes the common values of a group's allocations, except stacks.
     fn write_key(
         &self,
         column: ResourceColumn,
