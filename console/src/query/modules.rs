@@ -27,36 +27,36 @@ const KERNEL: (&str, u32) = ("System", 4);
 pub struct ModuleAnswer<'a> {
     /// The file as it was named.
     pub path: &'a Path,
-    /// Its number in the session.
+    /// Number of the trace in the session.
     pub index: usize,
-    /// Those that passed, by name in any case and then by path.
+    /// Modules that passed, by name ignoring case and then by path.
     pub modules: Vec<LoadedModule>,
-    /// How many there are in all.
+    /// Number of modules in all.
     pub total: usize,
     /// The processes of the trace.
     pub processes: ProcessList,
-    /// Its drive letters.
+    /// Drive letters of the trace.
     pub volumes: Volumes,
     pub info: TraceInfo,
-    /// Why there are none; `None` when there is one, in this trace or another.
+    /// Reason for an empty answer; `None` when there is a module, in this trace or another.
     pub no_match: Option<NoMatch>,
 }
 
 /// A module and its mappings.
 pub struct LoadedModule {
     pub module: Module,
-    /// Where it was mapped, in the order of the table.
+    /// Loads of the module, in the order of the table.
     pub loads: Vec<ModuleLoad>,
 }
 
-/// Who mapped a module.
+/// Process, or the kernel, that mapped a module.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Loader {
     /// The kernel, for every process.
     Kernel,
     /// A process of the table.
     Process {
-        /// Its id, which orders them.
+        /// Process id, which orders the loaders.
         pid: u32,
         row: ProcessIdx,
     },
@@ -75,7 +75,7 @@ impl LoadedModule {
         !self.loads.is_empty()
     }
 
-    /// Who mapped it, each once: the kernel, then processes by id.
+    /// Loaders of the module, each once: the kernel, then processes by id.
     pub fn loaders(&self) -> Vec<Loader> {
         let loader = |load: &ModuleLoad| match load.process {
             _ if load.pid == 0 => Loader::Kernel,

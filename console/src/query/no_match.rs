@@ -1,4 +1,4 @@
-//! Why nothing matches: the criterion that left no row, and the nearest names that are there.
+//! Reason for an empty answer: the criterion that left no row, and the nearest names that exist.
 
 use std::collections::BTreeSet;
 
@@ -23,7 +23,7 @@ const MOST: usize = 3;
 /// Names that are there, but not near, that are shown at most.
 const MOST_EXISTING: usize = 8;
 
-/// What filters choose.
+/// Subject that filters choose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Subject {
     Object,
@@ -42,15 +42,15 @@ pub enum Subject {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NoMatch {
     pub criterion: Criterion,
-    /// Its filter as it was typed; empty where the criterion is not a filter on text.
+    /// Text of its filter as typed; empty where the criterion is not a text filter.
     pub value: String,
-    /// How many of the subject passed the filters in front of it.
+    /// Number of rows of the subject that passed the filters in front of it.
     pub before: usize,
-    /// What is counted.
+    /// Subject that is counted.
     pub subject: Subject,
-    /// What could have been meant instead of the value.
+    /// Names that could have been meant instead of the value.
     pub nearest: Vec<String>,
-    /// When nothing is near, some of the names that are there.
+    /// Some of the names that exist, when none is near.
     pub existing: Vec<String>,
 }
 
@@ -101,7 +101,7 @@ impl NoMatch {
         Ok(Some(Self { criterion, value, before, subject, nearest, existing }))
     }
 
-    /// Why no object of a trace passes, of which its filters left so many.
+    /// Reason why no object of a trace passes, given how many its filters left.
     pub(super) fn of_objects(
         file: &FileContext<'_>,
         args: &ObjectCriteria,
@@ -135,8 +135,8 @@ impl NoMatch {
         Ok(self)
     }
 
-    /// Why a filter on the owners of so many objects lets nothing pass; `owners` are the names of all. `None` when
-    /// there are no objects.
+    /// Reason why a filter on the owners of that many objects lets nothing pass; `owners` are the names of all.
+    /// `None` when there are no objects.
     pub(super) fn of_owners(
         filter: &ProcessFilter,
         before: usize,
@@ -155,9 +155,9 @@ impl NoMatch {
 /// Names that rows have where a criterion looks.
 #[derive(Default)]
 pub(super) struct Candidates {
-    /// Those that are most like its value.
+    /// Names most like its value.
     similar: Vec<String>,
-    /// Those of the rows that the criteria in front let pass.
+    /// Names of the rows that the criteria in front let pass.
     there: BTreeSet<String>,
 }
 
@@ -167,12 +167,12 @@ impl Candidates {
     }
 }
 
-/// How a list says why it has no rows.
+/// Functions by which a list explains why it has no rows.
 pub(super) struct List<T> {
     pub(super) subject: Subject,
     /// The names that its rows have where a criterion looks.
     pub(super) names: fn(&T, Criterion) -> BTreeSet<String>,
-    /// Where the reason belongs.
+    /// Place of the reason in an answer.
     pub(super) place: fn(&mut T) -> &mut Option<NoMatch>,
 }
 
@@ -213,7 +213,7 @@ pub(super) fn explained<'a, T>(
     Ok(answers.into_iter().map(|(own, _)| own).collect())
 }
 
-/// How many objects each criterion leaves of those that the criteria named in front of it do. Some have their effect
+/// Counts the objects that each criterion leaves of those left by the criteria named before it.
 /// earlier: a filter on the stacks of events removes events, and others leave only mappings, or none.
 fn as_named(
     file: &FileContext<'_>,

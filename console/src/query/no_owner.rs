@@ -1,4 +1,4 @@
-//! Why nothing matches where handles are chosen by who owns them.
+//! Reason for an empty answer where handles are chosen by their owner.
 
 use super::no_match::NoMatch;
 use super::object_ref::FileAnswer;
@@ -19,7 +19,7 @@ pub(super) fn note_owners(files: &mut [FileAnswer<'_>], filter: &ProcessFilter, 
     }
 }
 
-/// Whose the handles are that were opened in a trace.
+/// Owners of the handles that were opened in a trace.
 fn owners<'f>(file: &'f FileAnswer<'_>) -> impl Iterator<Item = &'f ProcessInfo> {
     let parts = file.groups.iter().filter_map(|groups| Some((groups, groups.timed.as_ref()?)));
     parts.flat_map(move |(groups, timed)| {

@@ -19,19 +19,19 @@ use crate::cancel::Cancel;
 pub struct ProcessAnswer<'a> {
     /// The file as it was named.
     pub path: &'a Path,
-    /// Its number in the session.
+    /// Number of the trace in the session.
     pub index: usize,
     pub info: TraceInfo,
-    /// Those that passed, in order.
+    /// Processes that passed, in order.
     pub processes: Vec<ListedProcess>,
-    /// Why there are none; `None` when there is one, in this trace or another.
+    /// Reason for an empty answer; `None` when there is a process, in this trace or another.
     pub no_match: Option<NoMatch>,
 }
 
 /// A process and its place in the list.
 pub struct ListedProcess {
     pub process: Process,
-    /// How many of its ancestors are above it, in a tree.
+    /// Number of its ancestors above it, in a tree.
     pub depth: usize,
     /// The name of its parent, where that is in the trace.
     pub(super) parent: Option<String>,

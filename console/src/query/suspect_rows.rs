@@ -8,7 +8,7 @@ use crate::values::SuspectId;
 /// Rows of what suspects acquired whose ids begin as the one that is asked for.
 #[derive(Debug)]
 pub(crate) struct SuspectRows {
-    /// By row of the events that open and close handles, or of the allocations.
+    /// Whether the suspect has a row, by row of the events that open and close handles, or of the allocations.
     has: Vec<bool>,
     /// Ids of these suspects, each once.
     ids: BTreeSet<SuspectId>,

@@ -1,8 +1,8 @@
-//! How handles are grouped.
+//! Grouping of handles.
 
 use crate::query::groups::{GroupColumn, StackTrims};
 
-/// How handles are grouped, and which groups are shown.
+/// Criteria that group handles and choose the groups that are shown.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct GroupCriteria {
     /// `-GroupBy`: the columns, the outermost first; none for no groups.

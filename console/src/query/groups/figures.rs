@@ -1,4 +1,4 @@
-//! What is counted of a group.
+//! Figures of a group.
 
 use super::counted::Handle;
 use crate::query::criteria::Figure;
@@ -6,7 +6,7 @@ use crate::query::criteria::Figure;
 /// Objects named as examples of a group.
 const SAMPLES: usize = 3;
 
-/// What is counted of a group.
+/// Figures of a group.
 ///
 /// Handles and views are 32 bits, as rows of events are.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -25,9 +25,9 @@ pub struct NodeIdx(u32);
 /// Groups of groups: on each level those that lose most first.
 #[derive(Default)]
 pub struct GroupTree {
-    /// Those of the innermost level are the last.
+    /// Groups of all levels; those of the innermost level are the last.
     nodes: Vec<Node>,
-    /// As long as handles are added: the groups of the other levels.
+    /// Groups of the other levels, as long as handles are added.
     outer: OuterGroups,
     /// The handles of the groups of the innermost level, by the node above them and 1; those that have none
     /// first.
@@ -35,9 +35,9 @@ pub struct GroupTree {
     parts: Vec<Handles>,
     levels: usize,
     all: Sums,
-    /// For each group that is shown those within it that are shown; first those that are in none.
+    /// Shown groups within each shown group; first those that are in none.
     children: HashMap<u32, Shown>,
-    /// For each group all those within it, without those of the innermost level.
+    /// All groups within each group, without those of the innermost level.
     all_children: HashMap<u32, Vec<NodeIdx>>,
 }
 
@@ -212,7 +212,7 @@ impl GroupTree {
         shown.map_or(&[], |shown| shown.nodes.as_slice())
     }
 
-    /// What is left out of the groups within a group.
+    /// Summary of what is left out of the groups within a group.
     pub fn left_out(&self, parent: Option<NodeIdx>) -> GroupsLeftOut {
         let shown = self.children.get(&parent.map_or(sentinel(), |node| node.0));
         shown.map_or_else(GroupsLeftOut::default, |shown| shown.left_out)
@@ -242,12 +242,12 @@ impl GroupTree {
         std::iter::successors(Some(node), parent)
     }
 
-    /// What there is of handles in all groups.
+    /// Sums over the handles in all groups.
     pub(super) fn all(&self) -> Sums {
         self.all
     }
 
-    /// What is counted of a group.
+    /// Figures of a group.
     pub fn figures(&self, node: NodeIdx) -> Figures {
         self.nodes.get(node.0 as usize).map_or_else(Figures::default, |node| node.figures)
     }
@@ -262,8 +262,8 @@ impl GroupTree {
 /// The groups of the innermost level that are within one of the level above.
 #[derive(Default)]
 struct Made {
-    /// Their handles that an event opened, if they are kept.
+    /// Handles of the groups that an event opened, if they are kept.
     opened: Vec<Opened>,
-    /// Those that are shown, if any are, and what is left out.
+    /// Groups that are shown, if any are, and what is left out.
     shown: Option<(Vec<Leaf>, GroupsLeftOut)>,
 }

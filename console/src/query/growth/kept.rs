@@ -1,4 +1,4 @@
-//! Which of the lost handles of a group are kept, and which are only young.
+//! Distinction between leaked handles of a group that are kept and those that are only young.
 
 use super::life::{Life, ProcessLives, Window};
 
@@ -7,7 +7,7 @@ const MIN_AT_RISK: usize = 5;
 
 /// The lost handles of a group.
 pub(super) struct Kept {
-    /// When the kept ones were opened, ascending.
+    /// Times at which the kept ones were opened, ascending.
     pub(super) opens: Vec<i64>,
     /// The others: as old as handles that were closed.
     pub(super) young: usize,
@@ -15,7 +15,7 @@ pub(super) struct Kept {
     pub(super) young_age_ns: i64,
     /// The handles that were closed.
     pub(super) closed: usize,
-    /// Their mean lifetime in nanoseconds; `None` without.
+    /// Mean lifetime of the closed handles in nanoseconds; `None` without any.
     pub(super) mean_lifetime_ns: Option<i64>,
     /// Whether of several open handles it is the last one that is closed, so that those at the bottom are old, leaked
     /// or not.
@@ -152,7 +152,7 @@ fn still_open(lives: &[Life], opens: &[i64], age: impl Fn(i64) -> i64) -> Vec<f6
     shares
 }
 
-/// How much likelier, as a logarithm, lifetimes have to be with handles that are never closed than without.
+/// Logarithm of how much likelier lifetimes have to be with handles that are never closed than without.
 const CURED: f64 = 4.0;
 
 /// Whether exponential lifetimes explain the group less well than such of a part of it, when the others are never

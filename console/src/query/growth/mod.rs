@@ -1,4 +1,4 @@
-//! How a group of handles grows: it leaks at a rate, it was filled once, it is balanced.
+//! Growth of a group of handles: it leaks at a rate, it was filled once, it is balanced.
 //!
 //! The group is any set of handles; the queries take those of one process, one type and one create
 //! stack. A handle is *lost* when its program never closes it: a close by the end of the process is none.
@@ -47,9 +47,9 @@ use self::kept::Kept;
 /// A verdict and what it rests on.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Growth {
-    /// How the group grows.
+    /// Verdict on the group.
     pub verdict: Verdict,
-    /// Its figures.
+    /// Evidence for the verdict.
     pub evidence: Evidence,
 }
 

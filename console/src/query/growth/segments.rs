@@ -14,7 +14,7 @@ const PENALTY: f64 = 7.0;
 pub(super) struct Segment {
     pub(super) from_ns: i64,
     pub(super) to_ns: i64,
-    /// Those of the opens that are in it.
+    /// Opens that are in it.
     pub(super) opens: Range<usize>,
 }
 
@@ -83,8 +83,8 @@ pub(super) fn segments(opens: &[i64], from_ns: i64, to_ns: i64) -> Vec<Segment> 
     segments
 }
 
-/// How much more the counts of neighbouring bins differ than those of a Poisson process do, 1 at least: the median, on
-/// which the few bins between which the rate changes have little influence.
+/// Factor by which the counts of neighbouring bins differ more than those of a Poisson process do, at least 1: the
+/// median, on which the few bins between which the rate changes have little influence.
 fn dispersion(before: &[usize]) -> f64 {
     let counts: Vec<f64> = before.windows(2).map(|bin| (bin[1] - bin[0]) as f64).collect();
     let pairs = counts.windows(2).filter(|pair| pair[0] + pair[1] > 0.0);

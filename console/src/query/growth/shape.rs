@@ -7,7 +7,7 @@ use super::life::Window;
 use super::segments::{Segment, segments};
 use super::verdict::Verdict;
 
-/// Up to so many handles are too few for any verdict.
+/// Number of handles up to which there are too few for any verdict.
 const TOO_FEW: usize = 3;
 
 /// Kept handles that a burst or a fill has at least.
@@ -133,7 +133,7 @@ impl Time {
         }
     }
 
-    /// Nothing was lost in the last quarter, and for longer than the distances before would explain.
+    /// Whether nothing leaked in the last quarter, and for longer than the distances before would explain.
     fn has_stopped(&self, opens: &[i64]) -> bool {
         let [first, .., last] = opens else { return false };
         let distance = last.saturating_sub(*first) / (opens.len() as i64 - 1);
@@ -156,7 +156,7 @@ fn is_falling(opens: &[i64]) -> bool {
     before > 3.0 * after && (before - after).powi(2) > 16.0 * (before + after)
 }
 
-/// In how many moments handles were lost; a moment lasts 1/32 of the time from the first to the last.
+/// Number of moments in which handles leaked; a moment lasts 1/32 of the time from the first to the last.
 fn moments(opens: &[i64]) -> usize {
     let [first, .., last] = opens else { return opens.len() };
     let moment = last.saturating_sub(*first) / MOMENTS;
@@ -175,7 +175,7 @@ fn core(opens: &[i64]) -> &[i64] {
     &opens[strays..opens.len() - strays]
 }
 
-/// Where most opens lie within `width_ns`.
+/// Range in which most opens lie within `width_ns`.
 fn densest(opens: &[i64], width_ns: i64) -> Range<usize> {
     let (mut best, mut from) = (0..0, 0);
     for (to, open) in opens.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Which kinds of allocations a trace has.
+//! Kinds of allocations in a trace.
 
 use handlescope_model::Trace;
 use handlescope_model::tables::{ResourceKind, Resources};

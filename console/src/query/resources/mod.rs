@@ -58,7 +58,7 @@ pub struct ResourcesAnswer<'a> {
     pub about: About<'a>,
     /// Sums by kind, allocator and process, if they were asked for.
     pub totals: Option<ResourceGroups>,
-    /// What was never freed, by its stacks, if that was asked for.
+    /// Allocations that were never freed, by their stacks, if requested.
     pub lost: Option<ResourceGroups>,
     /// The groups of `-GroupBy`, if they were asked for.
     pub groups: Option<ResourceGroups>,
@@ -210,7 +210,7 @@ impl<'a> ResourcesAnswer<'a> {
         Some(self.allocator_of(group)?.name.as_str())
     }
 
-    /// Their process; of an unknown one only the id is known, and `None` where not even that is.
+    /// Process of the allocations; of an unknown one only the id is known, and `None` where not even that is.
     pub fn process(&self, group: &ResourceGroup) -> Option<ProcessInfo> {
         self.owner(self.allocator_of(group)?)
     }
@@ -230,7 +230,7 @@ impl<'a> ResourcesAnswer<'a> {
         Some((Arc::clone(&self.allocators), Arc::clone(self.table.as_ref()?)))
     }
 
-    /// What the allocations of a group have in common in a column.
+    /// Value that the allocations of a group have in common in a column.
     pub(crate) fn key(
         &self,
         group: &ResourceGroup,
@@ -279,7 +279,8 @@ impl<'a> TraceAnswer<'a> for ResourcesAnswer<'a> {
         Some(&self.frames)
     }
 
-    /// Only one answer has groups of stacks: totals have none, and there are no leaks beside the groups of `-GroupBy`.
+    /// Trimmed stacks of the only answer with groups of stacks: totals have none, and there are no leaks beside the
+    /// groups of `-GroupBy`.
     fn trims(&self) -> Option<&TrimmedStacks> {
         self.all_groups().find_map(|groups| groups.stacks.as_ref())
     }
@@ -299,7 +300,7 @@ impl<'a> TraceAnswer<'a> for ResourcesAnswer<'a> {
     }
 }
 
-/// What caveats say something about.
+/// Facts that caveats speak of.
 fn facts(
     tables: &Tables<'_>,
     criteria: &ResourceCriteria,
@@ -321,7 +322,7 @@ fn facts(
     facts
 }
 
-/// How many allocations of each kind there are, and how many of them without a stack.
+/// Counts the allocations of each kind, and those without a stack.
 fn allocations(tables: &Tables<'_>, rows: &[ResourceIdx]) -> KindCounts {
     let Tables { resources, allocators, .. } = *tables;
     let kinds: Vec<usize> = allocators.rows().iter().map(|own| own.kind as usize).collect();

@@ -39,16 +39,16 @@ use super::suspect_rows::check;
 use crate::cancel::{Cancel, Cancelled};
 use crate::trace::Caveat;
 
-/// How far apart the opens of a race are at most, unless it is said: 1 ms.
+/// Default for the maximum distance between the opens of a race: 1 ms.
 const RACE_WINDOW_NS: i64 = 1_000_000;
 
-/// What leaks in one trace.
+/// Leaks of one trace.
 pub struct WhyAnswer<'a> {
     /// The trace, and all its groups.
     pub file: FileAnswer<'a>,
     /// Groups that leak: those of handles, the worst first, and then those of allocations.
     pub suspects: Vec<Suspect>,
-    /// How many allocations the trace has.
+    /// Number of allocations in the trace.
     pub allocations: usize,
     /// Caveats that do not depend on which suspects are shown.
     caveats: usize,

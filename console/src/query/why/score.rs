@@ -1,4 +1,4 @@
-//! What suspects are ranked by.
+//! Score by which suspects are ranked.
 
 use crate::query::growth::{Growth, Life, ProcessLives, Verdict, Window};
 
@@ -23,7 +23,7 @@ pub(super) fn of(growth: &Growth, processes: &[ProcessLives], raced: u64) -> Opt
     (count > 0).then_some(weight * count as f64)
 }
 
-/// How many lost handles outlived their group.
+/// Number of leaked handles that outlived their group.
 fn outlived(processes: &[ProcessLives]) -> u64 {
     let lifetime = |life: &Life| Some(life.closed_ns?.saturating_sub(life.opened_ns));
     let lives = processes.iter().flat_map(|process| &process.lives);

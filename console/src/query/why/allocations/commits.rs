@@ -1,4 +1,4 @@
-//! Where and when pages were committed.
+//! Places and times of commits of pages.
 
 use std::collections::HashMap;
 
@@ -13,7 +13,7 @@ const PAGE: u64 = 4096;
 /// A process, or the id of one that is not known.
 type Owner = (Option<ProcessIdx>, Option<u32>);
 
-/// What was committed in each process.
+/// Commits of each process.
 pub(super) struct Commits(HashMap<Owner, Places>);
 
 /// The commits of a process by their first pages. Windows commits within one reservation, so that the first page

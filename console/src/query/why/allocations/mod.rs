@@ -1,4 +1,4 @@
-//! Why allocations leak, as far as their events prove it.
+//! Reasons why allocations leak, as far as their events prove it.
 
 mod causes;
 mod commits;
