@@ -76,7 +76,7 @@ pub fn call_stacks<'a>(
     names: &'a dyn FrameNames,
     cancel: &'a Cancel,
 ) -> Result<Vec<StacksAnswer<'a>>, QueryError> {
-    let list = List { subject: Subject::Stack, names: owners, place: |own| &mut own.no_match };
+    let list = List { subject: Subject::Stack, names: owners, place: |found| &mut found.no_match };
     let answer = |source: &Source<'a>, args: &_| StacksAnswer::new(source, args, names, cancel);
     list.answers(sources, args, answer)
 }

@@ -97,8 +97,8 @@ pub fn event_counts<'a>(
     };
     let list = List {
         subject: Subject::EventKind,
-        names: |own: &EventsAnswer<'_>, criterion| names(own.rows.iter(), criterion),
-        place: |own| &mut own.no_match,
+        names: |found: &EventsAnswer<'_>, criterion| names(found.rows.iter(), criterion),
+        place: |found| &mut found.no_match,
     };
     list.answers(sources, args, answer)
 }
@@ -109,8 +109,8 @@ pub(super) fn names<'e>(
     criterion: Criterion,
 ) -> BTreeSet<String> {
     match criterion {
-        Criterion::Provider => events.map(|own| own.shown_provider().to_owned()).collect(),
-        Criterion::Event => events.map(|own| own.shown_event().to_owned()).collect(),
+        Criterion::Provider => events.map(|event| event.shown_provider().to_owned()).collect(),
+        Criterion::Event => events.map(|event| event.shown_event().to_owned()).collect(),
         _ => BTreeSet::new(),
     }
 }

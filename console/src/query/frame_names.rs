@@ -97,7 +97,7 @@ impl<'a> Frames<'a> {
     /// once, so that symbols can be fetched side by side, with ascending addresses, so that each
     /// symbol file is read in one direction.
     ///
-    /// When it is cancelled, names found so far stay known, and the rest can be asked for again.
+    /// Cancellation keeps the names found so far, and the rest can be requested again.
     pub(crate) fn resolve(&self, stacks: impl Iterator<Item = StackIdx>) -> Result<(), Cancelled> {
         self.resolve_frames(stacks.flat_map(|stack| self.stacks.get(stack.row())))
     }

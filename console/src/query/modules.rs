@@ -139,7 +139,7 @@ pub fn modules<'a>(
             ModuleAnswer { path, index, modules, total, processes, volumes, info, no_match };
         Ok((answer, left))
     };
-    let list = List { subject: Subject::Module, names, place: |own| &mut own.no_match };
+    let list = List { subject: Subject::Module, names, place: |found| &mut found.no_match };
     list.answers(sources, args, answer)
 }
 
@@ -147,9 +147,9 @@ pub fn modules<'a>(
 fn names(answer: &ModuleAnswer<'_>, criterion: Criterion) -> BTreeSet<String> {
     let modules = answer.modules.iter();
     match criterion {
-        Criterion::Dll => modules.map(|own| own.module.name.clone()).collect(),
+        Criterion::Dll => modules.map(|loaded| loaded.module.name.clone()).collect(),
         Criterion::Process => {
-            let loads = modules.flat_map(|own| &own.loads);
+            let loads = modules.flat_map(|loaded| &loaded.loads);
             let name =
                 |load| loader(load, &answer.processes).known_name().unwrap_or_default().to_owned();
             loads.map(name).collect()

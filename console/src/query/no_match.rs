@@ -111,7 +111,7 @@ impl NoMatch {
         let names = |passed: &_, (criterion, value): (_, &_)| names(file, passed, criterion, value);
         let passes = |other: &_| Ok(!filters::select(file, other)?.selection.objects().is_empty());
         let no_match = Self::of(Subject::Object, args, &left, names, passes)?;
-        no_match.map(|own| own.with_recorded_time(file.trace)).transpose()
+        no_match.map(|found| found.with_recorded_time(file.trace)).transpose()
     }
 
     /// Whether it is a filter on kinds of allocations that passes some: that none is there may be because they
@@ -204,17 +204,17 @@ pub(super) fn explained<'a, T>(
     find: impl Fn(&Source<'a>, &Survivors) -> Result<Option<NoMatch>, QueryError>,
 ) -> Result<Vec<T>, QueryError> {
     if answers.iter().all(|(_, left)| left.are_none()) {
-        for ((own, left), source) in answers.iter_mut().zip(sources) {
+        for ((answer, left), source) in answers.iter_mut().zip(sources) {
             let no_match = find(source, left)?;
-            *place(own) =
+            *place(answer) =
                 no_match.map(|found| found.with_recorded_time(source.trace)).transpose()?;
         }
     }
-    Ok(answers.into_iter().map(|(own, _)| own).collect())
+    Ok(answers.into_iter().map(|(answer, _)| answer).collect())
 }
 
-/// Counts the objects that each criterion leaves of those left by the criteria named before it.
-/// earlier: a filter on the stacks of events removes events, and others leave only mappings, or none.
+/// Counts the objects that each criterion leaves of those left by the criteria named before it. Some criteria take
+/// effect earlier: a filter on the stacks of events removes events, and others leave only mappings, or none.
 fn as_named(
     file: &FileContext<'_>,
     args: &ObjectCriteria,
@@ -234,9 +234,10 @@ fn as_named(
     // Where what was tested of fewer objects leaves some, none of those in front is the reason, so that their counts
     // are not asked for.
     let mode = args.map_mode();
-    let is_of_mode = |own: &_| [None, mode].contains(&args.before(*own).map_mode());
-    let is_stacks = |own: &_| *own == Criterion::StackFilter;
-    let is_known = through > 0 && front.iter().all(|own| is_of_mode(own) && !is_stacks(own));
+    let is_of_mode = |criterion: &_| [None, mode].contains(&args.before(*criterion).map_mode());
+    let is_stacks = |criterion: &_| *criterion == Criterion::StackFilter;
+    let is_known =
+        through > 0 && front.iter().all(|criterion| is_of_mode(criterion) && !is_stacks(criterion));
     let mut named = Survivors::of(left.all);
     if !is_known {
         let args = args.before(front[place]);
@@ -261,9 +262,10 @@ fn names(
         Criterion::RelatedProcess => (process_names(file, passed), process_names(file, passed)),
         Criterion::Type => {
             let selection = filters::select(file, passed)?.selection;
-            let types = selection.objects().iter().map(|own| file.objects.type_id(own.object()));
+            let types =
+                selection.objects().iter().map(|selected| file.objects.type_id(selected.object()));
             let types: BTreeSet<TypeId> = types.collect();
-            let there = types.into_iter().map(|own| file.types.get(own).to_owned()).collect();
+            let there = types.into_iter().map(|id| file.types.get(id).to_owned()).collect();
             (type_names(file.trace)?, there)
         }
         Criterion::ObjectName => {
@@ -288,8 +290,8 @@ fn creators(
             None => processes.extend(owner.range(file.objects.existing(object.object()))),
         }
     }
-    let known = processes.into_iter().map(|own| file.processes.get(own));
-    Ok(known.map(|own| own.shown_name(passed.plain_process_names).to_owned()).collect())
+    let known = processes.into_iter().map(|row| file.processes.get(row));
+    Ok(known.map(|process| process.shown_name(passed.plain_process_names).to_owned()).collect())
 }
 
 /// Some names but the one that failed: other filters may be what leaves it out, so that it does not help.

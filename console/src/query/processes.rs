@@ -83,14 +83,14 @@ pub fn processes<'a>(
         };
         let listed = |(row, depth): (usize, _)| {
             let parent = parents.of_row(row).and_then(|parent| all.get(parent));
-            let parent = parent.map(|own| own.name.clone());
+            let parent = parent.map(|process| process.name.clone());
             all.get(row).cloned().map(|process| ListedProcess { process, depth, parent })
         };
         let processes = rows.into_iter().filter_map(listed).collect();
         let (path, index) = (source.path, source.index);
         Ok((ProcessAnswer { path, index, info, processes, no_match: None }, left))
     };
-    let list = List { subject: Subject::Process, names, place: |own| &mut own.no_match };
+    let list = List { subject: Subject::Process, names, place: |found| &mut found.no_match };
     list.answers(sources, args, answer)
 }
 
@@ -98,8 +98,8 @@ pub fn processes<'a>(
 fn names(answer: &ProcessAnswer<'_>, criterion: Criterion) -> BTreeSet<String> {
     let processes = answer.processes.iter();
     match criterion {
-        Criterion::Process => processes.map(|own| own.process.name.clone()).collect(),
-        Criterion::Parent => processes.filter_map(|own| own.parent.clone()).collect(),
+        Criterion::Process => processes.map(|listed| listed.process.name.clone()).collect(),
+        Criterion::Parent => processes.filter_map(|listed| listed.parent.clone()).collect(),
         _ => BTreeSet::new(),
     }
 }

@@ -147,7 +147,7 @@ pub fn provider_events<'a>(
         sources.iter().map(|source| ProviderEventsAnswer::new(source, args, names, cancel));
     let answers = answers.collect::<Result<Vec<_>, QueryError>>()?;
     let find = |source: &Source<'_>, left: &_| no_event(source, args, left, cancel);
-    explained(sources, answers, |own| &mut own.no_match, find)
+    explained(sources, answers, |found| &mut found.no_match, find)
 }
 
 /// Reason why no single event passes.
@@ -195,7 +195,7 @@ pub fn chosen_event_counts<'a>(
     };
     let answers = sources.iter().map(answer).collect::<Result<Vec<_>, QueryError>>()?;
     let find = |source: &Source<'_>, left: &_| no_event(source, args, left, cancel);
-    explained(sources, answers, |own| &mut own.no_match, find)
+    explained(sources, answers, |found| &mut found.no_match, find)
 }
 
 /// The single events of an extract.

@@ -65,7 +65,7 @@ impl Sites {
         let allocator = |row: usize| table.allocator.get(row);
         let mut stacks = StackSet::new(frames.stacks.len());
         (0..table.len()).filter(&is_chosen).for_each(|row| stacks.add(table.stack.get(row)));
-        allocators.rows().iter().for_each(|own| stacks.add(own.create_stack));
+        allocators.rows().iter().for_each(|row| stacks.add(row.create_stack));
         frames.resolve(stacks.iter())?;
         let stacks = TrimmedStacks::compare(frames, &stacks, &StackTrims::default())?;
         let mut numbers: HashMap<Key, u32> = HashMap::new();
@@ -79,7 +79,7 @@ impl Sites {
             let next = sites.len() as u32;
             let number = *numbers.entry((owner, stack)).or_insert(next);
             if number == next {
-                let kind = allocators.get(allocator).map_or(sentinel(), |own| own.kind);
+                let kind = allocators.get(allocator).map_or(sentinel(), |known| known.kind);
                 let stack = stack.known();
                 sites.push(Site { kind, allocator, stack, leaks: false, first: 0, end: 0 });
             }
@@ -133,10 +133,11 @@ impl Sites {
 fn owners(allocators: &AllocatorList, by_allocator: bool) -> Vec<u32> {
     let mut numbers: HashMap<Owner<'_>, u32> = HashMap::new();
     let mut owners = Vec::with_capacity(allocators.rows().len());
-    for own in allocators.rows() {
+    for allocator in allocators.rows() {
         let next = numbers.len() as u32;
-        let name = Some(own.name.as_str()).filter(|_| by_allocator).or(descriptive_name(own));
-        let owner = (own.kind, own.process, own.pid, name);
+        let name =
+            Some(allocator.name.as_str()).filter(|_| by_allocator).or(descriptive_name(allocator));
+        let owner = (allocator.kind, allocator.process, allocator.pid, name);
         owners.push(*numbers.entry(owner).or_insert(next));
     }
     owners

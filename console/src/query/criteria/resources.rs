@@ -51,7 +51,7 @@ pub struct ResourceCriteria {
     pub(crate) options: ResourceOptions,
     /// Whether both the totals and all that was never freed are requested.
     pub with_totals_and_lost: bool,
-    /// The allocations are compared: stacks are looked at, and the columns are kept, whatever is grouped by.
+    /// Whether the allocations are compared: stacks are looked at, and the columns are kept, whatever is grouped by.
     pub(crate) is_compared: bool,
 }
 
@@ -100,7 +100,7 @@ criteria! {
         }));
         Process => process: ProcessFilter, Effect::Allocators(|args, tables| {
             let processes = ChosenProcesses::new(tables.processes, args.process.as_ref());
-            Box::new(move |own| processes.has(own.process, own.pid.unwrap_or_default()))
+            Box::new(move |allocator| processes.has(allocator.process, allocator.pid.unwrap_or_default()))
         });
         Suspect => suspect: SuspectId, Effect::Rows(|_, tables| match tables.suspect {
             // What has no allocation is of no suspect.

@@ -4,7 +4,7 @@
 //! * An operation may lose several handles: those that are opened within a moment of each other are one **clump**. A moment
 //!   is a part of the mean distance of the handles, so that handles that come at random are hardly ever taken for a clump,
 //!   and no longer than between two handles of an operation, so that a start in a trace of hours is no clump.
-//! * What comes in waves that are longer than a moment shows in counts by parts of the time: when these vary more than
+//! * Waves that are longer than a moment show in counts by parts of the time: when these vary more than
 //!   chance allows, their dispersion counts.
 //! * A cache whose entries live longer than a trace looks as if it lost all of them, in a longer trace only some. Times of
 //!   unequal lengths are therefore compared in **pieces** as long as the shorter one: what is opened in a piece, and open at

@@ -348,7 +348,8 @@ impl KeyTexts {
             Key::Number => GroupKey::Number(code.into()),
             Key::Word(word) => GroupKey::Text(word(code)),
             Key::Text(_) => {
-                let texts = self.0.iter().find(|(own, _)| *own == column).map(|(_, texts)| texts);
+                let texts =
+                    self.0.iter().find(|(known, _)| *known == column).map(|(_, texts)| texts);
                 let text = texts.and_then(|texts| texts.get(code as usize));
                 text.map_or(GroupKey::None, |text| GroupKey::Text(text))
             }

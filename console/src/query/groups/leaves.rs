@@ -32,7 +32,7 @@ struct Piece {
 #[derive(Clone)]
 pub(super) struct Leaf {
     pub(super) code: u32,
-    /// Its handles that an event opened, in the order of [`Sorted::opened`].
+    /// Handles of the group that an event opened, in the order of [`Sorted::opened`].
     pub(super) opened: Range<u32>,
     pub(super) figures: Figures,
 }

@@ -145,10 +145,10 @@ impl Groups {
     /// The part of what all groups lose that a group loses, 0 to 1; where nothing is lost, its part of the
     /// handles.
     pub fn share(&self, node: NodeIdx) -> f64 {
-        let (own, all) = (self.tree.figures(node), self.tree.all());
+        let (figures, all) = (self.tree.figures(node), self.tree.all());
         let (part, whole) = match all.lost {
-            0 => (own.handles, all.handles),
-            lost => (own.lost(), lost),
+            0 => (figures.handles, all.handles),
+            lost => (figures.lost(), lost),
         };
         if whole == 0 { 0.0 } else { f64::from(part) / whole as f64 }
     }

@@ -198,12 +198,12 @@ impl TrimmedStacks {
 
     /// The representative frame of a stack: the first outside of the system, else the innermost one.
     fn representative(&self, frames: &Frames<'_>, stack: StackIdx) -> Option<FrameIdx> {
-        let mut own = self.frames(frames, stack);
-        let first = own.next()?;
+        let mut rest = self.frames(frames, stack);
+        let first = rest.next()?;
         if !frames.is_system(first.row()) {
             return Some(first);
         }
-        own.find(|frame| !frames.is_system(frame.row())).or(Some(first))
+        rest.find(|frame| !frames.is_system(frame.row())).or(Some(first))
     }
 
     /// The modules of the representative frames of some stacks, where these have no names; in order, each once.
@@ -282,7 +282,8 @@ impl FrameTexts<'_> {
 fn firsts<T: Copy>(hashes: &[(u64, T)], is_equal: impl Fn(T, T) -> bool) -> Vec<T> {
     let mut known: HashTable<(u64, T)> = HashTable::with_capacity(hashes.len());
     let first = |&(hash, item): &(u64, T)| {
-        let is_equal = |(own, known): &(u64, T)| *own == hash && is_equal(*known, item);
+        let is_equal =
+            |(known_hash, known): &(u64, T)| *known_hash == hash && is_equal(*known, item);
         known.entry(hash, is_equal, |(hash, _)| *hash).or_insert((hash, item)).get().1
     };
     hashes.iter().map(first).collect()

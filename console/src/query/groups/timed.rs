@@ -53,7 +53,7 @@ impl TimedGroups {
         let ranges = nodes.iter().flat_map(|node| tree.handles(*node));
         match ranges.collect::<Vec<_>>().as_slice() {
             [only] => range(only.clone()).into(),
-            ranges => ranges.iter().flat_map(|own| range(own.clone())).copied().collect(),
+            ranges => ranges.iter().flat_map(|part| range(part.clone())).copied().collect(),
         }
     }
 

@@ -69,13 +69,14 @@ impl GroupTree {
         let CountedPart { outer, handles, ends, all } = part;
         let mut places: Vec<u32> = vec![0];
         for node in outer.into_nodes() {
-            let own = |place: u32| places.get(place as usize).and_then(|own| own.checked_sub(1));
-            let parent = own(node.parent.wrapping_add(1)).unwrap_or(sentinel());
-            let own = self.outer.of(parent, node.code, node.level);
-            if let Some(figures) = self.outer.figures_mut(own) {
+            let node_at =
+                |place: u32| places.get(place as usize).and_then(|number| number.checked_sub(1));
+            let parent = node_at(node.parent.wrapping_add(1)).unwrap_or(sentinel());
+            let added = self.outer.of(parent, node.code, node.level);
+            if let Some(figures) = self.outer.figures_mut(added) {
                 figures.add_all(&node.figures);
             }
-            places.push(own + 1);
+            places.push(added + 1);
         }
         let number = self.parts.len() as u32;
         let starts = std::iter::once(0).chain(ends.iter().copied());

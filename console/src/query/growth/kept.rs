@@ -30,7 +30,7 @@ impl Kept {
     /// known only that it lives longer than it is old. Where S ends is the share of handles that are never
     /// closed. A lost handle of age t is kept where at least two thirds of S(t) are that share.
     ///
-    /// What a few of the oldest handles do says little, so that S ends where less than [`MIN_AT_RISK`] got so
+    /// A few of the oldest handles say little, so that S ends where fewer than [`MIN_AT_RISK`] got so
     /// old: one close that comes very late does not make all others young. And when handles are
     /// young that are as old as a third of the window, it is too short to distinguish any; where lifetimes are a
     /// share of it, only if [`some_are_never_closed`].

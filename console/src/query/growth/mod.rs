@@ -4,7 +4,7 @@
 //! stack. A handle is *lost* when its program never closes it: a close by the end of the process is none.
 //! The rule has two steps, and knows no absolute times, so that it holds for seconds and for days.
 //!
-//! 1. Which of the lost handles are *kept* ([`kept`])? Those that were opened shortly before the end are
+//! 1. Which of the lost handles are *kept* ([`kept`])? Handles that were opened shortly before the end are
 //!    open in a balanced group too. The Kaplan-Meier estimate of the lifetimes distinguishes them: a lost
 //!    handle is kept if, of the handles that got as old as it is, at least two thirds are never closed.
 //! 2. How are the opens of the kept handles distributed over time ([`shape`])? That is the verdict.
@@ -77,9 +77,9 @@ impl Growth {
         Self::judge(lives.len(), &Kept::of(lives, window), window, trace)
     }
 
-    /// Judges what several processes of a program opened, in the time from the start of the first to the end of the last.
-    /// What each of them opens at its start and keeps is filled once, however steadily they start, and runs that come steadily
-    /// leak steadily, however many each of them loses at once.
+    /// Judges what several processes of a program opened, in the time from the start of the first to the end of the
+    /// last. Handles that each of them opens at its start and keeps are filled once, however steadily they start, and
+    /// runs that come steadily leak steadily, however many each of them leaks at once.
     pub fn of_processes(processes: &[ProcessLives], trace: Window) -> Self {
         if let [ProcessLives { lives, window }] = processes {
             return Self::within(lives, *window, trace);

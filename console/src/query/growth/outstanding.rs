@@ -8,7 +8,7 @@ const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█']
 
 /// The number of handles that are open at the end of each of `buckets` equal parts of the window.
 ///
-/// What was opened before the window counts from its start; what is opened after it does not count.
+/// Handles opened before the window count from its start; those opened after it do not count.
 pub fn outstanding(lives: &[Life], window: Window, buckets: usize) -> Vec<u32> {
     let parts = TimeParts::new(window, buckets);
     let mut changes = vec![0i64; parts.width()];

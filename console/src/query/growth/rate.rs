@@ -18,7 +18,7 @@ pub struct Rate {
 impl Rate {
     /// The rate between the first and the last of these times, ascending; `None` when they are one.
     ///
-    /// Of events that come at random at one rate, (n - 1) / time is the best estimate, and 1 / sqrt(n - 1) the
+    /// For events that come at random at one rate, (n - 1) / time is the best estimate, and 1 / sqrt(n - 1) the
     /// standard deviation of its logarithm (Poisson). A stray first or last event bends it, so that it
     /// has to agree with the slope of Theil and Sen, the median of the slopes between all pairs of events,
     /// which a few of them cannot bend; that is the rate when it lies outside of the interval.

@@ -277,12 +277,12 @@ pub(super) fn no_match(
         let allocators = rows.iter().filter_map(|row| tables.resources.allocator.get(row.row()));
         let allocators: BTreeSet<AllocatorIdx> = allocators.collect();
         let allocators = allocators.iter().filter_map(|row| tables.allocators.get(*row));
-        let name = |own: &Allocator| match criterion {
-            Criterion::Kind | Criterion::Type => Some(kind_name(own.kind).to_owned()),
-            Criterion::Allocator => Some(own.name.clone()),
+        let name = |allocator: &Allocator| match criterion {
+            Criterion::Kind | Criterion::Type => Some(kind_name(allocator.kind).to_owned()),
+            Criterion::Allocator => Some(allocator.name.clone()),
             Criterion::Process => {
-                let pid = own.pid.unwrap_or_default();
-                let process = tables.processes.known_or_pid(own.process, pid);
+                let pid = allocator.pid.unwrap_or_default();
+                let process = tables.processes.known_or_pid(allocator.process, pid);
                 Some(process.shown_name(false).to_owned())
             }
             _ => None,

@@ -87,8 +87,8 @@ impl Counts {
         let mut places = Vec::with_capacity(other.groups.len());
         for (at, (key, figures)) in other.groups.iter().enumerate() {
             let group = self.group(*key);
-            if let Some(own) = self.figures(group) {
-                own.add_all(figures);
+            if let Some(sum) = self.figures(group) {
+                sum.add_all(figures);
             }
             for (place, bytes) in other.changes.iter().skip(at * width).take(width).enumerate() {
                 self.change(group, place, *bytes);

@@ -123,7 +123,8 @@ impl Asked<'_> {
             let changes = counts.changes.get(at..at + timeline.width());
             Some(timeline.sums(changes.unwrap_or_default()))
         };
-        let end = |group: usize| counts.moments.partition_point(|(own, _)| *own as usize <= group);
+        let end =
+            |group: usize| counts.moments.partition_point(|(number, _)| *number as usize <= group);
         // Of an answer for all allocators, none is the one.
         let has_base = by.iter().any(|column| column.is_of_allocator());
         let groups = counts.groups.iter().enumerate().map(|(at, (key, figures))| ResourceGroup {

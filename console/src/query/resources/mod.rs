@@ -285,7 +285,7 @@ impl<'a> TraceAnswer<'a> for ResourcesAnswer<'a> {
         self.all_groups().find_map(|groups| groups.stacks.as_ref())
     }
 
-    /// Unless some are to be shown, those that groups of the answer have in common.
+    /// Stacks to be shown, if any were chosen, or else those that groups of the answer have in common.
     fn stacks(&self) -> Vec<StackIdx> {
         if let Some(shown) = &self.about.shown_stacks {
             return shown.iter().collect();
@@ -325,11 +325,13 @@ fn facts(
 /// Counts the allocations of each kind, and those without a stack.
 fn allocations(tables: &Tables<'_>, rows: &[ResourceIdx]) -> KindCounts {
     let Tables { resources, allocators, .. } = *tables;
-    let kinds: Vec<usize> = allocators.rows().iter().map(|own| own.kind as usize).collect();
+    let kinds: Vec<usize> =
+        allocators.rows().iter().map(|allocator| allocator.kind as usize).collect();
     let counted = |rows: &[ResourceIdx]| {
         let mut counts = KindCounts::default();
         for row in rows.iter().map(|row| row.row()) {
-            let kind = resources.allocator.get(row).and_then(|own| kinds.get(own.row()));
+            let kind =
+                resources.allocator.get(row).and_then(|allocator| kinds.get(allocator.row()));
             if let Some((count, without_stack)) = kind.and_then(|kind| counts.get_mut(*kind)) {
                 *count += 1;
                 *without_stack += u64::from(resources.stack.get(row).is_none());
@@ -338,8 +340,8 @@ fn allocations(tables: &Tables<'_>, rows: &[ResourceIdx]) -> KindCounts {
         counts
     };
     let sum = |mut all: KindCounts, other: KindCounts| {
-        for (own, other) in all.iter_mut().zip(other) {
-            *own = (own.0 + other.0, own.1 + other.1);
+        for (total, other) in all.iter_mut().zip(other) {
+            *total = (total.0 + other.0, total.1 + other.1);
         }
         all
     };

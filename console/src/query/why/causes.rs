@@ -206,13 +206,13 @@ impl Causes<'_> {
     /// the program closed, nanoseconds, and both threads.
     fn racing_open(&self, handle: Opened) -> Option<(i64, u32, u32)> {
         let columns = self.columns;
-        let (own, window_ns) = (handle.opened.row(), self.race_window_ns?);
-        if columns.kind(own)? != EventKind::HandleCreate {
+        let (opening, window_ns) = (handle.opened.row(), self.race_window_ns?);
+        if columns.kind(opening)? != EventKind::HandleCreate {
             return None;
         }
-        let (owner, tid) = (columns.owners.of(own)?, columns.tid.get(own)?);
+        let (owner, tid) = (columns.owners.of(opening)?, columns.tid.get(opening)?);
         let events = self.file.objects.events(handle.object);
-        let time = columns.time_ns.get(own)?;
+        let time = columns.time_ns.get(opening)?;
         let distance = |event: &usize| {
             Some(columns.time_ns.get(*event)?.abs_diff(time)).and_then(|ns| i64::try_from(ns).ok())
         };
@@ -224,8 +224,8 @@ impl Causes<'_> {
                 && columns.tid.get(*event).is_some_and(|other| other != tid)
                 && columns.closed_by_program(*event).is_some()
         };
-        let before = (events.start..own).rev().take_while(is_near).find(is_racing_open);
-        let after = (own + 1..events.end).take_while(is_near).find(is_racing_open);
+        let before = (events.start..opening).rev().take_while(is_near).find(is_racing_open);
+        let after = (opening + 1..events.end).take_while(is_near).find(is_racing_open);
         let nearest = before.into_iter().chain(after);
         nearest.filter_map(|event| Some((distance(&event)?, tid, columns.tid.get(event)?))).min()
     }

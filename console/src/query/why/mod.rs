@@ -119,9 +119,10 @@ impl<'a> WhyAnswer<'a> {
     pub fn show(&mut self, is_shown: impl Fn(usize) -> bool) -> Result<(), QueryError> {
         let Self { file, suspects, caveats, .. } = self;
         let shown = suspects.iter().enumerate().filter(|(place, _)| is_shown(*place));
-        let stacks = shown.flat_map(|(_, own)| {
-            let closing = own.diagnoses.iter().flat_map(|own| own.stacks.iter().copied());
-            own.create_stack.into_iter().chain(closing)
+        let stacks = shown.flat_map(|(_, suspect)| {
+            let closing =
+                suspect.diagnoses.iter().flat_map(|diagnosis| diagnosis.stacks.iter().copied());
+            suspect.create_stack.into_iter().chain(closing)
         });
         file.about.caveats.truncate(*caveats);
         file.show_named_stacks(stacks.collect())?;

@@ -107,7 +107,7 @@ impl SuspectProcess {
     /// Processes that leaked something, the one that leaked most first.
     fn ranked(processes: impl IntoIterator<Item = Self>) -> Vec<Self> {
         let mut losing: Vec<Self> =
-            processes.into_iter().filter(|own| own.counts.lost() > 0).collect();
+            processes.into_iter().filter(|process| process.counts.lost() > 0).collect();
         losing.sort_by_key(|process| Reverse(process.counts.lost()));
         losing
     }
