@@ -12,7 +12,7 @@ pub(crate) struct SuspectRows {
     has: Vec<bool>,
     /// Ids of these suspects, each once.
     ids: BTreeSet<SuspectId>,
-    /// Whether the trace has any groups that lose something.
+    /// Whether the trace has any groups that leak something.
     has_groups: bool,
 }
 
@@ -42,7 +42,7 @@ impl SuspectRows {
     }
 }
 
-/// Refuses an id that several suspects of some traces have, or none, where there are any; `what` these lost.
+/// Refuses an id that several suspects of some traces have, or none, where there are any; `what` these leaked.
 pub(crate) fn check<'a>(
     id: &SuspectId,
     what: &'static str,

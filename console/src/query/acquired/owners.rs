@@ -7,7 +7,7 @@ use handlescope_model::ProcessIdx;
 use super::programs::Programs;
 use crate::query::tables::ProcessList;
 
-/// The processes that lose something of a group, which run one program.
+/// The processes that leak something of a group, which run one program.
 pub(crate) struct Owners {
     /// Known processes, each once.
     processes: Vec<ProcessIdx>,

@@ -17,7 +17,7 @@ pub struct GroupCriteria {
     pub buckets: Option<usize>,
     /// Whether the handles of groups are kept, for what depends on their times.
     pub keeps_handles: bool,
-    /// `-SortBy`: what the groups of each level are ordered by, before what they lose.
+    /// `-SortBy`: what the groups of each level are ordered by, before what they leak.
     pub order: Option<Figure>,
 }
 

@@ -156,7 +156,7 @@ impl ResourceCriteria {
         }
     }
 
-    /// Narrows a suspect that is asked for to what it lost, which is what it counts, unless it is said which part.
+    /// Narrows a suspect that is asked for to what it leaked, which is what it counts, unless it is said which part.
     pub(crate) fn lost_by_suspect(mut self) -> Self {
         let of_suspect = self.suspect.is_some() && !self.is_of_leaks();
         self.leak |= of_suspect;

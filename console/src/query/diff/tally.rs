@@ -1,14 +1,16 @@
 //! Amount that a group leaks in one trace, and the number of chances on which it leaks: the number of handles and of
 //! what has no bytes, the bytes of memory.
 //!
-//! * An operation may lose several handles: those that are opened within a moment of each other are one **clump**. A moment
-//!   is a part of the mean distance of the handles, so that handles that come at random are hardly ever taken for a clump,
-//!   and no longer than between two handles of an operation, so that a start in a trace of hours is no clump.
-//! * Waves that are longer than a moment show in counts by parts of the time: when these vary more than
-//!   chance allows, their dispersion counts.
-//! * A cache whose entries live longer than a trace looks as if it lost all of them, in a longer trace only some. Times of
-//!   unequal lengths are therefore compared in **pieces** as long as the shorter one: what is opened in a piece, and open at
-//!   its end. Whatever the lifetimes are, two recordings of an unchanged program have as many of these in each piece.
+//! * An operation may leak several handles: those that are opened within a moment of each other are one **clump**.
+//!   A moment is a part of the mean distance of the handles, so that handles that come at random are hardly ever
+//!   taken for a clump, and no longer than between two handles of an operation, so that a start in a trace of hours
+//!   is no clump.
+//! * Waves that are longer than a moment show in counts by parts of the time: when these vary more than chance
+//!   allows, their dispersion counts.
+//! * A cache whose entries live longer than a trace looks as if it leaked all of them, in a longer trace only some.
+//!   Times of unequal lengths are therefore compared in **pieces** as long as the shorter one: what is opened in a
+//!   piece, and open at its end. Whatever the lifetimes are, two recordings of an unchanged program have as many of
+//!   these in each piece.
 
 use handlescope_model::rules::LossTimes;
 
@@ -360,7 +362,7 @@ mod tests {
             let long = Tally::of(&cache(seconds), Some(60 * SECOND));
             assert_eq!((long.count, long.length_ns), (60.0 * pieces, 60e9 * pieces), "{seconds}");
         }
-        // As a whole a longer one loses less by time.
+        // As a whole a longer one leaks less by time.
         assert_eq!(Tally::of(&cache(600), None).count, 100.0);
     }
 

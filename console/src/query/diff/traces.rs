@@ -246,7 +246,7 @@ struct Against {
     can_be_more: bool,
 }
 
-/// A trace of which it is asked whether it loses more, and the other one.
+/// A trace of which it is asked whether it leaks more, and the other one.
 struct Pair<'m> {
     verdict: Option<Verdict>,
     is_new: bool,
@@ -268,7 +268,7 @@ impl Pair<'_> {
     /// Compares the leaks, and the number of chances on which they happen.
     fn compare(&self) -> Against {
         let can_be_more = match self.verdict {
-            // What is open for a short time only is open at the end by chance, and not lost at a rate.
+            // What is open for a short time only is open at the end by chance, and not leaked at a rate.
             None | Some(Verdict::Balanced) => false,
             // What the other trace does not have from its start.
             Some(Verdict::Once) => self.starts[1] >= self.starts[0],
@@ -285,7 +285,7 @@ impl Pair<'_> {
         let lengths = self.seen.map(|seen| seen.length_ns().max(1) as f64);
         let times = lengths[0] / lengths[1];
         if self.verdict != Some(Verdict::Steady) {
-            // What is not lost at a rate does not get less in a shorter time, and may be lost once by each process.
+            // What is not leaked at a rate does not get less in a shorter time, and may be leaked once by each process.
             let processes = self.processes.map(|number| number.max(1) as f64);
             let times = times.max(processes[0] / processes[1]).max(1.0);
             let tallies = self.seen.map(|seen| Tally::of(seen, None));
@@ -307,7 +307,7 @@ impl Pair<'_> {
 const FEW_BYTES: f64 = 65_536.0;
 
 /// Fewer handles than this are not expected in a trace that is much shorter, so that it says nothing about a group that
-/// it does not have. A steady leak is worse by itself then: a healthy program loses nothing at a rate.
+/// it does not have. A steady leak is worse by itself then: a healthy program leaks nothing at a rate.
 const TOO_SHORT: f64 = 0.2;
 
 /// Comparison in both directions, first the trace after against the one before.
@@ -498,7 +498,7 @@ mod tests {
         Share { process: ProcessLives { lives, window: WINDOW }, sizes: Vec::new() }
     }
 
-    /// A group that loses handles by 20 operations on average, at random times, so many at once.
+    /// A group that leaks handles in 20 operations on average, at random times, so many at once.
     fn side(at_once: i64, rng: &mut Rng) -> MatchedSide {
         let (mut lives, mut operation_ns) = (Vec::new(), 0);
         loop {

@@ -142,7 +142,7 @@ impl Groups {
         Some(Growth::of(&times, self.window?))
     }
 
-    /// The part of what all groups lose that a group loses, 0 to 1; where nothing is lost, its part of the
+    /// The part of what all groups leak that a group leaks, 0 to 1; where nothing is leaked, its part of the
     /// handles.
     pub fn share(&self, node: NodeIdx) -> f64 {
         let (figures, all) = (self.tree.figures(node), self.tree.all());

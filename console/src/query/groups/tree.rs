@@ -22,7 +22,7 @@ use crate::values::TopN;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NodeIdx(u32);
 
-/// Groups of groups: on each level those that lose most first.
+/// Groups of groups: on each level those that leak most first.
 #[derive(Default)]
 pub struct GroupTree {
     /// Groups of all levels; those of the innermost level are the last.

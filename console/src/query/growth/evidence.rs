@@ -29,7 +29,7 @@ fn rounded(number: f64, step: f64) -> String {
 /// Requests that a rate is by, at least.
 const MIN_REQUESTS: usize = 8;
 
-/// Handles lost before a steady leak that are worth words, at least.
+/// Handles leaked before a steady leak that are worth words, at least.
 const MIN_EARLIER: usize = 5;
 
 /// The figures of a verdict.
@@ -43,7 +43,7 @@ pub struct Evidence {
     pub mean_lifetime_ns: Option<i64>,
     /// Handles that nothing closed, or only the end of the process.
     pub lost: usize,
-    /// Lost handles that are older than handles of the group get that are closed.
+    /// Leaked handles that are older than handles of the group get that are closed.
     pub kept: usize,
     /// Kept handles that the verdict speaks of: of a burst those in it, of a leak those of its rate.
     pub count: usize,
@@ -55,11 +55,11 @@ pub struct Evidence {
     pub earlier: usize,
     /// Time at which the last of these was opened, in nanoseconds since session start.
     pub earlier_until_ns: Option<i64>,
-    /// The rate at which handles are lost (verdict steady).
+    /// The rate at which handles leak (verdict steady).
     pub rate: Option<Rate>,
     /// The time in which the group was seen.
     pub window: Window,
-    /// Processes that lost some of them.
+    /// Processes that leaked some of them.
     pub processes: usize,
     /// Requests that these processes began from the first to the last open that the verdict speaks of, as far as the trace
     /// says.
@@ -118,7 +118,7 @@ impl Evidence {
         }
     }
 
-    /// Handles lost for each request that the processes began, where these are known and more than a few.
+    /// Handles leaked for each request that the processes began, where these are known and more than a few.
     pub fn per_request(&self) -> Option<f64> {
         let is_known = self.requests >= MIN_REQUESTS;
         is_known.then(|| self.count as f64 / self.requests as f64)

@@ -1,11 +1,11 @@
-//! The rate at which handles are lost.
+//! The rate at which handles leak.
 
 const NS_PER_MINUTE: f64 = 60e9;
 
 /// Times that the slope is taken of, at most; it compares each with each.
 const SLOPE_POINTS: usize = 100;
 
-/// Handles lost per minute.
+/// Handles leaked per minute.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Rate {
     pub per_minute: f64,

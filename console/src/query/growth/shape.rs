@@ -87,8 +87,8 @@ impl Time {
         }
     }
 
-    /// The losses of the last part of the time that lasts, if handles leak in it: a part without losses lasts for a
-    /// quarter of the time, others for a tenth. It leaks if it goes on, with losses in the last quarter.
+    /// The leaked handles of the last part of the time that lasts, if handles leak in it: a part without any lasts for a
+    /// quarter of the time, others for a tenth. It leaks if it goes on, with leaked handles in the last quarter.
     fn steady(&self, opens: &[i64]) -> Option<Range<usize>> {
         let parts = segments(opens, self.window.start_ns, self.horizon_ns);
         let lasts = |part: &Segment| match part.opens.len() < MIN_STEADY {
@@ -109,7 +109,7 @@ impl Time {
         is_steady.then(|| part.opens.clone())
     }
 
-    /// Handles are lost one after the other, over a tenth of the time or more, and not ever more slowly.
+    /// Whether handles leak one after the other, over a tenth of the time or more, and not ever more slowly.
     fn is_steady(&self, opens: &[i64]) -> bool {
         let [first, .., last] = opens else { return false };
         opens.len() >= MIN_STEADY
@@ -118,7 +118,7 @@ impl Time {
             && !is_falling(opens)
     }
 
-    /// The verdict on handles that were lost within a very short time.
+    /// The verdict on handles that leaked within a very short time.
     fn cluster(&self, cluster: &[i64]) -> Verdict {
         let [first, .., last] = cluster else { return Verdict::Short };
         if self.window.is_start(*first) {
@@ -146,7 +146,7 @@ impl Time {
     }
 }
 
-/// Whether the first half of the time has more than three times the losses of the second, and more than
+/// Whether the first half of the time has more than three times the leaked handles of the second, and more than
 /// chance would explain: by four standard deviations of a Poisson difference.
 fn is_falling(opens: &[i64]) -> bool {
     let [first, .., last] = opens else { return false };

@@ -3,7 +3,7 @@
 pub enum Verdict {
     /// Handles leak at one rate, to the end.
     Steady,
-    /// Many handles were lost within a very short time.
+    /// Many handles leaked within a very short time.
     Burst,
     /// The group was filled and then kept: a cache, a warm-up.
     Once,

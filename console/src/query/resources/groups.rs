@@ -1,4 +1,4 @@
-//! Groups of allocations, the ones that lose most first.
+//! Groups of allocations, the ones that leak most first.
 
 use std::cmp::Reverse;
 use std::ops::Range;

@@ -24,8 +24,8 @@ const THREAD: &str = "Thread";
 /// The word of a race, which counts when suspects are ranked.
 pub(super) const RACE: &str = "race";
 
-/// A cause of what a `T` loses, which is a group of handles, a site of allocations, or heaps: the word it goes by, which
-/// stays the same, what the help says of it, and what proves it, as a diagnosis with that word.
+/// A cause of what a `T` leaks, which is a group of handles, a site of allocations, or heaps: the word it goes by,
+/// which stays the same, what the help says of it, and what proves it, as a diagnosis with that word.
 pub(super) type Cause<T> = (&'static str, &'static str, fn(&T, &'static str) -> Option<Diagnosis>);
 
 /// Diagnoses of the proved causes, in their order.
@@ -43,7 +43,7 @@ pub fn causes_of_handles() -> Vec<(&'static str, &'static str)> {
     words(&Causes::ALL)
 }
 
-/// A cause, and what is lost and proves it.
+/// A cause, and what is leaked and proves it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Diagnosis {
     /// Word for the cause, which stays the same.

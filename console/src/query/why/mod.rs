@@ -1,6 +1,6 @@
 //! `.why`: the groups of what processes acquired that leak, ranked, each with how it grows and why.
 //!
-//! A suspect is a group of one program, one type and one create stack that loses handles or allocations and is not
+//! A suspect is a group of one program, one type and one create stack that leaks handles or allocations and is not
 //! balanced. [`score`] ranks them, [`causes`] and [`mod@allocations`] say what the events prove; docs/why.md explains it.
 
 mod allocations;

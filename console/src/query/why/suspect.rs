@@ -57,7 +57,7 @@ pub struct Suspect {
     pub score: f64,
 }
 
-/// A process that lost something of a suspect.
+/// A process that leaked a part of a suspect.
 #[derive(Debug, Clone)]
 pub struct SuspectProcess {
     /// `name.exe(pid)`.
@@ -193,7 +193,7 @@ impl Suspect {
         rate.filter(|_| self.growth.verdict == Verdict::Steady)
     }
 
-    /// Counts the requests that its processes began in the time in which it loses.
+    /// Counts the requests that its processes began in the time in which it leaks.
     pub(super) fn count_requests(&mut self, requests: &Requests) {
         let evidence = &mut self.growth.evidence;
         let Some((first, last)) = evidence.first_ns.zip(evidence.last_ns) else { return };

@@ -39,7 +39,7 @@ pub(super) struct Site<'a> {
     all: &'a SiteCauses<'a>,
     rows: &'a [ResourceIdx],
     sums: &'a Sums,
-    /// The rows that are lost.
+    /// The rows that leaked.
     lost: Vec<ResourceIdx>,
     /// The blocks among them that only grew.
     chains: Vec<Chain>,
