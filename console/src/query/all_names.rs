@@ -12,7 +12,7 @@ use crate::trace::FrameNameCache;
 pub struct AllNames {
     /// Frames whose names come from symbols.
     pub frames: usize,
-    /// Those with a name.
+    /// Frames that have a name.
     pub named: usize,
     pub table: Symbols,
 }

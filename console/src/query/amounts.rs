@@ -1,4 +1,4 @@
-//! How much was acquired, and how much of it leaked.
+//! Amounts that were acquired, and how much of them leaked.
 
 /// A number of allocations, and their bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -20,9 +20,9 @@ impl Amount {
 /// Numbers of handles or allocations.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Those that nothing closed or freed.
+    /// Number that nothing closed or freed.
     pub leaked: u64,
-    /// Those that only the end of the process closed, or that ended with it.
+    /// Number that only the end of the process closed, or that ended with it.
     pub closed_at_exit: u64,
     /// All that were opened or allocated.
     pub opened: u64,
@@ -31,11 +31,11 @@ pub struct Counts {
 /// Bytes of allocations.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Bytes {
-    /// Of those that were never freed.
+    /// Bytes that were never freed.
     pub lost: i64,
-    /// Of all that were allocated, also those that were freed.
+    /// Bytes that were allocated, including those freed since.
     pub allocated: i64,
-    /// What is lost each minute, of a suspect that grows steadily.
+    /// Bytes leaked per minute, for a suspect that grows steadily.
     pub per_minute: Option<f64>,
 }
 

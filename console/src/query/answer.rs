@@ -23,12 +23,12 @@ pub struct About<'a> {
     pub(crate) trace: &'a Trace,
     /// The file as it was named.
     pub path: &'a Path,
-    /// Its number in the session.
+    /// Number of the trace in the session.
     pub index: usize,
     pub info: TraceInfo,
     /// Reasons why the answer is wrong or incomplete.
     pub caveats: Vec<Caveat>,
-    /// Why nothing matches; `None` when something does, in this trace or another.
+    /// Reason for an empty answer; `None` when something matches, in this trace or another.
     pub no_match: Option<NoMatch>,
     /// Number of stacks of the trace.
     pub(crate) stack_count: usize,

@@ -31,21 +31,21 @@ use crate::values::{CountRange, TimeRange};
 pub struct StacksAnswer<'a> {
     /// The file as it was named.
     pub path: &'a Path,
-    /// Its number in the session.
+    /// Number of the trace in the session.
     pub index: usize,
     pub info: TraceInfo,
     /// Whether the stacks that the system took of every event were kept, or else of handle events and allocations only. Those that
     /// events of providers carry are there where the extract has these events.
     pub has_every_stack: bool,
-    /// What the frames of all stacks that passed are.
+    /// Figures of the frames in all stacks that passed.
     pub figures: FrameFigures,
-    /// How many stacks passed the filters.
+    /// Number of stacks that passed the filters.
     pub passed: u64,
-    /// How often they were recorded.
+    /// Number of times they were recorded.
     pub recorded: u64,
-    /// Those that were asked for of them, the most frequent first.
+    /// The requested stacks among them, most frequent first.
     pub rows: Vec<StackRow>,
-    /// Why nothing passed; `None` when something did, in this trace or another.
+    /// Reason for an empty answer; `None` when something passed, in this trace or another.
     pub no_match: Option<NoMatch>,
     pub(crate) frames: Frames<'a>,
     pub(crate) bases: ModuleBases,
@@ -76,7 +76,7 @@ pub fn call_stacks<'a>(
     names: &'a dyn FrameNames,
     cancel: &'a Cancel,
 ) -> Result<Vec<StacksAnswer<'a>>, QueryError> {
-    let list = List { subject: Subject::Stack, names: owners, place: |own| &mut own.no_match };
+    let list = List { subject: Subject::Stack, names: owners, place: |found| &mut found.no_match };
     let answer = |source: &Source<'a>, args: &_| StacksAnswer::new(source, args, names, cancel);
     list.answers(sources, args, answer)
 }
@@ -270,7 +270,7 @@ fn is_of_kept_events(trace: &Trace) -> Result<Vec<bool>, QueryError> {
     Ok((0..of_allocator.len()).map(is_kept).collect())
 }
 
-/// How often each stack was recorded in each process.
+/// Counts how often each stack was recorded in each process.
 fn counted(
     mut rows: LazyFrame,
     processes: &ProcessList,

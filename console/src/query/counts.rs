@@ -21,7 +21,7 @@ pub(super) fn is_one_of(kinds: Kinds) -> Expr {
     kinds.codes().map(|code| kind().eq(lit(code))).reduce(Expr::or).unwrap_or(lit(false))
 }
 
-/// How many rows have each combination of values of these columns: the column `count`, 64 bits.
+/// Counts the rows for each combination of values of these columns, in the 64-bit column `count`.
 pub(super) fn row_counts(rows: LazyFrame, keys: &[&str]) -> PolarsResult<(DataFrame, Column)> {
     let keys: Vec<Expr> = keys.iter().map(|key| col(*key)).collect();
     let count = len().cast(DataType::UInt64).alias(COUNT);
@@ -49,14 +49,14 @@ pub struct CountRows<'a> {
     pub rows: Vec<CountRow<'a>>,
     /// Number of rows left out.
     pub left_out: usize,
-    /// What these rows count.
+    /// Sum of the counts of these rows.
     pub left_out_sum: u64,
 }
 
 /// A row of a table of counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CountRow<'a> {
-    /// What is counted by.
+    /// Name of the column that is counted by.
     pub name: &'a str,
     /// Number of the file in the session; of several that count together, the first.
     pub file: usize,

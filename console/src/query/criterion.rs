@@ -14,7 +14,7 @@ impl Criterion {
         self.0
     }
 
-    /// What the options that choose leaks are called.
+    /// Name of the criterion for the options that choose leaks.
     pub(super) const fn of_leaks(leak: bool, at_exit: bool) -> Criterion {
         match (leak, at_exit) {
             (true, true) => Criterion::LeakOrAtExit,
@@ -84,7 +84,7 @@ named! {
     StackFrom,
 }
 
-/// What could be meant by a value that nothing passes.
+/// Likely meaning of a value that nothing passes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Meant {
     /// One of the names that are there.
@@ -98,7 +98,7 @@ pub(super) enum Meant {
 /// A criterion with its value.
 pub(super) struct Given<'c, C: Criteria> {
     pub(super) criterion: Criterion,
-    /// Its filter as it was typed; empty where it is no filter on text.
+    /// Text of its filter as typed; empty if it is not a text filter.
     pub(super) value: &'c str,
     pub(super) meant: Meant,
     /// Takes another value in its place, or none.
@@ -108,19 +108,19 @@ pub(super) struct Given<'c, C: Criteria> {
 
 /// Criteria that choose rows of some kind.
 pub(super) trait Criteria: Clone + PartialEq {
-    /// What a criterion does to the rows, where its list says so.
+    /// Effect of a criterion on the rows, where its list states one.
     type Effect;
 
     /// Every criterion, with its value if it is given, in the order in which they are named where no row passes.
     fn all(&self) -> Vec<(bool, Given<'_, Self>)>;
 
-    /// Those that are given.
+    /// The given criteria.
     fn given(&self) -> Vec<Given<'_, Self>> {
         let given = self.all().into_iter().filter(|(is_given, _)| *is_given);
         given.map(|(_, given)| given).collect()
     }
 
-    /// The same with only those in front of a criterion.
+    /// Returns a copy with only the criteria in front of the given one.
     fn before(&self, criterion: Criterion) -> Self {
         let mut before = self.clone();
         let behind = self.given().into_iter().skip_while(|given| given.criterion != criterion);
@@ -128,7 +128,7 @@ pub(super) trait Criteria: Clone + PartialEq {
         before
     }
 
-    /// The same, where no more is asked than how many rows pass and what their names are.
+    /// Returns the criteria reduced to what decides how many rows pass and what their names are.
     fn bare(self) -> Self {
         self
     }
@@ -204,10 +204,10 @@ pub(super) fn is_given<T: Default + PartialEq>(field: &T) -> bool {
     *field != T::default()
 }
 
-/// How many rows criteria leave, counted while they are applied.
+/// Number of rows that criteria leave, counted while they are applied.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Survivors {
-    /// How many rows there are.
+    /// Number of rows before any criterion.
     pub(super) all: usize,
     left: Vec<(Criterion, usize)>,
 }
@@ -236,7 +236,7 @@ impl Survivors {
         }
     }
 
-    /// How many rows passed a criterion that was applied.
+    /// Number of rows that passed a criterion that was applied.
     pub(super) fn after(&self, criterion: Criterion) -> Option<usize> {
         self.left.iter().find(|(applied, _)| *applied == criterion).map(|(_, left)| *left)
     }

@@ -1,4 +1,4 @@
-//! Why a query has no answer.
+//! Reasons for a query without an answer.
 
 use std::path::PathBuf;
 
@@ -24,7 +24,7 @@ pub enum QueryError {
     #[error("{}: has no clock, so nothing can be chosen by time", Untrusted(.path))]
     NoClock {
         path: PathBuf,
-        /// What would choose.
+        /// The criterion that needs times.
         criterion: Criterion,
     },
     /// No suspect of the traces has the id that is asked for.
@@ -38,7 +38,7 @@ pub enum QueryError {
     #[error("{id} is how several ids of suspects begin: {ids}; write more of its digits")]
     SeveralSuspects {
         id: SuspectId,
-        /// These ids, with commas between them.
+        /// The ids, separated by commas.
         ids: String,
     },
     /// Polars cannot carry out a sum.

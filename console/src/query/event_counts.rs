@@ -19,21 +19,21 @@ use crate::query::EventCriteria;
 pub struct EventsAnswer<'a> {
     /// The file as it was named.
     pub path: &'a Path,
-    /// Its number in the session.
+    /// Number of the trace in the session.
     pub index: usize,
-    /// Those that passed: providers with the most events first, and so the events of each.
+    /// Events that passed: providers with the most events first, and likewise the events of each.
     pub rows: Vec<CountedEvent>,
-    /// How many events they are of.
+    /// Number of events counted in the rows.
     pub total: u64,
     /// Whether these are the single events that the extract keeps, and not all events of the source.
     pub is_of_kept: bool,
-    /// Why nothing passed; `None` when something did, in this trace or another.
+    /// Reason for an empty answer; `None` when something passed, in this trace or another.
     pub no_match: Option<NoMatch>,
 }
 
 /// A kind of events.
 pub struct CountedEvent {
-    /// What the table says of it.
+    /// The event as the table counts it.
     pub counted: EventCount,
     /// GUID of the provider; events of the kernel have none.
     pub guid: Option<String>,
@@ -97,8 +97,8 @@ pub fn event_counts<'a>(
     };
     let list = List {
         subject: Subject::EventKind,
-        names: |own: &EventsAnswer<'_>, criterion| names(own.rows.iter(), criterion),
-        place: |own| &mut own.no_match,
+        names: |found: &EventsAnswer<'_>, criterion| names(found.rows.iter(), criterion),
+        place: |found| &mut found.no_match,
     };
     list.answers(sources, args, answer)
 }
@@ -109,8 +109,8 @@ pub(super) fn names<'e>(
     criterion: Criterion,
 ) -> BTreeSet<String> {
     match criterion {
-        Criterion::Provider => events.map(|own| own.shown_provider().to_owned()).collect(),
-        Criterion::Event => events.map(|own| own.shown_event().to_owned()).collect(),
+        Criterion::Provider => events.map(|event| event.shown_provider().to_owned()).collect(),
+        Criterion::Event => events.map(|event| event.shown_event().to_owned()).collect(),
         _ => BTreeSet::new(),
     }
 }

@@ -1,4 +1,4 @@
-//! What the stacks of closes say of those that the lifecycle gives to the end of a process.
+//! Evidence from stacks on the closes that the lifecycle attributes to the end of a process.
 //!
 //! The lifecycle knows no names of functions. Where they are known, the kernel's functions at the end of a
 //! process confirm it, and a close in the kernel without any of them speaks against it.
@@ -23,10 +23,10 @@ use crate::cancel::Poll;
 pub struct ExitStacks {
     /// All of them, of the objects that passed.
     pub closes: u64,
-    /// With a function of the end of a process on the stack.
+    /// Closes with an end-of-process function on the stack.
     pub confirmed: u64,
-    /// Before the event that ends the process, with names for all frames in the kernel and none of those
-    /// functions among them.
+    /// Closes before the event that ends the process, with names for all kernel frames and none of those functions
+    /// among them.
     pub doubtful: u64,
 }
 
@@ -38,7 +38,7 @@ impl AddAssign for ExitStacks {
     }
 }
 
-/// What a stack says.
+/// Verdict of a stack on a close.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Verdict {
     Confirms,

@@ -1,4 +1,4 @@
-//! What the frames of a trace are called: resolved late, in batches, and remembered.
+//! Names of the frames of a trace: resolved late, in batches, and remembered.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::AddAssign;
@@ -18,7 +18,7 @@ use crate::cancel::{Cancel, Cancelled};
 use crate::filter::SystemModules;
 use crate::trace::{FrameNameCache, KnownNames, StoredNames};
 
-/// Where function names come from, and what became of the search for them.
+/// Source of function names, and the outcome of the search for them.
 pub trait FrameNames: Sync {
     /// The functions at relative addresses of modules, in the order of the requests. Addresses
     /// ascend. What is cancelled meanwhile has no names.
@@ -37,11 +37,11 @@ pub(crate) struct Frames<'a> {
     rva: Numbers<u64>,
     address: Numbers<u64>,
     method: Numbers<MethodIdx>,
-    /// By row: whether calls return to the frame. It is not the innermost one of all its stacks, which may be an
-    /// instruction pointer.
+    /// Whether calls return to the frame, by row. Such a frame is not the innermost one in all of its stacks, where
+    /// it may be an instruction pointer.
     is_return: OnceLock<Vec<bool>>,
     modules: Vec<ModuleIdentity>,
-    /// By row of the modules; empty where it is not asked for.
+    /// Whether a module belongs to the system, by row of the modules; empty if not requested.
     is_system: Vec<bool>,
     methods: Vec<ManagedMethod>,
     names: &'a dyn FrameNames,
@@ -97,12 +97,12 @@ impl<'a> Frames<'a> {
     /// once, so that symbols can be fetched side by side, with ascending addresses, so that each
     /// symbol file is read in one direction.
     ///
-    /// When it is cancelled, names found so far stay known, and the rest can be asked for again.
+    /// Cancellation keeps the names found so far, and the rest can be requested again.
     pub(crate) fn resolve(&self, stacks: impl Iterator<Item = StackIdx>) -> Result<(), Cancelled> {
         self.resolve_frames(stacks.flat_map(|stack| self.stacks.get(stack.row())))
     }
 
-    /// The same frames, which know the modules of the system.
+    /// Returns these frames with knowledge of the system's modules.
     pub(crate) fn with_system_modules(mut self, system: &SystemModules) -> Self {
         self.is_system = self.modules.iter().map(|module| system.has(&module.name)).collect();
         self
@@ -123,7 +123,7 @@ impl<'a> Frames<'a> {
         frames().find(|frame| !self.is_system(frame.row())).or_else(|| frames().next())
     }
 
-    /// What identifies the file of a module.
+    /// Identity of the file of a module.
     pub(crate) fn identity(&self, module: ModuleIdx) -> Option<&ModuleIdentity> {
         self.modules.get(module.row())
     }
@@ -241,7 +241,7 @@ impl<'a> Frames<'a> {
         cancelled
     }
 
-    /// What the frames of a stack are, each counted so often.
+    /// Figures of the frames of a stack, each counted `count` times.
     pub(crate) fn figures(&self, stack: StackIdx, count: u64) -> FrameFigures {
         let mut figures = FrameFigures::default();
         for row in self.stacks.get(stack.row()).map(FrameIdx::row) {
@@ -268,7 +268,7 @@ impl<'a> Frames<'a> {
     }
 }
 
-/// How many frames are what, each counted as often as its stack was recorded.
+/// Number of frames of each kind, each counted as often as its stack was recorded.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct FrameFigures {
     pub frames_total: u64,
@@ -299,7 +299,7 @@ fn is_better(stored: &FrameChain, found: &FrameChain) -> bool {
 pub(crate) struct ModuleFrames<'a> {
     pub(crate) module: &'a ModuleIdentity,
     pub(crate) frames: usize,
-    /// Those that have a name.
+    /// Frames that have a name.
     pub(crate) named: usize,
 }
 
@@ -359,8 +359,7 @@ impl NamedFrames<'_> {
         all
     }
 
-    /// What a row of the frames table stands for: a frame, after those of functions that are
-    /// inlined there.
+    /// Frames that a row of the frames table stands for: the functions inlined there, then the frame itself.
     pub(crate) fn frames_at(&self, frame: FrameIdx) -> impl Iterator<Item = FrameView<'_>> {
         let row = frame.row();
         let module = self.frames.module.get(row).and_then(|module| {

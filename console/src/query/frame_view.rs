@@ -9,7 +9,7 @@ use handlescope_model::{ArchiveError, ModuleIdx, Trace};
 
 use super::managed::{ManagedMethod, UNKNOWN_ASSEMBLY};
 
-/// What a frame outside of all modules is called.
+/// Name of a frame outside all modules.
 const UNKNOWN_METHOD: &str = "<UnknownMethod>";
 
 /// One frame: a function or managed method, else a place in a module, else an address.
@@ -65,7 +65,7 @@ impl<'a> FrameView<'a> {
         }
     }
 
-    /// How far the frame is after the start of its function, bytes. Inlined code has no start.
+    /// Offset of the frame from the start of its function, bytes. Inlined code has no start.
     pub(crate) fn offset(&self) -> Option<u64> {
         match self.method {
             Some(method) => {
@@ -81,7 +81,7 @@ impl<'a> FrameView<'a> {
     }
 }
 
-/// What a frame is compared by: its text, in parts.
+/// Identity that frames are compared by: their text, in parts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum FrameIdentity<'a> {
     Function { module: &'a str, function: &'a str },
@@ -91,7 +91,7 @@ pub(crate) enum FrameIdentity<'a> {
 }
 
 impl<'a> FrameView<'a> {
-    /// What it is compared by.
+    /// Identity that the frame is compared by.
     pub(crate) fn identity(&self) -> FrameIdentity<'a> {
         let place = self.module.map(|module| (module.name, module.rva));
         match (self.method, place, self.name) {
@@ -122,7 +122,7 @@ impl fmt::Display for FrameView<'_> {
     }
 }
 
-/// Where modules are mapped, for those with one address only.
+/// Base addresses of modules, for those mapped at one address only.
 #[derive(Debug, Default)]
 pub(crate) struct ModuleBases(HashMap<ModuleIdx, Option<u64>>);
 

@@ -38,7 +38,7 @@ macro_rules! group_columns {
 }
 pub(super) use group_columns;
 
-/// What the handles or allocations of a group have in common in a column.
+/// Value that the handles or allocations of a group have in common in a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GroupKey<T> {
     /// A name of whatever it is.
@@ -46,6 +46,6 @@ pub enum GroupKey<T> {
     Number(i64),
     /// A stack: one of those that are equal.
     Stack(StackIdx),
-    /// They have none: no name, no stack, not closed.
+    /// No value: no name, no stack, not closed.
     None,
 }

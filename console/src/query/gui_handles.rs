@@ -29,7 +29,7 @@ pub struct GuiHandles {
     pub leaked: u64,
     /// Closed only by the end of their process.
     pub closed_at_exit: u64,
-    /// How many of both there are of each type, as in `Pen`, by name.
+    /// Number of both of each type, as in `Pen`, by name.
     pub leaked_by_type: Vec<(String, u64)>,
 }
 

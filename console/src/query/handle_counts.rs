@@ -29,24 +29,24 @@ pub struct HandleCounts {
     by_file: NameCounts,
 }
 
-/// Which handles are counted.
+/// Handles that are counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Counted {
-    /// Those that the rundown at the end lists, whatever the filters removed of their events.
+    /// Handles that the rundown at the end lists, whatever the filters removed of their events.
     OpenAtEnd,
-    /// Those that were open at the end of a trace without that rundown, going by its events and, where
-    /// there is one, by the rundown at the start.
+    /// Handles open at the end of a trace without that rundown, going by its events and, if there is one, by the
+    /// rundown at the start.
     OpenByEvents { has_start: bool },
-    /// What the events that are left opened and nothing closed, views too: `-Leak`.
+    /// Handles and views that the remaining events opened and nothing closed: `-Leak`.
     Leaked,
-    /// What only the end of a process closed: `-LeakAtExit`.
+    /// Handles that only the end of a process closed: `-LeakAtExit`.
     ClosedAtExit,
-    /// Both: `-Leak -LeakAtExit`.
+    /// Both kinds of leaks: `-Leak -LeakAtExit`.
     LeakedOrAtExit,
 }
 
 impl Counted {
-    /// What criteria ask for of a trace.
+    /// Kind of count that the criteria request of a trace.
     pub(crate) fn of_file(criteria: &ObjectCriteria, trace: &Trace) -> Result<Self, ArchiveError> {
         let counted = Self::of(criteria);
         if counted != Self::OpenAtEnd || has_end_rundown(trace)? {
@@ -55,7 +55,7 @@ impl Counted {
         Ok(Self::OpenByEvents { has_start: trace.height(Table::StartHandles)? > 0 })
     }
 
-    /// What criteria ask for of traces with rundowns at their ends.
+    /// Kind of count that the criteria request of traces with rundowns at their ends.
     pub fn of(criteria: &ObjectCriteria) -> Self {
         match (criteria.leak, criteria.leak_at_exit) {
             (false, false) => Self::OpenAtEnd,
@@ -65,7 +65,7 @@ impl Counted {
         }
     }
 
-    /// What the counts of several traces count.
+    /// Kind that describes the counts of several traces.
     fn of_both(self, other: Self) -> Self {
         match (self, other) {
             (Self::OpenByEvents { has_start }, Self::OpenByEvents { has_start: other }) => {
@@ -76,7 +76,7 @@ impl Counted {
         }
     }
 
-    /// What the handles are called, in titles and sums alike.
+    /// Words for the handles, in titles and sums alike.
     pub fn text(self) -> &'static str {
         match self {
             Self::OpenAtEnd | Self::OpenByEvents { .. } => "handles open at the end",
@@ -86,7 +86,7 @@ impl Counted {
         }
     }
 
-    /// What one of them is, or more.
+    /// Noun for one of them, or for several.
     pub(crate) fn unit(self, is_one: bool) -> &'static str {
         match (self, is_one) {
             (Self::Leaked | Self::LeakedOrAtExit, true) => "handle or view",
@@ -97,7 +97,7 @@ impl Counted {
     }
 }
 
-/// What the handles are counted by.
+/// Property that handles are counted by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CountBy {
@@ -110,7 +110,7 @@ pub enum CountBy {
 }
 
 impl CountBy {
-    /// What stands above the names.
+    /// Title above the names.
     pub fn title(self) -> &'static str {
         match self {
             CountBy::Type => "Type",
@@ -119,7 +119,7 @@ impl CountBy {
         }
     }
 
-    /// What `-ShowTotal` asks for; `None` when it asks for no table.
+    /// Property that `-ShowTotal` counts by; `None` when it requests no table.
     pub fn of(criteria: &ObjectCriteria) -> Option<Self> {
         match criteria.show_total {
             Some(ShowTotal::Total) => Some(Self::Type),
@@ -229,7 +229,7 @@ fn open_by_events(
     Ok(runs)
 }
 
-/// What some of the events that are left opened.
+/// Handles that some of the remaining events opened.
 fn opened(
     file: &FileContext<'_>,
     selection: &Selection,

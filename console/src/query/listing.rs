@@ -1,4 +1,4 @@
-//! Everything that is printed of objects and their events.
+//! Listing of objects and their events.
 
 use std::ops::Range;
 
@@ -49,7 +49,7 @@ pub struct Listing {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EventRow {
-    /// What it did.
+    /// Kind of the event.
     pub kind: EventKind,
     /// Nanoseconds since session start; `None` in a trace without a clock.
     pub time_ns: Option<i64>,
@@ -69,15 +69,15 @@ pub struct EventRow {
 /// A close that the trace lost; times are nanoseconds since session start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UnseenClose {
-    /// What shows it.
+    /// Evidence of the close.
     pub evidence: ClosedUnseen,
-    /// It was still open then.
+    /// Time at which it was still open.
     pub after_ns: Option<i64>,
-    /// It was closed then at the latest.
+    /// Time by which it was closed.
     pub before_ns: Option<i64>,
 }
 
-/// What only a duplicate has.
+/// Values that only a duplicate has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DuplicateRow {
     /// Row of the process it was duplicated from.
@@ -90,7 +90,7 @@ pub struct DuplicateRow {
     pub inherited_by: Option<ProcessIdx>,
 }
 
-/// What only a map or an unmap has.
+/// Values that only a map or an unmap has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ViewRow {
     /// First address.
@@ -178,7 +178,7 @@ impl Listing {
         })
     }
 
-    /// What an event did.
+    /// Kind of an event.
     pub fn kind(&self, event: usize) -> Option<EventKind> {
         EventKind::from_code(self.kind.get(event)?)
     }
@@ -188,7 +188,7 @@ impl Listing {
         self.inherited_by.get(event)
     }
 
-    /// How what an event opened was closed, if the trace lost the close.
+    /// Unseen close of what an event opened, if the trace lost the close.
     pub fn unseen_close(&self, event: usize) -> Option<UnseenClose> {
         Some(UnseenClose {
             evidence: ClosedUnseen::from_code(self.closed_unseen.get(event)?)?,
@@ -197,7 +197,7 @@ impl Listing {
         })
     }
 
-    /// What a duplicate has besides.
+    /// Additional values of a duplicate.
     pub fn duplicate(&self, event: usize) -> DuplicateRow {
         DuplicateRow {
             source_process: self.source_process.get(event),
@@ -207,7 +207,7 @@ impl Listing {
         }
     }
 
-    /// What a map or unmap has besides.
+    /// Additional values of a map or unmap.
     pub fn view(&self, event: usize) -> ViewRow {
         ViewRow {
             base: self.view_base.get(event),

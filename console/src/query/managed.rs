@@ -3,7 +3,7 @@
 use handlescope_model::tables::{Method, Methods};
 use handlescope_model::{ArchiveError, TableRows, Trace};
 
-/// What stands for the assembly of a method when the trace does not name it.
+/// Placeholder for the assembly of a method when the trace does not name it.
 pub(crate) const UNKNOWN_ASSEMBLY: &str = "<UnknownModule>";
 
 #[derive(Debug)]
@@ -12,7 +12,7 @@ pub(crate) struct ManagedMethod {
     pub(crate) module: Option<String>,
     /// `Namespace.Type.Method`.
     pub(crate) function: String,
-    /// Where its code starts: an offset in a native image, or an address.
+    /// Start of its code: an offset in a native image, or an address.
     start: u64,
 }
 
@@ -35,8 +35,7 @@ impl ManagedMethod {
         self.module.as_deref().unwrap_or(UNKNOWN_ASSEMBLY)
     }
 
-    /// How far a place is after the start of the method; `place` is an offset in its native image,
-    /// or an address.
+    /// Distance of a place from the start of the method; `place` is an offset in its native image, or an address.
     pub(crate) fn offset(&self, place: u64) -> u64 {
         place.saturating_sub(self.start)
     }

@@ -27,36 +27,36 @@ const KERNEL: (&str, u32) = ("System", 4);
 pub struct ModuleAnswer<'a> {
     /// The file as it was named.
     pub path: &'a Path,
-    /// Its number in the session.
+    /// Number of the trace in the session.
     pub index: usize,
-    /// Those that passed, by name in any case and then by path.
+    /// Modules that passed, by name ignoring case and then by path.
     pub modules: Vec<LoadedModule>,
-    /// How many there are in all.
+    /// Number of modules in all.
     pub total: usize,
     /// The processes of the trace.
     pub processes: ProcessList,
-    /// Its drive letters.
+    /// Drive letters of the trace.
     pub volumes: Volumes,
     pub info: TraceInfo,
-    /// Why there are none; `None` when there is one, in this trace or another.
+    /// Reason for an empty answer; `None` when there is a module, in this trace or another.
     pub no_match: Option<NoMatch>,
 }
 
 /// A module and its mappings.
 pub struct LoadedModule {
     pub module: Module,
-    /// Where it was mapped, in the order of the table.
+    /// Loads of the module, in the order of the table.
     pub loads: Vec<ModuleLoad>,
 }
 
-/// Who mapped a module.
+/// Process, or the kernel, that mapped a module.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Loader {
     /// The kernel, for every process.
     Kernel,
     /// A process of the table.
     Process {
-        /// Its id, which orders them.
+        /// Process id, which orders the loaders.
         pid: u32,
         row: ProcessIdx,
     },
@@ -75,7 +75,7 @@ impl LoadedModule {
         !self.loads.is_empty()
     }
 
-    /// Who mapped it, each once: the kernel, then processes by id.
+    /// Loaders of the module, each once: the kernel, then processes by id.
     pub fn loaders(&self) -> Vec<Loader> {
         let loader = |load: &ModuleLoad| match load.process {
             _ if load.pid == 0 => Loader::Kernel,
@@ -139,7 +139,7 @@ pub fn modules<'a>(
             ModuleAnswer { path, index, modules, total, processes, volumes, info, no_match };
         Ok((answer, left))
     };
-    let list = List { subject: Subject::Module, names, place: |own| &mut own.no_match };
+    let list = List { subject: Subject::Module, names, place: |found| &mut found.no_match };
     list.answers(sources, args, answer)
 }
 
@@ -147,9 +147,9 @@ pub fn modules<'a>(
 fn names(answer: &ModuleAnswer<'_>, criterion: Criterion) -> BTreeSet<String> {
     let modules = answer.modules.iter();
     match criterion {
-        Criterion::Dll => modules.map(|own| own.module.name.clone()).collect(),
+        Criterion::Dll => modules.map(|loaded| loaded.module.name.clone()).collect(),
         Criterion::Process => {
-            let loads = modules.flat_map(|own| &own.loads);
+            let loads = modules.flat_map(|loaded| &loaded.loads);
             let name =
                 |load| loader(load, &answer.processes).known_name().unwrap_or_default().to_owned();
             loads.map(name).collect()

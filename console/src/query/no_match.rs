@@ -1,4 +1,4 @@
-//! Why nothing matches: the criterion that left no row, and the nearest names that are there.
+//! Reason for an empty answer: the criterion that left no row, and the nearest names that exist.
 
 use std::collections::BTreeSet;
 
@@ -23,7 +23,7 @@ const MOST: usize = 3;
 /// Names that are there, but not near, that are shown at most.
 const MOST_EXISTING: usize = 8;
 
-/// What filters choose.
+/// Subject that filters choose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Subject {
     Object,
@@ -42,15 +42,15 @@ pub enum Subject {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NoMatch {
     pub criterion: Criterion,
-    /// Its filter as it was typed; empty where the criterion is not a filter on text.
+    /// Text of its filter as typed; empty where the criterion is not a text filter.
     pub value: String,
-    /// How many of the subject passed the filters in front of it.
+    /// Number of rows of the subject that passed the filters in front of it.
     pub before: usize,
-    /// What is counted.
+    /// Subject that is counted.
     pub subject: Subject,
-    /// What could have been meant instead of the value.
+    /// Names that could have been meant instead of the value.
     pub nearest: Vec<String>,
-    /// When nothing is near, some of the names that are there.
+    /// Some of the names that exist, when none is near.
     pub existing: Vec<String>,
 }
 
@@ -101,7 +101,7 @@ impl NoMatch {
         Ok(Some(Self { criterion, value, before, subject, nearest, existing }))
     }
 
-    /// Why no object of a trace passes, of which its filters left so many.
+    /// Reason why no object of a trace passes, given how many its filters left.
     pub(super) fn of_objects(
         file: &FileContext<'_>,
         args: &ObjectCriteria,
@@ -111,7 +111,7 @@ impl NoMatch {
         let names = |passed: &_, (criterion, value): (_, &_)| names(file, passed, criterion, value);
         let passes = |other: &_| Ok(!filters::select(file, other)?.selection.objects().is_empty());
         let no_match = Self::of(Subject::Object, args, &left, names, passes)?;
-        no_match.map(|own| own.with_recorded_time(file.trace)).transpose()
+        no_match.map(|found| found.with_recorded_time(file.trace)).transpose()
     }
 
     /// Whether it is a filter on kinds of allocations that passes some: that none is there may be because they
@@ -135,8 +135,8 @@ impl NoMatch {
         Ok(self)
     }
 
-    /// Why a filter on the owners of so many objects lets nothing pass; `owners` are the names of all. `None` when
-    /// there are no objects.
+    /// Reason why a filter on the owners of that many objects lets nothing pass; `owners` are the names of all.
+    /// `None` when there are no objects.
     pub(super) fn of_owners(
         filter: &ProcessFilter,
         before: usize,
@@ -155,9 +155,9 @@ impl NoMatch {
 /// Names that rows have where a criterion looks.
 #[derive(Default)]
 pub(super) struct Candidates {
-    /// Those that are most like its value.
+    /// Names most like its value.
     similar: Vec<String>,
-    /// Those of the rows that the criteria in front let pass.
+    /// Names of the rows that the criteria in front let pass.
     there: BTreeSet<String>,
 }
 
@@ -167,12 +167,12 @@ impl Candidates {
     }
 }
 
-/// How a list says why it has no rows.
+/// Functions by which a list explains why it has no rows.
 pub(super) struct List<T> {
     pub(super) subject: Subject,
     /// The names that its rows have where a criterion looks.
     pub(super) names: fn(&T, Criterion) -> BTreeSet<String>,
-    /// Where the reason belongs.
+    /// Place of the reason in an answer.
     pub(super) place: fn(&mut T) -> &mut Option<NoMatch>,
 }
 
@@ -204,17 +204,17 @@ pub(super) fn explained<'a, T>(
     find: impl Fn(&Source<'a>, &Survivors) -> Result<Option<NoMatch>, QueryError>,
 ) -> Result<Vec<T>, QueryError> {
     if answers.iter().all(|(_, left)| left.are_none()) {
-        for ((own, left), source) in answers.iter_mut().zip(sources) {
+        for ((answer, left), source) in answers.iter_mut().zip(sources) {
             let no_match = find(source, left)?;
-            *place(own) =
+            *place(answer) =
                 no_match.map(|found| found.with_recorded_time(source.trace)).transpose()?;
         }
     }
-    Ok(answers.into_iter().map(|(own, _)| own).collect())
+    Ok(answers.into_iter().map(|(answer, _)| answer).collect())
 }
 
-/// How many objects each criterion leaves of those that the criteria named in front of it do. Some have their effect
-/// earlier: a filter on the stacks of events removes events, and others leave only mappings, or none.
+/// Counts the objects that each criterion leaves of those left by the criteria named before it. Some criteria take
+/// effect earlier: a filter on the stacks of events removes events, and others leave only mappings, or none.
 fn as_named(
     file: &FileContext<'_>,
     args: &ObjectCriteria,
@@ -234,9 +234,10 @@ fn as_named(
     // Where what was tested of fewer objects leaves some, none of those in front is the reason, so that their counts
     // are not asked for.
     let mode = args.map_mode();
-    let is_of_mode = |own: &_| [None, mode].contains(&args.before(*own).map_mode());
-    let is_stacks = |own: &_| *own == Criterion::StackFilter;
-    let is_known = through > 0 && front.iter().all(|own| is_of_mode(own) && !is_stacks(own));
+    let is_of_mode = |criterion: &_| [None, mode].contains(&args.before(*criterion).map_mode());
+    let is_stacks = |criterion: &_| *criterion == Criterion::StackFilter;
+    let is_known =
+        through > 0 && front.iter().all(|criterion| is_of_mode(criterion) && !is_stacks(criterion));
     let mut named = Survivors::of(left.all);
     if !is_known {
         let args = args.before(front[place]);
@@ -261,9 +262,10 @@ fn names(
         Criterion::RelatedProcess => (process_names(file, passed), process_names(file, passed)),
         Criterion::Type => {
             let selection = filters::select(file, passed)?.selection;
-            let types = selection.objects().iter().map(|own| file.objects.type_id(own.object()));
+            let types =
+                selection.objects().iter().map(|selected| file.objects.type_id(selected.object()));
             let types: BTreeSet<TypeId> = types.collect();
-            let there = types.into_iter().map(|own| file.types.get(own).to_owned()).collect();
+            let there = types.into_iter().map(|id| file.types.get(id).to_owned()).collect();
             (type_names(file.trace)?, there)
         }
         Criterion::ObjectName => {
@@ -288,8 +290,8 @@ fn creators(
             None => processes.extend(owner.range(file.objects.existing(object.object()))),
         }
     }
-    let known = processes.into_iter().map(|own| file.processes.get(own));
-    Ok(known.map(|own| own.shown_name(passed.plain_process_names).to_owned()).collect())
+    let known = processes.into_iter().map(|row| file.processes.get(row));
+    Ok(known.map(|process| process.shown_name(passed.plain_process_names).to_owned()).collect())
 }
 
 /// Some names but the one that failed: other filters may be what leaves it out, so that it does not help.

@@ -1,11 +1,11 @@
-//! Why nothing matches where handles are chosen by who owns them.
+//! Reason for an empty answer where handles are chosen by their owner.
 
 use super::no_match::NoMatch;
 use super::object_ref::FileAnswer;
 use super::tables::ProcessInfo;
 use crate::filter::ProcessFilter;
 
-/// Says why nothing matches when no handle is of a process that is meant.
+/// Explains why nothing matches when no handle is of a process that is meant.
 pub(super) fn note_owners(files: &mut [FileAnswer<'_>], filter: &ProcessFilter, is_plain: bool) {
     let is_meant = |process: &ProcessInfo| process.is_meant_by(filter, is_plain);
     if files.iter().any(|file| owners(file).any(is_meant)) {
@@ -19,7 +19,7 @@ pub(super) fn note_owners(files: &mut [FileAnswer<'_>], filter: &ProcessFilter, 
     }
 }
 
-/// Whose the handles are that were opened in a trace.
+/// Owners of the handles that were opened in a trace.
 fn owners<'f>(file: &'f FileAnswer<'_>) -> impl Iterator<Item = &'f ProcessInfo> {
     let parts = file.groups.iter().filter_map(|groups| Some((groups, groups.timed.as_ref()?)));
     parts.flat_map(move |(groups, timed)| {

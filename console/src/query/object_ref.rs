@@ -50,20 +50,19 @@ pub struct FileAnswer<'a> {
     pub handle_counts: Option<HandleCounts>,
     /// Groups of handles instead of objects, if they were asked for.
     pub groups: Option<Groups>,
-    /// What is needed to print objects; `None` when only sums or groups were asked for.
+    /// Data needed to print objects; `None` when only sums or groups were requested.
     pub listing: Option<Listing>,
-    /// What stacks say of closes at the ends of processes, if `-LeakAtExit` asks for them and there are
-    /// names.
+    /// Evidence from stacks on closes at the ends of processes, if `-LeakAtExit` requests them and there are names.
     pub exit_stacks: Option<ExitStacks>,
     /// Objects that `-Leak` or `-LeakAtExit` found, and of which other filters left nothing that leaks: they stay
     /// for their creation or end.
     pub without_leak: u64,
     /// Handles of GDI and USER, if they were asked for.
     pub gui_handles: Vec<GuiHandles>,
-    /// What `-TopN` leaves out of what is printed.
+    /// Objects and groups that `-TopN` leaves out of the output.
     pub left_out: LeftOut,
     pub(crate) file: FileContext<'a>,
-    /// How many objects each criterion leaves.
+    /// Number of objects that each criterion leaves.
     left: Survivors,
 }
 
@@ -127,7 +126,7 @@ pub(super) fn unchecked_object_ref<'a>(
     Ok(ObjectRefAnswer { handle_counts: counts.transpose()?, files })
 }
 
-/// What makes the answer for a trace wrong or incomplete.
+/// Reasons why the answer for a trace is wrong or incomplete.
 fn caveats(
     file: &FileContext<'_>,
     args: &ObjectCriteria,
@@ -164,7 +163,7 @@ fn without_leak(file: &FileContext<'_>, selection: &Selection) -> Result<u64, Qu
 }
 
 impl ObjectRefAnswer<'_> {
-    /// What stacks say of closes at the ends of processes in all traces.
+    /// Evidence from stacks on closes at the ends of processes in all traces.
     pub fn exit_stacks(&self) -> Option<ExitStacks> {
         self.files.iter().filter_map(|file| file.exit_stacks).reduce(|mut sums, file| {
             sums += file;

@@ -22,7 +22,7 @@ pub struct OpenGroup {
     pub open: u32,
     /// Handles and views that were opened.
     pub opened: u32,
-    /// How the group grows, if times are known.
+    /// Growth of the group, if times are known.
     pub growth: Option<Growth>,
 }
 

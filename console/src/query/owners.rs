@@ -1,4 +1,4 @@
-//! Whose handles events open.
+//! Owners of the handles that events open.
 
 use handlescope_model::tables::Events;
 use handlescope_model::{ArchiveError, Numbers, ProcessIdx, Trace};
@@ -17,7 +17,7 @@ impl Owners {
         })
     }
 
-    /// Whose handle an event opened: the child's that inherited it, else the process's of the event.
+    /// Owner of the handle that an event opened: the child that inherited it, or else the process of the event.
     pub(super) fn of(&self, event: usize) -> Option<ProcessIdx> {
         self.inherited_by(event).or_else(|| self.process(event))
     }

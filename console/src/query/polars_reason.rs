@@ -11,7 +11,7 @@ use crate::suggest;
 /// Characters that the columns of a table may take in a message.
 const MOST_LISTED: usize = 160;
 
-/// What a message becomes; `None` where a part of it is not known.
+/// Rewords a message; `None` where a part of it is not known.
 type Words = fn(&Captures<'_>) -> Option<String>;
 
 /// Messages of polars, each with what becomes of it.
@@ -133,17 +133,17 @@ static KNOWN_MISSING_TABLE: LazyLock<Option<Regex>> =
 #[derive(Debug, Default)]
 pub(crate) struct KnownNames<'a> {
     pub(crate) tables: Vec<&'a str>,
-    /// Where the message lists none.
+    /// Columns to name where the message lists none.
     pub(crate) columns: Vec<&'a str>,
 }
 
-/// What an error means in terms of the query. What is not known stays as polars has it.
+/// Explains an error in terms of the query. Unknown messages stay as polars has them.
 pub(crate) fn polars_reason(error: &PolarsError, names: &KnownNames<'_>) -> String {
     let known = reworded(without_plan(message(innermost(error))), names);
     known.unwrap_or_else(|| PolarsReason(error).to_string())
 }
 
-/// What polars says, of the kinds of errors whose words are known.
+/// Message of polars, for the kinds of errors whose wording is known.
 fn message(error: &PolarsError) -> &str {
     use PolarsError as E;
     match error {
@@ -206,7 +206,7 @@ fn list(columns: &[&str]) -> String {
     }
 }
 
-/// Where the parser stopped, from two groups: line and column, counted from 1.
+/// Place where the parser stopped, from two groups: line and column, counted from 1.
 fn place(parts: &Captures<'_>, first: usize) -> String {
     match (parts.get(first), parts.get(first + 1)) {
         (Some(line), Some(column)) => {
@@ -216,7 +216,7 @@ fn place(parts: &Captures<'_>, first: usize) -> String {
     }
 }
 
-/// Both sides of an operation, where both are columns.
+/// Describes both sides of an operation, where both are columns.
 fn both_columns(sides: &str) -> Option<String> {
     let (left, right) = sides.strip_prefix("lhs: column ")?.split_once(", rhs: column ")?;
     Some(format!(" ({left} and {right})"))
@@ -401,7 +401,7 @@ mod tests {
         ("SELECT p.nme FROM t p", "column 'nme' not found in 'p', did you mean name?"),
     ];
 
-    /// What polars says of a query.
+    /// Error that polars returns for a query.
     fn provoked(query: &str) -> PolarsError {
         let names = Column::new("name".into(), ["Idle", "System"]);
         let frame = DataFrame::new(2, vec![names, Column::new("pid".into(), [0_u32, 4])]);

@@ -7,8 +7,7 @@
 /// The executable that all rules are about.
 const SERVICE_HOST: &str = "svchost.exe";
 
-/// What a command line must contain, in any case, and the name that it gives. The first rule that
-/// fits wins.
+/// Text that a command line must contain, ignoring case, and the name that it gives. The first rule that fits wins.
 const RULES: [(&str, &str); 4] = [
     ("-s EventLog", "svchost Event Log Service"),
     ("-s TermService", "svchost RDP Service"),

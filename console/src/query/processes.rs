@@ -19,19 +19,19 @@ use crate::cancel::Cancel;
 pub struct ProcessAnswer<'a> {
     /// The file as it was named.
     pub path: &'a Path,
-    /// Its number in the session.
+    /// Number of the trace in the session.
     pub index: usize,
     pub info: TraceInfo,
-    /// Those that passed, in order.
+    /// Processes that passed, in order.
     pub processes: Vec<ListedProcess>,
-    /// Why there are none; `None` when there is one, in this trace or another.
+    /// Reason for an empty answer; `None` when there is a process, in this trace or another.
     pub no_match: Option<NoMatch>,
 }
 
 /// A process and its place in the list.
 pub struct ListedProcess {
     pub process: Process,
-    /// How many of its ancestors are above it, in a tree.
+    /// Number of its ancestors above it, in a tree.
     pub depth: usize,
     /// The name of its parent, where that is in the trace.
     pub(super) parent: Option<String>,
@@ -83,14 +83,14 @@ pub fn processes<'a>(
         };
         let listed = |(row, depth): (usize, _)| {
             let parent = parents.of_row(row).and_then(|parent| all.get(parent));
-            let parent = parent.map(|own| own.name.clone());
+            let parent = parent.map(|process| process.name.clone());
             all.get(row).cloned().map(|process| ListedProcess { process, depth, parent })
         };
         let processes = rows.into_iter().filter_map(listed).collect();
         let (path, index) = (source.path, source.index);
         Ok((ProcessAnswer { path, index, info, processes, no_match: None }, left))
     };
-    let list = List { subject: Subject::Process, names, place: |own| &mut own.no_match };
+    let list = List { subject: Subject::Process, names, place: |found| &mut found.no_match };
     list.answers(sources, args, answer)
 }
 
@@ -98,8 +98,8 @@ pub fn processes<'a>(
 fn names(answer: &ProcessAnswer<'_>, criterion: Criterion) -> BTreeSet<String> {
     let processes = answer.processes.iter();
     match criterion {
-        Criterion::Process => processes.map(|own| own.process.name.clone()).collect(),
-        Criterion::Parent => processes.filter_map(|own| own.parent.clone()).collect(),
+        Criterion::Process => processes.map(|listed| listed.process.name.clone()).collect(),
+        Criterion::Parent => processes.filter_map(|listed| listed.parent.clone()).collect(),
         _ => BTreeSet::new(),
     }
 }

@@ -27,18 +27,18 @@ use crate::query::EventCriteria;
 pub struct ProviderEventsAnswer<'a> {
     /// The file as it was named.
     pub path: &'a Path,
-    /// Its number in the session.
+    /// Number of the trace in the session.
     pub index: usize,
     pub info: TraceInfo,
-    /// Those that were asked for of the events that passed, in time order.
+    /// The requested events among those that passed, in time order.
     pub rows: Vec<SingleEvent>,
-    /// How many passed.
+    /// Number of events that passed.
     pub passed: usize,
-    /// How many the extract keeps.
+    /// Number of events that the extract keeps.
     pub kept: usize,
-    /// Why nothing passed; `None` when something did, in this trace or another.
+    /// Reason for an empty answer; `None` when something passed, in this trace or another.
     pub no_match: Option<NoMatch>,
-    /// What is known of each kind of event.
+    /// Description of each kind of event.
     pub kinds: Vec<CountedEvent>,
     pub(crate) frames: Frames<'a>,
     pub(crate) bases: ModuleBases,
@@ -51,23 +51,23 @@ pub struct SingleEvent {
     pub process: Option<ProcessIdx>,
     /// Ids of its header.
     pub pid: Option<u32>,
-    /// The same of its thread.
+    /// Thread id of its header.
     pub tid: Option<u32>,
     /// Row of [`ProviderEventsAnswer::kinds`].
     pub kind: usize,
     /// The stack that it carries.
     pub stack: Option<StackIdx>,
-    /// Its payload ends before its fields do.
+    /// Whether its payload ends before its fields do.
     pub is_short: bool,
-    /// Its fields, when they were asked for.
+    /// Fields of the event, when requested.
     pub fields: Vec<NamedField>,
 }
 
 pub struct NamedField {
     pub name: String,
-    /// Its values: one, unless it is in an array.
+    /// Values of the field: one, unless it is an array.
     pub values: Vec<FieldValue>,
-    /// It is in an array.
+    /// Whether the field is an array.
     pub is_list: bool,
 }
 
@@ -147,10 +147,10 @@ pub fn provider_events<'a>(
         sources.iter().map(|source| ProviderEventsAnswer::new(source, args, names, cancel));
     let answers = answers.collect::<Result<Vec<_>, QueryError>>()?;
     let find = |source: &Source<'_>, left: &_| no_event(source, args, left, cancel);
-    explained(sources, answers, |own| &mut own.no_match, find)
+    explained(sources, answers, |found| &mut found.no_match, find)
 }
 
-/// Why no single event passes.
+/// Reason why no single event passes.
 fn no_event(
     source: &Source<'_>,
     args: &EventCriteria,
@@ -169,7 +169,7 @@ fn no_event(
 /// Answers `.dump Events` with counts of single events, one answer for each trace.
 ///
 /// # Errors
-/// As [`provider_events`].
+/// Fails like [`provider_events`].
 pub fn chosen_event_counts<'a>(
     sources: &[Source<'a>],
     args: &EventCriteria,
@@ -195,7 +195,7 @@ pub fn chosen_event_counts<'a>(
     };
     let answers = sources.iter().map(answer).collect::<Result<Vec<_>, QueryError>>()?;
     let find = |source: &Source<'_>, left: &_| no_event(source, args, left, cancel);
-    explained(sources, answers, |own| &mut own.no_match, find)
+    explained(sources, answers, |found| &mut found.no_match, find)
 }
 
 /// The single events of an extract.

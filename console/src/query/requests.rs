@@ -1,4 +1,4 @@
-//! When processes began to work on requests, as far as kept provider events say.
+//! Times at which processes began to work on requests, as far as kept provider events say.
 
 use std::collections::HashMap;
 
@@ -45,7 +45,7 @@ impl Requests {
         Ok(Self { of_process })
     }
 
-    /// How many a process began from one time to another, nanoseconds since session start.
+    /// Number of requests that a process began between two times, nanoseconds since session start.
     pub(crate) fn between(&self, process: ProcessIdx, from_ns: i64, to_ns: i64) -> usize {
         let Some(times) = self.of_process.get(&process) else { return 0 };
         let until = times.partition_point(|time| *time <= to_ns);

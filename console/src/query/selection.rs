@@ -1,5 +1,4 @@
-//! What is left of a trace while filters are applied: objects with their creation and end, and a
-//! mask over the events.
+//! State of a trace while filters are applied: objects with their creation and end, and a mask over the events.
 
 use std::ops::Range;
 
@@ -15,7 +14,7 @@ use crate::cancel::{Cancel, Cancelled};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Selected {
     object: ObjectIdx,
-    /// That of no row for none, as `end`.
+    /// Row of the event that created it; the row of no event if there is none, as in `end`.
     create: EventIdx,
     end: EventIdx,
 }
@@ -118,12 +117,12 @@ impl Selection {
     }
 }
 
-/// Which events are left.
+/// Events that are left.
 #[derive(Debug)]
 pub enum EventMask {
     /// No filter removed any.
     All,
-    /// By row of the events table.
+    /// Whether an event is left, by row of the events table.
     Some(Vec<bool>),
 }
 

@@ -1,4 +1,4 @@
-//! What a query is put to.
+//! Source that a query reads.
 
 use std::path::Path;
 
@@ -12,9 +12,9 @@ use crate::trace::FrameNameCache;
 pub struct Source<'a> {
     /// The file as it was named when it was loaded.
     pub path: &'a Path,
-    /// Its number in the session, whatever other files are queried with it.
+    /// Number of the trace in the session, whatever other files are queried with it.
     pub index: usize,
-    /// Its tables.
+    /// Tables of the trace.
     pub trace: &'a Trace,
     /// The names of its frames that were found so far.
     pub frames: &'a FrameNameCache,

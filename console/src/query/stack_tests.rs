@@ -1,4 +1,4 @@
-//! What stack filters promise.
+//! Tests of stack filters.
 
 use std::sync::Mutex;
 

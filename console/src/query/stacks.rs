@@ -37,7 +37,7 @@ impl StackSet {
     }
 }
 
-/// Which stacks pass a filter.
+/// Verdicts of a filter on stacks.
 #[derive(Debug)]
 pub(crate) struct StackVerdicts {
     by_stack: Vec<bool>,

@@ -21,11 +21,11 @@ use crate::trace::{knows_exits, knows_losses, unseen_closes};
 pub struct StatsAnswer<'a> {
     /// The file as it was named.
     pub path: &'a Path,
-    /// Its number in the session.
+    /// Number of the trace in the session.
     pub index: usize,
-    /// What it says of itself.
+    /// Information that the trace has about itself.
     pub info: TraceInfo,
-    /// What was lost, damaged or left out.
+    /// Warnings about what was lost, damaged or left out.
     pub warnings: Vec<Warning>,
     /// Events of the source by kind, kept or not.
     pub events: Vec<EventCount>,
@@ -46,7 +46,7 @@ pub struct StatsAnswer<'a> {
     pub closed_at_exit: Option<u64>,
     /// Creates, duplicates and maps whose close the trace lost; `None` when the extract does not say.
     pub closed_unseen: Option<u64>,
-    /// When events may be missing.
+    /// Times when events may be missing.
     pub losses: Vec<Loss>,
 }
 

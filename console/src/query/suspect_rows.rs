@@ -8,11 +8,11 @@ use crate::values::SuspectId;
 /// Rows of what suspects acquired whose ids begin as the one that is asked for.
 #[derive(Debug)]
 pub(crate) struct SuspectRows {
-    /// By row of the events that open and close handles, or of the allocations.
+    /// Whether the suspect has a row, by row of the events that open and close handles, or of the allocations.
     has: Vec<bool>,
     /// Ids of these suspects, each once.
     ids: BTreeSet<SuspectId>,
-    /// Whether the trace has any groups that lose something.
+    /// Whether the trace has any groups that leak something.
     has_groups: bool,
 }
 
@@ -42,7 +42,7 @@ impl SuspectRows {
     }
 }
 
-/// Refuses an id that several suspects of some traces have, or none, where there are any; `what` these lost.
+/// Refuses an id that several suspects of some traces have, or none, where there are any; `what` these leaked.
 pub(crate) fn check<'a>(
     id: &SuspectId,
     what: &'static str,

@@ -16,16 +16,16 @@ use crate::filter::Filter;
 pub struct SymbolsAnswer<'a> {
     /// The file as it was named.
     pub path: &'a Path,
-    /// Its number in the session.
+    /// Number of the trace in the session.
     pub index: usize,
-    /// Those that passed; where most names are missing first.
+    /// Modules that passed; those with the most missing names first.
     pub modules: Vec<ModuleSymbols>,
 }
 
 pub struct ModuleSymbols {
     /// Distinct frames of the trace in the module.
     pub frames: usize,
-    /// Those that have a name.
+    /// Frames that have a name.
     pub named: usize,
     /// The module, and what became of the search for its symbols.
     pub report: ModuleReport,

@@ -12,10 +12,10 @@ use super::info::trace_info;
 use super::pretty_names::{hosted_service, is_service_host, pretty_name};
 use crate::filter::ProcessFilter;
 
-/// What is printed for an unknown process, as ETWAnalyzer does.
+/// Name printed for an unknown process, as ETWAnalyzer does.
 const INVALID: &str = "Invalid";
 
-/// What is printed for a process of which the source does not say the program.
+/// Name printed for a process whose program the source does not give.
 const UNKNOWN: &str = "unknown";
 
 /// One lifetime of one process.
@@ -33,7 +33,7 @@ pub struct ProcessInfo {
     pub start_ns: Option<i64>,
     /// Nanoseconds since session start; `None` when it outlived the trace.
     pub end_ns: Option<i64>,
-    /// It comes from text of a debugger, which may name neither the program nor the process id.
+    /// Whether it comes from a debugger's text, which may name neither the program nor the process id.
     pub is_of_text: bool,
 }
 
@@ -155,13 +155,13 @@ pub(crate) struct PerProcess<T> {
 }
 
 impl<T> PerProcess<T> {
-    /// What belongs to the process of a row; to `Invalid(0)` where none is known.
+    /// Value for the process of a row, or for `Invalid(0)` if none is known.
     pub(crate) fn get(&self, row: Option<ProcessIdx>) -> &T {
         row.and_then(|row| self.rows.get(row.row())).unwrap_or(&self.invalid)
     }
 }
 
-/// Which processes a filter chooses, each asked once.
+/// Processes that a filter chooses, each tested once.
 pub(crate) struct ChosenProcesses<'a> {
     filter: Option<(&'a ProcessFilter, Vec<bool>)>,
 }

@@ -87,7 +87,7 @@ const PART: usize = 1 << 18;
 struct Columns {
     kind: Numbers<u32>,
     leaked: Flags,
-    /// Most traces have none.
+    /// Flags of closes at exit; most traces have none.
     at_exit: Option<Flags>,
     unseen: Numbers<u32>,
 }

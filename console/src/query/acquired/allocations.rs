@@ -117,17 +117,17 @@ impl<'a> Allocations<'a> {
         }))
     }
 
-    /// How many allocations are asked for, in parts.
+    /// Number of chosen allocations, in parts.
     pub(crate) fn chosen(&self) -> usize {
         self.sites.chosen
     }
 
-    /// How many allocations there are, in parts.
+    /// Number of allocations, in parts.
     pub(super) fn height(&self) -> usize {
         self.table.len()
     }
 
-    /// Why no allocation is of what is asked for; `None` when there are none.
+    /// Reason why no allocation matches; `None` when the trace has none, or some match.
     pub(crate) fn no_match(&self) -> Result<Option<NoMatch>, QueryError> {
         let tables = (self.allocators.as_ref(), self.table.as_ref());
         Ok(choose(self.origin, tables, &self.criteria)?.1)
@@ -353,7 +353,7 @@ fn matches_process(criteria: &ResourceCriteria, process: &ProcessInfo, is_plain:
     criteria.process.as_ref().is_none_or(|filter| process.is_meant_by(filter, is_plain))
 }
 
-/// By row, whether an allocation passes the filters on times and stacks; `None` without any.
+/// Whether an allocation passes the filters on times and stacks, by row; `None` without any.
 fn chosen_rows(
     origin: Origin<'_>,
     (allocators, table): (&AllocatorList, &ResourceTable),

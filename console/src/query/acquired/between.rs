@@ -26,7 +26,7 @@ pub struct Between {
     pub at_first: Amount,
     /// Acquired in the trace, and there at the second point.
     pub at_second: Amount,
-    /// Up to three ids of objects that are kept; allocations have none.
+    /// Ids of up to three objects that are kept; allocations have none.
     pub sample_ids: Vec<u64>,
 }
 

@@ -76,7 +76,7 @@ pub(crate) fn allocations_of_suspect(
     }
 }
 
-/// The same where allocations are read from there.
+/// Like [`allocations_of_suspect`], reading the allocations from `origin`.
 ///
 /// # Errors
 /// When the archive is damaged, or it is asked to stop.

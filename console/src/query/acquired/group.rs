@@ -20,7 +20,7 @@ pub const PRIVATE_HEAP: &str = "private heap";
 
 /// Handles of one process, type and create stack, or allocations of one process, kind, allocator and stack.
 pub(crate) struct Group<'t> {
-    /// Its place in its trace.
+    /// Index of the group in its trace.
     pub(super) place: usize,
     pub(crate) process: Cow<'t, ProcessInfo>,
     /// The type of the objects, or the kind of the allocations.
@@ -54,14 +54,14 @@ impl<'t> Group<'t> {
 /// The part of a group that one process has.
 #[derive(Debug, Clone)]
 pub(crate) struct Share {
-    /// Its row in the processes, if it is known.
+    /// Row in the table of processes, if known.
     pub(crate) row: Option<ProcessIdx>,
-    /// Its process id, if it is known.
+    /// Process id, if known.
     pub(crate) pid: Option<u32>,
     pub(crate) counts: Counts,
     /// The bytes of allocations.
     pub(crate) bytes: Bytes,
-    /// How allocations ended that are not leaked.
+    /// Ends of the allocations that are not leaked.
     pub(crate) ends: Ends,
     /// Leaked since the trace has all events: of older acquisitions a ring has only some, and not all of their ends.
     pub(crate) leaked: Amount,
@@ -101,7 +101,7 @@ pub(crate) trait Acquired: Sync {
     /// Whether a process is asked for.
     fn matches_process(&self, process: &ProcessInfo) -> bool;
     fn frames(&self) -> Option<&Frames<'_>>;
-    /// Which stacks have the same functions.
+    /// Stacks, each with the first one of the same functions.
     fn stacks(&self) -> Option<&TrimmedStacks>;
     fn processes(&self) -> &ProcessList;
     /// The time of the trace, if it has a clock.

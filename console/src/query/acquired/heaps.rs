@@ -73,7 +73,7 @@ impl CreatedHeaps {
     }
 }
 
-/// For each allocator the bytes that nothing freed.
+/// Bytes of each allocator that nothing freed.
 fn bytes_left(table: &ResourceTable, allocators: &AllocatorList) -> Vec<i64> {
     let mut left = vec![0_i64; allocators.rows().len()];
     for row in 0..table.len() {

@@ -15,7 +15,7 @@ use crate::query::resources::ResourceTable;
 pub(crate) struct SiteLives {
     pub(crate) counts: Counts,
     pub(crate) bytes: Bytes,
-    /// How those ended that are not lost.
+    /// Ends of the allocations that are not leaked.
     pub(crate) ends: Ends,
     pub(crate) lives: Vec<Life>,
     /// Bytes of each of these: of one that leaks, those of the parts that were never freed.
@@ -26,19 +26,19 @@ pub(crate) struct SiteLives {
 #[derive(Clone, Copy)]
 struct Whole {
     opened_ns: i64,
-    /// When the last of its parts ended; `None` where that is not known.
+    /// Time at which the last of its parts ended; `None` if unknown.
     ended_ns: Option<i64>,
-    /// How the parts that were never freed ended, if there are any.
+    /// End of the parts that were never freed, if there are any.
     lost: Option<ResourceEnd>,
-    /// How the others ended: where that differs, what says least of the program.
+    /// End of the other parts: where these differ, the one that says least about the program.
     end: Option<ResourceEnd>,
     size: i64,
-    /// Of the parts that were never freed.
+    /// Bytes of the parts that were never freed.
     lost_size: i64,
 }
 
 impl SiteLives {
-    /// Of some rows; `None` where the table has no time for one.
+    /// Lives of some rows; `None` where the table has no time for one.
     pub(crate) fn of(table: &ResourceTable, rows: &[ResourceIdx]) -> Option<Self> {
         let (lives, sizes) = (Vec::with_capacity(rows.len()), Vec::with_capacity(rows.len()));
         let mut site = Self { lives, sizes, ..Self::default() };
@@ -59,7 +59,7 @@ impl SiteLives {
         Some(site)
     }
 
-    /// What was never freed.
+    /// Amount that was never freed.
     pub(crate) fn leaked(&self) -> Amount {
         Amount { count: self.counts.lost(), bytes: self.bytes.lost }
     }
@@ -121,11 +121,11 @@ pub(crate) struct Ends {
     pub(crate) freed: u64,
     /// A reallocation took their place.
     reallocated: u64,
-    /// Their heap was destroyed.
+    /// Allocations whose heap was destroyed.
     destroyed: u64,
-    /// Another allocation came in their place, because a free was lost.
+    /// Allocations replaced by another one, because a free was lost.
     replaced: u64,
-    /// They have nothing that was not allocated before.
+    /// Allocations that contain only what was allocated before.
     empty: u64,
 }
 
@@ -150,7 +150,7 @@ impl Ends {
         self.empty += empty;
     }
 
-    /// What became of those that ended, as in "freed or destroyed with the heap".
+    /// Words for how they ended, as in "freed or destroyed with the heap".
     pub(crate) fn words(&self) -> String {
         let words = [
             (self.freed, "freed"),

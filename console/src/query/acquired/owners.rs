@@ -7,9 +7,9 @@ use handlescope_model::ProcessIdx;
 use super::programs::Programs;
 use crate::query::tables::ProcessList;
 
-/// The processes that lose something of a group, which run one program.
+/// The processes that leak something of a group, which run one program.
 pub(crate) struct Owners {
-    /// As far as they are known, each once.
+    /// Known processes, each once.
     processes: Vec<ProcessIdx>,
     /// Whether they are one process by itself, whatever others run its program.
     by_process: bool,

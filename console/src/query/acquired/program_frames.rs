@@ -34,8 +34,8 @@ impl ProgramFrames {
     pub(crate) fn function(&self, frames: &Frames<'_>, stack: StackIdx) -> Option<String> {
         let named = frames.named();
         let outside = |frame: &FrameIdx| !frames.is_system(frame.row());
-        let mut own = frames.stacks.get(stack.row()).filter(outside);
-        own.find_map(|frame| {
+        let mut candidates = frames.stacks.get(stack.row()).filter(outside);
+        candidates.find_map(|frame| {
             let view = named.frames_at(frame).next()?;
             (!self.allocates(&view)).then(|| view.to_string())
         })

@@ -12,7 +12,7 @@ use crate::values::SuspectId;
 pub(crate) struct ProgramGroup<'t> {
     /// The groups of its processes, the first of which names it.
     pub(crate) groups: Vec<Group<'t>>,
-    /// Whose it is.
+    /// Owners of the group.
     pub(crate) owners: Owners,
 }
 

@@ -1,4 +1,4 @@
-//! Which processes run one program: the same executable and, of hosts of services, the same service.
+//! Processes that run one program: the same executable and, for service hosts, the same service.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::Hash;
@@ -27,7 +27,7 @@ pub(super) fn united<K: Eq + Hash, T>(
 /// The programs of the processes of a trace.
 pub(super) struct Programs<'a> {
     processes: &'a ProcessList,
-    /// By row of the processes.
+    /// Programs by row of the processes.
     programs: Vec<Program>,
     /// Programs of which some processes are asked for, and others are not.
     in_part: HashSet<Program>,

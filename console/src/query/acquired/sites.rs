@@ -16,16 +16,16 @@ use crate::query::groups::{TrimmedStacks, counting_sort};
 use crate::query::resources::{AllocatorList, ResourceTable};
 use crate::query::stacks::StackSet;
 
-/// What processes allocate, by kind and stack.
+/// Allocations of processes, by kind and stack.
 pub(super) struct Sites {
     pub(super) sites: Vec<Site>,
     rows: Vec<ResourceIdx>,
-    /// How many rows are chosen, those of sites that are not kept, too.
+    /// Number of chosen rows, including those of sites that are not kept.
     pub(super) chosen: usize,
     pub(super) stacks: TrimmedStacks,
 }
 
-/// Which sites there are.
+/// Sites that are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kept {
     /// Sites of which anything was never freed.
@@ -35,7 +35,7 @@ pub(crate) enum Kept {
     ByAllocator,
 }
 
-/// What one process allocates of one kind on one stack.
+/// Allocations of one process, of one kind and on one stack.
 pub(super) struct Site {
     pub(super) kind: u32,
     /// The first of its allocators.
@@ -44,7 +44,7 @@ pub(super) struct Site {
     pub(super) stack: Option<StackIdx>,
     /// Whether any of it was never freed.
     pub(super) leaks: bool,
-    /// Its place in [`Sites::rows`].
+    /// Index of its first row in [`Sites::rows`].
     first: u32,
     end: u32,
 }
@@ -65,7 +65,7 @@ impl Sites {
         let allocator = |row: usize| table.allocator.get(row);
         let mut stacks = StackSet::new(frames.stacks.len());
         (0..table.len()).filter(&is_chosen).for_each(|row| stacks.add(table.stack.get(row)));
-        allocators.rows().iter().for_each(|own| stacks.add(own.create_stack));
+        allocators.rows().iter().for_each(|row| stacks.add(row.create_stack));
         frames.resolve(stacks.iter())?;
         let stacks = TrimmedStacks::compare(frames, &stacks, &StackTrims::default())?;
         let mut numbers: HashMap<Key, u32> = HashMap::new();
@@ -79,7 +79,7 @@ impl Sites {
             let next = sites.len() as u32;
             let number = *numbers.entry((owner, stack)).or_insert(next);
             if number == next {
-                let kind = allocators.get(allocator).map_or(sentinel(), |own| own.kind);
+                let kind = allocators.get(allocator).map_or(sentinel(), |known| known.kind);
                 let stack = stack.known();
                 sites.push(Site { kind, allocator, stack, leaks: false, first: 0, end: 0 });
             }
@@ -129,15 +129,15 @@ impl Sites {
     }
 }
 
-/// For each allocator the number of its process and kind, and of its name where that says what is allocated or is asked
-/// for.
+/// Numbers each allocator by its process and kind, and by its name if that says what is allocated or is requested.
 fn owners(allocators: &AllocatorList, by_allocator: bool) -> Vec<u32> {
     let mut numbers: HashMap<Owner<'_>, u32> = HashMap::new();
     let mut owners = Vec::with_capacity(allocators.rows().len());
-    for own in allocators.rows() {
+    for allocator in allocators.rows() {
         let next = numbers.len() as u32;
-        let name = Some(own.name.as_str()).filter(|_| by_allocator).or(descriptive_name(own));
-        let owner = (own.kind, own.process, own.pid, name);
+        let name =
+            Some(allocator.name.as_str()).filter(|_| by_allocator).or(descriptive_name(allocator));
+        let owner = (allocator.kind, allocator.process, allocator.pid, name);
         owners.push(*numbers.entry(owner).or_insert(next));
     }
     owners

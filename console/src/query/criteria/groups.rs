@@ -1,8 +1,8 @@
-//! How handles are grouped.
+//! Grouping of handles.
 
 use crate::query::groups::{GroupColumn, StackTrims};
 
-/// How handles are grouped, and which groups are shown.
+/// Criteria that group handles and choose the groups that are shown.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct GroupCriteria {
     /// `-GroupBy`: the columns, the outermost first; none for no groups.
@@ -17,7 +17,7 @@ pub struct GroupCriteria {
     pub buckets: Option<usize>,
     /// Whether the handles of groups are kept, for what depends on their times.
     pub keeps_handles: bool,
-    /// `-SortBy`: what the groups of each level are ordered by, before what they lose.
+    /// `-SortBy`: what the groups of each level are ordered by, before what they leak.
     pub order: Option<Figure>,
 }
 

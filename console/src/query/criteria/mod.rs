@@ -1,4 +1,4 @@
-//! What is asked: plain values, whatever command or format they come from.
+//! Criteria of queries: plain values, whatever command or format they come from.
 
 mod groups;
 mod objects;
@@ -22,10 +22,10 @@ use crate::{
     values::{CountRange, SuspectId, TimeRange, TopN},
 };
 
-/// What `.dump Module` and `.dump Version` are about.
+/// Criteria of `.dump Module` and `.dump Version`.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ModuleCriteria {
-    /// Only modules that these processes loaded, and only those loads.
+    /// Processes that loaded a module; only their loads count.
     pub loaders: ProcessCriteria,
     /// `-Dll`: names of modules.
     pub name: Option<Filter>,
@@ -43,7 +43,7 @@ criteria! {
     }
 }
 
-/// What `.dump Events` is about.
+/// Criteria of `.dump Events`.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct EventCriteria {
     /// `-Provider`: name or GUID.
@@ -71,10 +71,10 @@ criteria! {
     }
 }
 
-/// What `.why` is about.
+/// Criteria of `.why`.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct WhyCriteria {
-    /// Which handles, and how stacks and processes are shown.
+    /// Criteria that choose handles, and options for showing stacks and processes.
     pub handles: ObjectCriteria,
     /// `-ProcessName`: handles that these processes own.
     pub process: Option<ProcessFilter>,
@@ -84,8 +84,8 @@ pub struct WhyCriteria {
     pub by_process: bool,
     /// `-All`: the text has the suspects, too, that are small beside the worst.
     pub all: bool,
-    /// How many suspects of each trace are shown, those that rank first; further ones have no names of frames. All unless
-    /// it is said.
+    /// Number of suspects shown for each trace, those that rank first; further ones have no names of frames. All by
+    /// default.
     pub shown: Option<usize>,
 }
 
@@ -96,7 +96,7 @@ impl WhyCriteria {
     }
 }
 
-/// What `.diff` is about.
+/// Criteria of `.diff`.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct DiffCriteria {
     /// `-ProcessName`: handles that these processes own.
@@ -105,8 +105,8 @@ pub struct DiffCriteria {
     pub object_type: Option<Filter>,
     /// `-Suspect`: only groups of this suspect.
     pub suspect: Option<SuspectId>,
-    /// Between points: also groups of which nothing but what was open at the first point is open at the
-    /// second.
+    /// Whether groups are also listed, between points, of which nothing is open at the second point but what was open
+    /// at the first.
     pub all_open: bool,
     /// Whether and how stacks are printed.
     pub stacks: StackDisplayArgs,
@@ -114,7 +114,7 @@ pub struct DiffCriteria {
     pub with_identities: bool,
 }
 
-/// What `.dump Stack` is about.
+/// Criteria of `.dump Stack`.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct StackCriteria {
     /// `-ProcessName`: stacks of these processes.

@@ -1,4 +1,4 @@
-//! Which objects are asked for, and what each criterion does to them.
+//! Criteria that choose objects, and the effect of each on them.
 
 use handlescope_model::tables::Objects;
 use serde::Serialize;
@@ -14,8 +14,8 @@ use crate::query::selection::{Selected, Selection};
 use crate::settings::StackDisplayArgs;
 use crate::values::{CountRange, SuspectId, TimeRange, TopN};
 
-/// Which objects and events `.dump ObjectRef` is about, and what is asked of them. A criterion that
-/// was not given is `None` or `false`, and says nothing about the objects.
+/// Criteria that choose the objects and events of `.dump ObjectRef`, and options for its answer. A criterion that was
+/// not given is `None` or `false`, and says nothing about the objects.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ObjectCriteria {
     /// The process that created the object.
@@ -81,7 +81,7 @@ pub struct ObjectCriteria {
 }
 
 impl ObjectCriteria {
-    /// Narrows a suspect that is asked for to what it lost, which is what it counts, unless it is said which part.
+    /// Narrows a suspect that is asked for to what it leaked, which is what it counts, unless it is said which part.
     pub(crate) fn lost_by_suspect(mut self) -> Self {
         let of_suspect = self.suspect.is_some() && !self.leak && !self.leak_at_exit;
         self.leak |= of_suspect;
@@ -102,7 +102,8 @@ impl ObjectCriteria {
 /// Leaves the objects that pass, of which it may remove events.
 type Keep = fn(&ObjectCriteria, &FileContext<'_>, &mut Selection) -> Result<(), QueryError>;
 
-/// What a criterion does to objects. Beside a filter on the stacks of events the first ones are applied in front of it.
+/// Effect of a criterion on objects. Beside a filter on the stacks of events the first ones are applied in front of
+/// it.
 #[derive(Clone, Copy)]
 pub(in crate::query) enum Effect {
     /// Tests them, whatever happens to their events.
@@ -120,7 +121,7 @@ pub(in crate::query) enum Effect {
 }
 
 impl Effect {
-    /// Where it comes beside a filter on the stacks of events.
+    /// Place in the order relative to a filter on the stacks of events.
     pub(in crate::query) fn place_by_stacks(self) -> u8 {
         match self {
             Self::Objects(_) | Self::Views(_) | Self::Leaks | Self::Events(_) => 0,
@@ -212,12 +213,12 @@ impl ObjectCriteria {
 
 #[cfg(test)]
 impl Criterion {
-    /// Those that are given.
+    /// The given criteria.
     pub(crate) fn all_of(args: &ObjectCriteria) -> Vec<Criterion> {
         args.given().into_iter().map(|given| given.criterion).collect()
     }
 
-    /// How many options give one.
+    /// Number of options that give a criterion.
     pub(crate) fn options_of_objects() -> usize {
         // Two choose leaks.
         ObjectCriteria::default().all().len() + 1
@@ -250,11 +251,11 @@ pub enum ShowTotal {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CountOrder {
-    /// As ETWAnalyzer prints them, so that the largest stands where the next command is typed.
+    /// Order in which ETWAnalyzer prints them, so that the largest stands where the next command is typed.
     #[default]
     LargestLast,
     LargestFirst,
-    /// From a to z.
+    /// Names from a to z.
     Name,
 }
 

@@ -1,4 +1,4 @@
-//! What options that choose handles mean for allocations.
+//! Criteria of allocations that follow from options for handles.
 
 use super::{
     GroupCriteria, ObjectCriteria, ProcessCriteria, ResourceCriteria, ResourceOptions, WhyCriteria,
@@ -7,8 +7,8 @@ use super::{
 use crate::query::criterion::Criterion;
 
 impl ResourceCriteria {
-    /// What options that choose handles mean for allocations, types for kinds; `None` when one of them is about
-    /// what only objects have.
+    /// Criteria of allocations that follow from options for handles, with types as kinds; `None` when one of the
+    /// options is about what only objects have.
     pub fn of_handles(handles: &ObjectCriteria) -> Option<Self> {
         let ObjectCriteria { stacks, plain_process_names, with_identities, .. } = *handles;
         let known = ObjectCriteria {
@@ -46,7 +46,7 @@ impl ResourceCriteria {
 }
 
 impl ResourceCriteria {
-    /// The same where kinds are not chosen as types are.
+    /// Returns the criteria for commands where kinds are not chosen as types are.
     pub(crate) fn with_kind_option(mut self) -> Self {
         self.options.kind = ResourceOptions::default().kind;
         self
@@ -54,7 +54,7 @@ impl ResourceCriteria {
 }
 
 impl WhyCriteria {
-    /// Which allocations are meant, if any are.
+    /// Criteria that choose the allocations, if any are meant.
     pub(in crate::query) fn allocations(&self) -> Option<ResourceCriteria> {
         let chosen = ResourceCriteria::of_handles(&self.handles)?;
         Some(ResourceCriteria { process: self.process.clone().or(chosen.process), ..chosen })

@@ -1,10 +1,10 @@
-//! Which processes are asked for.
+//! Criteria that choose processes.
 
 use crate::filter::{Filter, ProcessFilter};
 use crate::query::criterion::{Criteria, Given, Meant, criteria, criterion, is_given};
 use crate::query::tables::ProcessInfo;
 
-/// Which processes are meant: those that pass all that was given.
+/// Criteria that choose processes: those that pass all that was given.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ProcessCriteria {
     /// `-ProcessName`: name and pid.
@@ -21,12 +21,12 @@ impl ProcessCriteria {
         self.name.is_none() && self.command_line.is_none() && self.new_process.is_none()
     }
 
-    /// The same by names alone.
+    /// Returns only the criteria on names.
     pub(in crate::query) fn by_name(&self) -> Self {
         Self { name: self.name.clone(), ..Self::default() }
     }
 
-    /// The same by names and command lines.
+    /// Returns only the criteria on names and command lines.
     pub(in crate::query) fn by_name_and_command_line(&self) -> Self {
         Self { new_process: None, ..self.clone() }
     }
@@ -39,7 +39,7 @@ impl ProcessCriteria {
     }
 }
 
-/// What `.dump Process` is about.
+/// Criteria of `.dump Process`.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ProcessListCriteria {
     pub processes: ProcessCriteria,
@@ -61,12 +61,12 @@ criteria! {
 /// `-SortBy` of `.dump Process`, when it names no column.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum ProcessOrder {
-    /// By pid, then by start.
+    /// Pid, then start.
     #[default]
     Pid,
-    /// By start; those that were there before come first.
+    /// Start; processes that were there before the trace come first.
     Start,
-    /// By end; those that outlived the trace come first.
+    /// End; processes that outlived the trace come first.
     End,
     /// Children after their parents.
     Tree,

@@ -1,4 +1,4 @@
-//! Which allocations are asked for, and how they are counted.
+//! Criteria that choose allocations, and options for counting them.
 
 use handlescope_model::StackIdx;
 
@@ -11,7 +11,7 @@ use crate::query::tables::ChosenProcesses;
 use crate::settings::StackDisplayArgs;
 use crate::values::{CountRange, SuspectId, TimeRange};
 
-/// What `.dump Resource` is about.
+/// Criteria of `.dump Resource`.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ResourceCriteria {
     /// `-Kind`: names of kinds, as in `heap`.
@@ -39,7 +39,7 @@ pub struct ResourceCriteria {
     pub by: Option<Vec<ResourceColumn>>,
     /// `-ShowTime`: into so many parts time is divided.
     pub buckets: Option<usize>,
-    /// Over time allocations are counted, not their bytes.
+    /// Whether allocations, not their bytes, are counted over time.
     pub by_count: bool,
     /// Whether each change over time is kept, for what is most at once.
     pub keeps_changes: bool,
@@ -47,20 +47,20 @@ pub struct ResourceCriteria {
     pub(crate) trims: StackTrims,
     /// Whether and how stacks are printed.
     pub stacks: StackDisplayArgs,
-    /// As what its filters were given.
+    /// Criteria that its filters were given as.
     pub(crate) options: ResourceOptions,
-    /// Both the totals and all that was never freed are asked for.
+    /// Whether both the totals and all that was never freed are requested.
     pub with_totals_and_lost: bool,
-    /// The allocations are compared: stacks are looked at, and the columns are kept, whatever is grouped by.
+    /// Whether the allocations are compared: stacks are looked at, and the columns are kept, whatever is grouped by.
     pub(crate) is_compared: bool,
 }
 
 /// The criteria that filters were given as, where options that choose handles choose allocations, too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ResourceOptions {
-    /// What chooses kinds.
+    /// Criterion that chooses kinds.
     pub(crate) kind: Criterion,
-    /// What chooses by stacks that freed.
+    /// Criterion that chooses by stacks that freed.
     pub(crate) free_stack: Criterion,
 }
 
@@ -70,10 +70,10 @@ impl Default for ResourceOptions {
     }
 }
 
-/// What a criterion of allocations, and of frees without one, looks at.
+/// Effect of a criterion on allocations, and on frees without one.
 #[derive(Clone, Copy)]
 pub(in crate::query) enum Effect {
-    /// Their allocators, each once.
+    /// Tests their allocators, each once.
     Allocators(for<'a> fn(&'a ResourceCriteria, &'a Tables<'_>) -> AllocatorTest<'a>),
     /// Each of them.
     Rows(for<'a> fn(&'a ResourceCriteria, &'a Tables<'_>) -> RowTest<'a>),
@@ -100,7 +100,7 @@ criteria! {
         }));
         Process => process: ProcessFilter, Effect::Allocators(|args, tables| {
             let processes = ChosenProcesses::new(tables.processes, args.process.as_ref());
-            Box::new(move |own| processes.has(own.process, own.pid.unwrap_or_default()))
+            Box::new(move |allocator| processes.has(allocator.process, allocator.pid.unwrap_or_default()))
         });
         Suspect => suspect: SuspectId, Effect::Rows(|_, tables| match tables.suspect {
             // What has no allocation is of no suspect.
@@ -156,7 +156,7 @@ impl ResourceCriteria {
         }
     }
 
-    /// Narrows a suspect that is asked for to what it lost, which is what it counts, unless it is said which part.
+    /// Narrows a suspect that is asked for to what it leaked, which is what it counts, unless it is said which part.
     pub(crate) fn lost_by_suspect(mut self) -> Self {
         let of_suspect = self.suspect.is_some() && !self.is_of_leaks();
         self.leak |= of_suspect;

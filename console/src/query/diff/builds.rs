@@ -8,7 +8,7 @@ use handlescope_model::StackIdx;
 use crate::query::frame_names::{Frames, NamedFrames};
 use crate::query::frame_view::FrameView;
 
-/// How the frames of a module are compared, by its name in lower case.
+/// Comparison of the frames of each module, by its name in lower case.
 #[derive(Default)]
 pub(super) struct Builds {
     /// Modules of which only functions are compared, because their builds differ.
@@ -19,7 +19,7 @@ pub(super) struct Builds {
     names: Vec<String>,
 }
 
-/// What the stacks of a trace have of a module.
+/// Occurrences of a module in the stacks of a trace.
 #[derive(Default)]
 struct InStacks<'f> {
     name: &'f str,
@@ -58,7 +58,7 @@ impl Builds {
         self.names
     }
 
-    /// What a frame is compared by instead, where it cannot be compared as it is: its module.
+    /// The module of a frame, which is compared instead of a frame that cannot be compared as it is.
     pub(super) fn module<'f>(&self, frame: &FrameView<'f>) -> Option<&'f str> {
         if self.names.is_empty() || frame.method.is_some() {
             return None;

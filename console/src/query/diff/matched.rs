@@ -34,48 +34,49 @@ pub(super) struct MatchedGroup {
 }
 
 impl MatchedGroup {
-    /// How much the largest of it is, which lost events may hide.
+    /// Size of the largest allocation of the group, which lost events may hide.
     pub(super) fn largest(&self) -> f64 {
         let shares = self.sides.iter().flat_map(|side| &side.seen.shares);
         shares.flat_map(|share| &share.sizes).max().map_or(1.0, |size| *size as f64)
     }
 }
 
-/// What one of the traces has of a group.
+/// Part of a group in one of the traces.
 #[derive(Default)]
 pub(super) struct MatchedSide {
     pub(super) leaked: Amount,
     pub(super) create_stack: Option<StackIdx>,
-    /// How the group grows; `None` where nothing leaks.
+    /// Growth of the group; `None` where nothing leaks.
     pub(super) verdict: Option<Verdict>,
     pub(super) seen: Seen,
-    /// From where on the trace has the lives of its processes.
+    /// Point from which the trace covers the lives of its processes.
     pub(super) start: Start,
 }
 
-/// From where on a trace has the life of a process, and so what it fills once: ordered by how much of it is there.
+/// Point from which a trace covers the life of a process, and so what it fills once, ordered by how much of it is
+/// covered.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Start {
-    /// From later than the session's start, as in a ring.
+    /// Later than the start of the session, as in a ring.
     #[default]
     Later,
-    /// From the start of the session.
+    /// Start of the session.
     Session,
-    /// From the start of the process.
+    /// Start of the process.
     Process,
 }
 
-/// What groups of one program have in common: its name in lower case, type, allocator.
+/// Key that groups of one program share: its name in lower case, type, allocator.
 type Key = (String, String, Option<String>);
 
 /// The groups of two traces.
 struct Matching<'t, T> {
     traces: &'t [T],
-    /// What the suspect that is asked for acquired in each, if one is.
+    /// Rows of the requested suspect in each trace, if one is requested.
     suspects: &'t [Option<&'t SuspectRows>],
     builds: Builds,
     groups: Vec<MatchedGroup>,
-    /// With the text of the stack.
+    /// Index of a group, by its key and the text of its stack.
     by_key: HashMap<(Key, String), usize>,
 }
 
@@ -199,14 +200,14 @@ impl<'t, T: Acquired> Matching<'t, T> {
     }
 }
 
-/// What the processes of one program have of a group in one trace.
+/// Shares of the processes of one program in a group of one trace.
 struct ProgramShares {
-    /// Its name in lower case.
+    /// Name of the program in lower case.
     program: String,
     by_process: HashMap<Option<ProcessIdx>, Share>,
 }
 
-/// When the processes of each name ran in a trace.
+/// Times at which the processes of each name ran in a trace.
 struct Programs {
     extent: Window,
     start: Start,
@@ -233,7 +234,7 @@ impl Programs {
         Self { extent, start, by_name }
     }
 
-    /// Those of one name; where it did not run, it could have all the time.
+    /// Windows of the processes of one name; where it did not run, it could have all the time.
     fn of_name(&self, name: &str) -> (Vec<Window>, Start) {
         let known = self
             .by_name

@@ -63,7 +63,7 @@ pub(crate) trait Compared<'a>: TraceAnswer<'a> + Sized {
         kept: Kept,
     ) -> Result<Option<Self::Acquired<'f>>, QueryError>;
 
-    /// What the suspects acquired whose ids begin so.
+    /// Rows that belong to the suspects whose ids begin with the given one.
     fn rows_of_suspect(&self, id: &SuspectId) -> Result<SuspectRows, QueryError>;
 
     /// Shows some stacks and no others, and says so when the functions that say most about them have no names.
@@ -167,13 +167,13 @@ impl<'a> Compared<'a> for ResourcesAnswer<'a> {
         Ok(())
     }
 
-    /// It may be that only kinds that exist were not recorded.
+    /// Returns whether the choice is of kinds that exist and were perhaps not recorded.
     fn knows_choice(&self, _: &DiffCriteria, no_match: &NoMatch) -> bool {
         no_match.names_kinds()
     }
 }
 
-/// Where the allocations of an answer are read from.
+/// Origin from which the allocations of an answer are read.
 fn origin<'f>(answer: &'f ResourcesAnswer<'_>) -> Origin<'f> {
     let about = answer.about();
     Origin {
@@ -191,7 +191,7 @@ fn of(criteria: &DiffCriteria) -> ResourceCriteria {
     ResourceCriteria { process, kind: object_type, stacks, ..ResourceCriteria::default() }
 }
 
-/// What the suspect that is asked for acquired in each trace, if one is.
+/// Rows of the requested suspect in each trace, if one is requested.
 fn rows_of_suspect<'a, F: Compared<'a>>(
     files: &[F],
     criteria: &DiffCriteria,
@@ -214,7 +214,7 @@ fn minutes(acquired: &impl Acquired, window: Window) -> Option<f64> {
     (acquired.window().is_some() && minutes > 0.0).then_some(minutes)
 }
 
-/// So many handles by minutes, to three digits after the point.
+/// Number of handles per minute, to three digits after the point.
 fn per_minute(handles: u64, minutes: Option<f64>) -> Option<f64> {
     minutes.map(|minutes| (handles as f64 / minutes * 1e3).round() / 1e3)
 }

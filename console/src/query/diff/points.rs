@@ -1,4 +1,4 @@
-//! Between two points of one trace: acquired after the first and still there at the second.
+//! Comparison of two points of one trace: acquired after the first and still there at the second.
 
 use std::cmp::Reverse;
 
@@ -39,12 +39,12 @@ pub struct OpenedGroup {
     pub create_stack: Option<StackIdx>,
     /// The function of the program in it.
     pub function: Option<String>,
-    /// Its amounts at the points and between them.
+    /// Amounts at the points and between them.
     pub between: Between,
-    /// How many of those that were opened between the points are kept, by the minutes between these; `None` where
-    /// these are unknown.
+    /// Number of handles or allocations opened between the points and kept, per minute between these; `None` if the
+    /// minutes are unknown.
     pub per_minute: Option<f64>,
-    /// Their bytes by the minutes.
+    /// Number of their bytes per minute.
     pub bytes_per_minute: Option<f64>,
 }
 

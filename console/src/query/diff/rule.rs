@@ -1,12 +1,12 @@
-//! Whether one trace loses more handles of a group than another one: a test of two rates.
+//! Test of whether one trace leaks more handles of a group than another: a test of two rates.
 //!
-//! Of the n chances on which a group loses handles in both traces, each is of the one trace with a probability that
-//! follows from the times in which its processes ran, if the rates are equal; so the chances of that trace are distributed
-//! binomially, and the test is exact (Przyborowski and Wilenski, 1940). A chance is not a handle: an operation may lose
-//! several at once, so that the handles are divided by their dispersion ([`super::tally`]), as in quasi-Poisson regression
-//! (Wedderburn, 1974). Many groups are compared, each of which chance could make significant. The level is therefore
-//! divided by the number of groups that have chances enough to be significant at all (Tarone, 1990). `docs/diff.md`
-//! explains the rule to users.
+//! If the rates are equal, each of the n chances on which a group leaks handles in both traces belongs to the one
+//! trace with a probability that follows from the times in which its processes ran; so the chances of that trace are
+//! distributed binomially, and the test is exact (Przyborowski and Wilenski, 1940). A chance is not a handle: an
+//! operation may leak several at once, so that the handles are divided by their dispersion ([`super::tally`]), as in
+//! quasi-Poisson regression (Wedderburn, 1974). Many groups are compared, each of which chance could make
+//! significant. The level is therefore divided by the number of groups that have enough chances to be significant at
+//! all (Tarone, 1990). `docs/diff.md` explains the rule to users.
 
 use statrs::function::beta::checked_beta_reg;
 use statrs::function::erf::erfc;
@@ -16,28 +16,29 @@ use super::tally::{Kind, Tally};
 /// The probability that chance makes any group of two recordings of one program worse.
 const LEVEL: f64 = 0.05;
 
-/// How much more it has to be: two recordings of one program are never quite alike.
+/// Factor by which it has to be more: two recordings of one program are never quite alike.
 const FACTOR: f64 = 1.5;
 
-/// How much what is filled once differs from run to run: its standard deviation, as a part of it.
+/// Relative standard deviation from run to run of what is filled once.
 const FILLS_DIFFER: f64 = 0.25;
 
-/// So many chances have a normal distribution; the continued fraction of the exact one would need more and more terms.
+/// Number of chances above which their distribution is taken as normal; the continued fraction of the exact one would
+/// need more and more terms.
 const MANY: f64 = 10_000.0;
 
-/// On how many chances two traces lose handles of a group, in whole and broken numbers.
+/// Number of chances on which two traces leak handles of a group, possibly fractional.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Lost {
-    /// In the trace that may lose more.
+    /// Chances in the trace that may leak more.
     more: f64,
-    /// In the other.
+    /// Chances in the other trace.
     less: f64,
     /// The part of both that `more` is expected to be if nothing changed, between 0 and 1.
     share: f64,
 }
 
 impl Lost {
-    /// What is lost in the trace that may lose more, and in the other.
+    /// Chances in the trace that may leak more, and in the other.
     pub(super) fn new([more, less]: [&Tally; 2], share: f64, kind: Kind) -> Self {
         let amount = more.amount + less.amount;
         let chances = amount / Tally::dispersion([more, less], kind);

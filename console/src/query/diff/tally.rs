@@ -1,14 +1,16 @@
-//! What a group leaks in one trace, and on how many chances: the number of handles and of what has no bytes, the bytes of
-//! memory.
+//! Amount that a group leaks in one trace, and the number of chances on which it leaks: the number of handles and of
+//! what has no bytes, the bytes of memory.
 //!
-//! * An operation may lose several handles: those that are opened within a moment of each other are one **clump**. A moment
-//!   is a part of the mean distance of the handles, so that handles that come at random are hardly ever taken for a clump,
-//!   and no longer than between two handles of an operation, so that a start in a trace of hours is no clump.
-//! * What comes in waves that are longer than a moment shows in counts by parts of the time: when these vary more than
-//!   chance allows, their dispersion counts.
-//! * A cache whose entries live longer than a trace looks as if it lost all of them, in a longer trace only some. Times of
-//!   unequal lengths are therefore compared in **pieces** as long as the shorter one: what is opened in a piece, and open at
-//!   its end. Whatever the lifetimes are, two recordings of an unchanged program have as many of these in each piece.
+//! * An operation may leak several handles: those that are opened within a moment of each other are one **clump**.
+//!   A moment is a part of the mean distance of the handles, so that handles that come at random are hardly ever
+//!   taken for a clump, and no longer than between two handles of an operation, so that a start in a trace of hours
+//!   is no clump.
+//! * Waves that are longer than a moment show in counts by parts of the time: when these vary more than chance
+//!   allows, their dispersion counts.
+//! * A cache whose entries live longer than a trace looks as if it leaked all of them, in a longer trace only some.
+//!   Times of unequal lengths are therefore compared in **pieces** as long as the shorter one: what is opened in a
+//!   piece, and open at its end. Whatever the lifetimes are, two recordings of an unchanged program have as many of
+//!   these in each piece.
 
 use handlescope_model::rules::LossTimes;
 
@@ -20,7 +22,7 @@ const MOMENT: f64 = 0.02;
 /// The longest moment, nanoseconds: what a user takes for at once, as a call, a request or a click (Miller, 1968).
 const LONGEST_MOMENT: f64 = 100e6;
 
-/// What an operation is taken to lose at most: more at once are several chances.
+/// Largest amount that an operation is taken to leak: more at once are several chances.
 const MOST_AT_ONCE: f64 = 16.0;
 
 /// The parts of the time, from the first handle to the last, in which waves show.
@@ -32,25 +34,25 @@ const ENOUGH: usize = 8;
 /// Standard deviations above which a dispersion is no chance: 1 %.
 const NO_CHANCE: f64 = 2.33;
 
-/// How what is lost depends on time.
+/// Relation of the leaked amount to time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// In proportion to it.
+    /// Proportional to time.
     Rate,
-    /// Not: as what is filled once.
+    /// Independent of time, as what is filled once.
     Fill,
 }
 
-/// What a group has in one trace.
+/// Handles or allocations of a group in one trace.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Seen {
-    /// When the processes that could lose handles ran in the trace.
+    /// Times at which the processes that could leak handles ran in the trace.
     pub(super) windows: Vec<Window>,
-    /// What those have of the group that have something; what only their end closed is open.
+    /// Shares of the processes that have something of the group; what only their end closed is open.
     pub(super) shares: Vec<Share>,
 }
 
-/// What one process has of a group.
+/// Part of a group that one process has.
 #[derive(Debug, Clone)]
 pub(super) struct Share {
     pub(super) process: ProcessLives,
@@ -59,7 +61,7 @@ pub(super) struct Share {
 }
 
 impl Share {
-    /// What a process has in a part of its time: nothing yet.
+    /// Creates an empty share for a part of the time of a process.
     fn empty(window: Window) -> Self {
         Self { process: ProcessLives { lives: Vec::new(), window }, sizes: Vec::new() }
     }
@@ -70,7 +72,7 @@ impl Share {
         self.sizes.extend(share.sizes);
     }
 
-    /// Its lives, each with how much it counts.
+    /// Lives of the process, each with its weight.
     fn weighed(&self) -> impl Iterator<Item = (&Life, f64)> {
         let weight = |at: usize| self.sizes.get(at).map_or(1.0, |size| *size as f64);
         self.process.lives.iter().enumerate().map(move |(at, life)| (life, weight(at)))
@@ -88,7 +90,7 @@ impl Seen {
         self.windows.iter().map(|window| window.length_ns()).max().unwrap_or_default()
     }
 
-    /// The same without the times of losses, as if a process ran from each loss to the next one only.
+    /// Returns a copy without the times of losses, as if a process ran only from each loss to the next.
     pub(super) fn between(&self, losses: &LossTimes) -> Self {
         let shares = self.shares.iter().flat_map(|Share { process, sizes }| {
             let ProcessLives { lives, window } = process;
@@ -122,29 +124,29 @@ fn between(window: Window, losses: &LossTimes) -> Vec<Window> {
     parts.filter(|part| part.start_ns < part.end_ns).collect()
 }
 
-/// What is leaked in some time.
+/// Amount that leaks in some time.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) struct Tally {
-    /// How many handles or allocations that are.
+    /// Number of handles or allocations.
     pub(super) count: f64,
-    /// How much that is: the same number or, of memory, the bytes.
+    /// Amount of the leak: the same number or, for memory, the bytes.
     pub(super) amount: f64,
     /// The time, nanoseconds.
     pub(super) length_ns: f64,
     /// The sum of the squares of the clumps.
     squares: f64,
-    /// How much counts by parts of the time differ: chi-squared and its degrees of freedom.
+    /// Dispersion of the counts over parts of the time: chi-squared and its degrees of freedom.
     waves: (f64, f64),
 }
 
 impl Tally {
-    /// Of handles of which nothing but their number is known.
+    /// Tally of handles of which only the number is known.
     pub(super) fn of_counts(handles: u64) -> Self {
         let count = handles as f64;
         Self { count, amount: count, squares: count, ..Self::default() }
     }
 
-    /// Of what is lost in the whole time, or in pieces of it, of so many nanoseconds each.
+    /// Tally of what leaks in the whole time, or in pieces of it of `piece_ns` nanoseconds each.
     pub(super) fn of(seen: &Seen, piece_ns: Option<i64>) -> Self {
         let leaked = |share: &Share| {
             let pieces = Pieces::of(share.process.window, piece_ns);
@@ -164,14 +166,15 @@ impl Tally {
         Self { count, amount: amount(&all), length_ns, squares, waves: waves(&all) }
     }
 
-    /// The same with so many more, or fewer, of so much each, which come at once as the others do.
+    /// Adds `more` handles or allocations of size `each`, or removes them if negative; they come at once as often as
+    /// the others do.
     pub(super) fn with(self, more: f64, each: f64) -> Self {
         let at_once = if self.amount > 0.0 { self.squares / self.amount } else { each };
         let amount = (self.amount + more * each).max(0.0);
         Self { count: (self.count + more).max(0.0), amount, squares: amount * at_once, ..self }
     }
 
-    /// How much a chance is, in both traces.
+    /// Size of a chance, in both traces.
     pub(super) fn dispersion([one, other]: [&Tally; 2], kind: Kind) -> f64 {
         let amount = one.amount + other.amount;
         let clump = if amount > 0.0 { (one.squares + other.squares) / amount } else { 1.0 };
@@ -185,7 +188,7 @@ impl Tally {
     }
 }
 
-/// When something was opened that leaks, and how much it is.
+/// Time at which something that leaks was opened, and its size.
 type Open = (i64, f64);
 
 fn amount(opens: &[Open]) -> f64 {
@@ -359,7 +362,7 @@ mod tests {
             let long = Tally::of(&cache(seconds), Some(60 * SECOND));
             assert_eq!((long.count, long.length_ns), (60.0 * pieces, 60e9 * pieces), "{seconds}");
         }
-        // As a whole a longer one loses less by time.
+        // As a whole a longer one leaks less by time.
         assert_eq!(Tally::of(&cache(600), None).count, 100.0);
     }
 

@@ -19,18 +19,18 @@ use crate::query::source::Source;
 use crate::query::suspect_rows::SuspectRows;
 use crate::trace::{Caveat, loss_times, most_lost_events};
 
-/// What two traces leak, compared; `F` is what is known of each, of handles or of allocations.
+/// Comparison of the leaks of two traces; `F` is what is known of each, of handles or of allocations.
 pub struct TracesDiff<F> {
     /// The trace before and the one after.
     pub files: Vec<F>,
-    /// Their times.
+    /// Times of the traces.
     pub windows: Vec<Window>,
-    /// Their lengths in minutes, as far as they are known.
+    /// Lengths of the traces in minutes, as far as they are known.
     pub minutes: Vec<Option<f64>>,
     /// Groups that leak in either trace: first those that got worse, then new ones.
     pub groups: Vec<ComparedGroup>,
-    /// Why nothing of either trace passes; `None` where something does, or a trace has what is asked for and it does not
-    /// leak, as it should be.
+    /// Reason why nothing of either trace passes; `None` where something does, or a trace has what is asked for and
+    /// it does not leak, as it should be.
     pub no_match: Option<NoMatch>,
 }
 
@@ -50,7 +50,7 @@ pub struct ComparedGroup {
     pub before: Side,
     /// The trace after.
     pub after: Side,
-    /// What became of it.
+    /// State of the group after the comparison.
     pub state: State,
     /// Whether the trace after leaks more than chance and a factor of 1.5 explain, whatever events were lost.
     pub got_worse: bool,
@@ -58,43 +58,44 @@ pub struct ComparedGroup {
     pub is_uncertain: bool,
     /// The probability that the trace after leaks so much or more, if nothing changed.
     pub p_value: f64,
-    /// How many the trace after is expected to leak if nothing changed. Of what does not leak at a rate that is a
-    /// range, and this the number in it that is nearest to what the trace leaks.
+    /// Number that the trace after is expected to leak if nothing changed. For what does not leak at a rate, that is
+    /// a range, and this is the number in it nearest to what the trace leaks.
     pub expected: f64,
-    /// The same of the bytes of allocations.
+    /// Expected bytes of allocations, likewise.
     pub expected_bytes: f64,
 }
 
-/// What one of the traces leaks of a group.
+/// Leaks of a group in one of the traces.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Side {
-    /// What nothing but the end of a process closed or freed.
+    /// Amount that nothing but the end of a process closed or freed.
     pub leaked: Amount,
-    /// The same by the minutes in which the processes ran; `None` where these are unknown.
+    /// Amount leaked per minute in which the processes ran; `None` if the minutes are unknown.
     pub per_minute: Option<f64>,
     /// The stack that opened them: one of those that are equal; `None` where nothing leaks.
     pub create_stack: Option<StackIdx>,
-    /// How the group grows; `None` where nothing leaks.
+    /// Growth of the group; `None` where nothing leaks.
     pub verdict: Option<Verdict>,
 }
 
 impl Side {
-    /// What is open for a short time only is open at the end by chance, and does not leak at a rate.
+    /// Returns whether the group is only open by chance: what is open for a short time is open at the end by chance,
+    /// and does not leak at a rate.
     fn is_by_chance(&self) -> bool {
         self.verdict == Some(Verdict::Balanced)
     }
 }
 
-/// What became of a group, in the order that groups are listed in.
+/// State of a group after the comparison, in the order in which groups are listed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum State {
-    /// It leaks more than chance explains.
+    /// Leaks more than chance explains.
     Worse,
-    /// It leaks nothing in the trace before.
+    /// Leaks nothing in the trace before.
     New,
-    /// It leaks nothing in the trace after.
+    /// Leaks nothing in the trace after.
     Gone,
-    /// It leaks less than chance explains.
+    /// Leaks less than chance explains.
     Better,
     /// Lost events may explain the difference, or that there is none.
     Uncertain,
@@ -117,12 +118,12 @@ impl State {
 }
 
 impl<F> TracesDiff<F> {
-    /// How many groups got worse.
+    /// Number of groups that got worse.
     pub fn worse(&self) -> usize {
         self.groups.iter().filter(|group| group.got_worse).count()
     }
 
-    /// How many groups may have got worse, or may not have, because events were lost.
+    /// Number of groups that may or may not have got worse, because events were lost.
     pub fn uncertain(&self) -> usize {
         self.groups.iter().filter(|group| group.is_uncertain).count()
     }
@@ -139,7 +140,7 @@ impl<F> TracesDiff<F> {
         self.minutes.iter().all(Option::is_some)
     }
 
-    /// How many groups are in a state.
+    /// Number of groups in a state.
     pub fn count(&self, state: State) -> usize {
         self.groups.iter().filter(|group| group.state == state).count()
     }
@@ -217,10 +218,10 @@ fn stacks(groups: &[ComparedGroup], at: usize) -> Vec<StackIdx> {
     groups.iter().filter_map(side).collect()
 }
 
-/// What a trace lost while it was recorded, or in its file.
+/// Losses of a trace while it was recorded, or in its file.
 struct Losses {
     times: LossTimes,
-    /// How many events at most, and so how many handles of a group; `None` where it is not known.
+    /// Upper bound on the lost events, and so on the handles of a group; `None` if unknown.
     most: Option<u64>,
     /// Whether at least half of the time has all events.
     is_mostly_whole: bool,
@@ -235,39 +236,39 @@ impl Losses {
     }
 }
 
-/// What a trace loses of a group against the other one.
+/// Leaks of a group in a trace, compared with the other one.
 #[derive(Clone, Copy)]
 struct Against {
     lost: Lost,
-    /// How many times as much it is expected to lose as the other one, if nothing changed.
+    /// Factor between its expected leaks and those of the other one, if nothing changed.
     times: f64,
     /// Whether it can be worse at all.
     can_be_more: bool,
 }
 
-/// A trace of which it is asked whether it loses more, and the other one.
+/// A trace of which it is asked whether it leaks more, and the other one.
 struct Pair<'m> {
     verdict: Option<Verdict>,
     is_new: bool,
     seen: [&'m Seen; 2],
     starts: [Start; 2],
-    /// What both lose, where that is all that is known.
+    /// Number that each leaks, where only that is known.
     counts: Option<[u64; 2]>,
-    /// How many leak of both that the traces do not show, or fewer.
+    /// Number of leaks of each that the traces do not show; negative if fewer leak.
     unseen: [f64; 2],
-    /// How much each of these is.
+    /// Size of each of these.
     each: f64,
-    /// What does not matter of the difference.
+    /// Difference that does not matter.
     few: f64,
-    /// How many processes of each there are.
+    /// Number of processes in each trace.
     processes: [usize; 2],
 }
 
 impl Pair<'_> {
-    /// What is lost of it, on how many chances.
+    /// Compares the leaks, and the number of chances on which they happen.
     fn compare(&self) -> Against {
         let can_be_more = match self.verdict {
-            // What is open for a short time only is open at the end by chance, and not lost at a rate.
+            // What is open for a short time only is open at the end by chance, and not leaked at a rate.
             None | Some(Verdict::Balanced) => false,
             // What the other trace does not have from its start.
             Some(Verdict::Once) => self.starts[1] >= self.starts[0],
@@ -284,7 +285,7 @@ impl Pair<'_> {
         let lengths = self.seen.map(|seen| seen.length_ns().max(1) as f64);
         let times = lengths[0] / lengths[1];
         if self.verdict != Some(Verdict::Steady) {
-            // What is not lost at a rate does not get less in a shorter time, and may be lost once by each process.
+            // What is not leaked at a rate does not get less in a shorter time, and may be leaked once by each process.
             let processes = self.processes.map(|number| number.max(1) as f64);
             let times = times.max(processes[0] / processes[1]).max(1.0);
             let tallies = self.seen.map(|seen| Tally::of(seen, None));
@@ -306,20 +307,20 @@ impl Pair<'_> {
 const FEW_BYTES: f64 = 65_536.0;
 
 /// Fewer handles than this are not expected in a trace that is much shorter, so that it says nothing about a group that
-/// it does not have. A steady leak is worse by itself then: a healthy program loses nothing at a rate.
+/// it does not have. A steady leak is worse by itself then: a healthy program leaks nothing at a rate.
 const TOO_SHORT: f64 = 0.2;
 
-/// What both traces lose against each other, first the one after against the one before.
+/// Comparison in both directions, first the trace after against the one before.
 type Both = [Against; 2];
 
-/// What is taken for granted of traces that lost events.
+/// Assumption about traces that lost events.
 #[derive(Clone, Copy)]
 enum Assumed<'l> {
-    /// That no event of a handle is missing.
+    /// Assumes that no event of a handle is missing.
     NoLoss,
-    /// That none is missing between losses, and nothing of the other times.
+    /// Assumes that none is missing between losses, and nothing of the other times.
     Between([&'l Losses; 2]),
-    /// That there are so many more lost handles of a group in each trace, or fewer.
+    /// Assumes that this many more handles of a group leak in each trace, or fewer.
     Unseen([f64; 2]),
 }
 
@@ -364,7 +365,7 @@ fn levels(all: &[Both]) -> [f64; 2] {
     [0, 1].map(|way| rule::level(all.iter().map(|both| both[way].lost)))
 }
 
-/// Of each group, whether losses leave no doubt that it got worse at this level, or that it did not.
+/// Determines for each group whether losses leave no doubt that it got worse at this level, or that it did not.
 fn sure(
     groups: &[MatchedGroup],
     has_lengths: bool,
@@ -473,7 +474,8 @@ fn side_of(group: &MatchedGroup, side: usize, has_lengths: bool) -> Side {
     }
 }
 
-/// What the test takes for unchanged in the trace after: no more than makes it worse, no fewer than makes it better.
+/// Amount that the test takes for unchanged in the trace after: at most the amount that makes it worse, at least the
+/// one that makes it better.
 fn expected([before, after]: [Side; 2], both: Both, of: fn(Amount) -> f64) -> f64 {
     let leaked = of(before.leaked);
     let most = if after.is_by_chance() { f64::INFINITY } else { leaked * both[0].times };
@@ -496,7 +498,7 @@ mod tests {
         Share { process: ProcessLives { lives, window: WINDOW }, sizes: Vec::new() }
     }
 
-    /// A group that loses handles by 20 operations on average, at random times, so many at once.
+    /// A group that leaks handles in 20 operations on average, at random times, so many at once.
     fn side(at_once: i64, rng: &mut Rng) -> MatchedSide {
         let (mut lives, mut operation_ns) = (Vec::new(), 0);
         loop {

@@ -29,12 +29,12 @@ pub(super) use self::start_handle::open_start_handles;
 /// The objects of a trace that pass.
 pub(super) struct Filtered {
     pub(super) selection: Selection,
-    /// What `-LeakAtExit` would keep in place of `-Leak`, which leaves it out; `None` where that is nothing.
+    /// Objects that `-LeakAtExit` would keep in place of `-Leak`, which leaves them out; `None` if there are none.
     pub(super) at_exit: Option<Selection>,
     /// The objects with handles that were closed unseen, which `-Leak` and `-LeakAtExit` leave out; `None` where there
     /// are none.
     pub(super) unseen: Option<Selection>,
-    /// How many objects each criterion leaves.
+    /// Number of objects that each criterion leaves.
     pub(super) left: Survivors,
 }
 

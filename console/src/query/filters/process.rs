@@ -11,7 +11,7 @@ use crate::query::error::QueryError;
 use crate::query::selection::Selection;
 use crate::query::tables::{PerProcess, ProcessInfo};
 
-/// Which processes are meant, `plain` by the names of their executables alone; `None` where all are.
+/// Verdicts on processes, with `plain` by the names of their executables alone; `None` where all are meant.
 pub(super) fn creator_verdicts(
     creator: &ProcessCriteria,
     plain: bool,

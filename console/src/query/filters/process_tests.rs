@@ -1,4 +1,4 @@
-//! What the filters over the creator promise: its names, its command line, its start and end.
+//! Tests of the filters over the creator: its names, its command line, its start and end.
 
 use handlescope_model::ProcessIdx;
 use handlescope_model::tables::{Event, Process};

@@ -13,7 +13,7 @@ use crate::query::{MapMode, ObjectCriteria};
 /// The handles of the rundown at the start that pass, as type and owner of each: what is known of them
 /// is tested, and a criterion about events, which they do not have, lets none pass.
 ///
-/// Those that were closed in the trace are left out.
+/// Handles that were closed in the trace are left out.
 pub(in crate::query) fn open_start_handles(
     file: &FileContext<'_>,
     args: &ObjectCriteria,

@@ -1,4 +1,4 @@
-//! What each filter promises, asked as users ask it.
+//! Tests of each filter, in the way that users apply it.
 
 use handlescope_model::tables::Event;
 use handlescope_model::{EventIdx, ExistingIdx, NameIdx, ProcessIdx, RowCount};

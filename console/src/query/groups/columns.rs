@@ -1,4 +1,4 @@
-//! What `-GroupBy` groups by: from a handle to a number, and from the number to a text.
+//! Columns of `-GroupBy`: from a handle to a number, and from the number to a text.
 
 use hashbrown::HashMap;
 
@@ -74,14 +74,14 @@ const OPENINGS: (bool, bool) = (true, false);
 const CLOSES: (bool, bool) = (false, true);
 const NEITHER: (bool, bool) = (false, false);
 
-/// What is said of a column.
+/// Declaration of a column.
 struct Declared {
     none: Option<&'static str>,
     needs: (bool, bool),
     key: Key,
 }
 
-/// What the numbers of a column stand for.
+/// Meaning of the numbers of a column.
 enum Key {
     Stack,
     Number,
@@ -91,7 +91,7 @@ enum Key {
 }
 
 impl GroupColumn {
-    /// What a group without any is called, if it has a name.
+    /// Text for a group that has no value in the column, if there is one.
     pub fn none(self) -> Option<&'static str> {
         self.declared().none
     }
@@ -125,7 +125,7 @@ const NEAR: usize = 1 << 20;
 const NOT_CLOSED: &str = "not closed";
 const OPENED_BEFORE: &str = "opened before the trace";
 
-/// What handles have in columns, as rows of tables or other numbers.
+/// Values of handles in the columns, as rows of tables or other numbers.
 pub(super) struct KeyRows<'a> {
     columns: Vec<GroupColumn>,
     objects: &'a ObjectTable,
@@ -142,7 +142,7 @@ pub(super) struct Keys<'a> {
     coders: Vec<Coder>,
 }
 
-/// What rows are called.
+/// Texts of rows.
 struct RowTexts<'a> {
     file: &'a FileContext<'a>,
     stacks: Option<&'a TrimmedStacks>,
@@ -155,17 +155,17 @@ struct RowTexts<'a> {
 /// The numbers of one column.
 struct Coder {
     column: GroupColumn,
-    /// What a row is called; `None` where it is the number itself.
+    /// Text of a row; `None` where the text is the number itself.
     text: Option<fn(&RowTexts<'_>, u32) -> String>,
     texts: Vec<String>,
     by_text: HashMap<String, u32>,
-    /// By row, [`sentinel`] where it was not asked for yet.
+    /// Numbers by row, [`sentinel`] for rows that have none yet.
     near: Vec<u32>,
-    /// Of rows with large numbers.
+    /// Numbers of large rows.
     far: HashMap<u32, u32>,
 }
 
-/// What the numbers of all columns stand for.
+/// Texts of the numbers of all columns.
 pub(super) struct KeyTexts(Vec<(GroupColumn, Vec<String>)>);
 
 impl<'a> Keys<'a> {
@@ -271,7 +271,7 @@ impl<'a> KeyRows<'a> {
         })
     }
 
-    /// What a handle has in each column, before [`Self::unite`].
+    /// Values of a handle in the columns, before [`Self::unite`].
     pub(super) fn of(&self, life: &Life) -> impl Iterator<Item = u32> {
         self.columns.iter().map(|column| column.row(self, life))
     }
@@ -306,13 +306,13 @@ impl<'a> KeyRows<'a> {
 }
 
 impl RowTexts<'_> {
-    /// What stacks are called by their representative frame.
+    /// Text of a stack, by its representative frame.
     fn of_stack(&self, text: impl FnOnce(&TrimmedStacks) -> String) -> String {
         self.stacks.map(text).unwrap_or_default()
     }
 }
 
-/// What the number of a lifetime stands for.
+/// Text for the number of a lifetime.
 fn lifetime_word(number: u32) -> &'static str {
     let is_open = number as usize == LIFETIMES.len();
     let unknown = if is_open { NOT_CLOSED } else { OPENED_BEFORE };
@@ -338,7 +338,7 @@ fn lifetime(life: &Life, times: &Times) -> u32 {
 }
 
 impl KeyTexts {
-    /// What a number of a column stands for.
+    /// Key that a number of a column stands for.
     pub(super) fn key(&self, column: GroupColumn, code: u32) -> GroupKey<&str> {
         if code == sentinel() {
             return GroupKey::None;
@@ -348,7 +348,8 @@ impl KeyTexts {
             Key::Number => GroupKey::Number(code.into()),
             Key::Word(word) => GroupKey::Text(word(code)),
             Key::Text(_) => {
-                let texts = self.0.iter().find(|(own, _)| *own == column).map(|(_, texts)| texts);
+                let texts =
+                    self.0.iter().find(|(known, _)| *known == column).map(|(_, texts)| texts);
                 let text = texts.and_then(|texts| texts.get(code as usize));
                 text.map_or(GroupKey::None, |text| GroupKey::Text(text))
             }

@@ -4,10 +4,10 @@ use handlescope_model::{EventIdx, EventKind, ObjectIdx};
 
 use super::lives::Life;
 
-/// What is kept of a handle or view, 16 bytes.
+/// Compact form of a handle or view, 16 bytes.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Handle {
-    /// Its object.
+    /// Object of the handle.
     pub(super) object: ObjectIdx,
     /// The events that opened and closed it; those of no row for none.
     pub(super) opened: EventIdx,
@@ -25,7 +25,7 @@ impl Handle {
     pub(super) const AT_EXIT: u16 = 1 << 6;
     pub(super) const OPEN_AT_END: u16 = 1 << 7;
     pub(super) const BARE: u16 = 1 << 8;
-    /// Nothing of it counts but that only the end of its process closed it.
+    /// Flag of a handle of which only its close by the end of the process counts.
     pub(super) const BESIDE: u16 = 1 << 9;
     /// The trace lost its close.
     pub(super) const UNSEEN: u16 = 1 << 10;
@@ -34,7 +34,7 @@ impl Handle {
     /// An event that is left closed it.
     const ENDED: u16 = Self::CLOSED | Self::UNMAPPED;
 
-    /// What counts of a handle; `is_beside` where only its close at exit does.
+    /// Keeps what counts of a handle; `is_beside` where only its close at exit does.
     pub(super) fn of(life: &Life, is_beside: bool) -> Self {
         let flags = [
             (life.opening == Some(EventKind::HandleCreate), Self::CREATED),
@@ -95,7 +95,7 @@ impl Handle {
 /// A handle that was opened in the trace: rows of events, 12 bytes, because there may be tens of millions.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Opened {
-    /// Its object.
+    /// Object of the handle.
     pub(crate) object: ObjectIdx,
     /// The event that opened it.
     pub(crate) opened: EventIdx,

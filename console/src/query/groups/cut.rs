@@ -1,4 +1,4 @@
-//! Which groups of a level are shown, and in which order.
+//! Choice and order of the groups of a level that are shown.
 
 use std::cmp::Reverse;
 
@@ -6,7 +6,7 @@ use super::figures::Figures;
 use crate::query::criteria::GroupCriteria;
 use crate::values::TopN;
 
-/// Which groups of a level are shown, and in which order.
+/// Choice and order of the groups of a level that are shown.
 #[derive(Clone, Copy)]
 pub(super) struct Cut<'a> {
     pub(super) criteria: &'a GroupCriteria,
@@ -16,13 +16,13 @@ pub(super) struct Cut<'a> {
 /// Groups that are not shown.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct GroupsLeftOut {
-    /// How many.
+    /// Number of groups.
     pub groups: usize,
     /// Handles and views in them.
     pub handles: u64,
 }
 
-/// What groups are ordered by where nothing else is asked for, the most important first.
+/// Default order of groups, the most important first.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Rank {
     pub(super) lost: u32,
@@ -38,8 +38,8 @@ impl Rank {
 }
 
 impl Cut<'_> {
-    /// Those of some groups that are shown, and what is left out; of groups with equal ranks, those with
-    /// smaller numbers come first.
+    /// Splits groups into those that are shown and what is left out; of groups with equal ranks, those with smaller
+    /// numbers come first.
     pub(super) fn by_rank<T: Clone>(
         self,
         groups: &[T],
@@ -51,7 +51,7 @@ impl Cut<'_> {
         })
     }
 
-    /// The same in the order that was asked for.
+    /// Like [`Self::by_rank`], in the requested order.
     pub(super) fn by_figures<T: Clone>(
         self,
         groups: &[T],

@@ -1,4 +1,4 @@
-//! What is counted of a group.
+//! Figures of a group.
 
 use super::counted::Handle;
 use crate::query::criteria::Figure;
@@ -6,7 +6,7 @@ use crate::query::criteria::Figure;
 /// Objects named as examples of a group.
 const SAMPLES: usize = 3;
 
-/// What is counted of a group.
+/// Figures of a group.
 ///
 /// Handles and views are 32 bits, as rows of events are.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -73,7 +73,7 @@ impl Figures {
         self.created.saturating_add(self.duplicated).saturating_add(self.mapped)
     }
 
-    /// Ids of up to three objects of the group, of those that lose something if any does.
+    /// Ids of up to three objects of the group, of those that leak something if any does.
     pub fn sample_ids(&self) -> impl Iterator<Item = u64> {
         self.samples.into_iter().filter(|id| *id != 0).map(u64::from)
     }
@@ -138,7 +138,7 @@ impl Figures {
 
     fn sample(&mut self, id: u32, is_lost: bool) {
         if is_lost && self.lost() == 0 {
-            // Better examples than those which lose nothing.
+            // Better examples than those which leak nothing.
             self.samples = [0; SAMPLES];
         }
         let is_wanted = is_lost || self.lost() == 0;
@@ -155,7 +155,7 @@ impl Figures {
 mod tests {
     use super::*;
 
-    /// Five objects with up to three handles each; which are lost differs from case to case.
+    /// Five objects with up to three handles each; which of them leak differs from case to case.
     fn handles(case: u32) -> Vec<(Handle, Option<(i64, i64)>)> {
         let mut bits = case.wrapping_mul(0x9E37_79B9);
         let mut next = || {

@@ -32,7 +32,7 @@ struct Piece {
 #[derive(Clone)]
 pub(super) struct Leaf {
     pub(super) code: u32,
-    /// Those of its handles that an event opened, in the order of [`Sorted::opened`].
+    /// Handles of the group that an event opened, in the order of [`Sorted::opened`].
     pub(super) opened: Range<u32>,
     pub(super) figures: Figures,
 }
@@ -102,7 +102,7 @@ impl Leaves {
         order.into_iter().map(|(_, place)| place).collect()
     }
 
-    /// The same where numbers are fewer than handles; [`sentinel`] is the last number.
+    /// Sorts by counting, for numbers that are fewer than handles; [`sentinel`] is the last number.
     fn counted(&self, parts: &[Handles], width: usize) -> Vec<Place> {
         let slot_of = |code: u32| (code as usize).min(width - 1);
         counting_sort(self.codes(parts).map(|(code, place)| (slot_of(code), place)), width).0

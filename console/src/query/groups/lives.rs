@@ -18,7 +18,7 @@ use crate::trace::{has_end_rundown, unseen_values};
 
 /// A handle or view: what is known of its opening and its close, and what of both a query counts.
 ///
-/// Of an object without any, one with nothing but the event that created the object.
+/// An object without any has one with nothing but the event that created the object.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Life {
     /// Row of the object.
@@ -27,9 +27,9 @@ pub(crate) struct Life {
     pub(crate) opened: Option<EventIdx>,
     /// Row of the event that closed it.
     pub(crate) closed: Option<EventIdx>,
-    /// What opened it, if that event is left.
+    /// Kind of the event that opened it, if that event is left.
     pub(crate) opening: Option<EventKind>,
-    /// What closed it, if that event is left.
+    /// Kind of the event that closed it, if that event is left.
     pub(crate) closing: Option<EventKind>,
     /// Whether it was left open, by an event that is left.
     pub(crate) is_leaked: bool,
@@ -57,13 +57,13 @@ impl Times {
         Ok(Self { time_ns: trace.values(Events::time_ns)?, has_clock })
     }
 
-    /// When the first and the last of some events were, nanoseconds.
+    /// Times of the first and the last of some events, nanoseconds.
     pub(super) fn span(&self, events: impl Iterator<Item = usize>) -> Option<(i64, i64)> {
         let times = events.filter_map(|event| self.of(event));
         times.map(|time| (time, time)).reduce(|all, one| (all.0.min(one.0), all.1.max(one.1)))
     }
 
-    /// When an event was, nanoseconds; those of a trace without clock are only an order.
+    /// Time of an event, nanoseconds; in a trace without clock the times are only an order.
     pub(super) fn of(&self, event: usize) -> Option<i64> {
         self.time_ns.get(event).filter(|_| self.has_clock)
     }
@@ -108,7 +108,7 @@ impl<'a> LifeTables<'a> {
         EventKind::from_code(self.kind.get(event)?)
     }
 
-    /// What an event opened.
+    /// Handle or view that an event opened.
     fn opened_by(&self, object: ObjectIdx, event: usize, left: &EventMask) -> Life {
         let closed = self.closing_event.get(event);
         let kind = self.kind_of(event);
@@ -138,7 +138,7 @@ impl<'a> LifeTables<'a> {
 /// Follows the handles and views of objects, one object after the other.
 pub(super) struct Lives<'a> {
     tables: &'a LifeTables<'a>,
-    /// For each event of the object at hand, whether it closes something that an event opened.
+    /// Whether each event of the current object closes something that an event opened.
     is_matched: Vec<bool>,
     found: Vec<Life>,
 }
@@ -148,7 +148,7 @@ impl<'a> Lives<'a> {
         Self { tables, is_matched: Vec::new(), found: Vec::new() }
     }
 
-    /// What an object has of handles and views, as far as something of it is left; never nothing.
+    /// Handles and views of an object, as far as something of them is left; never empty.
     pub(super) fn of_object(&mut self, selected: Selected, left: &EventMask) -> &[Life] {
         let tables = self.tables;
         self.found.clear();

@@ -46,7 +46,7 @@ use super::stacks::StackSet;
 
 /// The groups of the objects of one trace that passed.
 pub struct Groups {
-    /// What they are grouped by, the outermost first.
+    /// Columns that the objects are grouped by, the outermost first.
     pub by: Vec<GroupColumn>,
     /// All groups of all levels, cut as the criteria say.
     pub tree: GroupTree,
@@ -104,15 +104,15 @@ impl Groups {
         path.into_iter()
     }
 
-    /// How many handles of a group were open at the ends of so many parts of the trace, if that was asked
-    /// for and is known.
+    /// Number of open handles of a group at the ends of `buckets` equal parts of the trace, if that was requested and
+    /// is known.
     pub fn outstanding(&self, node: NodeIdx, buckets: usize) -> Option<Vec<u32>> {
         let timed = self.timed.as_ref()?;
         let times = timed.open_times(&timed.handles(&self.tree, node));
         Some(growth::outstanding(&times, self.window?, buckets))
     }
 
-    /// When the number of open handles of a group changed, not in their order; empty unless the handles are kept.
+    /// Changes in the number of open handles of a group, not in their order; empty unless the handles are kept.
     pub(crate) fn changes(&self, node: NodeIdx) -> Vec<growth::Change> {
         let Some(timed) = &self.timed else { return Vec::new() };
         let handles = timed.handles(&self.tree, node);
@@ -125,7 +125,7 @@ impl Groups {
         changes
     }
 
-    /// How many handles a group loses that were opened in the time of the trace.
+    /// Number of handles leaked by a group that were opened in the time of the trace.
     pub(crate) fn lost_in_time(&self, node: NodeIdx) -> u64 {
         let lost = self.tree.figures(node).lost();
         let before = self.timed.as_ref().map_or(0, |timed| {
@@ -135,20 +135,20 @@ impl Groups {
         u64::from(lost).saturating_sub(before)
     }
 
-    /// How a group grows, in the time of the trace, if that is known.
+    /// Growth of a group in the time of the trace, if known.
     pub fn growth(&self, node: NodeIdx) -> Option<Growth> {
         let timed = self.timed.as_ref()?;
         let times = timed.program_times(&timed.handles(&self.tree, node));
         Some(Growth::of(&times, self.window?))
     }
 
-    /// The part of what all groups lose that a group loses, 0 to 1; where nothing is lost, its part of the
+    /// The part of what all groups leak that a group leaks, 0 to 1; where nothing is leaked, its part of the
     /// handles.
     pub fn share(&self, node: NodeIdx) -> f64 {
-        let (own, all) = (self.tree.figures(node), self.tree.all());
+        let (figures, all) = (self.tree.figures(node), self.tree.all());
         let (part, whole) = match all.lost {
-            0 => (own.handles, all.handles),
-            lost => (own.lost(), lost),
+            0 => (figures.handles, all.handles),
+            lost => (figures.lost(), lost),
         };
         if whole == 0 { 0.0 } else { f64::from(part) / whole as f64 }
     }
@@ -187,7 +187,7 @@ impl Groups {
         Some(self.stacks.as_ref()?.function(file, stack?))
     }
 
-    /// What the handles of a group have in common in its own column.
+    /// Value that the handles of a group have in common in its own column.
     pub fn key(&self, node: NodeIdx) -> GroupKey<&str> {
         let (level, code) = self.tree.place(node);
         self.by.get(level).map_or(GroupKey::None, |column| self.texts.key(*column, code))

@@ -11,11 +11,11 @@ use super::figures::Figures;
 pub(super) struct Node {
     /// The group it is in, [`sentinel`] for none.
     pub(super) parent: u32,
-    /// Its number in the column of its level.
+    /// Number in the column of its level.
     pub(super) code: u32,
     /// The outermost is 0.
     pub(super) level: u32,
-    /// Of a group of the innermost level: its handles, as part of what
+    /// Handles of a group of the innermost level, as part of what
     /// [`GroupTree::arrange`](super::tree::GroupTree::arrange) returns.
     pub(super) handles: Range<u32>,
     pub(super) figures: Figures,
@@ -40,7 +40,7 @@ impl OuterGroups {
         node
     }
 
-    /// What is counted of a group.
+    /// Figures of a group, to be changed.
     pub(super) fn figures_mut(&mut self, node: u32) -> Option<&mut Figures> {
         self.nodes.get_mut(node as usize).map(|node| &mut node.figures)
     }
@@ -54,7 +54,7 @@ impl OuterGroups {
 /// The nodes by the node above them and their number in the column.
 #[derive(Default)]
 struct NodesByKey {
-    /// Of small numbers, by the node above and 1, and then by number: [`sentinel`] for none.
+    /// Nodes with small numbers, by the node above and 1, and then by number: [`sentinel`] for none.
     near: Vec<Vec<u32>>,
     far: HashMap<(u32, u32), u32>,
 }

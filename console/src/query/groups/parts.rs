@@ -16,7 +16,7 @@ const PART: usize = 1 << 14;
 /// Objects whose handles are in memory with all that they have in the columns.
 const WAVE: usize = 1 << 19;
 
-/// Where handles and what they are grouped by come from.
+/// Source of handles and of what they are grouped by.
 pub(super) struct Parts<'a> {
     pub(super) lives: LifeTables<'a>,
     pub(super) keys: KeyRows<'a>,
@@ -33,9 +33,9 @@ struct Part {
 /// The handles of some objects in their groups.
 pub(super) struct CountedPart {
     pub(super) outer: OuterGroups,
-    /// Those of a group of the level above the innermost one after the other.
+    /// Handles of the groups above the innermost level, one group after the other.
     pub(super) handles: Handles,
-    /// Where those of each such group end, by group and 1; first of those that are in none.
+    /// Ends of the handles of each such group, by group and 1; first of the handles in no group.
     pub(super) ends: Vec<u32>,
     pub(super) all: Sums,
 }
@@ -45,7 +45,7 @@ pub(super) struct CountedPart {
 pub(super) struct Sums {
     /// Handles and views.
     pub(super) handles: u64,
-    /// Those that the program did not close.
+    /// Handles that the program did not close.
     pub(super) lost: u64,
 }
 

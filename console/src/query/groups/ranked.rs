@@ -14,7 +14,7 @@ use super::lives::Times;
 /// after the other.
 #[derive(Default)]
 pub(super) struct Slots {
-    /// Of small numbers, after that of [`sentinel`].
+    /// Places of small numbers, after that of [`sentinel`].
     near: Vec<u32>,
     far: HashMap<u32, u32>,
 }

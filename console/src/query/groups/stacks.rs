@@ -1,4 +1,4 @@
-//! Which stacks are equal: those of the same functions, whatever their addresses.
+//! Equality of stacks: stacks of the same functions are equal, whatever their addresses.
 
 use std::hash::{BuildHasher, Hash, Hasher};
 
@@ -21,7 +21,7 @@ use crate::query::stacks::StackSet;
 /// Objects that one thread takes at once.
 const PART: usize = 1 << 20;
 
-/// What is left out of stacks before they are compared and shown.
+/// Frames that are left out of stacks before they are compared and shown.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct StackTrims {
     /// `-FoldStack`: frames that are left out.
@@ -40,14 +40,14 @@ impl StackTrims {
 
 /// The stacks of a trace that groups need, trimmed, each with the first one that is equal.
 pub(crate) struct TrimmedStacks {
-    /// By row of the stacks table.
+    /// First equal stack, by row of the stacks table.
     equal: Vec<StackIdx>,
-    /// By row of the frames table.
+    /// Facts about frames, by row of the frames table.
     frames: Vec<FrameFacts>,
     has_start: bool,
 }
 
-/// What is known of a row of the frames table.
+/// Facts about a row of the frames table.
 #[derive(Debug, Clone, Copy)]
 struct FrameFacts {
     /// The first frame with this text, [`sentinel`] as long as it is unknown.
@@ -167,7 +167,7 @@ impl TrimmedStacks {
         all().skip(start).filter(move |frame| facts(frame).is_none_or(|facts| !facts.is_folded))
     }
 
-    /// The same of the frames that a row stands for; of a stack that is not trimmed, all.
+    /// Frames that a row stands for, trimmed likewise; all of them for a stack that is not trimmed.
     pub(crate) fn views<'n>(
         trims: Option<&Self>,
         named: &'n NamedFrames<'_>,
@@ -198,12 +198,12 @@ impl TrimmedStacks {
 
     /// The representative frame of a stack: the first outside of the system, else the innermost one.
     fn representative(&self, frames: &Frames<'_>, stack: StackIdx) -> Option<FrameIdx> {
-        let mut own = self.frames(frames, stack);
-        let first = own.next()?;
+        let mut rest = self.frames(frames, stack);
+        let first = rest.next()?;
         if !frames.is_system(first.row()) {
             return Some(first);
         }
-        own.find(|frame| !frames.is_system(frame.row())).or(Some(first))
+        rest.find(|frame| !frames.is_system(frame.row())).or(Some(first))
     }
 
     /// The modules of the representative frames of some stacks, where these have no names; in order, each once.
@@ -278,11 +278,12 @@ impl FrameTexts<'_> {
     }
 }
 
-/// For each of some items, which come with hashes, the first one that is equal.
+/// Finds the first equal item for each of some items, which come with hashes.
 fn firsts<T: Copy>(hashes: &[(u64, T)], is_equal: impl Fn(T, T) -> bool) -> Vec<T> {
     let mut known: HashTable<(u64, T)> = HashTable::with_capacity(hashes.len());
     let first = |&(hash, item): &(u64, T)| {
-        let is_equal = |(own, known): &(u64, T)| *own == hash && is_equal(*known, item);
+        let is_equal =
+            |(known_hash, known): &(u64, T)| *known_hash == hash && is_equal(*known, item);
         known.entry(hash, is_equal, |(hash, _)| *hash).or_insert((hash, item)).get().1
     };
     hashes.iter().map(first).collect()

@@ -20,14 +20,14 @@ pub(crate) struct TimedGroups {
     time_ns: Numbers<i64>,
     owners: Owners,
     closed_at_exit: Flags,
-    /// From when on the trace has all events; 0 unless a ring overwrote older ones.
+    /// Time from which the trace has all events; 0 unless a ring overwrote older ones.
     from_ns: i64,
     /// The latest time at which each that was closed unseen may have been closed.
     closed_before_ns: Numbers<i64>,
 }
 
 impl TimedGroups {
-    /// Of the handles of all groups, in the order of [`GroupTree::arrange`].
+    /// Takes the handles of all groups, in the order of [`GroupTree::arrange`].
     pub(super) fn new(
         trace: &Trace,
         handles: Vec<Opened>,
@@ -53,11 +53,11 @@ impl TimedGroups {
         let ranges = nodes.iter().flat_map(|node| tree.handles(*node));
         match ranges.collect::<Vec<_>>().as_slice() {
             [only] => range(only.clone()).into(),
-            ranges => ranges.iter().flat_map(|own| range(own.clone())).copied().collect(),
+            ranges => ranges.iter().flat_map(|part| range(part.clone())).copied().collect(),
         }
     }
 
-    /// Whose handles these are, where they have one owner.
+    /// Owner of these handles, where they have only one.
     pub(crate) fn owner(&self, handles: &[Opened]) -> Option<ProcessIdx> {
         self.owners.of(handles.first()?.opened.row())
     }
@@ -77,7 +77,7 @@ impl TimedGroups {
         owned
     }
 
-    /// Whose handles these are, each process once.
+    /// Owners of these handles, each process once.
     pub(crate) fn owners(&self, handles: &[Opened]) -> Vec<Option<ProcessIdx>> {
         let mut known = HashSet::new();
         let owners = self.runs(handles).map(|run| self.owner(run));
@@ -90,20 +90,20 @@ impl TimedGroups {
         handles.chunk_by(move |one, next| owner(one) == owner(next))
     }
 
-    /// When the handles of a group were opened and closed, whatever closed them.
+    /// Times at which the handles of a group were opened and closed, whatever closed them.
     pub(super) fn open_times(&self, handles: &[Opened]) -> Vec<growth::Life> {
         self.times(handles, |_| true)
     }
 
-    /// The same, a close by the end of the process being none, of those that were opened when the trace has all events: of
-    /// older ones a ring has only some, and not all of their closes.
+    /// Like [`Self::open_times`], but without closes by the end of the process, and only for handles opened when the
+    /// trace has all events: of older ones a ring has only some, and not all of their closes.
     pub(crate) fn program_times(&self, handles: &[Opened]) -> Vec<growth::Life> {
         let mut times = self.times(handles, |handle| !self.is_closed_at_exit(handle));
         times.retain(|life| !self.is_before(life));
         times
     }
 
-    /// How many of some handles are lost and were opened before the trace has all events.
+    /// Number of handles that leaked and were opened before the trace has all events.
     pub(crate) fn lost_before(&self, handles: &[Opened]) -> u64 {
         if self.from_ns <= 0 {
             return 0;
@@ -124,8 +124,8 @@ impl TimedGroups {
         self.closed_at_exit.get(handle.opened.row())
     }
 
-    /// When a handle was opened and closed, whatever closed it; one that was closed unseen at the latest time it can
-    /// have been, so that no handle counts as closed before it was.
+    /// Times at which a handle was opened and closed, whatever closed it; for an unseen close the latest possible
+    /// time, so that no handle counts as closed before it was.
     pub(crate) fn life(&self, handle: Opened) -> Option<growth::Life> {
         let opened = handle.opened.row();
         Some(growth::Life {

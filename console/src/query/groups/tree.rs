@@ -22,12 +22,12 @@ use crate::values::TopN;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NodeIdx(u32);
 
-/// Groups of groups: on each level those that lose most first.
+/// Groups of groups: on each level those that leak most first.
 #[derive(Default)]
 pub struct GroupTree {
-    /// Those of the innermost level are the last.
+    /// Groups of all levels; those of the innermost level are the last.
     nodes: Vec<Node>,
-    /// As long as handles are added: the groups of the other levels.
+    /// Groups of the other levels, as long as handles are added.
     outer: OuterGroups,
     /// The handles of the groups of the innermost level, by the node above them and 1; those that have none
     /// first.
@@ -35,9 +35,9 @@ pub struct GroupTree {
     parts: Vec<Handles>,
     levels: usize,
     all: Sums,
-    /// For each group that is shown those within it that are shown; first those that are in none.
+    /// Shown groups within each shown group; first those that are in none.
     children: HashMap<u32, Shown>,
-    /// For each group all those within it, without those of the innermost level.
+    /// All groups within each group, without those of the innermost level.
     all_children: HashMap<u32, Vec<NodeIdx>>,
 }
 
@@ -69,13 +69,14 @@ impl GroupTree {
         let CountedPart { outer, handles, ends, all } = part;
         let mut places: Vec<u32> = vec![0];
         for node in outer.into_nodes() {
-            let own = |place: u32| places.get(place as usize).and_then(|own| own.checked_sub(1));
-            let parent = own(node.parent.wrapping_add(1)).unwrap_or(sentinel());
-            let own = self.outer.of(parent, node.code, node.level);
-            if let Some(figures) = self.outer.figures_mut(own) {
+            let node_at =
+                |place: u32| places.get(place as usize).and_then(|number| number.checked_sub(1));
+            let parent = node_at(node.parent.wrapping_add(1)).unwrap_or(sentinel());
+            let added = self.outer.of(parent, node.code, node.level);
+            if let Some(figures) = self.outer.figures_mut(added) {
                 figures.add_all(&node.figures);
             }
-            places.push(own + 1);
+            places.push(added + 1);
         }
         let number = self.parts.len() as u32;
         let starts = std::iter::once(0).chain(ends.iter().copied());
@@ -212,7 +213,7 @@ impl GroupTree {
         shown.map_or(&[], |shown| shown.nodes.as_slice())
     }
 
-    /// What is left out of the groups within a group.
+    /// Summary of what is left out of the groups within a group.
     pub fn left_out(&self, parent: Option<NodeIdx>) -> GroupsLeftOut {
         let shown = self.children.get(&parent.map_or(sentinel(), |node| node.0));
         shown.map_or_else(GroupsLeftOut::default, |shown| shown.left_out)
@@ -242,12 +243,12 @@ impl GroupTree {
         std::iter::successors(Some(node), parent)
     }
 
-    /// What there is of handles in all groups.
+    /// Sums over the handles in all groups.
     pub(super) fn all(&self) -> Sums {
         self.all
     }
 
-    /// What is counted of a group.
+    /// Figures of a group.
     pub fn figures(&self, node: NodeIdx) -> Figures {
         self.nodes.get(node.0 as usize).map_or_else(Figures::default, |node| node.figures)
     }
@@ -262,8 +263,8 @@ impl GroupTree {
 /// The groups of the innermost level that are within one of the level above.
 #[derive(Default)]
 struct Made {
-    /// Their handles that an event opened, if they are kept.
+    /// Handles of the groups that an event opened, if they are kept.
     opened: Vec<Opened>,
-    /// Those that are shown, if any are, and what is left out.
+    /// Groups that are shown, if any are, and what is left out.
     shown: Option<(Vec<Leaf>, GroupsLeftOut)>,
 }

@@ -29,7 +29,7 @@ fn rounded(number: f64, step: f64) -> String {
 /// Requests that a rate is by, at least.
 const MIN_REQUESTS: usize = 8;
 
-/// Handles lost before a steady leak that are worth words, at least.
+/// Handles leaked before a steady leak that are worth words, at least.
 const MIN_EARLIER: usize = 5;
 
 /// The figures of a verdict.
@@ -43,23 +43,23 @@ pub struct Evidence {
     pub mean_lifetime_ns: Option<i64>,
     /// Handles that nothing closed, or only the end of the process.
     pub lost: usize,
-    /// Lost handles that are older than handles of the group get that are closed.
+    /// Leaked handles that are older than handles of the group get that are closed.
     pub kept: usize,
     /// Kept handles that the verdict speaks of: of a burst those in it, of a leak those of its rate.
     pub count: usize,
-    /// When the first of them was opened, in nanoseconds since session start.
+    /// Time at which the first of them was opened, in nanoseconds since session start.
     pub first_ns: Option<i64>,
-    /// When the last of them was opened, in nanoseconds since session start.
+    /// Time at which the last of them was opened, in nanoseconds since session start.
     pub last_ns: Option<i64>,
     /// Kept handles that were opened before the first of them.
     pub earlier: usize,
-    /// When the last of these was opened, in nanoseconds since session start.
+    /// Time at which the last of these was opened, in nanoseconds since session start.
     pub earlier_until_ns: Option<i64>,
-    /// The rate at which handles are lost (verdict steady).
+    /// The rate at which handles leak (verdict steady).
     pub rate: Option<Rate>,
     /// The time in which the group was seen.
     pub window: Window,
-    /// Processes that lost some of them.
+    /// Processes that leaked some of them.
     pub processes: usize,
     /// Requests that these processes began from the first to the last open that the verdict speaks of, as far as the trace
     /// says.
@@ -67,7 +67,7 @@ pub struct Evidence {
 }
 
 impl Evidence {
-    /// What is known of handles without their times.
+    /// Evidence from handles without their times.
     pub(super) fn without_clock(lives: &[Life]) -> Self {
         let lost = lives.iter().filter(|life| life.closed_ns.is_none()).count();
         Self {
@@ -118,7 +118,7 @@ impl Evidence {
         }
     }
 
-    /// Handles lost for each request that the processes began, where these are known and more than a few.
+    /// Handles leaked for each request that the processes began, where these are known and more than a few.
     pub fn per_request(&self) -> Option<f64> {
         let is_known = self.requests >= MIN_REQUESTS;
         is_known.then(|| self.count as f64 / self.requests as f64)
@@ -151,12 +151,12 @@ impl Evidence {
         format!("{closed} of {opened} {word}{}", mean.unwrap_or_default())
     }
 
-    /// From the first to the last open that the verdict speaks of.
+    /// Time from the first to the last open that the verdict speaks of.
     fn width_ns(&self) -> i64 {
         self.last_ns.zip(self.first_ns).map_or(0, |(last, first)| last.saturating_sub(first))
     }
 
-    /// From the last open that the verdict speaks of to the end of the window.
+    /// Time from the last open that the verdict speaks of to the end of the window.
     fn quiet_ns(&self) -> i64 {
         self.last_ns.map_or(0, |last| self.window.end_ns.saturating_sub(last))
     }
@@ -169,7 +169,7 @@ impl Evidence {
         Some(format!("{} leaked in the first {}{what}", self.earlier, Length(until_ns)))
     }
 
-    /// Since when a leak is steady, where it began late.
+    /// Text for the time since which a leak is steady, where it began late.
     fn since(&self) -> String {
         let since_ns = self.first_ns.map_or(0, |ns| ns.saturating_sub(self.window.start_ns));
         match since_ns >= self.window.length_ns() / 4 && since_ns > 0 {

@@ -1,13 +1,13 @@
-//! Which of the lost handles of a group are kept, and which are only young.
+//! Distinction between leaked handles of a group that are kept and those that are only young.
 
 use super::life::{Life, ProcessLives, Window};
 
 /// Handles that the estimate needs at an age, to say anything about older ones.
 const MIN_AT_RISK: usize = 5;
 
-/// The lost handles of a group.
+/// The leaked handles of a group.
 pub(super) struct Kept {
-    /// When the kept ones were opened, ascending.
+    /// Times at which the kept ones were opened, ascending.
     pub(super) opens: Vec<i64>,
     /// The others: as old as handles that were closed.
     pub(super) young: usize,
@@ -15,7 +15,7 @@ pub(super) struct Kept {
     pub(super) young_age_ns: i64,
     /// The handles that were closed.
     pub(super) closed: usize,
-    /// Their mean lifetime in nanoseconds; `None` without.
+    /// Mean lifetime of the closed handles in nanoseconds; `None` without any.
     pub(super) mean_lifetime_ns: Option<i64>,
     /// Whether of several open handles it is the last one that is closed, so that those at the bottom are old, leaked
     /// or not.
@@ -26,11 +26,11 @@ impl Kept {
     /// Parts kept handles from young ones.
     ///
     /// S(t), the share of handles that are still open at age t, is estimated as by Kaplan and Meier (1958):
-    /// at each age by the share of closes among the handles that got so old, because of a lost handle it is
+    /// at each age by the share of closes among the handles that got so old, because of a leaked handle it is
     /// known only that it lives longer than it is old. Where S ends is the share of handles that are never
-    /// closed. A lost handle of age t is kept where at least two thirds of S(t) are that share.
+    /// closed. A leaked handle of age t is kept where at least two thirds of S(t) are that share.
     ///
-    /// What a few of the oldest handles do says little, so that S ends where less than [`MIN_AT_RISK`] got so
+    /// A few of the oldest handles say little, so that S ends where fewer than [`MIN_AT_RISK`] got so
     /// old: one close that comes very late does not make all others young. And when handles are
     /// young that are as old as a third of the window, it is too short to distinguish any; where lifetimes are a
     /// share of it, only if [`some_are_never_closed`].
@@ -126,9 +126,9 @@ impl Kept {
     }
 }
 
-/// S at the age of each lost handle, youngest first, and where it ends.
+/// S at the age of each leaked handle, youngest first, and where it ends.
 fn still_open(lives: &[Life], opens: &[i64], age: impl Fn(i64) -> i64) -> Vec<f64> {
-    // Between the ages of two lost handles no handle leaves except by its close, so that the closes of
+    // Between the ages of two leaked handles no handle leaves except by its close, so that the closes of
     // an interval act on S as one.
     let mut closes = vec![0usize; opens.len() + 1];
     for life in lives {
@@ -146,13 +146,13 @@ fn still_open(lives: &[Life], opens: &[i64], age: impl Fn(i64) -> i64) -> Vec<f6
             share *= left.max(MIN_AT_RISK) as f64 / at_risk as f64;
         }
         shares.push(share);
-        // The lost handle of this age.
+        // The leaked handle of this age.
         at_risk = at_risk.saturating_sub(closes + 1);
     }
     shares
 }
 
-/// How much likelier, as a logarithm, lifetimes have to be with handles that are never closed than without.
+/// Logarithm of how much likelier lifetimes have to be with handles that are never closed than without.
 const CURED: f64 = 4.0;
 
 /// Whether exponential lifetimes explain the group less well than such of a part of it, when the others are never

@@ -1,10 +1,10 @@
 //! The lives of the handles of a group.
 
-/// When a handle was opened and closed, in nanoseconds since session start.
+/// Times at which a handle was opened and closed, in nanoseconds since session start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Life {
     pub opened_ns: i64,
-    /// When its program closed it; `None` when nothing did, or only the end of its process.
+    /// Time at which its program closed it; `None` when nothing did, or only the end of its process.
     pub closed_ns: Option<i64>,
 }
 
@@ -44,7 +44,7 @@ impl Window {
         }
     }
 
-    /// Its length in nanoseconds; 0 when it ends before it starts.
+    /// Length in nanoseconds; 0 when it ends before it starts.
     pub fn length_ns(self) -> i64 {
         self.end_ns.saturating_sub(self.start_ns).max(0)
     }

@@ -1,18 +1,18 @@
-//! How a group of handles grows: it leaks at a rate, it was filled once, it is balanced.
+//! Growth of a group of handles: it leaks at a rate, it was filled once, it is balanced.
 //!
 //! The group is any set of handles; the queries take those of one process, one type and one create
-//! stack. A handle is *lost* when its program never closes it: a close by the end of the process is none.
+//! stack. A handle is *leaked* when its program never closes it: a close by the end of the process is none.
 //! The rule has two steps, and knows no absolute times, so that it holds for seconds and for days.
 //!
-//! 1. Which of the lost handles are *kept* ([`kept`])? Those that were opened shortly before the end are
-//!    open in a balanced group too. The Kaplan-Meier estimate of the lifetimes distinguishes them: a lost
+//! 1. Which of the leaked handles are *kept* ([`kept`])? Handles that were opened shortly before the end are
+//!    open in a balanced group too. The Kaplan-Meier estimate of the lifetimes distinguishes them: a leaked
 //!    handle is kept if, of the handles that got as old as it is, at least two thirds are never closed.
 //! 2. How are the opens of the kept handles distributed over time ([`shape`])? That is the verdict.
 //!
 //! The rate is a count by time with a Poisson interval, checked with the slope of Theil and Sen
 //! ([`rate`]). `docs/growth.md` explains the rule to users.
 //!
-//! A group of n handles, m of them lost, costs O(n log m) time and O(m) memory.
+//! A group of n handles, m of them leaked, costs O(n log m) time and O(m) memory.
 
 mod evidence;
 mod kept;
@@ -47,14 +47,14 @@ use self::kept::Kept;
 /// A verdict and what it rests on.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Growth {
-    /// How the group grows.
+    /// Verdict on the group.
     pub verdict: Verdict,
-    /// Its figures.
+    /// Evidence for the verdict.
     pub evidence: Evidence,
 }
 
 impl Growth {
-    /// Handles whose times are unknown: that they are lost is all that can be said.
+    /// Handles whose times are unknown: that they are leaked is all that can be said.
     pub fn without_clock(lives: &[Life]) -> Self {
         let verdict = Verdict::Short;
         Self { verdict, evidence: Evidence::without_clock(lives) }
@@ -72,14 +72,14 @@ impl Growth {
     }
 
     /// Judges a group of handles, in any order, in the time of its process, which is part of that of the `trace`: what
-    /// a process loses in a moment of it is a burst, however short it lives.
+    /// a process leaks in a moment of it is a burst, however short it lives.
     pub fn within(lives: &[Life], window: Window, trace: Window) -> Self {
         Self::judge(lives.len(), &Kept::of(lives, window), window, trace)
     }
 
-    /// Judges what several processes of a program opened, in the time from the start of the first to the end of the last.
-    /// What each of them opens at its start and keeps is filled once, however steadily they start, and runs that come steadily
-    /// leak steadily, however many each of them loses at once.
+    /// Judges what several processes of a program opened, in the time from the start of the first to the end of the
+    /// last. Handles that each of them opens at its start and keeps are filled once, however steadily they start, and
+    /// runs that come steadily leak steadily, however many each of them leaks at once.
     pub fn of_processes(processes: &[ProcessLives], trace: Window) -> Self {
         if let [ProcessLives { lives, window }] = processes {
             return Self::within(lives, *window, trace);
@@ -89,7 +89,7 @@ impl Growth {
         let kept = Kept::of_processes(processes, window);
         let opened = processes.iter().map(|process| process.lives.len()).sum();
         let mut growth = Self::judge(opened, &kept, window, trace);
-        // What each run loses comes at once, beside the time between runs: those come steadily or not.
+        // What each run leaks comes at once, beside the time between runs: those come steadily or not.
         let runs = || kept.first_of_each(processes);
         let of_all = match growth.verdict {
             Verdict::Balanced => None,

@@ -1,6 +1,6 @@
 //! The most that there is at once.
 
-/// When something changes, in nanoseconds since session start, and by how much.
+/// Time of a change, in nanoseconds since session start, and the amount of the change.
 pub type Change = (i64, i64);
 
 /// The most that there is at any time, after all changes of that time; 0 before the first of them.
@@ -9,7 +9,7 @@ pub fn most_at_once(mut changes: Vec<Change>) -> u64 {
     most_in_order(changes)
 }
 
-/// The same of changes in the order of their times.
+/// Like [`most_at_once`], for changes in the order of their times.
 pub fn most_in_order(changes: impl IntoIterator<Item = Change>) -> u64 {
     let (mut last_ns, mut sum, mut most) = (i64::MIN, 0_i64, 0);
     for (time_ns, by) in changes {

@@ -1,4 +1,4 @@
-//! How many handles of a group are open over time.
+//! Number of open handles of a group over time.
 
 use super::life::{Life, Window};
 use super::time_parts::TimeParts;
@@ -6,9 +6,9 @@ use super::time_parts::TimeParts;
 /// Bars from none to most.
 const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
-/// The number of handles that are open at the end of each of so many equal parts of the window.
+/// The number of handles that are open at the end of each of `buckets` equal parts of the window.
 ///
-/// What was opened before the window counts from its start; what is opened after it does not count.
+/// Handles opened before the window count from its start; those opened after it do not count.
 pub fn outstanding(lives: &[Life], window: Window, buckets: usize) -> Vec<u32> {
     let parts = TimeParts::new(window, buckets);
     let mut changes = vec![0i64; parts.width()];
@@ -32,7 +32,7 @@ pub fn sparkline(counts: &[u32]) -> String {
     counts.iter().map(bar).collect()
 }
 
-/// The same of numbers of any size.
+/// Like [`sparkline`], for numbers of any size.
 pub fn long_sparkline(numbers: &[u64]) -> String {
     let most = numbers.iter().copied().max().unwrap_or_default();
     let shift = (u64::BITS - most.leading_zeros()).saturating_sub(u32::BITS);

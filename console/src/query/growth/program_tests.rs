@@ -37,8 +37,8 @@ impl Program {
         self.processes.resize(count as usize, process);
     }
 
-    /// In each process, handles that are opened up to a share of its time and live for a share of it, on average; for ever
-    /// without.
+    /// Opens handles in each process, up to a share of its time, which live for a share of it on average; for ever
+    /// without `mean`.
     fn open(&mut self, count: u64, until: f64, mean: Option<f64>) {
         for at in 0..self.processes.len() {
             let window = self.processes[at].window;

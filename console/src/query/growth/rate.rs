@@ -1,11 +1,11 @@
-//! The rate at which handles are lost.
+//! The rate at which handles leak.
 
 const NS_PER_MINUTE: f64 = 60e9;
 
 /// Times that the slope is taken of, at most; it compares each with each.
 const SLOPE_POINTS: usize = 100;
 
-/// Handles lost per minute.
+/// Handles leaked per minute.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Rate {
     pub per_minute: f64,
@@ -18,7 +18,7 @@ pub struct Rate {
 impl Rate {
     /// The rate between the first and the last of these times, ascending; `None` when they are one.
     ///
-    /// Of events that come at random at one rate, (n - 1) / time is the best estimate, and 1 / sqrt(n - 1) the
+    /// For events that come at random at one rate, (n - 1) / time is the best estimate, and 1 / sqrt(n - 1) the
     /// standard deviation of its logarithm (Poisson). A stray first or last event bends it, so that it
     /// has to agree with the slope of Theil and Sen, the median of the slopes between all pairs of events,
     /// which a few of them cannot bend; that is the rate when it lies outside of the interval.

@@ -1,12 +1,12 @@
-//! The parts of the time in which handles are lost at one rate each.
+//! The parts of the time in which handles leak at one rate each.
 
 use std::ops::Range;
 
-/// Equal parts of the time whose losses are counted; the rate changes between two of them.
+/// Equal parts of the time whose leaked handles are counted; the rate changes between two of them.
 const BINS: usize = 256;
 
-/// Logarithm of how much likelier a change of the rate has to make the losses. With it, one in a thousand groups that
-/// are lost at random at one rate is split.
+/// Logarithm of how much likelier a change of the rate has to make the times of the leaks. With it, one in a thousand groups that
+/// leak at random at one rate is split.
 const PENALTY: f64 = 7.0;
 
 /// A part of the time in which the rate is one.
@@ -14,7 +14,7 @@ const PENALTY: f64 = 7.0;
 pub(super) struct Segment {
     pub(super) from_ns: i64,
     pub(super) to_ns: i64,
-    /// Those of the opens that are in it.
+    /// Opens that are in it.
     pub(super) opens: Range<usize>,
 }
 
@@ -28,7 +28,7 @@ impl Segment {
         self.opens.len() as f64 / self.length_ns().max(1) as f64
     }
 
-    /// Whether more is lost in this one than in the next, by time.
+    /// Whether more leaks in this one than in the next, by time.
     pub(super) fn is_faster_than(&self, next: &Segment) -> bool {
         self.rate() > next.rate()
     }
@@ -50,7 +50,7 @@ pub(super) fn segments(opens: &[i64], from_ns: i64, to_ns: i64) -> Vec<Segment> 
     };
     let before: Vec<usize> = (0..=BINS).map(opens_before).collect();
     let dispersion = dispersion(&before);
-    // Parts that meet where nothing is lost are likeliest when they meet at an end of that time.
+    // Parts that meet where nothing is leaked are likeliest when they meet at an end of that time.
     let has_opens = |bin: usize| before[bin] < before[bin + 1];
     let is_end = |bin: &usize| matches!(*bin, 0 | BINS) || has_opens(*bin - 1) || has_opens(*bin);
     let ends: Vec<usize> = (0..=BINS).filter(is_end).collect();
@@ -83,8 +83,8 @@ pub(super) fn segments(opens: &[i64], from_ns: i64, to_ns: i64) -> Vec<Segment> 
     segments
 }
 
-/// How much more the counts of neighbouring bins differ than those of a Poisson process do, 1 at least: the median, on
-/// which the few bins between which the rate changes have little influence.
+/// Factor by which the counts of neighbouring bins differ more than those of a Poisson process do, at least 1: the
+/// median, on which the few bins between which the rate changes have little influence.
 fn dispersion(before: &[usize]) -> f64 {
     let counts: Vec<f64> = before.windows(2).map(|bin| (bin[1] - bin[0]) as f64).collect();
     let pairs = counts.windows(2).filter(|pair| pair[0] + pair[1] > 0.0);

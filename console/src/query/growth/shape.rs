@@ -7,7 +7,7 @@ use super::life::Window;
 use super::segments::{Segment, segments};
 use super::verdict::Verdict;
 
-/// Up to so many handles are too few for any verdict.
+/// Number of handles up to which there are too few for any verdict.
 const TOO_FEW: usize = 3;
 
 /// Kept handles that a burst or a fill has at least.
@@ -87,8 +87,8 @@ impl Time {
         }
     }
 
-    /// The losses of the last part of the time that lasts, if handles leak in it: a part without losses lasts for a
-    /// quarter of the time, others for a tenth. It leaks if it goes on, with losses in the last quarter.
+    /// The leaked handles of the last part of the time that lasts, if handles leak in it: a part without any lasts for a
+    /// quarter of the time, others for a tenth. It leaks if it goes on, with leaked handles in the last quarter.
     fn steady(&self, opens: &[i64]) -> Option<Range<usize>> {
         let parts = segments(opens, self.window.start_ns, self.horizon_ns);
         let lasts = |part: &Segment| match part.opens.len() < MIN_STEADY {
@@ -109,7 +109,7 @@ impl Time {
         is_steady.then(|| part.opens.clone())
     }
 
-    /// Handles are lost one after the other, over a tenth of the time or more, and not ever more slowly.
+    /// Whether handles leak one after the other, over a tenth of the time or more, and not ever more slowly.
     fn is_steady(&self, opens: &[i64]) -> bool {
         let [first, .., last] = opens else { return false };
         opens.len() >= MIN_STEADY
@@ -118,7 +118,7 @@ impl Time {
             && !is_falling(opens)
     }
 
-    /// The verdict on handles that were lost within a very short time.
+    /// The verdict on handles that leaked within a very short time.
     fn cluster(&self, cluster: &[i64]) -> Verdict {
         let [first, .., last] = cluster else { return Verdict::Short };
         if self.window.is_start(*first) {
@@ -133,7 +133,7 @@ impl Time {
         }
     }
 
-    /// Nothing was lost in the last quarter, and for longer than the distances before would explain.
+    /// Whether nothing leaked in the last quarter, and for longer than the distances before would explain.
     fn has_stopped(&self, opens: &[i64]) -> bool {
         let [first, .., last] = opens else { return false };
         let distance = last.saturating_sub(*first) / (opens.len() as i64 - 1);
@@ -146,7 +146,7 @@ impl Time {
     }
 }
 
-/// Whether the first half of the time has more than three times the losses of the second, and more than
+/// Whether the first half of the time has more than three times the leaked handles of the second, and more than
 /// chance would explain: by four standard deviations of a Poisson difference.
 fn is_falling(opens: &[i64]) -> bool {
     let [first, .., last] = opens else { return false };
@@ -156,7 +156,7 @@ fn is_falling(opens: &[i64]) -> bool {
     before > 3.0 * after && (before - after).powi(2) > 16.0 * (before + after)
 }
 
-/// In how many moments handles were lost; a moment lasts 1/32 of the time from the first to the last.
+/// Number of moments in which handles leaked; a moment lasts 1/32 of the time from the first to the last.
 fn moments(opens: &[i64]) -> usize {
     let [first, .., last] = opens else { return opens.len() };
     let moment = last.saturating_sub(*first) / MOMENTS;
@@ -175,7 +175,7 @@ fn core(opens: &[i64]) -> &[i64] {
     &opens[strays..opens.len() - strays]
 }
 
-/// Where most opens lie within `width_ns`.
+/// Range in which most opens lie within `width_ns`.
 fn densest(opens: &[i64], width_ns: i64) -> Range<usize> {
     let (mut best, mut from) = (0..0, 0);
     for (to, open) in opens.iter().enumerate() {

@@ -89,7 +89,7 @@ impl Group {
         open.into_iter().for_each(|at| self.lose(at));
     }
 
-    /// Lost one after the other, at equal distances or at random.
+    /// Leaked one after the other, at equal distances or at random.
     fn leak(&mut self, count: usize, start: f64) {
         let is_even = self.rng.percent(50);
         for n in 0..count {
@@ -131,7 +131,7 @@ fn assert_all_but(errors: usize, fill: impl Fn(&mut Group), is_accepted: impl Fn
     assert!(wrong.len() <= errors, "{} of {SEEDS}\n{}", wrong.len(), wrong.join("\n"));
 }
 
-/// Fails with the seeds that are not found to leak, at a rate within 10 % of losses by time.
+/// Fails with the seeds that are not found to leak, at a rate within 10 % of the leaked handles by time.
 fn assert_steady(fill: impl Fn(&mut Group) -> Vec<f64>) {
     let mut wrong = Vec::new();
     for seed in 0..SEEDS {

@@ -26,7 +26,7 @@ impl TimeParts {
         usize::try_from(ends - 1).unwrap_or(usize::MAX).min(self.parts)
     }
 
-    /// What there is at the end of each part, after these changes.
+    /// Sums of these changes up to the end of each part.
     pub(crate) fn sums(&self, changes: &[i64]) -> Vec<i64> {
         let sum = |sum: &mut i64, change: &i64| {
             *sum = sum.saturating_add(*change);

@@ -1,13 +1,13 @@
-/// How the number of open handles of a group develops.
+/// Development of the number of open handles of a group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Verdict {
-    /// It leaks: handles are lost at one rate, to the end.
+    /// Handles leak at one rate, to the end.
     Steady,
-    /// Many handles were lost within a very short time.
+    /// Many handles leaked within a very short time.
     Burst,
-    /// It was filled and then kept: a cache, a warm-up.
+    /// The group was filled and then kept: a cache, a warm-up.
     Once,
-    /// What is opened is closed; what is open at the end is young.
+    /// Opened handles are closed; those open at the end are young.
     Balanced,
     /// Too few handles, or in too short a time, to judge.
     Short,

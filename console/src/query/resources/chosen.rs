@@ -1,4 +1,4 @@
-//! Which allocations pass: allocators, processes and stacks are judged once each.
+//! Choice of the allocations that pass: allocators, processes and stacks are judged once each.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -26,7 +26,7 @@ use crate::query::tables::ProcessList;
 /// Rows that one thread takes at once.
 pub(super) const PART: usize = 1 << 18;
 
-/// Where allocations are read from.
+/// Source from which allocations are read.
 #[derive(Clone, Copy)]
 pub(crate) struct Origin<'a> {
     pub(in crate::query) trace: &'a Trace,
@@ -54,7 +54,7 @@ impl<'a> Origin<'a> {
 #[derive(Debug, Clone, Copy, Default)]
 struct Counted {
     rows: usize,
-    /// Those that are whole allocations, or the first part of one.
+    /// Rows that are whole allocations, or the first part of one.
     whole: usize,
 }
 
@@ -69,7 +69,7 @@ impl Counted {
         self.whole = self.whole.saturating_sub(counted.whole);
     }
 
-    /// How many allocations that are: further parts are none, but it may be that only these pass.
+    /// Number of allocations: further parts do not count, unless only they pass.
     fn survivors(self) -> usize {
         self.whole.max(self.rows.min(1))
     }
@@ -81,17 +81,17 @@ pub(super) struct Chosen<'a> {
     criteria: &'a ResourceCriteria,
     /// The criteria that are given.
     tests: Vec<(Criterion, Test<'a>)>,
-    /// How many of the criteria of allocators each allocator passes, one after the other, by row.
+    /// Number of the criteria on allocators that each allocator passes, one after the other, by row.
     passed: Vec<usize>,
-    /// How many there are.
+    /// Number of criteria on allocators.
     of_allocators: usize,
     /// Modules whose symbols the filters on stacks need and do not have, each once.
     pub(super) needs_symbols: Vec<String>,
 }
 
-/// What decides whether a row passes a criterion.
+/// Test that decides whether a row passes a criterion.
 enum Test<'a> {
-    /// Its allocator, which has to pass more than so many criteria.
+    /// Tests its allocator, which has to pass more than this number of criteria.
     Allocator(usize),
     Row(RowTest<'a>),
     /// Whether it leaks, of which all others are there, too.
@@ -196,7 +196,8 @@ impl<'a> Chosen<'a> {
         Ok((resources, left))
     }
 
-    /// Those of some rows, the number of all, and of what each criterion removes: of most rows only one has to count.
+    /// Chooses from some rows, and counts all and those that each criterion removes: for most rows only one has to
+    /// count.
     fn part(&self, rows: Range<usize>) -> (Vec<ResourceIdx>, Counted, Vec<Counted>) {
         let table = self.tables.resources;
         let (mut all, mut removed) =
@@ -247,8 +248,7 @@ impl<'a> Chosen<'a> {
     }
 }
 
-/// Of some allocations those that were never freed, as `-Leak` and `-LeakAtExit` choose them; without either,
-/// both.
+/// Keeps the allocations that were never freed, as `-Leak` and `-LeakAtExit` choose them; without either, both.
 pub(super) fn lost(
     table: &ResourceTable,
     rows: &[ResourceIdx],
@@ -266,7 +266,7 @@ fn is_lost(table: &ResourceTable, resource: ResourceIdx, criteria: &ResourceCrit
         }
 }
 
-/// Why no allocation passes; `None` when the trace has none, or some pass.
+/// Reason why no allocation passes; `None` when the trace has none, or some pass.
 pub(super) fn no_match(
     tables: &Tables<'_>,
     criteria: &ResourceCriteria,
@@ -277,12 +277,12 @@ pub(super) fn no_match(
         let allocators = rows.iter().filter_map(|row| tables.resources.allocator.get(row.row()));
         let allocators: BTreeSet<AllocatorIdx> = allocators.collect();
         let allocators = allocators.iter().filter_map(|row| tables.allocators.get(*row));
-        let name = |own: &Allocator| match criterion {
-            Criterion::Kind | Criterion::Type => Some(kind_name(own.kind).to_owned()),
-            Criterion::Allocator => Some(own.name.clone()),
+        let name = |allocator: &Allocator| match criterion {
+            Criterion::Kind | Criterion::Type => Some(kind_name(allocator.kind).to_owned()),
+            Criterion::Allocator => Some(allocator.name.clone()),
             Criterion::Process => {
-                let pid = own.pid.unwrap_or_default();
-                let process = tables.processes.known_or_pid(own.process, pid);
+                let pid = allocator.pid.unwrap_or_default();
+                let process = tables.processes.known_or_pid(allocator.process, pid);
                 Some(process.shown_name(false).to_owned())
             }
             _ => None,

@@ -1,4 +1,4 @@
-//! What `-GroupBy` groups allocations by: where a column is read, and what its numbers stand for.
+//! Columns of `-GroupBy` for allocations: the source of a column, and the meaning of its numbers.
 
 use handlescope_model::tables::{Allocator, ResourceEnd, ResourceMisses, Resources};
 use handlescope_model::{ArchiveError, Number, Numbers, ProcessIdx, StackIdx, Trace};
@@ -6,7 +6,7 @@ use handlescope_model::{ArchiveError, Number, Numbers, ProcessIdx, StackIdx, Tra
 use super::tables::kind_name;
 use crate::query::group_columns::group_columns;
 
-/// Where a column is read of allocations and, where these have it, of events without any.
+/// Source of a column for allocations and, where these have it, for events without any.
 macro_rules! read {
     ($rows:expr $(, $misses:expr)?) => {
         Source { rows: |trace| trace.values($rows), misses: &[$(|trace| trace.values($misses))?] }
@@ -46,7 +46,7 @@ group_columns! {
         => of("size", "Size", KeyKind::Bytes(read!(Resources::size, ResourceMisses::size)));
 }
 
-/// What is said of a column.
+/// Declaration of a column.
 struct Declared {
     name: &'static str,
     title: &'static str,
@@ -57,13 +57,13 @@ const fn of(name: &'static str, title: &'static str, kind: KeyKind) -> Declared 
     Declared { name, title, kind }
 }
 
-/// What the allocations of a group have in common in a column, and where that is read.
+/// Kind of the value that the allocations of a group have in common in a column, and its source.
 pub(crate) enum KeyKind {
     /// A text of their allocators.
     Allocator(fn(&Allocator) -> Option<&str>),
     /// The process that owns them.
     Owner,
-    /// Another process.
+    /// Process other than the owner.
     Process(Source<ProcessIdx>),
     Stack(Source<StackIdx>, StackNames),
     Number(Source<u32>),
@@ -76,20 +76,20 @@ pub(crate) enum KeyKind {
 /// Reads the values of a column.
 type Read<T> = fn(&Trace) -> Result<Numbers<T>, ArchiveError>;
 
-/// Where numbers are read of allocations, and of events without any if these have some.
+/// Source of numbers of allocations, and of events without any if these have some.
 pub(crate) struct Source<T: Number> {
     rows: Read<T>,
     misses: &'static [Read<T>],
 }
 
-/// What a stack is called besides its number.
+/// Names of a stack besides its number.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct StackNames {
-    /// Its innermost frame: the name in files, and the title.
+    /// Innermost frame: the name in files, and the title.
     pub(crate) frame: (&'static str, &'static str),
-    /// Its frames in files.
+    /// Name of its frames in files.
     pub(crate) text: &'static str,
-    /// What its frames are below in text.
+    /// Heading above its frames in text.
     pub(crate) heading: &'static str,
 }
 
@@ -102,7 +102,7 @@ impl<T: Number> Source<T> {
 }
 
 impl KeyKind {
-    /// So many numbers of 32 bits are what a group has in the column; none of its own where its allocators say it.
+    /// Number of 32-bit numbers that a group has in the column; 0 where its allocators give the value.
     const fn width(&self) -> usize {
         match self {
             Self::Allocator(_) | Self::Owner => 0,
@@ -111,7 +111,7 @@ impl KeyKind {
         }
     }
 
-    /// Of groups with equal figures, the columns with the lowest decide first.
+    /// Rank of the column: among groups with equal figures, columns with the lowest rank decide first.
     const fn rank(&self) -> u8 {
         match self {
             Self::Allocator(_) | Self::Owner => 0,
@@ -125,25 +125,25 @@ impl KeyKind {
 }
 
 impl ResourceColumn {
-    /// What totals are of.
+    /// Columns of totals.
     pub const TOTALS: [Self; 3] = [Self::Kind, Self::Allocator, Self::Process];
 
-    /// What groups of what was never freed have in common.
+    /// Columns of groups of what was never freed.
     pub const LOST: [Self; 6] =
         [Self::Kind, Self::Allocator, Self::Process, Self::Caller, Self::CreateStack, Self::End];
 
-    /// What is compared: groups of one kind, allocator, owner and stack.
+    /// Columns of comparisons: groups of one kind, allocator, owner and stack.
     pub const COMPARED: [Self; 4] = [Self::Kind, Self::Allocator, Self::Process, Self::CreateStack];
 
-    /// How many numbers of 32 bits a key has: what allocators have in common, then those of the other columns.
+    /// Number of 32-bit numbers in a key: what allocators have in common, then the values of the other columns.
     pub(super) const KEY_WIDTH: usize = Self::width_before(u8::MAX, 0);
 
-    /// Its name in files.
+    /// Name in files.
     pub(crate) fn name(self) -> &'static str {
         self.declared().name
     }
 
-    /// Its title in text.
+    /// Title in text.
     pub(crate) fn title(self) -> &'static str {
         self.declared().title
     }

@@ -21,7 +21,7 @@ pub(super) struct Counter<'a> {
     pub(super) misses: &'a MissTable,
     pub(super) allocators: &'a AllocatorList,
     pub(super) timeline: Option<&'a TimeParts>,
-    /// Over time allocations are counted, not their bytes.
+    /// Whether allocations, not their bytes, are counted over time.
     pub(super) by_count: bool,
     /// Whether each change over time is kept.
     pub(super) keeps_changes: bool,
@@ -30,7 +30,8 @@ pub(super) struct Counter<'a> {
 
 /// The groups found so far.
 enum Found {
-    /// Where keys are nothing but bases: by base, [`sentinel`] for none yet; the last one is of what has no base.
+    /// Groups by base, where keys are nothing but bases, [`sentinel`] for none yet; the last one is for rows without
+    /// a base.
     ByBase(Vec<u32>),
     ByKey(HashMap<Key, u32>),
 }
@@ -39,8 +40,8 @@ enum Found {
 pub(super) struct Counts {
     found: Found,
     pub(super) groups: Vec<(Key, ResourceFigures)>,
-    /// What counts once: group, what, and the first row of the allocation or the number of the call. A call counts
-    /// for each kind that it freed something of.
+    /// Items that count once: group, what, and the first row of the allocation or the number of the call. A call
+    /// counts for each kind that it freed something of.
     once: Vec<(u32, Once, u32, u32)>,
     /// Group and change of what is allocated, if these are kept; ascending, when all are there.
     pub(super) moments: Vec<(u32, Change)>,
@@ -86,8 +87,8 @@ impl Counts {
         let mut places = Vec::with_capacity(other.groups.len());
         for (at, (key, figures)) in other.groups.iter().enumerate() {
             let group = self.group(*key);
-            if let Some(own) = self.figures(group) {
-                own.add_all(figures);
+            if let Some(sum) = self.figures(group) {
+                sum.add_all(figures);
             }
             for (place, bytes) in other.changes.iter().skip(at * width).take(width).enumerate() {
                 self.change(group, place, *bytes);

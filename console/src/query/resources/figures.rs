@@ -1,4 +1,4 @@
-//! What is counted of allocations.
+//! Figures of allocations.
 
 use handlescope_model::rules::is_freed;
 use handlescope_model::tables::ResourceEnd;
@@ -10,11 +10,11 @@ pub struct ResourceFigures {
     pub alloc_bytes: i64,
     /// Calls that freed some of them.
     pub frees: u64,
-    /// What these freed.
+    /// Bytes that these calls freed.
     pub freed_bytes: i64,
     /// Allocations in whose place another one came, except of pages.
     pub replaced: u64,
-    /// Their bytes, those of pages too.
+    /// Bytes of replaced allocations, including those of pages.
     pub replaced_bytes: i64,
     /// Blocks whose heap was destroyed.
     pub destroyed: u64,
@@ -31,9 +31,9 @@ pub struct ResourceFigures {
     /// Allocations that nothing freed.
     pub outstanding: u64,
     pub outstanding_bytes: i64,
-    /// When the first was allocated.
+    /// Time at which the first was allocated.
     pub first_ns: Option<i64>,
-    /// When the last was allocated.
+    /// Time at which the last was allocated.
     pub last_ns: Option<i64>,
 }
 
@@ -107,7 +107,7 @@ impl ResourceFigures {
     }
 }
 
-/// What counts once for an allocation or a call, however many parts it has.
+/// Figure that counts once for an allocation or a call, however many parts it has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Once {
     Alloc,
@@ -119,7 +119,7 @@ pub(super) enum Once {
 }
 
 impl Once {
-    /// What counts of an allocation that ended so, besides that it is one; a free is that of a call.
+    /// Figure that counts an allocation with this end, besides the allocation itself; a free counts for its call.
     pub(super) fn of_end(end: Option<ResourceEnd>) -> Option<Self> {
         match end? {
             ResourceEnd::Open => Some(Self::Outstanding),

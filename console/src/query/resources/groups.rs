@@ -1,4 +1,4 @@
-//! Groups of allocations, the ones that lose most first.
+//! Groups of allocations, the ones that leak most first.
 
 use std::cmp::Reverse;
 use std::ops::Range;
@@ -21,18 +21,18 @@ use crate::query::stacks::StackSet;
 
 /// Groups of allocations.
 pub struct ResourceGroups {
-    /// What the allocations of each have in common.
+    /// Columns in which the allocations of each group agree.
     pub by: Vec<ResourceColumn>,
     /// The groups: those with the most bytes that were never freed first.
     pub rows: Vec<ResourceGroup>,
-    /// What is left of the stacks that they have in common.
+    /// Stacks that they have in common, trimmed.
     pub(crate) stacks: Option<TrimmedStacks>,
     /// Groups by their numbers, each with its changes in the order of their times.
     changes: Vec<(u32, Change)>,
 }
 
 impl ResourceGroups {
-    /// When bytes, or numbers, of a group changed, in the order of the times; nothing unless that was asked for.
+    /// Changes in the bytes, or numbers, of a group, in the order of their times; empty unless requested.
     pub fn changes(&self, group: &ResourceGroup) -> impl Iterator<Item = Change> {
         let changes = self.changes.get(group.changes.clone()).unwrap_or_default();
         changes.iter().map(|(_, change)| *change)
@@ -41,7 +41,7 @@ impl ResourceGroups {
 
 /// A group of allocations.
 pub struct ResourceGroup {
-    /// What is counted of them.
+    /// Figures of the group.
     pub figures: ResourceFigures,
     /// Bytes, or numbers, that are allocated at the ends of parts of the trace, if that was asked for.
     pub over_time: Option<Vec<i64>>,
@@ -76,13 +76,13 @@ impl ResourceGroup {
         self.stack(ResourceColumn::CreateStack)
     }
 
-    /// How the allocations ended.
+    /// End that the allocations have in common.
     pub fn end(&self) -> Option<ResourceEnd> {
         ResourceEnd::from_code(self.number(ResourceColumn::End)?)
     }
 }
 
-/// What is asked of a trace.
+/// Request to a trace.
 pub(super) struct Asked<'a> {
     pub(super) trace: &'a Trace,
     pub(super) tables: &'a Tables<'a>,
@@ -123,7 +123,8 @@ impl Asked<'_> {
             let changes = counts.changes.get(at..at + timeline.width());
             Some(timeline.sums(changes.unwrap_or_default()))
         };
-        let end = |group: usize| counts.moments.partition_point(|(own, _)| *own as usize <= group);
+        let end =
+            |group: usize| counts.moments.partition_point(|(number, _)| *number as usize <= group);
         // Of an answer for all allocators, none is the one.
         let has_base = by.iter().any(|column| column.is_of_allocator());
         let groups = counts.groups.iter().enumerate().map(|(at, (key, figures))| ResourceGroup {

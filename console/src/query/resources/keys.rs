@@ -1,4 +1,4 @@
-//! What allocations are grouped by: few numbers for each, whose texts are looked up when they are shown.
+//! Keys that allocations are grouped by: few numbers for each, whose texts are looked up when they are shown.
 
 use std::hash::{Hash, Hasher};
 
@@ -12,8 +12,9 @@ use super::tables::{AllocatorList, MissTable, ResourceTable};
 use crate::query::error::QueryError;
 use crate::query::groups::TrimmedStacks;
 
-/// What the allocations of a group have in common: of their allocators, then of columns at their
-/// [places](ResourceColumn::place); [`sentinel`] in columns that they are not grouped by, and where there is nothing.
+/// Values that the allocations of a group have in common: of their allocators, then of columns at their
+/// [places](ResourceColumn::place); [`sentinel`] in columns that they are not grouped by, and where there is no
+/// value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Key([u32; ResourceColumn::KEY_WIDTH]);
 
@@ -25,7 +26,7 @@ impl Hash for Key {
 }
 
 impl Key {
-    /// What they have in common of their allocators.
+    /// Number of what their allocators have in common.
     pub(super) fn base(&self) -> u32 {
         self.0[0]
     }
@@ -52,7 +53,7 @@ impl Key {
 pub(super) struct KeyColumns(Vec<KeyColumn>);
 
 struct KeyColumn {
-    /// Where its numbers are in a key.
+    /// Place of its numbers in a key.
     place: usize,
     rows: Values,
     misses: Values,
@@ -72,13 +73,13 @@ pub(super) struct Keys<'a> {
     misses: &'a MissTable,
     columns: &'a KeyColumns,
     stacks: Option<&'a TrimmedStacks>,
-    /// By row of the allocators.
+    /// Base of each allocator, by row.
     base: Vec<u32>,
     /// The first allocator of each base.
     firsts: Vec<AllocatorIdx>,
 }
 
-/// What an allocator has in a column.
+/// Value of an allocator in a column.
 #[derive(PartialEq, Eq, Hash)]
 enum Part<'a> {
     Text(Option<&'a str>),

@@ -1,4 +1,4 @@
-//! Which kinds of allocations a trace has.
+//! Kinds of allocations in a trace.
 
 use handlescope_model::Trace;
 use handlescope_model::tables::{ResourceKind, Resources};
@@ -15,13 +15,14 @@ pub fn allocated_kinds(trace: &Trace) -> Result<Vec<ResourceKind>, QueryError> {
     let rows = trace.values(Resources::allocator)?;
     let mut is_used = vec![false; allocators.rows().len()];
     for row in 0..rows.len() {
-        if let Some(is_used) = rows.get(row).and_then(|own| is_used.get_mut(own.row())) {
+        if let Some(is_used) = rows.get(row).and_then(|allocator| is_used.get_mut(allocator.row()))
+        {
             *is_used = true;
         }
     }
     let has = |kind: &ResourceKind| {
         let mut used = allocators.rows().iter().zip(&is_used).filter(|(_, is_used)| **is_used);
-        used.any(|(own, _)| own.kind == kind.code())
+        used.any(|(allocator, _)| allocator.kind == kind.code())
     };
     Ok(ResourceKind::ALL.into_iter().filter(has).collect())
 }

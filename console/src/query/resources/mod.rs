@@ -58,7 +58,7 @@ pub struct ResourcesAnswer<'a> {
     pub about: About<'a>,
     /// Sums by kind, allocator and process, if they were asked for.
     pub totals: Option<ResourceGroups>,
-    /// What was never freed, by its stacks, if that was asked for.
+    /// Allocations that were never freed, by their stacks, if requested.
     pub lost: Option<ResourceGroups>,
     /// The groups of `-GroupBy`, if they were asked for.
     pub groups: Option<ResourceGroups>,
@@ -210,7 +210,7 @@ impl<'a> ResourcesAnswer<'a> {
         Some(self.allocator_of(group)?.name.as_str())
     }
 
-    /// Their process; of an unknown one only the id is known, and `None` where not even that is.
+    /// Process of the allocations; of an unknown one only the id is known, and `None` where not even that is.
     pub fn process(&self, group: &ResourceGroup) -> Option<ProcessInfo> {
         self.owner(self.allocator_of(group)?)
     }
@@ -230,7 +230,7 @@ impl<'a> ResourcesAnswer<'a> {
         Some((Arc::clone(&self.allocators), Arc::clone(self.table.as_ref()?)))
     }
 
-    /// What the allocations of a group have in common in a column.
+    /// Value that the allocations of a group have in common in a column.
     pub(crate) fn key(
         &self,
         group: &ResourceGroup,
@@ -279,12 +279,13 @@ impl<'a> TraceAnswer<'a> for ResourcesAnswer<'a> {
         Some(&self.frames)
     }
 
-    /// Only one answer has groups of stacks: totals have none, and there are no leaks beside the groups of `-GroupBy`.
+    /// Trimmed stacks of the only answer with groups of stacks: totals have none, and there are no leaks beside the
+    /// groups of `-GroupBy`.
     fn trims(&self) -> Option<&TrimmedStacks> {
         self.all_groups().find_map(|groups| groups.stacks.as_ref())
     }
 
-    /// Unless some are to be shown, those that groups of the answer have in common.
+    /// Stacks to be shown, if any were chosen, or else those that groups of the answer have in common.
     fn stacks(&self) -> Vec<StackIdx> {
         if let Some(shown) = &self.about.shown_stacks {
             return shown.iter().collect();
@@ -299,7 +300,7 @@ impl<'a> TraceAnswer<'a> for ResourcesAnswer<'a> {
     }
 }
 
-/// What caveats say something about.
+/// Facts that caveats speak of.
 fn facts(
     tables: &Tables<'_>,
     criteria: &ResourceCriteria,
@@ -321,14 +322,16 @@ fn facts(
     facts
 }
 
-/// How many allocations of each kind there are, and how many of them without a stack.
+/// Counts the allocations of each kind, and those without a stack.
 fn allocations(tables: &Tables<'_>, rows: &[ResourceIdx]) -> KindCounts {
     let Tables { resources, allocators, .. } = *tables;
-    let kinds: Vec<usize> = allocators.rows().iter().map(|own| own.kind as usize).collect();
+    let kinds: Vec<usize> =
+        allocators.rows().iter().map(|allocator| allocator.kind as usize).collect();
     let counted = |rows: &[ResourceIdx]| {
         let mut counts = KindCounts::default();
         for row in rows.iter().map(|row| row.row()) {
-            let kind = resources.allocator.get(row).and_then(|own| kinds.get(own.row()));
+            let kind =
+                resources.allocator.get(row).and_then(|allocator| kinds.get(allocator.row()));
             if let Some((count, without_stack)) = kind.and_then(|kind| counts.get_mut(*kind)) {
                 *count += 1;
                 *without_stack += u64::from(resources.stack.get(row).is_none());
@@ -337,8 +340,8 @@ fn allocations(tables: &Tables<'_>, rows: &[ResourceIdx]) -> KindCounts {
         counts
     };
     let sum = |mut all: KindCounts, other: KindCounts| {
-        for (own, other) in all.iter_mut().zip(other) {
-            *own = (own.0 + other.0, own.1 + other.1);
+        for (total, other) in all.iter_mut().zip(other) {
+            *total = (total.0 + other.0, total.1 + other.1);
         }
         all
     };

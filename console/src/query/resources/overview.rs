@@ -1,4 +1,4 @@
-//! What a page says of the allocations of a trace, kind by kind.
+//! Overview of the allocations of a trace for a page, kind by kind.
 
 use super::figures::ResourceFigures;
 use super::{ResourceColumn, ResourceGroup, ResourcesAnswer, allocated_kinds};
@@ -14,7 +14,7 @@ pub struct AllocationsOverview<'a> {
     pub groups: ResourcesAnswer<'a>,
     /// Groups of one kind and process, with the bytes that are allocated over time.
     bytes: ResourcesAnswer<'a>,
-    /// The same with numbers, where a kind has no bytes.
+    /// Groups of one kind and process, with the number of allocations over time, where a kind has no bytes.
     counts: Option<ResourcesAnswer<'a>>,
     /// The kinds of which something was allocated.
     pub kinds: Vec<AllocatedKind>,
@@ -22,7 +22,7 @@ pub struct AllocationsOverview<'a> {
 
 #[derive(Debug, Clone, Copy)]
 pub struct AllocatedKind {
-    /// Its name, as in `heap`.
+    /// Name of the kind, as in `heap`.
     pub name: &'static str,
     /// Sums over all of its groups.
     pub figures: ResourceFigures,

@@ -14,10 +14,10 @@ use crate::query::frame_names::Frames;
 use crate::query::suspect_rows::SuspectRows;
 use crate::query::tables::ProcessList;
 
-/// What a kind of a newer layout is called.
+/// Name of a kind from a newer layout.
 const UNKNOWN_KIND: &str = "unknown";
 
-/// Where things were allocated.
+/// Allocators of a trace.
 pub(crate) struct AllocatorList(Vec<Allocator>);
 
 impl AllocatorList {
@@ -56,7 +56,7 @@ pub(crate) struct ResourceTable {
     pub(crate) end_time_ns: Numbers<i64>,
     pub(crate) end_stack: Numbers<StackIdx>,
     pub(crate) free_call: Numbers<u32>,
-    /// By row, whether the allocation ended in parts; empty where none did.
+    /// Whether the allocation ended in parts, by row; empty where none did.
     is_in_parts: Vec<bool>,
 }
 
@@ -86,7 +86,7 @@ impl ResourceTable {
         self.part_of.get(resource.row()).is_some()
     }
 
-    /// What became of an allocation.
+    /// End of an allocation.
     pub(crate) fn end(&self, resource: ResourceIdx) -> Option<ResourceEnd> {
         self.end.get(resource.row()).and_then(ResourceEnd::from_code)
     }
@@ -135,7 +135,7 @@ fn read<T: Number>(
     Ok(if is_needed { trace.values(key)? } else { Numbers::default() })
 }
 
-/// Which rows are parts, or have parts.
+/// Whether each row is a part, or has parts.
 fn in_parts(part_of: &Numbers<ResourceIdx>) -> Vec<bool> {
     let mut is_in_parts = Vec::new();
     if !part_of.has_any() {
@@ -184,7 +184,7 @@ impl MissTable {
     }
 }
 
-/// What is filtered.
+/// Tables that are filtered.
 pub(in crate::query) struct Tables<'a> {
     pub(in crate::query) allocators: &'a AllocatorList,
     pub(in crate::query) resources: &'a ResourceTable,

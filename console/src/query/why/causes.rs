@@ -24,11 +24,11 @@ const THREAD: &str = "Thread";
 /// The word of a race, which counts when suspects are ranked.
 pub(super) const RACE: &str = "race";
 
-/// A cause of what a `T` loses, which is a group of handles, a site of allocations, or heaps: the word it goes by, which
-/// stays the same, what the help says of it, and what proves it, as a diagnosis with that word.
+/// A cause of what a `T` leaks, which is a group of handles, a site of allocations, or heaps: the word it goes by,
+/// which stays the same, what the help says of it, and what proves it, as a diagnosis with that word.
 pub(super) type Cause<T> = (&'static str, &'static str, fn(&T, &'static str) -> Option<Diagnosis>);
 
-/// What is proved of some causes, in their order.
+/// Diagnoses of the proved causes, in their order.
 pub(super) fn proved<T>(causes: &[Cause<T>], of: &T) -> Vec<Diagnosis> {
     causes.iter().filter_map(|(word, _, find)| find(of, word)).collect()
 }
@@ -43,10 +43,10 @@ pub fn causes_of_handles() -> Vec<(&'static str, &'static str)> {
     words(&Causes::ALL)
 }
 
-/// A cause, and what is lost and proves it.
+/// A cause, and what is leaked and proves it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Diagnosis {
-    /// Its word, which stays the same.
+    /// Word for the cause, which stays the same.
     pub cause: &'static str,
     /// Number of leaked handles or allocations that it explains.
     pub count: u64,
@@ -58,7 +58,7 @@ pub struct Diagnosis {
     counts: String,
     /// Ends of others of the group, as in "5 reallocated".
     others: String,
-    /// Where to look for the mistake.
+    /// Advice on where to look for the mistake.
     advice: Option<&'static str>,
     /// Stacks that close or free others of the group, the most frequent first.
     pub stacks: Vec<StackIdx>,
@@ -97,12 +97,12 @@ impl Diagnosis {
         Some(Self { counts, advice, ..diagnosis })
     }
 
-    /// The same with the ends of others of the group, as in "5 reallocated".
+    /// Adds the ends of others of the group, as in "5 reallocated".
     pub(super) fn with_others(self, others: String) -> Self {
         Self { others, ..self }
     }
 
-    /// The same with the most frequent of the stacks that close or free others of the group.
+    /// Adds the most frequent of the stacks that close or free others of the group.
     pub(super) fn with_stacks(self, stacks: impl Iterator<Item = StackIdx>) -> Self {
         Self { stacks: most_frequent(stacks), ..self }
     }
@@ -127,32 +127,32 @@ impl Diagnosis {
     }
 }
 
-/// What is known of a group besides how much of it leaks.
+/// Findings on a group besides how much of it leaks.
 pub(super) struct Findings {
     pub(super) diagnoses: Vec<Diagnosis>,
     /// The most frequent names of the leaked objects.
     pub(super) names: Vec<ObjectNames>,
     /// Bytes of blocks that only grew, and how many more they get each minute.
     pub(super) grown: Option<(i64, f64)>,
-    /// What became of those that are not leaked, as in "closed".
+    /// Word for the end of those that are not leaked, as in "closed".
     pub(super) ended: String,
 }
 
 /// A group of handles, and what causes are found in.
 pub(super) struct Causes<'a> {
     pub(super) handles: &'a [Opened],
-    /// Those that the program did not close.
+    /// Handles that the program did not close.
     pub(super) lost: &'a [Opened],
     pub(super) file: &'a FileContext<'a>,
     pub(super) columns: &'a EventColumns,
     pub(super) targets: &'a Targets,
-    /// How far apart two opens of a race are at most, nanoseconds; `None` in a trace without clock, or whose
-    /// clock stands still for longer.
+    /// Maximum distance between two opens of a race, nanoseconds; `None` in a trace without clock, or whose clock
+    /// stands still for longer.
     pub(super) race_window_ns: Option<i64>,
 }
 
 impl Causes<'_> {
-    /// Why handles leak, in the order in which it is said.
+    /// Causes of leaked handles, in the order in which they are reported.
     pub(super) const ALL: [Cause<Self>; 9] = [
         (RACE, "two threads opened one object within 1 ms; one closed it", Self::race),
         (
@@ -202,17 +202,17 @@ impl Causes<'_> {
         Some(Diagnosis { advice, ..self.diagnosis(cause, &raced, facts)? })
     }
 
-    /// How far the nearest open of the same object by another thread of the process, whose handle the
-    /// program closed, is from that of a handle, nanoseconds, and both threads.
+    /// Distance of a handle from the nearest open of the same object by another thread of the process, whose handle
+    /// the program closed, nanoseconds, and both threads.
     fn racing_open(&self, handle: Opened) -> Option<(i64, u32, u32)> {
         let columns = self.columns;
-        let (own, window_ns) = (handle.opened.row(), self.race_window_ns?);
-        if columns.kind(own)? != EventKind::HandleCreate {
+        let (opening, window_ns) = (handle.opened.row(), self.race_window_ns?);
+        if columns.kind(opening)? != EventKind::HandleCreate {
             return None;
         }
-        let (owner, tid) = (columns.owners.of(own)?, columns.tid.get(own)?);
+        let (owner, tid) = (columns.owners.of(opening)?, columns.tid.get(opening)?);
         let events = self.file.objects.events(handle.object);
-        let time = columns.time_ns.get(own)?;
+        let time = columns.time_ns.get(opening)?;
         let distance = |event: &usize| {
             Some(columns.time_ns.get(*event)?.abs_diff(time)).and_then(|ns| i64::try_from(ns).ok())
         };
@@ -224,8 +224,8 @@ impl Causes<'_> {
                 && columns.tid.get(*event).is_some_and(|other| other != tid)
                 && columns.closed_by_program(*event).is_some()
         };
-        let before = (events.start..own).rev().take_while(is_near).find(is_racing_open);
-        let after = (own + 1..events.end).take_while(is_near).find(is_racing_open);
+        let before = (events.start..opening).rev().take_while(is_near).find(is_racing_open);
+        let after = (opening + 1..events.end).take_while(is_near).find(is_racing_open);
         let nearest = before.into_iter().chain(after);
         nearest.filter_map(|event| Some((distance(&event)?, tid, columns.tid.get(event)?))).min()
     }

@@ -1,6 +1,6 @@
 //! `.why`: the groups of what processes acquired that leak, ranked, each with how it grows and why.
 //!
-//! A suspect is a group of one program, one type and one create stack that loses handles or allocations and is not
+//! A suspect is a group of one program, one type and one create stack that leaks handles or allocations and is not
 //! balanced. [`score`] ranks them, [`causes`] and [`mod@allocations`] say what the events prove; docs/why.md explains it.
 
 mod allocations;
@@ -39,16 +39,16 @@ use super::suspect_rows::check;
 use crate::cancel::{Cancel, Cancelled};
 use crate::trace::Caveat;
 
-/// How far apart the opens of a race are at most, unless it is said: 1 ms.
+/// Default for the maximum distance between the opens of a race: 1 ms.
 const RACE_WINDOW_NS: i64 = 1_000_000;
 
-/// What leaks in one trace.
+/// Leaks of one trace.
 pub struct WhyAnswer<'a> {
     /// The trace, and all its groups.
     pub file: FileAnswer<'a>,
     /// Groups that leak: those of handles, the worst first, and then those of allocations.
     pub suspects: Vec<Suspect>,
-    /// How many allocations the trace has.
+    /// Number of allocations in the trace.
     pub allocations: usize,
     /// Caveats that do not depend on which suspects are shown.
     caveats: usize,
@@ -119,9 +119,10 @@ impl<'a> WhyAnswer<'a> {
     pub fn show(&mut self, is_shown: impl Fn(usize) -> bool) -> Result<(), QueryError> {
         let Self { file, suspects, caveats, .. } = self;
         let shown = suspects.iter().enumerate().filter(|(place, _)| is_shown(*place));
-        let stacks = shown.flat_map(|(_, own)| {
-            let closing = own.diagnoses.iter().flat_map(|own| own.stacks.iter().copied());
-            own.create_stack.into_iter().chain(closing)
+        let stacks = shown.flat_map(|(_, suspect)| {
+            let closing =
+                suspect.diagnoses.iter().flat_map(|diagnosis| diagnosis.stacks.iter().copied());
+            suspect.create_stack.into_iter().chain(closing)
         });
         file.about.caveats.truncate(*caveats);
         file.show_named_stacks(stacks.collect())?;

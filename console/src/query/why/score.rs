@@ -1,8 +1,8 @@
-//! What suspects are ranked by.
+//! Score by which suspects are ranked.
 
 use crate::query::growth::{Growth, Life, ProcessLives, Verdict, Window};
 
-/// A lost handle outlived its group when it got so many times as old as any handle that was closed.
+/// A leaked handle outlived its group when it got so many times as old as any handle that was closed.
 const OUTLIVED: i64 = 10;
 
 /// The score of a group: how many handles it keeps for ever, weighted by how likely it is to go on. `None`
@@ -10,7 +10,7 @@ const OUTLIVED: i64 = 10;
 ///
 /// A steady leak goes on; a burst may come again; of a few handles nothing is known; what was filled at
 /// the start is a cache more often than a leak. Of a group that is balanced otherwise, those count that
-/// `raced` lost, or that outlived it by far.
+/// `raced` leaked, or that outlived it by far.
 pub(super) fn of(growth: &Growth, processes: &[ProcessLives], raced: u64) -> Option<f64> {
     let kept = growth.evidence.kept as u64;
     let (weight, count) = match growth.verdict {
@@ -23,7 +23,7 @@ pub(super) fn of(growth: &Growth, processes: &[ProcessLives], raced: u64) -> Opt
     (count > 0).then_some(weight * count as f64)
 }
 
-/// How many lost handles outlived their group.
+/// Number of leaked handles that outlived their group.
 fn outlived(processes: &[ProcessLives]) -> u64 {
     let lifetime = |life: &Life| Some(life.closed_ns?.saturating_sub(life.opened_ns));
     let lives = processes.iter().flat_map(|process| &process.lives);

@@ -1,4 +1,4 @@
-//! What leaks.
+//! Suspects: groups that leak.
 
 use std::cmp::Reverse;
 
@@ -22,20 +22,20 @@ const GROWN_WEIGHT: f64 = 0.5;
 pub struct Suspect {
     /// The id by which it is chosen again, the same in every run.
     pub id: SuspectId,
-    /// Its place among the suspects of its trace, from 1.
+    /// Place among the suspects of its trace, from 1.
     pub rank: usize,
     /// The owner, `name.exe(pid)`; of several, the program.
     pub process: String,
     /// Process id of the owner, if it is known and there is one.
     pub pid: Option<u32>,
-    /// When the owner started, nanoseconds since session start; `None` when it was there before the trace, and of
+    /// Start of the owner, nanoseconds since session start; `None` when it was there before the trace, and for
     /// several.
     pub process_start_ns: Option<i64>,
-    /// What each owner lost, the one that lost most first; owners that lost nothing are left out.
+    /// Owners that leaked something, the one that leaked most first.
     pub processes: Vec<SuspectProcess>,
     /// Type of the objects, or kind of the allocations.
     pub type_name: String,
-    /// What allocated it, where that is more specific than the kind: `CreatePen`, the type of a GDI handle.
+    /// Name of the allocator, where that is more specific than the kind: `CreatePen`, the type of a GDI handle.
     pub allocator: Option<String>,
     /// The stack that opened or allocated them: one of those that are equal.
     pub create_stack: Option<StackIdx>,
@@ -43,9 +43,9 @@ pub struct Suspect {
     /// The bytes of allocations; `None` for handles.
     pub bytes: Option<Bytes>,
     pub growth: Growth,
-    /// What became of those that are not lost, as in "closed".
+    /// Word for the end of those that are not leaked, as in "closed".
     pub(super) ended: String,
-    /// Why, as far as the events say.
+    /// Causes of the leak, as far as the events say.
     pub diagnoses: Vec<Diagnosis>,
     /// The most frequent names of the objects whose handles leak; allocations have none.
     pub names: Vec<ObjectNames>,
@@ -53,20 +53,20 @@ pub struct Suspect {
     pub function: Option<String>,
     /// A filter on processes that keeps its own and no others of their program, where only some are asked for.
     pub filter: Option<String>,
-    /// What it was ranked by: handles or, of allocations, bytes that are kept, weighted.
+    /// Score that it was ranked by: handles or, for allocations, bytes that are kept, weighted.
     pub score: f64,
 }
 
-/// A process that lost something of a suspect.
+/// A process that leaked a part of a suspect.
 #[derive(Debug, Clone)]
 pub struct SuspectProcess {
     /// `name.exe(pid)`.
     pub process: String,
-    /// Its row in the processes, if it is known.
+    /// Row in the table of processes, if known.
     pub row: Option<ProcessIdx>,
-    /// Its process id, if it is known.
+    /// Process id, if known.
     pub pid: Option<u32>,
-    /// When it started, nanoseconds since session start; `None` when it was there before the trace.
+    /// Start of the process, nanoseconds since session start; `None` when it was there before the trace.
     pub start_ns: Option<i64>,
     pub counts: Counts,
 }
@@ -104,10 +104,10 @@ impl SuspectProcess {
         }
     }
 
-    /// Those that lost something, the one that lost most first.
+    /// Processes that leaked something, the one that leaked most first.
     fn ranked(processes: impl IntoIterator<Item = Self>) -> Vec<Self> {
         let mut losing: Vec<Self> =
-            processes.into_iter().filter(|own| own.counts.lost() > 0).collect();
+            processes.into_iter().filter(|process| process.counts.lost() > 0).collect();
         losing.sort_by_key(|process| Reverse(process.counts.lost()));
         losing
     }
@@ -181,19 +181,19 @@ impl Suspect {
         name.unwrap_or(&self.process)
     }
 
-    /// Its rate if it loses steadily, per minute.
+    /// Rate of a steady leak, per minute.
     pub fn rate_per_minute(&self) -> Option<f64> {
         let rate = self.growth.evidence.rate.filter(|_| self.growth.verdict == Verdict::Steady);
         rate.map(|rate| rate.per_minute)
     }
 
-    /// How many it loses for each request that its processes begin, if it loses steadily and these are known.
+    /// Number leaked for each request that its processes begin, if it leaks steadily and these are known.
     pub fn rate_per_request(&self) -> Option<f64> {
         let rate = self.growth.evidence.per_request();
         rate.filter(|_| self.growth.verdict == Verdict::Steady)
     }
 
-    /// Counts the requests that its processes began in the time in which it loses.
+    /// Counts the requests that its processes began in the time in which it leaks.
     pub(super) fn count_requests(&mut self, requests: &Requests) {
         let evidence = &mut self.growth.evidence;
         let Some((first, last)) = evidence.first_ns.zip(evidence.last_ns) else { return };
@@ -201,7 +201,7 @@ impl Suspect {
         evidence.requests = rows.map(|row| requests.between(row, first, last)).sum();
     }
 
-    /// What its verdict rests on, as a sentence without a full stop.
+    /// Evidence for the verdict, as a sentence without a full stop.
     pub fn evidence(&self) -> String {
         let all = match self.bytes {
             // Those too that have nothing which was not allocated before: they have no lives.

@@ -1,4 +1,4 @@
-//! When the processes and threads ended that handles are of.
+//! Ends of the processes and threads that handles refer to.
 
 use std::collections::HashMap;
 
@@ -7,15 +7,15 @@ use handlescope_model::{ArchiveError, Numbers, ObjectIdx, ProcessIdx, TableRows,
 
 use crate::query::trace_info;
 
-/// How long after the handle of a new thread was made the thread starts at most: both are made by the call
-/// that creates it.
+/// Maximum time from making the handle of a new thread to the start of the thread: both are made by the call that
+/// creates it.
 const START_NS: i64 = 20_000;
 
 /// The process or thread that a handle refers to, which has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Ended {
     pub(super) target: Target,
-    /// When it ended, nanoseconds since session start.
+    /// Time at which it ended, nanoseconds since session start.
     pub(super) end_ns: i64,
 }
 

@@ -1,4 +1,4 @@
-//! Why a site loses allocations, as far as its events prove it.
+//! Reasons why a site leaks allocations, as far as its events prove it.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -20,7 +20,7 @@ pub(super) const RESERVE_WITHOUT_COMMIT: &str = "reserve_without_commit";
 /// Reallocations from which on a block is a chain.
 const CHAIN: usize = 3;
 
-/// What causes are found in.
+/// Data in which causes are found.
 pub(in crate::query::why) struct SiteCauses<'a> {
     allocations: &'a Allocations<'a>,
     table: &'a ResourceTable,
@@ -39,7 +39,7 @@ pub(super) struct Site<'a> {
     all: &'a SiteCauses<'a>,
     rows: &'a [ResourceIdx],
     sums: &'a Sums,
-    /// The rows that are lost.
+    /// The rows that leaked.
     lost: Vec<ResourceIdx>,
     /// The blocks among them that only grew.
     chains: Vec<Chain>,
@@ -72,7 +72,7 @@ impl<'a> SiteCauses<'a> {
         })
     }
 
-    /// Why groups of a program leak; `None` of a kind of a newer layout.
+    /// Findings on groups of a program; `None` for a kind from a newer layout.
     pub(in crate::query::why) fn findings(
         &self,
         groups: &[Group<'_>],
@@ -121,7 +121,7 @@ impl<'a> SiteCauses<'a> {
 }
 
 impl Site<'_> {
-    /// Why allocations leak, in the order in which it is said.
+    /// Causes of leaked allocations, in the order in which they are reported.
     pub(super) const CAUSES: [Cause<Self>; 5] = [
         (
             RESERVE_WITHOUT_COMMIT,
@@ -225,7 +225,7 @@ impl Site<'_> {
 }
 
 impl Sums {
-    /// Why heaps leak.
+    /// Causes of leaked heaps.
     pub(super) const CAUSES_OF_HEAPS: [Cause<Self>; 1] =
         [("heap_not_destroyed", "private heaps that are never destroyed", Self::not_destroyed)];
 

@@ -1,4 +1,4 @@
-//! Where and when pages were committed.
+//! Places and times of commits of pages.
 
 use std::collections::HashMap;
 
@@ -13,7 +13,7 @@ const PAGE: u64 = 4096;
 /// A process, or the id of one that is not known.
 type Owner = (Option<ProcessIdx>, Option<u32>);
 
-/// What was committed in each process.
+/// Commits of each process.
 pub(super) struct Commits(HashMap<Owner, Places>);
 
 /// The commits of a process by their first pages. Windows commits within one reservation, so that the first page
@@ -34,11 +34,12 @@ impl Commits {
         key: &Numbers<u64>,
     ) -> Self {
         let mut commits: HashMap<Owner, Vec<(u64, i64)>> = HashMap::new();
-        let is_commit = |own: &&Allocator| own.kind == ResourceKind::Commit.code();
-        if allocators.rows().iter().any(|own| is_commit(&own)) {
+        let is_commit = |allocator: &&Allocator| allocator.kind == ResourceKind::Commit.code();
+        if allocators.rows().iter().any(|allocator| is_commit(&allocator)) {
             let wholes = (0..table.len()).map(ResourceIdx::of);
             for row in wholes.filter(|row| !table.is_further_part(*row)).map(ResourceIdx::row) {
-                let allocator = table.allocator.get(row).and_then(|own| allocators.get(own));
+                let allocator =
+                    table.allocator.get(row).and_then(|allocator| allocators.get(allocator));
                 if let (Some(allocator), Some(key), Some(time_ns)) =
                     (allocator.filter(is_commit), key.get(row), table.time_ns.get(row))
                 {
@@ -72,7 +73,7 @@ impl Places {
     /// Whether a commit since then begins between two addresses.
     fn has(&self, first: u64, end: u64, since_ns: i64) -> bool {
         let leaf =
-            |address: u64| self.pages.len() + self.pages.partition_point(|own| *own < address);
+            |address: u64| self.pages.len() + self.pages.partition_point(|page| *page < address);
         let (mut from, mut to) = (leaf(first), leaf(end));
         let is_later = |at: usize| self.latest.get(at).is_some_and(|time_ns| *time_ns >= since_ns);
         while from < to {

@@ -1,4 +1,4 @@
-//! Why allocations leak, as far as their events prove it.
+//! Reasons why allocations leak, as far as their events prove it.
 
 mod causes;
 mod commits;
@@ -26,7 +26,9 @@ pub(super) fn drop_backed(suspects: &mut Vec<Suspect>) {
     let kind = |suspect: &Suspect| {
         ResourceKind::ALL.into_iter().find(|kind| kind.name() == suspect.type_name)
     };
-    let site = |kind, own: &Suspect| (kind, own.pid, own.process.clone(), own.create_stack);
+    let site = |kind, suspect: &Suspect| {
+        (kind, suspect.pid, suspect.process.clone(), suspect.create_stack)
+    };
     let backing: HashSet<ResourceKind> =
         ResourceKind::ALL.into_iter().filter_map(backed_by).collect();
     let backing = suspects.iter().filter_map(|suspect| {
@@ -36,7 +38,7 @@ pub(super) fn drop_backed(suspects: &mut Vec<Suspect>) {
     suspects.retain(|suspect| {
         let backed = kind(suspect).and_then(backed_by);
         !backed.is_some_and(|backed| backing.contains(&site(backed, suspect)))
-            || suspect.diagnoses.iter().any(|own| own.cause == RESERVE_WITHOUT_COMMIT)
+            || suspect.diagnoses.iter().any(|diagnosis| diagnosis.cause == RESERVE_WITHOUT_COMMIT)
     });
 }
 
