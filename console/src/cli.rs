@@ -83,7 +83,7 @@ pub struct Cli {
     #[command(flatten)]
     pub symbols: SymbolArgs,
 
-    /// How servers of symbols are treated.
+    /// Limits for symbol servers.
     #[command(flatten)]
     pub symbol_limits: SymbolLimitArgs,
 
@@ -107,7 +107,7 @@ pub struct Cli {
     #[arg(long, value_name = "FILE", value_parser = path, global = true)]
     pub config: Option<PathBuf>,
 
-    /// What to do instead.
+    /// Action instead of running commands.
     #[command(subcommand)]
     pub action: Option<Action>,
 }
@@ -204,9 +204,9 @@ pub enum Shell {
     PowerShell,
 }
 
-/// What to do instead of running commands.
+/// Action instead of running commands.
 ///
-/// Those with [`Words`] are read by [`one_shot`](crate::one_shot), because their options have one dash;
+/// Variants with [`Words`] are read by [`one_shot`](crate::one_shot), because their options have one dash;
 /// here they are for the help.
 #[derive(Debug, Subcommand)]
 pub enum Action {
@@ -324,7 +324,7 @@ fn table_named(name: &str) -> Result<Relation<'static>, UnknownTable> {
     Relation::named(name).ok_or_else(|| UnknownTable { names: names() })
 }
 
-/// What `mcp` may read and write.
+/// Access that `mcp` has.
 #[derive(Debug, Args)]
 pub struct McpArgs {
     /// Folder whose files may be read, with its subfolders; may be given several times. Default: the current

@@ -189,13 +189,13 @@ pub(crate) fn options_and_words<'t, A: Default + 'static>(
 pub(crate) fn own_and_shared<A: Default + 'static, S: Default + 'static>(
     page: &str,
     tokens: &[Token],
-    own: &'static [OptionGroup<A>],
+    options: &'static [OptionGroup<A>],
     shared: &'static [OptionGroup<S>],
 ) -> Result<(A, S), ParseError> {
-    let (args, common, words) = own_shared_and_words(page, tokens, own, shared)?;
+    let (args, common, words) = own_shared_and_words(page, tokens, options, shared)?;
     match words.first() {
         None => Ok((args, common)),
-        Some(word) => Err(unknown(page, word, &own_and_shared_specs(own, shared))),
+        Some(word) => Err(unknown(page, word, &own_and_shared_specs(options, shared))),
     }
 }
 
@@ -203,13 +203,13 @@ pub(crate) fn own_and_shared<A: Default + 'static, S: Default + 'static>(
 pub(crate) fn own_shared_and_words<'t, A: Default + 'static, S: Default + 'static>(
     page: &str,
     tokens: &'t [Token],
-    own: &'static [OptionGroup<A>],
+    options: &'static [OptionGroup<A>],
     shared: &'static [OptionGroup<S>],
 ) -> Result<(A, S, Vec<&'t Token>), ParseError> {
     let (mut args, mut common) = (A::default(), S::default());
-    let known = own_and_shared_specs(own, shared);
+    let known = own_and_shared_specs(options, shared);
     let words = read(page, tokens, &known, |name, values| {
-        set(own, name, values, &mut args)
+        set(options, name, values, &mut args)
             .or_else(|| set(shared, name, values, &mut common))
             .unwrap_or(Ok(()))
     })?;
@@ -217,10 +217,10 @@ pub(crate) fn own_shared_and_words<'t, A: Default + 'static, S: Default + 'stati
 }
 
 fn own_and_shared_specs<A: Default, S: Default>(
-    own: &'static [OptionGroup<A>],
+    options: &'static [OptionGroup<A>],
     shared: &'static [OptionGroup<S>],
 ) -> Vec<&'static dyn OptionSpec> {
-    specs(own).into_iter().chain(specs(shared)).collect()
+    specs(options).into_iter().chain(specs(shared)).collect()
 }
 
 /// Hands each option its values, and returns the words between them.

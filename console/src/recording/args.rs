@@ -14,7 +14,7 @@ use super::stop::stop_condition;
 use crate::paths::{has_extension, with_home};
 use crate::values::{ValueError, bytes, nanoseconds, number, whole};
 
-/// What `record`, `live` and `wprp` have in common: which events, and how many of them fit into memory.
+/// Options that `record`, `live` and `wprp` share: events to record, and buffers for them.
 #[derive(Debug, Clone, Default, Args)]
 pub struct SessionArgs {
     /// Also record object reference counts; many more events than handles.
@@ -51,7 +51,7 @@ pub struct TypeArgs {
     pub types: Option<ObjectTypes>,
 }
 
-/// What `record` and `wprp` record of .NET.
+/// .NET events that `record` and `wprp` record.
 #[derive(Debug, Clone, Default, Args)]
 pub struct DotNetArgs {
     /// Also record names of .NET methods; recording ends some seconds later, while .NET processes list them.
@@ -175,7 +175,7 @@ impl SessionArgs {
         (events, self.buffer_size.unwrap_or_default(), self.buffers)
     }
 
-    /// These options as they are written.
+    /// Words of these options on a command line.
     pub(super) fn words(&self) -> String {
         let switches = [
             ("--references", self.references),

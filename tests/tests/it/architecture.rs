@@ -165,7 +165,7 @@ fn documents_code_and_messages_are_in_plain_words() {
 #[test]
 fn doc_comments_start_with_a_noun_or_a_verb_and_bindings_are_named_after_things() {
     let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    for name in ["extract", "model", "record"] {
+    for name in ["console", "extract", "model", "record"] {
         let mut words = Words::default();
         for (path, text) in files(&workspace.join(name).join("src")) {
             if path.extension().is_some_and(|extension| extension == "rs") {

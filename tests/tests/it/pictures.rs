@@ -160,7 +160,7 @@ fn a_plot_lays_the_open_handles_of_processes_types_or_stacks_on_each_other() {
         let svg = written(&shell, &format!(".plot handles.svg {options}"), "handles.svg");
         let texts = texts(&svg);
         assert_eq!(svg.matches("<polygon").count(), areas, "{options}: {texts:?}");
-        let legend = format!("{name}, at most ");
+        let legend = format!("{name}, peak ");
         assert!(texts.iter().any(|text| text.starts_with(&legend)), "{options}: {texts:?}");
         assert!(texts.contains(&"seconds since the session started"), "{options}: {texts:?}");
     }
@@ -224,7 +224,7 @@ fn most_is_the_largest_number_at_any_time_in_text_and_in_a_picture() {
     }
     let svg = trace.picture(".plot most.svg -TopN 4", "most.svg");
     for (most, name) in &shown {
-        let legend = format!("{name}, at most {most}");
+        let legend = format!("{name}, peak {most}");
         assert!(texts(&svg).contains(&legend.as_str()), "{legend}: {:?}", texts(&svg));
     }
 }

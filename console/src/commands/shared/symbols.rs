@@ -48,7 +48,7 @@ pub struct SymbolArgs {
     pub folder: Option<PathBuf>,
 }
 
-/// How long servers are waited for, and how much of them is taken.
+/// Limits of time and size for symbol servers.
 #[derive(Debug, Clone, Default, PartialEq, Eq, clap::Args)]
 pub struct SymbolLimitArgs {
     /// Seconds that a symbol server may take to answer, or stay silent [default: 20].

@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn one_very_late_close_does_not_make_lost_handles_young() {
+    fn one_very_late_close_does_not_make_leaked_handles_young() {
         let lost = (0..8).map(|n| life(n * 100 + 3, None));
         let lives: Vec<Life> = lost.chain([life(0, Some(999))]).chain(pool()).collect();
         assert_eq!(Kept::of(&lives, WINDOW).opens.len(), 8);

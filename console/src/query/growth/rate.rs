@@ -62,7 +62,7 @@ mod tests {
     const MINUTE: i64 = 60_000_000_000;
 
     #[test]
-    fn evenly_lost_handles_have_the_rate_of_their_distances() {
+    fn evenly_leaked_handles_have_the_rate_of_their_distances() {
         for count in [2, 18, 99, 100, 101, 5_000] {
             let times: Vec<i64> = (0..count).map(|n| n * MINUTE / 4).collect();
             let rate = Rate::of(&times).unwrap();

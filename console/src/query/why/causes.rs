@@ -177,7 +177,7 @@ impl Causes<'_> {
         ("handle_reuse", "an earlier handle with this value was closed", Self::reuse),
     ];
 
-    /// Lost handles that some events opened.
+    /// Leaked handles that some events opened.
     fn lost_by(&self, is_meant: impl Fn(usize) -> bool) -> Vec<Opened> {
         let is_meant = |handle: &&Opened| is_meant(handle.opened.row());
         self.lost.iter().filter(is_meant).copied().collect()

@@ -68,7 +68,7 @@ fn draw(area: &Area<'_>, timeline: &Timeline) -> Result<(), DrawingAreaErrorKind
         let points = std::iter::once((start, 0)).chain(points);
         chart
             .draw_series(AreaSeries::new(points, 0, color))?
-            .label(format!("{}, at most {}", series.name, measure.shown(series.most)))
+            .label(format!("{}, peak {}", series.name, measure.shown(series.most)))
             .legend(move |(x, y)| Rectangle::new([(x, y - 6), (x + 12, y + 6)], color.filled()));
     }
     chart

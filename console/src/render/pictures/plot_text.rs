@@ -71,7 +71,7 @@ pub(crate) fn write_text(
     drawn.figures();
     writeln!(out, "{}: {}", timeline.file, measure.sentence())?;
     writeln!(out, "{drawn}")?;
-    let mut rows = table::table(display.screen, &["Most", "At end", "Over time", by]);
+    let mut rows = table::table(display.screen, &["Peak", "At end", "Over time", by]);
     table::align_right(&mut rows, &[0, 1]);
     for series in timeline.series.iter().rev() {
         let last = series.open.last().copied().unwrap_or_default();

@@ -145,7 +145,7 @@ function timeline(data, unit, label) {
   });
   const legend = series.map((one, index) => make("li", null,
     draw("svg", { width: 12, height: 12 }, draw("rect", { width: 12, height: 12, fill: COLORS[index % COLORS.length] })),
-    one.name + ": " + amount(one.open[one.open.length - 1] || 0, unit) + " at the end, " + amount(one.most, unit) + " at most"));
+    one.name + ": " + amount(one.open[one.open.length - 1] || 0, unit) + " at the end, peak " + amount(one.most, unit)));
   return make("div", { class: "timeline" }, picture, make("ul", { class: "legend" }, ...legend.reverse()));
 }
 
