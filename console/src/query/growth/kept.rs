@@ -249,20 +249,20 @@ mod tests {
     }
 
     #[test]
-    fn without_closes_every_lost_handle_is_kept() {
+    fn without_closes_every_leaked_handle_is_kept() {
         let lives = [life(300, None), life(100, None), life(999, None)];
         let kept = Kept::of(&lives, WINDOW);
         assert_eq!((kept.opens, kept.young, kept.closed), (vec![100, 300, 999], 0, 0));
     }
 
     #[test]
-    fn a_lost_handle_that_is_not_older_than_others_got_is_young() {
+    fn a_leaked_handle_that_is_not_older_than_others_got_is_young() {
         let kept = Kept::of(&pool(), WINDOW);
         assert_eq!((kept.opens, kept.young, kept.young_age_ns), (vec![], 4, 40));
     }
 
     #[test]
-    fn a_lost_handle_that_is_older_than_all_others_got_is_kept() {
+    fn a_leaked_handle_that_is_older_than_all_others_got_is_kept() {
         let lives: Vec<Life> = (0..8).map(|n| life(n * 100 + 3, None)).chain(pool()).collect();
         let kept = Kept::of(&lives, WINDOW);
         assert_eq!(kept.opens, (0..8).map(|n| n * 100 + 3).collect::<Vec<_>>());
