@@ -107,7 +107,10 @@ fn an_existing_file_is_replaced_with_force_and_nothing_else_is_left_behind() {
     let shell = Shell::new();
     fs::write(shell.path("all.csv"), "old").expect("written");
     let refused = shell.script(&["leaky.etl"], ".dump ObjectRef -csv all.csv\n");
-    assert!(refused.stderr.contains("all.csv: exists") && refused.status == Some(1), "{refused:?}");
+    assert!(
+        refused.stderr.contains("all.csv: already exists") && refused.status == Some(1),
+        "{refused:?}"
+    );
     assert_eq!(fs::read_to_string(shell.path("all.csv")).expect("read"), "old");
     let _ = shell.script(&["leaky.etl"], ".dump ObjectRef -csv all.csv -Force\n").ok();
     assert!(!Sheet::open(&shell.path("all.csv")).rows.is_empty());

@@ -210,9 +210,8 @@ fn a_symbol_path_that_is_not_there_is_reported() {
     let stacks = ".dump ObjectRef -Leak -ShowStack";
     let run =
         shell.run(&["--symbol-path", "none;cache*cache", "leaky.etl", "-c", stacks, "-c", stacks]);
-    let warning = "none: no such folder in the symbol path; set another one";
+    let warning = "none: no such folder in the symbol path; change it with .sympath";
     assert_eq!(run.stderr.matches(warning).count(), 1, "{run:?}");
-    assert_eq!(run.stderr.matches("does not exist").count(), 1, "{run:?}");
 }
 
 #[test]

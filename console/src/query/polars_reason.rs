@@ -390,7 +390,7 @@ mod tests {
             "arithmetic on text and u32 is not possible ('name' and 'pid')",
         ),
         ("SELECT name - 1 FROM t", "arithmetic on text and a whole number is not possible"),
-        ("SELECT pid FROM t WHERE name", "a condition has to be bool, this one is text"),
+        ("SELECT pid FROM t WHERE name", "a condition must be bool, but this is text"),
         ("SELECT pid FROM t WHERE name > pid", "text cannot be compared with a number (u32)"),
         ("SELECT sum(name) FROM t", "sum is not possible for text"),
         ("SELECT upper(pid) FROM t", "text is needed, not u32, which 'pid' is"),

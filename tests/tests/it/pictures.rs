@@ -124,7 +124,7 @@ fn what_cannot_be_drawn_is_an_error_and_leaves_no_file() {
     assert!(run.stderr.contains("the file to write, NAME.svg"), "{}", run.stderr);
     fs::write(shell.path("mine.svg"), "mine").unwrap();
     let run = sample(&shell, ".flame mine.svg -Leak");
-    assert!(run.stderr.contains("-Force replaces it"), "{}", run.stderr);
+    assert!(run.stderr.contains("use -Force to replace it"), "{}", run.stderr);
     assert_eq!(fs::read_to_string(shell.path("mine.svg")).unwrap(), "mine");
     assert_eq!(sample(&shell, ".flame mine.svg -Leak -Force").status, Some(0));
 }
@@ -300,7 +300,7 @@ fn a_plot_needs_times_and_handles() {
     let run = sample(&shell, ".plot x.svg -pn absent");
     assert!(run.stderr.contains("none of the chosen handles was opened"), "{}", run.stderr);
     let run = sample(&shell, ".plot x.png");
-    assert!(run.stderr.contains("name one that ends with .svg"), "{}", run.stderr);
+    assert!(run.stderr.contains("the extension selects the format; use .svg"), "{}", run.stderr);
     assert!(!shell.path("x.svg").exists() && !shell.path("x.png").exists());
 }
 

@@ -287,7 +287,7 @@ fn a_page_is_written_for_every_trace_and_replaces_only_what_is_ours() {
     let run = shell.run(&["leaky.etl", "-c", ".report page.html"]);
     assert!(run.stderr.contains("use -Force to replace it"), "{}", run.stderr);
     let run = shell.run(&["leaky.etl", "-c", ".report page.txt"]);
-    assert!(run.stderr.contains("name one that ends with .html"), "{}", run.stderr);
+    assert!(run.stderr.contains("the extension selects the format; use .html"), "{}", run.stderr);
 }
 
 #[test]

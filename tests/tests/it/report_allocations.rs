@@ -130,7 +130,7 @@ fn a_browser_shows_the_pictures_of_allocations_and_no_empty_sections_of_handles(
         "All groups of allocations",
     ];
     assert_eq!(headings, expected, "{page}");
-    let line = "heap: 4 (46 B) allocated, 3 (36 B) never freed, 0 (0 B) freed only by the end of their process";
+    let line = "heap: 4 (46 B) allocated, 3 (36 B) leaked, 0 (0 B) freed only by process exit";
     for text in [line, "all (16.00 KiB, 100.0 %)", "leaky.exe(700): 36 B at the end"] {
         assert!(page.contains(text), "{text}: {page}");
     }

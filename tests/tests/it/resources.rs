@@ -213,7 +213,7 @@ fn columns_are_chosen_and_rows_of_several_lines_become_a_table() {
     tool.exe(800) +-  reserve  800  16.00 KiB
     tool.exe(800) +-  commit   800  16.00 KiB
     leaky.exe(700)    heap     700       36 B
-    5 allocations: 3 never freed (36 B), 2 freed only by the end of their process (32.00 KiB)
+    5 allocations: 3 leaked (36 B), 2 freed only by process exit (32.00 KiB)
     ");
     let note = "note: -ShowStack has no effect beside -Columns";
     assert!(run.stderr.lines().any(|line| line == note), "{}", run.stderr);

@@ -104,10 +104,7 @@ fn options_about_symbols_stand_before_and_behind_subcommands_that_use_them() {
     }
     let without =
         run_in_shell(&shell, "handlescope extract examples/leaky.etl --symbol-path x").ok();
-    assert!(
-        without.stderr.contains("functions get their names when stacks are shown"),
-        "{without:?}"
-    );
+    assert!(without.stderr.contains("functions are resolved when stacks are shown"), "{without:?}");
 }
 
 #[test]

@@ -142,7 +142,7 @@ fn an_extract_that_is_named_is_used_and_its_doubt_is_said() {
     }
     fs::rename(shell.path("Extract/a.json7z"), shell.path("a.json7z")).unwrap();
     let (_, beside) = objects(&shell, "a.json7z");
-    assert!(beside.stderr.contains("with another content; load a.etl"), "{beside:?}");
+    assert!(beside.stderr.contains("with other content; load a.etl"), "{beside:?}");
     fs::remove_file(shell.path("a.etl")).unwrap();
     let (_, alone) = objects(&shell, "a.json7z");
     assert!(!alone.stderr.contains("to extract it again"), "{alone:?}");

@@ -195,7 +195,7 @@ function flame(stacks, unit, label) {
     place.replaceChildren(picture);
   }
 
-  if (root.count === 0) return make("p", { class: "dim" }, unit === "handles" ? "nothing was lost" : "all of it was freed");
+  if (root.count === 0) return make("p", { class: "dim" }, unit === "handles" ? "nothing leaks" : "all of it was freed");
   show(root);
   return place;
 }
@@ -204,8 +204,8 @@ function flame(stacks, unit, label) {
 function kindLine(own) {
   const sized = (number, bytes) => number.toLocaleString("en") + (own.unit === "bytes" ? " (" + amount(bytes, "bytes") + ")" : "");
   return own.kind + ": " + sized(own.allocated, own.allocated_bytes) + " allocated, " +
-    sized(own.outstanding, own.outstanding_bytes) + " never freed, " +
-    sized(own.at_exit, own.at_exit_bytes) + " freed only by the end of their process";
+    sized(own.outstanding, own.outstanding_bytes) + " leaked, " +
+    sized(own.at_exit, own.at_exit_bytes) + " freed only by process exit";
 }
 
 /** Pictures of handles, or of a kind of allocations. */
@@ -249,12 +249,12 @@ function section(file) {
     make("h1", null, file.name),
     make("p", { class: "dim" }, file.path + (file.start ? ", started " + file.start : "") + (file.seconds === null ? "" : ", " + file.seconds.toPrecision(4) + " s")),
     ...(file.has_handles ? [make("p", null, count(totals.opened, "handle") + " opened, " + totals.closed.toLocaleString("en") + " closed, " +
-      totals.leaked.toLocaleString("en") + " leaked, " + (totals.leaked_views ? count(totals.leaked_views, "leaked view") + ", " : "") + totals.at_exit.toLocaleString("en") + " closed only at process exit")] : []),
+      totals.leaked.toLocaleString("en") + " leaked, " + (totals.leaked_views ? count(totals.leaked_views, "leaked view") + ", " : "") + totals.at_exit.toLocaleString("en") + " closed only by process exit")] : []),
     ...file.kinds.map((own) => make("p", null, kindLine(own))),
     ...file.caveats.map((text) => make("p", { class: "caveat" }, text)),
     make("h2", null, "Suspects"), ...(file.suspects.length ? [suspects] : [none]),
     file.suspects_left_out ? make("p", { class: "dim" }, count(file.suspects_left_out, "more suspect")) : null,
-    ...(file.has_handles ? pictures(file, "Open handles over time", "Flame graph of lost handles") : []),
+    ...(file.has_handles ? pictures(file, "Open handles over time", "Flame graph of leaked handles") : []),
     ...file.kinds.flatMap(kindPictures),
     ...(file.suspects.length ? [make("h2", null, "Verdicts and stacks"), ...file.suspects.map((own) => suspect(file, own))] : []),
     ...(file.has_handles ? groups(file, "groups", "All groups of handles", "groups") : []),

@@ -79,7 +79,7 @@ fn modules_are_listed_by_name_with_their_loads() {
 }
 
 #[test]
-fn stats_begin_with_what_was_lost() {
+fn stats_begin_with_lost_events() {
     let mut fixture = Fixture::new();
     fixture.event_object(vec![create(APP, 1, 4).leaked(), close(APP, 2, 8)]);
     fixture.info.events_lost = 1234;
@@ -91,7 +91,7 @@ fn stats_begin_with_what_was_lost() {
     let saved = fixture.save();
     insta::assert_snapshot!(printed(&[&saved], ".dump Stats", Screen::PLAIN), @r"
     demo.etl
-    LOST while recording: 1,234 events, 5 buffers. A handle whose close was lost looks leaked, unless it is counted as closed unseen: record again with more or larger buffers before trusting counts.
+    LOST while recording: 1,234 events, 5 buffers. A handle whose close event was lost looks leaked, unless it is counted as closed unseen: record again with more or larger buffers before trusting counts.
     Warnings:
                1 x buffer cut short, first at byte 4096
     Source                      (0 bytes)

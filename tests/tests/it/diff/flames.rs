@@ -110,10 +110,7 @@ fn a_flame_graph_stands_in_the_place_of_the_rows_and_replaces_what_is_ours() {
     for (line, message) in [
         (".diff -flame x.svg -json", "-flame and -json cannot be combined"),
         (".dump Diff -TopN 3 -flame x.svg", "-flame and -TopN cannot be combined"),
-        (
-            ".diff -flame x.png",
-            "x.png: the extension selects the format; name one that ends with .svg",
-        ),
+        (".diff -flame x.png", "x.png: the extension selects the format; use .svg"),
         (
             ".diff 0s 0.000001s -flame x.svg",
             "no picture: nothing that was opened in the trace is open",

@@ -171,7 +171,7 @@ fn names_in_traces_do_not_talk_to_the_terminal() {
     let run = shell.run(&["before.etl", "-c", &point, "-c", &diff]);
     assert_eq!(run.status, Some(0), "{run:?}");
     let svg = fs::read_to_string(shell.path("x.svg")).unwrap();
-    assert!(svg.contains(r"against those at &lt;script&gt;\u{202e}\u{1b}"), "{svg}");
+    assert!(svg.contains(r"compared with &lt;script&gt;\u{202e}\u{1b}"), "{svg}");
     assert!(!svg.contains(['\u{1b}', '\u{202e}']), "{svg}");
 }
 

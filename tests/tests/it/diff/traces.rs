@@ -190,7 +190,7 @@ fn of_more_than_two_traces_two_are_chosen() {
     assert!(run.stderr.contains("3 traces are loaded, but .diff compares two"), "{}", run.stderr);
     let run =
         shell.script(&files, ".diff -fd before.etl;after.etl\n.diff 0s -fd before.etl\n").ok();
-    assert!(run.stdout.contains("1 lost before, 1 after"), "{}", run.stdout);
+    assert!(run.stdout.contains("1 leaked before, 1 after"), "{}", run.stdout);
     assert!(run.stdout.contains("Opened after 0s and still open at end: 1"), "{}", run.stdout);
 }
 

@@ -68,7 +68,7 @@ fn a_healthy_trace_says_that_nothing_leaks_and_one_without_handles_that_it_does_
     open(&mut trace, 10 * MS, (700, 701), OBJECT, 0x10);
     close(&mut trace, 20 * MS, (700, 701), OBJECT, 0x10);
     let run = run_over(&trace, ".why\n").ok();
-    assert!(run.stdout.contains("Nothing leaks: of 1 handles"), "{}", run.stdout);
+    assert!(run.stdout.contains("Nothing leaks: 1 handle opened"), "{}", run.stdout);
     assert_eq!(asked(&trace, "")["suspects"], json!([]));
     let mut trace = TraceBuilder::new();
     trace.process(4, "System");

@@ -143,7 +143,7 @@ fn the_beginning_of_an_id_is_enough_where_it_is_that_of_no_other() {
         (".report a.html", "handles or allocations"),
     ] {
         let refused = run(&format!("{command} -Suspect {unknown}"));
-        let expected = format!("no suspect of {what} has the id {unknown}; .dump Why lists ");
+        let expected = format!("no suspect among {what} has the id {unknown}; .dump Why lists ");
         assert!(refused.stderr.contains(&expected), "{command}: {}", refused.stderr);
         assert_ne!(refused.status, Some(0), "{command}");
     }
@@ -242,9 +242,13 @@ fn pictures_and_a_page_are_of_the_suspect_that_is_asked_for() {
     }
     // A suspect of handles is none of allocations.
     let refused = run(&format!(".dump Resource -Suspect {handles}"));
-    assert!(refused.stderr.contains("no suspect of allocations has the id "), "{}", refused.stderr);
+    assert!(
+        refused.stderr.contains("no suspect among allocations has the id "),
+        "{}",
+        refused.stderr
+    );
     let refused = run(&format!(".dump ObjectRef -Suspect {blocks}"));
-    assert!(refused.stderr.contains("no suspect of handles has the id "), "{}", refused.stderr);
+    assert!(refused.stderr.contains("no suspect among handles has the id "), "{}", refused.stderr);
 }
 
 #[test]
