@@ -6,10 +6,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Parser;
 
-use handlescope_tests::source::{Crate, Lines, count_lines};
-
-/// The crates of the workspace.
-const CRATES: [&str; 5] = ["model", "extract", "record", "console", "tests"];
+use handlescope_tests::source::{CRATES, Crate, Lines, count_lines};
 
 /// Prints how many lines of code each crate has, without empty lines and comments.
 #[derive(Debug, Parser)]

@@ -1,14 +1,10 @@
 //! Prints how many words of each crate read like a translation.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::Parser;
 
-use handlescope_tests::folders::files;
-use handlescope_tests::source::{Words, count_words};
-
-/// Crates of the workspace.
-const CRATES: [&str; 5] = ["model", "extract", "record", "console", "tests"];
+use handlescope_tests::source::{CRATES, count_words_in};
 
 /// Prints how many words of each crate read like a translation.
 #[derive(Debug, Parser)]
@@ -32,7 +28,7 @@ fn main() {
         "lost handles"
     );
     for name in CRATES {
-        let words = words_of_crate(&options.workspace.join(name).join("src"));
+        let words = count_words_in(&options.workspace.join(name).join("src"));
         println!(
             "{name:<8} {:>9} {:>12} {:>7} {:>6.1}% {:>4} {:>13.1} {:>12}",
             words.doc_lines,
@@ -44,14 +40,4 @@ fn main() {
             words.lost_handles,
         );
     }
-}
-
-fn words_of_crate(folder: &Path) -> Words {
-    let mut total = Words::default();
-    for (path, text) in files(folder) {
-        if path.extension().is_some_and(|extension| extension == "rs") {
-            total += count_words(&path, &String::from_utf8_lossy(&text));
-        }
-    }
-    total
 }

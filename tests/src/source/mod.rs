@@ -21,4 +21,7 @@ pub use layers::Layers;
 pub use lines::{Lines, count_lines};
 pub use strings::strings;
 pub use tree::Crate;
-pub use words::{Words, count_words};
+pub use words::{Words, count_words_in};
+
+/// Crates of the workspace.
+pub const CRATES: [&str; 5] = ["model", "extract", "record", "console", "tests"];

@@ -7,6 +7,8 @@ use syn::spanned::Spanned as _;
 use syn::visit::{self, Visit};
 use syn::{Block, Expr, Pat, PatIdent, Stmt};
 
+use crate::folders::files;
+
 /// First words that no doc comment has: rustdoc's own start with a noun phrase or a verb.
 const OPENERS: [&str; 9] =
     ["What", "Those", "These", "So many", "So much", "The same", "Of", "As", "How"];
@@ -43,12 +45,27 @@ impl AddAssign for Words {
     }
 }
 
+/// Counts the words of the Rust files in a folder.
+///
+/// # Panics
+/// When a file cannot be read or is not Rust.
+#[must_use]
+pub fn count_words_in(folder: &Path) -> Words {
+    let mut total = Words::default();
+    for (path, text) in files(folder) {
+        if path.extension().is_some_and(|extension| extension == "rs") {
+            total += count_words(&path, &String::from_utf8_lossy(&text));
+        }
+    }
+    total
+}
+
 /// Counts the words of a file.
 ///
 /// # Panics
 /// When it is not Rust.
 #[must_use]
-pub fn count_words(path: &Path, text: &str) -> Words {
+fn count_words(path: &Path, text: &str) -> Words {
     let syntax = syn::parse_file(text).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
     let lines: Vec<&str> = text.lines().map(str::trim).collect();
     let mut bindings = Bindings { lines: &lines, own: 0, closures: 0 };

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 
 use handlescope_tests::folders::files;
-use handlescope_tests::source::{Crate, Layers, Words, check, count_words, strings};
+use handlescope_tests::source::{Crate, Layers, check, count_words_in, strings};
 
 /// Checks a crate against the table `## Layers of …`.
 fn assert_layers(name: &str) {
@@ -166,12 +166,7 @@ fn documents_code_and_messages_are_in_plain_words() {
 fn doc_comments_start_with_a_noun_or_a_verb_and_bindings_are_named_after_things() {
     let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     for name in ["console", "extract", "model", "record"] {
-        let mut words = Words::default();
-        for (path, text) in files(&workspace.join(name).join("src")) {
-            if path.extension().is_some_and(|extension| extension == "rs") {
-                words += count_words(&path, &String::from_utf8_lossy(&text));
-            }
-        }
+        let words = count_words_in(&workspace.join(name).join("src"));
         assert!(words.doc_comments > 200, "{name}: {words:?}");
         assert!(words.openers * 200 < words.doc_comments, "{name}: {words:?}");
         assert_eq!(words.own, 0, "{name}: {words:?}");

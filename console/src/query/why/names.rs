@@ -5,20 +5,18 @@ use std::collections::HashMap;
 
 use handlescope_model::tables::{Names, Objects};
 use handlescope_model::{ArchiveError, NameIdx, Numbers, ObjectIdx, Texts, Trace};
+use serde::Serialize;
 
 use crate::query::groups::NamePattern;
 
 /// Patterns listed for a suspect.
 const MAX_PATTERNS: usize = 3;
 
-/// Distinct names looked at for a suspect.
-const MAX_NAMES: usize = 10_000;
-
 /// Names of objects that differ only in numbers and GUIDs.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ObjectNames {
     /// The name, or with several the pattern that they share: `SignalEvent_#`.
-    pub pattern: String,
+    pub name: String,
     /// Number of objects with such a name.
     pub count: u64,
 }
@@ -41,9 +39,7 @@ impl NameTable {
     ) -> Vec<ObjectNames> {
         let mut by_name: HashMap<NameIdx, u64> = HashMap::new();
         for name in objects.filter_map(|object| self.name.get(object.row())) {
-            if by_name.len() < MAX_NAMES || by_name.contains_key(&name) {
-                *by_name.entry(name).or_default() += 1;
-            }
+            *by_name.entry(name).or_default() += 1;
         }
         let mut by_pattern: HashMap<String, (u64, Vec<NameIdx>)> = HashMap::new();
         for (name, count) in by_name {
@@ -57,11 +53,11 @@ impl NameTable {
         let mut all: Vec<ObjectNames> = by_pattern
             .into_iter()
             .map(|(pattern, (count, names))| match names.as_slice() {
-                [name] => ObjectNames { pattern: self.texts.text(name.row()).to_owned(), count },
-                _ => ObjectNames { pattern, count },
+                [name] => ObjectNames { name: self.texts.text(name.row()).to_owned(), count },
+                _ => ObjectNames { name: pattern, count },
             })
             .collect();
-        all.sort_by(|a, b| (Reverse(a.count), &a.pattern).cmp(&(Reverse(b.count), &b.pattern)));
+        all.sort_by(|a, b| (Reverse(a.count), &a.name).cmp(&(Reverse(b.count), &b.name)));
         all.truncate(MAX_PATTERNS);
         all
     }

@@ -73,7 +73,7 @@ pub(crate) fn why_columns<'a>() -> Columns<'a, Row<'a>> {
     columns.nest("rate_per_request", "number?", |row| row.suspect.rate_per_request());
     columns.add("bytes_per_minute", |row| row.suspect.bytes?.per_minute);
     columns.add("evidence", |row| row.suspect.evidence());
-    columns.nest("object_names", "array", Row::object_names);
+    columns.nest("object_names", "array", |row| &row.suspect.names);
     columns.nest("diagnoses", "array", Row::diagnoses);
     columns.add("causes", Row::causes).title("Causes").rows_only();
     let function = columns.add("function", |row| row.suspect.function.as_deref());
@@ -195,8 +195,7 @@ fn in_processes(processes: &[SuspectProcess]) -> Option<String> {
 /// The most frequent names of leaked objects.
 fn named_objects(names: &[ObjectNames]) -> Option<String> {
     let shown = names.iter().take(NAMES);
-    let shown =
-        shown.map(|ObjectNames { pattern, count }| format!("{pattern} ({})", HumanCount(*count)));
+    let shown = shown.map(|ObjectNames { name, count }| format!("{name} ({})", HumanCount(*count)));
     let shown: Vec<String> = shown.collect();
     (!shown.is_empty()).then(|| format!("Objects: {}", shown.join(", ")))
 }
@@ -210,13 +209,6 @@ struct ProcessJson<'a> {
     leaked: u64,
     closed_at_exit: u64,
     created: u64,
-}
-
-/// Names of leaked objects in a document.
-#[derive(Serialize)]
-struct NamesJson<'a> {
-    name: &'a str,
-    count: u64,
 }
 
 /// A cause in a document.
@@ -240,13 +232,6 @@ impl<'a> Row<'a> {
             created: process.counts.opened,
         };
         self.suspect.processes.iter().map(process).collect()
-    }
-
-    fn object_names(&self) -> Vec<NamesJson<'a>> {
-        let names = self.suspect.names.iter();
-        names
-            .map(|ObjectNames { pattern, count }| NamesJson { name: pattern, count: *count })
-            .collect()
     }
 
     fn diagnoses(&self) -> Vec<DiagnosisJson<'a>> {
