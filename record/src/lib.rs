@@ -44,6 +44,6 @@ pub use options::{BufferCount, BufferSize, Events, RecordOptions, StopCondition,
 pub use plan::{Flags, GroupMask, SessionPlan};
 pub use profile::{OtherProviders, PROFILE_NAME, wpr_profile};
 pub use recorder::{
-    EventSink, Figures, FurtherTraces, Recorder, Running, SessionEvent, SessionHeader, Stopped,
+    EventSink, FurtherTraces, Recorder, Running, SessionEvent, SessionHeader, Stats, Stopped,
 };
 pub use xperf::{REPRODUCE, quoted, xperf_commands};

@@ -49,7 +49,7 @@ pub struct SessionHeader {
 
 /// Counts of events and buffers that a session wrote and lost so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Figures {
+pub struct Stats {
     pub buffers_written: u32,
     pub events_lost: u32,
     pub buffers_lost: u32,
@@ -58,7 +58,7 @@ pub struct Figures {
 /// A session that was stopped.
 #[derive(Debug)]
 pub struct Stopped {
-    pub figures: Figures,
+    pub stats: Stats,
     /// Reason that the trace is unmerged, without identities of images and the further traces;
     /// `None` when it has them, or there is no trace.
     pub unmerged: Option<MergeError>,
@@ -114,7 +114,7 @@ pub trait Running {
     ///
     /// # Errors
     /// When Windows does not say, as when another tool stopped it.
-    fn figures(&self) -> Result<Figures, SessionError>;
+    fn stats(&self) -> Result<Stats, SessionError>;
 
     /// Stops it, and returns when its last event was handed out and its trace is whole.
     ///

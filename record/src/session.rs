@@ -33,7 +33,7 @@ use crate::{
     merge::merged,
     plan::SessionPlan,
     providers::Providers,
-    recorder::{EventSink, Figures, Recorder, Running, SessionHeader, Stopped},
+    recorder::{EventSink, Recorder, Running, SessionHeader, Stats, Stopped},
 };
 
 /// learn, `EVENT_TRACE_PROPERTIES`: the most characters of both names.
@@ -97,9 +97,9 @@ impl Properties {
         all
     }
 
-    fn figures(&self) -> Figures {
+    fn stats(&self) -> Stats {
         let properties = &self.properties;
-        Figures {
+        Stats {
             buffers_written: properties.BuffersWritten,
             events_lost: properties.EventsLost,
             buffers_lost: properties.LogBuffersLost + properties.RealTimeBuffersLost,
@@ -127,8 +127,8 @@ impl Running for Session {
         self.consumer.as_ref().map(|consumer| &consumer.header)
     }
 
-    fn figures(&self) -> Result<Figures, SessionError> {
-        self.control(EVENT_TRACE_CONTROL_QUERY).map(|properties| properties.figures())
+    fn stats(&self) -> Result<Stats, SessionError> {
+        self.control(EVENT_TRACE_CONTROL_QUERY).map(|properties| properties.stats())
     }
 
     /// A ring is written before. The other sessions end first, so that their events lie in the time of this one.
@@ -137,13 +137,13 @@ impl Running for Session {
         if self.plan.is_ring() {
             self.control(EVENT_TRACE_CONTROL_FLUSH)?;
         }
-        let figures = self.control(EVENT_TRACE_CONTROL_STOP)?.figures();
+        let stats = self.control(EVENT_TRACE_CONTROL_STOP)?.stats();
         self.is_running = false;
         if let Some(mut consumer) = self.consumer.take() {
             consumer.wait();
         }
         let result = self.plan.log_file.as_deref().map(|trace| merged(trace, &further));
-        Ok(Stopped { figures, unmerged: result.and_then(Result::err), further })
+        Ok(Stopped { stats, unmerged: result.and_then(Result::err), further })
     }
 }
 

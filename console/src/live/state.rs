@@ -12,7 +12,7 @@ use handlescope_extract::live::{
 use handlescope_extract::{ExtractError, Recording};
 use handlescope_model::Untrusted;
 use handlescope_model::output::temporary_folder;
-use handlescope_record::{Figures, Running, SessionEvent};
+use handlescope_record::{Running, SessionEvent, Stats};
 use tempfile::TempDir;
 
 use super::picture::Heading;
@@ -47,7 +47,7 @@ pub(super) struct Live {
     is_over: bool,
     /// The condition that ended it.
     pub(super) reached: Option<Reached>,
-    figures: Figures,
+    stats: Stats,
     /// Events of the last tables that are of no process, so that nothing shows them.
     hidden: u64,
     /// The trace that is replayed.
@@ -89,7 +89,7 @@ impl Live {
             watch,
             is_over: false,
             reached: None,
-            figures: Figures::default(),
+            stats: Stats::default(),
             replayed: args.replay.clone(),
             folder: temporary_folder()?,
             tables: 0,
@@ -123,11 +123,11 @@ impl Live {
     /// Ends the session, if that was not done.
     pub(super) fn stop(&mut self) -> Result<(), CommandError> {
         let Some(source) = self.source.take() else { return Ok(()) };
-        self.figures = source.figures();
+        self.stats = source.stats();
         let is_whole = self.is_over;
         // What waits to be sent is not wanted any more.
         self.receiver.close();
-        self.lose();
+        self.note_lost();
         if let Some(recording) = source.stop()?.filter(|_| is_whole) {
             self.window.recording = recording;
         }
@@ -136,12 +136,12 @@ impl Live {
     }
 
     /// Notes what was lost so far.
-    fn lose(&mut self) {
+    fn note_lost(&mut self) {
         let dropped = self.receiver.dropped();
         let header = &mut self.window.recording.header;
-        let events = u64::from(self.figures.events_lost) + dropped;
+        let events = u64::from(self.stats.events_lost) + dropped;
         header.events_lost = u32::try_from(events).unwrap_or(u32::MAX);
-        header.buffers_lost = self.figures.buffers_lost;
+        header.buffers_lost = self.stats.buffers_lost;
     }
 
     /// The groups of open handles, if it is time for them.
@@ -179,8 +179,8 @@ impl Live {
     /// Makes the tables of all events so far, and loads them in place of the last ones.
     pub(super) fn load(&mut self, console: &mut Console) -> Result<(), CommandError> {
         if let Some(source) = &self.source {
-            self.figures = source.figures();
-            self.lose();
+            self.stats = source.stats();
+            self.note_lost();
         }
         self.tables += 1;
         let path = self.folder.path().join(format!("live-{}.json7z", self.tables));
@@ -279,11 +279,11 @@ impl Source {
     }
 
     /// Events and buffers lost so far.
-    fn figures(&self) -> Figures {
+    fn stats(&self) -> Stats {
         match self {
             // What cannot be asked now is asked again.
-            Source::Session(running) => running.figures().unwrap_or_default(),
-            Source::Replay { .. } => Figures::default(),
+            Source::Session(running) => running.stats().unwrap_or_default(),
+            Source::Replay { .. } => Stats::default(),
         }
     }
 

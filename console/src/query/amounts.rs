@@ -32,7 +32,7 @@ pub struct Counts {
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Bytes {
     /// Bytes that were never freed.
-    pub lost: i64,
+    pub unreleased: i64,
     /// Bytes that were allocated, including those freed since.
     pub allocated: i64,
     /// Bytes leaked per minute, for a suspect that grows steadily.
@@ -48,7 +48,7 @@ impl Counts {
     }
 
     /// All that the program did not close or free.
-    pub fn lost(&self) -> u64 {
+    pub fn unreleased(&self) -> u64 {
         self.leaked + self.closed_at_exit
     }
 }

@@ -16,7 +16,7 @@ use polars::prelude::{
 use super::counts::row_counts;
 use super::criterion::{Criterion, Survivors};
 use super::error::QueryError;
-use super::frame_names::{FrameFigures, FrameNames, Frames};
+use super::frame_names::{FrameNames, FrameStats, Frames};
 use super::frame_view::ModuleBases;
 use super::info::{check_clock, trace_info};
 use super::no_match::{List, NoMatch, Subject};
@@ -37,8 +37,8 @@ pub struct StacksAnswer<'a> {
     /// Whether the stacks that the system took of every event were kept, or else of handle events and allocations only. Those that
     /// events of providers carry are there where the extract has these events.
     pub has_every_stack: bool,
-    /// Figures of the frames in all stacks that passed.
-    pub figures: FrameFigures,
+    /// Stats of the frames in all stacks that passed.
+    pub stats: FrameStats,
     /// Number of stacks that passed the filters.
     pub passed: u64,
     /// Number of times they were recorded.
@@ -133,12 +133,12 @@ impl<'a> StacksAnswer<'a> {
             verdicts.passes(Some(row.stack))
         });
         rows.sort_unstable_by_key(|row| (Reverse(row.count), row.pid, row.stack, row.process));
-        let mut figures = FrameFigures::default();
+        let mut stats = FrameStats::default();
         let passed = rows.len() as u64;
         let owners = rows.iter().filter_map(|row| row.process).collect();
         let recorded_count = rows.iter().map(|row| row.count).sum();
         for row in &rows {
-            figures += frames.figures(row.stack, row.count);
+            stats += frames.stats(row.stack, row.count);
         }
         if let Some(top) = args.top {
             rows = rows.into_iter().skip(top.skip).take(top.take).collect();
@@ -154,7 +154,7 @@ impl<'a> StacksAnswer<'a> {
             index: source.index,
             has_every_stack: is_extracted || info.stack_fragments == 0,
             info,
-            figures,
+            stats,
             passed,
             recorded: recorded_count,
             rows,

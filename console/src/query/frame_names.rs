@@ -241,20 +241,20 @@ impl<'a> Frames<'a> {
         cancelled
     }
 
-    /// Figures of the frames of a stack, each counted `count` times.
-    pub(crate) fn figures(&self, stack: StackIdx, count: u64) -> FrameFigures {
-        let mut figures = FrameFigures::default();
+    /// Stats of the frames of a stack, each counted `count` times.
+    pub(crate) fn stats(&self, stack: StackIdx, count: u64) -> FrameStats {
+        let mut stats = FrameStats::default();
         for row in self.stacks.get(stack.row()).map(FrameIdx::row) {
-            figures.frames_total += count;
+            stats.frames_total += count;
             if self.module.get(row).is_some() {
-                figures.frames_in_modules += count;
+                stats.frames_in_modules += count;
             } else if self.method.get(row).is_some() {
-                figures.frames_managed += count;
+                stats.frames_managed += count;
             } else {
-                figures.frames_unknown += count;
+                stats.frames_unknown += count;
             }
         }
-        figures
+        stats
     }
 
     /// The managed method of a frame, which needs no symbols.
@@ -270,7 +270,7 @@ impl<'a> Frames<'a> {
 
 /// Number of frames of each kind, each counted as often as its stack was recorded.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct FrameFigures {
+pub struct FrameStats {
     pub frames_total: u64,
     /// Frames in an image.
     pub frames_in_modules: u64,
@@ -280,7 +280,7 @@ pub struct FrameFigures {
     pub frames_unknown: u64,
 }
 
-impl AddAssign for FrameFigures {
+impl AddAssign for FrameStats {
     fn add_assign(&mut self, other: Self) {
         self.frames_total += other.frames_total;
         self.frames_in_modules += other.frames_in_modules;

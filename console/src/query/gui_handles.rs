@@ -87,14 +87,14 @@ impl GuiHandles {
         let mut handles = Self { file: answer.about.index, kind, ..Self::default() };
         let mut by_type: BTreeMap<&str, u64> = BTreeMap::new();
         for group in answer.groups_of(kind) {
-            let figures = &group.figures;
-            handles.created += figures.allocs;
-            handles.closed += figures.frees;
-            handles.leaked += figures.outstanding;
-            handles.closed_at_exit += figures.at_exit;
-            if figures.lost() > 0 {
+            let stats = &group.stats;
+            handles.created += stats.allocs;
+            handles.closed += stats.frees;
+            handles.leaked += stats.outstanding;
+            handles.closed_at_exit += stats.at_exit;
+            if stats.unreleased() > 0 {
                 let name = answer.allocator(group).unwrap_or_default();
-                *by_type.entry(name).or_default() += figures.lost();
+                *by_type.entry(name).or_default() += stats.unreleased();
             }
         }
         let by_type = by_type.into_iter().map(|(name, count)| (name.to_owned(), count));

@@ -66,9 +66,9 @@ pub(crate) use self::answer::{Domain, TraceAnswer};
 pub use self::call_stacks::{StackRow, StacksAnswer, call_stacks};
 pub use self::counts::{CountRow, CountRows};
 pub use self::criteria::{
-    CountOrder, DiffCriteria, EventCriteria, Figure, GroupCriteria, MapMode, ModuleCriteria,
-    NewProcess, ObjectCriteria, ProcessCriteria, ProcessListCriteria, ProcessOrder,
-    ResourceCriteria, ShowTotal, StackCriteria, WhyCriteria,
+    CountOrder, DiffCriteria, EventCriteria, GroupCriteria, MapMode, ModuleCriteria, NewProcess,
+    ObjectCriteria, ProcessCriteria, ProcessListCriteria, ProcessOrder, ResourceCriteria,
+    ShowTotal, StackCriteria, Stat, WhyCriteria,
 };
 pub use self::criterion::Criterion;
 pub(crate) use self::diff::{Compared, between_points, compare_traces};
@@ -77,11 +77,11 @@ pub use self::engine::start_engine;
 pub use self::error::QueryError;
 pub use self::event_counts::{CountedEvent, EventsAnswer, event_counts};
 pub use self::exit_stacks::ExitStacks;
-pub use self::frame_names::{FrameFigures, FrameNames};
+pub use self::frame_names::{FrameNames, FrameStats};
 pub use self::group_columns::GroupKey;
-pub use self::groups::{Figures, GroupColumn, GroupTree, Groups, GroupsLeftOut, NodeIdx};
+pub use self::groups::{GroupColumn, GroupTree, Groups, GroupsLeftOut, NodeIdx, Stats};
 pub use self::growth::{
-    Change, Evidence, Growth, Life, Rate, Verdict, Window, long_sparkline, most_at_once,
+    Change, Evidence, Growth, Lifetime, Rate, Verdict, Window, long_sparkline, most_at_once,
     most_in_order, outstanding, sparkline,
 };
 pub use self::gui_handles::GuiHandles;
@@ -97,8 +97,8 @@ pub use self::provider_events::{
     FieldValue, NamedField, ProviderEventsAnswer, SingleEvent, chosen_event_counts, provider_events,
 };
 pub use self::resources::{
-    AllocatedKind, AllocationsOverview, ResourceColumn, ResourceFigures, ResourceGroup,
-    ResourceGroups, ResourcesAnswer, allocated_kinds, allocations_overview, resources,
+    AllocatedKind, AllocationsOverview, ResourceColumn, ResourceGroup, ResourceGroups,
+    ResourceStats, ResourcesAnswer, allocated_kinds, allocations_overview, resources,
 };
 pub use self::selection::{EventMask, Selected, Selection};
 pub use self::source::Source;

@@ -49,8 +49,8 @@ pub fn open_groups(
 }
 
 fn open_group(file: &FileAnswer<'_>, groups: &Groups, leaf: NodeIdx) -> Option<OpenGroup> {
-    let figures = groups.tree.figures(leaf);
-    if figures.leaked == 0 {
+    let stats = groups.tree.stats(leaf);
+    if stats.leaked == 0 {
         return None;
     }
     let (type_name, stack) = groups.type_and_stack(leaf);
@@ -60,8 +60,8 @@ fn open_group(file: &FileAnswer<'_>, groups: &Groups, leaf: NodeIdx) -> Option<O
         process: process.to_owned(),
         type_name: type_name.to_owned(),
         function: groups.function(&file.file, stack),
-        open: figures.leaked,
-        opened: figures.opened(),
+        open: stats.leaked,
+        opened: stats.opened(),
         growth: groups.growth(leaf),
     })
 }

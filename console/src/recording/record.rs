@@ -14,7 +14,7 @@ use handlescope_extract::live::{EventReceiver, EventSender, WhenFull, live_queue
 use handlescope_extract::{CompleteError, Completed, complete, image_file_name};
 use handlescope_model::{OutputFile, Reason, Untrusted};
 use handlescope_record::{
-    EventSink, Figures, FurtherTraces, MergeError, Recorder, Running, SessionEvent, SessionPlan,
+    EventSink, FurtherTraces, MergeError, Recorder, Running, SessionEvent, SessionPlan, Stats,
     Stopped,
 };
 use indicatif::{HumanBytes, HumanCount};
@@ -178,13 +178,13 @@ pub(super) fn run(
     let (seconds, events) = (recording.started.elapsed().as_secs_f64(), recording.events());
     let stopped = recording.running.stop();
     messages.spinner().stop();
-    let Stopped { figures, unmerged, further } = stopped?;
+    let Stopped { stats, unmerged, further } = stopped?;
     file.is_written();
     messages.note(format_args!(
         "{}: {} in {seconds:.1} s, {}; {end}",
         Untrusted(&args.file),
         Counted(events, "event"),
-        losses(figures, recording.receiver.dropped()),
+        losses(stats, recording.receiver.dropped()),
     ));
     if let Some(problem) = further.problem() {
         messages.warning(format_args!("no names for .NET methods: {problem}"));
@@ -243,12 +243,12 @@ impl Recording {
                 return Ok(End::Condition(reached));
             }
             if looked.elapsed() >= LOOK {
-                let figures = self.running.figures()?;
+                let stats = self.running.stats()?;
                 let new = self.events() - events;
                 let rate = new as f64 / looked.elapsed().as_secs_f64();
                 (looked, events) = (Instant::now(), events + new);
-                let bytes = u64::from(figures.buffers_written) * u64::from(self.kib) * 1024;
-                let line = live_line(rate, bytes, figures, self.receiver.dropped());
+                let bytes = u64::from(stats.buffers_written) * u64::from(self.kib) * 1024;
+                let line = live_line(rate, bytes, stats, self.receiver.dropped());
                 messages.spinner().show(line);
             }
         }
@@ -272,13 +272,13 @@ impl Recording {
 }
 
 /// Progress of a recording.
-fn live_line(events_per_second: f64, bytes: u64, figures: Figures, uncounted: u64) -> String {
+fn live_line(events_per_second: f64, bytes: u64, stats: Stats, uncounted: u64) -> String {
     let rate = HumanCount(events_per_second.round() as u64);
-    format!("{rate} events/s, {} written, {};", HumanBytes(bytes), losses(figures, uncounted))
+    format!("{rate} events/s, {} written, {};", HumanBytes(bytes), losses(stats, uncounted))
 }
 
 /// Lost events and buffers; `uncounted` events are in the trace, but were not checked against a condition.
-fn losses(Figures { events_lost, buffers_lost, .. }: Figures, uncounted: u64) -> String {
+fn losses(Stats { events_lost, buffers_lost, .. }: Stats, uncounted: u64) -> String {
     let mut text = format!(
         "lost events: {}, lost buffers: {}",
         HumanCount(events_lost.into()),

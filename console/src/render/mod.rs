@@ -23,7 +23,7 @@ pub(crate) use kinds::{
     object_columns, point_columns, process_columns, resource_columns, stack_columns, stats_columns,
     symbol_columns, trace_columns, trace_facts, version_columns, why_columns, write_frame,
 };
-use kinds::{add_amounts, add_figures};
+use kinds::{add_amounts, add_stats};
 pub use kinds::{
     call_stacks, event_counts, frame, loaded, modules, object_ref, processes, properties,
     provider_events, resources, stats, symbols, unknown_properties, versions, why,

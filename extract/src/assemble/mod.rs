@@ -27,7 +27,7 @@ use crate::collect::{Collector, EventCounter};
 use crate::error::ExtractError;
 use crate::etl::{Clock, Diagnostics, WarningKind};
 use crate::lifecycle::{
-    AllocationColumns, AllocationFigures, EXIT_GRACE_NS, EventOwners, ExitCloses, Lifetimes,
+    AllocationColumns, AllocationStats, EXIT_GRACE_NS, EventOwners, ExitCloses, Lifetimes,
     MissingEvents, ProcessIndex, TrackedEvents, UnseenCloses, closed_start_handles,
     follow_resources, in_time_order, track, unnamed_pids,
 };
@@ -38,7 +38,7 @@ use crate::stacks::{AddressSpaces, KeptRows, StackResolver, StackTable};
 
 use self::events::{EventColumns, GroupedEvents};
 use self::modules::{MethodTable, ModuleTables};
-use self::object_events::{ObjectFigures, ObjectNames, write_events, write_names};
+use self::object_events::{ObjectNames, ObjectStats, write_events, write_names};
 use self::provider_events::{LeftOutAndStacks, ProviderEventTables};
 use self::resources::ResourceTables;
 
@@ -90,18 +90,18 @@ pub(crate) fn assemble(
         cancel,
     };
     let mut stacks = StackTable::default();
-    let (names, figures, kept_rows) =
+    let (names, stats, kept_rows) =
         assembly.write_handles_and_allocations(&mut writer, &mut stacks, &followed, &columns)?;
-    let AllocationFigures { allocations, never_freed, freed_at_exit } = columns.figures();
+    let AllocationStats { allocations, never_freed, freed_at_exit } = columns.stats();
     drop(columns);
-    let ObjectFigures {
+    let ObjectStats {
         objects,
         stacks_total,
         leaked_handles,
         leaked_views,
         closed_at_exit,
         closed_unseen,
-    } = figures;
+    } = stats;
     let kept_stacks = (&kept_rows, stacks_total);
     let object_count = objects.len() as u64;
     let OtherEvents { counts, left_out, stacks_total } = assembly.write_other_events(
@@ -125,8 +125,8 @@ pub(crate) fn assemble(
     writer.table(Table::Warnings, table.into_frame())?;
     let end_ns = trace::end_ns(recording, counter);
     writer.table(Table::Losses, trace::loss_table(&losses, clock, end_ns).into_frame())?;
-    let figures = trace::StackFigures { stacks_total, frames_in_modules };
-    let info = trace::info(recording, &collected, counter, &owners.attribution, &figures);
+    let stats = trace::StackStats { stacks_total, frames_in_modules };
+    let info = trace::info(recording, &collected, counter, &owners.attribution, &stats);
     writer.table(Table::Trace, info.into_frame())?;
     cancel.check()?;
     let output_bytes = writer.finish()?;
@@ -224,7 +224,7 @@ impl Assembly<'_> {
         stacks: &mut StackTable,
         followed: &Followed<'_>,
         allocations: &AllocationColumns,
-    ) -> Result<(ObjectNames, ObjectFigures, KeptRows), ExtractError> {
+    ) -> Result<(ObjectNames, ObjectStats, KeptRows), ExtractError> {
         let Self { collected, owners, grouped, clock, cancel, .. } = *self;
         let fragments = collected.stacks.events.fragments();
         cancel.check()?;
@@ -234,14 +234,14 @@ impl Assembly<'_> {
         let columns = EventColumns { collected, owners, exits, unseen, clock, grouped };
         // Each is in one row, so that they need not be noted to be counted.
         resolver.note_rows(collected.stacks.events.has_carried());
-        let mut figures = write_events(writer, &columns, tracked, &names, &mut resolver, cancel)?;
+        let mut stats = write_events(writer, &columns, tracked, &names, &mut resolver, cancel)?;
         let of_handles = resolver.rows().len();
         resolver.note_rows(true);
         let resources = ResourceTables { collected, clock, columns: allocations };
         resources.write(writer, &mut resolver, cancel)?;
         let rows = resolver.into_rows();
-        figures.stacks_total += rows.len() - of_handles;
-        Ok((names, figures, rows))
+        stats.stacks_total += rows.len() - of_handles;
+        Ok((names, stats, rows))
     }
 
     /// Stacks of events that have nothing to do with handles, and events of providers. The stacks of `kept_rows`

@@ -18,7 +18,7 @@ use crate::stacks::StackResolver;
 
 /// Results of the events pass besides the events table.
 #[derive(Default)]
-pub(super) struct ObjectFigures {
+pub(super) struct ObjectStats {
     pub(super) objects: Objects,
     /// Events with a stack.
     pub(super) stacks_total: u64,
@@ -40,7 +40,7 @@ pub(super) fn write_events(
     names: &ObjectNames,
     resolver: &mut StackResolver<'_>,
     cancel: &Cancel,
-) -> Result<ObjectFigures, ExtractError> {
+) -> Result<ObjectStats, ExtractError> {
     let mut builder = EventBuilder::new(columns, tracked, names, cancel);
     let mut stacks_total = 0;
     thread::scope(|scope| {
@@ -52,7 +52,7 @@ pub(super) fn write_events(
         };
         write_in_parts(writer, Table::Events, with_stacks, EventPart::into_frame, cancel)
     })?;
-    Ok(ObjectFigures { stacks_total, ..builder.figures })
+    Ok(ObjectStats { stacks_total, ..builder.stats })
 }
 
 /// Goes over the objects in their final order and makes the rows of their events.
@@ -63,7 +63,7 @@ struct EventBuilder<'a> {
     poll: Poll<'a>,
     scratch: DeriveScratch,
     place: usize,
-    figures: ObjectFigures,
+    stats: ObjectStats,
 }
 
 impl<'a> EventBuilder<'a> {
@@ -80,7 +80,7 @@ impl<'a> EventBuilder<'a> {
             poll: Poll::new(cancel),
             scratch: DeriveScratch::default(),
             place: 0,
-            figures: ObjectFigures::default(),
+            stats: ObjectStats::default(),
         }
     }
 
@@ -112,14 +112,14 @@ impl<'a> EventBuilder<'a> {
             let is = |rule: fn(EventKind, bool) -> bool| {
                 u64::from(kind.is_some_and(|kind| rule(kind, leak.never_closed)))
             };
-            self.figures.leaked_handles += is(is_leaked_handle);
-            self.figures.leaked_views += is(is_leaked_view);
-            self.figures.closed_at_exit += u64::from(leak.at_exit);
-            self.figures.closed_unseen += u64::from(leak.unseen.is_some());
+            self.stats.leaked_handles += is(is_leaked_handle);
+            self.stats.leaked_views += is(is_leaked_view);
+            self.stats.closed_at_exit += u64::from(leak.at_exit);
+            self.stats.closed_unseen += u64::from(leak.unseen.is_some());
         }
         let existing = columns.grouped.existing_of(place);
         let tracked = &self.tracked.objects.rows[object];
-        self.figures.objects.push(Object {
+        self.stats.objects.push(Object {
             pointer: tracked.pointer,
             type_id: tracked.type_id,
             name: self.names.of_object(object),

@@ -15,8 +15,8 @@ use crate::metadata::Decoder;
 use crate::payload::TraceHeader;
 use crate::recording::Recording;
 
-/// Figures of the kept stacks.
-pub(super) struct StackFigures {
+/// Stats of the kept stacks.
+pub(super) struct StackStats {
     pub(super) stacks_total: u64,
     pub(super) frames_in_modules: u64,
 }
@@ -80,7 +80,7 @@ pub(super) fn info(
     collected: &Collector,
     counter: &EventCounter,
     attribution: &Attribution,
-    figures: &StackFigures,
+    stats: &StackStats,
 ) -> TraceInfos {
     let header = &recording.header;
     let system = &collected.system;
@@ -126,8 +126,8 @@ pub(super) fn info(
         events_lost: u64::from(header.events_lost),
         buffers_lost: u64::from(header.buffers_lost),
         stack_fragments: counter.stack_parts(),
-        stacks_total: figures.stacks_total,
-        frames_in_modules: figures.frames_in_modules,
+        stacks_total: stats.stacks_total,
+        frames_in_modules: stats.frames_in_modules,
         attributed_header: attribution.header,
         attributed_stack: attribution.stack,
         attributed_before_exit: attribution.before_exit,

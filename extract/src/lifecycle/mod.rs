@@ -27,7 +27,7 @@ pub use lifetimes::{Lifetimes, MissingEvents};
 pub use objects::{RawEvents, TrackedEvents, track};
 pub use owners::{DuplicateOwners, EventOwners, unnamed_pids};
 pub use resources::{
-    AllocationColumns, AllocationFigures, AllocatorRow, Miss, Owner, follow_resources,
+    AllocationColumns, AllocationStats, AllocatorRow, Miss, Owner, follow_resources,
 };
 pub use same_time::in_time_order;
 pub use unseen::{UnseenClose, UnseenCloses};

@@ -118,8 +118,8 @@ pub(crate) fn note_suspects(session: &Session, answers: &[WhyAnswer<'_>]) {
     for answer in answers {
         let named = answer.suspects.iter().map(|suspect| {
             let Suspect { id, counts, type_name, process, .. } = suspect;
-            let lost = HumanCount(counts.lost());
-            let description = format!("{type_name}, {process}, {lost} lost");
+            let leaked = HumanCount(counts.unreleased());
+            let description = format!("{type_name}, {process}, {leaked} leaked");
             NamedSuspect { id: id.clone(), description }
         });
         if let Some(file) = session.files.get(answer.file.about.index) {

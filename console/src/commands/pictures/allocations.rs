@@ -45,7 +45,9 @@ pub(super) fn criteria(
         });
     };
     let (kind, by) = (Some(kind.clone()), Some(by.to_vec()));
-    Ok(Some(ResourceCriteria { kind, by, ..chosen.with_kind_option() }.lost_by_suspect()))
+    Ok(Some(
+        ResourceCriteria { kind, by, ..chosen.with_kind_option() }.narrowed_to_leaks_of_suspect(),
+    ))
 }
 
 /// Queries allocations, and says what makes the answer incomplete.

@@ -9,7 +9,7 @@ use crate::commands::dump::object_ref::FILTERS;
 use crate::commands::shared::groups;
 use crate::commands::{Command, CommandError, Context, DumpContext, Entered, Signature};
 use crate::grammar::{Arguments, GroupView, OptionGroup, ParseError};
-use crate::query::{Figures, GroupColumn, GroupCriteria, ObjectCriteria, ResourceColumn};
+use crate::query::{GroupColumn, GroupCriteria, ObjectCriteria, ResourceColumn, Stats};
 use crate::render::output::Target;
 use crate::render::pictures::{FlameGraph, Weight};
 
@@ -129,8 +129,8 @@ fn of_handles(
 /// Weight of handles: the number of leaked ones, or only some of them when the options say so.
 fn weight(criteria: &ObjectCriteria) -> Weight {
     match (criteria.leak, criteria.leak_at_exit) {
-        (true, false) => |figures: &Figures| figures.leaked,
-        (false, true) => |figures: &Figures| figures.closed_at_exit,
-        _ => Figures::lost,
+        (true, false) => |stats: &Stats| stats.leaked,
+        (false, true) => |stats: &Stats| stats.closed_at_exit,
+        _ => Stats::unreleased,
     }
 }

@@ -76,7 +76,8 @@ fn ask<'a>(
 ) -> Result<ObjectRefAnswer<'a>, CommandError> {
     let trims = handles.criteria.groups.trims.clone();
     let groups = GroupCriteria { trims, ..groups };
-    let criteria = ObjectCriteria { groups, ..handles.criteria.clone() }.lost_by_suspect();
+    let criteria =
+        ObjectCriteria { groups, ..handles.criteria.clone() }.narrowed_to_leaks_of_suspect();
     let answer = query::object_ref(dump.sources, &criteria, dump.names, dump.cancel)?;
     for file in &answer.files {
         write_caveats(file, dump.messages);

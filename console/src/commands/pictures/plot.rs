@@ -142,7 +142,7 @@ fn of_allocations(
     let mut answers = ask_allocations(&criteria, dump)?;
     let has_bytes = |answer: &ResourcesAnswer<'_>| {
         let mut groups = answer.groups.iter().flat_map(|groups| &groups.rows);
-        groups.any(|group| group.figures.alloc_bytes != 0)
+        groups.any(|group| group.stats.alloc_bytes != 0)
     };
     if !by_count && !answers.iter().any(has_bytes) {
         criteria.by_count = true;

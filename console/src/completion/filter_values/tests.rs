@@ -142,11 +142,11 @@ fn suspects_are_those_that_answers_named_the_last_ones_first_and_each_once() {
         values.map(|value| (value.filter, value.description)).collect()
     };
     assert_eq!(of(""), [], "no answer named any");
-    let named = |id: &str, lost: u64| NamedSuspect {
+    let named = |id: &str, leaked: u64| NamedSuspect {
         id: SuspectId::new(id).expect("an id"),
-        description: format!("Event, app.exe(100), {lost} lost"),
+        description: format!("Event, app.exe(100), {leaked} leaked"),
     };
-    let pair = |id: &str, lost: u64| (id.to_owned(), named(id, lost).description);
+    let pair = |id: &str, leaked: u64| (id.to_owned(), named(id, leaked).description);
     let values = &known.values[0];
     values.note_suspects(vec![named("33434dfa4c", 8), named("774d09aefa", 6)]);
     assert_eq!(of(""), [pair("33434dfa4c", 8), pair("774d09aefa", 6)]);

@@ -12,7 +12,7 @@ use hashbrown::HashSet;
 use super::between::{Between, Span};
 use super::group::{Acquired, Group, PRIVATE_HEAP, Share};
 use super::heaps::CreatedHeaps;
-use super::lives::{Ends, SiteLives};
+use super::lifetimes::{Ends, SiteLifetimes};
 use super::program_frames::ProgramFrames;
 use super::sites::{Kept, Site, Sites};
 use crate::cancel::{Cancel, Cancelled, Poll};
@@ -21,7 +21,7 @@ use crate::query::criteria::ResourceCriteria;
 use crate::query::error::QueryError;
 use crate::query::frame_names::Frames;
 use crate::query::groups::TrimmedStacks;
-use crate::query::growth::{Life, ProcessLives, Window};
+use crate::query::growth::{Lifetime, ProcessLifetimes, Window};
 use crate::query::info::{recorded, trace_info};
 use crate::query::no_match::NoMatch;
 use crate::query::resources::{AllocatorList, Needed, Origin, ResourceTable, choose, kind_name};
@@ -171,26 +171,28 @@ impl<'a> Allocations<'a> {
 
     fn share_of_site(&self, site: &Site, window: Window, share: Share) -> Option<Share> {
         let rows = self.sites.rows(site);
-        let SiteLives { counts, bytes, ends, lives, sizes } = SiteLives::of(&self.table, rows)?;
-        let leaked = Amount { count: counts.lost(), bytes: bytes.lost };
+        let SiteLifetimes { counts, bytes, ends, lifetimes, sizes } =
+            SiteLifetimes::of(&self.table, rows)?;
+        let leaked = Amount { count: counts.unreleased(), bytes: bytes.unreleased };
         let share = Share { counts, bytes, ends, ..share };
-        let (leaked, lives, sizes) = match self.in_time(rows) {
-            Cow::Borrowed(_) => (leaked, lives, sizes),
+        let (leaked, lifetimes, sizes) = match self.in_time(rows) {
+            Cow::Borrowed(_) => (leaked, lifetimes, sizes),
             Cow::Owned(rows) => {
-                let in_time = SiteLives::of(&self.table, &rows)?;
-                (in_time.leaked(), in_time.lives, in_time.sizes)
+                let in_time = SiteLifetimes::of(&self.table, &rows)?;
+                (in_time.leaked(), in_time.lifetimes, in_time.sizes)
             }
         };
-        Some(Share { leaked, lives: ProcessLives { lives, window }, sizes, ..share })
+        Some(Share { leaked, lifetimes: ProcessLifetimes { lifetimes, window }, sizes, ..share })
     }
 
     fn share_of_heaps(&self, heaps: &CreatedHeaps, window: Window, share: Share) -> Share {
         let from_ns = self.extent().start_ns;
-        let mut lives = heaps.lives.clone();
-        lives.retain(|life| from_ns <= 0 || life.opened_ns >= from_ns);
-        let bytes = Bytes { lost: heaps.lost, allocated: heaps.lost, per_minute: None };
-        let lives = ProcessLives { lives, window };
-        Share { counts: heaps.counts, bytes, lives, ..share }
+        let mut lifetimes = heaps.lifetimes.clone();
+        lifetimes.retain(|lifetime| from_ns <= 0 || lifetime.opened_ns >= from_ns);
+        let bytes =
+            Bytes { unreleased: heaps.unreleased, allocated: heaps.unreleased, per_minute: None };
+        let lifetimes = ProcessLifetimes { lifetimes, window };
+        Share { counts: heaps.counts, bytes, lifetimes, ..share }
     }
 }
 
@@ -240,7 +242,7 @@ impl Acquired for Allocations<'_> {
             bytes: Bytes::default(),
             ends: Ends::default(),
             leaked: Amount::default(),
-            lives: ProcessLives { lives: Vec::new(), window },
+            lifetimes: ProcessLifetimes { lifetimes: Vec::new(), window },
             sizes: Vec::new(),
         };
         let share = match (self.site(group), self.heaps(group)) {
@@ -258,7 +260,7 @@ impl Acquired for Allocations<'_> {
 
     fn leaks_in_time(&self, group: &Group<'_>) -> bool {
         let rows = self.site(group).map(|site| self.sites.rows(site)).unwrap_or_default();
-        group.leaks && self.in_time(rows).iter().any(|row| self.table.is_lost(*row))
+        group.leaks && self.in_time(rows).iter().any(|row| self.table.is_unreleased(*row))
     }
 
     fn between(&self, group: &Group<'_>, span: Span) -> Result<Between, Cancelled> {
@@ -271,7 +273,7 @@ impl Acquired for Allocations<'_> {
             poll.round()?;
             let row = resource.row();
             let end = self.table.end.get(row).and_then(ResourceEnd::from_code);
-            let life = Life {
+            let lifetime = Lifetime {
                 opened_ns: self.table.time_ns.get(row).unwrap_or_default(),
                 closed_ns: self.table.end_time_ns.get(row),
             };
@@ -280,7 +282,7 @@ impl Acquired for Allocations<'_> {
                 None => &mut between,
                 Some(first) => in_parts.entry(first).or_default(),
             };
-            sum.add(span, life, end == Some(ResourceEnd::Open), Amount { count: 1, bytes });
+            sum.add(span, lifetime, end == Some(ResourceEnd::Open), Amount { count: 1, bytes });
         }
         in_parts.values().for_each(|parts| between.add_once(parts));
         Ok(between)

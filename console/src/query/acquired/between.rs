@@ -1,7 +1,7 @@
 //! Amounts at two points of a trace, and between them.
 
 use crate::query::amounts::Amount;
-use crate::query::growth::Life;
+use crate::query::growth::Lifetime;
 
 /// Objects named as examples of a group.
 const SAMPLES: usize = 3;
@@ -36,7 +36,7 @@ impl Between {
     pub(super) fn add(
         &mut self,
         Span { after_ns, until_ns }: Span,
-        Life { opened_ns, closed_ns }: Life,
+        Lifetime { opened_ns, closed_ns }: Lifetime,
         never_ends: bool,
         amount: Amount,
     ) -> bool {

@@ -6,12 +6,12 @@ use std::slice;
 use handlescope_model::{ProcessIdx, StackIdx};
 
 use super::between::{Between, Span};
-use super::lives::Ends;
+use super::lifetimes::Ends;
 use crate::cancel::{Cancel, Cancelled};
 use crate::query::amounts::{Amount, Bytes, Counts};
 use crate::query::frame_names::Frames;
 use crate::query::groups::TrimmedStacks;
-use crate::query::growth::{ProcessLives, Window};
+use crate::query::growth::{ProcessLifetimes, Window};
 use crate::query::suspect_rows::SuspectRows;
 use crate::query::tables::{ProcessInfo, ProcessList};
 
@@ -65,8 +65,8 @@ pub(crate) struct Share {
     pub(crate) ends: Ends,
     /// Leaked since the trace has all events: of older acquisitions a ring has only some, and not all of their ends.
     pub(crate) leaked: Amount,
-    /// Lives since then; an end of the process ends none.
-    pub(crate) lives: ProcessLives,
+    /// Lifetimes since then; an end of the process ends none.
+    pub(crate) lifetimes: ProcessLifetimes,
     /// Bytes of each of these lives; empty where their number counts.
     pub(crate) sizes: Vec<u64>,
 }

@@ -6,14 +6,14 @@ use handlescope_model::{ProcessIdx, StackIdx};
 
 use super::between::{Between, Span};
 use super::group::{Acquired, Group, Share};
-use super::lives::Ends;
+use super::lifetimes::Ends;
 use crate::cancel::{Cancel, Cancelled, Poll};
 use crate::filter::ProcessFilter;
 use crate::query::amounts::{Amount, Bytes, Counts};
 use crate::query::context::FileContext;
 use crate::query::frame_names::Frames;
 use crate::query::groups::{Groups, NodeIdx, Opened, TimedGroups, TrimmedStacks};
-use crate::query::growth::{ProcessLives, Window};
+use crate::query::growth::{ProcessLifetimes, Window};
 use crate::query::tables::{ProcessInfo, ProcessList};
 
 /// The handles and views of a trace that was asked for groups of create stacks with times.
@@ -75,7 +75,7 @@ impl Acquired for Handles<'_> {
                 has_lasting_name: false,
                 has_bytes: false,
                 create_stack,
-                leaks: self.groups.tree.figures(node).lost() > 0,
+                leaks: self.groups.tree.stats(node).unreleased() > 0,
             })
         };
         self.groups.tree.leaves().filter_map(group)
@@ -93,7 +93,7 @@ impl Acquired for Handles<'_> {
                 closed_at_exit: count(&|handle| self.timed.is_closed_at_exit(handle)),
                 opened: handles.len() as u64,
             };
-            let leaked = counts.lost().saturating_sub(self.timed.lost_before(&handles));
+            let leaked = counts.unreleased().saturating_sub(self.timed.unreleased_before(&handles));
             Share {
                 row,
                 pid: row.map(|_| process.pid),
@@ -101,7 +101,10 @@ impl Acquired for Handles<'_> {
                 bytes: Bytes::default(),
                 ends: Ends::default(),
                 leaked: Amount { count: leaked, bytes: 0 },
-                lives: ProcessLives { lives: self.timed.program_times(&handles), window },
+                lifetimes: ProcessLifetimes {
+                    lifetimes: self.timed.program_times(&handles),
+                    window,
+                },
                 sizes: Vec::new(),
             }
         };
@@ -114,7 +117,7 @@ impl Acquired for Handles<'_> {
     }
 
     fn leaks_in_time(&self, group: &Group<'_>) -> bool {
-        group.leaks && self.groups.lost_in_time(NodeIdx::of(group.place)) > 0
+        group.leaks && self.groups.unreleased_in_time(NodeIdx::of(group.place)) > 0
     }
 
     fn between(&self, group: &Group<'_>, span: Span) -> Result<Between, Cancelled> {
@@ -122,9 +125,9 @@ impl Acquired for Handles<'_> {
         let mut between = Between::default();
         for handle in self.of_group(group).iter() {
             poll.round()?;
-            let Some(life) = self.timed.life(*handle) else { continue };
+            let Some(lifetime) = self.timed.lifetime(*handle) else { continue };
             let one = Amount { count: 1, bytes: 0 };
-            if between.add(span, life, handle.closed().is_none(), one) {
+            if between.add(span, lifetime, handle.closed().is_none(), one) {
                 between.sample(u64::from(handle.object.0) + 1);
             }
         }

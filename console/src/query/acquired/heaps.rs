@@ -6,7 +6,7 @@ use hashbrown::HashMap;
 
 use crate::query::amounts::Counts;
 use crate::query::groups::TrimmedStacks;
-use crate::query::growth::Life;
+use crate::query::growth::Lifetime;
 use crate::query::resources::{AllocatorList, ResourceTable};
 use crate::query::tables::ProcessList;
 
@@ -19,12 +19,12 @@ pub(super) struct CreatedHeaps {
     /// The first of them.
     pub(super) first: AllocatorIdx,
     pub(super) stack: Option<StackIdx>,
-    pub(super) lives: Vec<Life>,
+    pub(super) lifetimes: Vec<Lifetime>,
     pub(super) counts: Counts,
     /// Heaps that are not destroyed.
     pub(super) left: Vec<AllocatorIdx>,
     /// Bytes that are left in them.
-    pub(super) lost: i64,
+    pub(super) unreleased: i64,
 }
 
 impl CreatedHeaps {
@@ -53,7 +53,7 @@ impl CreatedHeaps {
             let has_ended = processes.known_or_invalid(heap.process).end_ns.is_some();
             heaps.add(row, heap, left.get(row.row()).copied().unwrap_or_default(), has_ended);
         }
-        let leaking = created.into_values().filter(|heaps| heaps.counts.lost() >= LEAST);
+        let leaking = created.into_values().filter(|heaps| heaps.counts.unreleased() >= LEAST);
         let mut leaking: Vec<Self> = leaking.collect();
         leaking.sort_by_key(|heaps| heaps.first);
         leaking
@@ -63,13 +63,13 @@ impl CreatedHeaps {
         let Some(opened_ns) = heap.created_ns else { return };
         self.counts.opened += 1;
         if heap.destroyed_ns.is_none() {
-            self.lost = self.lost.saturating_add(left);
+            self.unreleased = self.unreleased.saturating_add(left);
             self.left.push(row);
             let count =
                 if has_ended { &mut self.counts.closed_at_exit } else { &mut self.counts.leaked };
             *count += 1;
         }
-        self.lives.push(Life { opened_ns, closed_ns: heap.destroyed_ns });
+        self.lifetimes.push(Lifetime { opened_ns, closed_ns: heap.destroyed_ns });
     }
 }
 
@@ -78,7 +78,7 @@ fn bytes_left(table: &ResourceTable, allocators: &AllocatorList) -> Vec<i64> {
     let mut left = vec![0_i64; allocators.rows().len()];
     for row in 0..table.len() {
         let slot = table.allocator.get(row).and_then(|heap| left.get_mut(heap.row()));
-        if let Some(slot) = slot.filter(|_| table.is_lost(ResourceIdx::of(row))) {
+        if let Some(slot) = slot.filter(|_| table.is_unreleased(ResourceIdx::of(row))) {
             *slot = slot.saturating_add(table.size.get(row).unwrap_or_default());
         }
     }

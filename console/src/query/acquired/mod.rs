@@ -7,7 +7,7 @@ mod by_id;
 mod group;
 mod handles;
 mod heaps;
-mod lives;
+mod lifetimes;
 mod owners;
 mod program_frames;
 mod program_groups;
@@ -22,7 +22,7 @@ pub(crate) use self::by_id::{
 pub use self::group::PRIVATE_HEAP;
 pub(crate) use self::group::{Acquired, Group, Share};
 pub(crate) use self::handles::Handles;
-pub(crate) use self::lives::Ends;
+pub(crate) use self::lifetimes::Ends;
 pub(crate) use self::program_frames::ProgramFrames;
 pub(crate) use self::program_groups::ProgramGroup;
 pub(crate) use self::sites::Kept;

@@ -84,7 +84,7 @@ impl Sites {
                 sites.push(Site { kind, allocator, stack, leaks: false, first: 0, end: 0 });
             }
             site_of[row] = number;
-            sites[number as usize].leaks |= table.is_lost(ResourceIdx::of(row));
+            sites[number as usize].leaks |= table.is_unreleased(ResourceIdx::of(row));
         }
         let of_leaking = site_of.iter().enumerate().filter_map(|(row, site)| {
             let site = *site as usize;
@@ -113,7 +113,7 @@ impl Sites {
         let (mut leaked, mut bytes, mut first_ns) = (Amount::default(), 0_i64, None);
         for resource in self.rows(site) {
             let size = table.size.get(resource.row()).unwrap_or_default();
-            if table.is_lost(*resource) {
+            if table.is_unreleased(*resource) {
                 leaked.add(Amount { count: 1, bytes: size });
             }
             bytes = bytes.saturating_add(size);

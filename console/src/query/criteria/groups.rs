@@ -18,7 +18,7 @@ pub struct GroupCriteria {
     /// Whether the handles of groups are kept, for what depends on their times.
     pub keeps_handles: bool,
     /// `-SortBy`: what the groups of each level are ordered by, before what they leak.
-    pub order: Option<Figure>,
+    pub order: Option<Stat>,
 }
 
 impl GroupCriteria {
@@ -43,7 +43,7 @@ impl GroupCriteria {
 
 /// One of the figures of a group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Figure {
+pub enum Stat {
     Leaked,
     ClosedAtExit,
     ClosedUnseen,
@@ -58,7 +58,7 @@ pub enum Figure {
     Last,
 }
 
-impl Figure {
+impl Stat {
     /// Every figure, with its name, which stays the same, and its title.
     pub const ALL: [(Self, &'static str, &'static str); 12] = [
         (Self::Leaked, "leaked", "Leaked"),
@@ -78,7 +78,7 @@ impl Figure {
     /// The figure that goes by a name or a title.
     pub fn named(text: &str) -> Option<Self> {
         let is = |name: &str| name.eq_ignore_ascii_case(text);
-        Self::ALL.iter().find(|(_, name, title)| is(name) || is(title)).map(|(figure, ..)| *figure)
+        Self::ALL.iter().find(|(_, name, title)| is(name) || is(title)).map(|(stat, ..)| *stat)
     }
 
     /// Whether it is a point in time, nanoseconds since session start.

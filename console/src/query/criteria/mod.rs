@@ -6,7 +6,7 @@ mod of_handles;
 mod processes;
 mod resources;
 
-pub use self::groups::{Figure, GroupCriteria};
+pub use self::groups::{GroupCriteria, Stat};
 pub(in crate::query) use self::objects::Effect;
 pub use self::objects::{CountOrder, MapMode, ObjectCriteria, ShowTotal};
 pub use self::processes::{NewProcess, ProcessCriteria, ProcessListCriteria, ProcessOrder};

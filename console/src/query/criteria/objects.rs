@@ -82,7 +82,7 @@ pub struct ObjectCriteria {
 
 impl ObjectCriteria {
     /// Narrows a suspect that is asked for to what it leaked, which is what it counts, unless it is said which part.
-    pub(crate) fn lost_by_suspect(mut self) -> Self {
+    pub(crate) fn narrowed_to_leaks_of_suspect(mut self) -> Self {
         let of_suspect = self.suspect.is_some() && !self.leak && !self.leak_at_exit;
         self.leak |= of_suspect;
         self.leak_at_exit |= of_suspect;

@@ -50,7 +50,7 @@ pub struct ResourceCriteria {
     /// Criteria that its filters were given as.
     pub(crate) options: ResourceOptions,
     /// Whether both the totals and all that was never freed are requested.
-    pub with_totals_and_lost: bool,
+    pub with_totals_and_leaks: bool,
     /// Whether the allocations are compared: stacks are looked at, and the columns are kept, whatever is grouped by.
     pub(crate) is_compared: bool,
 }
@@ -157,7 +157,7 @@ impl ResourceCriteria {
     }
 
     /// Narrows a suspect that is asked for to what it leaked, which is what it counts, unless it is said which part.
-    pub(crate) fn lost_by_suspect(mut self) -> Self {
+    pub(crate) fn narrowed_to_leaks_of_suspect(mut self) -> Self {
         let of_suspect = self.suspect.is_some() && !self.is_of_leaks();
         self.leak |= of_suspect;
         self.leak_at_exit |= of_suspect;
@@ -176,9 +176,9 @@ impl ResourceCriteria {
 
     /// Whether any groups of the answer have stacks in common.
     pub(crate) fn has_stacks(&self) -> bool {
-        let of_both = self.with_totals_and_lost && self.by.is_none();
-        let lost = ResourceColumn::LOST.iter().filter(|_| of_both);
-        self.columns().iter().chain(lost).any(|column| column.stack_names().is_some())
+        let of_both = self.with_totals_and_leaks && self.by.is_none();
+        let unreleased = ResourceColumn::LEAKS.iter().filter(|_| of_both);
+        self.columns().iter().chain(unreleased).any(|column| column.stack_names().is_some())
     }
 
     /// Whether the frames of stacks are needed.
@@ -193,7 +193,7 @@ impl ResourceCriteria {
     pub fn columns(&self) -> &[ResourceColumn] {
         match &self.by {
             Some(by) => by,
-            None if self.is_of_leaks() => &ResourceColumn::LOST,
+            None if self.is_of_leaks() => &ResourceColumn::LEAKS,
             None => &ResourceColumn::TOTALS,
         }
     }

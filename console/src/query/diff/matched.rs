@@ -12,7 +12,7 @@ use crate::query::acquired::{Acquired, Group};
 use crate::query::amounts::Amount;
 use crate::query::error::QueryError;
 use crate::query::frame_names::Frames;
-use crate::query::growth::{Growth, ProcessLives, Verdict, Window};
+use crate::query::growth::{Growth, ProcessLifetimes, Verdict, Window};
 use crate::query::suspect_rows::SuspectRows;
 
 /// A group that leaks in one of two traces, or in both.
@@ -135,7 +135,7 @@ impl<'t, T: Acquired> Matching<'t, T> {
             for share in trace.shares(&group) {
                 side.leaked.add(share.leaked);
                 let sizes = if group.has_bytes { share.sizes } else { Vec::new() };
-                let of_process = Share { process: share.lives, sizes };
+                let of_process = Share { process: share.lifetimes, sizes };
                 match shares.by_process.entry(share.row) {
                     Entry::Vacant(entry) => drop(entry.insert(of_process)),
                     Entry::Occupied(mut entry) => entry.get_mut().add(of_process),
@@ -149,7 +149,7 @@ impl<'t, T: Acquired> Matching<'t, T> {
             trace.cancel().check()?;
             let side = &mut self.groups[place].sides[at];
             let (windows, start) = programs.of_name(&program);
-            let (processes, sizes): (Vec<ProcessLives>, Vec<Vec<u64>>) =
+            let (processes, sizes): (Vec<ProcessLifetimes>, Vec<Vec<u64>>) =
                 by_process.into_values().map(|share| (share.process, share.sizes)).unzip();
             if leaks {
                 side.verdict = Some(Growth::of_processes(&processes, trace.extent()).verdict);

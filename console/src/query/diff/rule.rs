@@ -28,7 +28,7 @@ const MANY: f64 = 10_000.0;
 
 /// Number of chances on which two traces leak handles of a group, possibly fractional.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Lost {
+pub(super) struct Chances {
     /// Chances in the trace that may leak more.
     more: f64,
     /// Chances in the other trace.
@@ -37,7 +37,7 @@ pub(super) struct Lost {
     share: f64,
 }
 
-impl Lost {
+impl Chances {
     /// Chances in the trace that may leak more, and in the other.
     pub(super) fn new([more, less]: [&Tally; 2], share: f64, kind: Kind) -> Self {
         let amount = more.amount + less.amount;
@@ -72,8 +72,8 @@ impl Lost {
 }
 
 /// The probability below which one of these groups is significant.
-pub(super) fn level(groups: impl Iterator<Item = Lost>) -> f64 {
-    let mut least: Vec<f64> = groups.map(Lost::least_p_value).collect();
+pub(super) fn level(groups: impl Iterator<Item = Chances>) -> f64 {
+    let mut least: Vec<f64> = groups.map(Chances::least_p_value).collect();
     least.sort_unstable_by(f64::total_cmp);
     let is_enough = |tests: &usize| {
         let level = LEVEL / *tests as f64;
@@ -99,13 +99,13 @@ fn at_least(least: f64, all: f64, share: f64) -> f64 {
 mod tests {
     use super::*;
 
-    fn lost(more: u32, less: u32, share: f64) -> Lost {
-        Lost { more: f64::from(more), less: f64::from(less), share }
+    fn chances(more: u32, less: u32, share: f64) -> Chances {
+        Chances { more: f64::from(more), less: f64::from(less), share }
     }
 
     fn is_more(more: u32, less: u32, share: f64) -> bool {
-        let lost = lost(more, less, share);
-        lost.is_significant(level([lost].into_iter()))
+        let chances = chances(more, less, share);
+        chances.is_significant(level([chances].into_iter()))
     }
 
     #[test]
@@ -156,8 +156,8 @@ mod tests {
     fn what_is_filled_once_differs_from_run_to_run() {
         let tally = |handles| Tally::of_counts(handles);
         let is_more = |more, less, kind| {
-            let lost = Lost::new([&tally(more), &tally(less)], 0.5, kind);
-            lost.is_significant(level([lost].into_iter()))
+            let chances = Chances::new([&tally(more), &tally(less)], 0.5, kind);
+            chances.is_significant(level([chances].into_iter()))
         };
         assert!(is_more(1_250, 750, Kind::Rate) && !is_more(1_250, 750, Kind::Fill));
         assert!(is_more(80, 20, Kind::Fill) && is_more(40, 0, Kind::Fill));
@@ -165,7 +165,7 @@ mod tests {
 
     #[test]
     fn many_groups_make_chance_likelier_and_small_ones_do_not_count() {
-        let group = |more, less| lost(more, less, 0.5);
+        let group = |more, less| chances(more, less, 0.5);
         let large = || (0..100).map(|_| group(20, 20));
         assert!(group(5, 0).is_significant(level([group(5, 0)].into_iter())));
         assert!(!group(5, 0).is_significant(level(large())));

@@ -14,7 +14,7 @@
 
 use handlescope_model::rules::LossTimes;
 
-use crate::query::growth::{Life, ProcessLives, Window};
+use crate::query::growth::{Lifetime, ProcessLifetimes, Window};
 
 /// A moment, as a part of the mean distance of handles.
 const MOMENT: f64 = 0.02;
@@ -55,7 +55,7 @@ pub(super) struct Seen {
 /// Part of a group that one process has.
 #[derive(Debug, Clone)]
 pub(super) struct Share {
-    pub(super) process: ProcessLives,
+    pub(super) process: ProcessLifetimes,
     /// Bytes of each of its lives; empty where their number counts.
     pub(super) sizes: Vec<u64>,
 }
@@ -63,19 +63,19 @@ pub(super) struct Share {
 impl Share {
     /// Creates an empty share for a part of the time of a process.
     fn empty(window: Window) -> Self {
-        Self { process: ProcessLives { lives: Vec::new(), window }, sizes: Vec::new() }
+        Self { process: ProcessLifetimes { lifetimes: Vec::new(), window }, sizes: Vec::new() }
     }
 
     /// Adds what the process has of another group.
     pub(super) fn add(&mut self, share: Self) {
-        self.process.lives.extend(share.process.lives);
+        self.process.lifetimes.extend(share.process.lifetimes);
         self.sizes.extend(share.sizes);
     }
 
-    /// Lives of the process, each with its weight.
-    fn weighed(&self) -> impl Iterator<Item = (&Life, f64)> {
+    /// Lifetimes of the process, each with its weight.
+    fn weighed(&self) -> impl Iterator<Item = (&Lifetime, f64)> {
         let weight = |at: usize| self.sizes.get(at).map_or(1.0, |size| *size as f64);
-        self.process.lives.iter().enumerate().map(move |(at, life)| (life, weight(at)))
+        self.process.lifetimes.iter().enumerate().map(move |(at, lifetime)| (lifetime, weight(at)))
     }
 }
 
@@ -93,15 +93,15 @@ impl Seen {
     /// Returns a copy without the times of losses, as if a process ran only from each loss to the next.
     pub(super) fn between(&self, losses: &LossTimes) -> Self {
         let shares = self.shares.iter().flat_map(|Share { process, sizes }| {
-            let ProcessLives { lives, window } = process;
+            let ProcessLifetimes { lifetimes, window } = process;
             let windows = between(*window, losses).into_iter();
             let mut parts: Vec<Share> = windows.map(Share::empty).collect();
-            for (at, life) in lives.iter().enumerate() {
-                let opened_ns = life.opened_ns.max(window.start_ns).min(window.end_ns);
+            for (at, lifetime) in lifetimes.iter().enumerate() {
+                let opened_ns = lifetime.opened_ns.max(window.start_ns).min(window.end_ns);
                 let part = parts.partition_point(|part| part.process.window.end_ns < opened_ns);
                 let is_in = |part: &&mut Share| part.process.window.start_ns <= opened_ns;
                 let Some(part) = parts.get_mut(part).filter(is_in) else { continue };
-                part.process.lives.push(*life);
+                part.process.lifetimes.push(*lifetime);
                 part.sizes.extend(sizes.get(at));
             }
             parts
@@ -150,8 +150,9 @@ impl Tally {
     pub(super) fn of(seen: &Seen, piece_ns: Option<i64>) -> Self {
         let leaked = |share: &Share| {
             let pieces = Pieces::of(share.process.window, piece_ns);
-            let kept = share.weighed().filter(|(life, _)| pieces.keeps(life));
-            let mut opens: Vec<Open> = kept.map(|(life, size)| (life.opened_ns, size)).collect();
+            let kept = share.weighed().filter(|(lifetime, _)| pieces.keeps(lifetime));
+            let mut opens: Vec<Open> =
+                kept.map(|(lifetime, size)| (lifetime.opened_ns, size)).collect();
             opens.sort_unstable_by_key(|(opened_ns, _)| *opened_ns);
             opens
         };
@@ -249,15 +250,15 @@ impl Pieces {
     }
 
     /// Whether a handle was opened in a piece and is open at its end.
-    fn keeps(&self, life: &Life) -> bool {
+    fn keeps(&self, lifetime: &Lifetime) -> bool {
         let end_ns = self.window.end_ns;
         // A handle may be inherited before its process starts, and opened after the session was stopped.
-        let opened_ns = life.opened_ns.max(self.window.start_ns);
+        let opened_ns = lifetime.opened_ns.max(self.window.start_ns);
         let age_ns = end_ns.saturating_sub(opened_ns).clamp(0, i64::MAX);
         // An open at the very start of a piece belongs to it.
         let piece = (age_ns - 1).max(0).checked_div(self.piece_ns).unwrap_or_default();
         let piece_end_ns = end_ns.saturating_sub(piece.saturating_mul(self.piece_ns));
-        piece < self.number && life.closed_ns.is_none_or(|closed| closed > piece_end_ns)
+        piece < self.number && lifetime.closed_ns.is_none_or(|closed| closed > piece_end_ns)
     }
 }
 
@@ -267,19 +268,19 @@ mod tests {
 
     const SECOND: i64 = 1_000_000_000;
 
-    /// Lives of one process.
-    fn seen_of(window: Window, lives: Vec<Life>) -> Seen {
-        let process = ProcessLives { lives, window };
+    /// Lifetimes of one process.
+    fn seen_of(window: Window, lifetimes: Vec<Lifetime>) -> Seen {
+        let process = ProcessLifetimes { lifetimes, window };
         Seen { windows: vec![window], shares: vec![Share { process, sizes: Vec::new() }] }
     }
 
-    fn seen(seconds: i64, lives: impl IntoIterator<Item = (i64, Option<i64>)>) -> Seen {
+    fn seen(seconds: i64, lifetimes: impl IntoIterator<Item = (i64, Option<i64>)>) -> Seen {
         let window = Window { start_ns: 0, end_ns: seconds * SECOND };
-        let life = |(opened_ns, lived): (i64, Option<i64>)| {
+        let lifetime = |(opened_ns, lived): (i64, Option<i64>)| {
             let closed_ns = lived.map(|lived| opened_ns + lived);
-            Life { opened_ns, closed_ns: closed_ns.filter(|closed| *closed <= window.end_ns) }
+            Lifetime { opened_ns, closed_ns: closed_ns.filter(|closed| *closed <= window.end_ns) }
         };
-        seen_of(window, lives.into_iter().map(life).collect())
+        seen_of(window, lifetimes.into_iter().map(lifetime).collect())
     }
 
     fn chances(tally: &Tally) -> f64 {
@@ -336,7 +337,7 @@ mod tests {
         let sized = |count: i64, size: fn(usize) -> u64| {
             let mut seen = seen(600, seconds(count));
             let share = &mut seen.shares[0];
-            share.sizes = (0..share.process.lives.len()).map(size).collect();
+            share.sizes = (0..share.process.lifetimes.len()).map(size).collect();
             seen
         };
         let equal = Tally::of(&sized(40, |_| 4096), None);
@@ -388,11 +389,11 @@ mod tests {
     #[test]
     fn extreme_times_do_no_harm() {
         let extremes = [i64::MIN, -1, 0, 1, i64::MAX];
-        let lives: Vec<Life> = extremes
+        let lifetimes: Vec<Lifetime> = extremes
             .iter()
             .flat_map(|opened_ns| {
                 let closed = [None, Some(i64::MIN), Some(0), Some(i64::MAX)];
-                closed.map(|closed_ns| Life { opened_ns: *opened_ns, closed_ns })
+                closed.map(|closed_ns| Lifetime { opened_ns: *opened_ns, closed_ns })
             })
             .collect();
         for window in [
@@ -401,11 +402,13 @@ mod tests {
             Window { start_ns: i64::MAX, end_ns: i64::MIN },
             Window { start_ns: i64::MIN, end_ns: i64::MAX },
         ] {
-            let seen = seen_of(window, lives.clone());
+            let seen = seen_of(window, lifetimes.clone());
             let losses = LossTimes::new([Some((i64::MIN, 3)), Some((700, i64::MAX))]);
             for piece_ns in [None, Some(0), Some(1), Some(700), Some(i64::MAX)] {
-                assert!(Tally::of(&seen, piece_ns).count <= lives.len() as f64);
-                assert!(Tally::of(&seen.between(&losses), piece_ns).count <= lives.len() as f64);
+                assert!(Tally::of(&seen, piece_ns).count <= lifetimes.len() as f64);
+                assert!(
+                    Tally::of(&seen.between(&losses), piece_ns).count <= lifetimes.len() as f64
+                );
             }
         }
     }

@@ -4,7 +4,7 @@ use handlescope_model::rules::LossTimes;
 use handlescope_model::{StackIdx, Trace};
 
 use super::matched::{MatchedGroup, Start, matched};
-use super::rule::{self, Lost};
+use super::rule::{self, Chances};
 use super::tally::{Kind, Seen, Tally};
 use super::{Compared, NS_PER_MINUTE, extent, minutes, per_minute, rows_of_suspect};
 use crate::cancel::Cancel;
@@ -97,7 +97,7 @@ pub enum State {
     Gone,
     /// Leaks less than chance explains.
     Better,
-    /// Lost events may explain the difference, or that there is none.
+    /// Chances events may explain the difference, or that there is none.
     Uncertain,
     /// Chance explains the difference.
     Same,
@@ -239,7 +239,7 @@ impl Losses {
 /// Leaks of a group in a trace, compared with the other one.
 #[derive(Clone, Copy)]
 struct Against {
-    lost: Lost,
+    lost: Chances,
     /// Factor between its expected leaks and those of the other one, if nothing changed.
     times: f64,
     /// Whether it can be worse at all.
@@ -277,7 +277,7 @@ impl Pair<'_> {
         let of = |tallies: [Tally; 2], share, times, kind| {
             let [more, less] = [0, 1].map(|at| tallies[at].with(self.unseen[at], self.each));
             let can_be_more = can_be_more && more.amount - less.amount * times > self.few;
-            Against { lost: Lost::new([&more, &less], share, kind), times, can_be_more }
+            Against { lost: Chances::new([&more, &less], share, kind), times, can_be_more }
         };
         if let Some(counts) = self.counts {
             return of(counts.map(Tally::of_counts), 0.5, 1.0, Kind::Rate);
@@ -490,17 +490,17 @@ mod tests {
     use super::super::matched::MatchedSide;
     use super::super::tally::Share;
     use super::*;
-    use crate::query::growth::{Life, ProcessLives};
+    use crate::query::growth::{Lifetime, ProcessLifetimes};
 
     const WINDOW: Window = Window { start_ns: 0, end_ns: 600_000_000_000 };
 
-    fn share(lives: Vec<Life>) -> Share {
-        Share { process: ProcessLives { lives, window: WINDOW }, sizes: Vec::new() }
+    fn share(lifetimes: Vec<Lifetime>) -> Share {
+        Share { process: ProcessLifetimes { lifetimes, window: WINDOW }, sizes: Vec::new() }
     }
 
     /// A group that leaks handles in 20 operations on average, at random times, so many at once.
     fn side(at_once: i64, rng: &mut Rng) -> MatchedSide {
-        let (mut lives, mut operation_ns) = (Vec::new(), 0);
+        let (mut lifetimes, mut operation_ns) = (Vec::new(), 0);
         loop {
             let uniform = 1.0 - (rng.next_u64() >> 11) as f64 / (1_u64 << 53) as f64;
             operation_ns -= (uniform.ln() * WINDOW.end_ns as f64 / 20.0) as i64;
@@ -508,12 +508,12 @@ mod tests {
                 break;
             }
             let opened = (0..at_once).map(|number| operation_ns + number * 60_000);
-            lives.extend(opened.map(|opened_ns| Life { opened_ns, closed_ns: None }));
+            lifetimes.extend(opened.map(|opened_ns| Lifetime { opened_ns, closed_ns: None }));
         }
         MatchedSide {
-            leaked: Amount { count: lives.len() as u64, bytes: 0 },
+            leaked: Amount { count: lifetimes.len() as u64, bytes: 0 },
             verdict: Some(Verdict::Steady),
-            seen: Seen { windows: vec![WINDOW], shares: vec![share(lives)] },
+            seen: Seen { windows: vec![WINDOW], shares: vec![share(lifetimes)] },
             ..MatchedSide::default()
         }
     }

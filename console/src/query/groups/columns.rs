@@ -7,7 +7,7 @@ use handlescope_model::{
     EventIdx, NameIdx, Numbers, ObjectIdx, ProcessIdx, StackIdx, Texts, TypeId, sentinel,
 };
 
-use super::lives::{Life, Times, code};
+use super::lifetimes::{Lifetime, Times, code};
 use super::name_pattern::NamePattern;
 use super::stacks::TrimmedStacks;
 use crate::query::context::FileContext;
@@ -19,7 +19,7 @@ use crate::query::objects::ObjectTable;
 /// it reads from a handle, which is a row, a number, or [`sentinel`] for nothing; and what that stands for.
 macro_rules! columns {
     ($($column:ident: $word:literal, $help:literal, $none:expr; $needs:expr,
-        |$rows:ident, $life:ident| $row:expr => $key:expr;)*) => {
+        |$rows:ident, $lifetime:ident| $row:expr => $key:expr;)*) => {
         group_columns! {
             /// A column of `-GroupBy` of handles.
             GroupColumn: Declared;
@@ -28,10 +28,10 @@ macro_rules! columns {
 
         impl GroupColumn {
             // Not a function of the declaration, because it is called for every handle.
-            fn row(self, rows: &KeyRows<'_>, life: &Life) -> u32 {
+            fn row(self, rows: &KeyRows<'_>, lifetime: &Lifetime) -> u32 {
                 match self {
                     $(Self::$column => {
-                        let ($rows, $life) = (rows, life);
+                        let ($rows, $lifetime) = (rows, lifetime);
                         $row
                     })*
                 }
@@ -42,31 +42,31 @@ macro_rules! columns {
 
 columns! {
     CreateStack: "createstack", "stack of the event that opened the handle", Some("no stack");
-        OPENINGS, |rows, life| rows.stack(life.opened) => Key::Stack;
+        OPENINGS, |rows, lifetime| rows.stack(lifetime.opened) => Key::Stack;
     CloseStack: "closestack", "stack of the event that closed it", Some("not closed, or no stack");
-        CLOSES, |rows, life| rows.stack(life.closed) => Key::Stack;
+        CLOSES, |rows, lifetime| rows.stack(lifetime.closed) => Key::Stack;
     Type: "type", "type of the object", None;
-        NEITHER, |rows, life| rows.objects.type_id(life.object).0
+        NEITHER, |rows, lifetime| rows.objects.type_id(lifetime.object).0
         => Key::Text(|texts, row| texts.file.types.get(TypeId(row)).to_owned());
     Process: "process", "owner of the handle", None;
-        NEITHER, |_rows, life| life.owner.unwrap_or(ProcessIdx::NONE).0
+        NEITHER, |_rows, lifetime| lifetime.owner.unwrap_or(ProcessIdx::NONE).0
         => Key::Text(|of, row| of.file.processes.get(ProcessIdx(row)).shown_label(of.is_plain));
     Name: "name", "name of the object", Some("no name");
-        NEITHER, |rows, life| rows.name(life.object)
+        NEITHER, |rows, lifetime| rows.name(lifetime.object)
         => Key::Text(|texts, row| texts.names.text(row as usize).to_owned());
     NamePattern: "namepattern", "name with # for numbers and GUIDs", Some("no name");
-        NEITHER, |rows, life| rows.name(life.object)
+        NEITHER, |rows, lifetime| rows.name(lifetime.object)
         => Key::Text(|texts, row| texts.pattern.of(texts.names.text(row as usize)));
     Module: "module", "module of the first frame outside the system", None;
-        OPENINGS, |rows, life| rows.stack(life.opened)
+        OPENINGS, |rows, lifetime| rows.stack(lifetime.opened)
         => Key::Text(|of, row| of.of_stack(|stacks| stacks.module(of.file, StackIdx(row))));
     Function: "function", "that frame", None;
-        OPENINGS, |rows, life| rows.stack(life.opened)
+        OPENINGS, |rows, lifetime| rows.stack(lifetime.opened)
         => Key::Text(|of, row| of.of_stack(|stacks| stacks.function(of.file, StackIdx(row))));
     Thread: "thread", "thread that opened it", None;
-        NEITHER, |rows, life| rows.thread(life) => Key::Number;
+        NEITHER, |rows, lifetime| rows.thread(lifetime) => Key::Number;
     Lifetime: "lifetime", "how long it was open", None;
-        NEITHER, |rows, life| lifetime(life, &rows.times) => Key::Word(lifetime_word);
+        NEITHER, |rows, lifetime| duration(lifetime, &rows.times) => Key::Word(lifetime_word);
 }
 
 /// Whether stacks of openings, or of closes, are needed.
@@ -272,8 +272,8 @@ impl<'a> KeyRows<'a> {
     }
 
     /// Values of a handle in the columns, before [`Self::unite`].
-    pub(super) fn of(&self, life: &Life) -> impl Iterator<Item = u32> {
-        self.columns.iter().map(|column| column.row(self, life))
+    pub(super) fn of(&self, lifetime: &Lifetime) -> impl Iterator<Item = u32> {
+        self.columns.iter().map(|column| column.row(self, lifetime))
     }
 
     /// Puts the first of the stacks that are equal in the place of each, for many handles at once: of rows
@@ -299,8 +299,8 @@ impl<'a> KeyRows<'a> {
     }
 
     /// The thread of the opening, or else of the close.
-    fn thread(&self, life: &Life) -> u32 {
-        let event = life.opened.or(life.closed);
+    fn thread(&self, lifetime: &Lifetime) -> u32 {
+        let event = lifetime.opened.or(lifetime.closed);
         event.and_then(|event| self.tid.get(event.row())).unwrap_or(sentinel())
     }
 }
@@ -320,13 +320,13 @@ fn lifetime_word(number: u32) -> &'static str {
 }
 
 /// The number of a lifetime: its place in [`LIFETIMES`], or one of the two after them.
-fn lifetime(life: &Life, times: &Times) -> u32 {
+fn duration(lifetime: &Lifetime, times: &Times) -> u32 {
     let (not_closed, before) = (LIFETIMES.len() as u32, LIFETIMES.len() as u32 + 1);
     let time = |event: Option<EventIdx>| event.and_then(|event| times.of(event.row()));
-    match (time(life.opened), time(life.closed)) {
-        _ if life.is_bare => sentinel(),
+    match (time(lifetime.opened), time(lifetime.closed)) {
+        _ if lifetime.is_bare => sentinel(),
         // Without a clock, how long is unknown.
-        (None, _) if life.opened.is_some() => sentinel(),
+        (None, _) if lifetime.opened.is_some() => sentinel(),
         (None, _) => before,
         (Some(_), None) => not_closed,
         (Some(opened), Some(closed)) => {

@@ -2,7 +2,7 @@
 
 use handlescope_model::{EventIdx, EventKind, ObjectIdx};
 
-use super::lives::Life;
+use super::lifetimes::Lifetime;
 
 /// Compact form of a handle or view, 16 bytes.
 #[derive(Debug, Clone, Copy)]
@@ -35,25 +35,25 @@ impl Handle {
     const ENDED: u16 = Self::CLOSED | Self::UNMAPPED;
 
     /// Keeps what counts of a handle; `is_beside` where only its close at exit does.
-    pub(super) fn of(life: &Life, is_beside: bool) -> Self {
+    pub(super) fn of(lifetime: &Lifetime, is_beside: bool) -> Self {
         let flags = [
-            (life.opening == Some(EventKind::HandleCreate), Self::CREATED),
-            (life.opening == Some(EventKind::HandleDuplicate), Self::DUPLICATED),
-            (life.opening == Some(EventKind::Map), Self::MAPPED),
-            (life.closing == Some(EventKind::HandleClose), Self::CLOSED),
-            (life.closing == Some(EventKind::Unmap), Self::UNMAPPED),
-            (life.is_leaked, Self::LEAKED),
-            (life.is_closed_at_exit, Self::AT_EXIT),
-            (life.is_closed_unseen, Self::UNSEEN),
-            (life.is_open_at_end, Self::OPEN_AT_END),
-            (life.is_bare, Self::BARE),
+            (lifetime.opening == Some(EventKind::HandleCreate), Self::CREATED),
+            (lifetime.opening == Some(EventKind::HandleDuplicate), Self::DUPLICATED),
+            (lifetime.opening == Some(EventKind::Map), Self::MAPPED),
+            (lifetime.closing == Some(EventKind::HandleClose), Self::CLOSED),
+            (lifetime.closing == Some(EventKind::Unmap), Self::UNMAPPED),
+            (lifetime.is_leaked, Self::LEAKED),
+            (lifetime.is_closed_at_exit, Self::AT_EXIT),
+            (lifetime.is_closed_unseen, Self::UNSEEN),
+            (lifetime.is_open_at_end, Self::OPEN_AT_END),
+            (lifetime.is_bare, Self::BARE),
             (is_beside, Self::BESIDE),
         ];
         let set = flags.into_iter().filter(|(is, _)| *is);
         Self {
-            object: life.object,
-            opened: life.opened.unwrap_or(EventIdx::NONE),
-            closed: life.closed.unwrap_or(EventIdx::NONE),
+            object: lifetime.object,
+            opened: lifetime.opened.unwrap_or(EventIdx::NONE),
+            closed: lifetime.closed.unwrap_or(EventIdx::NONE),
             flags: set.fold(0, |flags, (_, flag)| flags | flag),
         }
     }
@@ -80,7 +80,7 @@ impl Handle {
     }
 
     /// Whether nothing closed it, or only the end of its process.
-    pub(super) fn is_lost(self) -> bool {
+    pub(super) fn is_unreleased(self) -> bool {
         self.has(Self::LEAKED | Self::AT_EXIT)
     }
 

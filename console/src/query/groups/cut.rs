@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use super::figures::Figures;
+use super::stats::Stats;
 use crate::query::criteria::GroupCriteria;
 use crate::values::TopN;
 
@@ -25,15 +25,15 @@ pub struct GroupsLeftOut {
 /// Default order of groups, the most important first.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Rank {
-    pub(super) lost: u32,
+    pub(super) unreleased: u32,
     pub(super) open_at_end: u32,
     pub(super) handles: u32,
 }
 
 impl Rank {
-    pub(super) fn of(figures: &Figures) -> Self {
-        let Figures { open_at_end, handles, .. } = *figures;
-        Self { lost: figures.lost(), open_at_end, handles }
+    pub(super) fn of(stats: &Stats) -> Self {
+        let Stats { open_at_end, handles, .. } = *stats;
+        Self { unreleased: stats.unreleased(), open_at_end, handles }
     }
 }
 
@@ -52,15 +52,15 @@ impl Cut<'_> {
     }
 
     /// Like [`Self::by_rank`], in the requested order.
-    pub(super) fn by_figures<T: Clone>(
+    pub(super) fn by_stats<T: Clone>(
         self,
         groups: &[T],
-        figures: impl Fn(&T) -> (Figures, u32),
+        stats: impl Fn(&T) -> (Stats, u32),
     ) -> (Vec<T>, GroupsLeftOut) {
         self.of(groups, |group| {
-            let (figures, number) = figures(group);
-            let first = self.criteria.order.and_then(|figure| figures.get(figure));
-            (first, Rank::of(&figures), number)
+            let (stats, number) = stats(group);
+            let first = self.criteria.order.and_then(|stat| stats.get(stat));
+            (first, Rank::of(&stats), number)
         })
     }
 

@@ -8,8 +8,8 @@ use std::ops::Range;
 use handlescope_model::sentinel;
 
 use super::counted::{Handle, Opened};
-use super::figures::Figures;
-use super::lives::Times;
+use super::lifetimes::Times;
+use super::stats::Stats;
 
 /// Handles, with what each has in the innermost column.
 #[derive(Default)]
@@ -34,7 +34,7 @@ pub(super) struct Leaf {
     pub(super) code: u32,
     /// Handles of the group that an event opened, in the order of [`Sorted::opened`].
     pub(super) opened: Range<u32>,
-    pub(super) figures: Figures,
+    pub(super) stats: Stats,
 }
 
 /// Handles by what they have in the innermost column, those of one group in their order.
@@ -153,13 +153,13 @@ impl Sorted<'_> {
         let is_same = |one: &Place, other: &Place| self.code(*one) == self.code(*other);
         self.order.chunk_by(is_same).map(move |group| {
             let start = end;
-            let mut figures = Figures::default();
+            let mut stats = Stats::default();
             for handle in group.iter().filter_map(|place| self.handle(*place)) {
-                figures.add(handle, times.span(handle.events()));
+                stats.add(handle, times.span(handle.events()));
                 end += u32::from(handle.is_opened());
             }
             let code = group.first().map_or(sentinel(), |place| self.code(*place));
-            Leaf { code, opened: start..end, figures }
+            Leaf { code, opened: start..end, stats }
         })
     }
 

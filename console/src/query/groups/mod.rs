@@ -9,31 +9,31 @@
 mod columns;
 mod counted;
 mod cut;
-mod figures;
 mod leaves;
-mod lives;
+mod lifetimes;
 mod name_pattern;
 mod nodes;
 mod parts;
 mod ranked;
 mod stacks;
+mod stats;
 mod timed;
 mod tree;
 
 pub use self::columns::GroupColumn;
 pub(crate) use self::counted::Opened;
 pub use self::cut::GroupsLeftOut;
-pub use self::figures::Figures;
 pub(super) use self::leaves::counting_sort;
 pub(super) use self::name_pattern::NamePattern;
 pub(crate) use self::stacks::{StackTrims, TrimmedStacks};
+pub use self::stats::Stats;
 pub(crate) use self::timed::TimedGroups;
 pub use self::tree::{GroupTree, NodeIdx};
 
 use handlescope_model::StackIdx;
 
 use self::columns::{KeyRows, KeyTexts, Keys};
-use self::lives::LifeTables;
+use self::lifetimes::LifeTables;
 use self::parts::Parts;
 use super::context::FileContext;
 use super::criteria::ObjectCriteria;
@@ -77,7 +77,7 @@ impl Groups {
         let mut keys = Keys::new(file, &by, stacks.as_ref(), is_plain)?;
         let mut tree = GroupTree::new(by.len());
         let parts = Parts {
-            lives: LifeTables::load(file)?,
+            lifetimes: LifeTables::load(file)?,
             keys: KeyRows::load(file, &by, stacks.as_ref())?,
             cancel: file.cancel,
         };
@@ -87,7 +87,7 @@ impl Groups {
         let texts = keys.into_texts();
         by.truncate(criteria.groups.depth.unwrap_or(usize::MAX).max(1));
         let handles =
-            tree.arrange(&criteria.groups, criteria.top, &parts.lives.times, file.cancel)?;
+            tree.arrange(&criteria.groups, criteria.top, &parts.lifetimes.times, file.cancel)?;
         let timed = criteria.groups.keeps_handles();
         let info = trace_info(file.trace)?;
         let timed = timed.then(|| TimedGroups::new(file.trace, handles, &info)).transpose()?;
@@ -117,22 +117,22 @@ impl Groups {
         let Some(timed) = &self.timed else { return Vec::new() };
         let handles = timed.handles(&self.tree, node);
         let mut changes = Vec::with_capacity(2 * handles.len());
-        for life in handles.iter().filter_map(|handle| timed.life(*handle)) {
-            changes.push((life.opened_ns, 1));
-            let closed_ns = life.closed_ns.map(|closed| closed.max(life.opened_ns));
+        for lifetime in handles.iter().filter_map(|handle| timed.lifetime(*handle)) {
+            changes.push((lifetime.opened_ns, 1));
+            let closed_ns = lifetime.closed_ns.map(|closed| closed.max(lifetime.opened_ns));
             changes.extend(closed_ns.map(|closed| (closed, -1)));
         }
         changes
     }
 
     /// Number of handles leaked by a group that were opened in the time of the trace.
-    pub(crate) fn lost_in_time(&self, node: NodeIdx) -> u64 {
-        let lost = self.tree.figures(node).lost();
+    pub(crate) fn unreleased_in_time(&self, node: NodeIdx) -> u64 {
+        let unreleased = self.tree.stats(node).unreleased();
         let before = self.timed.as_ref().map_or(0, |timed| {
             let handles = timed.handles(&self.tree, node);
-            timed.lost_before(&handles)
+            timed.unreleased_before(&handles)
         });
-        u64::from(lost).saturating_sub(before)
+        u64::from(unreleased).saturating_sub(before)
     }
 
     /// Growth of a group in the time of the trace, if known.
@@ -145,10 +145,10 @@ impl Groups {
     /// The part of what all groups leak that a group leaks, 0 to 1; where nothing is leaked, its part of the
     /// handles.
     pub fn share(&self, node: NodeIdx) -> f64 {
-        let (figures, all) = (self.tree.figures(node), self.tree.all());
-        let (part, whole) = match all.lost {
-            0 => (figures.handles, all.handles),
-            lost => (figures.lost(), lost),
+        let (stats, all) = (self.tree.stats(node), self.tree.all());
+        let (part, whole) = match all.unreleased {
+            0 => (stats.handles, all.handles),
+            unreleased => (stats.unreleased(), unreleased),
         };
         if whole == 0 { 0.0 } else { f64::from(part) / whole as f64 }
     }

@@ -5,7 +5,7 @@ use std::ops::Range;
 use handlescope_model::sentinel;
 use hashbrown::HashMap;
 
-use super::figures::Figures;
+use super::stats::Stats;
 
 /// A group.
 pub(super) struct Node {
@@ -18,7 +18,7 @@ pub(super) struct Node {
     /// Handles of a group of the innermost level, as part of what
     /// [`GroupTree::arrange`](super::tree::GroupTree::arrange) returns.
     pub(super) handles: Range<u32>,
-    pub(super) figures: Figures,
+    pub(super) stats: Stats,
 }
 
 /// Groups of all levels but the innermost, in the order of their first handles.
@@ -34,15 +34,15 @@ impl OuterGroups {
         let next = self.nodes.len() as u32;
         let node = self.by_key.of(parent, code, next);
         if node == next {
-            let figures = Figures::default();
-            self.nodes.push(Node { parent, code, level, handles: 0..0, figures });
+            let stats = Stats::default();
+            self.nodes.push(Node { parent, code, level, handles: 0..0, stats });
         }
         node
     }
 
-    /// Figures of a group, to be changed.
-    pub(super) fn figures_mut(&mut self, node: u32) -> Option<&mut Figures> {
-        self.nodes.get_mut(node as usize).map(|node| &mut node.figures)
+    /// Stats of a group, to be changed.
+    pub(super) fn stats_mut(&mut self, node: u32) -> Option<&mut Stats> {
+        self.nodes.get_mut(node as usize).map(|node| &mut node.stats)
     }
 
     /// The groups, each after the one it is in.

@@ -6,7 +6,7 @@ use rayon::prelude::*;
 use super::columns::{KeyRows, Keys};
 use super::counted::Handle;
 use super::leaves::{Handles, counting_sort};
-use super::lives::{LifeTables, Lives, Times};
+use super::lifetimes::{LifeTables, Lifetimes, Times};
 use super::nodes::OuterGroups;
 use crate::cancel::{Cancel, Cancelled, Poll};
 use crate::query::selection::{EventMask, Selected, Selection};
@@ -18,7 +18,7 @@ const WAVE: usize = 1 << 19;
 
 /// Source of handles and of what they are grouped by.
 pub(super) struct Parts<'a> {
-    pub(super) lives: LifeTables<'a>,
+    pub(super) lifetimes: LifeTables<'a>,
     pub(super) keys: KeyRows<'a>,
     pub(super) cancel: &'a Cancel,
 }
@@ -46,7 +46,7 @@ pub(super) struct Sums {
     /// Handles and views.
     pub(super) handles: u64,
     /// Handles that the program did not close.
-    pub(super) lost: u64,
+    pub(super) unreleased: u64,
 }
 
 impl Parts<'_> {
@@ -65,7 +65,7 @@ impl Parts<'_> {
                 wave.par_chunks(PART).map(part).collect::<Result<_, Cancelled>>()?;
             // One after the other, because numbers follow the order of the handles.
             parts.iter().for_each(|part| keys.learn(&part.rows));
-            let counted = parts.into_par_iter().map(|part| part.count(keys, &self.lives.times));
+            let counted = parts.into_par_iter().map(|part| part.count(keys, &self.lifetimes.times));
             counted.collect::<Vec<_>>().into_iter().for_each(&mut add);
         }
         Ok(())
@@ -78,14 +78,14 @@ impl Parts<'_> {
         is_beside: bool,
     ) -> Result<Part, Cancelled> {
         let mut poll = Poll::new(self.cancel);
-        let mut lives = Lives::new(&self.lives);
+        let mut lifetimes = Lifetimes::new(&self.lifetimes);
         let mut part = Part::default();
         for selected in objects {
             poll.round()?;
-            for life in lives.of_object(*selected, left) {
-                if !is_beside || life.is_closed_at_exit {
-                    part.handles.push(Handle::of(life, is_beside));
-                    part.rows.extend(self.keys.of(life));
+            for lifetime in lifetimes.of_object(*selected, left) {
+                if !is_beside || lifetime.is_closed_at_exit {
+                    part.handles.push(Handle::of(lifetime, is_beside));
+                    part.rows.extend(self.keys.of(lifetime));
                 }
             }
         }
@@ -106,14 +106,14 @@ impl Part {
             // Where there is no level above the innermost, nothing asks for it here.
             let span_ns = if path.0.is_empty() { None } else { times.span(handle.events()) };
             for (_, node) in &path.0 {
-                if let Some(figures) = outer.figures_mut(*node) {
-                    figures.add(*handle, span_ns);
+                if let Some(stats) = outer.stats_mut(*node) {
+                    stats.add(*handle, span_ns);
                 }
             }
             places.push(path.0.last().map_or(0, |(_, node)| node + 1));
             codes.push(innermost);
             all.handles += u64::from(!handle.is_bare());
-            all.lost += u64::from(handle.is_lost());
+            all.unreleased += u64::from(handle.is_unreleased());
         }
         let width = places.iter().max().map_or(0, |last| *last as usize + 1);
         let rows = places.iter().map(|place| *place as usize).zip(0..);

@@ -6,9 +6,9 @@ use hashbrown::HashMap;
 
 use super::counted::Handle;
 use super::cut::{Cut, GroupsLeftOut, Rank};
-use super::figures::Figures;
 use super::leaves::{Handles, Leaf, Leaves};
-use super::lives::Times;
+use super::lifetimes::Times;
+use super::stats::Stats;
 
 /// Places of groups by what they have in the innermost column; its memory serves one group of the level above
 /// after the other.
@@ -79,14 +79,14 @@ pub(super) fn shown(
     }
     slots.clear(ranks.iter().map(|(code, _)| *code));
     let (shown, left_out) = cut.by_rank(&ranks, |(code, rank)| (*rank, *code));
-    let leaf = |(code, _)| Leaf { code, opened: 0..0, figures: Figures::default() };
+    let leaf = |(code, _)| Leaf { code, opened: 0..0, stats: Stats::default() };
     let mut shown: Vec<Leaf> = shown.into_iter().map(leaf).collect();
     for (slot, leaf) in (0..).zip(&shown) {
         slots.set(leaf.code, slot);
     }
     for (code, handle) in leaves.handles(parts) {
         if let Some(leaf) = slots.get(code).and_then(|slot| shown.get_mut(slot)) {
-            leaf.figures.add(handle, times.span(handle.events()));
+            leaf.stats.add(handle, times.span(handle.events()));
         }
     }
     slots.clear(shown.iter().map(|leaf| leaf.code));
@@ -99,6 +99,6 @@ impl Rank {
             self.handles += u32::from(!handle.is_bare());
             self.open_at_end += u32::from(handle.has(Handle::OPEN_AT_END));
         }
-        self.lost += u32::from(handle.is_lost());
+        self.unreleased += u32::from(handle.is_unreleased());
     }
 }

@@ -91,32 +91,32 @@ impl TimedGroups {
     }
 
     /// Times at which the handles of a group were opened and closed, whatever closed them.
-    pub(super) fn open_times(&self, handles: &[Opened]) -> Vec<growth::Life> {
+    pub(super) fn open_times(&self, handles: &[Opened]) -> Vec<growth::Lifetime> {
         self.times(handles, |_| true)
     }
 
     /// Like [`Self::open_times`], but without closes by the end of the process, and only for handles opened when the
     /// trace has all events: of older ones a ring has only some, and not all of their closes.
-    pub(crate) fn program_times(&self, handles: &[Opened]) -> Vec<growth::Life> {
+    pub(crate) fn program_times(&self, handles: &[Opened]) -> Vec<growth::Lifetime> {
         let mut times = self.times(handles, |handle| !self.is_closed_at_exit(handle));
-        times.retain(|life| !self.is_before(life));
+        times.retain(|lifetime| !self.is_before(lifetime));
         times
     }
 
     /// Number of handles that leaked and were opened before the trace has all events.
-    pub(crate) fn lost_before(&self, handles: &[Opened]) -> u64 {
+    pub(crate) fn unreleased_before(&self, handles: &[Opened]) -> u64 {
         if self.from_ns <= 0 {
             return 0;
         }
-        let lives = handles
+        let lifetimes = handles
             .iter()
-            .filter(|handle| self.is_lost(**handle))
-            .filter_map(|handle| self.life(*handle));
-        lives.filter(|life| self.is_before(life)).count() as u64
+            .filter(|handle| self.is_unreleased(**handle))
+            .filter_map(|handle| self.lifetime(*handle));
+        lifetimes.filter(|lifetime| self.is_before(lifetime)).count() as u64
     }
 
-    fn is_before(&self, life: &growth::Life) -> bool {
-        self.from_ns > 0 && life.opened_ns < self.from_ns
+    fn is_before(&self, lifetime: &growth::Lifetime) -> bool {
+        self.from_ns > 0 && lifetime.opened_ns < self.from_ns
     }
 
     /// Whether only the end of its process closed a handle.
@@ -126,9 +126,9 @@ impl TimedGroups {
 
     /// Times at which a handle was opened and closed, whatever closed it; for an unseen close the latest possible
     /// time, so that no handle counts as closed before it was.
-    pub(crate) fn life(&self, handle: Opened) -> Option<growth::Life> {
+    pub(crate) fn lifetime(&self, handle: Opened) -> Option<growth::Lifetime> {
         let opened = handle.opened.row();
-        Some(growth::Life {
+        Some(growth::Lifetime {
             opened_ns: self.time_ns.get(opened)?,
             closed_ns: match handle.closed() {
                 Some(event) => self.time_ns.get(event.row()),
@@ -138,7 +138,7 @@ impl TimedGroups {
     }
 
     /// Whether nothing closed a handle, or only the end of its process.
-    pub(crate) fn is_lost(&self, handle: Opened) -> bool {
+    pub(crate) fn is_unreleased(&self, handle: Opened) -> bool {
         self.is_closed_at_exit(handle) || self.is_leaked(handle)
     }
 
@@ -147,12 +147,19 @@ impl TimedGroups {
         handle.closed().is_none() && self.closed_before_ns.get(handle.opened.row()).is_none()
     }
 
-    fn times(&self, handles: &[Opened], is_closed: impl Fn(Opened) -> bool) -> Vec<growth::Life> {
-        let life = |handle: &Opened| {
-            let life = self.life(*handle)?;
-            Some(growth::Life { closed_ns: life.closed_ns.filter(|_| is_closed(*handle)), ..life })
+    fn times(
+        &self,
+        handles: &[Opened],
+        is_closed: impl Fn(Opened) -> bool,
+    ) -> Vec<growth::Lifetime> {
+        let lifetime = |handle: &Opened| {
+            let lifetime = self.lifetime(*handle)?;
+            Some(growth::Lifetime {
+                closed_ns: lifetime.closed_ns.filter(|_| is_closed(*handle)),
+                ..lifetime
+            })
         };
-        handles.iter().filter_map(life).collect()
+        handles.iter().filter_map(lifetime).collect()
     }
 
     /// Time of the last event, nanoseconds.

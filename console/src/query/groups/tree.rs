@@ -8,12 +8,12 @@ use rayon::prelude::*;
 
 use super::counted::Opened;
 use super::cut::{Cut, GroupsLeftOut};
-use super::figures::Figures;
 use super::leaves::{Handles, Leaf, Leaves};
-use super::lives::Times;
+use super::lifetimes::Times;
 use super::nodes::{Node, OuterGroups};
 use super::parts::{CountedPart, Sums};
 use super::ranked::{self, Slots};
+use super::stats::Stats;
 use crate::cancel::{Cancel, Cancelled};
 use crate::query::criteria::GroupCriteria;
 use crate::values::TopN;
@@ -73,8 +73,8 @@ impl GroupTree {
                 |place: u32| places.get(place as usize).and_then(|number| number.checked_sub(1));
             let parent = node_at(node.parent.wrapping_add(1)).unwrap_or(sentinel());
             let added = self.outer.of(parent, node.code, node.level);
-            if let Some(figures) = self.outer.figures_mut(added) {
-                figures.add_all(&node.figures);
+            if let Some(stats) = self.outer.stats_mut(added) {
+                stats.add_all(&node.stats);
             }
             places.push(added + 1);
         }
@@ -94,7 +94,7 @@ impl GroupTree {
         }
         self.parts.push(handles);
         self.all.handles += all.handles;
-        self.all.lost += all.lost;
+        self.all.unreleased += all.unreleased;
     }
 
     /// Orders the groups of each level and cuts them as the criteria say; only of those of the innermost
@@ -117,7 +117,7 @@ impl GroupTree {
         let depth = criteria.depth.unwrap_or(self.levels).clamp(1, self.levels.max(1));
         for (parent, nodes) in &children {
             if self.level_within(*parent) < depth {
-                let (nodes, left_out) = cut.by_figures(nodes, |node| (self.figures(*node), node.0));
+                let (nodes, left_out) = cut.by_stats(nodes, |node| (self.stats(*node), node.0));
                 self.children.insert(*parent, Shown { nodes, left_out });
             }
         }
@@ -157,7 +157,7 @@ impl GroupTree {
                 }
                 if is_shown {
                     let groups: Vec<Leaf> = sorted.groups(times).collect();
-                    made.shown = Some(cut.by_figures(&groups, |leaf| (leaf.figures, leaf.code)));
+                    made.shown = Some(cut.by_stats(&groups, |leaf| (leaf.stats, leaf.code)));
                 }
             } else if is_shown {
                 made.shown = Some(ranked::shown(&leaves, &parts, cut, times, slots));
@@ -175,9 +175,9 @@ impl GroupTree {
             }
             let Some((leaves, left_out)) = made.shown else { continue };
             let first = self.nodes.len() as u32;
-            self.nodes.extend(leaves.into_iter().map(|Leaf { code, opened, figures }| {
+            self.nodes.extend(leaves.into_iter().map(|Leaf { code, opened, stats }| {
                 let handles = start + opened.start..start + opened.end;
-                Node { parent, code, level, handles, figures }
+                Node { parent, code, level, handles, stats }
             }));
             let nodes = (first..self.nodes.len() as u32).map(NodeIdx).collect();
             self.children.insert(parent, Shown { nodes, left_out });
@@ -248,9 +248,9 @@ impl GroupTree {
         self.all
     }
 
-    /// Figures of a group.
-    pub fn figures(&self, node: NodeIdx) -> Figures {
-        self.nodes.get(node.0 as usize).map_or_else(Figures::default, |node| node.figures)
+    /// Stats of a group.
+    pub fn stats(&self, node: NodeIdx) -> Stats {
+        self.nodes.get(node.0 as usize).map_or_else(Stats::default, |node| node.stats)
     }
 
     /// The level of a group, the outermost being 0, and its number in the column of that level.

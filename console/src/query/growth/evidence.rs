@@ -5,7 +5,7 @@ use std::fmt;
 use indicatif::HumanCount;
 
 use super::kept::Kept;
-use super::life::{Life, Window};
+use super::lifetime::{Lifetime, Window};
 use super::rate::Rate;
 use super::verdict::Verdict;
 use crate::values::Length;
@@ -42,7 +42,7 @@ pub struct Evidence {
     /// Mean lifetime of the closed ones in nanoseconds; `None` without.
     pub mean_lifetime_ns: Option<i64>,
     /// Handles that nothing closed, or only the end of the process.
-    pub lost: usize,
+    pub unreleased: usize,
     /// Leaked handles that are older than handles of the group get that are closed.
     pub kept: usize,
     /// Kept handles that the verdict speaks of: of a burst those in it, of a leak those of its rate.
@@ -68,15 +68,15 @@ pub struct Evidence {
 
 impl Evidence {
     /// Evidence from handles without their times.
-    pub(super) fn without_clock(lives: &[Life]) -> Self {
-        let lost = lives.iter().filter(|life| life.closed_ns.is_none()).count();
+    pub(super) fn without_clock(lifetimes: &[Lifetime]) -> Self {
+        let unreleased = lifetimes.iter().filter(|lifetime| lifetime.closed_ns.is_none()).count();
         Self {
-            opened: lives.len(),
-            closed: lives.len() - lost,
+            opened: lifetimes.len(),
+            closed: lifetimes.len() - unreleased,
             mean_lifetime_ns: None,
-            lost,
-            kept: lost,
-            count: lost,
+            unreleased,
+            kept: unreleased,
+            count: unreleased,
             first_ns: None,
             last_ns: None,
             earlier: 0,
@@ -104,7 +104,7 @@ impl Evidence {
             opened,
             closed: kept.closed,
             mean_lifetime_ns: kept.mean_lifetime_ns,
-            lost: kept.opens.len() + kept.young,
+            unreleased: kept.opens.len() + kept.young,
             kept: kept.opens.len(),
             count: opens.len(),
             first_ns,
@@ -180,16 +180,18 @@ impl Evidence {
 
     /// Number of processes, and of leaked handles in each, on average.
     fn by_process(&self) -> String {
-        let mean = self.lost as f64 / self.processes as f64;
-        let mean = rounded(mean, if self.lost.is_multiple_of(self.processes) { 1.0 } else { 0.1 });
+        let mean = self.unreleased as f64 / self.processes as f64;
+        let mean =
+            rounded(mean, if self.unreleased.is_multiple_of(self.processes) { 1.0 } else { 0.1 });
         format!(" in {} processes ({mean} per process)", HumanCount(self.processes as u64))
     }
 
     /// Number and times of those that are leaked.
     fn leaks(&self, verdict: Verdict) -> String {
-        let (spoken_of, leaked) = (HumanCount(self.count as u64), HumanCount(self.lost as u64));
-        let mut count = match self.lost {
-            lost if lost == self.count => format!("{leaked} leaked"),
+        let (spoken_of, leaked) =
+            (HumanCount(self.count as u64), HumanCount(self.unreleased as u64));
+        let mut count = match self.unreleased {
+            unreleased if unreleased == self.count => format!("{leaked} leaked"),
             _ => format!("{spoken_of} of {leaked} leaked"),
         };
         if self.processes > 1 {
@@ -218,7 +220,7 @@ impl Evidence {
                 let last = if self.count > 1 { "the last one " } else { "" };
                 format!("{count}, {last}{quiet} before the end")
             }
-            Verdict::Balanced | Verdict::Short if self.lost > 0 => {
+            Verdict::Balanced | Verdict::Short if self.unreleased > 0 => {
                 format!("{leaked} still open")
             }
             Verdict::Balanced | Verdict::Short => "none leaked".to_owned(),

@@ -1,6 +1,6 @@
 //! Distinction between leaked handles of a group that are kept and those that are only young.
 
-use super::life::{Life, ProcessLives, Window};
+use super::lifetime::{Lifetime, ProcessLifetimes, Window};
 
 /// Handles that the estimate needs at an age, to say anything about older ones.
 const MIN_AT_RISK: usize = 5;
@@ -34,53 +34,53 @@ impl Kept {
     /// old: one close that comes very late does not make all others young. And when handles are
     /// young that are as old as a third of the window, it is too short to distinguish any; where lifetimes are a
     /// share of it, only if [`some_are_never_closed`].
-    pub(super) fn of(lives: &[Life], window: Window) -> Self {
+    pub(super) fn of(lifetimes: &[Lifetime], window: Window) -> Self {
         // Of fewer nothing is said that depends on it.
-        let mut kept = Self::aged(lives, window);
-        kept.is_stack = kept.opens.len() >= MIN_AT_RISK && is_stack(lives);
+        let mut kept = Self::aged(lifetimes, window);
+        kept.is_stack = kept.opens.len() >= MIN_AT_RISK && is_stack(lifetimes);
         kept
     }
 
     /// Parts the kept handles of several processes from young ones by their ages at the end of their process, whose mean
     /// time is what ages are compared with; `window` is the time of all of them.
-    pub(super) fn of_processes(processes: &[ProcessLives], window: Window) -> Self {
+    pub(super) fn of_processes(processes: &[ProcessLifetimes], window: Window) -> Self {
         let lengths = processes.iter().map(|process| i128::from(process.window.length_ns()));
         let mean_ns = lengths.sum::<i128>() / processes.len().max(1) as i128;
         let mean_ns = i64::try_from(mean_ns).unwrap_or(i64::MAX);
-        let shift = |process: &ProcessLives, ns: i64| {
+        let shift = |process: &ProcessLifetimes, ns: i64| {
             ns.saturating_add(window.end_ns.saturating_sub(process.window.end_ns))
         };
         let aged = processes.iter().flat_map(|process| {
-            process.lives.iter().map(|life| Life {
-                opened_ns: shift(process, life.opened_ns),
-                closed_ns: life.closed_ns.map(|ns| shift(process, ns)),
+            process.lifetimes.iter().map(|lifetime| Lifetime {
+                opened_ns: shift(process, lifetime.opened_ns),
+                closed_ns: lifetime.closed_ns.map(|ns| shift(process, ns)),
             })
         });
-        let aged: Vec<Life> = aged.collect();
+        let aged: Vec<Lifetime> = aged.collect();
         let start_ns = window.end_ns.saturating_sub(mean_ns);
         let kept = Self::aged(&aged, Window { start_ns, ..window });
         let oldest_young_ns = window.end_ns.saturating_sub(kept.young_age_ns);
-        let is_kept = |process: &ProcessLives, life: &Life| {
-            life.closed_ns.is_none()
-                && (kept.young == 0 || shift(process, life.opened_ns) < oldest_young_ns)
+        let is_kept = |process: &ProcessLifetimes, lifetime: &Lifetime| {
+            lifetime.closed_ns.is_none()
+                && (kept.young == 0 || shift(process, lifetime.opened_ns) < oldest_young_ns)
         };
         let opens = processes.iter().flat_map(|process| {
-            let lives = process.lives.iter().filter(|life| is_kept(process, life));
-            lives.map(|life| life.opened_ns.min(process.window.end_ns))
+            let lifetimes = process.lifetimes.iter().filter(|lifetime| is_kept(process, lifetime));
+            lifetimes.map(|lifetime| lifetime.opened_ns.min(process.window.end_ns))
         });
         let mut opens: Vec<i64> = opens.collect();
         opens.sort_unstable();
         let young = kept.young + kept.opens.len() - opens.len();
-        let is_stack =
-            opens.len() >= MIN_AT_RISK && processes.iter().any(|process| is_stack(&process.lives));
+        let is_stack = opens.len() >= MIN_AT_RISK
+            && processes.iter().any(|process| is_stack(&process.lifetimes));
         Self { opens, young, is_stack, ..kept }
     }
 
     /// The first that each of several processes keeps.
-    pub(super) fn first_of_each(&self, processes: &[ProcessLives]) -> Self {
-        let firsts = processes.iter().filter_map(|ProcessLives { lives, window }| {
-            let lost = lives.iter().filter(|life| life.closed_ns.is_none());
-            let opens = lost.map(|life| life.opened_ns.min(window.end_ns));
+    pub(super) fn first_of_each(&self, processes: &[ProcessLifetimes]) -> Self {
+        let firsts = processes.iter().filter_map(|ProcessLifetimes { lifetimes, window }| {
+            let leaked = lifetimes.iter().filter(|lifetime| lifetime.closed_ns.is_none());
+            let opens = leaked.map(|lifetime| lifetime.opened_ns.min(window.end_ns));
             opens.filter(|open| self.opens.binary_search(open).is_ok()).min()
         });
         let mut opens: Vec<i64> = firsts.collect();
@@ -90,34 +90,37 @@ impl Kept {
 
     /// Whether two thirds of what several processes keep were opened at their start: in the first part of their time,
     /// which they began in that of the `trace`.
-    pub(super) fn is_filled(&self, processes: &[ProcessLives], trace: Window) -> bool {
+    pub(super) fn is_filled(&self, processes: &[ProcessLifetimes], trace: Window) -> bool {
         let started = processes.iter().filter(|process| process.window.start_ns > trace.start_ns);
-        let early = started.flat_map(|ProcessLives { lives, window }| {
-            lives.iter().filter(|life| life.closed_ns.is_none() && window.is_start(life.opened_ns))
+        let early = started.flat_map(|ProcessLifetimes { lifetimes, window }| {
+            lifetimes.iter().filter(|lifetime| {
+                lifetime.closed_ns.is_none() && window.is_start(lifetime.opened_ns)
+            })
         });
         // Of what is opened at the start of a process little is young.
         self.opens.len() >= MIN_AT_RISK && 3 * early.count() >= 2 * self.opens.len()
     }
 
     /// Parts kept handles from young ones by their ages at the end of the window.
-    fn aged(lives: &[Life], window: Window) -> Self {
-        let lost = lives.iter().filter(|life| life.closed_ns.is_none());
-        let mut opens: Vec<i64> = lost.map(|life| life.opened_ns.min(window.end_ns)).collect();
+    fn aged(lifetimes: &[Lifetime], window: Window) -> Self {
+        let leaked = lifetimes.iter().filter(|lifetime| lifetime.closed_ns.is_none());
+        let mut opens: Vec<i64> =
+            leaked.map(|lifetime| lifetime.opened_ns.min(window.end_ns)).collect();
         // The youngest first, as the estimate goes.
         opens.sort_unstable_by(|a, b| b.cmp(a));
         let age = |opened: i64| window.end_ns.saturating_sub(opened);
-        let still_open = still_open(lives, &opens, age);
+        let still_open = still_open(lifetimes, &opens, age);
         let plateau = still_open.last().copied().unwrap_or(1.0);
         let young = still_open[..opens.len()].partition_point(|share| *share > 1.5 * plateau);
         let young_age_ns = young.checked_sub(1).map_or(0, |oldest| age(opens[oldest]));
-        let mean_lifetime_ns = mean_lifetime_ns(lives);
-        let closed = lives.len() - opens.len();
+        let mean_lifetime_ns = mean_lifetime_ns(lifetimes);
+        let closed = lifetimes.len() - opens.len();
         // A few handles, or lifetimes of a few, say nothing about that.
         let is_long = opens.len() >= MIN_AT_RISK
             && 2 * closed >= opens.len()
             && mean_lifetime_ns.is_some_and(|mean| mean > window.length_ns() / 30);
         let can_tell = young_age_ns <= window.length_ns() / 3
-            && (!is_long || some_are_never_closed(lives, window));
+            && (!is_long || some_are_never_closed(lifetimes, window));
         let young = if can_tell { young } else { opens.len() };
         let young_age_ns = young.checked_sub(1).map_or(0, |oldest| age(opens[oldest]));
         opens.drain(..young);
@@ -127,17 +130,17 @@ impl Kept {
 }
 
 /// S at the age of each leaked handle, youngest first, and where it ends.
-fn still_open(lives: &[Life], opens: &[i64], age: impl Fn(i64) -> i64) -> Vec<f64> {
+fn still_open(lifetimes: &[Lifetime], opens: &[i64], age: impl Fn(i64) -> i64) -> Vec<f64> {
     // Between the ages of two leaked handles no handle leaves except by its close, so that the closes of
     // an interval act on S as one.
     let mut closes = vec![0usize; opens.len() + 1];
-    for life in lives {
-        if let Some(closed_ns) = life.closed_ns {
-            let lifetime = closed_ns.saturating_sub(life.opened_ns);
-            closes[opens.partition_point(|opened| age(*opened) < lifetime)] += 1;
+    for lifetime in lifetimes {
+        if let Some(closed_ns) = lifetime.closed_ns {
+            let duration = closed_ns.saturating_sub(lifetime.opened_ns);
+            closes[opens.partition_point(|opened| age(*opened) < duration)] += 1;
         }
     }
-    let (mut at_risk, mut share, mut has_ended) = (lives.len(), 1.0, false);
+    let (mut at_risk, mut share, mut has_ended) = (lifetimes.len(), 1.0, false);
     let mut shares = Vec::with_capacity(closes.len());
     for closes in closes {
         has_ended |= at_risk < MIN_AT_RISK;
@@ -157,33 +160,34 @@ const CURED: f64 = 4.0;
 
 /// Whether exponential lifetimes explain the group less well than such of a part of it, when the others are never
 /// closed: a mixture cure model (Berkson and Gage 1952), its two parameters found by expectation maximization.
-fn some_are_never_closed(lives: &[Life], window: Window) -> bool {
+fn some_are_never_closed(lifetimes: &[Lifetime], window: Window) -> bool {
     let share = |ns: i64| ns.max(0) as f64 / window.length_ns().max(1) as f64;
-    let (mut closes, mut lifetimes, mut ages) = (0.0, 0.0, Vec::new());
-    for life in lives {
-        match life.closed_ns {
+    let (mut closes, mut durations, mut ages) = (0.0, 0.0, Vec::new());
+    for lifetime in lifetimes {
+        match lifetime.closed_ns {
             Some(closed_ns) => {
                 closes += 1.0;
-                lifetimes += share(closed_ns.saturating_sub(life.opened_ns));
+                durations += share(closed_ns.saturating_sub(lifetime.opened_ns));
             }
-            None => ages.push(share(window.end_ns.saturating_sub(life.opened_ns))),
+            None => ages.push(share(window.end_ns.saturating_sub(lifetime.opened_ns))),
         }
     }
     let likelihood = |never: f64, rate: f64| {
         let open = |age: &f64| (never + (1.0 - never) * (-rate * age).exp()).ln();
-        closes * ((1.0 - never).ln() + rate.ln()) - rate * lifetimes
+        closes * ((1.0 - never).ln() + rate.ln()) - rate * durations
             + ages.iter().map(open).sum::<f64>()
     };
-    let all_closed = closes / (lifetimes + ages.iter().sum::<f64>());
-    let (mut never, mut rate) = (ages.len() as f64 / lives.len() as f64 / 2.0, closes / lifetimes);
+    let all_closed = closes / (durations + ages.iter().sum::<f64>());
+    let (mut never, mut rate) =
+        (ages.len() as f64 / lifetimes.len() as f64 / 2.0, closes / durations);
     for _ in 0..STEPS {
         let kept = |age: &f64| never / (never + (1.0 - never) * (-rate * age).exp());
         let (kept, aged) = ages
             .iter()
             .map(|age| (kept(age), age))
             .fold((0.0, 0.0), |sums, (kept, age)| (sums.0 + kept, sums.1 + (1.0 - kept) * age));
-        never = (kept / lives.len() as f64).min(1.0 - f64::EPSILON);
-        rate = closes / (lifetimes + aged);
+        never = (kept / lifetimes.len() as f64).min(1.0 - f64::EPSILON);
+        rate = closes / (durations + aged);
     }
     likelihood(never, rate) - likelihood(0.0, all_closed) > CURED
 }
@@ -193,14 +197,18 @@ const STEPS: usize = 60;
 
 /// Whether handles are closed in the reverse order of their opens: of ten closes or more while three handles or more
 /// are open that are closed later, nine of ten close the last one that was opened.
-fn is_stack(lives: &[Life]) -> bool {
-    let closed =
-        lives.iter().enumerate().filter_map(|(at, life)| Some((at, life, life.closed_ns?)));
+fn is_stack(lifetimes: &[Lifetime]) -> bool {
+    let closed = lifetimes
+        .iter()
+        .enumerate()
+        .filter_map(|(at, lifetime)| Some((at, lifetime, lifetime.closed_ns?)));
     let mut events: Vec<(i64, bool, usize)> = closed
-        .flat_map(|(at, life, closed_ns)| [(life.opened_ns, false, at), (closed_ns, true, at)])
+        .flat_map(|(at, lifetime, closed_ns)| {
+            [(lifetime.opened_ns, false, at), (closed_ns, true, at)]
+        })
         .collect();
     events.sort_unstable();
-    let mut is_open = vec![false; lives.len()];
+    let mut is_open = vec![false; lifetimes.len()];
     let (mut stack, mut open) = (Vec::new(), 0);
     let (mut closes, mut of_the_last) = (0, 0);
     for (_, is_close, at) in events {
@@ -222,11 +230,12 @@ fn is_stack(lives: &[Life]) -> bool {
 }
 
 /// The mean lifetime of those that were closed.
-fn mean_lifetime_ns(lives: &[Life]) -> Option<i64> {
-    let lifetimes =
-        lives.iter().filter_map(|life| Some(life.closed_ns?.saturating_sub(life.opened_ns)));
-    let (sum, count) =
-        lifetimes.fold((0i128, 0i128), |(sum, count), life| (sum + i128::from(life), count + 1));
+fn mean_lifetime_ns(lifetimes: &[Lifetime]) -> Option<i64> {
+    let durations = lifetimes
+        .iter()
+        .filter_map(|lifetime| Some(lifetime.closed_ns?.saturating_sub(lifetime.opened_ns)));
+    let (sum, count) = durations
+        .fold((0i128, 0i128), |(sum, count), lifetime| (sum + i128::from(lifetime), count + 1));
     sum.checked_div(count).and_then(|mean| i64::try_from(mean).ok())
 }
 
@@ -236,22 +245,22 @@ mod tests {
 
     const WINDOW: Window = Window { start_ns: 0, end_ns: 1_000 };
 
-    fn life(opened_ns: i64, lifetime: Option<i64>) -> Life {
-        Life { opened_ns, closed_ns: lifetime.map(|lifetime| opened_ns + lifetime) }
+    fn lifetime(opened_ns: i64, duration: Option<i64>) -> Lifetime {
+        Lifetime { opened_ns, closed_ns: duration.map(|duration| opened_ns + duration) }
     }
 
     /// A handle every 10 ns that lives for 40 to 60 ns.
-    fn pool() -> Vec<Life> {
-        let lives = (0..100).map(|n| (n * 10, 40 + n * 7 % 20));
+    fn pool() -> Vec<Lifetime> {
+        let lifetimes = (0..100).map(|n| (n * 10, 40 + n * 7 % 20));
         let close =
-            |(opened, lifetime)| life(opened, Some(lifetime).filter(|l| opened + l <= 1_000));
-        lives.map(close).collect()
+            |(opened, duration)| lifetime(opened, Some(duration).filter(|l| opened + l <= 1_000));
+        lifetimes.map(close).collect()
     }
 
     #[test]
     fn without_closes_every_leaked_handle_is_kept() {
-        let lives = [life(300, None), life(100, None), life(999, None)];
-        let kept = Kept::of(&lives, WINDOW);
+        let lifetimes = [lifetime(300, None), lifetime(100, None), lifetime(999, None)];
+        let kept = Kept::of(&lifetimes, WINDOW);
         assert_eq!((kept.opens, kept.young, kept.closed), (vec![100, 300, 999], 0, 0));
     }
 
@@ -263,38 +272,40 @@ mod tests {
 
     #[test]
     fn a_leaked_handle_that_is_older_than_all_others_got_is_kept() {
-        let lives: Vec<Life> = (0..8).map(|n| life(n * 100 + 3, None)).chain(pool()).collect();
-        let kept = Kept::of(&lives, WINDOW);
+        let lifetimes: Vec<Lifetime> =
+            (0..8).map(|n| lifetime(n * 100 + 3, None)).chain(pool()).collect();
+        let kept = Kept::of(&lifetimes, WINDOW);
         assert_eq!(kept.opens, (0..8).map(|n| n * 100 + 3).collect::<Vec<_>>());
         assert_eq!(kept.young, 4);
     }
 
     #[test]
     fn one_very_late_close_does_not_make_leaked_handles_young() {
-        let lost = (0..8).map(|n| life(n * 100 + 3, None));
-        let lives: Vec<Life> = lost.chain([life(0, Some(999))]).chain(pool()).collect();
-        assert_eq!(Kept::of(&lives, WINDOW).opens.len(), 8);
+        let leaked = (0..8).map(|n| lifetime(n * 100 + 3, None));
+        let lifetimes: Vec<Lifetime> =
+            leaked.chain([lifetime(0, Some(999))]).chain(pool()).collect();
+        assert_eq!(Kept::of(&lifetimes, WINDOW).opens.len(), 8);
     }
 
     #[test]
     fn a_window_of_two_lifetimes_says_nothing() {
-        let lives: Vec<Life> =
-            (0..100).map(|n| life(n * 10, Some(600).filter(|l| n * 10 + l < 1_000))).collect();
-        let kept = Kept::of(&lives, WINDOW);
+        let lifetimes: Vec<Lifetime> =
+            (0..100).map(|n| lifetime(n * 10, Some(600).filter(|l| n * 10 + l < 1_000))).collect();
+        let kept = Kept::of(&lifetimes, WINDOW);
         assert_eq!((kept.opens.len(), kept.young, kept.closed), (0, 60, 40));
     }
 
     #[test]
     fn times_outside_of_the_window_and_closes_before_opens_do_no_harm() {
         let extremes = [i64::MIN, -1, 0, 1_000, 1_001, i64::MAX];
-        let lives: Vec<Life> = extremes
+        let lifetimes: Vec<Lifetime> = extremes
             .iter()
             .flat_map(|opened| extremes.map(|closed| (*opened, Some(closed))))
             .chain(extremes.map(|opened| (opened, None)))
-            .map(|(opened_ns, closed_ns)| Life { opened_ns, closed_ns })
+            .map(|(opened_ns, closed_ns)| Lifetime { opened_ns, closed_ns })
             .collect();
         for window in [WINDOW, Window { start_ns: i64::MAX, end_ns: i64::MIN }] {
-            let kept = Kept::of(&lives, window);
+            let kept = Kept::of(&lifetimes, window);
             assert_eq!(kept.opens.len() + kept.young, 6);
         }
     }

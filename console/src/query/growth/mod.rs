@@ -16,7 +16,7 @@
 
 mod evidence;
 mod kept;
-mod life;
+mod lifetime;
 mod most;
 mod outstanding;
 #[cfg(test)]
@@ -32,8 +32,8 @@ mod time_parts;
 mod verdict;
 
 pub use self::evidence::Evidence;
-pub(crate) use self::life::ProcessLives;
-pub use self::life::{Life, Window};
+pub(crate) use self::lifetime::ProcessLifetimes;
+pub use self::lifetime::{Lifetime, Window};
 pub use self::most::{Change, most_at_once, most_in_order};
 pub use self::outstanding::{long_sparkline, outstanding, sparkline};
 pub use self::rate::Rate;
@@ -55,9 +55,9 @@ pub struct Growth {
 
 impl Growth {
     /// Handles whose times are unknown: that they are leaked is all that can be said.
-    pub fn without_clock(lives: &[Life]) -> Self {
+    pub fn without_clock(lifetimes: &[Lifetime]) -> Self {
         let verdict = Verdict::Short;
-        Self { verdict, evidence: Evidence::without_clock(lives) }
+        Self { verdict, evidence: Evidence::without_clock(lifetimes) }
     }
 
     /// The evidence as a sentence without a full stop; `closed` is what becomes of the others, and `opened` how many
@@ -67,27 +67,27 @@ impl Growth {
     }
 
     /// Judges a group of handles, in any order.
-    pub fn of(lives: &[Life], window: Window) -> Self {
-        Self::within(lives, window, window)
+    pub fn of(lifetimes: &[Lifetime], window: Window) -> Self {
+        Self::within(lifetimes, window, window)
     }
 
     /// Judges a group of handles, in any order, in the time of its process, which is part of that of the `trace`: what
     /// a process leaks in a moment of it is a burst, however short it lives.
-    pub fn within(lives: &[Life], window: Window, trace: Window) -> Self {
-        Self::judge(lives.len(), &Kept::of(lives, window), window, trace)
+    pub fn within(lifetimes: &[Lifetime], window: Window, trace: Window) -> Self {
+        Self::judge(lifetimes.len(), &Kept::of(lifetimes, window), window, trace)
     }
 
     /// Judges what several processes of a program opened, in the time from the start of the first to the end of the
     /// last. Handles that each of them opens at its start and keeps are filled once, however steadily they start, and
     /// runs that come steadily leak steadily, however many each of them leaks at once.
-    pub fn of_processes(processes: &[ProcessLives], trace: Window) -> Self {
-        if let [ProcessLives { lives, window }] = processes {
-            return Self::within(lives, *window, trace);
+    pub fn of_processes(processes: &[ProcessLifetimes], trace: Window) -> Self {
+        if let [ProcessLifetimes { lifetimes, window }] = processes {
+            return Self::within(lifetimes, *window, trace);
         }
         let windows = processes.iter().map(|process| process.window);
         let window = windows.reduce(Window::hull).unwrap_or(trace);
         let kept = Kept::of_processes(processes, window);
-        let opened = processes.iter().map(|process| process.lives.len()).sum();
+        let opened = processes.iter().map(|process| process.lifetimes.len()).sum();
         let mut growth = Self::judge(opened, &kept, window, trace);
         // What each run leaks comes at once, beside the time between runs: those come steadily or not.
         let runs = || kept.first_of_each(processes);
@@ -103,8 +103,9 @@ impl Growth {
             let evidence = Evidence::new(opened, &kept, &kept.opens, rate, window);
             growth = Self { verdict, evidence };
         }
-        let loses =
-            |process: &&ProcessLives| process.lives.iter().any(|life| life.closed_ns.is_none());
+        let loses = |process: &&ProcessLifetimes| {
+            process.lifetimes.iter().any(|lifetime| lifetime.closed_ns.is_none())
+        };
         growth.evidence.processes = processes.iter().filter(loses).count();
         growth
     }

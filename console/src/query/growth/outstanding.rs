@@ -1,6 +1,6 @@
 //! Number of open handles of a group over time.
 
-use super::life::{Life, Window};
+use super::lifetime::{Lifetime, Window};
 use super::time_parts::TimeParts;
 
 /// Bars from none to most.
@@ -9,13 +9,13 @@ const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█']
 /// The number of handles that are open at the end of each of `buckets` equal parts of the window.
 ///
 /// Handles opened before the window count from its start; those opened after it do not count.
-pub fn outstanding(lives: &[Life], window: Window, buckets: usize) -> Vec<u32> {
+pub fn outstanding(lifetimes: &[Lifetime], window: Window, buckets: usize) -> Vec<u32> {
     let parts = TimeParts::new(window, buckets);
     let mut changes = vec![0i64; parts.width()];
-    for life in lives {
-        let opened = parts.place(life.opened_ns);
+    for lifetime in lifetimes {
+        let opened = parts.place(lifetime.opened_ns);
         changes[opened] += 1;
-        if let Some(closed_ns) = life.closed_ns {
+        if let Some(closed_ns) = lifetime.closed_ns {
             changes[parts.place(closed_ns).max(opened)] -= 1;
         }
     }
@@ -50,12 +50,12 @@ mod tests {
 
     const WINDOW: Window = Window { start_ns: 100, end_ns: 200 };
 
-    fn open(lives: &[(i64, Option<i64>)], buckets: usize) -> Vec<u32> {
-        let life = |(opened_ns, closed_ns): &(i64, Option<i64>)| Life {
+    fn open(lifetimes: &[(i64, Option<i64>)], buckets: usize) -> Vec<u32> {
+        let lifetime = |(opened_ns, closed_ns): &(i64, Option<i64>)| Lifetime {
             opened_ns: *opened_ns,
             closed_ns: *closed_ns,
         };
-        outstanding(&lives.iter().map(life).collect::<Vec<_>>(), WINDOW, buckets)
+        outstanding(&lifetimes.iter().map(lifetime).collect::<Vec<_>>(), WINDOW, buckets)
     }
 
     #[test]
@@ -75,10 +75,10 @@ mod tests {
     fn windows_and_bucket_counts_of_any_size_do_no_harm() {
         assert_eq!(open(&[(120, None)], 0), [0u32; 0]);
         assert_eq!(outstanding(&[], Window { start_ns: i64::MAX, end_ns: i64::MIN }, 2), [0, 0]);
-        let life = Life { opened_ns: 7, closed_ns: None };
+        let lifetime = Lifetime { opened_ns: 7, closed_ns: None };
         let all = Window { start_ns: i64::MIN / 2, end_ns: i64::MAX / 2 };
-        assert_eq!(outstanding(&[life], all, 2), [0, 1]);
-        assert_eq!(outstanding(&[life], Window { start_ns: 7, end_ns: 7 }, 2), [0, 1]);
+        assert_eq!(outstanding(&[lifetime], all, 2), [0, 1]);
+        assert_eq!(outstanding(&[lifetime], Window { start_ns: 7, end_ns: 7 }, 2), [0, 1]);
     }
 
     #[test]

@@ -12,7 +12,7 @@ const TRACE: Window = Window { start_ns: 0, end_ns: 600_000_000_000 };
 /// The processes of a program.
 struct Program {
     rng: Rng,
-    processes: Vec<ProcessLives>,
+    processes: Vec<ProcessLifetimes>,
 }
 
 impl Program {
@@ -27,13 +27,13 @@ impl Program {
             let start = (1.0 - length) * self.fraction();
             let ns = |at: f64| (at * TRACE.length_ns() as f64) as i64;
             let window = Window { start_ns: ns(start), end_ns: ns(start + length) };
-            self.processes.push(ProcessLives { lives: Vec::new(), window });
+            self.processes.push(ProcessLifetimes { lifetimes: Vec::new(), window });
         }
     }
 
     /// Processes that run all the time.
     fn live(&mut self, count: u64) {
-        let process = ProcessLives { lives: Vec::new(), window: TRACE };
+        let process = ProcessLifetimes { lifetimes: Vec::new(), window: TRACE };
         self.processes.resize(count as usize, process);
     }
 
@@ -45,10 +45,10 @@ impl Program {
             for _ in 0..count {
                 let ns = |share: f64| (share * window.length_ns() as f64) as i64;
                 let opened_ns = window.start_ns + ns(until * self.fraction());
-                let lifetime = mean.map(|mean| ns(-mean * self.fraction().ln()));
-                let closed_ns = lifetime.map(|lifetime| opened_ns.saturating_add(lifetime));
+                let duration = mean.map(|mean| ns(-mean * self.fraction().ln()));
+                let closed_ns = duration.map(|duration| opened_ns.saturating_add(duration));
                 let closed_ns = closed_ns.filter(|closed| *closed <= window.end_ns);
-                self.processes[at].lives.push(Life { opened_ns, closed_ns });
+                self.processes[at].lifetimes.push(Lifetime { opened_ns, closed_ns });
             }
         }
     }
@@ -71,10 +71,10 @@ fn assert_all_but(
 
 #[test]
 fn runs_that_lose_a_few_handles_at_any_age_leak_steadily() {
-    for lost in [1, 3, 10] {
+    for leaked in [1, 3, 10] {
         let leak = |program: &mut Program| {
             program.run(40, 0.02);
-            program.open(lost, 1.0, None);
+            program.open(leaked, 1.0, None);
             program.open(20, 1.0, Some(0.01));
         };
         assert_all_but(0, leak, |verdict| verdict == Verdict::Steady);

@@ -44,7 +44,7 @@ fn stack_texts(trace: &Trace, symbols: &Value) -> Vec<String> {
 }
 
 /// The groups of a trace, each with its handles and its time.
-fn groups(trace: &Trace, symbols: &Value) -> HashMap<GroupName, (Vec<Life>, Window)> {
+fn groups(trace: &Trace, symbols: &Value) -> HashMap<GroupName, (Vec<Lifetime>, Window)> {
     let info = TraceInfos::read(trace).unwrap().row(0).unwrap();
     let ticks = info.session_end_filetime.unwrap() - info.session_start_filetime;
     let (events, objects) = (Events::read(trace).unwrap(), Objects::read(trace).unwrap());
@@ -70,7 +70,7 @@ fn groups(trace: &Trace, symbols: &Value) -> HashMap<GroupName, (Vec<Life>, Wind
             stack.to_owned(),
         );
         let group = groups.entry(name).or_insert_with(|| (Vec::new(), window));
-        group.0.push(Life { opened_ns: event.time_ns, closed_ns: closed_ns(&event) });
+        group.0.push(Lifetime { opened_ns: event.time_ns, closed_ns: closed_ns(&event) });
     }
     groups
 }
@@ -92,14 +92,14 @@ fn the_groups_of_the_published_trace_grow_as_its_script_says() {
         let stack = stack.as_array().unwrap().iter().map(|frame| text(frame) + "\n").collect();
         let name = (text(&why["process"]), text(&why["type"]), stack);
         let script = text(&why["script"]);
-        let Some((lives, window)) = groups.get(&name) else {
+        let Some((lifetimes, window)) = groups.get(&name) else {
             wrong.push(format!("{script}: no such group"));
             continue;
         };
-        let growth = Growth::of(lives, *window);
+        let growth = Growth::of(lifetimes, *window);
         let (word, evidence) = (growth.verdict.word(), &growth.evidence);
-        let lost = why["leaked"].as_u64().unwrap() + why["closed_at_exit"].as_u64().unwrap();
-        let counts = (evidence.opened as u64, evidence.lost as u64);
+        let unreleased = why["leaked"].as_u64().unwrap() + why["closed_at_exit"].as_u64().unwrap();
+        let counts = (evidence.opened as u64, evidence.unreleased as u64);
         let ratio = match (why["rate_per_minute"].as_f64(), evidence.rate) {
             (Some(expected), rate) => rate.map_or(0.0, |rate| rate.per_minute / expected),
             (None, _) => 1.0,
@@ -108,7 +108,7 @@ fn the_groups_of_the_published_trace_grow_as_its_script_says() {
         let is_right = why["verdict"].as_str().is_none_or(|verdict| verdict == word)
             && !excluded
             && (ratio - 1.0).abs() < 0.1
-            && counts == (why["opened"].as_u64().unwrap(), lost);
+            && counts == (why["opened"].as_u64().unwrap(), unreleased);
         if !is_right {
             wrong.push(format!("{script}: {word} {ratio:.3} {growth}, not {why}"));
         }

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::kept::Kept;
-use super::life::Window;
+use super::lifetime::Window;
 use super::segments::{Segment, segments};
 use super::verdict::Verdict;
 

@@ -11,14 +11,14 @@ struct Group {
     rng: Rng,
     /// Length of the trace; times are fractions of it.
     length_ns: f64,
-    lives: Vec<Life>,
+    lifetimes: Vec<Lifetime>,
 }
 
 impl Group {
     fn new(seed: u64) -> Self {
         let mut rng = Rng::new(seed);
         let length_ns = [1e9, 30e9, 564e9, 7_200e9, 259_200e9][rng.index(5)];
-        Self { rng, length_ns, lives: Vec::new() }
+        Self { rng, length_ns, lifetimes: Vec::new() }
     }
 
     fn window(&self) -> Window {
@@ -27,7 +27,7 @@ impl Group {
     }
 
     fn growth(&self) -> Growth {
-        Growth::of(&self.lives, self.window())
+        Growth::of(&self.lifetimes, self.window())
     }
 
     /// A number between 0 and 1, neither of them.
@@ -44,13 +44,13 @@ impl Group {
     }
 
     /// Opens a handle; it is closed if that is before the end.
-    fn open(&mut self, at: f64, lifetime: f64) {
+    fn open(&mut self, at: f64, duration: f64) {
         let ns = |at: f64| START_NS + (at * self.length_ns) as i64;
-        let closed_ns = (at + lifetime < 1.0).then(|| ns(at + lifetime));
-        self.lives.push(Life { opened_ns: ns(at), closed_ns });
+        let closed_ns = (at + duration < 1.0).then(|| ns(at + duration));
+        self.lifetimes.push(Lifetime { opened_ns: ns(at), closed_ns });
     }
 
-    fn lose(&mut self, at: f64) {
+    fn leak_at(&mut self, at: f64) {
         self.open(at, f64::INFINITY);
     }
 
@@ -58,13 +58,13 @@ impl Group {
     fn pool(&mut self, count: usize, mean: f64) {
         let distribution = self.rng.index(3);
         for _ in 0..count {
-            let lifetime = match distribution {
+            let duration = match distribution {
                 0 => -mean * self.fraction().ln(),
                 1 => mean * self.between(0.0, 2.0),
                 _ => mean * self.between(0.9, 1.1),
             };
             let at = self.fraction();
-            self.open(at, lifetime);
+            self.open(at, duration);
         }
     }
 
@@ -86,7 +86,7 @@ impl Group {
                 self.open(opened, at - opened);
             }
         }
-        open.into_iter().for_each(|at| self.lose(at));
+        open.into_iter().for_each(|at| self.leak_at(at));
     }
 
     /// Leaked one after the other, at equal distances or at random.
@@ -94,7 +94,7 @@ impl Group {
         let is_even = self.rng.percent(50);
         for n in 0..count {
             let at = if is_even { (n as f64 + 0.5) / count as f64 } else { self.fraction() };
-            self.lose(start + (1.0 - start) * at);
+            self.leak_at(start + (1.0 - start) * at);
         }
     }
 
@@ -136,10 +136,10 @@ fn assert_steady(fill: impl Fn(&mut Group) -> Vec<f64>) {
     let mut wrong = Vec::new();
     for seed in 0..SEEDS {
         let mut group = Group::new(seed);
-        let lost = fill(&mut group);
+        let leaked = fill(&mut group);
         let growth = group.growth();
-        let minutes = (lost[lost.len() - 1] - lost[0]) * group.length_ns / 60e9;
-        let expected = (lost.len() - 1) as f64 / minutes;
+        let minutes = (leaked[leaked.len() - 1] - leaked[0]) * group.length_ns / 60e9;
+        let expected = (leaked.len() - 1) as f64 / minutes;
         let ratio = growth.evidence.rate.map_or(0.0, |rate| rate.per_minute / expected);
         if growth.verdict != Verdict::Steady || (ratio - 1.0).abs() > 0.1 {
             wrong.push(format!("{seed}: {:?} {ratio:.3}: {growth}", growth.verdict));
@@ -182,13 +182,13 @@ fn a_batch_just_before_the_end_leaves_a_group_balanced() {
         for batch in 0..batches {
             let at = (batch as f64 + 0.5) / batches as f64 * 0.95;
             for _ in 0..group.count(20, 40) {
-                let lifetime = group.between(0.006, 0.016);
-                group.open(at, lifetime);
+                let duration = group.between(0.006, 0.016);
+                group.open(at, duration);
             }
         }
         for _ in 0..group.count(20, 40) {
             let at = group.between(0.995, 1.0);
-            group.lose(at);
+            group.leak_at(at);
         }
     };
     assert_verdicts(fill, |growth| growth.verdict == Verdict::Balanced);
@@ -205,7 +205,7 @@ fn a_warm_up_is_filled_once() {
             } else {
                 group.between(0.0, time)
             };
-            group.lose(at);
+            group.leak_at(at);
         }
         if group.rng.percent(30) {
             let (count, mean) = (group.count(30, 3_000), group.between(0.0001, 0.02));
@@ -221,9 +221,9 @@ fn a_cache_that_evicts_its_oldest_entry_is_no_leak() {
         let (capacity, turns) = (group.count(10, 200), group.between(2.5, 20.0));
         let times = group.arrivals((capacity as f64 * turns) as usize, 0.0);
         for (entry, at) in times.iter().enumerate() {
-            let lifetime =
+            let duration =
                 times.get(entry + capacity).map_or(f64::INFINITY, |evicted| evicted - at);
-            group.open(*at, lifetime);
+            group.open(*at, duration);
         }
     };
     assert_verdicts(fill, |growth| matches!(growth.verdict, Verdict::Balanced | Verdict::Short));
@@ -233,9 +233,9 @@ fn a_cache_that_evicts_its_oldest_entry_is_no_leak() {
 fn a_leak_is_steady_from_its_start_to_the_end() {
     assert_steady(|group| {
         let (count, start) = (group.count(18, 2_000), group.between(0.0, 0.6));
-        let lost = group.arrivals(count, start);
-        lost.iter().for_each(|at| group.lose(*at));
-        lost
+        let leaked = group.arrivals(count, start);
+        leaked.iter().for_each(|at| group.leak_at(*at));
+        leaked
     });
 }
 
@@ -243,25 +243,25 @@ fn a_leak_is_steady_from_its_start_to_the_end() {
 fn a_leak_among_handles_that_are_closed_is_steady() {
     assert_steady(|group| {
         let (count, start) = (group.count(36, 300), group.between(0.0, 0.5));
-        let lost = group.arrivals(count, start);
-        lost.iter().for_each(|at| group.lose(*at));
+        let leaked = group.arrivals(count, start);
+        leaked.iter().for_each(|at| group.leak_at(*at));
         let closed = count * group.count(1, 100);
         let mean = group.between(0.00001, 0.02);
         group.pool(closed, mean);
-        lost
+        leaked
     });
 }
 
 #[test]
 fn a_leak_after_a_warm_up_is_steady() {
     assert_steady(|group| {
-        let lost = group.arrivals(60, 0.1);
-        lost.iter().for_each(|at| group.lose(*at));
+        let leaked = group.arrivals(60, 0.1);
+        leaked.iter().for_each(|at| group.leak_at(*at));
         for _ in 0..group.count(100, 500) {
             let at = group.between(0.0, 0.01);
-            group.lose(at);
+            group.leak_at(at);
         }
-        lost
+        leaked
     });
 }
 
@@ -273,7 +273,7 @@ fn a_slow_leak_after_a_large_warm_up_is_steady_by_itself() {
         let fill = |group: &mut Group| {
             for _ in 0..warm_up {
                 let at = group.between(0.0, time);
-                group.lose(at);
+                group.leak_at(at);
             }
             group.leak(count, time);
         };
@@ -311,8 +311,8 @@ fn a_pool_whose_lifetimes_are_exponential_and_a_third_of_the_time_does_not_leak(
     for count in [30, 100, 300, 1_000] {
         let fill = |group: &mut Group| {
             for _ in 0..count {
-                let (at, lifetime) = (group.fraction(), -0.3 * group.fraction().ln());
-                group.open(at, lifetime);
+                let (at, duration) = (group.fraction(), -0.3 * group.fraction().ln());
+                group.open(at, duration);
             }
         };
         assert_all_but(2, fill, |growth| growth.verdict != Verdict::Steady);
@@ -326,7 +326,7 @@ fn a_leak_in_batches_and_one_that_doubles_its_rate_are_steady() {
             let at = group.between(0.0, 0.999);
             for _ in 0..20 {
                 let at = group.between(at, at + 0.0005);
-                group.lose(at);
+                group.leak_at(at);
             }
         }
     };
@@ -345,7 +345,7 @@ fn a_cache_that_fills_ever_more_slowly_is_mostly_filled_once() {
         for _ in 0..group.count(50, 500) {
             let at = -0.15 * group.fraction().ln();
             if at < 1.0 {
-                group.lose(at);
+                group.leak_at(at);
             }
         }
     };
@@ -357,7 +357,7 @@ fn arrivals_by_chance_are_never_missed() {
     let fill = |group: &mut Group| {
         for _ in 0..group.count(18, 300) {
             let at = group.fraction();
-            group.lose(at);
+            group.leak_at(at);
         }
     };
     assert_verdicts(fill, |growth| growth.verdict == Verdict::Steady);
@@ -369,7 +369,7 @@ fn many_handles_in_a_moment_are_a_burst() {
         let (at, width) = (group.between(0.2, 0.9), group.between(0.0, 0.004));
         for _ in 0..group.count(30, 500) {
             let at = group.between(at, at + width);
-            group.lose(at);
+            group.leak_at(at);
         }
         if group.rng.percent(50) {
             let (count, mean) = (group.count(30, 3_000), group.between(0.0001, 0.02));
@@ -384,14 +384,14 @@ fn few_handles_and_recent_ones_are_too_short_to_say() {
     let few = |group: &mut Group| {
         for _ in 0..group.count(1, 4) {
             let at = group.fraction();
-            group.lose(at);
+            group.leak_at(at);
         }
     };
     assert_verdicts(few, |growth| growth.verdict == Verdict::Short);
     let recent = |group: &mut Group| {
         for _ in 0..group.count(4, 100) {
             let at = group.between(0.97, 1.0);
-            group.lose(at);
+            group.leak_at(at);
         }
     };
     assert_verdicts(recent, |growth| growth.verdict == Verdict::Short);
@@ -401,29 +401,29 @@ fn few_handles_and_recent_ones_are_too_short_to_say() {
 fn the_evidence_is_one_sentence() {
     let second = 1_000_000_000;
     let window = Window { start_ns: 0, end_ns: 600 * second };
-    let lost = |at: i64| Life { opened_ns: at, closed_ns: None };
-    let closed = |at: i64| Life { opened_ns: at, closed_ns: Some(at + second / 4) };
-    let text = |lives: Vec<Life>| {
-        let growth = Growth::of(&lives, window);
+    let leaked = |at: i64| Lifetime { opened_ns: at, closed_ns: None };
+    let closed = |at: i64| Lifetime { opened_ns: at, closed_ns: Some(at + second / 4) };
+    let text = |lifetimes: Vec<Lifetime>| {
+        let growth = Growth::of(&lifetimes, window);
         format!("{}: {growth}", growth.verdict.word())
     };
-    let leak = || (0..101).map(|n| lost(n * 5 * second));
+    let leak = || (0..101).map(|n| leaked(n * 5 * second));
     let pool = || (0..400).map(|n| closed(n * second));
-    let burst = || (0..40).map(|n| lost(300 * second + n * second / 20));
+    let burst = || (0..40).map(|n| leaked(300 * second + n * second / 20));
     let texts = [
         leak().collect(),
         leak().chain(pool()).collect(),
         burst().collect(),
-        (0..40).map(|n| lost(n * second)).collect(),
+        (0..40).map(|n| leaked(n * second)).collect(),
         (0..60)
-            .map(|n| lost(n * second))
-            .chain((0..20).map(|n| lost((70 + n * 27) * second)))
+            .map(|n| leaked(n * second))
+            .chain((0..20).map(|n| leaked((70 + n * 27) * second)))
             .collect(),
-        (0..20).map(|n| lost((500 + n * 5) * second)).collect(),
-        (0..8).map(|n| lost(300 * second + n * second / 700)).collect(),
+        (0..20).map(|n| leaked((500 + n * 5) * second)).collect(),
+        (0..8).map(|n| leaked(300 * second + n * second / 700)).collect(),
         pool().collect(),
-        pool().chain([lost(599 * second + 900_000_000)]).collect(),
-        vec![lost(1), lost(200 * second)],
+        pool().chain([leaked(599 * second + 900_000_000)]).collect(),
+        vec![leaked(1), leaked(200 * second)],
         vec![],
     ]
     .map(text);
@@ -460,11 +460,11 @@ fn a_rate_has_the_unit_of_a_person_and_no_digit_that_says_nothing() {
 #[test]
 fn what_a_process_of_a_moment_loses_is_a_burst_of_its_trace() {
     let window = |start_ns, end_ns| Window { start_ns, end_ns };
-    let lost = |n: i64| Life { opened_ns: n * 1_250_000, closed_ns: None };
-    let lives: Vec<Life> = (0..8).map(lost).collect();
+    let leaked = |n: i64| Lifetime { opened_ns: n * 1_250_000, closed_ns: None };
+    let lifetimes: Vec<Lifetime> = (0..8).map(leaked).collect();
     let of_process = window(0, 10_000_000);
-    assert_eq!(Growth::of(&lives, of_process).verdict, Verdict::Steady);
-    let growth = Growth::within(&lives, of_process, window(0, 5_000_000_000));
+    assert_eq!(Growth::of(&lifetimes, of_process).verdict, Verdict::Steady);
+    let growth = Growth::within(&lifetimes, of_process, window(0, 5_000_000_000));
     assert_eq!((growth.verdict, growth.evidence.rate), (Verdict::Burst, None));
 }
 
@@ -473,8 +473,8 @@ fn strays_are_no_part_of_a_burst_or_a_fill_that_goes_on() {
     let second = 1_000_000_000;
     let window = Window { start_ns: 0, end_ns: 600 * second };
     let text = |opens: &[i64]| {
-        let lost = |opened_ns: &i64| Life { opened_ns: *opened_ns, closed_ns: None };
-        let growth = Growth::of(&opens.iter().map(lost).collect::<Vec<_>>(), window);
+        let leaked = |opened_ns: &i64| Lifetime { opened_ns: *opened_ns, closed_ns: None };
+        let growth = Growth::of(&opens.iter().map(leaked).collect::<Vec<_>>(), window);
         format!("{}: {growth}", growth.verdict.word())
     };
     let batch = |at: i64, count: i64| (0..count).map(move |n| at * second + n * second / 10);
@@ -493,18 +493,18 @@ fn strays_are_no_part_of_a_burst_or_a_fill_that_goes_on() {
 
 #[test]
 fn without_a_clock_the_evidence_is_how_many_leaked_and_were_closed() {
-    let life = |closed_ns| Life { opened_ns: 0, closed_ns };
-    let text = |lives: &[Life]| Growth::without_clock(lives).to_string();
-    assert_eq!(text(&[life(None), life(None)]), "2 leaked, at unknown times");
-    let lives = [life(None), life(Some(0)), life(Some(0))];
-    assert_eq!(text(&lives), "1 leaked, at unknown times; 2 of 3 closed");
+    let lifetime = |closed_ns| Lifetime { opened_ns: 0, closed_ns };
+    let text = |lifetimes: &[Lifetime]| Growth::without_clock(lifetimes).to_string();
+    assert_eq!(text(&[lifetime(None), lifetime(None)]), "2 leaked, at unknown times");
+    let lifetimes = [lifetime(None), lifetime(Some(0)), lifetime(Some(0))];
+    assert_eq!(text(&lifetimes), "1 leaked, at unknown times; 2 of 3 closed");
 }
 
 #[test]
 fn a_group_of_a_million_handles_takes_no_quadratic_time() {
     let mut group = Group::new(1);
     group.pool(1_000_000, 0.3);
-    group.arrivals(100_000, 0.0).into_iter().for_each(|at| group.lose(at));
+    group.arrivals(100_000, 0.0).into_iter().for_each(|at| group.leak_at(at));
     let begin = std::time::Instant::now();
     assert_eq!(group.growth().evidence.opened, 1_100_000);
     assert!(begin.elapsed() < std::time::Duration::from_secs(20), "{:?}", begin.elapsed());

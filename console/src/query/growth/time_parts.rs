@@ -1,6 +1,6 @@
 //! Time in equal parts, and sums at their ends.
 
-use super::life::Window;
+use super::lifetime::Window;
 
 /// A time in equal parts.
 pub(crate) struct TimeParts {

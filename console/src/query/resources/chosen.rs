@@ -214,7 +214,7 @@ impl<'a> Chosen<'a> {
                     Test::Allocator(before) => passed > *before,
                     Test::Row(test) => test(row),
                     Test::Leaks => {
-                        if is_asked && !is_lost(table, *resource, self.criteria) {
+                        if is_asked && !is_unreleased(table, *resource, self.criteria) {
                             removed.add(counted);
                             is_asked = false;
                         }
@@ -249,17 +249,21 @@ impl<'a> Chosen<'a> {
 }
 
 /// Keeps the allocations that were never freed, as `-Leak` and `-LeakAtExit` choose them; without either, both.
-pub(super) fn lost(
+pub(super) fn unreleased(
     table: &ResourceTable,
     rows: &[ResourceIdx],
     criteria: &ResourceCriteria,
 ) -> Vec<ResourceIdx> {
-    rows.par_iter().copied().filter(|row| is_lost(table, *row, criteria)).collect()
+    rows.par_iter().copied().filter(|row| is_unreleased(table, *row, criteria)).collect()
 }
 
-fn is_lost(table: &ResourceTable, resource: ResourceIdx, criteria: &ResourceCriteria) -> bool {
+fn is_unreleased(
+    table: &ResourceTable,
+    resource: ResourceIdx,
+    criteria: &ResourceCriteria,
+) -> bool {
     let both = !criteria.is_of_leaks();
-    table.is_lost(resource)
+    table.is_unreleased(resource)
         && match table.end(resource) {
             Some(ResourceEnd::Open) => both || criteria.leak,
             _ => both || criteria.leak_at_exit,

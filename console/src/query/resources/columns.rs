@@ -129,7 +129,7 @@ impl ResourceColumn {
     pub const TOTALS: [Self; 3] = [Self::Kind, Self::Allocator, Self::Process];
 
     /// Columns of groups of what was never freed.
-    pub const LOST: [Self; 6] =
+    pub const LEAKS: [Self; 6] =
         [Self::Kind, Self::Allocator, Self::Process, Self::Caller, Self::CreateStack, Self::End];
 
     /// Columns of comparisons: groups of one kind, allocator, owner and stack.

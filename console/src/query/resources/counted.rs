@@ -8,8 +8,8 @@ use hashbrown::HashMap;
 use rayon::prelude::*;
 
 use super::chosen::PART;
-use super::figures::{Once, ResourceFigures};
 use super::keys::{Key, Keys};
+use super::stats::{Once, ResourceStats};
 use super::tables::{AllocatorList, MissTable, ResourceTable};
 use crate::cancel::{Cancel, Cancelled};
 use crate::query::growth::{Change, TimeParts};
@@ -39,7 +39,7 @@ enum Found {
 /// Groups with their figures, in the order of their first rows.
 pub(super) struct Counts {
     found: Found,
-    pub(super) groups: Vec<(Key, ResourceFigures)>,
+    pub(super) groups: Vec<(Key, ResourceStats)>,
     /// Items that count once: group, what, and the first row of the allocation or the number of the call. A call
     /// counts for each kind that it freed something of.
     once: Vec<(u32, Once, u32, u32)>,
@@ -66,14 +66,14 @@ impl Counts {
             Found::ByKey(groups) => *groups.entry(key).or_insert(next),
         };
         if group == next {
-            self.groups.push((key, ResourceFigures::default()));
+            self.groups.push((key, ResourceStats::default()));
             self.changes.resize(self.changes.len() + self.width, 0);
         }
         group
     }
 
-    fn figures(&mut self, group: u32) -> Option<&mut ResourceFigures> {
-        self.groups.get_mut(group as usize).map(|(_, figures)| figures)
+    fn stats(&mut self, group: u32) -> Option<&mut ResourceStats> {
+        self.groups.get_mut(group as usize).map(|(_, stats)| stats)
     }
 
     fn change(&mut self, group: u32, at: usize, bytes: i64) {
@@ -85,10 +85,10 @@ impl Counts {
     fn add_all(&mut self, other: Self) {
         let width = self.width;
         let mut places = Vec::with_capacity(other.groups.len());
-        for (at, (key, figures)) in other.groups.iter().enumerate() {
+        for (at, (key, stats)) in other.groups.iter().enumerate() {
             let group = self.group(*key);
-            if let Some(sum) = self.figures(group) {
-                sum.add_all(figures);
+            if let Some(sum) = self.stats(group) {
+                sum.add_all(stats);
             }
             for (place, bytes) in other.changes.iter().skip(at * width).take(width).enumerate() {
                 self.change(group, place, *bytes);
@@ -109,8 +109,8 @@ impl Counts {
         once.par_sort_unstable();
         once.dedup();
         for (group, what, ..) in once {
-            if let Some(figures) = self.figures(group) {
-                figures.count(what);
+            if let Some(stats) = self.stats(group) {
+                stats.count(what);
             }
         }
     }
@@ -164,16 +164,16 @@ impl Counter<'_> {
         let first_part = table.first_part(resource);
         let call = table.free_call.get(row);
         let ended = Once::of_end(end).filter(|what| self.counts(*what, resource));
-        let Some(figures) = counts.figures(group) else { return };
-        figures.add_bytes(size, end);
-        figures.add_time(time_ns);
+        let Some(stats) = counts.stats(group) else { return };
+        stats.add_bytes(size, end);
+        stats.add_time(time_ns);
         if first_part.is_none() {
-            figures.count(Once::Alloc);
-            ended.into_iter().for_each(|what| figures.count(what));
+            stats.count(Once::Alloc);
+            ended.into_iter().for_each(|what| stats.count(what));
         }
         let is_freed = end.is_some_and(is_freed);
         if is_freed && call.is_none() {
-            figures.count(Once::Free);
+            stats.count(Once::Free);
         }
         if let Some(first) = first_part {
             counts.once.push((group, Once::Alloc, 0, first.0));
@@ -218,14 +218,14 @@ impl Counter<'_> {
         let row = miss.row();
         let group = counts.group(self.keys.of_miss(miss));
         let what = self.misses.what.get(row).and_then(ResourceMissKind::from_code);
-        let Some(figures) = counts.figures(group) else { return };
+        let Some(stats) = counts.stats(group) else { return };
         match what {
             Some(ResourceMissKind::OrphanFree) => {
                 let size = self.misses.size.get(row).unwrap_or_default();
-                figures.orphan_frees += 1;
-                figures.orphan_bytes = figures.orphan_bytes.saturating_add(size);
+                stats.orphan_frees += 1;
+                stats.orphan_bytes = stats.orphan_bytes.saturating_add(size);
             }
-            Some(ResourceMissKind::Ignored) => figures.ignored += 1,
+            Some(ResourceMissKind::Ignored) => stats.ignored += 1,
             None => {}
         }
     }

@@ -9,8 +9,8 @@ use handlescope_model::{AllocatorIdx, ResourceIdx, ResourceMissIdx, StackIdx, Tr
 
 use super::columns::ResourceColumn;
 use super::counted::Counter;
-use super::figures::ResourceFigures;
 use super::keys::{Key, KeyColumns, Keys};
+use super::stats::ResourceStats;
 use super::tables::Tables;
 use crate::query::criteria::ResourceCriteria;
 use crate::query::error::QueryError;
@@ -41,8 +41,8 @@ impl ResourceGroups {
 
 /// A group of allocations.
 pub struct ResourceGroup {
-    /// Figures of the group.
-    pub figures: ResourceFigures,
+    /// Stats of the group.
+    pub stats: ResourceStats,
     /// Bytes, or numbers, that are allocated at the ends of parts of the trace, if that was asked for.
     pub over_time: Option<Vec<i64>>,
     changes: Range<usize>,
@@ -127,8 +127,8 @@ impl Asked<'_> {
             |group: usize| counts.moments.partition_point(|(number, _)| *number as usize <= group);
         // Of an answer for all allocators, none is the one.
         let has_base = by.iter().any(|column| column.is_of_allocator());
-        let groups = counts.groups.iter().enumerate().map(|(at, (key, figures))| ResourceGroup {
-            figures: *figures,
+        let groups = counts.groups.iter().enumerate().map(|(at, (key, stats))| ResourceGroup {
+            stats: *stats,
             over_time: over_time(at),
             changes: at.checked_sub(1).map_or(0, end)..end(at),
             key: *key,
@@ -136,9 +136,9 @@ impl Asked<'_> {
         });
         let mut rows: Vec<ResourceGroup> = groups.collect();
         rows.sort_by_cached_key(|group| {
-            let figures = &group.figures;
-            let lost = (Reverse(figures.lost_bytes()), Reverse(figures.lost()));
-            (lost, Reverse(figures.alloc_bytes), figures.first_ns, group.key)
+            let stats = &group.stats;
+            let unreleased = (Reverse(stats.unreleased_bytes()), Reverse(stats.unreleased()));
+            (unreleased, Reverse(stats.alloc_bytes), stats.first_ns, group.key)
         });
         Ok(ResourceGroups { by: by.to_vec(), rows, stacks, changes: counts.moments })
     }

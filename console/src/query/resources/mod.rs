@@ -7,19 +7,19 @@
 mod chosen;
 mod columns;
 mod counted;
-mod figures;
 mod groups;
 mod keys;
 mod kinds;
 mod overview;
+mod stats;
 pub(in crate::query) mod tables;
 
 pub use self::columns::ResourceColumn;
 pub(crate) use self::columns::{KeyKind, StackNames};
-pub use self::figures::ResourceFigures;
 pub use self::groups::{ResourceGroup, ResourceGroups};
 pub use self::kinds::allocated_kinds;
 pub use self::overview::{AllocatedKind, AllocationsOverview, allocations_overview};
+pub use self::stats::ResourceStats;
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ use handlescope_model::tables::{Allocator, ResourceKind};
 use handlescope_model::{ProcessIdx, ResourceIdx, ResourceMissIdx, StackIdx};
 use rayon::prelude::*;
 
-use self::chosen::{Chosen, PART, lost, no_match};
+use self::chosen::{Chosen, PART, no_match, unreleased};
 pub(super) use self::chosen::{Origin, choose};
 use self::groups::Asked;
 pub(super) use self::tables::kind_name;
@@ -59,7 +59,7 @@ pub struct ResourcesAnswer<'a> {
     /// Sums by kind, allocator and process, if they were asked for.
     pub totals: Option<ResourceGroups>,
     /// Allocations that were never freed, by their stacks, if requested.
-    pub lost: Option<ResourceGroups>,
+    pub unreleased: Option<ResourceGroups>,
     /// The groups of `-GroupBy`, if they were asked for.
     pub groups: Option<ResourceGroups>,
     /// The time of the trace, if it has a clock.
@@ -138,22 +138,22 @@ impl<'a> ResourcesAnswer<'a> {
             (chosen.resources()?, chosen.misses(), chosen.needs_symbols)
         };
         let asked = Asked { trace, tables: &tables, criteria, info: &info };
-        let lost = || lost(&resources, &rows, criteria);
-        let is_lost = criteria.is_of_leaks();
+        let unreleased = || unreleased(&resources, &rows, criteria);
+        let is_unreleased = criteria.is_of_leaks();
         let window = info.has_clock().then(|| asked.window());
         let has_groups = criteria.by.is_some();
-        let totals = !has_groups && (criteria.with_totals_and_lost || !is_lost);
+        let totals = !has_groups && (criteria.with_totals_and_leaks || !is_unreleased);
         let totals = totals.then(|| asked.groups(&ResourceColumn::TOTALS, &rows, &missed));
-        let of_lost = !has_groups && (criteria.with_totals_and_lost || is_lost);
-        let of_lost = of_lost.then(|| asked.groups(&ResourceColumn::LOST, &lost(), &[]));
-        let groups = |by: &Vec<ResourceColumn>| match is_lost {
-            true => asked.groups(by, &lost(), &[]),
+        let of_leaks = !has_groups && (criteria.with_totals_and_leaks || is_unreleased);
+        let of_leaks = of_leaks.then(|| asked.groups(&ResourceColumn::LEAKS, &unreleased(), &[]));
+        let groups = |by: &Vec<ResourceColumn>| match is_unreleased {
+            true => asked.groups(by, &unreleased(), &[]),
             false => asked.groups(by, &rows, &missed),
         };
         let groups = criteria.by.as_ref().map(groups).transpose()?;
         let mut caveats = Caveat::of_losses(trace, "allocations, frees and leaks")?;
-        let is_without_match = match is_lost {
-            true => lost().is_empty(),
+        let is_without_match = match is_unreleased {
+            true => unreleased().is_empty(),
             false => rows.is_empty() && !missed.iter().any(|row| misses.is_orphan_free(*row)),
         };
         let no_match = is_without_match.then(|| no_match(&tables, criteria, &left));
@@ -166,7 +166,7 @@ impl<'a> ResourcesAnswer<'a> {
         Ok(Self {
             about: About { caveats, no_match, bases, ..About::of(source, cancel)? },
             totals: totals.transpose()?,
-            lost: of_lost.transpose()?,
+            unreleased: of_leaks.transpose()?,
             groups,
             window,
             is_without_match,
@@ -183,7 +183,7 @@ impl<'a> ResourcesAnswer<'a> {
     /// for, else the totals.
     pub fn shown(&self, criteria: &ResourceCriteria) -> Option<&ResourceGroups> {
         if criteria.shows_leaks() {
-            return self.lost.as_ref();
+            return self.unreleased.as_ref();
         }
         self.groups.as_ref().or(self.totals.as_ref())
     }
@@ -260,7 +260,7 @@ impl<'a> ResourcesAnswer<'a> {
 
     /// All groups of the answer.
     fn all_groups(&self) -> impl Iterator<Item = &ResourceGroups> {
-        [&self.totals, &self.lost, &self.groups].into_iter().flatten()
+        [&self.totals, &self.unreleased, &self.groups].into_iter().flatten()
     }
 }
 

@@ -1,6 +1,6 @@
 //! Overview of the allocations of a trace for a page, kind by kind.
 
-use super::figures::ResourceFigures;
+use super::stats::ResourceStats;
 use super::{ResourceColumn, ResourceGroup, ResourcesAnswer, allocated_kinds};
 use crate::cancel::Cancel;
 use crate::query::criteria::ResourceCriteria;
@@ -25,13 +25,13 @@ pub struct AllocatedKind {
     /// Name of the kind, as in `heap`.
     pub name: &'static str,
     /// Sums over all of its groups.
-    pub figures: ResourceFigures,
+    pub stats: ResourceStats,
 }
 
 impl AllocatedKind {
     /// Whether any of it has a size: handles of GDI and USER have none.
     pub fn has_bytes(&self) -> bool {
-        self.figures.alloc_bytes != 0
+        self.stats.alloc_bytes != 0
     }
 }
 
@@ -76,12 +76,12 @@ pub fn allocations_overview<'a>(
     };
     let groups = ask(&ResourceColumn::COMPARED, None, false)?;
     let of_kind = |name: &'static str| {
-        let mut figures = ResourceFigures::default();
-        groups.groups_of(name).for_each(|group| figures.add_all(&group.figures));
-        AllocatedKind { name, figures }
+        let mut stats = ResourceStats::default();
+        groups.groups_of(name).for_each(|group| stats.add_all(&group.stats));
+        AllocatedKind { name, stats }
     };
     let kinds = all.iter().map(|kind| of_kind(kind.name()));
-    let kinds: Vec<AllocatedKind> = kinds.filter(|kind| kind.figures.allocs > 0).collect();
+    let kinds: Vec<AllocatedKind> = kinds.filter(|kind| kind.stats.allocs > 0).collect();
     let by = [ResourceColumn::Kind, ResourceColumn::Process];
     let bytes = ask(&by, Some(parts), false)?;
     let is_counted = kinds.iter().any(|kind| !kind.has_bytes());

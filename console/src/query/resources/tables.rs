@@ -92,7 +92,7 @@ impl ResourceTable {
     }
 
     /// Whether nothing freed an allocation.
-    pub(crate) fn is_lost(&self, resource: ResourceIdx) -> bool {
+    pub(crate) fn is_unreleased(&self, resource: ResourceIdx) -> bool {
         self.end(resource).is_some_and(is_never_freed)
     }
 

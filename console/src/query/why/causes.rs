@@ -142,7 +142,7 @@ pub(super) struct Findings {
 pub(super) struct Causes<'a> {
     pub(super) handles: &'a [Opened],
     /// Handles that the program did not close.
-    pub(super) lost: &'a [Opened],
+    pub(super) leaked: &'a [Opened],
     pub(super) file: &'a FileContext<'a>,
     pub(super) columns: &'a EventColumns,
     pub(super) targets: &'a Targets,
@@ -178,14 +178,14 @@ impl Causes<'_> {
     ];
 
     /// Leaked handles that some events opened.
-    fn lost_by(&self, is_meant: impl Fn(usize) -> bool) -> Vec<Opened> {
+    fn leaked_by(&self, is_meant: impl Fn(usize) -> bool) -> Vec<Opened> {
         let is_meant = |handle: &&Opened| is_meant(handle.opened.row());
-        self.lost.iter().filter(is_meant).copied().collect()
+        self.leaked.iter().filter(is_meant).copied().collect()
     }
 
     fn race(&self, cause: &'static str) -> Option<Diagnosis> {
         let mut nearest: Option<(i64, u32, u32)> = None;
-        let raced = self.lost.iter().filter(|handle| {
+        let raced = self.leaked.iter().filter(|handle| {
             let found = self.racing_open(**handle);
             nearest = [nearest, found].into_iter().flatten().min();
             found.is_some()
@@ -231,7 +231,7 @@ impl Causes<'_> {
     }
 
     fn duplicates(&self, cause: &'static str) -> Option<Diagnosis> {
-        let given = self.lost_by(|event| {
+        let given = self.leaked_by(|event| {
             self.columns.kind(event) == Some(EventKind::HandleDuplicate)
                 && self.columns.owners.inherited_by(event).is_none()
         });
@@ -248,7 +248,7 @@ impl Causes<'_> {
     }
 
     fn inherited(&self, cause: &'static str) -> Option<Diagnosis> {
-        let inherited = self.lost_by(|event| self.columns.owners.inherited_by(event).is_some());
+        let inherited = self.leaked_by(|event| self.columns.owners.inherited_by(event).is_some());
         let parent = self.process(self.columns.owners.process(inherited.first()?.opened.row()));
         self.diagnosis(cause, &inherited, format!("inherited from {parent} and never closed"))
     }
@@ -256,7 +256,7 @@ impl Causes<'_> {
     fn targets(&self, cause: &'static str) -> Option<Diagnosis> {
         let mut first: Option<Ended> = None;
         let mut kept = Vec::new();
-        for handle in self.lost {
+        for handle in self.leaked {
             let closed = handle.closed().and_then(|event| self.columns.time_ns.get(event.row()));
             let ended = self.ended_target(*handle);
             let ended = ended.filter(|ended| closed.is_none_or(|closed| ended.end_ns < closed));
@@ -290,7 +290,7 @@ impl Causes<'_> {
     }
 
     fn views(&self, cause: &'static str) -> Option<Diagnosis> {
-        let views = self.lost_by(|event| self.columns.kind(event) == Some(EventKind::Map));
+        let views = self.leaked_by(|event| self.columns.kind(event) == Some(EventKind::Map));
         self.diagnosis(cause, &views, "views of files that are never unmapped")
     }
 
@@ -304,21 +304,21 @@ impl Causes<'_> {
         let mut closes = 0_u64;
         let events = self.closes().inspect(|_| closes += 1);
         let stacks = most_frequent(events.filter_map(|event| self.columns.stack.get(event)));
-        let (leaked, opened) = (self.lost.len() as u64, self.handles.len() as u64);
+        let (leaked, opened) = (self.leaked.len() as u64, self.handles.len() as u64);
         let leaked = if closes > 0 { leaked } else { 0 };
-        let object_ids = examples(self.lost);
+        let object_ids = examples(self.leaked);
         let closed = Diagnosis::of_error_paths(cause, leaked, (closes, opened), "closed")?;
         Some(Diagnosis { object_ids, stacks, ..closed })
     }
 
     fn none_closed(&self, cause: &'static str) -> Option<Diagnosis> {
-        let lost = if self.closes().next().is_none() { self.lost } else { &[] };
-        self.diagnosis(cause, lost, "nothing closes handles opened here")
+        let leaked = if self.closes().next().is_none() { self.leaked } else { &[] };
+        self.diagnosis(cause, leaked, "nothing closes handles opened here")
     }
 
     fn exits(&self, cause: &'static str) -> Option<Diagnosis> {
         let swept: Vec<Opened> =
-            self.lost.iter().filter(|handle| handle.closed().is_some()).copied().collect();
+            self.leaked.iter().filter(|handle| handle.closed().is_some()).copied().collect();
         self.diagnosis(cause, &swept, "closed only by process exit")
     }
 
@@ -326,7 +326,7 @@ impl Causes<'_> {
         let mut reused = Vec::new();
         let mut object = None;
         let mut closed: HashMap<(ProcessIdx, u64), usize> = HashMap::new();
-        for handle in self.lost {
+        for handle in self.leaked {
             // Those of an object stand one after the other.
             if object != Some(handle.object) {
                 object = Some(handle.object);
@@ -363,7 +363,7 @@ impl Causes<'_> {
         handles: &[Opened],
         facts: impl Into<String>,
     ) -> Option<Diagnosis> {
-        let counts = (handles.len() as u64, self.lost.len() as u64);
+        let counts = (handles.len() as u64, self.leaked.len() as u64);
         let diagnosis = Diagnosis::new(cause, counts, facts)?;
         Some(Diagnosis { object_ids: examples(handles), ..diagnosis })
     }

@@ -131,7 +131,7 @@ impl<'a> WhyAnswer<'a> {
     }
 
     /// Handles and views that nothing but the end of a process closed, of all groups.
-    pub fn lost(&self) -> u64 {
+    pub fn unreleased(&self) -> u64 {
         let totals = self.file.totals;
         totals.leaked_handles.saturating_add(totals.closed_at_exit)
     }
@@ -167,11 +167,11 @@ fn suspects_of_handles(
     let names = NameTable::load(trace)?;
     suspects(&handles, criteria, |group, _| {
         let all = handles.handles(&group.groups);
-        let lost = all.iter().copied().filter(|handle| handles.timed.is_lost(*handle));
-        let lost: Vec<Opened> = lost.collect();
+        let unreleased = all.iter().copied().filter(|handle| handles.timed.is_unreleased(*handle));
+        let unreleased: Vec<Opened> = unreleased.collect();
         let causes = Causes {
             handles: &all,
-            lost: &lost,
+            leaked: &unreleased,
             file: &file.file,
             columns: &columns,
             targets: &targets,
@@ -179,7 +179,8 @@ fn suspects_of_handles(
         };
         let diagnoses = proved(&Causes::ALL, &causes);
         // Handles of an object stand one after the other.
-        let objects = lost.chunk_by(|a, b| a.object == b.object).map(|handles| handles[0].object);
+        let objects =
+            unreleased.chunk_by(|a, b| a.object == b.object).map(|handles| handles[0].object);
         let names = names.most_frequent(objects);
         Some(Findings { diagnoses, names, grown: None, ended: "closed".to_owned() })
     })

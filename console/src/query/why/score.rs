@@ -1,6 +1,6 @@
 //! Score by which suspects are ranked.
 
-use crate::query::growth::{Growth, Life, ProcessLives, Verdict, Window};
+use crate::query::growth::{Growth, Lifetime, ProcessLifetimes, Verdict, Window};
 
 /// A leaked handle outlived its group when it got so many times as old as any handle that was closed.
 const OUTLIVED: i64 = 10;
@@ -11,7 +11,7 @@ const OUTLIVED: i64 = 10;
 /// A steady leak goes on; a burst may come again; of a few handles nothing is known; what was filled at
 /// the start is a cache more often than a leak. Of a group that is balanced otherwise, those count that
 /// `raced` leaked, or that outlived it by far.
-pub(super) fn of(growth: &Growth, processes: &[ProcessLives], raced: u64) -> Option<f64> {
+pub(super) fn of(growth: &Growth, processes: &[ProcessLifetimes], raced: u64) -> Option<f64> {
     let kept = growth.evidence.kept as u64;
     let (weight, count) = match growth.verdict {
         Verdict::Steady => (1.0, kept),
@@ -24,16 +24,17 @@ pub(super) fn of(growth: &Growth, processes: &[ProcessLives], raced: u64) -> Opt
 }
 
 /// Number of leaked handles that outlived their group.
-fn outlived(processes: &[ProcessLives]) -> u64 {
-    let lifetime = |life: &Life| Some(life.closed_ns?.saturating_sub(life.opened_ns));
-    let lives = processes.iter().flat_map(|process| &process.lives);
-    let Some(longest) = lives.filter_map(lifetime).max() else { return 0 };
-    let is_old = |window: Window, life: &Life| {
-        let age = window.end_ns.saturating_sub(life.opened_ns);
-        life.closed_ns.is_none() && age > longest.saturating_mul(OUTLIVED)
+fn outlived(processes: &[ProcessLifetimes]) -> u64 {
+    let duration =
+        |lifetime: &Lifetime| Some(lifetime.closed_ns?.saturating_sub(lifetime.opened_ns));
+    let lifetimes = processes.iter().flat_map(|process| &process.lifetimes);
+    let Some(longest) = lifetimes.filter_map(duration).max() else { return 0 };
+    let is_old = |window: Window, lifetime: &Lifetime| {
+        let age = window.end_ns.saturating_sub(lifetime.opened_ns);
+        lifetime.closed_ns.is_none() && age > longest.saturating_mul(OUTLIVED)
     };
-    let old = processes.iter().flat_map(|ProcessLives { lives, window }| {
-        lives.iter().filter(move |life| is_old(*window, life))
+    let old = processes.iter().flat_map(|ProcessLifetimes { lifetimes, window }| {
+        lifetimes.iter().filter(move |lifetime| is_old(*window, lifetime))
     });
     old.count() as u64
 }
@@ -46,13 +47,14 @@ mod tests {
     const WINDOW: Window = Window { start_ns: 0, end_ns: 600 * SECOND };
 
     fn score(opens: impl Iterator<Item = i64>, lived: Option<i64>) -> Option<f64> {
-        let life = |opened_ns: i64| Life { opened_ns, closed_ns: lived.map(|ns| opened_ns + ns) };
-        let lives: Vec<Life> = opens.map(life).collect();
-        score_of(lives)
+        let lifetime =
+            |opened_ns: i64| Lifetime { opened_ns, closed_ns: lived.map(|ns| opened_ns + ns) };
+        let lifetimes: Vec<Lifetime> = opens.map(lifetime).collect();
+        score_of(lifetimes)
     }
 
-    fn score_of(lives: Vec<Life>) -> Option<f64> {
-        let processes = [ProcessLives { lives, window: WINDOW }];
+    fn score_of(lifetimes: Vec<Lifetime>) -> Option<f64> {
+        let processes = [ProcessLifetimes { lifetimes, window: WINDOW }];
         of(&Growth::of_processes(&processes, WINDOW), &processes, 0)
     }
 
@@ -71,12 +73,12 @@ mod tests {
 
     #[test]
     fn one_that_outlives_all_others_by_far_makes_a_balanced_group_a_suspect() {
-        let pool = |open_s: i64| -> Vec<Life> {
-            let closed = (0..60).map(|at| Life {
+        let pool = |open_s: i64| -> Vec<Lifetime> {
+            let closed = (0..60).map(|at| Lifetime {
                 opened_ns: at * 10 * SECOND,
                 closed_ns: Some(at * 10 * SECOND + SECOND),
             });
-            closed.chain([Life { opened_ns: open_s * SECOND, closed_ns: None }]).collect()
+            closed.chain([Lifetime { opened_ns: open_s * SECOND, closed_ns: None }]).collect()
         };
         assert_eq!(score_of(pool(100)), Some(0.25));
         assert_eq!(score_of(pool(595)), None, "it is young");

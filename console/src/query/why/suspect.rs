@@ -9,7 +9,7 @@ use super::names::ObjectNames;
 use super::score;
 use crate::query::acquired::{Acquired, Ends, ProgramGroup, Share};
 use crate::query::amounts::{Bytes, Counts};
-use crate::query::growth::{Growth, Life, ProcessLives, Verdict};
+use crate::query::growth::{Growth, Lifetime, ProcessLifetimes, Verdict};
 use crate::query::requests::Requests;
 use crate::query::tables::ProcessList;
 use crate::values::SuspectId;
@@ -84,7 +84,7 @@ impl Sums {
         let mut sums = Self::default();
         for Share { counts, bytes, ends, .. } in shares {
             sums.counts.add(*counts);
-            sums.bytes.lost = sums.bytes.lost.saturating_add(bytes.lost);
+            sums.bytes.unreleased = sums.bytes.unreleased.saturating_add(bytes.unreleased);
             sums.bytes.allocated = sums.bytes.allocated.saturating_add(bytes.allocated);
             sums.ends.add_all(ends);
         }
@@ -106,10 +106,10 @@ impl SuspectProcess {
 
     /// Processes that leaked something, the one that leaked most first.
     fn ranked(processes: impl IntoIterator<Item = Self>) -> Vec<Self> {
-        let mut losing: Vec<Self> =
-            processes.into_iter().filter(|process| process.counts.lost() > 0).collect();
-        losing.sort_by_key(|process| Reverse(process.counts.lost()));
-        losing
+        let mut leaking: Vec<Self> =
+            processes.into_iter().filter(|process| process.counts.unreleased() > 0).collect();
+        leaking.sort_by_key(|process| Reverse(process.counts.unreleased()));
+        leaking
     }
 }
 
@@ -126,26 +126,27 @@ impl Suspect {
         let sums = Sums::of(&shares);
         let process = |share| SuspectProcess::of(share, acquired.processes(), is_plain);
         let processes: Vec<SuspectProcess> = shares.iter().map(process).collect();
-        let lives: Vec<ProcessLives> = shares.into_iter().map(|share| share.lives).collect();
+        let lifetimes: Vec<ProcessLifetimes> =
+            shares.into_iter().map(|share| share.lifetimes).collect();
         let growth = match acquired.window() {
-            Some(trace) => Growth::of_processes(&lives, trace),
+            Some(trace) => Growth::of_processes(&lifetimes, trace),
             None => {
-                let all = lives.iter().flat_map(|process| &process.lives).copied();
-                Growth::without_clock(&all.collect::<Vec<Life>>())
+                let all = lifetimes.iter().flat_map(|process| &process.lifetimes).copied();
+                Growth::without_clock(&all.collect::<Vec<Lifetime>>())
             }
         };
         let Findings { diagnoses, names, grown, ended } = findings(group, &sums)?;
         let races = diagnoses.iter().find(|diagnosis| diagnosis.cause == RACE);
         let Sums { counts, bytes, .. } = sums;
         // Bytes count where there are any; the score is of as many as the allocations have on average.
-        let mean = (bytes.lost as f64 / counts.lost().max(1) as f64).max(1.0);
-        let score = score::of(&growth, &lives, races.map_or(0, |races| races.count));
+        let mean = (bytes.unreleased as f64 / counts.unreleased().max(1) as f64).max(1.0);
+        let score = score::of(&growth, &lifetimes, races.map_or(0, |races| races.count));
         // One block that grows leaks as many do.
         let of_grown = grown.map(|(bytes, _)| GROWN_WEIGHT * bytes as f64);
         let score = score.map(|score| score * mean).into_iter().chain(of_grown);
         let score = score.reduce(f64::max)?;
         let rate = growth.evidence.rate.filter(|_| growth.verdict == Verdict::Steady);
-        let per_minute = rate.filter(|_| bytes.lost > 0).map(|rate| rate.per_minute * mean);
+        let per_minute = rate.filter(|_| bytes.unreleased > 0).map(|rate| rate.per_minute * mean);
         let per_minute = per_minute.or(grown.map(|(_, per_minute)| per_minute));
         let ProgramGroup { groups, owners } = group;
         let first = groups.first()?;

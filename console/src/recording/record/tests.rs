@@ -41,7 +41,7 @@ struct Runs {
     further: Option<PathBuf>,
 }
 
-const LOST: Figures = Figures { buffers_written: 24, events_lost: 3, buffers_lost: 1 };
+const LOST: Stats = Stats { buffers_written: 24, events_lost: 3, buffers_lost: 1 };
 
 impl Recorder for Fake {
     fn start(
@@ -88,7 +88,7 @@ impl Running for Runs {
         None
     }
 
-    fn figures(&self) -> Result<Figures, SessionError> {
+    fn stats(&self) -> Result<Stats, SessionError> {
         Ok(LOST)
     }
 
@@ -101,7 +101,7 @@ impl Running for Runs {
             FurtherTraces::new(vec![file], Some(SessionError::TooMany), folder)
         });
         let unmerged = self.is_unmerged.then_some(MergeError::NoLibrary { library: "No.dll" });
-        Ok(Stopped { figures: LOST, unmerged, further })
+        Ok(Stopped { stats: LOST, unmerged, further })
     }
 }
 
@@ -221,7 +221,7 @@ fn a_session_that_is_lost_ends_the_recording_with_an_error() {
         fn header(&self) -> Option<&SessionHeader> {
             None
         }
-        fn figures(&self) -> Result<Figures, SessionError> {
+        fn stats(&self) -> Result<Stats, SessionError> {
             SessionError::check("ControlTraceW", 4201).map(|()| LOST)
         }
         fn stop(self: Box<Self>) -> Result<Stopped, SessionError> {

@@ -7,8 +7,8 @@ use serde::Serialize;
 use super::index;
 use crate::{
     query::{
-        Figure, Figures, FileAnswer, GroupColumn, GroupCriteria, GroupKey, Groups, GroupsLeftOut,
-        Growth, NodeIdx, ObjectRefAnswer,
+        FileAnswer, GroupColumn, GroupCriteria, GroupKey, Groups, GroupsLeftOut, Growth, NodeIdx,
+        ObjectRefAnswer, Stat, Stats,
     },
     render::{
         ObjectRefStyle,
@@ -46,7 +46,7 @@ pub(crate) fn group_columns<'a>(
             false => columns.add(name, move |row| row.text(level)).rows_only(),
         };
     }
-    add_figures(&mut columns, |row| row.groups.tree.figures(row.node));
+    add_stats(&mut columns, |row| row.groups.tree.stats(row.node));
     columns.add("share", |row| row.groups.share(row.node)).title("Share");
     columns.add("sample_ids", Row::sample_ids).title("Ids");
     if let Some(buckets) = criteria.buckets {
@@ -64,13 +64,13 @@ pub(crate) fn group_columns<'a>(
 }
 
 /// Adds the figures of a group.
-pub(crate) fn add_figures<'a, R>(
+pub(crate) fn add_stats<'a, R>(
     columns: &mut Columns<'a, R>,
-    figures: impl Fn(&R) -> Figures + Copy + 'a,
+    stats: impl Fn(&R) -> Stats + Copy + 'a,
 ) {
-    for (figure, name, title) in Figure::ALL {
-        let value = move |row: &R| figures(row).get(figure);
-        match figure.is_time() {
+    for (stat, name, title) in Stat::ALL {
+        let value = move |row: &R| stats(row).get(stat);
+        match stat.is_time() {
             true => columns.add(name, value).title(title),
             false => columns.add(name, move |row| value(row).unwrap_or_default()).title(title),
         };
@@ -170,7 +170,7 @@ impl Row<'_> {
     }
 
     fn sample_ids(&self) -> Vec<u32> {
-        let ids = self.groups.tree.figures(self.node);
+        let ids = self.groups.tree.stats(self.node);
         ids.sample_ids().filter_map(|id| u32::try_from(id).ok()).collect()
     }
 }

@@ -25,7 +25,7 @@ pub(crate) use self::{
     event_counts::event_columns,
     events::object_columns,
     frame::write_frame,
-    groups::{add_figures, group_columns},
+    groups::{add_stats, group_columns},
     module::module_columns,
     objects::OBJECT_COLUMNS,
     process::process_columns,

@@ -9,7 +9,7 @@ use indicatif::HumanCount;
 
 use super::index;
 use crate::{
-    query::{FrameFigures, StackRow, StacksAnswer},
+    query::{FrameStats, StackRow, StacksAnswer},
     render::{
         json::{Document, StackJson},
         table::{Columns, Part, Show, Table},
@@ -76,13 +76,13 @@ pub fn call_stacks<'a>(
     if stacks.show {
         columns.row_text(move |row, out| row.write(&display, out));
     }
-    let mut figures = FrameFigures::default();
-    answers.iter().for_each(|answer| figures += answer.figures);
+    let mut stats = FrameStats::default();
+    answers.iter().for_each(|answer| stats += answer.stats);
     let head = Document::default()
-        .with("frames_total", figures.frames_total)
-        .with("frames_in_modules", figures.frames_in_modules)
-        .with("frames_managed", figures.frames_managed)
-        .with("frames_unknown", figures.frames_unknown)
+        .with("frames_total", stats.frames_total)
+        .with("frames_in_modules", stats.frames_in_modules)
+        .with("frames_managed", stats.frames_managed)
+        .with("frames_unknown", stats.frames_unknown)
         .with("has_every_stack", answers.iter().all(|answer| answer.has_every_stack));
     let no_match = answers.iter().map(|answer| (answer.index, answer.no_match.as_ref()));
     let tail = Document::default().no_match(no_match);
@@ -127,8 +127,8 @@ impl<'a> Row<'a> {
 
 fn part(answer: &StacksAnswer<'_>) -> Part {
     let (passed, recorded) = (Counted(answer.passed, "stack"), Counted(answer.recorded, "time"));
-    let FrameFigures { frames_total, frames_in_modules, frames_managed, frames_unknown } =
-        answer.figures;
+    let FrameStats { frames_total, frames_in_modules, frames_managed, frames_unknown } =
+        answer.stats;
     let total = Counted(frames_total, "frame");
     let [modules, managed, unknown] =
         [frames_in_modules, frames_managed, frames_unknown].map(HumanCount);

@@ -66,7 +66,7 @@ pub(crate) fn why_columns<'a>() -> Columns<'a, Row<'a>> {
     columns.add("leaked", |row| row.suspect.counts.leaked).title("Leaked");
     columns.add("closed_at_exit", |row| row.suspect.counts.closed_at_exit).title("At exit");
     columns.add("created", |row| row.suspect.counts.opened).title("Opened");
-    columns.add("bytes", |row| Some(row.suspect.bytes?.lost));
+    columns.add("bytes", |row| Some(row.suspect.bytes?.unreleased));
     columns.add("allocated_bytes", |row| Some(row.suspect.bytes?.allocated));
     columns.add("verdict", |row| row.suspect.growth.verdict.word()).title("Growth");
     columns.add("rate_per_minute", |row| row.suspect.rate_per_minute()).title("Per minute");
@@ -167,7 +167,7 @@ fn without_suspects(part: Part, answer: &WhyAnswer<'_>) -> Part {
         true => format!(
             "Nothing leaks: {opened} opened, {} not closed by their programs, none older than \
              closed ones of their groups",
-            HumanCount(answer.lost())
+            HumanCount(answer.unreleased())
         ),
         false => "Unknown whether anything leaks".to_owned(),
     })
@@ -179,8 +179,8 @@ fn in_processes(processes: &[SuspectProcess]) -> Option<String> {
         return None;
     }
     let shown = processes.iter().take(PROCESSES);
-    let shown =
-        shown.map(|process| format!("{} {}", process.process, HumanCount(process.counts.lost())));
+    let shown = shown
+        .map(|process| format!("{} {}", process.process, HumanCount(process.counts.unreleased())));
     let mut text = format!(
         "in {}: {}",
         Counted(processes.len() as u64, "process"),

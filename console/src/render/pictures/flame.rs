@@ -212,7 +212,7 @@ fn unit_of(measure: Measure, files: &[FoldedFile]) -> &'static str {
 
 /// Returns the amount of a group that was never freed.
 fn leaked(group: &ResourceGroup) -> Amount {
-    Amount { count: group.figures.lost(), bytes: group.figures.lost_bytes() }
+    Amount { count: group.stats.unreleased(), bytes: group.stats.unreleased_bytes() }
 }
 
 /// The stacks of allocations that were not freed, of some groups of an answer.

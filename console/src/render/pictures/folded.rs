@@ -7,12 +7,12 @@ use handlescope_model::{FILE_MAPPING_NAME, StackIdx, Untrusted};
 
 use crate::paths::stem;
 use crate::query::{
-    Figures, FileAnswer, FrameView, GroupColumn, GroupKey, Groups, NodeIdx, TraceAnswer,
+    FileAnswer, FrameView, GroupColumn, GroupKey, Groups, NodeIdx, Stats, TraceAnswer,
     TrimmedStacks,
 };
 
 /// Returns the number of a group's handles that count.
-pub(crate) type Weight = fn(&Figures) -> u32;
+pub(crate) type Weight = fn(&Stats) -> u32;
 
 /// Unit of handles.
 const HANDLES: &str = "handles";
@@ -85,14 +85,14 @@ pub(in crate::render) fn folded(file: &FileAnswer<'_>, weight: Weight) -> Vec<Fo
     let of_groups = |groups: &Groups| -> Vec<Folded> {
         let places = |(column, node): (&GroupColumn, NodeIdx)| places(file, groups, *column, node);
         let leaves = groups.tree.leaves();
-        let weighed = leaves.map(|leaf| (leaf, weight(&groups.tree.figures(leaf))));
-        let lost = weighed.filter(|(_, count)| *count > 0);
+        let weighed = leaves.map(|leaf| (leaf, weight(&groups.tree.stats(leaf))));
+        let unreleased = weighed.filter(|(_, count)| *count > 0);
         let stack = |(leaf, count): (NodeIdx, u32)| Folded {
             frames: groups.by.iter().zip(groups.path(leaf)).flat_map(places).collect(),
             count: count.into(),
             before: None,
         };
-        lost.map(stack).collect()
+        unreleased.map(stack).collect()
     };
     file.groups.as_ref().map(of_groups).unwrap_or_default()
 }

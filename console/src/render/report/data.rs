@@ -10,7 +10,7 @@ use super::groups::{columns, with_groups};
 use super::pictures::{PARTS, PROCESSES, numbers, with_pictures};
 use crate::paths::stem;
 use crate::query::{
-    AllocatedKind, AllocationsOverview, Diagnosis, Figures, FileAnswer, Suspect, WhyAnswer,
+    AllocatedKind, AllocationsOverview, Diagnosis, FileAnswer, Stats, Suspect, WhyAnswer,
 };
 use crate::render::json::Document;
 use crate::render::pictures::{Measure, Place, PlaceTable, Timeline, folded, folded_leaks};
@@ -89,7 +89,7 @@ fn file<'a>(
         .with("suspects", suspects.collect::<Vec<_>>())
         .with("suspects_left_out", others.len())
         .with("unit", Measure::Handles.unit());
-    let document = with_pictures(document, open, folded(file, Figures::lost), places);
+    let document = with_pictures(document, open, folded(file, Stats::unreleased), places);
     with_groups(document.with("kinds", kinds), answer).with("stacks", stacks)
 }
 
@@ -99,7 +99,7 @@ fn kind<'a>(
     kind: &AllocatedKind,
     places: &mut PlaceTable,
 ) -> Document<'a> {
-    let AllocatedKind { name, figures } = *kind;
+    let AllocatedKind { name, stats } = *kind;
     let measure = Measure::of_bytes(kind.has_bytes());
     let over_time = overview.over_time(kind);
     let allocated = Timeline::of_kind(over_time, name, measure, (PARTS, PROCESSES));
@@ -107,12 +107,12 @@ fn kind<'a>(
     let document = Document::default()
         .with("kind", name)
         .with("unit", measure.unit())
-        .with("allocated", figures.allocs)
-        .with("allocated_bytes", figures.alloc_bytes)
-        .with("outstanding", figures.outstanding)
-        .with("outstanding_bytes", figures.outstanding_bytes)
-        .with("at_exit", figures.at_exit)
-        .with("at_exit_bytes", figures.at_exit_bytes);
+        .with("allocated", stats.allocs)
+        .with("allocated_bytes", stats.alloc_bytes)
+        .with("outstanding", stats.outstanding)
+        .with("outstanding_bytes", stats.outstanding_bytes)
+        .with("at_exit", stats.at_exit)
+        .with("at_exit_bytes", stats.at_exit_bytes);
     with_pictures(document, allocated, stacks, places)
 }
 
@@ -145,7 +145,7 @@ fn suspect<'a>(suspect: &'a Suspect, command: &str) -> Document<'a> {
         .with("leaked", suspect.counts.leaked)
         .with("at_exit", suspect.counts.closed_at_exit)
         .with("opened", suspect.counts.opened)
-        .with("bytes", suspect.bytes.map(|bytes| bytes.lost))
+        .with("bytes", suspect.bytes.map(|bytes| bytes.unreleased))
         .with("amount", amounts(suspect))
         .with("verdict", suspect.growth.verdict.word())
         .with("evidence", suspect.evidence())

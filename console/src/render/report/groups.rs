@@ -7,11 +7,11 @@ use handlescope_model::Untrusted;
 
 use super::answer::ReportAnswer;
 use crate::query::{
-    Figures, FileAnswer, GroupKey, Groups, NodeIdx, ResourceFigures, ResourceGroup, ResourcesAnswer,
+    FileAnswer, GroupKey, Groups, NodeIdx, ResourceGroup, ResourceStats, ResourcesAnswer, Stats,
 };
 use crate::render::json::Document;
 use crate::render::table::{Columns, RowsOf, Show};
-use crate::render::{add_amounts, add_figures};
+use crate::render::{add_amounts, add_stats};
 
 /// Groups of a trace that are listed; the others are counted.
 const GROUPS: usize = 2_000;
@@ -68,9 +68,9 @@ fn handle_columns<'a>() -> Columns<'a, Handles<'a>> {
     columns.add("process", |row| row.key(0));
     columns.add("type", |row| row.key(1));
     columns.add("function", |row| row.key(2));
-    add_figures(&mut columns, Handles::figures);
-    columns.add("opened", |row| row.figures().opened());
-    columns.add("ended", |row| row.figures().closed.saturating_add(row.figures().unmapped));
+    add_stats(&mut columns, Handles::stats);
+    columns.add("opened", |row| row.stats().opened());
+    columns.add("ended", |row| row.stats().closed.saturating_add(row.stats().unmapped));
     columns.only(&[
         ("process", "Process"),
         ("type", "Type"),
@@ -90,12 +90,12 @@ impl<'a> Handles<'a> {
             groups.tree.leaves().map(move |leaf| Handles { file, groups, leaf })
         };
         let mut all: Vec<Self> = file.groups.iter().flat_map(of).collect();
-        all.sort_by_key(|row| Reverse((row.figures().lost(), row.figures().handles)));
+        all.sort_by_key(|row| Reverse((row.stats().unreleased(), row.stats().handles)));
         all
     }
 
-    fn figures(&self) -> Figures {
-        self.groups.tree.figures(self.leaf)
+    fn stats(&self) -> Stats {
+        self.groups.tree.stats(self.leaf)
     }
 
     fn key(&self, level: usize) -> String {
@@ -118,8 +118,8 @@ fn allocation_columns<'a>() -> Columns<'a, Allocations<'a>> {
     columns.add("kind", |row| row.answer.kind(row.group));
     columns.add("allocator", |row| row.answer.allocator(row.group).map(shown));
     columns.add("function", Allocations::function);
-    add_amounts(&mut columns, Allocations::figures);
-    columns.add("bytes", |row| row.figures().lost_bytes()).show(Show::Bytes);
+    add_amounts(&mut columns, Allocations::stats);
+    columns.add("bytes", |row| row.stats().unreleased_bytes()).show(Show::Bytes);
     columns.only(&[
         ("process", "Process"),
         ("kind", "Kind"),
@@ -138,12 +138,12 @@ impl<'a> Allocations<'a> {
     /// were found.
     fn all(answer: &'a ResourcesAnswer<'a>) -> impl Iterator<Item = Self> {
         let groups = answer.groups.iter().flat_map(|groups| &groups.rows);
-        let allocated = groups.filter(|group| group.figures.allocs > 0);
+        let allocated = groups.filter(|group| group.stats.allocs > 0);
         allocated.map(move |group| Allocations { answer, group })
     }
 
-    fn figures(&self) -> &'a ResourceFigures {
-        &self.group.figures
+    fn stats(&self) -> &'a ResourceStats {
+        &self.group.stats
     }
 
     fn process(&self) -> Option<String> {

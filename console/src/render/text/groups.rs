@@ -8,7 +8,7 @@ use handlescope_model::Untrusted;
 use super::numbers::{counted, grouped, handles_and_views};
 use super::stack::StackStyle;
 use crate::query::{
-    Figure, Figures, FileAnswer, GroupCriteria, GroupKey, Groups, GroupsLeftOut, NodeIdx, sparkline,
+    FileAnswer, GroupCriteria, GroupKey, Groups, GroupsLeftOut, NodeIdx, Stat, Stats, sparkline,
 };
 use crate::render::output::{COLUMNS, LEFT_OUT, OutputError};
 use crate::render::style::ObjectRefStyle;
@@ -29,7 +29,7 @@ const NOTHING: &str = "-";
 /// A column in front of the tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum TreeColumn {
-    Figure(Figure),
+    Stat(Stat),
     Share,
     Ids,
     OpenOverTime,
@@ -40,9 +40,9 @@ enum TreeColumn {
 impl TreeColumn {
     /// Every column, with its name in files and its title.
     fn all() -> impl Iterator<Item = (Self, &'static str, &'static str)> + Clone {
-        let figures = Figure::ALL.into_iter();
-        let figures = figures.map(|(figure, name, title)| (Self::Figure(figure), name, title));
-        figures.chain([
+        let stats = Stat::ALL.into_iter();
+        let stats = stats.map(|(stat, name, title)| (Self::Stat(stat), name, title));
+        stats.chain([
             (Self::Share, "share", "Share"),
             (Self::Ids, "sample_ids", "Ids"),
             (Self::OpenOverTime, "open_over_time", "Open over time"),
@@ -83,7 +83,7 @@ impl TreeColumns {
         let has_times = criteria.buckets.is_some();
         let all = TreeColumn::all().filter(move |(column, ..)| has_times || !column.is_of_time());
         let ColumnChoice::Named(names) = choice else {
-            let order = criteria.order.map(TreeColumn::Figure);
+            let order = criteria.order.map(TreeColumn::Stat);
             let columns: Vec<_> = all.map(|(column, _, title)| (column, title)).collect();
             let is_order = |title| order.is_some_and(|order| columns.contains(&(order, title)));
             let spare = LEFT_OUT
@@ -116,12 +116,10 @@ pub(super) fn write(
     out: &mut impl Write,
 ) -> io::Result<()> {
     let shown: Vec<NodeIdx> = groups.tree.shown().collect();
-    let figures = || shown.iter().map(|node| groups.tree.figures(*node));
-    let has_any = |figure| figures().any(|counts| counts.get(figure).is_some_and(|n| n != 0));
+    let stats = || shown.iter().map(|node| groups.tree.stats(*node));
+    let has_any = |stat| stats().any(|counts| counts.get(stat).is_some_and(|n| n != 0));
     let is_shown = |column: TreeColumn| match column {
-        TreeColumn::Figure(figure) if !columns.are_chosen => {
-            figure == Figure::Leaked || has_any(figure)
-        }
+        TreeColumn::Stat(stat) if !columns.are_chosen => stat == Stat::Leaked || has_any(stat),
         _ => true,
     };
     let shown = columns.columns.iter().copied().filter(|(column, _)| is_shown(*column));
@@ -165,15 +163,14 @@ fn write_lines(
     for mut row in rows {
         let label = row.pop().unwrap_or_default();
         writeln!(out, "{}", wrapped(&label, display.screen.width))?;
-        let figures = header.iter().zip(row).filter(|(_, text)| !text.is_empty());
-        let figures: Vec<String> =
-            figures.map(|(title, text)| format!("{title}: {text}")).collect();
-        if !figures.is_empty() {
+        let stats = header.iter().zip(row).filter(|(_, text)| !text.is_empty());
+        let stats: Vec<String> = stats.map(|(title, text)| format!("{title}: {text}")).collect();
+        if !stats.is_empty() {
             // A number stays with its unit.
-            let figures = figures.join(", ").replace(" %", "\u{a0}%");
+            let stats = stats.join(", ").replace(" %", "\u{a0}%");
             let level = label.chars().take_while(|char| char.is_whitespace()).count();
             let indent = " ".repeat(level) + &display.indent(2);
-            writeln!(out, "{}", wrapped(&format!("{indent}{figures}"), display.screen.width))?;
+            writeln!(out, "{}", wrapped(&format!("{indent}{stats}"), display.screen.width))?;
         }
     }
     Ok(())
@@ -199,11 +196,10 @@ impl Writer<'_> {
     fn add(&self, rows: &mut Vec<Vec<String>>, parent: Option<NodeIdx>, level: usize) {
         let indent = self.indent.repeat(level);
         for node in self.groups.tree.children(parent) {
-            let figures = self.groups.tree.figures(*node);
+            let stats = self.groups.tree.stats(*node);
             let open = || self.groups.outstanding(*node, self.buckets).unwrap_or_default();
             let open = LazyCell::new(open);
-            let cells =
-                self.columns.iter().map(|column| self.cell(*column, *node, &figures, &open));
+            let cells = self.columns.iter().map(|column| self.cell(*column, *node, &stats, &open));
             rows.push(cells.chain([self.label(*node, level, &indent)]).collect());
             self.add(rows, Some(*node), level + 1);
         }
@@ -218,7 +214,7 @@ impl Writer<'_> {
     }
 
     fn is_number(&self, column: usize) -> bool {
-        matches!(self.columns.get(column), Some(TreeColumn::Figure(_) | TreeColumn::Share))
+        matches!(self.columns.get(column), Some(TreeColumn::Stat(_) | TreeColumn::Share))
     }
 
     /// Returns a cell; `open` are the open handles in each part of the time, which more than one
@@ -227,15 +223,15 @@ impl Writer<'_> {
         &self,
         column: TreeColumn,
         node: NodeIdx,
-        figures: &Figures,
+        stats: &Stats,
         open: &LazyCell<Vec<u32>, impl FnOnce() -> Vec<u32>>,
     ) -> String {
         let joined =
             |numbers: &mut dyn Iterator<Item = String>| numbers.collect::<Vec<_>>().join(" ");
         match column {
-            TreeColumn::Figure(figure) => self.figure(figures, figure),
+            TreeColumn::Stat(stat) => self.stat(stats, stat),
             TreeColumn::Share => share(self.groups.share(node)),
-            TreeColumn::Ids => joined(&mut figures.sample_ids().map(|id| id.to_string())),
+            TreeColumn::Ids => joined(&mut stats.sample_ids().map(|id| id.to_string())),
             TreeColumn::OpenOverTime => sparkline(open),
             TreeColumn::Numbers => joined(&mut open.iter().map(u32::to_string)),
             TreeColumn::Growth => {
@@ -249,9 +245,9 @@ impl Writer<'_> {
         }
     }
 
-    fn figure(&self, figures: &Figures, figure: Figure) -> String {
-        match figures.get(figure) {
-            Some(time) if figure.is_time() => self.clock.at(time).to_string(),
+    fn stat(&self, stats: &Stats, stat: Stat) -> String {
+        match stats.get(stat) {
+            Some(time) if stat.is_time() => self.clock.at(time).to_string(),
             Some(count) => {
                 grouped(u64::try_from(count).unwrap_or_default(), self.display.digit_separator)
             }

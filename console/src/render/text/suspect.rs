@@ -44,9 +44,9 @@ pub(in crate::render) fn amounts(suspect: &Suspect) -> String {
     };
     let opened = acquired(suspect, &name, opened);
     let text = format!("{} of {opened} {rest}", HumanCount(count));
-    let Some(Bytes { lost, allocated, per_minute }) = suspect.bytes else { return text };
+    let Some(Bytes { unreleased, allocated, per_minute }) = suspect.bytes else { return text };
     let rate = per_minute.map(|rate| format!(", {} per minute", size(rate as i64)));
-    format!("{text}, {} of {}{}", size(lost), size(allocated), rate.unwrap_or_default())
+    format!("{text}, {} of {}{}", size(unreleased), size(allocated), rate.unwrap_or_default())
 }
 
 /// The title of the line about the growth of a suspect.
@@ -78,7 +78,7 @@ fn sentence(suspects: &[&Suspect]) -> String {
     let (of_leaks, leaks) = with(|counts| counts.leaked);
     let (of_exits, exits) = with(|counts| counts.closed_at_exit);
     let bytes = suspects.iter().filter_map(|suspect| suspect.bytes);
-    let bytes = bytes.fold(0_i64, |sum, bytes| sum.saturating_add(bytes.lost));
+    let bytes = bytes.fold(0_i64, |sum, bytes| sum.saturating_add(bytes.unreleased));
     let bytes = if bytes > 0 { format!("{} in ", size(bytes)) } else { String::new() };
     // Bytes are known only of what leaked and what an exit freed together.
     let (shown, count, more) = match first.bytes {
@@ -139,11 +139,12 @@ pub(in crate::render) fn more(left_out: &[&Suspect]) -> String {
     let (of_handles, of_allocations): (Vec<&Suspect>, Vec<&Suspect>) =
         left_out.iter().partition(|suspect| suspect.bytes.is_none());
     let has_views = has_views(&of_handles);
-    let lost = of_handles.iter().map(|suspect| suspect.counts.lost());
-    let lost = range(lost, HumanCount, |lost| handles_and_views(lost, has_views, true));
-    let bytes = of_allocations.iter().filter_map(|suspect| Some(suspect.bytes?.lost));
+    let unreleased = of_handles.iter().map(|suspect| suspect.counts.unreleased());
+    let unreleased =
+        range(unreleased, HumanCount, |unreleased| handles_and_views(unreleased, has_views, true));
+    let bytes = of_allocations.iter().filter_map(|suspect| Some(suspect.bytes?.unreleased));
     let bytes = range(bytes, size, |bytes| size(bytes).to_string());
-    let parts = [(of_handles.len(), lost), (of_allocations.len(), bytes)].into_iter();
+    let parts = [(of_handles.len(), unreleased), (of_allocations.len(), bytes)].into_iter();
     let parts = parts.filter_map(|(count, range)| Some((count, range?))).enumerate();
     let parts = parts.map(|(at, (count, range))| {
         let more = if at == 0 { " more" } else { "" };

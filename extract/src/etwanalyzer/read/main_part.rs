@@ -59,7 +59,7 @@ impl ProcessRecord {
 }
 
 /// Values of the trace table that the main part lacks.
-pub(super) struct TraceFigures {
+pub(super) struct TraceStats {
     pub(super) source_size: u64,
     pub(super) stacks_total: u64,
     pub(super) frames_in_modules: u64,
@@ -67,7 +67,7 @@ pub(super) struct TraceFigures {
 }
 
 /// The row of the trace table.
-pub(super) fn info(input: &Path, main: &Main, figures: &TraceFigures) -> TraceInfo {
+pub(super) fn info(input: &Path, main: &Main, stats: &TraceStats) -> TraceInfo {
     let header = &main.header;
     let version: Vec<&str> = main.version.as_deref().unwrap_or_default().split('.').collect();
     let build = version.get(2).and_then(|build| build.parse().ok()).or(header.build);
@@ -85,7 +85,7 @@ pub(super) fn info(input: &Path, main: &Main, figures: &TraceFigures) -> TraceIn
         extractor: format!("handlescope {}", env!("CARGO_PKG_VERSION")),
         source_path: input.to_string_lossy().into_owned(),
         source_name: name.unwrap_or_else(own_name),
-        source_size: figures.source_size,
+        source_size: stats.source_size,
         computer: main.computer.clone(),
         os_version: version.get(..2).map(|parts| parts.join(".")).unwrap_or_default(),
         os_build: build.unwrap_or_default(),
@@ -106,11 +106,11 @@ pub(super) fn info(input: &Path, main: &Main, figures: &TraceFigures) -> TraceIn
         tz_bias_minutes: -offset,
         utc_offset_minutes: offset,
         buffers: header.buffers_written.unwrap_or_default(),
-        events_total: figures.events,
+        events_total: stats.events,
         events_lost: header.events_lost.unwrap_or_default(),
         buffers_lost: header.buffers_lost.unwrap_or_default(),
-        stacks_total: figures.stacks_total,
-        frames_in_modules: figures.frames_in_modules,
+        stacks_total: stats.stacks_total,
+        frames_in_modules: stats.frames_in_modules,
         ..TraceInfo::default()
     }
 }

@@ -37,9 +37,9 @@ pub use container::import_sources;
 pub use error::{ImportError, ImportLimits};
 
 use self::container::Parts;
-use self::main_part::{ProcessRows, Time, TraceFigures, own_rows};
+use self::main_part::{ProcessRows, Time, TraceStats, own_rows};
 use self::modules_part::ModuleTables;
-use self::objects::{Figures, HandlePart, ObjectRows, Stream};
+use self::objects::{HandlePart, ObjectRows, Stats, Stream};
 use self::stacks_part::StackTexts;
 use super::members::Part;
 use super::record;
@@ -167,10 +167,10 @@ impl Reading<'_> {
         writer.table(Table::ModuleLoads, loads.into_frame())?;
         writer.table(Table::Processes, processes.table(&main).into_frame())?;
         writer.table(Table::StartHandles, objects.start_handles.into_frame())?;
-        let figures = objects.figures;
+        let stats = objects.stats;
         let counts: EventCounts = match main.is_own() {
             true => own_rows(&main, &main.own.event_counts),
-            false => figures.event_counts(objects.existing),
+            false => stats.event_counts(objects.existing),
         };
         writer.table(Table::EventCounts, counts.into_frame())?;
         let replaced = self.progress.replaced.get();
@@ -185,21 +185,21 @@ impl Reading<'_> {
         writer.table(Table::Losses, losses.into_frame())?;
         writer.table(Table::Warnings, main_part::warnings(&main, &warnings).into_frame())?;
         let source_size = source_size(self.input);
-        let in_trace = TraceFigures {
+        let in_trace = TraceStats {
             source_size,
-            stacks_total: figures.stacks_total,
+            stacks_total: stats.stacks_total,
             frames_in_modules: in_modules,
-            events: figures.kinds.iter().sum::<u64>() + objects.existing,
+            events: stats.kinds.iter().sum::<u64>() + objects.existing,
         };
         let info = TraceInfos::from_iter([main_part::info(self.input, &main, &in_trace)]);
         writer.table(Table::Trace, info.into_frame())?;
         self.progress.cancel.check()?;
         Ok(ExtractSummary {
             objects: objects.objects,
-            handle_events: figures.handle_events,
-            leaked_handles: figures.leaked_handles,
-            leaked_views: figures.leaked_views,
-            closed_at_exit: figures.closed_at_exit,
+            handle_events: stats.handle_events,
+            leaked_handles: stats.leaked_handles,
+            leaked_views: stats.leaked_views,
+            closed_at_exit: stats.closed_at_exit,
             stacks_distinct,
             events_lost: main.header.events_lost.unwrap_or_default(),
             buffers_lost: main.header.buffers_lost.unwrap_or_default(),
@@ -240,7 +240,7 @@ impl Reading<'_> {
                 events: Stream::start(scope, encoder.clone(), Events::into_frame),
                 existing: Stream::start(scope, encoder.clone(), ExistingHandles::into_frame),
                 names: objects::Names::default(),
-                figures: Figures::default(),
+                stats: Stats::default(),
                 findings: &self.findings,
                 scratch: objects::Scratch::default(),
             };
@@ -248,10 +248,10 @@ impl Reading<'_> {
             let read = document
                 .map_or(Ok(()), |document| document.read(&mut part, self.limits, &self.progress));
             let types = part.types;
-            let ObjectRows { objects, events, existing, mut names, figures, .. } = rows;
+            let ObjectRows { objects, events, existing, mut names, stats, .. } = rows;
             let written = ObjectsWritten {
                 types,
-                figures,
+                stats,
                 start_handles: start_handles(main, &mut names),
                 objects: objects.rows(),
                 existing: existing.rows(),
@@ -270,7 +270,7 @@ impl Reading<'_> {
 /// Results of the handle part besides its tables.
 struct ObjectsWritten {
     types: BTreeMap<TypeId, String>,
-    figures: Figures,
+    stats: Stats,
     objects: u64,
     existing: u64,
     start_handles: StartHandles,

@@ -44,7 +44,7 @@ pub(super) struct ObjectRows<'a, 'scope> {
     pub(super) events: Stream<'scope, Events>,
     pub(super) existing: Stream<'scope, ExistingHandles>,
     pub(super) names: Names,
-    pub(super) figures: Figures,
+    pub(super) stats: Stats,
     pub(super) findings: &'a RefCell<Diagnostics>,
     pub(super) scratch: Scratch,
 }
@@ -68,7 +68,7 @@ impl Names {
 
 /// Counts of events and objects.
 #[derive(Debug, Default, Clone, Copy)]
-pub(super) struct Figures {
+pub(super) struct Stats {
     pub(super) handle_events: u64,
     pub(super) leaked_handles: u64,
     pub(super) leaked_views: u64,
@@ -78,7 +78,7 @@ pub(super) struct Figures {
     pub(super) kinds: [u64; EventKind::ALL.len()],
 }
 
-impl Figures {
+impl Stats {
     /// Counts of events by kind, including handles that were open at the end.
     pub(super) fn event_counts(&self, existing: u64) -> EventCounts {
         let kinds = EventKind::ALL.iter().zip(self.kinds);
@@ -281,12 +281,12 @@ impl ObjectRows<'_, '_> {
         {
             self.findings.borrow_mut().count(WarningKind::UnknownStack, None);
         }
-        self.figures.handle_events += u64::from(is_handle);
-        self.figures.leaked_handles += u64::from(is_leaked_handle(kind, leaked));
-        self.figures.leaked_views += u64::from(is_leaked_view(kind, leaked));
-        self.figures.closed_at_exit += u64::from(closed.at_exit && OPENING_HANDLES.contains(kind));
-        self.figures.stacks_total += u64::from(stack.is_some());
-        if let Some(count) = self.figures.kinds.get_mut(kind.code() as usize) {
+        self.stats.handle_events += u64::from(is_handle);
+        self.stats.leaked_handles += u64::from(is_leaked_handle(kind, leaked));
+        self.stats.leaked_views += u64::from(is_leaked_view(kind, leaked));
+        self.stats.closed_at_exit += u64::from(closed.at_exit && OPENING_HANDLES.contains(kind));
+        self.stats.stacks_total += u64::from(stack.is_some());
+        if let Some(count) = self.stats.kinds.get_mut(kind.code() as usize) {
             *count += 1;
         }
         let view = Some(event).filter(|_| is_view);

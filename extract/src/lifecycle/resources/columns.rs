@@ -53,7 +53,7 @@ impl Origin {
 
 /// Counts of allocations.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct AllocationFigures {
+pub struct AllocationStats {
     pub allocations: u64,
     /// Number of allocations that were never freed while their process lived on.
     pub never_freed: u64,
@@ -90,16 +90,16 @@ impl AllocationColumns {
     }
 
     /// Counts allocations and those that were never freed; parts that ended alike count as one.
-    pub fn figures(&self) -> AllocationFigures {
-        let mut figures = AllocationFigures::default();
+    pub fn stats(&self) -> AllocationStats {
+        let mut stats = AllocationStats::default();
         let mut counted: HashSet<(u32, ResourceEnd)> = HashSet::new();
         for (number, end) in (0..).zip(&self.end) {
             let first = self.origin(number).part_of;
             let is_whole = first == NONE;
-            figures.allocations += u64::from(is_whole);
+            stats.allocations += u64::from(is_whole);
             let count = match end {
-                ResourceEnd::Open => &mut figures.never_freed,
-                ResourceEnd::AtExit => &mut figures.freed_at_exit,
+                ResourceEnd::Open => &mut stats.never_freed,
+                ResourceEnd::AtExit => &mut stats.freed_at_exit,
                 _ => continue,
             };
             let is_counted = || self.end.get(first as usize) == Some(end);
@@ -107,7 +107,7 @@ impl AllocationColumns {
                 *count += 1;
             }
         }
-        figures
+        stats
     }
 
     /// Adds an allocator and returns its number.

@@ -11,7 +11,7 @@ mod pages;
 use handlescope_model::{Cancel, Cancelled, Poll};
 
 use self::acquired::{Acquired, GuiHandles};
-pub use self::columns::{AllocationColumns, AllocationFigures, AllocatorRow, Miss, Owner};
+pub use self::columns::{AllocationColumns, AllocationStats, AllocatorRow, Miss, Owner};
 use self::columns::{AtRow, OwnerFinder};
 use self::heaps::HeapBlocks;
 use self::pages::Pages;

@@ -2,7 +2,7 @@
 
 use crate::commands::shared::fields;
 use crate::query::{
-    CountBy, CountOrder, Figure, GroupCriteria, ObjectCriteria, ProcessCriteria, StackTrims,
+    CountBy, CountOrder, GroupCriteria, ObjectCriteria, ProcessCriteria, StackTrims, Stat,
 };
 use crate::render::output::COLUMNS;
 use crate::render::{self, ObjectRefStyle, OutputOptions};
@@ -43,7 +43,7 @@ impl ObjectRefArgs {
             min_count: self.min_count.unwrap_or_default(),
             depth: self.depth.map(whole),
             buckets: self.buckets.map(whole),
-            order: output.sort_by.as_deref().and_then(Figure::named),
+            order: output.sort_by.as_deref().and_then(Stat::named),
             ..self.criteria.groups.clone()
         }
     }

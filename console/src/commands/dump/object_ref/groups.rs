@@ -16,7 +16,7 @@ pub(super) static GROUPS: &[Opt<ObjectRefArgs>] = &[
         details: "Columns in any order, separated by commas; groups that leak most come first on \
              each level. Other filters apply first. A handle belongs to the process that opened \
              it, got it as a duplicate, or inherited it. Stacks are equal if their functions are. \
-             Figures add up to the totals, but an object whose handles are in several groups \
+             Stats add up to the totals, but an object whose handles are in several groups \
              counts in each. Open: listed by the rundown at the end or, without one, opened and \
              not closed in the trace.",
         example: "-GroupBy process,type,createstack",

@@ -14,7 +14,7 @@ use crate::commands::shared::caveats::write_caveats;
 use crate::commands::shared::groups as headings;
 use crate::commands::{CommandError, DumpContext, Kind, KindSignature, SharedArgs};
 use crate::grammar::{Example, OptionGroup, ParseError};
-use crate::query::{self, CountBy, Figure, ObjectCriteria, ShowTotal};
+use crate::query::{self, CountBy, ObjectCriteria, ShowTotal, Stat};
 use crate::render::{self, OutputOptions};
 use crate::values::Format;
 
@@ -82,7 +82,7 @@ impl Kind for ObjectRef {
             with_identities: output.is_document(),
             order: args.order(output).unwrap_or_default(),
             groups: args.groups(output),
-            ..args.criteria.clone().lost_by_suspect()
+            ..args.criteria.clone().narrowed_to_leaks_of_suspect()
         };
         let (sources, names, cancel) = (dump.sources, dump.names, dump.cancel);
         let mut answer = query::object_ref(sources, &criteria, names, cancel)?;
@@ -105,7 +105,7 @@ fn check_groups(args: &ObjectRefArgs, output: &OutputOptions) -> Result<(), Pars
     let conflict = |option, reason| Err(ParseError::Conflict { option, other: "-GroupBy", reason });
     match (&args.criteria.show_total, &output.sort_by) {
         (Some(ShowTotal::None) | None, None) => Ok(()),
-        (Some(ShowTotal::None) | None, Some(column)) if Figure::named(column).is_some() => Ok(()),
+        (Some(ShowTotal::None) | None, Some(column)) if Stat::named(column).is_some() => Ok(()),
         (_, Some(_)) => {
             conflict("-SortBy", "groups can be sorted by one of their figures, such as leaked")
         }

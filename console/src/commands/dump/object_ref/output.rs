@@ -81,12 +81,12 @@ pub(super) static SCRIPTS: &[Opt<ObjectRefArgs>] = &[
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::query::Figure;
+    use crate::query::Stat;
 
     #[test]
     fn the_help_of_orders_names_all_figures() {
         let option = TOTALS.iter().find(|option| option.names.contains(&"-SortBy"));
-        let names = Figure::ALL.map(|(_, name, _)| name).join(", ");
+        let names = Stat::ALL.map(|(_, name, _)| name).join(", ");
         assert!(option.is_some_and(|option| option.details.contains(&format!("one of {names}."))));
     }
 }

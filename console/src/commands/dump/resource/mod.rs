@@ -28,8 +28,10 @@ impl Kind for Resource {
     fn columns() -> Vec<String> {
         let of = |criteria: ResourceCriteria| render::resource_columns(&criteria, true).names();
         let mut columns = of(ResourceCriteria::default());
-        let lost = of(ResourceCriteria { leak: true, ..ResourceCriteria::default() });
-        columns.extend(lost.into_iter().filter(|name| !columns.contains(name)).collect::<Vec<_>>());
+        let unreleased = of(ResourceCriteria { leak: true, ..ResourceCriteria::default() });
+        columns.extend(
+            unreleased.into_iter().filter(|name| !columns.contains(name)).collect::<Vec<_>>(),
+        );
         columns
     }
 
@@ -43,8 +45,8 @@ impl Kind for Resource {
 
     fn answer(args: &ResourceArgs, dump: &mut DumpContext<'_, '_>) -> Result<(), CommandError> {
         let output = &dump.shared.output;
-        let mut criteria = args.criteria.clone().lost_by_suspect();
-        criteria.with_totals_and_lost = output.is_document();
+        let mut criteria = args.criteria.clone().narrowed_to_leaks_of_suspect();
+        criteria.with_totals_and_leaks = output.is_document();
         let by = Some(args.by.clone()).filter(|by| !by.is_empty());
         criteria.by = args.total.map(<[ResourceColumn]>::to_vec).or(by);
         criteria.buckets = args.buckets.map(|parts| usize::try_from(parts).unwrap_or(usize::MAX));
@@ -75,9 +77,9 @@ impl Kind for Resource {
 /// The column that `-SortBy` means: count and bytes are those of what nothing freed.
 fn column(criteria: &ResourceCriteria, word: Option<&str>) -> Option<String> {
     let word = word?;
-    let is_lost = criteria.shows_leaks();
+    let is_unreleased = criteria.shows_leaks();
     let names = [("count", "outstanding"), ("bytes", "outstanding_bytes")];
-    let is_named = |(name, _): &&(&str, &str)| !is_lost && word.eq_ignore_ascii_case(name);
+    let is_named = |(name, _): &&(&str, &str)| !is_unreleased && word.eq_ignore_ascii_case(name);
     let named = names.iter().find(is_named).map(|(_, column)| *column);
     Some(named.unwrap_or(word).to_owned())
 }

@@ -40,7 +40,7 @@ pub(super) struct Site<'a> {
     rows: &'a [ResourceIdx],
     sums: &'a Sums,
     /// The rows that leaked.
-    lost: Vec<ResourceIdx>,
+    leaked: Vec<ResourceIdx>,
     /// The blocks among them that only grew.
     chains: Vec<Chain>,
 }
@@ -86,12 +86,12 @@ impl<'a> SiteCauses<'a> {
         }
         ResourceKind::ALL.iter().find(|kind| kind.name() == type_name)?;
         let rows = self.allocations.resources(groups);
-        let lost: Vec<ResourceIdx> =
-            rows.iter().copied().filter(|row| self.table.is_lost(*row)).collect();
-        let chains: Vec<Chain> = lost.iter().filter_map(|row| self.chain(*row)).collect();
+        let leaked: Vec<ResourceIdx> =
+            rows.iter().copied().filter(|row| self.table.is_unreleased(*row)).collect();
+        let chains: Vec<Chain> = leaked.iter().filter_map(|row| self.chain(*row)).collect();
         let grown = chains.iter().map(|chain| (chain.size, chain.per_minute()));
         let grown = grown.reduce(|all, one| (i64::saturating_add(all.0, one.0), all.1 + one.1));
-        let site = Site { all: self, rows: &rows, sums, lost, chains };
+        let site = Site { all: self, rows: &rows, sums, leaked, chains };
         let diagnoses = proved(&Site::CAUSES, &site);
         Some(Findings { diagnoses, names: Vec::new(), grown, ended: sums.ends.words() })
     }
@@ -143,7 +143,7 @@ impl Site<'_> {
         let all = self.all;
         // By the first row of each, because a part says nothing of where it lies in its allocation.
         let mut reserved: BTreeMap<ResourceIdx, i64> = BTreeMap::new();
-        for row in &self.lost {
+        for row in &self.leaked {
             let first = all.table.first_part(*row).unwrap_or(*row);
             let left = reserved.entry(first).or_default();
             *left = left.saturating_add(all.table.size.get(row.row()).unwrap_or_default());
@@ -192,12 +192,12 @@ impl Site<'_> {
             Some(_) => "reallocated, but never freed",
             None => "nothing frees what is allocated here",
         };
-        self.diagnosis(cause, self.sums.counts.lost(), facts)
+        self.diagnosis(cause, self.sums.counts.unreleased(), facts)
     }
 
     fn some_freed(&self, cause: &'static str) -> Option<Diagnosis> {
         self.ended(ResourceEnd::Freed).next()?;
-        let (Sums { ends, counts, .. }, leaked) = (self.sums, self.sums.counts.lost());
+        let (Sums { ends, counts, .. }, leaked) = (self.sums, self.sums.counts.unreleased());
         let freed = match ends.freed {
             0 => self.diagnosis(cause, leaked, "some are freed in part, none completely"),
             freed => Diagnosis::of_error_paths(cause, leaked, (freed, counts.opened), "freed")
@@ -220,7 +220,7 @@ impl Site<'_> {
         count: u64,
         facts: impl Into<String>,
     ) -> Option<Diagnosis> {
-        Diagnosis::new(cause, (count, self.sums.counts.lost()), facts)
+        Diagnosis::new(cause, (count, self.sums.counts.unreleased()), facts)
     }
 }
 
@@ -230,7 +230,7 @@ impl Sums {
         [("heap_not_destroyed", "private heaps that are never destroyed", Self::not_destroyed)];
 
     fn not_destroyed(&self, cause: &'static str) -> Option<Diagnosis> {
-        let (leaked, opened) = (self.counts.lost(), self.counts.opened);
+        let (leaked, opened) = (self.counts.unreleased(), self.counts.opened);
         match opened.saturating_sub(leaked) {
             0 => Diagnosis::new(cause, (leaked, leaked), "nothing destroys heaps created here"),
             ended => Diagnosis::of_error_paths(cause, leaked, (ended, opened), "destroyed"),

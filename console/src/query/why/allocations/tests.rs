@@ -82,10 +82,10 @@ fn an_allocation_in_parts_has_one_life_that_ends_with_the_last_of_them() {
     let suspect = pages.suspect(ResourceKind::Commit).expect("a suspect");
     assert_eq!((suspect.counts.opened, suspect.counts.leaked), (11, 10));
     let evidence = suspect.growth.evidence;
-    assert_eq!((evidence.opened, evidence.closed, evidence.lost), (11, 1, 10));
+    assert_eq!((evidence.opened, evidence.closed, evidence.unreleased), (11, 1, 10));
     assert_eq!(evidence.mean_lifetime_ns, Some(5 * SECOND));
     let bytes = suspect.bytes.expect("bytes");
-    assert_eq!((bytes.lost, bytes.allocated), (20 * PAGE, 42 * PAGE));
+    assert_eq!((bytes.unreleased, bytes.allocated), (20 * PAGE, 42 * PAGE));
     let freed = diagnosis(Some(&suspect), "sometimes_freed").expect("some are freed");
     assert_eq!(freed.count, 10);
     assert_eq!(freed.sentence(&[]), "sometimes freed (1 of 11)");
@@ -100,7 +100,7 @@ fn what_the_end_of_a_process_takes_in_parts_counts_once() {
     }
     let suspect = pages.suspect(ResourceKind::Commit).expect("a suspect");
     assert_eq!((suspect.counts.opened, suspect.counts.closed_at_exit), (3, 3));
-    assert_eq!(suspect.growth.evidence.lost, 3);
+    assert_eq!(suspect.growth.evidence.unreleased, 3);
     let exits = diagnosis(Some(&suspect), "exit_only").expect("ends with the process");
     assert_eq!((exits.count, exits.sentence(&[]).as_str()), (3, "freed only by process exit"));
     let freed = diagnosis(Some(&suspect), "sometimes_freed").expect("some are freed");

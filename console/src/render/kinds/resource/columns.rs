@@ -2,7 +2,7 @@
 
 use super::row::Row;
 use crate::{
-    query::ResourceFigures,
+    query::ResourceStats,
     render::table::{Columns, Show},
 };
 
@@ -15,31 +15,31 @@ pub(super) fn add_owner<'a>(columns: &mut Columns<'a, Row<'a>>) {
 /// Adds the counts, with their bytes.
 pub(crate) fn add_amounts<'a, R>(
     columns: &mut Columns<'a, R>,
-    figures: impl Fn(&R) -> &'a ResourceFigures + Copy + 'a,
+    stats: impl Fn(&R) -> &'a ResourceStats + Copy + 'a,
 ) {
-    columns.add("allocs", move |row| figures(row).allocs).title("Allocs").show(Show::Grouped);
-    let alloc = columns.add("alloc_bytes", move |row| figures(row).alloc_bytes);
+    columns.add("allocs", move |row| stats(row).allocs).title("Allocs").show(Show::Grouped);
+    let alloc = columns.add("alloc_bytes", move |row| stats(row).alloc_bytes);
     alloc.title("Allocated").show(Show::Bytes);
-    columns.add("frees", move |row| figures(row).frees).title("Frees").show(Show::Grouped);
-    columns.add("freed_bytes", move |row| figures(row).freed_bytes);
-    columns.add("replaced", move |row| figures(row).replaced);
-    columns.add("replaced_bytes", move |row| figures(row).replaced_bytes);
-    columns.add("destroyed", move |row| figures(row).destroyed);
-    columns.add("destroyed_bytes", move |row| figures(row).destroyed_bytes);
-    let orphan_frees = columns.add("orphan_frees", move |row| figures(row).orphan_frees);
+    columns.add("frees", move |row| stats(row).frees).title("Frees").show(Show::Grouped);
+    columns.add("freed_bytes", move |row| stats(row).freed_bytes);
+    columns.add("replaced", move |row| stats(row).replaced);
+    columns.add("replaced_bytes", move |row| stats(row).replaced_bytes);
+    columns.add("destroyed", move |row| stats(row).destroyed);
+    columns.add("destroyed_bytes", move |row| stats(row).destroyed_bytes);
+    let orphan_frees = columns.add("orphan_frees", move |row| stats(row).orphan_frees);
     orphan_frees.title("Orphan frees").show(Show::Grouped);
-    columns.add("orphan_bytes", move |row| figures(row).orphan_bytes);
-    columns.add("ignored", move |row| figures(row).ignored);
-    columns.add("at_exit", move |row| figures(row).at_exit).title("At exit").show(Show::Grouped);
-    let at_exit = columns.add("at_exit_bytes", move |row| figures(row).at_exit_bytes);
+    columns.add("orphan_bytes", move |row| stats(row).orphan_bytes);
+    columns.add("ignored", move |row| stats(row).ignored);
+    columns.add("at_exit", move |row| stats(row).at_exit).title("At exit").show(Show::Grouped);
+    let at_exit = columns.add("at_exit_bytes", move |row| stats(row).at_exit_bytes);
     at_exit.title("Bytes at exit").show(Show::Bytes);
-    let outstanding = columns.add("outstanding", move |row| figures(row).outstanding);
+    let outstanding = columns.add("outstanding", move |row| stats(row).outstanding);
     outstanding.title("Outstanding").show(Show::Grouped);
-    let outstanding = columns.add("outstanding_bytes", move |row| figures(row).outstanding_bytes);
+    let outstanding = columns.add("outstanding_bytes", move |row| stats(row).outstanding_bytes);
     outstanding.title("Bytes outstanding").show(Show::Bytes);
     // The names that handles have; the others stay for one version.
-    columns.nest("leaked", "integer", move |row| figures(row).outstanding);
-    columns.nest("leaked_bytes", "integer", move |row| figures(row).outstanding_bytes);
-    columns.nest("closed_at_exit", "integer", move |row| figures(row).at_exit);
-    columns.nest("closed_at_exit_bytes", "integer", move |row| figures(row).at_exit_bytes);
+    columns.nest("leaked", "integer", move |row| stats(row).outstanding);
+    columns.nest("leaked_bytes", "integer", move |row| stats(row).outstanding_bytes);
+    columns.nest("closed_at_exit", "integer", move |row| stats(row).at_exit);
+    columns.nest("closed_at_exit_bytes", "integer", move |row| stats(row).at_exit_bytes);
 }

@@ -31,13 +31,13 @@ fn columns<'a>(add_counted: fn(&mut Columns<'a, Row<'a>>)) -> Columns<'a, Row<'a
 }
 
 /// Adds the counts of allocations that were never freed.
-fn add_lost<'a>(columns: &mut Columns<'a, Row<'a>>) {
+fn add_leaks<'a>(columns: &mut Columns<'a, Row<'a>>) {
     columns.add("stack", |row| row.number(row.group.create_stack()));
     columns.add("by", |row| row.text(ResourceColumn::Caller));
-    columns.add("count", |row| row.figures().lost());
-    columns.add("bytes", |row| row.figures().lost_bytes());
-    columns.add("first_ns", |row| row.figures().first_ns);
-    columns.add("last_ns", |row| row.figures().last_ns);
+    columns.add("count", |row| row.stats().unreleased());
+    columns.add("bytes", |row| row.stats().unreleased_bytes());
+    columns.add("first_ns", |row| row.stats().first_ns);
+    columns.add("last_ns", |row| row.stats().last_ns);
 }
 
 /// Some of the groups of an answer.
@@ -55,15 +55,15 @@ pub(super) fn with_lists<'d, 'a: 'd>(
         let files = files.iter().zip(parts);
         files.flat_map(move |(file, part)| rows_of(file, of(file.answer), criteria, part))
     };
-    let lost = Rc::new(columns(add_lost).in_document());
+    let unreleased = Rc::new(columns(add_leaks).in_document());
     let of_end = |end: ResourceEnd| {
         let groups = move || {
-            let rows = rows(|answer| answer.lost.as_ref());
+            let rows = rows(|answer| answer.unreleased.as_ref());
             rows.filter(move |row| row.group.end() == Some(end))
         };
-        RowsOf(Rc::clone(&lost), groups)
+        RowsOf(Rc::clone(&unreleased), groups)
     };
-    let totals = Rc::new(columns(|columns| add_amounts(columns, Row::figures)).in_document());
+    let totals = Rc::new(columns(|columns| add_amounts(columns, Row::stats)).in_document());
     document
         .with("totals", RowsOf(totals, move || rows(|answer| answer.totals.as_ref())))
         .with("outstanding", of_end(ResourceEnd::Open))

@@ -14,7 +14,7 @@ use self::row::{FileStyle, Row};
 use super::index;
 use crate::{
     query::{
-        KeyKind, ResourceColumn, ResourceCriteria, ResourceFigures, ResourceGroup, ResourcesAnswer,
+        KeyKind, ResourceColumn, ResourceCriteria, ResourceGroup, ResourceStats, ResourcesAnswer,
         StackNames, long_sparkline,
     },
     render::{
@@ -40,20 +40,20 @@ pub(crate) fn resource_columns<'a>(
         add_key(&mut columns, *column, has_text);
     }
     if criteria.shows_leaks() {
-        let count = columns.add("count", |row| row.figures().lost());
+        let count = columns.add("count", |row| row.stats().unreleased());
         count.title("Count").show(Show::Grouped).place(-2);
-        let bytes = columns.add("bytes", |row| row.figures().lost_bytes());
+        let bytes = columns.add("bytes", |row| row.stats().unreleased_bytes());
         bytes.title("Bytes").show(Show::Bytes).place(-2);
     } else {
-        add_amounts(&mut columns, Row::figures);
+        add_amounts(&mut columns, Row::stats);
     }
     if criteria.buckets.is_some() {
         columns.nest("over_time", "array", |row| row.group.over_time.as_ref());
     }
-    let first = columns.add("first_ns", |row| row.figures().first_ns).title("First");
-    first.texts(|row| row.time(row.figures().first_ns));
-    let last = columns.add("last_ns", |row| row.figures().last_ns).title("Last");
-    last.texts(|row| row.time(row.figures().last_ns));
+    let first = columns.add("first_ns", |row| row.stats().first_ns).title("First");
+    first.texts(|row| row.time(row.stats().first_ns));
+    let last = columns.add("last_ns", |row| row.stats().last_ns).title("Last");
+    last.texts(|row| row.time(row.stats().last_ns));
     if criteria.buckets.is_some() {
         let over_time = |row: &Row<'a>| row.group.over_time.clone().unwrap_or_default();
         let over_time = columns.add("over_time", over_time).title("Over time");
@@ -160,21 +160,21 @@ fn bars(over_time: Option<&[i64]>) -> String {
 }
 
 fn part(answer: &ResourcesAnswer<'_>, criteria: &ResourceCriteria) -> Part {
-    let mut sum = ResourceFigures::default();
-    groups(answer, criteria).for_each(|group| sum.add_all(&group.figures));
+    let mut sum = ResourceStats::default();
+    groups(answer, criteria).for_each(|group| sum.add_all(&group.stats));
     let part = Part::of(answer.about.path, groups(answer, criteria).count());
-    let ResourceFigures { allocs, alloc_bytes, frees, freed_bytes, .. } = sum;
+    let ResourceStats { allocs, alloc_bytes, frees, freed_bytes, .. } = sum;
     let (outstanding, at_exit) = (HumanCount(sum.outstanding), HumanCount(sum.at_exit));
-    let lost = format!(
+    let unreleased = format!(
         "{outstanding} leaked ({}), {at_exit} freed only by process exit ({})",
         bytes(sum.outstanding_bytes),
         bytes(sum.at_exit_bytes)
     );
     if criteria.is_of_leaks() {
-        return part.below(format!("{}: {lost}", Counted(allocs, "allocation")));
+        return part.below(format!("{}: {unreleased}", Counted(allocs, "allocation")));
     }
     part.below(format!(
-        "{} ({}), {} ({}), {lost}, {}",
+        "{} ({}), {} ({}), {unreleased}, {}",
         Counted(allocs, "allocation"),
         bytes(alloc_bytes),
         Counted(frees, "free"),

@@ -11,7 +11,7 @@ use indicatif::HumanCount;
 
 use crate::{
     query::{
-        GroupKey, KeyKind, ResourceColumn, ResourceFigures, ResourceGroup, ResourcesAnswer,
+        GroupKey, KeyKind, ResourceColumn, ResourceGroup, ResourceStats, ResourcesAnswer,
         TraceAnswer,
     },
     render::{
@@ -65,8 +65,8 @@ impl<'a> Row<'a> {
         by.iter().fold(Document::default(), key)
     }
 
-    pub(super) fn figures(&self) -> &'a ResourceFigures {
-        &self.group.figures
+    pub(super) fn stats(&self) -> &'a ResourceStats {
+        &self.group.stats
     }
 
     fn key(&self, column: ResourceColumn) -> GroupKey<Cow<'a, str>> {
@@ -112,12 +112,12 @@ impl Row<'_> {
         display: &Display,
         mut out: &mut dyn Write,
     ) -> io::Result<()> {
-        let ResourceFigures { allocs, alloc_bytes, first_ns, last_ns, .. } = self.group.figures;
+        let ResourceStats { allocs, alloc_bytes, first_ns, last_ns, .. } = self.group.stats;
         let (count, size) = (HumanCount(allocs), bytes(alloc_bytes));
         write!(out, "Count: {count} Bytes: {size}")?;
-        let lost = (self.group.figures.lost(), self.group.figures.lost_bytes());
-        if lost != (allocs, alloc_bytes) {
-            write!(out, " Leaked: {} Bytes: {}", HumanCount(lost.0), bytes(lost.1))?;
+        let unreleased = (self.group.stats.unreleased(), self.group.stats.unreleased_bytes());
+        if unreleased != (allocs, alloc_bytes) {
+            write!(out, " Leaked: {} Bytes: {}", HumanCount(unreleased.0), bytes(unreleased.1))?;
         }
         for column in by {
             self.write_key(*column, display, out)?;

@@ -1,16 +1,16 @@
-//! Figures of a group.
+//! Stats of a group.
 
 use super::counted::Handle;
-use crate::query::criteria::Figure;
+use crate::query::criteria::Stat;
 
 /// Objects named as examples of a group.
 const SAMPLES: usize = 3;
 
-/// Figures of a group.
+/// Stats of a group.
 ///
 /// Handles and views are 32 bits, as rows of events are.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Figures {
+pub struct Stats {
     /// Distinct objects.
     pub objects: u32,
     /// Handles made by creating or opening.
@@ -43,28 +43,28 @@ pub struct Figures {
     last_object: u32,
 }
 
-impl Figures {
+impl Stats {
     /// A figure; `None` for the times of a group without events.
-    pub fn get(&self, figure: Figure) -> Option<i64> {
-        let count = match figure {
-            Figure::Leaked => self.leaked,
-            Figure::ClosedAtExit => self.closed_at_exit,
-            Figure::ClosedUnseen => self.closed_unseen,
-            Figure::OpenAtEnd => self.open_at_end,
-            Figure::Created => self.created,
-            Figure::Duplicated => self.duplicated,
-            Figure::Closed => self.closed,
-            Figure::Mapped => self.mapped,
-            Figure::Unmapped => self.unmapped,
-            Figure::Objects => self.objects,
-            Figure::First => return self.span_ns.map(|(first, _)| first),
-            Figure::Last => return self.span_ns.map(|(_, last)| last),
+    pub fn get(&self, stat: Stat) -> Option<i64> {
+        let count = match stat {
+            Stat::Leaked => self.leaked,
+            Stat::ClosedAtExit => self.closed_at_exit,
+            Stat::ClosedUnseen => self.closed_unseen,
+            Stat::OpenAtEnd => self.open_at_end,
+            Stat::Created => self.created,
+            Stat::Duplicated => self.duplicated,
+            Stat::Closed => self.closed,
+            Stat::Mapped => self.mapped,
+            Stat::Unmapped => self.unmapped,
+            Stat::Objects => self.objects,
+            Stat::First => return self.span_ns.map(|(first, _)| first),
+            Stat::Last => return self.span_ns.map(|(_, last)| last),
         };
         Some(i64::from(count))
     }
 
     /// Handles and views that the program did not close.
-    pub fn lost(&self) -> u32 {
+    pub fn unreleased(&self) -> u32 {
         self.leaked.saturating_add(self.closed_at_exit)
     }
 
@@ -90,7 +90,7 @@ impl Figures {
             self.last_object = id;
             self.objects += 1;
         }
-        self.sample(id, handle.is_lost());
+        self.sample(id, handle.is_unreleased());
         self.handles += 1 - is(Handle::BARE);
         self.created += is(Handle::CREATED);
         self.duplicated += is(Handle::DUPLICATED);
@@ -111,13 +111,13 @@ impl Figures {
     }
 
     /// Counts what is counted of other objects, which come later.
-    pub(super) fn add_all(&mut self, other: &Figures) {
+    pub(super) fn add_all(&mut self, other: &Stats) {
         // Only at exit of them closed: that is all that counts.
         if other.objects > 0 {
-            if self.lost() == 0 && other.lost() > 0 {
+            if self.unreleased() == 0 && other.unreleased() > 0 {
                 self.samples = [0; SAMPLES];
             }
-            if self.lost() == 0 || other.lost() > 0 {
+            if self.unreleased() == 0 || other.unreleased() > 0 {
                 let free = self.samples.iter_mut().filter(|sample| **sample == 0);
                 free.zip(other.samples).for_each(|(free, id)| *free = id);
             }
@@ -136,12 +136,12 @@ impl Figures {
         self.add_span(other.span_ns);
     }
 
-    fn sample(&mut self, id: u32, is_lost: bool) {
-        if is_lost && self.lost() == 0 {
+    fn sample(&mut self, id: u32, is_unreleased: bool) {
+        if is_unreleased && self.unreleased() == 0 {
             // Better examples than those which leak nothing.
             self.samples = [0; SAMPLES];
         }
-        let is_wanted = is_lost || self.lost() == 0;
+        let is_wanted = is_unreleased || self.unreleased() == 0;
         if !is_wanted || self.samples.contains(&id) {
             return;
         }
@@ -175,10 +175,10 @@ mod tests {
         all
     }
 
-    fn counted<'a>(all: impl Iterator<Item = &'a (Handle, Option<(i64, i64)>)>) -> Figures {
-        let mut figures = Figures::default();
-        all.for_each(|(handle, span)| figures.add(*handle, *span));
-        figures
+    fn counted<'a>(all: impl Iterator<Item = &'a (Handle, Option<(i64, i64)>)>) -> Stats {
+        let mut stats = Stats::default();
+        all.for_each(|(handle, span)| stats.add(*handle, *span));
+        stats
     }
 
     #[test]
@@ -190,7 +190,7 @@ mod tests {
                 let mut sum = counted(all.iter().filter(|(handle, _)| handle.object.0 < cut));
                 sum.add_all(&counted(all.iter().filter(|(handle, _)| handle.object.0 >= cut)));
                 let last_object = whole.last_object;
-                assert_eq!(Figures { last_object, ..sum }, whole, "case {case}, cut at {cut}");
+                assert_eq!(Stats { last_object, ..sum }, whole, "case {case}, cut at {cut}");
             }
         }
     }

@@ -20,7 +20,7 @@ use crate::trace::{has_end_rundown, unseen_values};
 ///
 /// An object without any has one with nothing but the event that created the object.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Life {
+pub(crate) struct Lifetime {
     /// Row of the object.
     pub(crate) object: ObjectIdx,
     /// Row of the event that opened it; none for what was open before the trace.
@@ -109,13 +109,13 @@ impl<'a> LifeTables<'a> {
     }
 
     /// Handle or view that an event opened.
-    fn opened_by(&self, object: ObjectIdx, event: usize, left: &EventMask) -> Life {
+    fn opened_by(&self, object: ObjectIdx, event: usize, left: &EventMask) -> Lifetime {
         let closed = self.closing_event.get(event);
         let kind = self.kind_of(event);
         let opening = kind.filter(|_| left.contains(event));
         let is_left = opening.is_some();
         let is_leaked = is_left && self.leaked.get(event);
-        Life {
+        Lifetime {
             object,
             opened: Some(EventIdx::of(event)),
             closed,
@@ -136,20 +136,20 @@ impl<'a> LifeTables<'a> {
 }
 
 /// Follows the handles and views of objects, one object after the other.
-pub(super) struct Lives<'a> {
+pub(super) struct Lifetimes<'a> {
     tables: &'a LifeTables<'a>,
     /// Whether each event of the current object closes something that an event opened.
     is_matched: Vec<bool>,
-    found: Vec<Life>,
+    found: Vec<Lifetime>,
 }
 
-impl<'a> Lives<'a> {
+impl<'a> Lifetimes<'a> {
     pub(super) fn new(tables: &'a LifeTables<'a>) -> Self {
         Self { tables, is_matched: Vec::new(), found: Vec::new() }
     }
 
     /// Handles and views of an object, as far as something of them is left; never empty.
-    pub(super) fn of_object(&mut self, selected: Selected, left: &EventMask) -> &[Life] {
+    pub(super) fn of_object(&mut self, selected: Selected, left: &EventMask) -> &[Lifetime] {
         let tables = self.tables;
         self.found.clear();
         let object = selected.object();
@@ -158,40 +158,42 @@ impl<'a> Lives<'a> {
         self.is_matched.resize(events.len(), false);
         for event in events.clone() {
             if tables.kind_of(event).is_some_and(|kind| OPENING.contains(kind)) {
-                let life = tables.opened_by(object, event, left);
-                let place = life.closed.and_then(|closed| closed.row().checked_sub(events.start));
+                let lifetime = tables.opened_by(object, event, left);
+                let place =
+                    lifetime.closed.and_then(|closed| closed.row().checked_sub(events.start));
                 let is_matched = place.and_then(|place| self.is_matched.get_mut(place));
                 // An unmap closes all views of its process.
                 let is_second = is_matched.is_some_and(|is| std::mem::replace(is, true));
-                let closing = life.closing.filter(|_| !is_second);
-                self.found.push(Life { closing, ..life });
+                let closing = lifetime.closing.filter(|_| !is_second);
+                self.found.push(Lifetime { closing, ..lifetime });
             }
         }
         for (event, is_matched) in events.zip(&self.is_matched) {
             let kind = tables.kind_of(event).filter(|kind| CLOSING.contains(*kind));
             if let (Some(kind), false, true) = (kind, is_matched, left.contains(event)) {
-                self.found.push(Life {
+                self.found.push(Lifetime {
                     object,
                     closed: Some(EventIdx::of(event)),
                     closing: Some(kind),
                     owner: tables.owners.process(event),
-                    ..Life::default()
+                    ..Lifetime::default()
                 });
             }
         }
         if tables.has_end_rundown {
             self.mark_existing(object);
         }
-        self.found
-            .retain(|life| life.opening.is_some() || life.closing.is_some() || life.is_open_at_end);
+        self.found.retain(|lifetime| {
+            lifetime.opening.is_some() || lifetime.closing.is_some() || lifetime.is_open_at_end
+        });
         if self.found.is_empty() {
             let created = selected.create();
-            self.found.push(Life {
+            self.found.push(Lifetime {
                 object,
                 opened: created,
                 is_bare: true,
                 owner: created.and_then(|event| tables.owners.process(event.row())),
-                ..Life::default()
+                ..Lifetime::default()
             });
         }
         &self.found
@@ -210,19 +212,24 @@ impl<'a> Lives<'a> {
             *open.entry(handle).or_default() += 1;
         }
         // The last one opened of a value is the open one.
-        for life in self.found.iter_mut().rev().filter(|life| life.closed.is_none()) {
-            let value = life.opened.and_then(|event| tables.handle.get(event.row()));
-            let known = life.owner.zip(value).and_then(|handle| open.get_mut(&handle));
+        for lifetime in self.found.iter_mut().rev().filter(|lifetime| lifetime.closed.is_none()) {
+            let value = lifetime.opened.and_then(|event| tables.handle.get(event.row()));
+            let known = lifetime.owner.zip(value).and_then(|handle| open.get_mut(&handle));
             if let Some(count) = known.filter(|count| **count > 0) {
                 *count -= 1;
-                life.is_open_at_end = true;
+                lifetime.is_open_at_end = true;
             }
         }
         let mut before: Vec<_> = open.into_iter().filter(|(_, count)| *count > 0).collect();
         before.sort_unstable();
         for ((owner, _), count) in before {
-            let life = Life { object, is_open_at_end: true, owner: Some(owner), ..Life::default() };
-            self.found.extend((0..count).map(|_| life));
+            let lifetime = Lifetime {
+                object,
+                is_open_at_end: true,
+                owner: Some(owner),
+                ..Lifetime::default()
+            };
+            self.found.extend((0..count).map(|_| lifetime));
         }
     }
 }

@@ -2,7 +2,7 @@
 
 /// Times at which a handle was opened and closed, in nanoseconds since session start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Life {
+pub struct Lifetime {
     pub opened_ns: i64,
     /// Time at which its program closed it; `None` when nothing did, or only the end of its process.
     pub closed_ns: Option<i64>,
@@ -10,8 +10,8 @@ pub struct Life {
 
 /// The handles of a group that one process opened, and the time in which it could.
 #[derive(Debug, Clone)]
-pub struct ProcessLives {
-    pub lives: Vec<Life>,
+pub struct ProcessLifetimes {
+    pub lifetimes: Vec<Lifetime>,
     pub window: Window,
 }
 

@@ -1,11 +1,11 @@
-//! Figures of allocations.
+//! Stats of allocations.
 
 use handlescope_model::rules::is_freed;
 use handlescope_model::tables::ResourceEnd;
 
 /// Sums over some allocations, named as in documents; times are nanoseconds since session start.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct ResourceFigures {
+pub struct ResourceStats {
     pub allocs: u64,
     pub alloc_bytes: i64,
     /// Calls that freed some of them.
@@ -37,14 +37,14 @@ pub struct ResourceFigures {
     pub last_ns: Option<i64>,
 }
 
-impl ResourceFigures {
+impl ResourceStats {
     /// Bytes of all that was never freed.
-    pub fn lost_bytes(&self) -> i64 {
+    pub fn unreleased_bytes(&self) -> i64 {
         self.outstanding_bytes.saturating_add(self.at_exit_bytes)
     }
 
     /// Number of all that was never freed.
-    pub fn lost(&self) -> u64 {
+    pub fn unreleased(&self) -> u64 {
         self.outstanding + self.at_exit
     }
 
@@ -107,7 +107,7 @@ impl ResourceFigures {
     }
 }
 
-/// Figure that counts once for an allocation or a call, however many parts it has.
+/// Stat that counts once for an allocation or a call, however many parts it has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Once {
     Alloc,
@@ -119,7 +119,7 @@ pub(super) enum Once {
 }
 
 impl Once {
-    /// Figure that counts an allocation with this end, besides the allocation itself; a free counts for its call.
+    /// Stat that counts an allocation with this end, besides the allocation itself; a free counts for its call.
     pub(super) fn of_end(end: Option<ResourceEnd>) -> Option<Self> {
         match end? {
             ResourceEnd::Open => Some(Self::Outstanding),

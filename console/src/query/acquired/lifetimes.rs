@@ -7,17 +7,17 @@ use handlescope_model::tables::ResourceEnd;
 use indicatif::HumanCount;
 
 use crate::query::amounts::{Amount, Bytes, Counts};
-use crate::query::growth::Life;
+use crate::query::growth::Lifetime;
 use crate::query::resources::ResourceTable;
 
 /// The allocations of a site, and what there is to count of them.
 #[derive(Default)]
-pub(crate) struct SiteLives {
+pub(crate) struct SiteLifetimes {
     pub(crate) counts: Counts,
     pub(crate) bytes: Bytes,
     /// Ends of the allocations that are not leaked.
     pub(crate) ends: Ends,
-    pub(crate) lives: Vec<Life>,
+    pub(crate) lifetimes: Vec<Lifetime>,
     /// Bytes of each of these: of one that leaks, those of the parts that were never freed.
     pub(crate) sizes: Vec<u64>,
 }
@@ -29,25 +29,25 @@ struct Whole {
     /// Time at which the last of its parts ended; `None` if unknown.
     ended_ns: Option<i64>,
     /// End of the parts that were never freed, if there are any.
-    lost: Option<ResourceEnd>,
+    unreleased: Option<ResourceEnd>,
     /// End of the other parts: where these differ, the one that says least about the program.
     end: Option<ResourceEnd>,
     size: i64,
     /// Bytes of the parts that were never freed.
-    lost_size: i64,
+    unreleased_size: i64,
 }
 
-impl SiteLives {
-    /// Lives of some rows; `None` where the table has no time for one.
+impl SiteLifetimes {
+    /// Lifetimes of some rows; `None` where the table has no time for one.
     pub(crate) fn of(table: &ResourceTable, rows: &[ResourceIdx]) -> Option<Self> {
-        let (lives, sizes) = (Vec::with_capacity(rows.len()), Vec::with_capacity(rows.len()));
-        let mut site = Self { lives, sizes, ..Self::default() };
+        let (lifetimes, sizes) = (Vec::with_capacity(rows.len()), Vec::with_capacity(rows.len()));
+        let mut site = Self { lifetimes, sizes, ..Self::default() };
         // Few allocations end in parts.
         let mut wholes: BTreeMap<ResourceIdx, Whole> = BTreeMap::new();
         for row in rows.iter().copied() {
             let part = Whole::of(table, row)?;
             site.bytes.allocated = site.bytes.allocated.saturating_add(part.size);
-            site.bytes.lost = site.bytes.lost.saturating_add(part.lost_size);
+            site.bytes.unreleased = site.bytes.unreleased.saturating_add(part.unreleased_size);
             match table.first_part(row) {
                 None => site.add(part),
                 Some(first) => {
@@ -61,23 +61,24 @@ impl SiteLives {
 
     /// Amount that was never freed.
     pub(crate) fn leaked(&self) -> Amount {
-        Amount { count: self.counts.lost(), bytes: self.bytes.lost }
+        Amount { count: self.counts.unreleased(), bytes: self.bytes.unreleased }
     }
 
     fn add(&mut self, whole: Whole) {
-        let Whole { opened_ns, ended_ns, lost, end, size, lost_size } = whole;
+        let Whole { opened_ns, ended_ns, unreleased, end, size, unreleased_size } = whole;
         self.counts.opened += 1;
-        if lost.is_none() && matches!(end, Some(ResourceEnd::Empty) | None) {
+        if unreleased.is_none() && matches!(end, Some(ResourceEnd::Empty) | None) {
             end.into_iter().for_each(|end| self.ends.add(end));
             return;
         }
-        match lost {
+        match unreleased {
             Some(ResourceEnd::Open) => self.counts.leaked += 1,
             Some(_) => self.counts.closed_at_exit += 1,
             None => end.into_iter().for_each(|end| self.ends.add(end)),
         }
-        self.lives.push(Life { opened_ns, closed_ns: ended_ns.filter(|_| lost.is_none()) });
-        let size = if lost.is_some() { lost_size } else { size };
+        self.lifetimes
+            .push(Lifetime { opened_ns, closed_ns: ended_ns.filter(|_| unreleased.is_none()) });
+        let size = if unreleased.is_some() { unreleased_size } else { size };
         self.sizes.push(u64::try_from(size).unwrap_or_default());
     }
 }
@@ -88,25 +89,25 @@ impl Whole {
         let row = resource.row();
         let end = table.end.get(row).and_then(ResourceEnd::from_code);
         let size = table.size.get(row).unwrap_or_default();
-        let is_lost = table.is_lost(resource);
+        let is_unreleased = table.is_unreleased(resource);
         Some(Self {
             opened_ns: table.time_ns.get(row)?,
             ended_ns: table.end_time_ns.get(row),
-            lost: end.filter(|_| is_lost),
-            end: end.filter(|_| !is_lost),
+            unreleased: end.filter(|_| is_unreleased),
+            end: end.filter(|_| !is_unreleased),
             size,
-            lost_size: if is_lost { size } else { 0 },
+            unreleased_size: if is_unreleased { size } else { 0 },
         })
     }
 
     /// Adds another part.
     fn add(&mut self, part: Self) {
         self.size = self.size.saturating_add(part.size);
-        self.lost_size = self.lost_size.saturating_add(part.lost_size);
+        self.unreleased_size = self.unreleased_size.saturating_add(part.unreleased_size);
         self.opened_ns = self.opened_ns.min(part.opened_ns);
         self.ended_ns = self.ended_ns.zip(part.ended_ns).map(|(one, other)| one.max(other));
         // What is open at the end of the trace says more than that an end of a process took the rest.
-        self.lost = self.lost.into_iter().chain(part.lost).min();
+        self.unreleased = self.unreleased.into_iter().chain(part.unreleased).min();
         // A part that has nothing says nothing of the others.
         let ends = self.end.into_iter().chain(part.end);
         self.end = ends.max_by_key(|end| (*end != ResourceEnd::Empty, *end));
