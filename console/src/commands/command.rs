@@ -257,22 +257,22 @@ impl<K: Kind> AnyKind for K {
         K::add_output(&args, &mut shared.output);
         check_output(&shared.output)?;
         K::check(&args, &shared)?;
-        Ok(Box::new(Asked::<K> { args, shared }))
+        Ok(Box::new(TableInvocation::<K> { args, shared }))
     }
 }
 
-struct Asked<K: Kind> {
+struct TableInvocation<K: Kind> {
     args: K::Args,
     shared: SharedArgs,
 }
 
-impl<K: Kind> Debug for Asked<K> {
+impl<K: Kind> Debug for TableInvocation<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple(K::SIGNATURE.name).field(&self.args).field(&self.shared).finish()
     }
 }
 
-impl<K: Kind> Invocation for Asked<K> {
+impl<K: Kind> Invocation for TableInvocation<K> {
     fn run(self: Box<Self>, context: &mut Context<'_, '_>) -> Result<(), CommandError> {
         answer(&self.shared, context, |dump| self.answer(dump))
     }

@@ -66,7 +66,7 @@ impl Command for Dir {
     }
 }
 
-fn text(rows: &[Row], screen: Screen) -> String {
+fn text(rows: &[DirRow], screen: Screen) -> String {
     let mut table = table::table(screen, &["Written", "Size", "State", "Name"]);
     for row in rows {
         let name = row.path.to_string_lossy();
@@ -112,7 +112,7 @@ fn with_dash(token: &Token) -> Token {
 }
 
 /// A folder, trace or extract.
-struct Row {
+struct DirRow {
     path: PathBuf,
     written: Option<SystemTime>,
     /// Bytes; `None` for a folder.
@@ -120,11 +120,11 @@ struct Row {
     state: &'static str,
 }
 
-impl Row {
-    fn new(path: PathBuf) -> Row {
+impl DirRow {
+    fn new(path: PathBuf) -> DirRow {
         let metadata = fs::metadata(&path).ok();
         let is_folder = path.is_dir();
-        Row {
+        DirRow {
             written: metadata.as_ref().and_then(|metadata| metadata.modified().ok()),
             size: metadata.filter(|_| !is_folder).map(|metadata| metadata.len()),
             state: if is_folder { "" } else { state(&path) },
@@ -134,19 +134,19 @@ impl Row {
 }
 
 /// Folders first.
-fn rows(args: &DirArgs) -> Result<Vec<Row>, ExpandError> {
+fn rows(args: &DirArgs) -> Result<Vec<DirRow>, ExpandError> {
     let (folder, pattern) = place(args.query.as_deref())?;
     let mut problems = Vec::new();
     let mut walk =
         Walk { recursive: args.recursive, pattern: pattern.as_ref(), problems: &mut problems };
     let files = walk.files_in(&folder)?;
-    let mut rows: Vec<Row> = folders_in(&folder)?
+    let mut rows: Vec<DirRow> = folders_in(&folder)?
         .into_iter()
         .filter(|folder| pattern.as_ref().is_none_or(|pattern| pattern.matches(folder)))
         .chain(files)
-        .map(Row::new)
+        .map(DirRow::new)
         .collect();
-    let by_time = |row: &Row| row.written.filter(|_| args.by_time);
+    let by_time = |row: &DirRow| row.written.filter(|_| args.by_time);
     rows.sort_by_cached_key(|row| (Reverse(row.size.is_none()), by_time(row), sorted(&row.path)));
     Ok(rows)
 }
@@ -241,7 +241,8 @@ mod tests {
 
     fn listed(args: &DirArgs) -> Vec<String> {
         let rows = rows(args).expect("a folder that can be listed");
-        let name = |row: &Row| row.path.file_name().expect("a name").to_string_lossy().into_owned();
+        let name =
+            |row: &DirRow| row.path.file_name().expect("a name").to_string_lossy().into_owned();
         rows.iter().map(name).collect()
     }
 

@@ -48,13 +48,13 @@ impl AnyCommand for SettingCommand {
             changes = self.keys.iter().map(|&key| (key, None)).collect();
         }
         let to_results = self.keys == [Key::Clip];
-        Ok(Box::new(Chosen { changes, says: self.says, to_results }))
+        Ok(Box::new(SettingChanges { changes, says: self.says, to_results }))
     }
 }
 
 /// Settings that a line chooses for the session.
 #[derive(Debug, Clone)]
-struct Chosen {
+struct SettingChanges {
     /// The settings with their new values; without one, a setting is as usual again.
     changes: Vec<(Key, Option<String>)>,
     says: fn(&Settings) -> String,
@@ -62,7 +62,7 @@ struct Chosen {
     to_results: bool,
 }
 
-impl Chosen {
+impl SettingChanges {
     fn apply(&self, settings: &mut Settings) -> Result<String, ParseError> {
         for (key, value) in &self.changes {
             settings.session.set(*key, value.as_deref()).map_err(ParseError::refused)?;
@@ -71,7 +71,7 @@ impl Chosen {
     }
 }
 
-impl Invocation for Chosen {
+impl Invocation for SettingChanges {
     fn run(self: Box<Self>, context: &mut Context<'_, '_>) -> Result<(), CommandError> {
         let said = self.apply(&mut context.session.settings)?;
         match self.to_results {
@@ -239,7 +239,7 @@ mod tests {
 
     /// Answer to a line that is carried out.
     fn said(line: &str, settings: &mut Settings) -> String {
-        args::<Chosen>(line).apply(settings).expect(line)
+        args::<SettingChanges>(line).apply(settings).expect(line)
     }
 
     /// Display options of the session after a line, given those before it.

@@ -5,7 +5,7 @@ use reedline::{Completer, CompletionResult, Span, Suggestion};
 
 use super::{
     filter_values::{self, FilterValue, Known, SharedKnown},
-    paths::{self, Wanted, starts_with},
+    paths::{self, FileFilter, starts_with},
     sql_completer,
 };
 use crate::{
@@ -107,7 +107,7 @@ impl Position<'_> {
         }
         // In a query, > compares.
         if Redirect::without_file(arguments).is_some() && !matches!(takes, Arguments::Sql) {
-            return self.files(Wanted::Tables);
+            return self.files(FileFilter::Tables);
         }
         if self.word.starts_with('-') && !matches!(takes, Arguments::Kind) {
             let options = command.options();
@@ -134,8 +134,8 @@ impl Position<'_> {
                 suggestions.extend(self.options(&options, arguments));
                 suggestions
             }
-            Arguments::Files => self.files(Wanted::Traces),
-            Arguments::Folder | Arguments::SymbolPath => self.files(Wanted::Folders),
+            Arguments::Files => self.files(FileFilter::Traces),
+            Arguments::Folder | Arguments::SymbolPath => self.files(FileFilter::Folders),
             Arguments::Relations => self.relations(known),
             Arguments::Word(words) => {
                 self.words(if arguments.is_empty() { words() } else { Vec::new() })
@@ -202,7 +202,7 @@ impl Position<'_> {
             return self.words(keys.iter().map(|(name, help)| (*name, help.as_str())).collect());
         };
         match Key::named(&name.text) {
-            Ok(Key::SymbolPath) => self.files(Wanted::Folders),
+            Ok(Key::SymbolPath) => self.files(FileFilter::Folders),
             Ok(key) => {
                 let usual = (USUAL, "removes it from the configuration file");
                 self.words(key.words().into_iter().chain([usual]).collect())
@@ -211,8 +211,8 @@ impl Position<'_> {
         }
     }
 
-    fn files(&self, wanted: Wanted) -> Vec<Suggestion> {
-        let candidates = paths::candidates(self.word, wanted).into_iter();
+    fn files(&self, filter: FileFilter) -> Vec<Suggestion> {
+        let candidates = paths::candidates(self.word, filter).into_iter();
         candidates.map(|candidate| self.path(&candidate.path, candidate.is_folder)).collect()
     }
 
@@ -306,9 +306,9 @@ impl Position<'_> {
         let used: Vec<&str> = used.collect();
         let unused = || options.iter().filter(|option| !used.contains(&option.name()));
         let has_effect = |option: &dyn OptionSpec| !matches!(option.value(), ValueKind::Ignored(_));
-        let named = |wanted: bool, fits: &dyn Fn(&str) -> bool| -> Vec<Suggestion> {
+        let named = |filter: bool, fits: &dyn Fn(&str) -> bool| -> Vec<Suggestion> {
             unused()
-                .filter(|option| has_effect(**option) == wanted)
+                .filter(|option| has_effect(**option) == filter)
                 .filter_map(|option| {
                     let fitting = option.doc().names.iter().filter(|name| fits(name));
                     let name = fitting.max_by_key(|name| name.len())?;
@@ -335,9 +335,9 @@ impl Position<'_> {
             ValueKind::Processes => self.filters(filter_values::processes(self.word, known)),
             ValueKind::Filter(texts) => self.filters(filter_values::texts(self.word, texts, known)),
             ValueKind::Suspect => self.filters(filter_values::suspects(self.word, known)),
-            ValueKind::File | ValueKind::MaybeFile => self.files(Wanted::Tables),
-            ValueKind::Folder => self.files(Wanted::Folders),
-            ValueKind::Query => self.files(Wanted::Traces),
+            ValueKind::File | ValueKind::MaybeFile => self.files(FileFilter::Tables),
+            ValueKind::Folder => self.files(FileFilter::Folders),
+            ValueKind::Query => self.files(FileFilter::Traces),
             ValueKind::Servers => self.words(SERVERS.to_vec()),
             ValueKind::Point(_) => self.points(known),
             _ => Vec::new(),

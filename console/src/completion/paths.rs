@@ -21,7 +21,7 @@ pub(super) struct Candidate {
 
 /// Entries that are offered beside folders.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Wanted {
+pub(super) enum FileFilter {
     /// Traces and extracts.
     Traces,
     /// Tables to write.
@@ -30,20 +30,20 @@ pub(super) enum Wanted {
     Folders,
 }
 
-impl Wanted {
+impl FileFilter {
     fn is(self, path: &Path) -> bool {
         match self {
-            Wanted::Traces => {
+            FileFilter::Traces => {
                 has_extension(path, TRACE_EXTENSIONS) || is_extract(path) || is_plain_extract(path)
             }
-            Wanted::Tables => has_extension(path, &FORMATS.map(|spec| spec.extension)),
-            Wanted::Folders => false,
+            FileFilter::Tables => has_extension(path, &FORMATS.map(|spec| spec.extension)),
+            FileFilter::Folders => false,
         }
     }
 }
 
 /// Folders and files whose paths start with what was typed. Hidden ones only if asked for with a dot.
-pub(super) fn candidates(typed: &str, wanted: Wanted) -> Vec<Candidate> {
+pub(super) fn candidates(typed: &str, filter: FileFilter) -> Vec<Candidate> {
     let name_starts = typed.rfind(is_separator).map_or(0, |at| at + 1);
     let (folder, prefix) = typed.split_at(name_starts);
     let listed = if folder.is_empty() { ".".into() } else { with_home(folder) };
@@ -53,7 +53,7 @@ pub(super) fn candidates(typed: &str, wanted: Wanted) -> Vec<Candidate> {
         .filter_map(|entry| {
             let name = entry.file_name().into_string().ok()?;
             let is_folder = entry.path().is_dir();
-            let is_wanted = is_folder || wanted.is(&entry.path());
+            let is_wanted = is_folder || filter.is(&entry.path());
             let is_hidden = name.starts_with('.') && !prefix.starts_with('.');
             let fits = starts_with(&name, prefix) && is_wanted && !is_hidden;
             let end = if is_folder { MAIN_SEPARATOR.to_string() } else { String::new() };
@@ -83,17 +83,17 @@ mod tests {
         }
         fs::create_dir(folder.path().join("leaks")).expect("a folder");
         let start = format!("{}{MAIN_SEPARATOR}", folder.path().display());
-        let wanted = |typed: &str, wanted| -> Vec<String> {
-            let candidates = candidates(&format!("{start}{typed}"), wanted).into_iter();
+        let filter = |typed: &str, filter| -> Vec<String> {
+            let candidates = candidates(&format!("{start}{typed}"), filter).into_iter();
             candidates.map(|c| c.path.strip_prefix(&start).unwrap_or("?").to_owned()).collect()
         };
-        let found = |typed| wanted(typed, Wanted::Traces);
+        let found = |typed| filter(typed, FileFilter::Traces);
         let leaks = format!("leaks{MAIN_SEPARATOR}");
         assert_eq!(found("le"), ["Leak two.json7z", &leaks, "leaky.etl"]);
         assert_eq!(found("leaky.e"), ["leaky.etl"]);
         assert_eq!(found(".l"), [".leaky.etl"]);
-        assert_eq!(wanted("l", Wanted::Tables), [leaks.as_str(), "leaky.csv"]);
-        assert_eq!(wanted("l", Wanted::Folders), [leaks]);
-        assert_eq!(candidates(&format!("{start}no/such/"), Wanted::Traces), []);
+        assert_eq!(filter("l", FileFilter::Tables), [leaks.as_str(), "leaky.csv"]);
+        assert_eq!(filter("l", FileFilter::Folders), [leaks]);
+        assert_eq!(candidates(&format!("{start}no/such/"), FileFilter::Traces), []);
     }
 }

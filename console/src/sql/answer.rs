@@ -24,7 +24,7 @@ use super::{
     planner::{context, too_long, with_stack},
     relations::Relation,
     stack_texts::stack_texts,
-    tables::{Part, Tables},
+    tables::{QueriedTrace, Tables},
     views::{View, Views},
 };
 use crate::{
@@ -61,7 +61,7 @@ pub fn sql(
     if let Some(name) = described(query) {
         return describe(name, views);
     }
-    let part = |&(file, loaded): &(usize, &LoadedTrace)| Part {
+    let part = |&(file, loaded): &(usize, &LoadedTrace)| QueriedTrace {
         file: u32::try_from(file).unwrap_or(u32::MAX),
         trace: Arc::clone(&loaded.trace),
     };

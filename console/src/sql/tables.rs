@@ -13,7 +13,7 @@ use super::columns::{TableColumn, Values, failed};
 use crate::{cancel::Cancel, query::trace_info};
 
 /// A trace that is queried.
-pub(super) struct Part {
+pub(super) struct QueriedTrace {
     /// Number of the trace in the session.
     pub(super) file: u32,
     pub(super) trace: Arc<Trace>,
@@ -26,7 +26,7 @@ pub(super) type AskStacks = mpsc::Sender<mpsc::Sender<DataFrame>>;
 /// The tables of all parts.
 #[derive(Default)]
 pub(super) struct Tables {
-    pub(super) parts: Vec<Part>,
+    pub(super) parts: Vec<QueriedTrace>,
     pub(super) stacks: Option<AskStacks>,
     pub(super) stop: Cancel,
 }
@@ -74,7 +74,12 @@ impl Tables {
         }
     }
 
-    fn part_column(&self, at: usize, part: &Part, column: TableColumn) -> PolarsResult<Column> {
+    fn part_column(
+        &self,
+        at: usize,
+        part: &QueriedTrace,
+        column: TableColumn,
+    ) -> PolarsResult<Column> {
         let TableColumn { table, spec, values } = column;
         let name = PlSmallStr::from_static(spec.name);
         Ok(match values {
@@ -105,7 +110,7 @@ impl Tables {
         })
     }
 
-    fn rows(&self, at: usize, part: &Part, table: Table) -> PolarsResult<Column> {
+    fn rows(&self, at: usize, part: &QueriedTrace, table: Table) -> PolarsResult<Column> {
         let first = self.first_row(at, table)?;
         let count = u32::try_from(height(part, table)?).map_err(too_many)?;
         let end = first.checked_add(count).ok_or_else(|| too_many(()))?;
@@ -140,7 +145,7 @@ impl Tables {
     }
 }
 
-fn height(part: &Part, table: Table) -> PolarsResult<usize> {
+fn height(part: &QueriedTrace, table: Table) -> PolarsResult<usize> {
     part.trace.height(table).map_err(failed)
 }
 

@@ -22,7 +22,7 @@ const PART_ROWS: usize = 1 << 18;
 
 /// Rows of the table of allocations without their stacks.
 #[derive(Default)]
-struct Part {
+struct ResourceRows {
     rows: Resources,
     /// Allocations of the events, as numbers of the columns.
     allocations: Vec<u32>,
@@ -60,7 +60,7 @@ impl ResourceTables<'_> {
         let order = Order::new(self);
         let (mut at, mut poll) = (0, Poll::new(cancel));
         let next = || {
-            let mut part = Part::default();
+            let mut part = ResourceRows::default();
             while part.rows.len() < PART_ROWS
                 && let Some(allocation) = order.allocations.get(at)
             {
@@ -79,8 +79,8 @@ impl ResourceTables<'_> {
     }
 
     /// The rows of a part with the stacks of what allocated and freed.
-    fn with_stacks(&self, part: Part, resolver: &mut StackResolver<'_>) -> Resources {
-        let Part { mut rows, allocations } = part;
+    fn with_stacks(&self, part: ResourceRows, resolver: &mut StackResolver<'_>) -> Resources {
+        let ResourceRows { mut rows, allocations } = part;
         let stacks = allocations.iter().map(|allocation| {
             let at = *allocation as usize;
             let stack = self.stack(self.columns.row[at], resolver);

@@ -29,13 +29,13 @@ const MAX_FILES: usize = 1 << 16;
 pub(super) struct Identities<'a> {
     locate: Locate<'a>,
     /// Identities read from files, by path in the trace (UTF-16).
-    files: HashMap<Box<[u8]>, Asked>,
+    files: HashMap<Box<[u8]>, IdentityRequest>,
     /// The records of the last event, used again for each.
     records: Vec<Vec<u8>>,
 }
 
 /// A file, and whether it was that of an image.
-struct Asked {
+struct IdentityRequest {
     file: Option<ImageFile>,
     is_right: bool,
 }
@@ -75,7 +75,7 @@ impl<'a> Identities<'a> {
                 return None;
             }
             let file = (self.locate)(&image.path()).and_then(|path| ImageFile::open(&path));
-            self.files.insert(image.path.into(), Asked { file, is_right: false });
+            self.files.insert(image.path.into(), IdentityRequest { file, is_right: false });
         }
         let asked = self.files.get_mut(image.path)?;
         let file = asked.file.as_ref().filter(|file| is_of(file, image))?;

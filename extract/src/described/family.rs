@@ -52,7 +52,7 @@ pub struct DescribedProvider {
 }
 
 /// Outcome of looking at an event.
-enum Found {
+enum Outcome {
     Nothing,
     /// It is in this row of its columns.
     Row(RowKind, usize),
@@ -115,7 +115,7 @@ impl Described {
             (Some(schema), _) => self.described(schema, event, decoder),
             (None, Some((change, class))) => {
                 let row = GuiRow::by_layout(change, class, Payload::of(event));
-                row.map_or(Found::Short, |row| self.gui(change, row))
+                row.map_or(Outcome::Short, |row| self.gui(change, row))
             }
             // One that carries its description gets no other one.
             (None, None) if schema_item(event.extended).is_some() => return,
@@ -128,9 +128,9 @@ impl Described {
             }
         };
         match found {
-            Found::Nothing => {}
-            Found::Row(kind, row) => shared.timeline.push(kind, row, event),
-            Found::Short => {
+            Outcome::Nothing => {}
+            Outcome::Row(kind, row) => shared.timeline.push(kind, row, event),
+            Outcome::Short => {
                 shared.diagnostics.count(WarningKind::ShortPayload, Some(event.offset));
             }
         }
@@ -142,9 +142,9 @@ impl Described {
         for (timeline_row, event) in undecided.events() {
             let Some(schema) = decoder.schema_of(&event) else { continue };
             match self.described(schema, &event, decoder) {
-                Found::Nothing => {}
-                Found::Row(kind, row) => shared.timeline.set(timeline_row, kind, row),
-                Found::Short => shared.diagnostics.count(WarningKind::ShortPayload, None),
+                Outcome::Nothing => {}
+                Outcome::Row(kind, row) => shared.timeline.set(timeline_row, kind, row),
+                Outcome::Short => shared.diagnostics.count(WarningKind::ShortPayload, None),
             }
         }
         let forgotten = std::mem::take(&mut self.forgotten);
@@ -183,18 +183,18 @@ impl Described {
             && decoder.schema_of(event).is_none()
     }
 
-    fn described(&mut self, id: SchemaId, event: &Event<'_>, decoder: &mut Decoder) -> Found {
+    fn described(&mut self, id: SchemaId, event: &Event<'_>, decoder: &mut Decoder) -> Outcome {
         match self.meaning(id, decoder) {
-            Meaning::Other => Found::Nothing,
+            Meaning::Other => Outcome::Nothing,
             Meaning::Gui(change, class) => {
                 let decoded = decoder.decode_as(id, event.payload, event.pointer_size);
                 let row = decoded.and_then(|decoded| GuiRow::described(change, class, &decoded));
-                row.map_or(Found::Short, |row| self.gui(change, row))
+                row.map_or(Outcome::Short, |row| self.gui(change, row))
             }
             Meaning::Resource(action, fields) => {
                 match decoder.decode_as(id, event.payload, event.pointer_size) {
                     Some(decoded) => self.resource(action, fields, &decoded),
-                    None => Found::Short,
+                    None => Outcome::Short,
                 }
             }
         }
@@ -214,7 +214,7 @@ impl Described {
         meaning
     }
 
-    fn gui(&mut self, change: GuiChange, row: GuiRow) -> Found {
+    fn gui(&mut self, change: GuiChange, row: GuiRow) -> Outcome {
         let kind = match change {
             GuiChange::Create => RowKind::GuiCreate,
             GuiChange::Destroy => RowKind::GuiDestroy,
@@ -222,10 +222,15 @@ impl Described {
             GuiChange::Transform => RowKind::GuiTransform,
         };
         self.handles.push(row);
-        Found::Row(kind, self.handles.len() - 1)
+        Outcome::Row(kind, self.handles.len() - 1)
     }
 
-    fn resource(&mut self, action: ResourceAction, fields: usize, decoded: &Decoded<'_>) -> Found {
+    fn resource(
+        &mut self,
+        action: ResourceAction,
+        fields: usize,
+        decoded: &Decoded<'_>,
+    ) -> Outcome {
         let fields = self.rules.fields(fields);
         let handle = decoded.value(&fields.handle).and_then(Value::bits);
         let size = decoded.value(&fields.size).and_then(Value::signed).unwrap_or_default();
@@ -240,7 +245,7 @@ impl Described {
         };
         let handle = handle.unwrap_or_default();
         self.resources.push(ResourceRow { handle, size, allocator, provider });
-        Found::Row(kind, self.resources.len() - 1)
+        Outcome::Row(kind, self.resources.len() - 1)
     }
 
     /// The number of the provider of a schema.

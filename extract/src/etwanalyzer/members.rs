@@ -2,7 +2,7 @@
 
 /// A part of an extract that is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Part {
+pub(super) enum Member {
     /// Machine, session and processes.
     Main,
     /// Modules and their PDBs.
@@ -13,7 +13,7 @@ pub(super) enum Part {
     Handle,
 }
 
-impl Part {
+impl Member {
     pub(super) const ALL: [Self; 4] = [Self::Main, Self::Modules, Self::HandleStacks, Self::Handle];
 
     /// Suffix after the base name, without the extension.
@@ -39,13 +39,13 @@ pub(super) const DERIVED: &str = "_Derived_";
 ///
 /// The exact name wins. After a renaming, a derived part is found by its ending, and the main part
 /// by the name that the derived parts share.
-pub(super) fn find<'a>(part: Part, base: &str, names: &[&'a str]) -> Option<&'a str> {
+pub(super) fn find<'a>(part: Member, base: &str, names: &[&'a str]) -> Option<&'a str> {
     let exact = part.name(base);
     let mut names = names.iter().copied();
     if let Some(name) = names.clone().find(|name| *name == exact) {
         return Some(name);
     }
-    if part != Part::Main {
+    if part != Member::Main {
         return names.find(|name| stem(name).ends_with(part.suffix()));
     }
     let derived = names.clone().find_map(|name| {
@@ -74,8 +74,8 @@ mod tests {
     #[test]
     fn the_exact_name_wins() {
         let names = ["x_Derived_Handle.json", "a_Derived_Handle.json", "x.json", "a.json"];
-        assert_eq!(find(Part::Handle, "a", &names), Some("a_Derived_Handle.json"));
-        assert_eq!(find(Part::Main, "a", &names), Some("a.json"));
+        assert_eq!(find(Member::Handle, "a", &names), Some("a_Derived_Handle.json"));
+        assert_eq!(find(Member::Main, "a", &names), Some("a.json"));
     }
 
     #[test]
@@ -87,16 +87,19 @@ mod tests {
             "old.json",
             "old_Derived_FileIO.json",
         ];
-        assert_eq!(find(Part::Handle, "new", &names), Some("old_Derived_Handle.json"));
-        assert_eq!(find(Part::HandleStacks, "new", &names), Some("old_Derived_HandleStacks.json"));
-        assert_eq!(find(Part::Main, "new", &names), Some("old.json"));
-        assert_eq!(find(Part::Modules, "new", &names), None);
+        assert_eq!(find(Member::Handle, "new", &names), Some("old_Derived_Handle.json"));
+        assert_eq!(
+            find(Member::HandleStacks, "new", &names),
+            Some("old_Derived_HandleStacks.json")
+        );
+        assert_eq!(find(Member::Main, "new", &names), Some("old.json"));
+        assert_eq!(find(Member::Modules, "new", &names), None);
     }
 
     #[test]
     fn an_archive_with_one_part_only_has_a_main_part() {
-        assert_eq!(find(Part::Main, "new", &["notes.txt", "old.json"]), Some("old.json"));
-        assert_eq!(find(Part::Main, "new", &["old_Derived_Handle.json"]), None);
-        assert_eq!(find(Part::Main, "new", &[]), None);
+        assert_eq!(find(Member::Main, "new", &["notes.txt", "old.json"]), Some("old.json"));
+        assert_eq!(find(Member::Main, "new", &["old_Derived_Handle.json"]), None);
+        assert_eq!(find(Member::Main, "new", &[]), None);
     }
 }

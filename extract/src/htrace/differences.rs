@@ -7,7 +7,7 @@
 //! is taken of those that need the fewest events which no listing of all has.
 
 use super::output::{Entry, Fact, Output};
-use super::timeline::{END, Place, START, Span, Timeline, distance};
+use super::timeline::{END, Position, START, Span, Timeline, distance};
 use super::window::{Unknown, Window};
 
 /// Starts of a chain that are tried, so that no text takes hours.
@@ -154,13 +154,13 @@ impl Differences {
         // A handle that was open before takes a close to be opened again, in these events or before. Where no
         // events are left for that, the text lists what it has listed already; and where it may be opened in these
         // events.
-        let last_of = |(place, open): &(Place, Entry)| {
+        let last_of = |(place, open): &(Position, Entry)| {
             timeline.last_of(open.handle, *place).filter(|(_, last)| last.is_same(open))
         };
         let earliest = first - (self.time(fact) - self.allowed(fact).first);
         unknown.retain(|open| last_of(open).is_none_or(|(span, _)| span.last < earliest));
         let later = self.later.get(fact).copied().unwrap_or(START);
-        let is_open = |open: &(Place, Entry)| {
+        let is_open = |open: &(Position, Entry)| {
             last_of(open).is_some_and(|(span, _)| {
                 let before = timeline.unknown(Span { first: span.last, last: first });
                 span.last >= later && before.is_none_or(|number| number < span.last)

@@ -6,14 +6,14 @@ use super::grammar::{hex, without_quote};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct FrameLine<'a> {
     pub(super) address: u64,
-    pub(super) place: Place<'a>,
+    pub(super) place: Location<'a>,
     /// Characters of the offset, which are as many in all lines of a debugger.
     pub(super) offset_digits: usize,
 }
 
 /// Location of an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place<'a> {
+pub(super) enum Location<'a> {
     Function {
         module: &'a str,
         function: &'a str,
@@ -50,20 +50,22 @@ impl<'a> FrameLine<'a> {
 }
 
 /// Reads what follows the address.
-fn place(text: &str) -> (Place<'_>, usize) {
+fn place(text: &str) -> (Location<'_>, usize) {
     let text = without_comment(text);
     let is_module = |name: &str| !name.is_empty() && !name.contains([' ', '+']);
     if let Some((module, rest)) = text.split_once('!').filter(|(module, _)| is_module(module)) {
         let (function, offset, digits) = split_offset(rest);
         return match function {
-            "" => (Place::Unknown, digits),
-            function => (Place::Function { module, function, offset }, digits),
+            "" => (Location::Unknown, digits),
+            function => (Location::Function { module, function, offset }, digits),
         };
     }
     match split_offset(text) {
         // Without symbols and module, the debugger writes the address again: `+0x4aa4fe76`.
-        (module, Some(rva), digits) if is_module(module) => (Place::Module { module, rva }, digits),
-        (_, _, digits) => (Place::Unknown, digits),
+        (module, Some(rva), digits) if is_module(module) => {
+            (Location::Module { module, rva }, digits)
+        }
+        (_, _, digits) => (Location::Unknown, digits),
     }
 }
 
@@ -97,12 +99,12 @@ fn without_comment(text: &str) -> &str {
 mod tests {
     use super::*;
 
-    fn frame(line: &str) -> Option<(u64, Place<'_>)> {
+    fn frame(line: &str) -> Option<(u64, Location<'_>)> {
         FrameLine::parse(line).map(|frame| (frame.address, frame.place))
     }
 
-    fn function<'a>(module: &'a str, function: &'a str, offset: u64) -> Place<'a> {
-        Place::Function { module, function, offset: Some(offset) }
+    fn function<'a>(module: &'a str, function: &'a str, offset: u64) -> Location<'a> {
+        Location::Function { module, function, offset: Some(offset) }
     }
 
     #[test]
@@ -135,7 +137,7 @@ mod tests {
             let line = format!("0x1: my_app!{name}+0x1f");
             assert_eq!(frame(&line), Some((1, function("my_app", name, 0x1F))), "{line}");
             let line = format!("0x1: my_app!{name}");
-            let place = Place::Function { module: "my_app", function: name, offset: None };
+            let place = Location::Function { module: "my_app", function: name, offset: None };
             assert_eq!(frame(&line), Some((1, place)), "{line}");
         }
     }
@@ -144,12 +146,12 @@ mod tests {
     fn without_symbols_there_is_a_module_or_nothing() {
         assert_eq!(
             frame("0x1234: clr+0x34"),
-            Some((0x1234, Place::Module { module: "clr", rva: 0x34 }))
+            Some((0x1234, Location::Module { module: "clr", rva: 0x34 }))
         );
         for line in
             ["0x1234:", "0x1234", "0x1234: +0x1234", "0x1234: +1234", "0x1234: why is that!"]
         {
-            assert_eq!(frame(line), Some((0x1234, Place::Unknown)), "{line}");
+            assert_eq!(frame(line), Some((0x1234, Location::Unknown)), "{line}");
         }
     }
 
@@ -158,7 +160,7 @@ mod tests {
         for comment in ["  <--- here + there", " // 0x1 + 0x2", " <- leak!", " [c:\\a.cpp @ 12]"] {
             for (name, offset) in [("a!f+0x2", Some(2)), ("a!f", None)] {
                 let line = format!("0x1: {name}{comment}");
-                let place = Place::Function { module: "a", function: "f", offset };
+                let place = Location::Function { module: "a", function: "f", offset };
                 assert_eq!(frame(&line), Some((1, place)), "{line}");
             }
         }

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::differences::Differences;
 use super::output::{Entry, Fact, Output, Step};
-use super::timeline::{Place, Timeline};
+use super::timeline::{Position, Timeline};
 use super::window;
 
 /// Events that are tried to be missing between two listings.
@@ -105,7 +105,7 @@ impl Stretch {
                 Output::Enabled | Output::Snapshot | Output::All { .. } => {}
             }
         }
-        let places: Vec<&Place> = timeline.known.keys().collect();
+        let places: Vec<&Position> = timeline.known.keys().collect();
         let before = |time: i64| places.partition_point(|place| **place < (time, 0));
         let is_snapshot = |(_, fact): &(usize, &Fact)| matches!(fact.output, Output::Snapshot);
         let (spans, mut uncertain) = (timeline.spans(), 0);

@@ -15,7 +15,7 @@ use handlescope_model::{
     SCHEMA_VERSION, StackIdx, TypeId,
 };
 
-use super::frame::{FrameLine, Place};
+use super::frame::{FrameLine, Location};
 use super::grammar::Operation;
 use super::history::History;
 use super::output::Entry;
@@ -249,19 +249,19 @@ impl Entries {
         key.clear();
         key.extend_from_slice(&address.to_le_bytes());
         match place {
-            Place::Function { module, function, offset } => {
+            Location::Function { module, function, offset } => {
                 key.extend_from_slice(&[1, u8::from(offset.is_some())]);
                 key.extend_from_slice(&offset.unwrap_or_default().to_le_bytes());
                 key.extend_from_slice(module.as_bytes());
                 key.push(b'!');
                 key.extend_from_slice(function.as_bytes());
             }
-            Place::Module { module, rva } => {
+            Location::Module { module, rva } => {
                 key.push(2);
                 key.extend_from_slice(&rva.to_le_bytes());
                 key.extend_from_slice(module.as_bytes());
             }
-            Place::Unknown => {}
+            Location::Unknown => {}
         }
         let row = self.frames.intern(key);
         if row as usize == self.frame_rows.len() {
@@ -276,17 +276,17 @@ impl Entries {
         let mut module = |name: &str| Some(ModuleIdx(self.modules.intern(name.as_bytes())));
         let address = Some(frame.address);
         self.frame_rows.push(match frame.place {
-            Place::Function { module: name, offset, .. } => {
+            Location::Function { module: name, offset, .. } => {
                 // An address without an offset would look like the start of the function.
                 let address = address.filter(|_| offset.is_some());
                 Frame { module: module(name), address, ..Frame::default() }
             }
-            Place::Module { module: name, rva } => {
+            Location::Module { module: name, rva } => {
                 Frame { module: module(name), rva: Some(rva), address, ..Frame::default() }
             }
-            Place::Unknown => Frame { address, ..Frame::default() },
+            Location::Unknown => Frame { address, ..Frame::default() },
         });
-        if let Place::Function { function, offset, .. } = frame.place {
+        if let Location::Function { function, offset, .. } = frame.place {
             let (frame, function) = (FrameIdx(row), function.to_owned());
             self.symbols.push(Symbol { frame, function, offset, ..Symbol::default() });
         }

@@ -11,7 +11,7 @@ use super::grammar::Operation;
 use super::output::{Entry, Fact, Output};
 
 /// A number of an event, and an order among those that stand at a number which is not known exactly.
-pub(super) type Place = (i64, u32);
+pub(super) type Position = (i64, u32);
 
 /// Before and after all events. Sums of some of them fit, too.
 pub(super) const START: i64 = i64::MIN / 8;
@@ -64,16 +64,16 @@ pub(super) fn distance(count: u64) -> i64 {
 /// The events of a process that are known, and the times of the listings of all.
 pub(super) struct Timeline {
     /// Each with the first step that shows it.
-    pub(super) known: BTreeMap<Place, (usize, Entry)>,
+    pub(super) known: BTreeMap<Position, (usize, Entry)>,
     /// Number of events at the time of each listing of all handles or with the total, by fact.
     pub(super) times: Vec<Option<i64>>,
     /// Whether 0 is the number of the first event since tracing began.
     pub(super) is_since_beginning: bool,
-    of_handles: HashMap<u64, BTreeSet<Place>>,
+    of_handles: HashMap<u64, BTreeSet<Position>>,
     /// Runs of numbers whose events are not known, the end excluded.
     unknown: Vec<(i64, i64)>,
     /// The numbers that events of differences and of listings of a handle may have.
-    loose: HashMap<Place, Span>,
+    loose: HashMap<Position, Span>,
     /// Listings of all that have nothing in common with the one before, and where they begin.
     gaps: Vec<(usize, i64)>,
     comparisons: u64,
@@ -318,7 +318,7 @@ impl Timeline {
     }
 
     /// The numbers that an event may have.
-    pub(super) fn span_of(&self, place: Place) -> Span {
+    pub(super) fn span_of(&self, place: Position) -> Span {
         self.loose.get(&place).copied().unwrap_or(Span::at(place.0))
     }
 
@@ -336,7 +336,13 @@ impl Timeline {
 
     /// Adds an event behind all that stand at the number of `place`, or in front of the next number; its own number
     /// is within `span`.
-    pub(super) fn add(&mut self, place: Place, span: Span, step: usize, entry: Entry) -> Place {
+    pub(super) fn add(
+        &mut self,
+        place: Position,
+        span: Span,
+        step: usize,
+        entry: Entry,
+    ) -> Position {
         let last = self.known.range(..=(place.0, u32::MAX)).next_back().map(|(place, _)| *place);
         let behind =
             last.filter(|last| last.0 == place.0).map_or(place.1.max(1), |last| last.1 + 1);
@@ -348,13 +354,13 @@ impl Timeline {
     }
 
     /// The last event of a handle value before a place, with the numbers that it may have.
-    pub(super) fn last_of(&self, handle: u64, before: Place) -> Option<(Span, &Entry)> {
+    pub(super) fn last_of(&self, handle: u64, before: Position) -> Option<(Span, &Entry)> {
         let last = self.of_handles.get(&handle)?.range(..before).next_back()?;
         self.known.get(last).map(|(_, entry)| (self.span_of(*last), entry))
     }
 
     /// Places of the events of a handle value.
-    pub(super) fn places_of(&self, handle: u64) -> impl Iterator<Item = Place> {
+    pub(super) fn places_of(&self, handle: u64) -> impl Iterator<Item = Position> {
         self.of_handles.get(&handle).into_iter().flatten().copied()
     }
 

@@ -8,19 +8,19 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::grammar::Operation;
 use super::output::Entry;
-use super::timeline::{Place, START, Span, Timeline};
+use super::timeline::{Position, START, Span, Timeline};
 
 /// Events from a snapshot to the difference, of which some are known.
 pub(super) struct Window<'a> {
     first: i64,
     last: i64,
-    known: Vec<(Place, &'a Entry)>,
+    known: Vec<(Position, &'a Entry)>,
 }
 
 /// Events of a window that are not known and that a difference needs.
 pub(super) struct Unknown {
     /// With their places.
-    pub(super) opens: Vec<(Place, Entry)>,
+    pub(super) opens: Vec<(Position, Entry)>,
     /// Closes of known opens that are not listed.
     pub(super) closes: usize,
 }
@@ -85,7 +85,7 @@ impl<'a> Window<'a> {
     }
 
     /// The opens that are not followed by another event of their handle value.
-    fn outstanding(&self) -> Vec<(Place, &'a Entry)> {
+    fn outstanding(&self) -> Vec<(Position, &'a Entry)> {
         let mut touched = HashSet::new();
         let mut outstanding: Vec<_> = self
             .known
@@ -106,8 +106,8 @@ impl<'a> Window<'a> {
         &self,
         opens: &[Entry],
         is_known: &[bool],
-        outstanding: &[(Place, &Entry)],
-    ) -> Option<Vec<(Place, Entry)>> {
+        outstanding: &[(Position, &Entry)],
+    ) -> Option<Vec<(Position, Entry)>> {
         if is_known.iter().all(|is_known| *is_known) {
             return Some(Vec::new());
         }
@@ -181,7 +181,7 @@ pub(super) fn place(step: usize, entries: &[Entry], span: Span, timeline: &mut T
     }
     let first = timeline.known.first_key_value().map_or(0, |(place, _)| place.0);
     for (handle, printed) in of_handles {
-        let places: Vec<Place> =
+        let places: Vec<Position> =
             timeline.places_of(handle).filter(|place| *place < (span.last, 0)).collect();
         let known: Vec<Entry> =
             places.iter().filter_map(|place| Some(timeline.known.get(place)?.1)).collect();
@@ -198,15 +198,15 @@ pub(super) fn place(step: usize, entries: &[Entry], span: Span, timeline: &mut T
             *place = later.next_if(|(_, known)| known.is_same(entry)).map(|(at, _)| at);
         }
         let common = common.into_iter().map(|known| places.get(known?).copied());
-        let common: Vec<Option<Place>> = common.collect();
+        let common: Vec<Option<Position>> = common.collect();
         // The next place that is known, from each row on.
         let mut next = None;
-        let mut nexts: Vec<Option<Place>> = Vec::with_capacity(common.len());
+        let mut nexts: Vec<Option<Position>> = Vec::with_capacity(common.len());
         for place in common.iter().rev() {
             next = place.or(next);
             nexts.push(next);
         }
-        let mut before: Option<Place> = None;
+        let mut before: Option<Position> = None;
         for ((entry, place), next) in printed.iter().zip(common).zip(nexts.into_iter().rev()) {
             if place.is_some() {
                 before = place;

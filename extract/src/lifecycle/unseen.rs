@@ -39,7 +39,7 @@ enum Holder {
 
 /// Slot of which a process has at most one at a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Place {
+enum Slot {
     Handle(Holder, u32),
     /// The pid and the first address.
     View(u32, u64),
@@ -61,7 +61,7 @@ pub(super) enum Effect {
 pub struct Reuses<'a> {
     lifetimes: Lifetimes<'a>,
     /// The row that opened what is there.
-    open: HashMap<Place, u32>,
+    open: HashMap<Slot, u32>,
     closed_before: HashMap<u32, i64>,
 }
 
@@ -128,7 +128,7 @@ impl<'a> Reuses<'a> {
 
 impl Lifetimes<'_> {
     /// Slot that an event opens or closes; `None` if it is not known.
-    fn place(&self, kind: EventKind, row: usize) -> Option<Place> {
+    fn place(&self, kind: EventKind, row: usize) -> Option<Slot> {
         let Self { collected, owners, .. } = *self;
         let Collector { handles, duplicates, views, shared, .. } = collected;
         let timeline = &shared.timeline;
@@ -136,7 +136,7 @@ impl Lifetimes<'_> {
         match kind {
             EventKind::HandleCreate | EventKind::HandleClose => {
                 let holder = holder(collected, owners.process[row], timeline.pid[row])?;
-                Some(Place::Handle(holder, handles.handle[at]))
+                Some(Slot::Handle(holder, handles.handle[at]))
             }
             EventKind::HandleDuplicate => {
                 let duplicate = &duplicates.rows[at];
@@ -149,12 +149,11 @@ impl Lifetimes<'_> {
                     }
                     child => Holder::Process(child),
                 };
-                Some(Place::Handle(holder, duplicate.target_handle))
+                Some(Slot::Handle(holder, duplicate.target_handle))
             }
-            EventKind::Map | EventKind::Unmap => Some(Place::View(
-                view_pid(collected, row, owners.process[row]),
-                views.rows[at].base,
-            )),
+            EventKind::Map | EventKind::Unmap => {
+                Some(Slot::View(view_pid(collected, row, owners.process[row]), views.rows[at].base))
+            }
             _ => None,
         }
     }
@@ -228,8 +227,8 @@ impl<'a> UnseenCloses<'a> {
             None => {
                 let place = self.lifetimes.place(kind, row)?;
                 let rundown = match place {
-                    Place::Handle(..) => &self.handles_at_end,
-                    Place::View(..) => &self.views_at_end,
+                    Slot::Handle(..) => &self.handles_at_end,
+                    Slot::View(..) => &self.views_at_end,
                 };
                 let object = || address(self.lifetimes.collected, row);
                 match self.sweeps.start_of(place) {
@@ -290,10 +289,10 @@ impl Sweeps {
 
     /// Time from which on all handle events of the slot's process are present, up to the end of its
     /// sweep.
-    fn start_of(&self, place: Place) -> Option<i64> {
+    fn start_of(&self, place: Slot) -> Option<i64> {
         match place {
-            Place::Handle(Holder::Process(process), _) => self.starts.get(&process).copied(),
-            Place::Handle(Holder::Pid(_), _) | Place::View(..) => None,
+            Slot::Handle(Holder::Process(process), _) => self.starts.get(&process).copied(),
+            Slot::Handle(Holder::Pid(_), _) | Slot::View(..) => None,
         }
     }
 }
@@ -308,7 +307,7 @@ struct EndRundown {
     /// Holders whose handles and views it lists, even if there are none.
     holders: HashSet<Holder>,
     /// Open slots, with the objects of handles.
-    open: HashMap<Place, u64>,
+    open: HashMap<Slot, u64>,
 }
 
 /// Bit that is set in kernel handles and not in their numbers in the handle table of System.
@@ -330,7 +329,7 @@ impl EndRundown {
             }
             let handle = collected.handles.handle[timeline.row[row] as usize];
             let listed = holder(collected, owners.process[row], timeline.pid[row]);
-            let listed = listed.map(|holder| (holder, Place::Handle(holder, handle)));
+            let listed = listed.map(|holder| (holder, Slot::Handle(holder, handle)));
             let object = address(collected, row);
             rundown.event(timeline.time[row], timeline.processor[row], listed, object);
         }
@@ -347,7 +346,7 @@ impl EndRundown {
         let mut rundown = Self::default();
         if !missing.is_none() {
             for view in &collected.views.at_end {
-                let listed = (Holder::Pid(view.pid), Place::View(view.pid, view.base));
+                let listed = (Holder::Pid(view.pid), Slot::View(view.pid, view.base));
                 rundown.event(view.time, view.processor, Some(listed), 0);
             }
         }
@@ -355,7 +354,7 @@ impl EndRundown {
     }
 
     /// Adds what an event lists, if its process is known.
-    fn event(&mut self, time: i64, processor: u16, listed: Option<(Holder, Place)>, object: u64) {
+    fn event(&mut self, time: i64, processor: u16, listed: Option<(Holder, Slot)>, object: u64) {
         let (start, end) = self.span.get_or_insert((time, time));
         (*start, *end) = (time.min(*start), time.max(*end));
         self.processors.insert(processor);
@@ -371,15 +370,15 @@ impl EndRundown {
     }
 
     /// Time at which the rundown ended, if it does not list an earlier open.
-    fn without(&self, place: Place, opened: i64, object: impl Fn() -> u64) -> Option<i64> {
+    fn without(&self, place: Slot, opened: i64, object: impl Fn() -> u64) -> Option<i64> {
         let (start, end) = self.span?;
         let (holder, is_open) = match place {
-            Place::Handle(holder, value) => {
-                let of = |value| Place::Handle(holder, value);
+            Slot::Handle(holder, value) => {
+                let of = |value| Slot::Handle(holder, value);
                 let is_listed = |place| self.open.get(&place) == Some(&object());
                 (holder, is_listed(of(value)) || is_listed(of(value & !KERNEL_HANDLE)))
             }
-            Place::View(pid, _) => (Holder::Pid(pid), self.open.contains_key(&place)),
+            Slot::View(pid, _) => (Holder::Pid(pid), self.open.contains_key(&place)),
         };
         let is_closed = self.holders.contains(&holder) && opened < start && !is_open;
         is_closed.then_some(end)

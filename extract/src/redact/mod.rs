@@ -30,7 +30,7 @@ pub enum RedactError {
 }
 
 /// A buffer, or a place without events.
-enum Place {
+enum Region {
     Buffer(IndexedBuffer),
     Other(OtherPlace),
 }
@@ -53,17 +53,17 @@ pub fn redact(
     limits.check_content(input, open.len(), content).map_err(ExtractError::from)?;
     observer.on_started(open.len());
     let buffers = open.index.buffers.iter().chain(&open.index.duplicates);
-    let buffers = buffers.map(|buffer| (buffer.offset, Place::Buffer(*buffer)));
-    let others = open.index.others.iter().map(|other| (other.offset, Place::Other(*other)));
-    let mut places: Vec<(u64, Place)> = buffers.chain(others).collect();
-    places.sort_by_key(|(offset, _)| *offset);
+    let buffers = buffers.map(|buffer| (buffer.offset, Region::Buffer(*buffer)));
+    let others = open.index.others.iter().map(|other| (other.offset, Region::Other(*other)));
+    let mut regions: Vec<(u64, Region)> = buffers.chain(others).collect();
+    regions.sort_by_key(|(offset, _)| *offset);
     let mut redaction = Redaction::default();
     let (mut stored, mut bytes) = (Vec::new(), Vec::new());
-    for (offset, place) in places {
+    for (offset, place) in regions {
         cancel.check().map_err(ExtractError::from)?;
         observer.on_progress(offset);
         match place {
-            Place::Buffer(buffer) => {
+            Region::Buffer(buffer) => {
                 open.expanded(&buffer, &mut stored, &mut bytes)?;
                 if buffer.header.is_compressed() {
                     BufferHeader::make_plain(&mut bytes, &buffer.header);
@@ -72,7 +72,7 @@ pub fn redact(
                 redaction.buffer(&mut bytes, valid, buffer.first_time);
                 out.write_all(&bytes)?;
             }
-            Place::Other(other) => write_other(&mut open, other, &mut bytes, out, cancel)?,
+            Region::Other(other) => write_other(&mut open, other, &mut bytes, out, cancel)?,
         }
     }
     Ok(open.recording.check_unchanged()?)

@@ -53,7 +53,7 @@ pub(super) struct Search {
 
 /// Result of the search for a file. Without symbols, the outcome says why.
 #[derive(Clone)]
-pub(super) struct Found {
+pub(super) struct SearchResult {
     pub(super) symbols: Option<Arc<ModuleSymbols>>,
     outcome: Outcome,
     origin: Option<Origin>,
@@ -78,8 +78,8 @@ pub(super) enum Progress {
     #[default]
     New,
     /// Not in any local place.
-    OnlyServersLeft(Found),
-    Done(Found),
+    OnlyServersLeft(SearchResult),
+    Done(SearchResult),
 }
 
 impl Search {
@@ -116,13 +116,13 @@ impl Search {
         &self,
         module: &ModuleIdentity,
         limits: SearchLimits<'_>,
-    ) -> Option<Found> {
+    ) -> Option<SearchResult> {
         if self.is_empty {
-            return Some(Found::nothing(Outcome::NoSymbolPath));
+            return Some(SearchResult::nothing(Outcome::NoSymbolPath));
         }
         let pdb = match &module.pdb {
             Some(pdb) => self.pdb(pdb, limits)?,
-            None => Found::nothing(Outcome::NoPdbIdentity),
+            None => SearchResult::nothing(Outcome::NoPdbIdentity),
         };
         match ImageIdentity::new(module).filter(|_| pdb.symbols.is_none()) {
             Some(image) => Some(pdb.or(self.image(&image))),
@@ -133,31 +133,31 @@ impl Search {
     /// Report on a module so far.
     pub(super) fn report(&self, module: &ModuleIdentity) -> ModuleReport {
         let pdb = match &module.pdb {
-            _ if self.is_empty => Found::nothing(Outcome::NoSymbolPath),
-            Some(pdb) => self.pdbs.known(pdb).unwrap_or(Found::nothing(Outcome::NotFound)),
-            None => Found::nothing(Outcome::NoPdbIdentity),
+            _ if self.is_empty => SearchResult::nothing(Outcome::NoSymbolPath),
+            Some(pdb) => self.pdbs.known(pdb).unwrap_or(SearchResult::nothing(Outcome::NotFound)),
+            None => SearchResult::nothing(Outcome::NoPdbIdentity),
         };
         let image = ImageIdentity::new(module).filter(|_| pdb.symbols.is_none());
         let found = match image.and_then(|image| self.images.known(&image)) {
             Some(image) => pdb.or(image),
             None => pdb,
         };
-        let Found { outcome, origin, notes, unsaved, .. } = found;
+        let SearchResult { outcome, origin, notes, unsaved, .. } = found;
         let SearchNotes { refused, failures, missing, skipped } = notes;
         let report = ModuleReport::new(module.clone(), outcome);
         ModuleReport { refused, failures, missing, skipped, origin, unsaved, ..report }
     }
 
     /// The search order of the module documentation.
-    fn pdb(&self, pdb: &PdbIdentity, limits: SearchLimits<'_>) -> Option<Found> {
+    fn pdb(&self, pdb: &PdbIdentity, limits: SearchLimits<'_>) -> Option<SearchResult> {
         let slot = self.pdbs.slot(pdb);
         let mut progress = lock(&slot);
         let Some(key) = StoreKey::new(pdb) else {
-            let found = Found::nothing(Outcome::UnusableName);
+            let found = SearchResult::nothing(Outcome::UnusableName);
             *progress = Progress::Done(found.clone());
             return Some(found);
         };
-        let wanted = Wanted { key: &key, pdb, limits };
+        let wanted = PdbRequest { key: &key, pdb, limits };
         loop {
             let next = match &mut *progress {
                 Progress::Done(found) => return Some(found.clone()),
@@ -170,8 +170,8 @@ impl Search {
     }
 
     /// Searches the local places; `None` if cancelled.
-    fn find(&self, wanted: &Wanted<'_>) -> Option<Progress> {
-        let mut found = Found::nothing(Outcome::NotFound);
+    fn find(&self, wanted: &PdbRequest<'_>) -> Option<Progress> {
+        let mut found = SearchResult::nothing(Outcome::NotFound);
         for candidate in self.local(wanted.key) {
             if self.take(&candidate, wanted, &mut found)? {
                 self.note_download(wanted.pdb, &mut found);
@@ -190,7 +190,7 @@ impl Search {
     }
 
     /// Adds the notes of an earlier download in this session; a file in a cache may be its result.
-    fn note_download(&self, pdb: &PdbIdentity, found: &mut Found) {
+    fn note_download(&self, pdb: &PdbIdentity, found: &mut SearchResult) {
         let Some(fetched) = self.downloads.fetched(pdb) else { return };
         found.notes.extend(&fetched.notes);
         if let (Some((path, address)), Outcome::Resolved { file, .. }) =
@@ -202,8 +202,8 @@ impl Search {
     }
 
     /// Asks the servers; `None` if cancelled.
-    fn download(&self, wanted: &Wanted<'_>, mut found: Found) -> Option<Progress> {
-        let Wanted { key, pdb, limits } = *wanted;
+    fn download(&self, wanted: &PdbRequest<'_>, mut found: SearchResult) -> Option<Progress> {
+        let PdbRequest { key, pdb, limits } = *wanted;
         let downloads = &self.downloads;
         downloads.fetch(&[(key.clone(), pdb.clone())], limits.watch);
         let fetched = downloads.fetched(pdb)?;
@@ -217,8 +217,13 @@ impl Search {
     }
 
     /// Uses a file if it is the right PDB; otherwise notes why not. `None` if cancelled.
-    fn take(&self, candidate: &Candidate, wanted: &Wanted<'_>, found: &mut Found) -> Option<bool> {
-        let Wanted { key, pdb, limits } = *wanted;
+    fn take(
+        &self,
+        candidate: &Candidate,
+        wanted: &PdbRequest<'_>,
+        found: &mut SearchResult,
+    ) -> Option<bool> {
+        let PdbRequest { key, pdb, limits } = *wanted;
         if limits.watch.cancel.is_cancelled() {
             return None;
         }
@@ -244,10 +249,10 @@ impl Search {
     fn load(
         &self,
         file: &Path,
-        wanted: &Wanted<'_>,
-        found: &mut Found,
+        wanted: &PdbRequest<'_>,
+        found: &mut SearchResult,
     ) -> Result<(), SymbolFileError> {
-        let Wanted { key, pdb, limits } = *wanted;
+        let PdbRequest { key, pdb, limits } = *wanted;
         let stamp = FileStamp::of(file).map_err(SymbolFileError::io("read", file))?;
         let stored = self.store.open(key, pdb).filter(|stored| stored.source.size == stamp.size);
         if let Some(stored) = stored {
@@ -271,13 +276,13 @@ impl Search {
     }
 
     /// The exports of an image in a local place; no server is asked for images.
-    fn image(&self, image: &ImageIdentity) -> Found {
+    fn image(&self, image: &ImageIdentity) -> SearchResult {
         let slot = self.images.slot(image);
         let mut progress = lock(&slot);
         if let Progress::Done(found) = &*progress {
             return found.clone();
         }
-        let mut found = Found::nothing(Outcome::NotFound);
+        let mut found = SearchResult::nothing(Outcome::NotFound);
         let files = StoreKey::of_image(image).map(|key| self.local(&key));
         for Candidate { path, form, member, origin } in files.unwrap_or_default() {
             if form != Form::Plain || member.is_some() {
@@ -428,13 +433,13 @@ impl Search {
 }
 
 /// A PDB that is searched for.
-struct Wanted<'a> {
+struct PdbRequest<'a> {
     key: &'a StoreKey,
     pdb: &'a PdbIdentity,
     limits: SearchLimits<'a>,
 }
 
-impl Found {
+impl SearchResult {
     fn nothing(outcome: Outcome) -> Self {
         Self { symbols: None, outcome, origin: None, notes: SearchNotes::default(), unsaved: None }
     }
@@ -473,7 +478,7 @@ impl<K: Clone + Eq + Hash> Slots<K> {
     }
 
     /// Result so far of a search that was started.
-    fn known(&self, key: &K) -> Option<Found> {
+    fn known(&self, key: &K) -> Option<SearchResult> {
         let slot = lock(&self.0).get(key)?.clone();
         match &*lock(&slot) {
             Progress::Done(found) | Progress::OnlyServersLeft(found) => Some(found.clone()),

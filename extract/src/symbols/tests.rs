@@ -12,11 +12,11 @@ use super::fixture::{I386, TestPdb};
 use super::*;
 
 /// A plain folder with PDBs, and a folder for symcaches.
-struct Place {
+struct SymbolFolders {
     root: TempDir,
 }
 
-impl Place {
+impl SymbolFolders {
     fn new() -> Self {
         Self { root: tempfile::tempdir().expect("temporary folder") }
     }
@@ -82,7 +82,7 @@ fn report(symbolizer: &Symbolizer) -> ModuleReport {
 
 #[test]
 fn an_address_is_named_after_the_function_that_starts_before_it() {
-    let place = Place::new().with(&pdb().store_path("a.pdb"), &pdb().bytes());
+    let place = SymbolFolders::new().with(&pdb().store_path("a.pdb"), &pdb().bytes());
     let mut module = pdb().module(r"D:\build\a.pdb");
     module.size = 0x2000;
     assert_eq!(
@@ -93,7 +93,7 @@ fn an_address_is_named_after_the_function_that_starts_before_it() {
 
 #[test]
 fn an_address_before_the_first_function_or_outside_the_module_has_no_name() {
-    let place = Place::new().with("a.pdb", &pdb().bytes());
+    let place = SymbolFolders::new().with("a.pdb", &pdb().bytes());
     let mut module = pdb().module("a.pdb");
     module.size = 0x2000;
     let outside = [0, 0x100f, 0x2000, 0xffff_ffff, 1 << 32, u64::MAX];
@@ -104,7 +104,7 @@ fn an_address_before_the_first_function_or_outside_the_module_has_no_name() {
 fn c_names_of_a_32_bit_module_lose_their_decoration() {
     let functions = [(0x1010, "_main"), (0x1020, "_Sleep@4"), (0x1030, "@fast@8")];
     let pdb = TestPdb { machine: I386, ..TestPdb::new(&functions) };
-    let place = Place::new().with("a.pdb", &pdb.bytes());
+    let place = SymbolFolders::new().with("a.pdb", &pdb.bytes());
     assert_eq!(
         names(&place.symbolizer(), &pdb.module("a.pdb"), &[0x1010, 0x1020, 0x1030]),
         ["main+0x0", "Sleep+0x0", "fast+0x0"]
@@ -115,7 +115,7 @@ fn c_names_of_a_32_bit_module_lose_their_decoration() {
 fn a_pdb_of_another_build_is_refused_and_the_right_one_found_behind_it() {
     let other = TestPdb { guid: uuid::Uuid::from_u128(1), ..pdb() };
     let module = pdb().module("a.pdb");
-    let place = Place::new().with(&pdb().store_path("a.pdb"), &other.bytes());
+    let place = SymbolFolders::new().with(&pdb().store_path("a.pdb"), &other.bytes());
     let symbolizer = place.symbolizer();
     assert_eq!(names(&symbolizer, &module, &[0x1010]), ["-"]);
     let refusal = report(&symbolizer);
@@ -132,7 +132,7 @@ fn a_pdb_of_another_build_is_refused_and_the_right_one_found_behind_it() {
 
 #[test]
 fn the_age_that_counts_is_the_one_of_the_debug_information() {
-    let place = Place::new().with("a.pdb", &pdb().bytes());
+    let place = SymbolFolders::new().with("a.pdb", &pdb().bytes());
     let mut module = pdb().module("a.pdb");
     for (age, name) in [(pdb().age, "NtOpen+0x0"), (pdb().info_age, "-"), (pdb().age + 1, "-")] {
         module.pdb.as_mut().expect("a pdb").age = age;
@@ -142,7 +142,7 @@ fn the_age_that_counts_is_the_one_of_the_debug_information() {
 
 #[test]
 fn the_second_session_reads_the_symcache() {
-    let place = Place::new().with("a.pdb", &pdb().bytes());
+    let place = SymbolFolders::new().with("a.pdb", &pdb().bytes());
     for was_converted in [false, true] {
         let symbolizer = place.symbolizer();
         assert_eq!(names(&symbolizer, &pdb().module("a.pdb"), &[0x1012]), ["NtOpen+0x2"]);
@@ -153,7 +153,7 @@ fn the_second_session_reads_the_symcache() {
 
 #[test]
 fn a_damaged_symcache_is_built_again() {
-    let place = Place::new().with("a.pdb", &pdb().bytes());
+    let place = SymbolFolders::new().with("a.pdb", &pdb().bytes());
     let module = pdb().module("a.pdb");
     names(&place.symbolizer(), &module, &[0]);
     let intact = fs::read(place.symcache()).expect("a symcache");
@@ -176,7 +176,7 @@ fn a_damaged_symcache_is_built_again() {
 #[test]
 fn a_symcache_does_not_vouch_for_a_pdb_that_was_replaced() {
     let other = TestPdb { guid: uuid::Uuid::from_u128(1), ..pdb() };
-    let place = Place::new().with("a.pdb", &pdb().bytes());
+    let place = SymbolFolders::new().with("a.pdb", &pdb().bytes());
     let module = pdb().module("a.pdb");
     assert_eq!(names(&place.symbolizer(), &module, &[0x1010]), ["NtOpen+0x0"]);
     fs::remove_file(place.path("plain/a.pdb")).expect("pdb removed");
@@ -189,7 +189,7 @@ fn a_symcache_does_not_vouch_for_a_pdb_that_was_replaced() {
 
 #[test]
 fn a_symcache_in_a_cache_folder_of_the_path_needs_no_pdb() {
-    let place = Place::new().with("a.pdb", &pdb().bytes());
+    let place = SymbolFolders::new().with("a.pdb", &pdb().bytes());
     let module = pdb().module("a.pdb");
     let path = format!("cache*{};{}", place.path("c").display(), place.path("plain").display());
     let session = || Symbolizer::new(SymbolPath::parse(&path), SymbolizerOptions::default());
@@ -200,7 +200,7 @@ fn a_symcache_in_a_cache_folder_of_the_path_needs_no_pdb() {
 
 #[test]
 fn nothing_is_written_to_a_plain_folder() {
-    let place = Place::new().with(&pdb().store_path("a.pdb"), &pdb().bytes());
+    let place = SymbolFolders::new().with(&pdb().store_path("a.pdb"), &pdb().bytes());
     names(&place.symbolizer(), &pdb().module("a.pdb"), &[0x1010]);
     assert_eq!(files(&place.path("plain")).len(), 1);
     assert_eq!(files(&place.path("symcaches")).len(), 1);
@@ -208,7 +208,7 @@ fn nothing_is_written_to_a_plain_folder() {
 
 #[test]
 fn without_a_place_for_symcaches_names_are_there_all_the_same() {
-    let place = Place::new().with("a.pdb", &pdb().bytes());
+    let place = SymbolFolders::new().with("a.pdb", &pdb().bytes());
     write(&place.path("symcaches"), b"a file where the folder should be");
     let symbolizer = place.symbolizer();
     assert_eq!(names(&symbolizer, &pdb().module("a.pdb"), &[0x1010]), ["NtOpen+0x0"]);
@@ -217,7 +217,7 @@ fn without_a_place_for_symcaches_names_are_there_all_the_same() {
 
 #[test]
 fn a_hostile_name_reaches_no_folder() {
-    let place = Place::new().with("a.pdb", &pdb().bytes());
+    let place = SymbolFolders::new().with("a.pdb", &pdb().bytes());
     let symbolizer = place.symbolizer();
     for name in ["..", "", r"x\..", "a.pdb\0", "c:"] {
         let module = pdb().module(name);
@@ -229,7 +229,7 @@ fn a_hostile_name_reaches_no_folder() {
 
 #[test]
 fn the_report_says_what_was_missing() {
-    let place = Place::new();
+    let place = SymbolFolders::new();
     let symbolizer = place.symbolizer();
     let module = pdb().module("a.pdb");
     let nameless = ModuleIdentity { pdb: None, name: "b.dll".into(), ..module.clone() };
@@ -253,7 +253,8 @@ fn the_report_says_what_was_missing() {
 #[test]
 fn many_modules_are_answered_in_the_order_of_the_requests() {
     let names: Vec<String> = (0..40).map(|n| format!("m{n}.pdb")).collect();
-    let place = names.iter().fold(Place::new(), |place, name| place.with(name, &pdb().bytes()));
+    let place =
+        names.iter().fold(SymbolFolders::new(), |place, name| place.with(name, &pdb().bytes()));
     let rvas = [0x1044, 0x1010, 0x1044, 1];
     let mut requests: Vec<(ModuleIdentity, Vec<CodeAddress>)> =
         names.iter().map(|name| (pdb().module(name), rvas.map(Into::into).to_vec())).collect();
@@ -296,7 +297,8 @@ fn what_was_cancelled_is_resolved_the_next_time() {
         }
     }
     let names: Vec<String> = (0..20).map(|n| format!("m{n}.pdb")).collect();
-    let place = names.iter().fold(Place::new(), |place, name| place.with(name, &pdb().bytes()));
+    let place =
+        names.iter().fold(SymbolFolders::new(), |place, name| place.with(name, &pdb().bytes()));
     let requests: Vec<(ModuleIdentity, Vec<CodeAddress>)> =
         names.iter().map(|name| (pdb().module(name), vec![0x1010.into()])).collect();
     let symbolizer = place.symbolizer();
@@ -316,7 +318,7 @@ fn what_was_cancelled_is_resolved_the_next_time() {
 
 #[test]
 fn threads_that_want_the_same_pdb_convert_it_once() {
-    let place = Place::new().with("a.pdb", &pdb().bytes());
+    let place = SymbolFolders::new().with("a.pdb", &pdb().bytes());
     let symbolizer = place.symbolizer();
     std::thread::scope(|scope| {
         for _ in 0..8 {
@@ -347,7 +349,7 @@ fn a_damaged_pdb_is_an_error_in_the_report() {
                 _ => bytes.truncate(at + 1),
             }
         }
-        let place = Place::new().with("a.pdb", &bytes);
+        let place = SymbolFolders::new().with("a.pdb", &bytes);
         let symbolizer = place.symbolizer();
         let _ = names(&symbolizer, &module, &[0x1010, 0x1044]);
         let report = report(&symbolizer);

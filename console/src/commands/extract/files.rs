@@ -52,13 +52,13 @@ pub(super) fn extract_files(
     cancel: &Cancel,
     out: &mut dyn Write,
     messages: &mut Messages<'_>,
-) -> Result<(Tally, Asked), CommandError> {
+) -> Result<(Tally, RequestedEvents), CommandError> {
     let Work { args, inputs, overwrite, finish } = work;
     let mut outputs: HashMap<PathBuf, PathBuf> = HashMap::new();
     let events = args.events.as_deref().map(EventChoice::of).unwrap_or_default();
     let stacks = args.stacks.unwrap_or_default();
     let resources = mappings(args.resource.as_deref())?;
-    let mut asked = Asked::of(&events, &resources);
+    let mut requested = RequestedEvents::of(&events, &resources);
     let options = ExtractOptions { stacks, events, resources, ..options(args.max_size) };
     for (index, input) in inputs.iter().enumerate() {
         if args.dry_run {
@@ -82,8 +82,15 @@ pub(super) fn extract_files(
             ));
             continue;
         }
-        match extract_file(input, &output, options.clone(), overwrite, &mut asked, cancel, messages)
-        {
+        match extract_file(
+            input,
+            &output,
+            options.clone(),
+            overwrite,
+            &mut requested,
+            cancel,
+            messages,
+        ) {
             Ok(summary) => {
                 writeln!(out, "{summary}")?;
                 match finish.map(|finish| finish(&output, messages)) {
@@ -104,7 +111,7 @@ pub(super) fn extract_files(
         }
     }
     summarize(args, tally, messages);
-    Ok((tally, asked))
+    Ok((tally, requested))
 }
 
 /// The last line about several files.
@@ -155,7 +162,7 @@ fn extract_file(
     output: &Path,
     options: ExtractOptions,
     overwrite: &Overwrite,
-    asked: &mut Asked,
+    requested: &mut RequestedEvents,
     cancel: &Cancel,
     messages: &mut Messages<'_>,
 ) -> Result<String, LoadError> {
@@ -171,7 +178,7 @@ fn extract_file(
     let summary = run(input, output, options, cancel, messages)?;
     warn(input, summary.warnings.iter().cloned(), messages);
     let trace = Trace::open(output)?;
-    asked.look_at(&trace)?;
+    requested.look_at(&trace)?;
     warn_of(input, &Caveat::of_load(&trace)?, messages);
     Ok(line(output, &summary))
 }
@@ -183,7 +190,7 @@ const RESOURCE: &str = "-resource";
 const MOST_LISTED: usize = 8;
 
 /// Requested providers and events, and those that the traces have.
-pub(super) struct Asked {
+pub(super) struct RequestedEvents {
     wishes: Vec<Wish>,
     /// Providers of all traces.
     providers: BTreeSet<String>,
@@ -202,8 +209,8 @@ struct Wish {
     is_there: bool,
 }
 
-impl Asked {
-    pub(super) fn of(events: &EventChoice, resources: &[ResourceMapping]) -> Asked {
+impl RequestedEvents {
+    pub(super) fn of(events: &EventChoice, resources: &[ResourceMapping]) -> RequestedEvents {
         let providers: &[String] = match events {
             EventChoice::Providers(providers) => providers,
             EventChoice::None | EventChoice::All => &[],
@@ -219,7 +226,7 @@ impl Asked {
         let some = resources
             .iter()
             .map(|mapping| wish(RESOURCE, &mapping.provider, Some(mapping.event.clone())));
-        Asked {
+        RequestedEvents {
             wishes: all.chain(some).collect(),
             providers: BTreeSet::new(),
             events: BTreeSet::new(),

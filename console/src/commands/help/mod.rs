@@ -1,7 +1,7 @@
 //! `.help`, drawn from the registry.
 
 mod page;
-mod place;
+mod syntax;
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use handlescope_model::Untrusted;
 use thiserror::Error;
 
 use self::page::Page;
-use self::place::Place;
+use self::syntax::Syntax;
 use super::command::invocation;
 use super::shared::groups;
 use super::topics::TopicSpec;
@@ -22,7 +22,7 @@ use crate::suggest;
 
 /// The topic to explain, the registry it stands in, and where it is read.
 #[derive(Default)]
-pub(crate) struct HelpArgs(Option<(Topic, &'static Registry, Place)>);
+pub(crate) struct HelpArgs(Option<(Topic, &'static Registry, Syntax)>);
 
 /// The page on a command or a kind of `.dump` for those who ask a shell.
 ///
@@ -33,13 +33,13 @@ pub(crate) fn help_in_shell(
     registry: &'static Registry,
 ) -> Result<Box<dyn Invocation>, ParseError> {
     let topic = topic(&[name.to_owned()], registry, Aliases::NONE)?;
-    Ok(invocation::<Help>(HelpArgs(Some((topic, registry, Place::Shell)))))
+    Ok(invocation::<Help>(HelpArgs(Some((topic, registry, Syntax::Shell)))))
 }
 
 /// The examples of a command as command lines of a shell, under their heading.
 pub(crate) fn shell_examples(command: &dyn AnyCommand) -> String {
     let examples = command.signature().examples.iter();
-    let lines = examples.map(|example| format!("\n  {}", Place::Shell.line(example)));
+    let lines = examples.map(|example| format!("\n  {}", Syntax::Shell.line(example)));
     std::iter::once("Examples:".to_owned()).chain(lines).collect()
 }
 
@@ -62,13 +62,13 @@ impl Command for Help {
             return Err(entered.too_many("a command, a kind of .dump or an option", word));
         }
         let topic = topic(&entered.texts(), entered.registry, entered.aliases)?;
-        Ok(HelpArgs(Some((topic, entered.registry, Place::Prompt))))
+        Ok(HelpArgs(Some((topic, entered.registry, Syntax::Prompt))))
     }
 
     fn run(args: HelpArgs, context: &mut Context<'_, '_>) -> Result<(), CommandError> {
-        let HelpArgs(Some((topic, registry, place))) = args else { return Ok(()) };
+        let HelpArgs(Some((topic, registry, syntax))) = args else { return Ok(()) };
         let aliases = &context.session.settings.aliases;
-        write(topic, aliases, Page::new(context.out, context.screen, registry, place))
+        write(topic, aliases, Page::new(context.out, context.screen, registry, syntax))
     }
 }
 

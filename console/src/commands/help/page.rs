@@ -3,7 +3,7 @@ use std::io::Write;
 use comfy_table::{Cell, ColumnConstraint, Table};
 use handlescope_model::Untrusted;
 
-use crate::commands::help::place::Place;
+use crate::commands::help::syntax::Syntax;
 use crate::commands::topics::TopicSpec;
 use crate::commands::{AnyCommand, AnyKind, CommandError, Registry};
 use crate::grammar::{Arguments, Example, GroupView, OptionSpec, ValueKind};
@@ -17,7 +17,7 @@ pub(super) struct Page<'a> {
     out: &'a mut dyn Write,
     screen: Screen,
     registry: &'static Registry,
-    place: Place,
+    syntax: Syntax,
 }
 
 impl<'a> Page<'a> {
@@ -25,9 +25,9 @@ impl<'a> Page<'a> {
         out: &'a mut dyn Write,
         screen: Screen,
         registry: &'static Registry,
-        place: Place,
+        syntax: Syntax,
     ) -> Page<'a> {
-        Page { out, screen, registry, place }
+        Page { out, screen, registry, syntax }
     }
 
     pub(super) fn everything(mut self, aliases: &Aliases) -> Result<(), CommandError> {
@@ -68,7 +68,7 @@ impl<'a> Page<'a> {
 
     pub(super) fn command(mut self, command: &dyn AnyCommand) -> Result<(), CommandError> {
         let signature = command.signature();
-        writeln!(self.out, "{}", self.bold(self.place.usage(&command.usage())))?;
+        writeln!(self.out, "{}", self.bold(self.syntax.usage(&command.usage())))?;
         self.paragraph(signature.summary)?;
         if signature.names.len() > 1 {
             let others = signature.names.get(1..).unwrap_or_default().join(", ");
@@ -97,27 +97,27 @@ impl<'a> Page<'a> {
         }
         self.heading("Examples")?;
         for example in signature.examples {
-            self.line(&format!("  {}", self.place.line(example)))?;
+            self.line(&format!("  {}", self.syntax.line(example)))?;
         }
         Ok(())
     }
 
     pub(super) fn kind(mut self, kind: &dyn AnyKind) -> Result<(), CommandError> {
         let signature = kind.signature();
-        let title = self.place.usage(&format!(".dump {} [OPTION…]", signature.name));
+        let title = self.syntax.usage(&format!(".dump {} [OPTION…]", signature.name));
         self.title(&title, signature.summary)?;
         self.paragraph(signature.details)?;
         self.options(&kind.groups())?;
         self.heading("Examples")?;
         self.examples(signature.examples)?;
         let about_filters = if kind.options().iter().any(takes_filter) {
-            format!("; {}, about filters", self.place.line(".help filters"))
+            format!("; {}, about filters", self.syntax.line(".help filters"))
         } else {
             String::new()
         };
         if let Some(option) = kind.options().first() {
             let line = format!(".help {} {}", signature.name, option.name());
-            let line = self.place.line(&line);
+            let line = self.syntax.line(&line);
             self.line(&format!("\n{line} explains an option{about_filters}."))?;
         }
         Ok(())
@@ -177,7 +177,7 @@ impl<'a> Page<'a> {
 
     /// Examples, each whole in its line, with their goals beside them; where a line is too long for that, below it.
     fn examples(&mut self, examples: &[Example]) -> Result<(), CommandError> {
-        let rows = examples.iter().map(|example| (self.place.line(example.line), example.goal));
+        let rows = examples.iter().map(|example| (self.syntax.line(example.line), example.goal));
         let rows: Vec<_> = rows.collect();
         let goals = rows.iter().map(|(_, goal)| goal.chars().count()).max().unwrap_or_default();
         let room = self.screen.width.map_or(usize::MAX, |width| width.saturating_sub(goals + 4));

@@ -6,7 +6,9 @@ use super::StackTrims;
 use crate::filter::{Filter, ProcessFilter};
 use crate::query::criterion::{Criteria, Criterion, Given, Meant, criteria, criterion, is_given};
 use crate::query::resources::ResourceColumn;
-use crate::query::resources::tables::{AllocatorTest, Needed, Row, RowTest, Tables, kind_name};
+use crate::query::resources::tables::{
+    AllocatorTest, Needed, ResourceRow, RowTest, Tables, kind_name,
+};
 use crate::query::tables::ChosenProcesses;
 use crate::settings::StackDisplayArgs;
 use crate::values::{CountRange, SuspectId, TimeRange};
@@ -82,9 +84,9 @@ pub(in crate::query) enum Effect {
     /// A stack of them: each stack that they have is judged once.
     Stacks {
         filter: fn(&ResourceCriteria) -> &Option<Filter>,
-        stack: fn(&Tables<'_>, Row) -> Option<StackIdx>,
+        stack: fn(&Tables<'_>, ResourceRow) -> Option<StackIdx>,
         /// Whether that stack, or its lack, counts.
-        counts: fn(&Tables<'_>, Row) -> bool,
+        counts: fn(&Tables<'_>, ResourceRow) -> bool,
     },
 }
 
@@ -104,7 +106,7 @@ criteria! {
         });
         Suspect => suspect: SuspectId, Effect::Rows(|_, tables| match tables.suspect {
             // What has no allocation is of no suspect.
-            Some(rows) => Box::new(|row| matches!(row, Row::Allocation(row) if rows.has(row.row()))),
+            Some(rows) => Box::new(|row| matches!(row, ResourceRow::Allocation(row) if rows.has(row.row()))),
             None => Box::new(|_| true),
         });
         leaks, Effect::Leaks;

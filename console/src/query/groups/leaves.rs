@@ -40,11 +40,11 @@ pub(super) struct Leaf {
 /// Handles by what they have in the innermost column, those of one group in their order.
 pub(super) struct Sorted<'a> {
     parts: &'a [Handles],
-    order: Vec<Place>,
+    order: Vec<HandleRef>,
 }
 
 /// A part and a row of its handles.
-type Place = (u32, u32);
+type HandleRef = (u32, u32);
 
 impl Handles {
     /// The rows of an order.
@@ -87,7 +87,7 @@ impl Leaves {
     fn codes<'a>(
         &'a self,
         parts: &'a [Handles],
-    ) -> impl Iterator<Item = (u32, Place)> + Clone + 'a {
+    ) -> impl Iterator<Item = (u32, HandleRef)> + Clone + 'a {
         self.0.iter().flat_map(|Piece { part, rows }| {
             let codes = parts.get(*part as usize).map_or(&[][..], |part| &part.codes);
             let codes = codes.get(rows.start as usize..rows.end as usize).unwrap_or_default();
@@ -96,14 +96,14 @@ impl Leaves {
     }
 
     /// The order where numbers are compared.
-    fn compared(&self, parts: &[Handles]) -> Vec<Place> {
-        let mut order: Vec<(u32, Place)> = self.codes(parts).collect();
+    fn compared(&self, parts: &[Handles]) -> Vec<HandleRef> {
+        let mut order: Vec<(u32, HandleRef)> = self.codes(parts).collect();
         order.sort_unstable();
         order.into_iter().map(|(_, place)| place).collect()
     }
 
     /// Sorts by counting, for numbers that are fewer than handles; [`sentinel`] is the last number.
-    fn counted(&self, parts: &[Handles], width: usize) -> Vec<Place> {
+    fn counted(&self, parts: &[Handles], width: usize) -> Vec<HandleRef> {
         let slot_of = |code: u32| (code as usize).min(width - 1);
         counting_sort(self.codes(parts).map(|(code, place)| (slot_of(code), place)), width).0
     }
@@ -138,11 +138,11 @@ pub(in crate::query) fn counting_sort<T: Copy + Default>(
 }
 
 impl Sorted<'_> {
-    fn handle(&self, (part, row): Place) -> Option<Handle> {
+    fn handle(&self, (part, row): HandleRef) -> Option<Handle> {
         self.parts.get(part as usize)?.handles.get(row as usize).copied()
     }
 
-    fn code(&self, (part, row): Place) -> u32 {
+    fn code(&self, (part, row): HandleRef) -> u32 {
         let part = self.parts.get(part as usize);
         part.and_then(|part| part.codes.get(row as usize)).copied().unwrap_or(sentinel())
     }
@@ -150,7 +150,7 @@ impl Sorted<'_> {
     /// The groups, with all that is counted of them.
     pub(super) fn groups(&self, times: &Times) -> impl Iterator<Item = Leaf> {
         let mut end = 0;
-        let is_same = |one: &Place, other: &Place| self.code(*one) == self.code(*other);
+        let is_same = |one: &HandleRef, other: &HandleRef| self.code(*one) == self.code(*other);
         self.order.chunk_by(is_same).map(move |group| {
             let start = end;
             let mut stats = Stats::default();

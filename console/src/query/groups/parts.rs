@@ -25,7 +25,7 @@ pub(super) struct Parts<'a> {
 
 /// The handles of some objects, and for each of them what it has in the columns.
 #[derive(Default)]
-struct Part {
+struct ObjectHandles {
     handles: Vec<Handle>,
     rows: Vec<u32>,
 }
@@ -61,7 +61,7 @@ impl Parts<'_> {
     ) -> Result<(), Cancelled> {
         let part = |objects: &[Selected]| self.part(objects, &selection.events, is_beside);
         for wave in selection.objects().chunks(WAVE) {
-            let parts: Vec<Part> =
+            let parts: Vec<ObjectHandles> =
                 wave.par_chunks(PART).map(part).collect::<Result<_, Cancelled>>()?;
             // One after the other, because numbers follow the order of the handles.
             parts.iter().for_each(|part| keys.learn(&part.rows));
@@ -76,10 +76,10 @@ impl Parts<'_> {
         objects: &[Selected],
         left: &EventMask,
         is_beside: bool,
-    ) -> Result<Part, Cancelled> {
+    ) -> Result<ObjectHandles, Cancelled> {
         let mut poll = Poll::new(self.cancel);
         let mut lifetimes = Lifetimes::new(&self.lifetimes);
-        let mut part = Part::default();
+        let mut part = ObjectHandles::default();
         for selected in objects {
             poll.round()?;
             for lifetime in lifetimes.of_object(*selected, left) {
@@ -94,7 +94,7 @@ impl Parts<'_> {
     }
 }
 
-impl Part {
+impl ObjectHandles {
     /// Counts the handles in their groups on all levels but the innermost, and orders them by these.
     fn count(self, keys: &Keys<'_>, times: &Times) -> CountedPart {
         let mut outer = OuterGroups::default();

@@ -7,8 +7,8 @@ use handlescope_model::{ResourceIdx, ResourceMissIdx, sentinel};
 use hashbrown::HashMap;
 use rayon::prelude::*;
 
-use super::chosen::PART;
 use super::keys::{Key, Keys};
+use super::selection::PART;
 use super::stats::{Once, ResourceStats};
 use super::tables::{AllocatorList, MissTable, ResourceTable};
 use crate::cancel::{Cancel, Cancelled};
@@ -29,7 +29,7 @@ pub(super) struct Counter<'a> {
 }
 
 /// The groups found so far.
-enum Found {
+enum KnownGroups {
     /// Groups by base, where keys are nothing but bases, [`sentinel`] for none yet; the last one is for rows without
     /// a base.
     ByBase(Vec<u32>),
@@ -38,7 +38,7 @@ enum Found {
 
 /// Groups with their figures, in the order of their first rows.
 pub(super) struct Counts {
-    found: Found,
+    known: KnownGroups,
     pub(super) groups: Vec<(Key, ResourceStats)>,
     /// Items that count once: group, what, and the first row of the allocation or the number of the call. A call
     /// counts for each kind that it freed something of.
@@ -54,8 +54,8 @@ pub(super) struct Counts {
 impl Counts {
     fn group(&mut self, key: Key) -> u32 {
         let next = self.groups.len() as u32;
-        let group = match &mut self.found {
-            Found::ByBase(groups) => {
+        let group = match &mut self.known {
+            KnownGroups::ByBase(groups) => {
                 let (last, mut none) = (groups.len().saturating_sub(1), sentinel());
                 let group = groups.get_mut((key.base() as usize).min(last)).unwrap_or(&mut none);
                 if *group == sentinel() {
@@ -63,7 +63,7 @@ impl Counts {
                 }
                 *group
             }
-            Found::ByKey(groups) => *groups.entry(key).or_insert(next),
+            KnownGroups::ByKey(groups) => *groups.entry(key).or_insert(next),
         };
         if group == next {
             self.groups.push((key, ResourceStats::default()));
@@ -142,12 +142,12 @@ impl Counter<'_> {
     }
 
     fn empty(&self) -> Counts {
-        let found = match self.keys.bases_alone() {
-            Some(bases) => Found::ByBase(vec![sentinel(); bases + 1]),
-            None => Found::ByKey(HashMap::new()),
+        let known = match self.keys.bases_alone() {
+            Some(bases) => KnownGroups::ByBase(vec![sentinel(); bases + 1]),
+            None => KnownGroups::ByKey(HashMap::new()),
         };
         Counts {
-            found,
+            known,
             groups: Vec::new(),
             once: Vec::new(),
             moments: Vec::new(),

@@ -83,14 +83,14 @@ impl ResourceGroup {
 }
 
 /// Request to a trace.
-pub(super) struct Asked<'a> {
+pub(super) struct Request<'a> {
     pub(super) trace: &'a Trace,
     pub(super) tables: &'a Tables<'a>,
     pub(super) criteria: &'a ResourceCriteria,
     pub(super) info: &'a TraceInfo,
 }
 
-impl Asked<'_> {
+impl Request<'_> {
     /// Groups some allocations, and events without any.
     pub(super) fn groups(
         &self,

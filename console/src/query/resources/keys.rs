@@ -81,7 +81,7 @@ pub(super) struct Keys<'a> {
 
 /// Value of an allocator in a column.
 #[derive(PartialEq, Eq, Hash)]
-enum Part<'a> {
+enum AllocatorValue<'a> {
     Text(Option<&'a str>),
     Process(Option<ProcessIdx>, Option<u32>),
 }
@@ -126,8 +126,8 @@ impl<'a> Keys<'a> {
             let mut known = HashMap::new();
             for (base, allocator) in base.iter_mut().zip(allocators.rows()) {
                 let part = match column.kind() {
-                    KeyKind::Allocator(text) => Part::Text(text(allocator)),
-                    KeyKind::Owner => Part::Process(allocator.process, allocator.pid),
+                    KeyKind::Allocator(text) => AllocatorValue::Text(text(allocator)),
+                    KeyKind::Owner => AllocatorValue::Process(allocator.process, allocator.pid),
                     _ => break,
                 };
                 let next = known.len() as u32;

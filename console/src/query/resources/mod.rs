@@ -4,13 +4,13 @@
 //! numbers of that, and [`counted`] counts them: loops over columns, parts of which run side by side. What a call or an allocation in parts counts
 //! once for is gathered as numbers and counted at the end.
 
-mod chosen;
 mod columns;
 mod counted;
 mod groups;
 mod keys;
 mod kinds;
 mod overview;
+mod selection;
 mod stats;
 pub(in crate::query) mod tables;
 
@@ -28,9 +28,9 @@ use handlescope_model::tables::{Allocator, ResourceKind};
 use handlescope_model::{ProcessIdx, ResourceIdx, ResourceMissIdx, StackIdx};
 use rayon::prelude::*;
 
-use self::chosen::{Chosen, PART, no_match, unreleased};
-pub(super) use self::chosen::{Origin, choose};
-use self::groups::Asked;
+use self::groups::Request;
+pub(super) use self::selection::{Origin, choose};
+use self::selection::{PART, ResourceSelection, no_match, unreleased};
 pub(super) use self::tables::kind_name;
 pub(super) use self::tables::{AllocatorList, Needed, ResourceTable};
 use self::tables::{MissTable, Tables};
@@ -134,21 +134,21 @@ impl<'a> ResourcesAnswer<'a> {
             cancel,
         };
         let ((rows, left), missed, needs_symbols) = {
-            let chosen = Chosen::new(&tables, criteria)?;
-            (chosen.resources()?, chosen.misses(), chosen.needs_symbols)
+            let selection = ResourceSelection::new(&tables, criteria)?;
+            (selection.resources()?, selection.misses(), selection.needs_symbols)
         };
-        let asked = Asked { trace, tables: &tables, criteria, info: &info };
+        let request = Request { trace, tables: &tables, criteria, info: &info };
         let unreleased = || unreleased(&resources, &rows, criteria);
         let is_unreleased = criteria.is_of_leaks();
-        let window = info.has_clock().then(|| asked.window());
+        let window = info.has_clock().then(|| request.window());
         let has_groups = criteria.by.is_some();
         let totals = !has_groups && (criteria.with_totals_and_leaks || !is_unreleased);
-        let totals = totals.then(|| asked.groups(&ResourceColumn::TOTALS, &rows, &missed));
+        let totals = totals.then(|| request.groups(&ResourceColumn::TOTALS, &rows, &missed));
         let of_leaks = !has_groups && (criteria.with_totals_and_leaks || is_unreleased);
-        let of_leaks = of_leaks.then(|| asked.groups(&ResourceColumn::LEAKS, &unreleased(), &[]));
+        let of_leaks = of_leaks.then(|| request.groups(&ResourceColumn::LEAKS, &unreleased(), &[]));
         let groups = |by: &Vec<ResourceColumn>| match is_unreleased {
-            true => asked.groups(by, &unreleased(), &[]),
-            false => asked.groups(by, &rows, &missed),
+            true => request.groups(by, &unreleased(), &[]),
+            false => request.groups(by, &rows, &missed),
         };
         let groups = criteria.by.as_ref().map(groups).transpose()?;
         let mut caveats = Caveat::of_losses(trace, "allocations, frees and leaks")?;
@@ -310,8 +310,8 @@ fn facts(
     let is_asked = |kind: &ResourceKind| {
         criteria.kind.as_ref().is_none_or(|filter| filter.matches(kind.name()))
     };
-    let asked = ResourceKind::ALL.into_iter().filter(is_asked).collect();
-    let mut facts = ResourceFacts::of(asked);
+    let request = ResourceKind::ALL.into_iter().filter(is_asked).collect();
+    let mut facts = ResourceFacts::of(request);
     for allocator in tables.allocators.rows() {
         let start = |row| tables.processes.get(row).start_ns;
         facts.add_allocator(allocator, allocator.process.map(start));

@@ -200,16 +200,16 @@ pub(in crate::query) struct Tables<'a> {
 pub(in crate::query) type AllocatorTest<'a> = Box<dyn Fn(&Allocator) -> bool + 'a>;
 
 /// A test of an allocation, or of a free without one.
-pub(in crate::query) type RowTest<'a> = Box<dyn Fn(Row) -> bool + Send + Sync + 'a>;
+pub(in crate::query) type RowTest<'a> = Box<dyn Fn(ResourceRow) -> bool + Send + Sync + 'a>;
 
 /// An allocation, or a free without one or an ignored event.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::query) enum Row {
+pub(in crate::query) enum ResourceRow {
     Allocation(ResourceIdx),
     Miss(ResourceMissIdx),
 }
 
-impl Row {
+impl ResourceRow {
     pub(in crate::query) fn allocation(self) -> Option<ResourceIdx> {
         match self {
             Self::Allocation(row) => Some(row),
@@ -220,36 +220,37 @@ impl Row {
 
 impl Tables<'_> {
     /// Every row, allocations first.
-    pub(super) fn rows(&self) -> impl Iterator<Item = Row> {
-        let allocations = (0..self.resources.len()).map(ResourceIdx::of).map(Row::Allocation);
-        allocations.chain((0..self.misses.len()).map(ResourceMissIdx::of).map(Row::Miss))
+    pub(super) fn rows(&self) -> impl Iterator<Item = ResourceRow> {
+        let allocations =
+            (0..self.resources.len()).map(ResourceIdx::of).map(ResourceRow::Allocation);
+        allocations.chain((0..self.misses.len()).map(ResourceMissIdx::of).map(ResourceRow::Miss))
     }
 
-    pub(super) fn allocator(&self, row: Row) -> Option<AllocatorIdx> {
+    pub(super) fn allocator(&self, row: ResourceRow) -> Option<AllocatorIdx> {
         match row {
-            Row::Allocation(row) => self.resources.allocator.get(row.row()),
-            Row::Miss(row) => self.misses.allocator.get(row.row()),
+            ResourceRow::Allocation(row) => self.resources.allocator.get(row.row()),
+            ResourceRow::Miss(row) => self.misses.allocator.get(row.row()),
         }
     }
 
-    pub(in crate::query) fn time_ns(&self, row: Row) -> Option<i64> {
+    pub(in crate::query) fn time_ns(&self, row: ResourceRow) -> Option<i64> {
         match row {
-            Row::Allocation(row) => self.resources.time_ns.get(row.row()),
-            Row::Miss(row) => self.misses.time_ns.get(row.row()),
+            ResourceRow::Allocation(row) => self.resources.time_ns.get(row.row()),
+            ResourceRow::Miss(row) => self.misses.time_ns.get(row.row()),
         }
     }
 
-    pub(in crate::query) fn size(&self, row: Row) -> Option<i64> {
+    pub(in crate::query) fn size(&self, row: ResourceRow) -> Option<i64> {
         match row {
-            Row::Allocation(row) => self.resources.size.get(row.row()),
-            Row::Miss(row) => self.misses.size.get(row.row()),
+            ResourceRow::Allocation(row) => self.resources.size.get(row.row()),
+            ResourceRow::Miss(row) => self.misses.size.get(row.row()),
         }
     }
 
-    pub(in crate::query) fn free_stack(&self, row: Row) -> Option<StackIdx> {
+    pub(in crate::query) fn free_stack(&self, row: ResourceRow) -> Option<StackIdx> {
         match row {
-            Row::Allocation(row) => self.resources.end_stack.get(row.row()),
-            Row::Miss(row) => self.misses.stack.get(row.row()),
+            ResourceRow::Allocation(row) => self.resources.end_stack.get(row.row()),
+            ResourceRow::Miss(row) => self.misses.stack.get(row.row()),
         }
     }
 }

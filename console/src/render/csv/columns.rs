@@ -4,11 +4,11 @@ use std::borrow::Cow;
 
 use handlescope_model::{EventKind, rules::Kinds};
 
-use super::row::{ObjectFacts, Row, hex};
+use super::row::{CsvRow, ObjectFacts, hex};
 use crate::render::event_item::EventItem;
 
 /// A header, and the value of a row below it.
-type Column = (&'static str, for<'r> fn(&'r Row<'_>) -> Cow<'r, str>);
+type Column = (&'static str, for<'r> fn(&'r CsvRow<'_>) -> Cow<'r, str>);
 
 const INHERITABLE: Kinds = Kinds::of(&[EventKind::HandleDuplicate, EventKind::HandleClose]);
 
@@ -70,13 +70,16 @@ fn event_name(item: &EventItem<'_>) -> &'static str {
     }
 }
 
-fn source_process<'r>(row: &'r Row<'_>) -> Cow<'r, str> {
+fn source_process<'r>(row: &'r CsvRow<'_>) -> Cow<'r, str> {
     let Some(duplicate) = row.item.duplicate() else { return "".into() };
     row.file.process(duplicate.source_process).marked.as_str().into()
 }
 
 /// A fact about the object, which ETWAnalyzer leaves out after handles that were open at the end.
-fn of_event<'r>(row: &'r Row<'_>, fact: impl Fn(&'r ObjectFacts<'_>) -> &'r str) -> Cow<'r, str> {
+fn of_event<'r>(
+    row: &'r CsvRow<'_>,
+    fact: impl Fn(&'r ObjectFacts<'_>) -> &'r str,
+) -> Cow<'r, str> {
     match row.item.event() {
         Some(_) => fact(row.object).into(),
         None => "".into(),

@@ -12,7 +12,7 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use self::columns::COLUMNS;
-use self::row::{FileFacts, ObjectFacts, Row};
+use self::row::{CsvRow, FileFacts, ObjectFacts};
 
 use super::event_item::{EventItem, StackTexts};
 use crate::paths::names_apart;
@@ -92,7 +92,7 @@ impl<W: Write> Rows<'_, W> {
     ) -> io::Result<()> {
         let options = if self.has_written { "" } else { self.args.text };
         self.has_written = true;
-        let row = Row { options, file, object, item, stack };
+        let row = CsvRow { options, file, object, item, stack };
         for (_, value) in COLUMNS {
             self.writer.write_field(self.text.cell(&value(&row), SEPARATOR).as_bytes())?;
         }

@@ -11,7 +11,7 @@ use crate::render::text::ProcessStyle;
 use crate::render::time::Clock;
 use crate::settings::Display;
 
-pub(super) struct Row<'a> {
+pub(super) struct CsvRow<'a> {
     /// The command, in the first row of the file.
     pub(super) options: &'a str,
     pub(super) file: &'a FileFacts<'a>,
@@ -159,7 +159,7 @@ fn inherited_by(file: &FileFacts<'_>, object: ObjectIdx) -> String {
     labels.collect::<Vec<_>>().join(", ")
 }
 
-impl<'a> Row<'a> {
+impl<'a> CsvRow<'a> {
     /// The process that acted, or that has the handle.
     pub(super) fn process(&self) -> &ProcessFacts<'a> {
         self.file.process(Some(self.item.process_row()))

@@ -8,15 +8,15 @@ use indicatif::HumanCount;
 use super::index;
 use crate::query::{CountedEvent, EventsAnswer};
 use crate::render::json::{self, Document};
-use crate::render::table::{Columns, Members, Part, RowsOf, Show, Table};
+use crate::render::table::{Columns, FileRows, Members, RowsOf, Show, Table};
 use crate::values::Counted;
 
 /// A kind of events, with the number of its file.
-pub(crate) type Row<'a> = (u32, &'a CountedEvent);
+pub(crate) type EventCountRow<'a> = (u32, &'a CountedEvent);
 
 /// Columns about a kind of events; a document says file and provider once for all events of a provider.
-pub(crate) fn event_columns<'a>() -> Columns<'a, Row<'a>> {
-    let mut columns = Columns::<Row<'a>>::default();
+pub(crate) fn event_columns<'a>() -> Columns<'a, EventCountRow<'a>> {
+    let mut columns = Columns::<EventCountRow<'a>>::default();
     columns.add("file", |(file, _)| *file).rows_only();
     let count = columns.add("count", |(_, row)| row.counted.count).title("Count");
     count.show(Show::Grouped).follows("kind");
@@ -45,7 +45,7 @@ pub fn event_counts<'a>(answers: &'a [EventsAnswer<'_>]) -> io::Result<Table<'a>
         let kinds = answer.rows.len();
         let kinds_text = Counted(kinds as u64, "kind");
         let of = if answer.is_of_kept { "that the extract keeps" } else { "of the source" };
-        Part::of(answer.path, kinds).below(format!("{passed} of {total} {of}, of {kinds_text}"))
+        FileRows::of(answer.path, kinds).below(format!("{passed} of {total} {of}, of {kinds_text}"))
     });
     let table = Table::new("providers", event_columns(), rows.collect(), parts)?;
     let no_match = || answers.iter().map(|answer| (answer.index, answer.no_match.as_ref()));
@@ -54,7 +54,7 @@ pub fn event_counts<'a>(answers: &'a [EventsAnswer<'_>]) -> io::Result<Table<'a>
             let rows = part.own_rows().filter_map(|row| answer.rows.get(row));
             rows.map(|row| (index(answer.index), row))
         });
-        let rows: Vec<Row<'_>> = files.collect();
+        let rows: Vec<EventCountRow<'_>> = files.collect();
         let members = Rc::new(event_columns().in_document());
         let providers = rows.chunk_by(stand_together).filter_map(|rows| provider(&members, rows));
         let providers: Vec<Document<'_>> = providers.collect();
@@ -64,13 +64,16 @@ pub fn event_counts<'a>(answers: &'a [EventsAnswer<'_>]) -> io::Result<Table<'a>
 }
 
 /// Whether two rows are of one provider of one file.
-fn stand_together(first: &Row<'_>, second: &Row<'_>) -> bool {
+fn stand_together(first: &EventCountRow<'_>, second: &EventCountRow<'_>) -> bool {
     let provider = |row: &CountedEvent| (row.counted.provider.clone(), row.guid.clone());
     first.0 == second.0 && provider(first.1) == provider(second.1)
 }
 
 /// The rows of a provider.
-fn provider<'a>(members: &Rc<Members<'a, Row<'a>>>, rows: &[Row<'a>]) -> Option<Document<'a>> {
+fn provider<'a>(
+    members: &Rc<Members<'a, EventCountRow<'a>>>,
+    rows: &[EventCountRow<'a>],
+) -> Option<Document<'a>> {
     let (file, first) = *rows.first()?;
     let count = rows.iter().fold(0_u64, |sum, (_, row)| sum.saturating_add(row.counted.count));
     let document = Document::default()

@@ -15,7 +15,7 @@ use crate::{
         ObjectRefStyle,
         event_item::{DUPLICATES, EventItem, StackTexts},
         json::{Array, Hex, StackNumbers, Traces, traces},
-        table::{Columns, Part, Table},
+        table::{Columns, FileRows, Table},
     },
 };
 
@@ -35,7 +35,7 @@ pub(crate) struct ObjectRow<'a> {
 }
 
 /// An event of an object, or a handle to it that was open at the end.
-pub(crate) struct Row<'a> {
+pub(crate) struct EventRow<'a> {
     object: ObjectRow<'a>,
     item: EventItem<'a>,
     stack_text: Option<String>,
@@ -43,7 +43,7 @@ pub(crate) struct Row<'a> {
 
 /// Members of an event of an object in a document.
 #[cfg(test)]
-pub(crate) fn object_event_columns<'a>() -> Columns<'a, Row<'a>> {
+pub(crate) fn object_event_columns<'a>() -> Columns<'a, EventRow<'a>> {
     let mut columns = Columns::default();
     add_event(&mut columns);
     columns
@@ -75,7 +75,7 @@ pub(super) fn for_each_batch(
         for object in ObjectRow::all(file, trace.numbers) {
             poll.round().map_err(io::Error::other)?;
             rows.extend(
-                object.items().map(|row| Row { stack_text: stacks.show(&row.item), ..row }),
+                object.items().map(|row| EventRow { stack_text: stacks.show(&row.item), ..row }),
             );
             if rows.len() >= BATCH {
                 write(&table(std::mem::take(&mut rows), style)?)?;
@@ -85,14 +85,14 @@ pub(super) fn for_each_batch(
     write(&table(rows, style)?)
 }
 
-fn table<'a>(rows: Vec<Row<'a>>, style: &ObjectRefStyle<'_>) -> io::Result<Table<'a>> {
-    let mut columns = Columns::<Row<'a>>::default();
+fn table<'a>(rows: Vec<EventRow<'a>>, style: &ObjectRefStyle<'_>) -> io::Result<Table<'a>> {
+    let mut columns = Columns::<EventRow<'a>>::default();
     add_object(&mut columns);
     add_event(&mut columns);
     if style.criteria.stacks.show {
         columns.add("stack_text", |row| row.stack_text.clone());
     }
-    let parts = [Part::rows_of(rows.len())];
+    let parts = [FileRows::rows_of(rows.len())];
     Table::new("events", columns, rows, parts)
 }
 
@@ -108,7 +108,7 @@ macro_rules! object_members {
         }
 
         /// Adds the members of an object that files repeat with each of its events.
-        fn add_object<'a>(columns: &mut Columns<'a, Row<'a>>) {
+        fn add_object<'a>(columns: &mut Columns<'a, EventRow<'a>>) {
             $(object_members!(@$place columns, $name, $value);)+
         }
 
@@ -127,7 +127,7 @@ macro_rules! object_members {
         $columns.nest($name, $kind, $value);
     };
     (@file $columns:ident, $name:literal, $value:expr) => {
-        $columns.add($name, |row: &Row<'a>| valued(&row.object, $value));
+        $columns.add($name, |row: &EventRow<'a>| valued(&row.object, $value));
     };
     (@only $columns:ident, $name:literal, $value:expr) => {};
 }
@@ -171,7 +171,7 @@ macro_rules! event_members {
     };
     (@columns $($name:literal $(of $kinds:ident)? => $value:expr;)+) => {
         /// Adds the members of events.
-        fn add_event<'a>(columns: &mut Columns<'a, Row<'a>>) {
+        fn add_event<'a>(columns: &mut Columns<'a, EventRow<'a>>) {
             $(columns.add($name, $value);)+
         }
     };
@@ -195,7 +195,7 @@ macro_rules! event_members {
 }
 
 /// An event in a document.
-struct EventJson<'a>(Row<'a>);
+struct EventJson<'a>(EventRow<'a>);
 
 /// The value of a member; the types of the declared closures follow from this call.
 fn valued<'r, R, T>(row: &'r R, value: impl FnOnce(&'r R) -> T) -> T {
@@ -265,9 +265,9 @@ impl<'a> ObjectRow<'a> {
         })
     }
 
-    fn items(self) -> impl Iterator<Item = Row<'a>> {
+    fn items(self) -> impl Iterator<Item = EventRow<'a>> {
         let items = EventItem::of_object(self.answer, self.listing, self.object);
-        items.map(move |item| Row { object: self, item, stack_text: None })
+        items.map(move |item| EventRow { object: self, item, stack_text: None })
     }
 
     fn pointer(&self) -> Option<Hex> {
@@ -325,7 +325,7 @@ impl<'a> ObjectRow<'a> {
     }
 }
 
-impl Row<'_> {
+impl EventRow<'_> {
     fn pid_of(&self, process: impl Fn(DuplicateRow) -> Option<ProcessIdx>) -> Option<u32> {
         let process = process(self.item.duplicate()?)?;
         Some(self.object.answer.file.processes.get(process).pid)

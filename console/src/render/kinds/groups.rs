@@ -13,14 +13,14 @@ use crate::{
     render::{
         ObjectRefStyle,
         json::{Document, StackNumbers, traces},
-        table::{Columns, Part, Table},
+        table::{Columns, FileRows, Table},
         text::StackStyle,
     },
     settings::StackDisplayArgs,
 };
 
 /// A group of a file.
-pub(crate) struct Row<'a> {
+pub(crate) struct GroupRow<'a> {
     file: &'a FileAnswer<'a>,
     groups: &'a Groups,
     node: NodeIdx,
@@ -34,10 +34,10 @@ pub(crate) struct Row<'a> {
 pub(crate) fn group_columns<'a>(
     criteria: &GroupCriteria,
     is_document: bool,
-) -> Columns<'a, Row<'a>> {
-    let mut columns = Columns::<Row<'a>>::default();
+) -> Columns<'a, GroupRow<'a>> {
+    let mut columns = Columns::<GroupRow<'a>>::default();
     columns.add("file", |row| index(row.file.about.index));
-    columns.nest("keys", "object", Row::keys);
+    columns.nest("keys", "object", GroupRow::keys);
     let keys = criteria.by.iter().enumerate().filter(|_| !is_document);
     for (level, column) in keys {
         let name = column.word();
@@ -48,16 +48,16 @@ pub(crate) fn group_columns<'a>(
     }
     add_stats(&mut columns, |row| row.groups.tree.stats(row.node));
     columns.add("share", |row| row.groups.share(row.node)).title("Share");
-    columns.add("sample_ids", Row::sample_ids).title("Ids");
+    columns.add("sample_ids", GroupRow::sample_ids).title("Ids");
     if let Some(buckets) = criteria.buckets {
-        let open = move |row: &Row<'a>| row.groups.outstanding(row.node, buckets);
+        let open = move |row: &GroupRow<'a>| row.groups.outstanding(row.node, buckets);
         columns.nest("outstanding", "array?", open);
         if !is_document {
             let numbers = columns.add("outstanding", move |row| open(row).unwrap_or_default());
             numbers.title("Numbers").rows_only();
         }
         columns.add("verdict", |row| Some(row.growth.as_ref()?.verdict.word())).title("Growth");
-        let rate = |row: &Row<'a>| Some(row.growth.as_ref()?.evidence.rate?.per_minute);
+        let rate = |row: &GroupRow<'a>| Some(row.growth.as_ref()?.evidence.rate?.per_minute);
         columns.add("rate_per_minute", rate);
     }
     columns
@@ -95,14 +95,14 @@ pub(super) fn groups<'a>(
         let (numbers, stacks) = (trace.numbers, Rc::new(StackStyle::of(file, shown)));
         let row = move |groups: &'a Groups, node| {
             let growth = has_times.then(|| groups.growth(node)).flatten();
-            Row { file, groups, node, growth, numbers, stacks: Rc::clone(&stacks) }
+            GroupRow { file, groups, node, growth, numbers, stacks: Rc::clone(&stacks) }
         };
         let nodes = |groups: &'a Groups| groups.tree.leaves().map(move |node| (groups, node));
         file.groups.iter().flat_map(nodes).map(move |(groups, node)| row(groups, node))
     });
     let parts = answer.files.iter().map(|file| {
         let leaves = file.groups.as_ref().map_or(0, |groups| groups.tree.leaves().count());
-        Part::of(file.about.path, leaves)
+        FileRows::of(file.about.path, leaves)
     });
     let head = Document::of("ObjectRefGroups")
         .with("command", style.text)
@@ -136,7 +136,7 @@ fn left_out(answer: &ObjectRefAnswer<'_>) -> LeftOut {
     sum
 }
 
-impl<'a> Row<'a> {
+impl<'a> GroupRow<'a> {
     /// Returns what the handles of the group have in common, by column.
     fn keys(&self) -> Document<'a> {
         let nodes = self.groups.path(self.node);
@@ -147,7 +147,7 @@ impl<'a> Row<'a> {
     }
 }
 
-impl Row<'_> {
+impl GroupRow<'_> {
     fn key(&self, level: usize) -> GroupKey<&str> {
         let node = self.groups.path(self.node).nth(level);
         node.map_or(GroupKey::None, |node| self.groups.key(node))

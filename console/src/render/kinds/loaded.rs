@@ -8,7 +8,7 @@ use super::index;
 use crate::{
     paths::shown,
     render::{
-        table::{Columns, Part, Show, Table},
+        table::{Columns, FileRows, Show, Table},
         time::Clock,
     },
 };
@@ -38,7 +38,7 @@ pub fn loaded<'a>(files: &[(&'a Path, &'a TraceInfo)]) -> io::Result<Table<'a>> 
     let lost = columns.add("lost", |(.., info)| info.has_clock().then_some(info.events_lost));
     lost.title("Lost").show(Show::Grouped).unknown(UNKNOWN);
     let rows = files.iter().enumerate().map(|(at, (path, info))| (at, *path, *info));
-    Table::new("files", columns, rows.collect(), [Part::rows_of(files.len())])
+    Table::new("files", columns, rows.collect(), [FileRows::rows_of(files.len())])
 }
 
 fn windows(info: &TraceInfo) -> Option<String> {

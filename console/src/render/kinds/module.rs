@@ -10,13 +10,13 @@ use crate::{
     query::{LoadedModule, ModuleAnswer},
     render::{
         json::{Document, Hex},
-        table::{Columns, Part, Show, Table},
+        table::{Columns, FileRows, Show, Table},
     },
     values::Counted,
 };
 
 /// A module of a trace.
-pub(crate) struct Row<'a> {
+pub(crate) struct ModuleRow<'a> {
     answer: &'a ModuleAnswer<'a>,
     loaded: &'a LoadedModule,
 }
@@ -31,8 +31,8 @@ struct LoadJson {
 }
 
 /// Declares the columns of a module.
-pub(crate) fn module_columns<'a>() -> Columns<'a, Row<'a>> {
-    let mut columns = Columns::<Row<'a>>::default();
+pub(crate) fn module_columns<'a>() -> Columns<'a, ModuleRow<'a>> {
+    let mut columns = Columns::<ModuleRow<'a>>::default();
     columns.add("file", |row| index(row.answer.index));
     columns.add("name", |row| row.module().name.as_str()).title("Name");
     let path = columns.add("path", |row| row.module().path.as_str());
@@ -48,7 +48,7 @@ pub(crate) fn module_columns<'a>() -> Columns<'a, Row<'a>> {
     columns.add("product_name", |row| row.module().product_name.as_deref());
     columns.add("description", |row| row.module().description.as_deref());
     columns.add("company", |row| row.module().company.as_deref());
-    columns.nest("loads", "array", Row::loads);
+    columns.nest("loads", "array", ModuleRow::loads);
     columns.add("pids", |row| pids(row.loaded)).rows_only();
     columns.add("base", |row| only_base(row.loaded).map(Hex)).rows_only();
     columns.add("loaded_by", |row| loaders(row.loaded)).title("Loaded by").text_only();
@@ -64,20 +64,20 @@ pub(crate) fn module_columns<'a>() -> Columns<'a, Row<'a>> {
 pub fn modules<'a>(answers: &'a [ModuleAnswer<'a>]) -> io::Result<Table<'a>> {
     let rows = answers
         .iter()
-        .flat_map(|answer| answer.modules.iter().map(move |loaded| Row { answer, loaded }));
+        .flat_map(|answer| answer.modules.iter().map(move |loaded| ModuleRow { answer, loaded }));
     let parts = answers.iter().map(|answer| {
         let count = answer.modules.len();
         let without = answer.modules.iter().filter(|m| m.module.pdb_guid.is_none()).count();
         let modules = Counted(count as u64, "module");
         let line = format!("{modules}, {without} without a PDB identity");
-        Part::of(answer.path, count).below(line)
+        FileRows::of(answer.path, count).below(line)
     });
     let no_match = answers.iter().map(|answer| (answer.index, answer.no_match.as_ref()));
     let table = Table::new("modules", module_columns(), rows.collect(), parts)?;
     Ok(table.with_members(Document::default(), Document::default().no_match(no_match)))
 }
 
-impl<'a> Row<'a> {
+impl<'a> ModuleRow<'a> {
     fn module(&self) -> &'a Module {
         &self.loaded.module
     }

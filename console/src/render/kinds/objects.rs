@@ -10,7 +10,7 @@ use crate::{
     render::{
         ObjectRefStyle, csv,
         output::{OutputError, OutputOptions},
-        table::{self, Columns, Part, Table},
+        table::{self, Columns, FileRows, Table},
         text::{self, TreeColumns},
     },
     settings::Display,
@@ -94,6 +94,6 @@ fn object_table<'a>(
         move |object: &Selected| object.create().and_then(|event| listing.time_ns(event.row()));
     columns.add(created, create);
     columns.add(events, move |object| file.events(*object).count() as u64);
-    let parts = [Part::of(file.about.path, objects.len())];
+    let parts = [FileRows::of(file.about.path, objects.len())];
     Table::new("objects", columns, objects.to_vec(), parts)
 }

@@ -9,7 +9,7 @@ use crate::{
     query::{ListedProcess, ProcessAnswer, pretty_name},
     render::{
         json::Document,
-        table::{Columns, Part, Show, Table},
+        table::{Columns, FileRows, Show, Table},
         time::Clock,
     },
     settings::Display,
@@ -24,7 +24,7 @@ const INDENT: usize = 2;
 const DEEPEST: usize = 32;
 
 /// A process and the format of its times.
-pub(crate) struct Row<'a> {
+pub(crate) struct ProcessRow<'a> {
     file: u32,
     listed: &'a ListedProcess,
     clock: Rc<Clock>,
@@ -32,15 +32,17 @@ pub(crate) struct Row<'a> {
 
 /// Declares the columns of a process, whose times are seconds in text or have a format of their
 /// own.
-pub(crate) fn process_columns<'a>(times: TimeFormat) -> Columns<'a, Row<'a>> {
+pub(crate) fn process_columns<'a>(times: TimeFormat) -> Columns<'a, ProcessRow<'a>> {
     let shown = if times == TimeFormat::Seconds { Show::Seconds } else { Show::Plain };
-    let mut columns = Columns::<Row<'a>>::default();
+    let mut columns = Columns::<ProcessRow<'a>>::default();
     columns.add("file", |row| row.file);
     columns.add("pid", |row| row.process().pid).title("Pid").place(-2);
     columns.add("parent_pid", |row| row.process().parent_pid).title("Parent");
     let name = columns.add("name", |row| row.process().name.as_str());
-    name.title("Name").texts(Row::indented_name).place(-1);
-    columns.add("pretty_name", Row::pretty_name).omit_unknown(|row| row.pretty_name().is_some());
+    name.title("Name").texts(ProcessRow::indented_name).place(-1);
+    columns
+        .add("pretty_name", ProcessRow::pretty_name)
+        .omit_unknown(|row| row.pretty_name().is_some());
     columns.add("image_path", |row| row.process().image_path.as_deref());
     let command_line = columns.add("command_line", |row| row.process().command_line.as_str());
     command_line.title("Command line").place(1);
@@ -65,14 +67,18 @@ pub fn processes<'a>(answers: &'a [ProcessAnswer<'_>], display: &Display) -> io:
     let rows = answers.iter().flat_map(|answer| {
         let clock = Clock::new(&answer.info, display.time_format, display.time_digits);
         let (file, clock) = (index(answer.index), Rc::new(clock));
-        answer.processes.iter().map(move |listed| Row { file, listed, clock: Rc::clone(&clock) })
+        answer.processes.iter().map(move |listed| ProcessRow {
+            file,
+            listed,
+            clock: Rc::clone(&clock),
+        })
     });
     let parts = answers.iter().map(|answer| {
         let count = answer.processes.len();
         let is_new = |listed: &&ListedProcess| listed.process.start_ns.is_some();
         let new = answer.processes.iter().filter(is_new).count();
         let processes = Counted(count as u64, "process");
-        Part::of(answer.path, count).below(format!("{processes}, {new} started in the trace"))
+        FileRows::of(answer.path, count).below(format!("{processes}, {new} started in the trace"))
     });
     let no_match = answers.iter().map(|answer| (answer.index, answer.no_match.as_ref()));
     let table =
@@ -80,7 +86,7 @@ pub fn processes<'a>(answers: &'a [ProcessAnswer<'_>], display: &Display) -> io:
     Ok(table.with_members(Document::default(), Document::default().no_match(no_match)))
 }
 
-impl<'a> Row<'a> {
+impl<'a> ProcessRow<'a> {
     fn process(&self) -> &'a Process {
         &self.listed.process
     }

@@ -10,14 +10,14 @@ use serde::{Serialize, Serializer};
 use super::index;
 use crate::query::{CountedEvent, FieldValue, NamedField, ProviderEventsAnswer, SingleEvent};
 use crate::render::json::{Document, Members, Shown};
-use crate::render::table::{Columns, Part, Show, Table};
+use crate::render::table::{Columns, FileRows, Show, Table};
 use crate::render::text::{ProcessStyle, StackStyle};
 use crate::settings::{Display, StackDisplayArgs};
 use crate::values::Counted;
 
 /// An event with its file.
 #[derive(Clone, Copy)]
-struct Row<'a> {
+struct ProviderEventRow<'a> {
     answer: &'a ProviderEventsAnswer<'a>,
     event: &'a SingleEvent,
 }
@@ -27,8 +27,8 @@ fn columns<'a>(
     has_fields: bool,
     stacks: StackDisplayArgs,
     display: Display,
-) -> Columns<'a, Row<'a>> {
-    let mut columns = Columns::<Row<'a>>::default();
+) -> Columns<'a, ProviderEventRow<'a>> {
+    let mut columns = Columns::<ProviderEventRow<'a>>::default();
     columns.add("file", |row| index(row.answer.index));
     columns.add("time_ns", |row| row.event.time_ns).title("Time").show(Show::Seconds);
     columns.add("pid", |row| row.event.pid);
@@ -39,9 +39,9 @@ fn columns<'a>(
     columns.add("provider", |row| row.kind()?.counted.provider.as_deref());
     columns.add("name", |row| row.kind()?.counted.name.as_deref());
     columns.add("kind", |row| row.kind().map(|kind| kind.counted.kind.as_str()));
-    let provider = |row: &Row<'a>| row.kind().map(CountedEvent::shown_provider);
+    let provider = |row: &ProviderEventRow<'a>| row.kind().map(CountedEvent::shown_provider);
     columns.add("shown_provider", provider).title("Provider").text_only();
-    let event = |row: &Row<'a>| row.kind().map(CountedEvent::shown_event);
+    let event = |row: &ProviderEventRow<'a>| row.kind().map(CountedEvent::shown_event);
     columns.add("shown_event", event).title("Event").text_only();
     columns.add("is_short", |row| row.event.is_short);
     if has_fields {
@@ -56,7 +56,7 @@ fn columns<'a>(
         fields.title("Fields").unknown("").rows_only();
     }
     if stacks.show {
-        let text = move |row: &Row<'a>| row.stacks(stacks).text(row.event.stack, None);
+        let text = move |row: &ProviderEventRow<'a>| row.stacks(stacks).text(row.event.stack, None);
         columns.add("frames", text).rows_only();
         columns.nest("frames", "array", move |row| row.lines(stacks).unwrap_or_default());
         columns.row_text(move |row, out| row.write(stacks, &display, out));
@@ -76,7 +76,7 @@ pub fn provider_events<'a>(
 ) -> io::Result<Table<'a>> {
     let rows = answers
         .iter()
-        .flat_map(|answer| answer.rows.iter().map(move |event| Row { answer, event }));
+        .flat_map(|answer| answer.rows.iter().map(move |event| ProviderEventRow { answer, event }));
     let no_match = answers.iter().map(|answer| (answer.index, answer.no_match.as_ref()));
     let tail = Document::default().no_match(no_match);
     let columns = columns(has_fields, stacks, *display);
@@ -84,7 +84,7 @@ pub fn provider_events<'a>(
     Ok(table.with_members(Document::of("Events"), tail))
 }
 
-impl<'a> Row<'a> {
+impl<'a> ProviderEventRow<'a> {
     fn kind(self) -> Option<&'a CountedEvent> {
         self.answer.kinds.get(self.event.kind)
     }
@@ -123,9 +123,9 @@ impl<'a> Row<'a> {
     }
 }
 
-fn part(answer: &ProviderEventsAnswer<'_>) -> Part {
+fn part(answer: &ProviderEventsAnswer<'_>) -> FileRows {
     let (passed, kept) = (Counted(answer.passed as u64, "event"), HumanCount(answer.kept as u64));
-    Part::of(answer.path, answer.rows.len())
+    FileRows::of(answer.path, answer.rows.len())
         .counted(format!("of {passed} that passed, of {kept} that the extract keeps"))
 }
 

@@ -12,7 +12,7 @@ use crate::{
     query::{FrameStats, StackRow, StacksAnswer},
     render::{
         json::{Document, StackJson},
-        table::{Columns, Part, Show, Table},
+        table::{Columns, FileRows, Show, Table},
         text::{ProcessStyle, StackStyle},
     },
     settings::{Display, StackDisplayArgs},
@@ -25,7 +25,7 @@ const ONLY_HANDLES: &str = "Only stacks of handle events, allocations and kept p
      extract with -stacks all for those of every event";
 
 /// A stack and its presentation.
-pub(crate) struct Row<'a> {
+pub(crate) struct StackItem<'a> {
     file: Rc<FileStyle<'a>>,
     stack: StackRow,
 }
@@ -38,21 +38,21 @@ struct FileStyle<'a> {
 }
 
 /// Declares the columns of a stack; `has_text`: files have its frames.
-pub(crate) fn stack_columns<'a>(has_text: bool) -> Columns<'a, Row<'a>> {
-    let mut columns = Columns::<Row<'a>>::default();
+pub(crate) fn stack_columns<'a>(has_text: bool) -> Columns<'a, StackItem<'a>> {
+    let mut columns = Columns::<StackItem<'a>>::default();
     columns.add("file", |row| index(row.file.answer.index));
     columns.add("count", |row| row.stack.count).title("Count").show(Show::Grouped);
     columns.add("pid", |row| row.stack.pid);
     columns.add("process", |row| row.file.answer.process(row.stack).name);
-    columns.nest("frames", "array", Row::frames);
-    columns.add("name", Row::process).title("Process").text_only();
+    columns.nest("frames", "array", StackItem::frames);
+    columns.add("name", StackItem::process).title("Process").text_only();
     columns.add("stack", |row| row.stack.stack.0).title("Stack").rows_only();
-    columns.add("depth", Row::depth).title("Frames").rows_only();
+    columns.add("depth", StackItem::depth).title("Frames").rows_only();
     let innermost =
         columns.add("innermost_frame", |row| row.file.stacks.representative_line(row.stack.stack));
     innermost.title("Innermost frame").unknown("").rows_only();
     if has_text {
-        let text = |row: &Row<'a>| row.file.stacks.text(Some(row.stack.stack), None);
+        let text = |row: &StackItem<'a>| row.file.stacks.text(Some(row.stack.stack), None);
         columns.add("text", move |row| text(row).unwrap_or_default()).rows_only();
     }
     columns
@@ -70,7 +70,7 @@ pub fn call_stacks<'a>(
 ) -> io::Result<Table<'a>> {
     let rows = answers.iter().flat_map(|answer| {
         let file = Rc::new(FileStyle::new(answer, stacks, display));
-        answer.rows.iter().map(move |&stack| Row { file: Rc::clone(&file), stack })
+        answer.rows.iter().map(move |&stack| StackItem { file: Rc::clone(&file), stack })
     });
     let (mut columns, display) = (stack_columns(format != Format::Text), *display);
     if stacks.show {
@@ -100,7 +100,7 @@ impl<'a> FileStyle<'a> {
     }
 }
 
-impl<'a> Row<'a> {
+impl<'a> StackItem<'a> {
     fn frames(&self) -> StackJson<'a> {
         let answer = self.file.answer;
         let (frames, stack) = (Some(&answer.frames), self.stack.stack);
@@ -125,14 +125,14 @@ impl<'a> Row<'a> {
     }
 }
 
-fn part(answer: &StacksAnswer<'_>) -> Part {
+fn part(answer: &StacksAnswer<'_>) -> FileRows {
     let (passed, recorded) = (Counted(answer.passed, "stack"), Counted(answer.recorded, "time"));
     let FrameStats { frames_total, frames_in_modules, frames_managed, frames_unknown } =
         answer.stats;
     let total = Counted(frames_total, "frame");
     let [modules, managed, unknown] =
         [frames_in_modules, frames_managed, frames_unknown].map(HumanCount);
-    let part = Part::of(answer.path, answer.rows.len())
+    let part = FileRows::of(answer.path, answer.rows.len())
         .counted(format!("of {passed}, recorded {recorded}"))
         .below(format!(
             "{total}: {modules} in modules, {managed} in managed methods outside of modules, \

@@ -14,18 +14,18 @@ use crate::cancel::Cancel;
 use crate::filter::Filter;
 use crate::query::StatsAnswer;
 use crate::render::json::Document;
-use crate::render::table::{Columns, Part, RowOf, Show, Table};
+use crate::render::table::{Columns, FileRows, RowOf, Show, Table};
 use crate::render::time::{Seconds, Utc7};
 use crate::settings::Display;
 use crate::terminal::Role;
 use crate::values::{Counted, Length, TimeDigits, kind_of};
 
 /// A kind of events, with the number of its file.
-pub(crate) type Row<'a> = (u32, &'a EventCount);
+pub(crate) type EventCountRow<'a> = (u32, &'a EventCount);
 
 /// Declares the columns of a kind of events.
-pub(crate) fn stats_columns<'a>() -> Columns<'a, Row<'a>> {
-    let mut columns = Columns::<Row<'a>>::default();
+pub(crate) fn stats_columns<'a>() -> Columns<'a, EventCountRow<'a>> {
+    let mut columns = Columns::<EventCountRow<'a>>::default();
     columns.add("file", |(file, _)| *file);
     columns.add("count", |(_, event)| event.count).title("Count").show(Show::Grouped);
     columns.add("name", |(_, event)| event.name.as_deref()).title("Event").unknown("");
@@ -43,14 +43,14 @@ pub fn stats<'a>(answers: &'a [StatsAnswer<'_>], display: &Display) -> io::Resul
         .flat_map(|answer| answer.events.iter().map(|event| (index(answer.index), event)));
     let parts = answers.iter().map(|answer| {
         let above = about(answer, display)?;
-        Ok(Part::of(answer.path, answer.events.len()).above(above))
+        Ok(FileRows::of(answer.path, answer.events.len()).above(above))
     });
-    let parts = parts.collect::<io::Result<Vec<Part>>>()?;
+    let parts = parts.collect::<io::Result<Vec<FileRows>>>()?;
     let table = Table::new("files", stats_columns(), rows.collect(), parts)?;
     Ok(table.with_document(|parts, mode, out| {
         let files = answers.iter().zip(parts.to_vec());
         let files = files.map(|(answer, part)| TraceRow { answer, part }).collect();
-        let parts = [Part::rows_of(parts.len())];
+        let parts = [FileRows::rows_of(parts.len())];
         let table = Table::new("files", trace_facts(), files, parts)?;
         table.json(mode, &Cancel::default(), out)
     }))
@@ -123,7 +123,7 @@ pub(crate) fn trace_facts<'a>() -> Columns<'a, TraceRow<'a>> {
 /// A trace, with the kinds of events that are left.
 pub(crate) struct TraceRow<'a> {
     answer: &'a StatsAnswer<'a>,
-    part: Part,
+    part: FileRows,
 }
 
 impl<'a> TraceRow<'a> {
@@ -173,7 +173,7 @@ fn single_members(answer: &StatsAnswer<'_>) -> serde_json::Result<Vec<(String, O
         Value::String(text) => Some(text.clone()),
         number => Some(number.to_string()),
     };
-    let row = TraceRow { answer, part: Part::default() };
+    let row = TraceRow { answer, part: FileRows::default() };
     let file = serde_json::to_value(RowOf(&trace_facts().in_document(), &row))?;
     let members = file.as_object().into_iter().flatten();
     let single =
@@ -208,7 +208,7 @@ pub fn properties<'a>(answers: &[StatsAnswer<'_>], filter: &Filter) -> io::Resul
         let meant = members.filter(|(name, _)| is_meant(name, filter));
         let meant = meant.map(|(name, value)| (name_asked(name, filter), value));
         rows.extend(meant.map(|(name, value)| (index(answer.index), name, value)));
-        parts.push(Part::of(answer.path, rows.len() - before));
+        parts.push(FileRows::of(answer.path, rows.len() - before));
     }
     let mut columns = Columns::<(u32, String, Option<String>)>::default();
     columns.add("file", |(file, ..)| *file);
@@ -254,8 +254,8 @@ fn about(answer: &StatsAnswer<'_>, display: &Display) -> io::Result<String> {
     // Writing to a string does not fail.
     let _ = write_losses(answer, display, &mut text);
     let _ = write_warnings(&answer.warnings, display, &mut text);
-    let row = TraceRow { answer, part: Part::default() };
-    let table = Table::new("files", trace_facts(), vec![row], [Part::rows_of(1)])?;
+    let row = TraceRow { answer, part: FileRows::default() };
+    let table = Table::new("files", trace_facts(), vec![row], [FileRows::rows_of(1)])?;
     for (name, value) in table.facts()? {
         let value = display.whole(&format!(" {value}"));
         let _ = writeln!(text, "{name:<26}{value}");

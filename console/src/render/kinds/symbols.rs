@@ -10,12 +10,12 @@ use serde::Serialize;
 use super::index;
 use crate::{
     query::{ModuleSymbols, SymbolsAnswer},
-    render::table::{Columns, Part, Show, Table},
+    render::table::{Columns, FileRows, Show, Table},
     values::Counted,
 };
 
 /// A module, with the number of its file.
-pub(crate) type Row<'a> = (u32, &'a ModuleSymbols);
+pub(crate) type ModuleSymbolsRow<'a> = (u32, &'a ModuleSymbols);
 
 /// The place of the symbols of a module.
 #[derive(Serialize)]
@@ -38,9 +38,9 @@ struct FailureJson<'a> {
 }
 
 /// Declares the columns of a module's symbols.
-pub(crate) fn symbol_columns<'a>() -> Columns<'a, Row<'a>> {
+pub(crate) fn symbol_columns<'a>() -> Columns<'a, ModuleSymbolsRow<'a>> {
     let pdb = |symbols: &'a ModuleSymbols| symbols.report.module.pdb.as_ref();
-    let mut columns = Columns::<Row<'a>>::default();
+    let mut columns = Columns::<ModuleSymbolsRow<'a>>::default();
     columns.add("file", |(file, _)| *file);
     columns.add("module", |(_, symbols)| symbols.report.module.name.as_str()).title("Name");
     columns.add("path", |(_, symbols)| symbols.report.module.path.as_str());
@@ -51,7 +51,7 @@ pub(crate) fn symbol_columns<'a>() -> Columns<'a, Row<'a>> {
     frames.title("Frames").show(Show::Grouped);
     let named = columns.add("frames_named", |(_, symbols)| symbols.named as u64);
     named.title("Named").show(Show::Grouped);
-    let text = move |(_, symbols): &Row<'a>| {
+    let text = move |(_, symbols): &ModuleSymbolsRow<'a>| {
         let pdb = pdb(symbols)?;
         Some(format!("{} {} {}", pdb.file_name(), pdb.guid, pdb.age))
     };
@@ -62,7 +62,8 @@ pub(crate) fn symbol_columns<'a>() -> Columns<'a, Row<'a>> {
     columns.nest("missing_at", "array", |(_, symbols)| missing(&symbols.report));
     columns.nest("skipped", "array", |(_, symbols)| &symbols.report.skipped);
     columns.nest("failures", "array", |(_, symbols)| failures(&symbols.report));
-    let refused = |(_, symbols): &Row<'a>| symbols.report.refusals().collect::<Vec<_>>();
+    let refused =
+        |(_, symbols): &ModuleSymbolsRow<'a>| symbols.report.refusals().collect::<Vec<_>>();
     columns.nest("refused", "array", refused);
     columns.add("search", |(_, symbols)| search(symbols)).title("Symbols").rows_only();
     columns
@@ -93,14 +94,14 @@ fn failures(report: &ModuleReport) -> Vec<FailureJson<'_>> {
     failures.map(|failure| FailureJson { place: &failure.place, reason: &failure.reason }).collect()
 }
 
-fn part(answer: &SymbolsAnswer<'_>) -> Part {
+fn part(answer: &SymbolsAnswer<'_>) -> FileRows {
     let modules = &answer.modules;
     let resolved = modules.iter().filter(|module| module.report.is_resolved()).count();
     let sum = |count: fn(&ModuleSymbols) -> usize| {
         HumanCount(modules.iter().map(|module| count(module) as u64).sum())
     };
     let (named, frames) = (sum(|module| module.named), sum(|module| module.frames));
-    Part::of(answer.path, modules.len()).below(format!(
+    FileRows::of(answer.path, modules.len()).below(format!(
         "{}, {resolved} with symbols; {named} of {frames} frames have names",
         Counted(modules.len() as u64, "module")
     ))

@@ -14,13 +14,13 @@ use crate::{
     cancel::Cancel,
     query::{LoadedModule, Loader, ModuleAnswer},
     render::{
-        table::{Columns, Part, Table},
+        table::{Columns, FileRows, Table},
         text::ProcessStyle,
     },
     settings::Display,
 };
 
-pub(crate) struct Row<'a> {
+pub(crate) struct VersionRow<'a> {
     answer: &'a ModuleAnswer<'a>,
     loaded: &'a LoadedModule,
     /// The rows of a group have the same processes.
@@ -29,8 +29,8 @@ pub(crate) struct Row<'a> {
 }
 
 /// Declares the columns of a module's version.
-pub(crate) fn version_columns<'a>() -> Columns<'a, Row<'a>> {
-    let mut columns = Columns::<Row<'a>>::default();
+pub(crate) fn version_columns<'a>() -> Columns<'a, VersionRow<'a>> {
+    let mut columns = Columns::<VersionRow<'a>>::default();
     columns.add("file", |row| index(row.answer.index));
     columns.add("name", |row| row.loaded.module.name.as_str()).title("Name");
     let version = columns.add("file_version", |row| row.loaded.module.file_version.as_deref());
@@ -52,10 +52,11 @@ pub(crate) fn version_columns<'a>() -> Columns<'a, Row<'a>> {
 /// # Errors
 /// None that a caller could do anything about.
 pub fn versions<'a>(answers: &'a [ModuleAnswer<'a>], display: &Display) -> io::Result<Table<'a>> {
-    let rows: Vec<Row<'_>> = answers.iter().flat_map(|answer| rows(answer, display)).collect();
+    let rows: Vec<VersionRow<'_>> =
+        answers.iter().flat_map(|answer| rows(answer, display)).collect();
     let parts = answers.iter().map(|answer| {
         let (count, total) = (answer.modules.len(), answer.total);
-        Part::of(answer.path, count)
+        FileRows::of(answer.path, count)
             .below(format!("Selected {count}/{total} of all loaded modules"))
     });
     let groups = rows.iter().map(|row| row.group).collect();
@@ -66,7 +67,10 @@ pub fn versions<'a>(answers: &'a [ModuleAnswer<'a>], display: &Display) -> io::R
 }
 
 /// The modules of a file, each with its group.
-fn rows<'a>(answer: &'a ModuleAnswer<'a>, display: &Display) -> impl Iterator<Item = Row<'a>> {
+fn rows<'a>(
+    answer: &'a ModuleAnswer<'a>,
+    display: &Display,
+) -> impl Iterator<Item = VersionRow<'a>> {
     let loaders: BTreeSet<Vec<Loader>> = answer.modules.iter().map(LoadedModule::loaders).collect();
     let number = |(group, loaders): (usize, Vec<Loader>)| {
         let names = Rc::from(names(answer, &loaders, display));
@@ -75,7 +79,7 @@ fn rows<'a>(answer: &'a ModuleAnswer<'a>, display: &Display) -> impl Iterator<It
     let groups: BTreeMap<_, _> = loaders.into_iter().enumerate().map(number).collect();
     answer.modules.iter().map(move |loaded| {
         let (group, loaded_by) = groups.get(&loaded.loaders()).cloned().unwrap_or_default();
-        Row { answer, loaded, group, loaded_by }
+        VersionRow { answer, loaded, group, loaded_by }
     })
 }
 

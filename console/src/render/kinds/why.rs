@@ -11,7 +11,7 @@ use crate::{
     query::{Diagnosis, ObjectNames, Suspect, SuspectProcess, Totals, Verdict, WhyAnswer},
     render::{
         json::{Document, StackNumbers, traces},
-        table::{Columns, Part, Table},
+        table::{Columns, FileRows, Table},
         text::{StackStyle, amounts, headline, more, verdict},
     },
     settings::{Display, StackDisplayArgs},
@@ -40,7 +40,7 @@ const NAMES: usize = 2;
 const PROCESSES: usize = 5;
 
 /// A suspect and its presentation.
-pub(crate) struct Row<'a> {
+pub(crate) struct SuspectRow<'a> {
     answer: &'a WhyAnswer<'a>,
     suspect: &'a Suspect,
     numbers: StackNumbers,
@@ -49,17 +49,17 @@ pub(crate) struct Row<'a> {
 }
 
 /// Declares the columns of a suspect.
-pub(crate) fn why_columns<'a>() -> Columns<'a, Row<'a>> {
-    let mut columns = Columns::<Row<'a>>::default();
+pub(crate) fn why_columns<'a>() -> Columns<'a, SuspectRow<'a>> {
+    let mut columns = Columns::<SuspectRow<'a>>::default();
     columns.add("file", |row| index(row.answer.file.about.index));
     columns.add("id", |row| row.suspect.id.to_string());
     columns.add("rank", |row| index(row.suspect.rank)).title("Rank");
     columns.add("process", |row| row.suspect.process.as_str()).title("Process");
-    columns.add("name", Row::name).rows_only();
+    columns.add("name", SuspectRow::name).rows_only();
     columns.add("pid", |row| row.suspect.pid);
     columns.add("process_start_ns", |row| row.suspect.process_start_ns);
     columns.add("processes", |row| row.suspect.processes.len() as u64).rows_only();
-    columns.nest("processes", "array", Row::processes);
+    columns.nest("processes", "array", SuspectRow::processes);
     columns.add("type", |row| row.suspect.type_name.as_str()).title("Type");
     columns.add("allocator", |row| row.suspect.allocator.as_deref());
     columns.nest("create_stack", "integer?", |row| Some(row.numbers.of(row.suspect.create_stack?)));
@@ -74,8 +74,8 @@ pub(crate) fn why_columns<'a>() -> Columns<'a, Row<'a>> {
     columns.add("bytes_per_minute", |row| row.suspect.bytes?.per_minute);
     columns.add("evidence", |row| row.suspect.evidence());
     columns.nest("object_names", "array", |row| &row.suspect.names);
-    columns.nest("diagnoses", "array", Row::diagnoses);
-    columns.add("causes", Row::causes).title("Causes").rows_only();
+    columns.nest("diagnoses", "array", SuspectRow::diagnoses);
+    columns.add("causes", SuspectRow::causes).title("Causes").rows_only();
     let function = columns.add("function", |row| row.suspect.function.as_deref());
     function.title("Function").follows("create_stack");
     columns.add("score", |row| row.suspect.score);
@@ -102,16 +102,16 @@ pub fn why<'a>(
         answer.suspects.iter().map(move |suspect| {
             let command = command(answer.file.about.index, suspect);
             let (numbers, stacks) = (trace.numbers, StackStyle::of(&answer.file, shown));
-            Row { answer, suspect, numbers, stacks, command }
+            SuspectRow { answer, suspect, numbers, stacks, command }
         })
     });
-    let rows: Vec<Row<'a>> = rows.collect();
+    let rows: Vec<SuspectRow<'a>> = rows.collect();
     let mut rest = rows.as_slice();
     let parts = answers.iter().map(|answer| {
         let rows = rest.split_off(..answer.suspects.len()).unwrap_or_default();
         part(answer, rows, all, display)
     });
-    let parts: Vec<Part> = parts.collect();
+    let parts: Vec<FileRows> = parts.collect();
     let (mut columns, display) = (why_columns(), *display);
     columns.row_text(move |row, out| row.write(stacks.show, &display, out));
     let head = Document::of("Why").files(&traces);
@@ -121,8 +121,13 @@ pub fn why<'a>(
 }
 
 /// Returns the suspects of a trace, and the text about them together.
-fn part(answer: &WhyAnswer<'_>, rows: &[Row<'_>], all: Option<&str>, display: &Display) -> Part {
-    let part = Part::of(answer.file.about.path, rows.len());
+fn part(
+    answer: &WhyAnswer<'_>,
+    rows: &[SuspectRow<'_>],
+    all: Option<&str>,
+    display: &Display,
+) -> FileRows {
+    let part = FileRows::of(answer.file.about.path, rows.len());
     if rows.is_empty() {
         return without_suspects(part, answer);
     }
@@ -144,7 +149,7 @@ fn part(answer: &WhyAnswer<'_>, rows: &[Row<'_>], all: Option<&str>, display: &D
 }
 
 /// Adds the reason why there are no suspects.
-fn without_suspects(part: Part, answer: &WhyAnswer<'_>) -> Part {
+fn without_suspects(part: FileRows, answer: &WhyAnswer<'_>) -> FileRows {
     let has_events =
         !answer.file.about.caveats.iter().any(|caveat| caveat.kind == CaveatKind::NoHandleEvents);
     if let Some(no_match) = &answer.file.about.no_match {
@@ -221,7 +226,7 @@ struct DiagnosisJson<'a> {
     text: String,
 }
 
-impl<'a> Row<'a> {
+impl<'a> SuspectRow<'a> {
     fn processes(&self) -> Vec<ProcessJson<'a>> {
         let process = |process: &'a SuspectProcess| ProcessJson {
             process: &process.process,
@@ -246,7 +251,7 @@ impl<'a> Row<'a> {
     }
 }
 
-impl Row<'_> {
+impl SuspectRow<'_> {
     fn name(&self) -> String {
         format!("{} {}", self.suspect.process, self.suspect.type_name)
     }

@@ -7,7 +7,9 @@ use std::io::{self, Write};
 use handlescope_model::{StackIdx, Untrusted};
 use inferno::flamegraph::{self, Options, Palette, TextTruncateDirection, color::BasicPalette};
 
-use super::folded::{Folded, FoldedFile, Place, UNKNOWN, Weight, folded, stack_places, unit};
+use super::folded::{
+    Folded, FoldedFile, PictureFrame, UNKNOWN, Weight, folded, stack_places, unit,
+};
 use super::measure::Measure;
 use super::speedscope;
 use crate::paths::stem;
@@ -169,7 +171,7 @@ impl FlameGraph {
         for file in &self.files {
             let root = (self.files.len() > 1).then(|| frame(&file.name));
             for stack in &file.stacks {
-                let frames = stack.frames.iter().map(|place: &Place| frame(&place.name));
+                let frames = stack.frames.iter().map(|place: &PictureFrame| frame(&place.name));
                 let text = root.iter().cloned().chain(frames).collect::<Vec<_>>().join(";");
                 let (before, count) = numbers.entry(text).or_default();
                 *count = count.saturating_add(stack.count);
@@ -237,13 +239,13 @@ fn frames<'a>(
     process: Option<&str>,
     stack: Option<StackIdx>,
     names: [Option<&str>; 2],
-) -> Vec<Place> {
+) -> Vec<PictureFrame> {
     let names: Vec<&str> = names.into_iter().flatten().filter(|name| !name.is_empty()).collect();
-    let (process, names) = (Place::named(process.unwrap_or(UNKNOWN)), names.join(" "));
+    let (process, names) = (PictureFrame::named(process.unwrap_or(UNKNOWN)), names.join(" "));
     [process]
         .into_iter()
         .chain(stack_places(answer, stack))
-        .chain([Place::of_type(&names)])
+        .chain([PictureFrame::of_type(&names)])
         .collect()
 }
 
@@ -260,7 +262,7 @@ mod tests {
 
     fn graph(stacks: &[(&[&str], Option<u64>, u64)]) -> FlameGraph {
         let stack = |(frames, before, count): &(&[&str], Option<u64>, u64)| Folded {
-            frames: frames.iter().map(|name| Place::named(name)).collect(),
+            frames: frames.iter().map(|name| PictureFrame::named(name)).collect(),
             count: *count,
             before: *before,
         };

@@ -29,7 +29,7 @@ pub(super) const UNKNOWN: &str = "unknown";
 /// A stack and its weight.
 pub(in crate::render) struct Folded {
     /// Frames from the outermost to the innermost: process, frames, type of the object.
-    pub(in crate::render) frames: Vec<Place>,
+    pub(in crate::render) frames: Vec<PictureFrame>,
     /// Handles that count.
     pub(in crate::render) count: u64,
     /// Count before, in a comparison.
@@ -51,7 +51,7 @@ impl FoldedFile {
 
 /// A frame.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) struct Place {
+pub(crate) struct PictureFrame {
     /// Name, escaped as [`Untrusted`].
     pub(in crate::render) name: String,
     /// Source file and line, where symbols say.
@@ -62,14 +62,14 @@ pub(crate) struct Place {
 
 /// Places, each once.
 #[derive(Default)]
-pub(in crate::render) struct PlaceTable {
-    pub(in crate::render) places: Vec<Place>,
-    known: HashMap<Place, usize>,
+pub(in crate::render) struct FrameTable {
+    pub(in crate::render) places: Vec<PictureFrame>,
+    known: HashMap<PictureFrame, usize>,
 }
 
-impl PlaceTable {
+impl FrameTable {
     /// The number of a place.
-    pub(in crate::render) fn number(&mut self, place: &Place) -> usize {
+    pub(in crate::render) fn number(&mut self, place: &PictureFrame) -> usize {
         if let Some(known) = self.known.get(place) {
             return *known;
         }
@@ -103,19 +103,19 @@ fn places(
     groups: &Groups,
     column: GroupColumn,
     node: NodeIdx,
-) -> Vec<Place> {
+) -> Vec<PictureFrame> {
     match groups.key(node) {
         GroupKey::Stack(stack) => stack_places(file, Some(stack)),
-        GroupKey::Text(text) if column == GroupColumn::Type => vec![Place::of_type(text)],
-        GroupKey::Text(text) => vec![Place::named(text)],
+        GroupKey::Text(text) if column == GroupColumn::Type => vec![PictureFrame::of_type(text)],
+        GroupKey::Text(text) => vec![PictureFrame::named(text)],
         _ if column == GroupColumn::CreateStack => stack_places(file, None),
-        _ => vec![Place::named(UNKNOWN)],
+        _ => vec![PictureFrame::named(UNKNOWN)],
     }
 }
 
 /// Returns the unit of the counts: the innermost frame is the type of the object.
 pub(super) fn unit(files: &[FoldedFile]) -> &'static str {
-    let mapping = Place::of_type(FILE_MAPPING_NAME);
+    let mapping = PictureFrame::of_type(FILE_MAPPING_NAME);
     let types =
         || files.iter().flat_map(|file| &file.stacks).filter_map(|stack| stack.frames.last());
     match (types().any(|place| *place == mapping), types().all(|place| *place == mapping)) {
@@ -129,18 +129,18 @@ pub(super) fn unit(files: &[FoldedFile]) -> &'static str {
 pub(super) fn stack_places<'a>(
     answer: &impl TraceAnswer<'a>,
     stack: Option<StackIdx>,
-) -> Vec<Place> {
+) -> Vec<PictureFrame> {
     let Some((stack, frames)) = stack.zip(answer.frames()) else {
-        return vec![Place::named(NO_STACK)];
+        return vec![PictureFrame::named(NO_STACK)];
     };
     let named = frames.named();
     let views = TrimmedStacks::views(answer.trims(), &named, stack);
-    let mut places: Vec<Place> = views.map(|view| Place::of(&view)).collect();
+    let mut places: Vec<PictureFrame> = views.map(|view| PictureFrame::of(&view)).collect();
     places.reverse();
     places
 }
 
-impl Place {
+impl PictureFrame {
     /// Creates a place for a type, with brackets, which no function has.
     pub(super) fn of_type(name: &str) -> Self {
         Self::named(&format!("[{name}]"))

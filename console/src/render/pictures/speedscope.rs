@@ -5,7 +5,7 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 
-use super::folded::{FoldedFile, Place, PlaceTable};
+use super::folded::{FoldedFile, FrameTable, PictureFrame};
 use crate::render::json;
 use crate::values::JsonMode;
 
@@ -13,7 +13,7 @@ const SCHEMA: &str = "https://www.speedscope.app/file-format-schema.json";
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Document<'a> {
+struct SpeedscopeFile<'a> {
     #[serde(rename = "$schema")]
     schema: &'static str,
     name: &'a str,
@@ -38,7 +38,7 @@ struct Frame<'a> {
 }
 
 impl<'a> Frame<'a> {
-    fn of(place: &'a Place) -> Self {
+    fn of(place: &'a PictureFrame) -> Self {
         let source = place.source.as_ref();
         Self {
             name: &place.name,
@@ -69,7 +69,7 @@ pub(super) fn write(
     files: &[FoldedFile],
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    let (mut places, mut profiles) = (PlaceTable::default(), Vec::new());
+    let (mut places, mut profiles) = (FrameTable::default(), Vec::new());
     for FoldedFile { name, stacks } in files {
         let weights: Vec<u64> = stacks.iter().map(|stack| stack.count).collect();
         profiles.push(Profile {
@@ -86,7 +86,7 @@ pub(super) fn write(
             weights,
         });
     }
-    let document = Document {
+    let document = SpeedscopeFile {
         schema: SCHEMA,
         name: title,
         exporter: concat!("handlescope ", env!("CARGO_PKG_VERSION")),

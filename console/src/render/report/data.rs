@@ -13,7 +13,7 @@ use crate::query::{
     AllocatedKind, AllocationsOverview, Diagnosis, FileAnswer, Stats, Suspect, WhyAnswer,
 };
 use crate::render::json::Document;
-use crate::render::pictures::{Measure, Place, PlaceTable, Timeline, folded, folded_leaks};
+use crate::render::pictures::{FrameTable, Measure, PictureFrame, Timeline, folded, folded_leaks};
 use crate::render::text::amounts;
 use crate::render::time::Clock;
 use crate::trace::CaveatKind;
@@ -27,7 +27,7 @@ pub(super) fn data<'a>(
     asked: Option<&str>,
     command: impl Fn(usize, &Suspect) -> String,
 ) -> Document<'a> {
-    let mut places = PlaceTable::default();
+    let mut places = FrameTable::default();
     let files = answers.iter().enumerate();
     let files = files.map(|(at, answer)| file(at, answer, &command, &mut places));
     let files: Vec<Document<'a>> = files.collect();
@@ -44,7 +44,7 @@ fn file<'a>(
     index: usize,
     answer: &'a ReportAnswer<'a>,
     command: &impl Fn(usize, &Suspect) -> String,
-    places: &mut PlaceTable,
+    places: &mut FrameTable,
 ) -> Document<'a> {
     let WhyAnswer { file, suspects, allocations, .. } = &answer.why;
     let (suspects, others) = suspects.split_at(suspects.len().min(SUSPECTS));
@@ -97,7 +97,7 @@ fn file<'a>(
 fn kind<'a>(
     overview: &AllocationsOverview<'_>,
     kind: &AllocatedKind,
-    places: &mut PlaceTable,
+    places: &mut FrameTable,
 ) -> Document<'a> {
     let AllocatedKind { name, stats } = *kind;
     let measure = Measure::of_bytes(kind.has_bytes());
@@ -121,9 +121,9 @@ fn clean(text: &str) -> String {
 }
 
 /// The frames of a stack in the list of all.
-fn frames(file: &FileAnswer<'_>, stack: StackIdx, places: &mut PlaceTable) -> Vec<usize> {
+fn frames(file: &FileAnswer<'_>, stack: StackIdx, places: &mut FrameTable) -> Vec<usize> {
     let Some(frames) = &file.file.frames else { return Vec::new() };
-    numbers(frames.named().stack(stack).map(|frame| Place::of(&frame)), places)
+    numbers(frames.named().stack(stack).map(|frame| PictureFrame::of(&frame)), places)
 }
 
 fn suspect<'a>(suspect: &'a Suspect, command: &str) -> Document<'a> {
@@ -156,7 +156,7 @@ fn suspect<'a>(suspect: &'a Suspect, command: &str) -> Document<'a> {
         .with("command", clean(command))
 }
 
-fn frame(Place { name, source, is_own, .. }: Place) -> Document<'static> {
+fn frame(PictureFrame { name, source, is_own, .. }: PictureFrame) -> Document<'static> {
     let source = source.map(|(file, line)| match line {
         Some(line) => format!("{file}:{line}"),
         None => file,

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 
 use crate::render::json::Document;
-use crate::render::pictures::{Folded, Place, PlaceTable, Timeline};
+use crate::render::pictures::{Folded, FrameTable, PictureFrame, Timeline};
 
 /// Stacks of a flame graph; the others are one.
 const STACKS: usize = 5_000;
@@ -20,7 +20,7 @@ pub(super) fn with_pictures<'a>(
     document: Document<'a>,
     over_time: Option<Timeline>,
     stacks: Vec<Folded>,
-    places: &mut PlaceTable,
+    places: &mut FrameTable,
 ) -> Document<'a> {
     let over_time = over_time.filter(|timeline| !timeline.is_empty());
     document.with("timeline", over_time.map(timeline)).with("flame", flame(stacks, places))
@@ -37,11 +37,11 @@ fn timeline(timeline: Timeline) -> Document<'static> {
 }
 
 /// Returns the stacks that leaked most, the outermost frame first, and all others as one.
-fn flame<'a>(mut stacks: Vec<Folded>, places: &mut PlaceTable) -> Vec<Document<'a>> {
+fn flame<'a>(mut stacks: Vec<Folded>, places: &mut FrameTable) -> Vec<Document<'a>> {
     stacks.sort_by_key(|stack| Reverse(stack.count));
     let others = stacks.split_off(stacks.len().min(STACKS));
     if !others.is_empty() {
-        let name = Place::named(&format!("… {} more stacks", others.len()));
+        let name = PictureFrame::named(&format!("… {} more stacks", others.len()));
         let count = others.iter().fold(0, |sum: u64, stack| sum.saturating_add(stack.count));
         stacks.push(Folded { frames: vec![name], count, before: None });
     }
@@ -54,14 +54,14 @@ fn flame<'a>(mut stacks: Vec<Folded>, places: &mut PlaceTable) -> Vec<Document<'
 
 /// Returns the numbers of the first frames, and the number of further ones.
 pub(super) fn numbers(
-    mut frames: impl Iterator<Item = Place>,
-    places: &mut PlaceTable,
+    mut frames: impl Iterator<Item = PictureFrame>,
+    places: &mut FrameTable,
 ) -> Vec<usize> {
     let shown = frames.by_ref().take(FRAMES).map(|place| places.number(&place));
     let mut numbers: Vec<usize> = shown.collect();
     let more = frames.count();
     if more > 0 {
-        numbers.push(places.number(&Place::named(&format!("… {more} more frames"))));
+        numbers.push(places.number(&PictureFrame::named(&format!("… {more} more frames"))));
     }
     numbers
 }

@@ -2,7 +2,7 @@
 
 use polars::prelude::{Column, DataFrame, DataType, IdxSize, PolarsResult, SortOptions};
 
-use super::{ColumnSpec, Part, Scope, Table, columns::FILE};
+use super::{ColumnSpec, FileRows, Scope, Table, columns::FILE};
 use crate::{
     render::output::{COLUMNS, OutputError, OutputOptions},
     values::{ColumnChoice, Format, TopN},
@@ -117,7 +117,7 @@ impl Table<'_> {
 
 /// The rows of a part by a column: the largest number first, texts from a to z in any case, unknown
 /// values last.
-fn sorted(column: &Column, part: &Part) -> PolarsResult<Vec<usize>> {
+fn sorted(column: &Column, part: &FileRows) -> PolarsResult<Vec<usize>> {
     let mut rows: Vec<usize> = part.rows().collect();
     if *column.dtype() == DataType::String {
         let texts = column.str()?;
@@ -137,7 +137,7 @@ fn sorted(column: &Column, part: &Part) -> PolarsResult<Vec<usize>> {
     Ok(order.iter().flatten().filter_map(|place| rows.get(place as usize).copied()).collect())
 }
 
-impl Part {
+impl FileRows {
     /// Keeps some rows, and counts the others.
     fn cut(&mut self, TopN { take, skip }: TopN) {
         let before = self.height();

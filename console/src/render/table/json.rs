@@ -67,19 +67,21 @@ impl Serialize for Rows<'_, '_> {
         };
         let mut rows = serializer.serialize_seq(None)?;
         let frame = &self.0.frame;
-        self.0.rows().try_for_each(|row| rows.serialize_element(&Row { document, frame, row }))?;
+        self.0
+            .rows()
+            .try_for_each(|row| rows.serialize_element(&JsonRow { document, frame, row }))?;
         rows.end()
     }
 }
 
 /// A row of a document.
-struct Row<'t, 'a> {
+struct JsonRow<'t, 'a> {
     document: &'t RowDocument<'a>,
     frame: &'t DataFrame,
     row: usize,
 }
 
-impl Serialize for Row<'_, '_> {
+impl Serialize for JsonRow<'_, '_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serialize_members(serializer, |take| (self.document)((self.frame, self.row), take))
     }

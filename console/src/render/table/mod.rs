@@ -34,7 +34,7 @@ use crate::{
 };
 
 /// Writes the JSON document of a kind whose elements are not its rows.
-type OtherDocument<'a> = Box<dyn Fn(&[Part], JsonMode, &mut dyn Write) -> io::Result<()> + 'a>;
+type OtherDocument<'a> = Box<dyn Fn(&[FileRows], JsonMode, &mut dyn Write) -> io::Result<()> + 'a>;
 
 /// Columns and rows, in parts.
 pub struct Table<'a> {
@@ -49,7 +49,7 @@ pub struct Table<'a> {
     pub(super) head: Document<'a>,
     pub(super) tail: Document<'a>,
     counts_left_out: bool,
-    pub(super) parts: Vec<Part>,
+    pub(super) parts: Vec<FileRows>,
     /// The group of each row, as long as no column orders the rows: the value of the last column
     /// stands above the rows of a group as their heading.
     pub(super) groups: Option<Vec<u32>>,
@@ -63,7 +63,7 @@ pub struct Table<'a> {
 
 /// The rows of one file.
 #[derive(Clone, Default)]
-pub(crate) struct Part {
+pub(crate) struct FileRows {
     /// The file, which stands above its rows in the text.
     path: Option<String>,
     rows: Range<usize>,
@@ -82,7 +82,7 @@ pub(crate) struct Part {
     below: Vec<String>,
 }
 
-impl Part {
+impl FileRows {
     /// The rows of a file that are left, in order, as rows of the frame.
     pub(crate) fn rows(&self) -> impl Iterator<Item = usize> + '_ {
         let (rows, order) = match &self.order {
@@ -102,32 +102,35 @@ impl Part {
     }
 
     /// Creates a part with a number of rows.
-    pub(crate) fn rows_of(rows: usize) -> Part {
-        Part { rows: 0..rows, ..Part::default() }
+    pub(crate) fn rows_of(rows: usize) -> FileRows {
+        FileRows { rows: 0..rows, ..FileRows::default() }
     }
 
     /// Creates a part with a number of rows of a file.
-    pub(crate) fn of(path: &Path, rows: usize) -> Part {
-        Part { path: Some(shown(path).to_string_lossy().into_owned()), ..Part::rows_of(rows) }
+    pub(crate) fn of(path: &Path, rows: usize) -> FileRows {
+        FileRows {
+            path: Some(shown(path).to_string_lossy().into_owned()),
+            ..FileRows::rows_of(rows)
+        }
     }
 
     /// Keeps only some of its rows, counted from its first.
-    pub(crate) fn only(self, rows: Vec<usize>) -> Part {
-        Part { order: Some(rows), ..self }
+    pub(crate) fn only(self, rows: Vec<usize>) -> FileRows {
+        FileRows { order: Some(rows), ..self }
     }
 
     /// Adds text between the path and the rows, lines ended.
-    pub(crate) fn above(self, above: String) -> Part {
-        Part { above, ..self }
+    pub(crate) fn above(self, above: String) -> FileRows {
+        FileRows { above, ..self }
     }
 
     /// Adds text to the line about the number of rows.
-    pub(crate) fn counted(self, counted: String) -> Part {
-        Part { counted: Some(counted), ..self }
+    pub(crate) fn counted(self, counted: String) -> FileRows {
+        FileRows { counted: Some(counted), ..self }
     }
 
     /// Adds a line below the rows.
-    pub(crate) fn below(mut self, line: String) -> Part {
+    pub(crate) fn below(mut self, line: String) -> FileRows {
         self.below.push(line);
         self
     }
@@ -139,17 +142,17 @@ impl<'a> Table<'a> {
         key: &'static str,
         columns: Columns<'a, R>,
         rows: Vec<R>,
-        parts: impl IntoIterator<Item = Part>,
+        parts: impl IntoIterator<Item = FileRows>,
     ) -> io::Result<Table<'a>> {
         let (frame, specs) = columns.frame(&rows).map_err(io::Error::other)?;
         let (document, row_text) = columns.over(rows);
         let row_document = Some(document);
         let mut first = 0;
-        let mut place = |part: Part| {
+        let mut place = |part: FileRows| {
             let rows = first..first + part.rows.len();
             first = rows.end;
             let order = part.order.map(|order| order.iter().map(|row| rows.start + row).collect());
-            Part { first: rows.start, rows, order, ..part }
+            FileRows { first: rows.start, rows, order, ..part }
         };
         let parts = parts.into_iter().map(&mut place).collect();
         Ok(Table { parts, specs, row_document, row_text, ..Table::of_frame(key, frame) })
@@ -164,7 +167,7 @@ impl<'a> Table<'a> {
             tail: Document::default(),
             counts_left_out: false,
             specs: frame.columns().iter().map(ColumnSpec::of).collect(),
-            parts: vec![Part::rows_of(frame.height())],
+            parts: vec![FileRows::rows_of(frame.height())],
             frame,
             groups: None,
             spare: Vec::new(),
@@ -202,13 +205,13 @@ impl<'a> Table<'a> {
     /// Sets a JSON document of its own.
     pub(crate) fn with_document(
         self,
-        document: impl Fn(&[Part], JsonMode, &mut dyn Write) -> io::Result<()> + 'a,
+        document: impl Fn(&[FileRows], JsonMode, &mut dyn Write) -> io::Result<()> + 'a,
     ) -> Table<'a> {
         Table { document: Some(Box::new(document)), ..self }
     }
 
     /// The rows that others have left, in their order.
-    pub(crate) fn in_order_of(self, parts: &[Part]) -> Table<'a> {
+    pub(crate) fn in_order_of(self, parts: &[FileRows]) -> Table<'a> {
         Table { parts: parts.to_vec(), ..self }
     }
 
@@ -258,7 +261,7 @@ impl<'a> Table<'a> {
 
     /// All rows that are left.
     pub(super) fn rows(&self) -> impl Iterator<Item = usize> {
-        self.parts.iter().flat_map(Part::rows)
+        self.parts.iter().flat_map(FileRows::rows)
     }
 
     /// The columns that files and documents have.

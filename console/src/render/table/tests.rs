@@ -82,8 +82,8 @@ fn columns() -> Columns<'static, (&'static str, Option<u64>, i32)> {
 
 fn table_of(columns: Columns<'static, (&'static str, Option<u64>, i32)>) -> Table<'static> {
     let parts = [
-        Part::of(Path::new("one"), 3).below("three".into()),
-        Part::of(Path::new("two"), 2).counted("of 2".into()),
+        FileRows::of(Path::new("one"), 3).below("three".into()),
+        FileRows::of(Path::new("two"), 2).counted("of 2".into()),
     ];
     Table::new("things", columns, THINGS.to_vec(), parts).expect("a table")
 }

@@ -6,7 +6,7 @@ use handlescope_model::Untrusted;
 use indicatif::HumanCount;
 
 use super::size::{GridSize, cut};
-use super::{Part, Table};
+use super::{FileRows, Table};
 use crate::{
     settings::Display,
     terminal::{Role, clip::Clip, table, wrapped},
@@ -29,7 +29,12 @@ impl Table<'_> {
         out.finish()
     }
 
-    fn write_rows(&self, part: &Part, display: &Display, out: &mut dyn Write) -> io::Result<()> {
+    fn write_rows(
+        &self,
+        part: &FileRows,
+        display: &Display,
+        out: &mut dyn Write,
+    ) -> io::Result<()> {
         if let Some(text) = &self.row_text {
             return part.rows().try_for_each(|row| text(&row, out));
         }
@@ -160,7 +165,7 @@ impl Table<'_> {
     }
 }
 
-impl Part {
+impl FileRows {
     /// Writes the lines below the rows, none of which is cut on a narrow screen.
     fn write_below(&self, display: &Display, out: &mut dyn Write) -> io::Result<()> {
         let whole = |line: &str| wrapped(line, display.screen.width.filter(|_| display.clip));

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use handlescope_model::{Container, ContainerLimits, open_file};
 use sevenz_rust::ArchiveEntry;
 
-use super::super::members::{DERIVED, Part, find};
+use super::super::members::{DERIVED, Member, find};
 use super::document::Document;
 use super::error::ImportError;
 use crate::members::{SevenZipMembers, temporary};
@@ -15,11 +15,11 @@ use crate::options::ExtractObserver;
 use crate::text::Progress;
 
 /// The parts of an extract; those it lacks are missing.
-pub(super) struct Parts(Vec<(Part, Document)>);
+pub(super) struct Parts(Vec<(Member, Document)>);
 
 impl Parts {
     /// Takes a part out.
-    pub(super) fn take(&mut self, part: Part) -> Option<Document> {
+    pub(super) fn take(&mut self, part: Member) -> Option<Document> {
         let place = self.0.iter().position(|(other, _)| *other == part)?;
         Some(self.0.swap_remove(place).1)
     }
@@ -33,7 +33,7 @@ pub fn import_sources(input: &Path) -> Vec<PathBuf> {
         return vec![input.to_path_buf()];
     }
     let base = plain_base(input);
-    let parts = Part::ALL.map(|part| input.with_file_name(part.name(&base)));
+    let parts = Member::ALL.map(|part| input.with_file_name(part.name(&base)));
     parts.into_iter().filter(|path| path.is_file()).collect()
 }
 
@@ -70,13 +70,15 @@ fn open_plain(
 ) -> Result<Parts, ImportError> {
     let base = plain_base(input);
     let (mut parts, mut total) = (Vec::new(), 0);
-    for part in Part::ALL {
+    for part in Member::ALL {
         let member = part.name(&base);
         let path = input.with_file_name(&member);
         let open = |source| ImportError::Open { path: path.clone(), source };
         let file = match open_file(&path) {
             Ok(file) => file,
-            Err(error) if error.kind() == io::ErrorKind::NotFound && part != Part::Main => continue,
+            Err(error) if error.kind() == io::ErrorKind::NotFound && part != Member::Main => {
+                continue;
+            }
             Err(error) => return Err(open(error)),
         };
         let size = file.metadata().map_err(open)?.len();
@@ -97,7 +99,7 @@ fn open_packed(
     progress: &Progress<'_>,
 ) -> Result<Parts, ImportError> {
     let container = Container::open(input, limits)?;
-    let (parts, places): (Vec<Part>, Vec<usize>) = choose(input, &container).into_iter().unzip();
+    let (parts, places): (Vec<Member>, Vec<usize>) = choose(input, &container).into_iter().unzip();
     let members = SevenZipMembers::choose(input, container, places, limits)?;
     // Each byte passes twice: when it is unpacked and when it is parsed.
     observer.on_started(members.entries().map(|(_, size)| size * 2).sum());
@@ -119,7 +121,7 @@ fn open_packed(
 }
 
 /// The members that are read, by their place in the archive.
-fn choose(path: &Path, container: &Container) -> Vec<(Part, usize)> {
+fn choose(path: &Path, container: &Container) -> Vec<(Member, usize)> {
     let entries = &container.archive.files;
     let is_part = |entry: &&ArchiveEntry| !entry.is_directory && !entry.name.contains(['/', '\\']);
     let names: Vec<&str> =
@@ -129,7 +131,7 @@ fn choose(path: &Path, container: &Container) -> Vec<(Part, usize)> {
         let name = find(part, &base, &names)?;
         Some((part, entries.iter().position(|entry| entry.name == name)?))
     };
-    Part::ALL.into_iter().filter_map(place).collect()
+    Member::ALL.into_iter().filter_map(place).collect()
 }
 
 #[cfg(test)]

@@ -59,9 +59,9 @@ fn said(path: &Path, member: String, error: &serde_json::Error) -> ImportError {
     let path = path.to_path_buf();
     let (line, column) = (error.line(), error.column());
     let text = error.to_string();
-    let place = format!(" at line {line} column {column}");
+    let position = format!(" at line {line} column {column}");
     let reason: String =
-        text.strip_suffix(&place).unwrap_or(&text).chars().take(MAX_REASON_LENGTH).collect();
+        text.strip_suffix(&position).unwrap_or(&text).chars().take(MAX_REASON_LENGTH).collect();
     match error.classify() {
         Category::Data if reason == TOO_MUCH => ImportError::TooMuch { path, member },
         Category::Io => ImportError::Read { path, member, reason },
@@ -77,14 +77,14 @@ pub(super) struct Guard<'a, R> {
     inner: R,
     limits: ImportLimits,
     progress: Rc<Progress<'a>>,
-    place: Place,
+    position: Position,
     depth: u32,
     passed: u64,
 }
 
 /// Position of the reader in the text.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum Position {
     Outside,
     /// In a string of so many bytes so far.
     String(u64),
@@ -94,33 +94,33 @@ enum Place {
 
 impl<'a, R: Read> Guard<'a, R> {
     pub(super) fn new(inner: R, limits: ImportLimits, progress: Rc<Progress<'a>>) -> Self {
-        Self { inner, limits, progress, place: Place::Outside, depth: 0, passed: 0 }
+        Self { inner, limits, progress, position: Position::Outside, depth: 0, passed: 0 }
     }
 
     fn look(&mut self, bytes: &[u8]) -> io::Result<()> {
         for (byte, at) in bytes.iter().zip(self.passed..) {
-            self.place = match (self.place, byte) {
-                (Place::Outside, b'"') => Place::String(0),
-                (Place::Outside, b'{' | b'[') => {
+            self.position = match (self.position, byte) {
+                (Position::Outside, b'"') => Position::String(0),
+                (Position::Outside, b'{' | b'[') => {
                     self.depth += 1;
                     if self.depth > self.limits.depth {
                         let depth = self.limits.depth;
                         return Err(refused(&format!("nested deeper than {depth} levels"), at));
                     }
-                    Place::Outside
+                    Position::Outside
                 }
-                (Place::Outside, b'}' | b']') => {
+                (Position::Outside, b'}' | b']') => {
                     self.depth = self.depth.saturating_sub(1);
-                    Place::Outside
+                    Position::Outside
                 }
-                (Place::Outside, _) | (Place::String(_), b'"') => Place::Outside,
-                (Place::String(length), b'\\') => Place::Escape(length + 1),
-                (Place::String(length) | Place::Escape(length), _) => {
+                (Position::Outside, _) | (Position::String(_), b'"') => Position::Outside,
+                (Position::String(length), b'\\') => Position::Escape(length + 1),
+                (Position::String(length) | Position::Escape(length), _) => {
                     if length >= self.limits.string_bytes {
                         let limit = self.limits.string_bytes;
                         return Err(refused(&format!("a string of more than {limit} bytes"), at));
                     }
-                    Place::String(length + 1)
+                    Position::String(length + 1)
                 }
             };
         }
@@ -169,7 +169,7 @@ pub(super) struct Repair<'a, R> {
 }
 
 /// Result of looking at the next bytes.
-enum Found {
+enum Peeked {
     /// Number of bytes of valid text.
     Text(usize),
     /// Number of invalid bytes and their replacement.
@@ -192,19 +192,19 @@ impl<'a, R: Read> Repair<'a, R> {
         let mut at = 0;
         while let Some(bytes) = self.rest.get(at..).filter(|bytes| !bytes.is_empty()) {
             let here = match found(bytes) {
-                Found::Unfinished if !is_end => break,
+                Peeked::Unfinished if !is_end => break,
                 // The parser says what is missing.
-                Found::Unfinished if bytes.starts_with(b"\\") => Found::Text(bytes.len()),
-                Found::Unfinished => Found::Broken(bytes.len(), "\u{FFFD}".as_bytes()),
+                Peeked::Unfinished if bytes.starts_with(b"\\") => Peeked::Text(bytes.len()),
+                Peeked::Unfinished => Peeked::Broken(bytes.len(), "\u{FFFD}".as_bytes()),
                 here => here,
             };
             let (length, shown) = match here {
-                Found::Broken(length, instead) => {
+                Peeked::Broken(length, instead) => {
                     self.progress.replaced.set(self.progress.replaced.get() + 1);
                     (length, instead)
                 }
-                Found::Text(length) => (length, bytes.get(..length).unwrap_or_default()),
-                Found::Unfinished => break,
+                Peeked::Text(length) => (length, bytes.get(..length).unwrap_or_default()),
+                Peeked::Unfinished => break,
             };
             self.text.extend_from_slice(shown);
             at += length;
@@ -228,7 +228,7 @@ impl<R: Read> Read for Repair<'_, R> {
     }
 }
 
-fn found(bytes: &[u8]) -> Found {
+fn found(bytes: &[u8]) -> Peeked {
     let near = bytes.get(..MAX_PIECE).unwrap_or(bytes);
     match near.iter().position(|byte| *byte == b'\\') {
         Some(0) => escape(bytes),
@@ -238,36 +238,36 @@ fn found(bytes: &[u8]) -> Found {
 }
 
 /// Text without escapes, that is `whole` when something else follows.
-fn text(bytes: &[u8], whole: bool) -> Found {
-    let Err(error) = std::str::from_utf8(bytes) else { return Found::Text(bytes.len()) };
+fn text(bytes: &[u8], whole: bool) -> Peeked {
+    let Err(error) = std::str::from_utf8(bytes) else { return Peeked::Text(bytes.len()) };
     match (error.valid_up_to(), error.error_len()) {
-        (0, Some(length)) => Found::Broken(length, "\u{FFFD}".as_bytes()),
-        (0, None) if whole => Found::Broken(bytes.len(), "\u{FFFD}".as_bytes()),
-        (0, None) => Found::Unfinished,
-        (valid, _) => Found::Text(valid),
+        (0, Some(length)) => Peeked::Broken(length, "\u{FFFD}".as_bytes()),
+        (0, None) if whole => Peeked::Broken(bytes.len(), "\u{FFFD}".as_bytes()),
+        (0, None) => Peeked::Unfinished,
+        (valid, _) => Peeked::Text(valid),
     }
 }
 
 /// Looks at an escape sequence, which starts with a backslash.
-fn escape(bytes: &[u8]) -> Found {
+fn escape(bytes: &[u8]) -> Peeked {
     match bytes.get(1) {
-        None => return Found::Unfinished,
+        None => return Peeked::Unfinished,
         Some(b'u') => {}
-        Some(_) => return Found::Text(2),
+        Some(_) => return Peeked::Text(2),
     }
-    let Some(first) = bytes.get(..ESCAPE) else { return Found::Unfinished };
+    let Some(first) = bytes.get(..ESCAPE) else { return Peeked::Unfinished };
     match unit(first) {
         Some(0xD800..0xDC00) => {}
-        Some(0xDC00..0xE000) => return Found::Broken(ESCAPE, ESCAPED),
-        _ => return Found::Text(ESCAPE),
+        Some(0xDC00..0xE000) => return Peeked::Broken(ESCAPE, ESCAPED),
+        _ => return Peeked::Text(ESCAPE),
     }
     let behind = bytes.get(ESCAPE..).unwrap_or_default();
     match behind.get(..ESCAPE) {
-        Some(second) if matches!(unit(second), Some(0xDC00..0xE000)) => Found::Text(2 * ESCAPE),
-        Some(_) => Found::Broken(ESCAPE, ESCAPED),
+        Some(second) if matches!(unit(second), Some(0xDC00..0xE000)) => Peeked::Text(2 * ESCAPE),
+        Some(_) => Peeked::Broken(ESCAPE, ESCAPED),
         // Whether the other half follows is not known yet.
-        None if b"\\u".starts_with(behind.get(..2).unwrap_or(behind)) => Found::Unfinished,
-        None => Found::Broken(ESCAPE, ESCAPED),
+        None if b"\\u".starts_with(behind.get(..2).unwrap_or(behind)) => Peeked::Unfinished,
+        None => Peeked::Broken(ESCAPE, ESCAPED),
     }
 }
 

@@ -41,7 +41,7 @@ use self::main_part::{ProcessRows, Time, TraceStats, own_rows};
 use self::modules_part::ModuleTables;
 use self::objects::{HandlePart, ObjectRows, Stats, Stream};
 use self::stacks_part::StackTexts;
-use super::members::Part;
+use super::members::Member;
 use super::record;
 use super::records::{Main, ModulesPart, OWN_OPTIONS, OwnStartHandle};
 use crate::etl::{Diagnostics, WarningKind};
@@ -110,7 +110,7 @@ impl Reading<'_> {
     fn small_parts(&self, parts: &mut Parts) -> Result<SmallParts, ImportError> {
         let not_an_extract =
             |reason| ImportError::NotAnExtract { path: self.input.to_path_buf(), reason };
-        let document = parts.take(Part::Main);
+        let document = parts.take(Member::Main);
         let document = document.ok_or_else(|| not_an_extract("it has no main member NAME.json"))?;
         let mut main = Main::default();
         document.read(&mut main, self.limits, &self.progress)?;
@@ -126,7 +126,7 @@ impl Reading<'_> {
         }
         let processes = ProcessRows::new(&main, start);
         let mut modules = ModulesPart::default();
-        if let Some(document) = parts.take(Part::Modules) {
+        if let Some(document) = parts.take(Member::Modules) {
             document.read(&mut modules, self.limits, &self.progress)?;
         }
         let names = main.processes().iter();
@@ -134,7 +134,7 @@ impl Reading<'_> {
             names.map(|process| (process.pid(), process.name.as_deref().unwrap_or_default()));
         let modules = ModuleTables::new(&mut modules, &names.collect::<Vec<_>>(), main.is_own());
         let mut stacks = StackTexts::new(modules.is_own());
-        let document = parts.take(Part::HandleStacks);
+        let document = parts.take(Member::HandleStacks);
         let has_stacks = document.is_some();
         if let Some(document) = document {
             document.read(&mut stacks, self.limits, &self.progress)?;
@@ -220,7 +220,7 @@ impl Reading<'_> {
         parts: &mut Parts,
         writer: &mut ArchiveWriter,
     ) -> Result<ObjectsWritten, ImportError> {
-        let document = parts.take(Part::Handle);
+        let document = parts.take(Member::Handle);
         match &document {
             None if main.is_own() => {}
             None => self.count(WarningKind::NoHandles),

@@ -182,13 +182,13 @@ const MODULE_ENDINGS: [&str; 12] =
 
 /// Parsed frame text.
 #[derive(Debug, PartialEq, Eq)]
-struct Place<'a> {
+struct FrameText<'a> {
     module: Option<&'a str>,
     function: Option<&'a str>,
     rva: Option<u64>,
 }
 
-impl<'a> Place<'a> {
+impl<'a> FrameText<'a> {
     /// Reads `module!method`, `module+0x1A2B`, `module` or, as early versions wrote, `method`.
     fn parse(text: &'a str, is_module: impl Fn(&str) -> bool) -> Self {
         let nothing = Self { module: None, function: None, rva: None };
@@ -232,10 +232,10 @@ impl FrameTexts {
         let (mut frames, mut symbols) = (Frames::default(), Symbols::default());
         for row in 0..self.0.len() {
             let text = self.0.text(row);
-            let place = Place::parse(&text, |name| modules.has(name));
-            let module = place.module.map(|name| ModuleIdx(modules.row(name)));
-            frames.push(Frame { module, rva: place.rva, ..Frame::default() });
-            if let Some(function) = place.function {
+            let frame = FrameText::parse(&text, |name| modules.has(name));
+            let module = frame.module.map(|name| ModuleIdx(modules.row(name)));
+            frames.push(Frame { module, rva: frame.rva, ..Frame::default() });
+            if let Some(function) = frame.function {
                 symbols.push(Symbol {
                     frame: FrameIdx(row),
                     function: function.to_owned(),
@@ -282,35 +282,35 @@ mod tests {
         assert_eq!(stacks.into_tables(&mut ModuleTables::default()).stacks.len(), 2);
     }
 
-    fn place(text: &str) -> (Option<&str>, Option<&str>, Option<u64>) {
-        let Place { module, function, rva } = Place::parse(text, |name| name == "odd.ext");
+    fn frame(text: &str) -> (Option<&str>, Option<&str>, Option<u64>) {
+        let FrameText { module, function, rva } = FrameText::parse(text, |name| name == "odd.ext");
         (module, function, rva)
     }
 
     #[test]
     fn every_form_of_a_frame_is_read() {
         assert_eq!(
-            place("ntdll.dll!NtCreateEvent"),
+            frame("ntdll.dll!NtCreateEvent"),
             (Some("ntdll.dll"), Some("NtCreateEvent"), None)
         );
         assert_eq!(
-            place("a.exe!std::map<int, char [4]>::operator!= x"),
+            frame("a.exe!std::map<int, char [4]>::operator!= x"),
             (Some("a.exe"), Some("std::map<int, char [4]>::operator!= x"), None)
         );
-        assert_eq!(place("<UnknownModule>!Stub"), (None, Some("Stub"), None));
-        assert_eq!(place("leaky.exe+0x1A2B"), (Some("leaky.exe"), None, Some(0x1A2B)));
-        assert_eq!(place("<UnknownModule>+0x10"), (None, None, Some(0x10)));
-        assert_eq!(place("winspool.drv"), (Some("winspool.drv"), None, None));
-        assert_eq!(place("odd.ext"), (Some("odd.ext"), None, None));
-        assert_eq!(place("<UnknownMethod>"), (None, None, None));
-        assert_eq!(place("a.dll!<UnknownMethod>"), (Some("a.dll"), None, None));
+        assert_eq!(frame("<UnknownModule>!Stub"), (None, Some("Stub"), None));
+        assert_eq!(frame("leaky.exe+0x1A2B"), (Some("leaky.exe"), None, Some(0x1A2B)));
+        assert_eq!(frame("<UnknownModule>+0x10"), (None, None, Some(0x10)));
+        assert_eq!(frame("winspool.drv"), (Some("winspool.drv"), None, None));
+        assert_eq!(frame("odd.ext"), (Some("odd.ext"), None, None));
+        assert_eq!(frame("<UnknownMethod>"), (None, None, None));
+        assert_eq!(frame("a.dll!<UnknownMethod>"), (Some("a.dll"), None, None));
     }
 
     #[test]
     fn names_without_module_are_those_of_early_versions() {
-        assert_eq!(place("NtCreateEvent"), (None, Some("NtCreateEvent"), None));
-        assert_eq!(place("System.String.Concat"), (None, Some("System.String.Concat"), None));
-        assert_eq!(place("operator+0xZZ"), (None, Some("operator+0xZZ"), None));
+        assert_eq!(frame("NtCreateEvent"), (None, Some("NtCreateEvent"), None));
+        assert_eq!(frame("System.String.Concat"), (None, Some("System.String.Concat"), None));
+        assert_eq!(frame("operator+0xZZ"), (None, Some("operator+0xZZ"), None));
     }
 
     #[test]

@@ -29,7 +29,7 @@ use self::handle_part::{Context, HandlePart};
 use self::json::{MEMBER_LIMIT, document};
 use self::main_part::{MainPart, system_process};
 use self::stacks_part::{StackTexts, StacksPart};
-use super::members::{Part, find};
+use super::members::{Member, find};
 use super::records::ModulesPart;
 use crate::filetime::system_time;
 use crate::options::ExtractObserver;
@@ -99,7 +99,7 @@ pub fn is_for_etwanalyzer(trace: &Trace) -> bool {
 fn parts_of(trace: &Trace) -> Vec<String> {
     let names = trace.members();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    let parts = Part::ALL.into_iter().filter_map(|part| find(part, &base(trace.path()), &names));
+    let parts = Member::ALL.into_iter().filter_map(|part| find(part, &base(trace.path()), &names));
     parts.map(str::to_owned).collect()
 }
 
@@ -145,16 +145,16 @@ impl Parts<'_> {
 
         let system = system_process(&processes);
         let part = ModulesPart::new(&modules, &loads, &frames, symbols, system);
-        self.part(writer, Part::Modules, &part)?;
+        self.part(writer, Member::Modules, &part)?;
         drop(part);
         if has_objects {
             let texts = StackTexts::new(trace, &frames, &modules, &methods, symbols, self.cancel)?;
             let context = Context { stacks: &texts, pids: &processes.pid };
             let part = HandlePart { trace, types: &types, names: &names, context };
-            self.part(writer, Part::Handle, &part)?;
+            self.part(writer, Member::Handle, &part)?;
             let part =
                 StacksPart { trace, texts: &texts, frames: &frames, methods: &methods, symbols };
-            self.part(writer, Part::HandleStacks, &part)?;
+            self.part(writer, Member::HandleStacks, &part)?;
         }
         let part = MainPart {
             info: &info,
@@ -169,7 +169,7 @@ impl Parts<'_> {
             last_event_ns: last_event(trace)?,
             types_without_objects: (!has_objects).then_some(&types),
         };
-        self.part(writer, Part::Main, &part.record())?;
+        self.part(writer, Member::Main, &part.record())?;
         Ok(info.session_start_filetime)
     }
 
@@ -182,7 +182,7 @@ impl Parts<'_> {
             false => Ok(()),
             true => Err(SaveError::TooLarge {
                 path: self.output.to_path_buf(),
-                member: Part::Main.name(&base(self.output)),
+                member: Member::Main.name(&base(self.output)),
                 limit: MAX_NAMES,
             }),
         }
@@ -191,7 +191,7 @@ impl Parts<'_> {
     fn part(
         &self,
         writer: &mut ArchiveWriter,
-        part: Part,
+        part: Member,
         content: &impl Serialize,
     ) -> Result<(), SaveError> {
         let member = part.name(&base(self.output));

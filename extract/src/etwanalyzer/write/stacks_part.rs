@@ -98,14 +98,14 @@ impl Serialize for StacksPart<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         #[derive(serde::Serialize)]
         #[serde(rename_all = "PascalCase")]
-        struct Part<O, L> {
+        struct StacksFile<O, L> {
             // In front of the texts: who knows it need not take them apart.
             handlescope: O,
             stack_list: L,
         }
         #[derive(serde::Serialize)]
         #[serde(rename_all = "PascalCase")]
-        struct Own<F, M, Y, S, R, E> {
+        struct StackLists<F, M, Y, S, R, E> {
             frames: F,
             methods: M,
             symbols: Y,
@@ -114,8 +114,8 @@ impl Serialize for StacksPart<'_> {
             stack_events: E,
         }
         let texts = self.texts;
-        Part {
-            handlescope: Own {
+        StacksFile {
+            handlescope: StackLists {
                 frames: Each(|| self.frames.rows()),
                 methods: Each(|| self.methods.rows()),
                 symbols: Each(|| self.symbols.rows()),

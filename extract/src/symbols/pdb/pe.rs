@@ -132,11 +132,11 @@ impl ExportTable {
     fn function(&self, rva: u64) -> Option<ResolvedFrame> {
         let rva = u32::try_from(rva).ok()?;
         let section = self.code.iter().find(|section| section.contains(rva))?;
-        let export = match self.place(rva, *section) {
-            Place::Function(function) => {
+        let export = match self.location(rva, *section) {
+            Location::Function(function) => {
                 self.nearest(rva, function.range).or_else(|| self.nearest(rva, function.main))?
             }
-            Place::Between(gap) => self.nearest(rva, gap).filter(|export| rva < export.end)?,
+            Location::Between(gap) => self.nearest(rva, gap).filter(|export| rva < export.end)?,
         };
         Some(ResolvedFrame {
             source: None,
@@ -159,21 +159,21 @@ impl ExportTable {
         range.contains(nearest.start).then_some(nearest)
     }
 
-    fn place(&self, rva: u32, section: Range) -> Place {
+    fn location(&self, rva: u32, section: Range) -> Location {
         let behind = self.functions.partition_point(|function| function.range.start <= rva);
         let before = behind.checked_sub(1).and_then(|at| self.functions.get(at));
         if let Some(function) = before.filter(|function| function.range.contains(rva)) {
-            return Place::Function(*function);
+            return Location::Function(*function);
         }
         let next = self.functions.get(behind);
-        Place::Between(Range {
+        Location::Between(Range {
             start: before.map_or(section.start, |function| function.range.end.max(section.start)),
             end: next.map_or(section.end, |function| function.range.start.min(section.end)),
         })
     }
 }
 
-enum Place {
+enum Location {
     Function(Function),
     Between(Range),
 }

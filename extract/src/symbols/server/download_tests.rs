@@ -65,7 +65,10 @@ fn the_next_session_fetches_only_what_is_not_there_yet() {
     assert!(is_named(&cache.session(&[&server]), "a.pdb"));
     assert!(cache.holds("a.pdb") && cache.left_overs("a.pdb").is_empty());
     let asked = server.asked();
-    assert_eq!(asked.iter().filter_map(Asked::range_start).collect::<Vec<_>>(), [1000, 1000]);
+    assert_eq!(
+        asked.iter().filter_map(ReceivedRequest::range_start).collect::<Vec<_>>(),
+        [1000, 1000]
+    );
 }
 
 #[test]
@@ -352,7 +355,7 @@ fn a_cancelled_download_goes_on_later() {
     assert!(server.requests() <= 8);
 
     assert!(is_named(&symbolizer, "0.pdb"), "{:?}", symbolizer.report());
-    assert_eq!(server.asked().last().and_then(Asked::range_start), Some(1000));
+    assert_eq!(server.asked().last().and_then(ReceivedRequest::range_start), Some(1000));
 }
 
 #[test]

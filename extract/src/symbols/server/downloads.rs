@@ -115,7 +115,7 @@ struct Turn {
 }
 
 /// A PDB and its place in a store.
-pub(in crate::symbols) type Wanted = (StoreKey, PdbIdentity);
+pub(in crate::symbols) type PdbRequest = (StoreKey, PdbIdentity);
 
 impl Downloads {
     pub(in crate::symbols) fn new(path: &SymbolPath, options: &SymbolizerOptions) -> Self {
@@ -138,13 +138,13 @@ impl Downloads {
     }
 
     /// Asks all servers for what none was asked for in this session.
-    pub(in crate::symbols) fn fetch(&self, wanted: &[Wanted], watch: Watch<'_>) {
+    pub(in crate::symbols) fn fetch(&self, wanted: &[PdbRequest], watch: Watch<'_>) {
         if self.is_offline() {
             return;
         }
         let mut slot = lock(&self.client);
         // Only now, as another thread may have been asking for the same.
-        let wanted: Vec<&Wanted> =
+        let wanted: Vec<&PdbRequest> =
             wanted.iter().filter(|(_, pdb)| self.fetched(pdb).is_none()).collect();
         if wanted.is_empty() {
             return;
@@ -190,7 +190,7 @@ impl Downloads {
         self.options.download_budget.renew();
     }
 
-    async fn one(&self, transfer: &Transfer, (key, pdb): &Wanted, watch: Watch<'_>) {
+    async fn one(&self, transfer: &Transfer, (key, pdb): &PdbRequest, watch: Watch<'_>) {
         if watch.cancel.is_cancelled() {
             return;
         }
@@ -442,7 +442,7 @@ impl Downloads {
         }
     }
 
-    fn fail_all(&self, wanted: &[&Wanted], reason: &str) {
+    fn fail_all(&self, wanted: &[&PdbRequest], reason: &str) {
         let mut session = lock(&self.session);
         for (_, pdb) in wanted {
             let mut fetched = Fetched::default();

@@ -31,12 +31,12 @@ pub(in crate::symbols) struct Source {
 /// The file, open for writing at its end.
 pub(in crate::symbols) struct Partial {
     file: File,
-    place: Place,
+    place: Location,
     source: Source,
     len: u64,
 }
 
-enum Place {
+enum Location {
     /// Stays when the download breaks off.
     Kept(PathBuf),
     Temporary(TempPath),
@@ -45,7 +45,7 @@ enum Place {
 /// A file in full, under its temporary name until it is checked.
 pub(in crate::symbols) struct Received {
     pub(in crate::symbols) source: Source,
-    place: Place,
+    place: Location,
 }
 
 impl Partial {
@@ -57,7 +57,7 @@ impl Partial {
         if source.url != url || file.try_lock().is_err() {
             return None;
         }
-        let mut partial = Self { file, place: Place::Kept(path), source, len: 0 };
+        let mut partial = Self { file, place: Location::Kept(path), source, len: 0 };
         partial.len = partial.file.seek(SeekFrom::End(0)).ok()?;
         let is_possible = partial.source.total.is_none_or(|total| partial.len <= total);
         (partial.len > 0 && is_possible).then_some(partial)
@@ -73,11 +73,11 @@ impl Partial {
         // The file is gone if another session finished it in between.
         if file.try_lock().is_err() || !path.exists() {
             let (file, path) = named_in(folder)?.into_parts();
-            return Ok(Self { file, place: Place::Temporary(path), source, len: 0 });
+            return Ok(Self { file, place: Location::Temporary(path), source, len: 0 });
         }
         file.set_len(0)?;
         fs::write(source_path(&path), source.to_text())?;
-        Ok(Self { file, place: Place::Kept(path), source, len: 0 })
+        Ok(Self { file, place: Location::Kept(path), source, len: 0 })
     }
 
     pub(in crate::symbols) fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
@@ -107,20 +107,20 @@ impl Partial {
 
 impl From<NamedTempFile> for Received {
     fn from(file: NamedTempFile) -> Self {
-        Self { source: Source::default(), place: Place::Temporary(file.into_temp_path()) }
+        Self { source: Source::default(), place: Location::Temporary(file.into_temp_path()) }
     }
 }
 
 impl Received {
     pub(in crate::symbols) fn path(&self) -> &Path {
         match &self.place {
-            Place::Kept(path) => path,
-            Place::Temporary(path) => path,
+            Location::Kept(path) => path,
+            Location::Temporary(path) => path,
         }
     }
 
     pub(in crate::symbols) fn discard(self) {
-        if let Place::Kept(path) = self.place {
+        if let Location::Kept(path) = self.place {
             remove(&path);
         }
     }
@@ -129,12 +129,12 @@ impl Received {
     pub(in crate::symbols) fn persist(self, target: &Path) -> io::Result<()> {
         fs::create_dir_all(target.parent().ok_or(io::ErrorKind::InvalidInput)?)?;
         match self.place {
-            Place::Kept(path) => {
+            Location::Kept(path) => {
                 fs::rename(&path, target)?;
                 let _ = fs::remove_file(source_path(&path));
                 Ok(())
             }
-            Place::Temporary(path) => Ok(path.persist(target)?),
+            Location::Temporary(path) => Ok(path.persist(target)?),
         }
     }
 }

@@ -63,7 +63,9 @@ fn a_server_that_drips_is_given_up_and_the_next_session_goes_on() {
     let next = impatient(&cache, &[&server.url]);
     assert!(is_named(&next, "a.pdb"), "{:?}", next.report());
     assert!(cache.holds("a.pdb") && cache.left_overs("a.pdb").is_empty());
-    assert!(server.asked().last().and_then(Asked::range_start).is_some_and(|start| start > 0));
+    assert!(
+        server.asked().last().and_then(ReceivedRequest::range_start).is_some_and(|start| start > 0)
+    );
 }
 
 #[test]

@@ -22,17 +22,17 @@ pub(in crate::symbols) const TIMEOUT: Duration = Duration::from_secs(2);
 /// A server that answers every request with what a function says.
 pub(in crate::symbols) struct Server {
     pub(in crate::symbols) url: String,
-    asked: Arc<Mutex<Vec<Asked>>>,
+    asked: Arc<Mutex<Vec<ReceivedRequest>>>,
 }
 
 /// A request: path and headers, with names in lower case.
 #[derive(Clone, Debug)]
-pub(in crate::symbols) struct Asked {
+pub(in crate::symbols) struct ReceivedRequest {
     pub(in crate::symbols) path: String,
     headers: HashMap<String, String>,
 }
 
-impl Asked {
+impl ReceivedRequest {
     pub(in crate::symbols) fn header(&self, name: &str) -> &str {
         self.headers.get(name).map_or("", |value| value)
     }
@@ -145,7 +145,7 @@ impl Reply {
 
 impl Server {
     pub(in crate::symbols) fn start(
-        answer: impl Fn(&Asked) -> Reply + Send + Sync + 'static,
+        answer: impl Fn(&ReceivedRequest) -> Reply + Send + Sync + 'static,
     ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let url = format!("http://{}/symbols", listener.local_addr().expect("an address"));
@@ -174,7 +174,7 @@ impl Server {
 
     /// Answers requests for PDBs in their plain form with what a function says, others with 404.
     pub(in crate::symbols) fn of_pdbs(
-        answer: impl Fn(&Asked) -> Reply + Send + Sync + 'static,
+        answer: impl Fn(&ReceivedRequest) -> Reply + Send + Sync + 'static,
     ) -> Self {
         Self::start(
             move |asked| {
@@ -187,7 +187,7 @@ impl Server {
         Self::with(vec![(pdb().store_path(name), pdb().bytes())])
     }
 
-    pub(in crate::symbols) fn asked(&self) -> Vec<Asked> {
+    pub(in crate::symbols) fn asked(&self) -> Vec<ReceivedRequest> {
         self.asked.lock().expect("log").clone()
     }
 
@@ -196,7 +196,7 @@ impl Server {
     }
 }
 
-fn read_request(stream: &TcpStream) -> Asked {
+fn read_request(stream: &TcpStream) -> ReceivedRequest {
     let mut lines = BufReader::new(stream).lines().map_while(Result::ok);
     let request = lines.next().unwrap_or_default();
     let path = request.split(' ').nth(1).unwrap_or_default().to_owned();
@@ -205,7 +205,7 @@ fn read_request(stream: &TcpStream) -> Asked {
         let (name, value) = line.split_once(": ")?;
         Some((name.to_ascii_lowercase(), value.to_owned()))
     });
-    Asked { path, headers: headers.collect() }
+    ReceivedRequest { path, headers: headers.collect() }
 }
 
 /// A cache folder, and sessions that use it before the servers.

@@ -11,7 +11,7 @@ use crate::{
     render::{
         json::{StackNumbers, traces},
         kinds::{index, no_match_line},
-        table::{Columns, Part, Show, Table, bytes},
+        table::{Columns, FileRows, Show, Table, bytes},
         text::StackStyle,
     },
     settings::{Display, StackDisplayArgs},
@@ -20,7 +20,7 @@ use crate::{
 };
 
 /// A group and its presentation.
-pub(crate) struct Row<'a> {
+pub(crate) struct GrowthRow<'a> {
     file: u32,
     group: &'a OpenedGroup,
     numbers: StackNumbers,
@@ -30,8 +30,8 @@ pub(crate) struct Row<'a> {
 }
 
 /// Declares the columns of a group.
-pub(crate) fn point_columns<'a>(domain: Domain) -> Columns<'a, Row<'a>> {
-    let mut columns = Columns::<Row<'a>>::default();
+pub(crate) fn point_columns<'a>(domain: Domain) -> Columns<'a, GrowthRow<'a>> {
+    let mut columns = Columns::<GrowthRow<'a>>::default();
     columns.add("file", |row| row.file);
     match domain {
         Domain::Handles => add_handles(&mut columns),
@@ -49,26 +49,26 @@ pub(crate) fn point_columns<'a>(domain: Domain) -> Columns<'a, Row<'a>> {
     columns
 }
 
-fn add_handles<'a>(columns: &mut Columns<'a, Row<'a>>) {
+fn add_handles<'a>(columns: &mut Columns<'a, GrowthRow<'a>>) {
     columns.add("process", |row| row.process(row.is_plain).unwrap_or_default()).title("Process");
-    columns.add("pid", Row::pid);
-    let name = |row: &Row<'a>| {
+    columns.add("pid", GrowthRow::pid);
+    let name = |row: &GrowthRow<'a>| {
         format!("{} {}", row.process(row.is_plain).unwrap_or_default(), row.group.type_name)
     };
     columns.add("name", name).rows_only();
     columns.add("type", |row| row.group.type_name.as_str()).title("Type");
-    columns.nest("create_stack", "integer?", Row::stack_number);
+    columns.nest("create_stack", "integer?", GrowthRow::stack_number);
     columns.add("opened", |row| row.group.between.opened.count).title("Opened");
     columns.add("still_open", |row| row.group.between.kept.count).title("Still open");
     columns.add("per_minute", |row| row.group.per_minute).title("Per minute");
 }
 
-fn add_allocations<'a>(columns: &mut Columns<'a, Row<'a>>) {
+fn add_allocations<'a>(columns: &mut Columns<'a, GrowthRow<'a>>) {
     columns.add("process", |row| row.process(true)).title("Process");
-    columns.add("pid", Row::pid);
+    columns.add("pid", GrowthRow::pid);
     columns.add("kind", |row| Some(row.group.type_name.as_str())).title("Kind");
     columns.add("allocator", |row| row.group.allocator.as_deref()).title("Allocator");
-    columns.nest("create_stack", "integer?", Row::stack_number);
+    columns.nest("create_stack", "integer?", GrowthRow::stack_number);
     for ((name, bytes_name, title), amount) in AMOUNTS {
         columns.add(name, move |row| amount(&row.group.between).count).title(title);
         columns.add(bytes_name, move |row| amount(&row.group.between).bytes);
@@ -103,7 +103,7 @@ pub(crate) fn diff_points<'a, 't: 'a, F: TraceAnswer<'t>>(
     let rows = answers.iter().zip(traces.iter()).flat_map(|(answer, trace)| {
         let (numbers, style) = (trace.numbers, || StackStyle::of(&answer.file, shown(stacks)));
         let file = index(answer.file.about().index);
-        let row = move |group| Row { file, group, numbers, stacks: style(), is_plain };
+        let row = move |group| GrowthRow { file, group, numbers, stacks: style(), is_plain };
         answer.groups.iter().map(row)
     });
     let (mut columns, display) = (point_columns(F::DOMAIN), *display);
@@ -121,9 +121,9 @@ pub(crate) fn diff_points<'a, 't: 'a, F: TraceAnswer<'t>>(
     Ok(table.with_members(head, tail))
 }
 
-fn part<'t, F: TraceAnswer<'t>>(answer: &PointsDiff<F>, [from, to]: [&str; 2]) -> Part {
+fn part<'t, F: TraceAnswer<'t>>(answer: &PointsDiff<F>, [from, to]: [&str; 2]) -> FileRows {
     let about = answer.file.about();
-    let (part, domain) = (Part::of(about.path, answer.groups.len()), F::DOMAIN);
+    let (part, domain) = (FileRows::of(about.path, answer.groups.len()), F::DOMAIN);
     let (from, to) = (Untrusted(from), Untrusted(to));
     let mut sum = Between::default();
     answer.groups.iter().for_each(|group| sum.add_all(&group.between));
@@ -170,7 +170,7 @@ fn shown_amount(Amount { count, bytes: sum }: Amount) -> String {
     }
 }
 
-impl Row<'_> {
+impl GrowthRow<'_> {
     fn process(&self, is_plain: bool) -> Option<String> {
         Some(self.group.process.as_ref()?.shown_label(is_plain))
     }

@@ -11,7 +11,7 @@ use crate::{
     query::{ComparedGroup, Domain, State, TraceAnswer, TracesDiff},
     render::{
         json::{StackNumbers, TraceJson, traces},
-        table::{Columns, Part, Show, Table, bytes},
+        table::{Columns, FileRows, Show, Table, bytes},
         text::StackStyle,
     },
     settings::{Display, StackDisplayArgs},
@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// A group, its stack in the trace that has it, and its presentation.
-pub(crate) struct Row<'a> {
+pub(crate) struct DiffRow<'a> {
     group: &'a ComparedGroup,
     stacks: StackStyle<'a>,
     stack: Option<StackIdx>,
@@ -27,8 +27,8 @@ pub(crate) struct Row<'a> {
 }
 
 /// Declares the columns of a group.
-pub(crate) fn trace_columns<'a>(domain: Domain) -> Columns<'a, Row<'a>> {
-    let mut columns = Columns::<Row<'a>>::default();
+pub(crate) fn trace_columns<'a>(domain: Domain) -> Columns<'a, DiffRow<'a>> {
+    let mut columns = Columns::<DiffRow<'a>>::default();
     columns.add("process", |row| row.group.process.as_deref()).title("Process");
     match domain {
         Domain::Handles => add_handles(&mut columns),
@@ -38,8 +38,8 @@ pub(crate) fn trace_columns<'a>(domain: Domain) -> Columns<'a, Row<'a>> {
     columns
 }
 
-fn add_handles<'a>(columns: &mut Columns<'a, Row<'a>>) {
-    let name = |row: &Row<'a>| format!("{} {}", row.process(), row.group.type_name);
+fn add_handles<'a>(columns: &mut Columns<'a, DiffRow<'a>>) {
+    let name = |row: &DiffRow<'a>| format!("{} {}", row.process(), row.group.type_name);
     columns.add("name", name).rows_only();
     columns.add("type", |row| row.group.type_name.as_str()).title("Type");
     columns.nest("create_stack", "integer?", |row| Some(row.numbers.of(row.stack?)));
@@ -60,7 +60,7 @@ fn add_handles<'a>(columns: &mut Columns<'a, Row<'a>>) {
     function.title("Function").follows("create_stack");
 }
 
-fn add_allocations<'a>(columns: &mut Columns<'a, Row<'a>>) {
+fn add_allocations<'a>(columns: &mut Columns<'a, DiffRow<'a>>) {
     columns.add("kind", |row| row.group.type_name.as_str()).title("Kind");
     let allocator = columns.add("allocator", |row| row.group.allocator.as_deref());
     allocator.title("Allocator").unknown("");
@@ -93,7 +93,8 @@ pub(crate) fn diff_traces<'a, 't: 'a, F: TraceAnswer<'t>>(
 ) -> io::Result<Table<'a>> {
     let traces = traces(&answer.files);
     let files: Vec<_> = answer.files.iter().zip(traces.iter()).collect();
-    let rows = answer.groups.iter().filter_map(|group| Row::new(&files, group, stacks)).collect();
+    let rows =
+        answer.groups.iter().filter_map(|group| DiffRow::new(&files, group, stacks)).collect();
     let (mut columns, display) = (trace_columns(F::DOMAIN), *display);
     match F::DOMAIN {
         Domain::Handles => {
@@ -115,7 +116,7 @@ pub(crate) fn diff_traces<'a, 't: 'a, F: TraceAnswer<'t>>(
 }
 
 /// Returns the traces with their lengths, and the number of groups in each state.
-fn part<'t, F: TraceAnswer<'t>>(answer: &TracesDiff<F>) -> Part {
+fn part<'t, F: TraceAnswer<'t>>(answer: &TracesDiff<F>) -> FileRows {
     let is_of_handles = F::DOMAIN == Domain::Handles;
     let trace = |(word, (file, minutes)): (&str, (&F, &Option<f64>))| {
         let length = minutes.filter(|_| is_of_handles);
@@ -127,10 +128,10 @@ fn part<'t, F: TraceAnswer<'t>>(answer: &TracesDiff<F>) -> Part {
     let above: String = ["before:", "after: "].into_iter().zip(files).map(trace).collect();
     let of = if is_of_handles { "" } else { " of allocations" };
     let below = states_line(of, answer.groups.len(), answer.worse(), |state| answer.count(state));
-    Part::rows_of(answer.groups.len()).above(above).below(below)
+    FileRows::rows_of(answer.groups.len()).above(above).below(below)
 }
 
-impl<'a> Row<'a> {
+impl<'a> DiffRow<'a> {
     fn new<'t: 'a, F: TraceAnswer<'t>>(
         files: &[(&'a F, &TraceJson<'_>)],
         group: &'a ComparedGroup,
@@ -142,7 +143,7 @@ impl<'a> Row<'a> {
             stack => (*after, stack),
         };
         let (numbers, stacks) = (trace.numbers, StackStyle::of(file, shown(stacks)));
-        Some(Row { group, stacks, stack, numbers })
+        Some(DiffRow { group, stacks, stack, numbers })
     }
 
     fn process(&self) -> &str {

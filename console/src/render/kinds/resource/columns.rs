@@ -1,13 +1,13 @@
 //! Columns that the tables and the document of allocations share.
 
-use super::row::Row;
+use super::row::AllocationRow;
 use crate::{
     query::ResourceStats,
     render::table::{Columns, Show},
 };
 
 /// Adds the columns that identify the owner.
-pub(super) fn add_owner<'a>(columns: &mut Columns<'a, Row<'a>>) {
+pub(super) fn add_owner<'a>(columns: &mut Columns<'a, AllocationRow<'a>>) {
     columns.add("pid", |row| row.file.answer.process(row.group).map(|process| process.pid));
     columns.add("process_start_ns", |row| row.file.answer.process(row.group)?.start_ns);
 }

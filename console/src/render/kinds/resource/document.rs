@@ -6,19 +6,21 @@ use std::rc::Rc;
 use handlescope_model::tables::ResourceEnd;
 
 use super::columns::{add_amounts, add_owner};
-use super::row::{FileStyle, Row};
+use super::row::{AllocationRow, FileStyle};
 use crate::{
     query::{ResourceColumn, ResourceCriteria, ResourceGroups, ResourcesAnswer},
     render::{
         json::Document,
         kinds::index,
-        table::{Columns, Part, RowsOf},
+        table::{Columns, FileRows, RowsOf},
     },
 };
 
 /// Declares the columns of a group of one kind, allocator and process, and of its counts.
-fn columns<'a>(add_counted: fn(&mut Columns<'a, Row<'a>>)) -> Columns<'a, Row<'a>> {
-    let mut columns = Columns::<Row<'a>>::default();
+fn columns<'a>(
+    add_counted: fn(&mut Columns<'a, AllocationRow<'a>>),
+) -> Columns<'a, AllocationRow<'a>> {
+    let mut columns = Columns::<AllocationRow<'a>>::default();
     columns.add("file", |row| index(row.file.answer.about.index));
     columns.add("kind", |row| row.text(ResourceColumn::Kind));
     columns.add("allocator", |row| row.text(ResourceColumn::Allocator));
@@ -31,7 +33,7 @@ fn columns<'a>(add_counted: fn(&mut Columns<'a, Row<'a>>)) -> Columns<'a, Row<'a
 }
 
 /// Adds the counts of allocations that were never freed.
-fn add_leaks<'a>(columns: &mut Columns<'a, Row<'a>>) {
+fn add_leaks<'a>(columns: &mut Columns<'a, AllocationRow<'a>>) {
     columns.add("stack", |row| row.number(row.group.create_stack()));
     columns.add("by", |row| row.text(ResourceColumn::Caller));
     columns.add("count", |row| row.stats().unreleased());
@@ -49,7 +51,7 @@ pub(super) fn with_lists<'d, 'a: 'd>(
     document: Document<'d>,
     files: &'d [Rc<FileStyle<'a>>],
     criteria: &'d ResourceCriteria,
-    parts: &'d [Part],
+    parts: &'d [FileRows],
 ) -> Document<'d> {
     let rows = move |of: GroupsOf<'a>| {
         let files = files.iter().zip(parts);
@@ -63,7 +65,8 @@ pub(super) fn with_lists<'d, 'a: 'd>(
         };
         RowsOf(Rc::clone(&unreleased), groups)
     };
-    let totals = Rc::new(columns(|columns| add_amounts(columns, Row::stats)).in_document());
+    let totals =
+        Rc::new(columns(|columns| add_amounts(columns, AllocationRow::stats)).in_document());
     document
         .with("totals", RowsOf(totals, move || rows(|answer| answer.totals.as_ref())))
         .with("outstanding", of_end(ResourceEnd::Open))
@@ -77,14 +80,14 @@ fn rows_of<'a>(
     file: &Rc<FileStyle<'a>>,
     groups: Option<&'a ResourceGroups>,
     criteria: &ResourceCriteria,
-    part: &Part,
-) -> impl Iterator<Item = Row<'a>> + use<'a> {
+    part: &FileRows,
+) -> impl Iterator<Item = AllocationRow<'a>> + use<'a> {
     let shown = file.answer.shown(criteria);
     let is_shown = shown.zip(groups).is_some_and(|(one, other)| std::ptr::eq(one, other));
     let all = groups.map(|groups| groups.rows.as_slice()).unwrap_or_default();
     let order: Vec<usize> =
         if is_shown { part.own_rows().collect() } else { (0..all.len()).collect() };
     let file = Rc::clone(file);
-    let group = move |at| Some(Row { file: Rc::clone(&file), group: all.get(at)? });
+    let group = move |at| Some(AllocationRow { file: Rc::clone(&file), group: all.get(at)? });
     order.into_iter().filter_map(group)
 }

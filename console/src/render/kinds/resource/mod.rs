@@ -10,7 +10,7 @@ use indicatif::HumanCount;
 
 pub(crate) use self::columns::add_amounts;
 use self::columns::add_owner;
-use self::row::{FileStyle, Row};
+use self::row::{AllocationRow, FileStyle};
 use super::index;
 use crate::{
     query::{
@@ -20,7 +20,7 @@ use crate::{
     render::{
         json::{self, Document, traces},
         output::LEFT_OUT,
-        table::{Columns, Part, Show, Table, bytes},
+        table::{Columns, FileRows, Show, Table, bytes},
     },
     settings::Display,
     values::{Counted, Format},
@@ -30,8 +30,8 @@ use crate::{
 pub(crate) fn resource_columns<'a>(
     criteria: &ResourceCriteria,
     has_text: bool,
-) -> Columns<'a, Row<'a>> {
-    let mut columns = Columns::<Row<'a>>::default();
+) -> Columns<'a, AllocationRow<'a>> {
+    let mut columns = Columns::<AllocationRow<'a>>::default();
     columns.add("file", |row| index(row.file.answer.about.index));
     let by: Rc<[ResourceColumn]> = criteria.columns().into();
     let keys = Rc::clone(&by);
@@ -45,7 +45,7 @@ pub(crate) fn resource_columns<'a>(
         let bytes = columns.add("bytes", |row| row.stats().unreleased_bytes());
         bytes.title("Bytes").show(Show::Bytes).place(-2);
     } else {
-        add_amounts(&mut columns, Row::stats);
+        add_amounts(&mut columns, AllocationRow::stats);
     }
     if criteria.buckets.is_some() {
         columns.nest("over_time", "array", |row| row.group.over_time.as_ref());
@@ -55,7 +55,7 @@ pub(crate) fn resource_columns<'a>(
     let last = columns.add("last_ns", |row| row.stats().last_ns).title("Last");
     last.texts(|row| row.time(row.stats().last_ns));
     if criteria.buckets.is_some() {
-        let over_time = |row: &Row<'a>| row.group.over_time.clone().unwrap_or_default();
+        let over_time = |row: &AllocationRow<'a>| row.group.over_time.clone().unwrap_or_default();
         let over_time = columns.add("over_time", over_time).title("Over time");
         over_time.texts(|row| bars(row.group.over_time.as_deref())).rows_only();
     }
@@ -79,7 +79,7 @@ pub fn resources<'a>(
     });
     let files: Vec<Rc<FileStyle<'a>>> = files.collect();
     let rows = files.iter().flat_map(|file| {
-        groups(file.answer, criteria).map(|group| Row { file: Rc::clone(file), group })
+        groups(file.answer, criteria).map(|group| AllocationRow { file: Rc::clone(file), group })
     });
     let has_text = !matches!(format, Format::Text | Format::Json(_));
     let (mut columns, display) = (resource_columns(criteria, has_text), *display);
@@ -114,27 +114,32 @@ fn groups<'a>(
 }
 
 /// Adds the text of a column of keys; a document has all of them in one member.
-fn add_key<'a>(columns: &mut Columns<'a, Row<'a>>, column: ResourceColumn, has_text: bool) {
+fn add_key<'a>(
+    columns: &mut Columns<'a, AllocationRow<'a>>,
+    column: ResourceColumn,
+    has_text: bool,
+) {
     let (name, title) = (column.name(), column.title());
     match column.kind() {
         KeyKind::Allocator(text) => {
-            let text = move |row: &Row<'a>| text(row.file.answer.allocator_of(row.group)?);
+            let text =
+                move |row: &AllocationRow<'a>| text(row.file.answer.allocator_of(row.group)?);
             columns.add(name, text).title(title).rows_only();
         }
         KeyKind::Word(_, word) => {
-            let word = move |row: &Row<'a>| word(row.group.number(column)?);
+            let word = move |row: &AllocationRow<'a>| word(row.group.number(column)?);
             columns.add(name, word).title(title).rows_only();
         }
         KeyKind::Owner => {
             columns.add(name, move |row| row.text(column)).rows_only();
             add_owner(columns);
-            columns.add("shown_process", Row::process).title(title).text_only();
+            columns.add("shown_process", AllocationRow::process).title(title).text_only();
         }
         KeyKind::Process(_) => {
             columns.add(name, move |row| row.text(column)).title(title).unknown("").rows_only();
         }
         KeyKind::Stack(_, StackNames { frame, text, .. }) => {
-            let stack = move |row: &Row<'a>| row.group.stack(column);
+            let stack = move |row: &AllocationRow<'a>| row.group.stack(column);
             columns.add(name, move |row| Some(stack(row)?.0)).title(title).rows_only();
             let innermost = columns.add(frame.0, move |row| row.frame(stack(row)));
             innermost.title(frame.1).unknown("").place(1).rows_only();
@@ -159,10 +164,10 @@ fn bars(over_time: Option<&[i64]>) -> String {
     long_sparkline(&known.collect::<Vec<u64>>())
 }
 
-fn part(answer: &ResourcesAnswer<'_>, criteria: &ResourceCriteria) -> Part {
+fn part(answer: &ResourcesAnswer<'_>, criteria: &ResourceCriteria) -> FileRows {
     let mut sum = ResourceStats::default();
     groups(answer, criteria).for_each(|group| sum.add_all(&group.stats));
-    let part = Part::of(answer.about.path, groups(answer, criteria).count());
+    let part = FileRows::of(answer.about.path, groups(answer, criteria).count());
     let ResourceStats { allocs, alloc_bytes, frees, freed_bytes, .. } = sum;
     let (outstanding, at_exit) = (HumanCount(sum.outstanding), HumanCount(sum.at_exit));
     let unreleased = format!(

@@ -34,7 +34,7 @@ pub(super) struct FileStyle<'a> {
 }
 
 /// A group and its presentation.
-pub(crate) struct Row<'a> {
+pub(crate) struct AllocationRow<'a> {
     pub(super) file: Rc<FileStyle<'a>>,
     pub(super) group: &'a ResourceGroup,
 }
@@ -56,7 +56,7 @@ impl<'a> FileStyle<'a> {
     }
 }
 
-impl<'a> Row<'a> {
+impl<'a> AllocationRow<'a> {
     /// Returns what the allocations of the group have in common, by column.
     pub(super) fn keys(&self, by: &[ResourceColumn]) -> Document<'a> {
         let key = |keys: Document<'a>, column: &ResourceColumn| {
@@ -74,7 +74,7 @@ impl<'a> Row<'a> {
     }
 }
 
-impl Row<'_> {
+impl AllocationRow<'_> {
     /// The number of a stack in a document.
     pub(super) fn number(&self, stack: Option<StackIdx>) -> Option<u64> {
         Some(self.file.numbers.of(stack?))

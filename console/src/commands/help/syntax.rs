@@ -34,27 +34,27 @@ const OPTIONS: &str = "[OPTION…]";
 /// The trace in the examples.
 const SAMPLE: &str = "examples/leaky.etl";
 
-/// Place where a page is read.
+/// Syntax where a page is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum Syntax {
     Prompt,
     Shell,
 }
 
-impl Place {
+impl Syntax {
     /// A command line of the console as it is typed here.
     pub(super) fn line(self, line: &str) -> String {
         match self {
-            Place::Prompt => line.to_owned(),
-            Place::Shell => shell_line(line, [SAMPLE; 4], quoted),
+            Syntax::Prompt => line.to_owned(),
+            Syntax::Shell => shell_line(line, [SAMPLE; 4], quoted),
         }
     }
 
     /// A command with what may follow.
     pub(super) fn usage(self, usage: &str) -> String {
         match self {
-            Place::Prompt => usage.to_owned(),
-            Place::Shell => {
+            Syntax::Prompt => usage.to_owned(),
+            Syntax::Shell => {
                 let files = ["QUERY", "TRACE…", "BEFORE", "AFTER"];
                 shell_line(usage, files, |token| token.text.clone())
             }
@@ -129,14 +129,14 @@ mod tests {
             (".redact a.etl -o b.etl", "handlescope redact a.etl -o b.etl"),
             (".help ObjectRef -Leak", "handlescope -c '.help ObjectRef -Leak'"),
         ] {
-            assert_eq!(Place::Shell.line(line), expected);
-            assert_eq!(Place::Prompt.line(line), line);
+            assert_eq!(Syntax::Shell.line(line), expected);
+            assert_eq!(Syntax::Prompt.line(line), line);
         }
-        let usage = Place::Shell.usage(".dump Process [OPTION…]");
+        let usage = Syntax::Shell.usage(".dump Process [OPTION…]");
         assert_eq!(usage, "handlescope dump Process -fd QUERY [OPTION…]");
-        let usage = Place::Shell.usage(".report FILE [OPTION…]");
+        let usage = Syntax::Shell.usage(".report FILE [OPTION…]");
         assert_eq!(usage, "handlescope report TRACE… FILE [OPTION…]");
-        let usage = Place::Shell.usage(".diff [A [B]] [OPTION…]");
+        let usage = Syntax::Shell.usage(".diff [A [B]] [OPTION…]");
         assert_eq!(usage, "handlescope diff BEFORE AFTER [OPTION…]");
     }
 }

@@ -8,7 +8,7 @@ use handlescope_model::{AllocatorIdx, ResourceIdx, ResourceMissIdx, StackIdx, Tr
 use rayon::prelude::*;
 
 use super::tables::{
-    AllocatorList, AllocatorTest, MissTable, ResourceTable, Row, RowTest, Tables, kind_name,
+    AllocatorList, AllocatorTest, MissTable, ResourceRow, ResourceTable, RowTest, Tables, kind_name,
 };
 use crate::cancel::Cancel;
 use crate::filter::Filter;
@@ -76,7 +76,7 @@ impl Counted {
 }
 
 /// Verdicts on allocations.
-pub(super) struct Chosen<'a> {
+pub(super) struct ResourceSelection<'a> {
     tables: &'a Tables<'a>,
     criteria: &'a ResourceCriteria,
     /// The criteria that are given.
@@ -93,12 +93,12 @@ pub(super) struct Chosen<'a> {
 enum Test<'a> {
     /// Tests its allocator, which has to pass more than this number of criteria.
     Allocator(usize),
-    Row(RowTest<'a>),
+    ResourceRow(RowTest<'a>),
     /// Whether it leaks, of which all others are there, too.
     Leaks,
 }
 
-impl<'a> Chosen<'a> {
+impl<'a> ResourceSelection<'a> {
     pub(super) fn new(
         tables: &'a Tables<'a>,
         criteria: &'a ResourceCriteria,
@@ -115,7 +115,7 @@ impl<'a> Chosen<'a> {
             let failed = of_allocators.iter().position(|test| !test(allocator));
             failed.unwrap_or(of_allocators.len())
         };
-        let mut chosen = Self {
+        let mut selection = Self {
             tables,
             criteria,
             tests: Vec::new(),
@@ -129,26 +129,26 @@ impl<'a> Chosen<'a> {
                 ResourceEffect::Allocators(_) => {
                     Test::Allocator(allocator_tests.next().unwrap_or_default())
                 }
-                ResourceEffect::Rows(test) => Test::Row(test(criteria, tables)),
+                ResourceEffect::Rows(test) => Test::ResourceRow(test(criteria, tables)),
                 ResourceEffect::Leaks => Test::Leaks,
                 ResourceEffect::Stacks { filter, stack, counts } => {
                     let Some(filter) = filter(criteria) else { continue };
-                    let verdicts = chosen.verdicts(filter, stack)?;
-                    Test::Row(Box::new(move |row| {
+                    let verdicts = selection.verdicts(filter, stack)?;
+                    Test::ResourceRow(Box::new(move |row| {
                         counts(tables, row) && verdicts.passes(stack(tables, row))
                     }))
                 }
             };
-            chosen.tests.push((given.criterion, test));
+            selection.tests.push((given.criterion, test));
         }
-        Ok(chosen)
+        Ok(selection)
     }
 
     /// Judges the stacks of what was allocated where it is meant, and of what was freed there without an allocation.
     fn verdicts(
         &mut self,
         filter: &Filter,
-        stack: fn(&Tables<'_>, Row) -> Option<StackIdx>,
+        stack: fn(&Tables<'_>, ResourceRow) -> Option<StackIdx>,
     ) -> Result<StackVerdicts, QueryError> {
         let mut stacks = StackSet::new(self.tables.frames.stacks.len());
         self.tables
@@ -165,11 +165,11 @@ impl<'a> Chosen<'a> {
     }
 
     /// Whether a row passes all criteria of allocators.
-    fn means(&self, row: Row) -> bool {
+    fn means(&self, row: ResourceRow) -> bool {
         self.passed(row) == Some(self.of_allocators)
     }
 
-    fn passed(&self, row: Row) -> Option<usize> {
+    fn passed(&self, row: ResourceRow) -> Option<usize> {
         self.passed.get(self.tables.allocator(row)?.row()).copied()
     }
 
@@ -203,7 +203,7 @@ impl<'a> Chosen<'a> {
         let (mut all, mut removed) =
             (Counted::default(), vec![Counted::default(); self.tests.len()]);
         let passes = |resource: &ResourceIdx| {
-            let row = Row::Allocation(*resource);
+            let row = ResourceRow::Allocation(*resource);
             let Some(passed) = self.passed(row) else { return false };
             let whole = usize::from(!table.is_further_part(*resource));
             let counted = Counted { rows: 1, whole };
@@ -212,7 +212,7 @@ impl<'a> Chosen<'a> {
             for ((_, test), removed) in self.tests.iter().zip(&mut removed) {
                 let passes = match test {
                     Test::Allocator(before) => passed > *before,
-                    Test::Row(test) => test(row),
+                    Test::ResourceRow(test) => test(row),
                     Test::Leaks => {
                         if is_asked && !is_unreleased(table, *resource, self.criteria) {
                             removed.add(counted);
@@ -237,11 +237,11 @@ impl<'a> Chosen<'a> {
     /// The frees without allocation and the ignored events that pass, ascending.
     pub(super) fn misses(&self) -> Vec<ResourceMissIdx> {
         let passes = |miss: &ResourceMissIdx| {
-            let row = Row::Miss(*miss);
+            let row = ResourceRow::Miss(*miss);
             self.means(row)
                 && self.tests.iter().all(|(_, test)| match test {
                     Test::Allocator(_) | Test::Leaks => true,
-                    Test::Row(test) => test(row),
+                    Test::ResourceRow(test) => test(row),
                 })
         };
         (0..self.tables.misses.len()).map(ResourceMissIdx::of).filter(passes).collect()
@@ -277,7 +277,7 @@ pub(super) fn no_match(
     left: &Survivors,
 ) -> Result<Option<NoMatch>, QueryError> {
     let names = |passed: &ResourceCriteria, (criterion, value): (Criterion, &str)| {
-        let (rows, _) = Chosen::new(tables, passed)?.resources()?;
+        let (rows, _) = ResourceSelection::new(tables, passed)?.resources()?;
         let allocators = rows.iter().filter_map(|row| tables.resources.allocator.get(row.row()));
         let allocators: BTreeSet<AllocatorIdx> = allocators.collect();
         let allocators = allocators.iter().filter_map(|row| tables.allocators.get(*row));
@@ -293,7 +293,7 @@ pub(super) fn no_match(
         };
         Ok(Candidates::of(value, allocators.filter_map(name).collect()))
     };
-    let passes = |other: &_| Ok(!Chosen::new(tables, other)?.resources()?.1.are_none());
+    let passes = |other: &_| Ok(!ResourceSelection::new(tables, other)?.resources()?.1.are_none());
     NoMatch::of(Subject::Allocation, criteria, left, names, passes)
 }
 
@@ -310,6 +310,6 @@ pub(in crate::query) fn choose(
     let misses = MissTable::load(trace)?;
     let tables =
         Tables { allocators, resources, misses: &misses, processes, frames, suspect, cancel };
-    let (rows, left) = Chosen::new(&tables, criteria)?.resources()?;
+    let (rows, left) = ResourceSelection::new(&tables, criteria)?.resources()?;
     Ok((rows, no_match(&tables, criteria, &left)?))
 }
