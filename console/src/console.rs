@@ -40,7 +40,7 @@ impl Console {
         messages: &mut Messages<'_>,
     ) -> Result<Flow, CommandError> {
         match REGISTRY.parse_with(line, &self.session.settings.aliases)? {
-            Some(command) => self.carry_out(command, out, messages),
+            Some(command) => self.execute(command, out, messages),
             None => Ok(Flow::Continue),
         }
     }
@@ -61,7 +61,7 @@ impl Console {
     ///
     /// # Errors
     /// When it cannot be done, was cancelled, or panicked.
-    pub fn carry_out(
+    pub fn execute(
         &mut self,
         command: Box<dyn Invocation>,
         out: &mut dyn Write,

@@ -167,7 +167,7 @@ fn run(
         None => Outcome::Worked,
     };
     let outcome = match command {
-        Some(command) => match console.carry_out(command, &mut out, messages)? {
+        Some(command) => match console.execute(command, &mut out, messages)? {
             Flow::Worse => Outcome::Worse,
             Flow::Undecided => Outcome::Undecided,
             Flow::Continue | Flow::Quit => Outcome::Worked,

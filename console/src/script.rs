@@ -13,7 +13,7 @@ use crate::registry::REGISTRY;
 use crate::terminal::Messages;
 
 /// The longest line of a script, bytes.
-const LONGEST_LINE: u64 = 1 << 20;
+const MAX_LINE_LENGTH: u64 = 1 << 20;
 
 /// Start of a script in UTF-16, little-endian.
 const UTF16_MARK: &[u8] = b"\xFF\xFE";
@@ -88,7 +88,7 @@ fn lines(mut input: impl BufRead) -> impl Iterator<Item = io::Result<Step>> {
     let (mut number, mut is_utf16) = (0, false);
     std::iter::from_fn(move || {
         let mut bytes = Vec::new();
-        let mut rest = input.by_ref().take(LONGEST_LINE + 1);
+        let mut rest = input.by_ref().take(MAX_LINE_LENGTH + 1);
         match rest.read_until(b'\n', &mut bytes) {
             Err(error) => return Some(Err(error)),
             Ok(0) => return None,
@@ -98,8 +98,8 @@ fn lines(mut input: impl BufRead) -> impl Iterator<Item = io::Result<Step>> {
         if is_utf16 && let Err(error) = read_line_of_utf16(&mut rest, &mut bytes) {
             return Some(Err(error));
         }
-        if bytes.len() as u64 > LONGEST_LINE {
-            let what = format!("line {number} is longer than {LONGEST_LINE} bytes");
+        if bytes.len() as u64 > MAX_LINE_LENGTH {
+            let what = format!("line {number} is longer than {MAX_LINE_LENGTH} bytes");
             return Some(Err(io::Error::new(ErrorKind::InvalidData, what)));
         }
         let line = match is_utf16 {

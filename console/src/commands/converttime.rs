@@ -123,7 +123,7 @@ pub(super) fn is_time(text: &str) -> bool {
 
 /// Date and time of seconds, or the other way round.
 fn other_form(time: When, ns: i64, info: &TraceInfo) -> String {
-    let digits = TimeDigits::MOST;
+    let digits = TimeDigits::MAX;
     match time {
         When::SinceStart(_) => Clock::new(info, TimeFormat::Local, digits).at(ns).to_string(),
         _ => format!("{} seconds since session start", Seconds { ns, digits }),
@@ -313,7 +313,7 @@ fn listed(files: &[&LoadedTrace], screen: crate::terminal::Screen) -> Result<Str
         let has_clock = trace_info(&file.trace)?.has_clock();
         for trace::Snapshot { name, ns, .. } in &file.snapshots {
             let point = |ns| match has_clock {
-                true => Seconds { ns, digits: TimeDigits::MOST }.to_string(),
+                true => Seconds { ns, digits: TimeDigits::MAX }.to_string(),
                 false => format!("after {} events", ns.saturating_add(1)),
             };
             table.add_row([

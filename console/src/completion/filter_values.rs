@@ -59,10 +59,10 @@ pub type SharedKnown = Arc<Mutex<Known>>;
 
 /// Values that are offered at most: a longer menu does not help, and a trace may have hundred
 /// thousands of names.
-const MOST: usize = 200;
+const MAX_VALUES: usize = 200;
 
 /// Number of names up to which all are offered whole, also those that lie deeper.
-const FEW: usize = 20;
+const MAX_DEEP: usize = 20;
 
 /// Description of the name of an object.
 const NAME: &str = "object name";
@@ -104,8 +104,8 @@ impl<'a> Typed<'a> {
 
 /// Limits values to those that a menu can show; the last one says so.
 fn capped(mut values: Vec<FilterValue>) -> Vec<FilterValue> {
-    if values.len() > MOST {
-        values.truncate(MOST);
+    if values.len() > MAX_VALUES {
+        values.truncate(MAX_VALUES);
         if let Some(last) = values.last_mut() {
             last.description = "more; keep typing to find them".to_owned();
         }
@@ -152,7 +152,7 @@ pub(super) fn suspects(id: &str, known: &Known) -> Vec<FilterValue> {
         if starts_with(&value, id) && values.iter().all(|other| other.value != value) {
             values.push(FilterValue { filter: value.clone(), value, description, is_open: false });
         }
-        if values.len() > MOST {
+        if values.len() > MAX_VALUES {
             break;
         }
     }
@@ -208,7 +208,7 @@ fn allocators(typed: &Typed<'_>, known: &Known) -> Vec<FilterValue> {
         if !name.is_empty() && starts_with(name, typed.part) {
             found.entry(name).or_default().insert(*kind);
         }
-        if found.len() > MOST {
+        if found.len() > MAX_VALUES {
             break;
         }
     }
@@ -242,7 +242,7 @@ fn object_names(typed: &Typed<'_>, known: &Known) -> Vec<FilterValue> {
         if last.to_lowercase().contains(&wanted) {
             last_parts.insert(last);
         }
-        if last_parts.len() > MOST {
+        if last_parts.len() > MAX_VALUES {
             break;
         }
     }
@@ -256,15 +256,15 @@ fn names_below(typed: &Typed<'_>, known: &Known) -> Vec<FilterValue> {
     let mut whole: BTreeSet<&str> = BTreeSet::new();
     let names = known.values.iter().flat_map(|values| values.names());
     for name in names.filter(|name| starts_with(name, typed.part)) {
-        if whole.len() <= FEW {
+        if whole.len() <= MAX_DEEP {
             whole.insert(name);
         }
         levels.extend(level(name, typed.part));
-        if levels.len() > MOST {
+        if levels.len() > MAX_VALUES {
             break;
         }
     }
-    let is_few = whole.len() <= FEW;
+    let is_few = whole.len() <= MAX_DEEP;
     let is_deeper = |name: &&str| is_few && !levels.contains(&(*name, false));
     let deeper = whole.iter().copied().filter(is_deeper).map(|name| typed.value(name, NAME));
     let below = Some(typed.part).filter(|part| part.ends_with('\\') && whole.len() > 1);

@@ -6,7 +6,7 @@ use regex::{Regex, RegexBuilder};
 use thiserror::Error;
 
 /// The longest filter, bytes: some thousands of names. Compiling takes time in proportion to it.
-const LONGEST_FILTER: usize = 64 << 10;
+const MAX_FILTER_LENGTH: usize = 64 << 10;
 
 /// Number of characters of a filter that an error quotes.
 const QUOTED: usize = 40;
@@ -15,7 +15,7 @@ const QUOTED: usize = 40;
 #[derive(Debug, Clone, Error)]
 pub enum FilterError {
     #[error(
-        "the filter '{filter}…' has {length} bytes, more than {LONGEST_FILTER}; shorten it or split the \
+        "the filter '{filter}…' has {length} bytes, more than {MAX_FILTER_LENGTH}; shorten it or split the \
          query"
     )]
     TooLong { filter: String, length: usize },
@@ -106,7 +106,7 @@ impl Alternatives {
             return Ok(Alternatives::Everything);
         }
         let quoted = || filter.chars().take(QUOTED).collect();
-        if filter.len() > LONGEST_FILTER {
+        if filter.len() > MAX_FILTER_LENGTH {
             return Err(FilterError::TooLong { filter: quoted(), length: filter.len() });
         }
         let any: Vec<String> = patterns.iter().map(|pattern| expression(pattern)).collect();

@@ -313,13 +313,13 @@ fn due(ns: i64, speed: f64) -> Duration {
 
 fn sleep_until(started: Instant, due: Duration, stopped: &Cancel) -> ControlFlow<()> {
     /// Longest delay before it notices that it was stopped.
-    const LONGEST_SLEEP: Duration = Duration::from_millis(50);
+    const MAX_SLEEP: Duration = Duration::from_millis(50);
     while !stopped.is_cancelled() {
         let left = due.saturating_sub(started.elapsed());
         if left.is_zero() {
             return ControlFlow::Continue(());
         }
-        thread::sleep(left.min(LONGEST_SLEEP));
+        thread::sleep(left.min(MAX_SLEEP));
     }
     ControlFlow::Break(())
 }

@@ -5,14 +5,14 @@ use serde_json::{Map, Value, json};
 use super::error::ToolError;
 
 /// The largest answer, bytes of JSON.
-const MOST_BYTES: usize = 128 << 10;
+const MAX_BYTES: usize = 128 << 10;
 
-/// Part of [`MOST_BYTES`] for everything outside the rows: totals, caveats, files, warnings.
-const MOST_BESIDE: usize = 32 << 10;
+/// Part of [`MAX_BYTES`] for everything outside the rows: totals, caveats, files, warnings.
+const MAX_BESIDE: usize = 32 << 10;
 
 /// Warnings of one answer, and characters of each.
-const MOST_WARNINGS: usize = 40;
-const LONGEST_WARNING: usize = 400;
+const MAX_WARNINGS: usize = 40;
+const MAX_WARNING_LENGTH: usize = 400;
 
 /// Lengths that the lists of a row are cut to, in turn, until the row fits.
 const LIST_LENGTHS: [usize; 4] = [1000, 100, 10, 1];
@@ -76,9 +76,9 @@ impl Answer {
         let Answer { document, member, rows, stacks: all, skip, total } = self;
         let (has_stacks, all) = (all.is_some(), all.unwrap_or_default());
         let mut document = Value::Object(document);
-        let mut is_cut = fitted(&mut document, MOST_BESIDE).unwrap_or(true);
+        let mut is_cut = fitted(&mut document, MAX_BESIDE).unwrap_or(true);
         shorten_warnings(&mut warnings);
-        let mut room = MOST_BYTES - MOST_BESIDE.max(size(&document));
+        let mut room = MAX_BYTES - MAX_BESIDE.max(size(&document));
         let (mut page, mut stacks) = (Vec::new(), Map::new());
         for row in rows.into_iter().take(top) {
             let mut shown = Shown::of(row, &all, &stacks);
@@ -152,7 +152,7 @@ impl Shown {
                 return Ok(());
             }
         }
-        Err(ToolError::RowTooLarge { most: MOST_BYTES })
+        Err(ToolError::RowTooLarge { most: MAX_BYTES })
     }
 }
 
@@ -203,10 +203,10 @@ fn cut_lists(value: &mut Value, length: usize) {
 
 /// Leaves as many warnings as an answer can take, and says how many there were.
 fn shorten_warnings(warnings: &mut Vec<String>) {
-    let more = warnings.len().saturating_sub(MOST_WARNINGS);
-    warnings.truncate(MOST_WARNINGS);
+    let more = warnings.len().saturating_sub(MAX_WARNINGS);
+    warnings.truncate(MAX_WARNINGS);
     for warning in warnings.iter_mut() {
-        if let Some((at, _)) = warning.char_indices().nth(LONGEST_WARNING) {
+        if let Some((at, _)) = warning.char_indices().nth(MAX_WARNING_LENGTH) {
             warning.truncate(at);
             warning.push('…');
         }
@@ -249,7 +249,7 @@ mod tests {
         let rows: Vec<Value> =
             (0..100).map(|n| json!({"n": n, "text": "x".repeat(5000)})).collect();
         let page = page_of(Answer::of(document_of(&rows), "rows", 0), 100);
-        assert!(page.to_string().len() <= MOST_BYTES);
+        assert!(page.to_string().len() <= MAX_BYTES);
         let shown = page["document"]["rows"].as_array().expect("rows").len();
         assert!((10..100).contains(&shown), "{shown}");
         assert_eq!(page["next"], json!(shown.to_string()));
@@ -261,7 +261,7 @@ mod tests {
         let mut document = document_of(&[json!({"id": 1, "events": events}), json!({"id": 2})]);
         document.insert("stacks".to_owned(), json!({"0": [], "7": ["unused"]}));
         let page = page_of(Answer::of(document, "rows", 0), 10);
-        assert!(page.to_string().len() <= MOST_BYTES);
+        assert!(page.to_string().len() <= MAX_BYTES);
         let row = &page["document"]["rows"][0];
         assert_eq!(
             (&row["id"], row["events"].as_array().expect("events").len()),
@@ -285,7 +285,7 @@ mod tests {
     }
 
     fn document_with_text() -> Map<String, Value> {
-        document_of(&[json!({"text": "x".repeat(MOST_BYTES)})])
+        document_of(&[json!({"text": "x".repeat(MAX_BYTES)})])
     }
 
     #[test]
@@ -304,8 +304,8 @@ mod tests {
         shorten_warnings(&mut warnings);
         assert_eq!(
             (warnings.len(), warnings[0].chars().count()),
-            (MOST_WARNINGS + 1, LONGEST_WARNING + 1)
+            (MAX_WARNINGS + 1, MAX_WARNING_LENGTH + 1)
         );
-        assert_eq!(warnings[MOST_WARNINGS], "note: and 60 more");
+        assert_eq!(warnings[MAX_WARNINGS], "note: and 60 more");
     }
 }

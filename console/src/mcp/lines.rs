@@ -5,10 +5,10 @@ use std::{io, mem};
 use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
 
 /// The longest message that is read.
-pub(super) const MOST_BYTES: usize = 16 << 20;
+pub(super) const MAX_BYTES: usize = 16 << 20;
 
 /// Bytes kept of the outline of a longer message.
-const MOST_OUTLINE: usize = 4 << 10;
+const MAX_OUTLINE: usize = 4 << 10;
 
 /// A line without its end.
 #[derive(Debug, PartialEq, Eq)]
@@ -43,7 +43,7 @@ impl<R: AsyncRead + Unpin> Lines<R> {
             let is_end = end.is_some() || ahead.is_empty();
             match &mut self.outline {
                 Some(outline) => outline.add(text),
-                None if self.begun.len() + text.len() > MOST_BYTES => {
+                None if self.begun.len() + text.len() > MAX_BYTES => {
                     let outline = self.outline.insert(Outline::default());
                     outline.add(&mem::take(&mut self.begun));
                     outline.add(text);
@@ -87,7 +87,7 @@ impl Outline {
                 b'}' | b']' if !self.is_text => self.depth = outer.saturating_sub(1),
                 _ => {}
             }
-            if outer.min(self.depth) < 2 && self.kept.len() < MOST_OUTLINE {
+            if outer.min(self.depth) < 2 && self.kept.len() < MAX_OUTLINE {
                 self.kept.push(byte);
             }
         }
@@ -122,14 +122,14 @@ mod tests {
 
     #[test]
     fn a_line_that_is_too_long_is_left_with_its_outer_members() {
-        let inner = "x\\\"}".repeat(MOST_BYTES / 4);
+        let inner = "x\\\"}".repeat(MAX_BYTES / 4);
         let long = format!(r#"{{"method":"a","params":{{"b":[["{inner}"]]}},"id":7}}"#);
         let outline = br#"{"method":"a","params":{},"id":7}"#;
-        let most = "x".repeat(MOST_BYTES);
+        let most = "x".repeat(MAX_BYTES);
         let lines = [
             Line::TooLong(outline.into()),
             Line::Whole(most.clone().into()),
-            Line::TooLong("x".repeat(MOST_OUTLINE).into()),
+            Line::TooLong("x".repeat(MAX_OUTLINE).into()),
         ];
         assert!(lines_of(format!("{long}\n{most}\n{most}x\n").as_bytes()) == lines);
     }

@@ -9,7 +9,7 @@ use rmcp::{ErrorData, RoleServer};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::lines::{Line, MOST_BYTES};
+use super::lines::{Line, MAX_BYTES};
 
 pub(super) type Message = RxJsonRpcMessage<RoleServer>;
 
@@ -38,7 +38,7 @@ pub(super) fn read(line: &Line) -> Result<Option<Message>, Refused> {
     let line = match line {
         Line::Whole(line) => line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line),
         Line::TooLong(outline) => {
-            let reason = format!("a message has at most {} MiB", MOST_BYTES >> 20);
+            let reason = format!("a message has at most {} MiB", MAX_BYTES >> 20);
             return Err(Refused { id: id_in(outline), error: invalid(reason) });
         }
     };

@@ -35,10 +35,10 @@ use crate::trace::{Access, LoadArgs};
 use crate::values::{Format, JsonMode};
 
 /// The largest document that is read into memory, bytes of JSON.
-const MOST_BYTES: usize = 64 << 20;
+const MAX_BYTES: usize = 64 << 20;
 
 /// Loaded files that an error names.
-const MOST_NAMED: usize = 20;
+const MAX_NAMED: usize = 20;
 
 /// An answer, and the messages on the way to it.
 type WithWarnings<T> = Result<(T, Vec<String>), ToolError>;
@@ -181,8 +181,8 @@ impl ToolSession {
         let files = &self.console.session.files;
         if let Err(error) = result {
             let names = files.iter().map(|file| Untrusted(&file.path).to_string());
-            let mut loaded: Vec<String> = names.take(MOST_NAMED).collect();
-            match files.len().saturating_sub(MOST_NAMED) {
+            let mut loaded: Vec<String> = names.take(MAX_NAMED).collect();
+            match files.len().saturating_sub(MAX_NAMED) {
                 0 if loaded.is_empty() => loaded.push("nothing".to_owned()),
                 0 => {}
                 more => loaded.push(format!("and {more} more")),
@@ -358,8 +358,8 @@ struct Limited(Vec<u8>);
 
 impl Write for Limited {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if self.0.len() + bytes.len() > MOST_BYTES {
-            let mib = MOST_BYTES >> 20;
+        if self.0.len() + bytes.len() > MAX_BYTES {
+            let mib = MAX_BYTES >> 20;
             let text = format!("it has more than {mib} MiB; choose less with the other arguments");
             return Err(io::Error::other(text));
         }

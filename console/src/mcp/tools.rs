@@ -45,7 +45,7 @@ pub(super) enum Work {
 }
 
 /// Maximum number of rows in one answer.
-const MOST_ROWS: u64 = 1000;
+const MAX_ROWS: u64 = 1000;
 
 /// Number of rows in one answer by default.
 pub(super) const USUAL_ROWS: usize = 50;
@@ -57,7 +57,7 @@ pub(super) const CURSOR: &str = "cursor";
 static PAGE: [Input; 2] = [
     own(
         TOP,
-        || Shape::Number(MOST_ROWS),
+        || Shape::Number(MAX_ROWS),
         "Maximum number of rows, 50 by default; fewer if they are large.",
     ),
     own(

@@ -25,7 +25,7 @@ use super::server::VERSIONS;
 use crate::cancel::Cancel;
 
 /// Requests that are read before their answers are taken.
-const MOST_WAITING: usize = 16;
+const MAX_WAITING: usize = 16;
 
 /// Bytes of input that are read ahead, so that its end is seen while requests wait.
 const READ_AHEAD: usize = 1 << 20;
@@ -57,7 +57,7 @@ impl BoundedTransport {
             output: AsyncRwTransport::new(empty(), output),
             refusing: None,
             is_open: false,
-            places: Arc::new(Semaphore::new(MOST_WAITING)),
+            places: Arc::new(Semaphore::new(MAX_WAITING)),
             waiting: HashMap::new(),
         }
     }

@@ -40,16 +40,16 @@ pub(crate) fn has_extension(path: &Path, extensions: &[&str]) -> bool {
 
 /// Longest name of what is made of a trace, bytes: a file system takes 255, and the name goes on with the state of what
 /// was converted and `.json7z`.
-const LONGEST_NAME: usize = 230;
+const MAX_NAME_LENGTH: usize = 230;
 
 /// A name that leaves room for what an extract adds to it; a long one is cut, and ends in a hash of all of it.
 pub(crate) fn shortened(name: OsString) -> OsString {
-    if name.len() <= LONGEST_NAME {
+    if name.len() <= MAX_NAME_LENGTH {
         return name;
     }
     let end = format!("~{}", name_of([name.as_encoded_bytes()]));
     let text = name.to_string_lossy();
-    let start = &text[..text.floor_char_boundary(LONGEST_NAME - end.len())];
+    let start = &text[..text.floor_char_boundary(MAX_NAME_LENGTH - end.len())];
     [start, &end].concat().into()
 }
 
@@ -170,10 +170,10 @@ mod tests {
         let (one, other) = (short("1"), short("2"));
         assert_ne!(one, other);
         for name in [one, other] {
-            assert!(name.len() <= LONGEST_NAME && name.to_string_lossy().starts_with("éé"));
+            assert!(name.len() <= MAX_NAME_LENGTH && name.to_string_lossy().starts_with("éé"));
             assert_eq!(shortened(name.clone()), name);
         }
-        let longest = OsString::from("a".repeat(LONGEST_NAME));
+        let longest = OsString::from("a".repeat(MAX_NAME_LENGTH));
         assert_eq!(shortened(longest.clone()), longest);
     }
 }

@@ -14,10 +14,10 @@ use handlescope_model::output::folder_of;
 use tempfile::NamedTempFile;
 
 /// Files that are remembered beyond a session.
-const MOST: usize = 1000;
+const MAX_FILES: usize = 1000;
 
 /// Bytes of the list that are read; more was not written by this program.
-const MOST_BYTES: u64 = 1 << 22;
+const MAX_BYTES: u64 = 1 << 22;
 
 /// Bytes of the list from which on it is cut to the files that are remembered.
 const LONG: u64 = 1 << 18;
@@ -99,7 +99,7 @@ fn list_file() -> Option<PathBuf> {
 fn list() -> Vec<(PathBuf, State)> {
     let mut text = String::new();
     let file = list_file().and_then(|path| File::open(path).ok());
-    let read = file.and_then(|file| file.take(MOST_BYTES).read_to_string(&mut text).ok());
+    let read = file.and_then(|file| file.take(MAX_BYTES).read_to_string(&mut text).ok());
     let line = |line: &str| {
         let mut parts = line.splitn(3, ' ');
         let (size, changed) = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
@@ -125,8 +125,12 @@ fn add(path: &Path, now: State) -> Option<u64> {
 fn cut() -> std::io::Result<()> {
     let Some(file) = list_file() else { return Ok(()) };
     let mut seen = HashSet::new();
-    let mut last: Vec<_> =
-        list().into_iter().rev().filter(|(path, _)| seen.insert(path.clone())).take(MOST).collect();
+    let mut last: Vec<_> = list()
+        .into_iter()
+        .rev()
+        .filter(|(path, _)| seen.insert(path.clone()))
+        .take(MAX_FILES)
+        .collect();
     last.reverse();
     let mut new = NamedTempFile::new_in(folder_of(&file))?;
     for (path, state) in last {

@@ -67,7 +67,7 @@ impl CountedEvent {
     }
 
     /// Whether it passes by its name, id or kind.
-    pub(super) fn is_meant_by(&self, filter: &Filter) -> bool {
+    pub(super) fn matches(&self, filter: &Filter) -> bool {
         let EventCount { name, kind, .. } = &self.counted;
         filter.matches_lines(name.as_deref().into_iter().chain([self.shown_event(), kind]))
     }
@@ -92,7 +92,7 @@ pub fn event_counts<'a>(
         left.keep(Criterion::Provider, &args.provider, &mut rows, |filter, row| {
             row.is_of_provider(filter)
         });
-        left.keep(Criterion::Event, &args.event, &mut rows, |filter, row| row.is_meant_by(filter));
+        left.keep(Criterion::Event, &args.event, &mut rows, |filter, row| row.matches(filter));
         Ok((EventsAnswer::new(source, rows, total, false), left))
     };
     let list = List {

@@ -116,7 +116,7 @@ pub fn modules<'a>(
         let mut left = Survivors::of(total);
         let ProcessCriteria { name, command_line, new_process } = &args.loaders;
         left.keep(Criterion::Process, name, &mut modules, |filter, module| {
-            module.keep_loads(&processes, |process| process.is_meant_by(filter, false))
+            module.keep_loads(&processes, |process| process.matches(filter, false))
         });
         left.keep(Criterion::CmdLine, command_line, &mut modules, |filter, module| {
             module.keep_loads(&processes, |process| filter.matches(&process.command_line))

@@ -18,10 +18,10 @@ use crate::suggest;
 use handlescope_model::{ArchiveError, TableRows};
 
 /// Nearest names that are shown at most.
-const MOST: usize = 3;
+const MAX_SUGGESTIONS: usize = 3;
 
 /// Names that are there, but not near, that are shown at most.
-const MOST_EXISTING: usize = 8;
+const MAX_EXISTING: usize = 8;
 
 /// Subject that filters choose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -316,7 +316,7 @@ fn is_one_name(value: &str) -> bool {
 }
 
 fn some(names: BTreeSet<String>) -> Vec<String> {
-    names.into_iter().filter(|name| !name.is_empty()).take(MOST_EXISTING).collect()
+    names.into_iter().filter(|name| !name.is_empty()).take(MAX_EXISTING).collect()
 }
 
 fn process_names(file: &FileContext<'_>, args: &ObjectCriteria) -> BTreeSet<String> {
@@ -351,7 +351,7 @@ fn like(value: &str, mut names: BTreeSet<String>) -> Vec<String> {
         let name = name.to_owned();
         names.remove(&name);
         found.push(name);
-        if found.len() == MOST {
+        if found.len() == MAX_SUGGESTIONS {
             break;
         }
     }

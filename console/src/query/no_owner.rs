@@ -7,7 +7,7 @@ use crate::filter::ProcessFilter;
 
 /// Explains why nothing matches when no handle is of a process that is meant.
 pub(super) fn note_owners(files: &mut [FileAnswer<'_>], filter: &ProcessFilter, is_plain: bool) {
-    let is_meant = |process: &ProcessInfo| process.is_meant_by(filter, is_plain);
+    let is_meant = |process: &ProcessInfo| process.matches(filter, is_plain);
     if files.iter().any(|file| owners(file).any(is_meant)) {
         return;
     }

@@ -9,7 +9,7 @@ use regex::{Captures, Regex};
 use crate::suggest;
 
 /// Characters that the columns of a table may take in a message.
-const MOST_LISTED: usize = 160;
+const MAX_LISTED: usize = 160;
 
 /// Rewords a message; `None` where a part of it is not known.
 type Words = fn(&Captures<'_>) -> Option<String>;
@@ -196,7 +196,7 @@ fn list(columns: &[&str]) -> String {
     let mut length = 0;
     let fitting = columns.iter().take_while(|column| {
         length += column.len() + 2;
-        length <= MOST_LISTED
+        length <= MAX_LISTED
     });
     let shown: Vec<&str> = fitting.copied().collect();
     match columns.len().saturating_sub(shown.len()) {
@@ -317,7 +317,7 @@ mod tests {
         let names: Vec<String> = (0..200).map(|number| format!("column{number}")).collect();
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
         let text = list(&names);
-        assert!(text.len() < MOST_LISTED + 50 && text.ends_with(" more"), "{text}");
+        assert!(text.len() < MAX_LISTED + 50 && text.ends_with(" more"), "{text}");
     }
 
     #[test]

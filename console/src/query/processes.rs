@@ -57,11 +57,11 @@ pub fn processes<'a>(
         let mut left = Survivors::of(rows.len());
         let ProcessCriteria { name, command_line, new_process } = &args.processes;
         left.keep(Criterion::Process, name, &mut rows, |filter, row| {
-            of_row(row).is_meant_by(filter, false)
+            of_row(row).matches(filter, false)
         });
         left.keep(Criterion::Parent, &args.parent, &mut rows, |filter, row| {
             match parents.of_row(*row) {
-                Some(parent) => of_row(&parent).is_meant_by(filter, false),
+                Some(parent) => of_row(&parent).matches(filter, false),
                 None => filter.matches("", all.get(*row).map_or(0, |process| process.parent_pid)),
             }
         });

@@ -237,7 +237,7 @@ impl Kept {
         };
         let providers = verdicts(&args.provider, CountedEvent::is_of_provider);
         left.keep(Criterion::Provider, &providers, &mut rows, |passes, row| passes[kind(*row)]);
-        let meant = verdicts(&args.event, CountedEvent::is_meant_by);
+        let meant = verdicts(&args.event, CountedEvent::matches);
         left.keep(Criterion::Event, &meant, &mut rows, |passes, row| passes[kind(*row)]);
         let chosen = ChosenProcesses::new(processes, args.process.as_ref());
         left.keep(Criterion::Process, &args.process, &mut rows, |_, row| {

@@ -82,7 +82,7 @@ impl ProcessInfo {
 
     /// Whether a filter means this process, by either of its names or, `plain`, by that of the
     /// executable alone.
-    pub fn is_meant_by(&self, filter: &ProcessFilter, plain: bool) -> bool {
+    pub fn matches(&self, filter: &ProcessFilter, plain: bool) -> bool {
         let pretty = self.pretty_name.filter(|_| !plain);
         filter.matches_any(pretty.into_iter().chain([self.name.as_str()]), self.pid)
     }
@@ -171,7 +171,7 @@ impl<'a> ChosenProcesses<'a> {
     pub(crate) fn new(processes: &ProcessList, filter: Option<&'a ProcessFilter>) -> Self {
         let verdicts = |filter: &'a ProcessFilter| {
             let rows = processes.rows().iter();
-            (filter, rows.map(|process| process.is_meant_by(filter, false)).collect())
+            (filter, rows.map(|process| process.matches(filter, false)).collect())
         };
         Self { filter: filter.map(verdicts) }
     }

@@ -222,7 +222,7 @@ mod tests {
         let info = TraceInfo { clock: NO_CLOCK.to_owned(), ..info() };
         assert_eq!(Clock::session_start(&info), "unknown");
         for (_, format, _) in TimeFormat::WORDS {
-            assert_eq!(Clock::new(&info, *format, TimeDigits::MOST).at(7).to_string(), "unknown");
+            assert_eq!(Clock::new(&info, *format, TimeDigits::MAX).at(7).to_string(), "unknown");
         }
     }
 
@@ -297,7 +297,7 @@ mod tests {
             assert!(!Utc7(filetime).to_string().is_empty());
             let info = TraceInfo { session_start_filetime: filetime, ..info() };
             for (words, format, _) in TimeFormat::WORDS {
-                let clock = Clock::new(&info, *format, TimeDigits::MOST);
+                let clock = Clock::new(&info, *format, TimeDigits::MAX);
                 assert!(!clock.at(filetime).to_string().is_empty(), "{words:?}");
             }
         }

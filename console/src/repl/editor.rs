@@ -166,7 +166,7 @@ impl Validator for QueryValidator {
 }
 
 /// Characters of a file name that are shown at most.
-const LONGEST: usize = 30;
+const MAX_LENGTH: usize = 30;
 
 /// A prompt that names what is loaded: `leaky.etl> `, and of several `leaky.etl +2> `.
 pub(super) struct FilePrompt {
@@ -194,10 +194,10 @@ fn title(names: &[String]) -> String {
 /// A long name without its middle.
 fn shortened(name: &str) -> String {
     let length = name.chars().count();
-    if length <= LONGEST {
+    if length <= MAX_LENGTH {
         return name.to_owned();
     }
-    let half = (LONGEST - 1) / 2;
+    let half = (MAX_LENGTH - 1) / 2;
     let (start, end) = (name.chars().take(half), name.chars().skip(length - half));
     start.chain(['…']).chain(end).collect()
 }

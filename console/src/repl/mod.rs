@@ -62,7 +62,7 @@ pub fn run(
         match signal {
             Signal::Success(line) => {
                 input.keep_history();
-                if carry_out_all(console, &line, out, messages)? == Flow::Quit {
+                if execute_all(console, &line, out, messages)? == Flow::Quit {
                     return Ok(());
                 }
             }
@@ -113,7 +113,7 @@ impl Input {
 }
 
 /// Carries out the commands of what was typed or pasted, up to one that is cancelled.
-fn carry_out_all(
+fn execute_all(
     console: &mut Console,
     text: &str,
     out: &mut dyn Write,
@@ -121,7 +121,7 @@ fn carry_out_all(
 ) -> Result<Flow, CommandError> {
     console.cancel.reset();
     for step in script::steps(text.as_bytes()) {
-        if carry_out(console, &step?.line, out, messages)? == Flow::Quit {
+        if execute(console, &step?.line, out, messages)? == Flow::Quit {
             return Ok(Flow::Quit);
         }
         if console.cancel.is_cancelled() {
@@ -132,7 +132,7 @@ fn carry_out_all(
 }
 
 /// Carries out one command and reports what went wrong.
-fn carry_out(
+fn execute(
     console: &mut Console,
     line: &str,
     out: &mut dyn Write,

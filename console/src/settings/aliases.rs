@@ -9,7 +9,7 @@ use thiserror::Error;
 use crate::grammar::{Quotes, split};
 
 /// Aliases that one line goes through.
-const MOST: usize = 20;
+const MAX_DEPTH: usize = 20;
 
 /// Names for the beginnings of command lines, in small letters; on a line they have a dot in front, as commands do.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -35,7 +35,7 @@ pub enum AliasError {
         /// The aliases on the way, with arrows between them.
         way: String,
     },
-    #[error("the alias .{name} is nested more than {MOST} deep; make one of them a command")]
+    #[error("the alias .{name} is nested more than {MAX_DEPTH} deep; make one of them a command")]
     Long { name: String },
     #[error("there is no alias '{}'; .alias lists them", Untrusted(.name))]
     Missing { name: String },
@@ -120,7 +120,7 @@ impl Aliases {
                 let way = way.collect::<Vec<_>>().join(" → ");
                 return Err(AliasError::Circle { name: name.to_owned(), way });
             }
-            if used.len() == MOST {
+            if used.len() == MAX_DEPTH {
                 return Err(AliasError::Long { name: name.to_owned() });
             }
             used.push(name);
@@ -196,11 +196,11 @@ mod tests {
         assert!(error.starts_with("the alias .c refers to itself: .c → .a → .b → .c; "), "{error}");
         assert_eq!(aliases.expand(".a").expect("as before"), ".list");
         assert!(aliases.define("a", ".a", |_| false).is_err());
-        for at in 0..MOST {
+        for at in 0..MAX_DEPTH {
             let (name, line) = (format!("n{}", at + 1), format!(".n{at}"));
             aliases.define(&name, &line, |_| false).expect("a chain");
         }
-        let long = format!(".n{MOST}");
+        let long = format!(".n{MAX_DEPTH}");
         let error = aliases.define("long", &long, |_| false).expect_err("a long chain").to_string();
         assert!(error.starts_with("the alias .n1 is nested more than 20 deep"), "{error}");
     }

@@ -19,7 +19,7 @@ use crate::values::ValueError;
 const ALIASES: &str = "aliases";
 
 /// The largest file that is read, bytes.
-const MOST_BYTES: u64 = 1 << 20;
+const MAX_BYTES: u64 = 1 << 20;
 
 /// A configuration file that cannot be read or written.
 #[derive(Debug, Error)]
@@ -29,7 +29,7 @@ pub enum ConfigError {
         Untrusted(.path), Reason(.source)
     )]
     Unread { path: PathBuf, source: io::Error },
-    #[error("{}: larger than {MOST_BYTES} bytes, so not a configuration file", Untrusted(.path))]
+    #[error("{}: larger than {MAX_BYTES} bytes, so not a configuration file", Untrusted(.path))]
     TooLong { path: PathBuf },
     #[error("{}: is not UTF-8; save it as UTF-8, or name another file with --config", Untrusted(.path))]
     NotText { path: PathBuf },
@@ -119,8 +119,8 @@ impl ConfigFile {
             file => file.map_err(unread)?,
         };
         let mut bytes = Vec::new();
-        let length = file.take(MOST_BYTES + 1).read_to_end(&mut bytes).map_err(unread)?;
-        if length as u64 > MOST_BYTES {
+        let length = file.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(unread)?;
+        if length as u64 > MAX_BYTES {
             return Err(ConfigError::TooLong { path: path.to_path_buf() });
         }
         String::from_utf8(bytes).map_err(|_| ConfigError::NotText { path: path.to_path_buf() })

@@ -18,7 +18,7 @@ use polars_plan::{
 };
 
 /// Values that a join may have, rows times columns: 2 GiB of numbers.
-const MOST_VALUES: u64 = 1 << 28;
+const MAX_VALUES: u64 = 1 << 28;
 
 /// A join that was refused.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -104,7 +104,7 @@ impl Join {
         Some(Join {
             keys,
             wanted: slice.map_or(u64::MAX, |(_, rows)| rows as u64),
-            most: MOST_VALUES / schema.len().max(1) as u64,
+            most: MAX_VALUES / schema.len().max(1) as u64,
             sides: Mutex::default(),
             refused: Arc::clone(refused),
         })
@@ -199,7 +199,7 @@ mod tests {
     #[test]
     fn a_join_that_does_not_fit_is_refused_wherever_it_stands_in_the_plan() {
         let expected =
-            |rows: f64, columns: u64| Err(Some(TooLarge { rows, most: MOST_VALUES / columns }));
+            |rows: f64, columns: u64| Err(Some(TooLarge { rows, most: MAX_VALUES / columns }));
         let alone = 140_000.0;
         for how in [JoinType::Inner, JoinType::Left, JoinType::Full] {
             let columns = if how == JoinType::Full { 2 } else { 1 };

@@ -18,22 +18,22 @@ const STACK_BYTES: usize = 256 << 20;
 
 /// Maximum length of a query: the planner takes time and memory with the square of a chain of
 /// operators, gigabytes for ten thousand of them.
-pub(super) const MOST_BYTES: usize = 8 << 10;
+pub(super) const MAX_BYTES: usize = 8 << 10;
 
 /// Maximum number of texts that a query may concatenate: the threads of polars recurse into each
 /// `||`, and have less stack.
-const MOST_JOINED: usize = 500;
+const MAX_JOINED: usize = 500;
 
 /// Returns the reason why a query would take all memory or stack before it is carried out; `None`
 /// if it would not.
 pub(super) fn too_long(query: &str) -> Option<String> {
     let (size, joined) = (query.len(), query.matches("||").count());
     match () {
-        () if size > MOST_BYTES => {
-            Some(format!("the query has {size} bytes, more than {MOST_BYTES}"))
+        () if size > MAX_BYTES => {
+            Some(format!("the query has {size} bytes, more than {MAX_BYTES}"))
         }
-        () if joined > MOST_JOINED => {
-            Some(format!("the query has {joined} ||, more than {MOST_JOINED}"))
+        () if joined > MAX_JOINED => {
+            Some(format!("the query has {joined} ||, more than {MAX_JOINED}"))
         }
         () => None,
     }

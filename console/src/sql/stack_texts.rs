@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// Frames in the text of a stack. ETW records 199 at most; a hostile extract may claim millions.
-const MOST_FRAMES: u32 = 512;
+const MAX_FRAMES: u32 = 512;
 
 /// Bytes of text between two looks at the memory.
 const CHECK_EVERY: usize = 16 << 20;
@@ -46,11 +46,11 @@ pub(super) fn stack_texts<'a>(
                 let line_end = if depth > 1 { "\n" } else { "" };
                 // Writing to a string does not fail.
                 let _ = match depth {
-                    ..=MOST_FRAMES => write!(text, "{line_end}{frame}"),
+                    ..=MAX_FRAMES => write!(text, "{line_end}{frame}"),
                     _ => Ok(()),
                 };
             }
-            if let Some(more) = depth.checked_sub(MOST_FRAMES).filter(|more| *more > 0) {
+            if let Some(more) = depth.checked_sub(MAX_FRAMES).filter(|more| *more > 0) {
                 let _ = write!(text, "\n… {more} more frames");
             }
             bytes += text.len();

@@ -9,7 +9,7 @@ use handlescope_model::{Cancel, Cancelled, EventKind, StackIdx};
 use polars::prelude::{Column, DataFrame};
 use tempfile::TempDir;
 
-use super::planner::MOST_BYTES;
+use super::planner::MAX_BYTES;
 use super::{MemoryLimit, Relation, SqlError, Views, sql};
 use crate::{
     query::{
@@ -224,7 +224,7 @@ fn a_query_is_no_longer_than_the_planner_can_bear() {
     let chain = |count: usize| format!("SELECT {} AS x FROM leaks", vec!["type"; count].join("||"));
     assert_eq!(answer(&files, &chain(400)).expect("an answer").height(), 0);
     assert!(answer(&files, &chain(600)).expect_err("long").contains("599 ||"));
-    let long = format!("SELECT 1 -- {}", " ".repeat(MOST_BYTES));
+    let long = format!("SELECT 1 -- {}", " ".repeat(MAX_BYTES));
     assert!(answer(&files, &long).expect_err("long").contains("bytes, more than"));
 }
 

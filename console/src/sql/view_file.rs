@@ -9,7 +9,7 @@ use handlescope_model::{Reason, Table, Untrusted, open_file};
 use polars::{prelude::PolarsError, sql::extract_table_identifiers};
 use thiserror::Error;
 
-use super::planner::{MOST_BYTES, too_long};
+use super::planner::{MAX_BYTES, too_long};
 use crate::query::{KnownNames, polars_reason};
 
 /// A view that cannot be read or planned.
@@ -68,7 +68,7 @@ impl ViewFile {
     pub(super) fn read(path: &Path) -> Result<ViewFile, ViewError> {
         let mut text = String::new();
         let read = open_file(path)
-            .and_then(|file| file.take(MOST_BYTES as u64 + 1).read_to_string(&mut text));
+            .and_then(|file| file.take(MAX_BYTES as u64 + 1).read_to_string(&mut text));
         read.map_err(|source| ViewError::Unread { path: path.to_path_buf(), source })?;
         let file = ViewFile::parse(path, text.trim_start_matches('\u{feff}'))?;
         let is_table = Table::ALL.into_iter().any(|table| table.name() == file.name);

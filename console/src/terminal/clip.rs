@@ -22,7 +22,7 @@ pub(crate) const BREAK: &str = "\u{1f}";
 const INDENT: usize = 4;
 
 /// Number of bytes at which a line is cut, even if its end has not come yet.
-const MOST_BYTES: usize = 1 << 16;
+const MAX_BYTES: usize = 1 << 16;
 
 /// Passes lines on, fitted to a width: a line that is longer goes on in the next one where it has a
 /// [`BREAK`], and is cut where it has none. Colours count for nothing and end where a cut line ends, a wide
@@ -52,7 +52,7 @@ impl<W: Write> Clip<W> {
             return Ok(());
         }
         self.line.extend_from_slice(text);
-        if self.line.len() > MOST_BYTES {
+        if self.line.len() > MAX_BYTES {
             self.write_line(width)?;
             self.is_cut = true;
         }
@@ -245,7 +245,7 @@ mod tests {
         let mut clip = Clip::new(&mut bytes, Some(10));
         for _ in 0..100_000 {
             clip.write_all("\u{1b}[31mäöü".as_bytes()).expect("written");
-            assert!(clip.line.len() <= MOST_BYTES + 11);
+            assert!(clip.line.len() <= MAX_BYTES + 11);
         }
         clip.write_all(b"\nnext\n").expect("written");
         clip.finish().expect("written");

@@ -17,7 +17,7 @@ pub(crate) struct CommandOutput<'a> {
 }
 
 /// The longest rest of a line after Ctrl-C; a document may be one line of megabytes.
-const LONGEST_REST: usize = 1 << 16;
+const MAX_REST_LENGTH: usize = 1 << 16;
 
 impl<'a> CommandOutput<'a> {
     /// Passes on to `out` until `cancel` asks to stop.
@@ -26,7 +26,7 @@ impl<'a> CommandOutput<'a> {
         cancel: &'a Cancel,
         spinner: Spinner,
     ) -> CommandOutput<'a> {
-        CommandOutput { out, cancel, spinner, is_inside_line: false, rest: LONGEST_REST }
+        CommandOutput { out, cancel, spinner, is_inside_line: false, rest: MAX_REST_LENGTH }
     }
 
     /// Returns the part of `bytes` that may still be written.
@@ -83,6 +83,6 @@ mod tests {
         let mut output = CommandOutput::new(&mut out, &cancel, Spinner::default());
         output.write_all(b"[").expect("not cancelled yet");
         cancel.cancel();
-        assert!((0..LONGEST_REST).any(|_| output.write_all(b"1234,").is_err()));
+        assert!((0..MAX_REST_LENGTH).any(|_| output.write_all(b"1234,").is_err()));
     }
 }

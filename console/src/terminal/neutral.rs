@@ -10,7 +10,7 @@ use std::io::{self, Write};
 use handlescope_model::{Untrusted, is_harmful};
 
 /// The longest colour that is recognized, bytes.
-const LONGEST_STYLE: usize = 24;
+const MAX_STYLE_LENGTH: usize = 24;
 
 /// Passes text on and escapes every character that [`is_harmful`].
 pub(crate) struct Neutral<W: Write> {
@@ -150,7 +150,7 @@ fn style(bytes: &[u8]) -> Step {
     let length = rest.iter().take_while(|byte| byte.is_ascii_digit() || **byte == b';').count();
     let numbers = rest.get(..length).unwrap_or_default();
     match rest.get(length) {
-        None if length < LONGEST_STYLE => Step::Wait,
+        None if length < MAX_STYLE_LENGTH => Step::Wait,
         Some(b'm') if is_visible(numbers) => Step::Pass(length + 3),
         _ => Step::Escape(1, '\u{1b}'),
     }

@@ -72,7 +72,7 @@ pub fn fitting(
     let mut left_out: Vec<usize> = spare.iter().filter_map(place).collect();
     // A path or a function is worth more than figures, unless nothing else fits beside it.
     let count = |long| least(long).left_out(width, &left_out);
-    let count = count(LONGEST_WORD).or_else(|| count(LEAST_OF_LONG))?;
+    let count = count(MAX_WORD_LENGTH).or_else(|| count(MIN_LONG_WIDTH))?;
     left_out.truncate(count);
     let names: Vec<&str> = left_out.iter().filter_map(|at| header.get(*at).copied()).collect();
     let line = match rows.is_empty() || names.is_empty() {
@@ -130,7 +130,7 @@ fn widths(table: &Table, screen: usize) -> Vec<usize> {
     let rows: Vec<Vec<String>> =
         table.header().into_iter().chain(table.row_iter()).map(cells).collect();
     let texts = rows.iter().map(|row| row.iter().map(String::as_str));
-    let least = LeastWidths::of(texts, LEAST_OF_LONG);
+    let least = LeastWidths::of(texts, MIN_LONG_WIDTH);
     let keeps_words = least.sum() <= screen;
     let natural = table.column_max_content_widths();
     let least = least.iter().map(|least| if keeps_words { least } else { 1 });
@@ -172,16 +172,16 @@ fn empty(screen: Screen, style: TableStyle) -> Table {
 
 /// Length up to which a word is not broken, unless it is a path or a function; a longer one is a
 /// command line or the like. A GUID is this long.
-pub(super) const LONGEST_WORD: usize = 36;
+pub(super) const MAX_WORD_LENGTH: usize = 36;
 
 /// Minimum width of a column with such words.
-pub(super) const LEAST_OF_LONG: usize = 12;
+pub(super) const MIN_LONG_WIDTH: usize = 12;
 
 /// Columns narrower than this on average are no longer read as columns.
-const LEAST_WIDTH: usize = 9;
+const MIN_WIDTH: usize = 9;
 
 /// Maximum length of a number with its unit; a time with its date is longer.
-const LONGEST_QUANTITY: usize = 16;
+const MAX_QUANTITY: usize = 16;
 
 /// Space around the text of a column: one on either side, and the line to the next one.
 const PADDING: usize = 2;
@@ -232,7 +232,7 @@ impl LeastWidths {
         let fits = |count: &usize| {
             let left_out = spare.get(..*count).unwrap_or(spare);
             let columns = self.0.len() - left_out.len();
-            columns * LEAST_WIDTH <= screen && self.sum_without(left_out) <= screen
+            columns * MIN_WIDTH <= screen && self.sum_without(left_out) <= screen
         };
         (0..=spare.len()).find(fits)
     }
@@ -245,7 +245,7 @@ impl LeastWidths {
 /// Splits a line of a cell into the parts that stay together.
 fn words(line: &str) -> Box<dyn Iterator<Item = &str> + '_> {
     let is_quantity = line.trim_start().starts_with(|char: char| char.is_ascii_digit());
-    match is_quantity && measure_text_width(line) <= LONGEST_QUANTITY {
+    match is_quantity && measure_text_width(line) <= MAX_QUANTITY {
         true => Box::new(iter::once(line.trim_end())),
         false => Box::new(line.split(' ')),
     }
@@ -254,7 +254,7 @@ fn words(line: &str) -> Box<dyn Iterator<Item = &str> + '_> {
 /// Returns the minimum width of a column for a word.
 fn least(word: &str, long: usize) -> usize {
     let width = measure_text_width(word);
-    match width > LONGEST_WORD || word.contains(['\\', '/', '!']) || word.contains("::") {
+    match width > MAX_WORD_LENGTH || word.contains(['\\', '/', '!']) || word.contains("::") {
         true => width.min(long),
         false => width,
     }
@@ -293,18 +293,18 @@ mod tests {
             ["12345", "cacheserver.exe(9044) +-", "a-short-word", "994.90 KiB"],
             ["1", "", &path, "0 B"],
         ];
-        let least = LeastWidths::of(rows, LEAST_OF_LONG);
-        assert_eq!(least.0, [5, 21, LEAST_OF_LONG, 10]);
+        let least = LeastWidths::of(rows, MIN_LONG_WIDTH);
+        assert_eq!(least.0, [5, 21, MIN_LONG_WIDTH, 10]);
         assert_eq!(least.sum(), 5 + 21 + 12 + 10 + 4 * 2 + 3);
-        assert_eq!(LeastWidths::of([["2024-05-10 12:46:34.008663"]], LEAST_OF_LONG).0, [15]);
-        assert_eq!(LeastWidths::of::<[&str; 0]>([], LEAST_OF_LONG).sum(), 0);
+        assert_eq!(LeastWidths::of([["2024-05-10 12:46:34.008663"]], MIN_LONG_WIDTH).0, [15]);
+        assert_eq!(LeastWidths::of::<[&str; 0]>([], MIN_LONG_WIDTH).sum(), 0);
     }
 
     #[test]
     fn spare_columns_are_left_out_one_by_one_until_the_others_fit() {
         let least = LeastWidths::of(
             [["a-name-of-20-columns", "a-time-of-15-co", "10-columns", "9-columns"]],
-            LEAST_OF_LONG,
+            MIN_LONG_WIDTH,
         );
         for (screen, left_out) in
             [(65, Some(0)), (64, Some(1)), (47, Some(1)), (46, Some(2)), (35, Some(2)), (34, None)]

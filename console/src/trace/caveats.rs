@@ -19,7 +19,7 @@ use crate::values::{Counted, Length, kind_of};
 const RECORD: &str = "record with `wpr -start Handle`, reproduce the leak, `wpr -stop trace.etl`";
 
 /// Modules in one message at most.
-const MOST_MODULES: usize = 4;
+const MAX_MODULES: usize = 4;
 
 /// Something that makes answers wrong or incomplete.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -233,7 +233,7 @@ fn places(losses: &LossTimes) -> String {
 
 /// The first of some modules, and how many more there are.
 fn few(modules: &[String]) -> String {
-    let shown: Vec<&str> = modules.iter().take(MOST_MODULES).map(String::as_str).collect();
+    let shown: Vec<&str> = modules.iter().take(MAX_MODULES).map(String::as_str).collect();
     let more = modules.len() - shown.len();
     let more = if more == 0 { String::new() } else { format!(" and {more} more") };
     format!("{}{more}", shown.join(", "))

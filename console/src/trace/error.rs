@@ -103,10 +103,10 @@ pub enum NoFile {
 }
 
 /// Files of a folder that are named each; of more, some are examples.
-const MOST_NAMED: usize = 3;
+const MAX_NAMED: usize = 3;
 
 /// Files of a folder that are listed for the user to choose one.
-const MOST_LISTED: usize = 20;
+const MAX_LISTED: usize = 20;
 
 impl LoadError {
     /// Whether the file is neither a trace nor an extract, which is not a failure where it was only found: archives of
@@ -121,13 +121,13 @@ impl LoadError {
 
     /// Failures and mere notes about files that were found in a folder and cannot be loaded.
     pub(crate) fn of_found(mut found: Vec<LoadError>) -> (Vec<LoadError>, Vec<LoadError>) {
-        let more = found.len().saturating_sub(MOST_NAMED) as u64;
+        let more = found.len().saturating_sub(MAX_NAMED) as u64;
         if more > 0 {
             found.sort_by_key(LoadError::is_about_something_else);
             let is_note = found.iter().all(LoadError::is_about_something_else);
-            let examples = found.iter().take(MOST_NAMED).map(|e| e.to_string().replace('\n', " "));
+            let examples = found.iter().take(MAX_NAMED).map(|e| e.to_string().replace('\n', " "));
             let examples = examples.collect::<Vec<_>>().join("; ");
-            let all = LoadError::Several { shown: MOST_NAMED as u64, more, examples };
+            let all = LoadError::Several { shown: MAX_NAMED as u64, more, examples };
             return if is_note { (Vec::new(), vec![all]) } else { (vec![all], Vec::new()) };
         }
         let notes = found.extract_if(.., |error| error.is_about_something_else()).collect();
@@ -137,8 +137,8 @@ impl LoadError {
 
 /// Files, each on a line of its own; of many, some.
 fn listed(files: &[PathBuf]) -> String {
-    let names = files.iter().take(MOST_LISTED).map(|file| format!("  {}", Untrusted(file)));
-    let more = files.len().saturating_sub(MOST_LISTED);
+    let names = files.iter().take(MAX_LISTED).map(|file| format!("  {}", Untrusted(file)));
+    let more = files.len().saturating_sub(MAX_LISTED);
     let rest = (more > 0).then(|| format!("  and {} more", HumanCount(more as u64)));
     names.chain(rest).collect::<Vec<_>>().join("\n")
 }

@@ -174,7 +174,7 @@ impl Session {
 }
 
 /// Names of modules in one message at most.
-const MOST_NAMES: usize = 8;
+const MAX_NAMES: usize = 8;
 
 /// Warns of missing symbols, of each module once.
 #[derive(Debug, Default)]
@@ -252,7 +252,7 @@ fn texts(reports: &[ModuleReport], is_served: impl Fn(&ModuleIdentity) -> bool) 
 
 /// `a, b and 3 more`
 fn listed(names: &[&str]) -> String {
-    let shown = names.iter().take(MOST_NAMES).map(|name| Untrusted(name).to_string());
+    let shown = names.iter().take(MAX_NAMES).map(|name| Untrusted(name).to_string());
     let shown: Vec<String> = shown.collect();
     let rest = names.len() - shown.len();
     let shown = shown.join(", ");

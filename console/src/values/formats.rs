@@ -43,7 +43,7 @@ pub struct TimeDigits(u8);
 
 impl TimeDigits {
     /// All digits that are printed: microseconds.
-    pub const MOST: TimeDigits = TimeDigits(6);
+    pub const MAX: TimeDigits = TimeDigits(6);
 
     /// Whole seconds.
     pub const NONE: TimeDigits = TimeDigits(0);
@@ -54,14 +54,14 @@ impl TimeDigits {
 
     /// Reads a number from 0 to 6.
     pub(crate) fn parse(text: &str) -> Result<TimeDigits, ValueError> {
-        let digits = text.parse().ok().filter(|digits| *digits <= TimeDigits::MOST.0);
+        let digits = text.parse().ok().filter(|digits| *digits <= TimeDigits::MAX.0);
         digits.map(TimeDigits).ok_or_else(|| ValueError::NoDigits { value: text.to_owned() })
     }
 }
 
 impl Default for TimeDigits {
     fn default() -> TimeDigits {
-        TimeDigits::MOST
+        TimeDigits::MAX
     }
 }
 

@@ -308,7 +308,7 @@ fn both(min: &str, max: Option<&str>) -> String {
 const DIGITS: usize = 10;
 
 /// Minimum number of digits in the beginning of an id.
-const LEAST: usize = 4;
+const MIN_LENGTH: usize = 4;
 
 /// The id of a suspect, or how one begins: hexadecimal digits in lower case.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -320,7 +320,7 @@ impl SuspectId {
     /// # Errors
     /// When it has too few digits or too many, or anything else.
     pub fn new(text: &str) -> Result<SuspectId, ValueError> {
-        let is_id = (LEAST..=DIGITS).contains(&text.len())
+        let is_id = (MIN_LENGTH..=DIGITS).contains(&text.len())
             && text.bytes().all(|byte| byte.is_ascii_hexdigit());
         match is_id {
             true => Ok(SuspectId(text.to_ascii_lowercase())),

@@ -7,7 +7,7 @@ use crate::payload::HeapCall;
 use crate::rng::Rng;
 
 /// Live blocks at one time that are not leaked.
-const MOST_LIVE: usize = 100_000;
+const MAX_LIVE: usize = 100_000;
 /// The one heap of every process.
 const HEAP: u64 = 0x1d0_f2a3_0000;
 /// Blocks that get freed; their addresses are used again.
@@ -44,7 +44,7 @@ impl Heaps {
     /// The next event, and whether it has a stack: frees have none.
     pub(super) fn next_action(&mut self, rng: &mut Rng) -> (Action, bool) {
         let size = 16 + 8 * rng.below(200);
-        let is_free = rng.percent(50) || self.live.len() >= MOST_LIVE;
+        let is_free = rng.percent(50) || self.live.len() >= MAX_LIVE;
         if is_free && !self.live.is_empty() {
             let (process, block) = self.live.swap_remove(rng.index(self.live.len()));
             self.free.push(block);

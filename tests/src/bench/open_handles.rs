@@ -10,7 +10,7 @@ pub(super) const OBJECT_TYPES: [(u16, &str); 4] =
     [(8, "Thread"), (16, "Event"), (37, "File"), (44, "Key")];
 
 /// Open handles at one time that are not leaked.
-const MOST_OPEN: usize = 4000;
+const MAX_OPEN: usize = 4000;
 /// Objects whose handles get closed; their addresses are used again.
 const OBJECTS: u64 = 0xffff_8103_0000_0000;
 /// Objects of leaked handles.
@@ -114,7 +114,7 @@ impl OpenHandles {
     pub(super) fn next_action(&mut self, rng: &mut Rng) -> Action {
         let to_close = self.open.len() as u64;
         // Another open handle takes two of the events left: one to open and one to close it.
-        let has_space = self.left >= to_close + 2 && self.open.len() < MOST_OPEN;
+        let has_space = self.left >= to_close + 2 && self.open.len() < MAX_OPEN;
         self.left = self.left.saturating_sub(1);
         let leak = self.left >= to_close && rng.percent(self.leak_percent);
         match rng.below(100) {

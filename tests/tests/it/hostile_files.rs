@@ -9,21 +9,21 @@ use handlescope_tests::binary::{Run, Shell, handlescope};
 use handlescope_tests::{data, needs_data};
 
 /// Addresses that the program may have, KiB.
-const MOST_ADDRESSES: u64 = 1_000_000;
+const MAX_ADDRESSES: u64 = 1_000_000;
 
 /// The longest that a command may take; it takes seconds without optimization.
-const LONGEST: Duration = Duration::from_secs(60);
+const MAX_DURATION: Duration = Duration::from_secs(60);
 
 /// Runs the program with a limit for its addresses, of which threads get few.
 fn run_limited(folder: &Path, arguments: &[&str]) -> Run {
     let program = handlescope(folder);
     let mut command = Command::new("sh");
-    command.args(["-c", &format!("ulimit -v {MOST_ADDRESSES}; exec \"$@\""), "sh"]);
+    command.args(["-c", &format!("ulimit -v {MAX_ADDRESSES}; exec \"$@\""), "sh"]);
     command.arg(program.get_program()).args(arguments).current_dir(folder);
     command.envs(program.get_envs().filter_map(|(name, value)| Some((name, value?))));
     let begin = Instant::now();
     let run: Run = command.stdin(Stdio::null()).output().expect("there is a shell").into();
-    assert!(begin.elapsed() < LONGEST, "{arguments:?} takes {:?}", begin.elapsed());
+    assert!(begin.elapsed() < MAX_DURATION, "{arguments:?} takes {:?}", begin.elapsed());
     run
 }
 

@@ -70,10 +70,10 @@ const OF_ALLOCATIONS: [&str; 7] = [
 const MS: i64 = 1_000_000;
 
 /// Smallest step through the cases, even where all are asked for: those would take a quarter of an hour.
-const LEAST_STEP: usize = 4;
+const MIN_STEP: usize = 4;
 
 /// The longest that all of them may take; they take some tenths of a second.
-const LONGEST: Duration = Duration::from_secs(30);
+const MAX_DURATION: Duration = Duration::from_secs(30);
 
 fn columns<T: Clone>(name: &str, rows: usize, values: &[T]) -> Vec<Column>
 where
@@ -176,7 +176,7 @@ fn ask(shell: &Shell, questions: &[String], case: Case<'_>) -> Option<String> {
     if is_bug || !matches!(run.status, Some(0 | 1)) {
         return Some(format!("{what}: status {:?}, {}", run.status, run.stderr));
     }
-    if begin.elapsed() > LONGEST {
+    if begin.elapsed() > MAX_DURATION {
         return Some(format!("{what}: takes {:?}", begin.elapsed()));
     }
     let printed = [run.stdout, run.stderr].concat();
@@ -269,7 +269,7 @@ fn problems(tables: impl Iterator<Item = Table>) -> Vec<String> {
     let traces = &traces;
     let of_table = |table| traces.iter().flat_map(move |(name, trace)| cases(name, trace, table));
     let cases: Vec<Case<'_>> = tables.flat_map(of_table).collect();
-    let cases = cases.into_iter().step_by(one_of(32).max(LEAST_STEP));
+    let cases = cases.into_iter().step_by(one_of(32).max(MIN_STEP));
     cases.flat_map(|case| ask(&shell, questions(case.archive), case)).collect()
 }
 

@@ -187,7 +187,7 @@ const EVENTS: &str = "-events";
 const RESOURCE: &str = "-resource";
 
 /// Names that a message lists at most.
-const MOST_LISTED: usize = 8;
+const MAX_LISTED: usize = 8;
 
 /// Requested providers and events, and those that the traces have.
 pub(super) struct RequestedEvents {
@@ -305,7 +305,7 @@ fn hint(name: &str, known: &BTreeSet<String>) -> String {
     if let Some(nearest) = suggest::nearest(name, known.iter().map(String::as_str)) {
         return suggest::did_you_mean(nearest);
     }
-    let listed: Vec<&str> = known.iter().map(String::as_str).take(MOST_LISTED).collect();
+    let listed: Vec<&str> = known.iter().map(String::as_str).take(MAX_LISTED).collect();
     match (listed.len(), known.len()) {
         (0, _) => "; no name is known of any".to_owned(),
         (all, known) if all == known => format!("; there are {}", listed.join(", ")),

@@ -22,7 +22,7 @@ use crate::render::pictures::{Measure, Timeline, columns, write_plot_svg, write_
 const PARTS: usize = 400;
 
 /// Default number of groups that are shown by themselves.
-const MOST: u64 = 8;
+const MAX_GROUPS: u64 = 8;
 
 pub(crate) struct Plot;
 
@@ -104,7 +104,7 @@ fn draw(args: &PictureArgs, dump: &mut DumpContext<'_, '_>) -> Result<(), Comman
     }
     let parts = if args.file.is_some() { PARTS } else { 2 * columns(&display) };
     let by = args.own.by.unwrap_or(GroupColumn::Process);
-    let most = usize::try_from(args.own.most.unwrap_or(MOST)).unwrap_or(usize::MAX);
+    let most = usize::try_from(args.own.most.unwrap_or(MAX_GROUPS)).unwrap_or(usize::MAX);
     let (mut timelines, reason) = match criteria(args, columns_of(by))? {
         Some(criteria) => {
             let reason = "none of the chosen allocations was made in the trace";

@@ -80,10 +80,10 @@ impl SymbolLimitArgs {
 }
 
 /// Longest time that a server may take, seconds.
-const MOST_SECONDS: u64 = 3600;
+const MAX_SECONDS: u64 = 3600;
 
 fn seconds(text: &str) -> Result<u64, ValueError> {
-    let is_allowed = |seconds: &u64| (1..=MOST_SECONDS).contains(seconds);
+    let is_allowed = |seconds: &u64| (1..=MAX_SECONDS).contains(seconds);
     text.parse().ok().filter(is_allowed).ok_or_else(|| ValueError::NoUnit {
         value: text.to_owned(),
         expected: "a whole number of seconds from 1 to 3600",

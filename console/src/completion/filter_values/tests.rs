@@ -100,7 +100,7 @@ fn many_names_make_a_short_menu_that_says_so() {
     let known = Known { values: vec![Arc::new(values)], ..Known::default() };
     for typed in [r"\Many\", "name"] {
         let offered = texts(typed, Texts::ObjectNames, &known);
-        assert_eq!(offered.len(), MOST, "{typed}");
+        assert_eq!(offered.len(), MAX_VALUES, "{typed}");
         assert!(offered.last().is_some_and(|last| last.description.contains("more")), "{typed}");
     }
     assert_eq!(filters(texts("", Texts::ObjectNames, &known)), [r"\Many\"], "no whole names");
@@ -158,7 +158,7 @@ fn suspects_are_those_that_answers_named_the_last_ones_first_and_each_once() {
     assert_eq!(suspects("", &twice).len(), 3);
     assert_eq!(of("33434DFA"), [pair("33434dfa4c", 8)]);
     values.note_suspects((0..1_000).map(|n| named(&format!("{n:010x}"), n)).collect());
-    assert_eq!(suspects("", &known).len(), MOST);
+    assert_eq!(suspects("", &known).len(), MAX_VALUES);
     values.forget_suspects();
     assert_eq!(of(""), []);
 }

@@ -352,7 +352,7 @@ fn process<'a>(processes: &'a ProcessList, allocator: &Allocator) -> Cow<'a, Pro
 }
 
 fn matches_process(criteria: &ResourceCriteria, process: &ProcessInfo, is_plain: bool) -> bool {
-    criteria.process.as_ref().is_none_or(|filter| process.is_meant_by(filter, is_plain))
+    criteria.process.as_ref().is_none_or(|filter| process.matches(filter, is_plain))
 }
 
 /// Whether an allocation passes the filters on times and stacks, by row; `None` without any.

@@ -149,7 +149,7 @@ impl Acquired for Handles<'_> {
     }
 
     fn matches_process(&self, process: &ProcessInfo) -> bool {
-        self.process.is_none_or(|filter| process.is_meant_by(filter, self.is_plain))
+        self.process.is_none_or(|filter| process.matches(filter, self.is_plain))
     }
 
     fn frames(&self) -> Option<&Frames<'_>> {

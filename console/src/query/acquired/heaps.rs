@@ -11,7 +11,7 @@ use crate::query::resources::{AllocatorList, ResourceTable};
 use crate::query::tables::ProcessList;
 
 /// Heaps from which on they leak: each process keeps the one that it starts with.
-const LEAST: u64 = 2;
+const MIN_HEAPS: u64 = 2;
 
 /// The heaps that one process creates on one stack.
 #[derive(Default)]
@@ -53,7 +53,7 @@ impl CreatedHeaps {
             let has_ended = processes.known_or_invalid(heap.process).end_ns.is_some();
             heaps.add(row, heap, left.get(row.row()).copied().unwrap_or_default(), has_ended);
         }
-        let leaking = created.into_values().filter(|heaps| heaps.counts.unreleased() >= LEAST);
+        let leaking = created.into_values().filter(|heaps| heaps.counts.unreleased() >= MIN_HEAPS);
         let mut leaking: Vec<Self> = leaking.collect();
         leaking.sort_by_key(|heaps| heaps.first);
         leaking

@@ -33,7 +33,7 @@ impl ProcessCriteria {
 
     /// Whether a process is meant, `plain` by the name of its executable alone.
     pub fn mean(&self, process: &ProcessInfo, plain: bool) -> bool {
-        self.name.as_ref().is_none_or(|filter| process.is_meant_by(filter, plain))
+        self.name.as_ref().is_none_or(|filter| process.matches(filter, plain))
             && self.command_line.as_ref().is_none_or(|f| f.matches(&process.command_line))
             && self.new_process.is_none_or(|new| new.means(process))
     }

@@ -121,7 +121,7 @@ impl<'a> Compared<'a> for FileAnswer<'a> {
     fn knows_choice(&self, criteria: &DiffCriteria, _: &NoMatch) -> bool {
         let has_process = criteria.process.as_ref().is_none_or(|filter| {
             let mut rows = self.file.processes.rows().iter();
-            rows.any(|process| process.is_meant_by(filter, criteria.with_identities))
+            rows.any(|process| process.matches(filter, criteria.with_identities))
         });
         let mut types = self.file.types.names();
         let has_type = |filter: &crate::filter::Filter| types.any(|name| filter.matches(name));

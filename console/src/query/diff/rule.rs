@@ -24,7 +24,7 @@ const FILLS_DIFFER: f64 = 0.25;
 
 /// Number of chances above which their distribution is taken as normal; the continued fraction of the exact one would
 /// need more and more terms.
-const MANY: f64 = 10_000.0;
+const MIN_NORMAL: f64 = 10_000.0;
 
 /// Number of chances on which two traces leak handles of a group, possibly fractional.
 #[derive(Debug, Clone, Copy)]
@@ -88,7 +88,7 @@ fn at_least(least: f64, all: f64, share: f64) -> f64 {
     if least <= 0.0 || share >= 1.0 {
         return 1.0;
     }
-    if all > MANY {
+    if all > MIN_NORMAL {
         let deviation = (all * share * (1.0 - share)).sqrt();
         return erfc((least - 0.5 - all * share) / deviation / std::f64::consts::SQRT_2) / 2.0;
     }

@@ -20,16 +20,16 @@ use crate::query::growth::{Lifetime, ProcessLifetimes, Window};
 const MOMENT: f64 = 0.02;
 
 /// The longest moment, nanoseconds: what a user takes for at once, as a call, a request or a click (Miller, 1968).
-const LONGEST_MOMENT: f64 = 100e6;
+const MAX_MOMENT_NS: f64 = 100e6;
 
 /// Largest amount that an operation is taken to leak: more at once are several chances.
-const MOST_AT_ONCE: f64 = 16.0;
+const MAX_AT_ONCE: f64 = 16.0;
 
 /// The parts of the time, from the first handle to the last, in which waves show.
 const SLICES: usize = 16;
 
 /// The fewest handles of which it is asked.
-const ENOUGH: usize = 8;
+const MIN_SAMPLE: usize = 8;
 
 /// Standard deviations above which a dispersion is no chance: 1 %.
 const NO_CHANCE: f64 = 2.33;
@@ -160,7 +160,7 @@ impl Tally {
         let length = |window: &Window| Pieces::of(*window, piece_ns).length_ns() as f64;
         let length_ns: f64 = seen.windows.iter().map(length).sum();
         let count = by_process.iter().map(Vec::len).sum::<usize>() as f64;
-        let moment_ns = (MOMENT * length_ns / count.max(1.0)).min(LONGEST_MOMENT) as i64;
+        let moment_ns = (MOMENT * length_ns / count.max(1.0)).min(MAX_MOMENT_NS) as i64;
         let squares = by_process.iter().map(|opens| squares(opens, moment_ns)).sum();
         let mut all = by_process.concat();
         all.sort_unstable_by_key(|(opened_ns, _)| *opened_ns);
@@ -201,7 +201,7 @@ fn squares(opens: &[Open], moment_ns: i64) -> f64 {
     let clumps = opens.chunk_by(|(one, _), (next, _)| next.saturating_sub(*one) < moment_ns);
     let square = |clump: &[Open]| {
         let amount = amount(clump);
-        amount * amount.min(MOST_AT_ONCE * amount / clump.len() as f64)
+        amount * amount.min(MAX_AT_ONCE * amount / clump.len() as f64)
     };
     clumps.map(square).sum()
 }
@@ -213,7 +213,7 @@ fn waves(opens: &[Open]) -> (f64, f64) {
         return (0.0, 0.0);
     };
     let width = i128::from(*last) - i128::from(*first) + 1;
-    if opens.len() < ENOUGH || width < SLICES as i128 {
+    if opens.len() < MIN_SAMPLE || width < SLICES as i128 {
         return (0.0, 0.0);
     }
     let mut amounts = [0.0; SLICES];

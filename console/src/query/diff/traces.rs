@@ -304,7 +304,7 @@ impl Pair<'_> {
 }
 
 /// Bytes that do not matter.
-const FEW_BYTES: f64 = 65_536.0;
+const MIN_BYTES: f64 = 65_536.0;
 
 /// Fewer handles than this are not expected in a trace that is much shorter, so that it says nothing about a group that
 /// it does not have. A steady leak is worse by itself then: a healthy program leaks nothing at a rate.
@@ -350,7 +350,7 @@ fn compare(groups: &[MatchedGroup], has_lengths: bool, assumed: Assumed<'_>) -> 
                 counts: (!has_lengths).then_some(counts),
                 unseen: [unseen[more], unseen[less]],
                 each,
-                few: if group.has_bytes { FEW_BYTES } else { f64::NEG_INFINITY },
+                few: if group.has_bytes { MIN_BYTES } else { f64::NEG_INFINITY },
                 processes: [more, less].map(|at| group.sides[at].seen.windows.len()),
             }
             .compare()

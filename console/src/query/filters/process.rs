@@ -81,7 +81,7 @@ pub(in crate::query) fn keep_related(
 ) -> Result<(), QueryError> {
     let Some(filter) = filter else { return Ok(()) };
     let trace = file.trace;
-    let verdicts = file.processes.each(|info| info.is_meant_by(filter, plain));
+    let verdicts = file.processes.each(|info| info.matches(filter, plain));
     let (kind, process) = (trace.values(Events::kind)?, trace.values(Events::process)?);
     let source = trace.values(Events::source_process)?;
     let caller = trace.values(Events::caller_process)?;

@@ -120,7 +120,7 @@ const LIFETIMES: [(i64, &str); 9] = [
     (i64::MAX, "over 1 h"),
 ];
 /// Rows below have a place of their own in a table; no table of processes or names of types is as long.
-const NEAR: usize = 1 << 20;
+const DENSE_LIMIT: usize = 1 << 20;
 
 const NOT_CLOSED: &str = "not closed";
 const OPENED_BEFORE: &str = "opened before the trace";
@@ -241,7 +241,7 @@ impl Coder {
             next
         });
         let at = row as usize;
-        if at >= NEAR {
+        if at >= DENSE_LIMIT {
             self.far.insert(row, code);
             return;
         }

@@ -61,11 +61,11 @@ struct NodesByKey {
 
 impl NodesByKey {
     /// Numbers of processes, types and lifetimes are below.
-    const NEAR: u32 = 1 << 10;
+    const DENSE_LIMIT: u32 = 1 << 10;
 
     /// The node of a key, which is `next` for a new one.
     fn of(&mut self, parent: u32, code: u32, next: u32) -> u32 {
-        if code >= Self::NEAR {
+        if code >= Self::DENSE_LIMIT {
             return *self.far.entry((parent, code)).or_insert(next);
         }
         let (place, code) = (parent.wrapping_add(1) as usize, code as usize);

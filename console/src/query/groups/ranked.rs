@@ -21,7 +21,7 @@ pub(super) struct Slots {
 
 impl Slots {
     /// Rows of most tables are below; 4 MiB.
-    const NEAR: usize = 1 << 20;
+    const DENSE_LIMIT: usize = 1 << 20;
 
     fn get(&self, code: u32) -> Option<usize> {
         let near = self.near.get(code.wrapping_add(1) as usize).copied();
@@ -36,7 +36,7 @@ impl Slots {
 
     fn set(&mut self, code: u32, slot: u32) {
         let at = code.wrapping_add(1) as usize;
-        if at >= Self::NEAR {
+        if at >= Self::DENSE_LIMIT {
             self.far.insert(code, slot);
             return;
         }

@@ -13,7 +13,7 @@ use crate::{
 
 /// Maximum number of rows in text: more than anyone reads on a screen, and a text is in memory as a
 /// whole to be aligned.
-const MOST_ROWS: usize = 1000;
+const MAX_ROWS: usize = 1000;
 
 /// The answer to a query as it is.
 pub fn frame<'a>(frame: DataFrame, command: &str) -> Table<'a> {
@@ -22,7 +22,7 @@ pub fn frame<'a>(frame: DataFrame, command: &str) -> Table<'a> {
     let names: Vec<String> = names.iter().map(ToString::to_string).collect();
     let head = Document::default().with("command", command.to_owned()).with("columns", names);
     let mut table = table.with_members(head, Document::default());
-    table.most_rows = Some(MOST_ROWS);
+    table.most_rows = Some(MAX_ROWS);
     table
 }
 

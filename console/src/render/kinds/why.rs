@@ -28,7 +28,7 @@ const SMALL: f64 = 0.1;
 
 /// Maximum number of handles that a stack of the system opens and the end of the process closes in
 /// a small suspect: each process has a few.
-const FEW_AT_EXIT: u64 = 2;
+const MIN_AT_EXIT: u64 = 2;
 
 /// Indentation of the lines below that with the rank, to align with its text.
 const INDENT: &str = "   ";
@@ -268,7 +268,7 @@ impl SuspectRow<'_> {
         let Suspect { counts, growth, create_stack, score, bytes, .. } = self.suspect;
         let is_of_program = |stack| self.stacks.own_frames(stack).next().is_some();
         let is_of_exit = counts.leaked == 0
-            && counts.closed_at_exit <= FEW_AT_EXIT
+            && counts.closed_at_exit <= MIN_AT_EXIT
             && !create_stack.is_some_and(is_of_program);
         let goes_on = matches!(growth.verdict, Verdict::Steady | Verdict::Burst);
         let is_alike = |suspect: &&Suspect| suspect.bytes.is_some() == bytes.is_some();

@@ -23,7 +23,7 @@ const TITLE: &str = "Handles and views opened and not closed";
 
 /// Maximum width of all stacks together, because inferno adds them up: bytes are as many as a file
 /// claims.
-const MOST_WIDTH: u64 = 1 << 62;
+const MAX_WIDTH: u64 = 1 << 62;
 
 /// Meaning of the colours of a difference.
 const COLOURS: &str = "red: more, blue: fewer";
@@ -180,7 +180,7 @@ impl FlameGraph {
                 }
             }
         }
-        let mut room = [MOST_WIDTH; 2];
+        let mut room = [MAX_WIDTH; 2];
         let line = |(mut text, (before, count)): (String, (Option<u64>, u64))| {
             for (number, room) in before.into_iter().chain([count]).zip(&mut room) {
                 let number = number.min(*room);

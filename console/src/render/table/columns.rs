@@ -451,8 +451,8 @@ fn lines(text: &str) -> String {
 /// Six digits after the point are what a nanosecond of a millisecond needs; more digits give no more
 /// information.
 fn rounded(number: f64) -> String {
-    const LEAST: f64 = 1e-3;
-    if !number.is_finite() || (number != 0.0 && number.abs() < LEAST) {
+    const MIN: f64 = 1e-3;
+    if !number.is_finite() || (number != 0.0 && number.abs() < MIN) {
         return number.to_string();
     }
     let text = format!("{number:.6}");

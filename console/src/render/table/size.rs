@@ -6,14 +6,14 @@ use std::borrow::Cow;
 use indicatif::HumanCount;
 
 /// Rows of one grid. Those after them get columns of their own.
-const MOST_ROWS: usize = 50_000;
+const MAX_ROWS: usize = 50_000;
 
 /// Bytes of one grid, all cells padded.
-const MOST_BYTES: usize = 64 << 20;
+const MAX_BYTES: usize = 64 << 20;
 
 /// Lines of a cell that are printed, if they fit, and bytes of a line.
-const MOST_LINES: usize = 10_000;
-const LONGEST_LINE: usize = 32 << 10;
+const MAX_LINES: usize = 10_000;
+const MAX_LINE_LENGTH: usize = 32 << 10;
 
 /// The size of a grid so far.
 #[derive(Default)]
@@ -27,7 +27,7 @@ pub(super) struct GridSize {
 impl GridSize {
     pub(super) fn has_room(&self) -> bool {
         let bytes = self.lines.saturating_mul(self.widths.iter().sum());
-        self.rows < MOST_ROWS && bytes < MOST_BYTES
+        self.rows < MAX_ROWS && bytes < MAX_BYTES
     }
 
     pub(super) fn add(&mut self, cells: &[String]) {
@@ -50,8 +50,8 @@ fn longest(cell: &str) -> usize {
 pub(super) fn cut(cell: String) -> String {
     let count = cell.lines().count();
     let longest = longest(&cell);
-    let most = (MOST_BYTES / longest.clamp(1, LONGEST_LINE)).min(MOST_LINES);
-    if count <= most && longest <= LONGEST_LINE {
+    let most = (MAX_BYTES / longest.clamp(1, MAX_LINE_LENGTH)).min(MAX_LINES);
+    if count <= most && longest <= MAX_LINE_LENGTH {
         return cell;
     }
     let mut lines: Vec<Cow<'_, str>> = cell.lines().take(most).map(shortened).collect();
@@ -62,7 +62,7 @@ pub(super) fn cut(cell: String) -> String {
 }
 
 fn shortened(line: &str) -> Cow<'_, str> {
-    let end = line.floor_char_boundary(LONGEST_LINE);
+    let end = line.floor_char_boundary(MAX_LINE_LENGTH);
     match line.get(..end) {
         Some(start) if end < line.len() => Cow::Owned(format!("{start}…")),
         _ => Cow::Borrowed(line),
@@ -78,12 +78,12 @@ mod tests {
         let cell = "one\ntwo".to_owned();
         assert_eq!(cut(cell.clone()), cell);
         let many = cut("frame\n".repeat(30_000));
-        assert_eq!(many.lines().count(), MOST_LINES + 1);
+        assert_eq!(many.lines().count(), MAX_LINES + 1);
         assert_eq!(many.lines().last(), Some("… 20,000 more lines"));
-        let long = cut("ä".repeat(LONGEST_LINE));
-        assert!(long.ends_with("ä…") && long.len() == LONGEST_LINE + "…".len());
-        let both = cut(format!("{}\n", "x".repeat(LONGEST_LINE)).repeat(5_000));
-        assert_eq!(both.lines().count(), MOST_BYTES / LONGEST_LINE + 1);
+        let long = cut("ä".repeat(MAX_LINE_LENGTH));
+        assert!(long.ends_with("ä…") && long.len() == MAX_LINE_LENGTH + "…".len());
+        let both = cut(format!("{}\n", "x".repeat(MAX_LINE_LENGTH)).repeat(5_000));
+        assert_eq!(both.lines().count(), MAX_BYTES / MAX_LINE_LENGTH + 1);
     }
 
     #[test]
@@ -96,9 +96,9 @@ mod tests {
             size.add(&row(&tall));
             has_room
         });
-        assert_eq!(rows.count(), MOST_BYTES.div_ceil(1_000 * 2));
+        assert_eq!(rows.count(), MAX_BYTES.div_ceil(1_000 * 2));
         let mut size = GridSize::default();
-        (0..MOST_ROWS).for_each(|_| size.add(&row("x")));
+        (0..MAX_ROWS).for_each(|_| size.add(&row("x")));
         assert!(!size.has_room());
     }
 }

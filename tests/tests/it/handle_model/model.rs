@@ -17,7 +17,7 @@ const NEXT: i64 = 100;
 const PID_REST: i64 = 40_000_000;
 /// Longer than the slowest tick.
 const STARTS_APART: i64 = 32_000_000;
-const MOST_PROCESSES: usize = 7;
+const MAX_PROCESSES: usize = 7;
 
 #[derive(Debug, Clone, Default)]
 struct Process {
@@ -241,7 +241,7 @@ impl Model {
     }
 
     fn start(&mut self, parent: usize, which: usize, cpu: u16) {
-        if self.history.processes.len() >= MOST_PROCESSES {
+        if self.history.processes.len() >= MAX_PROCESSES {
             return;
         }
         // Which of two children that start within a tick inherits a handle is not known.

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::of_allocations;
 
 /// The largest answer, bytes of JSON.
-const MOST_BYTES: usize = 128 << 10;
+const MAX_BYTES: usize = 128 << 10;
 
 #[test]
 fn pages_of_allocations_hold_every_group_once_with_its_stack() {
@@ -110,7 +110,7 @@ fn large_answers_come_in_pages_of_limited_size() {
     assert_eq!(objects.len(), 101);
     for page in pages.iter().chain(&pages_of_objects) {
         let bytes = page.to_string().len();
-        assert!(bytes <= MOST_BYTES, "{bytes}");
+        assert!(bytes <= MAX_BYTES, "{bytes}");
     }
     let numbers: Vec<u64> = rows.iter().map(|row| row["row"].as_u64().unwrap()).collect();
     assert!(numbers.is_sorted_by(|left, right| left < right));
