@@ -60,7 +60,11 @@ impl<'a> AllocationRow<'a> {
     /// Returns what the allocations of the group have in common, by column.
     pub(super) fn keys(&self, by: &[ResourceColumn]) -> Document<'a> {
         let key = |keys: Document<'a>, column: &ResourceColumn| {
-            keys.with_key(column.word(), self.key(*column), self.file.numbers)
+            let with_key = |keys: Document<'a>, name| {
+                keys.with_key(name, self.key(*column), self.file.numbers)
+            };
+            let keys = with_key(keys, column.word());
+            column.old_word().into_iter().fold(keys, with_key)
         };
         by.iter().fold(Document::default(), key)
     }
