@@ -54,6 +54,12 @@ pub(in crate::render) fn verdict(suspect: &Suspect) -> String {
     suspect.growth.verdict.title(closed(suspect))
 }
 
+/// A sentence with its first letter in upper case.
+pub(in crate::render) fn capitalized(sentence: &str) -> String {
+    let mut letters = sentence.chars();
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
+}
+
 /// Sentences about all that leaks: one about handles, and one about each kind of allocations. Their bytes are not
 /// added up, because blocks of a heap lie in pages that are allocations, too.
 pub(in crate::render) fn headline(suspects: &[Suspect]) -> Vec<String> {
