@@ -81,7 +81,7 @@ impl ExitStacks {
         for (stack, is_after_end) in closes {
             let verdict = stack.and_then(|stack| verdicts.get(&stack).copied());
             sums.confirmed += u64::from(verdict == Some(Verdict::Confirms));
-            // What is closed after its process ended is of the end, whatever thread does it.
+            // A close after its process ended belongs to the end, whatever thread does it.
             sums.doubtful += u64::from(verdict == Some(Verdict::Contradicts) && !is_after_end);
         }
         Ok(sums)
@@ -91,7 +91,7 @@ impl ExitStacks {
 impl Verdict {
     fn of(stack: StackIdx, named: &NamedFrames<'_>) -> Self {
         let mut frames = named.stack(stack).peekable();
-        // A close is logged by the kernel, in its innermost frame.
+        // The kernel logs a close in its innermost frame.
         let Some(kernel) = frames.peek().and_then(|frame| frame.module_name()) else {
             return Self::Nothing;
         };

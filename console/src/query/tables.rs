@@ -162,11 +162,11 @@ impl<T> PerProcess<T> {
 }
 
 /// Processes that a filter chooses, each tested once.
-pub(crate) struct ChosenProcesses<'a> {
+pub(crate) struct SelectedProcesses<'a> {
     filter: Option<(&'a ProcessFilter, Vec<bool>)>,
 }
 
-impl<'a> ChosenProcesses<'a> {
+impl<'a> SelectedProcesses<'a> {
     /// All of them without a filter.
     pub(crate) fn new(processes: &ProcessList, filter: Option<&'a ProcessFilter>) -> Self {
         let verdicts = |filter: &'a ProcessFilter| {

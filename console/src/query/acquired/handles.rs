@@ -41,12 +41,12 @@ impl<'f> Handles<'f> {
 
     /// The handles of some groups, one group after the other.
     pub(crate) fn handles(&self, groups: &[Group<'_>]) -> Cow<'f, [Opened]> {
-        let nodes: Vec<NodeIdx> = groups.iter().map(|group| NodeIdx::of(group.place)).collect();
+        let nodes: Vec<NodeIdx> = groups.iter().map(|group| NodeIdx::of(group.index)).collect();
         self.timed.handles_of(&self.groups.tree, &nodes)
     }
 
     fn of_group(&self, group: &Group<'_>) -> Cow<'f, [Opened]> {
-        self.timed.handles(&self.groups.tree, NodeIdx::of(group.place))
+        self.timed.handles(&self.groups.tree, NodeIdx::of(group.index))
     }
 
     fn process(&self, row: Option<ProcessIdx>) -> &'f ProcessInfo {
@@ -55,7 +55,7 @@ impl<'f> Handles<'f> {
 }
 
 impl Acquired for Handles<'_> {
-    const WHAT: &'static str = "handles";
+    const LABEL: &'static str = "handles";
     const HAS_BYTES: bool = false;
 
     fn groups(&self) -> impl Iterator<Item = Group<'_>> {
@@ -67,7 +67,7 @@ impl Acquired for Handles<'_> {
             }
             let (type_name, create_stack) = self.groups.type_and_stack(node);
             Some(Group {
-                place: node.row(),
+                index: node.row(),
                 process: Cow::Borrowed(process),
                 type_name,
                 allocator: None,
@@ -85,8 +85,8 @@ impl Acquired for Handles<'_> {
         let share = |(row, handles): (Option<ProcessIdx>, Vec<Opened>)| {
             let process = self.process(row);
             let window = self.window_of(process).unwrap_or(self.extent());
-            let count = |is: &dyn Fn(Opened) -> bool| {
-                handles.iter().filter(|handle| is(**handle)).count() as u64
+            let count = |has_property: &dyn Fn(Opened) -> bool| {
+                handles.iter().filter(|handle| has_property(**handle)).count() as u64
             };
             let counts = Counts {
                 leaked: count(&|handle| self.timed.is_leaked(handle)),
@@ -117,7 +117,7 @@ impl Acquired for Handles<'_> {
     }
 
     fn leaks_in_time(&self, group: &Group<'_>) -> bool {
-        group.leaks && self.groups.unreleased_in_time(NodeIdx::of(group.place)) > 0
+        group.leaks && self.groups.unreleased_in_time(NodeIdx::of(group.index)) > 0
     }
 
     fn between(&self, group: &Group<'_>, span: Span) -> Result<Between, Cancelled> {
@@ -126,8 +126,8 @@ impl Acquired for Handles<'_> {
         for handle in self.of_group(group).iter() {
             poll.round()?;
             let Some(lifetime) = self.timed.lifetime(*handle) else { continue };
-            let one = Amount { count: 1, bytes: 0 };
-            if between.add(span, lifetime, handle.closed().is_none(), one) {
+            let amount = Amount { count: 1, bytes: 0 };
+            if between.add(span, lifetime, handle.closed().is_none(), amount) {
                 between.sample(u64::from(handle.object.0) + 1);
             }
         }

@@ -32,24 +32,24 @@ impl CreatedHeaps {
     pub(super) fn leaking(
         table: &ResourceTable,
         allocators: &AllocatorList,
-        is_asked: &[bool],
+        is_requested: &[bool],
         stacks: &TrimmedStacks,
         processes: &ProcessList,
     ) -> Vec<Self> {
         let left = bytes_left(table, allocators);
-        // Process, its id, and the stack: one of those that are equal.
+        // By process, its id, and the first equal stack.
         let mut created: HashMap<(Option<ProcessIdx>, Option<u32>, StackIdx), Self> =
             HashMap::new();
-        let rows = (0..).map(AllocatorIdx).zip(allocators.rows()).zip(is_asked);
-        let heaps = rows.filter(|((_, heap), is_asked)| {
-            **is_asked && heap.kind == ResourceKind::Heap.code() && heap.created_ns.is_some()
+        let rows = (0..).map(AllocatorIdx).zip(allocators.rows()).zip(is_requested);
+        let heaps = rows.filter(|((_, heap), is_requested)| {
+            **is_requested && heap.kind == ResourceKind::Heap.code() && heap.created_ns.is_some()
         });
         for ((row, heap), _) in heaps {
-            let equal = heap.create_stack.map_or(StackIdx::NONE, |stack| stacks.equal(stack));
+            let stack = heap.create_stack.map_or(StackIdx::NONE, |stack| stacks.equal(stack));
             let heaps = created
-                .entry((heap.process, heap.pid, equal))
+                .entry((heap.process, heap.pid, stack))
                 .or_insert_with(|| Self { first: row, ..Self::default() });
-            heaps.stack = heaps.stack.or(heap.create_stack.map(|_| equal));
+            heaps.stack = heaps.stack.or(heap.create_stack.map(|_| stack));
             let has_ended = processes.known_or_invalid(heap.process).end_ns.is_some();
             heaps.add(row, heap, left.get(row.row()).copied().unwrap_or_default(), has_ended);
         }

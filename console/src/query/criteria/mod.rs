@@ -14,7 +14,7 @@ pub(in crate::query) use self::resources::Effect as ResourceEffect;
 pub use self::resources::ResourceCriteria;
 pub(crate) use self::resources::ResourceOptions;
 
-use super::criterion::{Criteria, Given, Meant, criteria, criterion, is_given};
+use super::criterion::{Criteria, Given, ValueKind, criteria, criterion, is_given};
 pub(crate) use super::groups::StackTrims;
 use crate::{
     filter::{Filter, ProcessFilter},

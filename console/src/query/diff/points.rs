@@ -75,14 +75,17 @@ fn of_file<'a, F: Compared<'a>>(
 ) -> Result<PointsDiff<F>, QueryError> {
     let acquired = file.acquired(criteria, Kept::ByAllocator)?;
     let Window { start_ns, end_ns } = extent(&file, acquired.as_ref());
-    let within = |ns: Option<i64>, or| ns.unwrap_or(or).clamp(start_ns, end_ns.max(start_ns));
+    let within = |ns: Option<i64>, default_ns| {
+        ns.unwrap_or(default_ns).clamp(start_ns, end_ns.max(start_ns))
+    };
     let window =
         Window { start_ns: within(span.after_ns, start_ns), end_ns: within(span.until_ns, end_ns) };
     let mut groups = Vec::new();
     if let Some(acquired) = &acquired {
         let minutes = minutes(acquired, window);
-        let is_asked = |group: &Group<'_>| suspect.is_none_or(|rows| acquired.has_any(group, rows));
-        for group in acquired.groups().filter(is_asked) {
+        let is_of_suspect =
+            |group: &Group<'_>| suspect.is_none_or(|rows| acquired.has_any(group, rows));
+        for group in acquired.groups().filter(is_of_suspect) {
             acquired.cancel().check()?;
             let between = acquired.between(&group, span)?;
             if between.kept.count > 0 || (criteria.all_open && between.at_second.count > 0) {

@@ -50,8 +50,8 @@ impl Chances {
                 1.0 + (chances - 1.0).max(0.0) / (2.0 / (FILLS_DIFFER * FILLS_DIFFER) + 1.0)
             }
         };
-        let part = chances / vary / amount.max(1.0);
-        Self { more: more.amount * part, less: less.amount * part, share }
+        let scale = chances / vary / amount.max(1.0);
+        Self { more: more.amount * scale, less: less.amount * scale, share }
     }
 
     /// The probability of so many in the one trace, or even more, if nothing changed.

@@ -74,8 +74,9 @@ impl Share {
 
     /// Lifetimes of the process, each with its weight.
     fn weighed(&self) -> impl Iterator<Item = (&Lifetime, f64)> {
-        let weight = |at: usize| self.sizes.get(at).map_or(1.0, |size| *size as f64);
-        self.process.lifetimes.iter().enumerate().map(move |(at, lifetime)| (lifetime, weight(at)))
+        self.process.lifetimes.iter().enumerate().map(|(index, lifetime)| {
+            (lifetime, self.sizes.get(index).map_or(1.0, |size| *size as f64))
+        })
     }
 }
 
@@ -95,16 +96,17 @@ impl Seen {
         let shares = self.shares.iter().flat_map(|Share { process, sizes }| {
             let ProcessLifetimes { lifetimes, window } = process;
             let windows = between(*window, losses).into_iter();
-            let mut parts: Vec<Share> = windows.map(Share::empty).collect();
-            for (at, lifetime) in lifetimes.iter().enumerate() {
+            let mut pieces: Vec<Share> = windows.map(Share::empty).collect();
+            for (index, lifetime) in lifetimes.iter().enumerate() {
                 let opened_ns = lifetime.opened_ns.max(window.start_ns).min(window.end_ns);
-                let part = parts.partition_point(|part| part.process.window.end_ns < opened_ns);
-                let is_in = |part: &&mut Share| part.process.window.start_ns <= opened_ns;
-                let Some(part) = parts.get_mut(part).filter(is_in) else { continue };
-                part.process.lifetimes.push(*lifetime);
-                part.sizes.extend(sizes.get(at));
+                let next = pieces.partition_point(|piece| piece.process.window.end_ns < opened_ns);
+                let piece = pieces.get_mut(next);
+                let piece = piece.filter(|piece| piece.process.window.start_ns <= opened_ns);
+                let Some(piece) = piece else { continue };
+                piece.process.lifetimes.push(*lifetime);
+                piece.sizes.extend(sizes.get(index));
             }
-            parts
+            pieces
         });
         let windows = self.windows.iter().flat_map(|window| between(*window, losses));
         Self { windows: windows.collect(), shares: shares.collect() }
@@ -119,9 +121,9 @@ fn between(window: Window, losses: &LossTimes) -> Vec<Window> {
     let starts = losses.spans().iter().map(|(_, last)| window.start_ns.max(*last));
     let ends = losses.spans().iter().map(|(first, _)| window.end_ns.min(*first));
     let starts = [window.start_ns].into_iter().chain(starts);
-    let parts = starts.zip(ends.chain([window.end_ns]));
-    let parts = parts.map(|(start_ns, end_ns)| Window { start_ns, end_ns });
-    parts.filter(|part| part.start_ns < part.end_ns).collect()
+    let spans = starts.zip(ends.chain([window.end_ns]));
+    let spans = spans.map(|(start_ns, end_ns)| Window { start_ns, end_ns });
+    spans.filter(|span| span.start_ns < span.end_ns).collect()
 }
 
 /// Amount that leaks in some time.
@@ -162,9 +164,9 @@ impl Tally {
         let count = by_process.iter().map(Vec::len).sum::<usize>() as f64;
         let moment_ns = (MOMENT * length_ns / count.max(1.0)).min(MAX_MOMENT_NS) as i64;
         let squares = by_process.iter().map(|opens| squares(opens, moment_ns)).sum();
-        let mut all = by_process.concat();
-        all.sort_unstable_by_key(|(opened_ns, _)| *opened_ns);
-        Self { count, amount: amount(&all), length_ns, squares, waves: waves(&all) }
+        let mut opens = by_process.concat();
+        opens.sort_unstable_by_key(|(opened_ns, _)| *opened_ns);
+        Self { count, amount: amount(&opens), length_ns, squares, waves: waves(&opens) }
     }
 
     /// Adds `more` handles or allocations of size `each`, or removes them if negative; they come at once as often as
@@ -176,11 +178,12 @@ impl Tally {
     }
 
     /// Size of a chance, in both traces.
-    pub(super) fn dispersion([one, other]: [&Tally; 2], kind: Kind) -> f64 {
-        let amount = one.amount + other.amount;
-        let clump = if amount > 0.0 { (one.squares + other.squares) / amount } else { 1.0 };
-        let (chi_squared, freedom) = (one.waves.0 + other.waves.0, one.waves.1 + other.waves.1);
-        // What is filled once is one wave.
+    pub(super) fn dispersion([first, second]: [&Tally; 2], kind: Kind) -> f64 {
+        let amount = first.amount + second.amount;
+        let clump = if amount > 0.0 { (first.squares + second.squares) / amount } else { 1.0 };
+        let (chi_squared, freedom) =
+            (first.waves.0 + second.waves.0, first.waves.1 + second.waves.1);
+        // A cache that is filled once is a single wave.
         if kind == Kind::Fill || freedom == 0.0 {
             return clump;
         }
@@ -198,7 +201,7 @@ fn amount(opens: &[Open]) -> f64 {
 
 /// The sum of the squares of clumps: of what was opened, in ascending order, less than a moment after the one before.
 fn squares(opens: &[Open], moment_ns: i64) -> f64 {
-    let clumps = opens.chunk_by(|(one, _), (next, _)| next.saturating_sub(*one) < moment_ns);
+    let clumps = opens.chunk_by(|(open, _), (next, _)| next.saturating_sub(*open) < moment_ns);
     let square = |clump: &[Open]| {
         let amount = amount(clump);
         amount * amount.min(MAX_AT_ONCE * amount / clump.len() as f64)
@@ -302,8 +305,8 @@ mod tests {
     fn handles_of_operations_that_take_seconds_are_few_chances_too() {
         let opens = (0..20).flat_map(|operation: i64| {
             // At uneven times, as operations come.
-            let at = (operation * operation * 37 % 590) * SECOND;
-            (0..5).map(move |n| (at + n * 2 * SECOND, None))
+            let start_ns = (operation * operation * 37 % 590) * SECOND;
+            (0..5).map(move |n| (start_ns + n * 2 * SECOND, None))
         });
         let tally = Tally::of(&seen(600, opens), None);
         assert!(chances(&tally) < 40.0, "{tally:?}");
@@ -375,10 +378,10 @@ mod tests {
             Some((50, 50)),
             Some((90 * SECOND, 99 * SECOND)),
         ]);
-        let parts = seen(60, opens).between(&losses);
-        let tally = Tally::of(&parts, None);
+        let between_losses = seen(60, opens).between(&losses);
+        let tally = Tally::of(&between_losses, None);
         assert_eq!((tally.count, tally.length_ns), (5.0, 50e9));
-        assert_eq!(parts.length_ns(), 50 * SECOND);
+        assert_eq!(between_losses.length_ns(), 50 * SECOND);
         // A close that is seen after the loss shows that it was open until then.
         let closed = seen(60, [(SECOND, Some(30 * SECOND)), (2 * SECOND, Some(SECOND))]);
         assert_eq!(Tally::of(&closed.between(&losses), None).count, 1.0);

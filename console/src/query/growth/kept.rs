@@ -35,7 +35,7 @@ impl Kept {
     /// young that are as old as a third of the window, it is too short to distinguish any; where lifetimes are a
     /// share of it, only if [`some_are_never_closed`].
     pub(super) fn of(lifetimes: &[Lifetime], window: Window) -> Self {
-        // Of fewer nothing is said that depends on it.
+        // With fewer handles, no verdict depends on `is_stack`.
         let mut kept = Self::aged(lifetimes, window);
         kept.is_stack = kept.opens.len() >= MIN_AT_RISK && is_stack(lifetimes);
         kept
@@ -60,12 +60,11 @@ impl Kept {
         let start_ns = window.end_ns.saturating_sub(mean_ns);
         let kept = Self::aged(&aged, Window { start_ns, ..window });
         let oldest_young_ns = window.end_ns.saturating_sub(kept.young_age_ns);
-        let is_kept = |process: &ProcessLifetimes, lifetime: &Lifetime| {
-            lifetime.closed_ns.is_none()
-                && (kept.young == 0 || shift(process, lifetime.opened_ns) < oldest_young_ns)
-        };
         let opens = processes.iter().flat_map(|process| {
-            let lifetimes = process.lifetimes.iter().filter(|lifetime| is_kept(process, lifetime));
+            let lifetimes = process.lifetimes.iter().filter(|lifetime| {
+                lifetime.closed_ns.is_none()
+                    && (kept.young == 0 || shift(process, lifetime.opened_ns) < oldest_young_ns)
+            });
             lifetimes.map(|lifetime| lifetime.opened_ns.min(process.window.end_ns))
         });
         let mut opens: Vec<i64> = opens.collect();
@@ -97,7 +96,7 @@ impl Kept {
                 lifetime.closed_ns.is_none() && window.is_start(lifetime.opened_ns)
             })
         });
-        // Of what is opened at the start of a process little is young.
+        // Few of the handles opened at the start of a process are young.
         self.opens.len() >= MIN_AT_RISK && 3 * early.count() >= 2 * self.opens.len()
     }
 
@@ -115,7 +114,7 @@ impl Kept {
         let young_age_ns = young.checked_sub(1).map_or(0, |oldest| age(opens[oldest]));
         let mean_lifetime_ns = mean_lifetime_ns(lifetimes);
         let closed = lifetimes.len() - opens.len();
-        // A few handles, or lifetimes of a few, say nothing about that.
+        // A few handles, or a few lifetimes, are not evidence of long lifetimes.
         let is_long = opens.len() >= MIN_AT_RISK
             && 2 * closed >= opens.len()
             && mean_lifetime_ns.is_some_and(|mean| mean > window.length_ns() / 30);
@@ -145,8 +144,8 @@ fn still_open(lifetimes: &[Lifetime], opens: &[i64], age: impl Fn(i64) -> i64) -
     for closes in closes {
         has_ended |= at_risk < MIN_AT_RISK;
         if !has_ended {
-            let left = at_risk - closes;
-            share *= left.max(MIN_AT_RISK) as f64 / at_risk as f64;
+            let surviving = at_risk - closes;
+            share *= surviving.max(MIN_AT_RISK) as f64 / at_risk as f64;
         }
         shares.push(share);
         // The leaked handle of this age.
@@ -201,32 +200,32 @@ fn is_stack(lifetimes: &[Lifetime]) -> bool {
     let closed = lifetimes
         .iter()
         .enumerate()
-        .filter_map(|(at, lifetime)| Some((at, lifetime, lifetime.closed_ns?)));
+        .filter_map(|(index, lifetime)| Some((index, lifetime, lifetime.closed_ns?)));
     let mut events: Vec<(i64, bool, usize)> = closed
-        .flat_map(|(at, lifetime, closed_ns)| {
-            [(lifetime.opened_ns, false, at), (closed_ns, true, at)]
+        .flat_map(|(index, lifetime, closed_ns)| {
+            [(lifetime.opened_ns, false, index), (closed_ns, true, index)]
         })
         .collect();
     events.sort_unstable();
     let mut is_open = vec![false; lifetimes.len()];
     let (mut stack, mut open) = (Vec::new(), 0);
-    let (mut closes, mut of_the_last) = (0, 0);
-    for (_, is_close, at) in events {
+    let (mut closes, mut in_order) = (0, 0);
+    for (_, is_close, index) in events {
         if !is_close {
-            stack.push(at);
-            (is_open[at], open) = (true, open + 1);
-        } else if is_open[at] {
+            stack.push(index);
+            (is_open[index], open) = (true, open + 1);
+        } else if is_open[index] {
             while stack.last().is_some_and(|last| !is_open[*last]) {
                 stack.pop();
             }
             if open >= 3 {
                 closes += 1;
-                of_the_last += usize::from(stack.last() == Some(&at));
+                in_order += usize::from(stack.last() == Some(&index));
             }
-            (is_open[at], open) = (false, open - 1);
+            (is_open[index], open) = (false, open - 1);
         }
     }
-    closes >= 10 && of_the_last * 10 >= closes * 9
+    closes >= 10 && in_order * 10 >= closes * 9
 }
 
 /// The mean lifetime of those that were closed.

@@ -89,24 +89,25 @@ impl Growth {
         let kept = Kept::of_processes(processes, window);
         let opened = processes.iter().map(|process| process.lifetimes.len()).sum();
         let mut growth = Self::judge(opened, &kept, window, trace);
-        // What each run leaks comes at once, beside the time between runs: those come steadily or not.
-        let runs = || kept.first_of_each(processes);
-        let of_all = match growth.verdict {
+        let program_verdict = match growth.verdict {
             Verdict::Balanced => None,
             _ if kept.is_filled(processes, trace) => Some((Verdict::Once, None)),
-            Verdict::Short if shape::verdict(opened, &runs(), window).0 == Verdict::Steady => {
-                Some((Verdict::Steady, Rate::of(&kept.opens)))
+            Verdict::Short => {
+                // A run leaks its handles nearly at once, so that one per run shows whether runs come steadily.
+                let runs = kept.first_of_each(processes);
+                let is_steady = shape::verdict(opened, &runs, window).0 == Verdict::Steady;
+                is_steady.then(|| (Verdict::Steady, Rate::of(&kept.opens)))
             }
             _ => None,
         };
-        if let Some((verdict, rate)) = of_all {
+        if let Some((verdict, rate)) = program_verdict {
             let evidence = Evidence::new(opened, &kept, &kept.opens, rate, window);
             growth = Self { verdict, evidence };
         }
-        let loses = |process: &&ProcessLifetimes| {
+        let leaking = processes.iter().filter(|process| {
             process.lifetimes.iter().any(|lifetime| lifetime.closed_ns.is_none())
-        };
-        growth.evidence.processes = processes.iter().filter(loses).count();
+        });
+        growth.evidence.processes = leaking.count();
         growth
     }
 

@@ -25,7 +25,7 @@ impl Program {
         for _ in 0..runs {
             let length = share * (0.5 + self.fraction());
             let start = (1.0 - length) * self.fraction();
-            let ns = |at: f64| (at * TRACE.length_ns() as f64) as i64;
+            let ns = |share: f64| (share * TRACE.length_ns() as f64) as i64;
             let window = Window { start_ns: ns(start), end_ns: ns(start + length) };
             self.processes.push(ProcessLifetimes { lifetimes: Vec::new(), window });
         }
@@ -40,15 +40,15 @@ impl Program {
     /// Opens handles in each process, up to a share of its time, which live for a share of it on average; for ever
     /// without `mean`.
     fn open(&mut self, count: u64, until: f64, mean: Option<f64>) {
-        for at in 0..self.processes.len() {
-            let window = self.processes[at].window;
+        for index in 0..self.processes.len() {
+            let window = self.processes[index].window;
             for _ in 0..count {
                 let ns = |share: f64| (share * window.length_ns() as f64) as i64;
                 let opened_ns = window.start_ns + ns(until * self.fraction());
                 let duration = mean.map(|mean| ns(-mean * self.fraction().ln()));
                 let closed_ns = duration.map(|duration| opened_ns.saturating_add(duration));
                 let closed_ns = closed_ns.filter(|closed| *closed <= window.end_ns);
-                self.processes[at].lifetimes.push(Lifetime { opened_ns, closed_ns });
+                self.processes[index].lifetimes.push(Lifetime { opened_ns, closed_ns });
             }
         }
     }

@@ -44,10 +44,10 @@ impl Group {
     }
 
     /// Opens a handle; it is closed if that is before the end.
-    fn open(&mut self, at: f64, duration: f64) {
-        let ns = |at: f64| START_NS + (at * self.length_ns) as i64;
-        let closed_ns = (at + duration < 1.0).then(|| ns(at + duration));
-        self.lifetimes.push(Lifetime { opened_ns: ns(at), closed_ns });
+    fn open(&mut self, start: f64, duration: f64) {
+        let ns = |start: f64| START_NS + (start * self.length_ns) as i64;
+        let closed_ns = (start + duration < 1.0).then(|| ns(start + duration));
+        self.lifetimes.push(Lifetime { opened_ns: ns(start), closed_ns });
     }
 
     fn leak_at(&mut self, at: f64) {

@@ -146,8 +146,8 @@ fn in_parts(part_of: &Numbers<ResourceIdx>) -> Vec<bool> {
         if is_in_parts.is_empty() {
             is_in_parts.resize(part_of.len(), false);
         }
-        for at in [row, first.row()] {
-            if let Some(is_in_parts) = is_in_parts.get_mut(at) {
+        for index in [row, first.row()] {
+            if let Some(is_in_parts) = is_in_parts.get_mut(index) {
                 *is_in_parts = true;
             }
         }

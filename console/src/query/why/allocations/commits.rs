@@ -14,13 +14,13 @@ const PAGE: u64 = 4096;
 type Owner = (Option<ProcessIdx>, Option<u32>);
 
 /// Commits of each process.
-pub(super) struct Commits(HashMap<Owner, Places>);
+pub(super) struct Commits(HashMap<Owner, ProcessCommits>);
 
 /// The commits of a process by their first pages. Windows commits within one reservation, so that the first page
 /// says of which one the pages are; how many follow it is not known of an allocation that found some of them
 /// committed.
 #[derive(Default)]
-struct Places {
+struct ProcessCommits {
     pages: Vec<u64>,
     /// A tree of the times of commits: the root at 1, the children of `at` at `2 * at` and after it, the leaves last.
     /// Each has the latest time below it.
@@ -36,8 +36,9 @@ impl Commits {
         let mut commits: HashMap<Owner, Vec<(u64, i64)>> = HashMap::new();
         let is_commit = |allocator: &&Allocator| allocator.kind == ResourceKind::Commit.code();
         if allocators.rows().iter().any(|allocator| is_commit(&allocator)) {
-            let wholes = (0..table.len()).map(ResourceIdx::of);
-            for row in wholes.filter(|row| !table.is_further_part(*row)).map(ResourceIdx::row) {
+            let allocations = (0..table.len()).map(ResourceIdx::of);
+            for row in allocations.filter(|row| !table.is_further_part(*row)).map(ResourceIdx::row)
+            {
                 let allocator =
                     table.allocator.get(row).and_then(|allocator| allocators.get(allocator));
                 if let (Some(allocator), Some(key), Some(time_ns)) =
@@ -47,25 +48,30 @@ impl Commits {
                 }
             }
         }
-        Self(commits.into_iter().map(|(owner, commits)| (owner, Places::of(commits))).collect())
+        Self(
+            commits
+                .into_iter()
+                .map(|(owner, commits)| (owner, ProcessCommits::of(commits)))
+                .collect(),
+        )
     }
 
     /// Whether anything was committed in a range of the owner's pages, at a time or later.
     pub(super) fn has(&self, allocator: &Allocator, first: u64, size: u64, since_ns: i64) -> bool {
         let first = page(first);
         let end = first.saturating_add(size.max(1));
-        self.0.get(&owner(allocator)).is_some_and(|places| places.has(first, end, since_ns))
+        self.0.get(&owner(allocator)).is_some_and(|commits| commits.has(first, end, since_ns))
     }
 }
 
-impl Places {
+impl ProcessCommits {
     fn of(mut commits: Vec<(u64, i64)>) -> Self {
         commits.sort_unstable();
         let count = commits.len();
         let mut latest = vec![i64::MIN; count];
         latest.extend(commits.iter().map(|(_, time_ns)| *time_ns));
-        for at in (1..count).rev() {
-            latest[at] = latest[2 * at].max(latest[2 * at + 1]);
+        for index in (1..count).rev() {
+            latest[index] = latest[2 * index].max(latest[2 * index + 1]);
         }
         Self { pages: commits.into_iter().map(|(page, _)| page).collect(), latest }
     }
@@ -75,7 +81,8 @@ impl Places {
         let leaf =
             |address: u64| self.pages.len() + self.pages.partition_point(|page| *page < address);
         let (mut from, mut to) = (leaf(first), leaf(end));
-        let is_later = |at: usize| self.latest.get(at).is_some_and(|time_ns| *time_ns >= since_ns);
+        let is_later =
+            |index: usize| self.latest.get(index).is_some_and(|time_ns| *time_ns >= since_ns);
         while from < to {
             // A subtree that ends with the range, or begins with it, is looked at as one.
             if from % 2 == 1 {
@@ -111,17 +118,17 @@ mod tests {
     #[test]
     fn commits_are_found_by_place_and_time_whatever_their_number() {
         for count in 0..20_u64 {
-            // Later ones lie lower.
+            // Later commits have lower times.
             let commits: Vec<(u64, i64)> =
                 (0..count).map(|n| (n * 10, 100 - n as i64 * 3)).collect();
-            let places = Places::of(commits.iter().rev().copied().collect());
+            let by_page = ProcessCommits::of(commits.iter().rev().copied().collect());
             for (first, end) in (0..21).flat_map(|first| (0..21).map(move |end| (first, end))) {
                 let (first, end) = (first * 10 - first % 2, end * 10 - end % 3);
                 for since in [0, 50, 80, 99, 100, 101] {
-                    let is_in =
-                        |(page, time): &(u64, i64)| (first..end).contains(page) && *time >= since;
-                    let known = commits.iter().any(is_in);
-                    assert_eq!(places.has(first, end, since), known, "{first} {end} {since}");
+                    let expected = commits
+                        .iter()
+                        .any(|(page, time)| (first..end).contains(page) && *time >= since);
+                    assert_eq!(by_page.has(first, end, since), expected, "{first} {end} {since}");
                 }
             }
         }
