@@ -207,7 +207,7 @@ fn list(columns: &[&str]) -> String {
     match columns.len().saturating_sub(shown.len()) {
         _ if shown.is_empty() => String::new(),
         0 => format!("; the columns are {}", shown.join(", ")),
-        count => format!("; the columns are {} and {count} count", shown.join(", ")),
+        count => format!("; the columns are {} and {count} more", shown.join(", ")),
     }
 }
 
