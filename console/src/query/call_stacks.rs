@@ -78,8 +78,7 @@ pub fn call_stacks<'a>(
 ) -> Result<Vec<StacksAnswer<'a>>, QueryError> {
     let list =
         List { subject: Subject::Stack, names: owners, no_match: |answer| &mut answer.no_match };
-    let answer = |source: &Source<'a>, args: &_| StacksAnswer::new(source, args, names, cancel);
-    list.answers(sources, args, answer)
+    list.answers(sources, args, |source, args| StacksAnswer::new(source, args, names, cancel))
 }
 
 /// The names of processes with stacks.

@@ -58,15 +58,15 @@ impl ExitStacks {
         let (kind, at_exit) = (trace.values(Events::kind)?, trace.values(Events::closed_at_exit)?);
         let (stack, time) = (trace.values(Events::stack)?, trace.values(Events::time_ns)?);
         let process = trace.values(Events::process)?;
-        let is_close = |event: &usize| {
-            at_exit.get(*event) && kind.get(*event).is_some_and(|kind| CLOSING.contains_code(kind))
-        };
         let mut needed = StackSet::new(frames.stacks.len());
         let mut closes = Vec::new();
         let mut poll = Poll::new(file.cancel);
         for selected in selection.objects() {
             poll.round()?;
-            for event in file.objects.events(selected.object()).filter(is_close) {
+            for event in file.objects.events(selected.object()).filter(|event| {
+                at_exit.get(*event)
+                    && kind.get(*event).is_some_and(|kind| CLOSING.contains_code(kind))
+            }) {
                 let end = process.get(event).and_then(|process| file.processes.get(process).end_ns);
                 let is_after_end = time.get(event).zip(end).is_some_and(|(time, end)| time >= end);
                 needed.add(stack.get(event));

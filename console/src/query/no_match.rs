@@ -109,9 +109,9 @@ impl NoMatch {
     ) -> Result<Option<Self>, QueryError> {
         let survivors = as_named(file, args, survivors.clone())?;
         let names = |passed: &_, (criterion, value): (_, &_)| names(file, passed, criterion, value);
-        let passes =
-            |criteria: &_| Ok(!filters::select(file, criteria)?.selection.objects().is_empty());
-        let no_match = Self::of(Subject::Object, args, &survivors, names, passes)?;
+        let no_match = Self::of(Subject::Object, args, &survivors, names, |criteria| {
+            Ok(!filters::select(file, criteria)?.selection.objects().is_empty())
+        })?;
         no_match.map(|no_match| no_match.with_recorded_time(file.trace)).transpose()
     }
 

@@ -196,10 +196,9 @@ struct Notes(Mutex<Vec<(String, Vec<bool>)>>);
 
 impl FrameNames for Notes {
     fn resolve(&self, requests: &[(ModuleIdentity, Vec<CodeAddress>)]) -> Vec<Vec<FrameChain>> {
-        let returns = |(module, addresses): &(ModuleIdentity, Vec<CodeAddress>)| {
+        lock(&self.0).extend(requests.iter().map(|(module, addresses)| {
             (module.name.clone(), addresses.iter().map(|address| address.is_return).collect())
-        };
-        lock(&self.0).extend(requests.iter().map(returns));
+        }));
         let none = |addresses: &Vec<CodeAddress>| vec![FrameChain::default(); addresses.len()];
         requests.iter().map(|(_, addresses)| none(addresses)).collect()
     }

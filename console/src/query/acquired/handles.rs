@@ -59,7 +59,7 @@ impl Acquired for Handles<'_> {
     const HAS_BYTES: bool = false;
 
     fn groups(&self) -> impl Iterator<Item = Group<'_>> {
-        let group = |node: NodeIdx| {
+        self.groups.tree.leaves().filter_map(|node| {
             let handles = self.timed.handles(&self.groups.tree, node);
             let process = self.process(self.timed.owner(&handles));
             if handles.is_empty() || !self.matches_process(process) {
@@ -77,8 +77,7 @@ impl Acquired for Handles<'_> {
                 create_stack,
                 leaks: self.groups.tree.stats(node).unreleased() > 0,
             })
-        };
-        self.groups.tree.leaves().filter_map(group)
+        })
     }
 
     fn shares(&self, group: &Group<'_>) -> Vec<Share> {

@@ -106,7 +106,6 @@ impl OpenedGroup {
         between: Between,
         minutes: Option<f64>,
     ) -> Self {
-        let bytes = |minutes: f64| (between.kept.bytes as f64 / minutes).round();
         Self {
             process: acquired.shown_name(group).map(|_| group.process.clone().into_owned()),
             type_name: group.type_name.to_owned(),
@@ -114,7 +113,7 @@ impl OpenedGroup {
             create_stack: group.create_stack,
             function: group.create_stack.and_then(|stack| acquired.function(stack)),
             per_minute: per_minute(between.kept.count, minutes),
-            bytes_per_minute: minutes.map(bytes),
+            bytes_per_minute: minutes.map(|minutes| (between.kept.bytes as f64 / minutes).round()),
             between,
         }
     }

@@ -164,15 +164,14 @@ pub(in crate::query) fn keep_handles(
             return true;
         }
         let mut has_match = false;
-        let still_left = |event: usize| {
+        mask.restrict(file.objects.event_count(), file.objects.events(object), |event| {
             if !kind.get(event).is_some_and(|kind| WITH_HANDLE.contains_code(kind)) {
                 return true;
             }
             let matches = handle.get(event).is_some_and(|handle| hex.matches(handle));
             has_match |= matches;
             matches
-        };
-        mask.restrict(file.objects.event_count(), file.objects.events(object), still_left);
+        });
         has_match
     })?;
     Ok(())

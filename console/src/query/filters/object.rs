@@ -80,8 +80,8 @@ pub(super) fn by_view<'a>(
     let (base, size) = (trace.values(Events::view_base)?, trace.values(Events::view_size)?);
     Ok(Box::new(move |object| {
         let kinds = kind.values();
-        let is_map = |&event: &usize| kinds.get(event) == Some(&EventKind::Map.code());
-        let map = objects.events(object).find(is_map);
+        let map =
+            objects.events(object).find(|&event| kinds.get(event) == Some(&EventKind::Map.code()));
         let view = map.and_then(|map| base.get(map).zip(size.get(map)));
         view.is_some_and(|(base, size)| passes(base, size))
     }))

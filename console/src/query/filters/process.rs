@@ -9,7 +9,7 @@ use crate::query::ProcessCriteria;
 use crate::query::context::FileContext;
 use crate::query::error::QueryError;
 use crate::query::selection::Selection;
-use crate::query::tables::{PerProcess, ProcessInfo};
+use crate::query::tables::PerProcess;
 
 /// Verdicts on processes, with `is_plain` by the names of their executables alone; `None` where all pass.
 pub(super) fn creator_verdicts(
@@ -17,8 +17,7 @@ pub(super) fn creator_verdicts(
     is_plain: bool,
     file: &FileContext<'_>,
 ) -> Option<PerProcess<bool>> {
-    let passes = |info: &ProcessInfo| creator.matches(info, is_plain);
-    (!creator.is_empty()).then(|| file.processes.each(passes))
+    (!creator.is_empty()).then(|| file.processes.each(|info| creator.matches(info, is_plain)))
 }
 
 /// `-ProcessName`, `-CmdLine` and `-NewProcess`: one process has to pass all of them, that of the creation, or without

@@ -150,8 +150,7 @@ impl Sorted<'_> {
     /// The groups, with all that is counted of them.
     pub(super) fn groups(&self, times: &Times) -> impl Iterator<Item = Leaf> {
         let mut end = 0;
-        let is_same = |one: &HandleRef, other: &HandleRef| self.code(*one) == self.code(*other);
-        self.order.chunk_by(is_same).map(move |group| {
+        self.order.chunk_by(|one, other| self.code(*one) == self.code(*other)).map(move |group| {
             let start = end;
             let mut stats = Stats::default();
             for handle in group.iter().filter_map(|place| self.handle(*place)) {

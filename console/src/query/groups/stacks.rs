@@ -15,7 +15,7 @@ use crate::query::criterion::Criterion;
 use crate::query::error::QueryError;
 use crate::query::frame_names::{Frames, NamedFrames};
 use crate::query::frame_view::{FrameIdentity, FrameView};
-use crate::query::selection::{Selected, Selection};
+use crate::query::selection::Selection;
 use crate::query::stacks::StackSet;
 
 /// Objects that one thread takes at once.
@@ -68,25 +68,24 @@ impl TrimmedStacks {
         let (kind, stack) = (file.trace.values(Events::kind)?, file.trace.values(Events::stack)?);
         let (objects, cancel) = (&file.objects, file.cancel);
         let height = frames.stacks.len();
-        let of_part = |selected: &[Selected]| {
-            let mut needed = StackSet::new(height);
-            let mut poll = Poll::new(cancel);
-            for selected in selected {
-                poll.round()?;
-                for event in objects.events(selected.object()) {
-                    let Some(kind) = kind.get(event) else { continue };
-                    let is_needed = (opening && !CLOSING.contains_code(kind))
-                        || (closing && !OPENING.contains_code(kind));
-                    if is_needed {
-                        needed.add(stack.get(event));
-                    }
-                }
-            }
-            Ok(needed)
-        };
         let mut needed = StackSet::new(height);
         for selection in selections {
-            let parts = selection.objects().par_chunks(PART).map(of_part);
+            let parts = selection.objects().par_chunks(PART).map(|selected| {
+                let mut needed = StackSet::new(height);
+                let mut poll = Poll::new(cancel);
+                for selected in selected {
+                    poll.round()?;
+                    for event in objects.events(selected.object()) {
+                        let Some(kind) = kind.get(event) else { continue };
+                        let is_needed = (opening && !CLOSING.contains_code(kind))
+                            || (closing && !OPENING.contains_code(kind));
+                        if is_needed {
+                            needed.add(stack.get(event));
+                        }
+                    }
+                }
+                Ok(needed)
+            });
             let parts: Vec<StackSet> = parts.collect::<Result<_, Cancelled>>()?;
             parts.iter().for_each(|part| needed.add_all(part));
         }
@@ -123,8 +122,8 @@ impl TrimmedStacks {
         };
         let needed: Vec<StackIdx> = needed.iter().collect();
         let hashes: Vec<(u64, StackIdx)> = needed.into_par_iter().map(hash).collect();
-        let is_equal = |one, other| stacks.texts(frames, one).eq(stacks.texts(frames, other));
-        let firsts = firsts(&hashes, is_equal);
+        let firsts =
+            firsts(&hashes, |one, other| stacks.texts(frames, one).eq(stacks.texts(frames, other)));
         let mut equal = vec![StackIdx::NONE; frames.stacks.len()];
         for ((_, stack), first) in hashes.iter().zip(firsts) {
             if let Some(slot) = equal.get_mut(stack.row()) {

@@ -236,11 +236,10 @@ impl GroupTree {
 
     /// A group and those it is in, from the inside out.
     pub fn with_parents(&self, node: NodeIdx) -> impl Iterator<Item = NodeIdx> {
-        let parent = |node: &NodeIdx| {
+        std::iter::successors(Some(node), |node| {
             let parent = self.nodes.get(node.0 as usize)?.parent;
             (parent != sentinel()).then_some(NodeIdx(parent))
-        };
-        std::iter::successors(Some(node), parent)
+        })
     }
 
     /// Sums over the handles in all groups.

@@ -98,8 +98,8 @@ impl Evidence {
         window: Window,
     ) -> Self {
         let first_ns = opens.first().copied();
-        let is_earlier = |open: &i64| first_ns.is_some_and(|first| *open < first);
-        let earlier = kept.opens.partition_point(is_earlier);
+        let earlier =
+            kept.opens.partition_point(|open| first_ns.is_some_and(|first| *open < first));
         Self {
             opened,
             closed: kept.closed,

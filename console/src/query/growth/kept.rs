@@ -172,9 +172,8 @@ fn some_are_never_closed(lifetimes: &[Lifetime], window: Window) -> bool {
         }
     }
     let likelihood = |never: f64, rate: f64| {
-        let open = |age: &f64| (never + (1.0 - never) * (-rate * age).exp()).ln();
         closes * ((1.0 - never).ln() + rate.ln()) - rate * durations
-            + ages.iter().map(open).sum::<f64>()
+            + ages.iter().map(|age| (never + (1.0 - never) * (-rate * age).exp()).ln()).sum::<f64>()
     };
     let all_closed = closes / (durations + ages.iter().sum::<f64>());
     let (mut never, mut rate) =

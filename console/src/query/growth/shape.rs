@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::kept::Kept;
 use super::lifetime::Window;
-use super::segments::{Segment, segments};
+use super::segments::segments;
 use super::verdict::Verdict;
 
 /// Number of handles up to which there are too few for any verdict.
@@ -89,11 +89,10 @@ impl Time {
     /// quarter of the time, others for a tenth. It leaks if it goes on, with leaked handles in the last quarter.
     fn steady(&self, opens: &[i64]) -> Option<Range<usize>> {
         let parts = segments(opens, self.window.start_ns, self.horizon_ns);
-        let lasts = |part: &Segment| match part.opens.len() < MIN_STEADY {
+        let until = parts.iter().rposition(|part| match part.opens.len() < MIN_STEADY {
             true => part.length_ns() > self.length_ns / 4,
             false => part.length_ns() >= self.length_ns / 10,
-        };
-        let until = parts.iter().rposition(lasts)?;
+        })?;
         let [before @ .., part] = parts.get(..=until)? else { return None };
         // A leak that slowed down twice in a row, and not long ago, is about to end.
         let is_slowing = before.len() >= 2

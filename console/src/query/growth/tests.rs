@@ -403,10 +403,6 @@ fn the_evidence_is_one_sentence() {
     let window = Window { start_ns: 0, end_ns: 600 * second };
     let leaked = |at: i64| Lifetime { opened_ns: at, closed_ns: None };
     let closed = |at: i64| Lifetime { opened_ns: at, closed_ns: Some(at + second / 4) };
-    let text = |lifetimes: Vec<Lifetime>| {
-        let growth = Growth::of(&lifetimes, window);
-        format!("{}: {growth}", growth.verdict.word())
-    };
     let leak = || (0..101).map(|n| leaked(n * 5 * second));
     let pool = || (0..400).map(|n| closed(n * second));
     let burst = || (0..40).map(|n| leaked(300 * second + n * second / 20));
@@ -426,7 +422,10 @@ fn the_evidence_is_one_sentence() {
         vec![leaked(1), leaked(200 * second)],
         vec![],
     ]
-    .map(text);
+    .map(|lifetimes| {
+        let growth = Growth::of(&lifetimes, window);
+        format!("{}: {growth}", growth.verdict.word())
+    });
     let leaked = "steady: 101 leaked over 8.33 min, 12 per minute (95 %: 10 to 15)";
     let expected = [
         leaked,
@@ -460,8 +459,8 @@ fn a_rate_has_the_unit_of_a_person_and_no_digit_that_says_nothing() {
 #[test]
 fn what_a_process_of_a_moment_loses_is_a_burst_of_its_trace() {
     let window = |start_ns, end_ns| Window { start_ns, end_ns };
-    let leaked = |n: i64| Lifetime { opened_ns: n * 1_250_000, closed_ns: None };
-    let lifetimes: Vec<Lifetime> = (0..8).map(leaked).collect();
+    let lifetimes: Vec<Lifetime> =
+        (0..8).map(|n| Lifetime { opened_ns: n * 1_250_000, closed_ns: None }).collect();
     let of_process = window(0, 10_000_000);
     assert_eq!(Growth::of(&lifetimes, of_process).verdict, Verdict::Steady);
     let growth = Growth::within(&lifetimes, of_process, window(0, 5_000_000_000));

@@ -341,11 +341,10 @@ fn allocations(tables: &Tables<'_>, rows: &[ResourceIdx]) -> KindCounts {
         }
         counts
     };
-    let sum = |mut sums: KindCounts, counts: KindCounts| {
+    rows.par_chunks(PART).map(counted).reduce(KindCounts::default, |mut sums, counts| {
         for (total, counts) in sums.iter_mut().zip(counts) {
             *total = (total.0 + counts.0, total.1 + counts.1);
         }
         sums
-    };
-    rows.par_chunks(PART).map(counted).reduce(KindCounts::default, sum)
+    })
 }

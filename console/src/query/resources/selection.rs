@@ -298,9 +298,9 @@ pub(super) fn no_match(
         };
         Ok(Candidates::of(value, allocators.filter_map(name).collect()))
     };
-    let passes =
-        |criteria: &_| Ok(!ResourceSelection::new(tables, criteria)?.resources()?.1.are_none());
-    NoMatch::of(Subject::Allocation, criteria, survivors, names, passes)
+    NoMatch::of(Subject::Allocation, criteria, survivors, names, |criteria| {
+        Ok(!ResourceSelection::new(tables, criteria)?.resources()?.1.are_none())
+    })
 }
 
 /// The allocations that pass, ascending, of tables that were loaded already, and why there are none.

@@ -46,9 +46,9 @@ mod tests {
     const WINDOW: Window = Window { start_ns: 0, end_ns: 600 * SECOND };
 
     fn score(opens: impl Iterator<Item = i64>, lived: Option<i64>) -> Option<f64> {
-        let lifetime =
-            |opened_ns: i64| Lifetime { opened_ns, closed_ns: lived.map(|ns| opened_ns + ns) };
-        let lifetimes: Vec<Lifetime> = opens.map(lifetime).collect();
+        let lifetimes: Vec<Lifetime> = opens
+            .map(|opened_ns| Lifetime { opened_ns, closed_ns: lived.map(|ns| opened_ns + ns) })
+            .collect();
         score_of(lifetimes)
     }
 
