@@ -289,10 +289,10 @@ fn counted(
     let stacks = StackIdx::values(counted.column(stack)?)?;
     let in_process = Option::<ProcessIdx>::values(counted.column(process)?)?;
     let pids = Option::<u32>::values(counted.column(pid)?)?;
-    let row = |row: usize| {
+    let rows = (0..counts.len()).filter_map(|row| {
         let process = in_process.get(row);
         let pid = pids.get(row).unwrap_or_else(|| processes.known_or_invalid(process).pid);
         Some(StackRow { count: counts.get(row)?, pid, process, stack: stacks.get(row)? })
-    };
-    Ok((0..counts.len()).filter_map(row).collect())
+    });
+    Ok(rows.collect())
 }

@@ -159,12 +159,12 @@ impl<'a> Frames<'a> {
         passes: impl Fn(&ModuleIdentity) -> bool,
     ) -> Result<Vec<ModuleFrames<'_>>, Cancelled> {
         let passes: Vec<bool> = self.modules.iter().map(passes).collect();
-        let location = |frame: FrameIdx| {
+        let frames = (0..self.module.len()).map(FrameIdx::of);
+        let requested = frames.filter_map(|frame| {
             let (module, _) = self.location(frame)?;
             passes.get(module.row()).copied().unwrap_or_default().then_some((module, frame))
-        };
-        let frames = (0..self.module.len()).map(FrameIdx::of);
-        let requested: Vec<(ModuleIdx, FrameIdx)> = frames.filter_map(location).collect();
+        });
+        let requested: Vec<(ModuleIdx, FrameIdx)> = requested.collect();
         self.resolve_frames(requested.iter().map(|&(_, frame)| frame))?;
         let memory = self.name_cache.known();
         let mut counts: BTreeMap<ModuleIdx, (usize, usize)> = BTreeMap::new();
@@ -173,10 +173,10 @@ impl<'a> Frames<'a> {
             *frames += 1;
             *named += usize::from(memory.get(frame).is_some_and(|chain| !chain.is_empty()));
         }
-        let module = |(module, (frames, named)): (ModuleIdx, (usize, usize))| {
+        let modules = counts.into_iter().filter_map(|(module, (frames, named))| {
             Some(ModuleFrames { module: self.modules.get(module.row())?, frames, named })
-        };
-        Ok(counts.into_iter().filter_map(module).collect())
+        });
+        Ok(modules.collect())
     }
 
     /// Module and relative address of a frame, if its name has to come from symbols.
@@ -210,11 +210,11 @@ impl<'a> Frames<'a> {
         for (module, mut frames) in requested {
             let Some(module) = self.modules.get(module.row()) else { continue };
             frames.sort_unstable();
-            let address = |&(rva, frame): &(u64, FrameIdx)| {
+            let addresses = frames.iter().map(|&(rva, frame)| {
                 let is_return = self.is_return().get(frame.row()).copied().unwrap_or_default();
                 CodeAddress { rva, is_return }
-            };
-            requests.push((module.clone(), frames.iter().map(address).collect()));
+            });
+            requests.push((module.clone(), addresses.collect()));
             rows.push(frames);
         }
         // Without this reference, names are added without a copy.
@@ -343,8 +343,9 @@ impl NamedFrames<'_> {
                 || self.frames.stored.get(&frame).is_some();
         }
         let unnamed = order.into_iter().filter(|module| !named.get(module).is_some_and(|&has| has));
-        let name = |module: ModuleIdx| Some(self.frames.modules.get(module.row())?.name.clone());
-        unnamed.filter_map(name).collect()
+        let names =
+            unnamed.filter_map(|module| Some(self.frames.modules.get(module.row())?.name.clone()));
+        names.collect()
     }
 
     /// All frames with names from symbols or from the extract, by row of the frames table.

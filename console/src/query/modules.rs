@@ -77,12 +77,12 @@ impl LoadedModule {
 
     /// Loaders of the module, each once: the kernel, then processes by id.
     pub fn loaders(&self) -> Vec<Loader> {
-        let loader = |load: &ModuleLoad| match load.process {
+        let loaders = self.loads.iter().map(|load| match load.process {
             _ if load.pid == 0 => Loader::Kernel,
             Some(row) => Loader::Process { pid: load.pid, row },
             None => Loader::Unknown(load.pid),
-        };
-        let loaders: BTreeSet<Loader> = self.loads.iter().map(loader).collect();
+        });
+        let loaders: BTreeSet<Loader> = loaders.collect();
         loaders.into_iter().collect()
     }
 }
@@ -150,9 +150,10 @@ fn names(answer: &ModuleAnswer<'_>, criterion: Criterion) -> BTreeSet<String> {
         Criterion::Dll => modules.map(|loaded| loaded.module.name.clone()).collect(),
         Criterion::Process => {
             let loads = modules.flat_map(|loaded| &loaded.loads);
-            let name =
-                |load| loader(load, &answer.processes).known_name().unwrap_or_default().to_owned();
-            loads.map(name).collect()
+            let names = loads.map(|load| {
+                loader(load, &answer.processes).known_name().unwrap_or_default().to_owned()
+            });
+            names.collect()
         }
         _ => BTreeSet::new(),
     }

@@ -12,7 +12,6 @@ use super::error::QueryError;
 use super::filters;
 use super::info::{seconds, trace_info};
 use super::source::Source;
-use super::tables::ProcessInfo;
 use crate::filter::{Filter, ProcessFilter, Wildcard};
 use crate::suggest;
 use handlescope_model::{ArchiveError, TableRows};
@@ -323,8 +322,8 @@ fn some(names: BTreeSet<String>) -> Vec<String> {
 }
 
 fn process_names(file: &FileContext<'_>, args: &ObjectCriteria) -> BTreeSet<String> {
-    let name = |process: &ProcessInfo| process.shown_name(args.plain_process_names).to_owned();
-    file.processes.rows().iter().map(name).collect()
+    let names = file.processes.rows().iter();
+    names.map(|process| process.shown_name(args.plain_process_names).to_owned()).collect()
 }
 
 fn type_names(trace: &Trace) -> Result<BTreeSet<String>, ArchiveError> {

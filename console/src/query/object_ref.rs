@@ -154,14 +154,13 @@ fn caveats(
 /// Objects of which no event is left that opens anything: with leaks, these all leak.
 fn without_leak(file: &FileContext<'_>, selection: &Selection) -> Result<u64, QueryError> {
     let kind = file.trace.values(Events::kind)?;
-    let is_left = |event: usize| {
-        selection.events.contains(event)
-            && kind.get(event).is_some_and(|kind| OPENING.contains_code(kind))
-    };
-    let objects = selection.objects().iter();
-    let count =
-        objects.filter(|selected| !file.objects.events(selected.object()).any(is_left)).count();
-    Ok(count as u64)
+    let without_opening = selection.objects().iter().filter(|selected| {
+        !file.objects.events(selected.object()).any(|event| {
+            selection.events.contains(event)
+                && kind.get(event).is_some_and(|kind| OPENING.contains_code(kind))
+        })
+    });
+    Ok(without_opening.count() as u64)
 }
 
 impl ObjectRefAnswer<'_> {

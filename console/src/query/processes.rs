@@ -167,14 +167,14 @@ mod tests {
 
     /// Processes as (pid, parent, start, end).
     fn all(rows: &[(u32, u32, Option<i64>, Option<i64>)]) -> Vec<Process> {
-        let process = |&(pid, parent_pid, start_ns, end_ns): &(u32, u32, _, _)| Process {
+        let processes = rows.iter().map(|&(pid, parent_pid, start_ns, end_ns)| Process {
             pid,
             parent_pid,
             start_ns,
             end_ns,
             ..Process::default()
-        };
-        rows.iter().map(process).collect()
+        });
+        processes.collect()
     }
 
     #[test]

@@ -258,8 +258,8 @@ impl KeptEvents {
         if criterion == Criterion::Process {
             let owners: BTreeSet<ProcessIdx> =
                 rows.iter().filter_map(|row| events.process[*row]).collect();
-            let name = |row| processes.get(row).shown_name(false).to_owned();
-            return owners.into_iter().map(name).collect();
+            let owners = owners.into_iter().map(|row| processes.get(row));
+            return owners.map(|owner| owner.shown_name(false).to_owned()).collect();
         }
         let kinds_of_rows: BTreeSet<usize> =
             rows.iter().map(|row| events.event[*row].row()).collect();

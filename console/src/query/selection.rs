@@ -82,9 +82,9 @@ impl Selection {
 
     /// The objects with any such event, before events are removed.
     pub(crate) fn with_any(&self, objects: &ObjectTable, is: impl Fn(usize) -> bool) -> Self {
-        let has_any = |selected: &&Selected| objects.events(selected.object()).any(&is);
-        let objects = self.objects.iter().filter(has_any).copied().collect();
-        Self { objects, events: EventMask::All, needs_symbols: Vec::new() }
+        let selected = self.objects.iter().copied();
+        let selected = selected.filter(|it| objects.events(it.object()).any(&is));
+        Self { objects: selected.collect(), events: EventMask::All, needs_symbols: Vec::new() }
     }
 
     /// Keeps the objects that pass. The predicate may remove events of its object.

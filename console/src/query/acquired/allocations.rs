@@ -164,9 +164,11 @@ impl<'a> Allocations<'a> {
         if from_ns <= 0 {
             return Cow::Borrowed(rows);
         }
-        let is_in_time =
-            |row: &ResourceIdx| self.table.time_ns.get(row.row()).is_some_and(|ns| ns >= from_ns);
-        rows.iter().copied().filter(is_in_time).collect()
+        let in_time = rows
+            .iter()
+            .copied()
+            .filter(|row| self.table.time_ns.get(row.row()).is_some_and(|ns| ns >= from_ns));
+        in_time.collect()
     }
 
     fn share_of_site(&self, site: &Site, window: Window, share: Share) -> Option<Share> {

@@ -81,7 +81,8 @@ impl Acquired for Handles<'_> {
     }
 
     fn shares(&self, group: &Group<'_>) -> Vec<Share> {
-        let share = |(row, handles): (Option<ProcessIdx>, Vec<Opened>)| {
+        let by_owner = self.timed.by_owner(&self.of_group(group)).into_iter();
+        let shares = by_owner.map(|(row, handles)| {
             let process = self.process(row);
             let window = self.window_of(process).unwrap_or(self.extent());
             let count = |has_property: &dyn Fn(Opened) -> bool| {
@@ -106,8 +107,8 @@ impl Acquired for Handles<'_> {
                 },
                 sizes: Vec::new(),
             }
-        };
-        self.timed.by_owner(&self.of_group(group)).into_iter().map(share).collect()
+        });
+        shares.collect()
     }
 
     fn owners(&self, group: &Group<'_>) -> Vec<(Option<ProcessIdx>, Option<u32>)> {
@@ -134,9 +135,9 @@ impl Acquired for Handles<'_> {
     }
 
     fn rows(&self, groups: &[Group<'_>]) -> Vec<usize> {
-        let events = |handle: &Opened| [Some(handle.opened), handle.closed()];
         let handles = self.handles(groups);
-        handles.iter().flat_map(events).flatten().map(|event| event.row()).collect()
+        let events = handles.iter().flat_map(|handle| [Some(handle.opened), handle.closed()]);
+        events.flatten().map(|event| event.row()).collect()
     }
 
     fn function(&self, stack: StackIdx) -> Option<String> {

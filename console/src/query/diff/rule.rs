@@ -75,11 +75,11 @@ impl Chances {
 pub(super) fn level(groups: impl Iterator<Item = Chances>) -> f64 {
     let mut least: Vec<f64> = groups.map(Chances::least_p_value).collect();
     least.sort_unstable_by(f64::total_cmp);
-    let is_enough = |tests: &usize| {
+    let tests = (1..=least.len()).find(|tests| {
         let level = LEVEL / *tests as f64;
         least.partition_point(|least| *least <= level) <= *tests
-    };
-    (1..=least.len()).find(is_enough).map_or(LEVEL, |tests| LEVEL / tests as f64)
+    });
+    tests.map_or(LEVEL, |tests| LEVEL / tests as f64)
 }
 
 /// The probability that at least `least` of `all` are of a kind that each is with probability `share`: the regularized

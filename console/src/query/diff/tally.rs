@@ -150,17 +150,18 @@ impl Tally {
 
     /// Tally of what leaks in the whole time, or in pieces of it of `piece_ns` nanoseconds each.
     pub(super) fn of(seen: &Seen, piece_ns: Option<i64>) -> Self {
-        let leaked = |share: &Share| {
+        let by_process = seen.shares.iter().map(|share| {
             let pieces = Pieces::of(share.process.window, piece_ns);
             let kept = share.weighed().filter(|(lifetime, _)| pieces.keeps(lifetime));
             let mut opens: Vec<Open> =
                 kept.map(|(lifetime, size)| (lifetime.opened_ns, size)).collect();
             opens.sort_unstable_by_key(|(opened_ns, _)| *opened_ns);
             opens
-        };
-        let by_process: Vec<Vec<Open>> = seen.shares.iter().map(leaked).collect();
-        let length = |window: &Window| Pieces::of(*window, piece_ns).length_ns() as f64;
-        let length_ns: f64 = seen.windows.iter().map(length).sum();
+        });
+        let by_process: Vec<Vec<Open>> = by_process.collect();
+        let lengths_ns =
+            seen.windows.iter().map(|window| Pieces::of(*window, piece_ns).length_ns() as f64);
+        let length_ns: f64 = lengths_ns.sum();
         let count = by_process.iter().map(Vec::len).sum::<usize>() as f64;
         let moment_ns = (MOMENT * length_ns / count.max(1.0)).min(MAX_MOMENT_NS) as i64;
         let squares = by_process.iter().map(|opens| squares(opens, moment_ns)).sum();
@@ -202,11 +203,11 @@ fn amount(opens: &[Open]) -> f64 {
 /// The sum of the squares of clumps: of what was opened, in ascending order, less than a moment after the one before.
 fn squares(opens: &[Open], moment_ns: i64) -> f64 {
     let clumps = opens.chunk_by(|(open, _), (next, _)| next.saturating_sub(*open) < moment_ns);
-    let square = |clump: &[Open]| {
+    let squares = clumps.map(|clump| {
         let amount = amount(clump);
         amount * amount.min(MAX_AT_ONCE * amount / clump.len() as f64)
-    };
-    clumps.map(square).sum()
+    });
+    squares.sum()
 }
 
 /// Chi-squared of the amounts by parts of the time between the first and the last, and its degrees of freedom; 0 where
@@ -279,11 +280,11 @@ mod tests {
 
     fn seen(seconds: i64, lifetimes: impl IntoIterator<Item = (i64, Option<i64>)>) -> Seen {
         let window = Window { start_ns: 0, end_ns: seconds * SECOND };
-        let lifetime = |(opened_ns, lived): (i64, Option<i64>)| {
+        let lifetimes = lifetimes.into_iter().map(|(opened_ns, lived)| {
             let closed_ns = lived.map(|lived| opened_ns + lived);
             Lifetime { opened_ns, closed_ns: closed_ns.filter(|closed| *closed <= window.end_ns) }
-        };
-        seen_of(window, lifetimes.into_iter().map(lifetime).collect())
+        });
+        seen_of(window, lifetimes.collect())
     }
 
     fn chances(tally: &Tally) -> f64 {

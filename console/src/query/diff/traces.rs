@@ -160,11 +160,11 @@ pub(crate) fn compare_traces<'a, F: Compared<'a>>(
     files.truncate(2);
     let acquired = files.iter().map(|file| file.acquired(criteria, Kept::All));
     let acquired = acquired.collect::<Result<Vec<_>, _>>()?;
-    let length = |file: &Option<F::Acquired<'_>>| {
+    let lengths = acquired.iter().map(|file| {
         let acquired = file.as_ref()?;
         minutes(acquired, acquired.extent())
-    };
-    let lengths: Vec<Option<f64>> = acquired.iter().map(length).collect();
+    });
+    let lengths: Vec<Option<f64>> = lengths.collect();
     let windows = files
         .iter()
         .zip(&acquired)

@@ -144,8 +144,9 @@ fn remove_events(
 
 /// The creation among the events that are left.
 fn first_create(kinds: &[u32], events: Range<usize>, mask: &EventMask) -> Option<EventIdx> {
-    let kind = |event| Some((event, EventKind::from_code(*kinds.get(event)?)?));
-    rules::creation(events.filter(|&event| mask.contains(event)).filter_map(kind)).map(EventIdx::of)
+    let events = events.filter(|&event| mask.contains(event));
+    let kinds = events.filter_map(|event| Some((event, EventKind::from_code(*kinds.get(event)?)?)));
+    rules::creation(kinds).map(EventIdx::of)
 }
 
 /// `-Handle`: keeps creates, duplicates and closes of some handle values. Mappings have none and

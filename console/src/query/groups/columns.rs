@@ -175,7 +175,7 @@ impl<'a> Keys<'a> {
         stacks: Option<&'a TrimmedStacks>,
         is_plain: bool,
     ) -> Result<Self, QueryError> {
-        let coder = |column: &GroupColumn| Coder {
+        let coders = columns.iter().map(|column| Coder {
             column: *column,
             text: match column.declared().key {
                 Key::Text(text) => Some(text),
@@ -185,7 +185,7 @@ impl<'a> Keys<'a> {
             by_text: HashMap::new(),
             near: Vec::new(),
             far: HashMap::new(),
-        };
+        });
         Ok(Self {
             texts: RowTexts {
                 file,
@@ -194,7 +194,7 @@ impl<'a> Keys<'a> {
                 pattern: NamePattern,
                 is_plain,
             },
-            coders: columns.iter().map(coder).collect(),
+            coders: coders.collect(),
         })
     }
 

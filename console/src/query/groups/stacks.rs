@@ -115,13 +115,13 @@ impl TrimmedStacks {
         let texts = FrameTexts { named: &named, trims, hasher: Default::default() };
         stacks.number(&is_needed, &texts);
         let hasher = hashbrown::DefaultHashBuilder::default();
-        let hash = |stack: StackIdx| {
+        let needed: Vec<StackIdx> = needed.iter().collect();
+        let hashes = needed.into_par_iter().map(|stack| {
             let mut hash = hasher.build_hasher();
             stacks.texts(frames, stack).for_each(|text| hash.write_u32(text));
             (hash.finish(), stack)
-        };
-        let needed: Vec<StackIdx> = needed.iter().collect();
-        let hashes: Vec<(u64, StackIdx)> = needed.into_par_iter().map(hash).collect();
+        });
+        let hashes: Vec<(u64, StackIdx)> = hashes.collect();
         let firsts =
             firsts(&hashes, |one, other| stacks.texts(frames, one).eq(stacks.texts(frames, other)));
         let mut equal = vec![StackIdx::NONE; frames.stacks.len()];
@@ -161,9 +161,12 @@ impl TrimmedStacks {
     ) -> impl Iterator<Item = FrameIdx> {
         let facts = |frame: &FrameIdx| self.frames.get(frame.row());
         let all = || frames.stacks.get(stack.row());
-        let is_start = |frame: FrameIdx| facts(&frame).is_some_and(|facts| facts.is_start);
-        let start = self.has_start.then(|| all().position(is_start)).flatten().unwrap_or_default();
-        all().skip(start).filter(move |frame| facts(frame).is_none_or(|facts| !facts.is_folded))
+        let start = match self.has_start {
+            true => all().position(|frame| facts(&frame).is_some_and(|facts| facts.is_start)),
+            false => None,
+        };
+        let all = all().skip(start.unwrap_or_default());
+        all.filter(move |frame| facts(frame).is_none_or(|facts| !facts.is_folded))
     }
 
     /// Frames that a row stands for, trimmed likewise; all of them for a stack that is not trimmed.
@@ -280,10 +283,10 @@ impl FrameTexts<'_> {
 /// Finds the first equal item for each of some items, which come with hashes.
 fn firsts<T: Copy>(hashes: &[(u64, T)], is_equal: impl Fn(T, T) -> bool) -> Vec<T> {
     let mut known: HashTable<(u64, T)> = HashTable::with_capacity(hashes.len());
-    let first = |&(hash, item): &(u64, T)| {
+    let firsts = hashes.iter().map(|&(hash, item)| {
         let is_equal =
             |(known_hash, known): &(u64, T)| *known_hash == hash && is_equal(*known, item);
         known.entry(hash, is_equal, |(hash, _)| *hash).or_insert((hash, item)).get().1
-    };
-    hashes.iter().map(first).collect()
+    });
+    firsts.collect()
 }

@@ -152,14 +152,14 @@ impl TimedGroups {
         handles: &[Opened],
         is_closed: impl Fn(Opened) -> bool,
     ) -> Vec<growth::Lifetime> {
-        let lifetime = |handle: &Opened| {
+        let lifetimes = handles.iter().filter_map(|handle| {
             let lifetime = self.lifetime(*handle)?;
             Some(growth::Lifetime {
                 closed_ns: lifetime.closed_ns.filter(|_| is_closed(*handle)),
                 ..lifetime
             })
-        };
-        handles.iter().filter_map(lifetime).collect()
+        });
+        lifetimes.collect()
     }
 
     /// Time of the last event, nanoseconds.

@@ -250,9 +250,10 @@ mod tests {
     /// A handle every 10 ns that lives for 40 to 60 ns.
     fn pool() -> Vec<Lifetime> {
         let lifetimes = (0..100).map(|n| (n * 10, 40 + n * 7 % 20));
-        let close =
-            |(opened, duration)| lifetime(opened, Some(duration).filter(|l| opened + l <= 1_000));
-        lifetimes.map(close).collect()
+        let handles = lifetimes.map(|(opened, duration)| {
+            lifetime(opened, Some(duration).filter(|l| opened + l <= 1_000))
+        });
+        handles.collect()
     }
 
     #[test]

@@ -51,11 +51,11 @@ mod tests {
     const WINDOW: Window = Window { start_ns: 100, end_ns: 200 };
 
     fn open(lifetimes: &[(i64, Option<i64>)], buckets: usize) -> Vec<u32> {
-        let lifetime = |(opened_ns, closed_ns): &(i64, Option<i64>)| Lifetime {
+        let lifetimes = lifetimes.iter().map(|(opened_ns, closed_ns)| Lifetime {
             opened_ns: *opened_ns,
             closed_ns: *closed_ns,
-        };
-        outstanding(&lifetimes.iter().map(lifetime).collect::<Vec<_>>(), WINDOW, buckets)
+        });
+        outstanding(&lifetimes.collect::<Vec<_>>(), WINDOW, buckets)
     }
 
     #[test]

@@ -329,7 +329,7 @@ fn allocations(tables: &Tables<'_>, rows: &[ResourceIdx]) -> KindCounts {
     let Tables { resources, allocators, .. } = *tables;
     let kinds: Vec<usize> =
         allocators.rows().iter().map(|allocator| allocator.kind as usize).collect();
-    let counted = |rows: &[ResourceIdx]| {
+    let counts = rows.par_chunks(PART).map(|rows| {
         let mut counts = KindCounts::default();
         for row in rows.iter().map(|row| row.row()) {
             let kind =
@@ -340,8 +340,8 @@ fn allocations(tables: &Tables<'_>, rows: &[ResourceIdx]) -> KindCounts {
             }
         }
         counts
-    };
-    rows.par_chunks(PART).map(counted).reduce(KindCounts::default, |mut sums, counts| {
+    });
+    counts.reduce(KindCounts::default, |mut sums, counts| {
         for (total, counts) in sums.iter_mut().zip(counts) {
             *total = (total.0 + counts.0, total.1 + counts.1);
         }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use handlescope_model::tables::{Allocator, ResourceEnd};
+use handlescope_model::tables::ResourceEnd;
 use handlescope_model::{AllocatorIdx, ResourceIdx, ResourceMissIdx, StackIdx, Trace};
 use rayon::prelude::*;
 
@@ -286,7 +286,7 @@ pub(super) fn no_match(
         let allocators = rows.iter().filter_map(|row| tables.resources.allocator.get(row.row()));
         let allocators: BTreeSet<AllocatorIdx> = allocators.collect();
         let allocators = allocators.iter().filter_map(|row| tables.allocators.get(*row));
-        let name = |allocator: &Allocator| match criterion {
+        let names = allocators.filter_map(|allocator| match criterion {
             Criterion::Kind | Criterion::Type => Some(kind_name(allocator.kind).to_owned()),
             Criterion::Allocator => Some(allocator.name.clone()),
             Criterion::Process => {
@@ -295,8 +295,8 @@ pub(super) fn no_match(
                 Some(process.shown_name(false).to_owned())
             }
             _ => None,
-        };
-        Ok(Candidates::of(value, allocators.filter_map(name).collect()))
+        });
+        Ok(Candidates::of(value, names.collect()))
     };
     NoMatch::of(Subject::Allocation, criteria, survivors, names, |criteria| {
         Ok(!ResourceSelection::new(tables, criteria)?.resources()?.1.are_none())
