@@ -238,14 +238,11 @@ impl Survivors {
 
     /// Number of rows that passed a criterion that was applied.
     pub(super) fn after(&self, criterion: Criterion) -> Option<usize> {
-        self.remaining
-            .iter()
-            .find(|(applied, _)| *applied == criterion)
-            .map(|(_, remaining)| *remaining)
+        self.remaining.iter().find(|(applied, _)| *applied == criterion).map(|(_, rows)| *rows)
     }
 
     /// Whether no row passed all of them.
     pub(super) fn are_none(&self) -> bool {
-        self.remaining.last().map_or(self.total, |(_, remaining)| *remaining) == 0
+        self.remaining.last().map_or(self.total, |(_, rows)| *rows) == 0
     }
 }

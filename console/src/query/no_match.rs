@@ -63,7 +63,7 @@ impl NoMatch {
         subject: Subject,
         criteria: &C,
         survivors: &Survivors,
-        names: impl FnOnce(&C, (Criterion, &str)) -> Result<Candidates, QueryError>,
+        names: impl FnOnce(&C, Criterion, &str) -> Result<Candidates, QueryError>,
         passes: impl Fn(&C) -> Result<bool, QueryError>,
     ) -> Result<Option<Self>, QueryError> {
         let mut before = survivors.total;
@@ -77,7 +77,7 @@ impl NoMatch {
             return Ok(None);
         };
         let passed = criteria.before(criterion).bare();
-        let names = names(&passed, (criterion, value))?;
+        let names = names(&passed, criterion, value)?;
         let similar = match value {
             _ if value.is_empty() || !is_one_name(value) => Vec::new(),
             _ => match value_kind {
@@ -107,7 +107,7 @@ impl NoMatch {
         survivors: &Survivors,
     ) -> Result<Option<Self>, QueryError> {
         let survivors = as_named(file, args, survivors.clone())?;
-        let names = |passed: &_, (criterion, value): (_, &_)| names(file, passed, criterion, value);
+        let names = |passed: &_, criterion, value: &_| names(file, passed, criterion, value);
         let no_match = Self::of(Subject::Object, args, &survivors, names, |criteria| {
             Ok(!filters::select(file, criteria)?.selection.objects().is_empty())
         })?;
@@ -187,11 +187,12 @@ impl<T> List<T> {
         let answers = sources.iter().map(|source| answer(source, criteria));
         let answers = answers.collect::<Result<Vec<_>, QueryError>>()?;
         explained(sources, answers, self.no_match, |source, survivors| {
-            let names = |passed: &C, (criterion, value): (Criterion, &str)| {
+            let names = |passed: &C, criterion, value: &_| {
                 Ok(Candidates::of(value, (self.names)(&answer(source, passed)?.0, criterion)))
             };
-            let passes = |criteria: &C| Ok(!answer(source, criteria)?.1.are_none());
-            NoMatch::of(self.subject, criteria, survivors, names, passes)
+            NoMatch::of(self.subject, criteria, survivors, names, |criteria| {
+                Ok(!answer(source, criteria)?.1.are_none())
+            })
         })
     }
 }

@@ -302,16 +302,14 @@ impl<'a> FileAnswer<'a> {
         let Some(listing) = &self.listing else { return Ok(()) };
         let objects = self.selection.objects();
         let end = skip.saturating_add(take).min(objects.len());
-        let shown_stacks = skip.min(end)..end;
-        let others = objects[..shown_stacks.start].iter().chain(&objects[shown_stacks.end..]);
+        let shown = skip.min(end)..end;
+        let others = objects[..shown.start].iter().chain(&objects[shown.end..]);
         let mut left_out = LeftOut::default();
         others.for_each(|object| left_out += self.left_out_object(listing, *object));
         self.left_out = left_out;
-        self.selection.objects = objects[shown_stacks].to_vec();
-        if let (Some(shown_stacks), Some(frames)) =
-            (&mut self.about.shown_stacks, &self.file.frames)
-        {
-            *shown_stacks = listing.stacks(&self.file, &self.selection, frames.stacks.len())?;
+        self.selection.objects = objects[shown].to_vec();
+        if let (Some(stacks), Some(frames)) = (&mut self.about.shown_stacks, &self.file.frames) {
+            *stacks = listing.stacks(&self.file, &self.selection, frames.stacks.len())?;
         }
         Ok(())
     }

@@ -23,11 +23,8 @@ const MESSAGES: &[(&str, Words)] = &[
                 "EOF" => "the end of the query",
                 found => found,
             };
-            Some(format!(
-                "expected {}, found {found}{}",
-                captures.get(1)?.as_str(),
-                position(captures, 3)
-            ))
+            let expected = captures.get(1)?.as_str();
+            Some(format!("expected {expected}, found {found}{}", position(captures, 3)))
         },
     ),
     (r"^sql parser error: (.+?)(?: at Line: (\d+), Column: (\d+))?$", |captures| {
@@ -185,9 +182,8 @@ fn missing_column(captures: &Captures<'_>, known_columns: &[&str]) -> Option<Str
     });
     let has_no_table = listed.as_ref().is_some_and(Vec::is_empty);
     let columns = listed.unwrap_or_else(|| known_columns.to_vec());
-    let table = captures
-        .name("table")
-        .map_or_else(String::new, |table| format!(" in '{}'", table.as_str()));
+    let table = captures.name("table").map(|table| format!(" in '{}'", table.as_str()));
+    let table = table.unwrap_or_default();
     let hint = match suggest::nearest(name, columns.iter().copied()) {
         Some(nearest) => suggest::did_you_mean(nearest),
         None if has_no_table => "; the query names no table".to_owned(),

@@ -62,9 +62,7 @@ pub fn processes<'a>(
         survivors.keep(Criterion::Parent, &args.parent, &mut rows, |filter, row| {
             match parents.of_row(*row) {
                 Some(parent) => of_row(&parent).matches(filter, false),
-                None => {
-                    filter.matches("", processes.get(*row).map_or(0, |process| process.parent_pid))
-                }
+                None => filter.matches("", processes.get(*row).map_or(0, |it| it.parent_pid)),
             }
         });
         survivors.keep(Criterion::CmdLine, command_line, &mut rows, |filter, row| {
@@ -133,7 +131,7 @@ fn tree(rows: &[usize], parents: &Parents<'_>) -> Vec<(usize, usize)> {
 
 /// Finds the parents of processes: pids are used again.
 struct Parents<'a> {
-    processes: &'a [Process],
+    rows: &'a [Process],
     /// The rows of each pid by start.
     by_pid: HashMap<u32, Vec<usize>>,
 }
@@ -145,18 +143,17 @@ impl<'a> Parents<'a> {
             by_pid.entry(process.pid).or_default().push(row);
         }
         by_pid.values_mut().for_each(|rows| rows.sort_by_key(|row| processes[*row].start_ns));
-        Self { processes, by_pid }
+        Self { rows: processes, by_pid }
     }
 
     /// The row of the parent: the last process of that pid that had started when the child did, if
     /// it had not ended.
     fn of_row(&self, row: usize) -> Option<usize> {
-        let child = self.processes.get(row)?;
+        let child = self.rows.get(row)?;
         let rows = self.by_pid.get(&child.parent_pid)?;
-        let started =
-            rows.partition_point(|parent| self.processes[*parent].start_ns <= child.start_ns);
+        let started = rows.partition_point(|parent| self.rows[*parent].start_ns <= child.start_ns);
         let parent = rows[..started].iter().rev().find(|parent| **parent != row)?;
-        let end = self.processes[*parent].end_ns;
+        let end = self.rows[*parent].end_ns;
         (end.is_none() || end >= child.start_ns).then_some(*parent)
     }
 }

@@ -146,24 +146,24 @@ pub fn provider_events<'a>(
     let answers =
         sources.iter().map(|source| ProviderEventsAnswer::new(source, args, names, cancel));
     let answers = answers.collect::<Result<Vec<_>, QueryError>>()?;
-    let find = |source: &Source<'_>, survivors: &_| no_event(source, args, survivors, cancel);
-    explained(sources, answers, |answer| &mut answer.no_match, find)
+    explained(sources, answers, |answer| &mut answer.no_match, no_event(args, cancel))
 }
 
-/// Reason why no single event passes.
+/// Finds the reason why no single event of a trace passes.
 fn no_event(
-    source: &Source<'_>,
     args: &EventCriteria,
-    survivors: &Survivors,
     cancel: &Cancel,
-) -> Result<Option<NoMatch>, QueryError> {
-    let events = KeptEvents::load(source.trace)?;
-    let names = |passed: &_, (criterion, value): (_, &_)| {
-        let (rows, _) = events.rows(source, passed, cancel)?;
-        Ok(Candidates::of(value, events.names(&rows, criterion)))
-    };
-    let passes = |criteria: &_| Ok(!events.rows(source, criteria, cancel)?.0.is_empty());
-    NoMatch::of(Subject::Event, args, survivors, names, passes)
+) -> impl Fn(&Source<'_>, &Survivors) -> Result<Option<NoMatch>, QueryError> {
+    |source, survivors| {
+        let events = KeptEvents::load(source.trace)?;
+        let names = |passed: &_, criterion, value: &_| {
+            let (rows, _) = events.rows(source, passed, cancel)?;
+            Ok(Candidates::of(value, events.names(&rows, criterion)))
+        };
+        NoMatch::of(Subject::Event, args, survivors, names, |criteria| {
+            Ok(!events.rows(source, criteria, cancel)?.0.is_empty())
+        })
+    }
 }
 
 /// Answers `.dump Events` with counts of single events, one answer for each trace.
@@ -194,8 +194,7 @@ pub fn chosen_event_counts<'a>(
         Ok((EventsAnswer::new(source, kinds, events.len() as u64, true), survivors))
     };
     let answers = sources.iter().map(answer).collect::<Result<Vec<_>, QueryError>>()?;
-    let find = |source: &Source<'_>, survivors: &_| no_event(source, args, survivors, cancel);
-    explained(sources, answers, |answer| &mut answer.no_match, find)
+    explained(sources, answers, |answer| &mut answer.no_match, no_event(args, cancel))
 }
 
 /// The single events of an extract.
@@ -232,8 +231,8 @@ impl KeptEvents {
             (0..events.len()).filter(|row| kind(*row) < kinds.len()).collect();
         let mut survivors = Survivors::of(rows.len());
         let verdicts = |filter: &Option<Filter>, passes: fn(&CountedEvent, &Filter) -> bool| {
-            let of_kinds = |filter| kinds.iter().map(|kind| passes(kind, filter)).collect();
-            filter.as_ref().map::<Vec<bool>, _>(of_kinds)
+            let filter = filter.as_ref();
+            filter.map(|filter| kinds.iter().map(|kind| passes(kind, filter)).collect::<Vec<_>>())
         };
         let providers = verdicts(&args.provider, CountedEvent::is_of_provider);
         survivors
@@ -330,16 +329,15 @@ impl Values {
     }
 
     fn value(&self, row: usize, kind: &str) -> Option<FieldValue> {
-        let unsigned = |number: u64| match kind {
+        let signed = self.signed.get(row).map(FieldValue::Signed);
+        let unsigned = self.unsigned.get(row).map(|number| match kind {
             "hex" => FieldValue::Hex(number),
             "bool" => FieldValue::Bool(number != 0),
             _ => FieldValue::Unsigned(number),
-        };
-        let unsigned = || self.unsigned.get(row).map(unsigned);
-        let text = || self.text.get(row).map(|text| FieldValue::Text(text.to_owned()));
-        let bytes = || self.bytes.get(row).map(|bytes| FieldValue::Bytes(bytes.to_vec()));
-        let float = || self.float.get(row).map(FieldValue::Float);
-        let signed = self.signed.get(row).map(FieldValue::Signed);
-        signed.or_else(unsigned).or_else(text).or_else(bytes).or_else(float)
+        });
+        let text = self.text.get(row).map(|text| FieldValue::Text(text.to_owned()));
+        let bytes = self.bytes.get(row).map(|bytes| FieldValue::Bytes(bytes.to_vec()));
+        let float = self.float.get(row).map(FieldValue::Float);
+        signed.or(unsigned).or(text).or(bytes).or(float)
     }
 }

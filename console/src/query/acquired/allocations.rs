@@ -164,11 +164,8 @@ impl<'a> Allocations<'a> {
         if from_ns <= 0 {
             return Cow::Borrowed(rows);
         }
-        let in_time = rows
-            .iter()
-            .copied()
-            .filter(|row| self.table.time_ns.get(row.row()).is_some_and(|ns| ns >= from_ns));
-        in_time.collect()
+        let opened_ns = |row: &ResourceIdx| self.table.time_ns.get(row.row());
+        rows.iter().copied().filter(|row| opened_ns(row).is_some_and(|ns| ns >= from_ns)).collect()
     }
 
     fn share_of_site(&self, site: &Site, window: Window, share: Share) -> Option<Share> {

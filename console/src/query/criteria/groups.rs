@@ -78,10 +78,8 @@ impl Stat {
     /// The figure that goes by a name or a title.
     pub fn named(text: &str) -> Option<Self> {
         let matches = |name: &str| name.eq_ignore_ascii_case(text);
-        Self::ALL
-            .iter()
-            .find(|(_, name, title)| matches(name) || matches(title))
-            .map(|(stat, ..)| *stat)
+        let stat = Self::ALL.iter().find(|(_, name, title)| matches(name) || matches(title));
+        stat.map(|(stat, ..)| *stat)
     }
 
     /// Whether it is a point in time, nanoseconds since session start.

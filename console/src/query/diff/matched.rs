@@ -113,9 +113,9 @@ fn builds<T: Acquired>(traces: &[T]) -> Builds {
 
 impl<'t, T: Acquired> Matching<'t, T> {
     /// Adds the groups of a trace that leak, or the others, if they match some of those.
-    fn add(&mut self, side_index: usize, leaks: bool) -> Result<(), QueryError> {
+    fn add(&mut self, side: usize, leaks: bool) -> Result<(), QueryError> {
         let traces = self.traces;
-        let (trace, suspect) = (&traces[side_index], self.suspects[side_index]);
+        let (trace, suspect) = (&traces[side], self.suspects[side]);
         let programs = Programs::of(trace);
         let known: HashSet<Key> = self.by_key.keys().map(|(key, _)| key.clone()).collect();
         let mut shares_by_group: HashMap<usize, ProgramShares> = HashMap::new();
@@ -127,13 +127,13 @@ impl<'t, T: Acquired> Matching<'t, T> {
             if !leaks && !known.contains(&key) {
                 continue;
             }
-            let Some(index) = self.index_of(trace, &group, &key, leaks) else { continue };
+            let Some(index) = self.index(trace, &group, &key, leaks) else { continue };
             let shares = shares_by_group
                 .entry(index)
                 .or_insert_with(|| ProgramShares { program: key.0, by_process: HashMap::new() });
-            let side = &mut self.groups[index].sides[side_index];
+            let matched = &mut self.groups[index].sides[side];
             for share in trace.shares(&group) {
-                side.leaked.add(share.leaked);
+                matched.leaked.add(share.leaked);
                 let sizes = if group.has_bytes { share.sizes } else { Vec::new() };
                 let of_process = Share { process: share.lifetimes, sizes };
                 match shares.by_process.entry(share.row) {
@@ -141,44 +141,38 @@ impl<'t, T: Acquired> Matching<'t, T> {
                     Entry::Occupied(mut entry) => entry.get_mut().add(of_process),
                 }
             }
-            side.create_stack = side.create_stack.or(group.create_stack.filter(|_| leaks));
+            matched.create_stack = matched.create_stack.or(group.create_stack.filter(|_| leaks));
             self.groups[index].is_of_suspect |=
                 suspect.is_none_or(|rows| leaks && trace.has_any(&group, rows));
         }
         for (index, ProgramShares { program, by_process }) in shares_by_group {
             trace.cancel().check()?;
-            let side = &mut self.groups[index].sides[side_index];
+            let matched = &mut self.groups[index].sides[side];
             let (windows, start) = programs.of_name(&program);
             let (processes, sizes): (Vec<ProcessLifetimes>, Vec<Vec<u64>>) =
                 by_process.into_values().map(|share| (share.process, share.sizes)).unzip();
             if leaks {
-                side.verdict = Some(Growth::of_processes(&processes, trace.extent()).verdict);
+                matched.verdict = Some(Growth::of_processes(&processes, trace.extent()).verdict);
             }
             let shares = processes.into_iter().zip(sizes);
-            side.seen.shares.extend(shares.map(|(process, sizes)| Share { process, sizes }));
-            side.seen.windows = windows;
-            side.start = start;
+            matched.seen.shares.extend(shares.map(|(process, sizes)| Share { process, sizes }));
+            matched.seen.windows = windows;
+            matched.start = start;
         }
         // The program ran in the trace, even where the group has nothing there.
         let absent =
-            self.groups.iter_mut().filter(|group| group.sides[side_index].seen.windows.is_empty());
+            self.groups.iter_mut().filter(|group| group.sides[side].seen.windows.is_empty());
         for group in absent {
             let program = group.process.as_deref().unwrap_or_default().to_lowercase();
             let (windows, start) = programs.of_name(&program);
-            group.sides[side_index].seen.windows = windows;
-            group.sides[side_index].start = start;
+            group.sides[side].seen.windows = windows;
+            group.sides[side].start = start;
         }
         Ok(())
     }
 
     /// Index of the matching group, which is added if there is none and `may_add`.
-    fn index_of(
-        &mut self,
-        trace: &T,
-        group: &Group<'_>,
-        key: &Key,
-        may_add: bool,
-    ) -> Option<usize> {
+    fn index(&mut self, trace: &T, group: &Group<'_>, key: &Key, may_add: bool) -> Option<usize> {
         let frames = trace.frames().map(Frames::named);
         let stack = frames.as_ref().zip(group.create_stack);
         let text = stack.map(|(named, stack)| self.builds.text(named, stack)).unwrap_or_default();

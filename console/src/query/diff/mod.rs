@@ -81,14 +81,14 @@ impl<'a> Compared<'a> for FileAnswer<'a> {
         names: &'a dyn FrameNames,
         cancel: &'a Cancel,
     ) -> Result<Vec<Self>, QueryError> {
-        let object_criteria = ObjectCriteria {
+        let handles = ObjectCriteria {
             object_type: criteria.object_type.clone(),
             stacks: criteria.stacks,
             with_identities: criteria.with_identities,
             groups: GroupCriteria::of_create_stacks(),
             ..ObjectCriteria::default()
         };
-        let mut files = object_ref(sources, &object_criteria, names, cancel)?.files;
+        let mut files = object_ref(sources, &handles, names, cancel)?.files;
         if let Some(filter) = &criteria.process {
             note_owners(&mut files, filter, criteria.with_identities);
         }
@@ -124,11 +124,8 @@ impl<'a> Compared<'a> for FileAnswer<'a> {
             rows.any(|process| process.matches(filter, criteria.with_identities))
         });
         let mut types = self.file.types.names();
-        has_process
-            && criteria
-                .object_type
-                .as_ref()
-                .is_none_or(|filter| types.any(|name| filter.matches(name)))
+        let object_type = criteria.object_type.as_ref();
+        has_process && object_type.is_none_or(|filter| types.any(|name| filter.matches(name)))
     }
 }
 
@@ -140,11 +137,9 @@ impl<'a> Compared<'a> for ResourcesAnswer<'a> {
         names: &'a dyn FrameNames,
         cancel: &'a Cancel,
     ) -> Result<Vec<Self>, QueryError> {
-        let resource_criteria =
-            ResourceCriteria { by: Some(Vec::new()), is_compared: true, ..of(criteria) };
-        let resource_criteria =
-            ResourceCriteria { leak: leaking, leak_at_exit: leaking, ..resource_criteria };
-        resources(sources, &resource_criteria, names, cancel)
+        let compared = ResourceCriteria { by: Some(Vec::new()), is_compared: true, ..of(criteria) };
+        let compared = ResourceCriteria { leak: leaking, leak_at_exit: leaking, ..compared };
+        resources(sources, &compared, names, cancel)
     }
 
     type Acquired<'f>
@@ -157,8 +152,7 @@ impl<'a> Compared<'a> for ResourcesAnswer<'a> {
         criteria: &'f DiffCriteria,
         kept: Kept,
     ) -> Result<Option<Allocations<'f>>, QueryError> {
-        let Some(tables) = self.tables() else { return Ok(None) };
-        let (allocators, table) = tables;
+        let Some((allocators, table)) = self.tables() else { return Ok(None) };
         Allocations::of(origin(self), allocators, table, of(criteria), false, kept)
     }
 

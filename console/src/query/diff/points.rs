@@ -75,9 +75,7 @@ fn of_file<'a, F: Compared<'a>>(
 ) -> Result<PointsDiff<F>, QueryError> {
     let acquired = file.acquired(criteria, Kept::ByAllocator)?;
     let Window { start_ns, end_ns } = extent(&file, acquired.as_ref());
-    let within = |ns: Option<i64>, default_ns| {
-        ns.unwrap_or(default_ns).clamp(start_ns, end_ns.max(start_ns))
-    };
+    let within = |ns: Option<i64>, edge| ns.unwrap_or(edge).clamp(start_ns, end_ns.max(start_ns));
     let window =
         Window { start_ns: within(span.after_ns, start_ns), end_ns: within(span.until_ns, end_ns) };
     let mut groups = Vec::new();

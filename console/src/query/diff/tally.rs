@@ -100,9 +100,10 @@ impl Seen {
             for (index, lifetime) in lifetimes.iter().enumerate() {
                 let opened_ns = lifetime.opened_ns.max(window.start_ns).min(window.end_ns);
                 let next = pieces.partition_point(|piece| piece.process.window.end_ns < opened_ns);
-                let piece = pieces.get_mut(next);
-                let piece = piece.filter(|piece| piece.process.window.start_ns <= opened_ns);
-                let Some(piece) = piece else { continue };
+                let Some(piece) = pieces.get_mut(next) else { continue };
+                if piece.process.window.start_ns > opened_ns {
+                    continue;
+                }
                 piece.process.lifetimes.push(*lifetime);
                 piece.sizes.extend(sizes.get(index));
             }

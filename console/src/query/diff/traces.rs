@@ -330,7 +330,7 @@ enum Assumed<'l> {
 
 /// Compares groups.
 fn compare(groups: &[MatchedGroup], has_lengths: bool, assumed: Assumed<'_>) -> Vec<Both> {
-    let both = |group: &MatchedGroup| {
+    let both = groups.iter().map(|group| {
         let lossy = |side: usize| match assumed {
             Assumed::Between(losses) => Some(&losses[side].times).filter(|times| !times.is_empty()),
             _ => None,
@@ -338,7 +338,7 @@ fn compare(groups: &[MatchedGroup], has_lengths: bool, assumed: Assumed<'_>) -> 
         let parts =
             [0, 1].map(|side| lossy(side).map(|times| group.sides[side].seen.between(times)));
         let seen = |side: usize| parts[side].as_ref().unwrap_or(&group.sides[side].seen);
-        // A loss may hide what was filled at the start.
+        // A loss may hide a fill at the start.
         let start = |side: usize| lossy(side).map_or(group.sides[side].start, |_| Start::Later);
         let unseen = match assumed {
             Assumed::Unseen(unseen) => unseen,
@@ -361,8 +361,8 @@ fn compare(groups: &[MatchedGroup], has_lengths: bool, assumed: Assumed<'_>) -> 
             .compare()
         };
         [against(1, 0), against(0, 1)]
-    };
-    groups.iter().map(both).collect()
+    });
+    both.collect()
 }
 
 /// The probabilities below which groups of these are worse, and better.
@@ -526,8 +526,8 @@ mod tests {
 
     #[test]
     fn however_many_handles_are_lost_at_once_chance_makes_one_of_twenty_pairs_worse_at_most() {
-        let lossless =
-            Losses { times: LossTimes::default(), max_events: Some(0), is_mostly_whole: true };
+        let times = LossTimes::default();
+        let lossless = Losses { times, max_events: Some(0), is_mostly_whole: true };
         let mut rng = Rng::new(1);
         for at_once in [1, 2, 3, 5, 9] {
             let mut group = || MatchedGroup {

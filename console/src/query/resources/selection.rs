@@ -183,15 +183,10 @@ impl<'a> ResourceSelection<'a> {
         });
         let (mut resources, mut total) = (Vec::new(), Counted::default());
         let mut removed = vec![Counted::default(); self.tests.len()];
-        for (rows, total_of_part, removed_of_part) in
-            parts.collect::<Result<Vec<_>, QueryError>>()?
-        {
+        for (rows, counted, removals) in parts.collect::<Result<Vec<_>, QueryError>>()? {
             resources.extend(rows);
-            total.add(total_of_part);
-            removed
-                .iter_mut()
-                .zip(removed_of_part)
-                .for_each(|(removed, removed_of_part)| removed.add(removed_of_part));
+            total.add(counted);
+            removed.iter_mut().zip(removals).for_each(|(sum, removal)| sum.add(removal));
         }
         let mut survivors = Survivors::of(total.survivors());
         for ((criterion, _), removed) in self.tests.iter().zip(removed) {
@@ -281,7 +276,7 @@ pub(super) fn no_match(
     criteria: &ResourceCriteria,
     survivors: &Survivors,
 ) -> Result<Option<NoMatch>, QueryError> {
-    let names = |passed: &ResourceCriteria, (criterion, value): (Criterion, &str)| {
+    let names = |passed: &ResourceCriteria, criterion, value: &_| {
         let (rows, _) = ResourceSelection::new(tables, passed)?.resources()?;
         let allocators = rows.iter().filter_map(|row| tables.resources.allocator.get(row.row()));
         let allocators: BTreeSet<AllocatorIdx> = allocators.collect();

@@ -346,9 +346,8 @@ impl Causes<'_> {
     /// The first event by which the program closed a handle, by its owner and value.
     fn first_closes(&self, object: ObjectIdx) -> HashMap<(ProcessIdx, u64), usize> {
         let mut closes = HashMap::new();
-        for event in
-            self.file.objects.events(object).filter(|&event| self.columns.is_opening(event))
-        {
+        let events = self.file.objects.events(object);
+        for event in events.filter(|event| self.columns.is_opening(*event)) {
             let value = self.columns.owners.of(event).zip(self.columns.handle.get(event));
             if let (Some(value), Some(close)) = (value, self.columns.closed_by_program(event)) {
                 closes

@@ -22,7 +22,7 @@ pub(super) struct Commits(HashMap<Owner, ProcessCommits>);
 #[derive(Default)]
 struct ProcessCommits {
     pages: Vec<u64>,
-    /// A tree of the times of commits: the root at 1, the children of `at` at `2 * at` and after it, the leaves last.
+    /// A tree of the times of commits: the root at 1, the children of `node` at `2 * node` and after it, the leaves last.
     /// Each has the latest time below it.
     latest: Vec<i64>,
 }
@@ -36,9 +36,8 @@ impl Commits {
         let mut commits: HashMap<Owner, Vec<(u64, i64)>> = HashMap::new();
         let is_commit = |allocator: &&Allocator| allocator.kind == ResourceKind::Commit.code();
         if allocators.rows().iter().any(|allocator| is_commit(&allocator)) {
-            let allocations = (0..table.len()).map(ResourceIdx::of);
-            for row in allocations.filter(|row| !table.is_further_part(*row)).map(ResourceIdx::row)
-            {
+            let resources = (0..table.len()).map(ResourceIdx::of);
+            for row in resources.filter(|row| !table.is_further_part(*row)).map(ResourceIdx::row) {
                 let allocator =
                     table.allocator.get(row).and_then(|allocator| allocators.get(allocator));
                 if let (Some(allocator), Some(key), Some(time_ns)) =
@@ -48,12 +47,8 @@ impl Commits {
                 }
             }
         }
-        Self(
-            commits
-                .into_iter()
-                .map(|(owner, commits)| (owner, ProcessCommits::of(commits)))
-                .collect(),
-        )
+        let commits = commits.into_iter();
+        Self(commits.map(|(owner, commits)| (owner, ProcessCommits::of(commits))).collect())
     }
 
     /// Whether anything was committed in a range of the owner's pages, at a time or later.
@@ -70,8 +65,8 @@ impl ProcessCommits {
         let count = commits.len();
         let mut latest = vec![i64::MIN; count];
         latest.extend(commits.iter().map(|(_, time_ns)| *time_ns));
-        for index in (1..count).rev() {
-            latest[index] = latest[2 * index].max(latest[2 * index + 1]);
+        for node in (1..count).rev() {
+            latest[node] = latest[2 * node].max(latest[2 * node + 1]);
         }
         Self { pages: commits.into_iter().map(|(page, _)| page).collect(), latest }
     }
@@ -81,8 +76,7 @@ impl ProcessCommits {
         let leaf =
             |address: u64| self.pages.len() + self.pages.partition_point(|page| *page < address);
         let (mut from, mut to) = (leaf(first), leaf(end));
-        let is_later =
-            |index: usize| self.latest.get(index).is_some_and(|time_ns| *time_ns >= since_ns);
+        let is_later = |node: usize| self.latest.get(node).is_some_and(|ns| *ns >= since_ns);
         while from < to {
             // A subtree that ends with the range, or begins with it, is looked at as one.
             if from % 2 == 1 {
@@ -125,9 +119,8 @@ mod tests {
             for (first, end) in (0..21).flat_map(|first| (0..21).map(move |end| (first, end))) {
                 let (first, end) = (first * 10 - first % 2, end * 10 - end % 3);
                 for since in [0, 50, 80, 99, 100, 101] {
-                    let expected = commits
-                        .iter()
-                        .any(|(page, time)| (first..end).contains(page) && *time >= since);
+                    let mut commits = commits.iter().filter(|(_, time)| *time >= since);
+                    let expected = commits.any(|(page, _)| (first..end).contains(page));
                     assert_eq!(by_page.has(first, end, since), expected, "{first} {end} {since}");
                 }
             }
