@@ -94,7 +94,7 @@ pub use self::open_groups::{OpenGroup, open_groups};
 pub use self::pretty_names::pretty_name;
 pub use self::processes::{ListedProcess, ProcessAnswer, processes};
 pub use self::provider_events::{
-    FieldValue, NamedField, ProviderEventsAnswer, SingleEvent, chosen_event_counts, provider_events,
+    FieldValue, NamedField, ProviderEventsAnswer, SingleEvent, provider_events, single_event_counts,
 };
 pub use self::resources::{
     AllocatedKind, AllocationsOverview, ResourceColumn, ResourceGroup, ResourceGroups,

@@ -140,8 +140,8 @@ pub(crate) struct KnownNames<'a> {
 
 /// Explains an error in terms of the query. Unknown messages stay as polars has them.
 pub(crate) fn polars_reason(error: &PolarsError, names: &KnownNames<'_>) -> String {
-    let known = reworded(without_plan(message(innermost(error))), names);
-    known.unwrap_or_else(|| PolarsReason(error).to_string())
+    let reworded = reworded(without_plan(message(innermost(error))), names);
+    reworded.unwrap_or_else(|| PolarsReason(error).to_string())
 }
 
 /// Message of polars, for the kinds of errors whose wording is known.

@@ -176,7 +176,7 @@ mod tests {
 
     #[test]
     fn a_parent_is_the_process_that_had_the_pid_when_the_child_started() {
-        let all = all(&[
+        let processes = all(&[
             (7, 0, None, Some(10)),
             (7, 0, Some(20), Some(30)),
             (8, 7, Some(5), None),
@@ -186,14 +186,14 @@ mod tests {
             (8, 7, None, None),
             (0, 0, None, None),
         ]);
-        let parents = Parents::of(&all);
-        let rows: Vec<_> = (2..all.len()).map(|row| parents.of_row(row)).collect();
+        let parents = Parents::of(&processes);
+        let rows: Vec<_> = (2..processes.len()).map(|row| parents.of_row(row)).collect();
         assert_eq!(rows, [Some(0), None, Some(1), None, Some(0), None]);
     }
 
     #[test]
     fn a_tree_lists_each_process_once_also_when_parents_go_round() {
-        let all = all(&[
+        let processes = all(&[
             (4, 0, None, None),
             (5, 6, None, None),
             (6, 5, None, None),
@@ -201,8 +201,8 @@ mod tests {
             (8, 7, Some(2), None),
             (9, 4, Some(3), None),
         ]);
-        let parents = Parents::of(&all);
-        let rows: Vec<usize> = (0..all.len()).collect();
+        let parents = Parents::of(&processes);
+        let rows: Vec<usize> = (0..processes.len()).collect();
         assert_eq!(tree(&rows, &parents), [(0, 0), (3, 1), (4, 2), (5, 1), (1, 0), (2, 1)]);
         assert_eq!(tree(&[4, 5], &parents), [(4, 0), (5, 0)]);
     }

@@ -170,7 +170,7 @@ fn no_event(
 ///
 /// # Errors
 /// Fails like [`provider_events`].
-pub fn chosen_event_counts<'a>(
+pub fn single_event_counts<'a>(
     sources: &[Source<'a>],
     args: &EventCriteria,
     cancel: &Cancel,

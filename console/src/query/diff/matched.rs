@@ -7,7 +7,7 @@ use hashbrown::HashMap;
 use hashbrown::hash_map::Entry;
 
 use super::builds::Builds;
-use super::tally::{Seen, Share};
+use super::tally::{Sample, Share};
 use crate::query::acquired::{Acquired, Group};
 use crate::query::amounts::Amount;
 use crate::query::error::QueryError;
@@ -36,7 +36,7 @@ pub(super) struct MatchedGroup {
 impl MatchedGroup {
     /// Size of the largest allocation of the group, which lost events may hide.
     pub(super) fn largest(&self) -> f64 {
-        let shares = self.sides.iter().flat_map(|side| &side.seen.shares);
+        let shares = self.sides.iter().flat_map(|side| &side.sample.shares);
         shares.flat_map(|share| &share.sizes).max().map_or(1.0, |size| *size as f64)
     }
 }
@@ -48,7 +48,7 @@ pub(super) struct MatchedSide {
     pub(super) create_stack: Option<StackIdx>,
     /// Growth of the group; `None` where nothing leaks.
     pub(super) verdict: Option<Verdict>,
-    pub(super) seen: Seen,
+    pub(super) sample: Sample,
     /// Point from which the trace covers the lives of its processes.
     pub(super) start: Start,
 }
@@ -117,14 +117,14 @@ impl<'t, T: Acquired> Matching<'t, T> {
         let traces = self.traces;
         let (trace, suspect) = (&traces[side], self.suspects[side]);
         let programs = Programs::of(trace);
-        let known: HashSet<Key> = self.by_key.keys().map(|(key, _)| key.clone()).collect();
+        let known_keys: HashSet<Key> = self.by_key.keys().map(|(key, _)| key.clone()).collect();
         let mut shares_by_group: HashMap<usize, ProgramShares> = HashMap::new();
         for group in trace.groups().filter(|group| trace.leaks_in_time(group) == leaks) {
             trace.cancel().check()?;
             let program = group.process.known_name().unwrap_or_default().to_lowercase();
             let allocator = group.lasting_allocator().map(str::to_owned);
             let key = (program, group.type_name.to_owned(), allocator);
-            if !leaks && !known.contains(&key) {
+            if !leaks && !known_keys.contains(&key) {
                 continue;
             }
             let Some(index) = self.index(trace, &group, &key, leaks) else { continue };
@@ -155,17 +155,17 @@ impl<'t, T: Acquired> Matching<'t, T> {
                 matched.verdict = Some(Growth::of_processes(&processes, trace.extent()).verdict);
             }
             let shares = processes.into_iter().zip(sizes);
-            matched.seen.shares.extend(shares.map(|(process, sizes)| Share { process, sizes }));
-            matched.seen.windows = windows;
+            matched.sample.shares.extend(shares.map(|(process, sizes)| Share { process, sizes }));
+            matched.sample.windows = windows;
             matched.start = start;
         }
         // The program ran in the trace, even where the group has nothing there.
         let absent =
-            self.groups.iter_mut().filter(|group| group.sides[side].seen.windows.is_empty());
+            self.groups.iter_mut().filter(|group| group.sides[side].sample.windows.is_empty());
         for group in absent {
             let program = group.process.as_deref().unwrap_or_default().to_lowercase();
             let (windows, start) = programs.of_name(&program);
-            group.sides[side].seen.windows = windows;
+            group.sides[side].sample.windows = windows;
             group.sides[side].start = start;
         }
         Ok(())

@@ -45,7 +45,7 @@ pub(super) enum Kind {
 
 /// Handles or allocations of a group in one trace.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Seen {
+pub(super) struct Sample {
     /// Times at which the processes that could leak handles ran in the trace.
     pub(super) windows: Vec<Window>,
     /// Shares of the processes that have something of the group; what only their end closed is open.
@@ -80,7 +80,7 @@ impl Share {
     }
 }
 
-impl Seen {
+impl Sample {
     /// The time in which its processes ran, all together, nanoseconds.
     pub(super) fn length_ns(&self) -> i64 {
         self.windows.iter().fold(0, |sum, window| sum.saturating_add(window.length_ns()))
@@ -150,8 +150,8 @@ impl Tally {
     }
 
     /// Tally of what leaks in the whole time, or in pieces of it of `piece_ns` nanoseconds each.
-    pub(super) fn of(seen: &Seen, piece_ns: Option<i64>) -> Self {
-        let by_process = seen.shares.iter().map(|share| {
+    pub(super) fn of(sample: &Sample, piece_ns: Option<i64>) -> Self {
+        let by_process = sample.shares.iter().map(|share| {
             let pieces = Pieces::of(share.process.window, piece_ns);
             let kept = share.weighed().filter(|(lifetime, _)| pieces.keeps(lifetime));
             let mut opens: Vec<Open> =
@@ -161,7 +161,7 @@ impl Tally {
         });
         let by_process: Vec<Vec<Open>> = by_process.collect();
         let lengths_ns =
-            seen.windows.iter().map(|window| Pieces::of(*window, piece_ns).length_ns() as f64);
+            sample.windows.iter().map(|window| Pieces::of(*window, piece_ns).length_ns() as f64);
         let length_ns: f64 = lengths_ns.sum();
         let count = by_process.iter().map(Vec::len).sum::<usize>() as f64;
         let moment_ns = (MOMENT * length_ns / count.max(1.0)).min(MAX_MOMENT_NS) as i64;
@@ -274,18 +274,18 @@ mod tests {
     const SECOND: i64 = 1_000_000_000;
 
     /// Lifetimes of one process.
-    fn seen_of(window: Window, lifetimes: Vec<Lifetime>) -> Seen {
+    fn sample_of(window: Window, lifetimes: Vec<Lifetime>) -> Sample {
         let process = ProcessLifetimes { lifetimes, window };
-        Seen { windows: vec![window], shares: vec![Share { process, sizes: Vec::new() }] }
+        Sample { windows: vec![window], shares: vec![Share { process, sizes: Vec::new() }] }
     }
 
-    fn seen(seconds: i64, lifetimes: impl IntoIterator<Item = (i64, Option<i64>)>) -> Seen {
+    fn sample(seconds: i64, lifetimes: impl IntoIterator<Item = (i64, Option<i64>)>) -> Sample {
         let window = Window { start_ns: 0, end_ns: seconds * SECOND };
         let lifetimes = lifetimes.into_iter().map(|(opened_ns, lived)| {
             let closed_ns = lived.map(|lived| opened_ns + lived);
             Lifetime { opened_ns, closed_ns: closed_ns.filter(|closed| *closed <= window.end_ns) }
         });
-        seen_of(window, lifetimes.collect())
+        sample_of(window, lifetimes.collect())
     }
 
     fn chances(tally: &Tally) -> f64 {
@@ -298,7 +298,7 @@ mod tests {
             let opens = (0..60).flat_map(|operation| {
                 (0..at_once).map(move |n| (operation * 10 * SECOND + n * 100_000, None))
             });
-            let tally = Tally::of(&seen(600, opens), None);
+            let tally = Tally::of(&sample(600, opens), None);
             assert!((chances(&tally) - 60.0).abs() < 1e-9, "{at_once}: {tally:?}");
         }
     }
@@ -310,13 +310,13 @@ mod tests {
             let start_ns = (operation * operation * 37 % 590) * SECOND;
             (0..5).map(move |n| (start_ns + n * 2 * SECOND, None))
         });
-        let tally = Tally::of(&seen(600, opens), None);
+        let tally = Tally::of(&sample(600, opens), None);
         assert!(chances(&tally) < 40.0, "{tally:?}");
     }
 
     #[test]
     fn very_many_at_once_are_several_chances() {
-        let tally = Tally::of(&seen(600, (0..1_000).map(|n| (n * 1_000, None))), None);
+        let tally = Tally::of(&sample(600, (0..1_000).map(|n| (n * 1_000, None))), None);
         assert!((chances(&tally) - 62.5).abs() < 1.0, "{tally:?}");
     }
 
@@ -324,7 +324,7 @@ mod tests {
     fn a_start_is_no_operation_however_long_the_trace_is() {
         let starting = (0..40).map(|n| (n * 500_000_000 + n * n * 1_000_000, None));
         for hours in [1, 24] {
-            let tally = Tally::of(&seen(hours * 3_600, starting.clone()), None);
+            let tally = Tally::of(&sample(hours * 3_600, starting.clone()), None);
             assert_eq!(tally.squares, 40.0, "{hours} h");
         }
     }
@@ -332,7 +332,7 @@ mod tests {
     #[test]
     fn a_leak_that_begins_late_is_no_wave() {
         let opens = (0..40).map(|n| ((500 + n * 2) * SECOND + n * n * 10_000_000, None));
-        let tally = Tally::of(&seen(600, opens), None);
+        let tally = Tally::of(&sample(600, opens), None);
         assert!(chances(&tally) > 35.0, "{tally:?}");
     }
 
@@ -340,14 +340,14 @@ mod tests {
     fn bytes_count_as_the_allocations_that_they_come_in() {
         let seconds = |count: i64| (0..count).map(|n| ((n * n * 37 % 590) * SECOND + n, None));
         let sized = |count: i64, size: fn(usize) -> u64| {
-            let mut seen = seen(600, seconds(count));
-            let share = &mut seen.shares[0];
+            let mut sample = sample(600, seconds(count));
+            let share = &mut sample.shares[0];
             share.sizes = (0..share.process.lifetimes.len()).map(size).collect();
-            seen
+            sample
         };
         let equal = Tally::of(&sized(40, |_| 4096), None);
         assert_eq!((equal.count, equal.amount), (40.0, 40.0 * 4096.0));
-        let numbers = Tally::of(&seen(600, seconds(40)), None);
+        let numbers = Tally::of(&sample(600, seconds(40)), None);
         assert!((chances(&equal) - chances(&numbers)).abs() < 1e-9, "{equal:?}");
         // Of one block that is nearly all of it, the others say nothing.
         let uneven = Tally::of(&sized(40, |at| if at == 7 { 1 << 30 } else { 16 }), None);
@@ -360,7 +360,7 @@ mod tests {
         // A cache: an entry a second that lives for 100 s.
         let cache = |seconds| {
             let opens = (-200..seconds).map(|n: i64| (n * SECOND + 1, Some(100 * SECOND)));
-            seen(seconds, opens.filter(|(opened, _)| *opened > 0))
+            sample(seconds, opens.filter(|(opened, _)| *opened > 0))
         };
         let short = Tally::of(&cache(60), Some(60 * SECOND));
         assert_eq!((short.count, short.length_ns), (60.0, 60e9));
@@ -380,14 +380,14 @@ mod tests {
             Some((50, 50)),
             Some((90 * SECOND, 99 * SECOND)),
         ]);
-        let between_losses = seen(60, opens).between(&losses);
+        let between_losses = sample(60, opens).between(&losses);
         let tally = Tally::of(&between_losses, None);
         assert_eq!((tally.count, tally.length_ns), (5.0, 50e9));
         assert_eq!(between_losses.length_ns(), 50 * SECOND);
         // A close that is seen after the loss shows that it was open until then.
-        let closed = seen(60, [(SECOND, Some(30 * SECOND)), (2 * SECOND, Some(SECOND))]);
+        let closed = sample(60, [(SECOND, Some(30 * SECOND)), (2 * SECOND, Some(SECOND))]);
         assert_eq!(Tally::of(&closed.between(&losses), None).count, 1.0);
-        let anywhere = seen(60, opens).between(&LossTimes::new([None]));
+        let anywhere = sample(60, opens).between(&LossTimes::new([None]));
         assert_eq!((anywhere.windows.len(), Tally::of(&anywhere, None).count), (0, 0.0));
     }
 
@@ -407,12 +407,12 @@ mod tests {
             Window { start_ns: i64::MAX, end_ns: i64::MIN },
             Window { start_ns: i64::MIN, end_ns: i64::MAX },
         ] {
-            let seen = seen_of(window, lifetimes.clone());
+            let sample = sample_of(window, lifetimes.clone());
             let losses = LossTimes::new([Some((i64::MIN, 3)), Some((700, i64::MAX))]);
             for piece_ns in [None, Some(0), Some(1), Some(700), Some(i64::MAX)] {
-                assert!(Tally::of(&seen, piece_ns).count <= lifetimes.len() as f64);
+                assert!(Tally::of(&sample, piece_ns).count <= lifetimes.len() as f64);
                 assert!(
-                    Tally::of(&seen.between(&losses), piece_ns).count <= lifetimes.len() as f64
+                    Tally::of(&sample.between(&losses), piece_ns).count <= lifetimes.len() as f64
                 );
             }
         }

@@ -5,7 +5,7 @@ use handlescope_model::{StackIdx, Trace};
 
 use super::matched::{MatchedGroup, Start, matched};
 use super::rule::{self, Chances};
-use super::tally::{Kind, Seen, Tally};
+use super::tally::{Kind, Sample, Tally};
 use super::{Compared, NS_PER_MINUTE, extent, minutes, per_minute, rows_of_suspect};
 use crate::cancel::Cancel;
 use crate::query::acquired::{Acquired, Kept};
@@ -234,7 +234,7 @@ struct Losses {
 impl Losses {
     fn of(trace: &Trace, extent: Window) -> Result<Self, QueryError> {
         let (times, max_events) = (loss_times(trace)?, most_lost_events(trace)?);
-        let trace_time = Seen { windows: vec![extent], shares: Vec::new() };
+        let trace_time = Sample { windows: vec![extent], shares: Vec::new() };
         let is_mostly_whole = trace_time.between(&times).length_ns() > trace_time.length_ns() / 2;
         Ok(Self { times, max_events, is_mostly_whole })
     }
@@ -242,7 +242,7 @@ impl Losses {
 
 /// Leaks of a group in a trace, compared with the other one.
 #[derive(Clone, Copy)]
-struct Against {
+struct Comparison {
     chances: Chances,
     /// Factor between its expected leaks and those of the other one, if nothing changed.
     times: f64,
@@ -254,23 +254,23 @@ struct Against {
 struct Pair<'m> {
     verdict: Option<Verdict>,
     is_new: bool,
-    seen: [&'m Seen; 2],
+    samples: [&'m Sample; 2],
     starts: [Start; 2],
     /// Number that each leaks, where only that is known.
     counts: Option<[u64; 2]>,
     /// Number of leaks of each that the traces do not show; negative if fewer leak.
     unseen: [f64; 2],
-    /// Size of each of these.
-    each: f64,
+    /// Size of each unseen leak.
+    unseen_size: f64,
     /// Difference that does not matter.
-    few: f64,
+    tolerance: f64,
     /// Number of processes in each trace.
     processes: [usize; 2],
 }
 
 impl Pair<'_> {
     /// Compares the leaks, and the number of chances on which they happen.
-    fn compare(&self) -> Against {
+    fn compare(&self) -> Comparison {
         let can_be_more = match self.verdict {
             // Handles that live for a short time are open at the end by chance, not leaked at a rate.
             None | Some(Verdict::Balanced) => false,
@@ -279,29 +279,30 @@ impl Pair<'_> {
             Some(_) => true,
         };
         let against = |tallies: [Tally; 2], share, times, kind| {
-            let [more, less] = [0, 1].map(|side| tallies[side].with(self.unseen[side], self.each));
-            let can_be_more = can_be_more && more.amount - less.amount * times > self.few;
-            Against { chances: Chances::new([&more, &less], share, kind), times, can_be_more }
+            let [more, less] =
+                [0, 1].map(|side| tallies[side].with(self.unseen[side], self.unseen_size));
+            let can_be_more = can_be_more && more.amount - less.amount * times > self.tolerance;
+            Comparison { chances: Chances::new([&more, &less], share, kind), times, can_be_more }
         };
         if let Some(counts) = self.counts {
             return against(counts.map(Tally::of_counts), 0.5, 1.0, Kind::Rate);
         }
-        let lengths = self.seen.map(|seen| seen.length_ns().max(1) as f64);
+        let lengths = self.samples.map(|sample| sample.length_ns().max(1) as f64);
         let times = lengths[0] / lengths[1];
         if self.verdict != Some(Verdict::Steady) {
             // A leak without a rate does not shrink in a shorter time, and may happen once in each process.
             let processes = self.processes.map(|number| number.max(1) as f64);
             let times = times.max(processes[0] / processes[1]).max(1.0);
-            let tallies = self.seen.map(|seen| Tally::of(seen, None));
+            let tallies = self.samples.map(|sample| Tally::of(sample, None));
             return against(tallies, times / (1.0 + times), times, Kind::Fill);
         }
-        let whole = self.seen.map(|seen| Tally::of(seen, None));
-        let expected = whole[0].with(self.unseen[0], self.each).count / times;
+        let whole = self.samples.map(|sample| Tally::of(sample, None));
+        let expected = whole[0].with(self.unseen[0], self.unseen_size).count / times;
         if self.is_new && expected < TOO_SHORT {
             return against(whole, 0.5_f64.min(times / (1.0 + times)), times, Kind::Rate);
         }
-        let piece_ns = self.seen.map(Seen::longest_ns).into_iter().min();
-        let tallies = self.seen.map(|seen| Tally::of(seen, piece_ns));
+        let piece_ns = self.samples.map(Sample::longest_ns).into_iter().min();
+        let tallies = self.samples.map(|sample| Tally::of(sample, piece_ns));
         let share = tallies[0].length_ns / (tallies[0].length_ns + tallies[1].length_ns).max(1.0);
         against(tallies, share, times, Kind::Rate)
     }
@@ -315,7 +316,7 @@ const MIN_BYTES: f64 = 65_536.0;
 const TOO_SHORT: f64 = 0.2;
 
 /// Comparison in both directions, first the trace after against the one before.
-type Both = [Against; 2];
+type Both = [Comparison; 2];
 
 /// Assumption about traces that lost events.
 #[derive(Clone, Copy)]
@@ -336,27 +337,27 @@ fn compare(groups: &[MatchedGroup], has_lengths: bool, assumed: Assumed<'_>) -> 
             _ => None,
         };
         let parts =
-            [0, 1].map(|side| lossy(side).map(|times| group.sides[side].seen.between(times)));
-        let seen = |side: usize| parts[side].as_ref().unwrap_or(&group.sides[side].seen);
+            [0, 1].map(|side| lossy(side).map(|times| group.sides[side].sample.between(times)));
+        let sample = |side: usize| parts[side].as_ref().unwrap_or(&group.sides[side].sample);
         // A loss may hide a fill at the start.
         let start = |side: usize| lossy(side).map_or(group.sides[side].start, |_| Start::Later);
         let unseen = match assumed {
             Assumed::Unseen(unseen) => unseen,
             _ => [0.0, 0.0],
         };
-        let each = group.largest();
+        let unseen_size = group.largest();
         let against = |more: usize, less: usize| {
             let counts = [more, less].map(|side| group.sides[side].leaked.count);
             Pair {
                 verdict: group.sides[more].verdict,
                 is_new: counts[1] as f64 + unseen[less] <= 0.0,
-                seen: [seen(more), seen(less)],
+                samples: [sample(more), sample(less)],
                 starts: [start(more), start(less)],
                 counts: (!has_lengths).then_some(counts),
                 unseen: [unseen[more], unseen[less]],
-                each,
-                few: if group.has_bytes { MIN_BYTES } else { f64::NEG_INFINITY },
-                processes: [more, less].map(|side| group.sides[side].seen.windows.len()),
+                unseen_size,
+                tolerance: if group.has_bytes { MIN_BYTES } else { f64::NEG_INFINITY },
+                processes: [more, less].map(|side| group.sides[side].sample.windows.len()),
             }
             .compare()
         };
@@ -413,7 +414,7 @@ fn sure(
     is_sure.collect()
 }
 
-impl Against {
+impl Comparison {
     fn is_more(&self, level: f64) -> bool {
         self.can_be_more && self.chances.is_significant(level)
     }
@@ -470,7 +471,7 @@ fn with_states(
 
 fn side_of(group: &MatchedGroup, side: usize, has_lengths: bool) -> Side {
     let side = &group.sides[side];
-    let minutes = side.seen.length_ns() as f64 / NS_PER_MINUTE;
+    let minutes = side.sample.length_ns() as f64 / NS_PER_MINUTE;
     let minutes = Some(minutes).filter(|minutes| has_lengths && *minutes > 0.0);
     Side {
         leaked: side.leaked,
@@ -519,7 +520,7 @@ mod tests {
         MatchedSide {
             leaked: Amount { count: lifetimes.len() as u64, bytes: 0 },
             verdict: Some(Verdict::Steady),
-            seen: Seen { windows: vec![WINDOW], shares: vec![share(lifetimes)] },
+            sample: Sample { windows: vec![WINDOW], shares: vec![share(lifetimes)] },
             ..MatchedSide::default()
         }
     }

@@ -95,14 +95,14 @@ pub(in crate::query) fn keep_related(
                     || passes(caller.get(event))
                     || passes(inherited_by.get(event))))
     };
-    selection.retain(file.cancel, |selected, left| {
+    selection.retain(file.cancel, |selected, mask| {
         let object = selected.object();
         [selected.create(), selected.end()]
             .into_iter()
             .flatten()
             .any(|event| event_passes(event.row()))
             || file.objects.existing(object).any(|handle| passes(owner.get(handle)))
-            || file.objects.events(object).any(|event| left.contains(event) && event_passes(event))
+            || file.objects.events(object).any(|event| mask.contains(event) && event_passes(event))
     })?;
     Ok(())
 }

@@ -72,7 +72,7 @@ impl Groups {
         let selections = || [Some(selection), beside].into_iter().flatten();
         let (needs, trims) = (criteria.groups.needs_stacks(), &criteria.groups.trims);
         let stacks = TrimmedStacks::needed(file, selections(), needs, trims)?;
-        // The executable identifies a process.
+        // A process is identified by its executable.
         let is_plain = criteria.plain_process_names || criteria.with_identities;
         let mut keys = Keys::new(file, &by, stacks.as_ref(), is_plain)?;
         let mut tree = GroupTree::new(by.len());
@@ -145,12 +145,12 @@ impl Groups {
     /// The part of what all groups leak that a group leaks, 0 to 1; where nothing is leaked, its part of the
     /// handles.
     pub fn share(&self, node: NodeIdx) -> f64 {
-        let (stats, all) = (self.tree.stats(node), self.tree.all());
-        let (part, whole) = match all.unreleased {
-            0 => (stats.handles, all.handles),
+        let (stats, sums) = (self.tree.stats(node), self.tree.all());
+        let (handles, total) = match sums.unreleased {
+            0 => (stats.handles, sums.handles),
             unreleased => (stats.unreleased(), unreleased),
         };
-        if whole == 0 { 0.0 } else { f64::from(part) / whole as f64 }
+        if total == 0 { 0.0 } else { f64::from(handles) / total as f64 }
     }
 
     /// The stacks that are keys of groups that are shown.
@@ -189,7 +189,7 @@ impl Groups {
 
     /// Value that the handles of a group have in common in its own column.
     pub fn key(&self, node: NodeIdx) -> GroupKey<&str> {
-        let (level, code) = self.tree.place(node);
+        let (level, code) = self.tree.level_and_code(node);
         self.by.get(level).map_or(GroupKey::None, |column| self.texts.key(*column, code))
     }
 }

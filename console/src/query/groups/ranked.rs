@@ -35,15 +35,15 @@ impl Slots {
     }
 
     fn set(&mut self, code: u32, slot: u32) {
-        let at = code.wrapping_add(1) as usize;
-        if at >= Self::DENSE_LIMIT {
+        let index = code.wrapping_add(1) as usize;
+        if index >= Self::DENSE_LIMIT {
             self.far.insert(code, slot);
             return;
         }
-        if self.near.len() <= at {
-            self.near.resize(at + 1, sentinel());
+        if self.near.len() <= index {
+            self.near.resize(index + 1, sentinel());
         }
-        if let Some(near) = self.near.get_mut(at) {
+        if let Some(near) = self.near.get_mut(index) {
             *near = slot;
         }
     }

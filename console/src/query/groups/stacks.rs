@@ -160,13 +160,13 @@ impl TrimmedStacks {
         stack: StackIdx,
     ) -> impl Iterator<Item = FrameIdx> {
         let facts = |frame: &FrameIdx| self.frames.get(frame.row());
-        let all = || frames.stacks.get(stack.row());
+        let frames = || frames.stacks.get(stack.row());
         let start = match self.has_start {
-            true => all().position(|frame| facts(&frame).is_some_and(|facts| facts.is_start)),
+            true => frames().position(|frame| facts(&frame).is_some_and(|facts| facts.is_start)),
             false => None,
         };
-        let all = all().skip(start.unwrap_or_default());
-        all.filter(move |frame| facts(frame).is_none_or(|facts| !facts.is_folded))
+        let rest = frames().skip(start.unwrap_or_default());
+        rest.filter(move |frame| facts(frame).is_none_or(|facts| !facts.is_folded))
     }
 
     /// Frames that a row stands for, trimmed likewise; all of them for a stack that is not trimmed.
@@ -282,11 +282,11 @@ impl FrameTexts<'_> {
 
 /// Finds the first equal item for each of some items, which come with hashes.
 fn firsts<T: Copy>(hashes: &[(u64, T)], is_equal: impl Fn(T, T) -> bool) -> Vec<T> {
-    let mut known: HashTable<(u64, T)> = HashTable::with_capacity(hashes.len());
+    let mut table: HashTable<(u64, T)> = HashTable::with_capacity(hashes.len());
     let firsts = hashes.iter().map(|&(hash, item)| {
         let is_equal =
             |(known_hash, known): &(u64, T)| *known_hash == hash && is_equal(*known, item);
-        known.entry(hash, is_equal, |(hash, _)| *hash).or_insert((hash, item)).get().1
+        table.entry(hash, is_equal, |(hash, _)| *hash).or_insert((hash, item)).get().1
     });
     firsts.collect()
 }

@@ -217,9 +217,9 @@ impl Counter<'_> {
     fn add_miss(&self, miss: ResourceMissIdx, counts: &mut Counts) {
         let row = miss.row();
         let group = counts.group(self.keys.of_miss(miss));
-        let what = self.misses.what.get(row).and_then(ResourceMissKind::from_code);
+        let kind = self.misses.kind.get(row).and_then(ResourceMissKind::from_code);
         let Some(stats) = counts.stats(group) else { return };
-        match what {
+        match kind {
             Some(ResourceMissKind::OrphanFree) => {
                 let size = self.misses.size.get(row).unwrap_or_default();
                 stats.orphan_frees += 1;
