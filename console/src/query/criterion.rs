@@ -84,9 +84,9 @@ named! {
     StackFrom,
 }
 
-/// Kind of a value, which decides what is suggested when nothing passes.
+/// Syntax of a value, which decides what is suggested when nothing passes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum ValueKind {
+pub(super) enum Syntax {
     /// One of the names that are there.
     Name,
     /// A part of a line, which is given more often than the whole.
@@ -100,7 +100,7 @@ pub(super) struct Given<'c, C: Criteria> {
     pub(super) criterion: Criterion,
     /// Text of its filter as typed; empty if it is not a text filter.
     pub(super) value: &'c str,
-    pub(super) value_kind: ValueKind,
+    pub(super) syntax: Syntax,
     /// Takes another value in its place, or none.
     pub(super) set: fn(&mut C, Option<&str>),
     pub(super) effect: C::Effect,
@@ -155,7 +155,7 @@ macro_rules! criteria {
         $all.extend([($this.leak || $this.leak_at_exit, Given {
             criterion: Criterion::of_leaks($this.leak, $this.leak_at_exit),
             value: "",
-            value_kind: ValueKind::Name,
+            syntax: Syntax::Name,
             set: |criteria: &mut Self, _| (criteria.leak, criteria.leak_at_exit) = (false, false),
             effect: $effect,
         })]);
@@ -166,12 +166,12 @@ macro_rules! criteria {
     };
     (
         @ $all:ident, $this:ident,
-        ($criterion:expr) => $($field:ident).+: $filter:ident $(as $value_kind:ident)? $(, $effect:expr)?; $($rest:tt)*
+        ($criterion:expr) => $($field:ident).+: $filter:ident $(as $syntax:ident)? $(, $effect:expr)?; $($rest:tt)*
     ) => {
         $all.extend([($this.$($field).+.is_some(), Given {
             criterion: $criterion,
             value: $this.$($field).+.as_ref().map_or("", <$filter>::text),
-            value_kind: criteria!(@value_kind $($value_kind)?),
+            syntax: criteria!(@syntax $($syntax)?),
             set: |criteria: &mut Self, text| criteria.$($field).+ = text.and_then(|text| <$filter>::new(text).ok()),
             effect: criteria!(@effect $($effect)?),
         })]);
@@ -184,15 +184,15 @@ macro_rules! criteria {
         $all.extend([(is_given(&$this.$($field).+), Given {
             criterion: $criterion,
             value: "",
-            value_kind: ValueKind::Name,
+            syntax: Syntax::Name,
             set: |criteria: &mut Self, _| criteria.$($field).+ = Default::default(),
             effect: criteria!(@effect $($effect)?),
         })]);
         criteria!(@ $all, $this, $($rest)*);
     };
     (@ $all:ident, $this:ident,) => {};
-    (@value_kind) => { ValueKind::Name };
-    (@value_kind $value_kind:ident) => { ValueKind::$value_kind };
+    (@syntax) => { Syntax::Name };
+    (@syntax $syntax:ident) => { Syntax::$syntax };
     (@effect) => { () };
     (@effect $effect:expr) => { $effect };
 }

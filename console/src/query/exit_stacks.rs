@@ -1,7 +1,7 @@
 //! Evidence from stacks on the closes that the lifecycle attributes to the end of a process.
 //!
-//! The lifecycle knows no names of functions. Where they are known, the kernel's functions at the end of a
-//! process confirm it, and a close in the kernel without any of them speaks against it.
+//! The lifecycle does not use names of functions. If they are known, functions of the kernel at the end of a process
+//! confirm a close, and a close in the kernel without any of these functions is doubtful.
 
 use std::collections::HashMap;
 use std::ops::AddAssign;

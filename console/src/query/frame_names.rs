@@ -343,9 +343,8 @@ impl NamedFrames<'_> {
                 || self.frames.stored.get(&frame).is_some();
         }
         let unnamed = order.into_iter().filter(|module| !named.get(module).is_some_and(|&has| has));
-        let names =
-            unnamed.filter_map(|module| Some(self.frames.modules.get(module.row())?.name.clone()));
-        names.collect()
+        let modules = unnamed.filter_map(|module| self.frames.modules.get(module.row()));
+        modules.map(|module| module.name.clone()).collect()
     }
 
     /// All frames with names from symbols or from the extract, by row of the frames table.

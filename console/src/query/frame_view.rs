@@ -14,8 +14,8 @@ const UNKNOWN_METHOD: &str = "<UnknownMethod>";
 
 /// One frame: a function or managed method, else a place in a module, else an address.
 ///
-/// Displays as stack filters see it: `module!function`, `module+0x1A2B` or `<UnknownMethod>`; where
-/// not even the offset is known, `module`.
+/// Displays as stack filters match it: `module!function`, `module+0x1A2B`, `<UnknownMethod>` or, without a known
+/// offset, `module`.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct FrameView<'a> {
     pub(crate) module: Option<InModule<'a>>,

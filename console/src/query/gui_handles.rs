@@ -57,7 +57,7 @@ pub(super) fn gui_handles(
         // The suspect is one of handles of the kernel.
         return Ok(Vec::new());
     }
-    // Allocators are few, and most traces have none of these.
+    // There are few allocators, and most traces have none of these kinds.
     let allocators = AllocatorList::load(source.trace)?;
     let kinds = KINDS.iter().filter(|kind| {
         allocators.rows().iter().any(|allocator| allocator.kind == kind.code())

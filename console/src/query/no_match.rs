@@ -7,7 +7,7 @@ use handlescope_model::{Trace, TypeId};
 
 use super::context::FileContext;
 use super::criteria::{Effect, ObjectCriteria};
-use super::criterion::{Criteria, Criterion, Given, Survivors, ValueKind};
+use super::criterion::{Criteria, Criterion, Given, Survivors, Syntax};
 use super::error::QueryError;
 use super::filters;
 use super::info::{seconds, trace_info};
@@ -57,8 +57,8 @@ impl NoMatch {
     /// The first criterion that lets none of the rows pass that those in front of it do, with what could be meant;
     /// `None` when there are no rows at all, or some pass.
     ///
-    /// `names` are those of the rows that the criteria in front let pass, and `passes` says whether any row passes
-    /// others.
+    /// `names` returns the names of the rows that pass the previous criteria, and `passes` whether any row passes other
+    /// criteria.
     pub(super) fn of<C: Criteria>(
         subject: Subject,
         criteria: &C,
@@ -73,17 +73,17 @@ impl NoMatch {
             before = if passed { after } else { before };
             passed
         });
-        let Some(Given { criterion, value, value_kind, set, .. }) = given.next() else {
+        let Some(Given { criterion, value, syntax, set, .. }) = given.next() else {
             return Ok(None);
         };
         let passed = criteria.before(criterion).bare();
         let names = names(&passed, criterion, value)?;
         let similar = match value {
             _ if value.is_empty() || !is_one_name(value) => Vec::new(),
-            _ => match value_kind {
-                ValueKind::Name => names.similar,
-                ValueKind::Line => anywhere(value),
-                ValueKind::Number => hexadecimal(value),
+            _ => match syntax {
+                Syntax::Name => names.similar,
+                Syntax::Line => anywhere(value),
+                Syntax::Number => hexadecimal(value),
             },
         };
         let mut nearest = Vec::new();
@@ -232,15 +232,14 @@ fn as_named(
     };
     let mut earlier: Vec<_> = given.iter().map(|given| given.criterion).collect();
     let later = earlier.split_off(last_early + 1);
-    let remaining =
-        earlier.iter().filter_map(|criterion| survivors.after(*criterion)).min().unwrap_or(0);
-    // If objects remain although fewer were tested, no earlier criterion is the reason, and their counts are not needed.
+    let remaining = earlier.iter().filter_map(|it| survivors.after(*it)).min().unwrap_or(0);
+    // If objects remain although fewer were tested, no earlier criterion is the reason, and counts are not needed.
     let mode = args.map_mode();
     let is_known = remaining > 0
-        && earlier.iter().all(|criterion| {
-            [None, mode].contains(&args.before(*criterion).map_mode())
-                && *criterion != Criterion::StackFilter
-        });
+        && earlier
+            .iter()
+            .all(|criterion| [None, mode].contains(&args.before(*criterion).map_mode()))
+        && !earlier.contains(&Criterion::StackFilter);
     let mut counted = Survivors::of(survivors.total);
     if !is_known {
         let args = args.before(earlier[last_early]);
@@ -342,12 +341,9 @@ fn object_names(file: &FileContext<'_>, value: &str) -> Result<Vec<String>, Quer
         }
     }
     // Users type the last component of a path.
-    let last_components = (0..names.len()).map(|row| {
-        let name = names.text(row);
-        name.rsplit(['\\', '/']).next().unwrap_or(name).to_owned()
-    });
-    let nearest = like(value, last_components.collect()).into_iter();
-    Ok(nearest.map(|name| format!("*{name}")).collect())
+    let names = (0..names.len()).map(|row| names.text(row));
+    let components = names.map(|name| name.rsplit(['\\', '/']).next().unwrap_or(name).to_owned());
+    Ok(like(value, components.collect()).into_iter().map(|name| format!("*{name}")).collect())
 }
 
 /// The names most like a value.

@@ -139,9 +139,9 @@ fn caveats(
     if file.frames.is_some() {
         let kind = file.trace.values(Events::kind)?;
         let stack = file.trace.values(Events::stack)?;
-        let opened = (0..kind.len())
-            .into_par_iter()
-            .filter(|row| kind.get(*row).is_some_and(|kind| OPENING.contains_code(kind)));
+        let opened = (0..kind.len()).into_par_iter();
+        let opened =
+            opened.filter(|row| kind.get(*row).is_some_and(|it| OPENING.contains_code(it)));
         let opened = opened.map(|row| (1, u64::from(stack.get(row).is_none())));
         let (opened, without_stack) =
             opened.reduce(|| (0, 0), |sums, event| (sums.0 + event.0, sums.1 + event.1));

@@ -1,8 +1,7 @@
 //! Names that say more than that of the executable.
 //!
-//! Windows runs most of its services in processes that are all called `svchost.exe`. Which one it
-//! is stands in the command line. ETWAnalyzer ships rules that rename four of them, and its users
-//! know them by these names; the rules here are the same.
+//! Windows runs most of its services in processes called `svchost.exe`, whose command lines name the service.
+//! ETWAnalyzer has rules that rename four of them, and its users know these names; the rules here are the same.
 
 /// The executable that all rules are about.
 const SERVICE_HOST: &str = "svchost.exe";

@@ -55,7 +55,7 @@ pub fn processes<'a>(
         let of_row = |row: &usize| infos.get(ProcessIdx(*row as u32));
         let mut rows: Vec<usize> = (0..processes.len()).collect();
         let mut survivors = Survivors::of(rows.len());
-        let ProcessCriteria { name, command_line, new_process } = &args.processes;
+        let ProcessCriteria { name, command_line, new_process: new } = &args.processes;
         survivors.keep(Criterion::Process, name, &mut rows, |filter, row| {
             of_row(row).matches(filter, false)
         });
@@ -68,9 +68,7 @@ pub fn processes<'a>(
         survivors.keep(Criterion::CmdLine, command_line, &mut rows, |filter, row| {
             filter.matches(&of_row(row).command_line)
         });
-        survivors.keep(Criterion::NewProcess, new_process, &mut rows, |new, row| {
-            new.matches(of_row(row))
-        });
+        survivors.keep(Criterion::NewProcess, new, &mut rows, |new, row| new.matches(of_row(row)));
         rows.sort_by_key(|row| {
             let Process { pid, start_ns, end_ns, .. } = processes[*row];
             match args.order {

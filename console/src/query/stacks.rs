@@ -53,7 +53,7 @@ impl StackVerdicts {
         stacks: &StackSet,
         frames: &Frames<'_>,
     ) -> Result<Self, Cancelled> {
-        // An event without stack has no line of text, which is the empty text to a filter.
+        // To a filter, an event without stack has the empty text.
         let without_stack = filter.matches("");
         if filter.passes_everything() {
             let by_stack = vec![true; stacks.0.len()];

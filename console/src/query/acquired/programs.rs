@@ -50,10 +50,8 @@ impl<'a> Programs<'a> {
             let program =
                 name.map_or(Program(row), |name| *by_name.entry(name).or_insert(Program(row)));
             programs.push(program);
-            match is_requested(process) {
-                true => requested.insert(program),
-                false => not_requested.insert(program),
-            };
+            let set = if is_requested(process) { &mut requested } else { &mut not_requested };
+            set.insert(program);
         }
         let in_part = requested.intersection(&not_requested).copied().collect();
         Self { processes, programs, in_part }

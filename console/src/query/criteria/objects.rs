@@ -6,9 +6,7 @@ use serde::Serialize;
 use super::{GroupCriteria, ProcessCriteria};
 use crate::filter::{Filter, ProcessFilter};
 use crate::query::context::FileContext;
-use crate::query::criterion::{
-    Criteria, Criterion, Given, ValueKind, criteria, criterion, is_given,
-};
+use crate::query::criterion::{Criteria, Criterion, Given, Syntax, criteria, criterion, is_given};
 use crate::query::error::QueryError;
 use crate::query::filters::object::{self, HexFilter, Test, ViewTest};
 use crate::query::filters::{event, process};

@@ -1,7 +1,7 @@
 //! Criteria that choose processes.
 
 use crate::filter::{Filter, ProcessFilter};
-use crate::query::criterion::{Criteria, Given, ValueKind, criteria, criterion, is_given};
+use crate::query::criterion::{Criteria, Given, Syntax, criteria, criterion, is_given};
 use crate::query::tables::ProcessInfo;
 
 /// Criteria that choose processes: those that pass all that was given.

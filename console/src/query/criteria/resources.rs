@@ -4,9 +4,7 @@ use handlescope_model::StackIdx;
 
 use super::StackTrims;
 use crate::filter::{Filter, ProcessFilter};
-use crate::query::criterion::{
-    Criteria, Criterion, Given, ValueKind, criteria, criterion, is_given,
-};
+use crate::query::criterion::{Criteria, Criterion, Given, Syntax, criteria, criterion, is_given};
 use crate::query::resources::ResourceColumn;
 use crate::query::resources::tables::{
     AllocatorTest, Needed, ResourceRow, RowTest, Tables, kind_name,

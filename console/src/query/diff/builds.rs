@@ -107,7 +107,7 @@ fn differ(module: &ModuleIdentity, other: &ModuleIdentity) -> bool {
     if let Some((module, other)) = module.pdb.as_ref().zip(other.pdb.as_ref()) {
         return (&module.guid, module.age) != (&other.guid, other.age);
     }
-    // Rundowns of modules in user mode have 0.
+    // Rundowns of modules in user mode have the time stamp 0.
     let stamp = |module: &ModuleIdentity| module.timestamp.filter(|stamp| *stamp != 0);
     match stamp(module).zip(stamp(other)) {
         Some((old, new)) => (old, module.size) != (new, other.size),

@@ -81,10 +81,10 @@ fn of_file<'a, F: Compared<'a>>(
     let mut groups = Vec::new();
     if let Some(acquired) = &acquired {
         let minutes = minutes(acquired, window);
-        let selected = acquired
-            .groups()
-            .filter(|group| suspect.is_none_or(|rows| acquired.has_any(group, rows)));
-        for group in selected {
+        for group in acquired.groups() {
+            if suspect.is_some_and(|rows| !acquired.has_any(&group, rows)) {
+                continue;
+            }
             acquired.cancel().check()?;
             let between = acquired.between(&group, span)?;
             if between.kept.count > 0 || (criteria.all_open && between.at_second.count > 0) {

@@ -5,12 +5,11 @@
 //!   A moment is a part of the mean distance of the handles, so that handles that come at random are hardly ever
 //!   taken for a clump, and no longer than between two handles of an operation, so that a start in a trace of hours
 //!   is no clump.
-//! * Waves that are longer than a moment show in counts by parts of the time: when these vary more than chance
-//!   allows, their dispersion counts.
-//! * A cache whose entries live longer than a trace looks as if it leaked all of them, in a longer trace only some.
-//!   Times of unequal lengths are therefore compared in **pieces** as long as the shorter one: what is opened in a
-//!   piece, and open at its end. Whatever the lifetimes are, two recordings of an unchanged program have as many of
-//!   these in each piece.
+//! * Waves that are longer than a moment show in counts by parts of the time: if these counts vary more than chance
+//!   allows, their dispersion is used.
+//! * A cache whose entries live longer than a trace seems to leak all of them, in a longer trace only some. Times of
+//!   unequal lengths are therefore compared in **pieces** as long as the shorter one: handles opened in a piece and
+//!   open at its end. Two recordings of an unchanged program have equally many in each piece, whatever the lifetimes.
 
 use handlescope_model::rules::LossTimes;
 
@@ -160,9 +159,8 @@ impl Tally {
             opens
         });
         let by_process: Vec<Vec<Open>> = by_process.collect();
-        let lengths_ns =
-            sample.windows.iter().map(|window| Pieces::of(*window, piece_ns).length_ns() as f64);
-        let length_ns: f64 = lengths_ns.sum();
+        let pieces = sample.windows.iter().map(|window| Pieces::of(*window, piece_ns));
+        let length_ns: f64 = pieces.map(|pieces| pieces.length_ns() as f64).sum();
         let count = by_process.iter().map(Vec::len).sum::<usize>() as f64;
         let moment_ns = (MOMENT * length_ns / count.max(1.0)).min(MAX_MOMENT_NS) as i64;
         let squares = by_process.iter().map(|opens| squares(opens, moment_ns)).sum();
@@ -306,7 +304,7 @@ mod tests {
     #[test]
     fn handles_of_operations_that_take_seconds_are_few_chances_too() {
         let opens = (0..20).flat_map(|operation: i64| {
-            // At uneven times, as operations come.
+            // Operations come at uneven times.
             let start_ns = (operation * operation * 37 % 590) * SECOND;
             (0..5).map(move |n| (start_ns + n * 2 * SECOND, None))
         });
@@ -349,7 +347,7 @@ mod tests {
         assert_eq!((equal.count, equal.amount), (40.0, 40.0 * 4096.0));
         let numbers = Tally::of(&sample(600, seconds(40)), None);
         assert!((chances(&equal) - chances(&numbers)).abs() < 1e-9, "{equal:?}");
-        // Of one block that is nearly all of it, the others say nothing.
+        // One block is nearly all of the amount.
         let uneven = Tally::of(&sized(40, |at| if at == 7 { 1 << 30 } else { 16 }), None);
         assert!(chances(&uneven) < 1.1, "{uneven:?}");
         assert_eq!(Tally::of(&sized(40, |_| 0), None).amount, 0.0);
@@ -368,7 +366,7 @@ mod tests {
             let long = Tally::of(&cache(seconds), Some(60 * SECOND));
             assert_eq!((long.count, long.length_ns), (60.0 * pieces, 60e9 * pieces), "{seconds}");
         }
-        // As a whole a longer one leaks less by time.
+        // As a whole, a longer trace leaks less by time.
         assert_eq!(Tally::of(&cache(600), None).count, 100.0);
     }
 

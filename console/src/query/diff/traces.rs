@@ -171,7 +171,7 @@ pub(crate) fn compare_traces<'a, F: Compared<'a>>(
         .map(|(file, acquired)| extent(file, acquired.as_ref()))
         .collect();
     let suspects = rows_of_suspect(&files, criteria)?;
-    // A trace without any of it is refused by the command, as a gate would pass.
+    // The command refuses a trace without acquisitions, because a gate would pass.
     let acquired = acquired.into_iter().zip(suspects.iter().map(Option::as_ref));
     let (acquired, suspects): (Vec<F::Acquired<'_>>, Vec<_>) =
         acquired.filter_map(|(acquired, suspect)| Some((acquired?, suspect))).unzip();
@@ -392,7 +392,7 @@ fn sure(
         let [level, _] = levels(&comparisons);
         worse(&comparisons, level)
     });
-    // The losses explain as much of a difference as they can, or hide as much of it.
+    // The lost events explain, or hide, as much of a difference as possible.
     let unseen = |sign: f64| {
         let (before, after) = before.max_events.zip(after.max_events)?;
         let unseen = [-sign * before as f64, sign * after as f64];

@@ -19,7 +19,7 @@ use crate::values::TimeRange;
 /// `-Leak` and `-LeakAtExit`: keeps what was opened and never closed, or closed by nothing but the end
 /// of its process, and drops closes.
 ///
-/// Returns what goes on beside it: what `-LeakAtExit` would keep, and the objects with handles that were closed unseen.
+/// Returns two further selections: what `-LeakAtExit` would keep, and the objects with handles that were closed unseen.
 pub(super) fn keep_leaks(
     leak: bool,
     leak_at_exit: bool,
@@ -43,7 +43,7 @@ pub(super) fn keep_leaks(
 
 /// Keeps some of the events that open handles, and drops closes.
 ///
-/// Creation and end stay, also when their events go: they still say when the object lived.
+/// Creation and end stay even if their events are removed, as the lifetime of the object.
 fn keep_opened(
     is_kept: impl Fn(usize) -> bool,
     file: &FileContext<'_>,

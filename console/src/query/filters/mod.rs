@@ -1,14 +1,13 @@
 //! The filters of `.dump ObjectRef`, in their fixed order.
 //!
-//! Suspect*, leak*, time*, stack* and handle* remove events, so that later ones see less, and create stack and destroy stack look
-//! at what these leave; so do creator, inherit, related and overlapped. The others look at the unfiltered object. They
-//! are applied in the order in which they are named where nothing passes, and how many objects each leaves is counted;
-//! only what chooses mappings, or none, comes first, and a filter on the stacks of events before those that see what it
-//! leaves.
+//! The filters on suspects, leaks, times, stacks and handles remove events. The filters on create and destroy stacks,
+//! creators, inheritance, related processes and overlaps test the remaining events, and all others the unfiltered
+//! object. Filters are applied in the order in which an empty answer names them, and the objects that each leaves are
+//! counted. Two kinds come earlier: filters on the kind of object come first, and a filter on the stacks of events
+//! comes before the filters that test the remaining events.
 //!
-//! They are loops over slices, not expressions of polars: each works on what the filters before it left
-//! of one object (its events, creation and end), in an order that matters, and stops at the first event
-//! that decides.
+//! They are loops over slices, not expressions of polars: each works on what the previous filters left of one object
+//! (its events, creation and end), in an order that matters, and stops at the first event that decides.
 
 pub(super) mod event;
 pub(super) mod object;

@@ -27,7 +27,7 @@ macro_rules! columns {
         }
 
         impl GroupColumn {
-            // Not a function of the declaration, because it is called for every handle.
+            // A `match` instead of a function pointer, because it is called for every handle.
             fn row(self, rows: &KeyRows<'_>, lifetime: &Lifetime) -> u32 {
                 match self {
                     $(Self::$column => {

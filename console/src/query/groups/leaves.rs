@@ -1,7 +1,7 @@
 //! The groups of the innermost level, of which there may be millions.
 //!
-//! They are not searched for each handle: the handles of a group of the level above stay together, and only
-//! those of a group that is shown are sorted and counted, each such group by itself.
+//! They are not looked up for each handle: the handles of a group of the level above stay together, and only the
+//! handles of a group that is shown are sorted and counted, group by group.
 
 use std::ops::Range;
 

@@ -210,7 +210,7 @@ impl<'a> Lifetimes<'a> {
         for handle in owners.zip(tables.existing_handle.range(existing)) {
             *open.entry(handle).or_default() += 1;
         }
-        // The last one opened of a value is the open one.
+        // Of the handles with one value, the last opened are the open ones.
         for lifetime in self.lifetimes.iter_mut().rev().filter(|it| it.closed.is_none()) {
             let value = lifetime.opened.and_then(|event| tables.handle.get(event.row()));
             let count = lifetime.owner.zip(value).and_then(|handle| open.get_mut(&handle));

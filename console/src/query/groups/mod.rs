@@ -1,10 +1,9 @@
 //! `.dump ObjectRef -GroupBy`: handles and views in groups, as a tree.
 //!
-//! [`lives`] follows each handle and view from its opening to its close, [`columns`] says what a column
-//! groups by, [`stacks`] which stacks are equal, [`parts`] counts parts of the objects side by side, and [`tree`]
-//! puts them together. These are loops over slices and no expressions over frames, because what is counted
-//! depends on the order of rows: the objects of a group are distinct, and the groups of all levels come out of
-//! one pass.
+//! [`lifetimes`] follows each handle and view from its opening to its close, [`columns`] defines the columns of groups,
+//! [`stacks`] compares stacks, [`parts`] counts parts of the objects in parallel, and [`tree`] merges them. These are
+//! loops over slices instead of expressions over frames, because the counts depend on the order of rows: the objects
+//! of a group are distinct, and one pass makes the groups of all levels.
 
 mod columns;
 mod counted;
@@ -72,7 +71,7 @@ impl Groups {
         let selections = || [Some(selection), beside].into_iter().flatten();
         let (needs, trims) = (criteria.groups.needs_stacks(), &criteria.groups.trims);
         let stacks = TrimmedStacks::needed(file, selections(), needs, trims)?;
-        // A process is identified by its executable.
+        // The executable identifies a process.
         let is_plain = criteria.plain_process_names || criteria.with_identities;
         let mut keys = Keys::new(file, &by, stacks.as_ref(), is_plain)?;
         let mut tree = GroupTree::new(by.len());

@@ -63,7 +63,7 @@ impl Parts<'_> {
             let parts = wave.par_chunks(PART);
             let parts = parts.map(|objects| self.part(objects, &selection.events, is_beside));
             let parts: Vec<ObjectHandles> = parts.collect::<Result<_, Cancelled>>()?;
-            // One after the other, because numbers follow the order of the handles.
+            // In sequence, because numbers follow the order of the handles.
             parts.iter().for_each(|part| keys.learn(&part.rows));
             let counted = parts.into_par_iter().map(|part| part.count(keys, &self.lifetimes.times));
             counted.collect::<Vec<_>>().into_iter().for_each(&mut add);
@@ -103,7 +103,7 @@ impl ObjectHandles {
         let (mut slots, mut codes) = (Vec::new(), Vec::new());
         for (handle, rows) in self.handles.iter().zip(self.rows.chunks_exact(keys.width())) {
             let innermost = path.follow(keys.codes(rows), keys.width() - 1, &mut outer);
-            // Where there is no level above the innermost, nothing asks for it here.
+            // The span is needed only for levels above the innermost.
             let span_ns = if path.0.is_empty() { None } else { times.span(handle.events()) };
             for (_, node) in &path.0 {
                 if let Some(stats) = outer.stats_mut(*node) {

@@ -30,7 +30,7 @@ impl Slots {
     }
 
     fn far_slot(&self, code: u32) -> Option<u32> {
-        // Most have none there.
+        // Most groups have no large numbers.
         if self.far.is_empty() { None } else { self.far.get(&code).copied() }
     }
 

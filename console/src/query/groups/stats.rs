@@ -112,7 +112,7 @@ impl Stats {
 
     /// Counts what is counted of other objects, which come later.
     pub(super) fn add_all(&mut self, other: &Stats) {
-        // Only at exit of them closed: that is all that counts.
+        // Without objects, only closes at exit are counted.
         if other.objects > 0 {
             if self.unreleased() == 0 && other.unreleased() > 0 {
                 self.samples = [0; SAMPLES];
@@ -138,7 +138,7 @@ impl Stats {
 
     fn sample(&mut self, id: u32, is_unreleased: bool) {
         if is_unreleased && self.unreleased() == 0 {
-            // Better examples than those which leak nothing.
+            // Objects that leak are better examples.
             self.samples = [0; SAMPLES];
         }
         let is_example = is_unreleased || self.unreleased() == 0;

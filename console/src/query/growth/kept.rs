@@ -25,15 +25,14 @@ pub(super) struct Kept {
 impl Kept {
     /// Parts kept handles from young ones.
     ///
-    /// S(t), the share of handles that are still open at age t, is estimated as by Kaplan and Meier (1958):
-    /// at each age by the share of closes among the handles that got so old, because of a leaked handle it is
-    /// known only that it lives longer than it is old. Where S ends is the share of handles that are never
-    /// closed. A leaked handle of age t is kept where at least two thirds of S(t) are that share.
+    /// S(t), the share of handles that are still open at age t, is estimated as by Kaplan and Meier (1958): at each age
+    /// from the share of closes among the handles that reached this age, because the lifetime of a leaked handle is
+    /// only known to exceed its age. The last value of S is the share of handles that are never closed. A leaked handle
+    /// of age t is kept if this share is at least two thirds of S(t).
     ///
-    /// A few of the oldest handles say little, so that S ends where fewer than [`MIN_AT_RISK`] got so
-    /// old: one close that comes very late does not make all others young. And when handles are
-    /// young that are as old as a third of the window, it is too short to distinguish any; where lifetimes are a
-    /// share of it, only if [`some_are_never_closed`].
+    /// S ends where fewer than [`MIN_AT_RISK`] handles are left, so that one very late close does not make all other
+    /// handles young. If handles as old as a third of the window are young, the window is too short to distinguish any;
+    /// if lifetimes are a considerable part of the window, handles are only distinguished if [`some_are_never_closed`].
     pub(super) fn of(lifetimes: &[Lifetime], window: Window) -> Self {
         // With fewer handles, no verdict depends on `is_stack`.
         let mut kept = Self::aged(lifetimes, window);
@@ -105,7 +104,7 @@ impl Kept {
         let leaked = lifetimes.iter().filter(|lifetime| lifetime.closed_ns.is_none());
         let mut opens: Vec<i64> =
             leaked.map(|lifetime| lifetime.opened_ns.min(window.end_ns)).collect();
-        // The youngest first, as the estimate goes.
+        // The estimate starts with the youngest handle.
         opens.sort_unstable_by(|a, b| b.cmp(a));
         let age = |opened: i64| window.end_ns.saturating_sub(opened);
         let still_open = still_open(lifetimes, &opens, age);
@@ -130,8 +129,8 @@ impl Kept {
 
 /// S at the age of each leaked handle, youngest first, and where it ends.
 fn still_open(lifetimes: &[Lifetime], opens: &[i64], age: impl Fn(i64) -> i64) -> Vec<f64> {
-    // Between the ages of two leaked handles no handle leaves except by its close, so that the closes of
-    // an interval act on S as one.
+    // Between the ages of two leaked handles, only closes reduce the number of handles at risk, so that all closes
+    // of an interval change S at once.
     let mut closes = vec![0usize; opens.len() + 1];
     for lifetime in lifetimes {
         if let Some(closed_ns) = lifetime.closed_ns {
@@ -148,7 +147,7 @@ fn still_open(lifetimes: &[Lifetime], opens: &[i64], age: impl Fn(i64) -> i64) -
             share *= surviving.max(MIN_AT_RISK) as f64 / at_risk as f64;
         }
         shares.push(share);
-        // The leaked handle of this age.
+        // The leaked handle of this age is not at risk at greater ages.
         at_risk = at_risk.saturating_sub(closes + 1);
     }
     shares

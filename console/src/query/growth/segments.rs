@@ -37,8 +37,8 @@ impl Segment {
 /// Splits the time between two points where the rate of `opens`, ascending, changes: of all ways to split it, the one
 /// with the greatest likelihood less a penalty for each part, found by optimal partitioning (Jackson et al. 2005).
 ///
-/// The opens of a part are a Poisson process. Those that come in batches vary more, and so their likelihood is divided
-/// by their dispersion.
+/// The opens of a part are a Poisson process. Opens in batches vary more, so that their likelihood is divided by their
+/// dispersion.
 pub(super) fn segments(opens: &[i64], from_ns: i64, to_ns: i64) -> Vec<Segment> {
     let length = i128::from(to_ns.saturating_sub(from_ns).max(1));
     let edge = |bin: usize| from_ns.saturating_add((length * bin as i128 / BINS as i128) as i64);
@@ -55,7 +55,7 @@ pub(super) fn segments(opens: &[i64], from_ns: i64, to_ns: i64) -> Vec<Segment> 
     let ends: Vec<usize> = (0..=BINS)
         .filter(|bin| matches!(*bin, 0 | BINS) || has_opens(*bin - 1) || has_opens(*bin))
         .collect();
-    // For each end the greatest likelihood of all before it, and where the last of these parts begins.
+    // For each end, the greatest likelihood of the parts before it, and the start of the last of them.
     let mut best = vec![(0.0, 0)];
     for to in 1..ends.len() {
         let from = (0..to).map(|from| {

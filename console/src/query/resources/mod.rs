@@ -1,8 +1,8 @@
 //! `.dump Resource`: allocations by where they were made, whose they are and what became of them.
 //!
-//! [`tables`] has the columns, [`chosen`] says which rows pass, [`columns`] what they can have in common, [`keys`] makes
-//! numbers of that, and [`counted`] counts them: loops over columns, parts of which run side by side. What a call or an allocation in parts counts
-//! once for is gathered as numbers and counted at the end.
+//! [`tables`] has the columns, [`selection`] filters rows, [`columns`] defines the columns of groups, [`keys`] makes
+//! keys of their values, and [`counted`] counts rows by key: loops over columns that run in parallel. Stats that count
+//! once for a call, or for an allocation in parts, are collected as numbers and counted at the end.
 
 mod columns;
 mod counted;

@@ -219,7 +219,7 @@ impl Causes<'_> {
             Some(columns.time_ns.get(*event)?.abs_diff(time)).and_then(|ns| i64::try_from(ns).ok())
         };
         let is_near = |event: &usize| distance(event).is_some_and(|ns| ns <= window_ns);
-        // The program closed the other handle, so that it intends to have only one.
+        // The other handle was closed by the program, which therefore intends to have only one.
         let is_racing_open = |event: &usize| {
             columns.kind(*event) == Some(EventKind::HandleCreate)
                 && columns.owners.of(*event) == Some(owner)

@@ -8,9 +8,8 @@ const OUTLIVED: i64 = 10;
 /// The score of a group: how many handles it keeps for ever, weighted by how likely it is to go on. `None`
 /// for a group that is not a suspect.
 ///
-/// A steady leak goes on; a burst may come again; of a few handles nothing is known; what was filled at
-/// the start is a cache more often than a leak. Of a group that is balanced otherwise, those count that
-/// `raced` leaked, or that outlived it by far.
+/// A steady leak goes on, a burst may happen again, a few handles are no evidence, and a fill at the start is more often
+/// a cache than a leak. Of an otherwise balanced group, handles that `raced` leaked or that outlived it by far count.
 pub(super) fn of(growth: &Growth, processes: &[ProcessLifetimes], raced: u64) -> Option<f64> {
     let kept = growth.evidence.kept as u64;
     let (weight, count) = match growth.verdict {

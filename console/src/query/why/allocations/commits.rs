@@ -78,7 +78,7 @@ impl ProcessCommits {
         let (mut from, mut to) = (leaf(first), leaf(end));
         let is_later = |node: usize| self.latest.get(node).is_some_and(|ns| *ns >= since_ns);
         while from < to {
-            // A subtree that ends with the range, or begins with it, is looked at as one.
+            // A subtree at the start or the end of the range is tested as a whole.
             if from % 2 == 1 {
                 if is_later(from) {
                     return true;
