@@ -20,10 +20,10 @@ use std::{
 
 use polars::prelude::DataFrame;
 
+pub(super) use self::batches::write_batches;
 pub(crate) use self::columns::{ColumnSpec, Columns, Members, RowOf, RowsOf};
 use self::columns::{RowDocument, RowText, Scope};
 pub(crate) use self::value::Show;
-pub(super) use self::{batches::write_batches, columns::bytes};
 use super::output::{OutputError, OutputOptions};
 use crate::{
     cancel::Cancel,

@@ -11,12 +11,13 @@ use crate::{
     render::{
         json::{StackNumbers, traces},
         kinds::{index, no_match_line},
-        table::{Columns, FileRows, Show, Table, bytes},
+        table::{Columns, FileRows, Show, Table},
         text::StackStyle,
     },
     settings::{Display, StackDisplayArgs},
     terminal::Role,
     trace::CaveatKind,
+    values::Size,
 };
 
 /// A group and its presentation.
@@ -166,7 +167,7 @@ fn part<'t, F: TraceAnswer<'t>>(answer: &PointsDiff<F>, [from, to]: [&str; 2]) -
 fn shown_amount(Amount { count, bytes: sum }: Amount) -> String {
     match sum {
         0 => HumanCount(count).to_string(),
-        _ => format!("{} ({})", HumanCount(count), bytes(sum)),
+        _ => format!("{} ({})", HumanCount(count), Size(sum)),
     }
 }
 
@@ -212,7 +213,7 @@ impl GrowthRow<'_> {
         let [kept, opened] = [kept, opened].map(shown_amount);
         let mut text = format!("{kept} still allocated of {opened} allocated");
         if let Some(rate) = self.group.bytes_per_minute.filter(|rate| *rate != 0.0) {
-            text += &format!(", {} per minute", bytes(rate as i64));
+            text += &format!(", {} per minute", Size(rate as i64));
         }
         if at_first != Amount::default() {
             let [first, second] = [at_first, at_second].map(shown_amount);
