@@ -65,7 +65,7 @@ impl<'a> Redirect<'a> {
     fn of(line: &'a str, tokens: &'a [Token], is_file: impl Fn(&str) -> bool) -> Redirect<'a> {
         let (rest, force) = forced(tokens);
         let target = |file, append| Target { file, append, force: force.is_some() };
-        let found = match rest {
+        let candidate = match rest {
             [rest @ .., arrow, file] if arrow.quotes == Quotes::No && is_arrow(&arrow.text) => {
                 let target = target(file.text.as_str(), arrow.text == APPEND);
                 Some((rest, arrow, target, file.span.end))
@@ -76,8 +76,11 @@ impl<'a> Redirect<'a> {
             [] => None,
         };
         let end = force.map_or(line.len(), |force| force.span.start);
-        let is_last = |start| line.get(start..end).is_none_or(|behind| behind.trim().is_empty());
-        match found.filter(|(_, _, target, end)| is_file(target.file) && is_last(*end)) {
+        let candidate = candidate.filter(|(.., target, start)| {
+            let behind = line.get(*start..end).unwrap_or_default();
+            is_file(target.file) && behind.trim().is_empty()
+        });
+        match candidate {
             None => Redirect { line, tokens, file: None },
             Some((tokens, arrow, file, _)) => {
                 let line = line.get(..arrow.span.start).unwrap_or(line).trim_end();

@@ -61,12 +61,12 @@ fn first_token(rest: &str) -> (&str, Quotes, usize) {
         let length = rest.find(is_space).unwrap_or(rest.len());
         return (rest.split_at(length).0, Quotes::No, length);
     };
-    let closing = quoted.match_indices('"').map(|(at, _)| at).find(|at| {
-        let behind = quoted.get(at + 1..).unwrap_or_default();
+    let closing = quoted.match_indices('"').map(|(index, _)| index).find(|index| {
+        let behind = quoted.get(index + 1..).unwrap_or_default();
         behind.is_empty() || behind.starts_with(is_space)
     });
     match closing {
-        Some(at) => (quoted.split_at(at).0, Quotes::Closed, at + 2),
+        Some(index) => (quoted.split_at(index).0, Quotes::Closed, index + 2),
         None => (quoted, Quotes::Open, rest.len()),
     }
 }

@@ -143,11 +143,11 @@ pub(super) fn draw_table(
     ]);
     let [top, middle, message, bottom] = areas.areas(frame.area());
     let groups = groups.get(first..).unwrap_or_default();
-    // Beside the titles.
+    // The titles take one line.
     let is_cut = groups.len() + 1 > usize::from(middle.height);
     let areas = Layout::vertical([Constraint::Min(1), Constraint::Length(is_cut.into())]);
     let [middle, more] = areas.areas(middle);
-    // What is below the screen needs no width.
+    // Rows below the screen do not affect the widths.
     let shown = groups.iter().take(usize::from(middle.height.saturating_sub(1))).map(cells);
     let shown: Vec<[String; 6]> = shown.collect();
     let left_out = HumanCount((groups.len() - shown.len()) as u64);

@@ -37,28 +37,33 @@ pub(crate) struct Clock {
     format: TimeFormat,
     digits: TimeDigits,
     /// The zone of this machine.
-    here: TimeZone,
+    local_zone: TimeZone,
     /// A date that is not written.
     left_out: Option<Date>,
 }
 
 impl Clock {
     pub(crate) fn new(info: &TraceInfo, format: TimeFormat, digits: TimeDigits) -> Self {
-        let here = match format {
+        let local_zone = match format {
             TimeFormat::Here | TimeFormat::HereTime => TimeZone::system(),
             _ => TimeZone::UTC,
         };
-        Self::in_zone(info, format, digits, here)
+        Self::in_zone(info, format, digits, local_zone)
     }
 
-    fn in_zone(info: &TraceInfo, format: TimeFormat, digits: TimeDigits, here: TimeZone) -> Self {
+    fn in_zone(
+        info: &TraceInfo,
+        format: TimeFormat,
+        digits: TimeDigits,
+        local_zone: TimeZone,
+    ) -> Self {
         Self {
             is_known: info.has_clock(),
             start: info.session_start_filetime,
             recorded_ahead: UtcOffsets::of(info),
             format,
             digits,
-            here,
+            local_zone,
             left_out: None,
         }
     }
@@ -94,7 +99,7 @@ impl Clock {
         match self.format {
             TimeFormat::Here | TimeFormat::HereTime => {
                 // Whether daylight saving time counts is decided by the instant, not by the session start.
-                Some(self.here.to_datetime(instant(filetime)?))
+                Some(self.local_zone.to_datetime(instant(filetime)?))
             }
             TimeFormat::Local | TimeFormat::LocalTime => self.recorded(filetime),
             _ => in_utc(filetime),
@@ -194,8 +199,8 @@ mod tests {
         let format = TimeFormat::from_word(format).expect("a format");
         let digits = TimeDigits::parse(digits).expect("a number of digits");
         // Central Europe: daylight saving time starts on the last Sunday of March, 2:00.
-        let here = TimeZone::posix("CET-1CEST,M3.5.0,M10.5.0/3").expect("a zone");
-        Clock::in_zone(&info(), format, digits, here).at(time_ns).to_string()
+        let local_zone = TimeZone::posix("CET-1CEST,M3.5.0,M10.5.0/3").expect("a zone");
+        Clock::in_zone(&info(), format, digits, local_zone).at(time_ns).to_string()
     }
 
     #[test]

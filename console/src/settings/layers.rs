@@ -80,11 +80,11 @@ impl Settings {
 
     /// The value of a setting as it can be written, without secrets, and where it comes from.
     pub(crate) fn value(&self, key: Key) -> (String, Source) {
-        let said = self
+        let value = self
             .layers()
             .into_iter()
             .find_map(|(source, choices)| Some((choices.text(key)?, source)));
-        said.unwrap_or_else(|| (key.usual().to_owned(), Source::Usual))
+        value.unwrap_or_else(|| (key.usual().to_owned(), Source::Usual))
     }
 
     /// Locations to search for symbols.
@@ -115,16 +115,16 @@ impl Settings {
 
     /// Whether long answers are shown page by page.
     pub(crate) fn pager(&self) -> bool {
-        self.chosen().pager.unwrap_or(true)
+        self.display_args().pager.unwrap_or(true)
     }
 
     /// Display settings of a command with these options.
     pub fn display(&self, args: &DisplayArgs, screen: Screen) -> Display {
-        self.chosen().display(args, screen)
+        self.display_args().display(args, screen)
     }
 
     /// Display settings of commands without options of their own.
-    pub(crate) fn chosen(&self) -> DisplayArgs {
+    pub(crate) fn display_args(&self) -> DisplayArgs {
         let layers = self.layers().map(|(_, choices)| choices.display);
         layers.into_iter().reduce(DisplayArgs::or).unwrap_or_default()
     }

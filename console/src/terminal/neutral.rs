@@ -60,21 +60,21 @@ impl<W: Write> Neutral<W> {
     }
 
     fn pass(&mut self, bytes: &[u8]) -> io::Result<()> {
-        let (mut start, mut at) = (0, 0);
-        while let Some(rest) = bytes.get(at..).filter(|rest| !rest.is_empty()) {
+        let (mut start, mut end) = (0, 0);
+        while let Some(rest) = bytes.get(end..).filter(|rest| !rest.is_empty()) {
             let plain = rest.iter().take_while(|byte| matches!(byte, b' '..=b'~')).count();
             if plain > 0 {
-                at += plain;
+                end += plain;
                 continue;
             }
             match step(self.escaping, rest) {
-                Step::Pass(count) => at += count,
+                Step::Pass(count) => end += count,
                 Step::Wait => {
                     self.held.extend_from_slice(rest);
                     break;
                 }
                 Step::Escape(count, character) => {
-                    self.out.write_all(bytes.get(start..at).unwrap_or_default())?;
+                    self.out.write_all(bytes.get(start..end).unwrap_or_default())?;
                     match self.escaping {
                         Escaping::Json => {
                             for unit in character.encode_utf16(&mut [0; 2]) {
@@ -83,12 +83,12 @@ impl<W: Write> Neutral<W> {
                         }
                         _ => write!(self.out, "{}", character.escape_default())?,
                     }
-                    at += count;
-                    start = at;
+                    end += count;
+                    start = end;
                 }
             }
         }
-        self.out.write_all(bytes.get(start..at).unwrap_or_default())
+        self.out.write_all(bytes.get(start..end).unwrap_or_default())
     }
 }
 
@@ -120,7 +120,7 @@ fn step(escaping: Escaping, bytes: &[u8]) -> Step {
     };
     match first {
         b'\n' | b'\t' => Step::Pass(1),
-        // Where JSON has strings, it has none of these; elsewhere they are its own.
+        // JSON strings have none of these; elsewhere they are its white space.
         0..b' ' if is_json => Step::Pass(1),
         0x1B => style(bytes),
         0..b' ' | 0x7F => Step::Escape(1, char::from(first)),
@@ -193,14 +193,14 @@ pub(crate) fn same_length(text: &str) -> Cow<'_, str> {
     if !text.contains(acts) {
         return Cow::Borrowed(text);
     }
-    let shown = |character: char| match character.len_utf8() {
+    let shown = text.chars().map(|character| match character.len_utf8() {
         _ if !acts(character) => character,
         1 => '?',
         2 => '·',
         3 => '□',
         _ => '🞎',
-    };
-    Cow::Owned(text.chars().map(shown).collect())
+    });
+    Cow::Owned(shown.collect())
 }
 
 #[cfg(test)]

@@ -44,12 +44,12 @@ impl Snapshot {
     /// The snapshots that the debugger took, `snapshot1` and so on.
     pub(super) fn of_debugger(trace: &Trace) -> Result<Vec<Snapshot>, ArchiveError> {
         let lists = trace.values(TraceInfos::snapshots)?;
-        let snapshot = |(number, before): (usize, u32)| Snapshot {
+        let snapshots = (1..).zip(lists.get(0)).map(|(number, before): (usize, u32)| Snapshot {
             name: format!("snapshot{number}"),
             ns: Some(i64::from(before) - 1),
             of_debugger: true,
-        };
-        Ok((1..).zip(lists.get(0)).map(snapshot).collect())
+        });
+        Ok(snapshots.collect())
     }
 }
 
@@ -91,15 +91,18 @@ pub(crate) fn choose<'a>(
     if files.is_empty() {
         return Err(NoFile::NothingLoaded);
     }
-    let passes = |file: &LoadedTrace| filters.iter().all(|filter| passes(filter, &file.path));
-    let chosen: Vec<_> = files.iter().enumerate().filter(|(_, file)| passes(file)).collect();
-    if chosen.is_empty() {
+    let selected = files
+        .iter()
+        .enumerate()
+        .filter(|(_, file)| filters.iter().all(|filter| passes(filter, &file.path)));
+    let selected: Vec<_> = selected.collect();
+    if selected.is_empty() {
         return Err(NoFile::NoFileLeft { filters: typed(filters) });
     }
-    if !filters.is_empty() && files.len() > 1 && chosen.len() == files.len() {
+    if !filters.is_empty() && files.len() > 1 && selected.len() == files.len() {
         messages.note(format_args!("note: -fd {} did not leave out any file", typed(filters)));
     }
-    Ok(chosen)
+    Ok(selected)
 }
 
 /// Whether a filter lets a file pass: by its name and whole path, as for `.load`, or by its path as it
@@ -114,9 +117,9 @@ fn passes(filter: &Filter, file: &Path) -> bool {
 pub(crate) fn filter_of(files: &[LoadedTrace], index: usize) -> Option<String> {
     let path = &files.get(index)?.path;
     let listed = word(&shown(path).to_string_lossy());
-    let is_alone =
-        |filter: &Filter| files.iter().filter(|file| passes(filter, &file.path)).count() == 1;
-    if Filter::new(&listed).is_ok_and(|filter| is_alone(&filter)) {
+    let matches = Filter::new(&listed)
+        .map_or(0, |filter| files.iter().filter(|file| passes(&filter, &file.path)).count());
+    if matches == 1 {
         return Some(listed);
     }
     let path = absolute(path).unwrap_or_else(|_| path.clone());

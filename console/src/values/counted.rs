@@ -12,7 +12,7 @@ impl Counted {
     pub(crate) fn plural(&self) -> &'static str {
         match self.1 {
             _ if self.0 == 1 => "",
-            what if what.ends_with('s') => "es",
+            noun if noun.ends_with('s') => "es",
             _ => "s",
         }
     }

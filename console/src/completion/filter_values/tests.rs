@@ -82,11 +82,11 @@ fn modules_stand_for_all_of_their_functions() {
 #[test]
 fn only_the_part_behind_the_last_semicolon_and_exclamation_mark_is_completed() {
     let typed = Typed::new("a;!b");
-    assert_eq!((typed.fixed, typed.part), ("a;!", "b"));
+    assert_eq!((typed.fixed, typed.pattern), ("a;!", "b"));
     let typed = Typed::new("!b;c");
-    assert_eq!((typed.fixed, typed.part), ("!b;", "c"));
+    assert_eq!((typed.fixed, typed.pattern), ("!b;", "c"));
     let typed = Typed::new("");
-    assert_eq!((typed.fixed, typed.part), ("", ""));
+    assert_eq!((typed.fixed, typed.pattern), ("", ""));
 }
 
 #[test]

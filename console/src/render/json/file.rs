@@ -46,12 +46,15 @@ pub(in crate::render) fn traces<'a, 't: 'a, T: TraceAnswer<'t> + 'a>(
     answers: impl IntoIterator<Item = &'a T>,
 ) -> Traces<'a> {
     let mut first_stack = 0;
-    let number = |answer: TraceJson<'a>| {
-        let trace = TraceJson { numbers: StackNumbers(first_stack), ..answer };
-        first_stack += trace.stack_count as u64;
-        trace
-    };
-    answers.into_iter().map(TraceJson::of).map(number).collect()
+    answers
+        .into_iter()
+        .map(|answer| {
+            let numbers = StackNumbers(first_stack);
+            let trace = TraceJson { numbers, ..TraceJson::of(answer) };
+            first_stack += trace.stack_count as u64;
+            trace
+        })
+        .collect()
 }
 
 impl<'a> TraceJson<'a> {

@@ -73,16 +73,16 @@ pub fn processes<'a>(answers: &'a [ProcessAnswer<'_>], display: &Display) -> io:
             clock: Rc::clone(&clock),
         })
     });
-    let parts = answers.iter().map(|answer| {
+    let file_rows = answers.iter().map(|answer| {
         let count = answer.processes.len();
-        let is_new = |listed: &&ListedProcess| listed.process.start_ns.is_some();
-        let new = answer.processes.iter().filter(is_new).count();
+        let started = answer.processes.iter().filter(|listed| listed.process.start_ns.is_some());
         let processes = Counted(count as u64, "process");
-        FileRows::of(answer.path, count).below(format!("{processes}, {new} started in the trace"))
+        FileRows::of(answer.path, count)
+            .below(format!("{processes}, {} started in the trace", started.count()))
     });
     let no_match = answers.iter().map(|answer| (answer.index, answer.no_match.as_ref()));
     let table =
-        Table::new("processes", process_columns(display.time_format), rows.collect(), parts)?;
+        Table::new("processes", process_columns(display.time_format), rows.collect(), file_rows)?;
     Ok(table.with_members(Document::default(), Document::default().no_match(no_match)))
 }
 

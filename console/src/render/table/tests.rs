@@ -11,7 +11,7 @@ use crate::{
     render::{json::Hex, write_frame},
     settings::DisplayArgs,
     terminal::Screen,
-    values::{AskedFormat, ColumnChoice, CsvText, TopN},
+    values::{ColumnChoice, CsvText, RequestedFormat, TopN},
 };
 
 fn text_of(format: Format, frame: &DataFrame) -> String {
@@ -144,7 +144,7 @@ fn each_file_is_sorted_and_cut_by_itself() {
     1 of 2
     ");
     let names = |options: OutputOptions| {
-        let formats = vec![AskedFormat::of("-csv", None)];
+        let formats = vec![RequestedFormat::of("-csv", None)];
         let text = written(&OutputOptions { formats, ..options }).expect("text");
         let name = |line: &str| line.split(',').next().unwrap_or_default().to_owned();
         text.lines().skip(1).map(name).collect::<Vec<_>>().join(" ")
@@ -183,7 +183,7 @@ fn chosen_columns_stand_in_their_order_under_their_names_or_headings() {
     <=x>       0x2        -7
     1 of 2
     ");
-    let formats = vec![AskedFormat::of("-csv", None)];
+    let formats = vec![RequestedFormat::of("-csv", None)];
     let csv = OutputOptions { formats: formats.clone(), ..of_columns("how many,name") };
     assert_eq!(written(&csv).expect("text").lines().nth(1), Some("1,b"));
     let sorted = OutputOptions {
@@ -197,8 +197,10 @@ fn chosen_columns_stand_in_their_order_under_their_names_or_headings() {
         written(&of_text).expect_err("only for text").to_string(),
         "-Columns: no column 'label'; the columns are name, address, count"
     );
-    let json =
-        OutputOptions { formats: vec![AskedFormat::of("-json", None)], ..of_columns("nonsense") };
+    let json = OutputOptions {
+        formats: vec![RequestedFormat::of("-json", None)],
+        ..of_columns("nonsense")
+    };
     assert_eq!(
         written(&json).expect("text"),
         written(&OutputOptions { columns: ColumnChoice::Fitting, ..json }).expect("text")
@@ -258,8 +260,10 @@ fn spare_columns_are_left_out_of_a_narrow_screen() {
 #[test]
 fn programs_get_the_same_rows_in_every_format() {
     let folder = tempfile::tempdir().expect("a folder");
-    let as_format =
-        |option, file| OutputOptions { formats: vec![AskedFormat::of(option, file)], ..by("name") };
+    let as_format = |option, file| OutputOptions {
+        formats: vec![RequestedFormat::of(option, file)],
+        ..by("name")
+    };
     let ndjson = written(&as_format("-ndjson", None)).expect("text");
     assert_eq!(
         ndjson.lines().next(),
@@ -281,7 +285,7 @@ fn programs_get_the_same_rows_in_every_format() {
 fn two_formats_cannot_be_had_together() {
     let asked = |options: &[&str]| {
         let mut output = OutputOptions::default();
-        options.iter().for_each(|o| AskedFormat::of(o, None).add_to(&mut output.formats));
+        options.iter().for_each(|o| RequestedFormat::of(o, None).add_to(&mut output.formats));
         output
     };
     assert_eq!(asked(&["-csv"]).conflict(), None);

@@ -4,7 +4,7 @@ use super::*;
 use crate::commands::dump::object_ref::ObjectRefArgs;
 use crate::paths::Overwrite;
 use crate::render::OutputOptions;
-use crate::values::AskedFormat;
+use crate::values::RequestedFormat;
 
 const SEPARATOR_LINE: &str = "sep = ;\n";
 
@@ -242,7 +242,7 @@ fn writing_can_be_cancelled_and_then_there_is_no_file() {
     let display = DisplayArgs::default().display(&args.display, Screen::PLAIN);
     let (style, mut out) = (args.style(&args.criteria, ""), Vec::new());
     let output = OutputOptions {
-        formats: vec![AskedFormat::of("-csv", Some(path))],
+        formats: vec![RequestedFormat::of("-csv", Some(path))],
         ..OutputOptions::default()
     };
     crate::render::object_ref(

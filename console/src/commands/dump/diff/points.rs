@@ -44,8 +44,9 @@ fn point(file: &LoadedTrace, text: &str) -> Result<Option<i64>, CommandError> {
     if let Some(snapshot) = file.snapshot(text) {
         return Ok(snapshot.ns);
     }
-    let no_point = || CommandError::NoPoint { point: text.to_owned(), path: file.path.clone() };
+
     let info = trace_info(&file.trace)?;
     let time = recorded_ns(text, &info).ok().flatten().filter(|_| info.has_clock());
-    time.map(Some).ok_or_else(no_point)
+    time.map(Some)
+        .ok_or_else(|| CommandError::NoPoint { point: text.to_owned(), path: file.path.clone() })
 }

@@ -7,7 +7,7 @@ use crate::query::{
 use crate::render::output::COLUMNS;
 use crate::render::{self, ObjectRefStyle, OutputOptions};
 use crate::settings::{DisplayArgs, StackDisplayArgs};
-use crate::values::{AskedFormat, ColumnChoice};
+use crate::values::{ColumnChoice, RequestedFormat};
 
 /// Arguments of `.dump ObjectRef`.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -15,7 +15,7 @@ pub(crate) struct ObjectRefArgs {
     pub(crate) criteria: ObjectCriteria,
     pub(crate) display: DisplayArgs,
     /// `-csv`, with ETWAnalyzer's columns.
-    pub(crate) formats: Vec<AskedFormat>,
+    pub(crate) formats: Vec<RequestedFormat>,
     /// A column; beside `-ShowTotal` or `-GroupBy` a word of theirs.
     pub(super) sort_by: Option<String>,
     /// `-NoCSVSeparator`: no `sep = ;` line in front.
@@ -58,8 +58,8 @@ impl ObjectRefArgs {
             self.buckets.map(|_| "-ShowTime"),
             (output.columns != ColumnChoice::Fitting).then_some(COLUMNS),
         ];
-        let is_without = self.criteria.groups.by.is_empty();
-        options.into_iter().flatten().find(|_| is_without)
+        let is_ungrouped = self.criteria.groups.by.is_empty();
+        options.into_iter().flatten().find(|_| is_ungrouped)
     }
 
     /// The order of totals; `None` when `-SortBy` names a column that they do not have.

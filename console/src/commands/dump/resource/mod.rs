@@ -26,9 +26,9 @@ impl Kind for Resource {
     const OPTIONS: &'static [OptionGroup<ResourceArgs>] = OPTIONS;
 
     fn columns() -> Vec<String> {
-        let of = |criteria: ResourceCriteria| render::resource_columns(&criteria, true).names();
-        let mut columns = of(ResourceCriteria::default());
-        let unreleased = of(ResourceCriteria { leak: true, ..ResourceCriteria::default() });
+        let names = |criteria: ResourceCriteria| render::resource_columns(&criteria, true).names();
+        let mut columns = names(ResourceCriteria::default());
+        let unreleased = names(ResourceCriteria { leak: true, ..ResourceCriteria::default() });
         columns.extend(
             unreleased.into_iter().filter(|name| !columns.contains(name)).collect::<Vec<_>>(),
         );
@@ -79,9 +79,11 @@ fn column(criteria: &ResourceCriteria, word: Option<&str>) -> Option<String> {
     let word = word?;
     let is_unreleased = criteria.shows_leaks();
     let names = [("count", "outstanding"), ("bytes", "outstanding_bytes")];
-    let is_named = |(name, _): &&(&str, &str)| !is_unreleased && word.eq_ignore_ascii_case(name);
-    let named = names.iter().find(is_named).map(|(_, column)| *column);
-    Some(named.unwrap_or(word).to_owned())
+    let column = names
+        .iter()
+        .find(|(name, _)| !is_unreleased && word.eq_ignore_ascii_case(name))
+        .map(|(_, column)| *column);
+    Some(column.unwrap_or(word).to_owned())
 }
 
 /// Questions with the command lines that answer them.

@@ -59,10 +59,9 @@ impl<'a> FileStyle<'a> {
 impl<'a> AllocationRow<'a> {
     /// Returns what the allocations of the group have in common, by column.
     pub(super) fn keys(&self, by: &[ResourceColumn]) -> Document<'a> {
-        let key = |keys: Document<'a>, column: &ResourceColumn| {
+        by.iter().fold(Document::default(), |keys, column| {
             keys.with_key(column.word(), self.key(*column), self.file.numbers)
-        };
-        by.iter().fold(Document::default(), key)
+        })
     }
 
     pub(super) fn stats(&self) -> &'a ResourceStats {
