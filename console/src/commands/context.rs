@@ -182,16 +182,10 @@ pub(crate) fn answer(
         messages.note(format_args!("note: -csvraw has no effect without -csv"));
     }
     let system = session.settings.system_modules();
-    let sources: Vec<Source<'_>> = selected
-        .into_iter()
-        .map(|(index, LoadedTrace { path, trace, frames, .. })| Source {
-            path,
-            index,
-            trace,
-            frames,
-            system,
-        })
-        .collect();
+    let mut sources = Vec::new();
+    for (index, LoadedTrace { path, trace, frames, .. }) in selected {
+        sources.push(Source { path, index, trace, frames, system });
+    }
     messages.wait("searching");
     let names = WatchedSymbols::new(session.symbolizer(), messages.spinner(), cancel);
     let mut dump = DumpContext {

@@ -169,8 +169,7 @@ impl When {
 fn since_start(time: When, info: &TraceInfo) -> Option<i64> {
     let start = instant(info.session_start_filetime)?;
     let end = info.session_end_filetime.and_then(instant).unwrap_or(Timestamp::MAX);
-    let from_start =
-        |time: Timestamp| i64::try_from(time.as_nanosecond() - start.as_nanosecond()).ok();
+    let from_start = |t: Timestamp| i64::try_from(t.as_nanosecond() - start.as_nanosecond()).ok();
     match time {
         When::SinceStart(ns) => Some(ns),
         When::Instant(time) => from_start(time),
@@ -201,20 +200,16 @@ fn since_start(time: When, info: &TraceInfo) -> Option<i64> {
 /// back. A time that they left out is taken as if they had not been put forward yet.
 fn recorded_instants(time: DateTime, info: &TraceInfo) -> Vec<Timestamp> {
     let offsets = UtcOffsets::of(info);
-    let mut candidates: Vec<(i32, Timestamp)> = offsets
-        .minutes()
-        .into_iter()
-        .filter_map(|minutes| {
-            let zone = Offset::from_seconds(minutes.checked_mul(60)?).ok()?;
-            Some((minutes, zone.to_timestamp(time).ok()?))
-        })
-        .collect();
+    let candidates = offsets.minutes().into_iter().filter_map(|minutes| {
+        let zone = Offset::from_seconds(minutes.checked_mul(60)?).ok()?;
+        Some((minutes, zone.to_timestamp(time).ok()?))
+    });
+    let mut candidates: Vec<(i32, Timestamp)> = candidates.collect();
     candidates.sort_unstable_by_key(|(_, instant)| *instant);
-    let mut shown: Vec<Timestamp> = candidates
+    let shown = candidates
         .iter()
-        .filter(|(minutes, instant)| offsets.minutes_at(of_timestamp(*instant)) == *minutes)
-        .map(|(_, instant)| *instant)
-        .collect();
+        .filter(|(minutes, instant)| offsets.minutes_at(of_timestamp(*instant)) == *minutes);
+    let mut shown: Vec<Timestamp> = shown.map(|(_, instant)| *instant).collect();
     if shown.is_empty() {
         shown.extend(candidates.last().map(|(_, instant)| *instant));
     }

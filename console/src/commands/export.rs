@@ -37,15 +37,11 @@ impl ExportArgs {
     /// The formats of the files, each with what their names end with.
     fn formats(&self) -> Vec<(Format, &'static str)> {
         let [(usual, _), ..] = &TABLE_FORMATS;
-
-        match self.formats.is_empty() {
-            true => vec![(usual.format, usual.extension)],
-            false => self
-                .formats
-                .iter()
-                .map(|format| (format.format(self.csv_text), format.spec.extension))
-                .collect(),
+        if self.formats.is_empty() {
+            return vec![(usual.format, usual.extension)];
         }
+        let formats = self.formats.iter();
+        formats.map(|format| (format.format(self.csv_text), format.spec.extension)).collect()
     }
 }
 
@@ -150,9 +146,8 @@ fn export_trace(
     cancel: &Cancel,
 ) -> Result<u64, CommandError> {
     let path = |table: Table, extension| folder.join(format!("{}.{extension}", table.name()));
-    for (table, (_, extension)) in Table::ALL
-        .iter()
-        .flat_map(|table| args.formats().into_iter().map(|format| (*table, format)))
+    for (table, (_, extension)) in
+        Table::ALL.iter().flat_map(|t| args.formats().into_iter().map(|f| (*t, f)))
     {
         overwrite.replacing(&path(table, extension))?;
     }

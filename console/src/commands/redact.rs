@@ -82,17 +82,17 @@ impl Command for Redact {
         let file = overwrite.replacing(&output)?;
         let limits = extraction::options(max_size).limits;
         let progress = messages.progress(&input);
-        write_whole(&file, cancel, |out| redact(&input, &limits, out, &progress, cancel)).map_err(
-            |error| {
-                cancel.or(match error {
-                    RedactError::Trace(source) => CommandError::Redact(source),
-                    RedactError::Write(source) => {
-                        let (path, instead) = (output.clone(), "name another file with -o");
-                        CommandError::Unwritten { path, source, instead }
-                    }
-                })
-            },
-        )?;
+        let written =
+            write_whole(&file, cancel, |out| redact(&input, &limits, out, &progress, cancel));
+        written.map_err(|error| {
+            cancel.or(match error {
+                RedactError::Trace(source) => CommandError::Redact(source),
+                RedactError::Write(source) => {
+                    let (path, instead) = (output.clone(), "name another file with -o");
+                    CommandError::Unwritten { path, source, instead }
+                }
+            })
+        })?;
         drop(progress);
         let size = fs::metadata(file.path()).map_or(0, |data| data.len());
         writeln!(out, "{}: {}, without names", Untrusted(&output), HumanBytes(size))?;

@@ -187,11 +187,9 @@ impl Position<'_> {
                 name.or_else(|| Some(command.name()).filter(|name| starts_with(name, &dotted)))?;
             Some(self.suggest(name, signature.summary))
         });
-        let aliases = known
-            .aliases
-            .dotted()
-            .filter(|(name, _)| starts_with(name, self.word) || starts_with(name, &dotted));
-        commands.chain(aliases.map(|(name, line)| self.suggest(&name, line))).collect()
+        let mut aliases: Vec<_> = known.aliases.dotted().collect();
+        aliases.retain(|(name, _)| starts_with(name, self.word) || starts_with(name, &dotted));
+        commands.chain(aliases.iter().map(|(name, line)| self.suggest(name, line))).collect()
     }
 
     fn aliases(&self, known: &Known) -> Vec<Suggestion> {
@@ -303,11 +301,8 @@ impl Position<'_> {
     /// Options that are not among some words, by the longest of their names that starts with the word; if there is
     /// none, options with the word inside, so that `-stack` finds all about stacks.
     fn options(&self, options: &[&'static dyn OptionSpec], words: &[Token]) -> Vec<Suggestion> {
-        let used: Vec<&str> = options
-            .iter()
-            .filter(|option| words.iter().any(|word| option.is_named(&word.text)))
-            .map(|option| option.name())
-            .collect();
+        let used = options.iter().filter(|o| words.iter().any(|word| o.is_named(&word.text)));
+        let used: Vec<&str> = used.map(|option| option.name()).collect();
         let named = |has_effect: bool, fits: &dyn Fn(&str) -> bool| -> Vec<Suggestion> {
             options
                 .iter()
@@ -347,24 +342,22 @@ impl Position<'_> {
 
     /// Filters, in quotes where they need them. An open one gets neither a space nor a closing quote.
     fn filters(&self, values: Vec<FilterValue>) -> Vec<Suggestion> {
-        values
-            .into_iter()
-            .map(|value| {
-                let needs_quotes = self.is_quoted || value.filter.contains([' ', '\t']);
-                let end = if value.is_open { "" } else { "\"" };
-                Suggestion {
-                    value: match needs_quotes {
-                        true => format!("\"{}{end}", value.filter),
-                        false => value.filter,
-                    },
-                    display_override: Some(value.value),
-                    description: Some(value.description),
-                    span: self.span,
-                    append_whitespace: !value.is_open,
-                    ..Suggestion::default()
-                }
-            })
-            .collect()
+        let suggestions = values.into_iter().map(|value| {
+            let needs_quotes = self.is_quoted || value.filter.contains([' ', '\t']);
+            let end = if value.is_open { "" } else { "\"" };
+            Suggestion {
+                value: match needs_quotes {
+                    true => format!("\"{}{end}", value.filter),
+                    false => value.filter,
+                },
+                display_override: Some(value.value),
+                description: Some(value.description),
+                span: self.span,
+                append_whitespace: !value.is_open,
+                ..Suggestion::default()
+            }
+        });
+        suggestions.collect()
     }
 
     /// Suggestions after the last comma of a list: words that are not in it yet.

@@ -145,9 +145,7 @@ pub(super) fn processes(filter: &str, known: &Known) -> Vec<FilterValue> {
 /// Suspects by their ids, those that answers named.
 pub(super) fn suspects(id: &str, known: &Known) -> Vec<FilterValue> {
     let mut values: Vec<FilterValue> = Vec::new();
-    for NamedSuspect { id: whole, description } in
-        known.values.iter().flat_map(|values| values.suspects())
-    {
+    for NamedSuspect { id: whole, description } in known.values.iter().flat_map(|v| v.suspects()) {
         let value = whole.text().to_owned();
         // Several traces may have the same suspect.
         if starts_with(&value, id) && values.iter().all(|listed| listed.value != value) {
@@ -184,9 +182,9 @@ pub(super) fn texts(filter: &str, texts: Texts, known: &Known) -> Vec<FilterValu
 
 fn distinct<'a>(
     known: &'a Known,
-    texts: impl Fn(&'a TraceValues) -> &'a [String],
+    of: impl Fn(&'a TraceValues) -> &'a [String],
 ) -> BTreeSet<&'a str> {
-    known.values.iter().flat_map(|values| texts(values)).map(String::as_str).collect()
+    known.values.iter().flat_map(|values| of(values)).map(String::as_str).collect()
 }
 
 /// Kinds of allocations, those of the loaded traces first.
@@ -216,12 +214,10 @@ fn allocators(typed: &Typed<'_>, known: &Known) -> Vec<FilterValue> {
             break;
         }
     }
-    kinds_by_name
-        .into_iter()
-        .map(|(name, kinds)| {
-            typed.value(name, kinds.into_iter().map(about).collect::<Vec<_>>().join(", "))
-        })
-        .collect()
+    let values = kinds_by_name.into_iter().map(|(name, kinds)| {
+        typed.value(name, kinds.into_iter().map(about).collect::<Vec<_>>().join(", "))
+    });
+    values.collect()
 }
 
 /// Frames are `module!function`, so a module is completed to all of its functions. Stars in front
@@ -272,21 +268,15 @@ fn names_below(typed: &Typed<'_>, known: &Known) -> Vec<FilterValue> {
         }
     }
     let is_few = whole.len() <= MAX_DEEP;
-    let deeper = whole
-        .iter()
-        .filter(|name| is_few && !levels.contains(&(**name, false)))
-        .map(|name| typed.value(name, NAME));
+    let deeper = whole.iter().filter(|name| is_few && !levels.contains(&(**name, false)));
+    let deeper = deeper.map(|name| typed.value(name, NAME));
     let below = Some(typed.pattern).filter(|prefix| prefix.ends_with('\\') && whole.len() > 1);
     let below = below.map(|prefix| typed.value(format!("{prefix}*"), "everything below"));
-    levels
-        .iter()
-        .map(|&(level, is_open)| FilterValue {
-            is_open,
-            ..typed.value(level, if is_open { "names below" } else { NAME })
-        })
-        .chain(deeper)
-        .chain(below)
-        .collect()
+    let levels = levels.iter().map(|&(level, is_open)| FilterValue {
+        is_open,
+        ..typed.value(level, if is_open { "names below" } else { NAME })
+    });
+    levels.chain(deeper).chain(below).collect()
 }
 
 /// A name up to the next backslash after what was typed, and whether it goes on there; none for a

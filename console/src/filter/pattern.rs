@@ -66,15 +66,13 @@ impl<'a> Parts<'a> {
 /// A text out of a trace as it can stand in a filter and on a terminal: `?` covers a character that
 /// would end the part or talk to the terminal, and a `!` in front that would exclude.
 pub(crate) fn literal(text: &str) -> String {
-    text.chars()
-        .enumerate()
-        .map(|(index, character)| match character {
-            ';' => '?',
-            '!' if index == 0 => '?',
-            _ if is_harmful(character) => '?',
-            _ => character,
-        })
-        .collect()
+    let characters = text.chars().enumerate().map(|(index, character)| match character {
+        ';' => '?',
+        '!' if index == 0 => '?',
+        _ if is_harmful(character) => '?',
+        _ => character,
+    });
+    characters.collect()
 }
 
 /// Like [`literal`], for a command line, in which no quote can stand, and where a `-` in front begins an option. A `*`

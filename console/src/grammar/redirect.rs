@@ -76,11 +76,9 @@ impl<'a> Redirect<'a> {
             [] => None,
         };
         let end = force.map_or(line.len(), |force| force.span.start);
-        let candidate = candidate.filter(|(.., target, start)| {
-            let behind = line.get(*start..end).unwrap_or_default();
-            is_file(target.file) && behind.trim().is_empty()
-        });
-        match candidate {
+        match candidate.filter(|(_, _, target, start)| {
+            is_file(target.file) && line.get(*start..end).is_none_or(|l| l.trim().is_empty())
+        }) {
             None => Redirect { line, tokens, file: None },
             Some((tokens, arrow, file, _)) => {
                 let line = line.get(..arrow.span.start).unwrap_or(line).trim_end();

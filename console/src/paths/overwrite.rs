@@ -23,13 +23,12 @@ const NULL_DEVICE: &str = if cfg!(windows) { r"\\.\nul" } else { "/dev/null" };
 
 /// Whether a path is that of the null device, which is written to and never replaced.
 pub(crate) fn is_null_device(path: &Path) -> bool {
-    absolute(path)
-        .is_ok_and(|absolute_path| absolute_path.as_os_str().eq_ignore_ascii_case(NULL_DEVICE))
+    absolute(path).is_ok_and(|full_path| full_path.as_os_str().eq_ignore_ascii_case(NULL_DEVICE))
 }
 
 /// Whether a whole path is that of a device of Windows, as `con`, which has no folder.
-fn is_device(absolute_path: &Path) -> bool {
-    match absolute_path.components().next() {
+fn is_device(full_path: &Path) -> bool {
+    match full_path.components().next() {
         Some(Component::Prefix(prefix)) => matches!(prefix.kind(), Prefix::DeviceNS(_)),
         _ => false,
     }
@@ -101,11 +100,11 @@ impl Overwrite {
     /// # Errors
     /// When it may not.
     pub(crate) fn replacing(&self, path: &Path) -> Result<Output, OverwriteError> {
-        let (absolute_path, exists) = self.checked(path)?;
-        if exists && !self.force && !written::is_unchanged(&absolute_path) {
+        let (full_path, exists) = self.checked(path)?;
+        if exists && !self.force && !written::is_unchanged(&full_path) {
             return Err(OverwriteError::Exists { path: path.to_path_buf() });
         }
-        Ok(Output { path: absolute_path, is_ours: true })
+        Ok(Output { path: full_path, is_ours: true })
     }
 
     /// A file that is new, or text, or the null device.
@@ -116,33 +115,28 @@ impl Overwrite {
         if is_null_device(path) {
             return Ok(Output { path: path.to_path_buf(), is_ours: false });
         }
-        let (absolute_path, exists) = self.checked(path)?;
-        if exists && (is_plain_extract(&absolute_path) || !is_text(&absolute_path)) {
+        let (full_path, exists) = self.checked(path)?;
+        if exists && (is_plain_extract(&full_path) || !is_text(&full_path)) {
             return Err(OverwriteError::NotText { path: path.to_path_buf() });
         }
-        Ok(Output {
-            is_ours: !exists || written::is_unchanged(&absolute_path),
-            path: absolute_path,
-        })
+        Ok(Output { is_ours: !exists || written::is_unchanged(&full_path), path: full_path })
     }
 
     /// The whole path of a file, links resolved, and whether it exists.
     fn checked(&self, path: &Path) -> Result<(PathBuf, bool), OverwriteError> {
         let shown = || path.to_path_buf();
         let unknown = |source| OverwriteError::Unknown { path: shown(), source };
-        let absolute_path = absolute(path).map_err(unknown)?;
-        match fs::metadata(&absolute_path) {
+        let full_path = absolute(path).map_err(unknown)?;
+        match fs::metadata(&full_path) {
             Ok(data) if data.is_file() => {
-                let absolute_path = absolute_path.canonicalize().map_err(unknown)?;
-                match self.is_source(&absolute_path) {
+                let full_path = full_path.canonicalize().map_err(unknown)?;
+                match self.is_source(&full_path) {
                     true => Err(OverwriteError::Source { path: shown() }),
-                    false => Ok((absolute_path, true)),
+                    false => Ok((full_path, true)),
                 }
             }
-            Err(_)
-                if fs::symlink_metadata(&absolute_path).is_err() && !is_device(&absolute_path) =>
-            {
-                Ok((absolute_path, false))
+            Err(_) if fs::symlink_metadata(&full_path).is_err() && !is_device(&full_path) => {
+                Ok((full_path, false))
             }
             _ => Err(OverwriteError::NotAFile { path: shown() }),
         }

@@ -37,13 +37,8 @@ pub(super) fn is_unchanged(path: &Path) -> bool {
         let Some(now) = state(path) else { return false };
         let in_session = lock(&IN_SESSION).get(path).copied();
         // If several processes write the same file, the list has the state of the last write.
-        if in_session == Some(now)
-            || list()
-                .into_iter()
-                .rev()
-                .find(|(file, _)| file == path)
-                .is_some_and(|(_, s)| s == now)
-        {
+        let last = || list().into_iter().rfind(|(file, _)| file == path);
+        if in_session == Some(now) || last().is_some_and(|(_, state)| state == now) {
             return true;
         }
         let age = fs::metadata(path).and_then(|data| data.modified()).map(|time| time.elapsed());
@@ -104,14 +99,12 @@ fn list() -> Vec<(PathBuf, State)> {
     let mut text = String::new();
     let file = list_file().and_then(|path| File::open(path).ok());
     let read = file.and_then(|file| file.take(MAX_BYTES).read_to_string(&mut text).ok());
-    let lines = read.map(|_| text.lines()).into_iter().flatten();
-    lines
-        .filter_map(|line| {
-            let mut fields = line.splitn(3, ' ');
-            let (size, changed) = (fields.next()?.parse().ok()?, fields.next()?.parse().ok()?);
-            Some((PathBuf::from(fields.next()?), (size, changed)))
-        })
-        .collect()
+    let lines = read.map(|_| text.lines()).into_iter().flatten().filter_map(|line| {
+        let mut fields = line.splitn(3, ' ');
+        let (size, changed) = (fields.next()?.parse().ok()?, fields.next()?.parse().ok()?);
+        Some((PathBuf::from(fields.next()?), (size, changed)))
+    });
+    lines.collect()
 }
 
 /// The line of a file; `None` for a name that a line cannot hold, which is remembered in this session only.

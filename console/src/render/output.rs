@@ -34,7 +34,7 @@ pub(crate) const LEFT_OUT: [&str; 22] = [
     "Unmapped",
     "Closed",
     "End",
-    "By",
+    "Allocated by",
     "Orphan frees",
     "Frees",
     "Allocs",

@@ -37,33 +37,28 @@ pub(crate) struct Clock {
     format: TimeFormat,
     digits: TimeDigits,
     /// The zone of this machine.
-    local_zone: TimeZone,
+    zone: TimeZone,
     /// A date that is not written.
     left_out: Option<Date>,
 }
 
 impl Clock {
     pub(crate) fn new(info: &TraceInfo, format: TimeFormat, digits: TimeDigits) -> Self {
-        let local_zone = match format {
+        let zone = match format {
             TimeFormat::Here | TimeFormat::HereTime => TimeZone::system(),
             _ => TimeZone::UTC,
         };
-        Self::in_zone(info, format, digits, local_zone)
+        Self::in_zone(info, format, digits, zone)
     }
 
-    fn in_zone(
-        info: &TraceInfo,
-        format: TimeFormat,
-        digits: TimeDigits,
-        local_zone: TimeZone,
-    ) -> Self {
+    fn in_zone(info: &TraceInfo, format: TimeFormat, digits: TimeDigits, zone: TimeZone) -> Self {
         Self {
             is_known: info.has_clock(),
             start: info.session_start_filetime,
             recorded_ahead: UtcOffsets::of(info),
             format,
             digits,
-            local_zone,
+            zone,
             left_out: None,
         }
     }
@@ -99,7 +94,7 @@ impl Clock {
         match self.format {
             TimeFormat::Here | TimeFormat::HereTime => {
                 // Whether daylight saving time counts is decided by the instant, not by the session start.
-                Some(self.local_zone.to_datetime(instant(filetime)?))
+                Some(self.zone.to_datetime(instant(filetime)?))
             }
             TimeFormat::Local | TimeFormat::LocalTime => self.recorded(filetime),
             _ => in_utc(filetime),
@@ -199,8 +194,8 @@ mod tests {
         let format = TimeFormat::from_word(format).expect("a format");
         let digits = TimeDigits::parse(digits).expect("a number of digits");
         // Central Europe: daylight saving time starts on the last Sunday of March, 2:00.
-        let local_zone = TimeZone::posix("CET-1CEST,M3.5.0,M10.5.0/3").expect("a zone");
-        Clock::in_zone(&info(), format, digits, local_zone).at(time_ns).to_string()
+        let zone = TimeZone::posix("CET-1CEST,M3.5.0,M10.5.0/3").expect("a zone");
+        Clock::in_zone(&info(), format, digits, zone).at(time_ns).to_string()
     }
 
     #[test]

@@ -22,11 +22,9 @@ impl Views {
     }
 
     pub(crate) fn relation(&self, name: &str) -> Option<Relation<'_>> {
-        self.named(name).map(Relation::View).or_else(|| {
-            let mut tables = Table::ALL.into_iter();
-            let table = tables.find(|table| table.name().eq_ignore_ascii_case(name))?;
-            Some(Relation::Table(table))
-        })
+        let mut tables = Table::ALL.into_iter();
+        let table = tables.find(|table| table.name().eq_ignore_ascii_case(name));
+        self.named(name).map(Relation::View).or(table.map(Relation::Table))
     }
 }
 

@@ -114,9 +114,7 @@ pub fn print_usage(message: &clap::Error, screen: Screen) -> io::Result<()> {
     // The words of the command line that it repeats may break lines, too.
     for word in std::env::args_os().map(|word| word.to_string_lossy().into_owned()) {
         for repeated in [Some(&*word), word.split_once('=').map(|(_, value)| value)] {
-            let Some(repeated) = repeated.filter(|repeated| repeated.contains(is_harmful)) else {
-                continue;
-            };
+            let Some(repeated) = repeated.filter(|r| r.contains(is_harmful)) else { continue };
             text = text.replace(repeated, &Untrusted(repeated).to_string());
         }
     }

@@ -165,10 +165,9 @@ impl Caveat {
 
     /// Caveat about closes at exit whose stacks name functions, but none of process exit.
     pub(crate) fn of_doubtful_exits(closes: u64) -> Option<Caveat> {
-        let plural = if closes == 1 { "" } else { "s" };
         let text = format!(
-            "the stacks of {closes} close{plural} have no process exit function ({}): the program \
-             may have closed these handles itself",
+            "the stacks of {} have no process exit function ({}): the program may have closed these handles itself",
+            Counted(closes, "close"),
             EXIT_FUNCTIONS.join(", ")
         );
         (closes > 0).then_some(Caveat { kind: CaveatKind::ExitsDoubtful, text })

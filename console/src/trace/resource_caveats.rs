@@ -180,11 +180,11 @@ fn without_events(facts: &ResourceFacts) -> String {
 /// Caveat about allocations without stacks; none if only a few lack theirs.
 fn without_stacks(
     kinds: &[ResourceKind],
-    allocations: u64,
+    total: u64,
     without: u64,
     remedy: &str,
 ) -> Option<Caveat> {
-    let percent = without.saturating_mul(100).checked_div(allocations)?;
+    let percent = without.saturating_mul(100).checked_div(total)?;
     let names = kinds.iter().map(|kind| kind.name()).collect::<Vec<_>>().join(", ");
     let text = match percent {
         0 => return None,

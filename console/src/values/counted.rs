@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use indicatif::HumanCount;
+use indicatif::{HumanBytes, HumanCount};
 
 /// Count of something: with separators between thousands, and the plural that fits.
 pub(crate) struct Counted(pub(crate) u64, pub(crate) &'static str);
@@ -30,6 +30,17 @@ pub(crate) fn kind_of(count: u64, kind: &str) -> &str {
 impl fmt::Display for Counted {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}{}", HumanCount(self.0), self.1, self.plural())
+    }
+}
+
+/// Number of bytes, in a unit that fits; negative where events say so.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Size(pub(crate) i64);
+
+impl fmt::Display for Size {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let sign = if self.0 < 0 { "-" } else { "" };
+        write!(f, "{sign}{}", HumanBytes(self.0.unsigned_abs()))
     }
 }
 

@@ -5,7 +5,7 @@ mod formats;
 mod output_formats;
 mod ranges;
 
-pub(crate) use counted::{Counted, Length, kind_of};
+pub(crate) use counted::{Counted, Length, Size, kind_of};
 pub use formats::{ProcessFormat, TimeDigits, TimeFormat};
 pub(crate) use formats::{
     no_choice, on_or_off, process_format, process_words, time_format, time_words,

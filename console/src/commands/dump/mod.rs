@@ -116,16 +116,9 @@ impl<'t> DumpWords<'t> {
         let words: Vec<&Token> = words.collect();
         let named = words.iter().find(|word| registry.kind(&word.text).is_some());
         let word = named.or(words.first()).copied();
-
-        DumpWords {
-            word,
-            kind: word.and_then(|word| registry.kind(&word.text)),
-            option_tokens: tokens
-                .iter()
-                .filter(|token| word.is_none_or(|word| word.span != token.span))
-                .cloned()
-                .collect(),
-        }
+        let mut option_tokens = tokens.to_vec();
+        option_tokens.retain(|token| word.is_none_or(|word| word.span != token.span));
+        DumpWords { word, kind: word.and_then(|word| registry.kind(&word.text)), option_tokens }
     }
 
     /// The options that may be meant: those of the kind, or before it is known, those of any.

@@ -55,7 +55,7 @@ static DISPLAY: &[Opt<PictureOptions>] = &[
     Opt {
         names: &["-TopN"],
         help: "draw N groups, and the rest as one",
-        details: "Those with the top handles open at once. Default: 8.",
+        details: "Those with the most handles open at once. Default: 8.",
         example: "-TopN 3",
         take: Take::Number(|args| &mut args.top),
     },

@@ -84,9 +84,8 @@ fn draw(
     }
     let target = Target { path, option: Report::SIGNATURE.names[0], format: "HTML" };
     let commands = Commands::of(dump.session, &criteria);
-    dump.write_file(target, |out| {
-        report::write(&answers, command_line, |file, suspect| commands.show(file, suspect), out)
-    })
+    let command = |file, suspect: &_| commands.show(file, suspect);
+    dump.write_file(target, |out| report::write(&answers, command_line, command, out))
 }
 
 /// The allocations of a trace, if any are asked for: options may concern what only objects have.

@@ -34,8 +34,8 @@ group_columns! {
     Allocator: "allocator", "heap or other allocator"
         => of("allocator", "Allocator", KeyKind::Allocator(|allocator| Some(&allocator.name)));
     Process: "process", "owner" => of("process", "Process", KeyKind::Owner);
-    Caller: "by", "process that allocated, where it is not the owner"
-        => of("by", "By", KeyKind::Process(read!(Resources::caller)));
+    Caller: "allocated_by", "process that allocated, where it is not the owner"
+        => of("allocated_by", "Allocated by", KeyKind::Process(read!(Resources::caller)));
     Thread: "thread", "thread that allocated"
         => of("tid", "Thread", KeyKind::Number(read!(Resources::tid, ResourceMisses::tid)));
     End: "end", "how it ended"
@@ -138,9 +138,29 @@ impl ResourceColumn {
     /// Number of 32-bit numbers in a key: what allocators have in common, then the values of the other columns.
     pub(super) const KEY_WIDTH: usize = Self::width_before(u8::MAX, 0);
 
+    /// Columns in the order of [`Self::accepted_words`].
+    pub(crate) fn accepted() -> impl Iterator<Item = Self> {
+        let renamed = Self::ALL.iter().filter(|column| column.old_word().is_some());
+        Self::ALL.iter().chain(renamed).copied()
+    }
+
+    /// Words of all columns, each with its help, and then the old words.
+    pub(crate) fn accepted_words() -> Vec<(&'static str, &'static str)> {
+        let old = Self::ALL.iter().filter_map(|column| Some((column.old_word()?, "old name")));
+        Self::words().into_iter().chain(old).collect()
+    }
+
     /// Name in files.
     pub(crate) fn name(self) -> &'static str {
         self.declared().name
+    }
+
+    /// Name it had before, which is accepted and written for one more version.
+    pub(crate) fn old_word(self) -> Option<&'static str> {
+        match self {
+            Self::Caller => Some("by"),
+            _ => None,
+        }
     }
 
     /// Title in text.

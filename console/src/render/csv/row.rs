@@ -67,7 +67,7 @@ impl<'a> FileFacts<'a> {
     ) -> Self {
         let clock = Clock::new(&answer.about.info, display.time_format, display.time_digits);
         let style = ProcessStyle::new(&answer.about.info, display);
-
+        let processes = &answer.file.processes;
         Self {
             answer,
             listing,
@@ -76,9 +76,7 @@ impl<'a> FileFacts<'a> {
                 true => Clock::session_start(&answer.about.info),
                 false => String::new(),
             },
-            processes: answer
-                .file
-                .processes
+            processes: processes
                 .each(|process| ProcessFacts::new(process, &style, &clock, has_command_line)),
         }
     }

@@ -46,15 +46,12 @@ pub(in crate::render) fn traces<'a, 't: 'a, T: TraceAnswer<'t> + 'a>(
     answers: impl IntoIterator<Item = &'a T>,
 ) -> Traces<'a> {
     let mut first_stack = 0;
-    answers
-        .into_iter()
-        .map(|answer| {
-            let numbers = StackNumbers(first_stack);
-            let trace = TraceJson { numbers, ..TraceJson::of(answer) };
-            first_stack += trace.stack_count as u64;
-            trace
-        })
-        .collect()
+    let traces = answers.into_iter().map(|answer| {
+        let trace = TraceJson { numbers: StackNumbers(first_stack), ..TraceJson::of(answer) };
+        first_stack += trace.stack_count as u64;
+        trace
+    });
+    traces.collect()
 }
 
 impl<'a> TraceJson<'a> {

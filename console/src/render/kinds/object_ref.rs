@@ -20,6 +20,7 @@ pub(super) fn write_document(
     let by = CountBy::of(args.criteria);
     let counts = by.zip(answer.handle_counts.as_ref());
     let is_of_several = answer.files.len() > 1;
+    let not_closed = counts.map(|(by, counts)| not_closed(counts, by, is_of_several, args));
     let has_left_out = args.criteria.top.is_some() && by.is_none();
     let gui_handles = answer.files.iter().flat_map(|file| &file.gui_handles);
     let gui_handles: Vec<&GuiHandles> = gui_handles.collect();
@@ -29,10 +30,7 @@ pub(super) fn write_document(
         .with("totals", answer.totals())
         .caveats(&traces)
         .with_some("gui_handles", Some(gui_handles).filter(|handles| !handles.is_empty()))
-        .with_some(
-            "not_closed",
-            counts.map(|(by, counts)| not_closed(counts, by, is_of_several, args)),
-        )
+        .with_some("not_closed", not_closed)
         .with_some("left_out", has_left_out.then(|| left_out(answer)));
     let tail = Document::default().stacks_if(args.criteria.stacks.show, &traces);
     json::write(&Rows { head, name: "objects", rows: objects(answer, &traces), tail }, mode, out)

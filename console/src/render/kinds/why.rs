@@ -12,7 +12,7 @@ use crate::{
     render::{
         json::{Document, StackNumbers, traces},
         table::{Columns, FileRows, Table},
-        text::{StackStyle, amounts, headline, more, verdict},
+        text::{StackStyle, amounts, capitalized, headline, more, verdict},
     },
     settings::{Display, StackDisplayArgs},
     terminal::Role,
@@ -336,10 +336,4 @@ fn telling(diagnoses: &[Diagnosis]) -> impl Iterator<Item = &Diagnosis> {
         explained = diagnosis.count.max(before);
         diagnosis.count > before
     })
-}
-
-/// A sentence with its first letter in upper case.
-fn capitalized(sentence: &str) -> String {
-    let mut letters = sentence.chars();
-    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }

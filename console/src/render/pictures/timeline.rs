@@ -51,9 +51,9 @@ impl Timeline {
         };
         let name = |node: &NodeIdx| name(file, groups, *node);
         let changes = |node: &NodeIdx| groups.changes(*node);
-        let peaks =
-            groups.tree.children(None).into_iter().map(|node| (most_at_once(changes(node)), node));
-        let series = series(peaks.collect(), open, changes, name, buckets, top);
+        let nodes = groups.tree.children(None).into_iter();
+        let peaks = nodes.map(|node| (most_at_once(changes(node)), node)).collect();
+        let series = series(peaks, open, changes, name, buckets, top);
         let file = Untrusted(&stem(file.about.path)).to_string();
         Some(Self { measure: Measure::Handles, file, window: groups.window?, series })
     }
@@ -106,15 +106,13 @@ impl Timeline {
     /// that each lies on the others.
     pub(in crate::render) fn stacked(&self) -> Vec<Vec<u64>> {
         let mut sums: Vec<u64> = Vec::new();
-        self.series
-            .iter()
-            .map(|series| {
-                sums.resize(series.open.len(), 0);
-                let opens = sums.iter_mut().zip(&series.open);
-                opens.for_each(|(sum, open)| *sum = sum.saturating_add(*open));
-                sums.clone()
-            })
-            .collect()
+        let sums_below = self.series.iter().map(|series| {
+            sums.resize(series.open.len(), 0);
+            let opens = sums.iter_mut().zip(&series.open);
+            opens.for_each(|(sum, open)| *sum = sum.saturating_add(*open));
+            sums.clone()
+        });
+        sums_below.collect()
     }
 
     /// The end of each bucket, seconds since session start.

@@ -14,7 +14,7 @@ use crate::query::{
 };
 use crate::render::json::Document;
 use crate::render::pictures::{FrameTable, Measure, PictureFrame, Timeline, folded, folded_leaks};
-use crate::render::text::amounts;
+use crate::render::text::{amounts, capitalized, verdict};
 use crate::render::time::Clock;
 use crate::trace::CaveatKind;
 
@@ -131,8 +131,7 @@ fn frames(file: &FileAnswer<'_>, stack: StackIdx, table: &mut FrameTable) -> Vec
 fn suspect<'a>(suspect: &'a Suspect, command: &str) -> Document<'a> {
     let cause = |diagnosis: &'a Diagnosis| {
         Document::default()
-            .with("cause", diagnosis.cause)
-            .with("text", clean(&diagnosis.sentence(&[])))
+            .with("text", clean(&capitalized(&diagnosis.sentence(&[]))))
             .with("objects", &diagnosis.object_ids)
             .with("close_stacks", diagnosis.stacks.iter().map(|stack| stack.0).collect::<Vec<_>>())
     };
@@ -149,7 +148,7 @@ fn suspect<'a>(suspect: &'a Suspect, command: &str) -> Document<'a> {
         .with("opened", suspect.counts.opened)
         .with("bytes", suspect.bytes.map(|bytes| bytes.unreleased))
         .with("amount", amounts(suspect))
-        .with("verdict", suspect.growth.verdict.word())
+        .with("verdict", verdict(suspect))
         .with("evidence", suspect.evidence())
         .with("rate", suspect.rate_per_minute())
         .with("function", clean(suspect.function.as_deref().unwrap_or("no stack")))

@@ -131,9 +131,9 @@ fn allocation_columns<'a>() -> Columns<'a, Allocations<'a>> {
         ("kind", "Kind"),
         ("allocator", "Allocator"),
         ("function", "Allocated by"),
-        ("outstanding", "Never freed"),
+        ("outstanding", "Leaked"),
         ("at_exit", "At exit"),
-        ("bytes", "Bytes not freed"),
+        ("bytes", "Bytes leaked"),
         ("allocs", "Allocated"),
         ("alloc_bytes", "Bytes allocated"),
     ])

@@ -6,7 +6,7 @@ use std::{
 };
 
 use handlescope_model::Untrusted;
-use indicatif::{HumanBytes, HumanCount};
+use indicatif::HumanCount;
 use polars::prelude::{AnyValue, Column, DataFrame, IntoColumn, PlSmallStr, PolarsResult, Series};
 use serde::{
     Serialize, Serializer,
@@ -14,6 +14,7 @@ use serde::{
 };
 
 use super::value::{CellType, Member, Show, Value, cell, hex};
+use crate::values::Size;
 
 /// The number of a file; its rows stand together anyway.
 pub(super) const FILE: &str = "file";
@@ -100,7 +101,7 @@ impl ColumnSpec {
         match (self.show, value) {
             (_, AnyValue::Null) => self.unknown.unwrap_or("-").to_owned(),
             (Show::Grouped, _) => HumanCount(value.extract().unwrap_or_default()).to_string(),
-            (Show::Bytes, _) => bytes(number()),
+            (Show::Bytes, _) => Size(number()).to_string(),
             (Show::Seconds, _) => format!("{:.6}", number() as f64 / 1e9),
             (Show::Hex, _) => hex(value),
             (Show::ExitCode, AnyValue::Int32(code)) => exit_code(*code),
@@ -428,12 +429,6 @@ impl<'a, R> Declared<'a, R> {
         self.follows = Some(name);
         self
     }
-}
-
-/// Formats a number of bytes, which may be negative where events say so.
-pub(in crate::render) fn bytes(number: i64) -> String {
-    let sign = if number < 0 { "-" } else { "" };
-    format!("{sign}{}", HumanBytes(number.unsigned_abs()))
 }
 
 fn exit_code(code: i32) -> String {

@@ -20,10 +20,10 @@ use std::{
 
 use polars::prelude::DataFrame;
 
+pub(super) use self::batches::write_batches;
 pub(crate) use self::columns::{ColumnSpec, Columns, Members, RowOf, RowsOf};
 use self::columns::{RowDocument, RowText, Scope};
 pub(crate) use self::value::Show;
-pub(super) use self::{batches::write_batches, columns::bytes};
 use super::output::{OutputError, OutputOptions};
 use crate::{
     cancel::Cancel,
@@ -154,13 +154,8 @@ impl<'a> Table<'a> {
             let order = file.order.map(|order| order.iter().map(|row| rows.start + row).collect());
             FileRows { first: rows.start, rows, order, ..file }
         });
-        Ok(Table {
-            files: files.collect(),
-            specs,
-            row_document,
-            row_text,
-            ..Table::of_frame(key, frame)
-        })
+        let files = files.collect();
+        Ok(Table { files, specs, row_document, row_text, ..Table::of_frame(key, frame) })
     }
 
     /// A frame as it is.

@@ -188,10 +188,10 @@ impl StackStyle<'_> {
     pub(in crate::render) fn short_lines(
         &self,
         stack: Option<StackIdx>,
-        all_frames: bool,
+        full: bool,
     ) -> Vec<String> {
         let Some(stack) = stack else { return vec!["no create stack".to_owned()] };
-        if all_frames {
+        if full {
             return self.lines(stack).into_iter().flatten().collect();
         }
         let frames = self.program_frames(stack).take(PROGRAM_FRAMES);

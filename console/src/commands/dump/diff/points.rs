@@ -44,9 +44,8 @@ fn point(file: &LoadedTrace, text: &str) -> Result<Option<i64>, CommandError> {
     if let Some(snapshot) = file.snapshot(text) {
         return Ok(snapshot.ns);
     }
-
     let info = trace_info(&file.trace)?;
     let time = recorded_ns(text, &info).ok().flatten().filter(|_| info.has_clock());
-    time.map(Some)
-        .ok_or_else(|| CommandError::NoPoint { point: text.to_owned(), path: file.path.clone() })
+    let error = || CommandError::NoPoint { point: text.to_owned(), path: file.path.clone() };
+    time.map(Some).ok_or_else(error)
 }

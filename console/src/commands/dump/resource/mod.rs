@@ -79,11 +79,9 @@ fn column(criteria: &ResourceCriteria, word: Option<&str>) -> Option<String> {
     let word = word?;
     let is_unreleased = criteria.shows_leaks();
     let names = [("count", "outstanding"), ("bytes", "outstanding_bytes")];
-    let column = names
-        .iter()
-        .find(|(name, _)| !is_unreleased && word.eq_ignore_ascii_case(name))
-        .map(|(_, column)| *column);
-    Some(column.unwrap_or(word).to_owned())
+    let alias = names.iter().find(|(name, _)| word.eq_ignore_ascii_case(name));
+    let column = alias.filter(|_| !is_unreleased).map_or(word, |(_, column)| *column);
+    Some(column.to_owned())
 }
 
 /// Questions with the command lines that answer them.

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use handlescope_model::tables::{ResourceEnd, ResourceKind, Resources};
 use handlescope_model::{Numbers, ResourceIdx};
-use indicatif::{HumanBytes, HumanCount};
+use indicatif::HumanCount;
 
 use super::super::causes::{Cause, Diagnosis, Findings, proved};
 use super::super::suspect::Sums;
@@ -13,6 +13,7 @@ use super::commits::Commits;
 use crate::query::acquired::{Allocations, Group, PRIVATE_HEAP};
 use crate::query::error::QueryError;
 use crate::query::resources::{AllocatorList, ResourceTable};
+use crate::values::Size;
 
 /// The word for reservations of which nothing is ever committed, which are never left out.
 pub(super) const RESERVE_WITHOUT_COMMIT: &str = "reserve_without_commit";
@@ -163,13 +164,13 @@ impl Site<'_> {
             }
         }
         let (count, size) = unused;
-        self.diagnosis(cause, count, format!("reserved but never committed ({})", bytes(size)))
+        self.diagnosis(cause, count, format!("reserved but never committed ({})", Size(size)))
     }
 
     /// Blocks that reallocations made larger and larger.
     fn only_grew(&self, cause: &'static str) -> Option<Diagnosis> {
         let longest = self.chains.iter().max_by_key(|chain| chain.steps)?;
-        let [from, to] = [longest.first_size, longest.size].map(bytes);
+        let [from, to] = [longest.first_size, longest.size].map(Size);
         let count = self.chains.len() as u64;
         let steps = HumanCount(longest.steps as u64);
         let facts = format!("only grows: {steps} reallocations from {from} to {to}");
@@ -244,8 +245,4 @@ impl Chain {
         let minutes = self.last_ns.saturating_sub(self.first_ns) as f64 / 60e9;
         if minutes > 0.0 { grown / minutes } else { 0.0 }
     }
-}
-
-fn bytes(size: i64) -> HumanBytes {
-    HumanBytes(u64::try_from(size).unwrap_or_default())
 }

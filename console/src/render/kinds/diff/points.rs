@@ -11,12 +11,13 @@ use crate::{
     render::{
         json::{StackNumbers, traces},
         kinds::{index, no_match_line},
-        table::{Columns, FileRows, Show, Table, bytes},
+        table::{Columns, FileRows, Show, Table},
         text::StackStyle,
     },
     settings::{Display, StackDisplayArgs},
     terminal::Role,
     trace::CaveatKind,
+    values::Size,
 };
 
 /// A group and its presentation.
@@ -168,7 +169,7 @@ fn shown_amount(amount: Amount) -> String {
     let count = HumanCount(amount.count);
     match amount.bytes {
         0 => count.to_string(),
-        sum => format!("{count} ({})", bytes(sum)),
+        sum => format!("{count} ({})", Size(sum)),
     }
 }
 
@@ -214,7 +215,7 @@ impl GrowthRow<'_> {
         let [kept, opened] = [kept, opened].map(shown_amount);
         let mut text = format!("{kept} still allocated of {opened} allocated");
         if let Some(rate) = self.group.bytes_per_minute.filter(|rate| *rate != 0.0) {
-            text += &format!(", {} per minute", bytes(rate as i64));
+            text += &format!(", {} per minute", Size(rate as i64));
         }
         if at_first != Amount::default() {
             let [first, second] = [at_first, at_second].map(shown_amount);

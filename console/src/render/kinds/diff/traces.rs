@@ -11,11 +11,12 @@ use crate::{
     query::{ComparedGroup, Domain, State, TraceAnswer, TracesDiff},
     render::{
         json::{StackNumbers, TraceJson, traces},
-        table::{Columns, FileRows, Show, Table, bytes},
+        table::{Columns, FileRows, Show, Table},
         text::StackStyle,
     },
     settings::{Display, StackDisplayArgs},
     terminal::Role,
+    values::Size,
 };
 
 /// A group, its stack in the trace that has it, and its presentation.
@@ -202,9 +203,9 @@ impl<'a> DiffRow<'a> {
             "{}: {} ({}) after {} ({}), {}",
             Untrusted(&names),
             HumanCount(after.leaked.count),
-            bytes(after.leaked.bytes),
+            Size(after.leaked.bytes),
             HumanCount(before.leaked.count),
-            bytes(before.leaked.bytes),
+            Size(before.leaked.bytes),
             state.word()
         )?;
         let lines = self.stacks.text(self.stack, None).unwrap_or_else(|| "no stack".to_owned());

@@ -35,6 +35,7 @@ fn columns<'a>(
 /// Adds the counts of allocations that were never freed.
 fn add_leaks<'a>(columns: &mut Columns<'a, AllocationRow<'a>>) {
     columns.add("stack", |row| row.number(row.group.create_stack()));
+    columns.add("allocated_by", |row| row.text(ResourceColumn::Caller));
     columns.add("by", |row| row.text(ResourceColumn::Caller));
     columns.add("count", |row| row.stats().unreleased());
     columns.add("bytes", |row| row.stats().unreleased_bytes());

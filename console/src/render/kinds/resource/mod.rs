@@ -20,10 +20,10 @@ use crate::{
     render::{
         json::{self, Document, traces},
         output::LEFT_OUT,
-        table::{Columns, FileRows, Show, Table, bytes},
+        table::{Columns, FileRows, Show, Table},
     },
     settings::Display,
-    values::{Counted, Format},
+    values::{Counted, Format, Size},
 };
 
 /// Declares the columns of a group; `has_text`: files have the frames of its stacks.
@@ -174,8 +174,8 @@ fn file_rows(answer: &ResourcesAnswer<'_>, criteria: &ResourceCriteria) -> FileR
     let (outstanding, at_exit) = (HumanCount(sum.outstanding), HumanCount(sum.at_exit));
     let unreleased = format!(
         "{outstanding} leaked ({}), {at_exit} freed only by process exit ({})",
-        bytes(sum.outstanding_bytes),
-        bytes(sum.at_exit_bytes)
+        Size(sum.outstanding_bytes),
+        Size(sum.at_exit_bytes)
     );
     if criteria.is_of_leaks() {
         return file_rows.below(format!("{}: {unreleased}", Counted(allocs, "allocation")));
@@ -183,9 +183,9 @@ fn file_rows(answer: &ResourcesAnswer<'_>, criteria: &ResourceCriteria) -> FileR
     file_rows.below(format!(
         "{} ({}), {} ({}), {unreleased}, {}",
         Counted(allocs, "allocation"),
-        bytes(alloc_bytes),
+        Size(alloc_bytes),
         Counted(frees, "free"),
-        bytes(freed_bytes),
+        Size(freed_bytes),
         Counted(sum.orphan_frees, "orphan free")
     ))
 }
