@@ -97,11 +97,10 @@ fn check_name(output: &Path) -> Result<(), CommandError> {
         return Err(CommandError::SaveName { path: path() });
     }
     let instead = "choose another folder";
-    prepare_folder(output).map_err(|source| CommandError::Unwritten {
-        path: path(),
-        source,
-        instead,
-    })
+    match prepare_folder(output) {
+        Ok(()) => Ok(()),
+        Err(source) => Err(CommandError::Unwritten { path: path(), source, instead }),
+    }
 }
 
 pub(crate) struct Symbolize;

@@ -468,13 +468,11 @@ pub struct GroupView {
 impl GroupView {
     /// Groups of options without their arguments.
     pub(crate) fn all<A: Default>(groups: &'static [OptionGroup<A>]) -> Vec<GroupView> {
-        groups
-            .iter()
-            .map(|group| GroupView {
-                title: group.title,
-                options: group.options.iter().map(|option| option as _).collect(),
-            })
-            .collect()
+        let views = groups.iter().map(|group| GroupView {
+            title: group.title,
+            options: group.options.iter().map(|option| option as _).collect(),
+        });
+        views.collect()
     }
 
     /// Groups with those that are shared, without shared options whose name another one has.

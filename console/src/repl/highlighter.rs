@@ -132,8 +132,8 @@ impl Typing {
     fn sql(&self, line: &str, arguments: &[Token], options: &[&'static dyn OptionSpec]) -> Roles {
         let names = || options.iter().flat_map(|option| option.doc().names).copied();
         let Some(words) = SqlWords::of(arguments) else {
-            return self
-                .options(options, arguments, |word| self.wrong(word, names().chain(keywords())));
+            let words = || names().chain(keywords());
+            return self.options(options, arguments, |word| self.wrong(word, words()));
         };
         let around = |tokens| self.options(options, tokens, |word| self.wrong(word, names()));
         let mut roles = around(words.before);
@@ -161,9 +161,7 @@ impl Typing {
                 parse::Item::Option { spec, name, values } => {
                     roles.push((name.span.clone(), Role::Option));
                     let is_fine = values.is_empty() || spec.check(values).is_ok();
-                    roles.extend(
-                        values.iter().map(|value| (value.span.clone(), self.value(value, is_fine))),
-                    );
+                    roles.extend(values.iter().map(|v| (v.span.clone(), self.value(v, is_fine))));
                 }
             }
         }

@@ -91,11 +91,8 @@ pub(crate) fn choose<'a>(
     if files.is_empty() {
         return Err(NoFile::NothingLoaded);
     }
-    let selected = files
-        .iter()
-        .enumerate()
-        .filter(|(_, file)| filters.iter().all(|filter| passes(filter, &file.path)));
-    let selected: Vec<_> = selected.collect();
+    let mut selected: Vec<_> = files.iter().enumerate().collect();
+    selected.retain(|(_, file)| filters.iter().all(|filter| passes(filter, &file.path)));
     if selected.is_empty() {
         return Err(NoFile::NoFileLeft { filters: typed(filters) });
     }

@@ -178,13 +178,8 @@ fn without_events(facts: &ResourceFacts) -> String {
 }
 
 /// Caveat about allocations without stacks; none if only a few lack theirs.
-fn without_stacks(
-    kinds: &[ResourceKind],
-    total: u64,
-    without: u64,
-    remedy: &str,
-) -> Option<Caveat> {
-    let percent = without.saturating_mul(100).checked_div(total)?;
+fn without_stacks(kinds: &[ResourceKind], sum: u64, without: u64, remedy: &str) -> Option<Caveat> {
+    let percent = without.saturating_mul(100).checked_div(sum)?;
     let names = kinds.iter().map(|kind| kind.name()).collect::<Vec<_>>().join(", ");
     let text = match percent {
         0 => return None,

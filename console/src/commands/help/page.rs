@@ -165,8 +165,7 @@ impl<'a> Page<'a> {
         let width = usages.map(|usage| usage.chars().count()).max().unwrap_or_default();
         for group in &active {
             self.heading(group.title)?;
-            let rows =
-                group.options.iter().map(|option| [option.usage(), option.doc().help.to_owned()]);
+            let rows = group.options.iter().map(|o| [o.usage(), o.doc().help.to_owned()]);
             self.aligned(&rows.collect::<Vec<_>>(), width)?;
         }
         for group in &idle {
@@ -267,8 +266,6 @@ fn is_idle(option: &&dyn OptionSpec) -> bool {
 
 /// The kinds of `.dump`, each with its line.
 fn kinds(registry: &Registry, indent: &'static str) -> impl Iterator<Item = [String; 2]> {
-    registry
-        .kinds
-        .iter()
-        .map(move |kind| [format!("{indent}{}", kind.name()), kind.signature().summary.to_owned()])
+    let kinds = registry.kinds.iter();
+    kinds.map(move |kind| [format!("{indent}{}", kind.name()), kind.signature().summary.to_owned()])
 }

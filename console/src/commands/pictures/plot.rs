@@ -149,9 +149,8 @@ fn of_allocations(
         answers = query::resources(dump.sources, &criteria, dump.names, dump.cancel)?;
     }
     let measure = Measure::of_bytes(!criteria.by_count);
-    Ok(named_apart(answers.iter().map(|answer| {
-        (answer.about.path, Timeline::of_allocations(answer, measure, buckets, top))
-    })))
+    let timeline = |answer| Timeline::of_allocations(answer, measure, buckets, top);
+    Ok(named_apart(answers.iter().map(|answer| (answer.about.path, timeline(answer)))))
 }
 
 fn of_handles(

@@ -57,8 +57,7 @@ pub fn event_counts<'a>(answers: &'a [EventsAnswer<'_>]) -> io::Result<Table<'a>
         });
         let rows: Vec<EventCountRow<'_>> = files.collect();
         let members = Rc::new(event_columns().in_document());
-        let providers =
-            rows.chunk_by(is_of_same_provider).filter_map(|rows| provider(&members, rows));
+        let providers = rows.chunk_by(are_of_provider).filter_map(|rows| provider(&members, rows));
         let providers: Vec<Document<'_>> = providers.collect();
         let document = Document::of("Events").with("providers", providers);
         json::write(&document.no_match(no_match()), mode, out)
@@ -66,7 +65,7 @@ pub fn event_counts<'a>(answers: &'a [EventsAnswer<'_>]) -> io::Result<Table<'a>
 }
 
 /// Whether two rows are of one provider of one file.
-fn is_of_same_provider(first: &EventCountRow<'_>, second: &EventCountRow<'_>) -> bool {
+fn are_of_provider(first: &EventCountRow<'_>, second: &EventCountRow<'_>) -> bool {
     let provider = |row: &CountedEvent| (row.counted.provider.clone(), row.guid.clone());
     first.0 == second.0 && provider(first.1) == provider(second.1)
 }

@@ -93,10 +93,8 @@ pub(super) fn groups<'a>(
     let traces = traces(&answer.files);
     let rows = answer.files.iter().zip(traces.iter()).flat_map(|(file, trace)| {
         let (numbers, stacks) = (trace.numbers, Rc::new(StackStyle::of(file, shown)));
-        let nodes = file
-            .groups
-            .iter()
-            .flat_map(|groups| groups.tree.leaves().map(move |node| (groups, node)));
+        let groups = file.groups.iter();
+        let nodes = groups.flat_map(|groups| groups.tree.leaves().map(move |node| (groups, node)));
         nodes.map(move |(groups, node)| {
             let growth = has_times.then(|| groups.growth(node)).flatten();
             GroupRow { file, groups, node, growth, numbers, stacks: Rc::clone(&stacks) }

@@ -58,9 +58,7 @@ pub(crate) fn symbol_columns<'a>() -> Columns<'a, ModuleSymbolsRow<'a>> {
     shown.title("Pdb").text_only();
     columns.add("status", |(_, symbols)| status(symbols).0);
     columns.add("symbol_file", |(_, symbols)| status(symbols).1);
-    columns.nest("found_in", "object?", |(_, symbols)| {
-        symbols.report.origin.as_ref().map(origin_json)
-    });
+    columns.nest("found_in", "object?", |(_, s)| s.report.origin.as_ref().map(origin_json));
     columns.nest("missing_at", "array", |(_, symbols)| missing(&symbols.report));
     columns.nest("skipped", "array", |(_, symbols)| &symbols.report.skipped);
     columns.nest("failures", "array", |(_, symbols)| failures(&symbols.report));

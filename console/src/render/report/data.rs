@@ -67,8 +67,8 @@ fn file<'a>(
     let seconds = |ns: RangeInclusive<i64>| ns.end().saturating_sub(*ns.start()) as f64 / 1e9;
     let open = Timeline::of(file, BUCKETS, PROCESSES);
     let totals = &file.totals;
-    let kinds: Vec<Document<'a>> =
-        kinds.map(|(overview, allocated)| kind(overview, allocated, table)).collect();
+    let kinds = kinds.map(|(overview, allocated)| kind(overview, allocated, table));
+    let kinds: Vec<Document<'a>> = kinds.collect();
     let document = Document::default()
         .with("index", index)
         .with("name", Untrusted(&stem(file.about.path)).to_string())

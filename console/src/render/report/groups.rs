@@ -42,9 +42,8 @@ pub(super) fn with_groups<'a>(
     document: Document<'a>,
     answer: &'a ReportAnswer<'a>,
 ) -> Document<'a> {
-    let allocated = move || {
-        answer.allocations.iter().flat_map(|overview| Allocations::of_answer(&overview.groups))
-    };
+    let overviews = answer.allocations.iter();
+    let allocated = move || overviews.clone().flat_map(|o| Allocations::of_answer(&o.groups));
     let handles = Handles::of_file(&answer.why.file);
     let handles = move || handles.clone().into_iter();
     let columns = allocation_columns();
@@ -106,11 +105,8 @@ impl<'a> Handles<'a> {
             GroupKey::Text(text) => shown(text),
             GroupKey::Stack(stack) => {
                 let stacks = self.groups.stacks.as_ref();
-                shown(
-                    &stacks
-                        .map(|stacks| stacks.function(&self.file.file, stack))
-                        .unwrap_or_default(),
-                )
+                let function = stacks.map(|stacks| stacks.function(&self.file.file, stack));
+                shown(&function.unwrap_or_default())
             }
             GroupKey::Number(number) => number.to_string(),
             GroupKey::None => String::new(),

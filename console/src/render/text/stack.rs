@@ -259,7 +259,7 @@ impl fmt::Display for Call<'_> {
         let (Some(function), None) = (frame.function(), bases) else { return self.line.fmt(f) };
         let module = frame.module_name();
         match module.filter(|name| !name.eq_ignore_ascii_case(self.program)) {
-            Some(name) if self.callee.is_none_or(|callee| callee.module_name() != module) => {
+            Some(name) if self.callee.is_none_or(|c| c.module_name() != module) => {
                 write!(f, "{name}!{function}")?;
             }
             _ => f.write_str(self.callee.map_or(function, |callee| within(function, callee)))?,

@@ -77,16 +77,13 @@ impl AnyCommand for DiffCommand {
         if let Some(third) = points.get(2) {
             return Err(entered.too_many("at most two points, A and B", third));
         }
-        let rest = entered
-            .tokens
-            .iter()
-            .filter(|token| points.iter().all(|point| point.span != token.span))
-            .cloned();
+        let mut tokens = entered.tokens.to_vec();
+        tokens.retain(|token| points.iter().all(|point| point.span != token.span));
         let named = ["-From", "-To"].into_iter().zip(&points).flat_map(|(name, point)| {
             let (text, span) = (name.to_owned(), point.span.clone());
             [Token { text, span, quotes: Quotes::No }, (*point).clone()]
         });
-        let tokens: Vec<Token> = rest.chain(named).collect();
+        tokens.extend(named);
         AnyKind::parse(&Diff, &Entered { tokens: &tokens, ..*entered })
     }
 }

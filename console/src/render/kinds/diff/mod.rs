@@ -49,19 +49,14 @@ fn members<'a, P: Serialize + 'a>(
 }
 
 /// Returns a line with the number of groups in each state.
-fn states_line(
-    subject: &str,
-    groups: usize,
-    worse: usize,
-    count: impl Fn(State) -> usize,
-) -> String {
+fn states_line(noun: &str, groups: usize, worse: usize, count: impl Fn(State) -> usize) -> String {
     let uncertain = match count(State::Uncertain) {
         0 => String::new(),
         number => format!(", {} uncertain", HumanCount(number as u64)),
     };
     let count = |state| HumanCount(count(state) as u64).to_string();
     format!(
-        "Got worse: {} of {} groups{subject}; {} worse, {} new, {} gone, {} better, {} same{uncertain}",
+        "Got worse: {} of {} groups{noun}; {} worse, {} new, {} gone, {} better, {} same{uncertain}",
         HumanCount(worse as u64),
         HumanCount(groups as u64),
         count(State::Worse),

@@ -127,9 +127,8 @@ fn file_rows<'t, F: TraceAnswer<'t>>(answer: &TracesDiff<F>) -> FileRows {
         format!("{word} {}{length}\n", Untrusted(paths::shown(file.about().path)))
     });
     let above: String = lines.collect();
-    let subject = if is_of_handles { "" } else { " of allocations" };
-    let below =
-        states_line(subject, answer.groups.len(), answer.worse(), |state| answer.count(state));
+    let noun = if is_of_handles { "" } else { " of allocations" };
+    let below = states_line(noun, answer.groups.len(), answer.worse(), |state| answer.count(state));
     FileRows::rows_of(answer.groups.len()).above(above).below(below)
 }
 
@@ -178,9 +177,8 @@ impl<'a> DiffRow<'a> {
         let state = display.screen.paint(role, format!("{}{also}", state.word()));
         let heading = format!("{} {}", Untrusted(self.process()), Untrusted(type_name));
         let heading = display.screen.paint(Role::Heading, heading);
-        let [leaked_before, leaked_after] =
-            [before, after].map(|side| HumanCount(side.leaked.count));
-        let mut text = format!("{leaked_before} leaked before, {leaked_after} after");
+        let [first, second] = [before, after].map(|side| HumanCount(side.leaked.count));
+        let mut text = format!("{first} leaked before, {second} after");
         if let Some((before, after)) = rate(before.per_minute).zip(rate(after.per_minute)) {
             text += &format!(" ({before} and {after} per minute)");
         }

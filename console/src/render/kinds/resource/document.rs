@@ -90,8 +90,6 @@ fn rows_of<'a>(
     let order: Vec<usize> =
         if is_shown { file_rows.relative_rows().collect() } else { (0..rows.len()).collect() };
     let file = Rc::clone(file);
-    let order = order.into_iter();
-    order.filter_map(move |row| {
-        Some(AllocationRow { file: Rc::clone(&file), group: rows.get(row)? })
-    })
+    let groups = order.into_iter().filter_map(|row| rows.get(row));
+    groups.map(move |group| AllocationRow { file: Rc::clone(&file), group })
 }
