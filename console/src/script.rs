@@ -291,26 +291,26 @@ mod tests {
             let steps = steps(script.as_bytes()).map(|step| step.expect("a step"));
             steps.map(|Step { position, line }| (position, line)).collect()
         };
-        let one = |line: &str| of(line).len();
+        let count = |line: &str| of(line).len();
         let joined = of("\n.sql SELECT type,\r\n  count(*)\nFROM leaks;\n.list\n");
         assert_eq!(
             joined[1],
             ("line 2".into(), ".sql SELECT type,\n  count(*)\nFROM leaks;".into())
         );
         assert_eq!(joined[2], ("line 5".into(), ".list".into()));
-        assert_eq!(one(".sql\nSELECT 1\nFROM leaks\n\n"), 1);
-        assert_eq!(one(".sql SELECT 1\n\nnonsense"), 2, "after an empty line");
-        assert_eq!(one(".sql SELECT 1\n.list\n"), 2, "in front of a command");
-        assert_eq!(one(".sql SELECT 1\n.leaks\n"), 2, "in front of an alias");
-        assert_eq!(one(".sql SELECT 1 +\n.5\n"), 1, "a number");
-        assert_eq!(one(".sql SELECT 1\n# note\n"), 2, "in front of a comment");
+        assert_eq!(count(".sql\nSELECT 1\nFROM leaks\n\n"), 1);
+        assert_eq!(count(".sql SELECT 1\n\nnonsense"), 2, "after an empty line");
+        assert_eq!(count(".sql SELECT 1\n.list\n"), 2, "in front of a command");
+        assert_eq!(count(".sql SELECT 1\n.leaks\n"), 2, "in front of an alias");
+        assert_eq!(count(".sql SELECT 1 +\n.5\n"), 1, "a number");
+        assert_eq!(count(".sql SELECT 1\n# note\n"), 2, "in front of a comment");
         for ended in ["SELECT 1;", "SELECT 1 -json", "SHOW TABLES", "DESC leaks", "leaks", "-help"]
         {
-            assert_eq!(one(&format!(".sql {ended}\nFROM leaks")), 2, "{ended}");
+            assert_eq!(count(&format!(".sql {ended}\nFROM leaks")), 2, "{ended}");
         }
-        assert_eq!(one(".sql SELECT 1 > a.csv\nFROM leaks"), 2);
-        assert_eq!(one(".sql -json SELECT 1\nFROM leaks\n -csv"), 1, "options follow the query");
-        assert_eq!(one(".list\nFROM leaks"), 2);
+        assert_eq!(count(".sql SELECT 1 > a.csv\nFROM leaks"), 2);
+        assert_eq!(count(".sql -json SELECT 1\nFROM leaks\n -csv"), 1, "options follow the query");
+        assert_eq!(count(".list\nFROM leaks"), 2);
     }
 
     #[test]

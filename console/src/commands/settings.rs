@@ -87,9 +87,9 @@ impl Invocation for SettingChanges {
 }
 
 fn times(settings: &Settings) -> String {
-    let chosen = settings.display_args();
-    let format = chosen.time_format.unwrap_or_default();
-    let digits = chosen.time_digits.unwrap_or_default().get();
+    let display = settings.display_args();
+    let format = display.time_format.unwrap_or_default();
+    let digits = display.time_digits.unwrap_or_default().get();
     format!("time format: {format}, digits: {digits}")
 }
 
@@ -238,7 +238,7 @@ mod tests {
     use crate::values::{ProcessFormat, TimeDigits, TimeFormat};
 
     /// Answer to a line that is carried out.
-    fn said(line: &str, settings: &mut Settings) -> String {
+    fn applied(line: &str, settings: &mut Settings) -> String {
         args::<SettingChanges>(line).apply(settings).expect(line)
     }
 
@@ -246,7 +246,7 @@ mod tests {
     fn display(line: &str, before: DisplayArgs) -> DisplayArgs {
         let mut settings = Settings::default();
         settings.session.display = before;
-        said(line, &mut settings);
+        applied(line, &mut settings);
         settings.session.display
     }
 
@@ -337,8 +337,8 @@ mod tests {
     fn usual_of_the_session_goes_back_to_the_file() {
         let mut settings = Settings::default();
         settings.in_file.set(Key::TimeFormat, Some("UTC")).expect("a format");
-        assert_eq!(said(".timefmt s", &mut settings), "time format: s, digits: 6");
-        assert_eq!(said(".timefmt usual", &mut settings), "time format: UTC, digits: 6");
+        assert_eq!(applied(".timefmt s", &mut settings), "time format: s, digits: 6");
+        assert_eq!(applied(".timefmt usual", &mut settings), "time format: UTC, digits: 6");
     }
 
     #[test]
@@ -350,7 +350,7 @@ mod tests {
             (".timefmt", "time format: UTC, digits: 3"),
             (".timefmt usual", "time format: Local, digits: 6"),
         ] {
-            assert_eq!(said(line, &mut settings), expected, "{line}");
+            assert_eq!(applied(line, &mut settings), expected, "{line}");
         }
         assert_eq!(settings.session.display, DisplayArgs::default());
     }
@@ -377,8 +377,8 @@ mod tests {
             (".sys a.dll", "system modules: a.dll"),
             (".sys", "system modules: a.dll"),
         ] {
-            assert_eq!(said(line, &mut settings), expected, "{line}");
+            assert_eq!(applied(line, &mut settings), expected, "{line}");
         }
-        assert_ne!(said(".sys usual", &mut settings), "system modules: a.dll");
+        assert_ne!(applied(".sys usual", &mut settings), "system modules: a.dll");
     }
 }

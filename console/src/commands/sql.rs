@@ -264,11 +264,11 @@ mod tests {
             );
         }
         let csv = |line: &str| args::<SqlArgs>(line).shared.output.formats;
-        let asked = |file: Option<&str>| vec![RequestedFormat::of("-csv", file.map(Into::into))];
-        assert_eq!(csv(".sql -csv SELECT 1"), asked(None));
-        assert_eq!(csv(".sql SELECT 1 -csv"), asked(None));
-        assert_eq!(csv(".sql -csv a.csv SELECT 1"), asked(Some("a.csv")));
-        assert_eq!(csv(".sql SELECT 1 -fd *x* -csv \"a b.csv\""), asked(Some("a b.csv")));
+        let expected = |file: Option<&str>| vec![RequestedFormat::of("-csv", file.map(Into::into))];
+        assert_eq!(csv(".sql -csv SELECT 1"), expected(None));
+        assert_eq!(csv(".sql SELECT 1 -csv"), expected(None));
+        assert_eq!(csv(".sql -csv a.csv SELECT 1"), expected(Some("a.csv")));
+        assert_eq!(csv(".sql SELECT 1 -fd *x* -csv \"a b.csv\""), expected(Some("a b.csv")));
         assert_eq!(args::<SqlArgs>(".sql SELECT 1").shared.output.format(), Format::Text);
     }
 

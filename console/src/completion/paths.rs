@@ -87,11 +87,11 @@ mod tests {
             let candidates = candidates(&format!("{start}{typed}"), filter).into_iter();
             candidates.map(|c| c.path.strip_prefix(&start).unwrap_or("?").to_owned()).collect()
         };
-        let found = |typed| filter(typed, FileFilter::Traces);
+        let traces = |typed| filter(typed, FileFilter::Traces);
         let leaks = format!("leaks{MAIN_SEPARATOR}");
-        assert_eq!(found("le"), ["Leak two.json7z", &leaks, "leaky.etl"]);
-        assert_eq!(found("leaky.e"), ["leaky.etl"]);
-        assert_eq!(found(".l"), [".leaky.etl"]);
+        assert_eq!(traces("le"), ["Leak two.json7z", &leaks, "leaky.etl"]);
+        assert_eq!(traces("leaky.e"), ["leaky.etl"]);
+        assert_eq!(traces(".l"), [".leaky.etl"]);
         assert_eq!(filter("l", FileFilter::Tables), [leaks.as_str(), "leaky.csv"]);
         assert_eq!(filter("l", FileFilter::Folders), [leaks]);
         assert_eq!(candidates(&format!("{start}no/such/"), FileFilter::Traces), []);

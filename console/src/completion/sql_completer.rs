@@ -164,12 +164,11 @@ mod tests {
         Views::with(None).expect("the views of the program")
     }
 
-    /// Candidates at the `
-    /// `.
+    /// Candidates at the `|`.
     fn offered(query: &str) -> Vec<String> {
         let cursor = query.find('|').expect("a cursor");
-        let (_, found) = candidates(&query.replace('|', ""), cursor, &built_in());
-        found.into_iter().map(|candidate| candidate.text).collect()
+        let (_, candidates) = candidates(&query.replace('|', ""), cursor, &built_in());
+        candidates.into_iter().map(|candidate| candidate.text).collect()
     }
 
     #[test]

@@ -207,8 +207,8 @@ mod tests {
             assert_eq!(read(line, true).2, None, "{line}");
         }
         for file in ["out.csv", "./out", "a\\out", "OUT.TXT"] {
-            let (query, _, found) = read(&format!("SELECT 1 > 0 -csv > {file}"), true);
-            assert_eq!((query.as_str(), found.as_deref()), ("SELECT 1 > 0 -csv", Some(file)));
+            let (query, _, target) = read(&format!("SELECT 1 > 0 -csv > {file}"), true);
+            assert_eq!((query.as_str(), target.as_deref()), ("SELECT 1 > 0 -csv", Some(file)));
         }
     }
 }

@@ -125,12 +125,12 @@ mod tests {
 
     #[test]
     fn a_token_knows_its_place_and_its_quotes() {
-        let place = |line: &str| -> Vec<(Range<usize>, Quotes)> {
+        let spans = |line: &str| -> Vec<(Range<usize>, Quotes)> {
             split(line).into_iter().map(|token| (token.span, token.quotes)).collect()
         };
-        assert_eq!(place("a  \"b c\" "), [(0..1, Quotes::No), (3..8, Quotes::Closed)]);
-        assert_eq!(place("a \"b c"), [(0..1, Quotes::No), (2..6, Quotes::Open)]);
-        assert_eq!(place("a \""), [(0..1, Quotes::No), (2..3, Quotes::Open)]);
+        assert_eq!(spans("a  \"b c\" "), [(0..1, Quotes::No), (3..8, Quotes::Closed)]);
+        assert_eq!(spans("a \"b c"), [(0..1, Quotes::No), (2..6, Quotes::Open)]);
+        assert_eq!(spans("a \""), [(0..1, Quotes::No), (2..3, Quotes::Open)]);
     }
 
     #[test]

@@ -208,9 +208,9 @@ mod tests {
         let row =
             |process: &str| ["8", "5600000", "short", process, "Event", &long].map(str::to_owned);
         let titles = TITLES.map(str::to_owned);
-        let found = widths(&titles, &[row("leaky.exe(7316)"), row("a.exe(4)")]);
+        let constraints = widths(&titles, &[row("leaky.exe(7316)"), row("a.exe(4)")]);
         let lengths = [4, 7, 6, 15, 5].map(Constraint::Length);
-        assert_eq!((&found[..5], found[5]), (&lengths[..], Constraint::Fill(1)));
+        assert_eq!((&constraints[..5], constraints[5]), (&lengths[..], Constraint::Fill(1)));
         assert_eq!(widths(&titles, &[row(&long)])[3], Constraint::Length(40));
     }
 }

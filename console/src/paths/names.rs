@@ -168,9 +168,9 @@ mod tests {
     #[test]
     fn a_name_that_is_too_long_for_an_extract_is_cut_and_stays_unique() {
         let short = |end: &str| shortened(format!("{}{end}", "é".repeat(120)).into());
-        let (one, other) = (short("1"), short("2"));
-        assert_ne!(one, other);
-        for name in [one, other] {
+        let (first, second) = (short("1"), short("2"));
+        assert_ne!(first, second);
+        for name in [first, second] {
             assert!(name.len() <= MAX_NAME_LENGTH && name.to_string_lossy().starts_with("éé"));
             assert_eq!(shortened(name.clone()), name);
         }

@@ -206,14 +206,14 @@ mod tests {
 
     #[test]
     fn every_format_shows_the_same_instant() {
-        let at = 3_775_935_999;
-        assert_eq!(shown("s", "6", at), "3.775936");
-        assert_eq!(shown("Local", "6", at), "2024-05-10 12:46:37.775935");
-        assert_eq!(shown("LocalTime", "6", at), "12:46:37.775935");
-        assert_eq!(shown("UTC", "6", at), "2024-05-10 10:46:37.775935");
-        assert_eq!(shown("UTCTime", "6", at), "10:46:37.775935");
-        assert_eq!(shown("Here", "6", at), "2024-05-10 12:46:37.775935");
-        assert_eq!(shown("HereTime", "6", at), "12:46:37.775935");
+        let time_ns = 3_775_935_999;
+        assert_eq!(shown("s", "6", time_ns), "3.775936");
+        assert_eq!(shown("Local", "6", time_ns), "2024-05-10 12:46:37.775935");
+        assert_eq!(shown("LocalTime", "6", time_ns), "12:46:37.775935");
+        assert_eq!(shown("UTC", "6", time_ns), "2024-05-10 10:46:37.775935");
+        assert_eq!(shown("UTCTime", "6", time_ns), "10:46:37.775935");
+        assert_eq!(shown("Here", "6", time_ns), "2024-05-10 12:46:37.775935");
+        assert_eq!(shown("HereTime", "6", time_ns), "12:46:37.775935");
         assert_eq!(Clock::session_start(&info()), "2024-05-10 12:46:34");
     }
 
@@ -275,9 +275,9 @@ mod tests {
         };
         let clock = Clock::new(&info, TimeFormat::Local, TimeDigits::NONE);
         let minute = 60_000_000_000;
-        let found = [0, 29, 30, 60].map(|minutes| clock.at(minutes * minute).to_string());
+        let shown_times = [0, 29, 30, 60].map(|minutes| clock.at(minutes * minute).to_string());
         let expected = ["02:30:00", "02:59:00", "02:00:00", "02:30:00"];
-        assert_eq!(found, expected.map(|time| format!("2024-10-27 {time}")));
+        assert_eq!(shown_times, expected.map(|time| format!("2024-10-27 {time}")));
     }
 
     #[test]

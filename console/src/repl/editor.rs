@@ -305,9 +305,9 @@ mod tests {
         for line in [" .list ", ".list", "", "  ", ".list", ".quit"] {
             history.save(HistoryItem::from_command_line(line)).expect("saved");
         }
-        let all = history.search(SearchQuery::everything(SearchDirection::Forward, None));
+        let items = history.search(SearchQuery::everything(SearchDirection::Forward, None));
         let lines: Vec<String> =
-            all.expect("all lines").into_iter().map(|item| item.command_line).collect();
+            items.expect("all lines").into_iter().map(|item| item.command_line).collect();
         assert_eq!(lines, [".list", ".quit"]);
     }
 

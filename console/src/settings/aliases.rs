@@ -198,8 +198,8 @@ mod tests {
         assert!(error.starts_with("the alias .c refers to itself: .c → .a → .b → .c; "), "{error}");
         assert_eq!(aliases.expand(".a").expect("as before"), ".list");
         assert!(aliases.define("a", ".a", |_| false).is_err());
-        for at in 0..MAX_DEPTH {
-            let (name, line) = (format!("n{}", at + 1), format!(".n{at}"));
+        for depth in 0..MAX_DEPTH {
+            let (name, line) = (format!("n{}", depth + 1), format!(".n{depth}"));
             aliases.define(&name, &line, |_| false).expect("a chain");
         }
         let long = format!(".n{MAX_DEPTH}");

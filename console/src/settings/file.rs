@@ -350,9 +350,9 @@ mod tests {
         ] {
             file.write(entry).expect("written");
         }
-        let whole = "# mine\nclip = false # why\ntime-digits = 3\ntime-format = \"s\"\n\n[aliases]\n\
+        let expected = "# mine\nclip = false # why\ntime-digits = 3\ntime-format = \"s\"\n\n[aliases]\n\
                      a = \".dump Stats\"\nB = '.load C:\\x'\n";
-        assert_eq!(text_of(&file), whole);
+        assert_eq!(text_of(&file), expected);
         file.write(Entry::Setting(Key::TimeDigits, None)).expect("written");
         file.write(Entry::Alias("b", None)).expect("written");
         file.write(Entry::Setting(Key::Clip, None)).expect("written");

@@ -228,12 +228,12 @@ mod tests {
 
     #[test]
     fn nothing_but_lines_tabs_and_colors_reaches_a_terminal() {
-        let all: String = all_harmful().flat_map(|character| [character, 'x']).collect();
+        let harmful: String = all_harmful().flat_map(|character| [character, 'x']).collect();
         for pieces in [1, 2, 3, 1000] {
-            let text = written(&all, pieces, |out| Neutral::terminal(out, true));
+            let text = written(&harmful, pieces, |out| Neutral::terminal(out, true));
             let left: Vec<char> = text.chars().filter(|c| is_harmful(*c)).collect();
             assert_eq!(left, ['\t', '\n'], "pieces of {pieces}");
-            assert_eq!(text.matches('x').count(), all.matches('x').count());
+            assert_eq!(text.matches('x').count(), harmful.matches('x').count());
         }
         let plain = "ä日本…┆ \u{1b}[1;33mwarning\u{1b}[0m\t\u{1b}[90mdim\u{1b}[m \u{1b}[38;5;14mcyan\u{1b}[39m\n";
         for pieces in [1, 2, 5, 1000] {
@@ -264,13 +264,13 @@ mod tests {
 
     #[test]
     fn json_is_the_same_json_and_cannot_talk_to_a_terminal() {
-        let all: String = all_harmful().collect();
-        let json = serde_json::to_string_pretty(&[&all]).expect("json");
+        let harmful: String = all_harmful().collect();
+        let json = serde_json::to_string_pretty(&[&harmful]).expect("json");
         for pieces in [1, 2, 1000] {
             let text = written(&json, pieces, |out| Neutral::json(out));
             assert!(!text.contains(|c| c != '\n' && is_harmful(c)), "{text:?}");
             let read: Vec<String> = serde_json::from_str(&text).expect("json");
-            assert_eq!(read, [all.as_str()]);
+            assert_eq!(read, [harmful.as_str()]);
         }
     }
 

@@ -361,11 +361,11 @@ mod tests {
         let merged = TraceInfo { recorded_from_ns: from, recorded_to_ns: to, ..session };
         let ring = TraceInfo { log_file_mode: 0x400, ..merged.clone() };
         let text = "the trace has the last 60.0 s of a session of 60.0 min: ";
-        for (info, why) in
+        for (info, reason) in
             [(ring, "older events were overwritten"), (merged, "it has no older events")]
         {
-            let found = part_of_session(&info).expect("a caveat");
-            assert!(found.starts_with(&format!("{text}{why}")), "{found}");
+            let caveat = part_of_session(&info).expect("a caveat");
+            assert!(caveat.starts_with(&format!("{text}{reason}")), "{caveat}");
         }
     }
 

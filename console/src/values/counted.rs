@@ -82,7 +82,7 @@ mod tests {
     #[test]
     fn one_is_singular() {
         let texts = [(0, "free"), (1, "free"), (1200, "free"), (1, "process"), (2, "process")]
-            .map(|(count, what)| Counted(count, what).to_string());
+            .map(|(count, noun)| Counted(count, noun).to_string());
         assert_eq!(texts, ["0 frees", "1 free", "1,200 frees", "1 process", "2 processes"]);
     }
 

@@ -36,7 +36,7 @@ pub(crate) fn module_columns<'a>() -> Columns<'a, ModuleRow<'a>> {
     columns.add("file", |row| index(row.answer.index));
     columns.add("name", |row| row.module().name.as_str()).title("Name");
     let path = columns.add("path", |row| row.module().path.as_str());
-    path.title("Path").texts(|row| path_shown(row.answer, row.loaded)).place(1);
+    path.title("Path").texts(|row| path_shown(row.answer, row.loaded)).rank(1);
     columns.add("size", |row| row.module().size).title("Size").show(Show::Grouped);
     columns.add("timestamp", |row| row.module().timestamp);
     columns.add("checksum", |row| row.module().checksum);

@@ -36,16 +36,16 @@ pub(crate) fn process_columns<'a>(times: TimeFormat) -> Columns<'a, ProcessRow<'
     let shown = if times == TimeFormat::Seconds { Show::Seconds } else { Show::Plain };
     let mut columns = Columns::<ProcessRow<'a>>::default();
     columns.add("file", |row| row.file);
-    columns.add("pid", |row| row.process().pid).title("Pid").place(-2);
+    columns.add("pid", |row| row.process().pid).title("Pid").rank(-2);
     columns.add("parent_pid", |row| row.process().parent_pid).title("Parent");
     let name = columns.add("name", |row| row.process().name.as_str());
-    name.title("Name").texts(ProcessRow::indented_name).place(-1);
+    name.title("Name").texts(ProcessRow::indented_name).rank(-1);
     columns
         .add("pretty_name", ProcessRow::pretty_name)
         .omit_unknown(|row| row.pretty_name().is_some());
     columns.add("image_path", |row| row.process().image_path.as_deref());
     let command_line = columns.add("command_line", |row| row.process().command_line.as_str());
-    command_line.title("Command line").place(1);
+    command_line.title("Command line").rank(1);
     columns.add("session_id", |row| row.process().session_id).title("Session");
     columns.add("sid", |row| row.process().sid.as_deref());
     let start = columns.add("start_ns", |row| row.process().start_ns);

@@ -97,14 +97,14 @@ pub(crate) fn trace_facts<'a>() -> Columns<'a, TraceRow<'a>> {
     columns.nest("warnings", "array", |row| &row.answer.warnings);
     columns.nest("events", "array", TraceRow::events);
     let kept = columns.add("stack_fragments", |row| row.info().stack_fragments);
-    kept.fact("Stack events").place(1);
-    columns.add("stacks_total", |row| row.info().stacks_total).fact("Stacks kept").place(1);
+    kept.fact("Stack events").rank(1);
+    columns.add("stacks_total", |row| row.info().stacks_total).fact("Stacks kept").rank(1);
     let distinct = columns.add("stacks_distinct", |row| row.answer.stacks_distinct as u64);
-    distinct.fact("Distinct stacks").place(1);
+    distinct.fact("Distinct stacks").rank(1);
     let distinct = columns.add("frames_distinct", |row| row.answer.frames_distinct as u64);
-    distinct.fact("Distinct frames").place(1);
+    distinct.fact("Distinct frames").rank(1);
     let of_modules = columns.add("frames_in_modules", |row| row.info().frames_in_modules);
-    of_modules.fact("Frames in modules").place(1);
+    of_modules.fact("Frames in modules").rank(1);
     columns.add("objects", |row| row.answer.objects as u64).fact("Objects");
     columns.add("handle_events", |row| row.answer.handle_events as u64).fact("Handle events");
     columns.add("leaked_handles", |row| row.answer.leaked_handles as u64).fact("Leaked handles");
@@ -116,7 +116,7 @@ pub(crate) fn trace_facts<'a>() -> Columns<'a, TraceRow<'a>> {
     columns.add("extractor", |row| row.info().extractor.as_str());
     columns.add("schema_version", |row| row.info().schema_version);
     let extracted = columns.add("extracted", |row| extracted(row.info())).fact("Extracted by");
-    extracted.place(2).text_only();
+    extracted.rank(2).text_only();
     columns
 }
 

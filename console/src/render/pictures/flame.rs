@@ -261,14 +261,13 @@ mod tests {
     use super::*;
 
     fn graph(stacks: &[(&[&str], Option<u64>, u64)]) -> FlameGraph {
-        let stack = |(frames, before, count): &(&[&str], Option<u64>, u64)| Folded {
+        let stacks = stacks.iter().map(|(frames, before, count)| Folded {
             frames: frames.iter().map(|name| PictureFrame::named(name)).collect(),
             count: *count,
             before: *before,
-        };
-        let stacks = stacks.iter().map(stack).collect();
+        });
         let (title, subtitle) = (TITLE.to_owned(), "a".to_owned());
-        let files = vec![FoldedFile { name: "a".to_owned(), stacks }];
+        let files = vec![FoldedFile { name: "a".to_owned(), stacks: stacks.collect() }];
         FlameGraph { title, subtitle, unit: unit(&files), files }
     }
 

@@ -27,7 +27,7 @@ pub(crate) struct ColumnSpec {
     /// Texts to show, by rows of the frame, instead of the values.
     texts: Option<Vec<String>>,
     unknown: Option<&'static str>,
-    pub(super) place: i8,
+    pub(super) rank: i8,
     pub(super) scope: Scope,
     pub(super) omits_unknown: bool,
 }
@@ -62,7 +62,7 @@ impl ColumnSpec {
             (_, show) => show,
         };
         let title = self.title.or_else(|| Some(name.to_owned()));
-        ColumnSpec { title, show, place: 0, ..self }
+        ColumnSpec { title, show, rank: 0, ..self }
     }
 
     pub(super) fn is_hex(&self) -> bool {
@@ -398,10 +398,10 @@ impl<'a, R> Declared<'a, R> {
         self
     }
 
-    /// Sets its place in the text, if not where it was declared: before the others with a negative
+    /// Sets its rank in the text, if not where it was declared: before the others with a negative
     /// number, after them with a positive one.
-    pub(crate) fn place(&mut self, place: i8) -> &mut Self {
-        self.spec.place = place;
+    pub(crate) fn rank(&mut self, rank: i8) -> &mut Self {
+        self.spec.rank = rank;
         self
     }
 

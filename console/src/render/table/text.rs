@@ -74,7 +74,7 @@ impl Table<'_> {
     ) -> io::Result<()> {
         let group = |row: &usize| groups.get(*row);
         rows.sort_by_key(group);
-        for rows in rows.chunk_by(|one, other| group(one) == group(other)) {
+        for rows in rows.chunk_by(|a, b| group(a) == group(b)) {
             let heading = rows.first().map(|&row| self.cell(self.specs.len() - 1, row));
             let width = display.screen.width.filter(|_| display.clip);
             let heading = wrapped(&heading.transpose()?.unwrap_or_default(), width);
@@ -150,7 +150,7 @@ impl Table<'_> {
         // The last column is the heading of a group.
         let count = self.specs.len() - usize::from(self.groups.is_some());
         let columns = self.specs.iter().enumerate().take(count);
-        let titled = columns.filter_map(|(index, spec)| Some((spec.place, index, spec.heading()?)));
+        let titled = columns.filter_map(|(index, spec)| Some((spec.rank, index, spec.heading()?)));
         let mut titled: Vec<(i8, usize, String)> = titled.collect();
         titled.sort_by_key(|(place, ..)| *place);
         titled.into_iter().map(|(_, index, heading)| (index, heading)).collect()
@@ -168,13 +168,14 @@ impl Table<'_> {
 impl FileRows {
     /// Writes the lines below the rows, none of which is cut on a narrow screen.
     fn write_below(&self, display: &Display, out: &mut dyn Write) -> io::Result<()> {
-        let whole = |line: &str| wrapped(line, display.screen.width.filter(|_| display.clip));
+        let wrapped_line =
+            |line: &str| wrapped(line, display.screen.width.filter(|_| display.clip));
         match &self.counted {
             Some(counted) => {
                 writeln!(
                     out,
                     "{}",
-                    whole(&format!("{} {counted}", HumanCount(self.height() as u64)))
+                    wrapped_line(&format!("{} {counted}", HumanCount(self.height() as u64)))
                 )?;
             }
             None if self.left_out > 0 => {
@@ -182,6 +183,6 @@ impl FileRows {
             }
             None => {}
         }
-        self.below.iter().try_for_each(|line| writeln!(out, "{}", whole(line)))
+        self.below.iter().try_for_each(|line| writeln!(out, "{}", wrapped_line(line)))
     }
 }

@@ -133,12 +133,12 @@ mod tests {
         let path = |name: &str| folder.path().join(name);
         let (old, new) =
             (path(&file_name("a", "0123456789abcde1")), path(&file_name("a", "0123456789abcde2")));
-        let other = path(&file_name("a.b", "0123456789abcde1"));
-        for file in [&old, &new, &other] {
+        let unrelated = path(&file_name("a.b", "0123456789abcde1"));
+        for file in [&old, &new, &unrelated] {
             fs::write(file, "").expect("a file");
         }
         remove_older(folder.path(), "a", &new);
-        assert_eq!([old, new, other].map(|path| path.exists()), [false, true, true]);
+        assert_eq!([old, new, unrelated].map(|path| path.exists()), [false, true, true]);
     }
 
     #[test]

@@ -38,11 +38,11 @@ fields!(ObjectRefArgs {
 impl ObjectRefArgs {
     /// Criteria for groups.
     pub(super) fn groups(&self, output: &OutputOptions) -> GroupCriteria {
-        let whole = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
+        let saturated = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
         GroupCriteria {
             min_count: self.min_count.unwrap_or_default(),
-            depth: self.depth.map(whole),
-            buckets: self.buckets.map(whole),
+            depth: self.depth.map(saturated),
+            buckets: self.buckets.map(saturated),
             order: output.sort_by.as_deref().and_then(Stat::named),
             ..self.criteria.groups.clone()
         }

@@ -49,7 +49,7 @@ impl Kind for Resource {
         criteria.with_totals_and_leaks = output.is_document();
         let by = Some(args.by.clone()).filter(|by| !by.is_empty());
         criteria.by = args.total.map(<[ResourceColumn]>::to_vec).or(by);
-        criteria.buckets = args.buckets.map(|parts| usize::try_from(parts).unwrap_or(usize::MAX));
+        criteria.buckets = args.buckets.map(|count| usize::try_from(count).unwrap_or(usize::MAX));
         if let Some(criterion) = criteria.trims.criterion().filter(|_| !criteria.has_stacks()) {
             let option = render::option(criterion);
             dump.messages.note(format_args!(

@@ -41,9 +41,9 @@ pub(crate) fn resource_columns<'a>(
     }
     if criteria.shows_leaks() {
         let count = columns.add("count", |row| row.stats().unreleased());
-        count.title("Count").show(Show::Grouped).place(-2);
+        count.title("Count").show(Show::Grouped).rank(-2);
         let bytes = columns.add("bytes", |row| row.stats().unreleased_bytes());
-        bytes.title("Bytes").show(Show::Bytes).place(-2);
+        bytes.title("Bytes").show(Show::Bytes).rank(-2);
     } else {
         add_amounts(&mut columns, AllocationRow::stats);
     }
@@ -144,7 +144,7 @@ fn add_key<'a>(
             let stack = move |row: &AllocationRow<'a>| row.group.stack(column);
             columns.add(name, move |row| Some(stack(row)?.0)).title(title).rows_only();
             let innermost = columns.add(frame.0, move |row| row.frame(stack(row)));
-            innermost.title(frame.1).unknown("").place(1).rows_only();
+            innermost.title(frame.1).unknown("").rank(1).rows_only();
             if has_text {
                 columns.add(text, move |row| row.lines(stack(row))).rows_only();
             }
