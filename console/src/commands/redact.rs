@@ -82,16 +82,14 @@ impl Command for Redact {
         let file = overwrite.replacing(&output)?;
         let limits = extraction::options(max_size).limits;
         let progress = messages.progress(&input);
-        let written =
+        let result =
             write_whole(&file, cancel, |out| redact(&input, &limits, out, &progress, cancel));
-        written.map_err(|error| {
-            cancel.or(match error {
-                RedactError::Trace(source) => CommandError::Redact(source),
-                RedactError::Write(source) => {
-                    let (path, instead) = (output.clone(), "name another file with -o");
-                    CommandError::Unwritten { path, source, instead }
-                }
-            })
+        result.map_err(|error| match error {
+            RedactError::Trace(source) => cancel.or(CommandError::Redact(source)),
+            RedactError::Write(source) => {
+                let (path, instead) = (output.clone(), "name another file with -o");
+                cancel.or(CommandError::Unwritten { path, source, instead })
+            }
         })?;
         drop(progress);
         let size = fs::metadata(file.path()).map_or(0, |data| data.len());

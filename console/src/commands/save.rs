@@ -97,10 +97,8 @@ fn check_name(output: &Path) -> Result<(), CommandError> {
         return Err(CommandError::SaveName { path: path() });
     }
     let instead = "choose another folder";
-    match prepare_folder(output) {
-        Ok(()) => Ok(()),
-        Err(source) => Err(CommandError::Unwritten { path: path(), source, instead }),
-    }
+    let result = prepare_folder(output);
+    result.map_err(|source| CommandError::Unwritten { path: path(), source, instead })
 }
 
 pub(crate) struct Symbolize;

@@ -246,12 +246,10 @@ enum Source {
 impl Source {
     /// Starts a session; returns also what is known while it runs.
     fn session(args: &LiveArgs, events: EventSender) -> Result<(Source, Recording), CommandError> {
-        let running = live_session(
-            args,
-            Box::new(move |event: &SessionEvent<'_>| {
-                events.send(&decodable(event));
-            }),
-        )?;
+        let sink = Box::new(move |event: &SessionEvent<'_>| {
+            events.send(&decodable(event));
+        });
+        let running = live_session(args, sink)?;
         let header = running.header().ok_or(CommandError::NoClock)?;
         let recording = Recording::of_session("live", &header.bytes, header.base);
         Ok((Source::Session(running), recording.ok_or(CommandError::NoClock)?))

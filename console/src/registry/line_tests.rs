@@ -171,14 +171,11 @@ fn an_answer_goes_into_one_file() {
     for kind in ["ObjectRef", "Process"] {
         for option in ["-csv a.csv", "-parquet a.parquet"] {
             let name = option.split(' ').next().unwrap_or_default();
-            let message = error(&format!(".dump {kind} {option} > b"));
-            assert!(
-                message.contains(&format!("{name} and > FILE cannot be combined")),
-                "{message}"
-            );
+            let text = error(&format!(".dump {kind} {option} > b"));
+            assert!(text.contains(&format!("{name} and > FILE cannot be combined")), "{text}");
         }
-        let message = error(&format!(".dump {kind} -csv -ndjson"));
-        assert!(message.contains("choose one"), "{message}");
+        let text = error(&format!(".dump {kind} -csv -ndjson"));
+        assert!(text.contains("choose one"), "{text}");
     }
 }
 

@@ -72,9 +72,8 @@ impl Aliases {
         is_command: impl Fn(&str) -> bool,
     ) -> Result<String, AliasError> {
         let name = plain(name);
-        if !name.starts_with(|c: char| c.is_ascii_alphabetic())
-            || !name.chars().all(|c| c.is_ascii_alphanumeric() || "-_".contains(c))
-        {
+        let is_plain = name.chars().all(|c| c.is_ascii_alphanumeric() || "-_".contains(c));
+        if !is_plain || !name.starts_with(|c: char| c.is_ascii_alphabetic()) {
             return Err(AliasError::Name { name });
         }
         if is_command(&format!(".{name}")) {
@@ -103,10 +102,8 @@ impl Aliases {
     /// # Errors
     /// When there is none.
     pub(crate) fn remove(&mut self, name: &str) -> Result<String, AliasError> {
-        match self.0.remove_entry(&plain(name)) {
-            Some((name, _)) => Ok(name),
-            None => Err(AliasError::Missing { name: name.to_owned() }),
-        }
+        let entry = self.0.remove_entry(&plain(name));
+        entry.map(|(name, _)| name).ok_or_else(|| AliasError::Missing { name: name.to_owned() })
     }
 
     /// A line that starts with an alias, with what that stands for in its place; the rest of the line follows it.

@@ -85,8 +85,7 @@ fn of_console(before: &[String], last: &str) -> Vec<Candidate> {
         candidates.retain(|candidate| !candidate.value.starts_with('-'));
     }
     if last.starts_with("--") {
-        let known: Vec<String> =
-            candidates.iter().map(|candidate| candidate.value.clone()).collect();
+        let known: Vec<String> = candidates.iter().map(|known| known.value.clone()).collect();
         let options = of_program(&[], last).into_iter();
         candidates.extend(options.filter(|candidate| !known.contains(&candidate.value)));
     }

@@ -146,9 +146,8 @@ impl Session {
     /// The symbolizer, which resolves addresses to names. Made when first needed, and kept: it remembers what it
     /// found.
     pub fn symbolizer(&self) -> &Symbolizer {
-        self.symbolizer.get_or_init(|| {
-            Symbolizer::new(self.settings.symbol_path(), self.symbol_options.clone())
-        })
+        let options = || self.symbol_options.clone();
+        self.symbolizer.get_or_init(|| Symbolizer::new(self.settings.symbol_path(), options()))
     }
 
     /// Says what is missing for names of functions, unless that was said before, and what was waited for.

@@ -174,10 +174,7 @@ fn behind_program(command_line: &str) -> &str {
     let bytes = command_line.as_bytes();
     let start = bytes.windows(EXE.len()).position(|window| window.eq_ignore_ascii_case(EXE));
     let behind = start.and_then(|start| command_line.get(start + EXE.len()..));
-    match behind {
-        Some(behind) => behind.strip_prefix('"').unwrap_or(behind),
-        None => command_line,
-    }
+    behind.map_or(command_line, |behind| behind.strip_prefix('"').unwrap_or(behind))
 }
 
 #[cfg(test)]

@@ -241,7 +241,7 @@ fn spare_columns_are_left_out_of_a_narrow_screen() {
             3 ┆ A
             3 ┆ c
     Not shown at 26 columns:
-      Label (-Columns every_column)
+      Label (-Columns all)
     ");
     insta::assert_snapshot!(narrow(17, &fitting), @r"
      How many
@@ -252,7 +252,7 @@ fn spare_columns_are_left_out_of_a_narrow_screen() {
     Not shown at 17
       columns: Label,
       Name (-Columns
-      every_column)
+      all)
     ");
     let by_label = narrow(26, &by("label"));
     assert!(by_label.ends_with("\n  Name (-Columns all)"), "{by_label}");
