@@ -7,7 +7,7 @@ use indicatif::HumanCount;
 use crate::commands::shared::caveats::write_caveats;
 use crate::commands::shared::choice::{
     process_option, show_address_option, show_line_option, show_stack_option, suspect_option,
-    type_of_handles_option,
+    time_option, type_of_handles_option,
 };
 use crate::commands::shared::{fields, groups};
 use crate::commands::{
@@ -194,6 +194,20 @@ static WHICH: &[Opt<WhyCriteria>] = &[
     ),
     type_of_handles_option(|criteria| &mut criteria.handles.object_type),
     suspect_option("only this suspect", |criteria| &mut criteria.handles.suspect),
+    Opt {
+        names: &["-MinLeaked"],
+        help: "only suspects that leaked at least this many",
+        details: "Counts handles or allocations of a suspect that are leaked or closed only by \
+             process exit. Ranks do not change.",
+        example: "-MinLeaked 10",
+        take: Take::Number(|criteria| &mut criteria.min_leaked),
+    },
+    time_option(
+        "only what was opened in this time range, since session start",
+        "Handles and allocations opened at other times are left out of counts, growth and causes. \
+         Units: s, ms, us, ns.",
+        |criteria| &mut criteria.handles.time,
+    ),
     Opt {
         names: &["-ByProcess"],
         help: "judge each process by itself, not all of a program together",

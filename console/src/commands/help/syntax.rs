@@ -34,7 +34,7 @@ const OPTIONS: &str = "[OPTION…]";
 /// The trace in the examples.
 const SAMPLE: &str = "examples/leaky.etl";
 
-/// Syntax where a page is read.
+/// Syntax of the commands of a page: those of the prompt, or of a shell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Syntax {
     Prompt,

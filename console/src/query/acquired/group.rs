@@ -54,7 +54,7 @@ impl<'t> Group<'t> {
 /// The part of a group that one process has.
 #[derive(Debug, Clone)]
 pub(crate) struct Share {
-    /// ResourceRow in the table of processes, if known.
+    /// Row in the table of processes, if known.
     pub(crate) row: Option<ProcessIdx>,
     /// Process id, if known.
     pub(crate) pid: Option<u32>,

@@ -1,5 +1,7 @@
 //! Criteria that choose objects, and the effect of each on them.
 
+use std::fmt::Write as _;
+
 use handlescope_model::tables::Objects;
 use serde::Serialize;
 
@@ -48,6 +50,8 @@ pub struct ObjectCriteria {
     pub time: Option<TimeRange>,
     /// `-MinMaxDuration`: the object's lifetime; never closed counts as 9999 s.
     pub duration: Option<TimeRange>,
+    /// `-Id`: ids of objects, one by one.
+    pub id: Option<Filter>,
     /// `-MinMaxId`: object ids.
     pub ids: Option<CountRange>,
     /// `-Map`: objects only or mappings only.
@@ -133,6 +137,14 @@ impl Effect {
 
 criteria! {
     ObjectCriteria(self): Effect {
+        Id => id: Filter as Number, Effect::Objects(|args, _| {
+            let mut digits = String::new();
+            Ok(Box::new(move |object| args.id.as_ref().is_none_or(|filter| {
+                digits.clear();
+                let _ = write!(digits, "{}", u64::from(object.0) + 1);
+                filter.matches(&digits)
+            })))
+        });
         MinMaxId => ids, Effect::Objects(|args, _| {
             Ok(Box::new(|object| args.ids.is_none_or(|ids| ids.contains(u64::from(object.0) + 1))))
         });

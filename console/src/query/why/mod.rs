@@ -100,11 +100,13 @@ impl<'a> WhyAnswer<'a> {
             }
         }
         file.about.no_match = no_match;
+        let least = criteria.min_leaked.unwrap_or_default();
         let requests = Requests::load(file.file.trace)?;
         for (rank, suspect) in (1..).zip(&mut suspects) {
             suspect.rank = rank;
             suspect.count_requests(&requests);
         }
+        suspects.retain(|suspect| suspect.counts.unreleased() >= least);
         let caveats = file.about.caveats.len();
         let mut answer = Self { file, suspects, allocations: allocation_count, caveats };
         let shown = criteria.shown.unwrap_or(usize::MAX);

@@ -62,7 +62,7 @@ pub struct Suspect {
 pub struct SuspectProcess {
     /// `name.exe(pid)`.
     pub process: String,
-    /// ResourceRow in the table of processes, if known.
+    /// Row in the table of processes, if known.
     pub row: Option<ProcessIdx>,
     /// Process id, if known.
     pub pid: Option<u32>,
