@@ -382,17 +382,17 @@ mod tests {
             utc_offsets: Some(UtcOffsets::text(&offsets)),
             ..TraceInfo::default()
         };
-        let minutes_since_start = |text: &str| {
+        let minutes = |text: &str| {
             since_start(When::parse(text).expect(text), &info).map(|ns| ns / 60_000_000_000)
         };
         assert_eq!(
-            minutes_since_start("2024-10-27 02:15:00"),
+            minutes("2024-10-27 02:15:00"),
             Some(45),
             "before the session it was not recorded"
         );
-        assert_eq!(minutes_since_start("2024-10-27 02:45:00"), Some(15), "the first of two");
-        assert_eq!(minutes_since_start("02:15:00"), Some(45));
-        assert_eq!(minutes_since_start("2024-10-27 03:15:00"), Some(105));
+        assert_eq!(minutes("2024-10-27 02:45:00"), Some(15), "the first of two");
+        assert_eq!(minutes("02:15:00"), Some(45));
+        assert_eq!(minutes("2024-10-27 03:15:00"), Some(105));
         // Its local time comes a second time with the next change, which leaves an hour out.
         let skipped = DateTime::constant(2025, 3, 29, 2, 30, 0, 0);
         assert_eq!(recorded_instants(skipped, &info).len(), 1);

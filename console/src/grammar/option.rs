@@ -183,7 +183,7 @@ pub(crate) fn words<T>(choices: &Choices<T>) -> Words {
 }
 
 /// The choice that the word at an index stands for.
-pub(crate) fn choice_at<T: Copy>(choices: &Choices<T>, index: usize) -> Option<T> {
+pub(crate) fn choice<T: Copy>(choices: &Choices<T>, index: usize) -> Option<T> {
     choices.get(index).map(|(.., choice)| *choice)
 }
 

@@ -146,13 +146,11 @@ pub(crate) fn words<'t>(
     options: &[&'static dyn OptionSpec],
     tokens: &'t [Token],
 ) -> Vec<&'t Token> {
-    known_items(options, tokens)
-        .into_iter()
-        .filter_map(|item| match item {
-            Item::Word(token) => Some(token),
-            _ => None,
-        })
-        .collect()
+    let words = known_items(options, tokens).into_iter().filter_map(|item| match item {
+        Item::Word(token) => Some(token),
+        _ => None,
+    });
+    words.collect()
 }
 
 /// The option at the end that has fewer values than it needs.

@@ -146,8 +146,9 @@ impl Session {
     /// The symbolizer, which resolves addresses to names. Made when first needed, and kept: it remembers what it
     /// found.
     pub fn symbolizer(&self) -> &Symbolizer {
-        let options = || self.symbol_options.clone();
-        self.symbolizer.get_or_init(|| Symbolizer::new(self.settings.symbol_path(), options()))
+        self.symbolizer.get_or_init(|| {
+            Symbolizer::new(self.settings.symbol_path(), self.symbol_options.clone())
+        })
     }
 
     /// Says what is missing for names of functions, unless that was said before, and what was waited for.

@@ -10,7 +10,7 @@ use crate::commands::shared::options::{
     max_size_option, recursive_queries_option,
 };
 use crate::commands::shared::symbols::{SymbolArgs, symbol_options, symbol_path_option};
-use crate::grammar::{Choices, Opt, OptionGroup, Take, choice_at, words};
+use crate::grammar::{Choices, Opt, OptionGroup, Take, choice, words};
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct ExtractArgs {
@@ -95,7 +95,7 @@ static CONTENT: &[Opt<ExtractArgs>] = &[
         details: "For .dump Stack. Keeping all stacks can make an extract many times larger. \
              Provider events keep their own stacks: -events.",
         example: "-fd examples/leaky.etl -stacks all",
-        take: Take::Choice(|| words(STACKS), |args, index| args.stacks = choice_at(STACKS, index)),
+        take: Take::Choice(|| words(STACKS), |args, index| args.stacks = choice(STACKS, index)),
     },
     Opt {
         names: &["-events", "--events"],

@@ -9,7 +9,7 @@ use crate::commands::dump::object_ref::FILTERS;
 use crate::commands::shared::groups;
 use crate::commands::{Command, CommandError, Context, DumpContext, Entered, Signature};
 use crate::grammar::{
-    Arguments, Choices, GroupView, Opt, OptionGroup, ParseError, Take, choice_at, words,
+    Arguments, Choices, GroupView, Opt, OptionGroup, ParseError, Take, choice, words,
 };
 use crate::paths::{has_extension, names_apart, stem};
 use crate::query::{self, GroupColumn, GroupCriteria, ResourceColumn, ResourceCriteria};
@@ -47,10 +47,7 @@ static DISPLAY: &[Opt<PictureOptions>] = &[
         details: "Default: the process that owns them. The type of an allocation is its kind and \
              allocator.",
         example: "-GroupBy stack",
-        take: Take::Choice(
-            || words(DIVIDED_BY),
-            |args, index| args.by = choice_at(DIVIDED_BY, index),
-        ),
+        take: Take::Choice(|| words(DIVIDED_BY), |args, index| args.by = choice(DIVIDED_BY, index)),
     },
     Opt {
         names: &["-TopN"],

@@ -110,10 +110,10 @@ fn recorded(fake: &Fake, options: &[&str], cancel: &Cancel) -> (Result<(), Comma
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("leak.etl").to_string_lossy().into_owned();
     let line = Line::parse_from([&["record", &file][..], options].concat());
-    let (mut out, mut stderr) = (Vec::new(), Vec::new());
-    let mut messages = Messages::new(&mut stderr, Screen::PLAIN);
+    let (mut out, mut text) = (Vec::new(), Vec::new());
+    let mut messages = Messages::new(&mut text, Screen::PLAIN);
     let result = run(&line.args, false, fake, &mut out, &mut messages, cancel);
-    (result, String::from_utf8(stderr).expect("text").replace(&file, "leak.etl"))
+    (result, String::from_utf8(text).expect("text").replace(&file, "leak.etl"))
 }
 
 #[test]
@@ -121,25 +121,24 @@ fn ctrl_c_ends_a_recording_and_nothing_else() {
     let fake = Fake { creates: 5, ..Fake::default() };
     let cancel = Cancel::default();
     cancel.cancel();
-    let (result, stderr) = recorded(&fake, &[], &cancel);
+    let (result, text) = recorded(&fake, &[], &cancel);
     assert!(result.is_ok() && fake.stopped.get() && !cancel.is_cancelled());
-    assert!(stderr.starts_with("recording to leak.etl; Ctrl-C ends it\nleak.etl: 5 events in "));
-    assert!(stderr.ends_with(" s, lost events: 3, lost buffers: 1; ended by Ctrl-C\n"), "{stderr}");
+    assert!(text.starts_with("recording to leak.etl; Ctrl-C ends it\nleak.etl: 5 events in "));
+    assert!(text.ends_with(" s, lost events: 3, lost buffers: 1; ended by Ctrl-C\n"), "{text}");
 }
 
 #[test]
 fn a_recording_ends_after_its_time() {
-    let (result, stderr) = recorded(&Fake::default(), &["--duration", "50ms"], &Cancel::default());
-    assert!(result.is_ok() && stderr.ends_with("; ended after its time\n"), "{stderr}");
+    let (result, text) = recorded(&Fake::default(), &["--duration", "50ms"], &Cancel::default());
+    assert!(result.is_ok() && text.ends_with("; ended after its time\n"), "{text}");
 }
 
 #[test]
 fn a_recording_ends_when_a_process_has_too_many_handles() {
     let fake = Fake { creates: 9, ..Fake::default() };
-    let (result, stderr) =
-        recorded(&fake, &["--stop-when", "pn 7 handles > 5"], &Cancel::default());
+    let (result, text) = recorded(&fake, &["--stop-when", "pn 7 handles > 5"], &Cancel::default());
     assert!(result.is_ok() && fake.stopped.get());
-    assert!(stderr.ends_with("; ended: (7) has 6 handles open, more than 5\n"), "{stderr}");
+    assert!(text.ends_with("; ended: (7) has 6 handles open, more than 5\n"), "{text}");
 }
 
 #[test]
@@ -155,9 +154,9 @@ fn a_trace_without_identities_of_images_says_so() {
         ),
     ] {
         let fake = Fake { is_unmerged: true, trace, ..Fake::default() };
-        let (_, stderr) = recorded(&fake, &["--duration", "10ms"], &Cancel::default());
-        assert!(stderr.contains("leak.etl has no image identities"), "{stderr}");
-        assert!(stderr.contains(expected), "{stderr}");
+        let (_, text) = recorded(&fake, &["--duration", "10ms"], &Cancel::default());
+        assert!(text.contains("leak.etl has no image identities"), "{text}");
+        assert!(text.contains(expected), "{text}");
     }
 }
 
@@ -174,15 +173,12 @@ fn further_traces_are_merged_where_windows_does_not() {
         ..Fake::default()
     };
     let options = ["--duration", "10ms", "--clr", "--extract"];
-    let (result, stderr) = recorded(&fake, &options, &Cancel::default());
-    assert!(result.is_ok(), "{stderr}");
-    assert!(
-        stderr.contains("no names for .NET methods: Windows has reached its limit"),
-        "{stderr}"
-    );
-    let line = stderr.lines().find(|line| line.ends_with(" events of .NET")).expect("a line");
-    assert!(line.starts_with("leak.etl: ") && !line.starts_with("leak.etl: 0 "), "{stderr}");
-    assert!(stderr.contains("no image file could be read\n"), "{stderr}");
+    let (result, text) = recorded(&fake, &options, &Cancel::default());
+    assert!(result.is_ok(), "{text}");
+    assert!(text.contains("no names for .NET methods: Windows has reached its limit"), "{text}");
+    let line = text.lines().find(|line| line.ends_with(" events of .NET")).expect("a line");
+    assert!(line.starts_with("leak.etl: ") && !line.starts_with("leak.etl: 0 "), "{text}");
+    assert!(text.contains("no image file could be read\n"), "{text}");
 }
 
 #[test]
@@ -193,11 +189,11 @@ fn a_session_that_does_not_start_is_an_error_with_its_remedy_and_what_records_th
         (SessionError::TooMany, "logman query -ets"),
     ] {
         let fake = Fake { refusal: Some(error), ..Fake::default() };
-        let (result, stderr) = recorded(&fake, &[], &Cancel::default());
+        let (result, text) = recorded(&fake, &[], &Cancel::default());
         let error = result.expect_err("an error").to_string();
         assert!(error.starts_with("handlescope record cannot start a session: "), "{error}");
         assert!(error.contains(remedy) && error.contains("wpr -start"), "{error}");
-        assert_eq!(stderr, "");
+        assert_eq!(text, "");
     }
 }
 
@@ -240,8 +236,8 @@ fn a_session_that_is_lost_ends_the_recording_with_an_error() {
         started: Instant::now(),
         kib: 64,
     };
-    let mut stderr = Vec::new();
-    let messages = Messages::new(&mut stderr, Screen::PLAIN);
+    let mut text = Vec::new();
+    let messages = Messages::new(&mut text, Screen::PLAIN);
     let ended = recording.wait(Some(Duration::from_secs(60)), &messages, &Cancel::default());
     let error = ended.expect_err("an error").to_string();
     assert!(

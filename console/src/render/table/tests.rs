@@ -216,11 +216,8 @@ fn rows_that_are_several_lines_are_a_table_where_columns_are_chosen() {
     };
     let named = on_screen(Screen::PLAIN, table(), &of_columns("name")).expect("text");
     assert_eq!(named, written(&of_columns("name")).expect("text"));
-    let every_column = on_screen(Screen::PLAIN, table(), &of_columns("all")).expect("text");
-    assert_eq!(
-        every_column,
-        on_screen(Screen::PLAIN, table(), &OutputOptions::default()).expect("text")
-    );
+    let wide = on_screen(Screen::PLAIN, table(), &of_columns("all")).expect("text");
+    assert_eq!(wide, on_screen(Screen::PLAIN, table(), &OutputOptions::default()).expect("text"));
 }
 
 #[test]
@@ -232,8 +229,8 @@ fn spare_columns_are_left_out_of_a_narrow_screen() {
         let first_file = text.lines().skip(1).take_while(|line| *line != "three");
         first_file.collect::<Vec<_>>().join("\n")
     };
-    let (fitting, every_column) = (OutputOptions::default(), of_columns("all"));
-    assert_eq!(narrow(27, &fitting), narrow(27, &every_column));
+    let (fitting, wide) = (OutputOptions::default(), of_columns("all"));
+    assert_eq!(narrow(27, &fitting), narrow(27, &wide));
     insta::assert_snapshot!(narrow(26, &fitting), @r"
      How many ┆ Name
     ══════════╪══════
@@ -256,8 +253,8 @@ fn spare_columns_are_left_out_of_a_narrow_screen() {
     ");
     let by_label = narrow(26, &by("label"));
     assert!(by_label.ends_with("\n  Name (-Columns all)"), "{by_label}");
-    assert!(narrow(26, &every_column).starts_with("row 1\n How many  1\n"));
-    assert_eq!(narrow(8, &fitting), narrow(8, &every_column));
+    assert!(narrow(26, &wide).starts_with("row 1\n How many  1\n"));
+    assert_eq!(narrow(8, &fitting), narrow(8, &wide));
 }
 
 #[test]

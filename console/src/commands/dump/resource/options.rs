@@ -7,7 +7,7 @@ use crate::commands::shared::choice::{
 };
 use crate::commands::shared::options::{sort_details, sort_option};
 use crate::commands::shared::{fields, groups};
-use crate::grammar::{Choices, Opt, OptionGroup, Take, Texts, choice_at, words};
+use crate::grammar::{Choices, Opt, OptionGroup, Take, Texts, choice, words};
 use crate::query::{ResourceColumn, ResourceCriteria, StackTrims};
 use crate::settings::{DisplayArgs, StackDisplayArgs};
 use crate::values::CountUnit;
@@ -153,7 +153,7 @@ static GROUPS: &[Opt<ResourceArgs>] = &[
         details: "Of all allocations that pass the filters; with -Leak or -LeakAtExit, of the \
              leaked ones.",
         example: "-ShowTotal Process",
-        take: Take::Choice(|| words(TOTALS), |args, index| args.total = choice_at(TOTALS, index)),
+        take: Take::Choice(|| words(TOTALS), |args, index| args.total = choice(TOTALS, index)),
     },
     Opt {
         names: &["-ShowTime"],

@@ -166,10 +166,9 @@ fn file_rows<'t, F: TraceAnswer<'t>>(answer: &PointsDiff<F>, from: &str, to: &st
 
 /// A number, with its bytes where there are any.
 fn shown_amount(amount: Amount) -> String {
-    let count = HumanCount(amount.count);
     match amount.bytes {
-        0 => count.to_string(),
-        sum => format!("{count} ({})", Size(sum)),
+        0 => HumanCount(amount.count).to_string(),
+        sum => format!("{} ({})", HumanCount(amount.count), Size(sum)),
     }
 }
 

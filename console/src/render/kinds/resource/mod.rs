@@ -89,8 +89,7 @@ pub fn resources<'a>(
     }
     let file_rows = answers.iter().map(|answer| file_rows(answer, criteria));
     let spare = LEFT_OUT.into_iter().filter(|title| {
-        let mut keys = ResourceColumn::ALL.iter();
-        criteria.by.is_none() || keys.all(|column| column.title() != *title)
+        criteria.by.is_none() || ResourceColumn::ALL.iter().all(|column| column.title() != *title)
     });
     let table = Table::new("groups", columns, rows.collect(), file_rows)?.with_spare(spare);
     let Some(by) = &criteria.by else {
