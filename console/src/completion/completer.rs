@@ -160,15 +160,13 @@ impl Position<'_> {
         let Some(query) = self.line.get(start..) else { return Vec::new() };
         let (span, candidates) =
             sql_completer::candidates(query, self.span.end - start, known.views.get());
-        candidates
-            .into_iter()
-            .map(|candidate| Suggestion {
-                value: candidate.text,
-                description: Some(candidate.description),
-                span: Span::new(start + span.start, start + span.end),
-                ..Suggestion::default()
-            })
-            .collect()
+        let suggestions = candidates.into_iter().map(|candidate| Suggestion {
+            value: candidate.text,
+            description: Some(candidate.description),
+            span: Span::new(start + span.start, start + span.end),
+            ..Suggestion::default()
+        });
+        suggestions.collect()
     }
 
     /// Tables and views with their meanings.

@@ -71,10 +71,9 @@ impl StopWatch {
     /// # Errors
     /// When the filter of one is absurdly large.
     pub fn new(conditions: &[StopCondition]) -> Result<StopWatch, FilterError> {
-        let conditions = conditions
-            .iter()
-            .map(|condition| Ok((ProcessFilter::new(&condition.processes)?, condition.clone())))
-            .collect::<Result<_, _>>()?;
+        let conditions =
+            conditions.iter().map(|c| Ok((ProcessFilter::new(&c.processes)?, c.clone())));
+        let conditions = conditions.collect::<Result<_, _>>()?;
         Ok(StopWatch { conditions, counts: LiveCounts::default() })
     }
 
