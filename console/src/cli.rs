@@ -171,7 +171,7 @@ impl Cli {
     /// list the options about these.
     pub fn program() -> Command {
         let mut program = Cli::command();
-        // Only then the subcommands have the options that count everywhere.
+        // This adds the global options to the subcommands.
         program.build();
         for action in ["schema", "completions", "man"] {
             program = program.mut_subcommand(action, |action| {

@@ -82,15 +82,15 @@ impl Command for Redact {
         let file = overwrite.replacing(&output)?;
         let limits = extraction::options(max_size).limits;
         let progress = messages.progress(&input);
-        let failed = |error| match error {
-            RedactError::Trace(source) => CommandError::Redact(source),
+        let result =
+            write_whole(&file, cancel, |out| redact(&input, &limits, out, &progress, cancel));
+        result.map_err(|error| match error {
+            RedactError::Trace(source) => cancel.or(CommandError::Redact(source)),
             RedactError::Write(source) => {
                 let (path, instead) = (output.clone(), "name another file with -o");
-                CommandError::Unwritten { path, source, instead }
+                cancel.or(CommandError::Unwritten { path, source, instead })
             }
-        };
-        write_whole(&file, cancel, |out| redact(&input, &limits, out, &progress, cancel))
-            .map_err(|error| cancel.or(failed(error)))?;
+        })?;
         drop(progress);
         let size = fs::metadata(file.path()).map_or(0, |data| data.len());
         writeln!(out, "{}: {}, without names", Untrusted(&output), HumanBytes(size))?;

@@ -169,7 +169,7 @@ impl WprpArgs {
 
 impl SessionArgs {
     /// Which events, in which buffers, and how many if that was given.
-    pub(super) fn parts(&self) -> (Events, BufferSize, Option<BufferCount>) {
+    pub(super) fn events_and_buffers(&self) -> (Events, BufferSize, Option<BufferCount>) {
         let &SessionArgs { references, mappings, virtual_alloc, drop_close_stacks, .. } = self;
         let events = Events { references, mappings, virtual_alloc, drop_close_stacks };
         (events, self.buffer_size.unwrap_or_default(), self.buffers)
@@ -195,7 +195,7 @@ impl SessionArgs {
     }
 
     fn options(&self, types: Option<&ObjectTypes>, target: Target) -> RecordOptions {
-        let (events, buffer_size, buffers) = self.parts();
+        let (events, buffer_size, buffers) = self.events_and_buffers();
         RecordOptions {
             events,
             types: types.cloned().unwrap_or_default(),
@@ -256,7 +256,7 @@ fn minutes(text: &str) -> Result<u32, ArgError> {
     Ok(in_u32(number(text), text)?)
 }
 
-/// A whole number; that one of another kind would have a point does not help.
+/// A whole number; its errors do not suggest a decimal point.
 fn in_u32(number: Result<u64, ValueError>, text: &str) -> Result<u32, ValueError> {
     let value = || text.to_owned();
     match number.map(u32::try_from) {
@@ -269,16 +269,16 @@ fn in_u32(number: Result<u64, ValueError>, text: &str) -> Result<u32, ValueError
 
 fn duration(text: &str) -> Result<Duration, ArgError> {
     let ns = u64::try_from(nanoseconds(text)?).ok();
-    let passes = ns.map(Duration::from_nanos).filter(|duration| !duration.is_zero());
-    Ok(passes.ok_or_else(|| ValueError::NoUnit {
+    let duration = ns.map(Duration::from_nanos).filter(|duration| !duration.is_zero());
+    Ok(duration.ok_or_else(|| ValueError::NoUnit {
         value: text.to_owned(),
         expected: "a valid time above 0, such as 600 or 90s",
     })?)
 }
 
 fn speed(text: &str) -> Result<f64, ArgError> {
-    let passes = text.parse().ok().filter(|speed: &f64| speed.is_finite() && *speed > 0.0);
-    passes.ok_or_else(|| ArgError::Speed { text: text.to_owned() })
+    let speed = text.parse().ok().filter(|speed: &f64| speed.is_finite() && *speed > 0.0);
+    speed.ok_or_else(|| ArgError::Speed { text: text.to_owned() })
 }
 
 fn trace_name(name: &str) -> Result<PathBuf, ArgError> {

@@ -147,10 +147,10 @@ mod tests {
         man(&mut page).expect("a page");
         let page = String::from_utf8(page).expect("text").replace("\\-", "-");
         let title = page.lines().find(|line| line.starts_with(".TH")).expect("a title");
-        for part in
+        for text in
             [env!("CARGO_PKG_VERSION"), env!("HANDLESCOPE_COMMIT"), env!("HANDLESCOPE_DATE")]
         {
-            assert!(title.contains(part), "{part}: {title}");
+            assert!(title.contains(text), "{text}: {title}");
         }
     }
 

@@ -85,15 +85,15 @@ impl Kind for Why {
         let commands = Commands::of(dump.session, &criteria);
         let command = |file, suspect: &_| commands.show(file, suspect);
         let shows_all = criteria.all || output.format() != Format::Text;
-        let all = match output.top {
+        let all_command = match output.top {
             None => format!("{} -All", dump.shared.text),
-            // Few rows are not all.
+            // -TopN would limit the rows again.
             Some(_) => ".why -All".to_owned(),
         };
-        let all = Some(all.as_str()).filter(|_| !shows_all);
+        let all_command = Some(all_command.as_str()).filter(|_| !shows_all);
         criteria.shown = match (output.top, &output.sort_by) {
             (Some(TopN { take, skip }), None) if shows_all => Some(take.saturating_add(skip)),
-            // Which are small is known only when all suspects are; another order may be that of names of frames.
+            // Which suspects are small is known after all are counted; another order may need frame names.
             (Some(_), None) => Some(0),
             _ => None,
         };
@@ -101,14 +101,15 @@ impl Kind for Why {
         note_suspects(dump.session, &answers);
         let stacks = criteria.handles.stacks;
         if output.top.is_some() && (output.sort_by.is_some() || !shows_all) {
-            let left = render::why(&answers, &command, all, stacks, &display)?.rows_left(output)?;
-            for (answer, left) in answers.iter_mut().zip(left) {
-                let left: HashSet<usize> = left.into_iter().collect();
-                answer.show(|place| left.contains(&place))?;
+            let table = render::why(&answers, &command, all_command, stacks, &display)?;
+            let rows = table.rows_left(output)?;
+            for (answer, rows) in answers.iter_mut().zip(rows) {
+                let rows: HashSet<usize> = rows.into_iter().collect();
+                answer.show(|index| rows.contains(&index))?;
             }
         }
         answers.iter().for_each(|answer| write_caveats(&answer.file, dump.messages));
-        let table = render::why(&answers, &command, all, stacks, &display)?;
+        let table = render::why(&answers, &command, all_command, stacks, &display)?;
         dump.write(table)
     }
 }

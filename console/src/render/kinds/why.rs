@@ -280,7 +280,7 @@ impl SuspectRow<'_> {
     /// each process closes.
     fn is_small(&self) -> bool {
         let Suspect { counts, growth, create_stack, score, bytes, .. } = self.suspect;
-        let is_of_program = |stack| self.stacks.own_frames(stack).next().is_some();
+        let is_of_program = |stack| self.stacks.program_frames(stack).next().is_some();
         let is_of_exit = counts.leaked == 0
             && counts.closed_at_exit <= MIN_AT_EXIT
             && !create_stack.is_some_and(is_of_program);
