@@ -139,6 +139,10 @@ impl Kind for Stats {
         examples: &[
             Example { goal: "is the trace complete?", line: ".dump Stats" },
             Example { goal: "which machine", line: ".dump Stats -Properties computer;os_*" },
+            Example {
+                goal: "what was lost, for scripts",
+                line: ".dump Stats -Properties *_lost -json",
+            },
         ],
     };
     const OPTIONS: &'static [OptionGroup<Option<Filter>>] = &[OptionGroup {
