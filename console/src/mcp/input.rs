@@ -1,12 +1,11 @@
 //! The arguments of tools: their schema, and the words of a command that they stand for.
 //!
-//! An argument that is an option of the command has its help and its kind of value, so that both are declared
-//! once.
+//! An argument that is an option of the command has its kind of value, so that this is declared once.
 
 use serde_json::{Map, Value, json};
 
 use super::error::ToolError;
-use crate::grammar::{Doc, OptionSpec, Quotes, Token, ValueKind};
+use crate::grammar::{OptionSpec, Quotes, Token, ValueKind};
 use crate::suggest;
 
 /// An argument of a tool.
@@ -17,7 +16,6 @@ pub(super) struct Input {
     pub(super) option: Option<&'static str>,
     /// Shape of the value, unless it is that of the option.
     pub(super) shape: Option<fn() -> Shape>,
-    /// Description, unless it is that of the option.
     pub(super) about: &'static str,
 }
 
@@ -26,25 +24,34 @@ pub(super) enum Shape {
     Flag,
     Text,
     Texts,
-    /// A whole number up to this one.
-    Number(u64),
+    /// A whole number.
+    Number {
+        least: u64,
+        most: u64,
+    },
     /// A whole number from 0.
     Index,
-    /// One whole number, or two: least and most.
+    /// Whole numbers from 0, each by itself.
+    Indices,
+    /// Whole numbers, `from` and `to`, of which one may be left out.
     Range,
-    /// One time in seconds or with its unit, or two.
+    /// Times in seconds or with a unit, `from` and `to`, of which one may be left out.
     Times,
     /// Some of these words.
     Words(Vec<&'static str>),
 }
 
 /// An option of the tool's kind.
-pub(super) const fn option(name: &'static str, option: &'static str) -> Input {
-    Input { name, is_required: false, option: Some(option), shape: None, about: "" }
+pub(super) const fn option(name: &'static str, option: &'static str, about: &'static str) -> Input {
+    Input { name, is_required: false, option: Some(option), shape: None, about }
 }
 
 /// An argument of the tool itself.
-pub(super) const fn own(name: &'static str, shape: fn() -> Shape, about: &'static str) -> Input {
+pub(super) const fn argument(
+    name: &'static str,
+    shape: fn() -> Shape,
+    about: &'static str,
+) -> Input {
     Input { name, is_required: false, option: None, shape: Some(shape), about }
 }
 
@@ -53,11 +60,15 @@ impl Input {
         Input { is_required: true, ..self }
     }
 
+    pub(super) const fn with_shape(self, shape: fn() -> Shape) -> Input {
+        Input { shape: Some(shape), ..self }
+    }
+
     fn shape(&self, option: Option<&dyn OptionSpec>) -> Shape {
         match (self.shape, option.map(OptionSpec::value)) {
             (Some(shape), _) => shape(),
             (None, Some(ValueKind::None)) => Shape::Flag,
-            (None, Some(ValueKind::Number { .. })) => Shape::Number(u64::MAX),
+            (None, Some(ValueKind::Number { .. })) => Shape::Number { least: 1, most: u64::MAX },
             (None, Some(ValueKind::Count(_))) => Shape::Range,
             (None, Some(ValueKind::Seconds)) => Shape::Times,
             (None, Some(ValueKind::List(words))) => {
@@ -67,49 +78,32 @@ impl Input {
         }
     }
 
-    /// Returns the JSON schema of the argument, whose description may mention the others.
-    fn schema(&self, option: Option<&dyn OptionSpec>, others: &[&Input]) -> Value {
+    /// Returns the JSON schema of the argument.
+    fn schema(&self, option: Option<&dyn OptionSpec>) -> Value {
         let mut schema = self.shape(option).schema();
-        let doc = option.map(OptionSpec::doc).filter(|_| self.about.is_empty());
-        let of_option = |doc: Doc| as_arguments(&format!("{}. {}", doc.help, doc.details), others);
-        let about = doc.map_or_else(|| self.about.to_owned(), of_option);
         if let Some(schema) = schema.as_object_mut() {
-            schema.insert("description".to_owned(), about.into());
+            schema.insert("description".to_owned(), self.about.into());
         }
         schema
     }
 }
 
-/// The text about an option, with the names of arguments in the place of options.
-fn as_arguments(text: &str, inputs: &[&Input]) -> String {
-    let named = |word: &str| {
-        let name = word.trim_matches(|c: char| !c.is_ascii_alphanumeric() && c != '-');
-        let input = inputs.iter().find(|input| input.option == Some(name));
-        input.map_or_else(|| word.to_owned(), |input| word.replace(name, input.name))
-    };
-    text.split(' ').map(named).collect::<Vec<_>>().join(" ")
-}
-
 impl Shape {
     fn schema(&self) -> Value {
-        let several = |item: Value, most: Option<u64>| {
-            let mut schema = json!({"type": "array", "items": item, "minItems": 1});
-            if let (Some(most), Some(schema)) = (most, schema.as_object_mut()) {
-                schema.insert("maxItems".to_owned(), most.into());
-            }
-            schema
+        let list = |item: Value| json!({"type": "array", "items": item});
+        let ends = |kind: Value| {
+            let end = json!({"type": kind});
+            json!({"type": "object", "properties": {"from": end, "to": end}})
         };
-        let text = || json!({"type": "string", "minLength": 1});
         match self {
             Shape::Flag => json!({"type": "boolean"}),
-            Shape::Text => text(),
-            Shape::Texts => several(text(), None),
-            Shape::Number(u64::MAX) => json!({"type": "integer", "minimum": 1}),
-            Shape::Number(most) => json!({"type": "integer", "minimum": 1, "maximum": most}),
-            Shape::Index => json!({"type": "integer", "minimum": 0}),
-            Shape::Range => several(json!({"type": "integer", "minimum": 0}), Some(2)),
-            Shape::Times => several(text(), Some(2)),
-            Shape::Words(words) => several(json!({"type": "string", "enum": words}), None),
+            Shape::Text => json!({"type": "string"}),
+            Shape::Texts => list(json!({"type": "string"})),
+            Shape::Number { .. } | Shape::Index => json!({"type": "integer"}),
+            Shape::Indices => list(json!({"type": "integer"})),
+            Shape::Range => ends("integer".into()),
+            Shape::Times => ends("string".into()),
+            Shape::Words(words) => list(json!({"enum": words})),
         }
     }
 
@@ -119,11 +113,14 @@ impl Shape {
             Shape::Flag => "true or false".to_owned(),
             Shape::Text => "a text that is not empty".to_owned(),
             Shape::Texts => "a list of texts".to_owned(),
-            Shape::Number(u64::MAX) => "a whole number from 1".to_owned(),
-            Shape::Number(most) => format!("a whole number from 1 to {most}"),
+            Shape::Number { least, most: u64::MAX } => format!("a whole number from {least}"),
+            Shape::Number { least, most } => format!("a whole number from {least} to {most}"),
             Shape::Index => "a whole number".to_owned(),
-            Shape::Range => "a list of one or two whole numbers".to_owned(),
-            Shape::Times => "a list of one or two times, like \"10ms\"".to_owned(),
+            Shape::Indices => "a list of whole numbers".to_owned(),
+            Shape::Range => "an object with whole numbers `from`, `to` or both".to_owned(),
+            Shape::Times => {
+                "an object with times `from`, `to` or both, like {\"from\": \"10ms\"}".to_owned()
+            }
             Shape::Words(words) => format!("a list of some of {}", words.join(", ")),
         }
     }
@@ -131,28 +128,43 @@ impl Shape {
     /// The words that a value of this shape stands for; `None` when it has another one.
     fn words(&self, value: &Value) -> Option<Vec<String>> {
         let text = |value: &Value| value.as_str().filter(|t| !t.is_empty()).map(str::to_owned);
-        let list = |most: usize, word: &dyn Fn(&Value) -> Option<String>| {
-            let items = value.as_array().filter(|items| (1..=most).contains(&items.len()))?;
+        let number = |value: &Value| value.as_u64().map(|number| number.to_string());
+        let list = |word: &dyn Fn(&Value) -> Option<String>| {
+            let items = value.as_array().filter(|items| !items.is_empty())?;
             items.iter().map(word).collect::<Option<Vec<String>>>()
         };
         match self {
             Shape::Flag => value.as_bool().map(|_| Vec::new()),
             Shape::Text => text(value).map(|text| vec![text]),
-            Shape::Texts => list(usize::MAX, &text),
-            Shape::Number(most) => {
-                let number = value.as_u64().filter(|number| (1..=*most).contains(number))?;
+            Shape::Texts => list(&text),
+            Shape::Number { least, most } => {
+                let number = value.as_u64().filter(|number| (least..=most).contains(&number))?;
                 Some(vec![number.to_string()])
             }
-            Shape::Index => value.as_u64().map(|number| vec![number.to_string()]),
-            Shape::Range => list(2, &|value| value.as_u64().map(|number| number.to_string())),
-            Shape::Times => list(2, &text),
+            Shape::Index => Some(vec![number(value)?]),
+            Shape::Indices => Some(vec![list(&number)?.join(";")]),
+            Shape::Range => ends(value, &number),
+            Shape::Times => {
+                ends(value, &|end| text(end).or_else(|| Some(end.as_f64()?.to_string())))
+            }
             Shape::Words(words) => {
                 let known =
                     |value: &Value| text(value).filter(|text| words.contains(&text.as_str()));
-                Some(vec![list(usize::MAX, &known)?.join(",")])
+                Some(vec![list(&known)?.join(",")])
             }
         }
     }
+}
+
+/// The words of a range: its start, 0 by default, and its end, if it has one.
+fn ends(value: &Value, word: &dyn Fn(&Value) -> Option<String>) -> Option<Vec<String>> {
+    let members = value.as_object().filter(|members| !members.is_empty())?;
+    if members.keys().any(|name| name != "from" && name != "to") {
+        return None;
+    }
+    let from = members.get("from").map_or_else(|| Some("0".to_owned()), word)?;
+    let to = members.get("to").map(word);
+    [Some(Some(from)), to].into_iter().flatten().collect()
 }
 
 /// The schema of some arguments, which an object holds.
@@ -162,7 +174,7 @@ pub(super) fn schema(
 ) -> Map<String, Value> {
     let properties: Map<String, Value> = inputs
         .iter()
-        .map(|input| (input.name.to_owned(), input.schema(option_of(input), inputs)))
+        .map(|input| (input.name.to_owned(), input.schema(option_of(input))))
         .collect();
     let required = inputs.iter().filter(|input| input.is_required).map(|input| input.name);
     let mut schema = Map::new();
@@ -255,7 +267,7 @@ fn is_switch(word: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::mcp::tools::{TOOLS, Tool};
+    use crate::mcp::tools::Tool;
 
     fn read(tool: &str, arguments: &Value) -> Result<Vec<String>, String> {
         let tool = Tool::named(tool).expect("a tool");
@@ -264,20 +276,9 @@ mod tests {
     }
 
     #[test]
-    fn every_argument_about_an_option_finds_it() {
-        for tool in TOOLS {
-            let schema = tool.described(true).schema_as_json_value();
-            for (name, property) in schema["properties"].as_object().expect("properties") {
-                let about = property["description"].as_str().expect(name);
-                assert!(about.len() > 10, "{}: {name}", tool.name);
-            }
-        }
-    }
-
-    #[test]
     fn arguments_become_options_with_their_values() {
         let arguments = json!({"by": ["process", "type"], "leak": true, "leak_at_exit": false, "name": "a b",
-            "time": ["1s", "2s"], "min_count": 2, "process": null});
+            "time": {"from": "1s", "to": 2.5}, "min_count": 2, "process": null});
         let mut words = read("groups", &arguments).expect("words");
         words.sort();
         let expected = [
@@ -288,12 +289,17 @@ mod tests {
             "-ObjectName",
             "1s",
             "2",
-            "2s",
+            "2.5",
             "a b",
             "process,type",
         ];
         assert_eq!(words, expected);
         assert_eq!(read("stack", &json!({"id": 0})).expect("words"), ["-Id", "0"]);
+        assert_eq!(read("objects", &json!({"ids": [285, 7]})).expect("words"), ["-Id", "285;7"]);
+        let to = json!({"time": {"to": "1s"}});
+        assert_eq!(read("objects", &to).expect("words"), ["-MinMaxTime", "0", "1s"]);
+        let since = json!({"since": "1s"});
+        assert_eq!(read("why", &since).expect("words"), ["-MinMaxTime", "1s"]);
     }
 
     #[test]
@@ -308,20 +314,15 @@ mod tests {
             ("why", json!({"typ": "x"}), "there is no argument 'typ', did you mean type?"),
             ("why", json!({"type": ""}), "a text that is not empty"),
             ("objects", json!({"leak": "yes"}), "true or false"),
-            ("objects", json!({"ids": [1, 2, 3]}), "one or two whole numbers"),
+            ("objects", json!({"ids": [1, "2"]}), "a list of whole numbers"),
+            ("objects", json!({"time": ["1"]}), "an object with times"),
+            ("objects", json!({"time": {"form": "1s"}}), "an object with times"),
+            ("allocations", json!({"by": ["kind"], "size": {}}), "an object with whole numbers"),
             ("objects", json!({"type": "-csv"}), "cannot start with '-'"),
-            ("objects", json!({"time": ["1s", "-parquet"]}), "cannot start with '-'"),
+            ("objects", json!({"time": {"from": "1s", "to": "-parquet"}}), "cannot start with '-'"),
         ] {
             let refused = read(tool, &arguments).expect_err(error);
             assert!(refused.contains(error), "{arguments}: {refused}");
         }
-    }
-
-    #[test]
-    fn texts_about_options_name_arguments() {
-        let tool = Tool::named("objects").expect("a tool");
-        let schema = tool.described(true).schema_as_json_value();
-        let about = schema["properties"]["leak"]["description"].as_str().expect("a text");
-        assert!(about.contains("leak_at_exit shows"), "{about}");
     }
 }

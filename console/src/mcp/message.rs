@@ -14,10 +14,11 @@ use super::lines::{Line, MAX_BYTES};
 pub(super) type Message = RxJsonRpcMessage<RoleServer>;
 
 /// Parameters of the methods that need some: `NAME:TYPE` of JSON schema, with `?` for those that may be missing.
-const PARAMETERS: [(&str, &str); 3] = [
+const PARAMETERS: [(&str, &str); 4] = [
     ("initialize", "protocolVersion:string capabilities:object clientInfo:object"),
     ("tools/call", "name:string arguments:object?"),
     ("resources/read", "uri:string"),
+    ("prompts/get", "name:string arguments:object?"),
 ];
 
 /// The mark that some programs put in front of UTF-8.

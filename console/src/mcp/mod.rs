@@ -4,12 +4,16 @@
 //! session, one after the other, and answers with the command's JSON document, page by page.
 
 mod answer;
+mod brief;
 mod error;
+mod hints;
 mod input;
 mod lines;
 mod message;
+mod prompts;
 mod resources;
 mod server;
+mod text;
 mod tool_session;
 mod tools;
 mod transport;

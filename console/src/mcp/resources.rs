@@ -28,17 +28,15 @@ pub(super) enum ResourceError {
     Page(#[from] CommandError),
 }
 
-/// Lists every page but those on single options.
+/// Topics whose words tools use; the others are about the command line.
+const TOPICS: [&str; 4] = ["filters", "growth", "causes", "allocations"];
+
+/// Lists the pages that an agent can use. Every page of `.help` can be read.
 pub(super) fn list() -> Vec<Resource> {
-    let commands =
-        REGISTRY.commands.iter().map(|command| (command.name(), command.signature().summary));
-    let kinds = REGISTRY.kinds.iter().map(|kind| (kind.name(), kind.signature().summary));
-    let topics = REGISTRY.topics.iter().map(|topic| (topic.name, topic.summary));
-    let pages = kinds.chain(topics).chain(commands);
-    let page = |(name, about): (&str, &str)| resource(format!("{PAGES}/{name}"), name, about);
-    let all = resource(PAGES.to_owned(), "help", "the commands and other topics");
-    let json = resource(JSON.to_owned(), "json", "the members of the documents that tools return");
-    [all, json].into_iter().chain(pages.map(page)).collect()
+    let topics = REGISTRY.topics.iter().filter(|topic| TOPICS.contains(&topic.name));
+    topics
+        .map(|topic| resource(format!("{PAGES}/{}", topic.name), topic.name, topic.summary))
+        .collect()
 }
 
 fn resource(uri: String, name: &str, about: &str) -> Resource {
@@ -71,27 +69,6 @@ pub(super) fn read(uri: &str) -> Result<String, ResourceError> {
 /// are those of the columns that declare them.
 const MEMBERS: &str = include_str!("../../../docs/dump-json.md");
 
-/// Returns what the page says about a member of the rows of a command, which the document has as
-/// `rows`.
-pub(super) fn meaning(command: &str, rows: &str, member: &str) -> Option<&'static str> {
-    let is_command = |line: &str| line.starts_with("## ") && is_named(line, command);
-    let section = MEMBERS.lines().skip_while(|line| !is_command(line)).skip(1);
-    let section = section.take_while(|line| !line.starts_with("## "));
-    let is_rows = |line: &str| line.starts_with("### ") && is_named(line, rows);
-    let table = section.skip_while(|line| !is_rows(line)).skip(1);
-    let mut table = table.take_while(|line| !line.starts_with('#'));
-    table.find_map(|line| {
-        let cells = line.strip_prefix("| ")?.strip_suffix(" |")?;
-        let ((names, _), (_, meaning)) = cells.split_once(" | ").zip(cells.rsplit_once(" | "))?;
-        is_named(names, member).then_some(meaning)
-    })
-}
-
-/// Whether a text has a name between backticks.
-fn is_named(text: &str, name: &str) -> bool {
-    text.split('`').skip(1).step_by(2).any(|code| code == name)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -99,7 +76,7 @@ mod tests {
     #[test]
     fn every_page_that_is_listed_can_be_read() {
         let pages = list();
-        assert!(pages.len() > REGISTRY.commands.len() + REGISTRY.kinds.len());
+        assert_eq!(pages.len(), TOPICS.len());
         for page in pages {
             let text = read(&page.uri).unwrap_or_else(|error| panic!("{}: {error}", page.uri));
             assert!(text.lines().count() > 1, "{}: {text}", page.uri);
@@ -121,15 +98,5 @@ mod tests {
             assert!(!error.to_string().is_empty(), "{uri}");
         }
         assert!(!std::path::Path::new("x").exists());
-    }
-
-    #[test]
-    fn names_that_share_a_row_share_its_meaning() {
-        let meaning_of = |member| meaning(".dump Why", "suspects", member);
-        assert_eq!(meaning_of("score"), Some("what the suspects are ranked by"));
-        assert_eq!(meaning_of("file"), meaning_of("rank"));
-        assert_eq!(meaning_of("diagnoses.text"), Some("a sentence"));
-        assert_eq!(meaning_of("text"), None);
-        assert_eq!(meaning(".dump Process", "suspects", "score"), None);
     }
 }

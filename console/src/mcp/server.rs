@@ -7,11 +7,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, Implementation,
-    InitializeRequestParams, InitializeResult, ListResourcesResult, ListToolsResult,
-    PaginatedRequestParams, ProgressNotificationParam, ProgressToken, ProtocolVersion,
-    ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult, ResourceContents,
-    ServerCapabilities, ServerConfig, Tool as Described,
+    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, GetPromptRequestParams,
+    GetPromptResponse, Implementation, InitializeRequestParams, InitializeResult,
+    ListPromptsResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
+    ProgressNotificationParam, ProgressToken, ProtocolVersion, ReadResourceRequestParams,
+    ReadResourceResponse, ReadResourceResult, ResourceContents, ServerCapabilities, ServerConfig,
+    Tool as Described,
 };
 use rmcp::service::{Peer, RequestContext};
 use rmcp::{ErrorData, RoleServer, ServerHandler};
@@ -22,7 +23,9 @@ use tokio::task::spawn_blocking;
 use tokio::time::sleep;
 
 use super::error::ToolError;
+use super::prompts;
 use super::resources::{self, ResourceError};
+use super::text;
 use super::tool_session::ToolSession;
 use super::tools::{TOOLS, Tool};
 use crate::cancel::Cancel;
@@ -30,10 +33,8 @@ use crate::terminal::Activity;
 
 /// Instructions that an agent reads first.
 const INSTRUCTIONS: &str = "Finds leaked Windows kernel handles and memory in ETW traces. Call load with a trace, then \
-     why for what leaks and the causes; groups, objects and stack show its handles, allocations the memory, \
-     and sql queries the tables of schema. Answers are pages: pass `next` as `cursor`, with the same arguments, for more. \
-     Warnings name what makes an answer doubtful. The resources are the help pages: handlescope://help/filters \
-     explains how filters are written, and handlescope://help/json the members of documents.";
+     why: it names process, type, function, rate and cause of each leak. objects, groups, allocations and stack show more, \
+     sql asks anything else. Answers are pages: send `next` for more. Values that are null, and zeros of events, are left out.";
 
 /// Time between two signs of life to a client that asked for the progress of a call.
 const SIGN_EVERY: Duration = Duration::from_secs(1);
@@ -100,7 +101,11 @@ impl Server {
 
 impl ServerHandler for Server {
     fn get_info(&self) -> ServerConfig {
-        let capabilities = ServerCapabilities::builder().enable_tools().enable_resources().build();
+        let capabilities = ServerCapabilities::builder()
+            .enable_tools()
+            .enable_resources()
+            .enable_prompts()
+            .build();
         let program = Implementation::new("handlescope", env!("CARGO_PKG_VERSION"));
         ServerConfig::new(capabilities).with_server_info(program).with_instructions(INSTRUCTIONS)
     }
@@ -152,13 +157,26 @@ impl ServerHandler for Server {
             ));
         };
         let token = context.meta.get_progress_token();
+        let client = context.peer.peer_info();
+        let has_structure = client.is_none_or(|client| {
+            client.protocol_version.as_str() >= ProtocolVersion::V_2025_06_18.as_str()
+        });
         let work = context.ct.run_until_cancelled(self.call(tool, request));
         let answer = select! {
             answer = work => answer.unwrap_or(Err(ToolError::Cancelled)),
             never = self.signs_of_life(&context.peer, token) => match never {},
         };
         let result = match answer {
-            Ok(page) => CallToolResult::structured(page),
+            Ok(page) => {
+                let text = text::of_answer(&page, tool.names.rows);
+                let mut result = CallToolResult::structured(page);
+                // Each form once: older clients know no other content than text, which is JSON for them.
+                match has_structure {
+                    true => result.content = vec![ContentBlock::text(text)],
+                    false => result.structured_content = None,
+                }
+                result
+            }
             Err(error) => CallToolResult::error(vec![ContentBlock::text(error.to_string())]),
         };
         Ok(result.into())
@@ -180,5 +198,22 @@ impl ServerHandler for Server {
         let failed = |error: ResourceError| ErrorData::resource_not_found(error.to_string(), None);
         let page = resources::read(&request.uri).map_err(failed)?;
         Ok(ReadResourceResult::new(vec![ResourceContents::text(page, request.uri)]).into())
+    }
+
+    async fn list_prompts(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListPromptsResult, ErrorData> {
+        Ok(ListPromptsResult::with_all_items(prompts::list()))
+    }
+
+    async fn get_prompt(
+        &self,
+        request: GetPromptRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<GetPromptResponse, ErrorData> {
+        let prompt = prompts::get(&request);
+        Ok(prompt.map_err(|reason| ErrorData::invalid_params(reason, None))?.into())
     }
 }

@@ -10,13 +10,18 @@ use handlescope_extract::symbols::{ServerChoice, SymbolPath, SymbolSources};
 use handlescope_model::Untrusted;
 use handlescope_model::output::temporary_folder;
 use polars::prelude::DataFrame;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use tempfile::TempDir;
 
-use super::answer::Answer;
+use super::answer::{Answer, Limits, Position};
+use super::brief;
 use super::error::ToolError;
+use super::hints::{as_warning, leave_out_small, next_of_row};
 use super::input::Inputs;
-use super::tools::{CURSOR, TOP, Tool, USUAL_ROWS, Work, file_columns, relation_columns};
+use super::tools::{
+    ALL, Brief, CURSOR, DETAIL, FILES, SIZE, TOP, Tool, USUAL_ROWS, Work, file_columns,
+    relation_columns,
+};
 use crate::cancel::Cancel;
 use crate::commands::load::load;
 use crate::commands::schema::views;
@@ -31,7 +36,7 @@ use crate::render;
 use crate::settings::DisplayArgs;
 use crate::sql::Views;
 use crate::terminal::{Activity, Messages, Screen};
-use crate::trace::{Access, LoadArgs};
+use crate::trace::{Access, LoadArgs, passes};
 use crate::values::{Format, JsonMode};
 
 /// The largest document that is read into memory, bytes of JSON.
@@ -124,30 +129,87 @@ impl ToolSession {
         let inputs = tool.read(arguments)?;
         let question = self.question(tool, arguments);
         let cursor = inputs.text(CURSOR);
-        let skip = skipped(question, cursor)?;
+        let at = position(question, cursor)?;
         // The first page is answered anew.
         self.kept.take_if(|_| cursor.is_none());
-        let top = inputs.number(TOP).unwrap_or(USUAL_ROWS);
+        let limits = Limits {
+            rows: inputs.number(TOP).unwrap_or(if tool.is_paged() {
+                USUAL_ROWS
+            } else {
+                usize::MAX
+            }),
+            bytes: inputs.number(SIZE).unwrap_or(tool.bytes),
+        };
         let (answer, warnings) = match tool.work {
             Work::Load => self.load(tool, &inputs)?,
             Work::Dump { kind, windowed: false } => {
-                self.dump(tool, kind, question, skip, &inputs)?
+                self.dump(tool, kind, question, at, &inputs, arguments)?
             }
-            Work::Dump { kind, windowed: true } => self.window(tool, kind, skip, top, &inputs)?,
-            Work::Sql => self.sql(tool, question, skip, top, &inputs)?,
+            Work::Dump { kind, windowed: true } => {
+                self.window(tool, kind, at, limits.rows, &inputs)?
+            }
+            Work::Sql => self.sql(tool, question, at, limits.rows, &inputs)?,
             Work::Schema => {
                 let views = views(&self.console.session.settings).map_err(CommandError::from)?;
-                (schema(tool, skip, inputs.texts("tables"), &views)?, Vec::new())
+                (schema(tool, at, inputs.texts("tables"), &views)?, Vec::new())
             }
         };
-        let top = if tool.is_paged() { top } else { usize::MAX };
-        let mut page = answer.page(top, warnings, |skip| format!("{question:x}-{skip}"))?;
-        if page["next"].is_null() {
+        let traces = self.traces(inputs.text(FILES))?;
+        let answer = self.briefed(tool, answer, &inputs, &traces);
+        let next = |at: Position| next_page(tool, arguments, question, at);
+        let warnings = warnings
+            .into_iter()
+            .filter_map(|line| Some(self.roots.shortened(&as_warning(tool, &line)?)));
+        let mut page = answer.page(limits, warnings.collect(), next)?;
+        if page.get("next").is_none() || !tool.is_paged() {
             self.kept = None;
-        } else if !tool.is_paged() {
-            page["next"] = Value::Null;
+        }
+        if let Some(document) = page["document"].as_object_mut() {
+            if !matches!(tool.work, Work::Schema | Work::Load) {
+                document.insert("traces".to_owned(), traces.into());
+            }
         }
         Ok(page)
+    }
+
+    /// The names of the loaded traces that a filter leaves, in the order of their numbers.
+    fn traces(&self, filter: Option<&str>) -> Result<Vec<String>, ToolError> {
+        let filter = filter.map(Filter::new).transpose();
+        let filter =
+            filter.map_err(|error| ToolError::Filter { name: FILES, reason: error.to_string() })?;
+        let files = self.console.session.files.iter();
+        let selected =
+            files.filter(|file| filter.as_ref().is_none_or(|filter| passes(filter, &file.path)));
+        Ok(selected.map(|file| self.roots.name(&file.path)).collect())
+    }
+
+    /// Leaves of an answer what its reader asks first, unless it asks for the details.
+    fn briefed(
+        &self,
+        tool: &Tool,
+        answer: Answer,
+        inputs: &Inputs<'_>,
+        traces: &[String],
+    ) -> Answer {
+        let (has_detail, is_single) = (inputs.flag(DETAIL), traces.len() == 1);
+        let has_names = !inputs.texts("tables").is_empty();
+        answer.map(brief::document, |row| {
+            let next = next_of_row(tool, row, inputs.text(FILES));
+            match tool.brief {
+                Brief::Suspects if !has_detail => brief::suspect(row),
+                Brief::Modules if !has_detail => brief::module(row),
+                Brief::Facts if !has_detail => brief::facts(row),
+                Brief::Tables => brief::table(row, has_names),
+                Brief::Values => brief::values(row),
+                _ => brief::row(row),
+            }
+            if let Some(row) = row.as_object_mut() {
+                if is_single && tool.brief != Brief::Values {
+                    row.remove("file");
+                }
+                row.extend(next.map(|next| ("next".to_owned(), next)));
+            }
+        })
     }
 
     /// Returns a number that identifies a question, whatever the page.
@@ -189,8 +251,26 @@ impl ToolSession {
             }
             return Err(ToolError::Load { error: Box::new(error), loaded: loaded.join(", ") });
         }
-        let paths = files.iter().map(|file| file.path.as_path());
-        Ok((tool.answer(file_columns(), (0_u32..).zip(paths), 0)?, warnings))
+        let names: Vec<PathBuf> =
+            files.iter().map(|file| PathBuf::from(self.roots.name(&file.path))).collect();
+        let paths = (0_u32..).zip(names.iter().map(PathBuf::as_path));
+        let answer = tool.answer(file_columns(), paths, Position::default())?;
+        let symbols = self.symbols()?;
+        let note = |document: &mut Map<String, Value>| {
+            document.extend(symbols.map(|symbols| ("symbols".to_owned(), symbols)));
+        };
+        Ok((answer.map(note, |_| {}), warnings))
+    }
+
+    /// How many frames of the loaded traces have names, and which modules lack them; `None` where symbol servers would be
+    /// asked.
+    fn symbols(&mut self) -> Result<Option<Value>, ToolError> {
+        if self.console.session.settings.symbol_path().has_servers() && !self.access.read_only {
+            return Ok(None);
+        }
+        let (text, _) = self.printed("Symbols", &[])?;
+        let document: Map<String, Value> = serde_json::from_slice(&text)?;
+        Ok(document.get("symbols").and_then(Value::as_array).map(|modules| brief::symbols(modules)))
     }
 
     /// Prints a kind.
@@ -199,14 +279,21 @@ impl ToolSession {
         tool: &Tool,
         kind: &str,
         question: u64,
-        skip: usize,
+        at: Position,
         inputs: &Inputs<'_>,
+        arguments: &Map<String, Value>,
     ) -> WithWarnings<Answer> {
         let (text, warnings) = match self.kept.take() {
             Some((of, Kept::Document(text))) if of == question => (text, Vec::new()),
             _ => self.printed(kind, &inputs.options())?,
         };
-        let answer = Answer::of(serde_json::from_slice(&text)?, tool.rows, skip);
+        let mut document = serde_json::from_slice(&text)?;
+        brief::stacks(&mut document);
+        let has_all = inputs.flag(ALL) || inputs.text("suspect").is_some();
+        if tool.brief == Brief::Suspects && !has_all {
+            leave_out_small(&mut document, arguments);
+        }
+        let answer = Answer::of(document, tool.names, at);
         self.kept = Some((question, Kept::Document(text)));
         Ok((answer, warnings))
     }
@@ -216,10 +303,11 @@ impl ToolSession {
         &mut self,
         tool: &Tool,
         kind: &str,
-        skip: usize,
+        at: Position,
         top: usize,
         inputs: &Inputs<'_>,
     ) -> WithWarnings<Answer> {
+        let skip = at.row;
         // It counts those of each file.
         let is_one = self.console.session.files.len() == 1;
         let (take, left) = if is_one { (top, skip) } else { (top.saturating_add(skip), 0) };
@@ -227,11 +315,13 @@ impl ToolSession {
         options.extend(["-TopN".to_owned(), take.to_string(), left.to_string()]);
         let (text, warnings) = self.printed(kind, &options)?;
         let mut document: Map<String, Value> = serde_json::from_slice(&text)?;
-        let shown = document.get(tool.rows).and_then(Value::as_array).map_or(0, Vec::len);
+        brief::stacks(&mut document);
+        let shown = document.get(tool.names.rows).and_then(Value::as_array).map_or(0, Vec::len);
         let left_out = document.remove("left_out");
-        let left_out = left_out.and_then(|left| left.get(tool.rows)?.as_u64()).unwrap_or_default();
+        let left_out =
+            left_out.and_then(|left| left.get(tool.names.rows)?.as_u64()).unwrap_or_default();
         let total = shown + usize::try_from(left_out).unwrap_or(usize::MAX);
-        Ok((Answer::of_window(document, tool.rows, skip, skip - left, total), warnings))
+        Ok((Answer::of_window(document, tool.names, at, skip - left, total), warnings))
     }
 
     /// The JSON of a kind with these options, and the messages.
@@ -250,7 +340,7 @@ impl ToolSession {
         &mut self,
         tool: &Tool,
         question: u64,
-        skip: usize,
+        at: Position,
         top: usize,
         inputs: &Inputs<'_>,
     ) -> WithWarnings<Answer> {
@@ -259,7 +349,7 @@ impl ToolSession {
             Some((of, Kept::Rows(frame))) if of == question => (frame, Vec::new()),
             _ => self.frame(query, inputs.text("files"))?,
         };
-        let (offset, total) = (i64::try_from(skip).unwrap_or(i64::MAX), frame.height());
+        let (offset, total) = (i64::try_from(at.row).unwrap_or(i64::MAX), frame.height());
         let table = render::frame(frame.slice(offset, top), &format!(".sql {query}"));
         self.kept = Some((question, Kept::Rows(frame)));
         let (text, more) = self.written(|context| {
@@ -269,7 +359,7 @@ impl ToolSession {
         })?;
         warnings.extend(more);
         let document = serde_json::from_slice(&text)?;
-        Ok((Answer::of_window(document, tool.rows, skip, 0, total), warnings))
+        Ok((Answer::of_window(document, tool.names, at, 0, total), warnings))
     }
 
     /// Runs a query. The text is one word in quotes, so that nothing in it is an option or a file.
@@ -335,22 +425,37 @@ impl ToolSession {
     }
 }
 
-/// Returns the number of rows in front of a page, from a cursor that belongs to this question.
-fn skipped(question: u64, cursor: Option<&str>) -> Result<usize, ToolError> {
-    let Some(cursor) = cursor else { return Ok(0) };
+/// Position of a page, from a cursor that belongs to this question.
+fn position(question: u64, cursor: Option<&str>) -> Result<Position, ToolError> {
+    let Some(cursor) = cursor else { return Ok(Position::default()) };
     let read = || {
-        let (of, skip) = cursor.split_once('-')?;
-        let is_own = u64::from_str_radix(of, 16).ok()? == question;
-        skip.parse().ok().filter(|_| is_own)
+        let (of, at) = cursor.split_once('-')?;
+        let (row, element) = at.split_once('.')?;
+        let is_of_question = u64::from_str_radix(of, 16).ok()? == question;
+        let position = Position { row: row.parse().ok()?, element: element.parse().ok()? };
+        Some(position).filter(|_| is_of_question)
     };
     read().ok_or(ToolError::Cursor)
 }
 
+/// The call of the next page.
+fn next_page(tool: &Tool, arguments: &Map<String, Value>, question: u64, at: Position) -> Value {
+    let mut arguments = arguments.clone();
+    arguments.retain(|_, value| !value.is_null());
+    arguments.insert(CURSOR.to_owned(), format!("{question:x}-{}.{}", at.row, at.element).into());
+    json!({"tool": tool.name, "arguments": arguments})
+}
+
 /// The tables and views of these names, or all.
-fn schema(tool: &Tool, skip: usize, names: &[String], views: &Views) -> serde_json::Result<Answer> {
+fn schema(
+    tool: &Tool,
+    at: Position,
+    names: &[String],
+    views: &Views,
+) -> serde_json::Result<Answer> {
     let named: Vec<&str> = names.iter().flat_map(|names| names.split(',')).collect();
     let relations = views.relations().filter(|r| named.is_empty() || named.contains(&r.name()));
-    tool.answer(relation_columns(), relations, skip)
+    tool.answer(relation_columns(), relations, at)
 }
 
 /// A document in memory that is not too large.

@@ -1,35 +1,30 @@
+//! The tools: the work of each, its arguments, and how its rows are briefed.
+
 use std::path::Path;
 use std::sync::Arc;
 
 use rmcp::model::{Tool as Described, ToolAnnotations};
 use serde_json::{Map, Value, json, to_value};
 
-use super::answer::Answer;
+use super::answer::{Answer, MAX_BYTES, Names, Position};
 use super::error::ToolError;
-use super::input::{Input, Inputs, Shape, option, own, schema};
-use super::resources::meaning;
+use super::input::{Input, Inputs, Shape, argument, option, schema};
 use crate::grammar::OptionSpec;
-use crate::query::{GroupCriteria, ResourceCriteria};
 use crate::registry::REGISTRY;
-use crate::render::{
-    Columns, RowOf, group_columns, object_columns, resource_columns, stack_columns, trace_facts,
-    why_columns,
-};
+use crate::render::{Columns, RowOf};
 use crate::sql::{Relation, RelationColumn};
 
 pub(super) struct Tool {
     pub(super) name: &'static str,
     about: &'static str,
     pub(super) work: Work,
-    /// The member of the document that is answered page by page.
-    pub(super) rows: &'static str,
-    /// The members of a row that are always there.
-    row: fn() -> Members,
+    /// The member of the document that is answered page by page, and the list of its rows that may go on.
+    pub(super) names: Names,
+    pub(super) brief: Brief,
+    /// Size of an answer by default, bytes.
+    pub(super) bytes: usize,
     inputs: &'static [Input],
 }
-
-/// Names of members and their types of JSON schema, with `?` for those that may be null.
-type Members = Vec<(&'static str, &'static str)>;
 
 /// The work of a tool.
 #[derive(Debug, Clone, Copy)]
@@ -44,208 +39,238 @@ pub(super) enum Work {
     Schema,
 }
 
+/// Rows of an answer, and what is left of them unless the details are asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Brief {
+    /// All members that have a value.
+    Rows,
+    /// Members of a query, of which zeros say something.
+    Values,
+    Suspects,
+    Modules,
+    Tables,
+    Facts,
+}
+
 /// Maximum number of rows in one answer.
 const MAX_ROWS: u64 = 1000;
 
 /// Number of rows in one answer by default.
 pub(super) const USUAL_ROWS: usize = 50;
 
+/// Smallest size of an answer that may be requested, bytes.
+const MIN_BYTES: u64 = 1 << 10;
+
+/// Sizes of answers by default, bytes: of suspects, which are read first; of rows with stacks or events; of others.
+const BRIEF: usize = 4 << 10;
+const PAGE: usize = 8 << 10;
+const USUAL: usize = 16 << 10;
+
 pub(super) const TOP: &str = "top";
 pub(super) const CURSOR: &str = "cursor";
+pub(super) const SIZE: &str = "max_bytes";
+pub(super) const DETAIL: &str = "detail";
+pub(super) const ALL: &str = "all";
+pub(super) const FILES: &str = "files";
 
 /// Arguments of every tool that answers page by page.
-static PAGE: [Input; 2] = [
-    own(
-        TOP,
-        || Shape::Number(MAX_ROWS),
-        "Maximum number of rows, 50 by default; fewer if they are large.",
+static PAGED: [Input; 3] = [
+    argument(TOP, || Shape::Number { least: 1, most: MAX_ROWS }, "maximum rows"),
+    argument(
+        SIZE,
+        || Shape::Number { least: MIN_BYTES, most: MAX_BYTES as u64 },
+        "maximum bytes of the answer",
     ),
-    own(
-        CURSOR,
-        || Shape::Text,
-        "The `next` of the previous answer, with the same arguments, for more rows.",
-    ),
+    argument(CURSOR, || Shape::Text, "from `next`"),
 ];
 
-const FILES: Input = Input {
-    about: "Only loaded traces whose path matches this filter, like *leaky*; all by default.",
-    ..option("files", "-fd")
-};
+const OF_FILES: Input = option(FILES, "-fd", "only traces whose path matches");
+const LEAK: Input = option("leak", "-Leak", "only what is never closed");
+const LEAK_AT_EXIT: Input = option("leak_at_exit", "-LeakAtExit", "only what process exit closes");
+const SUSPECT: Input = option("suspect", "-Suspect", "id from why");
+const STACK_FILTER: Input =
+    option("stack_filter", "-StackFilter", "events with such a line module!function in the stack");
+const CREATE_STACK: Input =
+    option("create_stack", "-CreateStack", "opened on a stack with such a line");
+const TIME: Input = option("time", "-MinMaxTime", "since session start: \"1.5s\", \"20ms\"");
+const TYPE: Input = option("type", "-Type", "filter: Event, Thread, File, Section…");
+const NAME: Input = option("name", "-ObjectName", "filter on object names");
+const FOLD_STACK: Input = option("fold_stack", "-FoldStack", "leave out frames that match");
+const STACK_FROM: Input = option("stack_from", "-StackFrom", "begin stacks at the first match");
+const RELATED: Input = option("process", "-RelatedProcess", "processes that use it: name or pid");
+const OWNER: Input = option("process", "-pn", "owner: name or pid; ! excludes");
+const SHOW_TIME: Input = option("show_time", "-ShowTime", "counts in this many parts of the trace")
+    .with_shape(|| Shape::Number { least: 1, most: 1000 });
+const STACKS: Input = option("stacks", "-ShowStack", "with stacks");
+const SORT_BY: Input = option("sort_by", "-SortBy", "a member of the rows");
 
 /// Every tool, in the order of its use.
 pub(super) static TOOLS: &[Tool] = &[
     Tool {
         name: "load",
-        about: "Loads traces (.etl, also in .zip or .7z), extracts (.json7z) or logs with the output of !htrace; \
-                the other tools query what is loaded. A trace is extracted first, which takes a minute for some \
-                gigabytes. Warnings name what limits the answers.",
+        about: "Loads traces (.etl, also zipped), extracts (.json7z) or !htrace logs. Extraction takes about a minute \
+                per gigabyte. Says whether frames have names, and what limits answers.",
         work: Work::Load,
-        rows: "files",
-        row: || file_columns().members(),
+        names: Names { rows: "files", list: None },
+        brief: Brief::Rows,
+        bytes: USUAL,
         inputs: &[
-            own(
-                "paths",
-                || Shape::Texts,
-                "Files, or folders of such files, below the server's roots; a relative path starts at a \
-                 root.",
-            )
-            .required(),
-            own("append", || Shape::Flag, "Keep loaded traces instead of replacing them."),
-            own("recursive", || Shape::Flag, "Include subfolders."),
-            own(
-                "symbols",
-                || Shape::Texts,
-                "Folders with PDB files below the server's roots, for names of functions.",
-            ),
+            argument("paths", || Shape::Texts, "files or folders below the server's roots")
+                .required(),
+            argument("append", || Shape::Flag, "keep loaded traces"),
+            argument("recursive", || Shape::Flag, "with subfolders"),
+            argument("symbols", || Shape::Texts, "folders with PDBs"),
         ],
     },
     Tool {
         name: "why",
-        about: "Lists what leaks, worst first, how fast and why: groups of one program, type and \
-             create stack with how they grow, the function that opens them, and the causes that \
-             the events prove. Begin here. Its id, as suspect of objects, groups or allocations, \
-             shows what a group lost.",
-        work: Work::Dump { kind: "Why", windowed: true },
-        rows: "suspects",
-        row: || why_columns().members(),
-        inputs: &[option("process", "-pn"), option("type", "-Type"), option("race_window", "-RaceWindow"), option("by_process", "-ByProcess"), FILES],
-    },
-    Tool {
-        name: "groups",
-        about: "Counts handles in groups of one or several columns, those that leak most first: \
-             created, closed, leaked, open at the end.",
-        work: Work::Dump { kind: "ObjectRef", windowed: false },
-        rows: "groups",
-        row: || group_columns(&GroupCriteria::default(), true).members(),
+        about: "What leaks, worst first: how much, in which process and function, how fast, why, with the program's \
+                calls. Start here.",
+        work: Work::Dump { kind: "Why", windowed: false },
+        names: Names { rows: "suspects", list: None },
+        brief: Brief::Suspects,
+        bytes: BRIEF,
         inputs: &[
-            option("by", "-GroupBy").required(),
-            option("process", "-RelatedProcess"),
-            option("type", "-Type"),
-            option("name", "-ObjectName"),
-            option("stack_filter", "-StackFilter"),
-            option("create_stack", "-CreateStack"),
-            option("suspect", "-Suspect"),
-            option("leak", "-Leak"),
-            option("leak_at_exit", "-LeakAtExit"),
-            option("time", "-MinMaxTime"),
-            option("min_count", "-MinCount"),
-            option("fold_stack", "-FoldStack"),
-            option("stack_from", "-StackFrom"),
-            option("show_time", "-ShowTime"),
-            FILES,
+            OWNER,
+            option("type", "-Type", "filter: Event, heap…"),
+            option("min_leaked", "-MinLeaked", "only suspects that leaked so many"),
+            option("since", "-MinMaxTime", "only what was opened from this time on: \"2s\"")
+                .with_shape(|| Shape::Text),
+            SUSPECT,
+            option("by_process", "-ByProcess", "each process by itself"),
+            option("race_window", "-RaceWindow", "default \"1ms\""),
+            argument(ALL, || Shape::Flag, "with small suspects"),
+            argument(DETAIL, || Shape::Flag, "with whole stacks, stacks that close, object ids"),
+            OF_FILES,
         ],
     },
     Tool {
         name: "objects",
-        about: "Lists kernel objects with all events of their handles, references and mappings, and the stacks of \
-                the events.",
+        about: "Kernel objects with the events of their handles: opened, duplicated, closed, by whom and when.",
         work: Work::Dump { kind: "ObjectRef", windowed: true },
-        rows: "objects",
-        row: || object_columns().members(),
+        names: Names { rows: "objects", list: Some("events") },
+        brief: Brief::Rows,
+        bytes: PAGE,
         inputs: &[
-            option("process", "-RelatedProcess"),
-            option("creator", "-pn"),
-            option("type", "-Type"),
-            option("name", "-ObjectName"),
-            option("pointer", "-Object"),
-            option("handle", "-Handle"),
-            option("ids", "-MinMaxId"),
-            option("stack_filter", "-StackFilter"),
-            option("create_stack", "-CreateStack"),
-            option("suspect", "-Suspect"),
-            option("leak", "-Leak"),
-            option("leak_at_exit", "-LeakAtExit"),
-            option("time", "-MinMaxTime"),
-            option("stacks", "-ShowStack"),
-            option("sort_by", "-SortBy"),
-            FILES,
+            option("ids", "-Id", "these objects").with_shape(|| Shape::Indices),
+            SUSPECT,
+            RELATED,
+            option("creator", "-pn", "process that created it"),
+            TYPE,
+            NAME,
+            option("pointer", "-Object", "kernel address: 0x…"),
+            option("handle", "-Handle", "value: 0xC0;0xC4"),
+            STACK_FILTER,
+            CREATE_STACK,
+            LEAK,
+            LEAK_AT_EXIT,
+            TIME,
+            STACKS,
+            SORT_BY,
+            OF_FILES,
+        ],
+    },
+    Tool {
+        name: "groups",
+        about: "Counts handles by columns, most leaked first.",
+        work: Work::Dump { kind: "ObjectRef", windowed: false },
+        names: Names { rows: "groups", list: None },
+        brief: Brief::Rows,
+        bytes: PAGE,
+        inputs: &[
+            option("by", "-GroupBy", "columns").required(),
+            RELATED,
+            TYPE,
+            NAME,
+            STACK_FILTER,
+            CREATE_STACK,
+            SUSPECT,
+            LEAK,
+            LEAK_AT_EXIT,
+            TIME,
+            option("min_count", "-MinCount", "minimum handles of a group"),
+            FOLD_STACK,
+            STACK_FROM,
+            SHOW_TIME,
+            OF_FILES,
         ],
     },
     Tool {
         name: "allocations",
-        about: "Counts allocations in groups of one or several columns, those that leak most \
-             bytes first: heap blocks, virtual memory, GDI and USER handles, and other resources \
-             that events acquire and release. With leak, only leaked ones. With stacks, the \
-             frames of the stacks.",
+        about: "Counts heap blocks, virtual memory, GDI and USER handles and other resources by columns, most leaked \
+                bytes first.",
         work: Work::Dump { kind: "Resource", windowed: false },
-        rows: "groups",
-        row: allocation_members,
+        names: Names { rows: "groups", list: None },
+        brief: Brief::Rows,
+        bytes: PAGE,
         inputs: &[
-            option("by", "-GroupBy").required(),
-            option("kind", "-Kind"),
-            option("process", "-pn"),
-            option("allocator", "-Allocator"),
-            option("size", "-MinMaxSize"),
-            option("time", "-MinMaxTime"),
-            option("create_stack", "-CreateStack"),
-            option("free_stack", "-FreeStack"),
-            option("suspect", "-Suspect"),
-            option("leak", "-Leak"),
-            option("leak_at_exit", "-LeakAtExit"),
-            option("stacks", "-ShowStack"),
-            option("show_time", "-ShowTime"),
-            option("sort_by", "-SortBy"),
-            FILES,
+            option("by", "-GroupBy", "columns").required(),
+            option("kind", "-Kind", "heap, commit, reserve, gdi, user, …"),
+            OWNER,
+            option("allocator", "-Allocator", "heap address or name"),
+            option("size", "-MinMaxSize", "bytes of each"),
+            TIME,
+            option("create_stack", "-CreateStack", "allocated on a stack with such a line"),
+            option("free_stack", "-FreeStack", "freed on a stack with such a line"),
+            SUSPECT,
+            LEAK,
+            LEAK_AT_EXIT,
+            STACKS,
+            SHOW_TIME,
+            SORT_BY,
+            OF_FILES,
         ],
     },
     Tool {
         name: "stack",
-        about: "Shows the frames of one stack by its number in objects, groups or why; without a number, lists \
-                stacks by how often they were recorded. With several traces loaded choose one with files, here and \
-                there, because numbers count through all traces that are queried.",
+        about: "Frames of a stack by its number in other answers (the same `files`), or all stacks, most frequent first.",
         work: Work::Dump { kind: "Stack", windowed: false },
-        rows: "stacks",
-        row: || stack_columns(false).members(),
+        names: Names { rows: "stacks", list: Some("frames") },
+        brief: Brief::Rows,
+        bytes: PAGE,
         inputs: &[
-            Input {
-                shape: Some(|| Shape::Index),
-                about: "The number of a stack.",
-                ..option("id", "-Id")
-            },
-            option("process", "-pn"),
-            option("stack_filter", "-StackFilter"),
-            FILES,
+            option("id", "-Id", "number").with_shape(|| Shape::Index),
+            OWNER,
+            option("stack_filter", "-StackFilter", "with such a line"),
+            OF_FILES,
         ],
+    },
+    Tool {
+        name: "symbols",
+        about: "Which modules have names for their frames, from where, and why others have none.",
+        work: Work::Dump { kind: "Symbols", windowed: false },
+        names: Names { rows: "symbols", list: None },
+        brief: Brief::Modules,
+        bytes: PAGE,
+        inputs: &[argument(DETAIL, || Shape::Flag, "with paths and PDB ids"), OF_FILES],
     },
     Tool {
         name: "sql",
-        about: "Answers a query in SQL over the tables of the loaded traces; schema lists tables and columns. \
-                leaks and handles have a row for each handle, resource_leaks and allocations one for each allocation, \
-                provider_values one for each value of a kept event, \
-                with names instead of row numbers.",
+        about: "Answers SQL (SELECT of polars) over the loaded traces. Views: leaks, handles, open_handles (a row for \
+                each handle), resource_leaks, allocations; tables: see schema. Pointers are hex text.",
         work: Work::Sql,
-        rows: "rows",
-        row: Vec::new,
-        inputs: &[
-            own(
-                "query",
-                || Shape::Text,
-                "SELECT …, in the SQL of polars: joins, groups, WITH, window functions. Names of \
-                 columns are in lower case.",
-            )
-            .required(),
-            FILES,
-        ],
+        names: Names { rows: "rows", list: None },
+        brief: Brief::Values,
+        bytes: USUAL,
+        inputs: &[argument("query", || Shape::Text, "SELECT … FROM leaks").required(), OF_FILES],
     },
     Tool {
         name: "schema",
-        about: "Describes the tables and views of sql: columns, types, units and meanings. Needs no trace.",
+        about: "Lists tables and views of sql; with `tables`, their columns.",
         work: Work::Schema,
-        rows: "tables",
-        row: || relation_columns().members(),
-        inputs: &[own(
-            "tables",
-            || Shape::Words(Relation::all().map(Relation::name).collect()),
-            "Only these; all by default.",
-        )],
+        names: Names { rows: "tables", list: Some("columns") },
+        brief: Brief::Tables,
+        bytes: PAGE,
+        inputs: &[argument("tables", || Shape::Texts, "names")],
     },
     Tool {
         name: "stats",
-        about: "Describes each loaded trace: machine, clock, events by kind, losses and damage.",
+        about: "Facts about each trace: machine, clock, losses.",
         work: Work::Dump { kind: "Stats", windowed: false },
-        rows: "files",
-        row: || trace_facts().members(),
-        inputs: &[FILES],
+        names: Names { rows: "files", list: Some("events") },
+        brief: Brief::Facts,
+        bytes: PAGE,
+        inputs: &[argument(DETAIL, || Shape::Flag, "with counts of events"), OF_FILES],
     },
 ];
 
@@ -270,11 +295,8 @@ impl Tool {
         let input = schema(&self.inputs(), |input| self.option_of(input));
         // A load may keep extracts; everything else only reads.
         let is_writing = !read_only && matches!(self.work, Work::Load);
-        let annotations =
-            ToolAnnotations::new().read_only(!is_writing).destructive(false).open_world(false);
         Described::new(self.name, self.about, Arc::new(input))
-            .with_raw_output_schema(Arc::new(self.output()))
-            .with_annotations(annotations)
+            .with_annotations(ToolAnnotations::new().read_only(!is_writing))
     }
 
     /// The answer of rows that are no document of a command.
@@ -282,12 +304,13 @@ impl Tool {
         &self,
         columns: Columns<'a, R>,
         rows: impl Iterator<Item = R>,
-        skip: usize,
+        at: Position,
     ) -> serde_json::Result<Answer> {
         let members = columns.in_document();
         let rows = rows.map(|row| to_value(RowOf(&members, &row)));
         let rows = rows.collect::<serde_json::Result<Vec<Value>>>()?;
-        Ok(Answer::of(Map::from_iter([(self.rows.to_owned(), rows.into())]), self.rows, skip))
+        let document = Map::from_iter([(self.names.rows.to_owned(), rows.into())]);
+        Ok(Answer::of(document, self.names, at))
     }
 
     /// Whether it answers page by page. Loading again would be another answer.
@@ -295,82 +318,19 @@ impl Tool {
         !matches!(self.work, Work::Load)
     }
 
+    /// Names of its arguments, each with the option of the command line that it stands for.
+    pub(super) fn options(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
+        self.inputs().into_iter().filter_map(|input| Some((input.option?, input.name)))
+    }
+
     fn inputs(&self) -> Vec<&'static Input> {
-        let page: &[Input] = if self.is_paged() { &PAGE } else { &[] };
+        let page: &[Input] = if self.is_paged() { &PAGED } else { &[] };
         self.inputs.iter().chain(page).collect()
     }
 
     fn option_of(&self, input: &Input) -> Option<&'static dyn OptionSpec> {
         let Work::Dump { kind, .. } = self.work else { return None };
         REGISTRY.kind(kind)?.option(input.option?)
-    }
-
-    /// The schema of a row with its members, and perhaps others.
-    fn row_schema(&self) -> Value {
-        let members = (self.row)();
-        let schema = |(name, kind): &(&'static str, &'static str)| {
-            let mut schema = match kind.strip_suffix('?') {
-                Some(kind) => json!({"type": [kind, "null"]}),
-                None => json!({"type": kind}),
-            };
-            if let Some(meaning) = self.meaning(name) {
-                schema["description"] = meaning.into();
-            }
-            ((*name).to_owned(), schema)
-        };
-        let properties: Map<String, Value> = members.iter().map(schema).collect();
-        let required: Vec<&str> = members.iter().map(|(name, _)| *name).collect();
-        json!({"type": "object", "properties": properties, "required": required})
-    }
-
-    /// Returns the meaning of a member of a row.
-    fn meaning(&self, member: &str) -> Option<&'static str> {
-        let Work::Dump { kind, .. } = self.work else { return None };
-        let grouped = if self.rows == "groups" { " -GroupBy" } else { "" };
-        meaning(&format!(".dump {kind}{grouped}"), self.rows, member)
-    }
-
-    /// The schema of its answers.
-    fn output(&self) -> Map<String, Value> {
-        let rows = json!({
-            "type": "array",
-            "items": self.row_schema(),
-            "description": "The rows of this page.",
-        });
-        let document = json!({
-            "type": "object",
-            "properties": {(self.rows): rows},
-            "required": [self.rows],
-            "description": "The JSON document of the command, as docs/dump-json.md describes it.",
-        });
-        let about = |schema: Value, text: &str| {
-            let mut schema = schema;
-            schema["description"] = text.into();
-            schema
-        };
-        let texts = json!({"type": "array", "items": {"type": "string"}});
-        let output = json!({
-            "type": "object",
-            "properties": {
-                "document": document,
-                "total": about(json!({"type": "integer", "minimum": 0}), "Number of rows in all."),
-                "next": about(
-                    json!({"type": ["string", "null"]}),
-                    "The cursor of the next page; null on the last one.",
-                ),
-                "truncated": about(
-                    json!({"type": "boolean"}),
-                    "Whether there are more rows than this answer holds.",
-                ),
-                "warnings": about(texts, "What limits the answer, and notes."),
-            },
-            "required": ["document", "total", "next", "truncated", "warnings"],
-            "additionalProperties": false,
-        });
-        match output {
-            Value::Object(output) => output,
-            _ => Map::new(),
-        }
     }
 }
 
@@ -402,35 +362,32 @@ pub(super) fn relation_columns<'a>() -> Columns<'a, Relation<'a>> {
     columns
 }
 
-/// The members of groups of allocations, whatever they have in common.
-fn allocation_members() -> Members {
-    let criteria = ResourceCriteria { by: Some(Vec::new()), ..ResourceCriteria::default() };
-    resource_columns(&criteria, false).members()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn commands_are_made_for_the_rows_of_a_page_only() {
-        let with_commands =
-            TOOLS.iter().filter(|tool| (tool.row)().iter().any(|(name, _)| *name == "command"));
-        let kinds: Vec<_> = with_commands
-            .map(|tool| match tool.work {
-                Work::Dump { kind, windowed } => (kind, windowed),
-                work => panic!("{work:?} makes commands"),
-            })
-            .collect();
-        assert_eq!(kinds, [("Why", true)]);
+    fn the_list_of_tools_is_small_and_speaks_of_arguments() {
+        let tools: Vec<Described> = TOOLS.iter().map(|tool| tool.described(true)).collect();
+        let text = serde_json::to_string(&tools).expect("JSON");
+        assert!(text.len() < 10 << 10, "{} bytes", text.len());
+        for word in text.split(|c: char| !c.is_ascii_alphanumeric() && c != '-') {
+            let is_option = word.starts_with('-') && word.len() > 2;
+            assert!(!is_option, "{word}");
+        }
     }
 
     #[test]
-    fn every_member_of_a_row_of_dump_has_its_meaning() {
-        let is_dump = |tool: &&Tool| matches!(tool.work, Work::Dump { .. });
-        for tool in TOOLS.iter().filter(is_dump) {
-            for (member, _) in (tool.row)() {
-                assert!(tool.meaning(member).is_some(), "{}: {member}", tool.name);
+    fn every_argument_of_an_option_has_it() {
+        for tool in TOOLS {
+            for input in tool.inputs().into_iter().filter(|input| input.option.is_some()) {
+                let is_shared = input.name == FILES && matches!(tool.work, Work::Sql);
+                assert!(
+                    is_shared || tool.option_of(input).is_some(),
+                    "{}: {}",
+                    tool.name,
+                    input.name
+                );
             }
         }
     }

@@ -45,6 +45,21 @@ impl Roots {
         folders.collect::<Result<_, _>>().map(Roots)
     }
 
+    /// The shortest name by which a file is found again: below a root, or its path.
+    pub(crate) fn name(&self, path: &Path) -> String {
+        let below = self.0.iter().filter_map(|root| path.strip_prefix(root).ok());
+        let name = below.min_by_key(|name| name.as_os_str().len()).unwrap_or(path);
+        name.to_string_lossy().into_owned()
+    }
+
+    /// A text with the names of files below a root in the place of their paths.
+    pub(crate) fn shortened(&self, text: &str) -> String {
+        let root = |text: String, root: &PathBuf| {
+            text.replace(&format!("{}{}", root.display(), std::path::MAIN_SEPARATOR), "")
+        };
+        self.0.iter().fold(text.to_owned(), root)
+    }
+
     /// Resolves the name of a file or folder. A relative one starts at the first root in which it exists.
     ///
     /// # Errors

@@ -104,7 +104,7 @@ pub(crate) fn choose<'a>(
 
 /// Whether a filter lets a file pass: by its name and whole path, as for `.load`, or by its path as it
 /// is listed.
-fn passes(filter: &Filter, file: &Path) -> bool {
+pub(crate) fn passes(filter: &Filter, file: &Path) -> bool {
     let listed = [file, &shown(file)].map(|path| filter.line(&path.to_string_lossy()));
     filter.accepts(listed.into_iter().fold(verdict(filter, file), LineMatch::or))
 }

@@ -101,6 +101,7 @@ fn table<'a>(rows: Vec<EventRow<'a>>, style: &ObjectRefStyle<'_>) -> io::Result<
 macro_rules! object_members {
     ($($target:ident $name:literal $(as $kind:literal)? => $value:expr;)+) => {
         /// Members of an object in a document.
+        #[cfg(test)]
         pub(crate) fn object_columns<'a>() -> Columns<'a, ObjectRow<'a>> {
             let mut columns = Columns::<ObjectRow<'a>>::default();
             $(object_members!(@document columns, $name, $value $(, $kind)?);)+

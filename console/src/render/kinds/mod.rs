@@ -18,20 +18,17 @@ mod symbols;
 mod version;
 mod why;
 
-#[cfg(test)]
-pub(crate) use self::events::object_event_columns;
 pub(crate) use self::{
     diff::{diff_points, diff_traces, point_columns, trace_columns},
     event_counts::event_columns,
-    events::object_columns,
     frame::write_frame,
-    groups::{add_stats, group_columns},
+    groups::add_stats,
     module::module_columns,
     objects::OBJECT_COLUMNS,
     process::process_columns,
     resource::{add_amounts, resource_columns},
     stack::stack_columns,
-    stats::{stats_columns, trace_facts},
+    stats::stats_columns,
     symbols::symbol_columns,
     version::version_columns,
     why::why_columns,
@@ -50,6 +47,12 @@ pub use self::{
     symbols::symbols,
     version::versions,
     why::why,
+};
+#[cfg(test)]
+pub(crate) use self::{
+    events::{object_columns, object_event_columns},
+    groups::group_columns,
+    stats::trace_facts,
 };
 use crate::query::{NoMatch, Subject};
 use handlescope_model::Untrusted;

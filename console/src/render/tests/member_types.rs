@@ -5,9 +5,10 @@ use std::{env, fs};
 use crate::{
     query::{Domain, GroupCriteria, ResourceColumn::Process, ResourceCriteria},
     render::{
-        event_columns, group_columns, kinds::object_event_columns, module_columns, object_columns,
-        point_columns, process_columns, resource_columns, stack_columns, symbol_columns,
-        trace_columns, trace_facts, why_columns,
+        event_columns,
+        kinds::{group_columns, object_columns, object_event_columns, trace_facts},
+        module_columns, point_columns, process_columns, resource_columns, stack_columns,
+        symbol_columns, trace_columns, why_columns,
     },
     values::TimeFormat,
 };

@@ -1,0 +1,222 @@
+//! Briefs documents for readers that pay by the byte: no nulls, a line for each frame, and of a row what is asked first.
+
+use serde_json::{Map, Value, json};
+
+/// Members of documents that an answer says in its own way, or that repeat the question.
+const REPEATED: [&str; 7] =
+    ["kind", "command", "caveats", "files", "group_by", "left_out", "no_match"];
+
+/// Totals that answers have.
+const TOTALS: [&str; 6] = [
+    "handles_created",
+    "handles_duplicated",
+    "leaked_handles",
+    "leaked_views",
+    "closed_at_exit",
+    "closed_unseen",
+];
+
+/// Members of rows that are for programs, or repeat the question.
+const FOR_PROGRAMS: [&str; 6] =
+    ["command", "score", "is_small", "process_start_ns", "is_multiprocess", "is_overlapped"];
+
+/// Frames of a suspect's stack in one line are divided by arrows in text.
+const ARROW: &str = "  ← ";
+
+/// Maximum number of modules without names that loading lists.
+const MAX_MODULES: usize = 5;
+
+/// Maximum number of names of objects of a suspect.
+const MAX_NAMES: usize = 1;
+
+/// Leaves of a document what its answer needs beside the rows.
+pub(super) fn document(document: &mut Map<String, Value>) {
+    let totals =
+        document.get("files").and_then(Value::as_array).and_then(|files| match &files[..] {
+            [file] => file.get("totals").cloned(),
+            _ => None,
+        });
+    document.retain(|name, _| !REPEATED.contains(&name.as_str()));
+    if let Some(totals) = totals {
+        document.entry("totals").or_insert(totals);
+    }
+    if let Some(totals) = document.get_mut("totals").and_then(Value::as_object_mut) {
+        totals.retain(|name, _| TOTALS.contains(&name.as_str()));
+    }
+    document.retain(|name, _| !name.starts_with("frames_") && name != "has_every_stack");
+    document.values_mut().for_each(|value| prune(value, true));
+    document.retain(|_, value| !is_empty(value));
+}
+
+/// Makes the frames of all stacks of a document lines.
+pub(super) fn stacks(document: &mut Map<String, Value>) {
+    for stack in document.get_mut("stacks").and_then(Value::as_object_mut).into_iter().flatten() {
+        frames_as_lines(stack.1);
+    }
+}
+
+/// Makes the frames of a list lines, where it is one of frames.
+fn frames_as_lines(list: &mut Value) {
+    for frame in list.as_array_mut().into_iter().flatten().filter(|frame| frame.is_object()) {
+        *frame = frame_line(frame).into();
+    }
+}
+
+/// The line of a frame: `leaky.exe!Cache::Get cache.cpp:29`, `leaky.exe+0x1234`, or its address.
+fn frame_line(frame: &Value) -> String {
+    let text = |member: &str| frame[member].as_str();
+    let function = match (text("module"), text("function"), text("rva")) {
+        (Some(module), Some(function), _) => format!("{module}!{function}"),
+        (None, Some(function), _) => function.to_owned(),
+        (Some(module), None, Some(rva)) => format!("{module}+{rva}"),
+        (Some(module), None, None) => module.to_owned(),
+        (None, None, _) => text("address").unwrap_or("?").to_owned(),
+    };
+    match (text("file"), frame["line"].as_u64()) {
+        (Some(file), Some(line)) => format!("{function} {file}:{line}"),
+        _ => function,
+    }
+}
+
+/// Removes nulls, empty lists and `false`, and `with_zeros` zeros, except times and numbers of stacks.
+fn prune(value: &mut Value, with_zeros: bool) {
+    match value {
+        Value::Array(items) => items.iter_mut().for_each(|item| prune(item, with_zeros)),
+        Value::Object(members) => {
+            members.values_mut().for_each(|value| prune(value, with_zeros));
+            let is_zero = |name: &str, value: &Value| {
+                let is_count = !name.ends_with("_ns") && !name.ends_with("stack");
+                with_zeros && is_count && *value == json!(0)
+            };
+            let is_said = |name: &str, value: &Value| {
+                !is_empty(value) && *value != json!(false) && !is_zero(name, value)
+            };
+            members.retain(|name, value| is_said(name, value));
+        }
+        _ => {}
+    }
+}
+
+fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Array(items) => items.is_empty(),
+        Value::Object(members) => members.is_empty(),
+        _ => false,
+    }
+}
+
+/// Removes nulls from the row of a query.
+pub(super) fn values(row: &mut Value) {
+    if let Some(members) = row.as_object_mut() {
+        members.retain(|_, value| !value.is_null());
+    }
+}
+
+/// Leaves of a row what says something, with frames as lines.
+pub(super) fn row(row: &mut Value) {
+    if let Some(members) = row.as_object_mut() {
+        members.retain(|name, _| !FOR_PROGRAMS.contains(&name.as_str()));
+        if let Some(frames) = members.get_mut("frames") {
+            frames_as_lines(frames);
+        }
+    }
+    prune(row, row.get("keys").is_some());
+}
+
+/// Leaves of a suspect what a reader asks first: who leaks what, where, how fast, why; and its stack in a line.
+pub(super) fn suspect(row: &mut Value) {
+    let Some(members) = row.as_object_mut() else { return };
+    let names = members.get("object_names").and_then(Value::as_array).into_iter().flatten();
+    let names: Vec<Value> = names.take(MAX_NAMES).map(|name| name["name"].clone()).collect();
+    let diagnoses = members.get("diagnoses").and_then(Value::as_array).into_iter().flatten();
+    let causes = diagnoses.map(|diagnosis| {
+        let text = |member: &str| diagnosis[member].as_str().unwrap_or_default();
+        match (text("cause"), text("text")) {
+            (cause, text) if text.starts_with(cause) => text.to_owned(),
+            (cause, text) => format!("{cause}: {text}"),
+        }
+    });
+    // Each of the further ones explains less, or the same in other words.
+    let causes: Vec<Value> = causes.take(2).map(Value::from).collect();
+    let calls = members
+        .get("calls")
+        .and_then(Value::as_str)
+        .map(|calls| calls.replace(ARROW, " < ").split_whitespace().collect::<Vec<_>>().join(" "));
+    let kept = |name: &str| Some((name.to_owned(), members.get(name)?.clone()));
+    let head = ["file", "rank", "id", "leaked", "closed_at_exit", "created", "type"];
+    let tail = ["allocator", "process", "bytes", "function", "growth", "rate_per_minute"];
+    let mut brief: Map<String, Value> = head.into_iter().chain(tail).filter_map(kept).collect();
+    brief.insert("causes".to_owned(), causes.into());
+    brief.insert("stack".to_owned(), calls.into());
+    brief.insert("object_names".to_owned(), names.into());
+    *row = Value::Object(brief);
+    prune(row, true);
+}
+
+/// Leaves of a module what says whether its frames have names, and why not.
+pub(super) fn module(row: &mut Value) {
+    let kept = [
+        "file",
+        "module",
+        "pdb_name",
+        "frames",
+        "frames_named",
+        "status",
+        "missing_at",
+        "failures",
+    ];
+    if let Some(members) = row.as_object_mut() {
+        members.retain(|name, _| kept.contains(&name.as_str()));
+    }
+    prune(row, false);
+}
+
+/// Leaves of a table its columns as lines, or, where no table was asked for, its name and meaning.
+pub(super) fn table(row: &mut Value, is_named: bool) {
+    let Some(members) = row.as_object_mut() else { return };
+    if !is_named {
+        members.retain(|name, _| matches!(name.as_str(), "name" | "meaning"));
+    }
+    for column in members.get_mut("columns").and_then(Value::as_array_mut).into_iter().flatten() {
+        let text = |member: &str| column[member].as_str().unwrap_or_default().to_owned();
+        let unit = column["unit"].as_str().map_or_else(String::new, |unit| format!(", {unit}"));
+        *column = format!("{}: {}{unit}: {}", text("name"), text("type"), text("meaning")).into();
+    }
+}
+
+/// Leaves of the facts about a trace what limits answers, without the counts of its events.
+pub(super) fn facts(row: &mut Value) {
+    if let Some(members) = row.as_object_mut() {
+        members.remove("events");
+    }
+    prune(row, false);
+}
+
+/// Names of the frames of all modules: how many there are, the folders they are from, and the modules that lack most.
+pub(super) fn symbols(modules: &[Value]) -> Value {
+    let number = |module: &Value, member: &str| module[member].as_u64().unwrap_or_default();
+    let sum = |member: &str| modules.iter().map(|module| number(module, member)).sum::<u64>();
+    let lacking = modules.iter().filter(|m| number(m, "frames") > number(m, "frames_named"));
+    let lacking = lacking.map(|module| {
+        let reason = module["status"].as_str().unwrap_or_default();
+        let frames = number(module, "frames") - number(module, "frames_named");
+        json!({"module": module["module"], "frames": frames, "reason": reason})
+    });
+    let mut places: Vec<&str> =
+        modules.iter().filter_map(|module| module["found_in"]["place"].as_str()).collect();
+    places.sort_unstable();
+    places.dedup();
+    let mut symbols = json!({
+        "frames": sum("frames"),
+        "frames_named": sum("frames_named"),
+        "found_in": places,
+        "modules_without_names": lacking.clone().count(),
+        "most_without_names": lacking.take(MAX_MODULES).collect::<Vec<_>>(),
+    });
+    if modules.iter().all(|module| module["status"] != "pdb") {
+        symbols["source_lines"] = "none: no PDB was found, and only PDBs have lines".into();
+    }
+    prune(&mut symbols, true);
+    symbols
+}
