@@ -47,15 +47,14 @@ async def talk(program, root):
         await call("load", {"paths": ["leaky.etl"], "symbols": ["symbols"]})
         heard["totals"] = {tool: answer["total"] for tool, answer in answers.items()}
         heard["function"] = answers["why"]["document"]["suspects"][0]["function"]
-        page, heard["objects_in_pages"] = {"next": None}, 0
+        page, heard["objects_in_pages"] = {"next": {"arguments": {"top": 30}}}, 0
         while True:
-            arguments = {"top": 30} | ({"cursor": page["next"]} if page["next"] else {})
-            page = await call("objects", arguments)
+            page = await call("objects", page["next"]["arguments"])
             heard["objects_in_pages"] += len(page["document"]["objects"])
-            if page["next"] is None:
+            if "next" not in page:
                 break
         pages = {str(page.uri) for page in (await session.list_resources()).resources}
-        assert "handlescope://help/ObjectRef" in pages, pages
+        assert "handlescope://help/filters" in pages, pages
         help_page = await session.read_resource("handlescope://help/ObjectRef")
         heard["help"] = help_page.contents[0].text
         print(json.dumps(heard))

@@ -170,7 +170,7 @@ impl McpServer {
     /// The text of its error.
     ///
     /// # Panics
-    /// When no answer comes, or one whose text is not its content.
+    /// When no answer comes, or one with nulls, or with its content a second time as text.
     pub fn call(&mut self, tool: &str, arguments: &Value) -> Result<Value, String> {
         let params = json!({"name": tool, "arguments": arguments});
         let answer = self.request("tools/call", &params);
@@ -181,7 +181,8 @@ impl McpServer {
             return Err(text.to_owned());
         }
         let content = result["structuredContent"].clone();
-        assert_eq!(serde_json::from_str::<Value>(text).ok(), Some(content.clone()));
+        assert!(serde_json::from_str::<Value>(text).is_err(), "{tool}: the same JSON twice");
+        assert!(!content.to_string().contains(":null"), "{tool}: {content}");
         Ok(content)
     }
 
@@ -205,11 +206,11 @@ impl McpServer {
             let shown = page["document"][rows].as_array().unwrap_or_else(|| panic!("{page}"));
             assert!(shown.len() <= top, "{tool}: {} rows", shown.len());
             all.extend(shown.iter().cloned());
-            arguments["cursor"] = page["next"].clone();
+            let next = page.get("next").cloned();
             pages.push(page);
-            if arguments["cursor"].is_null() {
-                return (all, pages);
-            }
+            let Some(next) = next else { return (all, pages) };
+            assert_eq!(next["tool"], tool);
+            arguments = next["arguments"].clone();
         }
     }
 

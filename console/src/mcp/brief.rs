@@ -3,8 +3,7 @@
 use serde_json::{Map, Value, json};
 
 /// Members of documents that an answer says in its own way, or that repeat the question.
-const REPEATED: [&str; 7] =
-    ["kind", "command", "caveats", "files", "group_by", "left_out", "no_match"];
+const REPEATED: [&str; 6] = ["kind", "command", "caveats", "files", "group_by", "left_out"];
 
 /// Totals that answers have.
 const TOTALS: [&str; 6] = [

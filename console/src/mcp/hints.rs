@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::tools::{Brief, FILES, TOOLS, Tool, Work};
+use super::tools::{Brief, FILES, TOOLS, Tool};
 
 /// Texts of the command line, and what an agent does instead.
 const PHRASES: [(&str, &str); 11] = [
@@ -35,8 +35,8 @@ const NOTES: [&str; 2] = ["loaded ", "note: -fd "];
 pub(super) fn as_warning(tool: &Tool, line: &str) -> Option<String> {
     let text = match line.strip_prefix("warning: ") {
         Some(text) => text,
-        // Loading also says where it keeps extracts, and how much it read.
-        None if matches!(tool.work, Work::Load) => return None,
+        // What an extraction read: it always counts lost events.
+        None if line.contains(" lost event") => return None,
         None if NOTES.iter().any(|note| line.starts_with(note)) => return None,
         None => line.strip_prefix("note: ").unwrap_or(line),
     };
@@ -61,6 +61,16 @@ pub(super) fn in_words_of_tools(tool: &Tool, text: &str) -> String {
         }
     };
     text.split(' ').map(named).collect::<Vec<_>>().join(" ")
+}
+
+/// Puts arguments in the place of options in all texts of a value.
+pub(super) fn translate(tool: &Tool, value: &mut Value) {
+    match value {
+        Value::String(text) => *text = in_words_of_tools(tool, text),
+        Value::Array(items) => items.iter_mut().for_each(|item| translate(tool, item)),
+        Value::Object(members) => members.values_mut().for_each(|value| translate(tool, value)),
+        _ => {}
+    }
 }
 
 /// The call that shows more of a row.

@@ -23,6 +23,7 @@ use tokio::task::spawn_blocking;
 use tokio::time::sleep;
 
 use super::error::ToolError;
+use super::hints::in_words_of_tools;
 use super::prompts;
 use super::resources::{self, ResourceError};
 use super::text;
@@ -177,7 +178,10 @@ impl ServerHandler for Server {
                 }
                 result
             }
-            Err(error) => CallToolResult::error(vec![ContentBlock::text(error.to_string())]),
+            Err(error) => {
+                let text = in_words_of_tools(tool, &error.to_string());
+                CallToolResult::error(vec![ContentBlock::text(text)])
+            }
         };
         Ok(result.into())
     }

@@ -16,10 +16,10 @@ use tempfile::TempDir;
 use super::answer::{Answer, Limits, Position};
 use super::brief;
 use super::error::ToolError;
-use super::hints::{as_warning, leave_out_small, next_of_row};
+use super::hints::{as_warning, leave_out_small, next_of_row, translate};
 use super::input::Inputs;
 use super::tools::{
-    ALL, Brief, CURSOR, DETAIL, FILES, SIZE, TOP, Tool, USUAL_ROWS, Work, file_columns,
+    ALL, Brief, CURSOR, DETAIL, FILES, LoadedFile, SIZE, TOP, Tool, USUAL_ROWS, Work, file_columns,
     relation_columns,
 };
 use crate::cancel::Cancel;
@@ -164,11 +164,11 @@ impl ToolSession {
         if page.get("next").is_none() || !tool.is_paged() {
             self.kept = None;
         }
-        if let Some(document) = page["document"].as_object_mut() {
-            if !matches!(tool.work, Work::Schema | Work::Load) {
-                document.insert("traces".to_owned(), traces.into());
-            }
-        }
+        let has_rows_of_traces = !matches!(tool.work, Work::Schema | Work::Load);
+        let document = page["document"].as_object_mut().filter(|_| has_rows_of_traces);
+        document.into_iter().for_each(|document| {
+            document.insert("traces".to_owned(), traces.clone().into());
+        });
         Ok(page)
     }
 
@@ -193,7 +193,11 @@ impl ToolSession {
     ) -> Answer {
         let (has_detail, is_single) = (inputs.flag(DETAIL), traces.len() == 1);
         let has_names = !inputs.texts("tables").is_empty();
-        answer.map(brief::document, |row| {
+        let document = |document: &mut Map<String, Value>| {
+            brief::document(document);
+            document.get_mut("no_match").into_iter().for_each(|value| translate(tool, value));
+        };
+        answer.map(document, |row| {
             let next = next_of_row(tool, row, inputs.text(FILES));
             match tool.brief {
                 Brief::Suspects if !has_detail => brief::suspect(row),
@@ -251,10 +255,12 @@ impl ToolSession {
             }
             return Err(ToolError::Load { error: Box::new(error), loaded: loaded.join(", ") });
         }
-        let names: Vec<PathBuf> =
-            files.iter().map(|file| PathBuf::from(self.roots.name(&file.path))).collect();
-        let paths = (0_u32..).zip(names.iter().map(PathBuf::as_path));
-        let answer = tool.answer(file_columns(), paths, Position::default())?;
+        let loaded = (0_u32..).zip(files).map(|(number, file)| LoadedFile {
+            number,
+            path: self.roots.name(&file.path),
+            is_temporary: file.is_temporary(),
+        });
+        let answer = tool.answer(file_columns(), loaded, Position::default())?;
         let symbols = self.symbols()?;
         let note = |document: &mut Map<String, Value>| {
             document.extend(symbols.map(|symbols| ("symbols".to_owned(), symbols)));

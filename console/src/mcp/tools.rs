@@ -1,6 +1,5 @@
 //! The tools: the work of each, its arguments, and how its rows are briefed.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use rmcp::model::{Tool as Described, ToolAnnotations};
@@ -334,11 +333,21 @@ impl Tool {
     }
 }
 
-/// Columns about a loaded file, with its number.
-pub(super) fn file_columns<'a>() -> Columns<'a, (u32, &'a Path)> {
-    let mut columns = Columns::default();
-    columns.add("file", |(file, _)| *file);
-    columns.add("path", |(_, path): &(_, &Path)| path.to_string_lossy().into_owned());
+/// A loaded trace.
+pub(super) struct LoadedFile {
+    pub(super) number: u32,
+    /// Its path, below a root if it is there.
+    pub(super) path: String,
+    /// Whether it was extracted for this session only.
+    pub(super) is_temporary: bool,
+}
+
+/// Columns about a loaded trace.
+pub(super) fn file_columns<'a>() -> Columns<'a, LoadedFile> {
+    let mut columns = Columns::<LoadedFile>::default();
+    columns.add("file", |file| file.number);
+    columns.add("path", |file| file.path.clone());
+    columns.add("temporary_extract", |file| file.is_temporary);
     columns
 }
 

@@ -55,7 +55,7 @@ impl Roots {
     /// A text with the names of files below a root in the place of their paths.
     pub(crate) fn shortened(&self, text: &str) -> String {
         let root = |text: String, root: &PathBuf| {
-            text.replace(&format!("{}{}", root.display(), std::path::MAIN_SEPARATOR), "")
+            text.replace(&format!("{}{}", root.to_string_lossy(), std::path::MAIN_SEPARATOR), "")
         };
         self.0.iter().fold(text.to_owned(), root)
     }

@@ -68,6 +68,11 @@ impl LoadedTrace {
         }
     }
 
+    /// Whether its extract is kept for this session only.
+    pub(crate) fn is_temporary(&self) -> bool {
+        self.temporary.is_some()
+    }
+
     /// The snapshot of this name, in any case.
     pub fn snapshot(&self, name: &str) -> Option<&Snapshot> {
         self.snapshots.iter().find(|snapshot| snapshot.name.eq_ignore_ascii_case(name))

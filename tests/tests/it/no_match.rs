@@ -280,6 +280,10 @@ fn agents_are_answered_the_same() {
     server.call("load", &json!({"paths": ["blocks.etl"]})).unwrap();
     let arguments = json!({"by": ["kind"], "process": "leeky"});
     let answer = server.call("allocations", &arguments).unwrap();
-    assert_eq!(answer["document"]["no_match"]["nearest"], json!(["-pn leaky.exe"]), "{answer}");
+    assert_eq!(
+        answer["document"]["no_match"]["nearest"],
+        json!(["`process` leaky.exe"]),
+        "{answer}"
+    );
     assert!(answer["warnings"].to_string().contains("nothing matches"), "{answer}");
 }

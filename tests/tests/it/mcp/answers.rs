@@ -12,51 +12,150 @@ use serde_json::{Value, json};
 
 use super::{TOOLS, of_allocations};
 
+/// Members of rows that answers have in other words than documents.
+const IN_OTHER_WORDS: [&str; 7] =
+    ["next", "stack", "causes", "object_names", "frames", "file", "columns"];
+
+/// Fails unless the rows of an answer say what those of a document say.
+fn assert_same_rows(answer: &[Value], document: &[Value], tool: &str) {
+    assert!(!answer.is_empty(), "{tool}");
+    assert_eq!(answer.len(), document.len(), "{tool}");
+    for (row, expected) in answer.iter().zip(document) {
+        let row = row.as_object().unwrap();
+        assert!(row.len() > 2, "{tool}: {row:?}");
+        for (name, value) in row.iter().filter(|(name, _)| !IN_OTHER_WORDS.contains(&name.as_str()))
+        {
+            assert_eq!(value, &brief(&expected[name]), "{tool}: {name}");
+        }
+    }
+}
+
+/// A value of a document without nulls, `false` and empty lists.
+fn brief(value: &Value) -> Value {
+    let is_said =
+        |value: &Value| !matches!(value, Value::Null | Value::Bool(false)) && *value != json!([]);
+    match value {
+        Value::Array(items) => items.iter().map(brief).collect(),
+        Value::Object(members) => {
+            let members = members.iter().map(|(name, value)| (name.clone(), brief(value)));
+            members.filter(|(_, value)| is_said(value)).collect()
+        }
+        value => value.clone(),
+    }
+}
+
 #[test]
-fn documents_are_those_of_the_console() {
+fn rows_are_those_of_the_console() {
     let shell = Shell::new();
     let mut server = McpServer::of_sample(&shell, &[]);
     let loaded = server.load_sample();
     let path = shell.path("traces/leaky.etl").canonicalize().unwrap();
-    assert_eq!(loaded["document"]["files"], json!([{"file": 0, "path": path}]));
+    assert_eq!(
+        loaded["document"]["files"],
+        json!([{"path": "leaky.etl", "temporary_extract": true}])
+    );
+    let symbols = &loaded["document"]["symbols"];
+    assert_eq!((&symbols["frames"], &symbols["frames_named"]), (&json!(96), &json!(96)));
+    assert!(symbols["found_in"][0].as_str().unwrap().ends_with("symbols"), "{symbols}");
     let said = loaded["warnings"].to_string();
     assert!(said.contains("1 close of a handle opened before the trace"), "{said}");
-    let mut check = |tool: &str, arguments: Value, line: &str| {
-        let mut answer = server.call(tool, &arguments).unwrap();
+    for (tool, arguments, rows, line) in [
+        ("why", json!({"max_bytes": 65536}), "suspects", ".dump Why -json"),
+        (
+            "why",
+            json!({"type": "Thread", "race_window": "1us", "detail": true}),
+            "suspects",
+            ".why -Type Thread -RaceWindow 1us -json",
+        ),
+        (
+            "why",
+            json!({"min_leaked": 6, "since": "0.1"}),
+            "suspects",
+            ".why -MinLeaked 6 -MinMaxTime 0.1 -json",
+        ),
+        ("objects", json!({"ids": [75, 81]}), "objects", ".dump ObjectRef -Id 75;81 -json"),
+        (
+            "objects",
+            json!({"time": {"from": "1s", "to": "1.2s"}}),
+            "objects",
+            ".dump ObjectRef -MinMaxTime 1s 1.2s -json",
+        ),
+        ("stack", json!({"id": 18}), "stacks", ".dump Stack -Id 18 -json"),
+        ("stats", json!({"detail": true, "max_bytes": 65536}), "files", ".dump Stats -json"),
+        ("symbols", json!({"detail": true}), "symbols", ".dump Symbols -json"),
+        (
+            "sql",
+            json!({"query": "SELECT process, pid, type FROM leaks"}),
+            "rows",
+            ".sql SELECT process, pid, type FROM leaks -json",
+        ),
+    ] {
+        let answer = server.call(tool, &arguments).unwrap();
         let symbols = shell.path("traces/symbols");
         let arguments = [path.to_str().unwrap(), "--symbol-path", symbols.to_str().unwrap()];
         let run = shell.run(&[&arguments[..], &["-c", line]].concat()).ok();
-        let mut expected: Value = serde_json::from_str(&run.stdout).unwrap();
-        // What was typed differs, and the page says what it leaves out.
-        for document in [&mut expected, &mut answer["document"]] {
-            document.as_object_mut().unwrap().retain(|name, _| name != "command");
-        }
-        assert_eq!(answer["document"], expected, "{tool}");
-        assert_eq!(
-            (&answer["next"], &answer["truncated"]),
-            (&Value::Null, &json!(false)),
-            "{tool}"
-        );
-    };
-    check("why", json!({}), ".dump Why -json");
-    check(
-        "why",
-        json!({"type": "Thread", "race_window": "1us"}),
-        ".why -Type Thread -RaceWindow 1us -json",
-    );
-    check(
-        "groups",
-        json!({"by": ["process", "createstack"], "leak": true}),
-        ".dump ObjectRef -GroupBy process,createstack -Leak -json",
-    );
-    check("objects", json!({"ids": [75, 75]}), ".dump ObjectRef -MinMaxId 75 75 -json");
-    check("stack", json!({"id": 18}), ".dump Stack -Id 18 -json");
-    check("stats", json!({}), ".dump Stats -json");
-    check(
-        "sql",
-        json!({"query": "SELECT process, pid FROM leaks"}),
-        ".sql SELECT process, pid FROM leaks -json",
-    );
+        let expected: Value = serde_json::from_str(&run.stdout).unwrap();
+        let rows_of = |document: &Value| document[rows].as_array().unwrap().clone();
+        assert_same_rows(&rows_of(&answer["document"]), &rows_of(&expected), tool);
+        assert!(answer.get("next").is_none(), "{tool}: {answer}");
+        assert_eq!(answer["document"]["traces"], json!(["leaky.etl"]), "{tool}");
+    }
+}
+
+#[test]
+fn a_suspect_takes_a_few_lines_and_leads_to_its_objects() {
+    let shell = Shell::new();
+    let mut server = McpServer::of_sample(&shell, &[]);
+    server.load_sample();
+    let params = json!({"name": "why", "arguments": {}});
+    let answer = server.request("tools/call", &params);
+    assert!(answer.to_string().len() <= 4 << 10, "{}", answer.to_string().len());
+    let text = answer["result"]["content"][0]["text"].as_str().unwrap();
+    let start = "1. 8 of 56 Event leaked, leaky.exe(7316), id 33434dfa4c\n   \
+                 leaky::EventCache::GetOrCreate leaky.cpp:29 < Worker::Run :71 < ThreadPool::WorkerMain :97\n   \
+                 Mostly closed: 48 of 56 closed after 790 ms on average, 8 still open\n";
+    assert!(text.contains(start), "{text}");
+    let why = &answer["result"]["structuredContent"];
+    let next = &why["document"]["suspects"][0]["next"];
+    let objects = server.call(next["tool"].as_str().unwrap(), &next["arguments"]).unwrap();
+    assert_eq!(objects["total"], 8);
+    for word in ["-ShowStack", "-GroupBy", ".dump", ".help", "docs/"] {
+        assert!(!answer.to_string().contains(word), "{word}: {answer}");
+    }
+}
+
+#[test]
+fn an_older_client_gets_the_json_as_text() {
+    let shell = Shell::new();
+    drop(McpServer::of_sample(&shell, &[]));
+    let mut server = McpServer::uninitialized(&shell.path("traces"), &[]);
+    server.initialize("2024-11-05");
+    let load = json!({"name": "load", "arguments": {"paths": ["leaky.etl"]}});
+    let result = server.request("tools/call", &load)["result"].clone();
+    assert!(result.get("structuredContent").is_none(), "{result}");
+    let json: Value = serde_json::from_str(result["content"][0]["text"].as_str().unwrap()).unwrap();
+    assert_eq!(json["total"], 1);
+}
+
+#[test]
+fn prompts_lead_to_the_leak() {
+    let shell = Shell::new();
+    let mut server = McpServer::of_sample(&shell, &[]);
+    let list = server.request("prompts/list", &json!({}));
+    let names: Vec<&Value> = list["result"]["prompts"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|prompt| &prompt["name"])
+        .collect();
+    assert_eq!(names, ["find_the_leak", "what_changed"]);
+    let arguments = json!({"trace": "leaky.etl"});
+    let prompt =
+        server.request("prompts/get", &json!({"name": "find_the_leak", "arguments": arguments}));
+    let text = prompt["result"]["messages"][0]["content"]["text"].as_str().unwrap();
+    assert!(text.starts_with("Load leaky.etl with the tool load, then call why."), "{text}");
+    let missing = server.request("prompts/get", &json!({"name": "what_changed"}));
+    assert_eq!(missing["error"]["message"], "the argument 'before' is missing");
 }
 
 #[test]
@@ -70,7 +169,7 @@ fn the_leaks_of_the_sample_are_found() {
     let first = &why["document"]["suspects"][0];
     assert_eq!(first["leaked"], 8);
     assert_eq!(first["function"], "leaky.exe!leaky::EventCache::GetOrCreate");
-    assert_eq!(first["diagnoses"][0]["cause"], "race");
+    assert!(first["causes"][0].as_str().unwrap().starts_with("race: "), "{first}");
     let handles = json!({"process": "7316", "type": "Event", "stack_filter": first["function"],
         "leak": true, "stacks": true});
     let objects = server.call("objects", &handles).unwrap();
@@ -81,13 +180,16 @@ fn the_leaks_of_the_sample_are_found() {
     assert_eq!(frames, &objects["document"]["stacks"][stack.to_string()]);
     let schema = server.call("schema", &json!({"tables": ["leaks"]})).unwrap();
     let columns = schema["document"]["tables"][0]["columns"].as_array().unwrap().clone();
-    assert!(columns.iter().any(|column| column["name"] == "pid"), "{columns:?}");
+    assert!(
+        columns.iter().any(|column| column.as_str().unwrap().starts_with("pid: ")),
+        "{columns:?}"
+    );
 }
 
 #[test]
-fn allocations_are_those_of_the_console_and_of_their_schema() {
+fn allocations_are_those_of_the_console() {
     let shell = Shell::new();
-    let (mut server, tool) = of_allocations(&shell);
+    let mut server = of_allocations(&shell);
     let path = shell.path("traces/memory.etl");
     for (arguments, line) in [
         (json!({"by": ["kind", "process"]}), ".dump Resource -GroupBy kind,process -json"),
@@ -96,36 +198,26 @@ fn allocations_are_those_of_the_console_and_of_their_schema() {
             ".dump Resource -GroupBy createstack -Kind heap;commit -Leak -LeakAtExit -ShowStack -json",
         ),
         (
-            json!({"by": ["size", "end"], "process": "leaky", "size": [11, 12], "sort_by": "size", "show_time": 3}),
+            json!({"by": ["size", "end"], "process": "leaky", "size": {"from": 11, "to": 12}, "sort_by": "size", "show_time": 3}),
             ".dump Resource -GroupBy size,end -pn leaky -MinMaxSize 11 12 -SortBy size -ShowTime 3 -json",
         ),
         (
-            json!({"by": ["kind"], "allocator": "VirtualAlloc", "time": ["0.0035s", "9s"], "create_stack": "*0x30*"}),
+            json!({"by": ["kind"], "allocator": "VirtualAlloc", "time": {"from": "0.0035s", "to": "9s"}, "create_stack": "*0x30*"}),
             ".dump Resource -GroupBy kind -Allocator VirtualAlloc -MinMaxTime 0.0035s 9s -CreateStack *0x30* -json",
         ),
     ] {
-        let mut answer = server.call("allocations", &arguments).unwrap();
+        let answer = server.call("allocations", &arguments).unwrap();
         let run = shell.run(&[path.to_str().unwrap(), "-c", line]).ok();
-        let mut expected: Value = serde_json::from_str(&run.stdout).unwrap();
-        for document in [&mut expected, &mut answer["document"]] {
-            document.as_object_mut().unwrap().retain(|name, _| name != "command");
-        }
-        assert_eq!(answer["document"], expected, "{line}");
-        let rows = answer["document"]["groups"].as_array().unwrap();
-        assert!(!rows.is_empty() && answer["total"] == rows.len(), "{line}: {answer}");
-        let schema =
-            &tool["outputSchema"]["properties"]["document"]["properties"]["groups"]["items"];
-        for row in rows {
-            for name in schema["required"].as_array().unwrap() {
-                let (value, of) = (&row[name.as_str().unwrap()], &schema["properties"]);
-                let types = of[name.as_str().unwrap()]["type"].to_string();
-                let found = match value {
-                    Value::Null => "null",
-                    Value::Number(_) => "integer",
-                    Value::Object(_) => "object",
-                    _ => "another",
-                };
-                assert!(types.contains(found), "{name}: {value}");
+        let expected: Value = serde_json::from_str(&run.stdout).unwrap();
+        let groups = |document: &Value| document["groups"].as_array().unwrap().clone();
+        let (rows, expected) = (groups(&answer["document"]), groups(&expected));
+        assert_eq!((rows.len(), &answer["total"]), (expected.len(), &json!(rows.len())), "{line}");
+        assert!(!rows.is_empty(), "{line}");
+        for (row, expected) in rows.iter().zip(&expected) {
+            for member in ["allocs", "alloc_bytes", "leaked_bytes", "first_ns"] {
+                // Counts of nothing are left out.
+                let count = |row: &Value| row[member].as_u64().unwrap_or_default();
+                assert_eq!(count(row), count(expected), "{line}: {member}");
             }
         }
     }
@@ -180,9 +272,8 @@ fn help_pages_are_resources() {
     let list = server.request("resources/list", &json!({}));
     let resources = list["result"]["resources"].as_array().unwrap();
     let uris: Vec<&str> = resources.iter().map(|page| page["uri"].as_str().unwrap()).collect();
-    for kind in shell.kinds() {
-        assert!(uris.contains(&&*format!("handlescope://help/{}", kind.name)), "{}", kind.name);
-    }
+    assert_eq!(uris.len(), 4, "{uris:?}");
+    assert!(uris.contains(&"handlescope://help/filters"), "{uris:?}");
     for uri in uris {
         let page = server.request("resources/read", &json!({"uri": uri}));
         let content = &page["result"]["contents"][0];
