@@ -23,6 +23,7 @@ mod exit_stacks;
 mod filters;
 #[cfg(test)]
 pub(crate) mod fixture;
+mod frame_class;
 mod frame_names;
 mod frame_view;
 mod group_columns;
@@ -113,6 +114,7 @@ pub use self::why::{
     causes_of_handles, why,
 };
 
+pub(crate) use self::frame_class::with_own;
 pub(crate) use self::frame_names::{Frames, NamedFrames};
 pub(crate) use self::frame_view::{FrameView, ModuleBases};
 pub(crate) use self::groups::{StackTrims, TrimmedStacks};

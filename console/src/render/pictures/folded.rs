@@ -8,7 +8,7 @@ use handlescope_model::{FILE_MAPPING_NAME, StackIdx, Untrusted};
 use crate::paths::stem;
 use crate::query::{
     FileAnswer, FrameView, GroupColumn, GroupKey, Groups, NodeIdx, Stats, TraceAnswer,
-    TrimmedStacks,
+    TrimmedStacks, with_own,
 };
 
 /// Returns the number of a group's handles that count.
@@ -135,7 +135,7 @@ pub(super) fn stack_places<'a>(
     };
     let named = frames.named();
     let views = TrimmedStacks::views(answer.trims(), &named, stack);
-    let mut places: Vec<PictureFrame> = views.map(|view| PictureFrame::of(&view)).collect();
+    let mut places: Vec<PictureFrame> = PictureFrame::of_stack(views).collect();
     places.reverse();
     places
 }
@@ -150,12 +150,18 @@ impl PictureFrame {
         Self { name: Untrusted(name).to_string(), source: None, is_own: false }
     }
 
-    pub(in crate::render) fn of(frame: &FrameView<'_>) -> Self {
+    /// The places of the frames of a stack, in their order.
+    pub(in crate::render) fn of_stack<'f>(
+        frames: impl Iterator<Item = FrameView<'f>>,
+    ) -> impl Iterator<Item = Self> {
+        with_own(frames).map(|(frame, is_own)| Self::of(&frame, is_own))
+    }
+
+    fn of(frame: &FrameView<'_>, is_own: bool) -> Self {
         let name = frame.name;
         let file = name.and_then(|name| name.file.as_deref());
         let line = name.and_then(|name| name.line);
         let source = file.map(|file| (Untrusted(file).to_string(), line));
-        let is_own = frame.module.is_some_and(|module| !module.is_system);
         Self { source, is_own, ..Self::named(&frame.to_string()) }
     }
 }

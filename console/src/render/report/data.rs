@@ -123,7 +123,8 @@ fn clean(text: &str) -> String {
 /// The frames of a stack in the list of all.
 fn frames(file: &FileAnswer<'_>, stack: StackIdx, places: &mut FrameTable) -> Vec<usize> {
     let Some(frames) = &file.file.frames else { return Vec::new() };
-    numbers(frames.named().stack(stack).map(|frame| PictureFrame::of(&frame)), places)
+    let named = frames.named();
+    numbers(PictureFrame::of_stack(named.stack(stack)), places)
 }
 
 fn suspect<'a>(suspect: &'a Suspect, command: &str) -> Document<'a> {
