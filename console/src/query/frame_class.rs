@@ -168,14 +168,14 @@ pub(crate) fn representative<'a>(
 
 /// The frames of a stack, each with whether it is one of the program; where a stack has none, these are the frames of
 /// Windows' libraries, without those that `.sys` lists.
-pub(crate) fn with_own<'a>(
+pub(crate) fn with_program<'a>(
     frames: impl Iterator<Item = FrameView<'a>>,
 ) -> impl Iterator<Item = (FrameView<'a>, bool)> {
     let frames: Vec<(FrameView<'a>, FrameClass)> =
         frames.map(|frame| (frame, frame.class())).collect();
     let best = frames.iter().map(|(_, class)| *class).min();
-    let own = best.filter(|best| *best <= FrameClass::Windows);
-    frames.into_iter().map(move |(frame, class)| (frame, own == Some(class)))
+    let shown = best.filter(|best| *best <= FrameClass::Windows);
+    frames.into_iter().map(move |(frame, class)| (frame, shown == Some(class)))
 }
 
 /// Whether a module has one of some names. Text of a debugger names modules without extension.

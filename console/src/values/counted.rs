@@ -12,7 +12,7 @@ impl Counted {
     pub(crate) fn plural(&self) -> &'static str {
         match self.1 {
             _ if self.0 == 1 => "",
-            what if what.ends_with('s') => "es",
+            noun if noun.ends_with('s') => "es",
             _ => "s",
         }
     }
@@ -82,7 +82,7 @@ mod tests {
     #[test]
     fn one_is_singular() {
         let texts = [(0, "free"), (1, "free"), (1200, "free"), (1, "process"), (2, "process")]
-            .map(|(count, what)| Counted(count, what).to_string());
+            .map(|(count, noun)| Counted(count, noun).to_string());
         assert_eq!(texts, ["0 frees", "1 free", "1,200 frees", "1 process", "2 processes"]);
     }
 

@@ -20,13 +20,13 @@ fn closed(suspect: &Suspect) -> &'static str {
 
 /// A number of handles or allocations like those of a suspect, with a name of their type, as in "56 Event handles".
 fn acquired(suspect: &Suspect, name: &str, count: u64) -> String {
-    let thing = match (suspect.bytes, suspect.type_name.as_str()) {
+    let noun = match (suspect.bytes, suspect.type_name.as_str()) {
         (None, FILE_MAPPING_NAME) => " view",
         (None, _) => " handle",
         (_, PRIVATE_HEAP) => "",
         _ => " allocation",
     };
-    format!("{} {name}{thing}{}", HumanCount(count), Counted(count, thing).plural())
+    format!("{} {name}{noun}{}", HumanCount(count), Counted(count, noun).plural())
 }
 
 /// The amount that a suspect leaks, of all that was opened or allocated, as in "8 of 56 Event handles leaked".
@@ -150,23 +150,23 @@ pub(in crate::render) fn more(left_out: &[&Suspect]) -> String {
         range(unreleased, HumanCount, |unreleased| handles_and_views(unreleased, has_views, true));
     let bytes = of_allocations.iter().filter_map(|suspect| Some(suspect.bytes?.unreleased));
     let bytes = range(bytes, Size, |bytes| Size(bytes).to_string());
-    let parts = [(of_handles.len(), unreleased), (of_allocations.len(), bytes)].into_iter();
-    let parts = parts.filter_map(|(count, range)| Some((count, range?))).enumerate();
-    let parts = parts.map(|(at, (count, range))| {
-        let more = if at == 0 { " more" } else { "" };
+    let texts = [(of_handles.len(), unreleased), (of_allocations.len(), bytes)].into_iter();
+    let texts = texts.filter_map(|(count, range)| Some((count, range?))).enumerate();
+    let texts = texts.map(|(index, (count, range))| {
+        let more = if index == 0 { " more" } else { "" };
         let each = if count == 1 { "" } else { " each" };
         format!("{}{more} with {range}{each}", HumanCount(count as u64))
     });
-    parts.collect::<Vec<_>>().join(" and ")
+    texts.collect::<Vec<_>>().join(" and ")
 }
 
 /// The least and the most of some amounts; `None` where there are none.
 fn range<T: Copy + Ord, L: fmt::Display>(
     amounts: impl Iterator<Item = T> + Clone,
-    least: impl Fn(T) -> L,
-    most: impl Fn(T) -> String,
+    min_text: impl Fn(T) -> L,
+    max_text: impl Fn(T) -> String,
 ) -> Option<String> {
     let (min, max) = (amounts.clone().min()?, amounts.max()?);
-    let most = most(max);
-    Some(if min == max { most } else { format!("{} to {most}", least(min)) })
+    let max_shown = max_text(max);
+    Some(if min == max { max_shown } else { format!("{} to {max_shown}", min_text(min)) })
 }

@@ -37,7 +37,7 @@ pub(crate) fn add_amounts<'a, R>(
     outstanding.title("Leaked").show(Show::Grouped);
     let outstanding = columns.add("outstanding_bytes", move |row| stats(row).outstanding_bytes);
     outstanding.title("Bytes leaked").show(Show::Bytes);
-    // The names that handles have; the others stay for one version.
+    // The names that handles have; the names above stay for one version.
     columns.nest("leaked", "integer", move |row| stats(row).outstanding);
     columns.nest("leaked_bytes", "integer", move |row| stats(row).outstanding_bytes);
     columns.nest("closed_at_exit", "integer", move |row| stats(row).at_exit);

@@ -59,14 +59,10 @@ impl<'a> FileStyle<'a> {
 impl<'a> AllocationRow<'a> {
     /// Returns what the allocations of the group have in common, by column.
     pub(super) fn keys(&self, by: &[ResourceColumn]) -> Document<'a> {
-        let key = |keys: Document<'a>, column: &ResourceColumn| {
-            let with_key = |keys: Document<'a>, name| {
-                keys.with_key(name, self.key(*column), self.file.numbers)
-            };
-            let keys = with_key(keys, column.word());
-            column.old_word().into_iter().fold(keys, with_key)
-        };
-        by.iter().fold(Document::default(), key)
+        by.iter().fold(Document::default(), |keys, column| {
+            let names = [Some(column.word()), column.old_word()].into_iter().flatten();
+            names.fold(keys, |keys, name| keys.with_key(name, self.key(*column), self.file.numbers))
+        })
     }
 
     pub(super) fn stats(&self) -> &'a ResourceStats {
