@@ -113,6 +113,11 @@ const RUNTIME_FUNCTIONS: [&str; 55] = [
 /// Beginnings of C++ functions of the runtime: the allocating operators and what the standard library has.
 const RUNTIME_PREFIXES: [&str; 4] = ["operator new", "std::", "__scrt_", "__acrt_"];
 
+/// What runs at the start of each process, before any code of its own: the first code in user mode is the loader's
+/// `LdrInitializeThunk`, and `LdrpInitializeProcess` opens what each process has (Yosifovich et al., "Windows
+/// Internals", 7th edition, part 1, chapter 3, "Image loader").
+const PROCESS_START: &str = "LdrpInitializeProcess";
+
 impl FrameClass {
     /// Class of the frames of a module, as far as it does not depend on their functions.
     pub(crate) fn of_module(module: &ModuleIdentity, system: &SystemModules) -> Self {
@@ -176,6 +181,16 @@ pub(crate) fn with_program<'a>(
     let best = frames.iter().map(|(_, class)| *class).min();
     let shown = best.filter(|best| *best <= FrameClass::Windows);
     frames.into_iter().map(move |(frame, class)| (frame, shown == Some(class)))
+}
+
+/// Whether the loader starts a process in a stack that has no frame of the program.
+pub(crate) fn is_of_process_start<'a>(mut frames: impl Iterator<Item = FrameView<'a>>) -> bool {
+    let mut is_start = false;
+    let is_of_program = frames.any(|frame| {
+        is_start |= frame.function() == Some(PROCESS_START);
+        frame.class() == FrameClass::Program
+    });
+    is_start && !is_of_program
 }
 
 /// Whether a module has one of some names. Text of a debugger names modules without extension.

@@ -113,7 +113,7 @@ pub use self::why::{
     causes_of_handles, why,
 };
 
-pub(crate) use self::frame_class::with_program;
+pub(crate) use self::frame_class::{is_of_process_start, with_program};
 pub(crate) use self::frame_names::{Frames, NamedFrames};
 pub(crate) use self::frame_view::{FrameView, ModuleBases};
 pub(crate) use self::groups::{StackTrims, TrimmedStacks};

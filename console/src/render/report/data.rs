@@ -134,6 +134,7 @@ fn suspect<'a>(suspect: &'a Suspect, command: &str) -> Document<'a> {
         Document::default()
             .with("text", clean(&capitalized(&diagnosis.sentence(&[]))))
             .with("objects", &diagnosis.object_ids)
+            .with("object_count", diagnosis.objects)
             .with("close_stacks", diagnosis.stacks.iter().map(|stack| stack.0).collect::<Vec<_>>())
     };
     let kind = match &suspect.allocator {

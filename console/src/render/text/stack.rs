@@ -5,7 +5,10 @@ use std::io::{self, Write};
 
 use handlescope_model::{StackIdx, Untrusted};
 
-use crate::query::{FrameView, ModuleBases, NamedFrames, TraceAnswer, TrimmedStacks, with_program};
+use crate::query::{
+    FrameView, ModuleBases, NamedFrames, TraceAnswer, TrimmedStacks, is_of_process_start,
+    with_program,
+};
 use crate::settings::{Display, StackDisplayArgs};
 use crate::terminal::Role;
 
@@ -149,6 +152,12 @@ impl StackStyle<'_> {
     ) -> impl Iterator<Item = FrameView<'_>> {
         let frames = self.frames.iter().flat_map(move |frames| with_program(frames.stack(stack)));
         frames.filter(|(_, is_of_program)| *is_of_program).map(|(frame, _)| frame)
+    }
+
+    /// Whether the loader starts a process in a stack without frames of the program.
+    pub(in crate::render) fn is_of_process_start(&self, stack: StackIdx) -> bool {
+        let is_start = |frames: &NamedFrames<'_>| is_of_process_start(frames.stack(stack));
+        self.frames.as_ref().is_some_and(is_start)
     }
 
     /// The line of the representative frame of a stack.
