@@ -8,7 +8,6 @@ use std::sync::LazyLock;
 
 use handlescope_extract::symbols::ModuleIdentity;
 
-use super::frame_view::FrameView;
 use crate::filter::{Filter, SystemModules};
 
 /// Kinds of frames, those that say most first.
@@ -30,7 +29,7 @@ pub(crate) enum FrameClass {
 
 /// Libraries of Windows between a program and what it acquires, for traces that have no paths of modules: COM and RPC,
 /// GDI and USER, services and events.
-const WINDOWS: &str = "combase.dll;ole32.dll;oleaut32.dll;rpcrt4.dll;win32k*.sys;win32u.dll;gdi32*.dll;user32.dll;\
+const WINDOWS: &str = "combase.dll;ole32.dll;oleaut32.dll;rpcrt4.dll;win32k*;win32u.dll;gdi32*.dll;user32.dll;\
                        sechost.dll;advapi32.dll";
 
 /// Folders of Windows' own modules, in lower case, below the volume. Other folders below `\Windows` have modules of
@@ -116,7 +115,7 @@ const RUNTIME_PREFIXES: [&str; 4] = ["operator new", "std::", "__scrt_", "__acrt
 /// What runs at the start of each process, before any code of its own: the first code in user mode is the loader's
 /// `LdrInitializeThunk`, and `LdrpInitializeProcess` opens what each process has (Yosifovich et al., "Windows
 /// Internals", 7th edition, part 1, chapter 3, "Image loader").
-const PROCESS_START: &str = "LdrpInitializeProcess";
+pub(super) const PROCESS_START: &str = "LdrpInitializeProcess";
 
 impl FrameClass {
     /// Class of the frames of a module, as far as it does not depend on their functions.
@@ -137,62 +136,6 @@ impl FrameClass {
     }
 }
 
-impl FrameView<'_> {
-    /// How much the frame says.
-    pub(crate) fn class(&self) -> FrameClass {
-        if self.is_unknown() {
-            return FrameClass::Unknown;
-        }
-        let class = self.module.filter(|_| self.method.is_none());
-        match (class.map_or(FrameClass::Program, |module| module.class), self.function()) {
-            (FrameClass::Program, Some(function)) if is_runtime(function) => FrameClass::Runtime,
-            (FrameClass::System, Some(function)) if is_system_call(function) => {
-                FrameClass::SystemCall
-            }
-            (class, _) => class,
-        }
-    }
-}
-
-/// The frame that says most about a stack, the innermost one of these.
-pub(crate) fn representative<'a>(
-    frames: impl Iterator<Item = FrameView<'a>>,
-) -> Option<FrameView<'a>> {
-    let mut best: Option<(FrameClass, FrameView<'a>)> = None;
-    for frame in frames {
-        let class = frame.class();
-        if best.is_none_or(|(known, _)| class < known) {
-            best = Some((class, frame));
-        }
-        if class == FrameClass::Program {
-            break;
-        }
-    }
-    best.map(|(_, frame)| frame)
-}
-
-/// The frames of a stack, each with whether it is one of the program; where a stack has none, these are the frames of
-/// Windows' libraries, without those that `.sys` lists.
-pub(crate) fn with_program<'a>(
-    frames: impl Iterator<Item = FrameView<'a>>,
-) -> impl Iterator<Item = (FrameView<'a>, bool)> {
-    let frames: Vec<(FrameView<'a>, FrameClass)> =
-        frames.map(|frame| (frame, frame.class())).collect();
-    let best = frames.iter().map(|(_, class)| *class).min();
-    let shown = best.filter(|best| *best <= FrameClass::Windows);
-    frames.into_iter().map(move |(frame, class)| (frame, shown == Some(class)))
-}
-
-/// Whether the loader starts a process in a stack that has no frame of the program.
-pub(crate) fn is_of_process_start<'a>(mut frames: impl Iterator<Item = FrameView<'a>>) -> bool {
-    let mut is_start = false;
-    let is_of_program = frames.any(|frame| {
-        is_start |= frame.function() == Some(PROCESS_START);
-        frame.class() == FrameClass::Program
-    });
-    is_start && !is_of_program
-}
-
 /// Whether a module has one of some names. Text of a debugger names modules without extension.
 fn named(list: &Filter, module: &ModuleIdentity) -> bool {
     let name = &module.name;
@@ -209,14 +152,14 @@ fn is_in_windows(module: &ModuleIdentity) -> bool {
 }
 
 /// Whether a function is the runtime's: its name without arguments of templates and of calls.
-fn is_runtime(function: &str) -> bool {
+pub(super) fn is_runtime(function: &str) -> bool {
     let name = function.split(['<', '(']).next().unwrap_or_default();
     RUNTIME_FUNCTIONS.contains(&name)
         || RUNTIME_PREFIXES.iter().any(|prefix| function.starts_with(prefix))
 }
 
 /// Whether a function is a system call: `NtCreateEvent`, `ZwClose`.
-fn is_system_call(function: &str) -> bool {
+pub(super) fn is_system_call(function: &str) -> bool {
     let name = ["Nt", "Zw"].iter().find_map(|prefix| function.strip_prefix(prefix));
     name.is_some_and(|name| name.starts_with(|first: char| first.is_ascii_uppercase()))
 }
@@ -224,7 +167,6 @@ fn is_system_call(function: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::query::fixture::{APP, Fixture, With, create};
 
     fn class(name: &str, path: &str, system: &SystemModules) -> FrameClass {
         let (name, path) = (name.to_owned(), path.to_owned());
@@ -278,43 +220,5 @@ mod tests {
         }
         assert!(is_system_call("NtCreateEvent") && is_system_call("ZwClose"));
         assert!(!is_system_call("Ntfs") && !is_system_call("ObpCreateHandle"));
-    }
-
-    #[test]
-    fn the_function_of_a_stack_is_that_of_the_program_else_what_says_most() {
-        for (stack, expected) in [
-            (
-                &[
-                    "ntoskrnl.exe!ObpCreateHandle",
-                    "ntdll.dll!NtCreateThreadEx",
-                    "ucrtbase.dll!_beginthreadex",
-                    "app.exe!_beginthreadex",
-                    "app.exe!Server::Start",
-                    "app.exe!main",
-                ][..],
-                "app.exe!Server::Start",
-            ),
-            (&["ntoskrnl.exe!ObpCreateHandle", "combase.dll!Open", "0x1234"], "combase.dll!Open"),
-            (
-                &["ntoskrnl.exe!ObpCreateHandle", "ntoskrnl.exe!NtOpenFile", "0x1234"],
-                "ntoskrnl.exe!NtOpenFile",
-            ),
-            (
-                &["ntoskrnl.exe!ObpCreateHandle", "ntoskrnl.exe!ObOpen"],
-                "ntoskrnl.exe!ObpCreateHandle",
-            ),
-            (&["0x1234", "app.exe+0x10"], "app.exe+0x10"),
-            (&["0x1234"], "<UnknownMethod>"),
-        ] {
-            let mut fixture = Fixture::new();
-            let stack = fixture.stack(stack);
-            fixture.event_object(vec![create(APP, 1, 4).on(stack)]);
-            let saved = fixture.save();
-            let functions = saved.ask("-GroupBy function", |answer| {
-                let groups = answer.files[0].groups.as_ref().unwrap();
-                format!("{:?}", groups.key(groups.tree.shown().next().unwrap()))
-            });
-            assert!(functions.contains(expected), "{functions} instead of {expected}");
-        }
     }
 }

@@ -12,9 +12,10 @@ use handlescope_model::{
     ArchiveError, FrameIdx, Lists, MethodIdx, ModuleIdx, Numbers, StackIdx, TableRows, Trace,
 };
 
-use super::frame_class::{FrameClass, representative};
+use super::frame_class::FrameClass;
 use super::frame_view::{FrameView, InModule};
 use super::managed::ManagedMethod;
+use super::program_frames::representative;
 use crate::cancel::{Cancel, Cancelled};
 use crate::filter::SystemModules;
 use crate::trace::{FrameNameCache, KnownNames, StoredNames};

@@ -43,6 +43,7 @@ mod owners;
 mod polars_reason;
 mod pretty_names;
 mod processes;
+mod program_frames;
 mod provider_events;
 mod requests;
 mod resources;
@@ -113,11 +114,11 @@ pub use self::why::{
     causes_of_handles, why,
 };
 
-pub(crate) use self::frame_class::{is_of_process_start, with_program};
 pub(crate) use self::frame_names::{Frames, NamedFrames};
 pub(crate) use self::frame_view::{FrameView, ModuleBases};
 pub(crate) use self::groups::{StackTrims, TrimmedStacks};
 pub(crate) use self::info::trace_info;
 pub(crate) use self::polars_reason::{KnownNames, polars_reason, type_name};
+pub(crate) use self::program_frames::{is_of_process_start, with_program};
 pub(crate) use self::resources::{KeyKind, StackNames};
 pub(crate) use handlescope_model::rules::UNKNOWN_LIFETIME_NS;

@@ -13,9 +13,9 @@ use crate::filter::Filter;
 use crate::query::context::FileContext;
 use crate::query::criterion::Criterion;
 use crate::query::error::QueryError;
-use crate::query::frame_class::representative;
 use crate::query::frame_names::{Frames, NamedFrames};
 use crate::query::frame_view::{FrameIdentity, FrameView};
+use crate::query::program_frames::representative;
 use crate::query::selection::Selection;
 use crate::query::stacks::StackSet;
 

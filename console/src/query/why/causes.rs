@@ -6,8 +6,8 @@ use handlescope_model::{EventKind, ObjectIdx, ProcessIdx, StackIdx};
 use indicatif::HumanCount;
 
 use super::columns::EventColumns;
+use super::exits::OwnerEnds;
 use super::names::ObjectNames;
-use super::owner_ends::OwnerEnds;
 use super::targets::{Ended, Target, Targets};
 use crate::query::context::FileContext;
 use crate::query::groups::Opened;

@@ -6,6 +6,7 @@
 mod allocations;
 mod causes;
 mod columns;
+mod exits;
 mod names;
 mod owner_ends;
 mod pairs;
@@ -25,8 +26,8 @@ pub use self::suspect::{Suspect, SuspectProcess};
 use self::allocations::{SiteCauses, drop_backed};
 use self::causes::{Causes, Findings, proved};
 use self::columns::EventColumns;
+use self::exits::OwnerEnds;
 use self::names::NameTable;
-use self::owner_ends::OwnerEnds;
 use self::suspect::Sums;
 use self::targets::Targets;
 use super::acquired::{Acquired, Allocations, Handles, ProgramGroup, allocations_of_suspect};
