@@ -165,11 +165,6 @@ fn process_expression(part: &str) -> String {
 /// The kernel and the libraries between it and a program.
 const USUAL: &str = "ntoskrnl.exe;ntkrnl*.exe;ntdll.dll;KernelBase.dll;kernel32.dll;wow64*.dll";
 
-/// The libraries between a program and what it allocates: those of C, C++ and COM, of GDI and USER, and of events.
-const ALLOCATING: &str = "ucrtbase*.dll;msvcrt*.dll;msvcr1*.dll;vcruntime*.dll;msvcp*.dll;mfc1*.dll;combase.dll;\
-                          ole32.dll;oleaut32.dll;rpcrt4.dll;win32k*.sys;win32u.dll;gdi32*.dll;user32.dll;\
-                          sechost.dll;advapi32.dll";
-
 /// Modules whose frames say little about the program under test: `.sys`.
 #[derive(Debug, Clone)]
 pub struct SystemModules(Option<Filter>);
@@ -189,9 +184,9 @@ impl SystemModules {
         &MODULES
     }
 
-    /// The libraries that allocate for a program.
-    pub fn allocating() -> Self {
-        Self(Filter::new(ALLOCATING).ok())
+    /// Whether nothing else was chosen than [`Self::usual`].
+    pub(crate) fn is_usual(&self) -> bool {
+        self.text() == USUAL
     }
 
     /// The modules whose file names pass a filter.

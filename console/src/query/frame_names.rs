@@ -12,8 +12,10 @@ use handlescope_model::{
     ArchiveError, FrameIdx, Lists, MethodIdx, ModuleIdx, Numbers, StackIdx, TableRows, Trace,
 };
 
+use super::frame_class::FrameClass;
 use super::frame_view::{FrameView, InModule};
 use super::managed::ManagedMethod;
+use super::program_frames::representative;
 use crate::cancel::{Cancel, Cancelled};
 use crate::filter::SystemModules;
 use crate::trace::{FrameNameCache, KnownNames, StoredNames};
@@ -41,8 +43,8 @@ pub(crate) struct Frames<'a> {
     /// it may be an instruction pointer.
     is_return: OnceLock<Vec<bool>>,
     modules: Vec<ModuleIdentity>,
-    /// Whether a module belongs to the system, by row of the modules; empty if not requested.
-    is_system: Vec<bool>,
+    /// What frames of a module say, by row of the modules; empty if not requested.
+    classes: Vec<FrameClass>,
     methods: Vec<ManagedMethod>,
     names: &'a dyn FrameNames,
     name_cache: &'a FrameNameCache,
@@ -84,7 +86,7 @@ impl<'a> Frames<'a> {
             method: Numbers::default(),
             is_return: OnceLock::new(),
             modules: Vec::new(),
-            is_system: Vec::new(),
+            classes: Vec::new(),
             methods: Vec::new(),
             names,
             name_cache,
@@ -104,23 +106,33 @@ impl<'a> Frames<'a> {
 
     /// Returns these frames with knowledge of the system's modules.
     pub(crate) fn with_system_modules(mut self, system: &SystemModules) -> Self {
-        self.is_system = self.modules.iter().map(|module| system.has(&module.name)).collect();
+        let class = |module| FrameClass::of_module(module, system);
+        self.classes = self.modules.iter().map(class).collect();
         self
     }
 
     /// Finds the names of the representative frames of some stacks, one of each, as [`Self::resolve`] does
     /// of all.
+    ///
+    /// Some functions are not the program's although their module is: if the first one proves to be such, the next is
+    /// looked up.
     pub(crate) fn resolve_representative(
         &self,
         stacks: impl Iterator<Item = StackIdx>,
     ) -> Result<(), Cancelled> {
-        self.resolve_frames(stacks.filter_map(|stack| self.representative(stack)))
-    }
-
-    /// The representative frame of a stack: the first outside of the system, else the innermost one.
-    fn representative(&self, stack: StackIdx) -> Option<FrameIdx> {
-        let frames = || self.stacks.get(stack.row());
-        frames().find(|frame| !self.is_system(frame.row())).or_else(|| frames().next())
+        let mut rest: Vec<StackIdx> = stacks.collect();
+        while !rest.is_empty() {
+            let mut wanted = Vec::new();
+            let named = self.named();
+            rest.retain(|stack| {
+                let before = wanted.len();
+                wanted.extend(named.unnamed_candidates(*stack));
+                wanted.len() > before
+            });
+            drop(named);
+            self.resolve_frames(wanted.into_iter())?;
+        }
+        Ok(())
     }
 
     /// Identity of the file of a module.
@@ -147,10 +159,9 @@ impl<'a> Frames<'a> {
         self.module.len()
     }
 
-    /// Whether a frame lies in a module of the system.
-    pub(super) fn is_system(&self, row: usize) -> bool {
-        let module = self.module.get(row).and_then(|module| self.is_system.get(module.row()));
-        module.copied().unwrap_or_default() && self.method.get(row).is_none()
+    /// What frames of a module say.
+    fn class(&self, module: ModuleIdx) -> FrameClass {
+        self.classes.get(module.row()).copied().unwrap_or(FrameClass::Program)
     }
 
     /// Finds the names of the frames in modules that pass, in whatever stacks, and counts them.
@@ -319,9 +330,24 @@ impl NamedFrames<'_> {
         self.frames
     }
 
-    /// The first frame of a stack outside of the system, else the innermost one.
+    /// The frame that says most about a stack: the innermost one of the program, if there is any.
     pub(crate) fn representative(&self, stack: StackIdx) -> Option<FrameView<'_>> {
-        self.frames_at(self.frames.representative(stack)?).next()
+        representative(self.stack(stack))
+    }
+
+    /// Frames whose names decide which frame of a stack is the representative one, and were not looked up yet: the
+    /// innermost one that may be the program's, or all if there is none.
+    fn unnamed_candidates(&self, stack: StackIdx) -> impl Iterator<Item = FrameIdx> {
+        let is_of_program = |frame: &FrameIdx| {
+            self.frames_at(*frame).any(|view| view.class() == FrameClass::Program)
+        };
+        let frames = || self.frames.stacks.get(stack.row());
+        let first = frames().find(is_of_program);
+        let others = first.is_none().then(frames).into_iter().flatten();
+        let is_unnamed = |frame: &FrameIdx| {
+            self.frames.location(*frame).is_some() && self.memory.get(*frame).is_none()
+        };
+        first.into_iter().chain(others).filter(is_unnamed)
     }
 
     /// The modules of some stacks in which no frame of these stacks has a name, those of the innermost
@@ -364,12 +390,11 @@ impl NamedFrames<'_> {
         let row = frame.row();
         let module = self.frames.module.get(row).and_then(|module| {
             let identity = self.frames.modules.get(module.row())?;
-            let is_system = self.frames.is_system(row);
             Some(InModule {
                 row: module,
                 name: &identity.name,
                 rva: self.frames.rva.get(row),
-                is_system,
+                class: self.frames.class(module),
             })
         });
         let plain = FrameView {

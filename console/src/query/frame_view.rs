@@ -7,6 +7,7 @@ use handlescope_extract::symbols::ResolvedFrame;
 use handlescope_model::tables::ModuleLoads;
 use handlescope_model::{ArchiveError, ModuleIdx, Trace};
 
+use super::frame_class::FrameClass;
 use super::managed::{ManagedMethod, UNKNOWN_ASSEMBLY};
 
 /// Name of a frame outside all modules.
@@ -33,8 +34,8 @@ pub(crate) struct InModule<'a> {
     pub(crate) name: &'a str,
     /// Missing where only the name of a function came with the trace.
     pub(crate) rva: Option<u64>,
-    /// Whether the module belongs to the system, where that was asked for.
-    pub(crate) is_system: bool,
+    /// What frames of the module say, where that was asked for.
+    pub(crate) class: FrameClass,
 }
 
 impl<'a> FrameView<'a> {

@@ -13,7 +13,6 @@ use super::between::{Between, Span};
 use super::group::{Acquired, Group, PRIVATE_HEAP, Share};
 use super::heaps::CreatedHeaps;
 use super::lifetimes::{Ends, SiteLifetimes};
-use super::program_frames::ProgramFrames;
 use super::sites::{Kept, Site, Sites};
 use crate::cancel::{Cancel, Cancelled, Poll};
 use crate::query::amounts::{Amount, Bytes};
@@ -39,7 +38,6 @@ pub(crate) struct Allocations<'a> {
     /// Heaps that stay; none where allocations are chosen by more than their process, as heaps are not allocated by the
     /// stacks and at the times that are asked for.
     heaps: Vec<CreatedHeaps>,
-    program_frames: ProgramFrames,
     window: Option<Window>,
 }
 
@@ -104,18 +102,7 @@ impl<'a> Allocations<'a> {
         let last_ns = table.time_ns.values().iter().chain(table.end_time_ns.values()).max();
         let extent = recorded(&info, last_ns.copied().unwrap_or_default());
         let window = info.has_clock().then_some(extent);
-        let program_frames = ProgramFrames::new();
-        Ok(Some(Self {
-            origin,
-            criteria,
-            is_plain,
-            allocators,
-            table,
-            sites,
-            heaps,
-            program_frames,
-            window,
-        }))
+        Ok(Some(Self { origin, criteria, is_plain, allocators, table, sites, heaps, window }))
     }
 
     /// Number of chosen allocations, in parts.
@@ -299,11 +286,9 @@ impl Acquired for Allocations<'_> {
         rows
     }
 
-    /// The function of the program in a stack, else its representative frame.
+    /// The representative frame of a stack.
     fn function(&self, stack: StackIdx) -> Option<String> {
-        let frames = self.origin.frames;
-        let function = self.program_frames.function(frames, stack);
-        function.or_else(|| Some(frames.named().representative(stack)?.to_string()))
+        Some(self.origin.frames.named().representative(stack)?.to_string())
     }
 
     fn shown_name(&self, group: &Group<'_>) -> Option<String> {

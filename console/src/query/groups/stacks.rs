@@ -15,6 +15,7 @@ use crate::query::criterion::Criterion;
 use crate::query::error::QueryError;
 use crate::query::frame_names::{Frames, NamedFrames};
 use crate::query::frame_view::{FrameIdentity, FrameView};
+use crate::query::program_frames::representative;
 use crate::query::selection::Selection;
 use crate::query::stacks::StackSet;
 
@@ -181,31 +182,18 @@ impl TrimmedStacks {
         whole.into_iter().flatten().chain(trimmed)
     }
 
-    /// The first of these outside of the system, else the innermost one.
+    /// The one of these that says most.
     pub(crate) fn representative_view<'n>(
         trims: Option<&Self>,
         named: &'n NamedFrames<'_>,
         stack: StackIdx,
     ) -> Option<FrameView<'n>> {
-        match trims {
-            Some(trims) => named.frames_at(trims.representative(named.frames(), stack)?).next(),
-            None => named.representative(stack),
-        }
+        representative(Self::views(trims, named, stack))
     }
 
     fn texts(&self, frames: &Frames<'_>, stack: StackIdx) -> impl Iterator<Item = u32> {
         self.frames(frames, stack)
             .map(|frame| self.frames.get(frame.row()).map_or(sentinel(), |facts| facts.text))
-    }
-
-    /// The representative frame of a stack: the first outside of the system, else the innermost one.
-    fn representative(&self, frames: &Frames<'_>, stack: StackIdx) -> Option<FrameIdx> {
-        let mut rest = self.frames(frames, stack);
-        let first = rest.next()?;
-        if !frames.is_system(first.row()) {
-            return Some(first);
-        }
-        rest.find(|frame| !frames.is_system(frame.row())).or(Some(first))
     }
 
     /// The modules of the representative frames of some stacks, where these have no names; in order, each once.
@@ -225,18 +213,15 @@ impl TrimmedStacks {
         modules
     }
 
-    /// The text of that frame.
+    /// The text of the representative frame of a stack.
     pub(crate) fn function(&self, file: &FileContext<'_>, stack: StackIdx) -> String {
-        self.of_representative(file, stack, |named, frame| {
-            named.frames_at(frame).next().map(|view| view.to_string())
-        })
+        self.of_representative(file, stack, |view| view.to_string())
     }
 
     /// The module of that frame.
     pub(super) fn module(&self, file: &FileContext<'_>, stack: StackIdx) -> String {
-        self.of_representative(file, stack, |named, frame| {
-            let view = named.frames_at(frame).next()?;
-            Some(view.module_name().map_or_else(|| view.to_string(), str::to_owned))
+        self.of_representative(file, stack, |view| {
+            view.module_name().map_or_else(|| view.to_string(), str::to_owned)
         })
     }
 
@@ -244,11 +229,11 @@ impl TrimmedStacks {
         &self,
         file: &FileContext<'_>,
         stack: StackIdx,
-        text: impl Fn(&NamedFrames<'_>, FrameIdx) -> Option<String>,
+        text: impl Fn(FrameView<'_>) -> String,
     ) -> String {
         let Some(frames) = &file.frames else { return String::new() };
-        let frame = self.representative(frames, stack);
-        frame.and_then(|frame| text(&frames.named(), frame)).unwrap_or_default()
+        let named = frames.named();
+        Self::representative_view(Some(self), &named, stack).map(text).unwrap_or_default()
     }
 }
 

@@ -51,6 +51,8 @@ pub struct Evidence {
     pub first_ns: Option<i64>,
     /// Time at which the last of them was opened, in nanoseconds since session start.
     pub last_ns: Option<i64>,
+    /// Time at which the last of all handles was opened, leaked or not, in nanoseconds since session start.
+    pub last_open_ns: Option<i64>,
     /// Kept handles that were opened before the first of them.
     pub earlier: usize,
     /// Time at which the last of these was opened, in nanoseconds since session start.
@@ -79,6 +81,7 @@ impl Evidence {
             count: unreleased,
             first_ns: None,
             last_ns: None,
+            last_open_ns: None,
             earlier: 0,
             earlier_until_ns: None,
             rate: None,
@@ -109,6 +112,7 @@ impl Evidence {
             count: opens.len(),
             first_ns,
             last_ns: opens.last().copied(),
+            last_open_ns: None,
             earlier,
             earlier_until_ns: earlier.checked_sub(1).map(|last| kept.opens[last]),
             rate,
@@ -154,6 +158,16 @@ impl Evidence {
     /// Time from the first to the last open that the verdict speaks of.
     fn width_ns(&self) -> i64 {
         self.last_ns.zip(self.first_ns).map_or(0, |(last, first)| last.saturating_sub(first))
+    }
+
+    /// Whether the group stopped opening handles, after more than a start: neither leaked nor closed ones follow.
+    pub(super) fn has_stopped(&self, verdict: Verdict) -> bool {
+        let is_start = |ns| self.window.is_start(ns);
+        let Some((last_leak, last_open)) = self.last_ns.zip(self.last_open_ns) else {
+            return false;
+        };
+        let quiet = self.window.end_ns.saturating_sub(last_open);
+        verdict == Verdict::Once && !is_start(last_leak) && quiet > self.window.length_ns() / 4
     }
 
     /// Time from the last open that the verdict speaks of to the end of the window.
@@ -213,7 +227,17 @@ impl Evidence {
                 // A handle may be inherited just before its process starts.
                 let since = self.first_ns.map_or(0, |ns| ns.saturating_sub(self.window.start_ns));
                 let since = Length(since.max(0));
-                format!("{count} within {width}, {since} after the start, {quiet} before the end")
+                match self.last_open_ns.filter(|_| self.has_stopped(verdict)) {
+                    Some(last_ns) => {
+                        let last = Length(last_ns.saturating_sub(self.window.start_ns));
+                        format!("{count} within {width}, nothing opened after {last}")
+                    }
+                    None => {
+                        format!(
+                            "{count} within {width}, {since} after the start, {quiet} before the end"
+                        )
+                    }
+                }
             }
             _ if self.kept > 0 && self.last_ns.is_none() => format!("{count}, at unknown times"),
             Verdict::Balanced | Verdict::Short if self.kept > 0 => {

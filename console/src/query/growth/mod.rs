@@ -60,6 +60,14 @@ impl Growth {
         Self { verdict, evidence: Evidence::without_clock(lifetimes) }
     }
 
+    /// The title of a line about it; `closed` is what becomes of handles that are not leaked.
+    pub fn title(&self, closed: &str) -> String {
+        match self.evidence.has_stopped(self.verdict) {
+            true => "Stopped".to_owned(),
+            false => self.verdict.title(closed),
+        }
+    }
+
     /// The evidence as a sentence without a full stop; `closed` is what becomes of the others, and `opened` how many
     /// there are in all.
     pub fn sentence(&self, closed: &str, opened: u64) -> String {
@@ -74,7 +82,9 @@ impl Growth {
     /// Judges a group of handles, in any order, in the time of its process, which is part of that of the `trace`: what
     /// a process leaks in a moment of it is a burst, however short it lives.
     pub fn within(lifetimes: &[Lifetime], window: Window, trace: Window) -> Self {
-        Self::judge(lifetimes.len(), &Kept::of(lifetimes, window), window, trace)
+        let mut growth = Self::judge(lifetimes.len(), &Kept::of(lifetimes, window), window, trace);
+        growth.evidence.last_open_ns = lifetimes.iter().map(|lifetime| lifetime.opened_ns).max();
+        growth
     }
 
     /// Judges what several processes of a program opened, in the time from the start of the first to the end of the

@@ -34,7 +34,7 @@ use self::selection::{PART, ResourceSelection, no_match, unreleased};
 pub(super) use self::tables::kind_name;
 pub(super) use self::tables::{AllocatorList, Needed, ResourceTable};
 use self::tables::{MissTable, Tables};
-use super::acquired::{ProgramFrames, allocations_of_suspect};
+use super::acquired::allocations_of_suspect;
 use super::answer::{About, Domain, TraceAnswer};
 use super::context::FileContext;
 use super::error::QueryError;
@@ -72,7 +72,6 @@ pub struct ResourcesAnswer<'a> {
     /// The columns of allocations, where these are compared.
     table: Option<Arc<ResourceTable>>,
     processes: ProcessList,
-    programs: ProgramFrames,
 }
 
 /// Answers `.dump Resource`, one answer for each trace.
@@ -178,7 +177,6 @@ impl<'a> ResourcesAnswer<'a> {
             table: criteria.is_compared.then(|| Arc::new(resources)),
             processes,
             frames,
-            programs: ProgramFrames::new(),
         })
     }
 
@@ -191,11 +189,9 @@ impl<'a> ResourcesAnswer<'a> {
         self.groups.as_ref().or(self.totals.as_ref())
     }
 
-    /// The first frame of a stack that is neither of the system nor of what allocates for programs; else its
-    /// representative frame.
+    /// The representative frame of a stack.
     pub(crate) fn function(&self, stack: StackIdx) -> Option<String> {
-        let function = self.programs.function(&self.frames, stack);
-        function.or_else(|| Some(self.frames.named().representative(stack)?.to_string()))
+        Some(self.frames.named().representative(stack)?.to_string())
     }
 
     /// The first of the allocators of a group, if they have anything in common.

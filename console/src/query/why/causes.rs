@@ -6,13 +6,21 @@ use handlescope_model::{EventKind, ObjectIdx, ProcessIdx, StackIdx};
 use indicatif::HumanCount;
 
 use super::columns::EventColumns;
+use super::exits::OwnerEnds;
 use super::names::ObjectNames;
 use super::targets::{Ended, Target, Targets};
 use crate::query::context::FileContext;
 use crate::query::groups::Opened;
+use crate::values::Size;
 
 /// Objects named as examples of a diagnosis.
 const EXAMPLES: usize = 5;
+
+/// Ends of others from which on leaked ones are compared with their lifetimes.
+const MIN_ENDED: u64 = 5;
+
+/// Ended processes or threads of handles that are listed.
+const LISTED_TARGETS: usize = 3;
 
 /// Stacks of closes, or of frees, that are named.
 const CLOSE_STACKS: usize = 3;
@@ -23,6 +31,12 @@ const THREAD: &str = "Thread";
 
 /// The word of a race, which counts when suspects are ranked.
 pub(super) const RACE: &str = "race";
+
+/// Causes with facts beside those of the others, which the text always has.
+const CLOSED_AFTER_EXIT: &str = "closed_after_exit";
+const PID_REUSED: &str = "pid_reused";
+const OTHER_SIDE_OPEN: &str = "other_side_open";
+const FACTS_BESIDE: [&str; 3] = [CLOSED_AFTER_EXIT, PID_REUSED, OTHER_SIDE_OPEN];
 
 /// A cause of what a `T` leaks, which is a group of handles, a site of allocations, or heaps: the word it goes by,
 /// which stays the same, what the help says of it, and what proves it, as a diagnosis with that word.
@@ -50,7 +64,9 @@ pub struct Diagnosis {
     pub cause: &'static str,
     /// Number of leaked handles or allocations that it explains.
     pub count: u64,
-    /// Ids of some of their objects, ascending; allocations have none.
+    /// Number of their objects; 0 of allocations.
+    pub objects: u64,
+    /// Ids of some of these objects, ascending.
     pub object_ids: Vec<u64>,
     /// The facts, as the predicate of a sentence or a clause.
     facts: String,
@@ -78,25 +94,45 @@ impl Diagnosis {
         };
         let (counts, others) = (String::new(), String::new());
         let (object_ids, stacks) = (Vec::new(), Vec::new());
-        let diagnosis =
-            Self { cause, count, object_ids, facts, counts, others, advice: None, stacks };
+        let diagnosis = Self {
+            cause,
+            count,
+            objects: 0,
+            object_ids,
+            facts,
+            counts,
+            others,
+            advice: None,
+            stacks,
+        };
         (count > 0).then_some(diagnosis)
     }
 
     /// A cause that explains all `leaked`: code closes or frees others of the group, as the `verb` says.
+    ///
+    /// It advises on error paths if ending is the rule, of five or more, and `is_beyond_chance`: some of the leaked ones
+    /// are older than the lifetimes of the others explain, by the estimate of Kaplan and Meier (1958) that
+    /// docs/growth.md describes, which says nothing of fewer than five.
     pub(super) fn of_error_paths(
         cause: &'static str,
         leaked: u64,
         ended: u64,
         opened: u64,
         verb: &str,
+        is_beyond_chance: bool,
     ) -> Option<Self> {
         let is_rule = ended > opened / 2;
         let often = if is_rule { "usually" } else { "sometimes" };
         let counts = format!("{} of {}", HumanCount(ended), HumanCount(opened));
-        let advice = is_rule.then_some("check the error paths");
+        let advice =
+            (is_rule && is_beyond_chance && ended >= MIN_ENDED).then_some("check the error paths");
         let diagnosis = Self::new(cause, leaked, leaked, format!("{often} {verb}"))?;
         Some(Self { counts, advice, ..diagnosis })
+    }
+
+    /// Whether it adds to what other causes say.
+    pub fn is_beside(&self) -> bool {
+        FACTS_BESIDE.contains(&self.cause)
     }
 
     /// Adds the ends of others of the group, as in "5 reallocated".
@@ -134,6 +170,8 @@ pub(super) struct Findings {
     pub(super) diagnoses: Vec<Diagnosis>,
     /// The most frequent names of the leaked objects.
     pub(super) names: Vec<ObjectNames>,
+    /// Number of different stacks that opened the handles, with equal functions; `None` of allocations.
+    pub(super) create_stacks: Option<usize>,
     /// Bytes of blocks that only grew, and how many more they get each minute.
     pub(super) grown: Option<(i64, f64)>,
     /// Word for the end of those that are not leaked, as in "closed".
@@ -148,6 +186,9 @@ pub(super) struct Causes<'a> {
     pub(super) file: &'a FileContext<'a>,
     pub(super) columns: &'a EventColumns,
     pub(super) targets: &'a Targets,
+    pub(super) ends: &'a OwnerEnds,
+    /// Whether leaked handles are older than the closes of others explain.
+    pub(super) is_beyond_chance: bool,
     /// Maximum distance between two opens of a race, nanoseconds; `None` in a trace without clock, or whose clock
     /// stands still for longer.
     pub(super) race_window_ns: Option<i64>,
@@ -155,8 +196,9 @@ pub(super) struct Causes<'a> {
 
 impl Causes<'_> {
     /// Causes of leaked handles, in the order in which they are reported.
-    pub(super) const ALL: [Cause<Self>; 9] = [
+    pub(super) const ALL: [Cause<Self>; 15] = [
         (RACE, "two threads opened one object within 1 ms; one closed it", Self::race),
+        ("opened_twice", "one thread opened one object twice and closed one", Self::opened_twice),
         (
             "duplicate_not_closed",
             "another process or thread duplicated it into the process",
@@ -169,11 +211,16 @@ impl Causes<'_> {
             Self::targets,
         ),
         ("view_not_unmapped", "a view of a file was never unmapped", Self::views),
+        (CLOSED_AFTER_EXIT, "closed by process exit, after its end event", Self::closed_after_exit),
+        ("owner_crashed", "the process crashed before it closed it", Self::crashes),
+        ("owner_ended", "the process ended, and no close was recorded", Self::owners_ended),
+        (PID_REUSED, "the process ended, and another one got its pid", Self::pids_reused),
         (
-            "sometimes_closed",
-            "other handles opened here are closed: check the error paths",
-            Self::some_closed,
+            OTHER_SIDE_OPEN,
+            "the other process of a duplicate still has its handle open",
+            Self::other_sides_open,
         ),
+        ("sometimes_closed", "other handles opened here are closed", Self::some_closed),
         ("never_closed", "nothing closes handles opened here", Self::none_closed),
         ("exit_only", "closed only by process exit", Self::exits),
         ("handle_reuse", "an earlier handle with this value was closed", Self::reuse),
@@ -256,7 +303,7 @@ impl Causes<'_> {
     }
 
     fn targets(&self, cause: &'static str) -> Option<Diagnosis> {
-        let mut first: Option<Ended> = None;
+        let mut targets: Vec<Ended> = Vec::new();
         let mut open_handles = Vec::new();
         for handle in self.leaked {
             let closed = handle.closed().and_then(|event| self.columns.time_ns.get(event.row()));
@@ -264,20 +311,34 @@ impl Causes<'_> {
             let ended = ended.filter(|ended| closed.is_none_or(|closed| ended.end_ns < closed));
             if let Some(ended) = ended {
                 open_handles.push(*handle);
-                first.get_or_insert(ended);
+                targets.push(ended);
             }
         }
-        let Ended { target, end_ns } = first?;
-        let (kind, target) = match target {
-            Target::Process(process) => ("process", self.process(Some(process))),
-            Target::Thread(tid) => ("thread", tid.to_string()),
+        let kind = match targets.first()?.target {
+            Target::Process(_) => "process",
+            Target::Thread(_) => "thread",
         };
-        let example = if open_handles.len() > 1 { "for example " } else { "" };
-        let facts = format!(
-            "still open after the {kind} itself ended ({example}{target} at {:.3} s)",
-            end_ns as f64 / 1e9
-        );
+        let facts =
+            format!("still open after the {kind} itself ended ({})", self.ended_targets(targets));
         self.diagnosis(cause, &open_handles, facts)
+    }
+
+    /// Targets of handles with the times of their ends, each once, in order, and the number of those not listed.
+    fn ended_targets(&self, mut targets: Vec<Ended>) -> String {
+        targets.sort_by_key(|ended| ended.end_ns);
+        targets.dedup();
+        let listed = targets.iter().take(LISTED_TARGETS).map(|Ended { target, end_ns }| {
+            let target = match target {
+                Target::Process(process) => self.process(Some(*process)),
+                Target::Thread(tid) => tid.to_string(),
+            };
+            format!("{target} at {:.3} s", *end_ns as f64 / 1e9)
+        });
+        let mut listed: Vec<String> = listed.collect();
+        if let more @ 1.. = targets.len().saturating_sub(LISTED_TARGETS) {
+            listed.push(format!("and {} more", HumanCount(more as u64)));
+        }
+        listed.join(", ")
     }
 
     /// The process or thread that a handle refers to, if it has ended.
@@ -293,7 +354,14 @@ impl Causes<'_> {
 
     fn views(&self, cause: &'static str) -> Option<Diagnosis> {
         let views = self.leaked_by(|event| self.columns.kind(event) == Some(EventKind::Map));
-        self.diagnosis(cause, &views, "views of files that are never unmapped")
+        let sizes = views.iter().filter_map(|view| self.columns.view_size.get(view.opened.row()));
+        let bytes = sizes.fold(0_u64, u64::saturating_add);
+        let bytes = i64::try_from(bytes).unwrap_or(i64::MAX);
+        let facts = match bytes {
+            0 => "views of files that are never unmapped".to_owned(),
+            _ => format!("views of files that are never unmapped ({})", Size(bytes)),
+        };
+        self.diagnosis(cause, &views, facts)
     }
 
     /// The events by which the program closes handles of the group.
@@ -308,9 +376,16 @@ impl Causes<'_> {
         let stacks = most_frequent(events.filter_map(|event| self.columns.stack.get(event)));
         let (leaked, opened) = (self.leaked.len() as u64, self.handles.len() as u64);
         let leaked = if closes > 0 { leaked } else { 0 };
-        let object_ids = examples(self.leaked);
-        let diagnosis = Diagnosis::of_error_paths(cause, leaked, closes, opened, "closed")?;
-        Some(Diagnosis { object_ids, stacks, ..diagnosis })
+        let (objects, object_ids) = (objects(self.leaked), examples(self.leaked));
+        let diagnosis = Diagnosis::of_error_paths(
+            cause,
+            leaked,
+            closes,
+            opened,
+            "closed",
+            self.is_beyond_chance,
+        )?;
+        Some(Diagnosis { objects, object_ids, stacks, ..diagnosis })
     }
 
     fn none_closed(&self, cause: &'static str) -> Option<Diagnosis> {
@@ -360,7 +435,7 @@ impl Causes<'_> {
     }
 
     /// A cause that explains some of the leaked handles; `None` when it explains none.
-    fn diagnosis(
+    pub(super) fn diagnosis(
         &self,
         cause: &'static str,
         handles: &[Opened],
@@ -368,10 +443,10 @@ impl Causes<'_> {
     ) -> Option<Diagnosis> {
         let (count, leaked) = (handles.len() as u64, self.leaked.len() as u64);
         let diagnosis = Diagnosis::new(cause, count, leaked, facts)?;
-        Some(Diagnosis { object_ids: examples(handles), ..diagnosis })
+        Some(Diagnosis { objects: objects(handles), object_ids: examples(handles), ..diagnosis })
     }
 
-    fn process(&self, process: Option<ProcessIdx>) -> String {
+    pub(super) fn process(&self, process: Option<ProcessIdx>) -> String {
         match process {
             Some(_) => self.file.processes.known_or_invalid(process).shown_label(false),
             None => "an unknown process".to_owned(),
@@ -386,6 +461,11 @@ fn most_frequent(stacks: impl Iterator<Item = StackIdx>) -> Vec<StackIdx> {
     let mut counts: Vec<_> = counts.into_iter().collect();
     counts.sort_by_key(|(stack, count)| (std::cmp::Reverse(*count), *stack));
     counts.into_iter().take(CLOSE_STACKS).map(|(stack, _)| stack).collect()
+}
+
+/// Number of objects of handles; those of an object stand one after the other.
+fn objects(handles: &[Opened]) -> u64 {
+    handles.chunk_by(|a, b| a.object == b.object).count() as u64
 }
 
 /// Ids of some objects of handles, ascending.

@@ -13,6 +13,8 @@ pub(super) struct EventColumns {
     pub(super) time_ns: Numbers<i64>,
     pub(super) owners: Owners,
     source_process: Numbers<ProcessIdx>,
+    pub(super) source_handle: Numbers<u64>,
+    pub(super) view_size: Numbers<u64>,
     caller_process: Numbers<ProcessIdx>,
     pub(super) tid: Numbers<u32>,
     pub(super) handle: Numbers<u64>,
@@ -28,6 +30,8 @@ impl EventColumns {
             time_ns: trace.values(Events::time_ns)?,
             owners: Owners::load(trace)?,
             source_process: trace.values(Events::source_process)?,
+            source_handle: trace.values(Events::source_handle)?,
+            view_size: trace.values(Events::view_size)?,
             caller_process: trace.values(Events::caller_process)?,
             tid: trace.values(Events::tid)?,
             handle: trace.values(Events::handle)?,
@@ -48,6 +52,11 @@ impl EventColumns {
     /// The process a duplicate was made of, and the one that made it.
     pub(super) fn duplicated(&self, event: usize) -> (Option<ProcessIdx>, Option<ProcessIdx>) {
         (self.source_process.get(event), self.caller_process.get(event))
+    }
+
+    /// Whether nothing closed what an event opened.
+    pub(super) fn is_open(&self, event: usize) -> bool {
+        self.closing_event.get(event).is_none()
     }
 
     /// The event by which the program closed what an event opened.

@@ -6,10 +6,15 @@
 mod allocations;
 mod causes;
 mod columns;
+mod exits;
 mod names;
+mod owner_ends;
+mod pairs;
 mod score;
 mod suspect;
 mod targets;
+
+use std::collections::HashSet;
 
 use rayon::prelude::*;
 
@@ -21,6 +26,7 @@ pub use self::suspect::{Suspect, SuspectProcess};
 use self::allocations::{SiteCauses, drop_backed};
 use self::causes::{Causes, Findings, proved};
 use self::columns::EventColumns;
+use self::exits::OwnerEnds;
 use self::names::NameTable;
 use self::suspect::Sums;
 use self::targets::Targets;
@@ -167,7 +173,8 @@ fn suspects_of_handles(
         .filter(|window| clock_step_ns.is_none_or(|step| step <= *window));
     let (columns, targets) = (EventColumns::load(trace)?, Targets::load(trace)?);
     let names = NameTable::load(trace)?;
-    suspects(&handles, criteria, |group, _| {
+    let ends = OwnerEnds::load(trace, &file.file.processes)?;
+    suspects(&handles, criteria, |group, sums| {
         let handles_of_group = handles.handles(&group.groups);
         let unreleased =
             handles_of_group.iter().copied().filter(|handle| handles.timed.is_unreleased(*handle));
@@ -178,6 +185,8 @@ fn suspects_of_handles(
             file: &file.file,
             columns: &columns,
             targets: &targets,
+            ends: &ends,
+            is_beyond_chance: sums.is_beyond_chance,
             race_window_ns,
         };
         let diagnoses = proved(&Causes::ALL, &causes);
@@ -185,7 +194,12 @@ fn suspects_of_handles(
         let objects =
             unreleased.chunk_by(|a, b| a.object == b.object).map(|handles| handles[0].object);
         let names = names.most_frequent(objects);
-        Some(Findings { diagnoses, names, grown: None, ended: "closed".to_owned() })
+        let stacks: HashSet<_> = handles_of_group
+            .iter()
+            .filter_map(|handle| columns.stack.get(handle.opened.row()))
+            .collect();
+        let (create_stacks, ended) = (Some(stacks.len()), "closed".to_owned());
+        Some(Findings { diagnoses, names, create_stacks, grown: None, ended })
     })
 }
 

@@ -39,6 +39,9 @@ pub struct Suspect {
     pub allocator: Option<String>,
     /// The stack that opened or allocated them: one of those that are equal.
     pub create_stack: Option<StackIdx>,
+    /// Number of different stacks that are shown as this one, because their functions are equal; `None` of
+    /// allocations.
+    pub create_stacks: Option<usize>,
     pub counts: Counts,
     /// The bytes of allocations; `None` for handles.
     pub bytes: Option<Bytes>,
@@ -77,6 +80,8 @@ pub(super) struct Sums {
     pub(super) counts: Counts,
     pub(super) bytes: Bytes,
     pub(super) ends: Ends,
+    /// Whether leaked ones are older than the ends of others explain.
+    pub(super) is_beyond_chance: bool,
 }
 
 impl Sums {
@@ -135,7 +140,9 @@ impl Suspect {
                 Growth::without_clock(&lifetimes.copied().collect::<Vec<Lifetime>>())
             }
         };
-        let Findings { diagnoses, names, grown, ended } = findings(group, &sums)?;
+        let is_beyond_chance = acquired.window().is_some() && growth.evidence.kept > 0;
+        let sums = Sums { is_beyond_chance, ..sums };
+        let Findings { diagnoses, names, create_stacks, grown, ended } = findings(group, &sums)?;
         let races = diagnoses.iter().find(|diagnosis| diagnosis.cause == RACE);
         let Sums { counts, bytes, .. } = sums;
         // Of allocations with bytes, the score counts the mean bytes of each.
@@ -169,6 +176,7 @@ impl Suspect {
             ended,
             diagnoses,
             names,
+            create_stacks,
             function: first.create_stack.and_then(|stack| acquired.function(stack)),
             filter: owners.filter.clone(),
             score,

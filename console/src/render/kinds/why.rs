@@ -63,6 +63,7 @@ pub(crate) fn why_columns<'a>() -> Columns<'a, SuspectRow<'a>> {
     columns.add("type", |row| row.suspect.type_name.as_str()).title("Type");
     columns.add("allocator", |row| row.suspect.allocator.as_deref());
     columns.nest("create_stack", "integer?", |row| Some(row.numbers.of(row.suspect.create_stack?)));
+    columns.nest("create_stacks", "integer?", |row| row.suspect.create_stacks);
     columns.add("leaked", |row| row.suspect.counts.leaked).title("Leaked");
     columns.add("closed_at_exit", |row| row.suspect.counts.closed_at_exit).title("At exit");
     columns.add("created", |row| row.suspect.counts.opened).title("Opened");
@@ -147,9 +148,20 @@ fn part(
     if left_out.is_empty() {
         return part;
     }
-    let left_out: Vec<&Suspect> =
-        left_out.iter().filter_map(|place| answer.suspects.get(*place)).collect();
-    part.only(shown).below(format!("and {}: {}", more(&left_out), Untrusted(command)))
+    let is_start = |place: &usize| rows.get(*place).is_some_and(SuspectRow::is_of_process_start);
+    let (starts, others): (Vec<usize>, Vec<usize>) = left_out.into_iter().partition(is_start);
+    let others: Vec<&Suspect> =
+        others.iter().filter_map(|place| answer.suspects.get(*place)).collect();
+    let mut lines = Vec::new();
+    if !others.is_empty() {
+        lines.push(format!("and {}: {}", more(&others), Untrusted(command)));
+    }
+    if !starts.is_empty() {
+        let groups = Counted(starts.len() as u64, "more group");
+        let handles = "of handles that process start opens";
+        lines.push(format!("and {groups} {handles}: {}", Untrusted(command)));
+    }
+    part.only(shown).below(lines.join("\n"))
 }
 
 /// Adds the reason why there are no suspects.
@@ -225,6 +237,7 @@ struct ProcessJson<'a> {
 struct DiagnosisJson<'a> {
     cause: &'static str,
     count: u64,
+    objects: u64,
     object_ids: &'a [u64],
     close_stacks: Vec<u64>,
     text: String,
@@ -247,6 +260,7 @@ impl<'a> SuspectRow<'a> {
         let diagnosis = |diagnosis: &'a Diagnosis| DiagnosisJson {
             cause: diagnosis.cause,
             count: diagnosis.count,
+            objects: diagnosis.objects,
             object_ids: &diagnosis.object_ids,
             close_stacks: diagnosis.stacks.iter().map(|stack| self.numbers.of(*stack)).collect(),
             text: diagnosis.sentence(&[]),
@@ -289,7 +303,16 @@ impl SuspectRow<'_> {
         // They stand in the order of their scores.
         let worst = self.answer.suspects.iter().find(is_alike);
         let is_below = worst.is_some_and(|worst| *score < SMALL * worst.score);
-        (is_of_exit && bytes.is_none()) || (is_below && !goes_on)
+        (is_of_exit && bytes.is_none()) || (is_below && !goes_on) || self.is_of_process_start()
+    }
+
+    /// Whether the loader opened the handles when the process started, and no code of the program took part: each
+    /// process has these.
+    fn is_of_process_start(&self) -> bool {
+        let Suspect { create_stack: Some(stack), bytes: None, .. } = self.suspect else {
+            return false;
+        };
+        self.stacks.is_of_process_start(*stack)
     }
 
     /// Writes a block about a suspect, and an empty line: rank, amount and process, the calls that opened it, growth,
@@ -314,6 +337,9 @@ impl SuspectRow<'_> {
                 // An arrow stays with its function.
                 line(calls.replace(&format!("← {}", display.line_break()), "← "))?;
             }
+        }
+        if let Some(stacks @ 2..) = suspect.create_stacks {
+            line(format!("{stacks} create stacks with these functions, at different addresses"))?;
         }
         line(paint(Role::Notable, &self.growth()))?;
         if let Some(processes) = in_processes(&suspect.processes) {
@@ -341,12 +367,12 @@ impl SuspectRow<'_> {
     }
 }
 
-/// The first diagnosis, and further ones that each explain more than those before.
+/// The first diagnosis, and further ones that each explain more than those before or add to them.
 fn telling(diagnoses: &[Diagnosis]) -> impl Iterator<Item = &Diagnosis> {
     let mut explained = 0;
     diagnoses.iter().filter(move |diagnosis| {
         let before = explained;
         explained = diagnosis.count.max(before);
-        diagnosis.count > before
+        diagnosis.count > before || diagnosis.is_beside()
     })
 }

@@ -8,7 +8,7 @@ use handlescope_model::{FILE_MAPPING_NAME, StackIdx, Untrusted};
 use crate::paths::stem;
 use crate::query::{
     FileAnswer, FrameView, GroupColumn, GroupKey, Groups, NodeIdx, Stats, TraceAnswer,
-    TrimmedStacks,
+    TrimmedStacks, with_program,
 };
 
 /// Returns the number of a group's handles that count.
@@ -132,7 +132,7 @@ pub(super) fn stack_frames<'a>(
     };
     let named = frames.named();
     let views = TrimmedStacks::views(answer.trims(), &named, stack);
-    let mut frames: Vec<PictureFrame> = views.map(|view| PictureFrame::of(&view)).collect();
+    let mut frames: Vec<PictureFrame> = PictureFrame::of_stack(views).collect();
     frames.reverse();
     frames
 }
@@ -147,12 +147,18 @@ impl PictureFrame {
         Self { name: Untrusted(name).to_string(), source: None, is_of_program: false }
     }
 
-    pub(in crate::render) fn of(frame: &FrameView<'_>) -> Self {
+    /// The frames of a stack, in their order.
+    pub(in crate::render) fn of_stack<'f>(
+        frames: impl Iterator<Item = FrameView<'f>>,
+    ) -> impl Iterator<Item = Self> {
+        with_program(frames).map(|(frame, is_of_program)| Self::of(&frame, is_of_program))
+    }
+
+    fn of(frame: &FrameView<'_>, is_of_program: bool) -> Self {
         let name = frame.name;
         let file = name.and_then(|name| name.file.as_deref());
         let line = name.and_then(|name| name.line);
         let source = file.map(|file| (Untrusted(file).to_string(), line));
-        let is_of_program = frame.module.is_some_and(|module| !module.is_system);
         Self { source, is_of_program, ..Self::named(&frame.to_string()) }
     }
 }

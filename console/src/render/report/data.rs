@@ -125,7 +125,8 @@ fn clean(text: &str) -> String {
 /// The frames of a stack in the list of all.
 fn frames(file: &FileAnswer<'_>, stack: StackIdx, table: &mut FrameTable) -> Vec<usize> {
     let Some(frames) = &file.file.frames else { return Vec::new() };
-    numbers(frames.named().stack(stack).map(|frame| PictureFrame::of(&frame)), table)
+    let named = frames.named();
+    numbers(PictureFrame::of_stack(named.stack(stack)), table)
 }
 
 fn suspect<'a>(suspect: &'a Suspect, command: &str) -> Document<'a> {
@@ -133,6 +134,7 @@ fn suspect<'a>(suspect: &'a Suspect, command: &str) -> Document<'a> {
         Document::default()
             .with("text", clean(&capitalized(&diagnosis.sentence(&[]))))
             .with("objects", &diagnosis.object_ids)
+            .with("object_count", diagnosis.objects)
             .with("close_stacks", diagnosis.stacks.iter().map(|stack| stack.0).collect::<Vec<_>>())
     };
     let kind = match &suspect.allocator {

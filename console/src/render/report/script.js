@@ -101,7 +101,7 @@ function suspect(file, own) {
   const id = "suspect-" + file.index + "-" + own.rank;
   const causes = own.causes.map((cause) => make("li", null,
     cause.text,
-    cause.objects.length ? make("span", { class: "dim" }, " (objects " + cause.objects.join(" ") + ")") : null,
+    cause.objects.length ? make("span", { class: "dim" }, " (objects " + cause.objects.join(" ") + (cause.object_count > cause.objects.length ? ", " + cause.objects.length + " of " + cause.object_count : "") + ")") : null,
     ...cause.close_stacks.map((number) => make("details", null, make("summary", null, own.bytes === null ? "a stack that closed" : "a stack that freed"), stack(file, number)))));
   return make("section", { class: "suspect", id },
     make("h3", null, own.rank + ". " + own.process + " " + own.type),

@@ -5,7 +5,10 @@ use std::io::{self, Write};
 
 use handlescope_model::{StackIdx, Untrusted};
 
-use crate::query::{FrameView, ModuleBases, NamedFrames, TraceAnswer, TrimmedStacks};
+use crate::query::{
+    FrameView, ModuleBases, NamedFrames, TraceAnswer, TrimmedStacks, is_of_process_start,
+    with_program,
+};
 use crate::settings::{Display, StackDisplayArgs};
 use crate::terminal::Role;
 
@@ -91,11 +94,11 @@ impl StackStyle<'_> {
         levels: usize,
     ) -> io::Result<()> {
         let indent = display.indent(levels);
-        for frame in frames {
-            let role = match frame.module {
-                Some(module) if module.is_system => Role::Aside,
-                None if frame.is_unknown() => Role::Plain,
-                _ => Role::Heading,
+        for (frame, is_of_program) in with_program(frames) {
+            let role = match is_of_program {
+                true => Role::Heading,
+                false if frame.is_unknown() => Role::Plain,
+                false => Role::Aside,
             };
             let line = self.line(frame).to_string();
             writeln!(out, "{indent}{}", display.screen.paint(role, Untrusted(&line)))?;
@@ -142,21 +145,27 @@ impl StackStyle<'_> {
         Some(self.line(frame).to_string())
     }
 
-    /// The frames outside of the system.
+    /// The frames of the program.
     pub(in crate::render) fn program_frames(
         &self,
         stack: StackIdx,
     ) -> impl Iterator<Item = FrameView<'_>> {
-        let frames = self.frames.iter().flat_map(move |frames| frames.stack(stack));
-        frames.filter(|frame| !frame.module.is_some_and(|module| module.is_system))
+        let frames = self.frames.iter().flat_map(move |frames| with_program(frames.stack(stack)));
+        frames.filter(|(_, is_of_program)| *is_of_program).map(|(frame, _)| frame)
     }
 
-    /// The line of the first frame of a stack outside of the system, else of the innermost one.
+    /// Whether the loader starts a process in a stack without frames of the program.
+    pub(in crate::render) fn is_of_process_start(&self, stack: StackIdx) -> bool {
+        let is_start = |frames: &NamedFrames<'_>| is_of_process_start(frames.stack(stack));
+        self.frames.as_ref().is_some_and(is_start)
+    }
+
+    /// The line of the representative frame of a stack.
     pub(in crate::render) fn representative_line(&self, stack: StackIdx) -> Option<String> {
         self.trimmed_representative_line(stack, None)
     }
 
-    /// The first frame of a stack outside of the system, else the innermost one, as the `program` knows it.
+    /// The representative frame of a stack, as the `program` knows it.
     pub(in crate::render) fn representative(
         &self,
         stack: StackIdx,
@@ -167,7 +176,7 @@ impl StackStyle<'_> {
         Some(call.to_string())
     }
 
-    /// The first frames outside of the system in one line, the innermost first, as the `program` knows them:
+    /// The first frames of the program in one line, the innermost first, as the `program` knows them:
     /// `Cache::Get   cache.cpp:29  ← Worker::Run :71`.
     pub(in crate::render) fn calls(&self, stack: StackIdx, program: &str) -> String {
         let mut calls = String::new();

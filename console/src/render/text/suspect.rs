@@ -51,7 +51,7 @@ pub(in crate::render) fn amounts(suspect: &Suspect) -> String {
 
 /// The title of the line about the growth of a suspect.
 pub(in crate::render) fn verdict(suspect: &Suspect) -> String {
-    suspect.growth.verdict.title(closed(suspect))
+    suspect.growth.title(closed(suspect))
 }
 
 /// A sentence with its first letter in upper case.

@@ -1,6 +1,7 @@
 //! `.why`: what leaks, how fast and why, against traces whose truth is known.
 
 mod causes;
+mod ends;
 mod ids;
 mod memory;
 mod programs;

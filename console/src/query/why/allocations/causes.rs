@@ -83,7 +83,7 @@ impl<'a> SiteCauses<'a> {
         if type_name == PRIVATE_HEAP {
             let diagnoses = proved(&Sums::CAUSES_OF_HEAPS, sums);
             let (names, ended) = (Vec::new(), "destroyed".to_owned());
-            return Some(Findings { diagnoses, names, grown: None, ended });
+            return Some(Findings { diagnoses, names, create_stacks: None, grown: None, ended });
         }
         ResourceKind::ALL.iter().find(|kind| kind.name() == type_name)?;
         let rows = self.allocations.resources(groups);
@@ -95,7 +95,8 @@ impl<'a> SiteCauses<'a> {
             growths.reduce(|sum, growth| (i64::saturating_add(sum.0, growth.0), sum.1 + growth.1));
         let site = Site { causes: self, rows: &rows, sums, leaked, chains };
         let diagnoses = proved(&Site::CAUSES, &site);
-        Some(Findings { diagnoses, names: Vec::new(), grown, ended: sums.ends.words() })
+        let (names, ended) = (Vec::new(), sums.ends.words());
+        Some(Findings { diagnoses, names, create_stacks: None, grown, ended })
     }
 
     /// The reallocations that made a block, if there are some and each made it larger.
@@ -203,8 +204,11 @@ impl Site<'_> {
         let (Sums { ends, counts, .. }, leaked) = (self.sums, self.sums.counts.unreleased());
         let freed = match ends.freed {
             0 => self.diagnosis(cause, leaked, "some are freed in part, none completely"),
-            freed => Diagnosis::of_error_paths(cause, leaked, freed, counts.opened, "freed")
-                .map(|diagnosis| diagnosis.with_others(ends.others())),
+            freed => {
+                let (opened, is_beyond_chance) = (counts.opened, self.sums.is_beyond_chance);
+                Diagnosis::of_error_paths(cause, leaked, freed, opened, "freed", is_beyond_chance)
+                    .map(|diagnosis| diagnosis.with_others(ends.others()))
+            }
         };
         let stacks = self.ended(ResourceEnd::Freed);
         let stacks = stacks.filter_map(|row| self.causes.table.end_stack.get(row));
@@ -236,7 +240,17 @@ impl Sums {
         let (leaked, opened) = (self.counts.unreleased(), self.counts.opened);
         match opened.saturating_sub(leaked) {
             0 => Diagnosis::new(cause, leaked, leaked, "nothing destroys heaps created here"),
-            ended => Diagnosis::of_error_paths(cause, leaked, ended, opened, "destroyed"),
+            ended => {
+                let is_beyond_chance = self.is_beyond_chance;
+                Diagnosis::of_error_paths(
+                    cause,
+                    leaked,
+                    ended,
+                    opened,
+                    "destroyed",
+                    is_beyond_chance,
+                )
+            }
         }
     }
 }

@@ -1,0 +1,122 @@
+//! Causes that lie in the end of the process that has the handles.
+
+use handlescope_model::{EventKind, ProcessIdx};
+
+use super::causes::{Causes, Diagnosis};
+use crate::query::groups::Opened;
+use crate::query::tables::ProcessInfo;
+
+impl Causes<'_> {
+    fn owner(&self, handle: Opened) -> Option<(ProcessIdx, &ProcessInfo)> {
+        let owner = self.columns.owners.of(handle.opened.row())?;
+        Some((owner, self.file.processes.get(owner)))
+    }
+
+    /// Leaked handles with the owner that ended, if `is_meant` says so.
+    fn of_ended(&self, is_meant: impl Fn(Opened, ProcessIdx, i64) -> bool) -> Vec<Opened> {
+        let ended = self.leaked.iter().copied().filter(|handle| {
+            let owner = self.owner(*handle).and_then(|(row, owner)| Some((row, owner.end_ns?)));
+            owner.is_some_and(|(owner, end_ns)| is_meant(*handle, owner, end_ns))
+        });
+        ended.collect()
+    }
+
+    pub(super) fn crashes(&self, cause: &'static str) -> Option<Diagnosis> {
+        let crashed = self.of_ended(|_, owner, _| self.ends.crash(owner).is_some());
+        let (row, owner) = self.owner(*crashed.first()?)?;
+        let (status, meaning) = self.ends.crash(row)?;
+        let facts = format!(
+            "the process crashed at {} (exit status 0x{status:X}, {meaning}) before it closed them",
+            at(owner.end_ns?)
+        );
+        self.diagnosis(cause, &crashed, facts)
+    }
+
+    pub(super) fn owners_ended(&self, cause: &'static str) -> Option<Diagnosis> {
+        let ended = self.of_ended(|handle, owner, end_ns| {
+            handle.closed().is_none()
+                && self.ends.crash(owner).is_none()
+                && self.close_after_end(handle, end_ns).is_none()
+        });
+        let (row, owner) = self.owner(*ended.first()?)?;
+        let code = self.ends.exit_code.get(row.row());
+        let code = code.map_or_else(String::new, |code| format!(" with exit code {code}"));
+        let facts =
+            format!("the process ended at {}{code}, and the trace has no close", at(owner.end_ns?));
+        self.diagnosis(cause, &ended, facts)
+    }
+
+    pub(super) fn pids_reused(&self, cause: &'static str) -> Option<Diagnosis> {
+        let next = |owner: ProcessIdx| self.ends.next.get(owner.row()).copied().flatten();
+        let is_open = |handle: Opened, end_ns| {
+            handle.closed().is_none() && self.close_after_end(handle, end_ns).is_none()
+        };
+        let reused =
+            self.of_ended(|handle, owner, end_ns| next(owner).is_some() && is_open(handle, end_ns));
+        let later = next(self.owner(*reused.first()?)?.0)?;
+        let later_process = self.file.processes.get(later);
+        let closes = |handle: &Opened| {
+            let close = self
+                .unmatched_closes(*handle)
+                .find(|event| self.columns.owners.process(*event) == Some(later))?;
+            self.columns.time_ns.get(close)
+        };
+        let close = reused
+            .iter()
+            .find_map(closes)
+            .map(|ns| format!(", which closed a handle with the same value at {}", at(ns)));
+        let facts = format!(
+            "the pid was used again after the process ended: {} since {}{}",
+            later_process.shown_label(false),
+            at(later_process.start_ns?),
+            close.unwrap_or_default()
+        );
+        self.diagnosis(cause, &reused, facts)
+    }
+
+    pub(super) fn closed_after_exit(&self, cause: &'static str) -> Option<Diagnosis> {
+        let closed =
+            self.of_ended(|handle, _, end_ns| self.close_after_end(handle, end_ns).is_some());
+        let first = *closed.first()?;
+        let end_ns = self.owner(first)?.1.end_ns?;
+        let close = self.close_after_end(first, end_ns)?;
+        let after_ns = self.columns.time_ns.get(close)?.saturating_sub(end_ns);
+        let facts = format!(
+            "closed by the exit of the process, {:.1} ms after it ended: by its own thread {}",
+            after_ns as f64 / 1e6,
+            self.columns.tid.get(close)?
+        );
+        self.diagnosis(cause, &closed, facts)
+    }
+
+    /// The close of a handle by the thread that opened it, after the end of its process: the exit goes on after the
+    /// event of the process's end, and so late that the close counts as another process's.
+    fn close_after_end(&self, handle: Opened, end_ns: i64) -> Option<usize> {
+        let tid = self.columns.tid.get(handle.opened.row())?;
+        self.unmatched_closes(handle).find(|event| {
+            self.columns.tid.get(*event) == Some(tid)
+                && self.columns.time_ns.get(*event).is_some_and(|ns| ns >= end_ns)
+        })
+    }
+
+    /// Closes of the value of a leaked handle in other processes, after it was opened.
+    fn unmatched_closes(&self, handle: Opened) -> impl Iterator<Item = usize> {
+        let opened = handle.opened.row();
+        let (owner, value) = (self.columns.owners.of(opened), self.columns.handle.get(opened));
+        let later = (opened + 1..self.file.objects.events(handle.object).end).take(MAX_EVENTS);
+        later.filter(move |event| {
+            self.columns.kind(*event) == Some(EventKind::HandleClose)
+                && self.columns.handle.get(*event) == value
+                && self.columns.owners.process(*event) != owner
+                && handle.closed().is_none()
+        })
+    }
+}
+
+/// Events of an object that are searched for each leaked handle, so that the search stays linear.
+pub(super) const MAX_EVENTS: usize = 64;
+
+/// A time as the text of causes has it.
+fn at(ns: i64) -> String {
+    format!("{:.3} s", ns as f64 / 1e9)
+}
