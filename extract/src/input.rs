@@ -77,9 +77,10 @@ pub(super) fn unpack_zip(
     limits: &ContainerLimits,
     watch: Watch<'_>,
 ) -> Result<(File, String), ExtractError> {
-    let unreadable =
-        |reason: String| ContainerError::Unreadable { path: path.to_path_buf(), reason };
-    let packed = file.metadata().map_err(|error| unreadable(error.to_string()))?.len();
+    let metadata = file.metadata().map_err(|error| ContainerError::Unreadable {
+        path: path.to_path_buf(),
+        reason: error.to_string(),
+    })?;
     let Zip { mut archive, names } = Zip::open(path, file)?;
     let name = choose(path, &names)?;
     let damaged = |reason: String| ContainerError::Member {
@@ -90,7 +91,7 @@ pub(super) fn unpack_zip(
     let mut member = archive.by_name(&name).map_err(|error| damaged(error.to_string()))?;
     let size = member.size();
     limits.check_size(path, &name, size)?;
-    limits.check_content(path, packed, size)?;
+    limits.check_content(path, metadata.len(), size)?;
     let mut target = temporary(path, &env::temp_dir())?;
     copy(&mut member, &mut target, size, watch).map_err(|error| damaged(error.to_string()))?;
     drop(member);
@@ -110,12 +111,11 @@ pub(super) fn choose(path: &Path, names: &[String]) -> Result<String, ExtractErr
     }
     let stem = path.file_stem().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
     let stem = stem.strip_suffix(".etl").unwrap_or(&stem);
-    let has_archive_name = |name: &str| {
+    let mut named = traces.iter().filter(|name| {
         let name = name.to_ascii_lowercase();
         let file = name.rsplit(['/', '\\']).next().unwrap_or_default();
         file.strip_suffix(".etl") == Some(stem)
-    };
-    let mut named = traces.iter().filter(|name| has_archive_name(name));
+    });
     match (named.next(), named.next()) {
         (Some(name), None) => Ok((*name).clone()),
         _ => Err(ExtractError::WhichTrace { path: path.to_path_buf(), found: traces.len() }),
@@ -127,11 +127,13 @@ const ARCHIVES: [&str; 7] = [".zip", ".7z", ".json7z", ".rar", ".gz", ".tar", ".
 
 /// Describes the content of an archive without a trace.
 fn held(names: &[String]) -> String {
-    let is_archive = |name: &&String| {
-        let name = name.to_ascii_lowercase();
-        ARCHIVES.iter().any(|end| name.ends_with(end))
-    };
-    let archives: Vec<&String> = names.iter().filter(is_archive).collect();
+    let archives: Vec<&String> = names
+        .iter()
+        .filter(|name| {
+            let name = name.to_ascii_lowercase();
+            ARCHIVES.iter().any(|end| name.ends_with(end))
+        })
+        .collect();
     match (names, archives.as_slice()) {
         ([], _) => "is an empty archive".to_owned(),
         (names, []) => {

@@ -45,12 +45,15 @@ impl<'a> SevenZipMembers<'a> {
         blocks.sort_unstable();
         blocks.dedup();
         // In a block, the members before the wanted one have to be unpacked, too.
-        let in_block = |index: usize| block_of(index).is_some_and(|block| blocks.contains(&block));
-        let entries = archive.files.iter().enumerate().filter(|(index, _)| in_block(*index));
+        let entries = archive
+            .files
+            .iter()
+            .enumerate()
+            .filter(|(index, _)| block_of(*index).is_some_and(|block| blocks.contains(&block)));
         let content = entries.fold(0u64, |sum, (_, entry)| sum.saturating_add(entry.size));
         limits.check_content(path, container.packed, content)?;
-        let chosen = blocks.iter().filter_map(|block| archive.blocks.get(*block));
-        limits.check_decoders(path, chosen)?;
+        let blocks_read = blocks.iter().filter_map(|block| archive.blocks.get(*block));
+        limits.check_decoders(path, blocks_read)?;
         Ok(Self { path, container, wanted, blocks })
     }
 

@@ -76,15 +76,13 @@ impl RecordedTime {
             }
             _ => None,
         };
-        let session_ns = || {
-            let ticks = header.end_time.checked_sub(header.start_time)?;
-            ticks.checked_mul(100).filter(|_| header.end_time > 0)
-        };
+        let ticks = header.end_time.checked_sub(header.start_time).filter(|_| header.end_time > 0);
+        let session_ns = ticks.and_then(|ticks| ticks.checked_mul(100));
         Some(match from_ns {
             // Clocks drift apart in hours, and other sessions of a merged file may have ended later.
             Some(from_ns) => Self { from_ns, to_ns: last_ns.max(from_ns) },
             // A quiet time at the start or the end was recorded, too.
-            None => Self { from_ns: 0, to_ns: session_ns().unwrap_or(last_ns).max(0) },
+            None => Self { from_ns: 0, to_ns: session_ns.unwrap_or(last_ns).max(0) },
         })
     }
 
@@ -106,13 +104,14 @@ impl Processor {
         };
         let mut firsts: Vec<(u16, i64, u64, u32)> = buffers.iter().filter_map(first).collect();
         firsts.sort_unstable();
-        let of = |group: &[(u16, i64, u64, u32)]| {
-            let mut begins = group.iter().map(|(_, time, number, _)| (clock.ns(*time), *number));
-            let (first_ns, number) = begins.next()?;
-            let bytes = group.iter().map(|(.., bytes)| u64::from(*bytes)).sum();
-            Some(Self { first_ns, number, second: begins.next(), buffers: group.len(), bytes })
-        };
-        firsts.chunk_by(|(one, ..), (other, ..)| one == other).filter_map(of).collect()
+        let processors = firsts.chunk_by(|(one, ..), (other, ..)| one == other);
+        let processors = processors.filter_map(|buffers| {
+            let mut starts = buffers.iter().map(|(_, time, number, _)| (clock.ns(*time), *number));
+            let (first_ns, number) = starts.next()?;
+            let bytes = buffers.iter().map(|(.., bytes)| u64::from(*bytes)).sum();
+            Some(Self { first_ns, number, second: starts.next(), buffers: buffers.len(), bytes })
+        });
+        processors.collect()
     }
 }
 

@@ -75,8 +75,9 @@ fn set_hook() {
 
 /// Whether this thread runs guarded work, or a part of it.
 fn is_guarded() -> bool {
-    let is_worker = || thread::current().name().is_some_and(|name| name.starts_with(WORKER));
-    IS_GUARDED.get() || (GUARDED.load(Ordering::Relaxed) > 0 && is_worker())
+    IS_GUARDED.get()
+        || GUARDED.load(Ordering::Relaxed) > 0
+            && thread::current().name().is_some_and(|name| name.starts_with(WORKER))
 }
 
 fn message(payload: &(dyn Any + Send)) -> String {

@@ -194,10 +194,11 @@ fn event_provider<W: Write>(
     keywords: &[(&str, &str)],
 ) -> io::Result<()> {
     let provider = xml.create_element("EventProvider").with_attributes(attributes.iter().copied());
-    let write = |xml: &mut Writer<W>| {
-        keywords.iter().try_for_each(|(list, bits)| listed(xml, (list, "Keyword"), &[bits]))
-    };
-    provider.write_inner_content(write).map(drop)
+    provider
+        .write_inner_content(|xml| {
+            keywords.iter().try_for_each(|(list, bits)| listed(xml, (list, "Keyword"), &[bits]))
+        })
+        .map(drop)
 }
 
 fn provider<W: Write>(
@@ -263,8 +264,9 @@ fn listed<W: Write>(
     (list, item): (&str, &str),
     values: &[&str],
 ) -> io::Result<()> {
-    let write = |xml: &mut Writer<W>| values.iter().try_for_each(|text| value(xml, item, text));
-    xml.create_element(list).write_inner_content(write).map(drop)
+    xml.create_element(list)
+        .write_inner_content(|xml| values.iter().try_for_each(|text| value(xml, item, text)))
+        .map(drop)
 }
 
 fn merge<W: Write>(xml: &mut Writer<W>) -> io::Result<()> {

@@ -112,8 +112,9 @@ impl ProviderEventTables<'_, '_> {
         let KeptEvent { time, pid, tid, stack, .. } = *event;
         let pid_of_stack = KeptEvents::stack_pid(event);
         let stack = self.resolver.stack(stack, &[], pid_of_stack, time);
-        let is_elsewhere = || tid.is_some_and(|tid| self.carried.contains(&(time, tid)));
-        made.stacks += u64::from(stack.is_some() && !is_elsewhere());
+        made.stacks += u64::from(
+            stack.is_some() && tid.is_none_or(|tid| !self.carried.contains(&(time, tid))),
+        );
         made.events.push(ProviderEvent {
             time_ns: self.clock.ns(time),
             process: pid.and_then(|pid| self.index.find(pid, time)).map(ProcessIdx),

@@ -317,8 +317,8 @@ impl UndescribedKinds {
 
     /// An event of each kind, as far as a description needs it, with their number.
     pub(super) fn events(&self) -> impl Iterator<Item = (Event<'_>, u64)> {
-        let kind = |id, version| Event { id, version, ..Event::default() };
-        self.0.iter().map(move |((id, version), count)| (kind(*id, *version), *count))
+        let kinds = self.0.iter();
+        kinds.map(|(&(id, version), count)| (Event { id, version, ..Event::default() }, *count))
     }
 }
 

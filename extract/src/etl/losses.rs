@@ -77,9 +77,9 @@ pub struct SessionClaims {
 pub fn losses(buffers: &[ReadBuffer], claims: SessionClaims) -> Vec<EventLoss> {
     let processors = Processors::new(buffers);
     let numbers = missing_numbers(buffers, &claims);
-    let mut all = processors.damaged();
+    let mut losses = processors.damaged();
     let marked_buffers = buffers.iter().filter(|buffer| buffer.header.marks_lost_buffer()).count();
-    all.extend(processors.marked());
+    losses.extend(processors.marked());
     let (mut missing, mut placed) = (0, 0);
     for numbers in numbers {
         missing += numbers.count;
@@ -88,10 +88,11 @@ pub fn losses(buffers: &[ReadBuffer], claims: SessionClaims) -> Vec<EventLoss> {
             continue;
         }
         placed += numbers.count;
-        all.extend(processors.holes(&numbers, &claims));
+        losses.extend(processors.holes(&numbers, &claims));
     }
-    let anywhere = |kind, count: u64| EventLoss::new(kind, None, Some(count), None);
-    let mut add = |kind, count: u64| all.extend((count > 0).then(|| anywhere(kind, count)));
+    let mut add = |kind, count: u64| {
+        losses.extend((count > 0).then(|| EventLoss::new(kind, None, Some(count), None)));
+    };
     if !claims.is_ring {
         let not_there = claims.written.saturating_sub(claims.found);
         add(LossKind::MissingBuffers, not_there.saturating_sub(missing));
@@ -102,7 +103,7 @@ pub fn losses(buffers: &[ReadBuffer], claims: SessionClaims) -> Vec<EventLoss> {
     add(LossKind::BuffersLost, claims.buffers_lost.saturating_sub(placed + marked_buffers as u64));
     // No mark says how many events it stands for.
     add(LossKind::EventsLost, claims.events_lost);
-    all
+    losses
 }
 
 /// Numbers without a buffer that follow each other.
@@ -207,10 +208,10 @@ impl Processors {
             let after = list.iter().skip(1).map(|buffer| buffer.first).chain([i64::MAX]);
             let ends = list.iter().zip(after).filter(|(buffer, _)| !buffer.is_whole);
             let kind = LossKind::DamagedBuffer;
-            let loss = |(buffer, next): (&ReadBuffer, i64)| {
+            ends.map(|(buffer, next)| {
                 EventLoss::new(kind, Some((buffer.last, next)), Some(1), Some(*processor))
-            };
-            ends.map(loss).collect::<Vec<_>>()
+            })
+            .collect::<Vec<_>>()
         };
         self.0.iter().flat_map(damaged).collect()
     }
@@ -223,8 +224,10 @@ impl Processors {
             let marks = list.iter().zip(before).filter(|(buffer, _)| buffer.header.marks_loss());
             let span =
                 |(buffer, before): (&ReadBuffer, i64)| Some((before.min(buffer.last), buffer.last));
-            let loss = |span| EventLoss::new(LossKind::LossFlag, span, None, Some(*processor));
-            marks.map(span).map(loss).collect::<Vec<_>>()
+            marks
+                .map(span)
+                .map(|span| EventLoss::new(LossKind::LossFlag, span, None, Some(*processor)))
+                .collect::<Vec<_>>()
         };
         self.0.iter().flat_map(marked).collect()
     }
@@ -301,8 +304,8 @@ mod tests {
         let [a, b, ..] = whole();
         let buffers = [a, b];
         let all = losses(&buffers, claims(&buffers, 2));
-        let span = |from| Some((from, i64::MAX));
-        let missing = |from, processor| (LossKind::MissingBuffers, span(from), Some(processor));
+        let missing =
+            |from, processor| (LossKind::MissingBuffers, Some((from, i64::MAX)), Some(processor));
         assert_eq!(certain(&all), [missing(99, 0), missing(90, 1)]);
         assert_eq!(all.iter().filter_map(|loss| loss.count).sum::<u64>(), 2, "each counts once");
     }

@@ -279,9 +279,9 @@ impl<P: FnMut(u64) -> ControlFlow<()>, S: FnMut(&Event<'_>)> Merger<'_, P, S> {
         let MergeLimits { buffers, bytes } = limits;
         if self.merge.len() > buffers || self.bytes > bytes {
             self.diagnostics.count(WarningKind::MergeOverflow, None);
-            let is_full =
-                |merger: &Self| merger.merge.len() > buffers / 2 || merger.bytes > bytes / 2;
-            self.hand_out_while(is_full)?;
+            self.hand_out_while(|merger| {
+                merger.merge.len() > buffers / 2 || merger.bytes > bytes / 2
+            })?;
         }
         ControlFlow::Continue(())
     }

@@ -380,11 +380,10 @@ impl Chain {
 
     /// Whether events that are known lie between two places of one of its snapshots.
     fn is_open_between(&self, left: i64, right: i64, timeline: &Timeline) -> bool {
-        let lies_between = |link: &Link| {
+        self.links.iter().filter(|link| link.is_snapshot).any(|link| {
             let [left, right] = [left, right].map(|start| (start.saturating_add(link.after), 0));
             timeline.known.range(left..right.max(left)).next().is_some()
-        };
-        self.links.iter().filter(|link| link.is_snapshot).any(lies_between)
+        })
     }
 }
 

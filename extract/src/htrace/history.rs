@@ -105,13 +105,13 @@ impl Stretch {
                 Output::Enabled | Output::Snapshot | Output::All { .. } => {}
             }
         }
-        let places: Vec<&Position> = timeline.known.keys().collect();
-        let before = |time: i64| places.partition_point(|place| **place < (time, 0));
+        let positions: Vec<&Position> = timeline.known.keys().collect();
         let is_snapshot = |(_, fact): &(usize, &Fact)| matches!(fact.output, Output::Snapshot);
         let (spans, mut uncertain) = (timeline.spans(), 0);
         let snapshots = facts.iter().enumerate().filter(is_snapshot).map(|(number, fact)| {
             uncertain += u64::from(spans.are_open(differences.allowed(number)));
-            (fact.step, before(differences.time(number)))
+            let start = (differences.time(number), 0);
+            (fact.step, positions.partition_point(|position| **position < start))
         });
         let snapshots = snapshots.collect();
         let mut events: Vec<(usize, Entry)> = timeline.known.into_values().collect();
@@ -161,8 +161,8 @@ fn facts_of_processes(mut steps: Vec<Step>) -> BTreeMap<u32, Vec<Fact>> {
             }
         }
     }
-    let first = |step: &Step| step.output.entries().next().map(|entry| entry.process);
-    let mut next: Vec<Option<u32>> = steps.iter().map(first).collect();
+    let mut next: Vec<Option<u32>> =
+        steps.iter().map(|step| step.output.entries().next().map(|entry| entry.process)).collect();
     let mut known = next.iter().flatten().next_back().copied().or(Some(0));
     for process in next.iter_mut().rev() {
         known = process.or(known);

@@ -135,14 +135,16 @@ fn lives(history: &[&Entry], entries: &Entries, findings: &mut Diagnostics) -> V
 
 /// Every entry with its stack, references to invalid handles among them.
 pub(super) fn stack_events(entries: &Entries, pids: &[u32]) -> StackEvents {
-    let row = |(place, entry): (i64, &Entry)| StackEvent {
-        time_ns: place,
-        process: Some(ProcessIdx(entry.process)),
-        pid: pids.get(entry.process as usize).copied().unwrap_or_default(),
-        tid: entry.thread,
-        stack: entry.stack.map(StackIdx),
-    };
-    (0..).zip(entries.history.events()).map(row).collect()
+    (0..)
+        .zip(entries.history.events())
+        .map(|(place, entry)| StackEvent {
+            time_ns: place,
+            process: Some(ProcessIdx(entry.process)),
+            pid: pids.get(entry.process as usize).copied().unwrap_or_default(),
+            tid: entry.thread,
+            stack: entry.stack.map(StackIdx),
+        })
+        .collect()
 }
 
 /// Counts of events by operation, each event once.
@@ -194,12 +196,11 @@ pub(super) fn info(
 
 /// The findings, whose places are numbers of lines.
 pub(super) fn warnings(findings: &Diagnostics) -> Vec<Warning> {
-    let of_lines = |warning: Warning| Warning {
-        first_line: warning.first_offset,
-        first_offset: None,
-        ..warning
-    };
-    findings.warnings().into_iter().map(of_lines).collect()
+    findings
+        .warnings()
+        .into_iter()
+        .map(|warning| Warning { first_line: warning.first_offset, first_offset: None, ..warning })
+        .collect()
 }
 
 /// Entries read so far.
@@ -319,18 +320,20 @@ impl Entries {
     }
 
     pub(super) fn process_table(&self) -> Processes {
-        let row = |key: &[(ProcessKey, u64)]| match *key {
-            [(ProcessKey::Pid, pid)] => {
-                let pid = pid as u32;
-                let path = self.programs.get(&pid).cloned().flatten();
-                let name = path.as_deref().and_then(|path| path.rsplit(['\\', '/']).next());
-                let name = name.unwrap_or_default().to_owned();
-                Process { pid, name, image_path: path, ..Process::default() }
-            }
-            [(ProcessKey::KernelAddress, key)] => Process { key, ..Process::default() },
-            _ => Process::default(),
-        };
-        self.processes.iter().map(row).collect()
+        self.processes
+            .iter()
+            .map(|key| match *key {
+                [(ProcessKey::Pid, pid)] => {
+                    let pid = pid as u32;
+                    let path = self.programs.get(&pid).cloned().flatten();
+                    let name = path.as_deref().and_then(|path| path.rsplit(['\\', '/']).next());
+                    let name = name.unwrap_or_default().to_owned();
+                    Process { pid, name, image_path: path, ..Process::default() }
+                }
+                [(ProcessKey::KernelAddress, key)] => Process { key, ..Process::default() },
+                _ => Process::default(),
+            })
+            .collect()
     }
 
     pub(super) fn module_table(&self) -> Modules {

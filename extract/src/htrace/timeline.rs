@@ -216,9 +216,9 @@ impl Timeline {
         // Tracing does not remember what it had forgotten.
         let earliest = if last.is_cut { last.time } else { last.time.max(last.start + length) };
         let behind = last.time + length;
-        let times = |allowed: Span| Span { first: earliest, last: behind }.and(allowed);
+        let times = Span { first: earliest, last: behind };
         for allowed in [allowed, Span::ALL] {
-            let Some(Span { first, last: until }) = times(allowed) else { continue };
+            let Some(Span { first, last: until }) = times.and(allowed) else { continue };
             if let Some(time) = (first..=until).find(|time| self.continues(entries, last, *time)) {
                 return time;
             }

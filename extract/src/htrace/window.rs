@@ -127,10 +127,10 @@ impl<'a> Window<'a> {
             }
             // The last gap that begins in front of it and has room.
             let until = gaps.partition_point(|&(start, _)| start < end);
-            let has_room = |&&(start, gap_end): &&(i64, i64)| {
-                used.get(&start).copied().unwrap_or_default() < gap_end.min(end) - start
-            };
-            let &(start, gap_end) = gaps.get(..until)?.iter().rev().find(has_room)?;
+            let &(start, gap_end) =
+                gaps.get(..until)?.iter().rev().find(|&&(start, gap_end)| {
+                    used.get(&start).copied().unwrap_or_default() < gap_end.min(end) - start
+                })?;
             *used.entry(start).or_default() += 1;
             end = end.min(gap_end);
             places.push(((end - 1, 1), *open));

@@ -342,8 +342,7 @@ impl Images {
             return;
         }
         // A handful of records belong to one image event.
-        let settles = |(at, records): &(i64, Vec<Identity>)| *at != time || records.len() >= 8;
-        if self.early.get(&place).is_some_and(settles) {
+        if self.early.get(&place).is_some_and(|(at, records)| *at != time || records.len() >= 8) {
             self.settle(place);
         }
         self.early.entry(place).or_insert((time, Vec::new())).1.push(record);

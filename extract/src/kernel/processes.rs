@@ -470,8 +470,7 @@ mod threads_tests {
         for (id, time) in events {
             threads.take(&event(*id, 3, *time, &payload), &mut Shared::default()).unwrap();
         }
-        let times = |row: &ThreadRow| (row.is_started.then_some(row.seen), row.end);
-        threads.rows.iter().map(times).collect()
+        threads.rows.iter().map(|row| (row.is_started.then_some(row.seen), row.end)).collect()
     }
 
     #[test]

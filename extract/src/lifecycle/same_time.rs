@@ -411,12 +411,11 @@ impl<'a, 'd> Run<'a, 'd> {
             if !self.spend() {
                 return None;
             }
-            let is_next = |queue: &usize| {
+            let places = |run: &Self| run.queues.iter().map(|queue| queue.next).collect::<Vec<_>>();
+            match (from..self.queues.len()).find(|queue| {
                 let row = self.queues[*queue].head();
                 row.is_some_and(|row| self.may_be_next(row, *queue))
-            };
-            let places = |run: &Self| run.queues.iter().map(|queue| queue.next).collect::<Vec<_>>();
-            match (from..self.queues.len()).find(is_next) {
+            }) {
                 Some(queue) => {
                     let row = self.queues[queue].head()?;
                     let before = self.states(self.uses.of(row).map(|(key, _)| key));
@@ -450,8 +449,9 @@ impl<'a, 'd> Run<'a, 'd> {
     /// Whether an event opens what is open and still to be closed, even if by the same processor.
     fn opens_twice(&self, row: u32) -> bool {
         self.uses.of(row).any(|(key, how)| {
-            let closes = |ahead: &Ahead| ahead.all[How::Close as usize] > 0;
-            how == How::Open && self.open.contains(&key) && self.ahead.get(&key).is_some_and(closes)
+            how == How::Open
+                && self.open.contains(&key)
+                && self.ahead.get(&key).is_some_and(|ahead| ahead.all[How::Close as usize] > 0)
         })
     }
 

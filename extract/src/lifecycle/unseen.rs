@@ -17,7 +17,6 @@ use super::kinds::event_kind;
 use super::lifetimes::{Lifetimes, MissingEvents};
 use super::owners::view_pid;
 use crate::collect::Collector;
-use crate::kernel::ProcessRow;
 use crate::raw::{RowKind, UNKNOWN_ID};
 
 /// A close that is not in the trace; times are raw.
@@ -208,10 +207,10 @@ impl<'a> UnseenCloses<'a> {
     /// is missing.
     pub(super) fn is_closed_before(&self, opened: u32, row: u32) -> bool {
         let time = &self.lifetimes.collected.shared.timeline.time;
-        let is_missing =
-            |closed| self.lifetimes.missing.times.is_between(time[opened as usize], closed);
-        let closed = self.closed_before.get(&opened);
-        closed.is_some_and(|closed| *closed <= time[row as usize] && is_missing(*closed))
+        let missing = &self.lifetimes.missing.times;
+        self.closed_before.get(&opened).is_some_and(|closed| {
+            *closed <= time[row as usize] && missing.is_between(time[opened as usize], *closed)
+        })
     }
 
     /// Evidence for the close of the handle opened by a row, if the trace has no close of it.
@@ -336,8 +335,8 @@ impl EndRundown {
         let mut rundown = rundown.if_whole(missing);
         // Processes that are alive are listed after the handles.
         let start = rundown.span.map(|(start, _)| start);
-        let is_alive = |row: &ProcessRow| row.end.is_none() && row.listed >= start;
-        let alive = (0..).zip(&collected.processes.rows).filter(|(_, row)| is_alive(row));
+        let processes = (0..).zip(&collected.processes.rows);
+        let alive = processes.filter(|(_, row)| row.end.is_none() && row.listed >= start);
         rundown.holders.extend(alive.map(|(row, _)| Holder::Process(row)));
         Ok(rundown)
     }
@@ -365,8 +364,12 @@ impl EndRundown {
     }
 
     fn if_whole(self, missing: &MissingEvents<'_>) -> Self {
-        let is_missing = |(start, end)| missing.is_between(start, end, &self.processors);
-        if self.span.is_some_and(is_missing) { Self::default() } else { self }
+        match self.span {
+            Some((start, end)) if missing.is_between(start, end, &self.processors) => {
+                Self::default()
+            }
+            _ => self,
+        }
     }
 
     /// Time at which the rundown ended, if it does not list an earlier open.

@@ -290,22 +290,24 @@ impl Manifest {
             .map(|(tid, template)| (tid.as_str(), template.compiled().map(Arc::new)))
             .collect();
         let without = Arc::new(Fields::default());
-        let schema = |event: &ManifestEvent| {
-            Some(Schema {
-                source: SchemaSource::Manifest,
-                provider: Arc::clone(&provider),
-                guid,
-                id: event.id,
-                version: event.version,
-                task: event.task.as_str().into(),
-                opcode: event.opcode.as_str().into(),
-                fields: match &event.template {
-                    None => Arc::clone(&without),
-                    Some(tid) => fields.get(tid.as_str())?.clone()?,
-                },
+        self.events
+            .iter()
+            .filter_map(|event| {
+                Some(Schema {
+                    source: SchemaSource::Manifest,
+                    provider: Arc::clone(&provider),
+                    guid,
+                    id: event.id,
+                    version: event.version,
+                    task: event.task.as_str().into(),
+                    opcode: event.opcode.as_str().into(),
+                    fields: match &event.template {
+                        None => Arc::clone(&without),
+                        Some(tid) => fields.get(tid.as_str())?.clone()?,
+                    },
+                })
             })
-        };
-        self.events.iter().filter_map(schema).collect()
+            .collect()
     }
 }
 
@@ -373,8 +375,7 @@ fn plan(
 ) -> Option<FieldPlan> {
     let amount = |text: &String| {
         let number = text.parse().map(Amount::Number).ok();
-        let field = || beside.get(text).or_else(|| outer.get(text)).copied().map(Amount::Field);
-        number.or_else(field)
+        number.or_else(|| beside.get(text).or_else(|| outer.get(text)).copied().map(Amount::Field))
     };
     let length = match data.length.as_ref().map(amount) {
         None => Length::OfType,

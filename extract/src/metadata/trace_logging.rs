@@ -50,13 +50,11 @@ pub fn provider_name(traits: &[u8]) -> Option<&[u8]> {
 pub(super) fn groups(traits: &[u8]) -> Vec<Guid> {
     let Some(mut p) = sized(traits) else { return Vec::new() };
     text(&mut p);
-    let group = |bytes: &[u8]| match bytes {
-        [GROUP, guid @ ..] => Some(Guid(*guid.first_chunk()?)),
-        _ => None,
-    };
     let mut groups = Vec::new();
     while let Some(bytes) = p.u16().and_then(|size| p.bytes(usize::from(size).checked_sub(2)?)) {
-        groups.extend(group(bytes));
+        if let [GROUP, guid @ ..] = bytes {
+            groups.extend(guid.first_chunk().copied().map(Guid));
+        }
     }
     groups
 }

@@ -46,18 +46,19 @@ pub fn symbols_beside(trace: &Path) -> Vec<PathBuf> {
 
 /// The folders in a folder that have one of some names, in the order of these.
 fn folders_named(folder: &Path, names: &[String]) -> Vec<PathBuf> {
-    let mut found: Vec<(usize, PathBuf)> = Vec::new();
+    let mut folders: Vec<(usize, PathBuf)> = Vec::new();
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let name = entry.file_name().to_string_lossy().to_ascii_lowercase();
-        let place = names.iter().position(|known| *known == name);
-        // The type of the entry: a link is none.
-        let is_folder = || entry.file_type().is_ok_and(|kind| kind.is_dir());
-        if let Some(place) = place.filter(|_| is_folder()) {
-            found.push((place, entry.path()));
+        let index = names.iter().position(|known| *known == name);
+        // The type of the entry itself, so that no link is followed.
+        if let Some(index) = index
+            && entry.file_type().is_ok_and(|kind| kind.is_dir())
+        {
+            folders.push((index, entry.path()));
         }
     }
-    found.sort();
-    found.into_iter().map(|(_, path)| path).collect()
+    folders.sort();
+    folders.into_iter().map(|(_, path)| path).collect()
 }
 
 /// Suffixes after the name of a trace in the names of such folders, in the order PerfView searches
@@ -212,9 +213,9 @@ fn damaged(path: &Path, member: &str, error: &dyn std::error::Error) -> Containe
 /// Whether a member of an archive lies in a folder for symbols.
 fn is_symbol(name: &str) -> bool {
     let folders = name.rsplit(['/', '\\']).skip(1).map(str::to_ascii_lowercase);
-    let is_named =
-        |folder: String| folder == FOR_ALL || ENDS.iter().any(|end| folder.ends_with(end));
-    folders.into_iter().any(is_named)
+    folders
+        .into_iter()
+        .any(|folder| folder == FOR_ALL || ENDS.iter().any(|end| folder.ends_with(end)))
 }
 
 #[cfg(test)]
@@ -238,11 +239,13 @@ mod tests {
 
     fn beside(folder: &TempDir, trace: &str) -> Vec<String> {
         let found = symbols_beside(&folder.path().join(trace));
-        let relative = |path: &PathBuf| {
-            let path = path.strip_prefix(folder.path()).expect("in the folder");
-            path.to_string_lossy().replace('\\', "/")
-        };
-        found.iter().map(relative).collect()
+        found
+            .iter()
+            .map(|path| {
+                let path = path.strip_prefix(folder.path()).expect("in the folder");
+                path.to_string_lossy().replace('\\', "/")
+            })
+            .collect()
     }
 
     #[test]

@@ -82,7 +82,6 @@ impl SymcacheNames {
         };
         let mut texts = lock(&self.texts);
         let places = LazyCell::new(|| self.source_server().places());
-        let place = |file: &str| places.of(file);
         // One list for all, as most addresses lie in one function only.
         let mut locations = Vec::new();
         addresses
@@ -92,7 +91,7 @@ impl SymcacheNames {
                 if is_inside(address) {
                     find(&symcache, *address, &mut locations);
                 }
-                chain(&locations, address.rva, &mut texts, &place)
+                chain(&locations, address.rva, &mut texts, &|file| places.of(file))
             })
             .collect()
     }
@@ -109,9 +108,10 @@ fn find<'c>(
     locations: &mut Vec<SourceLocation<'c, 'c>>,
 ) {
     let CodeAddress { rva, is_return } = address;
-    let starts_here =
-        || symcache.lookup(rva).last().is_some_and(|function| start_of(&function) == rva);
-    if let Some(call) = rva.checked_sub(1).filter(|_| is_return || !starts_here()) {
+    if let Some(call) = rva.checked_sub(1)
+        && (is_return
+            || symcache.lookup(rva).last().is_none_or(|function| start_of(&function) != rva))
+    {
         locations.extend(symcache.lookup(call));
     }
     if locations.is_empty() && !is_return {

@@ -81,9 +81,10 @@ impl SymbolPath {
 
     /// Folders with symbols that do not exist. Those of caches are made when they are needed.
     pub fn missing_folders(&self) -> Vec<PathBuf> {
-        let is_missing =
-            |(folder, is_plain): (PathBuf, bool)| (is_plain && !folder.is_dir()).then_some(folder);
-        self.folders().into_iter().filter_map(is_missing).collect()
+        self.folders()
+            .into_iter()
+            .filter_map(|(folder, is_plain)| (is_plain && !folder.is_dir()).then_some(folder))
+            .collect()
     }
 
     /// All servers in search order, each once, with the folders that keep what they deliver.
@@ -212,13 +213,13 @@ impl Server {
 /// A text with `…` in place of what addresses in it have of secrets: user and password, and the query, in which
 /// tokens and signatures stand.
 pub(super) fn without_secrets(text: &str) -> String {
-    let ends_address = |c: char| matches!(c, '*' | ';') || c.is_whitespace();
     let hidden = |secret: &str, shown| if secret.is_empty() { "" } else { shown };
     let (mut shown, mut rest) = (String::new(), text);
     while let Some(scheme_end) = rest.find("://") {
         let (before, address) = rest.split_at(scheme_end + 3);
-        let (address, behind) =
-            address.split_at(address.find(ends_address).unwrap_or(address.len()));
+        let (address, behind) = address.split_at(
+            address.find(|c| matches!(c, '*' | ';') || c.is_whitespace()).unwrap_or(address.len()),
+        );
         let (place, query) = address.split_at(address.find('?').unwrap_or(address.len()));
         let host_end = place.find(['/', '#']).unwrap_or(place.len());
         let user_end = place.get(..host_end).and_then(|host| host.rfind('@')).unwrap_or(0);
@@ -377,8 +378,10 @@ mod usual_tests {
                 r"C:\Users\me\AppData\Local\Temp\SymbolCache",
             ]
         );
-        let drive_only = |name: &str| (name == "SystemDrive").then(|| "E:".into());
-        assert_eq!(caches_of(drive_only), [PathBuf::from(r"E:\Symbols")]);
+        assert_eq!(
+            caches_of(|name| (name == "SystemDrive").then(|| "E:".into())),
+            [PathBuf::from(r"E:\Symbols")]
+        );
         assert!(caches_of(|_| Some(OsString::new())).is_empty());
     }
 }

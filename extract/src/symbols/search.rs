@@ -349,15 +349,12 @@ impl Search {
         if stored.is_some() && self.store_is_on_path {
             return true;
         }
-        let is_right = |file: &Path| {
-            let stamp = FileStamp::of(file).ok();
+        self.local(key).iter().any(|candidate| {
+            let Ok(file) = self.file_of(candidate, key, pdb) else { return false };
+            let stamp = FileStamp::of(&file).ok();
             let was_converted = stamp.is_some() && stamp == stored;
-            was_converted || PdbFile::open(file).and_then(|file| file.verify(pdb)).is_ok()
-        };
-        let candidates = self.local(key);
-        candidates
-            .iter()
-            .any(|candidate| self.file_of(candidate, key, pdb).is_ok_and(|file| is_right(&file)))
+            was_converted || PdbFile::open(&file).and_then(|file| file.verify(pdb)).is_ok()
+        })
     }
 
     /// Files in the local places of the path which may be the PDB or image, best first.
@@ -369,11 +366,10 @@ impl Search {
 
     /// Whether a file lies in the folder in which it was found, if nothing leads out of that.
     fn stays(&self, candidate: &Candidate, file: &Path) -> bool {
-        let real = || {
-            Some((file.canonicalize().ok()?, self.closed_folder(candidate)?.canonicalize().ok()?))
-        };
-        self.closed_folder(candidate).is_none()
-            || real().is_some_and(|(file, folder)| file.starts_with(folder))
+        self.closed_folder(candidate).is_none_or(|folder| {
+            let (file, folder) = (file.canonicalize(), folder.canonicalize());
+            file.is_ok_and(|file| folder.is_ok_and(|folder| file.starts_with(folder)))
+        })
     }
 
     /// The folder out of which nothing leads in which a candidate was found.

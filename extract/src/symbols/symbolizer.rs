@@ -121,8 +121,8 @@ fn in_order(
     sorted.sort_unstable();
     sorted.dedup();
     let chains = resolve(&sorted);
-    let chain = |address| sorted.binary_search(address).ok().and_then(|at| chains.get(at)).cloned();
-    addresses.iter().map(|address| chain(address).unwrap_or_default()).collect()
+    let indexes = addresses.iter().map(|address| sorted.binary_search(address).ok());
+    indexes.map(|index| chains.get(index?).cloned()).map(Option::unwrap_or_default).collect()
 }
 
 /// The requests, and how far they are.

@@ -125,11 +125,13 @@ impl Trace {
 
     /// Content of each table according to the table of contents, for an archive without a manifest.
     fn listed(&self) -> Vec<String> {
-        let entry = |table: &Table| {
-            let content = self.content(&table.member());
-            format!("{} {content:?}", table.name())
-        };
-        Table::ALL.iter().map(entry).collect()
+        Table::ALL
+            .iter()
+            .map(|table| {
+                let content = self.content(&table.member());
+                format!("{} {content:?}", table.name())
+            })
+            .collect()
     }
 
     /// The manifest of an archive that has one.

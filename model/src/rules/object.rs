@@ -239,8 +239,8 @@ mod tests {
         let mut scratch = DeriveScratch::default();
         let order: Vec<u32> = (0..rows.len() as u32).collect();
         let derived = derive(&Rows(rows), &order, &mut scratch);
-        let known = |at: u32| Some(at).filter(|at| *at != sentinel());
-        (derived, scratch.closing.into_iter().map(known).collect())
+        let closing = scratch.closing.into_iter();
+        (derived, closing.map(|event| Some(event).filter(|event| *event != sentinel())).collect())
     }
 
     fn created(kinds: &[EventKind]) -> Option<usize> {

@@ -119,12 +119,13 @@ pub struct UtcOffsets {
 impl UtcOffsets {
     /// Returns the offsets of a trace.
     pub fn of(info: &TraceInfo) -> Self {
-        let change = |text: &str| {
-            let (from, minutes) = text.split_once(':')?;
-            Some((from.parse().ok()?, minutes.parse().ok()?))
-        };
         let changes = info.utc_offsets.as_deref().unwrap_or_default().split(',');
-        let changes: Vec<(i64, i32)> = changes.map_while(change).collect();
+        let changes: Vec<(i64, i32)> = changes
+            .map_while(|text| {
+                let (from, minutes) = text.split_once(':')?;
+                Some((from.parse().ok()?, minutes.parse().ok()?))
+            })
+            .collect();
         let changes = if changes.is_sorted() { changes } else { Vec::new() };
         Self { at_start: info.utc_offset_minutes, changes }
     }

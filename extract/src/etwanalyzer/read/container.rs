@@ -5,7 +5,6 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use handlescope_model::{Container, ContainerLimits, open_file};
-use sevenz_rust::ArchiveEntry;
 
 use super::super::members::{DERIVED, Member, find};
 use super::document::Document;
@@ -123,15 +122,19 @@ fn open_packed(
 /// The members that are read, by their place in the archive.
 fn choose(path: &Path, container: &Container) -> Vec<(Member, usize)> {
     let entries = &container.archive.files;
-    let is_part = |entry: &&ArchiveEntry| !entry.is_directory && !entry.name.contains(['/', '\\']);
-    let names: Vec<&str> =
-        entries.iter().filter(is_part).map(|entry| entry.name.as_str()).collect();
+    let names: Vec<&str> = entries
+        .iter()
+        .filter(|entry| !entry.is_directory && !entry.name.contains(['/', '\\']))
+        .map(|entry| entry.name.as_str())
+        .collect();
     let base = path.file_stem().unwrap_or_default().to_string_lossy();
-    let place = |part| {
-        let name = find(part, &base, &names)?;
-        Some((part, entries.iter().position(|entry| entry.name == name)?))
-    };
-    Member::ALL.into_iter().filter_map(place).collect()
+    Member::ALL
+        .into_iter()
+        .filter_map(|part| {
+            let name = find(part, &base, &names)?;
+            Some((part, entries.iter().position(|entry| entry.name == name)?))
+        })
+        .collect()
 }
 
 #[cfg(test)]

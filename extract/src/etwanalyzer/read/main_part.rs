@@ -76,7 +76,6 @@ pub(super) fn info(input: &Path, main: &Main, stats: &TraceStats) -> TraceInfo {
     let offset = start.map_or(0, Time::offset);
     let name = main.source.as_deref().and_then(|path| path.rsplit(['/', '\\']).next());
     let name = name.filter(|name| !name.is_empty()).map(str::to_owned);
-    let own_name = || input.file_name().unwrap_or_default().to_string_lossy().into_owned();
     if let Some(trace) = main.own.trace.as_ref().filter(|_| main.is_own()) {
         return TraceInfo { schema_version: SCHEMA_VERSION, ..trace.clone() };
     }
@@ -84,7 +83,9 @@ pub(super) fn info(input: &Path, main: &Main, stats: &TraceStats) -> TraceInfo {
         schema_version: SCHEMA_VERSION,
         extractor: format!("handlescope {}", env!("CARGO_PKG_VERSION")),
         source_path: input.to_string_lossy().into_owned(),
-        source_name: name.unwrap_or_else(own_name),
+        source_name: name.unwrap_or_else(|| {
+            input.file_name().unwrap_or_default().to_string_lossy().into_owned()
+        }),
         source_size: stats.source_size,
         computer: main.computer.clone(),
         os_version: version.get(..2).map(|parts| parts.join(".")).unwrap_or_default(),
@@ -136,12 +137,6 @@ impl ProcessRows {
     pub(super) fn new(main: &Main, session: Option<Time>) -> Self {
         let since =
             |time: Option<Time>| time.zip(session).and_then(|(time, start)| time.since(start));
-        let lifetime = |process: &ProcessRecord| Lifetime {
-            pid: process.pid(),
-            parent_pid: process.parent_pid(),
-            start: since(process.seen_start()),
-            end: since(process.seen_end()),
-        };
         // Our own rows have times to the nanosecond.
         let exact = |process: &Process| Lifetime {
             pid: process.pid,
@@ -152,7 +147,15 @@ impl ProcessRows {
         let lifetimes: Vec<Lifetime> = if main.is_own() {
             main.own.processes.0.iter().map(exact).collect()
         } else {
-            main.processes().iter().map(lifetime).collect()
+            main.processes()
+                .iter()
+                .map(|process| Lifetime {
+                    pid: process.pid(),
+                    parent_pid: process.parent_pid(),
+                    start: since(process.seen_start()),
+                    end: since(process.seen_end()),
+                })
+                .collect()
         };
         let index = ProcessIndex::of(lifetimes.iter().copied());
         Self { lifetimes, index }

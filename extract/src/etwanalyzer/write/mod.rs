@@ -18,9 +18,7 @@ use handlescope_model::tables::{
     EventCounts, Events, Frames, Losses, Methods, ModuleLoads, Modules, Names, ObjectTypes,
     Processes, StartHandles, Symbols, Threads, TraceInfo, TraceInfos, Volumes, Warnings,
 };
-use handlescope_model::{
-    ArchiveError, ArchiveWriter, Cancel, NameIdx, Table, TableRows, Texts, Trace,
-};
+use handlescope_model::{ArchiveError, ArchiveWriter, Cancel, Table, TableRows, Texts, Trace};
 use serde::Serialize;
 
 pub use json::SaveError;
@@ -175,9 +173,11 @@ impl Parts<'_> {
 
     /// Refuses handles whose names would be more than a member may have. This part is in memory as a whole.
     fn check_names(&self, handles: &StartHandles, names: &Texts) -> Result<(), SaveError> {
-        let length =
-            |name: &Option<NameIdx>| name.and_then(|name| names.get(name.row())).map(str::len);
-        let bytes: usize = handles.name.iter().filter_map(length).sum();
+        let bytes: usize = handles
+            .name
+            .iter()
+            .filter_map(|name| name.and_then(|name| names.get(name.row())).map(str::len))
+            .sum();
         match bytes as u64 > MAX_NAMES {
             false => Ok(()),
             true => Err(SaveError::TooLarge {

@@ -95,9 +95,10 @@ impl PdbFile {
 
     /// Locations of source files according to the PDB.
     pub(in crate::symbols) fn source_server(&self) -> SourceServer {
-        let read =
-            || bounds::check_streams(&self.bytes).ok().map(|()| SourceServer::of(&self.bytes));
-        quietly(read).ok().flatten().unwrap_or_default()
+        quietly(|| bounds::check_streams(&self.bytes).ok().map(|()| SourceServer::of(&self.bytes)))
+            .ok()
+            .flatten()
+            .unwrap_or_default()
     }
 
     /// Parses the PDB and runs `read` on it, turning a panic of the parser into an error: it

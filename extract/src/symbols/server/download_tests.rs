@@ -240,9 +240,9 @@ fn many_pdbs_come_at_once_and_then_no_server_is_asked_any_more() {
         let mut count = count.lock().expect("count");
         *count += 1;
         all_there.notify_all();
-        let is_alone = |count: &mut usize| *count < TOGETHER;
-        let (count, wait) =
-            all_there.wait_timeout_while(count, LONG_TIMEOUT, is_alone).expect("count");
+        let (count, wait) = all_there
+            .wait_timeout_while(count, LONG_TIMEOUT, |count| *count < TOGETHER)
+            .expect("count");
         drop(count);
         open.fetch_sub(1, Ordering::SeqCst);
         if wait.timed_out() || asked.path.contains("7.pdb") {
@@ -267,9 +267,11 @@ fn many_pdbs_come_at_once_and_then_no_server_is_asked_any_more() {
         assert_eq!(is_named(&symbolizer, name), !name.contains('7'), "{name}");
     }
     let reports = symbolizer.report();
-    let is_stored = |report: &&ModuleReport| matches!(report.origin, Some(Origin::Server(_)));
     // 7.pdb and 17.pdb are missing.
-    assert_eq!(reports.iter().filter(is_stored).count(), 22);
+    assert_eq!(
+        reports.iter().filter(|report| matches!(report.origin, Some(Origin::Server(_)))).count(),
+        22
+    );
     assert_eq!(reports.iter().filter(|report| !report.missing.is_empty()).count(), 2);
     symbolizer.prepare(&modules(&names), &observer, &observer.cancel);
     let next = cache.session(&[&server]);

@@ -500,8 +500,9 @@ impl Asking<'_> {
 /// The file in a cache, if it is the right one.
 fn cached(cache: &Path, key: &StoreKey, pdb: &PdbIdentity) -> Option<PathBuf> {
     let file = install::folder(cache, key).join(&key.name);
-    let is_right = || PdbFile::open(&file).and_then(|opened| opened.verify(pdb)).is_ok();
-    (file.is_file() && is_right()).then_some(file)
+    let is_match =
+        file.is_file() && PdbFile::open(&file).and_then(|opened| opened.verify(pdb)).is_ok();
+    is_match.then_some(file)
 }
 
 /// The address of a file on a server.

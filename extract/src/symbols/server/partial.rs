@@ -196,11 +196,10 @@ pub(in crate::symbols) fn sweep(cache: &Path, max_age: Duration, max_bytes: u64)
     for (modified, len, path) in files {
         bytes = bytes.saturating_add(len);
         let is_old = now.duration_since(modified).is_ok_and(|age| age > max_age);
-        // Locked until it is gone, so that no one else begins with it.
-        let is_free = |file: &File| file.try_lock().is_ok();
+        // The lock keeps other sessions from using the file until it is removed.
         if (is_old || bytes > max_bytes)
             && let Ok(file) = File::open(&path)
-            && is_free(&file)
+            && file.try_lock().is_ok()
         {
             let _ = fs::remove_file(&path);
         }
