@@ -98,10 +98,9 @@ impl Console {
             messages,
             flow: Flow::Continue,
         };
-        let result =
-            quietly(|| work(&mut context)).unwrap_or_else(|Panicked { message, place }| {
-                Err(CommandError::Panicked { message, place })
-            });
+        let result = quietly(|| work(&mut context)).unwrap_or_else(
+            |Panicked { message, location: place }| Err(CommandError::Panicked { message, place }),
+        );
         let flow = context.flow;
         spinner.stop();
         match result {

@@ -63,8 +63,8 @@ fn unpack_7z(
     let files = &container.archive.files;
     let names = files.iter().filter(|entry| !entry.is_directory).map(|entry| entry.name.clone());
     let name = choose(path, &names.collect::<Vec<_>>())?;
-    let place = files.iter().position(|entry| entry.name == name);
-    let members = SevenZipMembers::choose(path, container, place.into_iter().collect(), limits)?;
+    let index = files.iter().position(|entry| entry.name == name);
+    let members = SevenZipMembers::choose(path, container, index.into_iter().collect(), limits)?;
     let target = temporary(path, &env::temp_dir())?;
     members.unpack(std::slice::from_ref(&target), watch)?;
     Ok((target, name))
@@ -163,14 +163,14 @@ fn listed(names: &[&String]) -> String {
 mod tests {
     use super::*;
 
-    fn chosen(archive: &str, names: &[&str]) -> Option<String> {
+    fn trace_in(archive: &str, names: &[&str]) -> Option<String> {
         let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
         choose(Path::new(archive), &names).ok()
     }
 
     #[test]
     fn the_only_trace_is_taken_under_any_name() {
-        assert_eq!(chosen("x.zip", &["a.txt", "d/b.ETL"]).as_deref(), Some("d/b.ETL"));
+        assert_eq!(trace_in("x.zip", &["a.txt", "d/b.ETL"]).as_deref(), Some("d/b.ETL"));
     }
 
     #[test]
@@ -188,10 +188,10 @@ mod tests {
 
     #[test]
     fn of_several_traces_the_one_with_the_archives_name_is_taken() {
-        assert_eq!(chosen("b.zip", &["a.etl", "x/b.etl"]).as_deref(), Some("x/b.etl"));
-        assert_eq!(chosen("b.etl.7z", &["a.etl", "b.etl"]).as_deref(), Some("b.etl"));
-        assert_eq!(chosen("c.zip", &["a.etl", "b.etl"]), None);
-        assert_eq!(chosen("c.zip", &["x/c.etl", "y/c.etl"]), None);
-        assert_eq!(chosen("c.zip", &[]), None);
+        assert_eq!(trace_in("b.zip", &["a.etl", "x/b.etl"]).as_deref(), Some("x/b.etl"));
+        assert_eq!(trace_in("b.etl.7z", &["a.etl", "b.etl"]).as_deref(), Some("b.etl"));
+        assert_eq!(trace_in("c.zip", &["a.etl", "b.etl"]), None);
+        assert_eq!(trace_in("c.zip", &["x/c.etl", "y/c.etl"]), None);
+        assert_eq!(trace_in("c.zip", &[]), None);
     }
 }

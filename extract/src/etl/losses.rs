@@ -64,7 +64,7 @@ pub struct SessionClaims {
     pub events_lost: u64,
     pub buffers_lost: u64,
     /// Buffers that the file has, whether their events can be read or not.
-    pub found: u64,
+    pub buffers_found: u64,
     /// Places of the file that should be buffers and are not.
     pub unreadable: u64,
     /// Raw units of time between two ticks of the clock; 1 for an exact one.
@@ -94,10 +94,10 @@ pub fn losses(buffers: &[ReadBuffer], claims: SessionClaims) -> Vec<EventLoss> {
         losses.extend((count > 0).then(|| EventLoss::new(kind, None, Some(count), None)));
     };
     if !claims.is_ring {
-        let not_there = claims.written.saturating_sub(claims.found);
+        let not_there = claims.written.saturating_sub(claims.buffers_found);
         add(LossKind::MissingBuffers, not_there.saturating_sub(missing));
     }
-    if missing == 0 && claims.written <= claims.found {
+    if missing == 0 && claims.written <= claims.buffers_found {
         add(LossKind::DamagedBuffer, claims.unreadable);
     }
     add(LossKind::BuffersLost, claims.buffers_lost.saturating_sub(placed + marked_buffers as u64));
@@ -119,7 +119,7 @@ struct MissingNumbers {
 /// The numbers that buffers should have and none has; none where numbers make no sense.
 fn missing_numbers(buffers: &[ReadBuffer], claims: &SessionClaims) -> Vec<MissingNumbers> {
     // A number far beyond all others is damaged.
-    let limit = claims.written.max(claims.found.saturating_mul(2));
+    let limit = claims.written.max(claims.buffers_found.saturating_mul(2));
     let mut numbers: Vec<(u64, i64)> =
         buffers.iter().map(|buffer| (buffer.header.sequence, buffer.first)).collect();
     numbers.sort_unstable();
@@ -128,7 +128,7 @@ fn missing_numbers(buffers: &[ReadBuffer], claims: &SessionClaims) -> Vec<Missin
         return Vec::new();
     }
     let mut missing = Vec::new();
-    let is_short = claims.written > claims.found;
+    let is_short = claims.written > claims.buffers_found;
     // Without a claim that buffers are missing the numbers may begin anywhere.
     let mut expected = match numbers.first() {
         Some((first, _)) if !is_short => *first,
@@ -153,12 +153,12 @@ struct Processors(BTreeMap<u16, Vec<ReadBuffer>>);
 
 impl Processors {
     fn new(buffers: &[ReadBuffer]) -> Self {
-        let mut all: BTreeMap<u16, Vec<ReadBuffer>> = BTreeMap::new();
+        let mut buffers_of: BTreeMap<u16, Vec<ReadBuffer>> = BTreeMap::new();
         for buffer in buffers {
-            all.entry(buffer.header.processor).or_default().push(*buffer);
+            buffers_of.entry(buffer.header.processor).or_default().push(*buffer);
         }
-        all.values_mut().for_each(|list| list.sort_by_key(|buffer| buffer.header.sequence));
-        Self(all)
+        buffers_of.values_mut().for_each(|list| list.sort_by_key(|buffer| buffer.header.sequence));
+        Self(buffers_of)
     }
 
     /// The times in which the events of missing buffers may have been.
@@ -260,9 +260,15 @@ mod tests {
 
     /// A closed file of two processors, of which `missing` buffers are not there.
     fn claims(buffers: &[ReadBuffer], missing: u64) -> SessionClaims {
-        let found = buffers.len() as u64;
-        let written = found + missing;
-        SessionClaims { written, processors: 2, found, clock_step: 1, ..SessionClaims::default() }
+        let buffers_found = buffers.len() as u64;
+        let written = buffers_found + missing;
+        SessionClaims {
+            written,
+            processors: 2,
+            buffers_found,
+            clock_step: 1,
+            ..SessionClaims::default()
+        }
     }
 
     /// Kind, span and processor of a loss.
@@ -291,10 +297,10 @@ mod tests {
         let [a, b, _, d] = whole();
         let e = buffer(4, 1, 201, 300);
         let buffers = [a, b, d, e];
-        let all = losses(&buffers, claims(&buffers, 1));
+        let damaged = losses(&buffers, claims(&buffers, 1));
         let hole = (LossKind::MissingBuffers, Some((90, 201)), Some(1));
-        assert_eq!(certain(&all), [hole]);
-        assert_eq!(all.len(), 2, "the other processor had no time for a buffer");
+        assert_eq!(certain(&damaged), [hole]);
+        assert_eq!(damaged.len(), 2, "the other processor had no time for a buffer");
         // So does a missing number although the header counts as many buffers as there are.
         assert_eq!(certain(&losses(&buffers, claims(&buffers, 0))), [hole]);
     }
@@ -303,26 +309,26 @@ mod tests {
     fn numbers_that_are_missing_at_the_end_lie_between_the_last_buffers_and_the_end() {
         let [a, b, ..] = whole();
         let buffers = [a, b];
-        let all = losses(&buffers, claims(&buffers, 2));
+        let losses = losses(&buffers, claims(&buffers, 2));
         let missing =
             |from, processor| (LossKind::MissingBuffers, Some((from, i64::MAX)), Some(processor));
-        assert_eq!(certain(&all), [missing(99, 0), missing(90, 1)]);
-        assert_eq!(all.iter().filter_map(|loss| loss.count).sum::<u64>(), 2, "each counts once");
+        assert_eq!(certain(&losses), [missing(99, 0), missing(90, 1)]);
+        assert_eq!(losses.iter().filter_map(|loss| loss.count).sum::<u64>(), 2, "each counts once");
     }
 
     #[test]
     fn all_that_a_processor_had_may_be_missing() {
         let buffers = [buffer(0, 0, 0, 100), buffer(2, 0, 101, 200)];
-        let all = losses(&buffers, claims(&buffers, 1));
+        let losses = losses(&buffers, claims(&buffers, 1));
         let anytime = (LossKind::MissingBuffers, Some((i64::MIN, i64::MAX)), None);
-        assert!(certain(&all).contains(&anytime), "{all:?}");
+        assert!(certain(&losses).contains(&anytime), "{losses:?}");
     }
 
     #[test]
     fn numbers_that_make_no_sense_place_nothing() {
         let buffers = [buffer(0, 0, 0, 10), buffer(7, 0, 11, 20), buffer(7, 1, 11, 20)];
-        let all = losses(&buffers, claims(&buffers, 5));
-        assert_eq!(certain(&all), [(LossKind::MissingBuffers, None, None)]);
+        let placed = losses(&buffers, claims(&buffers, 5));
+        assert_eq!(certain(&placed), [(LossKind::MissingBuffers, None, None)]);
         let far = [buffer(0, 0, 0, 10), buffer(1, 0, 11, 20), buffer(1 << 60, 0, 21, 30)];
         assert_eq!(losses(&far, claims(&far, 0)), []);
     }
@@ -366,8 +372,8 @@ mod tests {
         let [a, b, c, d] = whole();
         let count = |buffers: &[ReadBuffer], events_lost, buffers_lost, missing| {
             let claims = SessionClaims { events_lost, buffers_lost, ..claims(buffers, missing) };
-            let all = losses(buffers, claims);
-            let anywhere = all.iter().filter(|loss| loss.span.is_none());
+            let losses = losses(buffers, claims);
+            let anywhere = losses.iter().filter(|loss| loss.span.is_none());
             anywhere.map(|loss| (loss.kind, loss.count)).collect::<Vec<_>>()
         };
         let (events, buffers) = (LossKind::EventsLost, LossKind::BuffersLost);

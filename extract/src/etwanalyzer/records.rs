@@ -44,7 +44,7 @@ records! {
         "ModuleVersions" => module_versions: Unread<[(); 0]>,
         "NetworkInterfaces" => network_interfaces: Unread<[(); 0]>,
         "HandleData" => handle_data: Option<Unread<HandleShell>>,
-        "Handlescope" => own: OwnMain,
+        "Handlescope" => handlescope: OwnMain,
     }
 
     /// The tables, of which the main part has less than they hold.
@@ -97,7 +97,7 @@ records! {
         "UnresolvedPdbs" => pdbs: Vec<PdbRecord>,
         "TotalPdbCount" => pdb_count: Unread<usize>,
         "SharedStrings" => strings: Strings,
-        "Handlescope" => own: Option<OwnModules>,
+        "Handlescope" => handlescope: Option<OwnModules>,
     }
 
     /// The tables, of which the modules part has paths, versions and processes only.
@@ -267,8 +267,8 @@ impl ObjectRecord {
             }
             kind => (kind, event),
         };
-        let all = lists.into_iter().map(|(list, events)| (list, events.unwrap_or_default()));
-        all.flat_map(|(list, events)| events.into_iter().map(move |of| event(list, of))).collect()
+        let lists = lists.into_iter().map(|(list, events)| (list, events.unwrap_or_default()));
+        lists.flat_map(|(list, events)| events.into_iter().map(move |of| event(list, of))).collect()
     }
 }
 

@@ -362,14 +362,14 @@ mod tests {
         ] {
             assert_eq!(Statement::parse(line), Some(expected), "{line}");
         }
-        for other in [
+        for line in [
             "a <b> c",
             "std::vector<int>",
             "0 -> 1",
             "kdx>",
             "What changed since the previous snapshot",
         ] {
-            assert_eq!(Statement::parse(other), None, "{other}");
+            assert_eq!(Statement::parse(line), None, "{line}");
         }
         let program = ".  0\tid: 17e8\tcreate\tname: C:\\a b\\leaky.exe";
         for line in [program, &program.replace('\t', " ")] {

@@ -48,8 +48,9 @@ impl History {
             for facts in stretches(facts) {
                 let stretch = Stretch::of(&facts);
                 uncertain += stretch.uncertain;
-                let places = stretch.snapshots.into_iter();
-                snapshots.extend(places.map(|(step, place)| (step, process, before + place)));
+                let positions = stretch.snapshots.into_iter();
+                snapshots
+                    .extend(positions.map(|(step, position)| (step, process, before + position)));
                 for (step, entry) in stretch.events {
                     events.push((step, process, before, entry));
                     before += 1;
@@ -63,13 +64,13 @@ impl History {
         events.sort_by_key(|&(step, process, number, _)| (step, process, number));
         snapshots.sort_unstable();
         // Of other processes those came before a snapshot that are known before it.
-        let place = |(step, process, before): (usize, u32, usize)| {
+        let position = |(step, process, before): (usize, u32, usize)| {
             let known = events.partition_point(|event| event.0 < step);
             let steps = steps_of.get(&process).map_or(&[][..], |steps| steps);
             let of_process = steps.partition_point(|of_event| *of_event < step);
             (known - of_process + before) as u32
         };
-        let snapshots = snapshots.into_iter().map(place).collect();
+        let snapshots = snapshots.into_iter().map(position).collect();
         let events = events.into_iter().map(|(_, _, _, entry)| entry).collect();
         Self { events, snapshots, uncertain }
     }

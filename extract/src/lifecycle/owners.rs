@@ -137,8 +137,8 @@ fn duplicate_owners(
     // The parent duplicates and starts the child on one thread, and rarely on two processors.
     let inheriting_child = parent.and_then(|parent| {
         index.inheriting_child(parent.process.pid, parent.end, time, |child| {
-            let place = processes[child as usize].start_place;
-            place.map_or(Some(false), |place| place.is_after(row, timeline))
+            let start = processes[child as usize].start_position;
+            start.map_or(Some(false), |start| start.is_after(row, timeline))
         })
     });
     let [source, inherited_by] = [source, inheriting_child].map(|process| process.unwrap_or(NONE));

@@ -213,7 +213,7 @@ pub(super) mod tests {
 
     fn kinds(properties: &[Property]) -> Vec<(FieldKind, Count)> {
         let (_, schema) = decode(&record(properties, properties.len() as u32)).unwrap();
-        schema.fields.all().iter().map(|field| (field.kind, field.count)).collect()
+        schema.fields.plans().iter().map(|field| (field.kind, field.count)).collect()
     }
 
     #[test]
@@ -232,7 +232,7 @@ pub(super) mod tests {
 
     #[test]
     fn a_length_of_zero_is_a_terminator_unless_it_is_fixed() {
-        let found = kinds(&[(0, 1, 0, 1, 0), (0x10, 1, 0, 1, 0), (0, 1, 0, 1, 5), (2, 1, 0, 1, 0)]);
+        let kinds = kinds(&[(0, 1, 0, 1, 0), (0x10, 1, 0, 1, 0), (0, 1, 0, 1, 5), (2, 1, 0, 1, 0)]);
         let extents = [
             Extent::Terminated,
             Extent::Characters(0),
@@ -240,7 +240,7 @@ pub(super) mod tests {
             Extent::CharactersOf(0),
         ];
         assert_eq!(
-            found,
+            kinds,
             extents.map(|extent| (FieldKind::Value(Form::Utf16, extent), Count::One))
         );
     }

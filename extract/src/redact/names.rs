@@ -31,21 +31,21 @@ impl Placeholders {
         units.extend(text);
         if !self.texts.contains_key(&units) {
             let mut placeholder = units.clone();
-            self.parts(&mut placeholder);
+            self.components(&mut placeholder);
             self.texts.insert(units.clone(), placeholder);
         }
         self.text = units;
         self.texts.get(&self.text).map_or(&[], Vec::as_slice)
     }
 
-    fn parts(&mut self, units: &mut [u16]) {
+    fn components(&mut self, units: &mut [u16]) {
         units
             .split_mut(|unit| [b'\\', b'/'].map(u16::from).contains(unit))
-            .for_each(|part| self.part(part));
+            .for_each(|component| self.component(component));
     }
 
     /// Overwrites a part of a path, unless it belongs to Windows; the extension may stay.
-    fn part(&mut self, units: &mut [u16]) {
+    fn component(&mut self, units: &mut [u16]) {
         // No known name has characters beyond ASCII.
         let ascii = units.iter().map(|unit| u8::try_from(*unit).ok().filter(u8::is_ascii));
         let lower = ascii.map(|byte| byte.map_or('\u{FFFF}', char::from));

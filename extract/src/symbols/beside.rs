@@ -33,15 +33,15 @@ pub fn symbols_beside(trace: &Path) -> Vec<PathBuf> {
     let names: Vec<String> = specific.chain([FOR_ALL.to_owned()]).collect();
     let is_extract = folder.file_name().is_some_and(|name| name.eq_ignore_ascii_case("extract"));
     let above = folder.parent().filter(|_| is_extract);
-    let mut found = Vec::new();
+    let mut folders = Vec::new();
     for folder in [Some(folder), above].into_iter().flatten() {
         let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
-        found.extend(folders_named(folder, &names));
+        folders.extend(folders_named(folder, &names));
     }
     if is_archive(trace) && trace.is_file() {
-        found.push(trace.to_owned());
+        folders.push(trace.to_owned());
     }
-    found
+    folders
 }
 
 /// The folders in a folder that have one of some names, in the order of these.
@@ -143,9 +143,9 @@ impl<'a> Member<'a> {
     ) -> Result<Self, ContainerError> {
         if is_seven_zip(archive) {
             let container = Container::open(archive, limits)?;
-            let place = container.archive.files.iter().position(|entry| entry.name == member);
-            let wanted = place.into_iter().collect();
-            let members = SevenZipMembers::choose(archive, container, wanted, limits)?;
+            let index = container.archive.files.iter().position(|entry| entry.name == member);
+            let indexes = index.into_iter().collect();
+            let members = SevenZipMembers::choose(archive, container, indexes, limits)?;
             return Ok(Self::SevenZip(Box::new(members)));
         }
         let mut zip = opened_zip(archive)?;
@@ -238,8 +238,8 @@ mod tests {
     }
 
     fn beside(folder: &TempDir, trace: &str) -> Vec<String> {
-        let found = symbols_beside(&folder.path().join(trace));
-        found
+        let folders = symbols_beside(&folder.path().join(trace));
+        folders
             .iter()
             .map(|path| {
                 let path = path.strip_prefix(folder.path()).expect("in the folder");
@@ -253,9 +253,9 @@ mod tests {
         let names =
             ["A.ngenpdb", "a.etl.EmbeddedPdbs", "a.etl.NGENPDB", "a.ETL.ngenpdbs", "b.etl.NGENPDB"];
         let folder = folder_with(&names);
-        let all = ["a.ETL.ngenpdbs", "a.etl.NGENPDB", "A.ngenpdb", "a.etl.EmbeddedPdbs"];
+        let expected = ["a.ETL.ngenpdbs", "a.etl.NGENPDB", "A.ngenpdb", "a.etl.EmbeddedPdbs"];
         for trace in ["a.etl", "A.etl.zip", "a.zip", "a.json7z", "Extract/a.json7z"] {
-            assert_eq!(beside(&folder, trace), all, "{trace}");
+            assert_eq!(beside(&folder, trace), expected, "{trace}");
         }
         assert_eq!(beside(&folder, "b.etl"), ["b.etl.NGENPDB"]);
         assert!(beside(&folder, "c.etl").is_empty());
@@ -266,8 +266,8 @@ mod tests {
         let folder = folder_with(&["Symbols", "a.etl.NGENPDB", "Extract/symbols"]);
         assert_eq!(beside(&folder, "a.etl"), ["a.etl.NGENPDB", "Symbols"]);
         assert_eq!(beside(&folder, "b.etl"), ["Symbols"]);
-        let all = ["Extract/symbols", "a.etl.NGENPDB", "Symbols"];
-        assert_eq!(beside(&folder, "Extract/a.json7z"), all);
+        let expected = ["Extract/symbols", "a.etl.NGENPDB", "Symbols"];
+        assert_eq!(beside(&folder, "Extract/a.json7z"), expected);
     }
 
     #[test]

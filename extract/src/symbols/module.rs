@@ -128,12 +128,12 @@ fn chain(
     locations: &[SourceLocation<'_, '_>],
     rva: u64,
     texts: &mut Texts,
-    place: &dyn Fn(&str) -> Option<String>,
+    source_of: &dyn Fn(&str) -> Option<String>,
 ) -> FrameChain {
     let Some((physical, inlined)) = locations.split_last() else { return FrameChain::default() };
     let offset = rva.saturating_sub(start_of(physical));
     let frames = locations.iter().enumerate().map(|(at, location)| {
-        let file = location.file().map(|file| texts.file(file.full_path(), place));
+        let file = location.file().map(|file| texts.file(file.full_path(), source_of));
         ResolvedFrame {
             function: texts.name(location.function().name()),
             offset,
@@ -149,15 +149,15 @@ fn chain(
 impl Texts {
     /// Demangles every name once.
     fn name(&mut self, name: &str) -> Arc<str> {
-        let place = (name.as_ptr() as usize, name.len());
-        self.names.entry(place).or_insert_with(|| names::readable(name).into()).clone()
+        let key = (name.as_ptr() as usize, name.len());
+        self.names.entry(key).or_insert_with(|| names::readable(name).into()).clone()
     }
 
-    fn file(&mut self, path: String, place: &dyn Fn(&str) -> Option<String>) -> SourceFile {
+    fn file(&mut self, path: String, source_of: &dyn Fn(&str) -> Option<String>) -> SourceFile {
         if let Some(known) = self.files.get(&path) {
             return known.clone();
         }
-        let source = place(&path).map(Arc::from);
+        let source = source_of(&path).map(Arc::from);
         let file = SourceFile { path: path.as_str().into(), source };
         self.files.insert(path, file.clone());
         file

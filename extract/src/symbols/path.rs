@@ -28,9 +28,9 @@ pub struct SymbolPath {
 impl SymbolPath {
     /// Parses the text. Empty entries, which would mean the working directory, are ignored.
     pub fn parse(text: &str) -> Self {
-        let parts: Vec<String> =
+        let entries: Vec<String> =
             text.split(';').map(str::trim).filter(|part| !part.is_empty()).map(normal).collect();
-        let entries = parse_nt_symbol_path(&parts.join(";"));
+        let entries = parse_nt_symbol_path(&entries.join(";"));
         Self {
             text: text.to_owned(),
             entries: entries.into_iter().filter_map(without_empty).collect(),
@@ -220,11 +220,11 @@ pub(super) fn without_secrets(text: &str) -> String {
         let (address, behind) = address.split_at(
             address.find(|c| matches!(c, '*' | ';') || c.is_whitespace()).unwrap_or(address.len()),
         );
-        let (place, query) = address.split_at(address.find('?').unwrap_or(address.len()));
-        let host_end = place.find(['/', '#']).unwrap_or(place.len());
-        let user_end = place.get(..host_end).and_then(|host| host.rfind('@')).unwrap_or(0);
-        let (user, place) = place.split_at(user_end);
-        shown.extend([before, hidden(user, "…"), place, hidden(query, "?…")]);
+        let (path, query) = address.split_at(address.find('?').unwrap_or(address.len()));
+        let host_end = path.find(['/', '#']).unwrap_or(path.len());
+        let user_end = path.get(..host_end).and_then(|host| host.rfind('@')).unwrap_or(0);
+        let (user, path) = path.split_at(user_end);
+        shown.extend([before, hidden(user, "…"), path, hidden(query, "?…")]);
         rest = behind;
     }
     shown.push_str(rest);
@@ -233,17 +233,17 @@ pub(super) fn without_secrets(text: &str) -> String {
 
 /// An entry as symsrv wants it: schemes in lower case, and a bare address as `srv*address`.
 fn normal(entry: &str) -> String {
-    let parts: Vec<String> = entry.split('*').map(with_plain_scheme).collect();
-    match parts.as_slice() {
+    let elements: Vec<String> = entry.split('*').map(with_plain_scheme).collect();
+    match elements.as_slice() {
         [address] if is_address(address) => format!("srv*{address}"),
-        parts => parts.join("*"),
+        elements => elements.join("*"),
     }
 }
 
-fn with_plain_scheme(part: &str) -> String {
-    match part.split_once("://") {
+fn with_plain_scheme(element: &str) -> String {
+    match element.split_once("://") {
         Some((scheme, rest)) => format!("{}://{rest}", scheme.to_ascii_lowercase()),
-        None => part.to_owned(),
+        None => element.to_owned(),
     }
 }
 
@@ -345,13 +345,13 @@ fn caches_of(variable: impl Fn(&str) -> Option<OsString>) -> Vec<PathBuf> {
         text.push(rest);
         Some(PathBuf::from(text))
     };
-    let all = [
+    let folders = [
         folder("DBGHELP_HOMEDIR", r"\sym"),
         folder("ProgramData", r"\Dbg\sym"),
         folder("SystemDrive", r"\Symbols"),
         folder("LOCALAPPDATA", r"\Temp\SymbolCache"),
     ];
-    all.into_iter().flatten().collect()
+    folders.into_iter().flatten().collect()
 }
 
 #[cfg(test)]

@@ -248,8 +248,8 @@ mod tests {
         let utc_offsets = Some(UtcOffsets::text(&[(10, 60), (20, 120), (30, 60)]));
         let info = TraceInfo { utc_offset_minutes: 120, utc_offsets, ..TraceInfo::default() };
         let offsets = UtcOffsets::of(&info);
-        let found = [0, 10, 19, 20, 29, 30, 99].map(|at| offsets.minutes_at(at));
-        assert_eq!(found, [60, 60, 60, 120, 120, 60, 60]);
+        let minutes = [0, 10, 19, 20, 29, 30, 99].map(|at| offsets.minutes_at(at));
+        assert_eq!(minutes, [60, 60, 60, 120, 120, 60, 60]);
         assert_eq!(offsets.minutes(), [60, 120]);
         for text in [None, Some("nonsense".to_owned()), Some("9:1,8:2".to_owned())] {
             let offsets = UtcOffsets::of(&TraceInfo { utc_offsets: text, ..info.clone() });

@@ -36,7 +36,7 @@ fn saved() -> Saved {
         ModuleReport { origin: Some(origin), ..report(name, outcome) }
     };
     let server = "https://symbols.example".to_owned();
-    let missing = MissingAt { place: server.clone(), is_remembered: false, is_refused: false };
+    let missing = MissingAt { location: server.clone(), is_remembered: false, is_refused: false };
     let reason = "500 Internal Server Error".to_owned();
     let damaged =
         SymbolFileError::Malformed { path: "/f/b.pdb".into(), source: "no such stream".into() };
@@ -50,7 +50,7 @@ fn saved() -> Saved {
         },
         report("c.dll", Outcome::NoPdbIdentity),
         ModuleReport {
-            failures: vec![SearchFailure { place: server, reason }],
+            failures: vec![SearchFailure { location: server, reason }],
             ..report("d.dll", Outcome::ResolvedFromExports { file: "/f/d.dll".into() })
         },
     ];

@@ -20,14 +20,14 @@ impl Main {
 
     /// Whether a version of this program has written the extract whose tables are known here.
     pub(super) fn is_own(&self) -> bool {
-        let version = self.own.trace.as_ref().map(|trace| trace.schema_version);
+        let version = self.handlescope.trace.as_ref().map(|trace| trace.schema_version);
         version.is_some_and(|version| version <= SCHEMA_VERSION)
-            && self.own.processes.0.len() <= self.processes().len()
+            && self.handlescope.processes.0.len() <= self.processes().len()
     }
 
     /// Whether a newer version has written it: its tables are not read, the rest is.
     pub(super) fn is_newer(&self) -> bool {
-        self.own.trace.as_ref().is_some_and(|trace| trace.schema_version > SCHEMA_VERSION)
+        self.handlescope.trace.as_ref().is_some_and(|trace| trace.schema_version > SCHEMA_VERSION)
     }
 }
 
@@ -76,7 +76,7 @@ pub(super) fn info(input: &Path, main: &Main, stats: &TraceStats) -> TraceInfo {
     let offset = start.map_or(0, Time::offset);
     let name = main.source.as_deref().and_then(|path| path.rsplit(['/', '\\']).next());
     let name = name.filter(|name| !name.is_empty()).map(str::to_owned);
-    if let Some(trace) = main.own.trace.as_ref().filter(|_| main.is_own()) {
+    if let Some(trace) = main.handlescope.trace.as_ref().filter(|_| main.is_own()) {
         return TraceInfo { schema_version: SCHEMA_VERSION, ..trace.clone() };
     }
     TraceInfo {
@@ -122,9 +122,9 @@ pub(super) fn own_rows<R: Clone, T: FromIterator<R>>(main: &Main, rows: &Rows<R>
 }
 
 /// Warnings about the import, after those recorded in our own extract.
-pub(super) fn warnings(main: &Main, found: &[Warning]) -> Warnings {
-    let recorded = main.own.warnings.0.iter().filter(|_| main.is_own());
-    recorded.chain(found).cloned().collect()
+pub(super) fn warnings(main: &Main, findings: &[Warning]) -> Warnings {
+    let recorded = main.handlescope.warnings.0.iter().filter(|_| main.is_own());
+    recorded.chain(findings).cloned().collect()
 }
 
 /// The processes of an extract. Their numbers are the rows of the processes table.
@@ -145,7 +145,7 @@ impl ProcessRows {
             end: process.end_ns,
         };
         let lifetimes: Vec<Lifetime> = if main.is_own() {
-            main.own.processes.0.iter().map(exact).collect()
+            main.handlescope.processes.0.iter().map(exact).collect()
         } else {
             main.processes()
                 .iter()
@@ -188,7 +188,7 @@ impl ProcessRows {
 
     pub(super) fn table(&self, main: &Main) -> Processes {
         if main.is_own() {
-            return main.own.processes.0.iter().cloned().collect();
+            return main.handlescope.processes.0.iter().cloned().collect();
         }
         let row = |(record, lifetime): (&ProcessRecord, &Lifetime)| Process {
             pid: record.pid(),

@@ -70,7 +70,7 @@ pub fn save(
     let replaced = has_names.then(|| Table::Symbols.member());
     let old = parts_of(trace);
     trace.copy_members(&mut writer, |member| {
-        !old.iter().any(|part| part == member) && replaced.as_deref() != Some(member)
+        !old.iter().any(|member| member == member) && replaced.as_deref() != Some(member)
     })?;
     if has_names {
         writer.table(Table::Symbols, symbols.clone().into_frame())?;
@@ -97,7 +97,8 @@ pub fn is_for_etwanalyzer(trace: &Trace) -> bool {
 fn parts_of(trace: &Trace) -> Vec<String> {
     let names = trace.members();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    let parts = Member::ALL.into_iter().filter_map(|part| find(part, &base(trace.path()), &names));
+    let parts =
+        Member::ALL.into_iter().filter_map(|member| find(member, &base(trace.path()), &names));
     parts.map(str::to_owned).collect()
 }
 

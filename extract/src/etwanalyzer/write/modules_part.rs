@@ -75,7 +75,7 @@ impl ModulesPart {
                 .collect(),
             pdb_count: Unread(all.len()),
             strings: Strings { texts: (0..strings.0.len()).map(|id| strings.0.text(id)).collect() },
-            own: Some(OwnModules {
+            handlescope: Some(OwnModules {
                 modules: Rows(modules.rows().collect()),
                 loads: Rows(loads.rows().collect()),
             }),

@@ -25,7 +25,7 @@ pub struct AllocatorRow {
 pub struct Miss {
     /// Row of the allocators.
     pub allocator: u32,
-    pub what: ResourceMissKind,
+    pub kind: ResourceMissKind,
     pub key: u64,
     /// Bytes.
     pub size: i64,
@@ -189,9 +189,9 @@ impl AtRow<'_> {
     }
 
     /// Counts an event that neither began nor ended an allocation.
-    pub(super) fn miss(&mut self, what: ResourceMissKind, allocator: u32, key: u64, size: i64) {
+    pub(super) fn miss(&mut self, kind: ResourceMissKind, allocator: u32, key: u64, size: i64) {
         let row = self.row as u32;
-        self.columns.misses.push(Miss { allocator, what, key, size, row });
+        self.columns.misses.push(Miss { allocator, kind, key, size, row });
     }
 }
 

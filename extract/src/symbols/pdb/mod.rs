@@ -43,8 +43,8 @@ impl PdbFile {
     /// The age that counts is the one of the debug information stream: tools which post-process a
     /// PDB increase the other one, in the PDB information stream, and the image never learns of it.
     pub(in crate::symbols) fn verify(&self, expected: &PdbIdentity) -> Result<(), SymbolFileError> {
-        let found = self.guarded(|pdb| Ok(pdb.debug_id()))?;
-        if found == expected.debug_id() {
+        let actual = self.guarded(|pdb| Ok(pdb.debug_id()))?;
+        if actual == expected.debug_id() {
             return Ok(());
         }
         Err(SymbolFileError::WrongIdentity {
@@ -52,8 +52,8 @@ impl PdbFile {
             expected: expected.clone(),
             found: PdbIdentity {
                 name: expected.name.clone(),
-                guid: found.uuid(),
-                age: found.appendix(),
+                guid: actual.uuid(),
+                age: actual.appendix(),
             },
         })
     }

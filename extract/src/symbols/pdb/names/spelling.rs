@@ -256,7 +256,7 @@ fn declared(mut declared_type: Type, declarator: &str, depth: usize) -> Option<T
         let end = closing(rest)?;
         let parameters = split(rest.get(1..end)?);
         let parameters: Option<Vec<String>> =
-            parameters.into_iter().map(|one| type_text(one, depth + 1)).collect();
+            parameters.into_iter().map(|parameter| type_text(parameter, depth + 1)).collect();
         let parameters = match parameters?.join(",") {
             none if none.is_empty() => "void".to_owned(),
             some => some,
