@@ -17,7 +17,7 @@ const SIGNALS: [i32; 4] = [SIGINT, SIGTERM, SIGHUP, SIGQUIT];
 #[cfg(not(unix))]
 const SIGNALS: [i32; 2] = [SIGINT, SIGTERM];
 
-/// The last signal that came.
+/// The last signal that came; 0 for none.
 static LAST: LazyLock<Arc<AtomicUsize>> = LazyLock::new(Arc::default);
 
 /// The [`Wait`] that the program is in; 0 for none.
@@ -48,7 +48,7 @@ pub(crate) enum Wait {
 pub fn on_signals() -> io::Result<Cancel> {
     let cancel = Cancel::default();
     for signal in SIGNALS {
-        // In this order: the first one looks at what the others have set at the time before.
+        // The order matters: the first handler checks what the others set on the previous signal.
         flag::register_conditional_shutdown(signal, status_of(signal).into(), cancel.flag())?;
         flag::register_usize(signal, Arc::clone(&LAST), signal as usize)?;
         flag::register(signal, cancel.flag())?;
@@ -61,10 +61,7 @@ pub fn on_signals() -> io::Result<Cancel> {
 /// The exit status of a program that a signal ended: 128 and its number, as shells have it; that of Ctrl-C
 /// if none came.
 pub fn status() -> u8 {
-    match last() {
-        0 => status_of(SIGINT),
-        signal => status_of(signal),
-    }
+    status_of(last().unwrap_or(SIGINT))
 }
 
 fn status_of(signal: i32) -> u8 {
@@ -76,15 +73,15 @@ pub fn is_ending() -> bool {
     ends_wait(last(), Wait::Prompt as u8)
 }
 
-/// The last signal that came, 0 if none did.
-fn last() -> i32 {
-    LAST.load(Ordering::SeqCst) as i32
+/// The last signal that came, if any did.
+fn last() -> Option<i32> {
+    Some(LAST.load(Ordering::SeqCst) as i32).filter(|signal| *signal != 0)
 }
 
-/// Whether a signal (0: none) ends the program while it waits for this.
-fn ends_wait(signal: i32, wait: u8) -> bool {
-    let is_key = signal == SIGINT && wait == Wait::Prompt as u8;
-    signal != 0 && wait != 0 && !is_key
+/// Whether a signal ends the program while it waits for this.
+fn ends_wait(signal: Option<i32>, wait: u8) -> bool {
+    let is_key = signal == Some(SIGINT) && wait == Wait::Prompt as u8;
+    signal.is_some() && wait != 0 && !is_key
 }
 
 /// Waits for a pager, which takes its text or shows it, and which a signal ends together with the program.
@@ -98,7 +95,7 @@ pub(crate) fn waiting_for<T>(pager: &mut Child, wait: impl FnOnce(&mut Child) ->
 /// Waits for input, which a signal ends together with the program.
 pub(crate) fn waiting<T>(wait: Wait, input: impl FnOnce() -> T) -> T {
     WAIT.store(wait as u8, Ordering::SeqCst);
-    // A signal that came just before was not one that ends a wait, and no other may follow.
+    // A signal that arrived before this did not end a wait, and there may be no second one.
     #[cfg(unix)]
     if ends_wait(last(), wait as u8) {
         unix::end();
@@ -192,16 +189,16 @@ mod unix {
     pub(super) fn end_while_waiting(cancel: Cancel) -> io::Result<()> {
         let stdin = io::stdin();
         *lock(&TERMINAL) = stdin.is_terminal().then(|| tcgetattr(&stdin).ok()).flatten();
-        // There, Ctrl-C drops what the terminal has not taken yet.
+        // On a terminal, Ctrl-C discards pending output.
         let is_screen = io::stdout().is_terminal();
         let mut signals = Signals::new(SIGNALS)?;
         thread::Builder::new().name("signals".into()).spawn(move || {
             for signal in signals.forever() {
-                if ends_wait(signal, WAIT.load(Ordering::SeqCst)) {
+                if ends_wait(Some(signal), WAIT.load(Ordering::SeqCst)) {
                     end();
                 }
-                // Until the command has ended, if it is not the program that ends.
-                while cancel.is_cancelled() && !(is_screen && last() == SIGINT) {
+                // Watches until the command has ended, or the program.
+                while cancel.is_cancelled() && !(is_screen && last() == Some(SIGINT)) {
                     let writes = WRITES.load(Ordering::SeqCst);
                     thread::sleep(PATIENCE);
                     if writes % 2 == 1 && writes == WRITES.load(Ordering::SeqCst) {
@@ -222,12 +219,12 @@ mod unix {
         let mut stderr = io::stderr();
         let pager = i32::try_from(PAGER.load(Ordering::SeqCst)).ok().and_then(Pid::from_raw);
         let _ = pager.map(|pager| kill_process(pager, Signal::TERM));
-        // Locked until the end, which two threads may reach.
+        // Stays locked until the exit, because two threads may get here.
         let terminal = lock(&TERMINAL);
         let _ = match &*terminal {
             Some(terminal) => {
                 let _ = tcsetattr(io::stdin(), OptionalActions::Now, terminal);
-                // What the shell prints stands on a line of its own.
+                // The shell's prompt starts on a new line.
                 writeln!(stderr)
             }
             None => writeln!(stderr, "{Cancelled}"),
@@ -238,13 +235,13 @@ mod unix {
     /// Ends the program while a thread is in the middle of a write, which it would wait for at a usual end.
     #[expect(clippy::disallowed_methods, reason = "only one word")]
     fn end_with_output_stuck() -> ! {
-        let (said, is_said) = mpsc::channel::<()>();
+        let (sender, receiver) = mpsc::channel::<()>();
         thread::spawn(move || {
             let _ = writeln!(io::stderr(), "{Cancelled}");
-            drop(said);
+            drop(sender);
         });
         // Standard error may be the same pipe.
-        let _ = is_said.recv_timeout(PATIENCE / 2);
+        let _ = receiver.recv_timeout(PATIENCE / 2);
         low_level::exit(status().into())
     }
 }
@@ -256,13 +253,13 @@ mod tests {
     #[test]
     fn every_signal_ends_a_wait_but_ctrl_c_at_the_prompt() {
         for wait in [Wait::Script, Wait::Prompt] {
-            assert!(!ends_wait(0, wait as u8), "no signal came");
+            assert!(!ends_wait(None, wait as u8), "no signal came");
             for signal in [SIGTERM, SIGHUP, SIGQUIT] {
-                assert!(ends_wait(signal, wait as u8), "{signal} {wait:?}");
-                assert!(!ends_wait(signal, 0), "a command runs, and stops by itself");
+                assert!(ends_wait(Some(signal), wait as u8), "{signal} {wait:?}");
+                assert!(!ends_wait(Some(signal), 0), "a command runs, and stops by itself");
             }
         }
-        assert!(ends_wait(SIGINT, Wait::Script as u8));
-        assert!(!ends_wait(SIGINT, Wait::Prompt as u8), "there it is a key");
+        assert!(ends_wait(Some(SIGINT), Wait::Script as u8));
+        assert!(!ends_wait(Some(SIGINT), Wait::Prompt as u8), "there it is a key");
     }
 }

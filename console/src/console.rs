@@ -86,9 +86,9 @@ impl Console {
     ) -> Result<Flow, CommandError> {
         let cancel = self.cancel.clone();
         let spinner = messages.spinner();
-        let pages = self.is_interactive && self.session.settings.pager();
+        let is_paged = self.is_interactive && self.session.settings.pager();
         let screen = Screen::stdout(self.session.settings.color());
-        let mut out = Paged::new(out, pages);
+        let mut out = Paged::new(out, is_paged);
         let mut shown = Neutral::terminal(&mut out, screen.is_terminal());
         let mut context = Context {
             session: &mut self.session,
@@ -98,9 +98,10 @@ impl Console {
             messages,
             flow: Flow::Continue,
         };
-        let result = quietly(|| work(&mut context)).unwrap_or_else(
-            |Panicked { message, location: place }| Err(CommandError::Panicked { message, place }),
-        );
+        let result =
+            quietly(|| work(&mut context)).unwrap_or_else(|Panicked { message, location }| {
+                Err(CommandError::Panicked { message, location })
+            });
         let flow = context.flow;
         spinner.stop();
         match result {

@@ -124,7 +124,7 @@ fn parse() -> Result<OneShot, Refusal> {
 /// Settings from the command line, the environment and the configuration file.
 fn settings(cli: &Cli) -> Result<Settings, CommandError> {
     let file = match (&cli.config, &cli.action) {
-        // None of it counts for these.
+        // These use no setting.
         (_, Some(Action::Completions { .. } | Action::Complete { .. } | Action::Man)) => {
             ConfigFile::default()
         }
@@ -209,7 +209,7 @@ fn act(
         }
         Action::Wprp(args) => recording::wprp(args, cli.force, out)?,
         Action::Man => shell::man(out)?,
-        // The first has a console; the others were read in ETWAnalyzer's manner.
+        // The MCP server needs a console; `one_shot` has read the others.
         Action::Mcp(_)
         | Action::Dump(_)
         | Action::Why(_)

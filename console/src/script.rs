@@ -22,20 +22,19 @@ const UTF16_MARK: &[u8] = b"\xFF\xFE";
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Step {
     /// Position of the line, as in `line 1` of a script or `command 1` of the command line.
-    pub place: String,
+    pub position: String,
     /// The command; a query may have several lines.
     pub line: String,
 }
 
 /// The commands after `-c`.
 pub fn commands(lines: &[String]) -> impl Iterator<Item = io::Result<Step>> {
-    let step = |(index, line): (usize, &String)| {
-        Ok(Step { place: format!("command {}", index + 1), line: line.clone() })
-    };
-    lines.iter().enumerate().map(step)
+    lines.iter().enumerate().map(|(index, line)| {
+        Ok(Step { position: format!("command {}", index + 1), line: line.clone() })
+    })
 }
 
-/// The commands of a script, one a line; a query goes on (`goes_on`) until the next command at most.
+/// The commands of a script, one a line; a query goes on (`is_query_open`) until the next command at most.
 pub fn steps(input: impl BufRead) -> impl Iterator<Item = io::Result<Step>> {
     let mut lines = lines(input).peekable();
     std::iter::from_fn(move || {
@@ -43,11 +42,10 @@ pub fn steps(input: impl BufRead) -> impl Iterator<Item = io::Result<Step>> {
             Ok(step) => step,
             Err(error) => return Some(Err(error)),
         };
-        while goes_on(&step.line) {
-            let follows = |next: &io::Result<Step>| {
-                next.as_ref().is_ok_and(|next| !starts_command(&next.line))
-            };
-            let Some(Ok(next)) = lines.next_if(follows) else { break };
+        while is_query_open(&step.line) {
+            let next =
+                lines.next_if(|next| next.as_ref().is_ok_and(|next| !starts_command(&next.line)));
+            let Some(Ok(next)) = next else { break };
             step.line.extend(["\n", &next.line]);
         }
         Some(Ok(step))
@@ -56,30 +54,31 @@ pub fn steps(input: impl BufRead) -> impl Iterator<Item = io::Result<Step>> {
 
 /// Whether the next line belongs to a query, too: neither `;`, nor an empty line, nor options after it
 /// have ended it.
-pub(crate) fn goes_on(text: &str) -> bool {
+pub(crate) fn is_query_open(text: &str) -> bool {
     let tokens = split(text);
     let Some((first, arguments)) = tokens.split_first() else { return false };
-    let takes_query = |name: &str| {
-        let command = REGISTRY.command(name);
-        command.is_some_and(|command| matches!(command.signature().arguments, Arguments::Sql))
-    };
+    let takes_query = REGISTRY
+        .command(&first.text)
+        .is_some_and(|command| matches!(command.signature().arguments, Arguments::Sql));
     let last = text.rsplit('\n').next().unwrap_or_default();
-    !last.trim().is_empty() && takes_query(&first.text) && is_unfinished(text, arguments)
+    !last.trim().is_empty() && takes_query && is_unfinished(text, arguments)
 }
 
 /// Whether the last of the commands is a query whose end is missing. An empty line is an end.
 pub(crate) fn is_waiting(text: &str) -> bool {
     let is_line_empty = text.rsplit('\n').next().is_some_and(|line| line.trim().is_empty());
     let last = steps(text.as_bytes()).last();
-    !is_line_empty && last.and_then(Result::ok).is_some_and(|step| goes_on(&step.line))
+    !is_line_empty && last.and_then(Result::ok).is_some_and(|step| is_query_open(&step.line))
 }
 
 /// Whether a line is a comment or starts as commands and aliases do, with a dot and a letter.
 fn starts_command(line: &str) -> bool {
     let first = line.split_whitespace().next().unwrap_or_default();
-    let is_name = |rest: &str| rest.starts_with(|c: char| c.is_ascii_alphabetic());
-    // No line of a query starts like this. Which names there are is not known: lines in front define aliases.
-    first.starts_with('#') || first.strip_prefix('.').is_some_and(is_name)
+    // No line of a query starts like this. The name is not checked, because earlier lines may define aliases.
+    first.starts_with('#')
+        || first
+            .strip_prefix('.')
+            .is_some_and(|name| name.starts_with(|c: char| c.is_ascii_alphabetic()))
 }
 
 /// The lines of a script. A byte order mark in front and CR LF at the ends, which Windows likes to
@@ -99,8 +98,8 @@ fn lines(mut input: impl BufRead) -> impl Iterator<Item = io::Result<Step>> {
             return Some(Err(error));
         }
         if bytes.len() as u64 > MAX_LINE_LENGTH {
-            let what = format!("line {number} is longer than {MAX_LINE_LENGTH} bytes");
-            return Some(Err(io::Error::new(ErrorKind::InvalidData, what)));
+            let message = format!("line {number} is longer than {MAX_LINE_LENGTH} bytes");
+            return Some(Err(io::Error::new(ErrorKind::InvalidData, message)));
         }
         let line = match is_utf16 {
             true => {
@@ -112,7 +111,7 @@ fn lines(mut input: impl BufRead) -> impl Iterator<Item = io::Result<Step>> {
         };
         let line = line.strip_prefix('\u{feff}').filter(|_| number == 1).unwrap_or(&line);
         let line = line.trim_end_matches(['\r', '\n']).to_owned();
-        Some(Ok(Step { place: format!("line {number}"), line }))
+        Some(Ok(Step { position: format!("line {number}"), line }))
     })
 }
 
@@ -156,7 +155,7 @@ pub struct RunOptions {
 }
 
 /// Runs a script up to its end, a `.quit`, or the first command that fails, unless that is to be passed
-/// over. Every failure is reported with its place. Ctrl-C ends it in any case.
+/// over. Every failure is reported with its position. Ctrl-C ends it in any case.
 pub fn run(
     console: &mut Console,
     steps: impl Iterator<Item = io::Result<Step>>,
@@ -166,11 +165,11 @@ pub fn run(
 ) -> Outcome {
     let mut outcome = Outcome::Worked;
     for step in steps {
-        // Between two commands, or while waiting for the next one.
+        // A signal came between two commands, or while waiting for the next one.
         if console.cancel.is_cancelled() {
             return cancelled(messages);
         }
-        let Step { place, line } = match step {
+        let Step { position, line } = match step {
             Ok(step) => step,
             Err(error) => {
                 messages.error(format_args!("cannot read the commands: {}", Reason(&error)));
@@ -194,7 +193,7 @@ pub fn run(
             Err(error) => {
                 let _ = out.flush();
                 let line = line.trim().replace('\n', " ");
-                messages.error(format_args!("{place}: {line}: {error}"));
+                messages.error(format_args!("{position}: {line}: {error}"));
                 outcome = Outcome::Failed;
                 if !options.keep_going {
                     break;
@@ -290,28 +289,28 @@ mod tests {
     fn a_query_goes_on_until_something_ends_it() {
         let of = |script: &str| -> Vec<(String, String)> {
             let steps = steps(script.as_bytes()).map(|step| step.expect("a step"));
-            steps.map(|Step { place, line }| (place, line)).collect()
+            steps.map(|Step { position, line }| (position, line)).collect()
         };
-        let one = |line: &str| of(line).len();
+        let count = |line: &str| of(line).len();
         let joined = of("\n.sql SELECT type,\r\n  count(*)\nFROM leaks;\n.list\n");
         assert_eq!(
             joined[1],
             ("line 2".into(), ".sql SELECT type,\n  count(*)\nFROM leaks;".into())
         );
         assert_eq!(joined[2], ("line 5".into(), ".list".into()));
-        assert_eq!(one(".sql\nSELECT 1\nFROM leaks\n\n"), 1);
-        assert_eq!(one(".sql SELECT 1\n\nnonsense"), 2, "after an empty line");
-        assert_eq!(one(".sql SELECT 1\n.list\n"), 2, "in front of a command");
-        assert_eq!(one(".sql SELECT 1\n.leaks\n"), 2, "in front of an alias");
-        assert_eq!(one(".sql SELECT 1 +\n.5\n"), 1, "a number");
-        assert_eq!(one(".sql SELECT 1\n# note\n"), 2, "in front of a comment");
+        assert_eq!(count(".sql\nSELECT 1\nFROM leaks\n\n"), 1);
+        assert_eq!(count(".sql SELECT 1\n\nnonsense"), 2, "after an empty line");
+        assert_eq!(count(".sql SELECT 1\n.list\n"), 2, "in front of a command");
+        assert_eq!(count(".sql SELECT 1\n.leaks\n"), 2, "in front of an alias");
+        assert_eq!(count(".sql SELECT 1 +\n.5\n"), 1, "a number");
+        assert_eq!(count(".sql SELECT 1\n# note\n"), 2, "in front of a comment");
         for ended in ["SELECT 1;", "SELECT 1 -json", "SHOW TABLES", "DESC leaks", "leaks", "-help"]
         {
-            assert_eq!(one(&format!(".sql {ended}\nFROM leaks")), 2, "{ended}");
+            assert_eq!(count(&format!(".sql {ended}\nFROM leaks")), 2, "{ended}");
         }
-        assert_eq!(one(".sql SELECT 1 > a.csv\nFROM leaks"), 2);
-        assert_eq!(one(".sql -json SELECT 1\nFROM leaks\n -csv"), 1, "options follow the query");
-        assert_eq!(one(".list\nFROM leaks"), 2);
+        assert_eq!(count(".sql SELECT 1 > a.csv\nFROM leaks"), 2);
+        assert_eq!(count(".sql -json SELECT 1\nFROM leaks\n -csv"), 1, "options follow the query");
+        assert_eq!(count(".list\nFROM leaks"), 2);
     }
 
     #[test]
@@ -334,8 +333,8 @@ mod tests {
         assert_eq!(
             steps,
             [
-                Step { place: "line 1".into(), line: ".list".into() },
-                Step { place: "line 2".into(), line: ".quit".into() },
+                Step { position: "line 1".into(), line: ".list".into() },
+                Step { position: "line 2".into(), line: ".quit".into() },
             ]
         );
     }
@@ -367,7 +366,7 @@ mod tests {
         let mut console = Console::new(Settings::colorless(), cancel.clone());
         let mut messages = Messages::new(&mut err, Screen::PLAIN);
         let steps = lines(".list\n.list\n".as_bytes()).inspect(|step| {
-            if step.as_ref().is_ok_and(|step| step.place == "line 2") {
+            if step.as_ref().is_ok_and(|step| step.position == "line 2") {
                 cancel.cancel();
             }
         });

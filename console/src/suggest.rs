@@ -16,10 +16,10 @@ pub(crate) fn nearest<'a>(
     unknown: &str,
     names: impl IntoIterator<Item = &'a str>,
 ) -> Option<&'a str> {
-    let wanted = bare(unknown);
+    let unknown = bare(unknown);
     names
         .into_iter()
-        .map(|name| (similarity(&wanted, &bare(name)), name))
+        .map(|name| (similarity(&unknown, &bare(name)), name))
         .filter(|(similarity, _)| *similarity >= LIKE_ENOUGH)
         .max_by(|(left, _), (right, _)| left.total_cmp(right))
         .map(|(_, name)| name)
@@ -39,15 +39,15 @@ fn bare(name: &str) -> String {
     name.trim_start_matches(['-', '.']).to_lowercase()
 }
 
-fn similarity(wanted: &str, name: &str) -> f64 {
-    let contained = wanted.len() > 2 && name.contains(wanted);
-    let is_typo = wanted.len() > 1 && strsim::osa_distance(wanted, name) == 1;
-    let least = match (contained, is_typo) {
+fn similarity(unknown: &str, name: &str) -> f64 {
+    let contained = unknown.len() > 2 && name.contains(unknown);
+    let is_typo = unknown.len() > 1 && strsim::osa_distance(unknown, name) == 1;
+    let min = match (contained, is_typo) {
         (true, _) => CONTAINED,
         (false, true) => TYPO,
         (false, false) => 0.0,
     };
-    strsim::jaro_winkler(wanted, name).max(least)
+    strsim::jaro_winkler(unknown, name).max(min)
 }
 
 #[cfg(test)]

@@ -85,6 +85,7 @@ const EFFECTS: &[(&str, &str, &str)] = &[
     ("-ObjectName", "", "*Signal_41"),
     ("-Type", "", "Thread"),
     ("-Object", "", "*1000"),
+    ("-Id", "", "3;5"),
     ("-MinMaxId", "", "3 5"),
     ("-fd", "", "*leaky*"),
     ("-MinMaxTime", "", "1.5s 2500ms"),

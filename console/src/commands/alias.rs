@@ -86,7 +86,7 @@ impl Command for Alias {
             AliasArgs { name: Some(name), line: Some(line), .. } => {
                 let path = settings.file.write(Entry::Alias(&name, Some(&line)))?;
                 messages.note(format_args!("{}: .{name} is {}", Untrusted(path), Untrusted(&line)));
-                // That it is no command was seen when the line was read.
+                // Parsing has checked that it is not a command.
                 settings.aliases.define(&name, &line, |_| false)?;
             }
             AliasArgs { name: Some(name), .. } => {

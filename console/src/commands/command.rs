@@ -252,7 +252,8 @@ impl<K: Kind> AnyKind for K {
 
     fn parse(&self, entered: &Entered<'_>) -> Result<Box<dyn Invocation>, ParseError> {
         let help = help_on(K::SIGNATURE.name);
-        let (args, mut shared) = parse::own_and_shared(&help, entered.tokens, K::OPTIONS, SHARED)?;
+        let (args, mut shared) =
+            parse::options_and_shared(&help, entered.tokens, K::OPTIONS, SHARED)?;
         shared.text = entered.line.to_owned();
         K::add_output(&args, &mut shared.output);
         check_output(&shared.output)?;
@@ -381,7 +382,7 @@ impl Registry {
         let Redirect { line, tokens, file } = Redirect::of_command(takes, line, rest);
         if let Some(arrow) = Redirect::without_file(tokens) {
             let command = arrow.to_owned();
-            return Err(ParseError::MissingArgument { command, what: "a file name" });
+            return Err(ParseError::MissingArgument { command, argument: "a file name" });
         }
         let command =
             command.parse(&Entered { line, name: &first.text, tokens, registry: self, aliases })?;
@@ -397,10 +398,9 @@ impl Registry {
         command: &dyn AnyCommand,
         tokens: &[Token],
     ) -> Option<Result<Box<dyn Invocation>, ParseError>> {
-        let is_asked =
-            |token: &Token| token.quotes == Quotes::No && token.text.eq_ignore_ascii_case(HELP);
         let (first, rest) = tokens.split_first()?;
-        rest.iter().find(|token| is_asked(token))?;
+        rest.iter()
+            .find(|token| token.quotes == Quotes::No && token.text.eq_ignore_ascii_case(HELP))?;
         let help = self.command(".help").filter(|help| help.name() != command.name())?;
         let kind = rest.first().filter(|token| self.kind(&token.text).is_some());
         let topic: Vec<Token> = [first].into_iter().chain(kind).cloned().collect();
@@ -483,8 +483,8 @@ impl<'a> Entered<'a> {
         }
     }
 
-    pub(super) fn missing(&self, what: &'static str) -> ParseError {
-        ParseError::MissingArgument { command: self.name.to_owned(), what }
+    pub(super) fn missing(&self, argument: &'static str) -> ParseError {
+        ParseError::MissingArgument { command: self.name.to_owned(), argument }
     }
 
     pub(super) fn too_many(&self, takes: &'static str, word: &Token) -> ParseError {

@@ -80,8 +80,8 @@ impl Command for Config {
         let settings = &context.session.settings;
         match (args.key, args.value) {
             (None, _) => {
-                let place = place(settings.file.path());
-                writeln!(context.out, "{}", wrapped(&place, context.screen.width))?;
+                let location = location(settings.file.path());
+                writeln!(context.out, "{}", wrapped(&location, context.screen.width))?;
                 Ok(write!(context.out, "{}", listed(settings, Key::ALL, context.screen))?)
             }
             (Some(key), Change::None) => {
@@ -126,7 +126,7 @@ fn change(
     Ok(())
 }
 
-fn place(path: Option<&Path>) -> String {
+fn location(path: Option<&Path>) -> String {
     match path {
         Some(path) if path.exists() => format!("Configuration file: {}", Untrusted(path)),
         Some(path) => format!("Configuration file: {} (does not exist yet)", Untrusted(path)),

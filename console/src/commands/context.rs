@@ -108,8 +108,8 @@ impl DumpContext<'_, '_> {
     /// Says that rows are not followed by their stacks where text has chosen columns.
     pub(super) fn note_stacks_beside_columns(&mut self, stacks: StackDisplayArgs) {
         let output = &self.shared.output;
-        let are_chosen = matches!(output.columns, ColumnChoice::Named(_));
-        if stacks.show && are_chosen && output.format() == Format::Text {
+        let are_named = matches!(output.columns, ColumnChoice::Named(_));
+        if stacks.show && are_named && output.format() == Format::Text {
             self.messages.note(format_args!("note: -ShowStack has no effect beside {COLUMNS}"));
         }
     }
@@ -158,8 +158,8 @@ impl DumpContext<'_, '_> {
 
 /// Prints notes about options without effect, each once.
 pub(crate) fn write_notes(notes: &[&str], messages: &mut Messages<'_>) {
-    for (at, note) in notes.iter().enumerate() {
-        if !notes.iter().take(at).any(|seen| seen == note) {
+    for (index, note) in notes.iter().enumerate() {
+        if !notes.iter().take(index).any(|earlier| earlier == note) {
             messages.note(format_args!("note: {note}"));
         }
     }
@@ -175,17 +175,17 @@ pub(crate) fn answer(
     ask: impl FnOnce(&mut DumpContext<'_, '_>) -> Result<(), CommandError>,
 ) -> Result<(), CommandError> {
     let Context { session, cancel, screen, out, messages, flow } = context;
-    let wanted = choose(&session.files, &shared.files, messages)?;
+    let selected = choose(&session.files, &shared.files, messages)?;
     write_notes(&shared.notes, messages);
     shared.output.check_file(&session.overwrite(shared.output.force))?;
     if shared.output.csv_text == CsvText::Raw && !matches!(shared.output.format(), Format::Csv(_)) {
         messages.note(format_args!("note: -csvraw has no effect without -csv"));
     }
-    let source = |(index, file)| {
-        let LoadedTrace { path, trace, frames, .. }: &LoadedTrace = file;
-        Source { path, index, trace, frames, system: session.settings.system_modules() }
-    };
-    let sources: Vec<Source<'_>> = wanted.into_iter().map(source).collect();
+    let system = session.settings.system_modules();
+    let mut sources = Vec::new();
+    for (index, LoadedTrace { path, trace, frames, .. }) in selected {
+        sources.push(Source { path, index, trace, frames, system });
+    }
     messages.wait("searching");
     let names = WatchedSymbols::new(session.symbolizer(), messages.spinner(), cancel);
     let mut dump = DumpContext {
@@ -199,9 +199,9 @@ pub(crate) fn answer(
         messages,
         flow: *flow,
     };
-    let asked = ask(&mut dump);
+    let result = ask(&mut dump);
     *flow = dump.flow;
-    asked?;
+    result?;
     // The end of the answer: a warning would disturb a pager.
     out.flush()?;
     session.warn_of_missing_symbols(messages);
@@ -269,7 +269,7 @@ impl Invocation for Redirected {
         };
         let (write, option): (fn(&_, &_, _) -> _, _) =
             if append { (append_whole, ">>") } else { (write_whole, ">") };
-        let mut ran = Ok(());
+        let mut result = Ok(());
         let written = write(&output, context.cancel, |out: &mut dyn io::Write| {
             let mut inner = Context {
                 session: &mut *context.session,
@@ -279,15 +279,15 @@ impl Invocation for Redirected {
                 messages: &mut *context.messages,
                 flow: context.flow,
             };
-            ran = command.run(&mut inner);
+            result = command.run(&mut inner);
             context.flow = inner.flow;
-            ran.as_ref().map(drop).map_err(|_| io::Error::other("the command failed"))
+            result.as_ref().map(drop).map_err(|_| io::Error::other("the command failed"))
         });
-        match ran {
+        match result {
             // The file is the output that could not be written.
             Err(CommandError::Output { .. })
                 if written.is_err() && context.cancel.check().is_ok() => {}
-            ran => ran?,
+            result => result?,
         }
         let failed = |source| context.cancel.or(OutputError::File { path: file, option, source });
         Ok(written.map_err(failed)?)

@@ -169,13 +169,13 @@ impl When {
 fn since_start(time: When, info: &TraceInfo) -> Option<i64> {
     let start = instant(info.session_start_filetime)?;
     let end = info.session_end_filetime.and_then(instant).unwrap_or(Timestamp::MAX);
-    let from_start = |at: Timestamp| i64::try_from(at.as_nanosecond() - start.as_nanosecond()).ok();
+    let from_start = |t: Timestamp| i64::try_from(t.as_nanosecond() - start.as_nanosecond()).ok();
     match time {
         When::SinceStart(ns) => Some(ns),
-        When::Instant(at) => from_start(at),
-        When::Local(at) => {
-            let instants = recorded_instants(at, info);
-            let inside = instants.iter().find(|at| start <= **at && **at <= end);
+        When::Instant(time) => from_start(time),
+        When::Local(time) => {
+            let instants = recorded_instants(time, info);
+            let inside = instants.iter().find(|time| start <= **time && **time <= end);
             from_start(*inside.or(instants.first())?)
         }
         When::TimeOfDay(time) => {
@@ -184,13 +184,13 @@ fn since_start(time: When, info: &TraceInfo) -> Option<i64> {
                 let today: Date = zone.to_datetime(start).date();
                 [Some(today), today.tomorrow().ok()].into_iter().flatten()
             };
-            let here = Offset::from_seconds(info.utc_offset_minutes.checked_mul(60)?).ok()?;
+            let local = Offset::from_seconds(info.utc_offset_minutes.checked_mul(60)?).ok()?;
             let recorded =
-                days(here).flat_map(|day| recorded_instants(day.to_datetime(time), info));
+                days(local).flat_map(|day| recorded_instants(day.to_datetime(time), info));
             let utc = days(Offset::UTC)
                 .filter_map(|day| Offset::UTC.to_timestamp(day.to_datetime(time)).ok());
             let candidates: Vec<Timestamp> = recorded.chain(utc).collect();
-            let inside = candidates.iter().find(|at| start <= **at && **at <= end);
+            let inside = candidates.iter().find(|time| start <= **time && **time <= end);
             from_start(*inside.or(candidates.first())?)
         }
     }
@@ -198,28 +198,27 @@ fn since_start(time: When, info: &TraceInfo) -> Option<i64> {
 
 /// Instants at which the clocks of the recording machine showed a time, the first one first: two where they were put
 /// back. A time that they left out is taken as if they had not been put forward yet.
-fn recorded_instants(at: DateTime, info: &TraceInfo) -> Vec<Timestamp> {
+fn recorded_instants(time: DateTime, info: &TraceInfo) -> Vec<Timestamp> {
     let offsets = UtcOffsets::of(info);
-    let instant = |minutes: i32| {
+    let candidates = offsets.minutes().into_iter().filter_map(|minutes| {
         let zone = Offset::from_seconds(minutes.checked_mul(60)?).ok()?;
-        Some((minutes, zone.to_timestamp(at).ok()?))
-    };
-    let is_shown =
-        |(minutes, at): &(i32, Timestamp)| offsets.minutes_at(of_timestamp(*at)) == *minutes;
-    let mut all: Vec<(i32, Timestamp)> =
-        offsets.minutes().into_iter().filter_map(instant).collect();
-    all.sort_unstable_by_key(|(_, at)| *at);
-    let mut shown: Vec<Timestamp> =
-        all.iter().filter(|at| is_shown(at)).map(|(_, at)| *at).collect();
+        Some((minutes, zone.to_timestamp(time).ok()?))
+    });
+    let mut candidates: Vec<(i32, Timestamp)> = candidates.collect();
+    candidates.sort_unstable_by_key(|(_, instant)| *instant);
+    let shown = candidates
+        .iter()
+        .filter(|(minutes, instant)| offsets.minutes_at(of_timestamp(*instant)) == *minutes);
+    let mut shown: Vec<Timestamp> = shown.map(|(_, instant)| *instant).collect();
     if shown.is_empty() {
-        shown.extend(all.last().map(|(_, at)| *at));
+        shown.extend(candidates.last().map(|(_, instant)| *instant));
     }
     shown
 }
 
 /// A point in time as a FILETIME.
-fn of_timestamp(at: Timestamp) -> i64 {
-    let ticks = at.as_nanosecond().div_euclid(i128::from(NS_PER_TICK));
+fn of_timestamp(time: Timestamp) -> i64 {
+    let ticks = time.as_nanosecond().div_euclid(i128::from(NS_PER_TICK));
     i64::try_from(ticks).unwrap_or(i64::MAX).saturating_add(UNIX_EPOCH)
 }
 
@@ -264,10 +263,10 @@ impl Command for Snapshot {
 
     fn run(args: SnapshotArgs, context: &mut Context<'_, '_>) -> Result<(), CommandError> {
         let Context { session, messages, .. } = context;
-        let chosen = choose(&session.files, &args.files, messages)?;
+        let selected = choose(&session.files, &args.files, messages)?;
         let Some(name) = &args.name else {
-            let chosen: Vec<&LoadedTrace> = chosen.into_iter().map(|(_, file)| file).collect();
-            let text = listed(&chosen, context.screen)?;
+            let files: Vec<&LoadedTrace> = selected.into_iter().map(|(_, file)| file).collect();
+            let text = listed(&files, context.screen)?;
             write!(context.out, "{text}")?;
             return Ok(());
         };
@@ -275,7 +274,7 @@ impl Command for Snapshot {
             return Err(CommandError::SnapshotName { name: name.clone() });
         }
         let mut points = Vec::new();
-        for (index, file) in chosen {
+        for (index, file) in selected {
             points.extend(point(file, args.time.as_deref())?.map(|ns| (index, ns)));
         }
         if points.is_empty() {
@@ -283,7 +282,7 @@ impl Command for Snapshot {
         }
         for (index, ns) in points {
             if let Some(file) = session.files.get_mut(index) {
-                file.snapshots.retain(|known| !known.name.eq_ignore_ascii_case(name));
+                file.snapshots.retain(|snapshot| !snapshot.name.eq_ignore_ascii_case(name));
                 let name = name.clone();
                 file.snapshots.push(trace::Snapshot { name, ns, of_debugger: false });
             }
@@ -312,13 +311,14 @@ fn listed(files: &[&LoadedTrace], screen: crate::terminal::Screen) -> Result<Str
     for file in files {
         let has_clock = trace_info(&file.trace)?.has_clock();
         for trace::Snapshot { name, ns, .. } in &file.snapshots {
-            let point = |ns| match has_clock {
-                true => Seconds { ns, digits: TimeDigits::MAX }.to_string(),
-                false => format!("after {} events", ns.saturating_add(1)),
+            let point = match *ns {
+                None => "end".to_owned(),
+                Some(ns) if has_clock => Seconds { ns, digits: TimeDigits::MAX }.to_string(),
+                Some(ns) => format!("after {} events", ns.saturating_add(1)),
             };
             table.add_row([
                 Untrusted(name).to_string(),
-                ns.map_or_else(|| "end".to_owned(), point),
+                point,
                 Untrusted(shown(&file.path)).to_string(),
             ]);
         }
@@ -382,13 +382,17 @@ mod tests {
             utc_offsets: Some(UtcOffsets::text(&offsets)),
             ..TraceInfo::default()
         };
-        let at = |text: &str| {
+        let minutes = |text: &str| {
             since_start(When::parse(text).expect(text), &info).map(|ns| ns / 60_000_000_000)
         };
-        assert_eq!(at("2024-10-27 02:15:00"), Some(45), "before the session it was not recorded");
-        assert_eq!(at("2024-10-27 02:45:00"), Some(15), "the first of two");
-        assert_eq!(at("02:15:00"), Some(45));
-        assert_eq!(at("2024-10-27 03:15:00"), Some(105));
+        assert_eq!(
+            minutes("2024-10-27 02:15:00"),
+            Some(45),
+            "before the session it was not recorded"
+        );
+        assert_eq!(minutes("2024-10-27 02:45:00"), Some(15), "the first of two");
+        assert_eq!(minutes("02:15:00"), Some(45));
+        assert_eq!(minutes("2024-10-27 03:15:00"), Some(105));
         // Its local time comes a second time with the next change, which leaves an hour out.
         let skipped = DateTime::constant(2025, 3, 29, 2, 30, 0, 0);
         assert_eq!(recorded_instants(skipped, &info).len(), 1);
@@ -401,8 +405,8 @@ mod tests {
             session_end_filetime: Some(133_598_115_940_000_000 + 13 * 36_000_000_000),
             ..info()
         };
-        let at = |text: &str| since_start(When::parse(text).expect(text), &late);
-        assert_eq!(at("00:46:34"), Some(3_600_000_000_000));
+        let time = When::parse("00:46:34").expect("a time");
+        assert_eq!(since_start(time, &late), Some(3_600_000_000_000));
     }
 
     #[test]

@@ -135,7 +135,7 @@ impl DirRow {
 
 /// Folders first.
 fn rows(args: &DirArgs) -> Result<Vec<DirRow>, ExpandError> {
-    let (folder, pattern) = place(args.query.as_deref())?;
+    let (folder, pattern) = folder_and_pattern(args.query.as_deref())?;
     let mut problems = Vec::new();
     let mut walk =
         Walk { recursive: args.recursive, pattern: pattern.as_ref(), problems: &mut problems };
@@ -157,7 +157,7 @@ fn sorted(path: &Path) -> (OsString, OsString) {
 }
 
 /// The folder to list, and the pattern for the names of its files.
-fn place(query: Option<&str>) -> Result<(PathBuf, Option<Pattern>), ExpandError> {
+fn folder_and_pattern(query: Option<&str>) -> Result<(PathBuf, Option<Pattern>), ExpandError> {
     let Some(query) = query else { return Ok((PathBuf::new(), None)) };
     let path = with_home(query);
     if path.is_dir() {

@@ -65,10 +65,10 @@ pub enum CommandError {
         paths: String,
     },
     /// `-events` or `-resource` name what no trace has. The extracts are there nevertheless.
-    #[error("{option}: no trace has an {what}{}; the extract is without it", Untrusted(.hint))]
+    #[error("{option}: no trace has an {item}{}; the extract is without it", Untrusted(.hint))]
     NotInTraces {
         option: &'static str,
-        what: String,
+        item: String,
         /// Available names.
         hint: String,
     },
@@ -233,12 +233,12 @@ pub enum CommandError {
     Save(#[from] SaveError),
     /// A command that panicked. The session goes on.
     #[error(
-        "this is a bug in handlescope ({place}: {message}); please report it with the command line"
+        "this is a bug in handlescope ({location}: {message}); please report it with the command line"
     )]
     Panicked {
         message: String,
         /// `file:line:column`
-        place: String,
+        location: String,
     },
     /// The output cannot be written.
     #[error("cannot write the output: {}", Reason(.source))]

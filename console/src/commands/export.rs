@@ -17,14 +17,14 @@ use crate::grammar::{Arguments, Opt, OptionGroup, ParseError};
 use crate::paths::{Aside, Output, Overwrite, with_home, write_aside};
 use crate::render::write_frame;
 use crate::trace::{LoadedTrace, choose};
-use crate::values::{AskedFormat, Counted, CsvText, Format, NamesFile, TABLE_FORMATS};
+use crate::values::{Counted, CsvText, Format, NamesFile, RequestedFormat, TABLE_FORMATS};
 
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct ExportArgs {
     /// The folder for the files.
     pub(crate) folder: PathBuf,
     /// The formats of the files; Parquet when none was asked for.
-    pub(crate) formats: Vec<AskedFormat>,
+    pub(crate) formats: Vec<RequestedFormat>,
     /// `-csvraw`
     pub(crate) csv_text: CsvText,
     /// `-Force`: replace files that this program has not written.
@@ -37,24 +37,24 @@ impl ExportArgs {
     /// The formats of the files, each with what their names end with.
     fn formats(&self) -> Vec<(Format, &'static str)> {
         let [(usual, _), ..] = &TABLE_FORMATS;
-        let of = |asked: &AskedFormat| (asked.format(self.csv_text), asked.spec.extension);
-        match self.formats.is_empty() {
-            true => vec![(usual.format, usual.extension)],
-            false => self.formats.iter().map(of).collect(),
+        if self.formats.is_empty() {
+            return vec![(usual.format, usual.extension)];
         }
+        let formats = self.formats.iter();
+        formats.map(|format| (format.format(self.csv_text), format.spec.extension)).collect()
     }
 }
 
 const fn options() -> [Opt<ExportArgs>; TABLE_FORMATS.len() + 3] {
     let mut options = [files_option(|args: &mut ExportArgs| &mut args.files); _];
-    let mut at = 0;
-    while at < TABLE_FORMATS.len() {
-        let (spec, option) = &TABLE_FORMATS[at];
-        options[at] = format_option(spec, option, NamesFile::Never, |args| &mut args.formats);
-        at += 1;
+    let mut index = 0;
+    while index < TABLE_FORMATS.len() {
+        let (spec, option) = &TABLE_FORMATS[index];
+        options[index] = format_option(spec, option, NamesFile::Never, |args| &mut args.formats);
+        index += 1;
     }
-    options[at] = csv_raw_option("tables -csv -csvraw", |args| args.csv_text = CsvText::Raw);
-    options[at + 1] = force_option("tables -Force", |args| &mut args.force);
+    options[index] = csv_raw_option("tables -csv -csvraw", |args| args.csv_text = CsvText::Raw);
+    options[index + 1] = force_option("tables -Force", |args| &mut args.force);
     options
 }
 
@@ -88,11 +88,11 @@ impl Command for Export {
     /// each. A file appears under its name when it is complete.
     fn run(args: ExportArgs, context: &mut Context<'_, '_>) -> Result<(), CommandError> {
         let Context { session, cancel, out, messages, .. } = context;
-        let chosen = choose(&session.files, &args.files, messages)?;
+        let selected = choose(&session.files, &args.files, messages)?;
         messages.wait("exporting");
         let mut taken = HashSet::new();
-        for (index, file) in &chosen {
-            let folder = match chosen.len() {
+        for (index, file) in &selected {
+            let folder = match selected.len() {
                 1 => args.folder.clone(),
                 _ => args.folder.join(unused_name(file, *index, &mut taken)),
             };
@@ -131,7 +131,7 @@ struct Written {
 impl Written {
     /// Sort key for the order in which tables get their names. Empty tables of text do not show whose they are, so they
     /// are not the first; and the trace is the last, so that until then it contradicts the others.
-    fn turn(&self) -> (bool, bool) {
+    fn sort_key(&self) -> (bool, bool) {
         (self.table == Table::Trace, self.is_empty)
     }
 }
@@ -151,7 +151,7 @@ fn export_trace(
     {
         overwrite.replacing(&path(table, extension))?;
     }
-    let (id, mut rows, mut all) = (trace.id(), 0, Vec::new());
+    let (id, mut rows, mut written) = (trace.id(), 0, Vec::new());
     for table in Table::ALL {
         cancel.check()?;
         let frame = table_of(trace, table, &id)?;
@@ -164,12 +164,12 @@ fn export_trace(
                     Ok(()) => failed(output.path(), source),
                     Err(cancelled) => cancelled.into(),
                 })?;
-            all.push(Written { table, is_empty: frame.height() == 0, file, output });
+            written.push(Written { table, is_empty: frame.height() == 0, file, output });
         }
     }
     cancel.check()?;
-    all.sort_by_key(Written::turn);
-    for Written { file, output, .. } in all {
+    written.sort_by_key(Written::sort_key);
+    for Written { file, output, .. } in written {
         file.appear(&output).map_err(|source| failed(output.path(), source))?;
     }
     Ok(rows)

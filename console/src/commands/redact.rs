@@ -43,7 +43,11 @@ impl Command for Redact {
              are part of Windows stay (ntdll.dll, System32, object types, the build), and so do \
              GUIDs of PDBs and providers, addresses, ids and times. All other event data is \
              overwritten with zeros, so that the copy compresses well.",
-        examples: &[".redact examples/leaky.etl", ".redact examples/leaky.etl -o report.etl"],
+        examples: &[
+            ".redact examples/leaky.etl",
+            ".redact examples/leaky.etl -o report.etl",
+            ".redact examples/leaky.etl -o report.etl -Force",
+        ],
     };
     const OPTIONS: &'static [OptionGroup<RedactArgs>] = &[OptionGroup {
         title: "Options",
@@ -82,15 +86,15 @@ impl Command for Redact {
         let file = overwrite.replacing(&output)?;
         let limits = extraction::options(max_size).limits;
         let progress = messages.progress(&input);
-        let failed = |error| match error {
-            RedactError::Trace(source) => CommandError::Redact(source),
+        let result =
+            write_whole(&file, cancel, |out| redact(&input, &limits, out, &progress, cancel));
+        result.map_err(|error| match error {
+            RedactError::Trace(source) => cancel.or(CommandError::Redact(source)),
             RedactError::Write(source) => {
                 let (path, instead) = (output.clone(), "name another file with -o");
-                CommandError::Unwritten { path, source, instead }
+                cancel.or(CommandError::Unwritten { path, source, instead })
             }
-        };
-        write_whole(&file, cancel, |out| redact(&input, &limits, out, &progress, cancel))
-            .map_err(|error| cancel.or(failed(error)))?;
+        })?;
         drop(progress);
         let size = fs::metadata(file.path()).map_or(0, |data| data.len());
         writeln!(out, "{}: {}, without names", Untrusted(&output), HumanBytes(size))?;

@@ -68,9 +68,9 @@ impl Command for Save {
 
     fn run(args: SaveArgs, context: &mut Context<'_, '_>) -> Result<(), CommandError> {
         let Context { session, cancel, out, messages, .. } = context;
-        let chosen = choose(&session.files, &args.files, messages)?;
-        let [(_, file)] = chosen.as_slice() else {
-            return Err(CommandError::SaveSeveral { files: chosen.len() });
+        let selected = choose(&session.files, &args.files, messages)?;
+        let [(_, file)] = selected.as_slice() else {
+            return Err(CommandError::SaveSeveral { files: selected.len() });
         };
         let (trace, output) = (&*file.trace, session.overwrite(args.force).replacing(&args.file)?);
         check_name(&args.file)?;
@@ -83,7 +83,7 @@ impl Command for Save {
                 write_archive(trace, output.path(), SaveOptions::default(), cancel, messages)?;
             format!("{}: {}", Untrusted(&args.file), HumanBytes(size))
         };
-        output.is_written();
+        output.remember();
         writeln!(out, "{line}")?;
         session.warn_of_missing_symbols(messages);
         Ok(())
@@ -97,8 +97,8 @@ fn check_name(output: &Path) -> Result<(), CommandError> {
         return Err(CommandError::SaveName { path: path() });
     }
     let instead = "choose another folder";
-    let failed = |source| CommandError::Unwritten { path: path(), source, instead };
-    prepare_folder(output).map_err(failed)
+    let result = prepare_folder(output);
+    result.map_err(|source| CommandError::Unwritten { path: path(), source, instead })
 }
 
 pub(crate) struct Symbolize;
@@ -114,16 +114,16 @@ impl Command for Symbolize {
         details: "For readers without symbols. Names are looked up on the symbol path; see \
              .sympath. Stored names are used where the symbol path has none, and replaced when \
              .symbolize finds better ones. The extract is rewritten and replaced when complete.",
-        examples: &[".symbolize", ".symbolize -fd *leaky*"],
+        examples: &[".symbolize", ".symbolize -fd *leaky*", ".symbolize -fd examples/leaky.etl"],
     };
     const OPTIONS: &'static [OptionGroup<Vec<Filter>>] =
         &[OptionGroup { title: "Which files", options: &[files_option(|files| files)] }];
 
     fn run(files: Vec<Filter>, context: &mut Context<'_, '_>) -> Result<(), CommandError> {
         let Context { session, cancel, out, messages, .. } = context;
-        let wanted = choose(&session.files, &files, messages)?;
-        let wanted: Vec<usize> = wanted.into_iter().map(|(index, _)| index).collect();
-        for index in wanted {
+        let selected = choose(&session.files, &files, messages)?;
+        let indexes: Vec<usize> = selected.into_iter().map(|(index, _)| index).collect();
+        for index in indexes {
             let Some(file) = session.files.get(index) else { continue };
             let symbolizer = session.symbolizer();
             let search = NameSearch { frames: &file.frames, symbolizer, cancel };

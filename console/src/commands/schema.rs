@@ -34,7 +34,7 @@ impl Command for Schema {
         summary: "describe the tables: columns, types, units and meanings",
         details: "A type with ? can be null: unknown or not applicable. A unit like row of \
              objects is a row number of that table, from 0. A named view is followed by its SQL.",
-        examples: &[".schema", ".schema objects events"],
+        examples: &[".schema", ".schema objects events", ".schema leaks"],
     };
     const OPTIONS: &'static [OptionGroup<SchemaArgs>] = &[OptionGroup {
         title: "Options",
@@ -80,20 +80,20 @@ pub fn views(settings: &Settings) -> Result<Arc<Views>, SqlError> {
 /// # Errors
 /// When `out` cannot be written.
 pub fn schema(
-    named: &[Relation<'_>],
+    requested: &[Relation<'_>],
     views: &Views,
     is_markdown: bool,
     out: &mut dyn Write,
     screen: Screen,
 ) -> io::Result<()> {
     let tables = Table::ALL.into_iter().map(Relation::Table);
-    let all: Vec<Relation<'_>> = tables.chain(views.all().map(Relation::View)).collect();
-    let relations = if named.is_empty() { &all } else { named };
+    let relations: Vec<Relation<'_>> = tables.chain(views.all().map(Relation::View)).collect();
+    let relations = if requested.is_empty() { &relations } else { requested };
     if is_markdown {
         return markdown(relations, out);
     }
     text(relations, out, screen)?;
-    for relation in named {
+    for relation in requested {
         let Relation::View(view) = relation else { continue };
         for sql in views.texts(view) {
             writeln!(out)?;
@@ -106,13 +106,13 @@ pub fn schema(
 }
 
 fn text(relations: &[Relation<'_>], out: &mut dyn Write, screen: Screen) -> io::Result<()> {
-    for (at, &relation) in relations.iter().enumerate() {
-        let gap = if at > 0 { "\n" } else { "" };
+    for (index, &relation) in relations.iter().enumerate() {
+        let gap = if index > 0 { "\n" } else { "" };
         let name = screen.paint(Role::Name, relation.name());
         let title = format!("{name}{}: {}", kind(relation), relation.doc());
         writeln!(out, "{gap}{}", wrapped(&title, screen.width))?;
         let mut table = table::table(screen, &["Column", "Type", "Unit", "Meaning"]);
-        for column in own_columns(relation) {
+        for column in stored_columns(relation) {
             table.add_row([&*column.name, &column.type_text(), &column.unit, &column.doc]);
         }
         write!(out, "{}", table::text(table))?;
@@ -141,10 +141,10 @@ fn markdown(relations: &[Relation<'_>], out: &mut dyn Write) -> io::Result<()> {
     for &relation in relations {
         writeln!(out, "\n## {}{}\n\n{}", relation.name(), kind(relation), relation.doc())?;
         writeln!(out, "\n| Column | Type | Unit | Meaning |\n|---|---|---|---|")?;
-        for column in own_columns(relation) {
+        for column in stored_columns(relation) {
             markdown_row(&column, &format!("`{}`", column.name), out)?;
         }
-        // What all tables have is said above.
+        // The introduction describes the columns that every table has.
         for column in relation.added().skip(2) {
             markdown_row(&RelationColumn::of(column), &format!("*{}*", column.name), out)?;
         }
@@ -158,7 +158,7 @@ fn markdown_row(column: &RelationColumn, name: &str, out: &mut dyn Write) -> io:
 }
 
 /// The columns in the archive; of a view all.
-fn own_columns(relation: Relation<'_>) -> impl Iterator<Item = RelationColumn> {
+fn stored_columns(relation: Relation<'_>) -> impl Iterator<Item = RelationColumn> {
     relation.columns().into_iter().skip(relation.added().count())
 }
 

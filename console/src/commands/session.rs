@@ -94,35 +94,36 @@ impl Unloaded<'_> {
         Unloaded { typed, wildcard: Wildcard::new(typed).ok() }
     }
 
-    /// The files that are meant: that of the path, as it was named or as .list shows it; else those that a pattern
-    /// matches; else the only one with the end of its path.
+    /// The files that a name stands for: the one with this path, as loaded or as .list shows it; else those that
+    /// match a pattern; else the only one whose path ends with it.
     fn files(&self, files: &[LoadedTrace]) -> Result<Vec<PathBuf>, CommandError> {
         let typed = with_home(self.typed);
-        let paths = |is_meant: &dyn Fn(&Path) -> bool| -> Vec<PathBuf> {
+        let paths = |is_match: &dyn Fn(&Path) -> bool| -> Vec<PathBuf> {
             let paths = files.iter().map(|file| &file.path);
-            paths.filter(|path| is_meant(path)).cloned().collect()
+            paths.filter(|path| is_match(path)).cloned().collect()
         };
         let exact = paths(&|path| path == typed || shown(path) == typed);
         if !exact.is_empty() {
             return Ok(exact);
         }
-        let matches = |text: &str| self.wildcard.as_ref().is_some_and(|w| w.matches(text));
+        let matches =
+            |text: &str| self.wildcard.as_ref().is_some_and(|wildcard| wildcard.matches(text));
         let name =
             |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let meant = paths(&|path| {
+        let matching = paths(&|path| {
             matches(&path.to_string_lossy())
                 || matches(&name(path))
                 || path.ends_with(&typed)
                 || shown(path).ends_with(&typed)
         });
-        match meant.as_slice() {
+        match matching.as_slice() {
             [] => Err(CommandError::NotLoaded { name: self.typed.to_owned() }),
             [_, _, ..] if !self.typed.contains(['*', '?']) => {
-                let paths = meant.iter().map(|path| path.to_string_lossy());
+                let paths = matching.iter().map(|path| path.to_string_lossy());
                 let paths = paths.collect::<Vec<_>>().join(", ");
                 Err(CommandError::SeveralLoaded { name: self.typed.to_owned(), paths })
             }
-            _ => Ok(meant),
+            _ => Ok(matching),
         }
     }
 }

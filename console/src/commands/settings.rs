@@ -11,13 +11,13 @@ use crate::values::{process_words, time_words};
 /// The word for what counts without a choice of the session or of the configuration file.
 pub(crate) const USUAL: &str = "usual";
 
-/// A command that changes settings of the session and says what counts from now on.
+/// A command that changes settings of the session and message what counts from now on.
 pub(crate) struct SettingCommand {
     signature: &'static Signature,
     /// The settings that its words are the values of, in this order.
     keys: &'static [Key],
     takes: &'static str,
-    says: fn(&Settings) -> String,
+    message: fn(&Settings) -> String,
 }
 
 impl AnyCommand for SettingCommand {
@@ -48,7 +48,7 @@ impl AnyCommand for SettingCommand {
             changes = self.keys.iter().map(|&key| (key, None)).collect();
         }
         let to_results = self.keys == [Key::Clip];
-        Ok(Box::new(SettingChanges { changes, says: self.says, to_results }))
+        Ok(Box::new(SettingChanges { changes, message: self.message, to_results }))
     }
 }
 
@@ -57,7 +57,7 @@ impl AnyCommand for SettingCommand {
 struct SettingChanges {
     /// The settings with their new values; without one, a setting is as usual again.
     changes: Vec<(Key, Option<String>)>,
-    says: fn(&Settings) -> String,
+    message: fn(&Settings) -> String,
     /// Whether the answer goes to standard output, where ETWAnalyzer, too, writes that of `.clip`.
     to_results: bool,
 }
@@ -67,16 +67,16 @@ impl SettingChanges {
         for (key, value) in &self.changes {
             settings.session.set(*key, value.as_deref()).map_err(ParseError::refused)?;
         }
-        Ok((self.says)(settings))
+        Ok((self.message)(settings))
     }
 }
 
 impl Invocation for SettingChanges {
     fn run(self: Box<Self>, context: &mut Context<'_, '_>) -> Result<(), CommandError> {
-        let said = self.apply(&mut context.session.settings)?;
+        let message = self.apply(&mut context.session.settings)?;
         match self.to_results {
-            true => writeln!(context.out, "{said}")?,
-            false => context.messages.note(said),
+            true => writeln!(context.out, "{message}")?,
+            false => context.messages.note(message),
         }
         Ok(())
     }
@@ -87,9 +87,9 @@ impl Invocation for SettingChanges {
 }
 
 fn times(settings: &Settings) -> String {
-    let chosen = settings.chosen();
-    let format = chosen.time_format.unwrap_or_default();
-    let digits = chosen.time_digits.unwrap_or_default().get();
+    let display = settings.display_args();
+    let format = display.time_format.unwrap_or_default();
+    let digits = display.time_digits.unwrap_or_default().get();
     format!("time format: {format}, digits: {digits}")
 }
 
@@ -107,7 +107,7 @@ pub(crate) static TIME_FORMAT: SettingCommand = SettingCommand {
     },
     keys: &[Key::TimeFormat, Key::TimeDigits],
     takes: "a format and a number of digits",
-    says: times,
+    message: times,
 };
 
 pub(crate) static TIME_DIGITS: SettingCommand = SettingCommand {
@@ -123,7 +123,7 @@ pub(crate) static TIME_DIGITS: SettingCommand = SettingCommand {
     },
     keys: &[Key::TimeDigits],
     takes: "one number of digits",
-    says: times,
+    message: times,
 };
 
 pub(crate) static PROCESS_FORMAT: SettingCommand = SettingCommand {
@@ -140,8 +140,8 @@ pub(crate) static PROCESS_FORMAT: SettingCommand = SettingCommand {
     },
     keys: &[Key::ProcessFormat],
     takes: "one format",
-    says: |settings| {
-        format!("process format: {}", settings.chosen().process_format.unwrap_or_default())
+    message: |settings| {
+        format!("process format: {}", settings.display_args().process_format.unwrap_or_default())
     },
 };
 
@@ -158,8 +158,8 @@ pub(crate) static FILE_NAMES: SettingCommand = SettingCommand {
     },
     keys: &[Key::FullFileNames],
     takes: "0 or 1",
-    says: |settings| {
-        let is_full = settings.chosen().full_file_name.unwrap_or_default();
+    message: |settings| {
+        let is_full = settings.display_args().full_file_name.unwrap_or_default();
         let shown = if is_full { "whole path" } else { "name" };
         format!("files are shown by their {shown}")
     },
@@ -179,7 +179,7 @@ pub(crate) static CLIP: SettingCommand = SettingCommand {
     },
     keys: &[Key::Clip],
     takes: "0 or 1",
-    says: |settings| match settings.chosen().clip.unwrap_or(true) {
+    message: |settings| match settings.display_args().clip.unwrap_or(true) {
         true => "Clipping is on; .clip 0 turns it off".to_owned(),
         false => "Clipping is off; .clip 1 turns it on".to_owned(),
     },
@@ -199,7 +199,7 @@ pub(crate) static PAGER: SettingCommand = SettingCommand {
     },
     keys: &[Key::Pager],
     takes: "0 or 1",
-    says: |settings| {
+    message: |settings| {
         let shown = if settings.pager() { "page by page" } else { "as they come" };
         format!("long answers are shown {shown}")
     },
@@ -227,7 +227,7 @@ pub(crate) static SYSTEM_MODULES: SettingCommand = SettingCommand {
     },
     keys: &[Key::SystemModules],
     takes: "one list of modules, joined by semicolons",
-    says: |settings| format!("system modules: {}", settings.system_modules().text()),
+    message: |settings| format!("system modules: {}", settings.system_modules().text()),
 };
 
 #[cfg(test)]
@@ -238,7 +238,7 @@ mod tests {
     use crate::values::{ProcessFormat, TimeDigits, TimeFormat};
 
     /// Answer to a line that is carried out.
-    fn said(line: &str, settings: &mut Settings) -> String {
+    fn applied(line: &str, settings: &mut Settings) -> String {
         args::<SettingChanges>(line).apply(settings).expect(line)
     }
 
@@ -246,7 +246,7 @@ mod tests {
     fn display(line: &str, before: DisplayArgs) -> DisplayArgs {
         let mut settings = Settings::default();
         settings.session.display = before;
-        said(line, &mut settings);
+        applied(line, &mut settings);
         settings.session.display
     }
 
@@ -337,8 +337,8 @@ mod tests {
     fn usual_of_the_session_goes_back_to_the_file() {
         let mut settings = Settings::default();
         settings.in_file.set(Key::TimeFormat, Some("UTC")).expect("a format");
-        assert_eq!(said(".timefmt s", &mut settings), "time format: s, digits: 6");
-        assert_eq!(said(".timefmt usual", &mut settings), "time format: UTC, digits: 6");
+        assert_eq!(applied(".timefmt s", &mut settings), "time format: s, digits: 6");
+        assert_eq!(applied(".timefmt usual", &mut settings), "time format: UTC, digits: 6");
     }
 
     #[test]
@@ -350,7 +350,7 @@ mod tests {
             (".timefmt", "time format: UTC, digits: 3"),
             (".timefmt usual", "time format: Local, digits: 6"),
         ] {
-            assert_eq!(said(line, &mut settings), expected, "{line}");
+            assert_eq!(applied(line, &mut settings), expected, "{line}");
         }
         assert_eq!(settings.session.display, DisplayArgs::default());
     }
@@ -377,8 +377,8 @@ mod tests {
             (".sys a.dll", "system modules: a.dll"),
             (".sys", "system modules: a.dll"),
         ] {
-            assert_eq!(said(line, &mut settings), expected, "{line}");
+            assert_eq!(applied(line, &mut settings), expected, "{line}");
         }
-        assert_ne!(said(".sys usual", &mut settings), "system modules: a.dll");
+        assert_ne!(applied(".sys usual", &mut settings), "system modules: a.dll");
     }
 }

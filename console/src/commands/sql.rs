@@ -146,10 +146,10 @@ pub(crate) fn answer(
     Ok(sql::sql(&files, &args.query, &views, limit, &names, cancel)?)
 }
 
-fn end_program(most: u64) {
-    let most = HumanBytes(most);
+fn end_program(limit: u64) {
+    let limit = HumanBytes(limit);
     Messages::to_stderr(&mut standard::error(), ColorChoice::Auto).error(format_args!(
-        "a stopped query keeps taking memory, beyond {most}; the program ends"
+        "a stopped query keeps taking memory, beyond {limit}; the program ends"
     ));
     process::exit(1);
 }
@@ -178,16 +178,16 @@ pub(crate) struct SqlWords<'t> {
 }
 
 impl<'t> SqlWords<'t> {
-    /// `None` when no query starts. What stands at the end and consists of options belongs to the
-    /// command; any other `-json` is SQL.
+    /// `None` when no query starts. Options at the end belong to the command; any other `-json` is
+    /// SQL.
     pub(crate) fn of(tokens: &'t [Token]) -> Option<SqlWords<'t>> {
         let start = tokens.iter().position(starts_query)?;
         let (before, rest) = tokens.split_at(start);
         if !are_options(before) {
             return None;
         }
-        let behind = (1..rest.len()).find(|&at| {
-            rest.get(at..)
+        let behind = (1..rest.len()).find(|&index| {
+            rest.get(index..)
                 .is_some_and(|tail| tail.first().is_some_and(Token::is_switch) && are_options(tail))
         });
         let (query, behind) = rest.split_at(behind.unwrap_or(rest.len()));
@@ -195,8 +195,8 @@ impl<'t> SqlWords<'t> {
     }
 }
 
-/// Whether a query, or what stands in front of it, may go on in the next line: neither `;`, nor options, nor
-/// a file end it. What describes tables has one line.
+/// Whether a query, or the options in front of it, may continue on the next line: no `;`, option or file ends it.
+/// A statement that describes tables has one line.
 pub(crate) fn is_unfinished(line: &str, tokens: &[Token]) -> bool {
     let Redirect { tokens, file, .. } = Redirect::of_command(Arguments::Sql, line, tokens);
     match SqlWords::of(tokens) {
@@ -229,11 +229,11 @@ fn starts_query(token: &Token) -> bool {
 /// The text of a query, with its quotes; without those around the whole.
 fn query(line: &str, words: &[Token]) -> String {
     match words {
-        [only] if only.quotes != Quotes::No => only.text.clone(),
+        [word] if word.quotes != Quotes::No => word.text.clone(),
         [first, .., last] => {
             line.get(first.span.start..last.span.end).unwrap_or_default().to_owned()
         }
-        [only] => only.text.clone(),
+        [word] => word.text.clone(),
         [] => String::new(),
     }
 }
@@ -242,7 +242,7 @@ fn query(line: &str, words: &[Token]) -> String {
 mod tests {
     use super::*;
     use crate::registry::tests::{args, args_of_words, error};
-    use crate::values::{AskedFormat, Format, JsonMode};
+    use crate::values::{Format, JsonMode, RequestedFormat};
 
     #[test]
     fn a_query_is_taken_as_it_stands_there() {
@@ -264,11 +264,11 @@ mod tests {
             );
         }
         let csv = |line: &str| args::<SqlArgs>(line).shared.output.formats;
-        let asked = |file: Option<&str>| vec![AskedFormat::of("-csv", file.map(Into::into))];
-        assert_eq!(csv(".sql -csv SELECT 1"), asked(None));
-        assert_eq!(csv(".sql SELECT 1 -csv"), asked(None));
-        assert_eq!(csv(".sql -csv a.csv SELECT 1"), asked(Some("a.csv")));
-        assert_eq!(csv(".sql SELECT 1 -fd *x* -csv \"a b.csv\""), asked(Some("a b.csv")));
+        let expected = |file: Option<&str>| vec![RequestedFormat::of("-csv", file.map(Into::into))];
+        assert_eq!(csv(".sql -csv SELECT 1"), expected(None));
+        assert_eq!(csv(".sql SELECT 1 -csv"), expected(None));
+        assert_eq!(csv(".sql -csv a.csv SELECT 1"), expected(Some("a.csv")));
+        assert_eq!(csv(".sql SELECT 1 -fd *x* -csv \"a b.csv\""), expected(Some("a b.csv")));
         assert_eq!(args::<SqlArgs>(".sql SELECT 1").shared.output.format(), Format::Text);
     }
 

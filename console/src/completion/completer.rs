@@ -62,11 +62,11 @@ pub fn complete(head: &str, known: &Known) -> Vec<Suggestion> {
 }
 
 fn complete_at(line: &str, cursor: usize, known: &Known) -> Vec<Suggestion> {
-    if let Some(Expanded { line, at, start }) = known.aliases.expanded(line)
-        && let Some(behind) = cursor.checked_sub(at).filter(|behind| *behind > 0)
+    if let Some(Expanded { line, typed_start, start }) = known.aliases.expanded(line)
+        && let Some(behind) = cursor.checked_sub(typed_start).filter(|behind| *behind > 0)
     {
         let suggestions = complete_at(&line, start + behind, known);
-        return moved(suggestions, |place| (place + at).saturating_sub(start));
+        return moved(suggestions, |position| (position + typed_start).saturating_sub(start));
     }
     let head = line.get(..cursor).unwrap_or(line);
     let tokens = split(head);
@@ -84,9 +84,9 @@ fn complete_at(line: &str, cursor: usize, known: &Known) -> Vec<Suggestion> {
 }
 
 /// Suggestions for another line, in which the replaced text is elsewhere.
-fn moved(mut suggestions: Vec<Suggestion>, place: impl Fn(usize) -> usize) -> Vec<Suggestion> {
+fn moved(mut suggestions: Vec<Suggestion>, position: impl Fn(usize) -> usize) -> Vec<Suggestion> {
     for Suggestion { span, .. } in &mut suggestions {
-        *span = Span::new(place(span.start), place(span.end));
+        *span = Span::new(position(span.start), position(span.end));
     }
     suggestions
 }
@@ -103,7 +103,7 @@ impl Position<'_> {
             && let Some(line) = self.line.get(start..)
         {
             let suggestions = complete_at(line, self.span.end - start, known);
-            return moved(suggestions, |place| place + start);
+            return moved(suggestions, |position| position + start);
         }
         // In a query, > compares.
         if Redirect::without_file(arguments).is_some() && !matches!(takes, Arguments::Sql) {
@@ -115,7 +115,7 @@ impl Position<'_> {
                 return self.options(&options, arguments);
             }
         }
-        if let Some(option) = parse::waiting(&command.options(), arguments) {
+        if let Some(option) = parse::incomplete_option(&command.options(), arguments) {
             return match takes {
                 Arguments::Alias => self.aliases(known),
                 _ => self.values(option, known),
@@ -152,7 +152,7 @@ impl Position<'_> {
 
     /// Suggestions inside a query, which is not made of words between spaces.
     fn query(&self, command: &Token, arguments: &[Token], known: &Known) -> Vec<Suggestion> {
-        // In front of the query there are only options, which have had their turn.
+        // Only options are in front of the query, and these are completed already.
         let start = match SqlWords::of(arguments).and_then(|words| words.query.first()) {
             Some(first) => first.span.start,
             None => self.span.start.max(command.span.end),
@@ -160,13 +160,13 @@ impl Position<'_> {
         let Some(query) = self.line.get(start..) else { return Vec::new() };
         let (span, candidates) =
             sql_completer::candidates(query, self.span.end - start, known.views.get());
-        let suggestion = |candidate: sql_completer::SqlCandidate| Suggestion {
+        let suggestions = candidates.into_iter().map(|candidate| Suggestion {
             value: candidate.text,
             description: Some(candidate.description),
             span: Span::new(start + span.start, start + span.end),
             ..Suggestion::default()
-        };
-        candidates.into_iter().map(suggestion).collect()
+        });
+        suggestions.collect()
     }
 
     /// Tables and views with their meanings.
@@ -176,20 +176,18 @@ impl Position<'_> {
     }
 
     fn commands(&self, known: &Known) -> Vec<Suggestion> {
-        let named = |names: &'static [&'static str]| {
-            names.iter().find(|name| starts_with(name, self.word)).copied()
-        };
         // A bare word is a command whose dot was forgotten.
         let dotted = format!(".{}", self.word);
         let commands = REGISTRY.commands.iter().filter_map(|command| {
-            let forgotten = || Some(command.name()).filter(|name| starts_with(name, &dotted));
             let signature = command.signature();
-            let name = named(signature.names).or_else(forgotten)?;
+            let name = signature.names.iter().find(|name| starts_with(name, self.word)).copied();
+            let name =
+                name.or_else(|| Some(command.name()).filter(|name| starts_with(name, &dotted)))?;
             Some(self.suggest(name, signature.summary))
         });
-        let is_fitting = |name: &str| starts_with(name, self.word) || starts_with(name, &dotted);
-        let aliases = known.aliases.dotted().filter(|(name, _)| is_fitting(name));
-        commands.chain(aliases.map(|(name, line)| self.suggest(&name, line))).collect()
+        let mut aliases: Vec<_> = known.aliases.dotted().collect();
+        aliases.retain(|(name, _)| starts_with(name, self.word) || starts_with(name, &dotted));
+        commands.chain(aliases.iter().map(|(name, line)| self.suggest(name, line))).collect()
     }
 
     fn aliases(&self, known: &Known) -> Vec<Suggestion> {
@@ -233,13 +231,13 @@ impl Position<'_> {
         let kinds = REGISTRY.kinds.iter().map(|kind| (kind.name(), kind.signature().summary));
         let commands =
             REGISTRY.commands.iter().map(|command| (command.name(), command.signature().summary));
-        let others = REGISTRY.topics.iter().map(|topic| (topic.name, topic.summary));
-        let is_alone = arguments.is_empty();
-        if is_alone && self.word.starts_with('-') {
+        let topics = REGISTRY.topics.iter().map(|topic| (topic.name, topic.summary));
+        let is_first = arguments.is_empty();
+        if is_first && self.word.starts_with('-') {
             return self.options_of_all();
         }
         kinds
-            .chain(others.chain(commands).chain(known.aliases.iter()).filter(|_| is_alone))
+            .chain(topics.chain(commands).chain(known.aliases.iter()).filter(|_| is_first))
             .filter(|(name, _)| starts_with(name, self.word))
             .map(|(name, summary)| self.suggest(name, summary))
             .collect()
@@ -260,7 +258,7 @@ impl Position<'_> {
         // Before the kind is known, options of any kind decide whether a value is due.
         let options = words.options(&REGISTRY);
         let mut suggestions = Vec::new();
-        let last = parse::known_items(&options, &words.others).pop();
+        let last = parse::known_items(&options, &words.option_tokens).pop();
         if let Some(parse::Item::Option { spec, values, .. }) = last {
             let (least, most) = spec.value().arity();
             if values.len() < most {
@@ -275,7 +273,7 @@ impl Position<'_> {
             }
         }
         match words.kind {
-            Some(_) => suggestions.extend(self.options(&options, &words.others)),
+            Some(_) => suggestions.extend(self.options(&options, &words.option_tokens)),
             None if self.word.starts_with('-') => suggestions.extend(self.options_once(&options)),
             None => suggestions.extend(self.kinds()),
         }
@@ -301,14 +299,13 @@ impl Position<'_> {
     /// Options that are not among some words, by the longest of their names that starts with the word; if there is
     /// none, options with the word inside, so that `-stack` finds all about stacks.
     fn options(&self, options: &[&'static dyn OptionSpec], words: &[Token]) -> Vec<Suggestion> {
-        let is_used = |option: &dyn OptionSpec| words.iter().any(|w| option.is_named(&w.text));
-        let used = options.iter().filter(|option| is_used(**option)).map(|option| option.name());
-        let used: Vec<&str> = used.collect();
-        let unused = || options.iter().filter(|option| !used.contains(&option.name()));
-        let has_effect = |option: &dyn OptionSpec| !matches!(option.value(), ValueKind::Ignored(_));
-        let named = |filter: bool, fits: &dyn Fn(&str) -> bool| -> Vec<Suggestion> {
-            unused()
-                .filter(|option| has_effect(**option) == filter)
+        let used = options.iter().filter(|o| words.iter().any(|word| o.is_named(&word.text)));
+        let used: Vec<&str> = used.map(|option| option.name()).collect();
+        let named = |has_effect: bool, fits: &dyn Fn(&str) -> bool| -> Vec<Suggestion> {
+            options
+                .iter()
+                .filter(|option| !used.contains(&option.name()))
+                .filter(|option| matches!(option.value(), ValueKind::Ignored(_)) != has_effect)
                 .filter_map(|option| {
                     let fitting = option.doc().names.iter().filter(|name| fits(name));
                     let name = fitting.max_by_key(|name| name.len())?;
@@ -316,15 +313,12 @@ impl Position<'_> {
                 })
                 .collect()
         };
-        // What has no effect is not offered beside what has one.
+        // Options without effect are offered only if no other fits.
         let starting = |has_effect| named(has_effect, &|name| starts_with(name, self.word));
         let inside = self.word.trim_start_matches('-').to_lowercase();
-        let containing = || {
-            let contains = |name: &str| name.to_lowercase().contains(&inside);
-            named(true, &|name| self.word.starts_with('-') && contains(name))
-        };
-        let offers = [&|| starting(true), &|| starting(false), &containing]
-            as [&dyn Fn() -> Vec<Suggestion>; 3];
+        let offers = [&|| starting(true), &|| starting(false), &|| {
+            named(true, &|name| self.word.starts_with('-') && name.to_lowercase().contains(&inside))
+        }] as [&dyn Fn() -> Vec<Suggestion>; 3];
         offers.iter().map(|offer| offer()).find(|offer| !offer.is_empty()).unwrap_or_default()
     }
 
@@ -344,9 +338,9 @@ impl Position<'_> {
         }
     }
 
-    /// Filters, in quotes where they need them. What is still open stays without space and quote.
+    /// Filters, in quotes where they need them. An open one gets neither a space nor a closing quote.
     fn filters(&self, values: Vec<FilterValue>) -> Vec<Suggestion> {
-        let suggestion = |value: FilterValue| {
+        let suggestions = values.into_iter().map(|value| {
             let needs_quotes = self.is_quoted || value.filter.contains([' ', '\t']);
             let end = if value.is_open { "" } else { "\"" };
             Suggestion {
@@ -360,18 +354,20 @@ impl Position<'_> {
                 append_whitespace: !value.is_open,
                 ..Suggestion::default()
             }
-        };
-        values.into_iter().map(suggestion).collect()
+        });
+        suggestions.collect()
     }
 
     /// Suggestions after the last comma of a list: words that are not in it yet.
     fn list(&self, words: Vec<(&str, &str)>) -> Vec<Suggestion> {
-        let (before, word) = self.word.rsplit_once(',').map_or(("", self.word), |(b, w)| (b, w));
-        let is_used = |word: &str| before.split(',').any(|used| used.eq_ignore_ascii_case(word));
-        let fits = |(choice, _): &(&str, &str)| starts_with(choice, word) && !is_used(choice);
-        let fitting = words.into_iter().filter(fits);
+        let (before, word) = self.word.rsplit_once(',').unwrap_or(("", self.word));
         let comma = if before.is_empty() { "" } else { "," };
-        fitting
+        words
+            .into_iter()
+            .filter(|(choice, _)| {
+                starts_with(choice, word)
+                    && !before.split(',').any(|used| used.eq_ignore_ascii_case(choice))
+            })
             .map(|(choice, help)| Suggestion {
                 display_override: Some(choice.to_owned()),
                 append_whitespace: false,
@@ -382,9 +378,9 @@ impl Position<'_> {
 
     /// Columns, or all.
     fn column_choices(&self, names: &[String]) -> Vec<Suggestion> {
-        let all =
+        let everything =
             self.words(vec![(ColumnChoice::ALL, "including those the screen has no room for")]);
-        [self.list(columns(names)), all].concat()
+        [self.list(columns(names)), everything].concat()
     }
 
     fn words(&self, words: Vec<(&str, &str)>) -> Vec<Suggestion> {

@@ -81,17 +81,17 @@ pub(super) struct FilterValue {
 /// A filter while it is typed: what stays as it is, and the part that is completed.
 struct Typed<'a> {
     fixed: &'a str,
-    part: &'a str,
+    pattern: &'a str,
 }
 
 impl<'a> Typed<'a> {
     fn new(filter: &'a str) -> Typed<'a> {
-        let start = filter.rfind(';').map_or(0, |at| at + 1);
-        let part = filter.get(start..).unwrap_or_default();
-        let start = start + usize::from(part.starts_with('!'));
+        let start = filter.rfind(';').map_or(0, |index| index + 1);
+        let last = filter.get(start..).unwrap_or_default();
+        let start = start + usize::from(last.starts_with('!'));
         Typed {
             fixed: filter.get(..start).unwrap_or_default(),
-            part: filter.get(start..).unwrap_or_default(),
+            pattern: filter.get(start..).unwrap_or_default(),
         }
     }
 
@@ -117,25 +117,25 @@ fn capped(mut values: Vec<FilterValue>) -> Vec<FilterValue> {
 pub(super) fn processes(filter: &str, known: &Known) -> Vec<FilterValue> {
     let typed = Typed::new(filter);
     let programs = programs(&known.values);
-    let is_pid = typed.part.starts_with(|c: char| c.is_ascii_digit());
+    let is_pid = typed.pattern.starts_with(|c: char| c.is_ascii_digit());
     let mut values = Vec::new();
     for (name, pids) in &programs {
         if is_pid {
-            let fits = |pid: &&u32| pid.to_string().starts_with(typed.part);
-            values.extend(pids.iter().filter(fits).map(|pid| typed.value(pid.to_string(), *name)));
+            let pids = pids.iter().map(u32::to_string).filter(|pid| pid.starts_with(typed.pattern));
+            values.extend(pids.map(|pid| typed.value(pid, *name)));
             continue;
         }
         let description = match pids.iter().collect::<Vec<_>>()[..] {
             [pid] => format!("pid {pid}"),
             ref pids => format!("{} processes", pids.len()),
         };
-        if starts_with(name, typed.part) {
+        if starts_with(name, typed.pattern) {
             values.push(typed.value(name, description));
         }
-        // One of several is chosen once the name is there.
-        if pids.len() > 1 && starts_with(typed.part, name) || typed.part.contains('(') {
+        // Single processes are offered after the name is typed.
+        if pids.len() > 1 && starts_with(typed.pattern, name) || typed.pattern.contains('(') {
             let labels = pids.iter().map(|pid| format!("{name}({pid})"));
-            let fitting = labels.filter(|label| starts_with(label, typed.part));
+            let fitting = labels.filter(|label| starts_with(label, typed.pattern));
             values.extend(fitting.map(|label| typed.value(label, "one process")));
         }
     }
@@ -145,11 +145,10 @@ pub(super) fn processes(filter: &str, known: &Known) -> Vec<FilterValue> {
 /// Suspects by their ids, those that answers named.
 pub(super) fn suspects(id: &str, known: &Known) -> Vec<FilterValue> {
     let mut values: Vec<FilterValue> = Vec::new();
-    for NamedSuspect { id: whole, description } in known.values.iter().flat_map(|of| of.suspects())
-    {
+    for NamedSuspect { id: whole, description } in known.values.iter().flat_map(|v| v.suspects()) {
         let value = whole.text().to_owned();
-        // Several traces may have one.
-        if starts_with(&value, id) && values.iter().all(|other| other.value != value) {
+        // Several traces may have the same suspect.
+        if starts_with(&value, id) && values.iter().all(|listed| listed.value != value) {
             values.push(FilterValue { filter: value.clone(), value, description, is_open: false });
         }
         if values.len() > MAX_VALUES {
@@ -163,8 +162,8 @@ pub(super) fn texts(filter: &str, texts: Texts, known: &Known) -> Vec<FilterValu
     let typed = Typed::new(filter);
     let values = match texts {
         Texts::ObjectTypes => {
-            let types: BTreeSet<&str> = all(known, |values| values.types());
-            let fitting = types.into_iter().filter(|name| starts_with(name, typed.part));
+            let types: BTreeSet<&str> = distinct(known, |values| values.types());
+            let fitting = types.into_iter().filter(|name| starts_with(name, typed.pattern));
             fitting.map(|name| typed.value(name, "object type")).collect()
         }
         Texts::ObjectNames => object_names(&typed, known),
@@ -173,7 +172,7 @@ pub(super) fn texts(filter: &str, texts: Texts, known: &Known) -> Vec<FilterValu
         Texts::Allocators => allocators(&typed, known),
         Texts::LoadedFiles => {
             let names = known.loaded.iter().filter_map(|path| path.rsplit(['/', '\\']).next());
-            let fitting = names.filter(|name| starts_with(name, typed.part));
+            let fitting = names.filter(|name| starts_with(name, typed.pattern));
             fitting.map(|name| typed.value(name, "loaded")).collect()
         }
         Texts::Other => Vec::new(),
@@ -181,7 +180,10 @@ pub(super) fn texts(filter: &str, texts: Texts, known: &Known) -> Vec<FilterValu
     capped(values)
 }
 
-fn all<'a>(known: &'a Known, of: impl Fn(&'a TraceValues) -> &'a [String]) -> BTreeSet<&'a str> {
+fn distinct<'a>(
+    known: &'a Known,
+    of: impl Fn(&'a TraceValues) -> &'a [String],
+) -> BTreeSet<&'a str> {
     known.values.iter().flat_map(|values| of(values)).map(String::as_str).collect()
 }
 
@@ -192,7 +194,7 @@ fn allocation_kinds(typed: &Typed<'_>, known: &Known) -> Vec<FilterValue> {
     let mut kinds = ResourceKind::ALL;
     kinds.sort_by_key(|kind| !loaded.contains(kind));
     let missing = if known.values.is_empty() { "" } else { "; none is loaded" };
-    let fitting = kinds.into_iter().filter(|kind| starts_with(kind.name(), typed.part));
+    let fitting = kinds.into_iter().filter(|kind| starts_with(kind.name(), typed.pattern));
     fitting
         .map(|kind| {
             let missing = if loaded.contains(&kind) { "" } else { missing };
@@ -203,26 +205,27 @@ fn allocation_kinds(typed: &Typed<'_>, known: &Known) -> Vec<FilterValue> {
 
 /// Names of what allocates, each with what it allocates.
 fn allocators(typed: &Typed<'_>, known: &Known) -> Vec<FilterValue> {
-    let mut found: BTreeMap<&str, BTreeSet<ResourceKind>> = BTreeMap::new();
+    let mut kinds_by_name: BTreeMap<&str, BTreeSet<ResourceKind>> = BTreeMap::new();
     for (name, kind) in known.values.iter().flat_map(|values| values.allocators()) {
-        if !name.is_empty() && starts_with(name, typed.part) {
-            found.entry(name).or_default().insert(*kind);
+        if !name.is_empty() && starts_with(name, typed.pattern) {
+            kinds_by_name.entry(name).or_default().insert(*kind);
         }
-        if found.len() > MAX_VALUES {
+        if kinds_by_name.len() > MAX_VALUES {
             break;
         }
     }
-    let described =
-        |kinds: BTreeSet<ResourceKind>| kinds.into_iter().map(about).collect::<Vec<_>>().join(", ");
-    found.into_iter().map(|(name, kinds)| typed.value(name, described(kinds))).collect()
+    let values = kinds_by_name.into_iter().map(|(name, kinds)| {
+        typed.value(name, kinds.into_iter().map(about).collect::<Vec<_>>().join(", "))
+    });
+    values.collect()
 }
 
 /// Frames are `module!function`, so a module is completed to all of its functions. Stars in front
 /// stay.
 fn modules(typed: &Typed<'_>, known: &Known) -> Vec<FilterValue> {
-    let bare = typed.part.trim_start_matches('*');
-    let stars = typed.part.strip_suffix(bare).unwrap_or_default();
-    let modules = all(known, |values| values.modules());
+    let bare = typed.pattern.trim_start_matches('*');
+    let stars = typed.pattern.strip_suffix(bare).unwrap_or_default();
+    let modules = distinct(known, |values| values.modules());
     let fitting = modules.into_iter().filter(|name| starts_with(name, bare));
     fitting
         .map(|name| typed.value(format!("{stars}{name}!*"), "all functions of this module"))
@@ -232,14 +235,14 @@ fn modules(typed: &Typed<'_>, known: &Known) -> Vec<FilterValue> {
 /// Names that begin with a backslash are completed one level at a time, as paths are. Anything else
 /// is looked for in the last part of the names, with a star in front of it.
 fn object_names(typed: &Typed<'_>, known: &Known) -> Vec<FilterValue> {
-    if typed.part.is_empty() || typed.part.starts_with('\\') {
+    if typed.pattern.is_empty() || typed.pattern.starts_with('\\') {
         return names_below(typed, known);
     }
-    let wanted = typed.part.trim_start_matches('*').to_lowercase();
+    let lowercase = typed.pattern.trim_start_matches('*').to_lowercase();
     let mut last_parts: BTreeSet<&str> = BTreeSet::new();
     for name in known.values.iter().flat_map(|values| values.names()) {
         let last = name.rsplit('\\').next().unwrap_or_default();
-        if last.to_lowercase().contains(&wanted) {
+        if last.to_lowercase().contains(&lowercase) {
             last_parts.insert(last);
         }
         if last_parts.len() > MAX_VALUES {
@@ -255,25 +258,25 @@ fn names_below(typed: &Typed<'_>, known: &Known) -> Vec<FilterValue> {
     let mut levels: BTreeSet<(&str, bool)> = BTreeSet::new();
     let mut whole: BTreeSet<&str> = BTreeSet::new();
     let names = known.values.iter().flat_map(|values| values.names());
-    for name in names.filter(|name| starts_with(name, typed.part)) {
+    for name in names.filter(|name| starts_with(name, typed.pattern)) {
         if whole.len() <= MAX_DEEP {
             whole.insert(name);
         }
-        levels.extend(level(name, typed.part));
+        levels.extend(level(name, typed.pattern));
         if levels.len() > MAX_VALUES {
             break;
         }
     }
     let is_few = whole.len() <= MAX_DEEP;
-    let is_deeper = |name: &&str| is_few && !levels.contains(&(*name, false));
-    let deeper = whole.iter().copied().filter(is_deeper).map(|name| typed.value(name, NAME));
-    let below = Some(typed.part).filter(|part| part.ends_with('\\') && whole.len() > 1);
-    let below = below.map(|part| typed.value(format!("{part}*"), "everything below"));
-    let open = |&(level, is_open): &(&str, bool)| FilterValue {
+    let deeper = whole.iter().filter(|name| is_few && !levels.contains(&(**name, false)));
+    let deeper = deeper.map(|name| typed.value(name, NAME));
+    let below = Some(typed.pattern).filter(|prefix| prefix.ends_with('\\') && whole.len() > 1);
+    let below = below.map(|prefix| typed.value(format!("{prefix}*"), "everything below"));
+    let levels = levels.iter().map(|&(level, is_open)| FilterValue {
         is_open,
         ..typed.value(level, if is_open { "names below" } else { NAME })
-    };
-    levels.iter().map(open).chain(deeper).chain(below).collect()
+    });
+    levels.chain(deeper).chain(below).collect()
 }
 
 /// A name up to the next backslash after what was typed, and whether it goes on there; none for a
@@ -283,8 +286,8 @@ fn level<'a>(name: &'a str, typed: &str) -> Option<(&'a str, bool)> {
         return None;
     }
     let behind = name.char_indices().nth(typed.chars().count().max(1));
-    let start = behind.map_or(name.len(), |(at, _)| at);
-    let end = name.get(start..).and_then(|rest| rest.find('\\')).map(|at| start + at + 1);
+    let start = behind.map_or(name.len(), |(index, _)| index);
+    let end = name.get(start..).and_then(|rest| rest.find('\\')).map(|index| start + index + 1);
     Some((name.get(..end.unwrap_or(name.len()))?, end.is_some()))
 }
 

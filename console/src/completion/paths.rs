@@ -31,7 +31,7 @@ pub(super) enum FileFilter {
 }
 
 impl FileFilter {
-    fn is(self, path: &Path) -> bool {
+    fn accepts(self, path: &Path) -> bool {
         match self {
             FileFilter::Traces => {
                 has_extension(path, TRACE_EXTENSIONS) || is_extract(path) || is_plain_extract(path)
@@ -44,7 +44,7 @@ impl FileFilter {
 
 /// Folders and files whose paths start with what was typed. Hidden ones only if asked for with a dot.
 pub(super) fn candidates(typed: &str, filter: FileFilter) -> Vec<Candidate> {
-    let name_starts = typed.rfind(is_separator).map_or(0, |at| at + 1);
+    let name_starts = typed.rfind(is_separator).map_or(0, |index| index + 1);
     let (folder, prefix) = typed.split_at(name_starts);
     let listed = if folder.is_empty() { ".".into() } else { with_home(folder) };
     let Ok(entries) = fs::read_dir(listed) else { return Vec::new() };
@@ -53,9 +53,9 @@ pub(super) fn candidates(typed: &str, filter: FileFilter) -> Vec<Candidate> {
         .filter_map(|entry| {
             let name = entry.file_name().into_string().ok()?;
             let is_folder = entry.path().is_dir();
-            let is_wanted = is_folder || filter.is(&entry.path());
+            let is_accepted = is_folder || filter.accepts(&entry.path());
             let is_hidden = name.starts_with('.') && !prefix.starts_with('.');
-            let fits = starts_with(&name, prefix) && is_wanted && !is_hidden;
+            let fits = starts_with(&name, prefix) && is_accepted && !is_hidden;
             let end = if is_folder { MAIN_SEPARATOR.to_string() } else { String::new() };
             fits.then(|| Candidate { path: format!("{folder}{name}{end}"), is_folder })
         })
@@ -87,11 +87,11 @@ mod tests {
             let candidates = candidates(&format!("{start}{typed}"), filter).into_iter();
             candidates.map(|c| c.path.strip_prefix(&start).unwrap_or("?").to_owned()).collect()
         };
-        let found = |typed| filter(typed, FileFilter::Traces);
+        let traces = |typed| filter(typed, FileFilter::Traces);
         let leaks = format!("leaks{MAIN_SEPARATOR}");
-        assert_eq!(found("le"), ["Leak two.json7z", &leaks, "leaky.etl"]);
-        assert_eq!(found("leaky.e"), ["leaky.etl"]);
-        assert_eq!(found(".l"), [".leaky.etl"]);
+        assert_eq!(traces("le"), ["Leak two.json7z", &leaks, "leaky.etl"]);
+        assert_eq!(traces("leaky.e"), ["leaky.etl"]);
+        assert_eq!(traces(".l"), [".leaky.etl"]);
         assert_eq!(filter("l", FileFilter::Tables), [leaks.as_str(), "leaky.csv"]);
         assert_eq!(filter("l", FileFilter::Folders), [leaks]);
         assert_eq!(candidates(&format!("{start}no/such/"), FileFilter::Traces), []);

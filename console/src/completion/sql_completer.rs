@@ -4,7 +4,7 @@
 use std::ops::Range;
 
 use super::paths::starts_with;
-use crate::sql::{HEX, Relation, RelationColumn, Views};
+use crate::sql::{HEX, Relation, Views};
 
 /// Words that are worth a key; the first of a pair of words stands for both.
 const KEYWORDS: &str = "\
@@ -49,11 +49,10 @@ pub(super) fn candidates(
     if head.matches('\'').count() % 2 == 1 {
         return (head.len()..head.len(), Vec::new());
     }
-    let start = head.rfind(|c| !is_word(c)).map_or(0, |at| at + last_len(head, at));
+    let start = head.rfind(|c| !is_word(c)).map_or(0, |index| index + last_len(head, index));
     let (before, word) = head.split_at(start);
     let names = Names::of(query, views);
-    let fits = |candidate: &SqlCandidate| starts_with(&candidate.text, word);
-    let mut found: Vec<SqlCandidate> = match (before.strip_suffix('.'), last_word(before)) {
+    let mut candidates: Vec<SqlCandidate> = match (before.strip_suffix('.'), last_word(before)) {
         (Some(table), _) => names.columns_of(last_word(table).unwrap_or_default()),
         (None, Some(last)) if TABLE_FOLLOWS.iter().any(|word| word.eq_ignore_ascii_case(last)) => {
             relations(views)
@@ -64,12 +63,12 @@ pub(super) fn candidates(
             .flatten()
             .collect(),
     };
-    found.retain(fits);
-    (start..head.len(), found)
+    candidates.retain(|candidate| starts_with(&candidate.text, word));
+    (start..head.len(), candidates)
 }
 
-fn last_len(text: &str, at: usize) -> usize {
-    text.get(at..).and_then(|rest| rest.chars().next()).map_or(0, char::len_utf8)
+fn last_len(text: &str, index: usize) -> usize {
+    text.get(index..).and_then(|rest| rest.chars().next()).map_or(0, char::len_utf8)
 }
 
 pub(crate) fn is_word(character: char) -> bool {
@@ -79,7 +78,7 @@ pub(crate) fn is_word(character: char) -> bool {
 /// The word at the end of a text, spaces after it aside.
 fn last_word(text: &str) -> Option<&str> {
     let text = text.trim_end();
-    let start = text.rfind(|c| !is_word(c)).map_or(0, |at| at + last_len(text, at));
+    let start = text.rfind(|c| !is_word(c)).map_or(0, |index| index + last_len(text, index));
     text.get(start..).filter(|word| !word.is_empty())
 }
 
@@ -104,10 +103,10 @@ impl<'q> Names<'q> {
         let words: Vec<&str> =
             query.split(|c| !is_word(c)).filter(|word| !word.is_empty()).collect();
         let mut known = Vec::new();
-        for (at, word) in words.iter().enumerate() {
+        for (index, word) in words.iter().enumerate() {
             let Some(relation) = views.relation(word) else { continue };
             known.push((*word, relation));
-            let behind = words.get(at + 1..).unwrap_or_default();
+            let behind = words.get(index + 1..).unwrap_or_default();
             let alias = match behind {
                 [as_word, alias, ..] if as_word.eq_ignore_ascii_case("AS") => Some(alias),
                 [alias, ..] => Some(alias),
@@ -120,12 +119,12 @@ impl<'q> Names<'q> {
         Names { known, views }
     }
 
-    /// The columns of the relation of a name; of all while it stands for none, as one types the columns
-    /// first.
+    /// The columns of the relation of a name; of all relations if it has none, because columns are typed before
+    /// the alias is.
     fn columns_of(&self, name: &str) -> Vec<SqlCandidate> {
-        // An alias may have the name of another table; it is closer.
-        let found = self.known.iter().rev().find(|(known, _)| known.eq_ignore_ascii_case(name));
-        found.map_or_else(|| once(self.views.relations()), |(_, relation)| columns(*relation))
+        // An alias hides a table of the same name.
+        let entry = self.known.iter().rev().find(|(known, _)| known.eq_ignore_ascii_case(name));
+        entry.map_or_else(|| once(self.views.relations()), |(_, relation)| columns(*relation))
     }
 
     /// The columns of all relations of the query; without any, those of the first view.
@@ -141,18 +140,18 @@ impl<'q> Names<'q> {
 
 /// The columns of relations, each name once.
 fn once<'a>(relations: impl Iterator<Item = Relation<'a>>) -> Vec<SqlCandidate> {
-    let mut found: Vec<SqlCandidate> = Vec::new();
+    let mut candidates: Vec<SqlCandidate> = Vec::new();
     for column in relations.flat_map(columns) {
-        if !found.iter().any(|known| known.text == column.text) {
-            found.push(column);
+        if !candidates.iter().any(|known| known.text == column.text) {
+            candidates.push(column);
         }
     }
-    found
+    candidates
 }
 
 fn columns(relation: Relation<'_>) -> Vec<SqlCandidate> {
-    let candidate = |column: RelationColumn| SqlCandidate::new(column.name, column.doc);
-    relation.columns().into_iter().map(candidate).collect()
+    let columns = relation.columns().into_iter();
+    columns.map(|column| SqlCandidate::new(column.name, column.doc)).collect()
 }
 
 #[cfg(test)]
@@ -165,12 +164,11 @@ mod tests {
         Views::with(None).expect("the views of the program")
     }
 
-    /// Candidates at the `
-    /// `.
+    /// Candidates at the `|`.
     fn offered(query: &str) -> Vec<String> {
         let cursor = query.find('|').expect("a cursor");
-        let (_, found) = candidates(&query.replace('|', ""), cursor, &built_in());
-        found.into_iter().map(|candidate| candidate.text).collect()
+        let (_, candidates) = candidates(&query.replace('|', ""), cursor, &built_in());
+        candidates.into_iter().map(|candidate| candidate.text).collect()
     }
 
     #[test]

@@ -66,12 +66,13 @@ impl<'a> Parts<'a> {
 /// A text out of a trace as it can stand in a filter and on a terminal: `?` covers a character that
 /// would end the part or talk to the terminal, and a `!` in front that would exclude.
 pub(crate) fn literal(text: &str) -> String {
-    let excludes = |at: usize, character: char| at == 0 && character == '!';
-    let character = |(at, character): (usize, char)| match character {
-        _ if excludes(at, character) || is_harmful(character) || character == ';' => '?',
+    let characters = text.chars().enumerate().map(|(index, character)| match character {
+        ';' => '?',
+        '!' if index == 0 => '?',
+        _ if is_harmful(character) => '?',
         _ => character,
-    };
-    text.chars().enumerate().map(character).collect()
+    });
+    characters.collect()
 }
 
 /// Like [`literal`], for a command line, in which no quote can stand, and where a `-` in front begins an option. A `*`
@@ -109,8 +110,8 @@ impl Alternatives {
         if filter.len() > MAX_FILTER_LENGTH {
             return Err(FilterError::TooLong { filter: quoted(), length: filter.len() });
         }
-        let any: Vec<String> = patterns.iter().map(|pattern| expression(pattern)).collect();
-        RegexBuilder::new(&any.join("|"))
+        let expressions: Vec<String> = patterns.iter().map(|pattern| expression(pattern)).collect();
+        RegexBuilder::new(&expressions.join("|"))
             .case_insensitive(true)
             .dot_matches_new_line(true)
             .build()

@@ -205,11 +205,12 @@ impl SystemModules {
     /// Whether a module is one of them. WinDbg names modules without extension, and the kernel `nt`.
     pub fn has(&self, module: &str) -> bool {
         let has = |name: &str| self.0.as_ref().is_some_and(|filter| filter.matches(name));
-        let of_windbg = || match module {
+        match module {
+            _ if has(module) => true,
             "nt" => has("ntoskrnl.exe"),
+            _ if module.contains('.') => false,
             _ => has(&format!("{module}.dll")) || has(&format!("{module}.exe")),
-        };
-        has(module) || (!module.contains('.') && of_windbg())
+        }
     }
 
     /// The filter as typed.

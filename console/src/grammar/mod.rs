@@ -9,7 +9,7 @@ mod token;
 pub use option::{
     Arguments, Doc, Example, GroupView, Opt, OptionGroup, OptionSpec, Take, Texts, ValueKind,
 };
-pub(crate) use option::{Choices, chosen, words};
+pub(crate) use option::{Choices, choice, words};
 pub use parse::ParseError;
 pub(crate) use redirect::{Redirect, Target, definition, definition_start};
 pub use token::{Quotes, Token, join, split};

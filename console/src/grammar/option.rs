@@ -10,7 +10,7 @@ use super::token::Token;
 use crate::filter::{Filter, FilterError, ProcessFilter};
 use crate::paths::with_home;
 use crate::values::{
-    AskedFormat, ColumnChoice, CountRange, CountUnit, FormatSpec, NamesFile, ProcessFormat,
+    ColumnChoice, CountRange, CountUnit, FormatSpec, NamesFile, ProcessFormat, RequestedFormat,
     SuspectId, TimeDigits, TimeFormat, TimeRange, TopN, ValueError, address, bytes, nanoseconds,
     no_choice, number, process_format, process_words, time_format, time_words,
 };
@@ -81,7 +81,7 @@ pub struct Opt<A: 'static> {
     pub take: Take<A>,
 }
 
-// Derived, it would ask the same of the arguments.
+// A derived implementation would require `A: Clone`.
 impl<A> Clone for Opt<A> {
     fn clone(&self) -> Opt<A> {
         *self
@@ -114,7 +114,7 @@ pub enum Take<A: 'static> {
     Address(fn(&mut A) -> &mut Option<u64>),
     /// A number of bytes.
     Size(fn(&mut A) -> &mut Option<u64>),
-    /// One of a few words with their meanings, and what its place among them does.
+    /// One of a few words with their meanings, and what its index among them does.
     Choice(fn() -> Words, fn(&mut A, usize)),
     /// Some of them, divided by commas, in their order.
     List(fn() -> Words, fn(&mut A, usize)),
@@ -130,7 +130,7 @@ pub enum Take<A: 'static> {
     /// A file to write.
     File(fn(&mut A) -> &mut Option<PathBuf>),
     /// The format of the answer, and whether a file to write follows.
-    Format(&'static FormatSpec, NamesFile, fn(&mut A) -> &mut Vec<AskedFormat>),
+    Format(&'static FormatSpec, NamesFile, fn(&mut A) -> &mut Vec<RequestedFormat>),
     Folder(fn(&mut A) -> &mut Option<PathBuf>),
     /// Files to read: a name, folder or pattern. May be given several times.
     Query(fn(&mut A) -> &mut Vec<String>),
@@ -146,7 +146,7 @@ pub enum Take<A: 'static> {
     Point(&'static str, fn(&mut A) -> &mut Option<String>),
     /// At most this many values, none of them any use, because of the reason.
     Refused(usize, &'static str),
-    /// At most this many values, all without effect, and the place for the reason.
+    /// At most this many values, all without effect, and the field for the reason.
     Ignored(usize, &'static str, fn(&mut A) -> &mut Vec<&'static str>),
 }
 
@@ -182,9 +182,9 @@ pub(crate) fn words<T>(choices: &Choices<T>) -> Words {
     choices.iter().map(|(word, meaning, _)| (*word, *meaning)).collect()
 }
 
-/// The choice that the word at a place stands for.
-pub(crate) fn chosen<T: Copy>(choices: &Choices<T>, place: usize) -> Option<T> {
-    choices.get(place).map(|(.., choice)| *choice)
+/// The choice that the word at an index stands for.
+pub(crate) fn choice<T: Copy>(choices: &Choices<T>, index: usize) -> Option<T> {
+    choices.get(index).map(|(.., choice)| *choice)
 }
 
 /// Kind of value that an option takes, for help, completion and highlighting.
@@ -296,10 +296,10 @@ impl ValueKind {
 /// The words, or the first of them when all would make a long line.
 fn choice_placeholder(words: &[(&'static str, &'static str)]) -> String {
     const SHORT: usize = 20;
-    let all = words.iter().map(|(word, _)| *word).collect::<Vec<_>>().join("|");
+    let joined = words.iter().map(|(word, _)| *word).collect::<Vec<_>>().join("|");
     match words.first() {
-        Some((first, _)) if all.len() > SHORT => format!("{first}|…"),
-        _ => all,
+        Some((first, _)) if joined.len() > SHORT => format!("{first}|…"),
+        _ => joined,
     }
 }
 
@@ -403,10 +403,10 @@ impl<A> Opt<A> {
             Take::Top(field) => *field(args) = Some(TopN::parse(first, second)?),
             Take::Address(field) => *field(args) = Some(address(first)?),
             Take::Size(field) => *field(args) = Some(bytes(first)?),
-            Take::Choice(words, choose) => choose(args, place(&words(), first)?),
+            Take::Choice(words, choose) => choose(args, index_of(&words(), first)?),
             Take::List(words, add) => {
                 for word in first.split(',') {
-                    add(args, place(&words(), word)?);
+                    add(args, index_of(&words(), word)?);
                 }
             }
             Take::Number(field) => *field(args) = Some(number(first)?),
@@ -418,7 +418,7 @@ impl<A> Opt<A> {
             Take::Digits(field) => *field(args) = Some(TimeDigits::parse(first)?),
             Take::File(field) | Take::Folder(field) => *field(args) = Some(with_home(first)),
             Take::Format(spec, _, field) => {
-                AskedFormat { spec, file: value(0).map(with_home) }.add_to(field(args));
+                RequestedFormat { spec, file: value(0).map(with_home) }.add_to(field(args));
             }
             Take::Query(field) => field(args).push(first.to_owned()),
             Take::Servers(field) => {
@@ -446,9 +446,9 @@ fn refused(error: FilterError) -> ValueError {
 }
 
 /// Position of a word among those allowed.
-fn place(words: &[(&'static str, &str)], word: &str) -> Result<usize, ValueError> {
-    let place = words.iter().position(|(known, _)| known.eq_ignore_ascii_case(word));
-    place.ok_or_else(|| no_choice(word, || words.iter().map(|(known, _)| *known)))
+fn index_of(words: &[(&'static str, &str)], word: &str) -> Result<usize, ValueError> {
+    let index = words.iter().position(|(known, _)| known.eq_ignore_ascii_case(word));
+    index.ok_or_else(|| no_choice(word, || words.iter().map(|(known, _)| *known)))
 }
 
 /// Options that serve one purpose.
@@ -468,11 +468,11 @@ pub struct GroupView {
 impl GroupView {
     /// Groups of options without their arguments.
     pub(crate) fn all<A: Default>(groups: &'static [OptionGroup<A>]) -> Vec<GroupView> {
-        let view = |group: &'static OptionGroup<A>| GroupView {
+        let views = groups.iter().map(|group| GroupView {
             title: group.title,
             options: group.options.iter().map(|option| option as _).collect(),
-        };
-        groups.iter().map(view).collect()
+        });
+        views.collect()
     }
 
     /// Groups with those that are shared, without shared options whose name another one has.
@@ -481,9 +481,9 @@ impl GroupView {
         shared: Vec<GroupView>,
     ) -> Vec<GroupView> {
         for GroupView { title, mut options } in shared {
-            let all = || groups.iter().flat_map(|group| &group.options);
             options.retain(|option| {
-                !option.doc().names.iter().any(|name| all().any(|known| known.is_named(name)))
+                let mut known = groups.iter().flat_map(|group| &group.options);
+                !known.any(|known| option.doc().names.iter().any(|name| known.is_named(name)))
             });
             match groups.iter_mut().find(|group| group.title == title) {
                 Some(group) => group.options.splice(0..0, options).for_each(drop),

@@ -61,8 +61,8 @@ pub enum ParseError {
     #[error("{option} and {other} cannot be combined: {reason}")]
     Conflict { option: &'static str, other: &'static str, reason: &'static str },
     /// A command without its argument.
-    #[error("{command} needs {what}")]
-    MissingArgument { command: String, what: &'static str },
+    #[error("{command} needs {argument}")]
+    MissingArgument { command: String, argument: &'static str },
     /// More arguments than the command takes.
     #[error("{command} takes {takes}; unexpected '{}'", Untrusted(.word))]
     TooManyArguments {
@@ -146,15 +146,15 @@ pub(crate) fn words<'t>(
     options: &[&'static dyn OptionSpec],
     tokens: &'t [Token],
 ) -> Vec<&'t Token> {
-    let word = |item| match item {
+    let words = known_items(options, tokens).into_iter().filter_map(|item| match item {
         Item::Word(token) => Some(token),
         _ => None,
-    };
-    known_items(options, tokens).into_iter().filter_map(word).collect()
+    });
+    words.collect()
 }
 
 /// The option at the end that has fewer values than it needs.
-pub(crate) fn waiting(
+pub(crate) fn incomplete_option(
     options: &[&'static dyn OptionSpec],
     tokens: &[Token],
 ) -> Option<&'static dyn OptionSpec> {
@@ -172,7 +172,7 @@ pub(crate) fn options<A: Default + 'static>(
     tokens: &[Token],
     groups: &'static [OptionGroup<A>],
 ) -> Result<A, ParseError> {
-    own_and_shared::<A, ()>(page, tokens, groups, &[]).map(|(args, ())| args)
+    options_and_shared::<A, ()>(page, tokens, groups, &[]).map(|(args, ())| args)
 }
 
 /// Fills the arguments of a command from its options, and returns the words between them.
@@ -181,33 +181,33 @@ pub(crate) fn options_and_words<'t, A: Default + 'static>(
     tokens: &'t [Token],
     groups: &'static [OptionGroup<A>],
 ) -> Result<(A, Vec<&'t Token>), ParseError> {
-    own_shared_and_words(page, tokens, groups, &[]).map(|(args, (), words)| (args, words))
+    options_shared_and_words(page, tokens, groups, &[]).map(|(args, (), words)| (args, words))
 }
 
 /// Fills the arguments of a command that has options of its own and `shared` ones. Its own option wins
 /// over a shared one of the same name.
-pub(crate) fn own_and_shared<A: Default + 'static, S: Default + 'static>(
+pub(crate) fn options_and_shared<A: Default + 'static, S: Default + 'static>(
     page: &str,
     tokens: &[Token],
     options: &'static [OptionGroup<A>],
     shared: &'static [OptionGroup<S>],
 ) -> Result<(A, S), ParseError> {
-    let (args, common, words) = own_shared_and_words(page, tokens, options, shared)?;
+    let (args, common, words) = options_shared_and_words(page, tokens, options, shared)?;
     match words.first() {
         None => Ok((args, common)),
-        Some(word) => Err(unknown(page, word, &own_and_shared_specs(options, shared))),
+        Some(word) => Err(unknown(page, word, &all_specs(options, shared))),
     }
 }
 
-/// Like [`own_and_shared`], with the words between the options.
-pub(crate) fn own_shared_and_words<'t, A: Default + 'static, S: Default + 'static>(
+/// Like [`options_and_shared`], with the words between the options.
+pub(crate) fn options_shared_and_words<'t, A: Default + 'static, S: Default + 'static>(
     page: &str,
     tokens: &'t [Token],
     options: &'static [OptionGroup<A>],
     shared: &'static [OptionGroup<S>],
 ) -> Result<(A, S, Vec<&'t Token>), ParseError> {
     let (mut args, mut common) = (A::default(), S::default());
-    let known = own_and_shared_specs(options, shared);
+    let known = all_specs(options, shared);
     let words = read(page, tokens, &known, |name, values| {
         set(options, name, values, &mut args)
             .or_else(|| set(shared, name, values, &mut common))
@@ -216,7 +216,7 @@ pub(crate) fn own_shared_and_words<'t, A: Default + 'static, S: Default + 'stati
     Ok((args, common, words))
 }
 
-fn own_and_shared_specs<A: Default, S: Default>(
+fn all_specs<A: Default, S: Default>(
     options: &'static [OptionGroup<A>],
     shared: &'static [OptionGroup<S>],
 ) -> Vec<&'static dyn OptionSpec> {
@@ -243,7 +243,7 @@ fn read<'t>(
                 if values.len() < value.arity().0 {
                     return Err(ParseError::MissingValue { option, help });
                 }
-                // One of them would be passed over silently.
+                // The first value would be ignored silently.
                 if let Some(&first) = spec.doc().names.first().filter(|_| !value.is_repeatable()) {
                     if given.contains(&first) {
                         return Err(ParseError::Repeated { option, help });

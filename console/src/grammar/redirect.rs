@@ -65,7 +65,7 @@ impl<'a> Redirect<'a> {
     fn of(line: &'a str, tokens: &'a [Token], is_file: impl Fn(&str) -> bool) -> Redirect<'a> {
         let (rest, force) = forced(tokens);
         let target = |file, append| Target { file, append, force: force.is_some() };
-        let found = match rest {
+        let candidate = match rest {
             [rest @ .., arrow, file] if arrow.quotes == Quotes::No && is_arrow(&arrow.text) => {
                 let target = target(file.text.as_str(), arrow.text == APPEND);
                 Some((rest, arrow, target, file.span.end))
@@ -76,8 +76,9 @@ impl<'a> Redirect<'a> {
             [] => None,
         };
         let end = force.map_or(line.len(), |force| force.span.start);
-        let is_last = |start| line.get(start..end).is_none_or(|behind| behind.trim().is_empty());
-        match found.filter(|(_, _, target, end)| is_file(target.file) && is_last(*end)) {
+        match candidate.filter(|(_, _, target, start)| {
+            is_file(target.file) && line.get(*start..end).is_none_or(|l| l.trim().is_empty())
+        }) {
             None => Redirect { line, tokens, file: None },
             Some((tokens, arrow, file, _)) => {
                 let line = line.get(..arrow.span.start).unwrap_or(line).trim_end();
@@ -206,8 +207,8 @@ mod tests {
             assert_eq!(read(line, true).2, None, "{line}");
         }
         for file in ["out.csv", "./out", "a\\out", "OUT.TXT"] {
-            let (query, _, found) = read(&format!("SELECT 1 > 0 -csv > {file}"), true);
-            assert_eq!((query.as_str(), found.as_deref()), ("SELECT 1 > 0 -csv", Some(file)));
+            let (query, _, target) = read(&format!("SELECT 1 > 0 -csv > {file}"), true);
+            assert_eq!((query.as_str(), target.as_deref()), ("SELECT 1 > 0 -csv", Some(file)));
         }
     }
 }

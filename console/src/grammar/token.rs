@@ -61,12 +61,12 @@ fn first_token(rest: &str) -> (&str, Quotes, usize) {
         let length = rest.find(is_space).unwrap_or(rest.len());
         return (rest.split_at(length).0, Quotes::No, length);
     };
-    let closing = quoted.match_indices('"').map(|(at, _)| at).find(|at| {
-        let behind = quoted.get(at + 1..).unwrap_or_default();
+    let closing = quoted.match_indices('"').map(|(index, _)| index).find(|index| {
+        let behind = quoted.get(index + 1..).unwrap_or_default();
         behind.is_empty() || behind.starts_with(is_space)
     });
     match closing {
-        Some(at) => (quoted.split_at(at).0, Quotes::Closed, at + 2),
+        Some(index) => (quoted.split_at(index).0, Quotes::Closed, index + 2),
         None => (quoted, Quotes::Open, rest.len()),
     }
 }
@@ -125,12 +125,12 @@ mod tests {
 
     #[test]
     fn a_token_knows_its_place_and_its_quotes() {
-        let place = |line: &str| -> Vec<(Range<usize>, Quotes)> {
+        let spans = |line: &str| -> Vec<(Range<usize>, Quotes)> {
             split(line).into_iter().map(|token| (token.span, token.quotes)).collect()
         };
-        assert_eq!(place("a  \"b c\" "), [(0..1, Quotes::No), (3..8, Quotes::Closed)]);
-        assert_eq!(place("a \"b c"), [(0..1, Quotes::No), (2..6, Quotes::Open)]);
-        assert_eq!(place("a \""), [(0..1, Quotes::No), (2..3, Quotes::Open)]);
+        assert_eq!(spans("a  \"b c\" "), [(0..1, Quotes::No), (3..8, Quotes::Closed)]);
+        assert_eq!(spans("a \"b c"), [(0..1, Quotes::No), (2..6, Quotes::Open)]);
+        assert_eq!(spans("a \""), [(0..1, Quotes::No), (2..3, Quotes::Open)]);
     }
 
     #[test]

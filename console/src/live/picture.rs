@@ -143,11 +143,11 @@ pub(super) fn draw_table(
     ]);
     let [top, middle, message, bottom] = areas.areas(frame.area());
     let groups = groups.get(first..).unwrap_or_default();
-    // Beside the titles.
+    // The titles take one line.
     let is_cut = groups.len() + 1 > usize::from(middle.height);
     let areas = Layout::vertical([Constraint::Min(1), Constraint::Length(is_cut.into())]);
     let [middle, more] = areas.areas(middle);
-    // What is below the screen needs no width.
+    // Rows below the screen do not affect the widths.
     let shown = groups.iter().take(usize::from(middle.height.saturating_sub(1))).map(cells);
     let shown: Vec<[String; 6]> = shown.collect();
     let left_out = HumanCount((groups.len() - shown.len()) as u64);
@@ -208,9 +208,9 @@ mod tests {
         let row =
             |process: &str| ["8", "5600000", "short", process, "Event", &long].map(str::to_owned);
         let titles = TITLES.map(str::to_owned);
-        let found = widths(&titles, &[row("leaky.exe(7316)"), row("a.exe(4)")]);
+        let constraints = widths(&titles, &[row("leaky.exe(7316)"), row("a.exe(4)")]);
         let lengths = [4, 7, 6, 15, 5].map(Constraint::Length);
-        assert_eq!((&found[..5], found[5]), (&lengths[..], Constraint::Fill(1)));
+        assert_eq!((&constraints[..5], constraints[5]), (&lengths[..], Constraint::Fill(1)));
         assert_eq!(widths(&titles, &[row(&long)])[3], Constraint::Length(40));
     }
 }

@@ -38,7 +38,7 @@ pub(super) fn run(
     let mut is_last = false;
     while !console.cancel.is_cancelled() {
         live.receive()?;
-        // One more when it has ended, of all events.
+        // Refreshes once more after the end, with all events.
         if !is_last && let Some(groups) = live.refreshed(console)? {
             shown.groups = groups;
             shown.order.sort(&mut shown.groups);
@@ -47,7 +47,7 @@ pub(super) fn run(
         screen.draw(|frame| shown.draw(live, frame)).map_err(terminal)?;
         let wait = if live.has_ended() { TICK } else { Duration::ZERO };
         if let Some(key) = screen.key(wait).map_err(terminal)?
-            && shown.key(key, live, console)
+            && shown.handle_key(key, live, console)
         {
             break;
         }
@@ -76,7 +76,7 @@ impl Shown {
     }
 
     /// Carries out a key; returns whether it asks to end.
-    fn key(&mut self, key: Pressed, live: &mut Live, console: &mut Console) -> bool {
+    fn handle_key(&mut self, key: Pressed, live: &mut Live, console: &mut Console) -> bool {
         if let Some((lines, first)) = &mut self.text {
             match key {
                 Pressed::Leave | Pressed::Letter('q' | 'w') => self.text = None,

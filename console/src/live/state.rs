@@ -124,11 +124,11 @@ impl Live {
     pub(super) fn stop(&mut self) -> Result<(), CommandError> {
         let Some(source) = self.source.take() else { return Ok(()) };
         self.stats = source.stats();
-        let is_whole = self.is_over;
-        // What waits to be sent is not wanted any more.
+        let is_complete = self.is_over;
+        // Events that are still queued are dropped.
         self.receiver.close();
         self.note_lost();
-        if let Some(recording) = source.stop()?.filter(|_| is_whole) {
+        if let Some(recording) = source.stop()?.filter(|_| is_complete) {
             self.window.recording = recording;
         }
         self.is_over = true;
@@ -190,11 +190,11 @@ impl Live {
         quietly(|messages| console.load(&args, messages))?;
         if let Some(file) = console.session.files.first_mut() {
             self.hidden = trace_info(&file.trace)?.attributed_dropped;
-            // Answers name it, and not where its tables lie.
+            // Answers show the source instead of the temporary file.
             file.path.clone_from(&self.window.recording.source);
         }
         if self.tables > 1 {
-            // What is left goes with the folder.
+            // Files that remain are removed with the folder.
             let last = self.folder.path().join(format!("live-{}.json7z", self.tables - 1));
             let _ = std::fs::remove_file(last);
         }
@@ -205,12 +205,11 @@ impl Live {
     pub(super) fn save(&self, cancel: &Cancel) -> Result<PathBuf, CommandError> {
         let stem = self.window.recording.source.file_stem().unwrap_or_default().to_string_lossy();
         let stem = if stem == "live" { stem.into_owned() } else { format!("{stem}.live") };
-        let name = |number: u32| match number {
+        let mut paths = (1..).map(|number: u32| match number {
             1 => PathBuf::from(format!("{stem}.json7z")),
             number => PathBuf::from(format!("{stem}-{number}.json7z")),
-        };
-        let mut free = (1..).map(name);
-        let path = free.find(|path| !Path::exists(path)).unwrap_or_default();
+        });
+        let path = paths.find(|path| !Path::exists(path)).unwrap_or_default();
         self.window.save(&path, cancel).map_err(CommandError::Replay)?;
         Ok(path)
     }
@@ -247,10 +246,10 @@ enum Source {
 impl Source {
     /// Starts a session; returns also what is known while it runs.
     fn session(args: &LiveArgs, events: EventSender) -> Result<(Source, Recording), CommandError> {
-        let sink = move |event: &SessionEvent<'_>| {
+        let sink = Box::new(move |event: &SessionEvent<'_>| {
             events.send(&decodable(event));
-        };
-        let running = live_session(args, Box::new(sink))?;
+        });
+        let running = live_session(args, sink)?;
         let header = running.header().ok_or(CommandError::NoClock)?;
         let recording = Recording::of_session("live", &header.bytes, header.base);
         Ok((Source::Session(running), recording.ok_or(CommandError::NoClock)?))
@@ -269,19 +268,20 @@ impl Source {
         let (recording, cancel) = (replay.recording(), Cancel::default());
         let stopped = cancel.clone();
         let started = Instant::now();
-        let pace = move |ns: i64| match speed.map(|speed| due(ns, speed)) {
-            Some(due) => sleep_until(started, due, &stopped),
-            None if stopped.is_cancelled() => ControlFlow::Break(()),
-            None => ControlFlow::Continue(()),
-        };
-        let thread = thread::spawn(move || replay.run(&events, pace));
+        let thread = thread::spawn(move || {
+            replay.run(&events, move |ns| match speed.map(|speed| due(ns, speed)) {
+                Some(due) => sleep_until(started, due, &stopped),
+                None if stopped.is_cancelled() => ControlFlow::Break(()),
+                None => ControlFlow::Continue(()),
+            })
+        });
         Ok((Source::Replay { cancel, thread }, recording, inventory))
     }
 
     /// Events and buffers lost so far.
     fn stats(&self) -> Stats {
         match self {
-            // What cannot be asked now is asked again.
+            // Counts that are not available now are read again later.
             Source::Session(running) => running.stats().unwrap_or_default(),
             Source::Replay { .. } => Stats::default(),
         }

@@ -102,8 +102,8 @@ impl Form {
     fn of_switch(word: &str) -> Option<Form> {
         let known = SWITCHES.iter().map(|(name, form, _)| (name, *form));
         let refused = REFUSED.iter().map(|(name, reason)| (name, Form::Refused(reason)));
-        let mut all = known.chain(refused);
-        all.find(|(name, _)| name.eq_ignore_ascii_case(word)).map(|(_, form)| form)
+        let mut forms = known.chain(refused);
+        forms.find(|(name, _)| name.eq_ignore_ascii_case(word)).map(|(_, form)| form)
     }
 
     /// Form of a subcommand.
@@ -188,7 +188,7 @@ fn split(arguments: &[String]) -> Split {
                 Some((option, is_etwanalyzers)) => {
                     split.is_etwanalyzers |= is_etwanalyzers;
                     split.symbols.push(format!("--{option}"));
-                    // That its value is missing is reported where it belongs.
+                    // The command that it belongs to reports a missing value.
                     split.symbols.extend(value.or_else(|| arguments.next().cloned()));
                 }
                 None => split.words.push(word.clone()),
@@ -200,9 +200,11 @@ fn split(arguments: &[String]) -> Split {
 
 /// The error about a first word that is like a subcommand but neither one nor a file.
 fn mistyped(words: &[String]) -> Option<ParseError> {
-    let is_letter = |letter: u8| letter.is_ascii_alphabetic() || letter == b'-';
-    let name =
-        words.first().filter(|word| !word.starts_with('-') && word.bytes().all(is_letter))?;
+    let name = words.first().filter(|word| {
+        let mut letters = word.bytes();
+        !word.starts_with('-')
+            && letters.all(|letter| letter.is_ascii_alphabetic() || letter == b'-')
+    })?;
     if Form::of_subcommand(name).is_some() || Cli::is_subcommand(name) {
         return None;
     }
@@ -220,22 +222,21 @@ fn mistyped(words: &[String]) -> Option<ParseError> {
 /// Form of a command line, the word that names it, and the other words.
 fn form(words: &[String]) -> Option<(Form, String, Vec<String>)> {
     let first = words.first()?;
-    let subcommand = Form::of_subcommand(first).map(|form| (0, form));
-    let is_clap = || Cli::is_subcommand(first);
-    let until = words.iter().position(|word| word == "--").unwrap_or(words.len());
-    let last = || {
-        let switches = words.iter().take(until).enumerate();
-        // As with ETWAnalyzer, the last one counts.
-        switches.filter_map(|(at, word)| Some((at, Form::of_switch(word)?))).next_back()
+    let (index, form) = match Form::of_subcommand(first) {
+        Some(form) => (0, form),
+        None if Cli::is_subcommand(first) => return None,
+        None => {
+            let until = words.iter().position(|word| word == "--").unwrap_or(words.len());
+            let switches = words.iter().take(until).enumerate();
+            // As with ETWAnalyzer, the last one counts.
+            switches
+                .filter_map(|(index, word)| Some((index, Form::of_switch(word)?)))
+                .next_back()?
+        }
     };
-    let (at, form) = match subcommand {
-        Some(found) => found,
-        None if is_clap() => return None,
-        None => last()?,
-    };
-    let (before, rest) = words.split_at(at);
+    let (before, rest) = words.split_at(index);
     let (name, behind) = rest.split_first()?;
-    // The words after the command belong to it, and not to an option in front of it.
+    // The words after the command belong to it, not to an option in front of it.
     let count = behind.iter().take_while(|word| !word.starts_with('-')).count();
     let (arguments, behind) = behind.split_at(count);
     Some((form, name.clone(), [arguments, before, behind].concat()))
@@ -316,22 +317,22 @@ fn read(
 
 /// Takes the page to write, which follows the traces.
 fn page(name: &str, files: &mut Vec<String>) -> Result<String, ParseError> {
-    let is_page = |file: &mut String| has_extension(Path::new(file), &["html", "htm"]);
-    files.pop_if(is_page).ok_or_else(|| ParseError::MissingArgument {
+    let page = files.pop_if(|file| has_extension(Path::new(file), &["html", "htm"]));
+    page.ok_or_else(|| ParseError::MissingArgument {
         command: name.to_owned(),
-        what: "NAME.html, the file to write, after the traces",
+        argument: "NAME.html, the file to write, after the traces",
     })
 }
 
 /// Refuses to compare anything but two traces.
 fn check_two(name: &str, queries: &[String]) -> Result<(), ParseError> {
-    let (command, what) = (name.to_owned(), "two traces, BEFORE and AFTER");
+    let (command, argument) = (name.to_owned(), "two traces, BEFORE and AFTER");
     match queries {
         [_, _] => Ok(()),
         [_, _, word, ..] => {
-            Err(ParseError::TooManyArguments { command, takes: what, word: word.clone() })
+            Err(ParseError::TooManyArguments { command, takes: argument, word: word.clone() })
         }
-        _ => Err(ParseError::MissingArgument { command, what }),
+        _ => Err(ParseError::MissingArgument { command, argument }),
     }
 }
 
@@ -361,10 +362,10 @@ fn files(form: Form, words: &mut Vec<String>) -> Vec<String> {
     let (_, tokens) = join(words);
     let (_, behind) = tokens.split_at(usize::from(kind.is_some()));
     let between = parse::words(&options, behind);
-    let is_between = |token: &&Token| between.iter().any(|file| file.span == token.span);
-    let (files, others): (Vec<&Token>, Vec<&Token>) = tokens.iter().partition(is_between);
+    let (files, rest): (Vec<&Token>, Vec<&Token>) =
+        tokens.iter().partition(|token| between.iter().any(|file| file.span == token.span));
     let texts = |tokens: Vec<&Token>| tokens.into_iter().map(|token| token.text.clone()).collect();
-    *words = texts(others);
+    *words = texts(rest);
     texts(files)
 }
 
@@ -377,8 +378,8 @@ pub(crate) fn names_files(word: &str) -> bool {
 fn to_load(queries: Vec<String>, recursive: bool) -> LoadArgs {
     match queries.is_empty() {
         true => {
-            let here = LoadArgs::replacing(vec![".".to_owned()]);
-            LoadArgs { recursive, single: !recursive, ..here }
+            let current_folder = LoadArgs::replacing(vec![".".to_owned()]);
+            LoadArgs { recursive, single: !recursive, ..current_folder }
         }
         false => LoadArgs { recursive, ..LoadArgs::replacing(queries) },
     }
@@ -386,11 +387,11 @@ fn to_load(queries: Vec<String>, recursive: bool) -> LoadArgs {
 
 /// Takes the files after `-fd` out of the words. A shell may have made several files of a pattern.
 fn queries(words: &mut Vec<String>) -> Result<Vec<String>, ParseError> {
-    let (mut queries, mut others) = (Vec::new(), Vec::new());
+    let mut queries = Vec::new();
     let mut rest = std::mem::take(words).into_iter().peekable();
     while let Some(word) = rest.next() {
         if !names_files(&word) {
-            others.push(word);
+            words.push(word);
             continue;
         }
         match rest.next_if(|value| !value.starts_with('-')) {
@@ -401,7 +402,6 @@ fn queries(words: &mut Vec<String>) -> Result<Vec<String>, ParseError> {
             queries.push(file);
         }
     }
-    *words = others;
     Ok(queries)
 }
 

@@ -92,7 +92,7 @@ fn expanded(
             }
         }
         let hint = if recursive { "" } else { "; -r looks into the folders below, too" };
-        return found(files).ok_or(ExpandError::NothingIn { folder: path, hint });
+        return found_files(files).ok_or(ExpandError::NothingIn { folder: path, hint });
     }
     if let Some(file) = existing(&path) {
         return Ok(Expanded { files: vec![file], is_found: false });
@@ -101,14 +101,14 @@ fn expanded(
         Some((folder, pattern)) => {
             let mut walk = Walk { recursive, pattern: Some(&pattern), problems };
             let files = walk.files_in(&folder)?;
-            found(files).ok_or(ExpandError::NothingMatches { pattern: path })
+            found_files(files).ok_or(ExpandError::NothingMatches { pattern: path })
         }
         None => Err(missing(path)),
     }
 }
 
 /// Each trace once; `None` when there is none.
-fn found(files: Vec<PathBuf>) -> Option<Expanded> {
+fn found_files(files: Vec<PathBuf>) -> Option<Expanded> {
     let files = once_each(files);
     (!files.is_empty()).then_some(Expanded { files, is_found: true })
 }
@@ -140,8 +140,8 @@ pub(crate) fn missing(path: PathBuf) -> ExpandError {
     let folders = folders_in(folder).unwrap_or_default();
     let name = |path: &PathBuf| Some(path.file_name()?.to_string_lossy().into_owned());
     let names: Vec<String> = files.iter().chain(&folders).filter_map(name).collect();
-    let wanted = path.file_name().unwrap_or_default().to_string_lossy();
-    let nearest = suggest::nearest(&wanted, names.iter().map(String::as_str))
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let nearest = suggest::nearest(&name, names.iter().map(String::as_str))
         .map(|name| path.with_file_name(name).to_string_lossy().into_owned());
     let hint = nearest.as_deref().map_or_else(String::new, suggest::did_you_mean);
     ExpandError::Missing { path, hint }
@@ -211,10 +211,10 @@ impl Walk<'_> {
                 }
                 continue;
             }
-            let is_wanted = has_extension(&path, TRACE_EXTENSIONS)
+            let is_trace = has_extension(&path, TRACE_EXTENSIONS)
                 || is_extract(&path)
                 || is_plain_extract(&path);
-            if is_wanted && self.pattern.is_none_or(|pattern| pattern.matches(&path)) {
+            if is_trace && self.pattern.is_none_or(|pattern| pattern.matches(&path)) {
                 files.push(path);
             }
         }
@@ -230,8 +230,7 @@ pub(crate) fn folders_in(folder: &Path) -> Result<Vec<PathBuf>, ExpandError> {
 /// Everything in a folder; the empty path is the current one.
 fn entries(folder: &Path) -> Result<Vec<PathBuf>, ExpandError> {
     let listed = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
-    let names = || -> io::Result<Vec<PathBuf>> {
-        fs::read_dir(listed)?.map(|entry| Ok(folder.join(entry?.file_name()))).collect()
-    };
-    names().map_err(|source| ExpandError::Unreadable { folder: folder.to_path_buf(), source })
+    fs::read_dir(listed)
+        .and_then(|entries| entries.map(|entry| Ok(folder.join(entry?.file_name()))).collect())
+        .map_err(|source| ExpandError::Unreadable { folder: folder.to_path_buf(), source })
 }

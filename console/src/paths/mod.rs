@@ -19,4 +19,4 @@ pub(crate) use overwrite::{
 };
 pub use roots::Access;
 pub(crate) use roots::{RootError, Roots};
-pub(crate) use written::alone;
+pub(crate) use written::exclusive_lock;

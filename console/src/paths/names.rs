@@ -1,7 +1,7 @@
 //! Names of trace files, and which of them are the same trace.
 
 use std::collections::{BTreeMap, HashMap};
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 use handlescope_model::stable_hash::name_of;
@@ -25,17 +25,15 @@ pub(crate) fn is_extract(path: &Path) -> bool {
 /// Whether a path is the main file of an uncompressed extract of ETWAnalyzer that has handles. Folders
 /// have JSON of all sorts.
 pub(crate) fn is_plain_extract(path: &Path) -> bool {
-    let companion = || {
-        let stem = path.file_stem()?.to_str()?;
-        Some(path.with_file_name(format!("{stem}_Derived_Handle.{PLAIN_EXTENSION}")))
-    };
-    has_extension(path, &[PLAIN_EXTENSION]) && companion().is_some_and(|path| path.is_file())
+    let Some(stem) = path.file_stem().and_then(OsStr::to_str) else { return false };
+    let companion = format!("{stem}_Derived_Handle.{PLAIN_EXTENSION}");
+    has_extension(path, &[PLAIN_EXTENSION]) && path.with_file_name(companion).is_file()
 }
 
 /// Whether a path has one of these extensions, in any case.
 pub(crate) fn has_extension(path: &Path, extensions: &[&str]) -> bool {
-    let found = path.extension().unwrap_or_default();
-    extensions.iter().any(|extension| found.eq_ignore_ascii_case(extension))
+    let extension = path.extension().unwrap_or_default();
+    extensions.iter().any(|listed| extension.eq_ignore_ascii_case(listed))
 }
 
 /// Longest name of what is made of a trace, bytes: a file system takes 255, and the name goes on with the state of what
@@ -91,7 +89,7 @@ impl SameTrace {
 
 /// Whether two names stand for one file, which exists: in another spelling, by a symbolic or a hard link.
 pub(crate) fn is_same_file(left: &Path, right: &Path) -> bool {
-    // Both are opened for it, and a pipe waits for its other end.
+    // The comparison opens both files, which would block on a pipe.
     let are_files = [left, right].iter().all(|path| path.is_file());
     are_files && same_file::is_same_file(left, right).unwrap_or(false)
 }
@@ -114,7 +112,7 @@ pub(crate) fn stem(path: &Path) -> OsString {
 pub(crate) fn shown(path: &Path) -> PathBuf {
     let name = stem(path);
     match path.file_stem() {
-        Some(one_less) if *one_less != *name => path.with_file_name(name),
+        Some(stem) if *stem != *name => path.with_file_name(name),
         _ => path.to_path_buf(),
     }
 }
@@ -123,18 +121,19 @@ pub(crate) fn shown(path: &Path) -> PathBuf {
 /// A path that folders do not tell apart is named whole.
 pub(crate) fn names_apart(paths: &[&Path], name: impl Fn(&Path) -> OsString) -> Vec<PathBuf> {
     let label = |path: &Path, folders: usize| -> PathBuf {
-        let all: Vec<_> = path.parent().into_iter().flat_map(Path::components).collect();
-        let last = all.get(all.len().saturating_sub(folders)..).unwrap_or_default();
-        last.iter().collect::<PathBuf>().join(name(path))
+        let components: Vec<_> = path.parent().into_iter().flat_map(Path::components).collect();
+        let nearest =
+            components.get(components.len().saturating_sub(folders)..).unwrap_or_default();
+        nearest.iter().collect::<PathBuf>().join(name(path))
     };
     let mut labels: Vec<PathBuf> = paths.iter().map(|path| label(path, 0)).collect();
-    let most = paths.iter().map(|path| path.components().count()).max().unwrap_or_default();
-    for folders in 1..=most {
+    let depth = paths.iter().map(|path| path.components().count()).max().unwrap_or_default();
+    for folders in 1..=depth {
         let mut counts: HashMap<PathBuf, usize> = HashMap::new();
         labels.iter().for_each(|label| *counts.entry(label.clone()).or_default() += 1);
         for (path, current) in paths.iter().zip(&mut labels) {
             if counts.get(current).is_some_and(|count| *count > 1) {
-                *current = if folders == most { path.to_path_buf() } else { label(path, folders) };
+                *current = if folders == depth { path.to_path_buf() } else { label(path, folders) };
             }
         }
     }
@@ -144,13 +143,15 @@ pub(crate) fn names_apart(paths: &[&Path], name: impl Fn(&Path) -> OsString) -> 
 /// Each trace once, by name: the trace itself before an archive with it, and both before the
 /// extract, because loading a trace finds out whether its extract is up to date.
 pub(crate) fn once_each(mut files: Vec<PathBuf>) -> Vec<PathBuf> {
-    let rank = |path: &PathBuf| match path {
-        _ if is_extract(path) => 2,
-        _ if has_extension(path, &[PLAIN_EXTENSION]) => 3,
-        _ if has_extension(path, &["etl"]) => 0,
-        _ => 1,
-    };
-    files.sort_by_cached_key(|path| (rank(path), path.clone()));
+    files.sort_by_cached_key(|path| {
+        let rank = match path {
+            _ if is_extract(path) => 2,
+            _ if has_extension(path, &[PLAIN_EXTENSION]) => 3,
+            _ if has_extension(path, &["etl"]) => 0,
+            _ => 1,
+        };
+        (rank, path.clone())
+    });
     let mut first: BTreeMap<SameTrace, PathBuf> = BTreeMap::new();
     for file in files {
         first.entry(SameTrace::of(&file)).or_insert(file);
@@ -167,9 +168,9 @@ mod tests {
     #[test]
     fn a_name_that_is_too_long_for_an_extract_is_cut_and_stays_unique() {
         let short = |end: &str| shortened(format!("{}{end}", "é".repeat(120)).into());
-        let (one, other) = (short("1"), short("2"));
-        assert_ne!(one, other);
-        for name in [one, other] {
+        let (first, second) = (short("1"), short("2"));
+        assert_ne!(first, second);
+        for name in [first, second] {
             assert!(name.len() <= MAX_NAME_LENGTH && name.to_string_lossy().starts_with("éé"));
             assert_eq!(shortened(name.clone()), name);
         }

@@ -16,19 +16,19 @@ use super::written;
 use crate::cancel::{Cancel, UntilCancelled};
 
 /// Bytes at the start of a file that show whether it is text.
-const LOOKED_AT: u64 = 1 << 16;
+const PREFIX_LENGTH: u64 = 1 << 16;
 
 /// The device that drops what is written to it; on Windows the whole path of `nul`, in any folder.
 const NULL_DEVICE: &str = if cfg!(windows) { r"\\.\nul" } else { "/dev/null" };
 
 /// Whether a path is that of the null device, which is written to and never replaced.
 pub(crate) fn is_null_device(path: &Path) -> bool {
-    absolute(path).is_ok_and(|whole| whole.as_os_str().eq_ignore_ascii_case(NULL_DEVICE))
+    absolute(path).is_ok_and(|full_path| full_path.as_os_str().eq_ignore_ascii_case(NULL_DEVICE))
 }
 
 /// Whether a whole path is that of a device of Windows, as `con`, which has no folder.
-fn is_device(whole: &Path) -> bool {
-    match whole.components().next() {
+fn is_device(full_path: &Path) -> bool {
+    match full_path.components().next() {
         Some(Component::Prefix(prefix)) => matches!(prefix.kind(), Prefix::DeviceNS(_)),
         _ => false,
     }
@@ -76,7 +76,7 @@ pub struct Overwrite {
 pub(crate) struct Output {
     path: PathBuf,
     /// Whether no other program's content is in it when it is written.
-    is_own: bool,
+    is_ours: bool,
 }
 
 impl Overwrite {
@@ -100,11 +100,11 @@ impl Overwrite {
     /// # Errors
     /// When it may not.
     pub(crate) fn replacing(&self, path: &Path) -> Result<Output, OverwriteError> {
-        let (whole, exists) = self.checked(path)?;
-        if exists && !self.force && !written::is_unchanged(&whole) {
+        let (full_path, exists) = self.checked(path)?;
+        if exists && !self.force && !written::is_unchanged(&full_path) {
             return Err(OverwriteError::Exists { path: path.to_path_buf() });
         }
-        Ok(Output { path: whole, is_own: true })
+        Ok(Output { path: full_path, is_ours: true })
     }
 
     /// A file that is new, or text, or the null device.
@@ -113,30 +113,30 @@ impl Overwrite {
     /// When it is a trace, an archive, an extract or no text at all.
     pub(crate) fn appending(&self, path: &Path) -> Result<Output, OverwriteError> {
         if is_null_device(path) {
-            return Ok(Output { path: path.to_path_buf(), is_own: false });
+            return Ok(Output { path: path.to_path_buf(), is_ours: false });
         }
-        let (whole, exists) = self.checked(path)?;
-        if exists && (is_plain_extract(&whole) || !is_text(&whole)) {
+        let (full_path, exists) = self.checked(path)?;
+        if exists && (is_plain_extract(&full_path) || !is_text(&full_path)) {
             return Err(OverwriteError::NotText { path: path.to_path_buf() });
         }
-        Ok(Output { is_own: !exists || written::is_unchanged(&whole), path: whole })
+        Ok(Output { is_ours: !exists || written::is_unchanged(&full_path), path: full_path })
     }
 
     /// The whole path of a file, links resolved, and whether it exists.
     fn checked(&self, path: &Path) -> Result<(PathBuf, bool), OverwriteError> {
         let shown = || path.to_path_buf();
         let unknown = |source| OverwriteError::Unknown { path: shown(), source };
-        let whole = absolute(path).map_err(unknown)?;
-        match fs::metadata(&whole) {
+        let full_path = absolute(path).map_err(unknown)?;
+        match fs::metadata(&full_path) {
             Ok(data) if data.is_file() => {
-                let whole = whole.canonicalize().map_err(unknown)?;
-                match self.is_source(&whole) {
+                let full_path = full_path.canonicalize().map_err(unknown)?;
+                match self.is_source(&full_path) {
                     true => Err(OverwriteError::Source { path: shown() }),
-                    false => Ok((whole, true)),
+                    false => Ok((full_path, true)),
                 }
             }
-            Err(_) if fs::symlink_metadata(&whole).is_err() && !is_device(&whole) => {
-                Ok((whole, false))
+            Err(_) if fs::symlink_metadata(&full_path).is_err() && !is_device(&full_path) => {
+                Ok((full_path, false))
             }
             _ => Err(OverwriteError::NotAFile { path: shown() }),
         }
@@ -156,8 +156,8 @@ impl Output {
     }
 
     /// Remembers what was written, so that it may be replaced.
-    pub(crate) fn is_written(&self) {
-        if self.is_own {
+    pub(crate) fn remember(&self) {
+        if self.is_ours {
             written::remember(&self.path);
         }
     }
@@ -166,11 +166,11 @@ impl Output {
 /// Whether a file starts like text: UTF-8 without zeros, as no trace and no archive does.
 fn is_text(path: &Path) -> bool {
     let mut start = Vec::new();
-    let read = File::open(path).and_then(|file| file.take(LOOKED_AT).read_to_end(&mut start));
+    let read = File::open(path).and_then(|file| file.take(PREFIX_LENGTH).read_to_end(&mut start));
     let is_utf8 = match std::str::from_utf8(&start) {
         Ok(_) => true,
         // The last character may be cut.
-        Err(error) => error.error_len().is_none() && start.len() as u64 == LOOKED_AT,
+        Err(error) => error.error_len().is_none() && start.len() as u64 == PREFIX_LENGTH,
     };
     read.is_ok() && is_utf8 && !start.contains(&0)
 }
@@ -206,7 +206,7 @@ pub(crate) fn write_aside<E: From<io::Error>>(
     drop(out);
     match written {
         Ok(()) => Ok(Aside(file)),
-        // Encoders say of a full disk what they like.
+        // Encoders replace the error of a full disk by their own.
         Err(error) => Err(noting.failed().map_or(error, E::from)),
     }
 }
@@ -218,7 +218,7 @@ impl Aside {
     /// When it cannot be renamed. Then an existing file stays as it was.
     pub(crate) fn appear(self, output: &Output) -> io::Result<()> {
         self.0.persist(output.path())?;
-        output.is_written();
+        output.remember();
         Ok(())
     }
 }
@@ -234,7 +234,7 @@ pub(crate) fn append_whole(
     content: impl FnOnce(&mut dyn Write) -> io::Result<()>,
 ) -> io::Result<()> {
     let open = |create| File::options().append(true).create(create).open(output.path());
-    // A file that may not be written is refused before the work; one that is not there is made after it.
+    // A file that is not writable is refused before the work; a missing one is created after it.
     let existing = match open(false) {
         Err(error) if error.kind() == ErrorKind::NotFound => {
             existing_folder_of(output.path())?;
@@ -247,6 +247,6 @@ pub(crate) fn append_whole(
     content(&mut out).and_then(|()| out.flush())?;
     let mut file = existing.map_or_else(|| open(true), Ok)?;
     file.write_all(&bytes)?;
-    output.is_written();
+    output.remember();
     Ok(())
 }

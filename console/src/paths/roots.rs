@@ -35,14 +35,14 @@ impl Roots {
     /// # Errors
     /// Names the first that is not a folder.
     pub(crate) fn new(folders: &[PathBuf]) -> Result<Roots, RootError> {
-        let real = |folder: &PathBuf| {
+        let folders = folders.iter().map(|folder| {
             let real = folder.canonicalize().and_then(|real| match real.is_dir() {
                 true => Ok(real),
                 false => Err(io::Error::new(io::ErrorKind::NotADirectory, "it is a file")),
             });
             real.map_err(|source| RootError::NoFolder { folder: folder.clone(), source })
-        };
-        folders.iter().map(real).collect::<Result<_, _>>().map(Roots)
+        });
+        folders.collect::<Result<_, _>>().map(Roots)
     }
 
     /// Resolves the name of a file or folder. A relative one starts at the first root in which it exists.
@@ -50,8 +50,8 @@ impl Roots {
     /// # Errors
     /// When it leads out of the roots, or to nothing.
     pub(crate) fn resolve(&self, name: &str) -> Result<PathBuf, RootError> {
-        let mut places = self.0.iter().map(|root| root.join(name));
-        let path = places.clone().find(|path| path.exists()).or_else(|| places.next());
+        let mut candidates = self.0.iter().map(|root| root.join(name));
+        let path = candidates.clone().find(|path| path.exists()).or_else(|| candidates.next());
         let path = path.unwrap_or_else(|| PathBuf::from(name));
         match path.canonicalize() {
             Ok(real) if self.contain(&real) => Ok(real),

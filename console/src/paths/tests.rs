@@ -1,7 +1,7 @@
 //! Files that names, folders and patterns stand for.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use super::*;
 
@@ -17,11 +17,10 @@ fn folder(names: &[&str]) -> tempfile::TempDir {
 
 fn walked(folder: &Path, query: &str, recursive: bool) -> Vec<String> {
     let mut problems = Vec::new();
-    let found = expand(&folder.join(query).to_string_lossy(), recursive, &mut problems);
+    let expanded = expand(&folder.join(query).to_string_lossy(), recursive, &mut problems);
     assert!(problems.is_empty(), "{query}: {problems:?}");
-    let relative = |path: &PathBuf| path.strip_prefix(folder).expect("in it").to_path_buf();
-    let text = |path: PathBuf| path.to_string_lossy().replace('\\', "/");
-    found.files.iter().map(relative).map(text).collect()
+    let paths = expanded.files.iter().map(|path| path.strip_prefix(folder).expect("in it"));
+    paths.map(|path| path.to_string_lossy().replace('\\', "/")).collect()
 }
 
 fn files(folder: &Path, query: &str) -> Vec<String> {
@@ -30,8 +29,8 @@ fn files(folder: &Path, query: &str) -> Vec<String> {
 
 fn problem(folder: &Path, query: &str) -> ExpandError {
     let mut problems = Vec::new();
-    let found = expand(&folder.join(query).to_string_lossy(), false, &mut problems);
-    assert!(found.files.is_empty(), "{query}: {found:?}");
+    let expanded = expand(&folder.join(query).to_string_lossy(), false, &mut problems);
+    assert!(expanded.files.is_empty(), "{query}: {expanded:?}");
     problems.remove(0)
 }
 
@@ -55,8 +54,8 @@ fn wildcards_find_traces_and_extracts_in_order() {
 fn a_pattern_is_compared_with_the_name_and_with_the_path_and_so_is_what_it_excludes() {
     let folder = folder(&["old/leak.json7z", "new/leak.json7z", "new/other.json7z"]);
     for pattern in ["l*.json7z", "*l*k.json7z", "*new*leak.json7z"] {
-        let found = walked(folder.path(), pattern, true);
-        assert!(found.contains(&"new/leak.json7z".to_owned()), "{pattern}: {found:?}");
+        let matches = walked(folder.path(), pattern, true);
+        assert!(matches.contains(&"new/leak.json7z".to_owned()), "{pattern}: {matches:?}");
     }
     assert_eq!(
         walked(folder.path(), "*leak*;!*old*", true),

@@ -36,10 +36,9 @@ pub(super) fn is_unchanged(path: &Path) -> bool {
     loop {
         let Some(now) = state(path) else { return false };
         let in_session = lock(&IN_SESSION).get(path).copied();
-        let kept =
-            || list().into_iter().rev().find(|(file, _)| file == path).map(|(_, state)| state);
-        // Of two processes that write the same file, the list has what the last one wrote.
-        if in_session == Some(now) || kept() == Some(now) {
+        // If several processes write the same file, the list has the state of the last write.
+        let last = || list().into_iter().rfind(|(file, _)| file == path);
+        if in_session == Some(now) || last().is_some_and(|(_, state)| state == now) {
             return true;
         }
         let age = fs::metadata(path).and_then(|data| data.modified()).map(|time| time.elapsed());
@@ -52,13 +51,13 @@ pub(super) fn is_unchanged(path: &Path) -> bool {
 
 /// Remembers a file that was just written.
 pub(super) fn remember(path: &Path) {
-    // Of several processes that write the same file, each remembers what is there.
-    let alone = alone("written.lock");
+    // If several processes write the same file, each remembers the state that it sees.
+    let lock_file = exclusive_lock("written.lock");
     let Some(now) = state(path) else { return };
     lock(&IN_SESSION).insert(path.to_path_buf(), now);
     // Without the list, the next session asks for -Force.
     let length = add(path, now).unwrap_or_default();
-    if length > LONG && alone.is_some() {
+    if length > LONG && lock_file.is_some() {
         let _ = cut();
     }
 }
@@ -68,8 +67,8 @@ const PATIENCE: Duration = Duration::from_secs(2);
 
 /// A lock of a file that processes read and then write, unless another one keeps it for long, as one that was stopped
 /// does.
-pub(crate) fn alone(lock: &str) -> Option<File> {
-    let path = dirs::data_local_dir()?.join("handlescope").join(lock);
+pub(crate) fn exclusive_lock(name: &str) -> Option<File> {
+    let path = dirs::data_local_dir()?.join("handlescope").join(name);
     fs::create_dir_all(path.parent()?).ok()?;
     let file = File::options().append(true).create(true).open(path).ok()?;
     let end = Instant::now() + PATIENCE;
@@ -100,16 +99,17 @@ fn list() -> Vec<(PathBuf, State)> {
     let mut text = String::new();
     let file = list_file().and_then(|path| File::open(path).ok());
     let read = file.and_then(|file| file.take(MAX_BYTES).read_to_string(&mut text).ok());
-    let line = |line: &str| {
-        let mut parts = line.splitn(3, ' ');
-        let (size, changed) = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
-        Some((PathBuf::from(parts.next()?), (size, changed)))
-    };
-    read.map_or_else(Vec::new, |_| text.lines().filter_map(line).collect())
+    let lines = read.map(|_| text.lines()).into_iter().flatten().filter_map(|line| {
+        let mut fields = line.splitn(3, ' ');
+        let (size, changed) = (fields.next()?.parse().ok()?, fields.next()?.parse().ok()?);
+        Some((PathBuf::from(fields.next()?), (size, changed)))
+    });
+    lines.collect()
 }
 
 /// The line of a file; `None` for a name that a line cannot hold, which is remembered in this session only.
-fn line(path: &Path, (size, changed): State) -> Option<String> {
+fn line(path: &Path, state: State) -> Option<String> {
+    let (size, changed) = state;
     let path = path.to_str().filter(|path| !path.contains(['\n', '\r']))?;
     Some(format!("{size} {changed} {path}\n"))
 }

@@ -61,9 +61,9 @@ pub fn live_session(args: &LiveArgs, events: EventSink) -> Result<Box<dyn Runnin
 /// # Errors
 /// When it cannot be written.
 pub fn wprp(args: &WprpArgs, force: bool, out: &mut dyn Write) -> Result<(), CommandError> {
-    let (events, size, count) = args.session.parts();
-    let others = args.other_providers();
-    let write = |out: &mut dyn Write| wpr_profile(events, &others, size, count, out);
+    let (events, size, count) = args.session.events_and_buffers();
+    let providers = args.other_providers();
+    let write = |out: &mut dyn Write| wpr_profile(events, &providers, size, count, out);
     let Some(path) = &args.file else { return Ok(write(out)?) };
     let file = Overwrite::new(force || args.force).replacing(path);
     let file = file.map_err(CommandError::of_command_line)?;

@@ -40,11 +40,11 @@ pub(super) fn merge(
     cancel: &Cancel,
 ) {
     let progress = messages.progress(trace.path());
-    let done = completed(trace, further, &progress, cancel);
+    let result = completed(trace, further, &progress, cancel);
     drop(progress);
     let path = Untrusted(trace.path());
     let reason = why(reason);
-    match done {
+    match result {
         Ok(Completed { identified, unidentified, events }) => {
             if identified == 0 {
                 messages.warning(format_args!(
@@ -85,7 +85,7 @@ fn completed(
 ) -> Result<Completed, CompleteError> {
     let mut out = BufWriter::new(OutputFile::beside(trace.path())?);
     let windows = env::var("SystemRoot").unwrap_or_default();
-    let done = complete(
+    let result = complete(
         trace.path(),
         further.files(),
         &mut |path| on_this_system(path, &windows),
@@ -93,14 +93,14 @@ fn completed(
         progress,
         cancel,
     )?;
-    if (done.identified, done.events) == (0, 0) {
-        return Ok(done);
+    if (result.identified, result.events) == (0, 0) {
+        return Ok(result);
     }
     out.flush()?;
     let file = out.into_inner().map_err(std::io::IntoInnerError::into_error)?;
     file.persist(trace.path())?;
-    trace.is_written();
-    Ok(done)
+    trace.remember();
+    Ok(result)
 }
 
 /// The file of an image; what the names of the kernel mean is known to Windows only.
@@ -168,7 +168,7 @@ pub(super) fn run(
         kib: options.buffer_size.kib(),
     };
     let end = recording.wait(args.duration, messages, cancel);
-    // Ctrl-C was the end of the recording, and not of what follows.
+    // Ctrl-C ended the recording, not the work that follows.
     cancel.reset();
     messages.spinner().stop();
     let end = end?;
@@ -179,7 +179,7 @@ pub(super) fn run(
     let stopped = recording.running.stop();
     messages.spinner().stop();
     let Stopped { stats, unmerged, further } = stopped?;
-    file.is_written();
+    file.remember();
     messages.note(format_args!(
         "{}: {} in {seconds:.1} s, {}; {end}",
         Untrusted(&args.file),
@@ -192,7 +192,7 @@ pub(super) fn run(
     if let Some(reason) = unmerged {
         merge(&file, &further, &reason, messages, cancel);
     }
-    match args.extract || asked(messages) {
+    match args.extract || is_extraction_confirmed(messages) {
         true => extract(&args.file, out, messages, cancel),
         false => Ok(()),
     }
@@ -231,7 +231,7 @@ impl Recording {
         messages: &Messages<'_>,
         cancel: &Cancel,
     ) -> Result<End, CommandError> {
-        let (mut looked, mut events) = (Instant::now(), 0);
+        let (mut updated, mut events) = (Instant::now(), 0);
         loop {
             if cancel.is_cancelled() {
                 return Ok(End::Interrupted);
@@ -242,11 +242,11 @@ impl Recording {
             if let Some(reached) = self.tick() {
                 return Ok(End::Condition(reached));
             }
-            if looked.elapsed() >= LOOK {
+            if updated.elapsed() >= LOOK {
                 let stats = self.running.stats()?;
                 let new = self.events() - events;
-                let rate = new as f64 / looked.elapsed().as_secs_f64();
-                (looked, events) = (Instant::now(), events + new);
+                let rate = new as f64 / updated.elapsed().as_secs_f64();
+                (updated, events) = (Instant::now(), events + new);
                 let bytes = u64::from(stats.buffers_written) * u64::from(self.kib) * 1024;
                 let line = live_line(rate, bytes, stats, self.receiver.dropped());
                 messages.spinner().show(line);
@@ -262,7 +262,7 @@ impl Recording {
         }
         match self.receiver.receive(TICK) {
             Some(events) => events.iter().find_map(|event| self.watch.event(&event)),
-            // No more come; it is another end that is waited for.
+            // No more events come, so only the duration or Ctrl-C ends the recording.
             None => {
                 std::thread::sleep(TICK);
                 None
@@ -291,7 +291,7 @@ fn losses(Stats { events_lost, buffers_lost, .. }: Stats, uncounted: u64) -> Str
 }
 
 /// Whether the user wants it extracted; not where no user can be asked.
-fn asked(messages: &mut Messages<'_>) -> bool {
+fn is_extraction_confirmed(messages: &mut Messages<'_>) -> bool {
     if !messages.is_watched() || !io::stdin().is_terminal() {
         return false;
     }

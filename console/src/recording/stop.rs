@@ -71,10 +71,9 @@ impl StopWatch {
     /// # Errors
     /// When the filter of one is absurdly large.
     pub fn new(conditions: &[StopCondition]) -> Result<StopWatch, FilterError> {
-        let compiled = |condition: &StopCondition| {
-            Ok((ProcessFilter::new(&condition.processes)?, condition.clone()))
-        };
-        let conditions = conditions.iter().map(compiled).collect::<Result<_, _>>()?;
+        let conditions =
+            conditions.iter().map(|c| Ok((ProcessFilter::new(&c.processes)?, c.clone())));
+        let conditions = conditions.collect::<Result<_, _>>()?;
         Ok(StopWatch { conditions, counts: LiveCounts::default() })
     }
 
@@ -96,10 +95,10 @@ impl StopWatch {
         }
         let mut reached = None;
         counts.event(event, |pid, open| {
-            let holds = |(filter, condition): &&(ProcessFilter, StopCondition)| {
+            let condition = conditions.iter().find(|(filter, condition)| {
                 open.count() > condition.handles_above && filter.matches(&open.name, pid)
-            };
-            if let Some((_, condition)) = conditions.iter().find(holds) {
+            });
+            if let Some((_, condition)) = condition {
                 let (condition, handles) = (condition.clone(), open.count());
                 reached = Some(Reached { condition, process: (open.name.clone(), pid), handles });
             }

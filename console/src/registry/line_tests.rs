@@ -171,11 +171,11 @@ fn an_answer_goes_into_one_file() {
     for kind in ["ObjectRef", "Process"] {
         for option in ["-csv a.csv", "-parquet a.parquet"] {
             let name = option.split(' ').next().unwrap_or_default();
-            let found = error(&format!(".dump {kind} {option} > b"));
-            assert!(found.contains(&format!("{name} and > FILE cannot be combined")), "{found}");
+            let text = error(&format!(".dump {kind} {option} > b"));
+            assert!(text.contains(&format!("{name} and > FILE cannot be combined")), "{text}");
         }
-        let found = error(&format!(".dump {kind} -csv -ndjson"));
-        assert!(found.contains("choose one"), "{found}");
+        let text = error(&format!(".dump {kind} -csv -ndjson"));
+        assert!(text.contains("choose one"), "{text}");
     }
 }
 

@@ -17,10 +17,10 @@ pub(super) const DUPLICATES: Kinds = Kinds::of(&[EventKind::HandleDuplicate]);
 pub(super) struct EventItem<'a> {
     answer: &'a FileAnswer<'a>,
     listing: &'a Listing,
-    what: What,
+    entry: Entry,
 }
 
-enum What {
+enum Entry {
     /// An event, and the number of its row.
     Event(usize, EventRow),
     Existing {
@@ -37,24 +37,24 @@ impl<'a> EventItem<'a> {
         object: Selected,
     ) -> impl Iterator<Item = EventItem<'a>> {
         let events = answer.events(object);
-        let events = events.filter_map(|row| Some(What::Event(row, listing.event(row)?)));
+        let events = events.filter_map(|row| Some(Entry::Event(row, listing.event(row)?)));
         let handles = listing.existing(answer.file.objects.existing(object.object()));
-        let handles = handles.map(|(owner, handle)| What::Existing { owner, handle });
-        events.chain(handles).map(move |what| EventItem { answer, listing, what })
+        let handles = handles.map(|(owner, handle)| Entry::Existing { owner, handle });
+        events.chain(handles).map(move |entry| EventItem { answer, listing, entry })
     }
 
     /// The event, unless this is a handle.
     pub(super) fn event(&self) -> Option<&EventRow> {
-        match &self.what {
-            What::Event(_, event) => Some(event),
-            What::Existing { .. } => None,
+        match &self.entry {
+            Entry::Event(_, event) => Some(event),
+            Entry::Existing { .. } => None,
         }
     }
 
     /// The row of an event of some kinds.
     pub(super) fn event_of(&self, kinds: Kinds) -> Option<usize> {
-        match &self.what {
-            What::Event(row, event) if kinds.contains(event.kind) => Some(*row),
+        match &self.entry {
+            Entry::Event(row, event) if kinds.contains(event.kind) => Some(*row),
             _ => None,
         }
     }
@@ -65,16 +65,16 @@ impl<'a> EventItem<'a> {
     }
 
     pub(super) fn process_row(&self) -> ProcessIdx {
-        match &self.what {
-            What::Event(_, event) => event.process,
-            What::Existing { owner, .. } => *owner,
+        match &self.entry {
+            Entry::Event(_, event) => event.process,
+            Entry::Existing { owner, .. } => *owner,
         }
     }
 
     pub(super) fn handle(&self) -> Option<u64> {
-        match &self.what {
-            What::Event(_, event) => event.handle,
-            What::Existing { handle, .. } => Some(*handle),
+        match &self.entry {
+            Entry::Event(_, event) => event.handle,
+            Entry::Existing { handle, .. } => Some(*handle),
         }
     }
 

@@ -48,10 +48,10 @@ impl NoMatch {
 
 impl Display for NoMatch {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let (one, more) = words(self.subject);
-        let what = if self.before == 1 { one } else { more };
+        let (singular, plural) = words(self.subject);
+        let noun = if self.before == 1 { singular } else { plural };
         let (before, option) = (HumanCount(self.before as u64), self.option());
-        write!(f, "nothing matches: none of {before} {what} passes {option}")?;
+        write!(f, "nothing matches: none of {before} {noun} passes {option}")?;
         match (self.nearest_options().as_slice(), self.existing.as_slice()) {
             ([], []) => Ok(()),
             ([], existing) => write!(f, "; there are {}", existing.join(", ")),

@@ -14,7 +14,7 @@ use crate::{
     settings::Display,
     suggest,
     terminal::Screen,
-    values::{AskedFormat, ColumnChoice, CsvText, Format, TopN},
+    values::{ColumnChoice, CsvText, Format, RequestedFormat, TopN},
 };
 
 /// The option that chooses columns.
@@ -34,7 +34,7 @@ pub(crate) const LEFT_OUT: [&str; 22] = [
     "Unmapped",
     "Closed",
     "End",
-    "By",
+    "Allocated by",
     "Orphan frees",
     "Frees",
     "Allocs",
@@ -52,8 +52,8 @@ const BUFFER_BYTES: usize = 1 << 16;
 /// The options for the output of a query.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct OutputOptions {
-    /// The formats that were asked for; more than one is a conflict.
-    pub formats: Vec<AskedFormat>,
+    /// The requested formats; more than one is a conflict.
+    pub formats: Vec<RequestedFormat>,
     /// `-csvraw`
     pub csv_text: CsvText,
     /// `-TopN`: only some rows of each file.
@@ -134,7 +134,7 @@ impl OutputError {
 impl OutputOptions {
     /// Returns the format of the answer.
     pub fn format(&self) -> Format {
-        self.formats.first().map_or(Format::Text, |asked| asked.format(self.csv_text))
+        self.formats.first().map_or(Format::Text, |request| request.format(self.csv_text))
     }
 
     /// Whether the answer is a document, which identifies processes and modules and has all parts.
@@ -144,12 +144,12 @@ impl OutputOptions {
 
     /// Whether an option names the file that the answer goes into.
     pub(crate) fn names_file(&self) -> bool {
-        self.formats.iter().any(|asked| asked.file.is_some())
+        self.formats.iter().any(|request| request.file.is_some())
     }
 
     /// The option that asked for the format; none for text.
     pub(crate) fn format_option(&self) -> Option<&'static str> {
-        self.formats.first().map(|asked| asked.spec.option_name())
+        self.formats.first().map(|request| request.spec.option_name())
     }
 
     /// Two options that cannot be combined, if there are such.
@@ -167,8 +167,8 @@ impl OutputOptions {
             (self.sort_by.is_some(), "-SortBy"),
             (self.columns != ColumnChoice::Fitting, COLUMNS),
         ];
-        let formats = self.formats.iter().map(|asked| asked.spec.option_name());
-        formats.chain(rows.into_iter().filter(|(is, _)| *is).map(|(_, name)| name))
+        let formats = self.formats.iter().map(|request| request.spec.option_name());
+        formats.chain(rows.into_iter().filter(|(is_set, _)| *is_set).map(|(_, name)| name))
     }
 
     /// Returns how the answer is printed: as usual, but neither coloured nor fitted to a screen for
@@ -187,7 +187,7 @@ impl OutputOptions {
 
     /// The file after the option of a format.
     fn named_file(&self) -> Option<Target<'_>> {
-        self.formats.iter().find_map(|AskedFormat { spec, file }| {
+        self.formats.iter().find_map(|RequestedFormat { spec, file }| {
             let (option, format) = (spec.option_name(), spec.name);
             file.as_ref().map(|path| Target { path, option, format })
         })
@@ -235,12 +235,11 @@ impl Target<'_> {
         content: impl FnOnce(&mut dyn Write) -> io::Result<()>,
     ) -> Result<(), OutputError> {
         let Target { path, option, format } = self;
-        let failed = |source| match cancel.check() {
+        let file = overwrite.replacing(path)?;
+        write_whole(&file, cancel, content).map_err(|source| match cancel.check() {
             Ok(()) => OutputError::File { path: path.to_owned(), option, source },
             Err(cancelled) => cancelled.into(),
-        };
-        let file = overwrite.replacing(path)?;
-        write_whole(&file, cancel, content).map_err(failed)?;
+        })?;
         writeln!(out, "{format} export was successful. File is: {}", Untrusted(file.path()))?;
         Ok(())
     }

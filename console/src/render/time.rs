@@ -37,28 +37,28 @@ pub(crate) struct Clock {
     format: TimeFormat,
     digits: TimeDigits,
     /// The zone of this machine.
-    here: TimeZone,
+    zone: TimeZone,
     /// A date that is not written.
     left_out: Option<Date>,
 }
 
 impl Clock {
     pub(crate) fn new(info: &TraceInfo, format: TimeFormat, digits: TimeDigits) -> Self {
-        let here = match format {
+        let zone = match format {
             TimeFormat::Here | TimeFormat::HereTime => TimeZone::system(),
             _ => TimeZone::UTC,
         };
-        Self::in_zone(info, format, digits, here)
+        Self::in_zone(info, format, digits, zone)
     }
 
-    fn in_zone(info: &TraceInfo, format: TimeFormat, digits: TimeDigits, here: TimeZone) -> Self {
+    fn in_zone(info: &TraceInfo, format: TimeFormat, digits: TimeDigits, zone: TimeZone) -> Self {
         Self {
             is_known: info.has_clock(),
             start: info.session_start_filetime,
             recorded_ahead: UtcOffsets::of(info),
             format,
             digits,
-            here,
+            zone,
             left_out: None,
         }
     }
@@ -94,7 +94,7 @@ impl Clock {
         match self.format {
             TimeFormat::Here | TimeFormat::HereTime => {
                 // Whether daylight saving time counts is decided by the instant, not by the session start.
-                Some(self.here.to_datetime(instant(filetime)?))
+                Some(self.zone.to_datetime(instant(filetime)?))
             }
             TimeFormat::Local | TimeFormat::LocalTime => self.recorded(filetime),
             _ => in_utc(filetime),
@@ -194,8 +194,8 @@ mod tests {
         let format = TimeFormat::from_word(format).expect("a format");
         let digits = TimeDigits::parse(digits).expect("a number of digits");
         // Central Europe: daylight saving time starts on the last Sunday of March, 2:00.
-        let here = TimeZone::posix("CET-1CEST,M3.5.0,M10.5.0/3").expect("a zone");
-        Clock::in_zone(&info(), format, digits, here).at(time_ns).to_string()
+        let zone = TimeZone::posix("CET-1CEST,M3.5.0,M10.5.0/3").expect("a zone");
+        Clock::in_zone(&info(), format, digits, zone).at(time_ns).to_string()
     }
 
     #[test]
@@ -206,14 +206,14 @@ mod tests {
 
     #[test]
     fn every_format_shows_the_same_instant() {
-        let at = 3_775_935_999;
-        assert_eq!(shown("s", "6", at), "3.775936");
-        assert_eq!(shown("Local", "6", at), "2024-05-10 12:46:37.775935");
-        assert_eq!(shown("LocalTime", "6", at), "12:46:37.775935");
-        assert_eq!(shown("UTC", "6", at), "2024-05-10 10:46:37.775935");
-        assert_eq!(shown("UTCTime", "6", at), "10:46:37.775935");
-        assert_eq!(shown("Here", "6", at), "2024-05-10 12:46:37.775935");
-        assert_eq!(shown("HereTime", "6", at), "12:46:37.775935");
+        let time_ns = 3_775_935_999;
+        assert_eq!(shown("s", "6", time_ns), "3.775936");
+        assert_eq!(shown("Local", "6", time_ns), "2024-05-10 12:46:37.775935");
+        assert_eq!(shown("LocalTime", "6", time_ns), "12:46:37.775935");
+        assert_eq!(shown("UTC", "6", time_ns), "2024-05-10 10:46:37.775935");
+        assert_eq!(shown("UTCTime", "6", time_ns), "10:46:37.775935");
+        assert_eq!(shown("Here", "6", time_ns), "2024-05-10 12:46:37.775935");
+        assert_eq!(shown("HereTime", "6", time_ns), "12:46:37.775935");
         assert_eq!(Clock::session_start(&info()), "2024-05-10 12:46:34");
     }
 
@@ -275,9 +275,9 @@ mod tests {
         };
         let clock = Clock::new(&info, TimeFormat::Local, TimeDigits::NONE);
         let minute = 60_000_000_000;
-        let found = [0, 29, 30, 60].map(|minutes| clock.at(minutes * minute).to_string());
+        let shown_times = [0, 29, 30, 60].map(|minutes| clock.at(minutes * minute).to_string());
         let expected = ["02:30:00", "02:59:00", "02:00:00", "02:30:00"];
-        assert_eq!(found, expected.map(|time| format!("2024-10-27 {time}")));
+        assert_eq!(shown_times, expected.map(|time| format!("2024-10-27 {time}")));
     }
 
     #[test]

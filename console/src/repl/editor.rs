@@ -130,7 +130,7 @@ impl LineHistory {
 impl History for LineHistory {
     fn save(&mut self, item: HistoryItem) -> Result<HistoryItem> {
         let command_line = item.command_line.trim().to_owned();
-        // An empty line is one that the file does not take.
+        // The file ignores empty lines.
         self.0.save(HistoryItem { command_line, ..item })
     }
 
@@ -186,8 +186,8 @@ impl FilePrompt {
 fn title(names: &[String]) -> String {
     match names {
         [] => "handlescope".to_owned(),
-        [only] => shortened(only),
-        [first, others @ ..] => format!("{} +{}", shortened(first), others.len()),
+        [name] => shortened(name),
+        [first, rest @ ..] => format!("{} +{}", shortened(first), rest.len()),
     }
 }
 
@@ -260,7 +260,7 @@ impl Hinter for CommandHinter {
             .map_or_else(String::new, |text| Role::Hint.style().paint(text).to_string())
     }
 
-    // Only what was typed once can be taken over; a placeholder cannot.
+    // Only a line of the history can be accepted, not a placeholder.
     fn complete_hint(&self) -> String {
         self.history.complete_hint()
     }
@@ -289,7 +289,7 @@ fn placeholder(line: &str) -> Option<String> {
         return None;
     }
     let words = DumpWords::of(arguments, &REGISTRY);
-    parse::waiting(&words.options(&REGISTRY), &words.others)
+    parse::incomplete_option(&words.options(&REGISTRY), &words.option_tokens)
         .map(|option| option.value().placeholder().into_owned())
 }
 
@@ -305,9 +305,9 @@ mod tests {
         for line in [" .list ", ".list", "", "  ", ".list", ".quit"] {
             history.save(HistoryItem::from_command_line(line)).expect("saved");
         }
-        let all = history.search(SearchQuery::everything(SearchDirection::Forward, None));
+        let items = history.search(SearchQuery::everything(SearchDirection::Forward, None));
         let lines: Vec<String> =
-            all.expect("all lines").into_iter().map(|item| item.command_line).collect();
+            items.expect("all lines").into_iter().map(|item| item.command_line).collect();
         assert_eq!(lines, [".list", ".quit"]);
     }
 

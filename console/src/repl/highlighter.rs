@@ -29,17 +29,17 @@ impl CommandHighlighter {
 impl Highlighter for CommandHighlighter {
     fn highlight(&self, line: &str, cursor: usize) -> StyledText {
         let mut styled = StyledText::new();
-        let mut at = 0;
+        let mut end = 0;
         for (span, role) in roles(line, cursor, &lock(&self.known).aliases) {
             styled.push((
                 Role::Plain.style(),
-                line.get(at..span.start).unwrap_or_default().to_owned(),
+                line.get(end..span.start).unwrap_or_default().to_owned(),
             ));
             let text = line.get(span.clone()).unwrap_or_default();
             styled.push((role.style(), text.to_owned()));
-            at = span.end;
+            end = span.end;
         }
-        styled.push((Role::Plain.style(), line.get(at..).unwrap_or_default().to_owned()));
+        styled.push((Role::Plain.style(), line.get(end..).unwrap_or_default().to_owned()));
         styled.buffer.retain(|(_, text)| !text.is_empty());
         for (_, text) in &mut styled.buffer {
             *text = same_length(text).into_owned();
@@ -55,11 +55,11 @@ fn roles(line: &str, cursor: usize, aliases: &Aliases) -> Roles {
     if line.trim_start().starts_with('#') {
         return vec![(0..line.len(), Role::Comment)];
     }
-    if let Some(Expanded { line: expanded, at, start }) = aliases.expanded(line) {
-        let alias = line.len() - line.trim_start().len()..at;
-        let mut behind = roles(&expanded, (cursor + start).saturating_sub(at), aliases);
+    if let Some(Expanded { line: expanded, typed_start, start }) = aliases.expanded(line) {
+        let alias = line.len() - line.trim_start().len()..typed_start;
+        let mut behind = roles(&expanded, (cursor + start).saturating_sub(typed_start), aliases);
         behind.retain(|(span, _)| span.start >= start);
-        let behind = moved(behind, |place| place - start + at);
+        let behind = moved(behind, |position| position - start + typed_start);
         return [vec![(alias, Role::Command)], behind].concat();
     }
     let tokens = split(line);
@@ -79,7 +79,7 @@ fn roles(line: &str, cursor: usize, aliases: &Aliases) -> Roles {
         let name = name.span.start..name.span.end.min(start);
         let words = vec![(first.span.clone(), Role::Command), (name, name_role)];
         let text = roles(text, cursor.saturating_sub(start), aliases);
-        return [words, moved(text, |place| place + start)].concat();
+        return [words, moved(text, |position| position + start)].concat();
     }
     let kept = Redirect::of_command(command.signature().arguments, line, arguments).tokens.len();
     let (arguments, file) = arguments.split_at(kept);
@@ -92,8 +92,8 @@ fn roles(line: &str, cursor: usize, aliases: &Aliases) -> Roles {
         Arguments::Sql => roles.extend(typing.sql(line, arguments, &command.options())),
         _ => {
             let is_fine = REGISTRY.parse_with(line, aliases).is_ok();
-            let word = |word: &Token| typing.value(word, is_fine);
-            roles.extend(typing.options(&command.options(), arguments, word));
+            let options = command.options();
+            roles.extend(typing.options(&options, arguments, |word| typing.value(word, is_fine)));
         }
     }
     roles.extend(file.iter().map(|token| (token.span.clone(), Role::Value)));
@@ -101,8 +101,8 @@ fn roles(line: &str, cursor: usize, aliases: &Aliases) -> Roles {
 }
 
 /// The roles of a part of a line, or of another one, by where the words stand in the line.
-fn moved(roles: Roles, place: impl Fn(usize) -> usize) -> Roles {
-    roles.into_iter().map(|(span, role)| (place(span.start)..place(span.end), role)).collect()
+fn moved(roles: Roles, position: impl Fn(usize) -> usize) -> Roles {
+    roles.into_iter().map(|(span, role)| (position(span.start)..position(span.end), role)).collect()
 }
 
 struct Typing {
@@ -114,7 +114,8 @@ impl Typing {
         let words = DumpWords::of(arguments, &REGISTRY);
         let known = words.options(&REGISTRY);
         let names = || known.iter().flat_map(|option| option.doc().names).copied();
-        let mut roles = self.options(&known, &words.others, |word| self.wrong(word, names()));
+        let mut roles =
+            self.options(&known, &words.option_tokens, |word| self.wrong(word, names()));
         if let Some(word) = words.word {
             let kinds = REGISTRY.kinds.iter().map(|kind| kind.name());
             let role = match words.kind {
@@ -130,9 +131,9 @@ impl Typing {
     /// Options around a query, whose own words are coloured where SQL knows them.
     fn sql(&self, line: &str, arguments: &[Token], options: &[&'static dyn OptionSpec]) -> Roles {
         let names = || options.iter().flat_map(|option| option.doc().names).copied();
-        let starts = || names().chain(keywords());
         let Some(words) = SqlWords::of(arguments) else {
-            return self.options(options, arguments, |word| self.wrong(word, starts()));
+            let words = || names().chain(keywords());
+            return self.options(options, arguments, |word| self.wrong(word, words()));
         };
         let around = |tokens| self.options(options, tokens, |word| self.wrong(word, names()));
         let mut roles = around(words.before);
@@ -160,8 +161,7 @@ impl Typing {
                 parse::Item::Option { spec, name, values } => {
                     roles.push((name.span.clone(), Role::Option));
                     let is_fine = values.is_empty() || spec.check(values).is_ok();
-                    let role = |value: &Token| (value.span.clone(), self.value(value, is_fine));
-                    roles.extend(values.iter().map(role));
+                    roles.extend(values.iter().map(|v| (v.span.clone(), self.value(v, is_fine))));
                 }
             }
         }
@@ -191,8 +191,8 @@ impl Typing {
 /// The words of SQL and the texts in a query.
 fn query_roles(line: &str, span: Range<usize>) -> Roles {
     let mut roles = Roles::new();
-    let mut at = span.start;
-    while let Some(rest) = line.get(at..span.end).filter(|rest| !rest.is_empty()) {
+    let mut position = span.start;
+    while let Some(rest) = line.get(position..span.end).filter(|rest| !rest.is_empty()) {
         let first = rest.chars().next().unwrap_or_default();
         let (length, role) = if first == '\'' {
             let closing = rest.char_indices().skip(1).find(|(_, c)| *c == '\'');
@@ -208,8 +208,8 @@ fn query_roles(line: &str, span: Range<usize>) -> Roles {
         } else {
             (first.len_utf8(), None)
         };
-        roles.extend(role.map(|role| (at..at + length, role)));
-        at += length;
+        roles.extend(role.map(|role| (position..position + length, role)));
+        position += length;
     }
     roles
 }

@@ -38,7 +38,7 @@ pub fn run(
             messages.note(".help lists the commands, Tab completes, Ctrl-D leaves");
             Input::Editor(Box::new(editor))
         }
-        // The editor asks the terminal through both outputs, and would wait for what a file does not answer.
+        // The editor queries the terminal through both outputs, and would wait for an answer from a file.
         false => {
             messages.note(
                 ".help lists the commands, Ctrl-D leaves; Tab completes only where both results and messages go \
@@ -96,7 +96,7 @@ impl Input {
                 writeln!(shown)?;
                 return Ok(if text.is_empty() { Signal::CtrlD } else { Signal::Success(text) });
             }
-            if !script::goes_on(text.strip_suffix('\n').unwrap_or(&text)) {
+            if !script::is_query_open(text.strip_suffix('\n').unwrap_or(&text)) {
                 return Ok(Signal::Success(text));
             }
             write!(shown, "{}", prompt.render_prompt_multiline_indicator())?;

@@ -1,11 +1,13 @@
 //! Promises about every option of every kind: it is parsed, explained, offered and coloured.
 
+use std::collections::HashMap;
+
 use reedline::{Completer, CompletionResult, Highlighter};
 
 use super::highlighter::CommandHighlighter;
 use crate::commands::{AnyCommand, AnyKind};
 use crate::completion::{CommandCompleter, SharedKnown};
-use crate::grammar::{OptionSpec, Token, ValueKind, split};
+use crate::grammar::{OptionSpec, ValueKind, split};
 use crate::registry::REGISTRY;
 use crate::registry::tests::{error, meaning, page};
 
@@ -19,20 +21,19 @@ fn for_each_option(check: impl Fn(&dyn AnyKind, &'static dyn OptionSpec)) {
 }
 
 /// The part of the option's example that is about itself: one of its names, and values.
-fn own_part(option: &dyn OptionSpec) -> (String, String) {
+fn name_and_values(option: &dyn OptionSpec) -> (String, String) {
     let tokens = split(option.doc().example);
-    let at = tokens.iter().position(|token| option.is_named(&token.text)).expect("its example");
-    let values = tokens.iter().skip(at + 1).take_while(|token| !token.is_switch());
+    let index = tokens.iter().position(|token| option.is_named(&token.text)).expect("its example");
+    let values = tokens.iter().skip(index + 1).take_while(|token| !token.is_switch());
     let values: Vec<&str> = values.map(|token| token.text.as_str()).collect();
-    let word = |token: &Token| token.text.clone();
-    (tokens.get(at).map(word).unwrap_or_default(), values.join(" "))
+    (tokens[index].text.clone(), values.join(" "))
 }
 
 #[test]
 fn every_name_of_an_option_means_the_same_and_sets_something() {
     for_each_option(|kind, option| {
         let plain = meaning(&format!(".dump {}", kind.name()));
-        let (shown, values) = own_part(option);
+        let (shown, values) = name_and_values(option);
         let expected = meaning(&format!(".dump {} {shown} {values}", kind.name()));
         assert_ne!(expected, plain, "{} {shown} sets nothing", kind.name());
         for name in option.doc().names {
@@ -47,17 +48,16 @@ fn every_name_of_an_option_means_the_same_and_sets_something() {
 #[test]
 fn no_two_options_set_the_same() {
     for kind in REGISTRY.kinds {
-        let line = |option: &dyn OptionSpec| {
-            let (name, values) = own_part(option);
-            format!(".dump {} {name} {values}", kind.name())
-        };
         let options = kind.options();
         let active = options.iter().filter(|o| !matches!(o.value(), ValueKind::Ignored(_)));
-        let lines: Vec<String> = active.map(|option| line(*option)).collect();
-        for (index, one) in lines.iter().enumerate() {
-            for other in lines.iter().skip(index + 1) {
-                assert_ne!(meaning(one), meaning(other), "{one} and {other}");
-            }
+        let lines = active.map(|option| {
+            let (name, values) = name_and_values(*option);
+            format!(".dump {} {name} {values}", kind.name())
+        });
+        let mut lines_by_meaning = HashMap::new();
+        for line in lines {
+            let earlier = lines_by_meaning.insert(meaning(&line), line.clone());
+            assert_eq!(earlier, None, "{line}");
         }
     }
 }
@@ -71,8 +71,8 @@ fn an_option_is_explained_by_each_of_its_names() {
             for text in [doc.help, doc.details, doc.example] {
                 assert!(page.contains(text), "{} {name}: no '{text}' in\n{page}", kind.name());
             }
-            for other in doc.names {
-                assert!(page.contains(other), "{} {name}: no {other}", kind.name());
+            for listed in doc.names {
+                assert!(page.contains(listed), "{} {name}: no {listed}", kind.name());
             }
         }
     });
@@ -89,9 +89,9 @@ fn an_option_is_offered_when_all_but_its_last_letter_is_typed() {
                     CompletionResult::Fresh { suggestions, .. } => suggestions,
                     _ => panic!("{head}: nothing to offer yet"),
                 };
-                let found = offers.iter().find(|offer| option.is_named(&offer.value));
-                let found = found.unwrap_or_else(|| panic!("{head}: not among {offers:?}"));
-                assert_eq!(found.description.as_deref(), Some(option.doc().help), "{head}");
+                let offer = offers.iter().find(|offer| option.is_named(&offer.value));
+                let offer = offer.unwrap_or_else(|| panic!("{head}: not among {offers:?}"));
+                assert_eq!(offer.description.as_deref(), Some(option.doc().help), "{head}");
             }
         }
     }
@@ -107,7 +107,7 @@ fn wrong(line: &str) -> Vec<String> {
 #[test]
 fn an_option_and_its_values_are_not_marked_as_wrong_but_its_misspelling_is() {
     for_each_option(|kind, option| {
-        let (_, values) = own_part(option);
+        let (_, values) = name_and_values(option);
         for name in option.doc().names {
             let line = format!(".dump {} {name} {values} ", kind.name());
             assert!(wrong(&line).is_empty(), "{line}: {:?}", wrong(&line));
@@ -121,11 +121,11 @@ fn an_option_and_its_values_are_not_marked_as_wrong_but_its_misspelling_is() {
 /// The name with two of its inner letters in the wrong order.
 fn misspelt(name: &str) -> String {
     let mut letters: Vec<char> = name.chars().collect();
-    let at = (1..letters.len() - 1)
+    let index = (1..letters.len() - 1)
         .rev()
-        .find(|&at| !letters[at].eq_ignore_ascii_case(&letters[at + 1]))
+        .find(|&index| !letters[index].eq_ignore_ascii_case(&letters[index + 1]))
         .expect("two different letters");
-    letters.swap(at, at + 1);
+    letters.swap(index, index + 1);
     letters.into_iter().collect()
 }
 
@@ -217,7 +217,7 @@ fn for_each_option_of_a_command(check: impl Fn(&dyn AnyCommand, &str, &'static d
 #[test]
 fn an_option_of_a_command_is_read_by_each_of_its_names_and_sets_something() {
     for_each_option_of_a_command(|command, argument, option| {
-        let (_, values) = own_part(option);
+        let (_, values) = name_and_values(option);
         let read = |name: &str| {
             let line = format!("{} {name} {values}{argument}", command.name());
             REGISTRY
@@ -258,7 +258,7 @@ fn an_option_of_a_command_is_explained_offered_and_coloured() {
                 let is_offered = suggestions.iter().any(|offer| option.is_named(&offer.value));
                 assert!(is_offered, "{head}: {suggestions:?}");
 
-                let (_, values) = own_part(option);
+                let (_, values) = name_and_values(option);
                 let line = format!("{} {name} {values} ", command.name());
                 assert!(wrong(&line).is_empty(), "{line}: {:?}", wrong(&line));
                 let line = format!("{} {name}qq ", command.name());

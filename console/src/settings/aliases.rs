@@ -29,11 +29,11 @@ pub enum AliasError {
         "the alias {name} is not one line that starts with a command, as .dump ObjectRef -Leak does"
     )]
     Line { name: String },
-    #[error("the alias .{name} refers to itself: {way}; make one of them a command")]
+    #[error("the alias .{name} refers to itself: {cycle}; make one of them a command")]
     Circle {
         name: String,
-        /// The aliases on the way, with arrows between them.
-        way: String,
+        /// The aliases of the cycle, with arrows between them.
+        cycle: String,
     },
     #[error("the alias .{name} is nested more than {MAX_DEPTH} deep; make one of them a command")]
     Long { name: String },
@@ -72,8 +72,8 @@ impl Aliases {
         is_command: impl Fn(&str) -> bool,
     ) -> Result<String, AliasError> {
         let name = plain(name);
-        let is_part = |c: char| c.is_ascii_alphanumeric() || "-_".contains(c);
-        if !name.starts_with(|c: char| c.is_ascii_alphabetic()) || !name.chars().all(is_part) {
+        let is_plain = name.chars().all(|c| c.is_ascii_alphanumeric() || "-_".contains(c));
+        if !is_plain || !name.starts_with(|c: char| c.is_ascii_alphabetic()) {
             return Err(AliasError::Name { name });
         }
         if is_command(&format!(".{name}")) {
@@ -102,9 +102,8 @@ impl Aliases {
     /// # Errors
     /// When there is none.
     pub(crate) fn remove(&mut self, name: &str) -> Result<String, AliasError> {
-        let missing = || AliasError::Missing { name: name.to_owned() };
-        let (name, _) = self.0.remove_entry(&plain(name)).ok_or_else(missing)?;
-        Ok(name)
+        let entry = self.0.remove_entry(&plain(name));
+        entry.map(|(name, _)| name).ok_or_else(|| AliasError::Missing { name: name.to_owned() })
     }
 
     /// A line that starts with an alias, with what that stands for in its place; the rest of the line follows it.
@@ -116,9 +115,9 @@ impl Aliases {
         let mut used: Vec<&str> = Vec::new();
         while let Some((name, start, rest)) = self.first_of(&expanded) {
             if used.contains(&name) {
-                let way = used.into_iter().chain([name]).map(|name| format!(".{name}"));
-                let way = way.collect::<Vec<_>>().join(" → ");
-                return Err(AliasError::Circle { name: name.to_owned(), way });
+                let cycle = used.into_iter().chain([name]).map(|name| format!(".{name}"));
+                let cycle = cycle.collect::<Vec<_>>().join(" → ");
+                return Err(AliasError::Circle { name: name.to_owned(), cycle });
             }
             if used.len() == MAX_DEPTH {
                 return Err(AliasError::Long { name: name.to_owned() });
@@ -133,8 +132,8 @@ impl Aliases {
     pub(crate) fn expanded(&self, line: &str) -> Option<Expanded> {
         let (_, _, rest) = self.first_of(line)?;
         let expanded = self.expand(line).ok()?.into_owned();
-        let (at, start) = (line.len() - rest.len(), expanded.len() - rest.len());
-        Some(Expanded { line: expanded, at, start })
+        let (typed_start, start) = (line.len() - rest.len(), expanded.len() - rest.len());
+        Some(Expanded { line: expanded, typed_start, start })
     }
 
     /// The alias that a line starts with, what it stands for, and the rest of the line.
@@ -150,7 +149,7 @@ impl Aliases {
 pub(crate) struct Expanded {
     pub(crate) line: String,
     /// Start of the rest of the line in the line as typed.
-    pub(crate) at: usize,
+    pub(crate) typed_start: usize,
     /// Start of the rest in the expanded line.
     pub(crate) start: usize,
 }
@@ -196,8 +195,8 @@ mod tests {
         assert!(error.starts_with("the alias .c refers to itself: .c → .a → .b → .c; "), "{error}");
         assert_eq!(aliases.expand(".a").expect("as before"), ".list");
         assert!(aliases.define("a", ".a", |_| false).is_err());
-        for at in 0..MAX_DEPTH {
-            let (name, line) = (format!("n{}", at + 1), format!(".n{at}"));
+        for depth in 0..MAX_DEPTH {
+            let (name, line) = (format!("n{}", depth + 1), format!(".n{depth}"));
             aliases.define(&name, &line, |_| false).expect("a chain");
         }
         let long = format!(".n{MAX_DEPTH}");

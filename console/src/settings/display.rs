@@ -92,32 +92,32 @@ impl Default for Display {
 }
 
 impl DisplayArgs {
-    /// Fills in choices that are open with those of `others`.
-    pub(super) fn or(self, others: DisplayArgs) -> DisplayArgs {
+    /// Fills in choices that are open with those of `fallback`.
+    pub(super) fn or(self, fallback: DisplayArgs) -> DisplayArgs {
         DisplayArgs {
-            time_format: self.time_format.or(others.time_format),
-            time_digits: self.time_digits.or(others.time_digits),
-            process_format: self.process_format.or(others.process_format),
-            no_digit_separator: self.no_digit_separator || others.no_digit_separator,
-            clip: self.clip.or(others.clip),
-            pager: self.pager.or(others.pager),
-            full_file_name: self.full_file_name.or(others.full_file_name),
-            plain_process_names: self.plain_process_names || others.plain_process_names,
+            time_format: self.time_format.or(fallback.time_format),
+            time_digits: self.time_digits.or(fallback.time_digits),
+            process_format: self.process_format.or(fallback.process_format),
+            no_digit_separator: self.no_digit_separator || fallback.no_digit_separator,
+            clip: self.clip.or(fallback.clip),
+            pager: self.pager.or(fallback.pager),
+            full_file_name: self.full_file_name.or(fallback.full_file_name),
+            plain_process_names: self.plain_process_names || fallback.plain_process_names,
         }
     }
 
     /// Display settings of a command with these options.
     pub fn display(&self, args: &DisplayArgs, screen: Screen) -> Display {
-        let chosen = args.or(*self);
+        let merged = args.or(*self);
         Display {
             screen,
-            time_format: chosen.time_format.unwrap_or_default(),
-            time_digits: chosen.time_digits.unwrap_or_default(),
-            process_format: chosen.process_format.unwrap_or_default(),
-            digit_separator: !chosen.no_digit_separator,
-            clip: screen.is_terminal() && chosen.clip.unwrap_or(true),
-            full_file_name: chosen.full_file_name.unwrap_or_default(),
-            plain_process_names: chosen.plain_process_names,
+            time_format: merged.time_format.unwrap_or_default(),
+            time_digits: merged.time_digits.unwrap_or_default(),
+            process_format: merged.process_format.unwrap_or_default(),
+            digit_separator: !merged.no_digit_separator,
+            clip: screen.is_terminal() && merged.clip.unwrap_or(true),
+            full_file_name: merged.full_file_name.unwrap_or_default(),
+            plain_process_names: merged.plain_process_names,
         }
     }
 }

@@ -12,7 +12,7 @@ use toml_edit::{Document, Item, Table, TomlError, Value};
 use super::aliases::{AliasError, Aliases};
 use super::key::{Choices, FILE_NAME, Key};
 use crate::cancel::Cancel;
-use crate::paths::{Overwrite, OverwriteError, alone, write_whole};
+use crate::paths::{Overwrite, OverwriteError, exclusive_lock, write_whole};
 use crate::values::ValueError;
 
 /// The table of the aliases.
@@ -94,7 +94,7 @@ impl ConfigFile {
     }
 
     pub fn named(path: &Path) -> ConfigFile {
-        // Whatever the current folder will be.
+        // The current folder may change later.
         let path = absolute(path).unwrap_or_else(|_| path.to_path_buf());
         ConfigFile { path: Some(path), is_named: true }
     }
@@ -132,8 +132,8 @@ impl ConfigFile {
     /// When the file cannot be read or written. Then it stays as it was.
     pub(crate) fn write(&self, entry: Entry<'_>) -> Result<&Path, ConfigError> {
         let path = self.path.as_deref().ok_or(ConfigError::NoPlace)?;
-        // What another process writes meanwhile must stay.
-        let _alone = alone("configuration.lock");
+        // Another process may write the file at the same time.
+        let _lock = exclusive_lock("configuration.lock");
         let text = self.text(path)?;
         let document =
             Document::parse(text.as_str()).map_err(|error| syntax(path, &text, &error))?;
@@ -151,13 +151,16 @@ impl ConfigFile {
                 }
                 document.to_string()
             }
-            Entry::Setting(key, None) => without(&text, document.as_table(), key.name()),
-            Entry::Alias(name, None) => match document.get(ALIASES).and_then(Item::as_table) {
-                Some(aliases) => without(&text, aliases, name),
-                None => text.clone(),
-            },
+            Entry::Setting(key, None) => {
+                without(&text, document.as_table(), key.name()).unwrap_or_else(|| text.clone())
+            }
+            Entry::Alias(name, None) => {
+                let aliases = document.get(ALIASES).and_then(Item::as_table);
+                let edited = aliases.and_then(|aliases| without(&text, aliases, name));
+                edited.unwrap_or_else(|| text.clone())
+            }
         };
-        // The editor of documents ends lines as Unix does.
+        // toml_edit writes LF.
         let edited = match text.contains("\r\n") {
             true => edited.replace("\r\n", "\n").replace('\n', "\r\n"),
             false => edited,
@@ -165,8 +168,8 @@ impl ConfigFile {
         let unwritten = |source| ConfigError::Unwritten { path: path.to_path_buf(), source };
         fs::create_dir_all(folder_of(path)).map_err(unwritten)?;
         let output = Overwrite::new(true).replacing(path)?;
-        let content = |out: &mut dyn io::Write| out.write_all(edited.as_bytes());
-        write_whole(&output, &Cancel::default(), content).map_err(unwritten)?;
+        write_whole(&output, &Cancel::default(), |out| out.write_all(edited.as_bytes()))
+            .map_err(unwritten)?;
         Ok(path)
     }
 }
@@ -205,17 +208,15 @@ fn put(table: &mut Table, name: &str, mut value: Value) {
     }
 }
 
-/// The text without the lines of a value. Comments above them stay, which may be about all that follows.
-fn without(text: &str, table: &Table, name: &str) -> String {
-    let lines = || {
-        let (key, item) = table.get_key_value(&known(table, name)?)?;
-        let (before, _) = text.split_at_checked(key.span()?.start)?;
-        let (_, behind) = text.split_at_checked(item.span()?.end)?;
-        let start = before.rfind('\n').map_or(0, |end| end + 1);
-        let behind = behind.split_once('\n').map_or("", |(_, behind)| behind);
-        Some([text.get(..start)?, behind].concat())
-    };
-    lines().unwrap_or_else(|| text.to_owned())
+/// The text without the lines of a value; `None` if it has no such value. Comments above them stay, because they may be
+/// about the following values, too.
+fn without(text: &str, table: &Table, name: &str) -> Option<String> {
+    let (key, item) = table.get_key_value(&known(table, name)?)?;
+    let (before, _) = text.split_at_checked(key.span()?.start)?;
+    let (_, behind) = text.split_at_checked(item.span()?.end)?;
+    let start = before.rfind('\n').map_or(0, |end| end + 1);
+    let behind = behind.split_once('\n').map_or("", |(_, behind)| behind);
+    Some([text.get(..start)?, behind].concat())
 }
 
 fn contents(
@@ -226,7 +227,7 @@ fn contents(
     let document = Document::parse(text).map_err(|error| syntax(path, text, &error))?;
     let mut contents = Contents::default();
     for (name, item) in document.iter() {
-        let at = |table: &Table, name: &str| {
+        let line_at = |table: &Table, name: &str| {
             let key = table.key(name).and_then(toml_edit::Key::span);
             line_of(text, key.map_or(0, |span| span.start))
         };
@@ -235,11 +236,11 @@ fn contents(
             line,
             problem: Box::new(problem),
         };
-        let line = at(document.as_table(), name);
+        let line = line_at(document.as_table(), name);
         if name == ALIASES {
             let table = item.as_table().ok_or_else(|| wrong(line, Problem::Aliases))?;
             for (name, item) in table.iter() {
-                let wrong = |problem| wrong(at(table, name), problem);
+                let wrong = |problem| wrong(line_at(table, name), problem);
                 let line = item.as_str().unwrap_or_default();
                 let defined = contents.aliases.define(name, line, &is_command);
                 defined.map_err(|error| wrong(error.into()))?;
@@ -275,8 +276,8 @@ fn syntax(path: &Path, text: &str, error: &TomlError) -> ConfigError {
     ConfigError::Content { path: path.to_path_buf(), line, problem }
 }
 
-fn line_of(text: &str, at: usize) -> usize {
-    text.get(..at).map_or(1, |before| before.matches('\n').count() + 1)
+fn line_of(text: &str, offset: usize) -> usize {
+    text.get(..offset).map_or(1, |before| before.matches('\n').count() + 1)
 }
 
 #[cfg(test)]
@@ -349,9 +350,9 @@ mod tests {
         ] {
             file.write(entry).expect("written");
         }
-        let whole = "# mine\nclip = false # why\ntime-digits = 3\ntime-format = \"s\"\n\n[aliases]\n\
+        let expected = "# mine\nclip = false # why\ntime-digits = 3\ntime-format = \"s\"\n\n[aliases]\n\
                      a = \".dump Stats\"\nB = '.load C:\\x'\n";
-        assert_eq!(text_of(&file), whole);
+        assert_eq!(text_of(&file), expected);
         file.write(Entry::Setting(Key::TimeDigits, None)).expect("written");
         file.write(Entry::Alias("b", None)).expect("written");
         file.write(Entry::Setting(Key::Clip, None)).expect("written");

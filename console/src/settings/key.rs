@@ -91,8 +91,8 @@ impl Key {
 
     /// Sources of the value that an option or command of these names decides, in a sentence.
     pub(crate) fn sources_of(names: &[&str]) -> Option<String> {
-        let is_decided = |key: &&Key| key.before_file().iter().any(|name| names.contains(name));
-        let key = Key::ALL.iter().find(is_decided)?;
+        let mut keys = Key::ALL.iter();
+        let key = keys.find(|key| key.before_file().iter().any(|name| names.contains(name)))?;
         Some(format!("Comes from {}.", key.sources()))
     }
 

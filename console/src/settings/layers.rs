@@ -80,11 +80,11 @@ impl Settings {
 
     /// The value of a setting as it can be written, without secrets, and where it comes from.
     pub(crate) fn value(&self, key: Key) -> (String, Source) {
-        let said = self
+        let value = self
             .layers()
             .into_iter()
             .find_map(|(source, choices)| Some((choices.text(key)?, source)));
-        said.unwrap_or_else(|| (key.usual().to_owned(), Source::Usual))
+        value.unwrap_or_else(|| (key.usual().to_owned(), Source::Usual))
     }
 
     /// Locations to search for symbols.
@@ -115,16 +115,16 @@ impl Settings {
 
     /// Whether long answers are shown page by page.
     pub(crate) fn pager(&self) -> bool {
-        self.chosen().pager.unwrap_or(true)
+        self.display_args().pager.unwrap_or(true)
     }
 
     /// Display settings of a command with these options.
     pub fn display(&self, args: &DisplayArgs, screen: Screen) -> Display {
-        self.chosen().display(args, screen)
+        self.display_args().display(args, screen)
     }
 
     /// Display settings of commands without options of their own.
-    pub(crate) fn chosen(&self) -> DisplayArgs {
+    pub(crate) fn display_args(&self) -> DisplayArgs {
         let layers = self.layers().map(|(_, choices)| choices.display);
         layers.into_iter().reduce(DisplayArgs::or).unwrap_or_default()
     }
@@ -140,7 +140,7 @@ mod tests {
     use super::*;
 
     /// Choices of one setting.
-    fn says(key: Key, value: &str) -> Choices {
+    fn choices_of(key: Key, value: &str) -> Choices {
         let mut choices = Choices::default();
         choices.set(key, Some(value)).expect(value);
         choices
@@ -158,13 +158,13 @@ mod tests {
             let mut settings = Settings::default();
             assert_eq!(settings.value(key), (key.usual().to_owned(), Source::Usual));
             let [session, command_line, environment, in_file] = values;
-            settings.in_file = says(key, in_file);
+            settings.in_file = choices_of(key, in_file);
             assert_eq!(settings.value(key), (in_file.to_owned(), Source::File));
-            settings.environment = says(key, environment);
+            settings.environment = choices_of(key, environment);
             assert_eq!(settings.value(key), (environment.to_owned(), Source::Environment));
-            settings.command_line = says(key, command_line);
+            settings.command_line = choices_of(key, command_line);
             assert_eq!(settings.value(key), (command_line.to_owned(), Source::CommandLine));
-            settings.session = says(key, session);
+            settings.session = choices_of(key, session);
             assert_eq!(settings.value(key), (session.to_owned(), Source::Session));
         }
     }
@@ -175,7 +175,7 @@ mod tests {
             in_file: Choices {
                 display: DisplayArgs { clip: Some(false), ..DisplayArgs::default() },
                 color: Some(ColorChoice::Never),
-                ..says(Key::SystemModules, "a.dll")
+                ..choices_of(Key::SystemModules, "a.dll")
             },
             ..Settings::default()
         };

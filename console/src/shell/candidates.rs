@@ -31,35 +31,38 @@ impl Candidate {
 /// Commands whose options stand between files.
 const BETWEEN_FILES: [&str; 4] = [".dump", ".why", ".diff", ".report"];
 
-/// Completions of the last of some words; `words` are those after the program's name. Nothing where
-/// files are wanted, which shells know best.
+/// Completions of the last of some words; `words` are those after the program's name. Nothing where a
+/// file is expected, which shells complete best.
 ///
-/// After `dump` and its like, the options of the console count, and values from the extracts after
-/// `-fd`.
+/// After subcommands such as `dump`, completes options of the console, and values from the extracts
+/// after `-fd`.
 pub fn candidates(words: &[String]) -> Vec<Candidate> {
     // Bash cuts --color=al into three words.
     let words: Vec<String> = words.iter().filter(|word| *word != "=").cloned().collect();
     let Some((last, before)) = words.split_last() else { return Vec::new() };
     if let Some((option, value)) = last.split_once('=').filter(|_| last.starts_with("--")) {
-        let mut found = candidates(&[before, &[option.to_owned(), value.to_owned()]].concat());
-        found.iter_mut().for_each(|found| found.value.insert_str(0, &format!("{option}=")));
-        return found;
+        let mut candidates = candidates(&[before, &[option.to_owned(), value.to_owned()]].concat());
+        for candidate in &mut candidates {
+            candidate.value.insert_str(0, &format!("{option}="));
+        }
+        return candidates;
     }
-    let mut found = match one_shot::console_line(before) {
+    let mut candidates = match one_shot::console_line(before) {
         Some(before) => of_console(&before, last),
         None => of_program(before, last),
     };
     if before.is_empty() {
         let switches =
             SWITCHES.iter().filter(|(name, ..)| last.len() > 1 && starts_with(name, last));
-        found.extend(switches.map(|(name, _, about)| Candidate::new(name, (*about).to_owned())));
+        candidates
+            .extend(switches.map(|(name, _, about)| Candidate::new(name, (*about).to_owned())));
     }
-    // A shell takes one line for each, prints it and puts it into its command line as it is.
-    found.retain(|candidate| !candidate.value.contains(is_harmful));
-    for Candidate { description, .. } in &mut found {
+    // A shell reads one candidate a line, and prints and inserts it as it is.
+    candidates.retain(|candidate| !candidate.value.contains(is_harmful));
+    for Candidate { description, .. } in &mut candidates {
         *description = Untrusted(&*description).to_string();
     }
-    found
+    candidates
 }
 
 /// Completions that the console offers for its commands, and the program's options.
@@ -71,22 +74,22 @@ fn of_console(before: &[String], last: &str) -> Vec<Candidate> {
     }
     line.push_str(last);
     let suggestions = complete(&line, &known(before)).into_iter();
-    // What has no description is a path, and shells know those best.
-    let mut found: Vec<Candidate> = suggestions
+    // Candidates without description are paths, which shells complete best.
+    let mut candidates: Vec<Candidate> = suggestions
         .filter_map(|offer| Some(Candidate::new(offer.value.trim_matches('"'), offer.description?)))
         .filter(|candidate| starts_with(&candidate.value, last))
         .collect();
     if !last.starts_with('-') && before.first().is_some_and(|name| BETWEEN_FILES.contains(&&**name))
     {
-        // Where a file may stand, options are offered once their dash is typed.
-        found.retain(|candidate| !candidate.value.starts_with('-'));
+        // Where a file is possible, options are offered after their dash is typed.
+        candidates.retain(|candidate| !candidate.value.starts_with('-'));
     }
     if last.starts_with("--") {
-        let known: Vec<String> = found.iter().map(|candidate| candidate.value.clone()).collect();
+        let known: Vec<String> = candidates.iter().map(|known| known.value.clone()).collect();
         let options = of_program(&[], last).into_iter();
-        found.extend(options.filter(|candidate| !known.contains(&candidate.value)));
+        candidates.extend(options.filter(|candidate| !known.contains(&candidate.value)));
     }
-    found
+    candidates
 }
 
 /// Values for completion from the extracts after `-fd`; a trace would have to be extracted first.
@@ -107,34 +110,33 @@ fn of_program(before: &[String], last: &str) -> Vec<Candidate> {
     if let Some(option) = before.last().and_then(|word| option_named(scope, &program, word)) {
         return values_of(option, last);
     }
-    let mut found = Vec::new();
+    let mut candidates = Vec::new();
     if last.starts_with('-') {
         let options = scope.get_arguments().filter(|option| !option.is_hide_set());
-        found.extend(options.filter_map(|arg| {
+        candidates.extend(options.filter_map(|arg| {
             let value = format!("--{}", arg.get_long()?);
             Some(Candidate { value, description: first_line(arg.get_help()) })
         }));
     } else if command.is_none() {
         let visible = program.get_subcommands().filter(|command| !command.is_hide_set());
-        let candidate =
-            |action: &Command| Candidate::new(action.get_name(), first_line(action.get_about()));
-        found.extend(visible.map(candidate));
+        candidates.extend(
+            visible.map(|action| Candidate::new(action.get_name(), first_line(action.get_about()))),
+        );
     } else if let Some(positional) = scope.get_positionals().next() {
-        found = values_of(positional, last);
+        candidates = values_of(positional, last);
     }
-    found.retain(|candidate| starts_with(&candidate.value, last));
-    found
+    candidates.retain(|candidate| starts_with(&candidate.value, last));
+    candidates
 }
 
 /// The option of this name, if it takes a value.
 fn option_named<'a>(scope: &'a Command, program: &'a Command, name: &str) -> Option<&'a Arg> {
-    let is_named = |arg: &&Arg| {
-        let long = arg.get_long().is_some_and(|long| name.strip_prefix("--") == Some(long));
-        let short = arg.get_short().is_some_and(|short| *name == format!("-{short}"));
-        long || short
-    };
-    let options = scope.get_arguments().chain(program.get_arguments());
-    options.filter(|arg| arg.get_action().takes_values()).find(is_named)
+    let mut options = scope.get_arguments().chain(program.get_arguments());
+    options.find(|arg| {
+        let is_long = arg.get_long().is_some_and(|long| name.strip_prefix("--") == Some(long));
+        let is_short = arg.get_short().is_some_and(|short| *name == format!("-{short}"));
+        arg.get_action().takes_values() && (is_long || is_short)
+    })
 }
 
 fn values_of(option: &Arg, last: &str) -> Vec<Candidate> {

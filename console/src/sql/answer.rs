@@ -61,23 +61,23 @@ pub fn sql(
     if let Some(name) = described(query) {
         return describe(name, views);
     }
-    let part = |&(file, loaded): &(usize, &LoadedTrace)| QueriedTrace {
-        file: u32::try_from(file).unwrap_or(u32::MAX),
+    let traces = files.iter().map(|(file, loaded)| QueriedTrace {
+        file: u32::try_from(*file).unwrap_or(u32::MAX),
         trace: Arc::clone(&loaded.trace),
-    };
-    // The session's own is reset for the next command, while this query may still look for its end.
+    });
+    // The session resets its flag for the next command, while this query may still check it.
     let stop = Cancel::default();
-    let (stacks, asked) = mpsc::channel();
-    let parts = files.iter().map(part).collect();
-    let tables = Arc::new(Tables { parts, stacks: Some(stacks), stop: stop.clone() });
+    let (stacks, requests) = mpsc::channel();
+    let traces = traces.collect();
+    let tables = Arc::new(Tables { traces, stacks: Some(stacks), stop: stop.clone() });
     let refused = Refused::default();
     let work = {
         let (text, views, refused) = (query.to_owned(), Arc::clone(views), Arc::clone(&refused));
         move || planned(&text, &tables, &views, &refused)
     };
     let mut texts = None;
-    let give_texts = |memory: &mut Memory| {
-        let answer = match asked.recv_timeout(LOOK_EVERY) {
+    let wait = |memory: &mut Memory| {
+        let answer = match requests.recv_timeout(LOOK_EVERY) {
             Ok(answer) => answer,
             Err(RecvTimeoutError::Timeout) => return Ok(()),
             Err(RecvTimeoutError::Disconnected) => {
@@ -92,11 +92,11 @@ pub fn sql(
                 none.insert(stack_texts(traces, names, memory, cancel)?)
             }
         };
-        // It may have ended meanwhile.
+        // The query may have ended in the meantime.
         let _ = answer.send(texts.clone());
         Ok(())
     };
-    let answer = apart(work, give_texts, &mut Memory::new(limit), cancel);
+    let answer = apart(work, wait, &mut Memory::new(limit), cancel);
     stop.cancel();
     if let Some(&TooLarge { rows, most }) = refused.get() {
         return Err(SqlError::JoinTooLarge { rows, most });
@@ -114,7 +114,7 @@ fn planned(
     let named = extract_table_identifiers(query, false, true)?;
     let mut context = context(tables)?;
     views.register(&mut context, &named)?;
-    // Names of tables count in any case.
+    // Names of tables are case-insensitive.
     for typed in &named {
         if let Some(name) = views.relation(typed).map(Relation::name).filter(|name| name != typed) {
             let frame = context.execute(&format!("SELECT * FROM {name}"))?;
@@ -132,26 +132,29 @@ fn planned(
         None => answer,
     };
     answer.map_err(|error| {
-        let failing = || failing_view(&error, views.of_user(&named), &mut execute);
-        match refused.get().is_none().then(failing).flatten() {
+        let failing = match refused.get() {
+            None => failing_view(&error, views.of_user(&named), &mut execute),
+            Some(_) => None,
+        };
+        match failing {
             Some((view, error)) => SqlError::in_view(&error, view, views),
             None => SqlError::in_query(&error, &named, views),
         }
     })
 }
 
-/// The view of the user that fails by itself as a query does that uses it. Polars makes one plan of both, and its errors do
-/// not say whose part they are about.
+/// The user's view that fails alone in the same way as a query that uses it. Polars makes one plan of both, and its errors
+/// do not say which of them they are about.
 fn failing_view<'v>(
     error: &PolarsError,
     views: Vec<&'v View>,
     execute: &mut impl FnMut(&str) -> PolarsResult<DataFrame>,
 ) -> Option<(&'v View, PolarsError)> {
-    // The query may leave out rows, so that numbers and values of an error are others.
+    // The query may drop rows, so numbers and values in its error may differ.
     let kind = |error: &PolarsError| -> String {
-        let said = polars_reason(error, &KnownNames::default());
-        let said = said.split(['[', '"']).next().unwrap_or_default();
-        said.chars().filter(|c| !c.is_ascii_digit()).collect()
+        let reason = polars_reason(error, &KnownNames::default());
+        let reason = reason.split(['[', '"']).next().unwrap_or_default();
+        reason.chars().filter(|c| !c.is_ascii_digit()).collect()
     };
     views.into_iter().find_map(|view| {
         let failure = execute(&format!("SELECT * FROM \"{}\"", view.name)).err()?;
@@ -162,9 +165,8 @@ fn failing_view<'v>(
 /// Returns the name after `DESCRIBE`.
 fn described(query: &str) -> Option<&str> {
     let mut words = query.trim().trim_end_matches(';').split_whitespace();
-    let is_describe =
-        |word: &str| ["describe", "desc"].iter().any(|w| w.eq_ignore_ascii_case(word));
-    words.next().filter(|word| is_describe(word))?;
+    let first = words.next()?;
+    ["describe", "desc"].iter().find(|word| word.eq_ignore_ascii_case(first))?;
     let name = words.next()?;
     words.next().is_none().then(|| name.trim_matches('"'))
 }
@@ -223,6 +225,6 @@ fn apart<T: Send + 'static>(
             return Err(error);
         }
     }
-    let done = thread.join().ok().flatten();
-    done.ok_or_else(|| SqlError::failed("this query could not be executed".to_owned()))
+    let result = thread.join().ok().flatten();
+    result.ok_or_else(|| SqlError::failed("this query could not be executed".to_owned()))
 }

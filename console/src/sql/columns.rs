@@ -93,7 +93,7 @@ static ADDED: &[Added] = added! {
 
 /// The columns that a table has in queries only, in front of its own.
 pub(super) fn added(table: Table) -> impl Iterator<Item = &'static Added> {
-    ADDED.iter().filter(move |(of, ..)| of.is_empty() || of.contains(&table))
+    ADDED.iter().filter(move |(tables, ..)| tables.is_empty() || tables.contains(&table))
 }
 
 /// All columns of a table in queries.
@@ -139,8 +139,8 @@ impl TableColumn {
     /// The column of a table that has a name.
     pub(super) fn named(table: Table, name: &str) -> Option<TableColumn> {
         let added = added(table).map(|(_, values, spec)| (*values, *spec));
-        let mut all = added.chain(table.columns().iter().map(|spec| (Values::Archive, *spec)));
-        let (values, spec) = all.find(|(_, spec)| spec.name == name)?;
+        let mut columns = added.chain(table.columns().iter().map(|spec| (Values::Archive, *spec)));
+        let (values, spec) = columns.find(|(_, spec)| spec.name == name)?;
         Some(TableColumn { table, spec, values })
     }
 

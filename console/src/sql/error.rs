@@ -40,7 +40,7 @@ pub enum SqlError {
     /// An archive is damaged.
     #[error(transparent)]
     Archive(#[from] ArchiveError),
-    /// The user does not want the answer any more.
+    /// The user cancelled the query.
     #[error(transparent)]
     Cancelled(#[from] Cancelled),
 }
@@ -52,8 +52,8 @@ impl SqlError {
 
     /// An error of polars about a query that names these tables, whose columns may be meant.
     pub(super) fn in_query(error: &PolarsError, tables: &[String], views: &Views) -> SqlError {
-        if let PolarsError::ComputeError(said) = innermost(error)
-            && said.as_ref() == TOO_MANY_ROWS
+        if let PolarsError::ComputeError(reason) = innermost(error)
+            && reason.as_ref() == TOO_MANY_ROWS
         {
             return SqlError::TooManyRows;
         }

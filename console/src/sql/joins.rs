@@ -80,8 +80,8 @@ fn look(side: usize, input: Node, join: &Arc<Join>) -> IR {
 struct Join {
     /// Keys that have to be equal on each side; without any, every row meets every other.
     keys: [Vec<Expr>; 2],
-    /// Number of rows that are wanted of it.
-    wanted: u64,
+    /// Number of rows that the query takes of it.
+    limit: u64,
     /// Maximum number of rows.
     most: u64,
     sides: Mutex<[Option<DataFrame>; 2]>,
@@ -103,7 +103,7 @@ impl Join {
         let slice = options.args.slice.filter(|_| is_equal);
         Some(Join {
             keys,
-            wanted: slice.map_or(u64::MAX, |(_, rows)| rows as u64),
+            limit: slice.map_or(u64::MAX, |(_, rows)| rows as u64),
             most: MAX_VALUES / schema.len().max(1) as u64,
             sides: Mutex::default(),
             refused: Arc::clone(refused),
@@ -114,8 +114,8 @@ impl Join {
     fn pass(&self, side: usize, rows: DataFrame) -> PolarsResult<DataFrame> {
         let both = {
             let mut sides = lock(&self.sides);
-            if let Some(place) = sides.get_mut(side) {
-                *place = Some(rows.clone());
+            if let Some(slot) = sides.get_mut(side) {
+                *slot = Some(rows.clone());
             }
             match &mut *sides {
                 [left @ Some(_), right @ Some(_)] => left.take().zip(right.take()),
@@ -131,9 +131,9 @@ impl Join {
     fn check(&self, left: DataFrame, right: DataFrame) -> PolarsResult<()> {
         let pairs = left.height() as f64 * right.height() as f64;
         let [left_keys, _] = &self.keys;
-        // Few pairs need no count; of a product more cannot be numbered than a u32 can.
+        // Few pairs need no count, and polars numbers the rows of a product with a u32.
         if pairs <= self.most as f64
-            || (left_keys.is_empty() && pairs <= f64::from(u32::MAX) && self.wanted <= self.most)
+            || (left_keys.is_empty() && pairs <= f64::from(u32::MAX) && self.limit <= self.most)
         {
             return Ok(());
         }
@@ -147,7 +147,7 @@ impl Join {
 
     /// Returns an upper bound for the rows of a join on equal keys: matches, and all rows unmatched.
     fn matches(&self, left: DataFrame, right: DataFrame) -> PolarsResult<f64> {
-        let alone = (left.height() + right.height()) as f64;
+        let unmatched = (left.height() + right.height()) as f64;
         let [left_keys, right_keys] = &self.keys;
         let names: Vec<String> = (0..left_keys.len()).map(|key| format!("key{key}")).collect();
         let columns: Vec<Expr> = names.iter().map(col).collect();
@@ -161,7 +161,7 @@ impl Join {
             left.join(right, columns.clone(), columns.clone(), JoinArgs::new(JoinType::Inner));
         let sum = both.select([(col("left") * col("right")).sum()]).collect()?;
         let matched = sum.column("left")?.f64()?.get(0).unwrap_or_default();
-        Ok(matched + alone)
+        Ok(matched + unmatched)
     }
 }
 
@@ -200,20 +200,20 @@ mod tests {
     fn a_join_that_does_not_fit_is_refused_wherever_it_stands_in_the_plan() {
         let expected =
             |rows: f64, columns: u64| Err(Some(TooLarge { rows, most: MAX_VALUES / columns }));
-        let alone = 140_000.0;
+        let input_rows = 140_000.0;
         for how in [JoinType::Inner, JoinType::Left, JoinType::Full] {
             let columns = if how == JoinType::Full { 2 } else { 1 };
-            assert_eq!(rows(large(how.clone())), expected(2e9 + alone, columns), "{how:?}");
+            assert_eq!(rows(large(how.clone())), expected(2e9 + input_rows, columns), "{how:?}");
         }
-        let inside = |outer: fn(LazyFrame) -> LazyFrame| rows(outer(large(JoinType::Inner)));
-        for outer in [
+        let outer_plans: [fn(LazyFrame) -> LazyFrame; 5] = [
             |join: LazyFrame| join.filter(col("n").gt(lit(0))),
             |join: LazyFrame| join.sort(["n"], SortMultipleOptions::default()),
             |join: LazyFrame| join.group_by([col("n")]).agg([len()]),
             |join: LazyFrame| joined(join, numbers(3, 3), JoinType::Inner),
             |join: LazyFrame| joined(numbers(3, 3), join, JoinType::Left),
-        ] {
-            assert!(matches!(inside(outer), Err(Some(_))));
+        ];
+        for plan in outer_plans {
+            assert!(matches!(rows(plan(large(JoinType::Inner))), Err(Some(_))));
         }
         let product = numbers(40_000, 2).cross_join(numbers(100_000, 2), None);
         assert_eq!(rows(product), expected(4e9, 2));

@@ -52,16 +52,15 @@ impl Memory {
     /// Waits for a query that was given up, and ends the program before it takes all memory.
     pub(super) fn wait_for<T: Send + 'static>(&self, query: thread::JoinHandle<T>) {
         let mut memory = Self { system: System::new(), ..*self };
-        let watch = move || {
+        // If the thread cannot start, the query ends unwatched.
+        let _ = thread::Builder::new().name("sql memory".into()).spawn(move || {
             while !query.is_finished() {
                 if memory.taken() > memory.most_of_given_up {
                     (memory.end_program)(memory.most_of_given_up);
                 }
                 thread::sleep(LOOK_EVERY);
             }
-        };
-        // Without it, the query ends unwatched.
-        let _ = thread::Builder::new().name("sql memory".into()).spawn(watch);
+        });
     }
 
     fn taken(&mut self) -> u64 {
@@ -71,14 +70,14 @@ impl Memory {
     /// Bytes of the process in memory, or in addresses where these are limited; 0 where the system does not
     /// say.
     fn used(&mut self) -> u64 {
-        let of = if addresses().is_some() { Process::virtual_memory } else { Process::memory };
-        self.process().map_or(0, of)
+        let bytes = if addresses().is_some() { Process::virtual_memory } else { Process::memory };
+        self.process().map_or(0, bytes)
     }
 
     fn process(&mut self) -> Option<&Process> {
         let pid = sysinfo::get_current_pid().ok()?;
-        let what = ProcessRefreshKind::nothing().with_memory();
-        self.system.refresh_processes_specifics(ProcessesToUpdate::Some(&[pid]), false, what);
+        let refresh = ProcessRefreshKind::nothing().with_memory();
+        self.system.refresh_processes_specifics(ProcessesToUpdate::Some(&[pid]), false, refresh);
         self.system.process(pid)
     }
 
@@ -88,7 +87,7 @@ impl Memory {
         self.system.refresh_memory_specifics(MemoryRefreshKind::nothing().with_ram());
         let limit = self.system.cgroup_limits().map(|limits| limits.total_memory);
         let total = self.system.total_memory();
-        // No limit of the container is 0, or more than there is.
+        // Without a limit, the container says 0, or more than the machine has.
         let total = limit.filter(|limit| *limit > 0).map_or(total, |limit| limit.min(total));
         let addresses = addresses().map(|most| most.saturating_sub(self.used()));
         addresses.map_or(total, |left| left.min(total)) / 2

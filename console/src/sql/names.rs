@@ -24,7 +24,7 @@ pub(super) fn with_names(query: &str) -> Option<String> {
     let mut names = Names::default();
     let _ = statements.visit(&mut names);
     let statements: Vec<String> = statements.iter().map(Statement::to_string).collect();
-    names.are_new.then(|| statements.join("; "))
+    names.has_new.then(|| statements.join("; "))
 }
 
 /// Returns the names that `WITH` gives to queries that do not themselves select from another
@@ -46,7 +46,7 @@ pub(super) fn names_of_with(query: &str) -> Vec<String> {
 
 #[derive(Default)]
 struct Names {
-    are_new: bool,
+    has_new: bool,
 }
 
 impl VisitorMut for Names {
@@ -62,7 +62,7 @@ impl VisitorMut for Names {
                 let name = if is_count { POLARS_COUNT } else { &text };
                 let (expr, alias) = (expr.clone(), Ident::with_quote('"', name));
                 *item = SelectItem::ExprWithAlias { expr, alias };
-                self.are_new = true;
+                self.has_new = true;
             }
         }
         ControlFlow::Continue(())
@@ -70,27 +70,29 @@ impl VisitorMut for Names {
 
     fn post_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
         let SetExpr::Select(select) = &*query.body else { return ControlFlow::Continue(()) };
-        let named = |expr: &Expr| {
-            let text = expr.to_string();
-            select.projection.iter().find_map(|item| match item {
-                SelectItem::ExprWithAlias { expr, alias } if is_calculated(expr) => {
-                    expr.to_string().eq_ignore_ascii_case(&text).then(|| alias.clone())
-                }
-                _ => None,
-            })
-        };
         let order = query.order_by.as_mut().map(|order| &mut order.kind);
         if let Some(OrderByKind::Expressions(by)) = order {
             let _ = visit_expressions_mut(by, |expr| {
-                if let Some(name) = named(expr) {
+                if let Some(name) = alias_of(expr, &select.projection) {
                     *expr = Expr::Identifier(name);
-                    self.are_new = true;
+                    self.has_new = true;
                 }
                 ControlFlow::<()>::Continue(())
             });
         }
         ControlFlow::Continue(())
     }
+}
+
+/// The name of a calculated column among those of a query.
+fn alias_of(column: &Expr, projection: &[SelectItem]) -> Option<Ident> {
+    let text = column.to_string();
+    projection.iter().find_map(|item| match item {
+        SelectItem::ExprWithAlias { expr, alias } if is_calculated(expr) => {
+            expr.to_string().eq_ignore_ascii_case(&text).then(|| alias.clone())
+        }
+        _ => None,
+    })
 }
 
 /// Whether a column is more than one of a table.

@@ -9,7 +9,7 @@ use super::views::{View, Views};
 /// A table or view, and its columns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Relation<'a> {
-    /// A table, with columns that are made when they are asked for.
+    /// A table, with columns that are computed when a query uses them.
     Table(Table),
     /// Rows that need no joins.
     View(&'a View),
@@ -22,9 +22,9 @@ impl Views {
     }
 
     pub(crate) fn relation(&self, name: &str) -> Option<Relation<'_>> {
-        let tables =
-            || Table::ALL.into_iter().find(|table| table.name().eq_ignore_ascii_case(name));
-        self.named(name).map(Relation::View).or_else(|| tables().map(Relation::Table))
+        let mut tables = Table::ALL.into_iter();
+        let table = tables.find(|table| table.name().eq_ignore_ascii_case(name));
+        self.named(name).map(Relation::View).or(table.map(Relation::Table))
     }
 }
 

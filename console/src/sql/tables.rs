@@ -19,27 +19,27 @@ pub(super) struct QueriedTrace {
     pub(super) trace: Arc<Trace>,
 }
 
-/// Sender of requests for `depth` and `text` of the stacks of all parts: the thread that waits for
+/// Sender of requests for `depth` and `text` of the stacks of all traces: the thread that waits for
 /// the query's answer has the symbols.
-pub(super) type AskStacks = mpsc::Sender<mpsc::Sender<DataFrame>>;
+pub(super) type StackRequests = mpsc::Sender<mpsc::Sender<DataFrame>>;
 
-/// The tables of all parts.
+/// The tables of all traces.
 #[derive(Default)]
 pub(super) struct Tables {
-    pub(super) parts: Vec<QueriedTrace>,
-    pub(super) stacks: Option<AskStacks>,
+    pub(super) traces: Vec<QueriedTrace>,
+    pub(super) stacks: Option<StackRequests>,
     pub(super) stop: Cancel,
 }
 
 impl Tables {
-    /// Ends a query that is no longer wanted.
+    /// Ends a query that was cancelled.
     pub(super) fn check_stop(&self) -> PolarsResult<()> {
         self.stop.check().map_err(failed)
     }
 
     /// Number of rows of a table.
     pub(super) fn height(&self, table: Table) -> PolarsResult<usize> {
-        self.parts.iter().try_fold(0, |sum, part| Ok(sum + height(part, table)?))
+        self.traces.iter().try_fold(0, |sum, trace| Ok(sum + height(trace, table)?))
     }
 
     /// The values of a column.
@@ -48,17 +48,17 @@ impl Tables {
         if matches!(column.values, Values::OfFrames) {
             return self.stack_texts()?.column(column.spec.name).cloned();
         }
-        let mut whole: Option<Column> = None;
-        for (at, part) in self.parts.iter().enumerate() {
-            let values = self.part_column(at, part, column)?;
-            match &mut whole {
-                None => whole = Some(values),
-                Some(whole) => {
-                    whole.append_owned(values)?;
+        let mut joined: Option<Column> = None;
+        for (index, trace) in self.traces.iter().enumerate() {
+            let values = self.trace_column(index, trace, column)?;
+            match &mut joined {
+                None => joined = Some(values),
+                Some(joined) => {
+                    joined.append_owned(values)?;
                 }
             }
         }
-        match whole {
+        match joined {
             Some(column) => Ok(column.rechunk()),
             None => polars_bail!(ColumnNotFound: "{}", column.spec.name),
         }
@@ -66,42 +66,42 @@ impl Tables {
 
     fn stack_texts(&self) -> PolarsResult<DataFrame> {
         let (answer, texts) = mpsc::channel();
-        // A query that is not wanted any more gets no answer.
-        let asked = self.stacks.as_ref().map(|stacks| stacks.send(answer));
-        match asked.and_then(|_| texts.recv().ok()) {
+        // A query that was cancelled gets no answer.
+        let request = self.stacks.as_ref().map(|stacks| stacks.send(answer));
+        match request.and_then(|_| texts.recv().ok()) {
             Some(texts) => Ok(texts),
             None => polars_bail!(ComputeError: "the query was stopped"),
         }
     }
 
-    fn part_column(
+    fn trace_column(
         &self,
-        at: usize,
-        part: &QueriedTrace,
+        index: usize,
+        trace: &QueriedTrace,
         column: TableColumn,
     ) -> PolarsResult<Column> {
         let TableColumn { table, spec, values } = column;
         let name = PlSmallStr::from_static(spec.name);
         Ok(match values {
             Values::FileIndex => {
-                Column::new_scalar(name, Scalar::from(part.file), height(part, table)?)
+                Column::new_scalar(name, Scalar::from(trace.file), height(trace, table)?)
             }
-            Values::Row => return self.rows(at, part, table),
+            Values::Row => return self.rows(index, trace, table),
             Values::ObjectId => {
-                let rows = (1..).take(height(part, table)?);
+                let rows = (1..).take(height(trace, table)?);
                 UInt32Chunked::from_iter_values(name, rows).into_column()
             }
-            Values::Made(values) => values(&part.trace, name)?,
+            Values::Made(values) => values(&trace.trace, name)?,
             Values::Archive => {
-                let column = part.trace.column(table, spec.name).map_err(failed)?;
+                let column = trace.trace.column(table, spec.name).map_err(failed)?;
                 match spec.rows_of() {
-                    Some(target) => self.moved(column, spec.dtype, at, target)?,
+                    Some(target) => self.shifted(column, spec.dtype, index, target)?,
                     None => column,
                 }
             }
             Values::Time => {
-                let column = part.trace.column(table, spec.name).map_err(failed)?;
-                match trace_info(&part.trace).map_err(failed)?.has_clock() {
+                let column = trace.trace.column(table, spec.name).map_err(failed)?;
+                match trace_info(&trace.trace).map_err(failed)?.has_clock() {
                     true => column,
                     false => Column::full_null(name, column.len(), column.dtype()),
                 }
@@ -110,43 +110,42 @@ impl Tables {
         })
     }
 
-    fn rows(&self, at: usize, part: &QueriedTrace, table: Table) -> PolarsResult<Column> {
-        let first = self.first_row(at, table)?;
-        let count = u32::try_from(height(part, table)?).map_err(too_many)?;
+    fn rows(&self, index: usize, trace: &QueriedTrace, table: Table) -> PolarsResult<Column> {
+        let first = self.first_row(index, table)?;
+        let count = u32::try_from(height(trace, table)?).map_err(too_many)?;
         let end = first.checked_add(count).ok_or_else(|| too_many(()))?;
         Ok(UInt32Chunked::from_iter_values("row".into(), first..end).into_column())
     }
 
-    /// Converts row numbers of a part to row numbers of all parts.
-    fn moved(
+    /// Converts row numbers of a trace to row numbers of all traces.
+    fn shifted(
         &self,
         column: Column,
         dtype: ColumnType,
-        at: usize,
+        index: usize,
         target: Table,
     ) -> PolarsResult<Column> {
-        let first = self.first_row(at, target)?;
+        let first = self.first_row(index, target)?;
         if first == 0 {
             return Ok(column);
         }
         if dtype == ColumnType::U32List {
-            let moved = |rows: polars::prelude::Series| &rows + first;
-            let lists = column.list()?.apply_to_inner(&|rows| Ok(moved(rows)))?;
+            let lists = column.list()?.apply_to_inner(&|rows| Ok(&rows + first))?;
             return Ok(lists.into_column());
         }
         Ok((column.u32()?.clone() + first).into_column())
     }
 
-    /// Returns the number that the first row of a part has among those of all parts.
-    fn first_row(&self, at: usize, table: Table) -> PolarsResult<u32> {
-        let before = self.parts.iter().take(at);
-        let rows = before.map(|part| height(part, table)).sum::<PolarsResult<usize>>()?;
+    /// Returns the number that the first row of a trace has among those of all traces.
+    fn first_row(&self, index: usize, table: Table) -> PolarsResult<u32> {
+        let before = self.traces.iter().take(index);
+        let rows = before.map(|trace| height(trace, table)).sum::<PolarsResult<usize>>()?;
         u32::try_from(rows).map_err(too_many)
     }
 }
 
-fn height(part: &QueriedTrace, table: Table) -> PolarsResult<usize> {
-    part.trace.height(table).map_err(failed)
+fn height(trace: &QueriedTrace, table: Table) -> PolarsResult<usize> {
+    trace.trace.height(table).map_err(failed)
 }
 
 /// The error for more rows than a row number can count.

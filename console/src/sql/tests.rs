@@ -28,7 +28,7 @@ struct NoNames;
 
 impl FrameNames for NoNames {
     fn resolve(&self, requests: &[(ModuleIdentity, Vec<CodeAddress>)]) -> Vec<Vec<FrameChain>> {
-        requests.iter().map(|(_, places)| vec![FrameChain::default(); places.len()]).collect()
+        requests.iter().map(|(_, addresses)| vec![FrameChain::default(); addresses.len()]).collect()
     }
 }
 
@@ -111,9 +111,9 @@ fn every_relation_has_the_columns_it_says() {
         let frame = answer(&files, &format!("SELECT * FROM {}", relation.name())).expect("a frame");
         let specs = relation.columns();
         let names: Vec<&str> = specs.iter().map(|spec| &*spec.name).collect();
-        let found: Vec<&str> =
+        let columns: Vec<&str> =
             frame.columns().iter().map(|column| column.name().as_str()).collect();
-        assert_eq!(found, names, "{}", relation.name());
+        assert_eq!(columns, names, "{}", relation.name());
         for (spec, column) in specs.iter().zip(frame.columns()) {
             let name = format!("{}.{}", relation.name(), spec.name);
             assert_eq!(column.dtype(), &spec.dtype, "{name}");
@@ -385,16 +385,16 @@ fn an_error_while_a_view_of_the_user_runs_names_its_file() {
         "SELECT next FROM \"order\"",
         "SELECT n.number FROM sound s JOIN numbers n ON n.row = s.row",
     ] {
-        let said = refused(query);
-        assert!(said.starts_with(&format!("{path}: line 3: ")), "{query}: {said}");
-        assert!(said.contains("of 'kind_name' cannot be converted"), "{query}: {said}");
+        let reason = refused(query);
+        assert!(reason.starts_with(&format!("{path}: line 3: ")), "{query}: {reason}");
+        assert!(reason.contains("of 'kind_name' cannot be converted"), "{query}: {reason}");
     }
     for (query, expected) in [
         ("SELECT CAST(kind_name AS INT) FROM sound", "cannot be converted"),
         ("SELECT numbr FROM numbers", "column 'numbr' not found"),
         ("SELECT row + kind_name FROM sound", "arithmetic on"),
     ] {
-        let said = refused(query);
-        assert!(said.contains(expected) && !said.contains(".sql"), "{query}: {said}");
+        let reason = refused(query);
+        assert!(reason.contains(expected) && !reason.contains(".sql"), "{query}: {reason}");
     }
 }

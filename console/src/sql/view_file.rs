@@ -146,21 +146,22 @@ fn is_name(text: &str) -> bool {
 /// The line that a reason is about: the one it says, else the first with the name that it quotes, else the last if the
 /// query ends too early, else the first of the query.
 fn line_of(reason: &str, text: &str) -> usize {
-    let said = || {
-        let (_, behind) = reason.split_once(" at line ")?;
-        behind.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
-    };
-    let quoted = || line_with(reason.split('\'').nth(1)?, text);
-    let last = || reason.ends_with("the end of the query").then(|| text.lines().count());
-    let first = || code(text).next().map(|(line, _)| line);
-    said().or_else(quoted).or_else(last).or_else(first).unwrap_or(1)
+    let line = reason
+        .split_once(" at line ")
+        .and_then(|(_, behind)| behind.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok());
+    line.or_else(|| line_with(reason.split('\'').nth(1)?, text))
+        .or_else(|| reason.ends_with("the end of the query").then(|| text.lines().count()))
+        .or_else(|| code(text).next().map(|(line, _)| line))
+        .unwrap_or(1)
 }
 
 /// The first line of the query that has a word.
 fn line_with(word: &str, text: &str) -> Option<usize> {
-    let has =
-        |line: &str| line.split(|c: char| !is_name(c.encode_utf8(&mut [0; 4]))).any(|w| w == word);
-    code(text).find(|(_, line)| has(line)).map(|(line, _)| line)
+    let line = code(text).find(|(_, line)| {
+        let mut words = line.split(|c: char| !is_name(c.encode_utf8(&mut [0; 4])));
+        words.any(|known| known == word)
+    });
+    line.map(|(number, _)| number)
 }
 
 /// The lines that are neither empty nor comments.

@@ -2,7 +2,6 @@
 
 use std::{
     collections::{HashMap, HashSet},
-    ffi::OsStr,
     fs, io,
     path::{Path, PathBuf},
     sync::{Arc, LazyLock},
@@ -19,6 +18,7 @@ use super::{
     planner::{context, with_stack},
     view_file::{ViewError, ViewFile},
 };
+use crate::paths::has_extension;
 use crate::query::KnownNames;
 
 /// The views of this folder.
@@ -63,7 +63,7 @@ pub struct View {
 pub struct Views {
     /// The views, each behind those that it uses.
     planned: Vec<View>,
-    /// Places of the views in the order in which they are shown.
+    /// Indexes of the views in the order in which they are shown.
     shown: Vec<usize>,
 }
 
@@ -88,7 +88,7 @@ impl Views {
 
     /// Returns the views in the order in which they are shown: those of the program first.
     pub fn all(&self) -> impl Iterator<Item = &View> {
-        let views = self.shown.iter().filter_map(|place| self.planned.get(*place));
+        let views = self.shown.iter().filter_map(|index| self.planned.get(*index));
         views.filter(|view| !view.is_hidden())
     }
 
@@ -98,11 +98,10 @@ impl Views {
 
     /// The texts that make a view: its own, and those of hidden views that it uses.
     pub(crate) fn texts(&self, view: &View) -> impl Iterator<Item = &str> {
-        let is_meant = |known: &&View| {
+        let views = self.planned.iter().rev().filter(|known| {
             known.name == view.name || (known.is_hidden() && view.uses.contains(&known.name))
-        };
-        let views: Vec<&View> = self.planned.iter().rev().filter(is_meant).collect();
-        views.into_iter().map(|view| view.sql.as_str())
+        });
+        views.map(|view| view.sql.as_str()).collect::<Vec<&str>>().into_iter()
     }
 
     /// Plans views, which gives the types of their columns.
@@ -110,11 +109,13 @@ impl Views {
         let order = sorted(files)?;
         let Some(first) = files.first() else { return Ok(Views::default()) };
         let context = context(&Arc::default());
-        let mut context = context.map_err(|e| first.wrong(&e, &KnownNames::default()))?;
+        let mut context = context.map_err(|error| first.wrong(&error, &KnownNames::default()))?;
         let mut views = Views { planned: Vec::new(), shown: vec![0; files.len()] };
-        for at in order {
-            let Some((file, place)) = files.get(at).zip(views.shown.get_mut(at)) else { continue };
-            *place = views.planned.len();
+        for index in order {
+            let Some((file, slot)) = files.get(index).zip(views.shown.get_mut(index)) else {
+                continue;
+            };
+            *slot = views.planned.len();
             let known: Vec<RelationColumn> =
                 file.uses.iter().flat_map(|name| columns_of(name, &views.planned)).collect();
             let planned = context.execute(&file.text).and_then(|mut frame| {
@@ -160,7 +161,7 @@ impl Views {
             let frame = match used.contains(&view.name) {
                 true => context.execute(&view.sql)?,
                 false if view.is_hidden() => continue,
-                // Only its name is shown.
+                // Errors only list its name.
                 false => DataFrame::empty().lazy(),
             };
             context.register(&view.name, frame);
@@ -213,11 +214,11 @@ fn built_in() -> Result<Vec<ViewFile>, ViewError> {
 
 /// The files of the program, replaced by those of a folder that have the same name, and its others.
 fn files(folder: &Path) -> Result<Vec<ViewFile>, ViewError> {
-    let unread = |source| ViewError::Unread { path: folder.to_path_buf(), source };
-    let entries = fs::read_dir(folder).and_then(Iterator::collect::<Result<Vec<_>, _>>);
-    let paths = entries.map_err(unread)?.into_iter().map(|entry| entry.path());
-    let is_sql = |end: &OsStr| end.eq_ignore_ascii_case("sql");
-    let mut paths: Vec<_> = paths.filter(|path| path.extension().is_some_and(is_sql)).collect();
+    let entries = fs::read_dir(folder)
+        .and_then(Iterator::collect::<Result<Vec<_>, _>>)
+        .map_err(|source| ViewError::Unread { path: folder.to_path_buf(), source })?;
+    let paths = entries.into_iter().map(|entry| entry.path());
+    let mut paths: Vec<_> = paths.filter(|path| has_extension(path, &["sql"])).collect();
     paths.sort();
     let mut files = built_in()?;
     for path in paths {
@@ -230,24 +231,24 @@ fn files(folder: &Path) -> Result<Vec<ViewFile>, ViewError> {
     Ok(files)
 }
 
-/// The places of files, each behind those that it uses.
+/// The indexes of files, each behind those that it uses.
 fn sorted(files: &[ViewFile]) -> Result<Vec<usize>, ViewError> {
-    let places: HashMap<&str, usize> =
+    let indexes: HashMap<&str, usize> =
         files.iter().map(|file| file.name.as_str()).zip(0..).collect();
-    let uses = |at: &usize| {
-        let names = files.get(*at).map_or(&[][..], |file| &file.uses);
-        names.iter().filter_map(|name| places.get(name.to_lowercase().as_str()).copied())
+    let uses = |index: &usize| {
+        let names = files.get(*index).map_or(&[][..], |file| &file.uses);
+        names.iter().filter_map(|name| indexes.get(name.to_lowercase().as_str()).copied())
     };
     let (mut order, mut done) = (Vec::new(), HashSet::<usize>::new());
     let mut left: Vec<usize> = (0..files.len()).collect();
     while let Some(&first) = left.first() {
         let (ready, waiting): (Vec<_>, Vec<_>) =
-            left.into_iter().partition(|at| uses(at).all(|used| done.contains(&used)));
+            left.into_iter().partition(|index| uses(index).all(|used| done.contains(&used)));
         if ready.is_empty() {
-            // Whatever is left uses something that is left, so that this walk ends up in the circle.
-            let step = |at: usize| uses(&at).find(|used| !done.contains(used)).unwrap_or(at);
-            let at = (0..files.len()).fold(first, |at, _| step(at));
-            let Some((file, used)) = files.get(at).zip(files.get(step(at))) else { break };
+            // Every remaining file uses a remaining one, so this walk ends in the cycle.
+            let step = |file: usize| uses(&file).find(|used| !done.contains(used)).unwrap_or(file);
+            let index = (0..files.len()).fold(first, |index, _| step(index));
+            let Some((file, used)) = files.get(index).zip(files.get(step(index))) else { break };
             let problem = format!("the view {} refers to itself", file.name);
             return Err(file.wrong_name(&used.name, problem));
         }

@@ -133,9 +133,9 @@ pub(crate) fn shortened(name: &str, width: usize) -> Cow<'_, str> {
 
 /// Splits a line at its breaks into as many lines as it takes.
 fn broken(line: &str, width: usize) -> Vec<String> {
-    let whole = line.replace(BREAK, "");
-    if whole.len() == line.len() || measure_text_width(&whole) <= width {
-        return vec![whole];
+    let joined = line.replace(BREAK, "");
+    if joined.len() == line.len() || measure_text_width(&joined) <= width {
+        return vec![joined];
     }
     let indent = line.len() - line.trim_start_matches(' ').len() + INDENT;
     let (mut lines, mut last, mut used) = (Vec::new(), String::new(), 0);
@@ -163,11 +163,11 @@ fn without_tabs(line: &str) -> Cow<'_, str> {
             text.push_str(piece);
             continue;
         }
-        for part in piece.split_inclusive('\t') {
-            let visible = part.strip_suffix('\t').unwrap_or(part);
+        for segment in piece.split_inclusive('\t') {
+            let visible = segment.strip_suffix('\t').unwrap_or(segment);
             text.push_str(visible);
             column += measure_text_width(visible);
-            if visible.len() < part.len() {
+            if visible.len() < segment.len() {
                 let spaces = TAB - column % TAB;
                 text.extend(std::iter::repeat_n(' ', spaces));
                 column += spaces;

@@ -93,7 +93,7 @@ impl<'a> Messages<'a> {
         let screen = self.follows.map_or(self.screen, Screen::stderr);
         let text = format!("{label}{text}");
         let text = wrapped(&neutral_lines(&text), screen.width);
-        // A long word behind the label begins the next line, so that no space is between them.
+        // A long word after the label starts on the next line, without a space.
         let (label, text) = text.split_at(label.trim_end().len());
         let out = &mut self.out;
         self.spinner.aside(|| {
@@ -111,11 +111,11 @@ impl<'a> Messages<'a> {
 /// When it cannot be written.
 pub fn print_usage(message: &clap::Error, screen: Screen) -> io::Result<()> {
     let mut text = message.render().ansi().to_string();
-    // What it repeats of the command line may break lines, too.
+    // The words of the command line that it repeats may break lines, too.
     for word in std::env::args_os().map(|word| word.to_string_lossy().into_owned()) {
-        for part in [Some(&*word), word.split_once('=').map(|(_, value)| value)] {
-            let Some(part) = part.filter(|part| part.contains(is_harmful)) else { continue };
-            text = text.replace(part, &Untrusted(part).to_string());
+        for repeated in [Some(&*word), word.split_once('=').map(|(_, value)| value)] {
+            let Some(repeated) = repeated.filter(|r| r.contains(is_harmful)) else { continue };
+            text = text.replace(repeated, &Untrusted(repeated).to_string());
         }
     }
     let text = if screen.color { Cow::from(text) } else { strip_ansi_codes(&text) };

@@ -60,21 +60,21 @@ impl<W: Write> Neutral<W> {
     }
 
     fn pass(&mut self, bytes: &[u8]) -> io::Result<()> {
-        let (mut start, mut at) = (0, 0);
-        while let Some(rest) = bytes.get(at..).filter(|rest| !rest.is_empty()) {
+        let (mut start, mut end) = (0, 0);
+        while let Some(rest) = bytes.get(end..).filter(|rest| !rest.is_empty()) {
             let plain = rest.iter().take_while(|byte| matches!(byte, b' '..=b'~')).count();
             if plain > 0 {
-                at += plain;
+                end += plain;
                 continue;
             }
             match step(self.escaping, rest) {
-                Step::Pass(count) => at += count,
+                Step::Pass(count) => end += count,
                 Step::Wait => {
                     self.held.extend_from_slice(rest);
                     break;
                 }
                 Step::Escape(count, character) => {
-                    self.out.write_all(bytes.get(start..at).unwrap_or_default())?;
+                    self.out.write_all(bytes.get(start..end).unwrap_or_default())?;
                     match self.escaping {
                         Escaping::Json => {
                             for unit in character.encode_utf16(&mut [0; 2]) {
@@ -83,12 +83,12 @@ impl<W: Write> Neutral<W> {
                         }
                         _ => write!(self.out, "{}", character.escape_default())?,
                     }
-                    at += count;
-                    start = at;
+                    end += count;
+                    start = end;
                 }
             }
         }
-        self.out.write_all(bytes.get(start..at).unwrap_or_default())
+        self.out.write_all(bytes.get(start..end).unwrap_or_default())
     }
 }
 
@@ -120,7 +120,7 @@ fn step(escaping: Escaping, bytes: &[u8]) -> Step {
     };
     match first {
         b'\n' | b'\t' => Step::Pass(1),
-        // Where JSON has strings, it has none of these; elsewhere they are its own.
+        // JSON strings have none of these; elsewhere they are its white space.
         0..b' ' if is_json => Step::Pass(1),
         0x1B => style(bytes),
         0..b' ' | 0x7F => Step::Escape(1, char::from(first)),
@@ -193,14 +193,14 @@ pub(crate) fn same_length(text: &str) -> Cow<'_, str> {
     if !text.contains(acts) {
         return Cow::Borrowed(text);
     }
-    let shown = |character: char| match character.len_utf8() {
+    let shown = text.chars().map(|character| match character.len_utf8() {
         _ if !acts(character) => character,
         1 => '?',
         2 => '·',
         3 => '□',
         _ => '🞎',
-    };
-    Cow::Owned(text.chars().map(shown).collect())
+    });
+    Cow::Owned(shown.collect())
 }
 
 #[cfg(test)]
@@ -228,12 +228,12 @@ mod tests {
 
     #[test]
     fn nothing_but_lines_tabs_and_colors_reaches_a_terminal() {
-        let all: String = all_harmful().flat_map(|character| [character, 'x']).collect();
+        let harmful: String = all_harmful().flat_map(|character| [character, 'x']).collect();
         for pieces in [1, 2, 3, 1000] {
-            let text = written(&all, pieces, |out| Neutral::terminal(out, true));
+            let text = written(&harmful, pieces, |out| Neutral::terminal(out, true));
             let left: Vec<char> = text.chars().filter(|c| is_harmful(*c)).collect();
             assert_eq!(left, ['\t', '\n'], "pieces of {pieces}");
-            assert_eq!(text.matches('x').count(), all.matches('x').count());
+            assert_eq!(text.matches('x').count(), harmful.matches('x').count());
         }
         let plain = "ä日本…┆ \u{1b}[1;33mwarning\u{1b}[0m\t\u{1b}[90mdim\u{1b}[m \u{1b}[38;5;14mcyan\u{1b}[39m\n";
         for pieces in [1, 2, 5, 1000] {
@@ -264,13 +264,13 @@ mod tests {
 
     #[test]
     fn json_is_the_same_json_and_cannot_talk_to_a_terminal() {
-        let all: String = all_harmful().collect();
-        let json = serde_json::to_string_pretty(&[&all]).expect("json");
+        let harmful: String = all_harmful().collect();
+        let json = serde_json::to_string_pretty(&[&harmful]).expect("json");
         for pieces in [1, 2, 1000] {
             let text = written(&json, pieces, |out| Neutral::json(out));
             assert!(!text.contains(|c| c != '\n' && is_harmful(c)), "{text:?}");
             let read: Vec<String> = serde_json::from_str(&text).expect("json");
-            assert_eq!(read, [all.as_str()]);
+            assert_eq!(read, [harmful.as_str()]);
         }
     }
 

@@ -109,9 +109,9 @@ fn command(pager: Option<&str>) -> Option<Vec<String>> {
 impl Write for Paged<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         if let Some(pager) = &mut self.pager {
-            let closed = || Err(ErrorKind::BrokenPipe.into());
             let write = |pager: &mut Child| pager.stdin.as_mut().map(|input| input.write(bytes));
-            let written = waiting_for(pager, write).unwrap_or_else(closed);
+            let written =
+                waiting_for(pager, write).unwrap_or_else(|| Err(ErrorKind::BrokenPipe.into()));
             self.was_left |=
                 written.as_ref().is_err_and(|error| error.kind() == ErrorKind::BrokenPipe);
             return written;
@@ -135,7 +135,7 @@ impl Write for Paged<'_> {
     fn flush(&mut self) -> io::Result<()> {
         (self.lines, self.line_start) = (0, 0);
         if let Some(mut pager) = self.pager.take() {
-            // Its input ends here.
+            // This ends its input.
             drop(pager.stdin.take());
             waiting_for(&mut pager, Child::wait)?;
             return Ok(());

@@ -150,14 +150,14 @@ impl Spinner {
 
 /// Shows a spinner after a while, until nothing is left that could stop it.
 fn spin(bar: &ProgressBar, stopped: &Receiver<()>) {
-    let goes_on = |time| stopped.recv_timeout(time) == Err(RecvTimeoutError::Timeout);
-    if !goes_on(DRAW_DELAY) {
+    let is_running = |time| stopped.recv_timeout(time) == Err(RecvTimeoutError::Timeout);
+    if !is_running(DRAW_DELAY) {
         return;
     }
     bar.set_draw_target(draw_target());
     loop {
         bar.tick();
-        if !goes_on(TICK) {
+        if !is_running(TICK) {
             break;
         }
     }

@@ -57,8 +57,8 @@ impl Write for Results {
         if WAS_CLOSED.load(Ordering::Relaxed) {
             return Err(io::Error::other("standard output is closed"));
         }
-        // What stayed in its buffer would be written at the end of the program, where no signal ends the wait for a
-        // reader.
+        // Bytes left in the buffer would be written at the end of the program, where no signal ends the wait for
+        // a reader.
         writing(|| {
             let written = self.0.write(bytes)?;
             self.0.flush()?;

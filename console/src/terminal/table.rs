@@ -48,7 +48,7 @@ pub fn align_right(table: &mut Table, columns: &[usize]) {
 
 /// The part of a table that fits a screen.
 pub struct Fitting {
-    /// The places of the columns.
+    /// The indexes of the columns.
     pub columns: Vec<usize>,
     /// The line below it that names the others; nothing where there are none.
     pub left_out: String,
@@ -62,25 +62,27 @@ pub fn fitting(
     rows: &[Vec<String>],
     spare: &[&str],
 ) -> Option<Fitting> {
-    let places = 0..header.len();
+    let indexes = 0..header.len();
     let Some(width) = screen.width else {
-        return Some(Fitting { columns: places.collect(), left_out: String::new() });
+        return Some(Fitting { columns: indexes.collect(), left_out: String::new() });
     };
-    let texts = || rows.iter().map(|row| row.iter().map(String::as_str).collect());
-    let least = |long| LeastWidths::of(iter::once(header.to_vec()).chain(texts()), long);
-    let place = |name: &&str| header.iter().position(|title| title == name);
-    let mut left_out: Vec<usize> = spare.iter().filter_map(place).collect();
+    let mut left_out: Vec<usize> =
+        spare.iter().filter_map(|name| header.iter().position(|title| title == name)).collect();
     // A path or a function is worth more than figures, unless nothing else fits beside it.
-    let count = |long| least(long).left_out(width, &left_out);
+    let count = |long| {
+        let rows = rows.iter().map(|row| row.iter().map(String::as_str).collect());
+        LeastWidths::of(iter::once(header.to_vec()).chain(rows), long).left_out(width, &left_out)
+    };
     let count = count(MAX_WORD_LENGTH).or_else(|| count(MIN_LONG_WIDTH))?;
     left_out.truncate(count);
-    let names: Vec<&str> = left_out.iter().filter_map(|at| header.get(*at).copied()).collect();
+    let names: Vec<&str> =
+        left_out.iter().filter_map(|index| header.get(*index).copied()).collect();
     let line = match rows.is_empty() || names.is_empty() {
         true => String::new(),
         false => format!("Not shown at {width} columns: {} (-Columns all)\n", names.join(", ")),
     };
     Some(Fitting {
-        columns: places.filter(|at| !left_out.contains(at)).collect(),
+        columns: indexes.filter(|index| !left_out.contains(index)).collect(),
         left_out: wrapped(&line, screen.width),
     })
 }
@@ -126,9 +128,9 @@ fn fit(table: &mut Table, screen: usize) {
 /// Returns the maximum width of the text of each column: its natural width where all have room.
 /// Otherwise the wider columns share one width, except for one whose longest word is wider still.
 fn widths(table: &Table, screen: usize) -> Vec<usize> {
-    let cells = |row: &Row| row.cell_iter().map(Cell::content).collect::<Vec<String>>();
+    let rows = table.header().into_iter().chain(table.row_iter());
     let rows: Vec<Vec<String>> =
-        table.header().into_iter().chain(table.row_iter()).map(cells).collect();
+        rows.map(|row| row.cell_iter().map(Cell::content).collect()).collect();
     let texts = rows.iter().map(|row| row.iter().map(String::as_str));
     let least = LeastWidths::of(texts, MIN_LONG_WIDTH);
     let keeps_words = least.sum() <= screen;
@@ -199,8 +201,8 @@ impl LeastWidths {
     ) -> LeastWidths {
         let mut widths = Vec::new();
         for cells in rows {
-            for (at, cell) in cells.into_iter().enumerate() {
-                if at == widths.len() {
+            for (index, cell) in cells.into_iter().enumerate() {
+                if index == widths.len() {
                     widths.push(0);
                 }
                 let width = cell
@@ -209,7 +211,7 @@ impl LeastWidths {
                     .map(|word| least(word, long))
                     .max()
                     .unwrap_or_default();
-                widths[at] = widths[at].max(width);
+                widths[index] = widths[index].max(width);
             }
         }
         LeastWidths(widths)
@@ -221,7 +223,7 @@ impl LeastWidths {
     }
 
     fn sum_without(&self, left_out: &[usize]) -> usize {
-        let columns = self.0.iter().enumerate().filter(|(at, _)| !left_out.contains(at));
+        let columns = self.0.iter().enumerate().filter(|(index, _)| !left_out.contains(index));
         let widths = columns.map(|(_, width)| width + PADDING + LINE);
         widths.sum::<usize>().saturating_sub(LINE)
     }
@@ -229,12 +231,11 @@ impl LeastWidths {
     /// Returns the number of spare columns to leave out, from the first, so that the others fit the
     /// screen; `None` if even the others do not.
     pub(super) fn left_out(&self, screen: usize, spare: &[usize]) -> Option<usize> {
-        let fits = |count: &usize| {
+        (0..=spare.len()).find(|count| {
             let left_out = spare.get(..*count).unwrap_or(spare);
             let columns = self.0.len() - left_out.len();
             columns * MIN_WIDTH <= screen && self.sum_without(left_out) <= screen
-        };
-        (0..=spare.len()).find(fits)
+        })
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = usize> + '_ {

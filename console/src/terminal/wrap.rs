@@ -61,33 +61,34 @@ pub(super) fn wrapped_cell(text: &str, width: usize) -> String {
 
 fn cell_lines(line: &str, width: usize) -> Vec<String> {
     let words = WORDS.iter().flat_map(|words| words.find_iter(line));
-    let words = words.map(|word| Word::from(word.as_str())).flat_map(|word| parts(word, width));
+    let words =
+        words.map(|word| Word::from(word.as_str())).flat_map(|word| split_word(word, width));
     let words = break_words(words, width);
-    let text = |words: &[Word<'_>]| {
+    let lines = wrap_first_fit(&words, &[width as f64]).into_iter().map(|words| {
         let text: String = words.iter().flat_map(|word| [word.word, word.whitespace]).collect();
         text.trim_end_matches(' ').to_owned()
-    };
-    wrap_first_fit(&words, &[width as f64]).into_iter().map(text).collect()
+    });
+    lines.collect()
 }
 
 /// A word that is too wide in parts, each with the divider at its end.
-fn parts(word: Word<'_>, width: usize) -> Vec<Word<'_>> {
+fn split_word(word: Word<'_>, width: usize) -> Vec<Word<'_>> {
     if word.width <= width {
         return vec![word];
     }
     let dividers = DIVIDERS.iter().flat_map(|dividers| dividers.find_iter(word.word));
-    let mut parts = Vec::new();
-    let (mut rest, mut done) = (word.word, 0);
+    let mut pieces = Vec::new();
+    let (mut rest, mut start) = (word.word, 0);
     for divider in dividers {
-        let (part, after) = rest.split_at(divider.end() - done);
-        match Word::from(part) {
-            part if part.width <= width => parts.push(part),
-            _ => parts.extend(WordSeparator::AsciiSpace.find_words(part)),
+        let (piece, after) = rest.split_at(divider.end() - start);
+        match Word::from(piece) {
+            piece if piece.width <= width => pieces.push(piece),
+            _ => pieces.extend(WordSeparator::AsciiSpace.find_words(piece)),
         }
-        (rest, done) = (after, divider.end());
+        (rest, start) = (after, divider.end());
     }
-    parts.push(Word { whitespace: word.whitespace, ..Word::from(rest) });
-    parts
+    pieces.push(Word { whitespace: word.whitespace, ..Word::from(rest) });
+    pieces
 }
 
 #[cfg(test)]

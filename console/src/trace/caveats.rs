@@ -64,12 +64,12 @@ impl Caveat {
         if let Some(text) = without_clock(trace)? {
             add(CaveatKind::NoClock, text);
         } else if !has_handles {
-            let others = match trace.height(Table::Allocators)? {
+            let hint = match trace.height(Table::Allocators)? {
                 0 => "",
                 _ => "its allocations are in .dump Resource and .why; for handles ",
             };
             let text =
-                format!("no handle events: not recorded with handle tracing; {others}{RECORD}");
+                format!("no handle events: not recorded with handle tracing; {hint}{RECORD}");
             add(CaveatKind::NoHandleEvents, text);
         } else if !has_rundown {
             let text = "no rundown of open handles at the end: handles older than the trace are \
@@ -111,15 +111,15 @@ impl Caveat {
     ///
     /// # Errors
     /// When the archive is damaged.
-    pub(crate) fn of_losses(trace: &Trace, what: &str) -> Result<Vec<Caveat>, ArchiveError> {
+    pub(crate) fn of_losses(trace: &Trace, subject: &str) -> Result<Vec<Caveat>, ArchiveError> {
         let mut caveats = Vec::new();
         let mut add = |kind, text| caveats.push(Caveat { kind, text });
         let events = trace.values(TraceInfos::events_lost)?.get(0).unwrap_or_default();
         let buffers = trace.values(TraceInfos::buffers_lost)?.get(0).unwrap_or_default();
-        if let Some(text) = lost_while_recording(events, buffers, what) {
+        if let Some(text) = lost_while_recording(events, buffers, subject) {
             add(CaveatKind::LostWhileRecording, text);
         }
-        if let Some(text) = missing_in_file(trace, what)? {
+        if let Some(text) = missing_in_file(trace, subject)? {
             add(CaveatKind::MissingInFile, text);
         }
         Ok(caveats)
@@ -149,7 +149,7 @@ impl Caveat {
             },
             match times.is_empty() {
                 true => "as the ring overwrote closes".to_owned(),
-                false => format!("as events are missing{}", places(&times)),
+                false => format!("as events are missing{}", times_text(&times)),
             }
         );
         Ok((count > 0).then_some(Caveat { kind: CaveatKind::ClosedUnseen, text }))
@@ -165,10 +165,9 @@ impl Caveat {
 
     /// Caveat about closes at exit whose stacks name functions, but none of process exit.
     pub(crate) fn of_doubtful_exits(closes: u64) -> Option<Caveat> {
-        let plural = if closes == 1 { "" } else { "s" };
         let text = format!(
-            "the stacks of {closes} close{plural} have no process exit function ({}): the program \
-             may have closed these handles itself",
+            "the stacks of {} have no process exit function ({}): the program may have closed these handles itself",
+            Counted(closes, "close"),
             EXIT_FUNCTIONS.join(", ")
         );
         (closes > 0).then_some(Caveat { kind: CaveatKind::ExitsDoubtful, text })
@@ -176,7 +175,7 @@ impl Caveat {
 
     /// Caveat about creates without stacks; none if only a few lack theirs.
     pub(crate) fn of_missing_stacks(without: u64, opened: u64) -> Option<Caveat> {
-        // In parts of a hundred, rounded down: less than one is not worth a word.
+        // Rounded down: less than one per cent is not reported.
         let percent = without.saturating_mul(100).checked_div(opened)?;
         let text = match percent {
             0 => return None,
@@ -219,7 +218,7 @@ pub(crate) fn warn_of<'c>(
 }
 
 /// Times at which events are missing, where they are known.
-fn places(losses: &LossTimes) -> String {
+fn times_text(losses: &LossTimes) -> String {
     let seconds = |ns: i64| format!("{:.3} s", ns as f64 / 1e9);
     let spans = losses.spans();
     match (losses.is_anywhere(), spans.first().zip(spans.last())) {
@@ -247,18 +246,18 @@ fn part_of_session(info: &TraceInfo) -> Option<String> {
     }
     let length = Length(to_ns.saturating_sub(from_ns));
     let session = Length(info.length_ns().unwrap_or(to_ns).max(to_ns));
-    let why = match is_ring(info.log_file_mode) {
+    let reason = match is_ring(info.log_file_mode) {
         true => "older events were overwritten",
         false => "it has no older events, like a ring that overwrites them",
     };
-    Some(format!("the trace has the last {length} of a session of {session}: {why}"))
+    Some(format!("the trace has the last {length} of a session of {session}: {reason}"))
 }
 
 /// Text about losses, if there are any.
-fn lost_while_recording(events: u64, buffers: u64, what: &str) -> Option<String> {
+fn lost_while_recording(events: u64, buffers: u64, subject: &str) -> Option<String> {
     (events > 0 || buffers > 0).then(|| {
         format!(
-            "{} and {} were lost while recording; {what} may be wrong",
+            "{} and {} were lost while recording; {subject} may be wrong",
             Counted(events, "event"),
             Counted(buffers, "buffer")
         )
@@ -296,7 +295,7 @@ fn has_handle_events(trace: &Trace) -> Result<bool, ArchiveError> {
     if kinds.values().iter().any(|kind| WITH_HANDLE.contains_code(*kind)) {
         return Ok(true);
     }
-    // Some may have been left out, as their processes are not known.
+    // Some may have been left out, because their processes are not known.
     let counts = EventCounts::read(trace)?;
     let mut kinds =
         counts.rows().filter_map(|row| EventKind::from_event_name(row.name.as_deref()?));
@@ -304,20 +303,21 @@ fn has_handle_events(trace: &Trace) -> Result<bool, ArchiveError> {
 }
 
 /// Damage that was counted while the trace was read, in one sentence.
-fn missing_in_file(trace: &Trace, what: &str) -> Result<Option<String>, ArchiveError> {
+fn missing_in_file(trace: &Trace, subject: &str) -> Result<Option<String>, ArchiveError> {
     let damage = counted(trace, is_loss)?;
-    Ok(damage
-        .map(|damage| format!("events are missing or unreadable ({damage}); {what} may be wrong")))
+    Ok(damage.map(|damage| {
+        format!("events are missing or unreadable ({damage}); {subject} may be wrong")
+    }))
 }
 
 /// The warnings of such kinds in one line, each with its number; `None` without any.
 pub(super) fn counted(
     trace: &Trace,
-    is_meant: fn(&str) -> bool,
+    is_counted: fn(&str) -> bool,
 ) -> Result<Option<String>, ArchiveError> {
     let warnings = Warnings::read(trace)?;
-    let meant = warnings.rows().filter(|warning| is_meant(&warning.kind));
-    let lines = meant.map(|Warning { count, kind, .. }| {
+    let counted_warnings = warnings.rows().filter(|warning| is_counted(&warning.kind));
+    let lines = counted_warnings.map(|Warning { count, kind, .. }| {
         format!("{} x {}", HumanCount(count), kind_of(count, &kind))
     });
     let lines: Vec<String> = lines.collect();
@@ -361,11 +361,11 @@ mod tests {
         let merged = TraceInfo { recorded_from_ns: from, recorded_to_ns: to, ..session };
         let ring = TraceInfo { log_file_mode: 0x400, ..merged.clone() };
         let text = "the trace has the last 60.0 s of a session of 60.0 min: ";
-        for (info, why) in
+        for (info, reason) in
             [(ring, "older events were overwritten"), (merged, "it has no older events")]
         {
-            let found = part_of_session(&info).expect("a caveat");
-            assert!(found.starts_with(&format!("{text}{why}")), "{found}");
+            let caveat = part_of_session(&info).expect("a caveat");
+            assert!(caveat.starts_with(&format!("{text}{reason}")), "{caveat}");
         }
     }
 

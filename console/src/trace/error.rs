@@ -57,21 +57,21 @@ pub enum LoadError {
     },
     /// Loading it panicked.
     #[error(
-        "{}: this is a bug in handlescope ({place}: {message}); please report it with the file, or with \
+        "{}: this is a bug in handlescope ({location}: {message}); please report it with the file, or with \
          what `handlescope redact` makes of it",
         Untrusted(.path)
     )]
-    Panicked { path: PathBuf, message: String, place: String },
+    Panicked { path: PathBuf, message: String, location: String },
     /// Two traces have the same extract.
     #[error(
         "{}: would overwrite {}, the extract of {}; extract them into different folders",
-        Untrusted(.path), Untrusted(.output), Untrusted(.other)
+        Untrusted(.path), Untrusted(.output), Untrusted(.first)
     )]
     SameExtract {
         /// The second trace.
         path: PathBuf,
         /// The first trace.
-        other: PathBuf,
+        first: PathBuf,
         /// The extract of both.
         output: PathBuf,
     },
@@ -120,18 +120,19 @@ impl LoadError {
     }
 
     /// Failures and mere notes about files that were found in a folder and cannot be loaded.
-    pub(crate) fn of_found(mut found: Vec<LoadError>) -> (Vec<LoadError>, Vec<LoadError>) {
-        let more = found.len().saturating_sub(MAX_NAMED) as u64;
+    pub(crate) fn of_found(mut errors: Vec<LoadError>) -> (Vec<LoadError>, Vec<LoadError>) {
+        let more = errors.len().saturating_sub(MAX_NAMED) as u64;
         if more > 0 {
-            found.sort_by_key(LoadError::is_about_something_else);
-            let is_note = found.iter().all(LoadError::is_about_something_else);
-            let examples = found.iter().take(MAX_NAMED).map(|e| e.to_string().replace('\n', " "));
+            errors.sort_by_key(LoadError::is_about_something_else);
+            let is_note = errors.iter().all(LoadError::is_about_something_else);
+            let examples =
+                errors.iter().take(MAX_NAMED).map(|error| error.to_string().replace('\n', " "));
             let examples = examples.collect::<Vec<_>>().join("; ");
-            let all = LoadError::Several { shown: MAX_NAMED as u64, more, examples };
-            return if is_note { (Vec::new(), vec![all]) } else { (vec![all], Vec::new()) };
+            let several = LoadError::Several { shown: MAX_NAMED as u64, more, examples };
+            return if is_note { (Vec::new(), vec![several]) } else { (vec![several], Vec::new()) };
         }
-        let notes = found.extract_if(.., |error| error.is_about_something_else()).collect();
-        (found, notes)
+        let notes = errors.extract_if(.., |error| error.is_about_something_else()).collect();
+        (errors, notes)
     }
 }
 

@@ -1,6 +1,7 @@
 //! The names of a trace's frames: what is remembered of them, and those that an extract holds itself, as it was symbolized
 //! or came from ETWAnalyzer.
 
+use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, OnceLock};
 
@@ -14,12 +15,12 @@ use handlescope_model::{ArchiveError, FrameIdx, Table, Trace};
 pub(crate) struct KnownNames(Vec<Option<FrameChain>>);
 
 impl KnownNames {
-    /// The names of a frame, if they were asked for.
+    /// The names of a frame, if they were requested.
     pub(crate) fn get(&self, frame: FrameIdx) -> Option<&FrameChain> {
         self.0.get(frame.row())?.as_ref()
     }
 
-    /// The frames whose names were asked for, ascending.
+    /// The frames whose names were requested, ascending.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (FrameIdx, &FrameChain)> {
         let rows = self.0.iter().enumerate();
         rows.filter_map(|(row, chain)| Some((FrameIdx::of(row), chain.as_ref()?)))
@@ -35,7 +36,7 @@ impl KnownNames {
     }
 }
 
-/// The names of frames that were asked for, by row of the frames table; an empty chain has none.
+/// The requested names of frames, by row of the frames table; an empty chain has none.
 ///
 /// Belongs to one loaded trace and one symbol path: make a new one when either changes.
 #[derive(Debug, Default)]
@@ -103,11 +104,11 @@ pub(super) fn stored_names(trace: &Trace) -> Result<StoredNames, ArchiveError> {
         };
         chains.entry(owner).or_default().push((depth, named));
     }
-    let innermost_first = |mut chain: Vec<(u32, ResolvedFrame)>| -> FrameChain {
-        chain.sort_by_key(|(depth, _)| u32::MAX - depth);
-        chain.into_iter().map(|(_, named)| named).collect()
-    };
-    let chains = chains.into_iter().map(|(frame, chain)| (frame, innermost_first(chain)));
+    let chains = chains.into_iter().map(|(frame, mut chain)| {
+        // Innermost first.
+        chain.sort_by_key(|(depth, _)| Reverse(*depth));
+        (frame, chain.into_iter().map(|(_, named)| named).collect())
+    });
     Ok(chains.collect())
 }
 

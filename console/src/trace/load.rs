@@ -76,7 +76,7 @@ impl Loading {
         messages: &mut Messages<'_>,
     ) -> Result<Loading, Cancelled> {
         let seen = loaded.iter().map(|file| (SameTrace::of(&file.path), file.path.clone()));
-        let mut found = Vec::new();
+        let mut found_errors = Vec::new();
         let mut loading = Loading { seen: seen.collect(), ..Loading::default() };
         for query in &args.queries {
             let mut problems = Vec::new();
@@ -90,13 +90,14 @@ impl Loading {
                 let file = path.clone();
                 let added =
                     caught(&file, || loading.add(path, expanded.is_found, args, cancel, messages));
-                // A file that was not finished has not failed.
+                // A file whose loading was cancelled has not failed.
                 cancel.check()?;
-                let failed = if expanded.is_found { &mut found } else { &mut loading.errors };
+                let failed =
+                    if expanded.is_found { &mut found_errors } else { &mut loading.errors };
                 failed.extend(added.err());
             }
         }
-        let (failures, notes) = LoadError::of_found(found);
+        let (failures, notes) = LoadError::of_found(found_errors);
         notes.iter().for_each(|note| messages.note(note));
         loading.errors.extend(failures);
         Ok(loading)
@@ -118,14 +119,14 @@ impl Loading {
             return Ok(());
         }
         self.seen.insert(same, path.clone());
-        let theirs = if is_found { import_for(&path, args, cancel, messages) } else { None };
-        let file = match theirs {
+        let imported = if is_found { import_for(&path, args, cancel, messages) } else { None };
+        let file = match imported {
             Some(file) => file,
             None => open(path, args, cancel, messages)?,
         };
         let file = prefetched(file, args.all)?;
-        let (path, how) = (Untrusted(&file.path), if args.all { ", all of it" } else { "" });
-        messages.note(format_args!("loaded {path}{how}"));
+        let (path, suffix) = (Untrusted(&file.path), if args.all { ", all of it" } else { "" });
+        messages.note(format_args!("loaded {path}{suffix}"));
         self.files.push(file);
         Ok(())
     }
@@ -133,14 +134,14 @@ impl Loading {
 
 /// A panic while one file is loaded, as its error: the others load nevertheless.
 fn caught<T>(path: &Path, load: impl FnOnce() -> Result<T, LoadError>) -> Result<T, LoadError> {
-    quietly(load).unwrap_or_else(|Panicked { message, location: place }| {
-        Err(LoadError::Panicked { path: path.to_path_buf(), message, place })
+    quietly(load).unwrap_or_else(|Panicked { message, location }| {
+        Err(LoadError::Panicked { path: path.to_path_buf(), message, location })
     })
 }
 
-/// The trace, with every table read if `all` is wanted.
-fn prefetched(file: LoadedTrace, all: bool) -> Result<LoadedTrace, LoadError> {
-    if all {
+/// The trace, with every table read if `all_tables`.
+fn prefetched(file: LoadedTrace, all_tables: bool) -> Result<LoadedTrace, LoadError> {
+    if all_tables {
         for table in Table::ALL {
             file.trace.frame(table)?;
         }
@@ -191,9 +192,10 @@ fn named(path: &Path, opened: Trace, access: &Access, messages: &mut Messages<'_
 /// The loaded trace, after what speaks against its answers was said, and what was counted when it was read.
 fn with_caveats(
     path: PathBuf,
-    Opened { trace, line, temporary }: Opened,
+    opened: Opened,
     messages: &mut Messages<'_>,
 ) -> Result<LoadedTrace, LoadError> {
+    let Opened { trace, line, temporary } = opened;
     extraction::warn(&path, Warnings::read(&trace)?.rows(), messages);
     line.iter().for_each(|line| messages.note(line));
     warn_of(&path, &Caveat::of_load(&trace)?, messages);
@@ -214,17 +216,17 @@ fn import_for(
     let extract = foreign(trace, &args.access)?;
     let opened = imported(&extract, args.max_size, &args.access, cancel, messages)
         .and_then(|opened| with_caveats(extract.clone(), opened, messages));
-    let (trace, theirs) = (Untrusted(trace), Untrusted(extract));
+    let (trace, extract) = (Untrusted(trace), Untrusted(extract));
     match opened {
         Ok(file) => {
             messages.note(format_args!(
-                "{trace} is not extracted: {theirs} is another program's extract of it; name the trace \
+                "{trace} is not extracted: {extract} is another program's extract of it; name the trace \
                  to extract it"
             ));
             Some(file)
         }
         Err(error) => {
-            messages.note(format_args!("{theirs} cannot be used ({error}); using {trace}"));
+            messages.note(format_args!("{extract} cannot be used ({error}); using {trace}"));
             None
         }
     }
@@ -232,14 +234,13 @@ fn import_for(
 
 /// Path of another program's extract of a trace, if there is none of this program.
 fn foreign(trace: &Path, access: &Access) -> Option<PathBuf> {
-    let places = [beside(trace), side_by_side(trace)];
-    let mut archives = places.iter().filter(|extract| access.allows(extract));
-    let is_own = |extract: &PathBuf| matches!(freshness(trace, extract), Freshness::UpToDate(_));
-    if archives.clone().any(is_own) {
+    let candidates = [beside(trace), side_by_side(trace)];
+    let mut archives = candidates.iter().filter(|extract| access.allows(extract));
+    if archives.clone().any(|file| matches!(freshness(trace, file), Freshness::UpToDate(_))) {
         return None;
     }
     let archive = archives.find(|extract| is_foreign(extract)).cloned();
-    let mut plain = places.iter().map(|path| path.with_extension(PLAIN_EXTENSION));
+    let mut plain = candidates.iter().map(|path| path.with_extension(PLAIN_EXTENSION));
     archive.or_else(|| plain.find(|extract| is_plain_extract(extract)))
 }
 
@@ -266,23 +267,23 @@ fn extracted(
             }
         }
     }
-    let mut place = if access.read_only {
+    let mut target = if access.read_only {
         for_session(&beside)?
     } else if let Some(reason) = reason_not_beside(&beside, is_taken, access) {
-        let place = kept(in_cache, messages)?;
-        let (wanted, used) = (Untrusted(&beside), Untrusted(&place.path));
-        messages.note(format_args!("{wanted} {reason}; using {used}"));
-        place
+        let target = kept(in_cache, messages)?;
+        let (preferred, used) = (Untrusted(&beside), Untrusted(&target.path));
+        messages.note(format_args!("{preferred} {reason}; using {used}"));
+        target
     } else {
         Kept { path: beside, folder: None }
     };
     let options = extraction::options(*max_size);
-    let summary = match extraction::run(path, &place.path, options.clone(), cancel, messages) {
+    let summary = match extraction::run(path, &target.path, options.clone(), cancel, messages) {
         Err(ExtractError::Output(ArchiveError::Io { source, .. }))
-            if is_full(&source) && place.folder.is_none() =>
+            if is_full(&source) && target.folder.is_none() =>
         {
-            place = for_want_of_cache(&place.path, &source, messages)?;
-            extraction::run(path, &place.path, options, cancel, messages)
+            target = for_want_of_cache(&target.path, &source, messages)?;
+            extraction::run(path, &target.path, options, cancel, messages)
         }
         Err(ExtractError::Output(ArchiveError::Replace { path: taken, source })) => {
             messages.note(format_args!(
@@ -290,12 +291,12 @@ fn extracted(
                 Untrusted(&taken),
                 Reason(&source)
             ));
-            place = for_session(&taken)?;
-            extraction::run(path, &place.path, options, cancel, messages)
+            target = for_session(&taken)?;
+            extraction::run(path, &target.path, options, cancel, messages)
         }
-        made => made,
+        result => result,
     }?;
-    let Kept { path: output, folder: temporary } = place;
+    let Kept { path: output, folder: temporary } = target;
     let line = extraction::line(&output, &summary);
     Ok(Opened { trace: Trace::open(&output)?, line: Some(line), temporary })
 }

@@ -44,12 +44,12 @@ impl Snapshot {
     /// The snapshots that the debugger took, `snapshot1` and so on.
     pub(super) fn of_debugger(trace: &Trace) -> Result<Vec<Snapshot>, ArchiveError> {
         let lists = trace.values(TraceInfos::snapshots)?;
-        let snapshot = |(number, before): (usize, u32)| Snapshot {
+        let snapshots = (1..).zip(lists.get(0)).map(|(number, before): (usize, u32)| Snapshot {
             name: format!("snapshot{number}"),
             ns: Some(i64::from(before) - 1),
             of_debugger: true,
-        };
-        Ok((1..).zip(lists.get(0)).map(snapshot).collect())
+        });
+        Ok(snapshots.collect())
     }
 }
 
@@ -91,15 +91,15 @@ pub(crate) fn choose<'a>(
     if files.is_empty() {
         return Err(NoFile::NothingLoaded);
     }
-    let passes = |file: &LoadedTrace| filters.iter().all(|filter| passes(filter, &file.path));
-    let chosen: Vec<_> = files.iter().enumerate().filter(|(_, file)| passes(file)).collect();
-    if chosen.is_empty() {
+    let mut selected: Vec<_> = files.iter().enumerate().collect();
+    selected.retain(|(_, file)| filters.iter().all(|filter| passes(filter, &file.path)));
+    if selected.is_empty() {
         return Err(NoFile::NoFileLeft { filters: typed(filters) });
     }
-    if !filters.is_empty() && files.len() > 1 && chosen.len() == files.len() {
+    if !filters.is_empty() && files.len() > 1 && selected.len() == files.len() {
         messages.note(format_args!("note: -fd {} did not leave out any file", typed(filters)));
     }
-    Ok(chosen)
+    Ok(selected)
 }
 
 /// Whether a filter lets a file pass: by its name and whole path, as for `.load`, or by its path as it
@@ -114,9 +114,9 @@ fn passes(filter: &Filter, file: &Path) -> bool {
 pub(crate) fn filter_of(files: &[LoadedTrace], index: usize) -> Option<String> {
     let path = &files.get(index)?.path;
     let listed = word(&shown(path).to_string_lossy());
-    let is_alone =
-        |filter: &Filter| files.iter().filter(|file| passes(filter, &file.path)).count() == 1;
-    if Filter::new(&listed).is_ok_and(|filter| is_alone(&filter)) {
+    let matches = Filter::new(&listed)
+        .map_or(0, |filter| files.iter().filter(|file| passes(&filter, &file.path)).count());
+    if matches == 1 {
         return Some(listed);
     }
     let path = absolute(path).unwrap_or_else(|_| path.clone());
@@ -142,22 +142,22 @@ mod tests {
     }
 
     /// Indexes of the files that the filters choose, or the error; and the messages.
-    fn chosen(paths: &[&str], filters: &[&str]) -> (Result<Vec<usize>, String>, String) {
+    fn selected(paths: &[&str], filters: &[&str]) -> (Result<Vec<usize>, String>, String) {
         let files = loaded(paths);
         let filters: Vec<_> = filters.iter().map(|f| Filter::new(f).expect("a filter")).collect();
         let mut written = Vec::new();
         let mut messages = Messages::new(&mut written, Screen::PLAIN);
-        let chosen = choose(&files, &filters, &mut messages);
-        let indexes = chosen.map(|files| files.into_iter().map(|(index, _)| index).collect());
+        let result = choose(&files, &filters, &mut messages);
+        let indexes = result.map(|files| files.into_iter().map(|(index, _)| index).collect());
         (indexes.map_err(|error| error.to_string()), String::from_utf8(written).expect("text"))
     }
 
     #[test]
     fn files_that_are_left_keep_their_numbers_and_all_filters_must_match() {
         let files = ["a/one.json7z", "a/two.json7z", "b/two.json7z"];
-        assert_eq!(chosen(&files, &["two.json7z"]), (Ok(vec![1, 2]), String::new()));
-        assert_eq!(chosen(&files, &["two*", "b/*"]), (Ok(vec![2]), String::new()));
-        assert_eq!(chosen(&files, &[]), (Ok(vec![0, 1, 2]), String::new()));
+        assert_eq!(selected(&files, &["two.json7z"]), (Ok(vec![1, 2]), String::new()));
+        assert_eq!(selected(&files, &["two*", "b/*"]), (Ok(vec![2]), String::new()));
+        assert_eq!(selected(&files, &[]), (Ok(vec![0, 1, 2]), String::new()));
     }
 
     #[test]
@@ -171,7 +171,7 @@ mod tests {
         assert_eq!(filters[1], "a/two.json7z");
         assert!(filters[2].ends_with("one?1.json7z"), "{filters:?}");
         for (index, filter) in filters.iter().enumerate() {
-            let indexes = chosen(&paths, &[filter]).0.expect("it chooses");
+            let indexes = selected(&paths, &[filter]).0.expect("it chooses");
             // What no filter can name is chosen with what it looks like.
             let expected = if index == 2 || index == 3 { vec![2, 3] } else { vec![index] };
             assert_eq!(indexes, expected, "{filter}");
@@ -181,13 +181,13 @@ mod tests {
 
     #[test]
     fn a_filter_that_leaves_nothing_or_everything_is_reported() {
-        let (error, _) = chosen(&["one.json7z"], &["three*", "!x"]);
+        let (error, _) = selected(&["one.json7z"], &["three*", "!x"]);
         let written = "-fd three* -fd !x matches no loaded file; .list shows what is loaded";
         assert_eq!(error, Err(written.to_owned()));
-        let (all, note) = chosen(&["one.json7z", "two.json7z"], &["*.json7z"]);
+        let (all, note) = selected(&["one.json7z", "two.json7z"], &["*.json7z"]);
         assert_eq!(all, Ok(vec![0, 1]));
         assert_eq!(note, "note: -fd *.json7z did not leave out any file\n");
-        assert_eq!(chosen(&["one.json7z"], &["one*"]), (Ok(vec![0]), String::new()));
+        assert_eq!(selected(&["one.json7z"], &["one*"]), (Ok(vec![0]), String::new()));
     }
 
     #[test]
@@ -215,8 +215,8 @@ mod tests {
         let elsewhere = Filter::new("leak*;!*/new/*").expect("a filter");
         assert!(passes(&elsewhere, Path::new("/old/runs/leak.json7z")));
         assert!(!passes(&elsewhere, Path::new("/new/runs/leak.json7z")));
-        let whole = std::env::current_dir().expect("a folder").join(file);
-        let filter = Filter::new(&whole.to_string_lossy()).expect("a filter");
+        let full_path = std::env::current_dir().expect("a folder").join(file);
+        let filter = Filter::new(&full_path.to_string_lossy()).expect("a filter");
         assert!(passes(&filter, file));
     }
 }

@@ -3,7 +3,7 @@
 use handlescope_extract::is_loss;
 use handlescope_model::rules::{LossTimes, is_of_end_rundown};
 use handlescope_model::tables::{
-    EventCounts, Events, Loss, LossKind, Losses, ObjectTypes, TraceInfos, Warnings,
+    EventCounts, Events, LossKind, Losses, ObjectTypes, TraceInfos, Warnings,
 };
 use handlescope_model::{ArchiveError, Cell, FILE_MAPPING_TYPE, Key, Table, TableRows, Trace};
 
@@ -18,9 +18,8 @@ const WITH_TIMES: u32 = 7;
 pub(crate) fn loss_times(trace: &Trace) -> Result<LossTimes, ArchiveError> {
     if trace.height(Table::Losses)? > 0 {
         let losses = Losses::read(trace)?;
-        // What a ring overwrote is from before the time that it recorded.
-        let is_recorded = |loss: &Loss| loss.what != LossKind::Overwritten.code();
-        let recorded = losses.rows().filter(is_recorded);
+        // Events that a ring overwrote are from before the recorded time.
+        let recorded = losses.rows().filter(|loss| loss.what != LossKind::Overwritten.code());
         return Ok(LossTimes::new(recorded.map(|loss| loss.from_ns.zip(loss.to_ns))));
     }
     if knows_losses(trace)? {
@@ -47,22 +46,21 @@ pub(crate) fn most_lost_events(trace: &Trace) -> Result<Option<u64>, ArchiveErro
     }
     let info = TraceInfos::read(trace)?.row(0).unwrap_or_default();
     let by_buffer = u64::from(info.buffer_size) / SMALLEST_EVENT;
-    // What a mark or a record of losses stands for is in the numbers of the header.
+    // The numbers of the header include the events that a mark or a record of losses stands for.
     let is_counted = info.events_lost > 0 || info.buffers_lost > 0;
-    let most = |loss: Loss| match LossKind::from_code(loss.what) {
+    let mut counts = losses.rows().map(|loss| match LossKind::from_code(loss.what) {
         Some(LossKind::EventsLost) => loss.count,
         Some(LossKind::DamagedBuffer | LossKind::BuffersLost) => {
             Some(loss.count?.saturating_mul(by_buffer))
         }
-        // Of the processors that a missing buffer may have been of, one has it counted.
+        // A missing buffer is counted for one of the processors that it may belong to.
         Some(LossKind::MissingBuffers) => {
             Some(loss.count.unwrap_or_default().saturating_mul(by_buffer))
         }
         Some(LossKind::Overwritten) => Some(0),
         _ => is_counted.then_some(0),
-    };
-    let sum = |sum: u64, events| Some(sum.saturating_add(events?));
-    Ok(losses.rows().map(most).try_fold(0, sum))
+    });
+    Ok(counts.try_fold(0, |sum: u64, events| Some(sum.saturating_add(events?))))
 }
 
 /// Whether an extract says when events may be missing, and what was closed unseen because of that.

@@ -26,8 +26,8 @@ const OLDER_EXTRACT: &str =
     "the extract was made by an older version without allocations; extract the trace again";
 
 /// Advice how to record what is missing.
-fn remedy(way: Recording) -> &'static str {
-    match way {
+fn remedy(recording: Recording) -> &'static str {
+    match recording {
         Recording::HeapSession => RECORD_HEAPS,
         Recording::VirtualMemory => RECORD_PAGES,
         Recording::Provider => RECORD_OTHERS,
@@ -37,8 +37,8 @@ fn remedy(way: Recording) -> &'static str {
 /// Facts that caveats about allocations depend on.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ResourceFacts {
-    /// The kinds that are asked for.
-    asked: Vec<ResourceKind>,
+    /// The requested kinds.
+    requested: Vec<ResourceKind>,
     /// Frees of what was not allocated, of those that passed.
     pub(crate) orphan_frees: u64,
     /// Facts of each kind, by its number.
@@ -65,8 +65,8 @@ struct KindFacts {
 
 impl ResourceFacts {
     /// Nothing yet, of such kinds.
-    pub(crate) fn of(asked: Vec<ResourceKind>) -> Self {
-        Self { asked, ..Self::default() }
+    pub(crate) fn of(requested: Vec<ResourceKind>) -> Self {
+        Self { requested, ..Self::default() }
     }
 
     /// Takes note of an allocator, with the start of its process where the process is known, and the trace says
@@ -89,20 +89,20 @@ impl ResourceFacts {
         }
     }
 
-    /// Sums over some of the kinds that are asked for.
-    fn sum(&self, kinds: &[ResourceKind], of: fn(&KindFacts) -> u64) -> u64 {
-        let asked = kinds.iter().filter(|kind| self.asked.contains(kind));
-        asked.filter_map(|kind| self.kinds.get(kind.code() as usize)).map(of).sum()
+    /// Sums over those of some kinds that are requested.
+    fn sum(&self, kinds: &[ResourceKind], count: fn(&KindFacts) -> u64) -> u64 {
+        let requested = kinds.iter().filter(|kind| self.requested.contains(kind));
+        requested.filter_map(|kind| self.kinds.get(kind.code() as usize)).map(count).sum()
     }
 
-    /// Whether a kind is asked for that is recorded so.
-    fn asks_for(&self, way: Recording) -> bool {
-        self.asked.iter().any(|kind| Recording::of(*kind) == way)
+    /// Whether a kind is requested that is recorded so.
+    fn has_requested(&self, recording: Recording) -> bool {
+        self.requested.iter().any(|kind| Recording::of(*kind) == recording)
     }
 
-    /// Sums over all kinds that are asked for.
-    fn all(&self, of: fn(&KindFacts) -> u64) -> u64 {
-        self.sum(&ResourceKind::ALL, of)
+    /// Sums over all requested kinds.
+    fn total(&self, count: fn(&KindFacts) -> u64) -> u64 {
+        self.sum(&ResourceKind::ALL, count)
     }
 }
 
@@ -114,7 +114,7 @@ impl Caveat {
     ) -> Result<Vec<Caveat>, ArchiveError> {
         let mut caveats = Vec::new();
         let mut add = |kind, text| caveats.push(Caveat { kind, text });
-        if facts.asks_for(Recording::Provider)
+        if facts.has_requested(Recording::Provider)
             && let Some(losses) = counted(trace, is_loss_of_provider)?
         {
             let text = format!(
@@ -122,7 +122,7 @@ impl Caveat {
             );
             add(CaveatKind::MissingInFile, text);
         }
-        if facts.all(|kind| kind.allocators) == 0 {
+        if facts.total(|kind| kind.allocators) == 0 {
             let version = trace.values(TraceInfos::schema_version)?.get(0).unwrap_or_default();
             let text = match version < WITH_ALLOCATIONS {
                 true => OLDER_EXTRACT.to_owned(),
@@ -131,7 +131,7 @@ impl Caveat {
             add(CaveatKind::NoResourceEvents, text);
             return Ok(caveats);
         }
-        if facts.all(|kind| kind.older) > 0 {
+        if facts.total(|kind| kind.older) > 0 {
             let orphans = match facts.orphan_frees {
                 0 => String::new(),
                 1 => "; 1 free is of these or of nothing".to_owned(),
@@ -140,46 +140,46 @@ impl Caveat {
             let text = format!("allocations from before the trace are unknown{orphans}");
             add(CaveatKind::OlderUnknown, text);
         }
-        let unknown = facts.all(|kind| kind.without_process);
+        let unknown = facts.total(|kind| kind.without_process);
         if unknown > 0 {
-            let why = match trace.height(Table::Processes)? {
+            let reason = match trace.height(Table::Processes)? {
                 0 => ": there are no events of processes; merge it with a trace of the kernel",
                 _ => "",
             };
             let text = format!(
-                "the processes of {unknown} of {} allocators are unknown{why}; allocations that \
+                "the processes of {unknown} of {} allocators are unknown{reason}; allocations that \
                  ended with them count as leaked",
-                facts.all(|kind| kind.allocators)
+                facts.total(|kind| kind.allocators)
             );
             add(CaveatKind::ProcessesUnknown, text);
         }
-        for way in Recording::ALL {
-            let kinds: Vec<ResourceKind> = way.kinds().collect();
-            let [all, without] = [
+        for recording in Recording::ALL {
+            let kinds: Vec<ResourceKind> = recording.kinds().collect();
+            let [allocations, without] = [
                 facts.sum(&kinds, |kind| kind.allocations),
                 facts.sum(&kinds, |kind| kind.without_stack),
             ];
-            caveats.extend(without_stacks(&kinds, all, without, remedy(way)));
+            caveats.extend(without_stacks(&kinds, allocations, without, remedy(recording)));
         }
         Ok(caveats)
     }
 }
 
-/// Text when nothing that is asked for was recorded.
+/// Text when nothing that is requested was recorded.
 fn without_events(facts: &ResourceFacts) -> String {
-    let asked = Recording::ALL.into_iter().filter(|way| facts.asks_for(*way));
-    let remedies: Vec<&str> = asked.map(remedy).collect();
+    let requested = Recording::ALL.into_iter().filter(|recording| facts.has_requested(*recording));
+    let remedies: Vec<&str> = requested.map(remedy).collect();
     if remedies.is_empty() {
         let names = ResourceKind::ALL.map(ResourceKind::name).join(", ");
         return format!("no such kind of allocations; the kinds are {names}");
     }
-    let kinds: Vec<&str> = facts.asked.iter().map(|kind| kind.name()).collect();
+    let kinds: Vec<&str> = facts.requested.iter().map(|kind| kind.name()).collect();
     format!("the trace has no allocation events ({}); {}", kinds.join(", "), remedies.join("; "))
 }
 
 /// Caveat about allocations without stacks; none if only a few lack theirs.
-fn without_stacks(kinds: &[ResourceKind], all: u64, without: u64, remedy: &str) -> Option<Caveat> {
-    let percent = without.saturating_mul(100).checked_div(all)?;
+fn without_stacks(kinds: &[ResourceKind], sum: u64, without: u64, remedy: &str) -> Option<Caveat> {
+    let percent = without.saturating_mul(100).checked_div(sum)?;
     let names = kinds.iter().map(|kind| kind.name()).collect::<Vec<_>>().join(", ");
     let text = match percent {
         0 => return None,

@@ -51,17 +51,17 @@ impl Session {
     }
 
     /// Searches for symbols also where they were saved with loaded and other traces.
-    pub(crate) fn search_beside(&mut self, others: &[PathBuf]) {
-        // Whatever the current folder will be.
+    pub(crate) fn search_beside(&mut self, traces: &[PathBuf]) {
+        // The current folder may change later.
         let path = |path: &PathBuf| absolute(path).unwrap_or_else(|_| path.clone());
         let loaded = self.files.iter().map(|file| &file.path);
         let mut beside: Vec<_> = loaded
             .chain(&self.replayed)
-            .chain(others)
+            .chain(traces)
             .flat_map(|trace| symbols_beside(&path(trace)))
             .collect();
         let mut seen = HashSet::new();
-        beside.retain(|place| seen.insert(place.clone()));
+        beside.retain(|folder| seen.insert(folder.clone()));
         if beside != self.symbol_options.beside {
             self.symbol_options.beside = beside;
             self.forget_symbols();
@@ -107,7 +107,7 @@ impl Session {
         for file in &self.files {
             overwrite.protect(&file.path);
             overwrite.protect_file(file.trace.path());
-            import_sources(&file.path).iter().for_each(|part| overwrite.protect_file(part));
+            import_sources(&file.path).iter().for_each(|file| overwrite.protect_file(file));
             if let Ok(paths) = file.trace.values(TraceInfos::source_path)
                 && let Some(source) = paths.get(0)
             {
@@ -146,8 +146,9 @@ impl Session {
     /// The symbolizer, which resolves addresses to names. Made when first needed, and kept: it remembers what it
     /// found.
     pub fn symbolizer(&self) -> &Symbolizer {
-        let make = || Symbolizer::new(self.settings.symbol_path(), self.symbol_options.clone());
-        self.symbolizer.get_or_init(make)
+        self.symbolizer.get_or_init(|| {
+            Symbolizer::new(self.settings.symbol_path(), self.symbol_options.clone())
+        })
     }
 
     /// Says what is missing for names of functions, unless that was said before, and what was waited for.
@@ -158,10 +159,9 @@ impl Session {
                 let files = Untrusted(files.join(", "));
                 messages.note(format_args!("waited for another process that downloaded {files}"));
             }
-            let is_served = |module: &ModuleIdentity| {
+            self.symbol_notes.warn(symbolizer, messages, |module| {
                 self.files.iter().any(|file| file.frames.has_served(module))
-            };
-            self.symbol_notes.warn(symbolizer, messages, is_served);
+            });
         }
     }
 
@@ -184,11 +184,10 @@ pub(crate) struct SymbolNotes {
 }
 
 impl SymbolNotes {
-    /// Says why modules that were asked for since the last call have no symbols.
+    /// Says why modules that were searched since the last call have no symbols.
     ///
-    /// Files that were refused and places that cannot be reached get a line each, because there is
-    /// something to do about them; modules that are just not there share one. A module is `served`
-    /// when its names came from the extract.
+    /// A refused file and an unreachable server get a line each, because the user can do something about
+    /// them; missing modules share one. A module is served if its names came from the extract.
     pub(crate) fn warn(
         &self,
         symbolizer: &Symbolizer,
@@ -197,9 +196,7 @@ impl SymbolNotes {
     ) {
         let reports = symbolizer.report();
         let seen = self.seen.swap(reports.len(), Ordering::Relaxed);
-        let is_missing =
-            |report: &ModuleReport| !report.is_resolved() && !is_served(&report.module);
-        if seen == 0 && reports.iter().any(is_missing) {
+        if seen == 0 && missing(&reports, &is_served).next().is_some() {
             for folder in symbolizer.path().missing_folders() {
                 let folder = Untrusted(folder);
                 messages.warning(format_args!(
@@ -213,16 +210,22 @@ impl SymbolNotes {
         }
     }
 
-    /// Leaves out what was asked for since the last call.
+    /// Leaves out what was searched since the last call.
     pub(crate) fn skip(&self, symbolizer: &Symbolizer) {
         self.seen.store(symbolizer.report().len(), Ordering::Relaxed);
     }
 }
 
+/// The reports about modules without symbols whose names did not come from the extract.
+fn missing<'r>(
+    reports: &'r [ModuleReport],
+    is_served: &impl Fn(&ModuleIdentity) -> bool,
+) -> impl Iterator<Item = &'r ModuleReport> {
+    reports.iter().filter(|report| !report.is_resolved() && !is_served(&report.module))
+}
+
 fn texts(reports: &[ModuleReport], is_served: impl Fn(&ModuleIdentity) -> bool) -> Vec<String> {
-    let is_missing = |report: &&ModuleReport| !report.is_resolved() && !is_served(&report.module);
-    let missing = || reports.iter().filter(is_missing);
-    if missing().any(|report| report.outcome == Outcome::NoSymbolPath) {
+    if missing(reports, &is_served).any(|report| report.outcome == Outcome::NoSymbolPath) {
         return vec![
             "no symbol path is set, so frames are printed as module+0xOFFSET; see .help .sympath"
                 .to_owned(),
@@ -232,7 +235,7 @@ fn texts(reports: &[ModuleReport], is_served: impl Fn(&ModuleIdentity) -> bool) 
         |report: &ModuleReport| !report.refused.is_empty() || !report.failures.is_empty();
     let mut texts: Vec<String> =
         reports.iter().filter(|report| has_trouble(report)).map(ModuleReport::to_string).collect();
-    // A cache that cannot be written is one trouble, not one of each module.
+    // A cache that cannot be written is reported once, not for each module.
     let unsaved: Vec<&ModuleReport> =
         reports.iter().filter(|report| !has_trouble(report) && report.unsaved.is_some()).collect();
     if let Some(reason) = unsaved.first().and_then(|report| report.troubles().last()) {
@@ -240,7 +243,7 @@ fn texts(reports: &[ModuleReport], is_served: impl Fn(&ModuleIdentity) -> bool) 
         let names = listed(&names);
         texts.push(format!("no symbol cache: symbols of {names} cannot be kept ({reason})"));
     }
-    let absent: Vec<&str> = missing()
+    let absent: Vec<&str> = missing(reports, &is_served)
         .filter(|report| !has_trouble(report))
         .map(|report| report.module.name.as_str())
         .collect();

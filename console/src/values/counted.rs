@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use indicatif::HumanCount;
+use indicatif::{HumanBytes, HumanCount};
 
 /// Count of something: with separators between thousands, and the plural that fits.
 pub(crate) struct Counted(pub(crate) u64, pub(crate) &'static str);
@@ -12,7 +12,7 @@ impl Counted {
     pub(crate) fn plural(&self) -> &'static str {
         match self.1 {
             _ if self.0 == 1 => "",
-            what if what.ends_with('s') => "es",
+            noun if noun.ends_with('s') => "es",
             _ => "s",
         }
     }
@@ -30,6 +30,17 @@ pub(crate) fn kind_of(count: u64, kind: &str) -> &str {
 impl fmt::Display for Counted {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}{}", HumanCount(self.0), self.1, self.plural())
+    }
+}
+
+/// Number of bytes, in a unit that fits; negative where events say so.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Size(pub(crate) i64);
+
+impl fmt::Display for Size {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let sign = if self.0 < 0 { "-" } else { "" };
+        write!(f, "{sign}{}", HumanBytes(self.0.unsigned_abs()))
     }
 }
 
@@ -71,7 +82,7 @@ mod tests {
     #[test]
     fn one_is_singular() {
         let texts = [(0, "free"), (1, "free"), (1200, "free"), (1, "process"), (2, "process")]
-            .map(|(count, what)| Counted(count, what).to_string());
+            .map(|(count, noun)| Counted(count, noun).to_string());
         assert_eq!(texts, ["0 frees", "1 free", "1,200 frees", "1 process", "2 processes"]);
     }
 

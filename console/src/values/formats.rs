@@ -79,8 +79,10 @@ impl TimeFormat {
 
     /// The format of this word, in any case.
     pub fn from_word(word: &str) -> Option<TimeFormat> {
-        let is_word = |words: &[&str]| words.iter().any(|known| known.eq_ignore_ascii_case(word));
-        TimeFormat::WORDS.iter().find(|(words, ..)| is_word(words)).map(|(_, format, _)| *format)
+        let format = TimeFormat::WORDS
+            .iter()
+            .find(|(words, ..)| words.iter().any(|known| known.eq_ignore_ascii_case(word)));
+        format.map(|(_, format, _)| *format)
     }
 }
 
@@ -103,10 +105,8 @@ impl fmt::Display for ProcessFormat {
 
 /// Words for time formats, each with its meaning.
 pub(crate) fn time_words() -> impl Iterator<Item = (&'static str, &'static str)> {
-    let shown = |(words, _, help): &(&[&'static str], TimeFormat, &'static str)| {
-        Some((words.first().copied()?, *help))
-    };
-    TimeFormat::WORDS.iter().filter_map(shown)
+    let words = TimeFormat::WORDS.iter();
+    words.filter_map(|(words, _, help)| Some((words.first().copied()?, *help)))
 }
 
 /// Words for process formats, each with its meaning.
@@ -115,26 +115,26 @@ pub(crate) fn process_words() -> impl Iterator<Item = (&'static str, &'static st
 }
 
 pub(crate) fn time_format(word: &str) -> Result<TimeFormat, ValueError> {
-    let words = || time_words().map(|(word, _)| word);
-    TimeFormat::from_word(word).ok_or_else(|| no_choice(word, words))
+    TimeFormat::from_word(word)
+        .ok_or_else(|| no_choice(word, || time_words().map(|(word, _)| word)))
 }
 
 pub(crate) fn process_format(word: &str) -> Result<ProcessFormat, ValueError> {
     if word.eq_ignore_ascii_case("None") {
         return Ok(ProcessFormat::None);
     }
-    let words = || process_words().map(|(word, _)| word);
-    let format = TimeFormat::from_word(word).ok_or_else(|| no_choice(word, words))?;
-    Ok(ProcessFormat::Times(format))
+    let format = TimeFormat::from_word(word);
+    format
+        .map(ProcessFormat::Times)
+        .ok_or_else(|| no_choice(word, || process_words().map(|(word, _)| word)))
 }
 
 /// Words for on and off.
 const SWITCH: [(&str, bool); 4] = [("1", true), ("0", false), ("true", true), ("false", false)];
 
 pub(crate) fn on_or_off(word: &str) -> Result<bool, ValueError> {
-    let found = SWITCH.iter().find(|(known, _)| known.eq_ignore_ascii_case(word));
-    let words = || SWITCH.iter().map(|(word, _)| *word);
-    found.map(|&(_, on)| on).ok_or_else(|| no_choice(word, words))
+    let entry = SWITCH.iter().find(|(known, _)| known.eq_ignore_ascii_case(word));
+    entry.map(|&(_, on)| on).ok_or_else(|| no_choice(word, || SWITCH.iter().map(|(word, _)| *word)))
 }
 
 /// The error about a word that is not one of the choices.

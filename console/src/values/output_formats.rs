@@ -41,13 +41,14 @@ impl CsvText {
         // before they are seen.
         let divides = |c: char| c != char::from(separator) && DIVIDERS.contains(&c);
         let mut cell = String::with_capacity(text.len() + 1);
-        for part in text.split_inclusive(divides) {
-            let value = part.trim_end_matches(divides);
-            let is_number = || value.parse::<f64>().is_ok_and(f64::is_finite);
-            if value.trim_start_matches('"').starts_with(FORMULA) && !is_number() {
+        for piece in text.split_inclusive(divides) {
+            let value = piece.trim_end_matches(divides);
+            if value.trim_start_matches('"').starts_with(FORMULA)
+                && !value.parse::<f64>().is_ok_and(f64::is_finite)
+            {
                 cell.push('\'');
             }
-            cell.push_str(part);
+            cell.push_str(piece);
         }
         Cow::Owned(cell)
     }
@@ -227,9 +228,9 @@ static PARQUET: FormatSpec = FormatSpec {
     file: NamesFile::Always,
 };
 
-/// A format that was asked for, and the file after its option.
+/// A requested format, and the file after its option.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AskedFormat {
+pub struct RequestedFormat {
     pub(crate) spec: &'static FormatSpec,
     pub(crate) file: Option<PathBuf>,
 }
@@ -247,11 +248,11 @@ impl FormatSpec {
     }
 }
 
-impl AskedFormat {
-    /// Adds a format to those that were asked for; its last option counts.
-    pub(crate) fn add_to(self, asked: &mut Vec<AskedFormat>) {
-        asked.retain(|other| !other.spec.is_same_as(self.spec));
-        asked.push(self);
+impl RequestedFormat {
+    /// Adds a format to the requested ones; its last option counts.
+    pub(crate) fn add_to(self, formats: &mut Vec<RequestedFormat>) {
+        formats.retain(|format| !format.spec.is_same_as(self.spec));
+        formats.push(self);
     }
 
     /// The format, with text in CSV as chosen.
@@ -264,11 +265,11 @@ impl AskedFormat {
 }
 
 #[cfg(test)]
-impl AskedFormat {
+impl RequestedFormat {
     /// The format of an option in the list.
-    pub(crate) fn of(option: &str, file: Option<PathBuf>) -> AskedFormat {
+    pub(crate) fn of(option: &str, file: Option<PathBuf>) -> RequestedFormat {
         let spec = FORMATS.into_iter().find(|spec| spec.option_name() == option);
-        AskedFormat { spec: spec.expect("an option of a format"), file }
+        RequestedFormat { spec: spec.expect("an option of a format"), file }
     }
 }
 

@@ -218,15 +218,14 @@ pub(crate) fn nanoseconds(text: &str) -> Result<i64, ValueError> {
     let scale = i128::from(scale.unwrap_or(NS_PER_SECOND));
     let (is_negative, whole, fraction) = decimal_digits(number, text)?;
     let digits = |digits: &str| {
-        let append = |number: i128, digit: u8| {
+        digits.bytes().fold(0, |number: i128, digit| {
             number.saturating_mul(10).saturating_add(i128::from(digit - b'0'))
-        };
-        digits.bytes().fold(0, append)
+        })
     };
     let fraction = fraction.get(..FRACTION_DIGITS).unwrap_or(fraction);
     let divisor = 10_i128.pow(fraction.len() as u32);
-    let part = (2 * digits(fraction) * scale + divisor) / (2 * divisor);
-    let ns = digits(whole).saturating_mul(scale).saturating_add(part);
+    let fraction_ns = (2 * digits(fraction) * scale + divisor) / (2 * divisor);
+    let ns = digits(whole).saturating_mul(scale).saturating_add(fraction_ns);
     let ns = if is_negative { -ns } else { ns };
     Ok(ns.clamp(i64::MIN.into(), i64::MAX.into()) as i64)
 }
@@ -254,8 +253,8 @@ fn split_unit<'a, T: Copy>(
 fn decimal_digits<'a>(number: &'a str, text: &str) -> Result<(bool, &'a str, &'a str), ValueError> {
     let digits = number.strip_prefix('-').unwrap_or(number);
     let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
-    let mut all = whole.bytes().chain(fraction.bytes()).peekable();
-    match all.peek().is_some() && all.all(|digit| digit.is_ascii_digit()) {
+    let mut bytes = whole.bytes().chain(fraction.bytes()).peekable();
+    match bytes.peek().is_some() && bytes.all(|digit| digit.is_ascii_digit()) {
         true => Ok((digits.len() < number.len(), whole, fraction)),
         false => Err(ValueError::NoNumber { value: text.to_owned() }),
     }

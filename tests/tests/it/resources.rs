@@ -162,7 +162,7 @@ fn every_way_of_grouping_counts_the_same() {
         "-GroupBy kind,thread",
         "-GroupBy createstack",
         "-GroupBy allocator,freestack",
-        "-GroupBy by,end,size",
+        "-GroupBy allocated_by,end,size",
         "-ShowTotal File",
     ];
     for (name, known) in published() {
@@ -416,5 +416,21 @@ fn every_outstanding_allocation_of_published_traces_is_in_the_view() {
         found.sort();
         expected.sort();
         assert_eq!(found, expected, "{name}");
+    }
+}
+
+#[needs_data]
+#[test]
+fn the_old_name_of_allocated_by_is_accepted_and_written() {
+    let (name, _) = &published()[0];
+    let [new, old] = ["allocated_by", "by"].map(|word| {
+        let document = document(name, &format!(".dump Resource -GroupBy {word},kind -json"));
+        list(&document, "groups").to_vec()
+    });
+    assert_eq!(new, old);
+    assert!(!new.is_empty());
+    for group in &new {
+        let keys = group["keys"].as_object().expect("keys");
+        assert_eq!(keys.get("allocated_by").expect("the new name"), &keys["by"]);
     }
 }

@@ -48,7 +48,11 @@ static SIGNATURE: Signature = Signature {
     summary: "print tables of the loaded traces",
     details: "Each KIND has its own options; see .help KIND. Names of kinds and options are \
          case-insensitive. > FILE at the end writes the output into a file, >> FILE appends it.",
-    examples: &[".dump ObjectRef -Leak -ShowStack", ".dump Process"],
+    examples: &[
+        ".dump ObjectRef -Leak -ShowStack",
+        ".dump Process",
+        ".dump Resource -Leak -TopN 10",
+    ],
 };
 
 impl AnyCommand for Dump {
@@ -78,7 +82,7 @@ impl AnyCommand for Dump {
                 hint: suggest::hint(&word.text, names),
             }));
         };
-        kind.parse(&Entered { tokens: &words.others, ..*entered })
+        kind.parse(&Entered { tokens: &words.option_tokens, ..*entered })
     }
 }
 
@@ -102,7 +106,7 @@ pub(crate) struct DumpWords<'t> {
     /// The kind, if the word is one.
     pub(crate) kind: Option<&'static dyn AnyKind>,
     /// The other words: options and their values.
-    pub(crate) others: Vec<Token>,
+    pub(crate) option_tokens: Vec<Token>,
 }
 
 impl<'t> DumpWords<'t> {
@@ -116,12 +120,9 @@ impl<'t> DumpWords<'t> {
         let words: Vec<&Token> = words.collect();
         let named = words.iter().find(|word| registry.kind(&word.text).is_some());
         let word = named.or(words.first()).copied();
-        let is_other = |token: &&Token| word.is_none_or(|word| word.span != token.span);
-        DumpWords {
-            word,
-            kind: word.and_then(|word| registry.kind(&word.text)),
-            others: tokens.iter().filter(is_other).cloned().collect(),
-        }
+        let mut option_tokens = tokens.to_vec();
+        option_tokens.retain(|token| word.is_none_or(|word| word.span != token.span));
+        DumpWords { word, kind: word.and_then(|word| registry.kind(&word.text)), option_tokens }
     }
 
     /// The options that may be meant: those of the kind, or before it is known, those of any.

@@ -70,8 +70,8 @@ impl Kind for Process {
     fn answer(args: &ProcessArgs, dump: &mut DumpContext<'_, '_>) -> Result<(), CommandError> {
         write_notes(&args.notes, dump.messages);
         let word = args.sort_by.as_deref();
-        let is_asked = |(name, _): &&(&str, _)| word.is_some_and(|w| w.eq_ignore_ascii_case(name));
-        let order = ORDERS.iter().find(is_asked);
+        let order =
+            ORDERS.iter().find(|(name, _)| word.is_some_and(|w| w.eq_ignore_ascii_case(name)));
         let mut criteria = args.criteria.clone();
         criteria.order = order.map_or_else(ProcessOrder::default, |(_, order)| *order);
         let column = args.sort_by.clone().filter(|_| order.is_none());

@@ -7,7 +7,7 @@ use indicatif::HumanCount;
 use crate::commands::shared::caveats::write_caveats;
 use crate::commands::shared::choice::{
     process_option, show_address_option, show_line_option, show_stack_option, suspect_option,
-    type_of_handles_option,
+    time_option, type_of_handles_option,
 };
 use crate::commands::shared::{fields, groups};
 use crate::commands::{
@@ -68,6 +68,7 @@ impl Kind for Why {
         examples: &[
             Example { goal: "what leaks, and why", line: ".dump Why" },
             Example { goal: "one process, with all frames", line: ".dump Why -pn leaky -ss" },
+            Example { goal: "the worst leaks of events", line: ".dump Why -Type Event -TopN 3" },
         ],
     };
     const OPTIONS: &'static [OptionGroup<WhyCriteria>] = OPTIONS;
@@ -85,15 +86,15 @@ impl Kind for Why {
         let commands = Commands::of(dump.session, &criteria);
         let command = |file, suspect: &_| commands.show(file, suspect);
         let shows_all = criteria.all || output.format() != Format::Text;
-        let all = match output.top {
+        let all_command = match output.top {
             None => format!("{} -All", dump.shared.text),
-            // Few rows are not all.
+            // -TopN would limit the rows again.
             Some(_) => ".why -All".to_owned(),
         };
-        let all = Some(all.as_str()).filter(|_| !shows_all);
+        let all_command = Some(all_command.as_str()).filter(|_| !shows_all);
         criteria.shown = match (output.top, &output.sort_by) {
             (Some(TopN { take, skip }), None) if shows_all => Some(take.saturating_add(skip)),
-            // Which are small is known only when all suspects are; another order may be that of names of frames.
+            // Which suspects are small is known after all are counted; another order may need frame names.
             (Some(_), None) => Some(0),
             _ => None,
         };
@@ -101,14 +102,15 @@ impl Kind for Why {
         note_suspects(dump.session, &answers);
         let stacks = criteria.handles.stacks;
         if output.top.is_some() && (output.sort_by.is_some() || !shows_all) {
-            let left = render::why(&answers, &command, all, stacks, &display)?.rows_left(output)?;
-            for (answer, left) in answers.iter_mut().zip(left) {
-                let left: HashSet<usize> = left.into_iter().collect();
-                answer.show(|place| left.contains(&place))?;
+            let table = render::why(&answers, &command, all_command, stacks, &display)?;
+            let rows = table.rows_left(output)?;
+            for (answer, rows) in answers.iter_mut().zip(rows) {
+                let rows: HashSet<usize> = rows.into_iter().collect();
+                answer.show(|index| rows.contains(&index))?;
             }
         }
         answers.iter().for_each(|answer| write_caveats(&answer.file, dump.messages));
-        let table = render::why(&answers, &command, all, stacks, &display)?;
+        let table = render::why(&answers, &command, all_command, stacks, &display)?;
         dump.write(table)
     }
 }
@@ -193,6 +195,20 @@ static WHICH: &[Opt<WhyCriteria>] = &[
     ),
     type_of_handles_option(|criteria| &mut criteria.handles.object_type),
     suspect_option("only this suspect", |criteria| &mut criteria.handles.suspect),
+    Opt {
+        names: &["-MinLeaked"],
+        help: "only suspects that leaked at least this many",
+        details: "Counts handles or allocations of a suspect that are leaked or closed only by \
+             process exit. Ranks do not change.",
+        example: "-MinLeaked 10",
+        take: Take::Number(|criteria| &mut criteria.min_leaked),
+    },
+    time_option(
+        "only what was opened in this time range, since session start",
+        "Handles and allocations opened at other times are left out of counts, growth and causes. \
+         Units: s, ms, us, ns.",
+        |criteria| &mut criteria.handles.time,
+    ),
     Opt {
         names: &["-ByProcess"],
         help: "judge each process by itself, not all of a program together",

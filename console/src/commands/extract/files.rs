@@ -69,16 +69,16 @@ pub(super) fn extract_files(
             Some(outdir) => outdir.join(file_name(input)),
             None => beside(input),
         };
-        if let Some(other) = outputs.insert(output.clone(), input.clone()) {
-            let error = LoadError::SameExtract { path: input.clone(), other, output };
+        if let Some(first) = outputs.insert(output.clone(), input.clone()) {
+            let error = LoadError::SameExtract { path: input.clone(), first, output };
             messages.error(error);
             tally.failed += 1;
             continue;
         }
         if args.no_overwrite && output.exists() {
-            let (input, number, all) = (Untrusted(input), index + 1, inputs.len());
+            let (input, number, count) = (Untrusted(input), index + 1, inputs.len());
             messages.note(format_args!(
-                "Skipping file {input} {number}/{all} because extract already exists"
+                "Skipping file {input} {number}/{count} because extract already exists"
             ));
             continue;
         }
@@ -169,7 +169,7 @@ fn extract_file(
     if is_foreign(output) {
         return Err(LoadError::Foreign { path: output.to_path_buf() });
     }
-    // An extract is replaced, whichever run of the program wrote it.
+    // An extract is always replaced, even one of an earlier run.
     if Trace::open(output).is_err() {
         overwrite.replacing(output)?;
     }
@@ -191,7 +191,7 @@ const MAX_LISTED: usize = 8;
 
 /// Requested providers and events, and those that the traces have.
 pub(super) struct RequestedEvents {
-    wishes: Vec<Wish>,
+    requests: Vec<RequestedEvent>,
     /// Providers of all traces.
     providers: BTreeSet<String>,
     /// Events of the providers that `-resource` names.
@@ -200,13 +200,13 @@ pub(super) struct RequestedEvents {
 }
 
 /// A part of `-events` or `-resource`.
-struct Wish {
+struct RequestedEvent {
     option: &'static str,
     provider: String,
     /// Name or id; `None` for all events of the provider.
     event: Option<String>,
     has_provider: bool,
-    is_there: bool,
+    is_present: bool,
 }
 
 impl RequestedEvents {
@@ -215,19 +215,19 @@ impl RequestedEvents {
             EventChoice::Providers(providers) => providers,
             EventChoice::None | EventChoice::All => &[],
         };
-        let wish = |option, provider: &String, event| Wish {
+        let request = |option, provider: &String, event| RequestedEvent {
             option,
             provider: provider.clone(),
             event,
             has_provider: false,
-            is_there: false,
+            is_present: false,
         };
-        let all = providers.iter().map(|provider| wish(EVENTS, provider, None));
-        let some = resources
+        let events_of_providers = providers.iter().map(|provider| request(EVENTS, provider, None));
+        let events_of_mappings = resources
             .iter()
-            .map(|mapping| wish(RESOURCE, &mapping.provider, Some(mapping.event.clone())));
+            .map(|mapping| request(RESOURCE, &mapping.provider, Some(mapping.event.clone())));
         RequestedEvents {
-            wishes: all.chain(some).collect(),
+            requests: events_of_providers.chain(events_of_mappings).collect(),
             providers: BTreeSet::new(),
             events: BTreeSet::new(),
             traces: 0,
@@ -240,24 +240,24 @@ impl RequestedEvents {
     /// When the extract cannot be read.
     pub(super) fn look_at(&mut self, trace: &Trace) -> Result<(), ArchiveError> {
         self.traces += 1;
-        if self.wishes.is_empty() {
+        if self.requests.is_empty() {
             return Ok(());
         }
         for EventCount { kind, provider, name, .. } in EventCounts::read(trace)?.rows() {
-            let mut parts = kind.splitn(3, ':').skip(1);
-            let (guid, id) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
+            let mut ids = kind.splitn(3, ':').skip(1);
+            let (guid, id) = (ids.next().unwrap_or_default(), ids.next().unwrap_or_default());
             let (provider, name) = (provider.unwrap_or_default(), name.unwrap_or_default());
-            for wish in &mut self.wishes {
-                let choice = EventChoice::Providers(vec![wish.provider.clone()]);
-                if wish.provider != "*" && !choice.means(&provider, guid) {
+            for request in &mut self.requests {
+                let choice = EventChoice::Providers(vec![request.provider.clone()]);
+                if request.provider != "*" && !choice.means(&provider, guid) {
                     continue;
                 }
-                wish.has_provider = true;
-                wish.is_there |= wish
+                request.has_provider = true;
+                request.is_present |= request
                     .event
                     .as_ref()
                     .is_none_or(|event| event.eq_ignore_ascii_case(&name) || event == id);
-                if wish.event.is_some() && !name.is_empty() {
+                if request.event.is_some() && !name.is_empty() {
                     self.events.insert(name.clone());
                 }
             }
@@ -275,11 +275,11 @@ impl RequestedEvents {
             return Ok(());
         }
         for option in [EVENTS, RESOURCE] {
-            let of_option = || self.wishes.iter().filter(|wish| wish.option == option);
-            let is_any_there = of_option().any(|wish| wish.is_there);
-            for missing in of_option().filter(|wish| !wish.is_there) {
+            let requests = || self.requests.iter().filter(|request| request.option == option);
+            let is_any_present = requests().any(|request| request.is_present);
+            for missing in requests().filter(|request| !request.is_present) {
                 let error = self.error(missing);
-                if !is_any_there {
+                if !is_any_present {
                     return Err(error);
                 }
                 messages.warning(error);
@@ -288,15 +288,15 @@ impl RequestedEvents {
         Ok(())
     }
 
-    fn error(&self, missing: &Wish) -> CommandError {
+    fn error(&self, missing: &RequestedEvent) -> CommandError {
         let provider = Untrusted(&missing.provider);
-        let (what, name, known) = match &missing.event {
+        let (item, name, known) = match &missing.event {
             Some(event) if missing.has_provider => {
                 (format!("event {} of {provider}", Untrusted(event)), event, &self.events)
             }
             _ => (format!("event of a provider {provider}"), &missing.provider, &self.providers),
         };
-        CommandError::NotInTraces { option: missing.option, what, hint: hint(name, known) }
+        CommandError::NotInTraces { option: missing.option, item, hint: hint(name, known) }
     }
 }
 
@@ -308,7 +308,7 @@ fn hint(name: &str, known: &BTreeSet<String>) -> String {
     let listed: Vec<&str> = known.iter().map(String::as_str).take(MAX_LISTED).collect();
     match (listed.len(), known.len()) {
         (0, _) => "; no name is known of any".to_owned(),
-        (all, known) if all == known => format!("; there are {}", listed.join(", ")),
+        (shown, known) if shown == known => format!("; there are {}", listed.join(", ")),
         (_, known) => format!("; among the {known} that there are: {}", listed.join(", ")),
     }
 }

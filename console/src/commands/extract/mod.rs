@@ -60,30 +60,34 @@ impl Command for Extract {
         details: "QUERY is written as for .load. ETWAnalyzer's keywords may stand between: \
              ObjectRef, All, Default and Module are always extracted; others are named in a note, \
              and refused on their own.",
-        examples: &[".extract examples/leaky.etl", ".extract ObjectRef -fd examples -NoOverwrite"],
+        examples: &[
+            ".extract examples/leaky.etl",
+            ".extract ObjectRef -fd examples -NoOverwrite",
+            ".extract examples/leaky.etl -stacks all -outdir extracts",
+            ".extract examples/leaky.etl -symbols -symFolder examples/symbols",
+        ],
     };
     const OPTIONS: &'static [OptionGroup<ExtractArgs>] = options::OPTIONS;
 
     /// Words are extractors, or files as those after `-fd`.
     fn parse(entered: &Entered<'_>) -> Result<ExtractArgs, ParseError> {
         let (mut args, words) = entered.options_and_words(Self::OPTIONS)?;
-        let (mut named, mut is_one_known) = (Vec::new(), false);
+        let (mut queries, mut has_known) = (Vec::new(), false);
         for word in words {
-            let is_word = |(name, _): &(&str, bool)| name.eq_ignore_ascii_case(&word.text);
-            match extractors().find(is_word) {
-                Some(_) if with_home(&word.text).exists() => named.push(word.text.clone()),
-                Some((_, true)) => is_one_known = true,
+            match extractors().find(|(name, _)| name.eq_ignore_ascii_case(&word.text)) {
+                Some(_) if with_home(&word.text).exists() => queries.push(word.text.clone()),
+                Some((_, true)) => has_known = true,
                 Some((name, false)) => args.unknown_extractors.push(name.to_owned()),
-                None => named.push(file_or_typo(word)?),
+                None => queries.push(file_or_typo(word)?),
             }
         }
-        if !is_one_known && !args.unknown_extractors.is_empty() {
+        if !has_known && !args.unknown_extractors.is_empty() {
             return Err(ParseError::refused(NothingToExtract {
                 command: entered.name.to_owned(),
                 names: args.unknown_extractors.join(", "),
             }));
         }
-        args.queries.splice(0..0, named);
+        args.queries.splice(0..0, queries);
         if args.queries.is_empty() {
             return Err(entered.missing("at least one trace, folder or pattern"));
         }
@@ -127,14 +131,14 @@ impl Command for Extract {
         let finish = is_unfinished.then_some(&finish as &Finish<'_>);
         let overwrite = session.overwrite(args.force);
         let work = Work { args: &args, inputs: &inputs, overwrite, finish };
-        let done = extract_files(&work, tally, cancel, out, messages);
+        let result = extract_files(&work, tally, cancel, out, messages);
         session.warn_of_missing_symbols(messages);
         context.session.search_beside_files();
-        let (Tally { files, failed }, asked) = done?;
+        let (Tally { files, failed }, requested) = result?;
         if failed > 0 {
             Err(CommandError::NotExtracted { failed, files })
         } else {
-            asked.check(context.messages)
+            requested.check(context.messages)
         }
     }
 }

@@ -10,7 +10,7 @@ use crate::commands::shared::options::{
     max_size_option, recursive_queries_option,
 };
 use crate::commands::shared::symbols::{SymbolArgs, symbol_options, symbol_path_option};
-use crate::grammar::{Choices, Opt, OptionGroup, Take, chosen, words};
+use crate::grammar::{Choices, Opt, OptionGroup, Take, choice, words};
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct ExtractArgs {
@@ -50,10 +50,10 @@ fields!(ExtractArgs { symbols: SymbolArgs, notes: Notes });
 
 pub(super) static OPTIONS: &[OptionGroup<ExtractArgs>] = &[
     OptionGroup { title: "Which traces", options: WHICH },
-    OptionGroup { title: "What is extracted", options: WHAT },
+    OptionGroup { title: "What is extracted", options: CONTENT },
     OptionGroup { title: "Where extracts are written", options: WHERE },
     OptionGroup { title: "Symbols", options: SYMBOLS },
-    OptionGroup { title: "For ETWAnalyzer compatibility", options: OTHERS },
+    OptionGroup { title: "For ETWAnalyzer compatibility", options: COMPATIBILITY },
 ];
 
 static WHICH: &[Opt<ExtractArgs>] = &[
@@ -88,14 +88,14 @@ const STACKS: &Choices<StackChoice> = &[
     ("all", "those of every event, CPU samples too", StackChoice::All),
 ];
 
-static WHAT: &[Opt<ExtractArgs>] = &[
+static CONTENT: &[Opt<ExtractArgs>] = &[
     Opt {
         names: &["-stacks", "--stacks"],
         help: "which call stacks to keep",
         details: "For .dump Stack. Keeping all stacks can make an extract many times larger. \
              Provider events keep their own stacks: -events.",
         example: "-fd examples/leaky.etl -stacks all",
-        take: Take::Choice(|| words(STACKS), |args, place| args.stacks = chosen(STACKS, place)),
+        take: Take::Choice(|| words(STACKS), |args, index| args.stacks = choice(STACKS, index)),
     },
     Opt {
         names: &["-events", "--events"],
@@ -146,7 +146,7 @@ static SYMBOLS: &[Opt<ExtractArgs>] = &{
     [symbol_path_option(), server, cache, folder]
 };
 
-static OTHERS: &[Opt<ExtractArgs>] = &{
+static COMPATIBILITY: &[Opt<ExtractArgs>] = &{
     let [no_color, debug, days, runs, skip, index, count] = ignored_everywhere();
     [
         ignored(

@@ -36,6 +36,11 @@ pub(crate) fn help_in_shell(
     Ok(invocation::<Help>(HelpArgs(Some((topic, registry, Syntax::Shell)))))
 }
 
+/// The usage of a command as a command line of a shell.
+pub(crate) fn shell_usage(command: &dyn AnyCommand) -> String {
+    Syntax::Shell.usage(&command.usage())
+}
+
 /// The examples of a command as command lines of a shell, under their heading.
 pub(crate) fn shell_examples(command: &dyn AnyCommand) -> String {
     let examples = command.signature().examples.iter();
@@ -134,14 +139,15 @@ fn topic(words: &[String], registry: &Registry, aliases: &Aliases) -> Result<Top
         [kind, option, ..] => (Some(kind), Some(option)),
     };
     let unknown = || unknown_topic(&words.join(" "), registry, aliases);
-    let found = kind.map(|name| registry.kind(name));
-    match (found, option) {
+    match (kind.map(|name| registry.kind(name)), option) {
         (Some(Some(kind)), None) => Ok(Topic::Kind(kind)),
         (Some(Some(kind)), Some(name)) => kind.option(name).map(Topic::Option).ok_or_else(unknown),
         (None, Some(name)) => {
-            let of_commands = || registry.commands.iter().find_map(|command| command.option(name));
-            let of_kinds = registry.kinds.iter().find_map(|kind| kind.option(name));
-            of_kinds.or_else(of_commands).map(Topic::Option).ok_or_else(unknown)
+            let option = registry.kinds.iter().find_map(|kind| kind.option(name));
+            option
+                .or_else(|| registry.commands.iter().find_map(|command| command.option(name)))
+                .map(Topic::Option)
+                .ok_or_else(unknown)
         }
         _ => {
             let [name] = words else { return Err(unknown()) };

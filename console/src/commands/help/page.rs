@@ -56,14 +56,14 @@ impl<'a> Page<'a> {
             .registry
             .topics
             .iter()
-            .map(|t| [format!(".help {}", t.name), t.summary.to_owned()]);
-        let about = |topic: &str, text: &str| [format!(".help {topic}"), text.to_owned()];
-        let others = [
-            about("ObjectRef", "a kind of .dump with its options and examples"),
-            about(".load", "a command"),
-            about("-Leak", "an option"),
+            .map(|topic| [format!(".help {}", topic.name), topic.summary.to_owned()]);
+        let page = |topic: &str, text: &str| [format!(".help {topic}"), text.to_owned()];
+        let pages = [
+            page("ObjectRef", "a kind of .dump with its options and examples"),
+            page(".load", "a command"),
+            page("-Leak", "an option"),
         ];
-        self.rows(&others.into_iter().chain(topics).collect::<Vec<_>>())
+        self.rows(&pages.into_iter().chain(topics).collect::<Vec<_>>())
     }
 
     pub(super) fn command(mut self, command: &dyn AnyCommand) -> Result<(), CommandError> {
@@ -71,8 +71,8 @@ impl<'a> Page<'a> {
         writeln!(self.out, "{}", self.bold(self.syntax.usage(&command.usage())))?;
         self.paragraph(signature.summary)?;
         if signature.names.len() > 1 {
-            let others = signature.names.get(1..).unwrap_or_default().join(", ");
-            self.paragraph(&format!("Also called {others}."))?;
+            let aliases = signature.names.get(1..).unwrap_or_default().join(", ");
+            self.paragraph(&format!("Also called {aliases}."))?;
         }
         writeln!(self.out)?;
         self.paragraph(signature.details)?;
@@ -91,7 +91,8 @@ impl<'a> Page<'a> {
         if matches!(signature.arguments, Arguments::Sql) {
             self.heading("Tables and views; .schema NAME lists their columns")?;
             let relations = Relation::all();
-            let rows = relations.map(|r| [r.name().to_owned(), r.doc().to_owned()]);
+            let rows =
+                relations.map(|relation| [relation.name().to_owned(), relation.doc().to_owned()]);
             let width = Relation::all().map(|relation| relation.name().len()).max();
             self.aligned(&rows.collect::<Vec<_>>(), width.unwrap_or_default())?;
         }
@@ -126,8 +127,8 @@ impl<'a> Page<'a> {
     pub(super) fn topic(mut self, topic: &TopicSpec) -> Result<(), CommandError> {
         self.title(topic.name, topic.summary)?;
         let rows = topic.rows();
-        let width = rows.iter().map(|(what, _)| what.chars().count()).max();
-        let rows = rows.iter().map(|(what, text)| [(*what).to_owned(), (*text).to_owned()]);
+        let width = rows.iter().map(|(label, _)| label.chars().count()).max();
+        let rows = rows.iter().map(|(label, text)| [(*label).to_owned(), (*text).to_owned()]);
         self.aligned(&rows.collect::<Vec<_>>(), width.unwrap_or_default())
     }
 
@@ -265,8 +266,6 @@ fn is_idle(option: &&dyn OptionSpec) -> bool {
 
 /// The kinds of `.dump`, each with its line.
 fn kinds(registry: &Registry, indent: &'static str) -> impl Iterator<Item = [String; 2]> {
-    let row = move |kind: &&dyn AnyKind| {
-        [format!("{indent}{}", kind.name()), kind.signature().summary.to_owned()]
-    };
-    registry.kinds.iter().map(row)
+    let kinds = registry.kinds.iter();
+    kinds.map(move |kind| [format!("{indent}{}", kind.name()), kind.signature().summary.to_owned()])
 }

@@ -34,7 +34,7 @@ const OPTIONS: &str = "[OPTION…]";
 /// The trace in the examples.
 const SAMPLE: &str = "examples/leaky.etl";
 
-/// Syntax where a page is read.
+/// Syntax of the commands of a page: those of the prompt, or of a shell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Syntax {
     Prompt,
@@ -66,11 +66,11 @@ impl Syntax {
 /// is named, or the second without, or the others if it compares two.
 fn shell_line(line: &str, files: [&str; 4], word: impl Fn(&Token) -> String) -> String {
     let tokens = split(line);
-    let found = tokens.split_first().and_then(|(first, rest)| {
-        let (_, name, loads) = IN_SHELL.iter().find(|(command, ..)| *command == first.text)?;
+    let command = tokens.split_first().and_then(|(first, rest)| {
+        let (_, name, loads) = IN_SHELL.iter().find(|(name, ..)| *name == first.text)?;
         Some((*name, *loads, rest))
     });
-    let Some((name, loads, rest)) = found else {
+    let Some((name, loads, rest)) = command else {
         return format!("handlescope -c {}", single_quoted(line));
     };
     let [file, traces, before, after] = files.map(str::to_owned);
@@ -84,8 +84,8 @@ fn shell_line(line: &str, files: [&str; 4], word: impl Fn(&Token) -> String) -> 
         }
         Files::First if !has_files => words.insert(0, traces),
         Files::Two => {
-            let is_point = |token: &&Token| !token.is_switch() && token.text != OPTIONS;
-            let points = rest.iter().take_while(is_point).count();
+            let points =
+                rest.iter().take_while(|token| !token.is_switch() && token.text != OPTIONS).count();
             words.splice(0..points, [before, after]);
         }
         Files::Behind | Files::First | Files::None => {}
@@ -95,12 +95,12 @@ fn shell_line(line: &str, files: [&str; 4], word: impl Fn(&Token) -> String) -> 
 
 /// A word that shells leave as it is. The `>` in front of a file is theirs.
 fn quoted(token: &Token) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-./:=,+@%".contains(c);
     let is_arrow = token.quotes == Quotes::No && token.text == ">";
-    if is_arrow || token.text.chars().all(is_plain) {
-        return token.text.clone();
+    let mut characters = token.text.chars();
+    match is_arrow || characters.all(|c| c.is_ascii_alphanumeric() || "_-./:=,+@%".contains(c)) {
+        true => token.text.clone(),
+        false => single_quoted(&token.text),
     }
-    single_quoted(&token.text)
 }
 
 fn single_quoted(text: &str) -> String {

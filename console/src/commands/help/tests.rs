@@ -46,10 +46,10 @@ fn no_page_is_wider_than_the_terminal_and_none_is_colored_unasked() {
     for topic in topics {
         let page = page(&[topic], NARROW);
         assert!(!page.contains('\u{1b}'), "{topic}");
-        // Long examples stay whole, to be copied.
-        let is_example = |line: &&str| [".dump ", ".sql ", "srv*"].iter().any(|e| line.contains(e));
-        for line in page.lines().filter(|line| !is_example(line)) {
-            assert!(line.chars().count() <= 96, "{topic}: {line}");
+        for line in page.lines() {
+            // Long examples stay whole, to be copied.
+            let is_example = [".dump ", ".sql ", "srv*"].iter().any(|start| line.contains(start));
+            assert!(is_example || line.chars().count() <= 96, "{topic}: {line}");
         }
     }
 }

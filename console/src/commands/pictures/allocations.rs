@@ -35,9 +35,9 @@ pub(super) fn criteria(
     args: &PictureArgs,
     by: &[ResourceColumn],
 ) -> Result<Option<ResourceCriteria>, ParseError> {
-    let Some(kind) = &args.own.kind else { return Ok(None) };
-    let chosen = ResourceCriteria::of_handles(&args.handles.criteria);
-    let Some(chosen) = chosen.filter(|criteria| criteria.kind.is_none()) else {
+    let Some(kind) = &args.options.kind else { return Ok(None) };
+    let criteria = ResourceCriteria::of_handles(&args.handles.criteria);
+    let Some(criteria) = criteria.filter(|criteria| criteria.kind.is_none()) else {
         return Err(ParseError::Conflict {
             option: "-Kind",
             other: "an option about objects",
@@ -46,7 +46,7 @@ pub(super) fn criteria(
     };
     let (kind, by) = (Some(kind.clone()), Some(by.to_vec()));
     Ok(Some(
-        ResourceCriteria { kind, by, ..chosen.with_kind_option() }.narrowed_to_leaks_of_suspect(),
+        ResourceCriteria { kind, by, ..criteria.with_kind_option() }.narrowed_to_leaks_of_suspect(),
     ))
 }
 

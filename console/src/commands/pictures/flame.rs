@@ -62,7 +62,7 @@ impl Command for Flame {
     fn run(args: PictureArgs, context: &mut Context<'_, '_>) -> Result<(), CommandError> {
         let file = args.file.clone().unwrap_or_default();
         let format = Format::of(&file)?;
-        answer(&args.own.shared, context, |dump| format.draw(&file, &args, dump))
+        answer(&args.options.shared, context, |dump| format.draw(&file, &args, dump))
     }
 }
 
@@ -93,12 +93,12 @@ impl Format {
         dump.overwrite().replacing(file)?;
         let (graph, reason) = match criteria(args, &BY)? {
             Some(mut criteria) => {
-                // Only what is lost has a width, so that nothing else is asked for.
-                let all = !criteria.is_of_leaks();
-                criteria.leak |= all;
-                criteria.leak_at_exit |= all;
+                // Only leaked allocations have a width.
+                let has_no_choice = !criteria.is_of_leaks();
+                criteria.leak |= has_no_choice;
+                criteria.leak_at_exit |= has_no_choice;
                 let answers = ask_allocations(&criteria, dump)?;
-                let graph = FlameGraph::of_allocations(&answers, args.own.by_count);
+                let graph = FlameGraph::of_allocations(&answers, args.options.by_count);
                 (graph, "none of the chosen allocations leaks")
             }
             None => (of_handles(args, dump)?, "none of the chosen handles leaks"),

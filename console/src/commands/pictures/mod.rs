@@ -23,7 +23,7 @@ pub(crate) struct PictureArgs {
     pub(crate) file: Option<PathBuf>,
     pub(crate) handles: ObjectRefArgs,
     /// The other options.
-    pub(crate) own: PictureOptions,
+    pub(crate) options: PictureOptions,
 }
 
 /// Options that do not choose handles.
@@ -34,7 +34,7 @@ pub(crate) struct PictureOptions {
     /// `-GroupBy`: what the handles are divided by.
     pub(crate) by: Option<GroupColumn>,
     /// `-TopN`: groups that are shown by themselves.
-    pub(crate) most: Option<u64>,
+    pub(crate) top: Option<u64>,
     /// `-Kind`: allocations of such kinds instead of handles.
     pub(crate) kind: Option<Filter>,
     /// `-Count`: allocations by their number instead of their bytes.
@@ -45,21 +45,21 @@ pub(crate) struct PictureOptions {
 type Filters = &'static [OptionGroup<ObjectRefArgs>];
 
 /// The options of such a command under their headings: those that choose handles, then its own.
-fn groups(filters: Filters, others: &'static [OptionGroup<PictureOptions>]) -> Vec<GroupView> {
-    GroupView::with_shared(GroupView::all(filters), GroupView::all(others))
+fn groups(filters: Filters, options: &'static [OptionGroup<PictureOptions>]) -> Vec<GroupView> {
+    GroupView::with_shared(GroupView::all(filters), GroupView::all(options))
 }
 
 /// Reads a file and options.
 fn parse(
     entered: &Entered<'_>,
     filters: Filters,
-    others: &'static [OptionGroup<PictureOptions>],
+    options: &'static [OptionGroup<PictureOptions>],
 ) -> Result<PictureArgs, ParseError> {
-    let (handles, mut options, words) =
-        parse::own_shared_and_words(&entered.help(), entered.tokens, filters, others)?;
+    let (handles, mut picture_options, words) =
+        parse::options_shared_and_words(&entered.help(), entered.tokens, filters, options)?;
     let file = entered.at_most_one(&words, "one file, in quotes if its name has spaces")?;
-    options.shared.text = entered.line.to_owned();
-    Ok(PictureArgs { file: file.as_deref().map(with_home), handles, own: options })
+    picture_options.shared.text = entered.line.to_owned();
+    Ok(PictureArgs { file: file.as_deref().map(with_home), handles, options: picture_options })
 }
 
 /// Options about the files to query, and whether a file may be replaced.

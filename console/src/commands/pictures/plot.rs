@@ -9,17 +9,15 @@ use crate::commands::dump::object_ref::FILTERS;
 use crate::commands::shared::groups;
 use crate::commands::{Command, CommandError, Context, DumpContext, Entered, Signature};
 use crate::grammar::{
-    Arguments, Choices, GroupView, Opt, OptionGroup, ParseError, Take, chosen, words,
+    Arguments, Choices, GroupView, Opt, OptionGroup, ParseError, Take, choice, words,
 };
 use crate::paths::{has_extension, names_apart, stem};
-use crate::query::{
-    self, GroupColumn, GroupCriteria, ResourceColumn, ResourceCriteria, ResourcesAnswer,
-};
+use crate::query::{self, GroupColumn, GroupCriteria, ResourceColumn, ResourceCriteria};
 use crate::render::output::Target;
 use crate::render::pictures::{Measure, Timeline, columns, write_plot_svg, write_plot_text};
 
 /// Number of time intervals in a picture.
-const PARTS: usize = 400;
+const BUCKETS: usize = 400;
 
 /// Default number of groups that are shown by themselves.
 const MAX_GROUPS: u64 = 8;
@@ -49,14 +47,14 @@ static DISPLAY: &[Opt<PictureOptions>] = &[
         details: "Default: the process that owns them. The type of an allocation is its kind and \
              allocator.",
         example: "-GroupBy stack",
-        take: Take::Choice(|| words(DIVIDED_BY), |args, place| args.by = chosen(DIVIDED_BY, place)),
+        take: Take::Choice(|| words(DIVIDED_BY), |args, index| args.by = choice(DIVIDED_BY, index)),
     },
     Opt {
         names: &["-TopN"],
         help: "draw N groups, and the rest as one",
         details: "Those with the most handles open at once. Default: 8.",
         example: "-TopN 3",
-        take: Take::Number(|args| &mut args.most),
+        take: Take::Number(|args| &mut args.top),
     },
 ];
 
@@ -93,7 +91,7 @@ impl Command for Plot {
         if let Some(file) = args.file.as_ref().filter(|file| !has_extension(file, &["svg"])) {
             return Err(CommandError::PictureName { path: file.clone(), endings: ".svg" });
         }
-        answer(&args.own.shared, context, |dump| draw(&args, dump))
+        answer(&args.options.shared, context, |dump| draw(&args, dump))
     }
 }
 
@@ -102,17 +100,17 @@ fn draw(args: &PictureArgs, dump: &mut DumpContext<'_, '_>) -> Result<(), Comman
     if let Some(file) = &args.file {
         dump.overwrite().replacing(file)?;
     }
-    let parts = if args.file.is_some() { PARTS } else { 2 * columns(&display) };
-    let by = args.own.by.unwrap_or(GroupColumn::Process);
-    let most = usize::try_from(args.own.most.unwrap_or(MAX_GROUPS)).unwrap_or(usize::MAX);
+    let buckets = if args.file.is_some() { BUCKETS } else { 2 * columns(&display) };
+    let by = args.options.by.unwrap_or(GroupColumn::Process);
+    let top = usize::try_from(args.options.top.unwrap_or(MAX_GROUPS)).unwrap_or(usize::MAX);
     let (mut timelines, reason) = match criteria(args, columns_of(by))? {
         Some(criteria) => {
             let reason = "none of the chosen allocations was made in the trace";
-            (of_allocations(args, criteria, [parts, most], dump)?, reason)
+            (of_allocations(args, criteria, buckets, top, dump)?, reason)
         }
         None => {
             let reason = "none of the chosen handles was opened in the trace";
-            (of_handles(args, by, [parts, most], dump)?, reason)
+            (of_handles(args, by, buckets, top, dump)?, reason)
         }
     };
     timelines.retain(|timeline| !timeline.is_empty());
@@ -133,30 +131,30 @@ fn draw(args: &PictureArgs, dump: &mut DumpContext<'_, '_>) -> Result<(), Comman
 fn of_allocations(
     args: &PictureArgs,
     criteria: ResourceCriteria,
-    [parts, most]: [usize; 2],
+    buckets: usize,
+    top: usize,
     dump: &mut DumpContext<'_, '_>,
 ) -> Result<Vec<Timeline>, CommandError> {
-    let by_count = args.own.by_count;
-    let buckets = Some(parts);
-    let mut criteria = ResourceCriteria { buckets, by_count, keeps_changes: true, ..criteria };
+    let by_count = args.options.by_count;
+    let mut criteria =
+        ResourceCriteria { buckets: Some(buckets), by_count, keeps_changes: true, ..criteria };
     let mut answers = ask_allocations(&criteria, dump)?;
-    let has_bytes = |answer: &ResourcesAnswer<'_>| {
-        let mut groups = answer.groups.iter().flat_map(|groups| &groups.rows);
-        groups.any(|group| group.stats.alloc_bytes != 0)
-    };
-    if !by_count && !answers.iter().any(has_bytes) {
+    let groups = answers.iter().flat_map(|answer| &answer.groups);
+    if !by_count && groups.flat_map(|groups| &groups.rows).all(|group| group.stats.alloc_bytes == 0)
+    {
         criteria.by_count = true;
         answers = query::resources(dump.sources, &criteria, dump.names, dump.cancel)?;
     }
     let measure = Measure::of_bytes(!criteria.by_count);
-    let timeline = |answer| Timeline::of_allocations(answer, measure, (parts, most));
+    let timeline = |answer| Timeline::of_allocations(answer, measure, buckets, top);
     Ok(named_apart(answers.iter().map(|answer| (answer.about.path, timeline(answer)))))
 }
 
 fn of_handles(
     args: &PictureArgs,
     by: GroupColumn,
-    [parts, most]: [usize; 2],
+    buckets: usize,
+    top: usize,
     dump: &mut DumpContext<'_, '_>,
 ) -> Result<Vec<Timeline>, CommandError> {
     let groups = GroupCriteria { by: vec![by], keeps_handles: true, ..GroupCriteria::default() };
@@ -165,7 +163,7 @@ fn of_handles(
         return Err(CommandError::NoTimes { path: file.about.path.to_path_buf() });
     }
     let timelines =
-        answer.files.iter().map(|file| (file.about.path, Timeline::of(file, parts, most)));
+        answer.files.iter().map(|file| (file.about.path, Timeline::of(file, buckets, top)));
     Ok(named_apart(timelines))
 }
 
@@ -188,7 +186,7 @@ fn columns_of(by: GroupColumn) -> &'static [ResourceColumn] {
 fn title(by: GroupColumn, args: &PictureArgs) -> &'static str {
     match by {
         GroupColumn::Type => "Type",
-        GroupColumn::CreateStack if args.own.kind.is_some() => "Allocated by",
+        GroupColumn::CreateStack if args.options.kind.is_some() => "Allocated by",
         GroupColumn::CreateStack => "Opened by",
         _ => "Process",
     }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::{FILES, PictureArgs, PictureOptions, groups as option_groups, parse};
 use crate::commands::context::answer;
-use crate::commands::dump::object_ref::OF_LOST;
+use crate::commands::dump::object_ref::LEAK_FILTERS;
 use crate::commands::dump::why::{Commands, note_suspects};
 use crate::commands::shared::caveats::write_caveats;
 use crate::commands::shared::groups;
@@ -13,7 +13,7 @@ use crate::grammar::{Arguments, GroupView, OptionGroup, ParseError};
 use crate::paths::has_extension;
 use crate::query::{self, AllocationsOverview, QueryError, ResourceCriteria, Source, WhyCriteria};
 use crate::render::output::Target;
-use crate::render::report::{self, PARTS, ReportAnswer, SUSPECTS};
+use crate::render::report::{self, BUCKETS, ReportAnswer, SUSPECTS};
 use crate::trace::warn_of;
 
 pub(crate) struct Report;
@@ -36,15 +36,19 @@ impl Command for Report {
              page names them; allocations are chosen by -pn, -Type (their kind), -MinMaxTime, \
              -CreateStack, -DestroyStack and -Suspect, and left out with any other option. The \
              commands in the page show everything that their suspect leaked.",
-        examples: &[".report leaks.html", ".report events.html -pn leaky -Type Event"],
+        examples: &[
+            ".report leaks.html",
+            ".report events.html -pn leaky -Type Event",
+            ".report connect.html -CreateStack *Connect*",
+        ],
     };
 
     fn groups() -> Vec<GroupView> {
-        option_groups(OF_LOST, OPTIONS)
+        option_groups(LEAK_FILTERS, OPTIONS)
     }
 
     fn parse(entered: &Entered<'_>) -> Result<PictureArgs, ParseError> {
-        let args = parse(entered, OF_LOST, OPTIONS)?;
+        let args = parse(entered, LEAK_FILTERS, OPTIONS)?;
         match args.file {
             Some(_) => Ok(args),
             None => Err(entered.missing("the file to write, NAME.html")),
@@ -56,7 +60,7 @@ impl Command for Report {
         if !has_extension(&file, &["html", "htm"]) {
             return Err(CommandError::PictureName { path: file, endings: ".html" });
         }
-        answer(&args.own.shared, context, |dump| draw(&file, &args, dump))
+        answer(&args.options.shared, context, |dump| draw(&file, &args, dump))
     }
 }
 
@@ -67,7 +71,8 @@ fn draw(
 ) -> Result<(), CommandError> {
     dump.overwrite().replacing(path)?;
     let criteria = WhyCriteria { handles: args.handles.criteria.clone(), ..WhyCriteria::default() };
-    let asked = (criteria != WhyCriteria::default()).then_some(args.own.shared.text.as_str());
+    let command_line =
+        (criteria != WhyCriteria::default()).then_some(args.options.shared.text.as_str());
     let criteria = WhyCriteria { shown: Some(SUSPECTS), ..criteria };
     let answers = query::why(dump.sources, &criteria, dump.names, dump.cancel)?;
     note_suspects(dump.session, &answers);
@@ -79,12 +84,12 @@ fn draw(
     for answer in &answers {
         let file = &answer.why.file;
         write_caveats(file, dump.messages);
-        warn_of(file.about.path, answer.own_caveats(), dump.messages);
+        warn_of(file.about.path, answer.allocation_caveats(), dump.messages);
     }
     let target = Target { path, option: Report::SIGNATURE.names[0], format: "HTML" };
     let commands = Commands::of(dump.session, &criteria);
     let command = |file, suspect: &_| commands.show(file, suspect);
-    dump.write_file(target, |out| report::write(&answers, asked, command, out))
+    dump.write_file(target, |out| report::write(&answers, command_line, command, out))
 }
 
 /// The allocations of a trace, if any are asked for: options may concern what only objects have.
@@ -95,8 +100,8 @@ fn allocations<'a>(
 ) -> Result<Option<AllocationsOverview<'a>>, QueryError> {
     match ResourceCriteria::of_handles(&criteria.handles) {
         None => Ok(None),
-        Some(chosen) => {
-            query::allocations_overview(source, &chosen, PARTS, dump.names, dump.cancel)
+        Some(criteria) => {
+            query::allocations_overview(source, &criteria, BUCKETS, dump.names, dump.cancel)
         }
     }
 }

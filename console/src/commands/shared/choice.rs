@@ -2,7 +2,7 @@
 //! The chosen things differ, and so does the help.
 
 use crate::filter::{Filter, ProcessFilter};
-use crate::grammar::{Choices, Opt, Take, Texts, chosen, words};
+use crate::grammar::{Choices, Opt, Take, Texts, choice, words};
 use crate::query::{NewProcess, ProcessCriteria, StackTrims};
 use crate::settings::{DisplayArgs, StackDisplayArgs};
 use crate::values::{SuspectId, TimeRange};
@@ -114,7 +114,7 @@ pub(crate) const fn new_process_option<A: AsMut<ProcessCriteria>>(
         example: "-NewProcess 1",
         take: Take::Choice(
             || words(NEW_PROCESSES),
-            |args, place| args.as_mut().new_process = chosen(NEW_PROCESSES, place),
+            |args, index| args.as_mut().new_process = choice(NEW_PROCESSES, index),
         ),
     }
 }

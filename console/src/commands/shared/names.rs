@@ -67,8 +67,9 @@ impl SymbolObserver for WatchedSymbols<'_> {
     }
 
     fn progress(&self, pdb: &PdbIdentity, bytes: u64, total: Option<u64>) {
-        let of = total.map_or_else(String::new, |total| format!(" of {}", HumanBytes(total)));
-        self.show(pdb, &format!(" {}{of}", HumanBytes(bytes)));
+        let total_text =
+            total.map_or_else(String::new, |total| format!(" of {}", HumanBytes(total)));
+        self.show(pdb, &format!(" {}{total_text}", HumanBytes(bytes)));
     }
 
     fn finished(&self, pdb: &PdbIdentity) {
@@ -76,8 +77,8 @@ impl SymbolObserver for WatchedSymbols<'_> {
         self.show(pdb, "");
     }
 
-    fn resolved(&self, _module: &ModuleIdentity, done: usize, of: usize) {
-        self.spinner.show(format!("reading symbols, {done} of {of} modules done"));
+    fn resolved(&self, _module: &ModuleIdentity, done: usize, total: usize) {
+        self.spinner.show(format!("reading symbols, {done} of {total} modules done"));
     }
 }
 
@@ -106,7 +107,7 @@ pub(crate) fn store_names(
     if is_for_etwanalyzer(trace) {
         return save_for_etwanalyzer(trace, path, search, messages);
     }
-    let AllNames { named, frames, table } = found_names(trace, search, messages)?;
+    let AllNames { named, frames, table } = find_names(trace, search, messages)?;
     if named > 0 {
         if !is_still_loaded(trace)? {
             return Err(CommandError::ExtractReplaced { path: path.to_path_buf() });
@@ -120,7 +121,7 @@ pub(crate) fn store_names(
 ///
 /// # Errors
 /// When the trace cannot be read, or it was cancelled.
-pub(crate) fn found_names(
+pub(crate) fn find_names(
     trace: &Trace,
     search: NameSearch<'_>,
     messages: &mut Messages<'_>,
@@ -128,10 +129,10 @@ pub(crate) fn found_names(
     let NameSearch { frames, symbolizer, cancel } = search;
     messages.wait("searching");
     let spinner = messages.spinner();
-    let names = WatchedSymbols::new(symbolizer, spinner.clone(), cancel);
-    let all = all_names(trace, frames, &names, cancel);
+    let symbols = WatchedSymbols::new(symbolizer, spinner.clone(), cancel);
+    let names = all_names(trace, frames, &symbols, cancel);
     spinner.stop();
-    Ok(all?)
+    Ok(names?)
 }
 
 fn line(path: &Path, named: usize, frames: usize) -> String {
@@ -154,7 +155,7 @@ pub(crate) fn save_for_etwanalyzer(
     search: NameSearch<'_>,
     messages: &mut Messages<'_>,
 ) -> Result<String, CommandError> {
-    let AllNames { named, frames, table } = found_names(trace, search, messages)?;
+    let AllNames { named, frames, table } = find_names(trace, search, messages)?;
     let names = (named > 0).then_some(table);
     let options = SaveOptions { names, etwanalyzer: true };
     let size = write_archive(trace, output, options, search.cancel, messages)?;

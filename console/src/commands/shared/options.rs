@@ -10,7 +10,7 @@ use crate::filter::Filter;
 use crate::grammar::{Opt, OptionGroup, ParseError, Take, Texts};
 use crate::render::OutputOptions;
 use crate::render::output::COLUMNS;
-use crate::values::{AskedFormat, CsvText, FORMATS, FormatOption, FormatSpec, NamesFile};
+use crate::values::{CsvText, FORMATS, FormatOption, FormatSpec, NamesFile, RequestedFormat};
 
 /// Options that every kind of `.dump` takes beside its own.
 pub(crate) const SHARED: &[OptionGroup<SharedArgs>] = &[
@@ -32,7 +32,7 @@ const COLUMN_CHOICE: Opt<SharedArgs> = Opt {
          have all columns, and multi-line rows become a table. If a terminal is too narrow for a \
          table of groups, columns are left out until the rest fits, and a line below names them: \
          First, Last, Ids, Stack, Free stack, Objects, Share, Numbers, Duplicated, Unmapped, \
-         Closed, End, By, Orphan frees, Frees, Allocs, Allocated, Created, Open, At exit, Bytes \
+         Closed, End, Allocated by, Orphan frees, Frees, Allocs, Allocated, Created, Open, At exit, Bytes \
          at exit, Allocator, in this order, but none that -GroupBy or -SortBy names. With all, or \
          if the rest does not fit either, a group takes several lines.",
     example: "-Columns all",
@@ -111,7 +111,7 @@ pub(crate) const fn format_option<A>(
     spec: &'static FormatSpec,
     option: &'static FormatOption,
     file: NamesFile,
-    field: fn(&mut A) -> &mut Vec<AskedFormat>,
+    field: fn(&mut A) -> &mut Vec<RequestedFormat>,
 ) -> Opt<A> {
     let FormatOption { names, help, details, example } = option;
     Opt { names, help, details, example, take: Take::Format(spec, file, field) }
@@ -120,17 +120,18 @@ pub(crate) const fn format_option<A>(
 /// The files and formats of a table.
 pub(crate) const fn format_options<A: AsMut<SharedArgs>>() -> [Opt<A>; FORMATS.len() + 3] {
     let mut options = [const { files_option(|args: &mut A| &mut args.as_mut().files) }; _];
-    let mut at = 0;
-    while at < FORMATS.len() {
-        let spec = FORMATS[at];
-        options[at + 1] =
+    let mut index = 0;
+    while index < FORMATS.len() {
+        let spec = FORMATS[index];
+        options[index + 1] =
             format_option(spec, &spec.option, spec.file, |args| &mut args.as_mut().output.formats);
-        at += 1;
+        index += 1;
     }
-    options[at + 1] = csv_raw_option("-csv rows.csv -csvraw", |args| {
+    options[index + 1] = csv_raw_option("-csv rows.csv -csvraw", |args| {
         args.as_mut().output.csv_text = CsvText::Raw;
     });
-    options[at + 2] = force_option("-csv rows.csv -Force", |args| &mut args.as_mut().output.force);
+    options[index + 2] =
+        force_option("-csv rows.csv -Force", |args| &mut args.as_mut().output.force);
     options
 }
 

@@ -68,13 +68,13 @@ pub struct SymbolLimitArgs {
 impl SymbolLimitArgs {
     /// The options of a search within these limits.
     pub fn options(&self) -> SymbolizerOptions {
-        let usual = SymbolizerOptions::default();
-        let max_file_bytes = self.max_size.unwrap_or(usual.max_file_bytes);
+        let defaults = SymbolizerOptions::default();
+        let max_file_bytes = self.max_size.unwrap_or(defaults.max_file_bytes);
         SymbolizerOptions {
-            download_timeout: self.timeout.map_or(usual.download_timeout, Duration::from_secs),
+            download_timeout: self.timeout.map_or(defaults.download_timeout, Duration::from_secs),
             max_file_bytes,
             download_budget: DownloadBudget::for_files_of(max_file_bytes),
-            ..usual
+            ..defaults
         }
     }
 }
@@ -83,8 +83,8 @@ impl SymbolLimitArgs {
 const MAX_SECONDS: u64 = 3600;
 
 fn seconds(text: &str) -> Result<u64, ValueError> {
-    let is_allowed = |seconds: &u64| (1..=MAX_SECONDS).contains(seconds);
-    text.parse().ok().filter(is_allowed).ok_or_else(|| ValueError::NoUnit {
+    let seconds = text.parse().ok().filter(|seconds| (1..=MAX_SECONDS).contains(seconds));
+    seconds.ok_or_else(|| ValueError::NoUnit {
         value: text.to_owned(),
         expected: "a whole number of seconds from 1 to 3600",
     })
@@ -95,10 +95,10 @@ pub(crate) fn path(name: &str) -> Result<PathBuf, Infallible> {
 }
 
 impl SymbolArgs {
-    /// The symbol path that was asked for; `None` when nothing was said.
+    /// The requested symbol path; `None` without any option.
     ///
-    /// A cache alone says where to keep symbols and not whom to ask for them, so that the path of
-    /// the environment or the configuration counts after it.
+    /// A cache alone is no source of symbols, so the path of the environment or of the configuration
+    /// file is added to it.
     ///
     /// # Errors
     /// When a folder cannot be written in a symbol path, or the environment has none.

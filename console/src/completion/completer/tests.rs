@@ -108,7 +108,7 @@ fn columns_are_offered_behind_sort_by() {
 fn columns_are_offered_behind_each_comma_once() {
     assert_eq!(
         offered(".dump Resource -Columns kind,alloc"),
-        ["kind,allocator", "kind,allocs", "kind,alloc_bytes"]
+        ["kind,allocator", "kind,allocs", "kind,alloc_bytes", "kind,allocated_by"]
     );
     assert_eq!(offered(".dump ObjectRef -Columns share,s"), ["share,sample_ids"]);
     assert_eq!(offered(".dump Process -Columns al"), ["all"]);

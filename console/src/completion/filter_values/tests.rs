@@ -41,11 +41,11 @@ fn filters(values: Vec<FilterValue>) -> Vec<String> {
 fn names_are_completed_level_by_level_and_their_last_parts_anywhere() {
     let known = known();
     let of = |filter| filters(texts(filter, Texts::ObjectNames, &known));
-    let whole = [r"\Sessions\1\Leaky_A", r"\Sessions\1\Leaky_B", r"\Sessions\2\X"];
-    assert_eq!(of(""), [&[r"\Sessions\"][..], &whole, &["plain"]].concat());
-    assert_eq!(of(r"\sess"), [&[r"\Sessions\"][..], &whole].concat());
+    let names = [r"\Sessions\1\Leaky_A", r"\Sessions\1\Leaky_B", r"\Sessions\2\X"];
+    assert_eq!(of(""), [&[r"\Sessions\"][..], &names, &["plain"]].concat());
+    assert_eq!(of(r"\sess"), [&[r"\Sessions\"][..], &names].concat());
     let (one, two) = (r"\Sessions\1\", r"\Sessions\2\");
-    assert_eq!(of(r"\Sessions\"), [&[one, two], &whole[..], &[r"\Sessions\*"]].concat());
+    assert_eq!(of(r"\Sessions\"), [&[one, two], &names[..], &[r"\Sessions\*"]].concat());
     assert_eq!(of(r"\Sessions\2\"), [r"\Sessions\2\X"]);
     assert_eq!(of(r"\Sessions\1\l"), [r"\Sessions\1\Leaky_A", r"\Sessions\1\Leaky_B"]);
     assert_eq!(of("*leaky"), ["*Leaky_A", "*Leaky_B"]);
@@ -82,11 +82,11 @@ fn modules_stand_for_all_of_their_functions() {
 #[test]
 fn only_the_part_behind_the_last_semicolon_and_exclamation_mark_is_completed() {
     let typed = Typed::new("a;!b");
-    assert_eq!((typed.fixed, typed.part), ("a;!", "b"));
+    assert_eq!((typed.fixed, typed.pattern), ("a;!", "b"));
     let typed = Typed::new("!b;c");
-    assert_eq!((typed.fixed, typed.part), ("!b;", "c"));
+    assert_eq!((typed.fixed, typed.pattern), ("!b;", "c"));
     let typed = Typed::new("");
-    assert_eq!((typed.fixed, typed.part), ("", ""));
+    assert_eq!((typed.fixed, typed.pattern), ("", ""));
 }
 
 #[test]
@@ -117,8 +117,8 @@ fn kinds_of_allocations_that_are_loaded_come_first() {
     assert_eq!(described[4].description, "blocks of heaps; none is loaded");
     let of_nothing = texts("", Texts::AllocationKinds, &Known::default());
     assert_eq!(of_nothing[0].description, "blocks of heaps");
-    let all = ["heap", "commit", "reserve", "resource", "gdi", "user"];
-    assert_eq!(filters(of_nothing), all, "the known ones, in their order");
+    let known_kinds = ["heap", "commit", "reserve", "resource", "gdi", "user"];
+    assert_eq!(filters(of_nothing), known_kinds, "the known ones, in their order");
 }
 
 #[test]
@@ -128,8 +128,8 @@ fn allocators_are_completed_once_each_with_what_they_allocate() {
     assert_eq!(of("wi"), ["Window"]);
     assert_eq!(of("Window;!v"), ["Window;!VirtualAlloc"]);
     assert_eq!(of("t"), [crate::filter::literal("Tiles*")], "a star of a name is not a wildcard");
-    let found = texts("v", Texts::Allocators, &known);
-    assert_eq!(found[0].description, "committed pages, reserved addresses");
+    let offered = texts("v", Texts::Allocators, &known);
+    assert_eq!(offered[0].description, "committed pages, reserved addresses");
     assert_eq!(texts("", Texts::Allocators, &known).len(), 3);
     assert_eq!(filters(texts("", Texts::Allocators, &Known::default())), Vec::<String>::new());
 }
@@ -152,8 +152,8 @@ fn suspects_are_those_that_answers_named_the_last_ones_first_and_each_once() {
     assert_eq!(of(""), [pair("33434dfa4c", 8), pair("774d09aefa", 6)]);
     assert_eq!(of("77"), [pair("774d09aefa", 6)]);
     values.note_suspects(vec![named("dc070df8cf", 1), named("774d09aefa", 5)]);
-    let all = [pair("dc070df8cf", 1), pair("774d09aefa", 5), pair("33434dfa4c", 8)];
-    assert_eq!(of(""), all);
+    let expected = [pair("dc070df8cf", 1), pair("774d09aefa", 5), pair("33434dfa4c", 8)];
+    assert_eq!(of(""), expected);
     let twice = Known { values: vec![Arc::clone(values); 2], ..Known::default() };
     assert_eq!(suspects("", &twice).len(), 3);
     assert_eq!(of("33434DFA"), [pair("33434dfa4c", 8)]);

@@ -53,6 +53,8 @@ fn row_numbers_that_point_nowhere_end_in_an_answer() {
 fn ids_are_rows_from_one_and_ranges_have_both_ends() {
     let saved = trace(vec![vec![create(APP, 1, 4)]; 5]);
     assert_eq!(saved.ids("-MinMaxId 2 3"), [2, 3]);
+    assert_eq!(saved.ids("-Id 2;4"), [2, 4]);
+    assert_eq!(saved.ids("-Id !2 -MinMaxId 1 3"), [1, 3]);
     assert_eq!(saved.ids("-MinMaxId 4"), [4, 5]);
 }
 

@@ -34,8 +34,8 @@ group_columns! {
     Allocator: "allocator", "heap or other allocator"
         => of("allocator", "Allocator", KeyKind::Allocator(|allocator| Some(&allocator.name)));
     Process: "process", "owner" => of("process", "Process", KeyKind::Owner);
-    Caller: "by", "process that allocated, where it is not the owner"
-        => of("by", "By", KeyKind::Process(read!(Resources::caller)));
+    Caller: "allocated_by", "process that allocated, where it is not the owner"
+        => of("allocated_by", "Allocated by", KeyKind::Process(read!(Resources::caller)));
     Thread: "thread", "thread that allocated"
         => of("tid", "Thread", KeyKind::Number(read!(Resources::tid, ResourceMisses::tid)));
     End: "end", "how it ended"
@@ -138,9 +138,29 @@ impl ResourceColumn {
     /// Number of 32-bit numbers in a key: what allocators have in common, then the values of the other columns.
     pub(super) const KEY_WIDTH: usize = Self::width_before(u8::MAX, 0);
 
+    /// Columns in the order of [`Self::accepted_words`].
+    pub(crate) fn accepted() -> impl Iterator<Item = Self> {
+        let renamed = Self::ALL.iter().filter(|column| column.old_word().is_some());
+        Self::ALL.iter().chain(renamed).copied()
+    }
+
+    /// Words of all columns, each with its help, and then the old words.
+    pub(crate) fn accepted_words() -> Vec<(&'static str, &'static str)> {
+        let old = Self::ALL.iter().filter_map(|column| Some((column.old_word()?, "old name")));
+        Self::words().into_iter().chain(old).collect()
+    }
+
     /// Name in files.
     pub(crate) fn name(self) -> &'static str {
         self.declared().name
+    }
+
+    /// Name it had before, which is accepted and written for one more version.
+    pub(crate) fn old_word(self) -> Option<&'static str> {
+        match self {
+            Self::Caller => Some("by"),
+            _ => None,
+        }
     }
 
     /// Title in text.
@@ -165,30 +185,31 @@ impl ResourceColumn {
         self.kind().width() == 0
     }
 
-    /// The place of its first number in a key.
-    pub(super) fn place(self) -> usize {
-        const PLACES: [usize; ResourceColumn::ALL.len()] = ResourceColumn::places();
-        PLACES.get(self as usize).copied().unwrap_or_default()
+    /// Index of its first number in a key.
+    pub(super) fn key_index(self) -> usize {
+        const INDEXES: [usize; ResourceColumn::ALL.len()] = ResourceColumn::key_indexes();
+        INDEXES.get(self as usize).copied().unwrap_or_default()
     }
 
-    const fn places() -> [usize; Self::ALL.len()] {
-        let (mut places, mut at) = ([0; Self::ALL.len()], 0);
-        while at < Self::ALL.len() {
-            places[at] = Self::width_before(Self::ALL[at].declared().kind.rank(), at);
-            at += 1;
+    const fn key_indexes() -> [usize; Self::ALL.len()] {
+        let (mut key_indexes, mut column) = ([0; Self::ALL.len()], 0);
+        while column < Self::ALL.len() {
+            key_indexes[column] =
+                Self::width_before(Self::ALL[column].declared().kind.rank(), column);
+            column += 1;
         }
-        places
+        key_indexes
     }
 
     /// The numbers of a key before those of a column.
     const fn width_before(rank: u8, column: usize) -> usize {
-        let (mut width, mut at) = (1, 0);
-        while at < Self::ALL.len() {
-            let kind = Self::ALL[at].declared().kind;
-            if kind.rank() < rank || kind.rank() == rank && at < column {
+        let (mut width, mut other) = (1, 0);
+        while other < Self::ALL.len() {
+            let kind = Self::ALL[other].declared().kind;
+            if kind.rank() < rank || kind.rank() == rank && other < column {
                 width += kind.width();
             }
-            at += 1;
+            other += 1;
         }
         width
     }

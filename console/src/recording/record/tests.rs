@@ -53,7 +53,7 @@ impl Recorder for Fake {
             return Err(error);
         }
         let creates = self.creates;
-        let send = move || {
+        let sender = thread::spawn(move || {
             for number in 0..creates {
                 let mut payload = u64::from(0x1000 + number).to_le_bytes().to_vec();
                 payload.extend((4 * number + 4).to_le_bytes());
@@ -73,8 +73,8 @@ impl Recorder for Fake {
                     extended: &[],
                 });
             }
-        };
-        thread::spawn(send).join().expect("a sink that takes events");
+        });
+        sender.join().expect("a sink that takes events");
         if let (Some(trace), Some(file)) = (&self.trace, &plan.log_file) {
             fs::copy(trace, file).expect("a trace");
         }
@@ -110,10 +110,10 @@ fn recorded(fake: &Fake, options: &[&str], cancel: &Cancel) -> (Result<(), Comma
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("leak.etl").to_string_lossy().into_owned();
     let line = Line::parse_from([&["record", &file][..], options].concat());
-    let (mut out, mut said) = (Vec::new(), Vec::new());
-    let mut messages = Messages::new(&mut said, Screen::PLAIN);
+    let (mut out, mut text) = (Vec::new(), Vec::new());
+    let mut messages = Messages::new(&mut text, Screen::PLAIN);
     let result = run(&line.args, false, fake, &mut out, &mut messages, cancel);
-    (result, String::from_utf8(said).expect("text").replace(&file, "leak.etl"))
+    (result, String::from_utf8(text).expect("text").replace(&file, "leak.etl"))
 }
 
 #[test]
@@ -121,24 +121,24 @@ fn ctrl_c_ends_a_recording_and_nothing_else() {
     let fake = Fake { creates: 5, ..Fake::default() };
     let cancel = Cancel::default();
     cancel.cancel();
-    let (result, said) = recorded(&fake, &[], &cancel);
+    let (result, text) = recorded(&fake, &[], &cancel);
     assert!(result.is_ok() && fake.stopped.get() && !cancel.is_cancelled());
-    assert!(said.starts_with("recording to leak.etl; Ctrl-C ends it\nleak.etl: 5 events in "));
-    assert!(said.ends_with(" s, lost events: 3, lost buffers: 1; ended by Ctrl-C\n"), "{said}");
+    assert!(text.starts_with("recording to leak.etl; Ctrl-C ends it\nleak.etl: 5 events in "));
+    assert!(text.ends_with(" s, lost events: 3, lost buffers: 1; ended by Ctrl-C\n"), "{text}");
 }
 
 #[test]
 fn a_recording_ends_after_its_time() {
-    let (result, said) = recorded(&Fake::default(), &["--duration", "50ms"], &Cancel::default());
-    assert!(result.is_ok() && said.ends_with("; ended after its time\n"), "{said}");
+    let (result, text) = recorded(&Fake::default(), &["--duration", "50ms"], &Cancel::default());
+    assert!(result.is_ok() && text.ends_with("; ended after its time\n"), "{text}");
 }
 
 #[test]
 fn a_recording_ends_when_a_process_has_too_many_handles() {
     let fake = Fake { creates: 9, ..Fake::default() };
-    let (result, said) = recorded(&fake, &["--stop-when", "pn 7 handles > 5"], &Cancel::default());
+    let (result, text) = recorded(&fake, &["--stop-when", "pn 7 handles > 5"], &Cancel::default());
     assert!(result.is_ok() && fake.stopped.get());
-    assert!(said.ends_with("; ended: (7) has 6 handles open, more than 5\n"), "{said}");
+    assert!(text.ends_with("; ended: (7) has 6 handles open, more than 5\n"), "{text}");
 }
 
 #[test]
@@ -154,9 +154,9 @@ fn a_trace_without_identities_of_images_says_so() {
         ),
     ] {
         let fake = Fake { is_unmerged: true, trace, ..Fake::default() };
-        let (_, said) = recorded(&fake, &["--duration", "10ms"], &Cancel::default());
-        assert!(said.contains("leak.etl has no image identities"), "{said}");
-        assert!(said.contains(expected), "{said}");
+        let (_, text) = recorded(&fake, &["--duration", "10ms"], &Cancel::default());
+        assert!(text.contains("leak.etl has no image identities"), "{text}");
+        assert!(text.contains(expected), "{text}");
     }
 }
 
@@ -173,12 +173,12 @@ fn further_traces_are_merged_where_windows_does_not() {
         ..Fake::default()
     };
     let options = ["--duration", "10ms", "--clr", "--extract"];
-    let (result, said) = recorded(&fake, &options, &Cancel::default());
-    assert!(result.is_ok(), "{said}");
-    assert!(said.contains("no names for .NET methods: Windows has reached its limit"), "{said}");
-    let line = said.lines().find(|line| line.ends_with(" events of .NET")).expect("a line");
-    assert!(line.starts_with("leak.etl: ") && !line.starts_with("leak.etl: 0 "), "{said}");
-    assert!(said.contains("no image file could be read\n"), "{said}");
+    let (result, text) = recorded(&fake, &options, &Cancel::default());
+    assert!(result.is_ok(), "{text}");
+    assert!(text.contains("no names for .NET methods: Windows has reached its limit"), "{text}");
+    let line = text.lines().find(|line| line.ends_with(" events of .NET")).expect("a line");
+    assert!(line.starts_with("leak.etl: ") && !line.starts_with("leak.etl: 0 "), "{text}");
+    assert!(text.contains("no image file could be read\n"), "{text}");
 }
 
 #[test]
@@ -189,11 +189,11 @@ fn a_session_that_does_not_start_is_an_error_with_its_remedy_and_what_records_th
         (SessionError::TooMany, "logman query -ets"),
     ] {
         let fake = Fake { refusal: Some(error), ..Fake::default() };
-        let (result, said) = recorded(&fake, &[], &Cancel::default());
+        let (result, text) = recorded(&fake, &[], &Cancel::default());
         let error = result.expect_err("an error").to_string();
         assert!(error.starts_with("handlescope record cannot start a session: "), "{error}");
         assert!(error.contains(remedy) && error.contains("wpr -start"), "{error}");
-        assert_eq!(said, "");
+        assert_eq!(text, "");
     }
 }
 
@@ -236,8 +236,8 @@ fn a_session_that_is_lost_ends_the_recording_with_an_error() {
         started: Instant::now(),
         kib: 64,
     };
-    let mut said = Vec::new();
-    let messages = Messages::new(&mut said, Screen::PLAIN);
+    let mut text = Vec::new();
+    let messages = Messages::new(&mut text, Screen::PLAIN);
     let ended = recording.wait(Some(Duration::from_secs(60)), &messages, &Cancel::default());
     let error = ended.expect_err("an error").to_string();
     assert!(

@@ -67,7 +67,7 @@ impl<W: Write> Rows<'_, W> {
         let FileFacts { answer: file, listing, .. } = *facts;
         let mut stacks = StackTexts::new(file, self.args.criteria.stacks);
         for &selected in file.selection.objects() {
-            // Nothing is printed meanwhile, so no write would notice.
+            // An object may have no row, so writing alone does not notice a cancel.
             file.file.cancel.check().map_err(io::Error::other)?;
             let object = &ObjectFacts::new(facts, selected);
             for item in EventItem::of_object(file, listing, selected) {

@@ -67,7 +67,7 @@ impl<'a> FileFacts<'a> {
     ) -> Self {
         let clock = Clock::new(&answer.about.info, display.time_format, display.time_digits);
         let style = ProcessStyle::new(&answer.about.info, display);
-        let facts = |process| ProcessFacts::new(process, &style, &clock, has_command_line);
+        let processes = &answer.file.processes;
         Self {
             answer,
             listing,
@@ -76,7 +76,8 @@ impl<'a> FileFacts<'a> {
                 true => Clock::session_start(&answer.about.info),
                 false => String::new(),
             },
-            processes: answer.file.processes.each(facts),
+            processes: processes
+                .each(|process| ProcessFacts::new(process, &style, &clock, has_command_line)),
         }
     }
 
@@ -153,8 +154,9 @@ fn max_ref_count(file: &FileFacts<'_>, object: ObjectIdx) -> i64 {
 fn inherited_by(file: &FileFacts<'_>, object: ObjectIdx) -> String {
     let events = file.answer.file.objects.events(object);
     let children = events.filter_map(|event| file.listing.inherited_by(event));
-    let start = |child| file.answer.file.processes.get(child).start_ns;
-    let by_start: BTreeSet<_> = children.map(|child| (start(child), child)).collect();
+    let processes = &file.answer.file.processes;
+    let by_start: BTreeSet<_> =
+        children.map(|child| (processes.get(child).start_ns, child)).collect();
     let labels = by_start.into_iter().map(|(_, child)| file.process(Some(child)).marked.as_str());
     labels.collect::<Vec<_>>().join(", ")
 }
@@ -166,14 +168,13 @@ impl<'a> CsvRow<'a> {
     }
 }
 
-/// A command line without what stands in front of its arguments; the whole if no program ends in
-/// `.exe`.
+/// The arguments of a command line; all of it if it has no program that ends in `.exe`.
 fn behind_program(command_line: &str) -> &str {
     const EXE: &[u8] = b".exe";
     let bytes = command_line.as_bytes();
-    let found = bytes.windows(EXE.len()).position(|part| part.eq_ignore_ascii_case(EXE));
-    let behind = found.and_then(|at| command_line.get(at + EXE.len()..)).unwrap_or(command_line);
-    behind.strip_prefix('"').filter(|_| found.is_some()).unwrap_or(behind)
+    let start = bytes.windows(EXE.len()).position(|window| window.eq_ignore_ascii_case(EXE));
+    let behind = start.and_then(|start| command_line.get(start + EXE.len()..));
+    behind.map_or(command_line, |behind| behind.strip_prefix('"').unwrap_or(behind))
 }
 
 #[cfg(test)]

@@ -46,12 +46,12 @@ pub(in crate::render) fn traces<'a, 't: 'a, T: TraceAnswer<'t> + 'a>(
     answers: impl IntoIterator<Item = &'a T>,
 ) -> Traces<'a> {
     let mut first_stack = 0;
-    let number = |answer: TraceJson<'a>| {
-        let trace = TraceJson { numbers: StackNumbers(first_stack), ..answer };
+    let traces = answers.into_iter().map(|answer| {
+        let trace = TraceJson { numbers: StackNumbers(first_stack), ..TraceJson::of(answer) };
         first_stack += trace.stack_count as u64;
         trace
-    };
-    answers.into_iter().map(TraceJson::of).map(number).collect()
+    });
+    traces.collect()
 }
 
 impl<'a> TraceJson<'a> {

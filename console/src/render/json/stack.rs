@@ -8,7 +8,7 @@ use super::Hex;
 use crate::query::{FrameView, Frames, ModuleBases, NamedFrames, TrimmedStacks};
 
 pub(in crate::render) struct StackJson<'a> {
-    /// The frames of the trace; `None` when they are not wanted.
+    /// The frames of the trace; `None` when they are not shown.
     pub(in crate::render) frames: Option<&'a Frames<'a>>,
     pub(in crate::render) bases: &'a ModuleBases,
     pub(in crate::render) stack: StackIdx,

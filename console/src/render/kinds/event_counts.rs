@@ -38,25 +38,26 @@ pub(crate) fn event_columns<'a>() -> Columns<'a, EventCountRow<'a>> {
 pub fn event_counts<'a>(answers: &'a [EventsAnswer<'_>]) -> io::Result<Table<'a>> {
     let rows =
         answers.iter().flat_map(|answer| answer.rows.iter().map(|row| (index(answer.index), row)));
-    let parts = answers.iter().map(|answer| {
+    let file_rows = answers.iter().map(|answer| {
         let counts = answer.rows.iter().map(|row| row.counted.count);
         let passed = counts.fold(0, u64::saturating_add);
         let (passed, total) = (HumanCount(passed), Counted(answer.total, "event"));
         let kinds = answer.rows.len();
         let kinds_text = Counted(kinds as u64, "kind");
-        let of = if answer.is_of_kept { "that the extract keeps" } else { "of the source" };
-        FileRows::of(answer.path, kinds).below(format!("{passed} of {total} {of}, of {kinds_text}"))
+        let scope = if answer.is_of_kept { "that the extract keeps" } else { "of the source" };
+        FileRows::of(answer.path, kinds)
+            .below(format!("{passed} of {total} {scope}, of {kinds_text}"))
     });
-    let table = Table::new("providers", event_columns(), rows.collect(), parts)?;
+    let table = Table::new("providers", event_columns(), rows.collect(), file_rows)?;
     let no_match = || answers.iter().map(|answer| (answer.index, answer.no_match.as_ref()));
-    Ok(table.with_document(move |parts, mode, out| {
-        let files = answers.iter().zip(parts).flat_map(|(answer, part)| {
-            let rows = part.own_rows().filter_map(|row| answer.rows.get(row));
+    Ok(table.with_document(move |file_rows, mode, out| {
+        let files = answers.iter().zip(file_rows).flat_map(|(answer, file_rows)| {
+            let rows = file_rows.relative_rows().filter_map(|row| answer.rows.get(row));
             rows.map(|row| (index(answer.index), row))
         });
         let rows: Vec<EventCountRow<'_>> = files.collect();
         let members = Rc::new(event_columns().in_document());
-        let providers = rows.chunk_by(stand_together).filter_map(|rows| provider(&members, rows));
+        let providers = rows.chunk_by(are_of_provider).filter_map(|rows| provider(&members, rows));
         let providers: Vec<Document<'_>> = providers.collect();
         let document = Document::of("Events").with("providers", providers);
         json::write(&document.no_match(no_match()), mode, out)
@@ -64,7 +65,7 @@ pub fn event_counts<'a>(answers: &'a [EventsAnswer<'_>]) -> io::Result<Table<'a>
 }
 
 /// Whether two rows are of one provider of one file.
-fn stand_together(first: &EventCountRow<'_>, second: &EventCountRow<'_>) -> bool {
+fn are_of_provider(first: &EventCountRow<'_>, second: &EventCountRow<'_>) -> bool {
     let provider = |row: &CountedEvent| (row.counted.provider.clone(), row.guid.clone());
     first.0 == second.0 && provider(first.1) == provider(second.1)
 }

@@ -57,7 +57,7 @@ pub(super) fn objects<'a>(
     let numbers: Vec<StackNumbers> = traces.iter().map(|trace| trace.numbers).collect();
     Array(move || {
         let files = answer.files.iter().zip(numbers.clone());
-        files.flat_map(|(file, numbers)| ObjectRow::all(file, numbers)).map(ObjectJson)
+        files.flat_map(|(file, numbers)| ObjectRow::of_file(file, numbers)).map(ObjectJson)
     })
 }
 
@@ -72,7 +72,7 @@ pub(super) fn for_each_batch(
     let (mut rows, mut poll) = (Vec::new(), Poll::new(cancel));
     for (file, trace) in answer.files.iter().zip(traces(&answer.files).iter()) {
         let mut stacks = StackTexts::new(file, style.criteria.stacks);
-        for object in ObjectRow::all(file, trace.numbers) {
+        for object in ObjectRow::of_file(file, trace.numbers) {
             poll.round().map_err(io::Error::other)?;
             rows.extend(
                 object.items().map(|row| EventRow { stack_text: stacks.show(&row.item), ..row }),
@@ -92,14 +92,14 @@ fn table<'a>(rows: Vec<EventRow<'a>>, style: &ObjectRefStyle<'_>) -> io::Result<
     if style.criteria.stacks.show {
         columns.add("stack_text", |row| row.stack_text.clone());
     }
-    let parts = [FileRows::rows_of(rows.len())];
-    Table::new("events", columns, rows, parts)
+    let file_rows = [FileRows::rows_of(rows.len())];
+    Table::new("events", columns, rows, file_rows)
 }
 
 /// Declares the members of objects once, in the order of documents: as columns, which schemas and, of some, files have, and as
 /// a row of a document, which is written without a type being erased, because there may be tens of millions.
 macro_rules! object_members {
-    ($($place:ident $name:literal $(as $kind:literal)? => $value:expr;)+) => {
+    ($($target:ident $name:literal $(as $kind:literal)? => $value:expr;)+) => {
         /// Members of an object in a document.
         pub(crate) fn object_columns<'a>() -> Columns<'a, ObjectRow<'a>> {
             let mut columns = Columns::<ObjectRow<'a>>::default();
@@ -109,7 +109,7 @@ macro_rules! object_members {
 
         /// Adds the members of an object that files repeat with each of its events.
         fn add_object<'a>(columns: &mut Columns<'a, EventRow<'a>>) {
-            $(object_members!(@$place columns, $name, $value);)+
+            $(object_members!(@$target columns, $name, $value);)+
         }
 
         impl Serialize for ObjectJson<'_> {
@@ -135,7 +135,7 @@ macro_rules! object_members {
 /// An object in a document.
 struct ObjectJson<'a>(ObjectRow<'a>);
 
-// Files have those that begin with `file`.
+// Members that begin with `file` are also columns of files.
 object_members! {
     file "file" => |row| index(row.answer.about.index);
     file "id" => |row| row.object.id();
@@ -143,7 +143,7 @@ object_members! {
     file "name" => |row| row.listing.name(row.object.object());
     file "type" => |row| row.object_type();
     file "lifetime_s" => |row| row.lifetime_s();
-    // Facts about the object itself, whatever the filters removed of its events.
+       // Properties of the object that do not depend on filters of its events.
     only "first_create_ns" => |row| row.first_create_ns();
     only "last_destroy_ns" => |row| row.last_destroy_ns();
     only "creator" as "object?" => |row| row.creator();
@@ -255,7 +255,7 @@ struct ExistingHandle {
 
 impl<'a> ObjectRow<'a> {
     /// The objects of a trace that are left.
-    fn all(
+    fn of_file(
         answer: &'a FileAnswer<'a>,
         numbers: StackNumbers,
     ) -> impl Iterator<Item = ObjectRow<'a>> {

@@ -22,7 +22,7 @@ pub fn frame<'a>(frame: DataFrame, command: &str) -> Table<'a> {
     let names: Vec<String> = names.iter().map(ToString::to_string).collect();
     let head = Document::default().with("command", command.to_owned()).with("columns", names);
     let mut table = table.with_members(head, Document::default());
-    table.most_rows = Some(MAX_ROWS);
+    table.max_rows = Some(MAX_ROWS);
     table
 }
 

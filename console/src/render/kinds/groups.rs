@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::index;
 use crate::{
     query::{
-        FileAnswer, GroupColumn, GroupCriteria, GroupKey, Groups, GroupsLeftOut, Growth, NodeIdx,
+        FileAnswer, GroupCriteria, GroupKey, Groups, GroupsLeftOut, Growth, NodeIdx,
         ObjectRefAnswer, Stat, Stats,
     },
     render::{
@@ -93,14 +93,14 @@ pub(super) fn groups<'a>(
     let traces = traces(&answer.files);
     let rows = answer.files.iter().zip(traces.iter()).flat_map(|(file, trace)| {
         let (numbers, stacks) = (trace.numbers, Rc::new(StackStyle::of(file, shown)));
-        let row = move |groups: &'a Groups, node| {
+        let groups = file.groups.iter();
+        let nodes = groups.flat_map(|groups| groups.tree.leaves().map(move |node| (groups, node)));
+        nodes.map(move |(groups, node)| {
             let growth = has_times.then(|| groups.growth(node)).flatten();
             GroupRow { file, groups, node, growth, numbers, stacks: Rc::clone(&stacks) }
-        };
-        let nodes = |groups: &'a Groups| groups.tree.leaves().map(move |node| (groups, node));
-        file.groups.iter().flat_map(nodes).map(move |(groups, node)| row(groups, node))
+        })
     });
-    let parts = answer.files.iter().map(|file| {
+    let file_rows = answer.files.iter().map(|file| {
         let leaves = file.groups.as_ref().map_or(0, |groups| groups.tree.leaves().count());
         FileRows::of(file.about.path, leaves)
     });
@@ -114,7 +114,7 @@ pub(super) fn groups<'a>(
         .with("totals", answer.totals())
         .caveats(&traces);
     let columns = group_columns(criteria, is_document);
-    Ok(Table::new("groups", columns, rows.collect(), parts)?.with_members(head, tail))
+    Ok(Table::new("groups", columns, rows.collect(), file_rows)?.with_members(head, tail))
 }
 
 #[derive(Default, Serialize)]
@@ -128,7 +128,8 @@ fn left_out(answer: &ObjectRefAnswer<'_>) -> LeftOut {
     let mut sum = LeftOut::default();
     for groups in answer.files.iter().filter_map(|file| file.groups.as_ref()) {
         let parents = std::iter::once(None).chain(groups.tree.shown().map(Some));
-        for GroupsLeftOut { groups, handles } in parents.map(|at| groups.tree.left_out(at)) {
+        for GroupsLeftOut { groups, handles } in parents.map(|parent| groups.tree.left_out(parent))
+        {
             sum.groups += groups;
             sum.handles += handles;
         }
@@ -140,10 +141,9 @@ impl<'a> GroupRow<'a> {
     /// Returns what the handles of the group have in common, by column.
     fn keys(&self) -> Document<'a> {
         let nodes = self.groups.path(self.node);
-        let key = |keys: Document<'a>, (column, node): (&GroupColumn, NodeIdx)| {
+        self.groups.by.iter().zip(nodes).fold(Document::default(), |keys, (column, node)| {
             keys.with_key(column.word(), self.groups.key(node), self.numbers)
-        };
-        self.groups.by.iter().zip(nodes).fold(Document::default(), key)
+        })
     }
 }
 

@@ -56,8 +56,8 @@ use handlescope_model::Untrusted;
 
 /// Returns the line that takes the place of rows where a filter lets nothing pass.
 fn no_match_line(no_match: &NoMatch) -> String {
-    let what = if no_match.subject == Subject::Allocation { "allocation" } else { "handle" };
-    format!("No {what} matches {}", Untrusted(&no_match.option()))
+    let noun = if no_match.subject == Subject::Allocation { "allocation" } else { "handle" };
+    format!("No {noun} matches {}", Untrusted(&no_match.option()))
 }
 
 /// The number of a file as a column has it.

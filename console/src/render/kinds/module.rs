@@ -36,7 +36,7 @@ pub(crate) fn module_columns<'a>() -> Columns<'a, ModuleRow<'a>> {
     columns.add("file", |row| index(row.answer.index));
     columns.add("name", |row| row.module().name.as_str()).title("Name");
     let path = columns.add("path", |row| row.module().path.as_str());
-    path.title("Path").texts(|row| path_shown(row.answer, row.loaded)).place(1);
+    path.title("Path").texts(|row| path_shown(row.answer, row.loaded)).rank(1);
     columns.add("size", |row| row.module().size).title("Size").show(Show::Grouped);
     columns.add("timestamp", |row| row.module().timestamp);
     columns.add("checksum", |row| row.module().checksum);
@@ -65,15 +65,16 @@ pub fn modules<'a>(answers: &'a [ModuleAnswer<'a>]) -> io::Result<Table<'a>> {
     let rows = answers
         .iter()
         .flat_map(|answer| answer.modules.iter().map(move |loaded| ModuleRow { answer, loaded }));
-    let parts = answers.iter().map(|answer| {
+    let file_rows = answers.iter().map(|answer| {
         let count = answer.modules.len();
-        let without = answer.modules.iter().filter(|m| m.module.pdb_guid.is_none()).count();
+        let without =
+            answer.modules.iter().filter(|loaded| loaded.module.pdb_guid.is_none()).count();
         let modules = Counted(count as u64, "module");
         let line = format!("{modules}, {without} without a PDB identity");
         FileRows::of(answer.path, count).below(line)
     });
     let no_match = answers.iter().map(|answer| (answer.index, answer.no_match.as_ref()));
-    let table = Table::new("modules", module_columns(), rows.collect(), parts)?;
+    let table = Table::new("modules", module_columns(), rows.collect(), file_rows)?;
     Ok(table.with_members(Document::default(), Document::default().no_match(no_match)))
 }
 
@@ -83,11 +84,11 @@ impl<'a> ModuleRow<'a> {
     }
 
     fn loads(&self) -> Vec<LoadJson> {
-        let load = |load: &ModuleLoad| {
+        let loads = self.loaded.loads.iter().map(|load| {
             let ModuleLoad { pid, base, load_ns, unload_ns, .. } = *load;
             LoadJson { pid, base: base.map(Hex), load_ns, unload_ns }
-        };
-        self.loaded.loads.iter().map(load).collect()
+        });
+        loads.collect()
     }
 }
 

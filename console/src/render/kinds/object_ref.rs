@@ -19,7 +19,8 @@ pub(super) fn write_document(
     let traces = traces(&answer.files);
     let by = CountBy::of(args.criteria);
     let counts = by.zip(answer.handle_counts.as_ref());
-    let several = answer.files.len() > 1;
+    let is_of_several = answer.files.len() > 1;
+    let not_closed = counts.map(|(by, counts)| not_closed(counts, by, is_of_several, args));
     let has_left_out = args.criteria.top.is_some() && by.is_none();
     let gui_handles = answer.files.iter().flat_map(|file| &file.gui_handles);
     let gui_handles: Vec<&GuiHandles> = gui_handles.collect();
@@ -28,8 +29,8 @@ pub(super) fn write_document(
         .files(&traces)
         .with("totals", answer.totals())
         .caveats(&traces)
-        .with_some("gui_handles", Some(gui_handles).filter(|all| !all.is_empty()))
-        .with_some("not_closed", counts.map(|(by, counts)| not_closed(counts, by, several, args)))
+        .with_some("gui_handles", Some(gui_handles).filter(|handles| !handles.is_empty()))
+        .with_some("not_closed", not_closed)
         .with_some("left_out", has_left_out.then(|| left_out(answer)));
     let tail = Document::default().stacks_if(args.criteria.stacks.show, &traces);
     json::write(&Rows { head, name: "objects", rows: objects(answer, &traces), tail }, mode, out)

@@ -86,14 +86,12 @@ fn object_table<'a>(
     let [id, type_name, name, lifetime, created, events] = OBJECT_COLUMNS;
     let mut columns = Columns::<Selected>::default();
     columns.add(id, |object| object.id());
-    let kind = move |object: &Selected| tables.types.get(tables.objects.type_id(object.object()));
-    columns.add(type_name, kind);
+    columns.add(type_name, move |object| tables.types.get(tables.objects.type_id(object.object())));
     columns.add(name, move |object| listing.name(object.object()));
     columns.add(lifetime, move |object| file.lifetime_ns(listing, *object));
-    let create =
-        move |object: &Selected| object.create().and_then(|event| listing.time_ns(event.row()));
-    columns.add(created, create);
+    columns
+        .add(created, move |object| object.create().and_then(|event| listing.time_ns(event.row())));
     columns.add(events, move |object| file.events(*object).count() as u64);
-    let parts = [FileRows::of(file.about.path, objects.len())];
-    Table::new("objects", columns, objects.to_vec(), parts)
+    let file_rows = [FileRows::of(file.about.path, objects.len())];
+    Table::new("objects", columns, objects.to_vec(), file_rows)
 }

@@ -36,16 +36,16 @@ pub(crate) fn process_columns<'a>(times: TimeFormat) -> Columns<'a, ProcessRow<'
     let shown = if times == TimeFormat::Seconds { Show::Seconds } else { Show::Plain };
     let mut columns = Columns::<ProcessRow<'a>>::default();
     columns.add("file", |row| row.file);
-    columns.add("pid", |row| row.process().pid).title("Pid").place(-2);
+    columns.add("pid", |row| row.process().pid).title("Pid").rank(-2);
     columns.add("parent_pid", |row| row.process().parent_pid).title("Parent");
     let name = columns.add("name", |row| row.process().name.as_str());
-    name.title("Name").texts(ProcessRow::indented_name).place(-1);
+    name.title("Name").texts(ProcessRow::indented_name).rank(-1);
     columns
         .add("pretty_name", ProcessRow::pretty_name)
         .omit_unknown(|row| row.pretty_name().is_some());
     columns.add("image_path", |row| row.process().image_path.as_deref());
     let command_line = columns.add("command_line", |row| row.process().command_line.as_str());
-    command_line.title("Command line").place(1);
+    command_line.title("Command line").rank(1);
     columns.add("session_id", |row| row.process().session_id).title("Session");
     columns.add("sid", |row| row.process().sid.as_deref());
     let start = columns.add("start_ns", |row| row.process().start_ns);
@@ -73,16 +73,16 @@ pub fn processes<'a>(answers: &'a [ProcessAnswer<'_>], display: &Display) -> io:
             clock: Rc::clone(&clock),
         })
     });
-    let parts = answers.iter().map(|answer| {
+    let file_rows = answers.iter().map(|answer| {
         let count = answer.processes.len();
-        let is_new = |listed: &&ListedProcess| listed.process.start_ns.is_some();
-        let new = answer.processes.iter().filter(is_new).count();
+        let started = answer.processes.iter().filter(|listed| listed.process.start_ns.is_some());
         let processes = Counted(count as u64, "process");
-        FileRows::of(answer.path, count).below(format!("{processes}, {new} started in the trace"))
+        FileRows::of(answer.path, count)
+            .below(format!("{processes}, {} started in the trace", started.count()))
     });
     let no_match = answers.iter().map(|answer| (answer.index, answer.no_match.as_ref()));
     let table =
-        Table::new("processes", process_columns(display.time_format), rows.collect(), parts)?;
+        Table::new("processes", process_columns(display.time_format), rows.collect(), file_rows)?;
     Ok(table.with_members(Document::default(), Document::default().no_match(no_match)))
 }
 

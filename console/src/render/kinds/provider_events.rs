@@ -64,7 +64,7 @@ fn columns<'a>(
     columns
 }
 
-/// A row for each event, with its fields if they were asked for; with stacks, lines of text.
+/// A row for each event, with its fields if they are shown; with stacks, lines of text.
 ///
 /// # Errors
 /// None that a caller could do anything about.
@@ -80,7 +80,7 @@ pub fn provider_events<'a>(
     let no_match = answers.iter().map(|answer| (answer.index, answer.no_match.as_ref()));
     let tail = Document::default().no_match(no_match);
     let columns = columns(has_fields, stacks, *display);
-    let table = Table::new("events", columns, rows.collect(), answers.iter().map(part))?;
+    let table = Table::new("events", columns, rows.collect(), answers.iter().map(file_rows))?;
     Ok(table.with_members(Document::of("Events"), tail))
 }
 
@@ -123,7 +123,7 @@ impl<'a> ProviderEventRow<'a> {
     }
 }
 
-fn part(answer: &ProviderEventsAnswer<'_>) -> FileRows {
+fn file_rows(answer: &ProviderEventsAnswer<'_>) -> FileRows {
     let (passed, kept) = (Counted(answer.passed as u64, "event"), HumanCount(answer.kept as u64));
     FileRows::of(answer.path, answer.rows.len())
         .counted(format!("of {passed} that passed, of {kept} that the extract keeps"))

@@ -86,7 +86,7 @@ pub fn call_stacks<'a>(
         .with("has_every_stack", answers.iter().all(|answer| answer.has_every_stack));
     let no_match = answers.iter().map(|answer| (answer.index, answer.no_match.as_ref()));
     let tail = Document::default().no_match(no_match);
-    let table = Table::new("stacks", columns, rows.collect(), answers.iter().map(part))?;
+    let table = Table::new("stacks", columns, rows.collect(), answers.iter().map(file_rows))?;
     Ok(table.with_members(head, tail))
 }
 
@@ -125,18 +125,18 @@ impl<'a> StackItem<'a> {
     }
 }
 
-fn part(answer: &StacksAnswer<'_>) -> FileRows {
+fn file_rows(answer: &StacksAnswer<'_>) -> FileRows {
     let (passed, recorded) = (Counted(answer.passed, "stack"), Counted(answer.recorded, "time"));
     let FrameStats { frames_total, frames_in_modules, frames_managed, frames_unknown } =
         answer.stats;
     let total = Counted(frames_total, "frame");
     let [modules, managed, unknown] =
         [frames_in_modules, frames_managed, frames_unknown].map(HumanCount);
-    let part = FileRows::of(answer.path, answer.rows.len())
+    let file_rows = FileRows::of(answer.path, answer.rows.len())
         .counted(format!("of {passed}, recorded {recorded}"))
         .below(format!(
             "{total}: {modules} in modules, {managed} in managed methods outside of modules, \
              {unknown} unknown"
         ));
-    if answer.has_every_stack { part } else { part.below(ONLY_HANDLES.to_owned()) }
+    if answer.has_every_stack { file_rows } else { file_rows.below(ONLY_HANDLES.to_owned()) }
 }

@@ -41,17 +41,17 @@ pub fn stats<'a>(answers: &'a [StatsAnswer<'_>], display: &Display) -> io::Resul
     let rows = answers
         .iter()
         .flat_map(|answer| answer.events.iter().map(|event| (index(answer.index), event)));
-    let parts = answers.iter().map(|answer| {
+    let file_rows = answers.iter().map(|answer| {
         let above = about(answer, display)?;
         Ok(FileRows::of(answer.path, answer.events.len()).above(above))
     });
-    let parts = parts.collect::<io::Result<Vec<FileRows>>>()?;
-    let table = Table::new("files", stats_columns(), rows.collect(), parts)?;
-    Ok(table.with_document(|parts, mode, out| {
-        let files = answers.iter().zip(parts.to_vec());
-        let files = files.map(|(answer, part)| TraceRow { answer, part }).collect();
-        let parts = [FileRows::rows_of(parts.len())];
-        let table = Table::new("files", trace_facts(), files, parts)?;
+    let file_rows = file_rows.collect::<io::Result<Vec<FileRows>>>()?;
+    let table = Table::new("files", stats_columns(), rows.collect(), file_rows)?;
+    Ok(table.with_document(|file_rows, mode, out| {
+        let files = answers.iter().zip(file_rows.to_vec());
+        let files = files.map(|(answer, file_rows)| TraceRow { answer, file_rows }).collect();
+        let file_rows = [FileRows::rows_of(file_rows.len())];
+        let table = Table::new("files", trace_facts(), files, file_rows)?;
         table.json(mode, &Cancel::default(), out)
     }))
 }
@@ -97,14 +97,14 @@ pub(crate) fn trace_facts<'a>() -> Columns<'a, TraceRow<'a>> {
     columns.nest("warnings", "array", |row| &row.answer.warnings);
     columns.nest("events", "array", TraceRow::events);
     let kept = columns.add("stack_fragments", |row| row.info().stack_fragments);
-    kept.fact("Stack events").place(1);
-    columns.add("stacks_total", |row| row.info().stacks_total).fact("Stacks kept").place(1);
+    kept.fact("Stack events").rank(1);
+    columns.add("stacks_total", |row| row.info().stacks_total).fact("Stacks kept").rank(1);
     let distinct = columns.add("stacks_distinct", |row| row.answer.stacks_distinct as u64);
-    distinct.fact("Distinct stacks").place(1);
+    distinct.fact("Distinct stacks").rank(1);
     let distinct = columns.add("frames_distinct", |row| row.answer.frames_distinct as u64);
-    distinct.fact("Distinct frames").place(1);
+    distinct.fact("Distinct frames").rank(1);
     let of_modules = columns.add("frames_in_modules", |row| row.info().frames_in_modules);
-    of_modules.fact("Frames in modules").place(1);
+    of_modules.fact("Frames in modules").rank(1);
     columns.add("objects", |row| row.answer.objects as u64).fact("Objects");
     columns.add("handle_events", |row| row.answer.handle_events as u64).fact("Handle events");
     columns.add("leaked_handles", |row| row.answer.leaked_handles as u64).fact("Leaked handles");
@@ -116,14 +116,14 @@ pub(crate) fn trace_facts<'a>() -> Columns<'a, TraceRow<'a>> {
     columns.add("extractor", |row| row.info().extractor.as_str());
     columns.add("schema_version", |row| row.info().schema_version);
     let extracted = columns.add("extracted", |row| extracted(row.info())).fact("Extracted by");
-    extracted.place(2).text_only();
+    extracted.rank(2).text_only();
     columns
 }
 
 /// A trace, with the kinds of events that are left.
 pub(crate) struct TraceRow<'a> {
     answer: &'a StatsAnswer<'a>,
-    part: FileRows,
+    file_rows: FileRows,
 }
 
 impl<'a> TraceRow<'a> {
@@ -136,7 +136,7 @@ impl<'a> TraceRow<'a> {
     }
 
     fn events(&self) -> Vec<&'a EventCount> {
-        self.part.own_rows().filter_map(|row| self.answer.events.get(row)).collect()
+        self.file_rows.relative_rows().filter_map(|row| self.answer.events.get(row)).collect()
     }
 }
 
@@ -173,7 +173,7 @@ fn single_members(answer: &StatsAnswer<'_>) -> serde_json::Result<Vec<(String, O
         Value::String(text) => Some(text.clone()),
         number => Some(number.to_string()),
     };
-    let row = TraceRow { answer, part: FileRows::default() };
+    let row = TraceRow { answer, file_rows: FileRows::default() };
     let file = serde_json::to_value(RowOf(&trace_facts().in_document(), &row))?;
     let members = file.as_object().into_iter().flatten();
     let single =
@@ -201,30 +201,30 @@ const ETW_ANALYZER: [(&str, &str); 11] = [
 /// # Errors
 /// None that a caller could do anything about.
 pub fn properties<'a>(answers: &[StatsAnswer<'_>], filter: &Filter) -> io::Result<Table<'a>> {
-    let (mut rows, mut parts) = (Vec::new(), Vec::new());
+    let (mut rows, mut file_rows) = (Vec::new(), Vec::new());
     for answer in answers {
         let before = rows.len();
         let members = single_members(answer)?.into_iter();
-        let meant = members.filter(|(name, _)| is_meant(name, filter));
-        let meant = meant.map(|(name, value)| (name_asked(name, filter), value));
-        rows.extend(meant.map(|(name, value)| (index(answer.index), name, value)));
-        parts.push(FileRows::of(answer.path, rows.len() - before));
+        let selected = members.filter(|(name, _)| is_selected(name, filter));
+        let selected = selected.map(|(name, value)| (requested_name(name, filter), value));
+        rows.extend(selected.map(|(name, value)| (index(answer.index), name, value)));
+        file_rows.push(FileRows::of(answer.path, rows.len() - before));
     }
     let mut columns = Columns::<(u32, String, Option<String>)>::default();
     columns.add("file", |(file, ..)| *file);
     columns.add("name", |(_, name, _)| name.clone()).title("Property");
     columns.add("value", |(.., value)| value.clone()).title("Value").unknown("unknown");
-    Table::new("properties", columns, rows, parts)
+    Table::new("properties", columns, rows, file_rows)
 }
 
 /// Whether a filter lets a property pass by its name or by that of ETWAnalyzer.
-fn is_meant(name: &str, filter: &Filter) -> bool {
+fn is_selected(name: &str, filter: &Filter) -> bool {
     let theirs = ETW_ANALYZER.iter().filter(|(_, ours)| *ours == name).map(|(theirs, _)| *theirs);
     filter.matches_lines([name].into_iter().chain(theirs))
 }
 
 /// The name of a property as the filter has it, which lets it pass by this one or by that of ETWAnalyzer.
-fn name_asked(name: String, filter: &Filter) -> String {
+fn requested_name(name: String, filter: &Filter) -> String {
     if filter.matches(&name) {
         return name;
     }
@@ -239,13 +239,13 @@ fn name_asked(name: String, filter: &Filter) -> String {
 pub fn unknown_properties(answers: &[StatsAnswer<'_>], filter: &Filter) -> io::Result<Vec<String>> {
     let Some(answer) = answers.first() else { return Ok(Vec::new()) };
     let members = single_members(answer)?;
-    let is_known = |part: &str| {
-        let part = Filter::new(part).ok();
-        part.is_none_or(|part| members.iter().any(|(name, _)| is_meant(name, &part)))
-    };
-    let parts = filter.text().split(';').map(str::trim);
-    let parts = parts.filter(|part| !part.is_empty() && !part.starts_with('!') && !is_known(part));
-    Ok(parts.map(str::to_owned).collect())
+    let patterns = filter.text().split(';').map(str::trim);
+    let patterns = patterns.filter(|pattern| !pattern.is_empty() && !pattern.starts_with('!'));
+    let unknown = patterns.filter(|pattern| {
+        let filter = Filter::new(pattern);
+        filter.is_ok_and(|filter| !members.iter().any(|(name, _)| is_selected(name, &filter)))
+    });
+    Ok(unknown.map(str::to_owned).collect())
 }
 
 /// Everything but the events.
@@ -254,7 +254,7 @@ fn about(answer: &StatsAnswer<'_>, display: &Display) -> io::Result<String> {
     // Writing to a string does not fail.
     let _ = write_losses(answer, display, &mut text);
     let _ = write_warnings(&answer.warnings, display, &mut text);
-    let row = TraceRow { answer, part: FileRows::default() };
+    let row = TraceRow { answer, file_rows: FileRows::default() };
     let table = Table::new("files", trace_facts(), vec![row], [FileRows::rows_of(1)])?;
     for (name, value) in table.facts()? {
         let value = display.whole(&format!(" {value}"));
@@ -300,13 +300,13 @@ fn write_warnings(warnings: &[Warning], display: &Display, out: &mut String) -> 
     }
     writeln!(out, "{}", display.screen.paint(Role::Alarm, "Warnings:"))?;
     for Warning { kind, count, first_offset, first_line } in warnings {
-        let place = match (first_offset, first_line) {
-            (Some(at), _) => format!(", first at byte {at}"),
+        let location = match (first_offset, first_line) {
+            (Some(offset), _) => format!(", first at byte {offset}"),
             (None, Some(line)) => format!(", first in line {line}"),
             (None, None) => String::new(),
         };
         let (number, kind) = (HumanCount(*count).to_string(), kind_of(*count, kind));
-        let text = display.whole(&format!("{}{place}", Untrusted(kind)));
+        let text = display.whole(&format!("{}{location}", Untrusted(kind)));
         writeln!(out, "{number:>12} x {text}")?;
     }
     Ok(())
@@ -328,8 +328,9 @@ fn source(info: &TraceInfo) -> String {
 /// Version, build and product, where the source names them.
 fn windows(info: &TraceInfo) -> Option<String> {
     let is_known = info.has_clock() || !info.os_version.is_empty();
-    let build = info.os_build_string.as_deref().map_or_else(String::new, |b| format!(" ({b})"));
-    let product = info.product.as_deref().map_or_else(String::new, |p| format!(" {p}"));
+    let build =
+        info.os_build_string.as_deref().map_or_else(String::new, |build| format!(" ({build})"));
+    let product = info.product.as_deref().map_or_else(String::new, |product| format!(" {product}"));
     is_known.then(|| format!("{} build {}{build}{product}", info.os_version, info.os_build))
 }
 

@@ -51,14 +51,14 @@ pub(crate) fn symbol_columns<'a>() -> Columns<'a, ModuleSymbolsRow<'a>> {
     frames.title("Frames").show(Show::Grouped);
     let named = columns.add("frames_named", |(_, symbols)| symbols.named as u64);
     named.title("Named").show(Show::Grouped);
-    let text = move |(_, symbols): &ModuleSymbolsRow<'a>| {
+    let shown = columns.add("pdb", move |(_, symbols)| {
         let pdb = pdb(symbols)?;
         Some(format!("{} {} {}", pdb.file_name(), pdb.guid, pdb.age))
-    };
-    columns.add("pdb", text).title("Pdb").text_only();
+    });
+    shown.title("Pdb").text_only();
     columns.add("status", |(_, symbols)| status(symbols).0);
     columns.add("symbol_file", |(_, symbols)| status(symbols).1);
-    columns.nest("found_in", "object?", |(_, symbols)| symbols.report.origin.as_ref().map(place));
+    columns.nest("found_in", "object?", |(_, s)| s.report.origin.as_ref().map(origin_json));
     columns.nest("missing_at", "array", |(_, symbols)| missing(&symbols.report));
     columns.nest("skipped", "array", |(_, symbols)| &symbols.report.skipped);
     columns.nest("failures", "array", |(_, symbols)| failures(&symbols.report));
@@ -77,7 +77,7 @@ pub fn symbols<'a>(answers: &'a [SymbolsAnswer<'_>]) -> io::Result<Table<'a>> {
     let rows = answers
         .iter()
         .flat_map(|answer| answer.modules.iter().map(|module| (index(answer.index), module)));
-    Table::new("symbols", symbol_columns(), rows.collect(), answers.iter().map(part))
+    Table::new("symbols", symbol_columns(), rows.collect(), answers.iter().map(file_rows))
 }
 
 fn missing(report: &ModuleReport) -> Vec<MissingJson<'_>> {
@@ -96,7 +96,7 @@ fn failures(report: &ModuleReport) -> Vec<FailureJson<'_>> {
         .collect()
 }
 
-fn part(answer: &SymbolsAnswer<'_>) -> FileRows {
+fn file_rows(answer: &SymbolsAnswer<'_>) -> FileRows {
     let modules = &answer.modules;
     let resolved = modules.iter().filter(|module| module.report.is_resolved()).count();
     let sum = |count: fn(&ModuleSymbols) -> usize| {
@@ -123,7 +123,7 @@ fn status(symbols: &ModuleSymbols) -> (&'static str, Option<String>) {
     (if symbols.is_stored() { "stored" } else { status }, file)
 }
 
-fn place(origin: &Origin) -> PlaceJson {
+fn origin_json(origin: &Origin) -> PlaceJson {
     let (kind, place) = match origin {
         Origin::Folder(folder) => ("folder", Some(folder.to_string_lossy().into_owned())),
         Origin::Cache(folder) => ("cache", Some(folder.to_string_lossy().into_owned())),
@@ -135,15 +135,15 @@ fn place(origin: &Origin) -> PlaceJson {
 
 /// Describes the result of the search for the symbols of a module.
 fn search(symbols: &ModuleSymbols) -> String {
-    let found = found(&symbols.report);
+    let outcome = outcome(&symbols.report);
     match symbols.is_stored() {
-        true => format!("names are stored in the extract; {found}"),
-        false => found,
+        true => format!("names are stored in the extract; {outcome}"),
+        false => outcome,
     }
 }
 
 /// Describes where symbols were found, or why not, and the failures on the way.
-fn found(report: &ModuleReport) -> String {
+fn outcome(report: &ModuleReport) -> String {
     let origin = report.origin.as_ref().map(ToString::to_string).unwrap_or_default();
     let outcome = match &report.outcome {
         Outcome::Resolved { .. } => origin,

@@ -54,15 +54,15 @@ pub(crate) fn version_columns<'a>() -> Columns<'a, VersionRow<'a>> {
 pub fn versions<'a>(answers: &'a [ModuleAnswer<'a>], display: &Display) -> io::Result<Table<'a>> {
     let rows: Vec<VersionRow<'_>> =
         answers.iter().flat_map(|answer| rows(answer, display)).collect();
-    let parts = answers.iter().map(|answer| {
+    let file_rows = answers.iter().map(|answer| {
         let (count, total) = (answer.modules.len(), answer.total);
         FileRows::of(answer.path, count)
             .below(format!("Selected {count}/{total} of all loaded modules"))
     });
     let groups = rows.iter().map(|row| row.group).collect();
-    let table = Table::new("modules", version_columns(), rows, parts)?.grouped(groups);
-    Ok(table.with_document(|parts, mode, out| {
-        modules(answers)?.in_order_of(parts).json(mode, &Cancel::default(), out)
+    let table = Table::new("modules", version_columns(), rows, file_rows)?.grouped(groups);
+    Ok(table.with_document(|file_rows, mode, out| {
+        modules(answers)?.in_order_of(file_rows).json(mode, &Cancel::default(), out)
     }))
 }
 
@@ -72,11 +72,11 @@ fn rows<'a>(
     display: &Display,
 ) -> impl Iterator<Item = VersionRow<'a>> {
     let loaders: BTreeSet<Vec<Loader>> = answer.modules.iter().map(LoadedModule::loaders).collect();
-    let number = |(group, loaders): (usize, Vec<Loader>)| {
+    let groups = loaders.into_iter().enumerate().map(|(group, loaders)| {
         let names = Rc::from(names(answer, &loaders, display));
         (loaders, (index(group), names))
-    };
-    let groups: BTreeMap<_, _> = loaders.into_iter().enumerate().map(number).collect();
+    });
+    let groups: BTreeMap<_, _> = groups.collect();
     answer.modules.iter().map(move |loaded| {
         let (group, loaded_by) = groups.get(&loaded.loaders()).cloned().unwrap_or_default();
         VersionRow { answer, loaded, group, loaded_by }

@@ -12,7 +12,7 @@ use crate::{
     render::{
         json::{Document, StackNumbers, traces},
         table::{Columns, FileRows, Table},
-        text::{StackStyle, amounts, headline, more, verdict},
+        text::{StackStyle, amounts, capitalized, headline, more, verdict},
     },
     settings::{Display, StackDisplayArgs},
     terminal::Role,
@@ -73,6 +73,10 @@ pub(crate) fn why_columns<'a>() -> Columns<'a, SuspectRow<'a>> {
     columns.nest("rate_per_request", "number?", |row| row.suspect.rate_per_request());
     columns.add("bytes_per_minute", |row| row.suspect.bytes?.per_minute);
     columns.add("evidence", |row| row.suspect.evidence());
+    columns.nest("amount", "string", |row| amounts(row.suspect));
+    columns.nest("growth", "string", SuspectRow::growth);
+    columns.nest("calls", "string?", SuspectRow::calls);
+    columns.nest("is_small", "boolean", SuspectRow::is_small);
     columns.nest("object_names", "array", |row| &row.suspect.names);
     columns.nest("diagnoses", "array", SuspectRow::diagnoses);
     columns.add("causes", SuspectRow::causes).title("Causes").rows_only();
@@ -256,6 +260,16 @@ impl SuspectRow<'_> {
         format!("{} {}", self.suspect.process, self.suspect.type_name)
     }
 
+    /// Verdict and its evidence, as a sentence.
+    fn growth(&self) -> String {
+        format!("{}: {}", verdict(self.suspect), self.suspect.evidence())
+    }
+
+    /// The program's calls that opened it, in one line.
+    fn calls(&self) -> Option<String> {
+        Some(self.stacks.calls(self.suspect.create_stack?, self.suspect.program()))
+    }
+
     fn causes(&self) -> String {
         let words: Vec<&str> =
             self.suspect.diagnoses.iter().map(|diagnosis| diagnosis.cause).collect();
@@ -266,7 +280,7 @@ impl SuspectRow<'_> {
     /// each process closes.
     fn is_small(&self) -> bool {
         let Suspect { counts, growth, create_stack, score, bytes, .. } = self.suspect;
-        let is_of_program = |stack| self.stacks.own_frames(stack).next().is_some();
+        let is_of_program = |stack| self.stacks.program_frames(stack).next().is_some();
         let is_of_exit = counts.leaked == 0
             && counts.closed_at_exit <= MIN_AT_EXIT
             && !create_stack.is_some_and(is_of_program);
@@ -301,8 +315,7 @@ impl SuspectRow<'_> {
                 line(calls.replace(&format!("← {}", display.line_break()), "← "))?;
             }
         }
-        let growth = format!("{}: {}", verdict(suspect), suspect.evidence());
-        line(paint(Role::Notable, &growth))?;
+        line(paint(Role::Notable, &self.growth()))?;
         if let Some(processes) = in_processes(&suspect.processes) {
             line(display.whole(&Untrusted(&processes).to_string()))?;
         }
@@ -336,10 +349,4 @@ fn telling(diagnoses: &[Diagnosis]) -> impl Iterator<Item = &Diagnosis> {
         explained = diagnosis.count.max(before);
         diagnosis.count > before
     })
-}
-
-/// A sentence with its first letter in upper case.
-fn capitalized(sentence: &str) -> String {
-    let mut letters = sentence.chars();
-    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }

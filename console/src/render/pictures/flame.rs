@@ -8,14 +8,13 @@ use handlescope_model::{StackIdx, Untrusted};
 use inferno::flamegraph::{self, Options, Palette, TextTruncateDirection, color::BasicPalette};
 
 use super::folded::{
-    Folded, FoldedFile, PictureFrame, UNKNOWN, Weight, folded, stack_places, unit,
+    Folded, FoldedFile, PictureFrame, UNKNOWN, Weight, folded, stack_frames, unit,
 };
 use super::measure::Measure;
 use super::speedscope;
 use crate::paths::stem;
 use crate::query::{
-    Amount, ComparedGroup, Domain, FileAnswer, OpenedGroup, PointsDiff, ResourceGroup,
-    ResourcesAnswer, TraceAnswer, TracesDiff,
+    Amount, Domain, FileAnswer, PointsDiff, ResourceGroup, ResourcesAnswer, TraceAnswer, TracesDiff,
 };
 
 /// Title that names the handles that count.
@@ -53,11 +52,11 @@ impl FlameGraph {
         let groups = answers.iter().filter_map(|answer| answer.groups.as_ref());
         let amounts = groups.flat_map(|groups| groups.rows.iter().map(leaked));
         let measure = if by_count { Measure::Allocations } else { Measure::of(amounts) };
-        let file = |answer: &ResourcesAnswer<'_>| {
+        let files = answers.iter().map(|answer| {
             let groups = answer.groups.iter().flat_map(|groups| &groups.rows);
             FoldedFile::new(answer.about.path, folded_leaks(answer, groups, measure))
-        };
-        let files: Vec<FoldedFile> = answers.iter().map(file).collect();
+        });
+        let files: Vec<FoldedFile> = files.collect();
         let unit = measure.unit();
         let title = format!("Allocated and not freed ({unit})");
         Self { title, subtitle: names(&files), unit, files }
@@ -66,13 +65,13 @@ impl FlameGraph {
     /// Weighs the allocations or handles at the second of two points, against those at the first.
     pub(crate) fn of_points<'a, F: TraceAnswer<'a>>(
         answers: &[PointsDiff<F>],
-        [from, to]: [&str; 2],
+        points: [&str; 2],
     ) -> Self {
         let groups = answers.iter().flat_map(|answer| &answer.groups);
         let amounts = groups.flat_map(|group| [group.between.at_first, group.between.at_second]);
         let measure = measure::<F>(amounts);
-        let file = |answer: &PointsDiff<F>| {
-            let folded = |group: &OpenedGroup| {
+        let files = answers.iter().map(|answer| {
+            let stacks = answer.groups.iter().map(|group| {
                 let process = group.process.as_ref().map(|process| process.shown_label(false));
                 let names = [Some(group.type_name.as_str()), group.allocator.as_deref()];
                 Folded {
@@ -80,12 +79,12 @@ impl FlameGraph {
                     count: measure.width(group.between.at_second),
                     before: Some(measure.width(group.between.at_first)),
                 }
-            };
-            let stacks = answer.groups.iter().map(folded).filter(|stack| stack.count > 0);
+            });
+            let stacks = stacks.filter(|stack| stack.count > 0);
             FoldedFile::new(answer.file.about().path, stacks.collect())
-        };
-        let files: Vec<FoldedFile> = answers.iter().map(file).collect();
-        let (from, to, unit) = (Untrusted(from), Untrusted(to), unit_of(measure, &files));
+        });
+        let files: Vec<FoldedFile> = files.collect();
+        let ([from, to], unit) = (points.map(Untrusted), unit_of(measure, &files));
         let title = match measure {
             Measure::Handles => {
                 format!("Handles and views open at {to}, compared with {from}")
@@ -101,9 +100,11 @@ impl FlameGraph {
         let [before, after] = answer.files.as_slice() else {
             return Self::default();
         };
-        let sides = |group: &ComparedGroup| [group.before.leaked, group.after.leaked];
-        let measure = measure::<F>(answer.groups.iter().flat_map(sides));
-        let folded = |group: &ComparedGroup| {
+        let groups = answer.groups.iter();
+        let measure = measure::<F>(
+            groups.clone().flat_map(|group| [group.before.leaked, group.after.leaked]),
+        );
+        let stacks = groups.map(|group| {
             let (count, bytes) = (group.expected.round(), group.expected_bytes.round());
             let expected = Amount { count: count as u64, bytes: bytes as i64 };
             let names = [Some(group.type_name.as_str()), group.allocator.as_deref()];
@@ -112,9 +113,8 @@ impl FlameGraph {
                 count: measure.width(group.after.leaked),
                 before: Some(measure.width(expected)),
             }
-        };
-        let stacks: Vec<Folded> =
-            answer.groups.iter().map(folded).filter(|stack| stack.count > 0).collect();
+        });
+        let stacks: Vec<Folded> = stacks.filter(|stack| stack.count > 0).collect();
         let gone = answer.groups.iter().filter(|group| group.after.leaked.count == 0).count();
         let gone = if gone > 0 { format!("; {gone} gone") } else { String::new() };
         let [before, after] = [before, after].map(|file| stem(file.about().path));
@@ -123,9 +123,9 @@ impl FlameGraph {
         let unit = unit_of(measure, &files);
         let title = match measure {
             Measure::Handles => {
-                let how =
+                let basis =
                     if answer.has_lengths() { "in the same time" } else { "by their numbers" };
-                format!("Handles and views leaked in {after}, compared with {before} {how}")
+                format!("Handles and views leaked in {after}, compared with {before} {basis}")
             }
             _ => format!("Leaked in {after}, compared with {before} ({unit})"),
         };
@@ -169,19 +169,19 @@ impl FlameGraph {
     fn lines(&self) -> Vec<String> {
         let mut numbers: BTreeMap<String, (Option<u64>, u64)> = BTreeMap::new();
         for file in &self.files {
-            let root = (self.files.len() > 1).then(|| frame(&file.name));
+            let root = (self.files.len() > 1).then(|| escaped(&file.name));
             for stack in &file.stacks {
-                let frames = stack.frames.iter().map(|place: &PictureFrame| frame(&place.name));
+                let frames = stack.frames.iter().map(|frame: &PictureFrame| escaped(&frame.name));
                 let text = root.iter().cloned().chain(frames).collect::<Vec<_>>().join(";");
                 let (before, count) = numbers.entry(text).or_default();
                 *count = count.saturating_add(stack.count);
-                if let Some(more) = stack.before {
-                    *before = Some(before.unwrap_or_default().saturating_add(more));
+                if let Some(added) = stack.before {
+                    *before = Some(before.unwrap_or_default().saturating_add(added));
                 }
             }
         }
         let mut room = [MAX_WIDTH; 2];
-        let line = |(mut text, (before, count)): (String, (Option<u64>, u64))| {
+        let lines = numbers.into_iter().map(|(mut text, (before, count))| {
             for (number, room) in before.into_iter().chain([count]).zip(&mut room) {
                 let number = number.min(*room);
                 *room -= number;
@@ -189,8 +189,8 @@ impl FlameGraph {
                 let _ = write!(text, " {number}");
             }
             text
-        };
-        numbers.into_iter().map(line).collect()
+        });
+        lines.collect()
     }
 }
 
@@ -223,14 +223,14 @@ pub(in crate::render) fn folded_leaks<'g>(
     groups: impl Iterator<Item = &'g ResourceGroup>,
     measure: Measure,
 ) -> Vec<Folded> {
-    let folded = |group: &ResourceGroup| {
-        let count = measure.width(leaked(group));
+    let leaks = groups.map(|group| (group, measure.width(leaked(group))));
+    let stacks = leaks.filter(|(_, count)| *count > 0).map(|(group, count)| {
         let process = answer.process(group).map(|process| process.shown_label(false));
         let kind = [answer.kind(group), answer.allocator(group)];
-        let frames = || frames(answer, process.as_deref(), group.create_stack(), kind);
-        (count > 0).then(|| Folded { frames: frames(), count, before: None })
-    };
-    groups.filter_map(folded).collect()
+        let frames = frames(answer, process.as_deref(), group.create_stack(), kind);
+        Folded { frames, count, before: None }
+    });
+    stacks.collect()
 }
 
 /// Process, frames and type, or kind with allocator, of a group.
@@ -244,14 +244,14 @@ fn frames<'a>(
     let (process, names) = (PictureFrame::named(process.unwrap_or(UNKNOWN)), names.join(" "));
     [process]
         .into_iter()
-        .chain(stack_places(answer, stack))
+        .chain(stack_frames(answer, stack))
         .chain([PictureFrame::of_type(&names)])
         .collect()
 }
 
 /// Replaces the characters of a name that inferno misreads: `;` divides frames, and `# ` starts a
 /// comment. A number after a space is a count, but only at the end, where the type has brackets.
-fn frame(name: &str) -> String {
+fn escaped(name: &str) -> String {
     name.replace(';', ":").replace("# ", "#\u{A0}")
 }
 
@@ -261,14 +261,13 @@ mod tests {
     use super::*;
 
     fn graph(stacks: &[(&[&str], Option<u64>, u64)]) -> FlameGraph {
-        let stack = |(frames, before, count): &(&[&str], Option<u64>, u64)| Folded {
+        let stacks = stacks.iter().map(|(frames, before, count)| Folded {
             frames: frames.iter().map(|name| PictureFrame::named(name)).collect(),
             count: *count,
             before: *before,
-        };
-        let stacks = stacks.iter().map(stack).collect();
+        });
         let (title, subtitle) = (TITLE.to_owned(), "a".to_owned());
-        let files = vec![FoldedFile { name: "a".to_owned(), stacks }];
+        let files = vec![FoldedFile { name: "a".to_owned(), stacks: stacks.collect() }];
         FlameGraph { title, subtitle, unit: unit(&files), files }
     }
 

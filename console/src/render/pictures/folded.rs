@@ -57,58 +57,55 @@ pub(crate) struct PictureFrame {
     /// Source file and line, where symbols say.
     pub(in crate::render) source: Option<(String, Option<u32>)>,
     /// Whether it is a function of a program, not of the system.
-    pub(in crate::render) is_own: bool,
+    pub(in crate::render) is_of_program: bool,
 }
 
-/// Places, each once.
+/// Frames, each once.
 #[derive(Default)]
 pub(in crate::render) struct FrameTable {
-    pub(in crate::render) places: Vec<PictureFrame>,
+    pub(in crate::render) frames: Vec<PictureFrame>,
     known: HashMap<PictureFrame, usize>,
 }
 
 impl FrameTable {
-    /// The number of a place.
-    pub(in crate::render) fn number(&mut self, place: &PictureFrame) -> usize {
-        if let Some(known) = self.known.get(place) {
+    /// The number of a frame.
+    pub(in crate::render) fn number(&mut self, frame: &PictureFrame) -> usize {
+        if let Some(known) = self.known.get(frame) {
             return *known;
         }
-        let next = self.places.len();
-        self.places.push(place.clone());
-        self.known.insert(place.clone(), next);
+        let next = self.frames.len();
+        self.frames.push(frame.clone());
+        self.known.insert(frame.clone(), next);
         next
     }
 }
 
 /// The stacks of a file that was asked for groups by process, create stack and type.
 pub(in crate::render) fn folded(file: &FileAnswer<'_>, weight: Weight) -> Vec<Folded> {
-    let of_groups = |groups: &Groups| -> Vec<Folded> {
-        let places = |(column, node): (&GroupColumn, NodeIdx)| places(file, groups, *column, node);
-        let leaves = groups.tree.leaves();
-        let weighed = leaves.map(|leaf| (leaf, weight(&groups.tree.stats(leaf))));
-        let unreleased = weighed.filter(|(_, count)| *count > 0);
-        let stack = |(leaf, count): (NodeIdx, u32)| Folded {
-            frames: groups.by.iter().zip(groups.path(leaf)).flat_map(places).collect(),
-            count: count.into(),
-            before: None,
-        };
-        unreleased.map(stack).collect()
-    };
-    file.groups.as_ref().map(of_groups).unwrap_or_default()
+    let Some(groups) = &file.groups else { return Vec::new() };
+    let leaves = groups.tree.leaves();
+    let weighed = leaves.map(|leaf| (leaf, weight(&groups.tree.stats(leaf))));
+    let unreleased = weighed.filter(|(_, count)| *count > 0);
+    let stacks = unreleased.map(|(leaf, count)| {
+        let nodes = groups.by.iter().zip(groups.path(leaf));
+        let frames = nodes.flat_map(|(column, node)| group_frames(file, groups, *column, node));
+        Folded { frames: frames.collect(), count: count.into(), before: None }
+    });
+    stacks.collect()
 }
 
 /// The frames that a group stands for.
-fn places(
+fn group_frames(
     file: &FileAnswer<'_>,
     groups: &Groups,
     column: GroupColumn,
     node: NodeIdx,
 ) -> Vec<PictureFrame> {
     match groups.key(node) {
-        GroupKey::Stack(stack) => stack_places(file, Some(stack)),
+        GroupKey::Stack(stack) => stack_frames(file, Some(stack)),
         GroupKey::Text(text) if column == GroupColumn::Type => vec![PictureFrame::of_type(text)],
         GroupKey::Text(text) => vec![PictureFrame::named(text)],
-        _ if column == GroupColumn::CreateStack => stack_places(file, None),
+        _ if column == GroupColumn::CreateStack => stack_frames(file, None),
         _ => vec![PictureFrame::named(UNKNOWN)],
     }
 }
@@ -118,7 +115,7 @@ pub(super) fn unit(files: &[FoldedFile]) -> &'static str {
     let mapping = PictureFrame::of_type(FILE_MAPPING_NAME);
     let types =
         || files.iter().flat_map(|file| &file.stacks).filter_map(|stack| stack.frames.last());
-    match (types().any(|place| *place == mapping), types().all(|place| *place == mapping)) {
+    match (types().any(|frame| *frame == mapping), types().all(|frame| *frame == mapping)) {
         (false, _) => HANDLES,
         (true, true) => VIEWS,
         (true, false) => "handles and views",
@@ -126,7 +123,7 @@ pub(super) fn unit(files: &[FoldedFile]) -> &'static str {
 }
 
 /// The frames of a stack, the outermost first, as far as they are not trimmed.
-pub(super) fn stack_places<'a>(
+pub(super) fn stack_frames<'a>(
     answer: &impl TraceAnswer<'a>,
     stack: Option<StackIdx>,
 ) -> Vec<PictureFrame> {
@@ -135,19 +132,19 @@ pub(super) fn stack_places<'a>(
     };
     let named = frames.named();
     let views = TrimmedStacks::views(answer.trims(), &named, stack);
-    let mut places: Vec<PictureFrame> = views.map(|view| PictureFrame::of(&view)).collect();
-    places.reverse();
-    places
+    let mut frames: Vec<PictureFrame> = views.map(|view| PictureFrame::of(&view)).collect();
+    frames.reverse();
+    frames
 }
 
 impl PictureFrame {
-    /// Creates a place for a type, with brackets, which no function has.
+    /// Creates a frame for a type, with brackets, which no function has.
     pub(super) fn of_type(name: &str) -> Self {
         Self::named(&format!("[{name}]"))
     }
 
     pub(in crate::render) fn named(name: &str) -> Self {
-        Self { name: Untrusted(name).to_string(), source: None, is_own: false }
+        Self { name: Untrusted(name).to_string(), source: None, is_of_program: false }
     }
 
     pub(in crate::render) fn of(frame: &FrameView<'_>) -> Self {
@@ -155,7 +152,7 @@ impl PictureFrame {
         let file = name.and_then(|name| name.file.as_deref());
         let line = name.and_then(|name| name.line);
         let source = file.map(|file| (Untrusted(file).to_string(), line));
-        let is_own = frame.module.is_some_and(|module| !module.is_system);
-        Self { source, is_own, ..Self::named(&frame.to_string()) }
+        let is_of_program = frame.module.is_some_and(|module| !module.is_system);
+        Self { source, is_of_program, ..Self::named(&frame.to_string()) }
     }
 }

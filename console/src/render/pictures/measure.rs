@@ -33,10 +33,10 @@ impl Measure {
     }
 
     /// Returns the amount in this unit; sums of bytes may be negative where events say so.
-    pub(in crate::render) fn width(self, Amount { count, bytes }: Amount) -> u64 {
+    pub(in crate::render) fn width(self, amount: Amount) -> u64 {
         match self {
-            Self::Bytes => u64::try_from(bytes).unwrap_or_default(),
-            Self::Handles | Self::Allocations => count,
+            Self::Bytes => u64::try_from(amount.bytes).unwrap_or_default(),
+            Self::Handles | Self::Allocations => amount.count,
         }
     }
 

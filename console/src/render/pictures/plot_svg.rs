@@ -44,8 +44,8 @@ fn draw(area: &Area<'_>, timeline: &Timeline) -> Result<(), DrawingAreaErrorKind
     let (measure, stacked) = (timeline.measure, timeline.stacked());
     let highest = stacked.last().and_then(|sums| sums.iter().max()).copied().unwrap_or_default();
     let start = timeline.window.start_ns as f64 / 1e9;
-    let parts = stacked.first().map_or(1, Vec::len);
-    let end = timeline.ends(parts).last().unwrap_or_default().max(start + 1e-9);
+    let buckets = stacked.first().map_or(1, Vec::len);
+    let end = timeline.ends(buckets).last().unwrap_or_default().max(start + 1e-9);
     let mut chart = ChartBuilder::on(area)
         .caption(format!("{}: {}", timeline.file, measure.caption()), ("sans-serif", 20))
         .margin(12)
@@ -61,14 +61,14 @@ fn draw(area: &Area<'_>, timeline: &Timeline) -> Result<(), DrawingAreaErrorKind
         .y_label_formatter(&|open| measure.shown(*open))
         .label_style(("sans-serif", 14))
         .draw()?;
-    // The highest first, so that those below lie on it.
-    for (at, (series, sums)) in timeline.series.iter().zip(&stacked).enumerate().rev() {
-        let color = COLORS[at % COLORS.len()];
+    // The highest first, because the areas below are drawn over it.
+    for (index, (series, sums)) in timeline.series.iter().zip(&stacked).enumerate().rev() {
+        let color = COLORS[index % COLORS.len()];
         let points = timeline.ends(sums.len()).zip(sums.iter().copied());
         let points = std::iter::once((start, 0)).chain(points);
         chart
             .draw_series(AreaSeries::new(points, 0, color))?
-            .label(format!("{}, peak {}", series.name, measure.shown(series.most)))
+            .label(format!("{}, peak {}", series.name, measure.shown(series.peak)))
             .legend(move |(x, y)| Rectangle::new([(x, y - 6), (x + 12, y + 6)], color.filled()));
     }
     chart

@@ -23,7 +23,7 @@ const LINES: (usize, usize) = (16, 160);
 const DOTS: (u32, u32) = (2, 60);
 
 /// Parts of time in the row of a group.
-const PARTS: usize = 24;
+const BUCKETS: usize = 24;
 
 /// Columns that lines have on a screen; each shows two parts of time.
 pub(crate) fn columns(display: &Display) -> usize {
@@ -41,11 +41,11 @@ pub(crate) fn write_text(
 ) -> io::Result<()> {
     let (measure, stacked) = (timeline.measure, timeline.stacked());
     let start = timeline.window.start_ns as f64 / 1e9;
-    let line = |sums: &Vec<u64>| -> Vec<(f32, f32)> {
+    let lines = stacked.iter().map(|sums| {
         let points = timeline.ends(sums.len()).zip(sums);
         points.map(|(end, open)| (end as f32, *open as f32)).collect()
-    };
-    let lines: Vec<Vec<(f32, f32)>> = stacked.iter().map(line).collect();
+    });
+    let lines: Vec<Vec<(f32, f32)>> = lines.collect();
     let shapes: Vec<Shape<'_>> = lines.iter().map(|points| Shape::Lines(points)).collect();
     let end = timeline.ends(1).last().unwrap_or_default().max(start + 1e-6);
     let highest = stacked.last().and_then(|sums| sums.iter().max()).copied().unwrap_or_default();
@@ -75,11 +75,12 @@ pub(crate) fn write_text(
     table::align_right(&mut rows, &[0, 1]);
     for series in timeline.series.iter().rev() {
         let last = series.open.last().copied().unwrap_or_default();
-        let step = series.open.len().div_ceil(PARTS).max(1);
-        let parts: Vec<u64> =
-            series.open.chunks(step).map(|part| part.last().copied().unwrap_or_default()).collect();
-        let (most, last) = (measure.shown(series.most), measure.shown(last));
-        rows.add_row([most, last, long_sparkline(&parts), series.name.clone()]);
+        let step = series.open.len().div_ceil(BUCKETS).max(1);
+        let chunks = series.open.chunks(step);
+        let ends: Vec<u64> =
+            chunks.map(|chunk| chunk.last().copied().unwrap_or_default()).collect();
+        let (peak, last) = (measure.shown(series.peak), measure.shown(last));
+        rows.add_row([peak, last, long_sparkline(&ends), series.name.clone()]);
     }
     write!(out, "{}", table::text(rows))
 }

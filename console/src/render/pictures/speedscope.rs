@@ -38,10 +38,10 @@ struct Frame<'a> {
 }
 
 impl<'a> Frame<'a> {
-    fn of(place: &'a PictureFrame) -> Self {
-        let source = place.source.as_ref();
+    fn of(frame: &'a PictureFrame) -> Self {
+        let source = frame.source.as_ref();
         Self {
-            name: &place.name,
+            name: &frame.name,
             file: source.map(|(file, _)| file.as_str()),
             line: source.and_then(|(_, line)| *line),
         }
@@ -57,7 +57,7 @@ struct Profile<'a> {
     unit: &'static str,
     start_value: u64,
     end_value: u64,
-    /// Places in the list of frames, the outermost first.
+    /// Indexes in the list of frames, the outermost first.
     samples: Vec<Vec<usize>>,
     weights: Vec<u64>,
 }
@@ -69,7 +69,7 @@ pub(super) fn write(
     files: &[FoldedFile],
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    let (mut places, mut profiles) = (FrameTable::default(), Vec::new());
+    let (mut table, mut profiles) = (FrameTable::default(), Vec::new());
     for FoldedFile { name, stacks } in files {
         let weights: Vec<u64> = stacks.iter().map(|stack| stack.count).collect();
         profiles.push(Profile {
@@ -81,7 +81,7 @@ pub(super) fn write(
             end_value: weights.iter().fold(0, |sum, weight| sum.saturating_add(*weight)),
             samples: stacks
                 .iter()
-                .map(|stack| stack.frames.iter().map(|place| places.number(place)).collect())
+                .map(|stack| stack.frames.iter().map(|frame| table.number(frame)).collect())
                 .collect(),
             weights,
         });
@@ -91,7 +91,7 @@ pub(super) fn write(
         name: title,
         exporter: concat!("handlescope ", env!("CARGO_PKG_VERSION")),
         active_profile_index: 0,
-        shared: Shared { frames: places.places.iter().map(Frame::of).collect() },
+        shared: Shared { frames: table.frames.iter().map(Frame::of).collect() },
         profiles,
     };
     json::write(&document, JsonMode::Lines, out)

@@ -35,16 +35,15 @@ pub(crate) struct Timeline {
 pub(in crate::render) struct Series {
     pub(in crate::render) name: String,
     /// The largest number at any time.
-    pub(in crate::render) most: u64,
-    /// The number at the end of each of equal parts of the time.
+    pub(in crate::render) peak: u64,
+    /// The number at the end of each bucket of time.
     pub(in crate::render) open: Vec<u64>,
 }
 
 impl Timeline {
-    /// Builds the timeline of a trace that was asked for groups with times: its outermost groups,
-    /// `most` of them by themselves, in `buckets` parts of its time; `None` for a trace without a
-    /// clock.
-    pub(crate) fn of(file: &FileAnswer<'_>, buckets: usize, most: usize) -> Option<Self> {
+    /// Builds the timeline of an answer about groups with times: its outermost groups, `top` of them
+    /// by themselves, in `buckets` parts of its time; `None` for a trace without a clock.
+    pub(crate) fn of(file: &FileAnswer<'_>, buckets: usize, top: usize) -> Option<Self> {
         let groups = file.groups.as_ref()?;
         let open = |node: &NodeIdx| {
             let open = groups.outstanding(*node, buckets).unwrap_or_default();
@@ -52,9 +51,9 @@ impl Timeline {
         };
         let name = |node: &NodeIdx| name(file, groups, *node);
         let changes = |node: &NodeIdx| groups.changes(*node);
-        let peak = |node: &NodeIdx| most_at_once(changes(node));
-        let series =
-            series(groups.tree.children(None), open, (peak, changes), name, (buckets, most));
+        let nodes = groups.tree.children(None).into_iter();
+        let peaks = nodes.map(|node| (most_at_once(changes(node)), node)).collect();
+        let series = series(peaks, open, changes, name, buckets, top);
         let file = Untrusted(&stem(file.about.path)).to_string();
         Some(Self { measure: Measure::Handles, file, window: groups.window?, series })
     }
@@ -63,11 +62,13 @@ impl Timeline {
     pub(crate) fn of_allocations(
         answer: &ResourcesAnswer<'_>,
         measure: Measure,
-        parts: (usize, usize),
+        buckets: usize,
+        top: usize,
     ) -> Option<Self> {
         let groups = answer.groups.as_ref()?;
         let name = |group: &ResourceGroup| allocated_name(answer, groups, group);
-        let series = series(&groups.rows, allocated, of_changes(groups), name, parts);
+        let changes = |group: &ResourceGroup| groups.changes(group).collect();
+        let series = series(peaks(groups, &groups.rows), allocated, changes, name, buckets, top);
         let file = Untrusted(&stem(answer.about.path)).to_string();
         Some(Self { measure, file, window: answer.window?, series })
     }
@@ -78,11 +79,14 @@ impl Timeline {
         answer: &ResourcesAnswer<'_>,
         kind: &str,
         measure: Measure,
-        parts: (usize, usize),
+        buckets: usize,
+        top: usize,
     ) -> Option<Self> {
         let groups = answer.groups.as_ref()?;
         let name = |group: &ResourceGroup| cut(marked(answer, group).as_deref().unwrap_or(UNKNOWN));
-        let series = series(answer.groups_of(kind), allocated, of_changes(groups), name, parts);
+        let changes = |group: &ResourceGroup| groups.changes(group).collect();
+        let peaks = peaks(groups, answer.groups_of(kind));
+        let series = series(peaks, allocated, changes, name, buckets, top);
         let file = Untrusted(&stem(answer.about.path)).to_string();
         Some(Self { measure, file, window: answer.window?, series })
     }
@@ -102,56 +106,56 @@ impl Timeline {
     /// that each lies on the others.
     pub(in crate::render) fn stacked(&self) -> Vec<Vec<u64>> {
         let mut sums: Vec<u64> = Vec::new();
-        let add = |series: &Series| {
+        let sums_below = self.series.iter().map(|series| {
             sums.resize(series.open.len(), 0);
             let opens = sums.iter_mut().zip(&series.open);
             opens.for_each(|(sum, open)| *sum = sum.saturating_add(*open));
             sums.clone()
-        };
-        self.series.iter().map(add).collect()
+        });
+        sums_below.collect()
     }
 
-    /// The end of each part, seconds since session start.
-    pub(in crate::render) fn ends(&self, parts: usize) -> impl Iterator<Item = f64> {
+    /// The end of each bucket, seconds since session start.
+    pub(in crate::render) fn ends(&self, buckets: usize) -> impl Iterator<Item = f64> {
         let Window { start_ns, end_ns } = self.window;
         let length = (end_ns as f64 - start_ns as f64) / 1e9;
-        (1..=parts).map(move |part| start_ns as f64 / 1e9 + length * part as f64 / parts as f64)
+        let count = buckets as f64;
+        (1..=buckets).map(move |bucket| start_ns as f64 / 1e9 + length * bucket as f64 / count)
     }
 }
 
-/// Returns the peak of a group's allocations, and their changes.
-fn of_changes(
+/// Returns groups of allocations, each with its peak.
+fn peaks<'g>(
     groups: &ResourceGroups,
-) -> (impl Fn(&ResourceGroup) -> u64, impl Fn(&ResourceGroup) -> Vec<Change>) {
-    (|group| most_in_order(groups.changes(group)), |group| groups.changes(group).collect())
+    rows: impl IntoIterator<Item = &'g ResourceGroup>,
+) -> Vec<(u64, &'g ResourceGroup)> {
+    rows.into_iter().map(|group| (most_in_order(groups.changes(group)), group)).collect()
 }
 
-/// Returns the `shown` groups with the highest peaks by themselves, and the sum of the others;
-/// `buckets` are the parts of time.
-fn series<'g, G: 'g>(
-    groups: impl IntoIterator<Item = &'g G>,
+/// Returns the `top` groups with the highest peaks by themselves, and the sum of the rest.
+fn series<G>(
+    mut peaks: Vec<(u64, &G)>,
     open: impl Fn(&G) -> Vec<u64>,
-    (most, changes): (impl Fn(&G) -> u64, impl Fn(&G) -> Vec<Change>),
+    changes: impl Fn(&G) -> Vec<Change>,
     name: impl Fn(&G) -> String,
-    (buckets, shown): (usize, usize),
+    buckets: usize,
+    top: usize,
 ) -> Vec<Series> {
-    let groups = groups.into_iter().map(|group| (most(group), group));
-    let mut groups: Vec<(u64, &G)> = groups.collect();
-    groups.retain(|(most, _)| *most > 0);
-    groups.sort_by_key(|(most, _)| Reverse(*most));
-    let others = groups.split_off(shown.min(groups.len()));
-    let groups = groups.into_iter();
-    let series = groups.map(|(most, group)| Series { name: name(group), most, open: open(group) });
+    peaks.retain(|(peak, _)| *peak > 0);
+    peaks.sort_by_key(|(peak, _)| Reverse(*peak));
+    let rest = peaks.split_off(top.min(peaks.len()));
+    let peaks = peaks.into_iter();
+    let series = peaks.map(|(peak, group)| Series { name: name(group), peak, open: open(group) });
     let mut series: Vec<Series> = series.collect();
-    if !others.is_empty() {
+    if !rest.is_empty() {
         let mut sums = vec![0_u64; buckets];
-        for (_, group) in &others {
+        for (_, group) in &rest {
             for (sum, count) in sums.iter_mut().zip(open(group)) {
                 *sum = sum.saturating_add(count);
             }
         }
-        let most = most_at_once(others.iter().flat_map(|(_, group)| changes(group)).collect());
-        series.push(Series { name: format!("{} others", others.len()), most, open: sums });
+        let peak = most_at_once(rest.iter().flat_map(|(_, group)| changes(group)).collect());
+        series.push(Series { name: format!("{} others", rest.len()), peak, open: sums });
     }
     series
 }

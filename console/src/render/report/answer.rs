@@ -7,17 +7,16 @@ use crate::trace::{Caveat, CaveatKind};
 pub(crate) struct ReportAnswer<'a> {
     /// Suspects and their causes.
     pub(crate) why: WhyAnswer<'a>,
-    /// Allocations, if there are any among those that are asked for.
+    /// Allocations, if the criteria select any.
     pub(crate) allocations: Option<AllocationsOverview<'a>>,
 }
 
 impl ReportAnswer<'_> {
     /// Returns the caveats about allocations that were not given for handles.
-    pub(crate) fn own_caveats(&self) -> impl Iterator<Item = &Caveat> {
-        let is_loss = |caveat: &Caveat| {
-            matches!(caveat.kind, CaveatKind::LostWhileRecording | CaveatKind::MissingInFile)
-        };
-        let all = self.allocations.iter().flat_map(|allocations| &allocations.groups.about.caveats);
-        all.filter(move |caveat| !is_loss(caveat))
+    pub(crate) fn allocation_caveats(&self) -> impl Iterator<Item = &Caveat> {
+        let groups = self.allocations.iter().map(|allocations| &allocations.groups);
+        groups.flat_map(|groups| &groups.about.caveats).filter(|caveat| {
+            !matches!(caveat.kind, CaveatKind::LostWhileRecording | CaveatKind::MissingInFile)
+        })
     }
 }

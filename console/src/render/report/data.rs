@@ -7,14 +7,14 @@ use handlescope_model::{StackIdx, Untrusted};
 
 use super::answer::ReportAnswer;
 use super::groups::{columns, with_groups};
-use super::pictures::{PARTS, PROCESSES, numbers, with_pictures};
+use super::pictures::{BUCKETS, PROCESSES, numbers, with_pictures};
 use crate::paths::stem;
 use crate::query::{
     AllocatedKind, AllocationsOverview, Diagnosis, FileAnswer, Stats, Suspect, WhyAnswer,
 };
 use crate::render::json::Document;
 use crate::render::pictures::{FrameTable, Measure, PictureFrame, Timeline, folded, folded_leaks};
-use crate::render::text::amounts;
+use crate::render::text::{amounts, capitalized, verdict};
 use crate::render::time::Clock;
 use crate::trace::CaveatKind;
 
@@ -24,49 +24,51 @@ pub(crate) const SUSPECTS: usize = 500;
 /// Data about the traces, and the command line, if it chose handles.
 pub(super) fn data<'a>(
     answers: &'a [ReportAnswer<'a>],
-    asked: Option<&str>,
+    command_line: Option<&str>,
     command: impl Fn(usize, &Suspect) -> String,
 ) -> Document<'a> {
-    let mut places = FrameTable::default();
+    let mut table = FrameTable::default();
     let files = answers.iter().enumerate();
-    let files = files.map(|(at, answer)| file(at, answer, &command, &mut places));
+    let files = files.map(|(index, answer)| file(index, answer, &command, &mut table));
     let files: Vec<Document<'a>> = files.collect();
     Document::default()
         .with("exporter", concat!("handlescope ", env!("CARGO_PKG_VERSION")))
-        .with("asked", asked.map(clean))
+        .with("asked", command_line.map(clean))
         .with("tables", columns())
         .with("files", files)
-        .with("frames", places.places.into_iter().map(frame).collect::<Vec<_>>())
+        .with("frames", table.frames.into_iter().map(frame).collect::<Vec<_>>())
 }
 
-/// A trace, by its place in the page.
+/// A trace, by its index in the page.
 fn file<'a>(
     index: usize,
     answer: &'a ReportAnswer<'a>,
     command: &impl Fn(usize, &Suspect) -> String,
-    places: &mut FrameTable,
+    table: &mut FrameTable,
 ) -> Document<'a> {
     let WhyAnswer { file, suspects, allocations, .. } = &answer.why;
-    let (suspects, others) = suspects.split_at(suspects.len().min(SUSPECTS));
+    let (suspects, rest) = suspects.split_at(suspects.len().min(SUSPECTS));
     let has_handles =
         !file.about.caveats.iter().any(|caveat| caveat.kind == CaveatKind::NoHandleEvents);
-    let caveats = file.about.caveats.iter().chain(answer.own_caveats());
+    let caveats = file.about.caveats.iter().chain(answer.allocation_caveats());
     let caveats = caveats.map(|caveat| caveat.text.clone());
     let no_match = file.about.no_match.iter().map(|no_match| clean(&no_match.to_string()));
     let shown = suspects.iter().flat_map(|suspect| {
         let causes = suspect.diagnoses.iter();
         suspect.create_stack.into_iter().chain(causes.flat_map(|cause| cause.stacks.clone()))
     });
-    let stacks = shown.map(|stack| (stack.0, frames(file, stack, places)));
+    let stacks = shown.map(|stack| (stack.0, frames(file, stack, table)));
     let stacks: BTreeMap<u32, Vec<usize>> = stacks.collect();
-    let suspects = suspects.iter().map(|of| suspect(of, &command(file.about.index, of)));
+    let suspects = suspects.iter().map(|row| suspect(row, &command(file.about.index, row)));
     let overviews = answer.allocations.iter();
-    let kinds = overviews.flat_map(|overview| overview.kinds.iter().map(move |of| (overview, of)));
+    let kinds =
+        overviews.flat_map(|overview| overview.kinds.iter().map(move |kind| (overview, kind)));
     let start = file.about.info.has_clock().then(|| Clock::recorded_start(&file.about.info));
     let seconds = |ns: RangeInclusive<i64>| ns.end().saturating_sub(*ns.start()) as f64 / 1e9;
-    let open = Timeline::of(file, PARTS, PROCESSES);
+    let open = Timeline::of(file, BUCKETS, PROCESSES);
     let totals = &file.totals;
-    let kinds: Vec<Document<'a>> = kinds.map(|(overview, of)| kind(overview, of, places)).collect();
+    let kinds = kinds.map(|(overview, allocated)| kind(overview, allocated, table));
+    let kinds: Vec<Document<'a>> = kinds.collect();
     let document = Document::default()
         .with("index", index)
         .with("name", Untrusted(&stem(file.about.path)).to_string())
@@ -87,9 +89,9 @@ fn file<'a>(
         .with("has_handles", has_handles)
         .with("has_events", *allocations > 0 || has_handles)
         .with("suspects", suspects.collect::<Vec<_>>())
-        .with("suspects_left_out", others.len())
+        .with("suspects_left_out", rest.len())
         .with("unit", Measure::Handles.unit());
-    let document = with_pictures(document, open, folded(file, Stats::unreleased), places);
+    let document = with_pictures(document, open, folded(file, Stats::unreleased), table);
     with_groups(document.with("kinds", kinds), answer).with("stacks", stacks)
 }
 
@@ -97,12 +99,12 @@ fn file<'a>(
 fn kind<'a>(
     overview: &AllocationsOverview<'_>,
     kind: &AllocatedKind,
-    places: &mut FrameTable,
+    table: &mut FrameTable,
 ) -> Document<'a> {
     let AllocatedKind { name, stats } = *kind;
     let measure = Measure::of_bytes(kind.has_bytes());
     let over_time = overview.over_time(kind);
-    let allocated = Timeline::of_kind(over_time, name, measure, (PARTS, PROCESSES));
+    let allocated = Timeline::of_kind(over_time, name, measure, BUCKETS, PROCESSES);
     let stacks = folded_leaks(&overview.groups, overview.groups.groups_of(name), measure);
     let document = Document::default()
         .with("kind", name)
@@ -113,7 +115,7 @@ fn kind<'a>(
         .with("outstanding_bytes", stats.outstanding_bytes)
         .with("at_exit", stats.at_exit)
         .with("at_exit_bytes", stats.at_exit_bytes);
-    with_pictures(document, allocated, stacks, places)
+    with_pictures(document, allocated, stacks, table)
 }
 
 fn clean(text: &str) -> String {
@@ -121,16 +123,15 @@ fn clean(text: &str) -> String {
 }
 
 /// The frames of a stack in the list of all.
-fn frames(file: &FileAnswer<'_>, stack: StackIdx, places: &mut FrameTable) -> Vec<usize> {
+fn frames(file: &FileAnswer<'_>, stack: StackIdx, table: &mut FrameTable) -> Vec<usize> {
     let Some(frames) = &file.file.frames else { return Vec::new() };
-    numbers(frames.named().stack(stack).map(|frame| PictureFrame::of(&frame)), places)
+    numbers(frames.named().stack(stack).map(|frame| PictureFrame::of(&frame)), table)
 }
 
 fn suspect<'a>(suspect: &'a Suspect, command: &str) -> Document<'a> {
     let cause = |diagnosis: &'a Diagnosis| {
         Document::default()
-            .with("cause", diagnosis.cause)
-            .with("text", clean(&diagnosis.sentence(&[])))
+            .with("text", clean(&capitalized(&diagnosis.sentence(&[]))))
             .with("objects", &diagnosis.object_ids)
             .with("close_stacks", diagnosis.stacks.iter().map(|stack| stack.0).collect::<Vec<_>>())
     };
@@ -147,7 +148,7 @@ fn suspect<'a>(suspect: &'a Suspect, command: &str) -> Document<'a> {
         .with("opened", suspect.counts.opened)
         .with("bytes", suspect.bytes.map(|bytes| bytes.unreleased))
         .with("amount", amounts(suspect))
-        .with("verdict", suspect.growth.verdict.word())
+        .with("verdict", verdict(suspect))
         .with("evidence", suspect.evidence())
         .with("rate", suspect.rate_per_minute())
         .with("function", clean(suspect.function.as_deref().unwrap_or("no stack")))
@@ -156,10 +157,10 @@ fn suspect<'a>(suspect: &'a Suspect, command: &str) -> Document<'a> {
         .with("command", clean(command))
 }
 
-fn frame(PictureFrame { name, source, is_own, .. }: PictureFrame) -> Document<'static> {
+fn frame(PictureFrame { name, source, is_of_program, .. }: PictureFrame) -> Document<'static> {
     let source = source.map(|(file, line)| match line {
         Some(line) => format!("{file}:{line}"),
         None => file,
     });
-    Document::default().with("name", name).with_some("source", source).with("own", is_own)
+    Document::default().with("name", name).with_some("source", source).with("own", is_of_program)
 }

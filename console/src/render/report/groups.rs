@@ -42,19 +42,20 @@ pub(super) fn with_groups<'a>(
     document: Document<'a>,
     answer: &'a ReportAnswer<'a>,
 ) -> Document<'a> {
-    let allocated =
-        move || answer.allocations.iter().flat_map(|overview| Allocations::all(&overview.groups));
-    let handles = Handles::all(&answer.why.file);
+    let overviews = answer.allocations.iter();
+    let allocated = move || overviews.clone().flat_map(|o| Allocations::of_answer(&o.groups));
+    let handles = Handles::of_file(&answer.why.file);
     let handles = move || handles.clone().into_iter();
-    let document =
-        listed(document, ["allocated", "allocated_left_out"], allocation_columns(), allocated);
-    listed(document, ["groups", "groups_left_out"], handle_columns(), handles)
+    let columns = allocation_columns();
+    let document = listed(document, "allocated", "allocated_left_out", columns, allocated);
+    listed(document, "groups", "groups_left_out", handle_columns(), handles)
 }
 
 /// Adds the first of some groups, and the number of those left out.
 fn listed<'a, R: 'a, I: Iterator<Item = R>>(
     document: Document<'a>,
-    [rows, left_out]: [&'static str; 2],
+    rows: &'static str,
+    left_out: &'static str,
     columns: Columns<'a, R>,
     groups: impl Fn() -> I + 'a,
 ) -> Document<'a> {
@@ -85,13 +86,13 @@ fn handle_columns<'a>() -> Columns<'a, Handles<'a>> {
 
 impl<'a> Handles<'a> {
     /// Returns the groups of a trace, those that leak most first.
-    fn all(file: &'a FileAnswer<'a>) -> Vec<Self> {
-        let of = |groups: &'a Groups| {
+    fn of_file(file: &'a FileAnswer<'a>) -> Vec<Self> {
+        let rows = file.groups.iter().flat_map(|groups| {
             groups.tree.leaves().map(move |leaf| Handles { file, groups, leaf })
-        };
-        let mut all: Vec<Self> = file.groups.iter().flat_map(of).collect();
-        all.sort_by_key(|row| Reverse((row.stats().unreleased(), row.stats().handles)));
-        all
+        });
+        let mut rows: Vec<Self> = rows.collect();
+        rows.sort_by_key(|row| Reverse((row.stats().unreleased(), row.stats().handles)));
+        rows
     }
 
     fn stats(&self) -> Stats {
@@ -104,7 +105,8 @@ impl<'a> Handles<'a> {
             GroupKey::Text(text) => shown(text),
             GroupKey::Stack(stack) => {
                 let stacks = self.groups.stacks.as_ref();
-                shown(&stacks.map(|all| all.function(&self.file.file, stack)).unwrap_or_default())
+                let function = stacks.map(|stacks| stacks.function(&self.file.file, stack));
+                shown(&function.unwrap_or_default())
             }
             GroupKey::Number(number) => number.to_string(),
             GroupKey::None => String::new(),
@@ -125,9 +127,9 @@ fn allocation_columns<'a>() -> Columns<'a, Allocations<'a>> {
         ("kind", "Kind"),
         ("allocator", "Allocator"),
         ("function", "Allocated by"),
-        ("outstanding", "Never freed"),
+        ("outstanding", "Leaked"),
         ("at_exit", "At exit"),
-        ("bytes", "Bytes not freed"),
+        ("bytes", "Bytes leaked"),
         ("allocs", "Allocated"),
         ("alloc_bytes", "Bytes allocated"),
     ])
@@ -136,7 +138,7 @@ fn allocation_columns<'a>() -> Columns<'a, Allocations<'a>> {
 impl<'a> Allocations<'a> {
     /// Returns the groups of a trace in the order of the answer, without those of which only frees
     /// were found.
-    fn all(answer: &'a ResourcesAnswer<'a>) -> impl Iterator<Item = Self> {
+    fn of_answer(answer: &'a ResourcesAnswer<'a>) -> impl Iterator<Item = Self> {
         let groups = answer.groups.iter().flat_map(|groups| &groups.rows);
         let allocated = groups.filter(|group| group.stats.allocs > 0);
         allocated.map(move |group| Allocations { answer, group })

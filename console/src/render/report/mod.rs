@@ -15,7 +15,7 @@ use sha2::{Digest, Sha256};
 pub(crate) use self::answer::ReportAnswer;
 pub(crate) use self::data::SUSPECTS;
 use self::data::data;
-pub(crate) use self::pictures::PARTS;
+pub(crate) use self::pictures::BUCKETS;
 use super::json;
 use crate::query::Suspect;
 use crate::values::JsonMode;
@@ -24,34 +24,34 @@ const PAGE: &str = include_str!("page.html");
 const STYLE: &str = include_str!("style.css");
 const SCRIPT: &str = include_str!("script.js");
 
-/// Writes the page; `asked` is the command line that chose handles, if one did, `command` shows those of a
+/// Writes the page; `command_line` is the one that selected handles, if any did, `command` shows those of a
 /// suspect.
 pub(crate) fn write(
     answers: &[ReportAnswer<'_>],
-    asked: Option<&str>,
+    command_line: Option<&str>,
     command: impl Fn(usize, &Suspect) -> String,
     out: &mut dyn Write,
 ) -> io::Result<()> {
     let mut json = Vec::new();
-    json::write(&data(answers, asked, command), JsonMode::Lines, &mut json)?;
-    // Nothing in it ends the element or starts a comment.
+    json::write(&data(answers, command_line, command), JsonMode::Lines, &mut json)?;
+    // Without `<`, the data cannot end its element or start a comment.
     let data = String::from_utf8_lossy(&json).replace('<', "\\u003C");
     let policy = format!(
         "default-src 'none'; base-uri 'none'; form-action 'none'; style-src '{}'; script-src '{}'",
         hash(STYLE),
         hash(SCRIPT)
     );
-    let parts = [
+    let replacements = [
         ("{policy}", policy.as_str()),
         ("{style}", STYLE),
         ("{data}", &data),
         ("{script}", SCRIPT),
     ];
     let mut rest = PAGE;
-    for (mark, part) in parts {
+    for (mark, replacement) in replacements {
         let (before, behind) = rest.split_once(mark).unwrap_or((rest, ""));
         out.write_all(before.as_bytes())?;
-        out.write_all(part.as_bytes())?;
+        out.write_all(replacement.as_bytes())?;
         rest = behind;
     }
     out.write_all(rest.as_bytes())

@@ -12,7 +12,7 @@ const STACKS: usize = 5_000;
 const FRAMES: usize = 200;
 
 /// Parts of the time, and processes that are shown by themselves.
-pub(crate) const PARTS: usize = 300;
+pub(crate) const BUCKETS: usize = 300;
 pub(super) const PROCESSES: usize = 8;
 
 /// Adds handles and allocations over time, if there were any, and stacks of leaks.
@@ -20,15 +20,15 @@ pub(super) fn with_pictures<'a>(
     document: Document<'a>,
     over_time: Option<Timeline>,
     stacks: Vec<Folded>,
-    places: &mut FrameTable,
+    table: &mut FrameTable,
 ) -> Document<'a> {
     let over_time = over_time.filter(|timeline| !timeline.is_empty());
-    document.with("timeline", over_time.map(timeline)).with("flame", flame(stacks, places))
+    document.with("timeline", over_time.map(timeline)).with("flame", flame(stacks, table))
 }
 
 fn timeline(timeline: Timeline) -> Document<'static> {
     let series = timeline.series.into_iter().map(|line| {
-        Document::default().with("name", line.name).with("most", line.most).with("open", line.open)
+        Document::default().with("name", line.name).with("most", line.peak).with("open", line.open)
     });
     Document::default()
         .with("start", timeline.window.start_ns as f64 / 1e9)
@@ -37,31 +37,31 @@ fn timeline(timeline: Timeline) -> Document<'static> {
 }
 
 /// Returns the stacks that leaked most, the outermost frame first, and all others as one.
-fn flame<'a>(mut stacks: Vec<Folded>, places: &mut FrameTable) -> Vec<Document<'a>> {
+fn flame<'a>(mut stacks: Vec<Folded>, table: &mut FrameTable) -> Vec<Document<'a>> {
     stacks.sort_by_key(|stack| Reverse(stack.count));
-    let others = stacks.split_off(stacks.len().min(STACKS));
-    if !others.is_empty() {
-        let name = PictureFrame::named(&format!("… {} more stacks", others.len()));
-        let count = others.iter().fold(0, |sum: u64, stack| sum.saturating_add(stack.count));
+    let rest = stacks.split_off(stacks.len().min(STACKS));
+    if !rest.is_empty() {
+        let name = PictureFrame::named(&format!("… {} more stacks", rest.len()));
+        let count = rest.iter().fold(0, |sum: u64, stack| sum.saturating_add(stack.count));
         stacks.push(Folded { frames: vec![name], count, before: None });
     }
-    let flame = |stack: Folded| {
-        let frames = numbers(stack.frames.into_iter(), places);
+    let stacks = stacks.into_iter().map(|stack| {
+        let frames = numbers(stack.frames.into_iter(), table);
         Document::default().with("frames", frames).with("count", stack.count)
-    };
-    stacks.into_iter().map(flame).collect()
+    });
+    stacks.collect()
 }
 
 /// Returns the numbers of the first frames, and the number of further ones.
 pub(super) fn numbers(
     mut frames: impl Iterator<Item = PictureFrame>,
-    places: &mut FrameTable,
+    table: &mut FrameTable,
 ) -> Vec<usize> {
-    let shown = frames.by_ref().take(FRAMES).map(|place| places.number(&place));
+    let shown = frames.by_ref().take(FRAMES).map(|frame| table.number(&frame));
     let mut numbers: Vec<usize> = shown.collect();
     let more = frames.count();
     if more > 0 {
-        numbers.push(places.number(&PictureFrame::named(&format!("… {more} more frames"))));
+        numbers.push(table.number(&PictureFrame::named(&format!("… {more} more frames"))));
     }
     numbers
 }

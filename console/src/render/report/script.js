@@ -3,7 +3,7 @@
 // All text goes through textContent and attributes, never through markup.
 const COLORS = ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#b8a800", "#785ef0", "#999999"];
 /** How columns of text break. */
-const CLASSES = { process: "name", type: "name", kind: "word", verdict: "word" };
+const CLASSES = { process: "name", type: "name", kind: "word" };
 const data = JSON.parse(document.getElementById("data").textContent);
 
 /** An element with attributes and children, which are elements or text. */
@@ -100,7 +100,7 @@ function stack(file, number) {
 function suspect(file, own) {
   const id = "suspect-" + file.index + "-" + own.rank;
   const causes = own.causes.map((cause) => make("li", null,
-    make("b", null, cause.cause), ": " + cause.text,
+    cause.text,
     cause.objects.length ? make("span", { class: "dim" }, " (objects " + cause.objects.join(" ") + ")") : null,
     ...cause.close_stacks.map((number) => make("details", null, make("summary", null, own.bytes === null ? "a stack that closed" : "a stack that freed"), stack(file, number)))));
   return make("section", { class: "suspect", id },
@@ -241,8 +241,8 @@ function section(file) {
     ...(file.allocations ? [{ key: "bytes", title: "Bytes", number: true, show: (row) => row.bytes === null ? "" : amount(row.bytes, "bytes") }] : []),
     { key: "verdict", title: "Growth" },
     { key: "rate", title: "Per minute", number: true, show: (row) => row.rate === null ? "" : Number(row.rate.toPrecision(3)).toLocaleString("en") },
-    { key: "words", title: "Causes" }, { key: "function", title: "Function", link },
-  ], file.suspects.map((own) => ({ ...own, words: own.causes.map((cause) => cause.cause).join(", ") })), "suspects");
+    { key: "words", title: "Cause" }, { key: "function", title: "Function", link },
+  ], file.suspects.map((own) => ({ ...own, words: own.causes.length ? own.causes[0].text : "" })), "suspects");
   const { totals } = file;
   const none = make("p", null, file.has_events ? "Nothing is suspected to leak." : "Whether anything leaks is unknown.");
   return make("article", { id: "file-" + file.index },

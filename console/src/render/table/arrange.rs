@@ -9,13 +9,13 @@ use crate::{
 };
 
 impl Table<'_> {
-    /// Puts the rows of each file into the order that is wanted, and leaves some out.
+    /// Sorts the rows of each file as the options say, and leaves some out.
     pub(super) fn arrange(&mut self, options: &OutputOptions) -> Result<(), OutputError> {
         if let Some(name) = &options.sort_by {
             self.sort_by(name)?;
         }
         if let Some(top) = options.top {
-            self.parts.iter_mut().for_each(|part| part.cut(top));
+            self.files.iter_mut().for_each(|file| file.cut(top));
         }
         Ok(())
     }
@@ -26,34 +26,34 @@ impl Table<'_> {
         options: &OutputOptions,
     ) -> Result<Vec<Vec<usize>>, OutputError> {
         self.arrange(options)?;
-        Ok(self.parts.iter().map(|part| part.own_rows().collect()).collect())
+        Ok(self.files.iter().map(|file| file.relative_rows().collect()).collect())
     }
 
     /// Keeps the first rows without a word about the others, whose number is returned.
     pub(super) fn limit(&mut self, rows: usize) -> usize {
         let mut left_out = 0;
-        for part in &mut self.parts {
-            let before = part.height();
-            let counted = part.left_out;
-            part.cut(TopN { take: rows, skip: 0 });
-            part.left_out = counted;
-            left_out += before - part.height();
+        for file in &mut self.files {
+            let before = file.height();
+            let counted = file.left_out;
+            file.cut(TopN { take: rows, skip: 0 });
+            file.left_out = counted;
+            left_out += before - file.height();
         }
         left_out
     }
 
     /// Orders the rows of each file by a column.
     pub(in crate::render) fn sort_by(&mut self, name: &str) -> Result<(), OutputError> {
-        let found = self.sortable().find(|(at, _)| self.is_named(*at, name));
-        let Some((at, column)) = found else {
+        let column = self.sortable().find(|(index, _)| self.is_named(*index, name));
+        let Some((index, column)) = column else {
             return Err(OutputError::unknown_column("-SortBy", name, self.column_names()));
         };
         let column = column.clone();
-        let heading = self.specs.get(at).and_then(ColumnSpec::heading);
+        let heading = self.specs.get(index).and_then(ColumnSpec::heading);
         self.spare.retain(|spare| heading.as_deref() != Some(*spare));
-        for part in &mut self.parts {
-            let sorted = sorted(&column, part).map_err(std::io::Error::other)?;
-            part.order = Some(sorted);
+        for file in &mut self.files {
+            let sorted = sorted(&column, file).map_err(std::io::Error::other)?;
+            file.order = Some(sorted);
         }
         self.groups = None;
         Ok(())
@@ -74,7 +74,7 @@ impl Table<'_> {
             || self.specs.get(column).is_some_and(|spec| spec.is_titled(name))
     }
 
-    /// Keeps the columns that are wanted, in their order. A document has all.
+    /// Keeps the selected columns, in their order. A document has all.
     pub(in crate::render) fn choose(&mut self, options: &OutputOptions) -> Result<(), OutputError> {
         let names = match &options.columns {
             _ if options.is_document() => return Ok(()),
@@ -86,20 +86,21 @@ impl Table<'_> {
             ColumnChoice::Named(names) => names,
         };
         let is_text = options.format() == Format::Text;
-        let mut chosen: Vec<usize> = Vec::new();
+        let mut selected: Vec<usize> = Vec::new();
         for name in names {
-            let known = self.data_columns().map(|(at, _)| self.name(at));
-            let at = self
+            let known = self.data_columns().map(|(index, _)| self.name(index));
+            let index = self
                 .column_named(name, is_text)
                 .ok_or_else(|| OutputError::unknown_column(COLUMNS, name, known))?;
-            if !chosen.contains(&at) {
-                chosen.push(at);
+            if !selected.contains(&index) {
+                selected.push(index);
             }
         }
-        let columns = chosen.iter().filter_map(|at| self.frame.columns().get(*at).cloned());
+        let columns = selected.iter().filter_map(|index| self.frame.columns().get(*index).cloned());
         let frame = DataFrame::new(self.frame.height(), columns.collect());
-        let specs = chosen.iter().filter_map(|at| self.specs.get(*at).cloned());
-        self.specs = specs.zip(&chosen).map(|(spec, at)| spec.chosen(self.name(*at))).collect();
+        let specs = selected.iter().filter_map(|index| self.specs.get(*index).cloned());
+        self.specs =
+            specs.zip(&selected).map(|(spec, index)| spec.as_selected(self.name(*index))).collect();
         self.frame = frame.map_err(std::io::Error::other)?;
         (self.spare, self.groups, self.row_text) = (Vec::new(), None, None);
         Ok(())
@@ -110,15 +111,15 @@ impl Table<'_> {
         let columns = self.specs.iter().enumerate();
         let written = columns.filter(|(_, spec)| is_text || spec.scope != Scope::Text);
         let mut titled = written.clone().filter(|(_, spec)| spec.is_titled(name));
-        let mut named = written.filter(|(at, _)| self.name(*at).eq_ignore_ascii_case(name));
-        titled.next().or_else(|| named.next()).map(|(at, _)| at)
+        let mut named = written.filter(|(index, _)| self.name(*index).eq_ignore_ascii_case(name));
+        titled.next().or_else(|| named.next()).map(|(index, _)| index)
     }
 }
 
-/// The rows of a part by a column: the largest number first, texts from a to z in any case, unknown
+/// The rows of a file by a column: the largest number first, texts from a to z in any case, unknown
 /// values last.
-fn sorted(column: &Column, part: &FileRows) -> PolarsResult<Vec<usize>> {
-    let mut rows: Vec<usize> = part.rows().collect();
+fn sorted(column: &Column, file: &FileRows) -> PolarsResult<Vec<usize>> {
+    let mut rows: Vec<usize> = file.rows().collect();
     if *column.dtype() == DataType::String {
         let texts = column.str()?;
         rows.sort_by_cached_key(|&row| {
@@ -127,14 +128,14 @@ fn sorted(column: &Column, part: &FileRows) -> PolarsResult<Vec<usize>> {
         });
         return Ok(rows);
     }
-    let places: Vec<IdxSize> = rows.iter().map(|row| *row as IdxSize).collect();
-    let values = column.as_materialized_series().take_slice(&places)?;
+    let indexes: Vec<IdxSize> = rows.iter().map(|row| *row as IdxSize).collect();
+    let values = column.as_materialized_series().take_slice(&indexes)?;
     let options = SortOptions::new()
         .with_order_descending(true)
         .with_nulls_last(true)
         .with_maintain_order(true);
     let order = values.arg_sort(options);
-    Ok(order.iter().flatten().filter_map(|place| rows.get(place as usize).copied()).collect())
+    Ok(order.iter().flatten().filter_map(|index| rows.get(index as usize).copied()).collect())
 }
 
 impl FileRows {

@@ -6,7 +6,7 @@ use std::{
 };
 
 use handlescope_model::Untrusted;
-use indicatif::{HumanBytes, HumanCount};
+use indicatif::HumanCount;
 use polars::prelude::{AnyValue, Column, DataFrame, IntoColumn, PlSmallStr, PolarsResult, Series};
 use serde::{
     Serialize, Serializer,
@@ -14,6 +14,7 @@ use serde::{
 };
 
 use super::value::{CellType, Member, Show, Value, cell, hex};
+use crate::values::Size;
 
 /// The number of a file; its rows stand together anyway.
 pub(super) const FILE: &str = "file";
@@ -26,7 +27,7 @@ pub(crate) struct ColumnSpec {
     /// Texts to show, by rows of the frame, instead of the values.
     texts: Option<Vec<String>>,
     unknown: Option<&'static str>,
-    pub(super) place: i8,
+    pub(super) rank: i8,
     pub(super) scope: Scope,
     pub(super) omits_unknown: bool,
 }
@@ -55,13 +56,13 @@ impl ColumnSpec {
 
     /// Adapts a column that the user chose: it stands where it was named, under its name if it has
     /// no title.
-    pub(super) fn chosen(self, name: &str) -> ColumnSpec {
+    pub(super) fn as_selected(self, name: &str) -> ColumnSpec {
         let show = match (&self.title, self.show) {
             (None, Show::Plain) => Show::Lines,
             (_, show) => show,
         };
         let title = self.title.or_else(|| Some(name.to_owned()));
-        ColumnSpec { title, show, place: 0, ..self }
+        ColumnSpec { title, show, rank: 0, ..self }
     }
 
     pub(super) fn is_hex(&self) -> bool {
@@ -100,7 +101,7 @@ impl ColumnSpec {
         match (self.show, value) {
             (_, AnyValue::Null) => self.unknown.unwrap_or("-").to_owned(),
             (Show::Grouped, _) => HumanCount(value.extract().unwrap_or_default()).to_string(),
-            (Show::Bytes, _) => bytes(number()),
+            (Show::Bytes, _) => Size(number()).to_string(),
             (Show::Seconds, _) => format!("{:.6}", number() as f64 / 1e9),
             (Show::Hex, _) => hex(value),
             (Show::ExitCode, AnyValue::Int32(code)) => exit_code(*code),
@@ -146,7 +147,7 @@ pub(crate) struct Declared<'a, R> {
     applies: Option<Applies<'a, R>>,
     /// The column that it follows in a document, if not the one in front of it.
     follows: Option<&'static str>,
-    /// Place in the frame of the rows of a document.
+    /// Index in the frame of the rows of a document.
     cell: Option<usize>,
     spec: ColumnSpec,
 }
@@ -218,14 +219,14 @@ impl<'a, R> Columns<'a, R> {
     }
 
     /// Keeps the columns of these names, in their order, with headings of their own.
-    pub(in crate::render) fn only(mut self, chosen: &[(&'static str, &str)]) -> Self {
-        let mut take = |(name, title): &(&'static str, &str)| {
-            let at = self.columns.iter().position(|column| column.name == *name)?;
-            let mut column = self.columns.swap_remove(at);
+    pub(in crate::render) fn only(mut self, selected: &[(&'static str, &str)]) -> Self {
+        let columns = selected.iter().filter_map(|(name, title)| {
+            let index = self.columns.iter().position(|column| column.name == *name)?;
+            let mut column = self.columns.swap_remove(index);
             column.title(title);
             Some(column)
-        };
-        Columns { columns: chosen.iter().filter_map(&mut take).collect(), text: None }
+        });
+        Columns { columns: columns.collect(), text: None }
     }
 
     /// Describes the columns to a script that draws them.
@@ -246,9 +247,9 @@ impl<'a, R> Columns<'a, R> {
 
     /// Returns the names that `-SortBy` accepts.
     pub(crate) fn names(&self) -> Vec<String> {
-        let is_ordered = |column: &&Declared<'_, R>| column.kind != LIST && column.name != FILE;
         let cells = self.columns.iter().filter(|column| column.series.is_some());
-        cells.filter(is_ordered).map(|column| column.name.to_owned()).collect()
+        let sortable = cells.filter(|column| column.kind != LIST && column.name != FILE);
+        sortable.map(|column| column.name.to_owned()).collect()
     }
 
     /// The members of the rows of a document: their names, and their types as in JSON Schema with `?` where they may
@@ -259,14 +260,13 @@ impl<'a, R> Columns<'a, R> {
 
     /// The columns of documents, in their order.
     pub(crate) fn in_document(self) -> Members<'a, R> {
-        let all = self.columns.into_iter().filter(|column| column.spec.scope == Scope::All);
+        let columns = self.columns.into_iter().filter(|column| column.spec.scope == Scope::All);
         let (moved, mut members): (Vec<_>, Vec<_>) =
-            all.partition(|column| column.follows.is_some());
+            columns.partition(|column| column.follows.is_some());
         for column in moved {
-            let is_before = |before: &Declared<'_, R>| {
+            let before = members.iter().rposition(|before: &Declared<'_, R>| {
                 Some(before.name) == column.follows || before.follows == column.follows
-            };
-            let before = members.iter().rposition(is_before);
+            });
             members.insert(before.map_or(members.len(), |before| before + 1), column);
         }
         Members(members)
@@ -274,13 +274,12 @@ impl<'a, R> Columns<'a, R> {
 
     /// The values of some rows.
     pub(super) fn frame(&self, rows: &[R]) -> PolarsResult<(DataFrame, Vec<ColumnSpec>)> {
-        let values = |column: &Declared<'a, R>| {
+        let columns = self.columns.iter().filter_map(|column| {
             let series = column.series.as_ref()?(column.name.into(), rows);
             let texts = column.texts.as_ref().map(|text| rows.iter().map(text).collect());
             Some((series.into_column(), ColumnSpec { texts, ..column.spec.clone() }))
-        };
-        let (columns, specs): (Vec<Column>, Vec<_>) =
-            self.columns.iter().filter_map(values).unzip();
+        });
+        let (columns, specs): (Vec<Column>, Vec<_>) = columns.unzip();
         Ok((DataFrame::new(rows.len(), columns)?, specs))
     }
 
@@ -298,14 +297,14 @@ impl<'a, R> Columns<'a, R> {
             Box::new(text) as RowText<'a>
         });
         let cells = self.columns.iter_mut().filter(|column| column.series.is_some());
-        (0..).zip(cells).for_each(|(place, column)| column.cell = Some(place));
+        (0..).zip(cells).for_each(|(index, column)| column.cell = Some(index));
         let members = self.in_document();
-        let document = move |place: (&DataFrame, usize), take: MemberTaker<'_>| {
-            if let Some(row) = rows.get(place.1) {
-                members.each(row, Some(place), take);
+        let document: RowDocument<'a> = Box::new(move |(frame, row), take| {
+            if let Some(members_of) = rows.get(row) {
+                members.each(members_of, Some((frame, row)), take);
             }
-        };
-        (Box::new(document), text)
+        });
+        (document, text)
     }
 }
 
@@ -320,15 +319,16 @@ impl<R> Serialize for RowOf<'_, '_, R> {
 
 impl<R> Members<'_, R> {
     /// Hands each member that a row has over, as the frame has it where the row is one of a frame.
-    fn each(&self, row: &R, place: Option<(&DataFrame, usize)>, take: MemberTaker<'_>) {
-        let has =
-            |column: &&Declared<'_, R>| column.applies.as_ref().is_none_or(|applies| applies(row));
-        for Declared { name, value, cell, spec, .. } in self.0.iter().filter(has) {
-            let known = place.zip(*cell).and_then(|((frame, row), column)| {
+    fn each(&self, row: &R, frame_row: Option<(&DataFrame, usize)>, take: MemberTaker<'_>) {
+        for Declared { name, value, cell, spec, applies, .. } in &self.0 {
+            if applies.as_ref().is_some_and(|applies| !applies(row)) {
+                continue;
+            }
+            let cell = frame_row.zip(*cell).and_then(|((frame, row), column)| {
                 spec.value(frame.columns().get(column)?, row).ok()
             });
-            match known {
-                Some(known) => take(name, Member::Cell(Value(known))),
+            match cell {
+                Some(cell) => take(name, Member::Cell(Value(cell))),
                 None => value(row, &mut |value| take(name, Member::Made(value))),
             }
         }
@@ -398,10 +398,10 @@ impl<'a, R> Declared<'a, R> {
         self
     }
 
-    /// Sets its place in the text, if not where it was declared: before the others with a negative
+    /// Sets its rank in the text, if not where it was declared: before the others with a negative
     /// number, after them with a positive one.
-    pub(crate) fn place(&mut self, place: i8) -> &mut Self {
-        self.spec.place = place;
+    pub(crate) fn rank(&mut self, rank: i8) -> &mut Self {
+        self.spec.rank = rank;
         self
     }
 
@@ -429,12 +429,6 @@ impl<'a, R> Declared<'a, R> {
         self.follows = Some(name);
         self
     }
-}
-
-/// Formats a number of bytes, which may be negative where events say so.
-pub(in crate::render) fn bytes(number: i64) -> String {
-    let sign = if number < 0 { "-" } else { "" };
-    format!("{sign}{}", HumanBytes(number.unsigned_abs()))
 }
 
 fn exit_code(code: i32) -> String {

@@ -20,8 +20,8 @@ impl Table<'_> {
         out: &mut dyn Write,
     ) -> io::Result<()> {
         let mut writer = csv::WriterBuilder::new().delimiter(SEPARATOR).from_writer(out);
-        for (at, _) in self.data_columns() {
-            writer.write_field(csv.cell(self.name(at), SEPARATOR).as_bytes())?;
+        for (index, _) in self.data_columns() {
+            writer.write_field(csv.cell(self.name(index), SEPARATOR).as_bytes())?;
         }
         writer.write_record(None::<&[u8]>)?;
         let columns: Vec<_> = self.data().collect();

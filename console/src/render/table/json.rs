@@ -51,7 +51,8 @@ impl Table<'_> {
 
     /// The columns of documents and files, with their values.
     pub(super) fn data(&self) -> impl Iterator<Item = (&Column, &ColumnSpec)> {
-        self.data_columns().filter_map(|(at, spec)| Some((self.frame.columns().get(at)?, spec)))
+        self.data_columns()
+            .filter_map(|(index, spec)| Some((self.frame.columns().get(index)?, spec)))
     }
 }
 

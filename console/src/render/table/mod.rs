@@ -20,10 +20,10 @@ use std::{
 
 use polars::prelude::DataFrame;
 
+pub(super) use self::batches::write_batches;
 pub(crate) use self::columns::{ColumnSpec, Columns, Members, RowOf, RowsOf};
 use self::columns::{RowDocument, RowText, Scope};
 pub(crate) use self::value::Show;
-pub(super) use self::{batches::write_batches, columns::bytes};
 use super::output::{OutputError, OutputOptions};
 use crate::{
     cancel::Cancel,
@@ -36,7 +36,7 @@ use crate::{
 /// Writes the JSON document of a kind whose elements are not its rows.
 type OtherDocument<'a> = Box<dyn Fn(&[FileRows], JsonMode, &mut dyn Write) -> io::Result<()> + 'a>;
 
-/// Columns and rows, in parts.
+/// Columns and rows, by file.
 pub struct Table<'a> {
     /// The member of the JSON document that holds the rows.
     pub(super) key: &'static str,
@@ -49,14 +49,14 @@ pub struct Table<'a> {
     pub(super) head: Document<'a>,
     pub(super) tail: Document<'a>,
     counts_left_out: bool,
-    pub(super) parts: Vec<FileRows>,
+    pub(super) files: Vec<FileRows>,
     /// The group of each row, as long as no column orders the rows: the value of the last column
     /// stands above the rows of a group as their heading.
     pub(super) groups: Option<Vec<u32>>,
     /// The columns, by their headings, that the text leaves out where a screen is too narrow for all, in this order.
     pub(super) spare: Vec<&'static str>,
     /// Maximum number of rows in the text, unless `-TopN` says so.
-    pub(super) most_rows: Option<usize>,
+    pub(super) max_rows: Option<usize>,
     document: Option<OtherDocument<'a>>,
     row_text: Option<RowText<'a>>,
 }
@@ -93,7 +93,7 @@ impl FileRows {
     }
 
     /// Like [`rows`](Self::rows), counted from the first row of the file.
-    pub(crate) fn own_rows(&self) -> impl Iterator<Item = usize> + '_ {
+    pub(crate) fn relative_rows(&self) -> impl Iterator<Item = usize> + '_ {
         self.rows().map(|row| row - self.first)
     }
 
@@ -101,12 +101,12 @@ impl FileRows {
         self.order.as_ref().map_or(self.rows.len(), Vec::len)
     }
 
-    /// Creates a part with a number of rows.
+    /// Creates a number of rows without a path.
     pub(crate) fn rows_of(rows: usize) -> FileRows {
         FileRows { rows: 0..rows, ..FileRows::default() }
     }
 
-    /// Creates a part with a number of rows of a file.
+    /// Creates a number of rows of a file.
     pub(crate) fn of(path: &Path, rows: usize) -> FileRows {
         FileRows {
             path: Some(shown(path).to_string_lossy().into_owned()),
@@ -142,20 +142,20 @@ impl<'a> Table<'a> {
         key: &'static str,
         columns: Columns<'a, R>,
         rows: Vec<R>,
-        parts: impl IntoIterator<Item = FileRows>,
+        files: impl IntoIterator<Item = FileRows>,
     ) -> io::Result<Table<'a>> {
         let (frame, specs) = columns.frame(&rows).map_err(io::Error::other)?;
         let (document, row_text) = columns.over(rows);
         let row_document = Some(document);
         let mut first = 0;
-        let mut place = |part: FileRows| {
-            let rows = first..first + part.rows.len();
+        let files = files.into_iter().map(|file| {
+            let rows = first..first + file.rows.len();
             first = rows.end;
-            let order = part.order.map(|order| order.iter().map(|row| rows.start + row).collect());
-            FileRows { first: rows.start, rows, order, ..part }
-        };
-        let parts = parts.into_iter().map(&mut place).collect();
-        Ok(Table { parts, specs, row_document, row_text, ..Table::of_frame(key, frame) })
+            let order = file.order.map(|order| order.iter().map(|row| rows.start + row).collect());
+            FileRows { first: rows.start, rows, order, ..file }
+        });
+        let files = files.collect();
+        Ok(Table { files, specs, row_document, row_text, ..Table::of_frame(key, frame) })
     }
 
     /// A frame as it is.
@@ -167,11 +167,11 @@ impl<'a> Table<'a> {
             tail: Document::default(),
             counts_left_out: false,
             specs: frame.columns().iter().map(ColumnSpec::of).collect(),
-            parts: vec![FileRows::rows_of(frame.height())],
+            files: vec![FileRows::rows_of(frame.height())],
             frame,
             groups: None,
             spare: Vec::new(),
-            most_rows: None,
+            max_rows: None,
             document: None,
             row_text: None,
         }
@@ -211,8 +211,8 @@ impl<'a> Table<'a> {
     }
 
     /// The rows that others have left, in their order.
-    pub(crate) fn in_order_of(self, parts: &[FileRows]) -> Table<'a> {
-        Table { parts: parts.to_vec(), ..self }
+    pub(crate) fn in_order_of(self, files: &[FileRows]) -> Table<'a> {
+        Table { files: files.to_vec(), ..self }
     }
 
     /// Sorts and cuts the rows and chooses the columns as the options say, and writes them. Returns how many rows are left
@@ -233,7 +233,7 @@ impl<'a> Table<'a> {
         self.choose(options)?;
         let format = options.format();
         let is_limited = format == Format::Text && options.top.is_none();
-        let left_out = self.most_rows.filter(|_| is_limited).map(|most| self.limit(most));
+        let left_out = self.max_rows.filter(|_| is_limited).map(|max_rows| self.limit(max_rows));
         options
             .deliver(overwrite, cancel, out, |out| self.write_as(format, display, cancel, out))?;
         Ok(left_out.unwrap_or_default())
@@ -250,7 +250,7 @@ impl<'a> Table<'a> {
         match format {
             Format::Text => self.text(display, out),
             Format::Json(mode) => match &self.document {
-                Some(document) => document(&self.parts, mode, out),
+                Some(document) => document(&self.files, mode, out),
                 None => self.json(mode, cancel, out),
             },
             Format::Csv(text) => self.csv(text, cancel, out),
@@ -261,7 +261,7 @@ impl<'a> Table<'a> {
 
     /// All rows that are left.
     pub(super) fn rows(&self) -> impl Iterator<Item = usize> {
-        self.parts.iter().flat_map(FileRows::rows)
+        self.files.iter().flat_map(FileRows::rows)
     }
 
     /// The columns that files and documents have.

@@ -61,10 +61,10 @@ fn data_column(column: &Column, spec: &ColumnSpec) -> PolarsResult<Column> {
     if !spec.is_hex() {
         return Ok(column.clone());
     }
-    let text = |row| {
+    let texts = (0..column.len()).map(|row| {
         let value = column.get(row)?;
         Ok((!value.is_null()).then(|| hex(&value)))
-    };
-    let texts = (0..column.len()).map(text).collect::<PolarsResult<Vec<Option<String>>>>()?;
+    });
+    let texts = texts.collect::<PolarsResult<Vec<Option<String>>>>()?;
     Ok(Column::new(column.name().clone(), texts))
 }

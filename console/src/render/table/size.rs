@@ -50,13 +50,13 @@ fn longest(cell: &str) -> usize {
 pub(super) fn cut(cell: String) -> String {
     let count = cell.lines().count();
     let longest = longest(&cell);
-    let most = (MAX_BYTES / longest.clamp(1, MAX_LINE_LENGTH)).min(MAX_LINES);
-    if count <= most && longest <= MAX_LINE_LENGTH {
+    let max_lines = (MAX_BYTES / longest.clamp(1, MAX_LINE_LENGTH)).min(MAX_LINES);
+    if count <= max_lines && longest <= MAX_LINE_LENGTH {
         return cell;
     }
-    let mut lines: Vec<Cow<'_, str>> = cell.lines().take(most).map(shortened).collect();
-    if count > most {
-        lines.push(format!("… {} more lines", HumanCount((count - most) as u64)).into());
+    let mut lines: Vec<Cow<'_, str>> = cell.lines().take(max_lines).map(shortened).collect();
+    if count > max_lines {
+        lines.push(format!("… {} more lines", HumanCount((count - max_lines) as u64)).into());
     }
     lines.join("\n")
 }

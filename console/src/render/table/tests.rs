@@ -11,7 +11,7 @@ use crate::{
     render::{json::Hex, write_frame},
     settings::DisplayArgs,
     terminal::Screen,
-    values::{AskedFormat, ColumnChoice, CsvText, TopN},
+    values::{ColumnChoice, CsvText, RequestedFormat, TopN},
 };
 
 fn text_of(format: Format, frame: &DataFrame) -> String {
@@ -75,17 +75,17 @@ fn columns() -> Columns<'static, (&'static str, Option<u64>, i32)> {
     let mut columns = Columns::<(&str, Option<u64>, i32)>::default();
     columns.add("name", |(name, ..)| *name).title("Name");
     columns.add("address", |(_, address, _)| address.map(Hex));
-    columns.add("count", |(.., count)| *count).title("How many").place(-1);
+    columns.add("count", |(.., count)| *count).title("How many").rank(-1);
     columns.add("label", |(name, ..)| format!("<{name}>")).title("Label").text_only();
     columns
 }
 
 fn table_of(columns: Columns<'static, (&'static str, Option<u64>, i32)>) -> Table<'static> {
-    let parts = [
+    let files = [
         FileRows::of(Path::new("one"), 3).below("three".into()),
         FileRows::of(Path::new("two"), 2).counted("of 2".into()),
     ];
-    Table::new("things", columns, THINGS.to_vec(), parts).expect("a table")
+    Table::new("things", columns, THINGS.to_vec(), files).expect("a table")
 }
 
 /// Returns the output with some options.
@@ -144,10 +144,10 @@ fn each_file_is_sorted_and_cut_by_itself() {
     1 of 2
     ");
     let names = |options: OutputOptions| {
-        let formats = vec![AskedFormat::of("-csv", None)];
+        let formats = vec![RequestedFormat::of("-csv", None)];
         let text = written(&OutputOptions { formats, ..options }).expect("text");
-        let name = |line: &str| line.split(',').next().unwrap_or_default().to_owned();
-        text.lines().skip(1).map(name).collect::<Vec<_>>().join(" ")
+        let names = text.lines().skip(1).map(|line| line.split(',').next().unwrap_or_default());
+        names.collect::<Vec<_>>().join(" ")
     };
     assert_eq!(names(OutputOptions::default()), "b A c '=x y");
     assert_eq!(names(by("how many")), "A c b y '=x", "equal ones stay in order");
@@ -168,11 +168,11 @@ fn an_unknown_column_is_an_error_that_names_all() {
 
 #[test]
 fn chosen_columns_stand_in_their_order_under_their_names_or_headings() {
-    let chosen = OutputOptions {
+    let named = OutputOptions {
         top: Some(TopN { take: 1, skip: 0 }),
         ..of_columns("Label,address,COUNT,label")
     };
-    insta::assert_snapshot!(written(&chosen).expect("text"), @r"
+    insta::assert_snapshot!(written(&named).expect("text"), @r"
     one
     Label             address  How many
     <b>    0xFFFFFFFFFFFFFFFF         1
@@ -183,7 +183,7 @@ fn chosen_columns_stand_in_their_order_under_their_names_or_headings() {
     <=x>       0x2        -7
     1 of 2
     ");
-    let formats = vec![AskedFormat::of("-csv", None)];
+    let formats = vec![RequestedFormat::of("-csv", None)];
     let csv = OutputOptions { formats: formats.clone(), ..of_columns("how many,name") };
     assert_eq!(written(&csv).expect("text").lines().nth(1), Some("1,b"));
     let sorted = OutputOptions {
@@ -197,8 +197,10 @@ fn chosen_columns_stand_in_their_order_under_their_names_or_headings() {
         written(&of_text).expect_err("only for text").to_string(),
         "-Columns: no column 'label'; the columns are name, address, count"
     );
-    let json =
-        OutputOptions { formats: vec![AskedFormat::of("-json", None)], ..of_columns("nonsense") };
+    let json = OutputOptions {
+        formats: vec![RequestedFormat::of("-json", None)],
+        ..of_columns("nonsense")
+    };
     assert_eq!(
         written(&json).expect("text"),
         written(&OutputOptions { columns: ColumnChoice::Fitting, ..json }).expect("text")
@@ -212,10 +214,10 @@ fn rows_that_are_several_lines_are_a_table_where_columns_are_chosen() {
         columns.row_text(|(name, ..), out| writeln!(out, "row {name}"));
         table_of(columns)
     };
-    let chosen = on_screen(Screen::PLAIN, table(), &of_columns("name")).expect("text");
-    assert_eq!(chosen, written(&of_columns("name")).expect("text"));
-    let all = on_screen(Screen::PLAIN, table(), &of_columns("all")).expect("text");
-    assert_eq!(all, on_screen(Screen::PLAIN, table(), &OutputOptions::default()).expect("text"));
+    let named = on_screen(Screen::PLAIN, table(), &of_columns("name")).expect("text");
+    assert_eq!(named, written(&of_columns("name")).expect("text"));
+    let wide = on_screen(Screen::PLAIN, table(), &of_columns("all")).expect("text");
+    assert_eq!(wide, on_screen(Screen::PLAIN, table(), &OutputOptions::default()).expect("text"));
 }
 
 #[test]
@@ -224,11 +226,11 @@ fn spare_columns_are_left_out_of_a_narrow_screen() {
         let screen = Screen { width: Some(width), color: false };
         let table = table().with_spare(["Label", "Name"]);
         let text = on_screen(screen, table, options).expect("text");
-        let of_one = text.lines().skip(1).take_while(|line| *line != "three");
-        of_one.collect::<Vec<_>>().join("\n")
+        let first_file = text.lines().skip(1).take_while(|line| *line != "three");
+        first_file.collect::<Vec<_>>().join("\n")
     };
-    let (fitting, all) = (OutputOptions::default(), of_columns("all"));
-    assert_eq!(narrow(27, &fitting), narrow(27, &all));
+    let (fitting, wide) = (OutputOptions::default(), of_columns("all"));
+    assert_eq!(narrow(27, &fitting), narrow(27, &wide));
     insta::assert_snapshot!(narrow(26, &fitting), @r"
      How many ┆ Name
     ══════════╪══════
@@ -251,15 +253,17 @@ fn spare_columns_are_left_out_of_a_narrow_screen() {
     ");
     let by_label = narrow(26, &by("label"));
     assert!(by_label.ends_with("\n  Name (-Columns all)"), "{by_label}");
-    assert!(narrow(26, &all).starts_with("row 1\n How many  1\n"));
-    assert_eq!(narrow(8, &fitting), narrow(8, &all));
+    assert!(narrow(26, &wide).starts_with("row 1\n How many  1\n"));
+    assert_eq!(narrow(8, &fitting), narrow(8, &wide));
 }
 
 #[test]
 fn programs_get_the_same_rows_in_every_format() {
     let folder = tempfile::tempdir().expect("a folder");
-    let as_format =
-        |option, file| OutputOptions { formats: vec![AskedFormat::of(option, file)], ..by("name") };
+    let as_format = |option, file| OutputOptions {
+        formats: vec![RequestedFormat::of(option, file)],
+        ..by("name")
+    };
     let ndjson = written(&as_format("-ndjson", None)).expect("text");
     assert_eq!(
         ndjson.lines().next(),
@@ -270,8 +274,8 @@ fn programs_get_the_same_rows_in_every_format() {
     let rows: Vec<String> = ndjson.lines().map(str::to_owned).collect();
     assert_eq!(json, format!("{{\"things\":[\n{}\n]}}\n", rows.join(",\n")));
     let path = folder.path().join("things.parquet");
-    let said = written(&as_format("-parquet", Some(path.clone()))).expect("text");
-    assert!(said.starts_with("Parquet export was successful. File is: "), "{said}");
+    let message = written(&as_format("-parquet", Some(path.clone()))).expect("text");
+    assert!(message.starts_with("Parquet export was successful. File is: "), "{message}");
     let file = std::fs::File::open(path).expect("the file");
     let frame = ParquetReader::new(file).finish().expect("Parquet");
     assert_eq!(text_of(Format::NdJson, &frame), ndjson);
@@ -279,15 +283,15 @@ fn programs_get_the_same_rows_in_every_format() {
 
 #[test]
 fn two_formats_cannot_be_had_together() {
-    let asked = |options: &[&str]| {
+    let with_formats = |options: &[&str]| {
         let mut output = OutputOptions::default();
-        options.iter().for_each(|o| AskedFormat::of(o, None).add_to(&mut output.formats));
+        options.iter().for_each(|o| RequestedFormat::of(o, None).add_to(&mut output.formats));
         output
     };
-    assert_eq!(asked(&["-csv"]).conflict(), None);
-    assert_eq!(asked(&["-csv", "-ndjson"]).conflict(), Some(("-csv", "-ndjson")));
-    let again = asked(&["-json-pretty", "-csv", "-csv", "-json"]);
+    assert_eq!(with_formats(&["-csv"]).conflict(), None);
+    assert_eq!(with_formats(&["-csv", "-ndjson"]).conflict(), Some(("-csv", "-ndjson")));
+    let again = with_formats(&["-json-pretty", "-csv", "-csv", "-json"]);
     assert_eq!(again.conflict(), Some(("-csv", "-json")), "the last option of a format counts");
-    let json = asked(&["-json-pretty", "-json"]);
+    let json = with_formats(&["-json-pretty", "-json"]);
     assert_eq!((json.conflict(), json.format()), (None, Format::Json(JsonMode::Lines)));
 }

@@ -18,27 +18,27 @@ const MEASURED_ROWS: usize = 1_000;
 impl Table<'_> {
     pub(super) fn text(&self, display: &Display, out: &mut dyn Write) -> io::Result<()> {
         let mut out = Clip::new(out, display.screen.width.filter(|_| display.clip));
-        for part in &self.parts {
-            if let Some(path) = &part.path {
+        for file in &self.files {
+            if let Some(path) = &file.path {
                 writeln!(out, "{}", display.screen.paint(Role::Name, Untrusted(path)))?;
             }
-            out.write_all(part.above.as_bytes())?;
-            self.write_rows(part, display, &mut out)?;
-            part.write_below(display, &mut out)?;
+            out.write_all(file.above.as_bytes())?;
+            self.write_rows(file, display, &mut out)?;
+            file.write_below(display, &mut out)?;
         }
         out.finish()
     }
 
     fn write_rows(
         &self,
-        part: &FileRows,
+        file: &FileRows,
         display: &Display,
         out: &mut dyn Write,
     ) -> io::Result<()> {
         if let Some(text) = &self.row_text {
-            return part.rows().try_for_each(|row| text(&row, out));
+            return file.rows().try_for_each(|row| text(&row, out));
         }
-        let rows: Vec<usize> = part.rows().collect();
+        let rows: Vec<usize> = file.rows().collect();
         if let Some(groups) = &self.groups {
             return self.write_groups(rows, groups, display, out);
         }
@@ -59,7 +59,7 @@ impl Table<'_> {
         let Some(fitting) = table::fitting(display.screen, &headings, &first, &self.spare) else {
             return self.write_records(rows, &columns, display, out);
         };
-        let shown = fitting.columns.iter().filter_map(|at| columns.get(*at).cloned());
+        let shown = fitting.columns.iter().filter_map(|index| columns.get(*index).cloned());
         self.write_grid(rows, &shown.collect::<Vec<_>>(), display, out)?;
         out.write_all(fitting.left_out.as_bytes())
     }
@@ -74,7 +74,7 @@ impl Table<'_> {
     ) -> io::Result<()> {
         let group = |row: &usize| groups.get(*row);
         rows.sort_by_key(group);
-        for rows in rows.chunk_by(|one, other| group(one) == group(other)) {
+        for rows in rows.chunk_by(|a, b| group(a) == group(b)) {
             let heading = rows.first().map(|&row| self.cell(self.specs.len() - 1, row));
             let width = display.screen.width.filter(|_| display.clip);
             let heading = wrapped(&heading.transpose()?.unwrap_or_default(), width);
@@ -93,11 +93,11 @@ impl Table<'_> {
         out: &mut dyn Write,
     ) -> io::Result<()> {
         let names: Vec<&str> = columns.iter().map(|(_, heading)| heading.as_str()).collect();
-        let is_number = |column: usize| {
-            self.frame.columns().get(column).is_some_and(|column| column.dtype().is_numeric())
-        };
-        let numbers = columns.iter().enumerate().filter(|(_, (column, _))| is_number(*column));
-        let numbers: Vec<usize> = numbers.map(|(at, _)| at).collect();
+        let numbers = columns.iter().enumerate().filter(|(_, (column, _))| {
+            let column = self.frame.columns().get(*column);
+            column.is_some_and(|column| column.dtype().is_numeric())
+        });
+        let numbers: Vec<usize> = numbers.map(|(index, _)| index).collect();
         let mut rows = rows.iter().peekable();
         loop {
             let mut table = table::table(display.screen, &names);
@@ -128,9 +128,9 @@ impl Table<'_> {
         display: &Display,
         out: &mut dyn Write,
     ) -> io::Result<()> {
-        for (at, &row) in rows.iter().enumerate() {
-            let gap = if at > 0 { "\n" } else { "" };
-            writeln!(out, "{gap}row {}", at + 1)?;
+        for (index, &row) in rows.iter().enumerate() {
+            let gap = if index > 0 { "\n" } else { "" };
+            writeln!(out, "{gap}row {}", index + 1)?;
             let cells = self.cells(columns, row)?;
             let lines =
                 columns.iter().zip(cells).map(|((_, heading), cell)| [heading.clone(), cell]);
@@ -147,13 +147,13 @@ impl Table<'_> {
 
     /// The columns with a heading, from left to right, and their headings.
     fn shown(&self) -> Vec<(usize, String)> {
-        // The last one is the heading of a group.
+        // The last column is the heading of a group.
         let count = self.specs.len() - usize::from(self.groups.is_some());
         let columns = self.specs.iter().enumerate().take(count);
-        let titled = columns.filter_map(|(at, spec)| Some((spec.place, at, spec.heading()?)));
+        let titled = columns.filter_map(|(index, spec)| Some((spec.rank, index, spec.heading()?)));
         let mut titled: Vec<(i8, usize, String)> = titled.collect();
         titled.sort_by_key(|(place, ..)| *place);
-        titled.into_iter().map(|(_, at, heading)| (at, heading)).collect()
+        titled.into_iter().map(|(_, index, heading)| (index, heading)).collect()
     }
 
     fn cell(&self, column: usize, row: usize) -> io::Result<String> {
@@ -168,13 +168,14 @@ impl Table<'_> {
 impl FileRows {
     /// Writes the lines below the rows, none of which is cut on a narrow screen.
     fn write_below(&self, display: &Display, out: &mut dyn Write) -> io::Result<()> {
-        let whole = |line: &str| wrapped(line, display.screen.width.filter(|_| display.clip));
+        let wrapped_line =
+            |line: &str| wrapped(line, display.screen.width.filter(|_| display.clip));
         match &self.counted {
             Some(counted) => {
                 writeln!(
                     out,
                     "{}",
-                    whole(&format!("{} {counted}", HumanCount(self.height() as u64)))
+                    wrapped_line(&format!("{} {counted}", HumanCount(self.height() as u64)))
                 )?;
             }
             None if self.left_out > 0 => {
@@ -182,6 +183,6 @@ impl FileRows {
             }
             None => {}
         }
-        self.below.iter().try_for_each(|line| writeln!(out, "{}", whole(line)))
+        self.below.iter().try_for_each(|line| writeln!(out, "{}", wrapped_line(line)))
     }
 }

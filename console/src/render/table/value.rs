@@ -167,11 +167,11 @@ impl Serialize for Value<'_> {
                 serializer.serialize_str(&text)
             }
             AnyValue::List(values) => serializer.collect_seq(values.iter().map(Value)),
-            other if other.is_primitive_numeric() => match other.extract::<i64>() {
+            value if value.is_primitive_numeric() => match value.extract::<i64>() {
                 Some(value) => serializer.serialize_i64(value),
-                None => serializer.collect_str(other),
+                None => serializer.collect_str(value),
             },
-            other => serializer.collect_str(other),
+            value => serializer.collect_str(value),
         }
     }
 }

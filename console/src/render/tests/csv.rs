@@ -4,7 +4,7 @@ use super::*;
 use crate::commands::dump::object_ref::ObjectRefArgs;
 use crate::paths::Overwrite;
 use crate::render::OutputOptions;
-use crate::values::AskedFormat;
+use crate::values::RequestedFormat;
 
 const SEPARATOR_LINE: &str = "sep = ;\n";
 
@@ -21,11 +21,11 @@ impl Sheet {
         let text = text.strip_prefix(SEPARATOR_LINE).unwrap_or(text);
         let mut reader = ::csv::ReaderBuilder::new().delimiter(b';').from_reader(text.as_bytes());
         let headers = reader.headers().expect("headers").clone();
-        let row = |record: Result<::csv::StringRecord, _>| {
+        let rows = reader.records().map(|record| {
             let record = record.expect("as many values as headers");
             headers.iter().zip(&record).map(|(h, v)| (h.to_owned(), v.to_owned())).collect()
-        };
-        Self(reader.records().map(row).collect())
+        });
+        Self(rows.collect())
     }
 
     fn of(saved: &Saved, options: &str) -> Self {
@@ -33,8 +33,8 @@ impl Sheet {
     }
 
     fn get(&self, row: usize, column: &str) -> &str {
-        let found = self.0[row].iter().find(|(header, _)| header == column);
-        &found.unwrap_or_else(|| panic!("no column {column}")).1
+        let value = self.0[row].iter().find(|(header, _)| header == column);
+        &value.unwrap_or_else(|| panic!("no column {column}")).1
     }
 
     fn column(&self, column: &str) -> Vec<&str> {
@@ -48,7 +48,7 @@ impl Sheet {
     }
 
     /// Values of a row that are not empty, without those that every row of a file has.
-    fn own(&self, row: usize) -> String {
+    fn values_of(&self, row: usize) -> String {
         const COMMON: [&str; 4] = ["CSVOptions", "FileName", "Date", "TestCase"];
         let values = self.0[row]
             .iter()
@@ -108,7 +108,7 @@ fn every_event_and_every_open_handle_has_a_row() {
 #[test]
 fn a_duplicate_has_its_source_and_the_children_that_inherited() {
     let sheet = Sheet::of(&mixed(), "-MinMaxId 1 1");
-    insta::assert_snapshot!(sheet.own(sheet.first("HandleDuplicateEvent")), @r"
+    insta::assert_snapshot!(sheet.values_of(sheet.first("HandleDuplicateEvent")), @r"
     Id=1
     EventName=HandleDuplicateEvent
     Time=2000000
@@ -135,7 +135,7 @@ fn a_duplicate_has_its_source_and_the_children_that_inherited() {
 #[test]
 fn a_mapping_has_its_values_in_the_right_columns() {
     let sheet = Sheet::of(&mixed(), "-Map 1");
-    insta::assert_snapshot!(sheet.own(sheet.first("FileMapEvent")), @r"
+    insta::assert_snapshot!(sheet.values_of(sheet.first("FileMapEvent")), @r"
     Id=3
     EventName=FileMapEvent
     Time=20000000
@@ -168,7 +168,7 @@ fn reference_changes_are_there_without_being_asked_for() {
 #[test]
 fn an_open_handle_knows_its_owner_only() {
     let sheet = Sheet::of(&mixed(), "-MinMaxId 4 4");
-    insta::assert_snapshot!(sheet.own(0), @r"
+    insta::assert_snapshot!(sheet.values_of(0), @r"
     Id=4
     EventName=Existing Handle
     Handle Value=0x44
@@ -242,7 +242,7 @@ fn writing_can_be_cancelled_and_then_there_is_no_file() {
     let display = DisplayArgs::default().display(&args.display, Screen::PLAIN);
     let (style, mut out) = (args.style(&args.criteria, ""), Vec::new());
     let output = OutputOptions {
-        formats: vec![AskedFormat::of("-csv", Some(path))],
+        formats: vec![RequestedFormat::of("-csv", Some(path))],
         ..OutputOptions::default()
     };
     crate::render::object_ref(

@@ -22,8 +22,7 @@ fn declared() -> Vec<(&'static str, &'static str, Members)> {
     let groups = GroupCriteria { buckets: Some(1), ..GroupCriteria::default() };
     let allocations =
         ResourceCriteria { by: Some(vec![Process]), buckets: Some(1), ..Default::default() };
-    let both = |first: Members, second: Members| [first, second].concat();
-    let diff = |domain| both(point_columns(domain).members(), trace_columns(domain).members());
+    let diff = |domain| [point_columns(domain).members(), trace_columns(domain).members()].concat();
     let (points, allocated) = (diff(Domain::Handles), diff(Domain::Allocations));
     vec![
         (".dump ObjectRef", "objects", object_columns().members()),
@@ -53,7 +52,7 @@ fn typed(row: &str, members: &Members) -> String {
     }
     let types = format!(" {} ", types.join(", ")).replace("  ", " ");
     let cells = row.split('|').enumerate();
-    let cells = cells.map(|(at, cell)| if at == 2 { types.as_str() } else { cell });
+    let cells = cells.map(|(index, cell)| if index == 2 { types.as_str() } else { cell });
     cells.collect::<Vec<_>>().join("|")
 }
 
@@ -66,10 +65,9 @@ fn types_on_the_page_are_those_that_are_declared() {
             (section, members) = (heading, None);
         } else if let Some(heading) = line.strip_prefix("### ") {
             let mut tables = declared.iter();
-            let is_meant = |(command, rows, _): &&(&str, &str, _)| {
-                is_named(section, command) && is_named(heading, rows)
-            };
-            members = tables.find(is_meant).map(|(.., members)| members);
+            let table = tables
+                .find(|(command, rows, _)| is_named(section, command) && is_named(heading, rows));
+            members = table.map(|(.., members)| members);
         }
         match members {
             Some(members) if line.starts_with("| `") => typed(line, members) + "\n",

@@ -34,7 +34,7 @@ fn printed(saved: &[&Saved], line: &str, screen: Screen) -> String {
         sources.map(|(index, saved)| Source { index, ..saved.source() }).collect();
     let command = REGISTRY.parse(line).expect("a line").expect("a command");
     let mut out = Vec::new();
-    let asked = command.answer(&mut DumpContext {
+    let answer = command.answer(&mut DumpContext {
         sources: &sources,
         shared: command.shared().expect("a kind of .dump"),
         names: saved[0],
@@ -45,7 +45,7 @@ fn printed(saved: &[&Saved], line: &str, screen: Screen) -> String {
         messages: &mut Messages::new(&mut io::sink(), screen),
         flow: Flow::Continue,
     });
-    asked.unwrap_or_else(|error| panic!("{line}: {error}"));
+    answer.unwrap_or_else(|error| panic!("{line}: {error}"));
     String::from_utf8(out).expect("text")
 }
 

@@ -27,21 +27,19 @@ fn report(name: &str, outcome: Outcome) -> ModuleReport {
 
 /// Modules with every kind of outcome.
 fn saved() -> Saved {
-    let places = ["a.dll!one", "a.dll!two", "b.dll+0x1", "c.dll+0x1", "d.dll+0x1", "d.dll!x"];
+    let frames = ["a.dll!one", "a.dll!two", "b.dll+0x1", "c.dll+0x1", "d.dll+0x1", "d.dll!x"];
     let mut fixture = Fixture::new();
-    let stack = fixture.stack(&places);
+    let stack = fixture.stack(&frames);
+    let outcome = Outcome::Resolved { file: "/c/a.pdb".into(), was_converted: false };
     fixture.event_object(vec![create(APP, 1, 4).on(stack)]);
-    let found = |name: &str, origin| {
-        let outcome = Outcome::Resolved { file: "/c/a.pdb".into(), was_converted: false };
-        ModuleReport { origin: Some(origin), ..report(name, outcome) }
-    };
+
     let server = "https://symbols.example".to_owned();
     let missing = MissingAt { location: server.clone(), is_remembered: false, is_refused: false };
     let reason = "500 Internal Server Error".to_owned();
     let damaged =
         SymbolFileError::Malformed { path: "/f/b.pdb".into(), source: "no such stream".into() };
     let reports = vec![
-        found("a.dll", Origin::Server(server.clone())),
+        ModuleReport { origin: Some(Origin::Server(server.clone())), ..report("a.dll", outcome) },
         ModuleReport {
             missing: vec![missing],
             skipped: vec!["https://dead.example".into()],

@@ -193,10 +193,10 @@ fn lines_fit_the_terminal_unless_whole_ones_are_wanted() {
     assert!(shown.lines().all(|line| console::measure_text_width(line) <= 50), "{shown}");
     let plain = console::strip_ansi_codes(&shown);
     assert!(plain.contains("\n    nt.exe!NtCreateEvent\n    app.exe+0x1A2B\n"), "{plain}");
-    let whole = printed(&[&mixed()], &format!("{line} -NoClip"), screen);
-    let whole = console::strip_ansi_codes(&whole);
-    assert!(whole.contains("HandleDuplicate") && !whole.contains('…'), "{whole}");
-    assert!(whole.contains("\t\tnt.exe!NtCreateEvent\n"), "{whole}");
+    let unclipped = printed(&[&mixed()], &format!("{line} -NoClip"), screen);
+    let unclipped = console::strip_ansi_codes(&unclipped);
+    assert!(unclipped.contains("HandleDuplicate") && !unclipped.contains('…'), "{unclipped}");
+    assert!(unclipped.contains("\t\tnt.exe!NtCreateEvent\n"), "{unclipped}");
     let json = printed(&[&mixed()], &format!("{line} -json"), screen);
     assert!(!json.contains('…'));
 }

@@ -55,7 +55,7 @@ struct InheritedHandle {
 
 impl InheritedHandle {
     /// Whether a close is the child's, of this handle.
-    fn ends(&self, close: &EventRow) -> bool {
+    fn is_closed_by(&self, close: &EventRow) -> bool {
         self.child == close.process && self.handle == close.handle
     }
 }
@@ -85,10 +85,10 @@ impl EventWriter<'_> {
         let Layout { time, pid, tid, handle } = self.layout;
         let screen = self.display.screen;
         let process = self.processes.get(Some(event.process));
-        let (indent, at) =
+        let (indent, time_text) =
             (self.display.indent(1), self.clock.at(event.time_ns.unwrap_or_default()).to_string());
         let id = screen.paint(Role::Process, OrUnknown(process.pid));
-        write!(out, "{indent}{at:>time$} {id:>pid$}/{:<tid$} ", OrUnknown(event.tid))?;
+        write!(out, "{indent}{time_text:>time$} {id:>pid$}/{:<tid$} ", OrUnknown(event.tid))?;
         let (role, label) = self.label(row, event);
         if VIEWS.contains(event.kind) {
             write!(out, "{label} ")?;
@@ -132,7 +132,7 @@ impl EventWriter<'_> {
             EventKind::HandleCreate => {}
             EventKind::HandleDuplicate => self.write_duplicate(out, row, event)?,
             EventKind::HandleClose => {
-                if let Some(handle) = inherited.iter().find(|handle| handle.ends(event)) {
+                if let Some(handle) = inherited.iter().find(|handle| handle.is_closed_by(event)) {
                     let parent = &self.processes.get(Some(handle.parent)).label;
                     let parent = self.display.screen.paint(Role::Notable, parent);
                     write!(out, " Inherited from {parent} ")?;
@@ -203,12 +203,12 @@ impl EventWriter<'_> {
     /// not.
     fn inherited(&self, selected: Selected) -> Vec<InheritedHandle> {
         let events = self.answer.file.objects.events(selected.object());
-        let handle = |row| {
+        let handles = events.filter_map(|row| {
             let child = self.listing.inherited_by(row)?;
             let event = self.listing.event(row)?;
             Some(InheritedHandle { parent: event.process, child, handle: event.handle })
-        };
-        events.filter_map(handle).collect()
+        });
+        handles.collect()
     }
 }
 

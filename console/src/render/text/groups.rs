@@ -67,8 +67,8 @@ pub(crate) fn tree_columns() -> impl Iterator<Item = &'static str> {
 pub(in crate::render) struct TreeColumns {
     /// The columns with their titles, from left to right.
     columns: Vec<(TreeColumn, &'static str)>,
-    /// Whether they were chosen, also those that are 0 in every group.
-    are_chosen: bool,
+    /// Whether they were selected, also those that are 0 in every group.
+    are_selected: bool,
     /// Titles of those that are left out where a screen is too narrow for all, in this order.
     spare: Vec<&'static str>,
 }
@@ -81,29 +81,30 @@ impl TreeColumns {
         choice: &ColumnChoice,
     ) -> Result<Self, OutputError> {
         let has_times = criteria.buckets.is_some();
-        let all = TreeColumn::all().filter(move |(column, ..)| has_times || !column.is_of_time());
+        let available =
+            TreeColumn::all().filter(move |(column, ..)| has_times || !column.is_of_time());
         let ColumnChoice::Named(names) = choice else {
             let order = criteria.order.map(TreeColumn::Stat);
-            let columns: Vec<_> = all.map(|(column, _, title)| (column, title)).collect();
-            let is_order = |title| order.is_some_and(|order| columns.contains(&(order, title)));
-            let spare = LEFT_OUT
-                .into_iter()
-                .filter(|title| *choice == ColumnChoice::Fitting && !is_order(title));
-            return Ok(Self { spare: spare.collect(), columns, are_chosen: false });
+            let columns: Vec<_> = available.map(|(column, _, title)| (column, title)).collect();
+            let spare = LEFT_OUT.into_iter().filter(|title| {
+                *choice == ColumnChoice::Fitting
+                    && !order.is_some_and(|order| columns.contains(&(order, title)))
+            });
+            return Ok(Self { spare: spare.collect(), columns, are_selected: false });
         };
         let mut columns = Vec::new();
         for text in names {
             let is = |name: &str| name.eq_ignore_ascii_case(text);
-            let column = all.clone().find(|(_, name, title)| is(name) || is(title));
+            let column = available.clone().find(|(_, name, title)| is(name) || is(title));
             let Some((column, _, title)) = column else {
-                let names = all.map(|(_, name, _)| name);
+                let names = available.map(|(_, name, _)| name);
                 return Err(OutputError::unknown_column(COLUMNS, text, names));
             };
             if !columns.contains(&(column, title)) {
                 columns.push((column, title));
             }
         }
-        Ok(Self { columns, are_chosen: true, spare: Vec::new() })
+        Ok(Self { columns, are_selected: true, spare: Vec::new() })
     }
 }
 
@@ -117,12 +118,12 @@ pub(super) fn write(
 ) -> io::Result<()> {
     let shown: Vec<NodeIdx> = groups.tree.shown().collect();
     let stats = || shown.iter().map(|node| groups.tree.stats(*node));
-    let has_any = |stat| stats().any(|counts| counts.get(stat).is_some_and(|n| n != 0));
-    let is_shown = |column: TreeColumn| match column {
-        TreeColumn::Stat(stat) if !columns.are_chosen => stat == Stat::Leaked || has_any(stat),
+    let shown = columns.columns.iter().copied().filter(|(column, _)| match *column {
+        TreeColumn::Stat(stat) if !columns.are_selected && stat != Stat::Leaked => {
+            stats().any(|counts| counts.get(stat).is_some_and(|count| count != 0))
+        }
         _ => true,
-    };
-    let shown = columns.columns.iter().copied().filter(|(column, _)| is_shown(*column));
+    });
     let (shown, titles): (Vec<TreeColumn>, Vec<&str>) = shown.unzip();
     let clock = Clock::new(&file.about.info, display.time_format, display.time_digits);
     let names = StackDisplayArgs { show: true, ..style.criteria.stacks };
@@ -143,12 +144,12 @@ pub(super) fn write(
     let Some(fitting) = table::fitting(display.screen, &header, &rows, &columns.spare) else {
         return write_lines(&header, rows, display, out);
     };
-    let header: Vec<&str> = fitting.columns.iter().map(|at| header[*at]).collect();
+    let header: Vec<&str> = fitting.columns.iter().map(|index| header[*index]).collect();
     let mut table = table::table(display.screen, &header);
-    let numbers = fitting.columns.iter().enumerate().filter(|(_, at)| writer.is_number(**at));
-    table::align_right(&mut table, &numbers.map(|(at, _)| at).collect::<Vec<_>>());
+    let numbers = fitting.columns.iter().enumerate().filter(|(_, index)| writer.is_number(**index));
+    table::align_right(&mut table, &numbers.map(|(index, _)| index).collect::<Vec<_>>());
     table.add_rows(
-        rows.iter().map(|row| fitting.columns.iter().map(|at| &row[*at]).collect::<Vec<_>>()),
+        rows.iter().map(|row| fitting.columns.iter().map(|index| &row[*index]).collect::<Vec<_>>()),
     );
     write!(out, "{}{}", table::text(table), fitting.left_out)
 }

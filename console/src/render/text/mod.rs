@@ -15,4 +15,4 @@ pub(crate) use self::groups::tree_columns;
 pub(super) use self::object_ref::object_ref;
 pub(super) use self::process::ProcessStyle;
 pub(super) use self::stack::StackStyle;
-pub(super) use self::suspect::{amounts, headline, more, verdict};
+pub(super) use self::suspect::{amounts, capitalized, headline, more, verdict};

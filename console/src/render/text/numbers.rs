@@ -4,7 +4,7 @@ use indicatif::HumanCount;
 
 use crate::values::Counted;
 
-/// A number, with separators between its thousands where they are wanted.
+/// A number, with separators between its thousands if `separate`.
 pub(super) fn grouped(number: u64, separate: bool) -> String {
     if separate { HumanCount(number).to_string() } else { number.to_string() }
 }
@@ -32,8 +32,8 @@ impl<T: fmt::UpperHex> fmt::UpperHex for OrUnknown<T> {
 
 /// Formats a count of something, with its plural and, as in the lines of ETWAnalyzer, without
 /// separators.
-pub(super) fn counted(count: u64, what: &'static str) -> String {
-    format!("{count} {what}{}", Counted(count, what).plural())
+pub(super) fn counted(count: u64, noun: &'static str) -> String {
+    format!("{count} {noun}{}", Counted(count, noun).plural())
 }
 
 /// A number of handles, and views where there are any.

@@ -44,11 +44,11 @@ pub(in crate::render) fn object_ref(
         digit_separator: display.digit_separator,
         width: display.screen.width,
     };
-    let is_one = answer.files.len() == 1;
+    let is_single = answer.files.len() == 1;
     let mut without_match = 0;
     let names = file_names(answer, display);
     for (file, name) in answer.files.iter().zip(&names) {
-        if !is_one && file.is_without_match() {
+        if !is_single && file.is_without_match() {
             without_match += 1;
             continue;
         }
@@ -72,7 +72,7 @@ pub(in crate::render) fn object_ref(
             let (totals, without_leak) = (file.totals, file.without_leak);
             let lines = LeakLines { criteria, totals, without_leak, exit_stacks };
             let label =
-                if is_one { String::new() } else { format!("Totals of {}\n", Untrusted(name)) };
+                if is_single { String::new() } else { format!("Totals of {}\n", Untrusted(name)) };
             let lines = wrapped(&lines.to_string(), display.screen.width);
             let summary = format!("{label}{}{lines}", summary(file.totals));
             writeln!(out, "{}", display.screen.paint(Role::Notable, summary))?;
@@ -82,8 +82,8 @@ pub(in crate::render) fn object_ref(
             }
         }
     }
-    if has_totals && !is_one {
-        write_all(answer, &names, args, display, &summary(answer.totals()), out)?;
+    if has_totals && !is_single {
+        write_totals(answer, &names, args, display, &summary(answer.totals()), out)?;
     }
     if without_match > 0 {
         let files = counted(answer.files.len() as u64, "file");
@@ -131,7 +131,7 @@ fn write_left_out(
 }
 
 /// Writes the totals of several files.
-fn write_all(
+fn write_totals(
     answer: &ObjectRefAnswer<'_>,
     names: &[String],
     args: &ObjectRefStyle<'_>,
@@ -139,8 +139,8 @@ fn write_all(
     summary: &Summary,
     out: &mut impl Write,
 ) -> io::Result<()> {
-    let all = format!("All {} files", answer.files.len());
-    writeln!(out, "{}", display.screen.paint(Role::Name, all))?;
+    let heading = format!("All {} files", answer.files.len());
+    writeln!(out, "{}", display.screen.paint(Role::Name, heading))?;
     if let (Some(counts), Some(by)) = (&answer.handle_counts, CountBy::of(args.criteria)) {
         let files = answer.files.iter().map(|file| file.about.index).zip(names.iter().cloned());
         let files = Some(&files.collect());
@@ -187,7 +187,7 @@ fn write_objects(
 ) -> io::Result<()> {
     let style = &ProcessStyle::new(&file.about.info, display);
     let clock = Clock::new(&file.about.info, display.time_format, display.time_digits);
-    // A pipe gets whole times, as its lines may go separate ways.
+    // A pipe gets whole times, because its lines may be read separately.
     let clock = if display.clip { clock.without_start_date() } else { clock };
     let shown = file.selection.objects().iter().flat_map(|&selected| file.events(selected));
     let shown = shown.filter_map(|row| listing.event(row)).filter(|event| is_shown(event, args));

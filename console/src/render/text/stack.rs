@@ -10,7 +10,7 @@ use crate::settings::{Display, StackDisplayArgs};
 use crate::terminal::Role;
 
 /// Frames of the program that are shown of a stack in short.
-const OWN_FRAMES: usize = 3;
+const PROGRAM_FRAMES: usize = 3;
 
 /// The style of stacks.
 pub(in crate::render) struct StackStyle<'a> {
@@ -143,7 +143,7 @@ impl StackStyle<'_> {
     }
 
     /// The frames outside of the system.
-    pub(in crate::render) fn own_frames(
+    pub(in crate::render) fn program_frames(
         &self,
         stack: StackIdx,
     ) -> impl Iterator<Item = FrameView<'_>> {
@@ -172,7 +172,7 @@ impl StackStyle<'_> {
     pub(in crate::render) fn calls(&self, stack: StackIdx, program: &str) -> String {
         let mut calls = String::new();
         let mut callee = None;
-        for frame in self.own_frames(stack).take(OWN_FRAMES) {
+        for frame in self.program_frames(stack).take(PROGRAM_FRAMES) {
             let (arrow, gap) = if callee.is_some() { ("  ← ", " ") } else { ("", "   ") };
             let call = Call { line: self.line(frame), program, callee, gap };
             let _ = write!(calls, "{arrow}{call}");
@@ -185,12 +185,16 @@ impl StackStyle<'_> {
     }
 
     /// All lines of a stack, or the first of the program; of a group without a stack, that it has none.
-    pub(in crate::render) fn short_lines(&self, stack: Option<StackIdx>, all: bool) -> Vec<String> {
+    pub(in crate::render) fn short_lines(
+        &self,
+        stack: Option<StackIdx>,
+        full: bool,
+    ) -> Vec<String> {
         let Some(stack) = stack else { return vec!["no create stack".to_owned()] };
-        if all {
+        if full {
             return self.lines(stack).into_iter().flatten().collect();
         }
-        let frames = self.own_frames(stack).take(OWN_FRAMES);
+        let frames = self.program_frames(stack).take(PROGRAM_FRAMES);
         let lines: Vec<String> = frames.map(|frame| self.line(frame).to_string()).collect();
         match lines.is_empty() {
             true => self.representative_line(stack).into_iter().collect(),
@@ -215,13 +219,13 @@ impl fmt::Display for Line<'_> {
         let Self { frame, bases, has_lines } = self;
         frame.fmt(f)?;
         if frame.is_inlined() {
-            // Its place is that of the frame below.
+            // Its address is that of the frame below.
             f.write_str(" [inlined]")?;
         } else {
             if let (Some(_), Some(offset)) = (bases, frame.offset()) {
                 write!(f, "+0x{offset:X}")?;
             }
-            // A frame outside of all modules is nothing but its address.
+            // A frame outside of all modules has only an address.
             let shown = bases.and_then(|bases| bases.address(frame));
             if let Some(address) = shown.or(frame.address.filter(|_| frame.is_unknown())) {
                 write!(f, " 0x{address:X}")?;
@@ -254,9 +258,10 @@ impl fmt::Display for Call<'_> {
         let Line { frame, bases, has_lines } = self.line;
         let (Some(function), None) = (frame.function(), bases) else { return self.line.fmt(f) };
         let module = frame.module_name();
-        let is_named = |callee: FrameView<'_>| callee.module_name() == module;
         match module.filter(|name| !name.eq_ignore_ascii_case(self.program)) {
-            Some(name) if !self.callee.is_some_and(is_named) => write!(f, "{name}!{function}")?,
+            Some(name) if self.callee.is_none_or(|c| c.module_name() != module) => {
+                write!(f, "{name}!{function}")?;
+            }
             _ => f.write_str(self.callee.map_or(function, |callee| within(function, callee)))?,
         }
         if frame.is_inlined() {

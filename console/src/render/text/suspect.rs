@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use handlescope_model::{FILE_MAPPING_NAME, Untrusted};
-use indicatif::{HumanBytes, HumanCount};
+use indicatif::HumanCount;
 
 use super::numbers::handles_and_views;
 use crate::query::{Bytes, Counts, PRIVATE_HEAP, Suspect};
-use crate::values::Counted;
+use crate::values::{Counted, Size};
 
 /// The verb for the end of a handle, or of an allocation.
 fn closed(suspect: &Suspect) -> &'static str {
@@ -20,13 +20,13 @@ fn closed(suspect: &Suspect) -> &'static str {
 
 /// A number of handles or allocations like those of a suspect, with a name of their type, as in "56 Event handles".
 fn acquired(suspect: &Suspect, name: &str, count: u64) -> String {
-    let thing = match (suspect.bytes, suspect.type_name.as_str()) {
+    let noun = match (suspect.bytes, suspect.type_name.as_str()) {
         (None, FILE_MAPPING_NAME) => " view",
         (None, _) => " handle",
         (_, PRIVATE_HEAP) => "",
         _ => " allocation",
     };
-    format!("{} {name}{thing}{}", HumanCount(count), Counted(count, thing).plural())
+    format!("{} {name}{noun}{}", HumanCount(count), Counted(count, noun).plural())
 }
 
 /// The amount that a suspect leaks, of all that was opened or allocated, as in "8 of 56 Event handles leaked".
@@ -45,13 +45,19 @@ pub(in crate::render) fn amounts(suspect: &Suspect) -> String {
     let opened = acquired(suspect, &name, opened);
     let text = format!("{} of {opened} {rest}", HumanCount(count));
     let Some(Bytes { unreleased, allocated, per_minute }) = suspect.bytes else { return text };
-    let rate = per_minute.map(|rate| format!(", {} per minute", size(rate as i64)));
-    format!("{text}, {} of {}{}", size(unreleased), size(allocated), rate.unwrap_or_default())
+    let rate = per_minute.map(|rate| format!(", {} per minute", Size(rate as i64)));
+    format!("{text}, {} of {}{}", Size(unreleased), Size(allocated), rate.unwrap_or_default())
 }
 
 /// The title of the line about the growth of a suspect.
 pub(in crate::render) fn verdict(suspect: &Suspect) -> String {
     suspect.growth.verdict.title(closed(suspect))
+}
+
+/// A sentence with its first letter in upper case.
+pub(in crate::render) fn capitalized(sentence: &str) -> String {
+    let mut letters = sentence.chars();
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
 
 /// Sentences about all that leaks: one about handles, and one about each kind of allocations. Their bytes are not
@@ -79,7 +85,7 @@ fn sentence(suspects: &[&Suspect]) -> String {
     let (of_exits, exits) = with(|counts| counts.closed_at_exit);
     let bytes = suspects.iter().filter_map(|suspect| suspect.bytes);
     let bytes = bytes.fold(0_i64, |sum, bytes| sum.saturating_add(bytes.unreleased));
-    let bytes = if bytes > 0 { format!("{} in ", size(bytes)) } else { String::new() };
+    let bytes = if bytes > 0 { format!("{} in ", Size(bytes)) } else { String::new() };
     // Bytes are known only of what leaked and what an exit freed together.
     let (shown, count, more) = match first.bytes {
         None if leaks > 0 => (of_leaks, leaks, "more"),
@@ -143,29 +149,24 @@ pub(in crate::render) fn more(left_out: &[&Suspect]) -> String {
     let unreleased =
         range(unreleased, HumanCount, |unreleased| handles_and_views(unreleased, has_views, true));
     let bytes = of_allocations.iter().filter_map(|suspect| Some(suspect.bytes?.unreleased));
-    let bytes = range(bytes, size, |bytes| size(bytes).to_string());
-    let parts = [(of_handles.len(), unreleased), (of_allocations.len(), bytes)].into_iter();
-    let parts = parts.filter_map(|(count, range)| Some((count, range?))).enumerate();
-    let parts = parts.map(|(at, (count, range))| {
-        let more = if at == 0 { " more" } else { "" };
+    let bytes = range(bytes, Size, |bytes| Size(bytes).to_string());
+    let texts = [(of_handles.len(), unreleased), (of_allocations.len(), bytes)].into_iter();
+    let texts = texts.filter_map(|(count, range)| Some((count, range?))).enumerate();
+    let texts = texts.map(|(index, (count, range))| {
+        let more = if index == 0 { " more" } else { "" };
         let each = if count == 1 { "" } else { " each" };
         format!("{}{more} with {range}{each}", HumanCount(count as u64))
     });
-    parts.collect::<Vec<_>>().join(" and ")
+    texts.collect::<Vec<_>>().join(" and ")
 }
 
 /// The least and the most of some amounts; `None` where there are none.
 fn range<T: Copy + Ord, L: fmt::Display>(
     amounts: impl Iterator<Item = T> + Clone,
-    least: impl Fn(T) -> L,
-    most: impl Fn(T) -> String,
+    min_text: impl Fn(T) -> L,
+    max_text: impl Fn(T) -> String,
 ) -> Option<String> {
     let (min, max) = (amounts.clone().min()?, amounts.max()?);
-    let most = most(max);
-    Some(if min == max { most } else { format!("{} to {most}", least(min)) })
-}
-
-/// Bytes in a unit that fits.
-fn size(bytes: i64) -> HumanBytes {
-    HumanBytes(u64::try_from(bytes).unwrap_or_default())
+    let max_shown = max_text(max);
+    Some(if min == max { max_shown } else { format!("{} to {max_shown}", min_text(min)) })
 }

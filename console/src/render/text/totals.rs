@@ -71,13 +71,13 @@ pub(super) struct LeakLines<'a> {
 impl fmt::Display for LeakLines<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.write_leaks(f)?;
-        let is_one = self.totals.closed_unseen == 1;
+        let is_single = self.totals.closed_unseen == 1;
         match self.totals.closed_unseen {
             0 => Ok(()),
             count => write!(
                 f,
                 "\n{count} {} closed unseen because events were lost, so not leaked",
-                if is_one { "handle or view was" } else { "handles and views were" }
+                if is_single { "handle or view was" } else { "handles and views were" }
             ),
         }
     }

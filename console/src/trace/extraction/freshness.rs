@@ -54,9 +54,9 @@ pub(crate) fn freshness(trace: &Path, extract: &Path) -> Freshness {
 pub(crate) fn differing_trace(extract: &Path, opened: &Trace) -> Option<(PathBuf, String)> {
     let recorded = Recorded::of(opened).ok()?;
     let folder = extract.parent().unwrap_or(Path::new(""));
-    let is_in_own =
+    let is_in_extracts =
         folder.file_name().is_some_and(|name| name.eq_ignore_ascii_case(EXTRACT_FOLDER));
-    let above = folder.parent().filter(|_| is_in_own);
+    let above = folder.parent().filter(|_| is_in_extracts);
     let name = stem(extract);
     let mut first = None;
     for folder in [Some(folder), above].into_iter().flatten() {

@@ -24,18 +24,18 @@ struct State(Vec<(PathBuf, Option<SourceIdentity>)>);
 
 impl State {
     fn of(extract: &Path) -> State {
-        let state = |file: PathBuf| {
-            // What cannot be read is reported when it is imported.
+        let files = import_sources(extract).into_iter().map(|file| {
+            // The import reports a file that cannot be read.
             let identity = SourceIdentity::of(&file).ok();
             (file, identity)
-        };
-        State(import_sources(extract).into_iter().map(state).collect())
+        });
+        State(files.collect())
     }
 
     /// A name for the state, for the file that is converted from it.
     fn name(&self) -> String {
         let State(files) = self;
-        let parts = files.iter().flat_map(|(file, identity)| {
+        let fields = files.iter().flat_map(|(file, identity)| {
             let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
             let (modified, content) = identity.as_ref().map_or_else(Default::default, |identity| {
                 let modified = identity.modified_ns.map(i64::to_le_bytes);
@@ -44,8 +44,8 @@ impl State {
             // The content says the size, too.
             [name.into_bytes(), modified, content.into_bytes()]
         });
-        let parts: Vec<Vec<u8>> = parts.collect();
-        name_of(parts.iter().map(Vec::as_slice))
+        let fields: Vec<Vec<u8>> = fields.collect();
+        name_of(fields.iter().map(Vec::as_slice))
     }
 }
 
@@ -60,8 +60,8 @@ pub(crate) fn imported(
     cancel: &Cancel,
     messages: &mut Messages<'_>,
 ) -> Result<Opened, LoadError> {
-    for part in import_sources(extract) {
-        access.check(&part)?;
+    for file in import_sources(extract) {
+        access.check(&file)?;
     }
     let name = shortened(stem(extract)).to_string_lossy().into_owned();
     let folder = paths::converted(extract);
@@ -80,7 +80,7 @@ pub(crate) fn imported(
         import(extract, &output, limits(max_size), &progress, cancel)?
     };
     if State::of(extract) != before {
-        // It was made of something between the two.
+        // The extract changed while it was converted.
         let _ = fs::remove_file(&output);
         return Err(ExtractError::Changed { path: extract.to_path_buf() }.into());
     }
@@ -91,12 +91,12 @@ pub(crate) fn imported(
 }
 
 fn limits(max_size: Option<u64>) -> ImportLimits {
-    let usual = ImportLimits::default();
-    let Some(member_bytes) = max_size else { return usual };
+    let defaults = ImportLimits::default();
+    let Some(member_bytes) = max_size else { return defaults };
     ImportLimits {
-        container: usual.container.trusted_with(member_bytes),
-        record_bytes: usual.record_bytes.max(member_bytes),
-        ..usual
+        container: defaults.container.trusted_with(member_bytes),
+        record_bytes: defaults.record_bytes.max(member_bytes),
+        ..defaults
     }
 }
 
@@ -108,13 +108,12 @@ fn file_name(name: &str, state: &str) -> String {
 /// Removes what an extract was converted to before it changed.
 fn remove_older(folder: &Path, name: &str, newest: &Path) {
     let shape = file_name(name, "0123456789abcdef");
-    let is_older = |path: &Path| {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let path = entry.path();
         let file = path.file_name().unwrap_or_default().to_string_lossy();
         let state = file.strip_prefix(name).and_then(|rest| rest.strip_suffix(".json7z"));
-        path != newest && file.len() == shape.len() && state.is_some_and(|s| s.starts_with('.'))
-    };
-    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-        if is_older(&entry.path()) {
+        let is_named = file.len() == shape.len() && state.is_some_and(|s| s.starts_with('.'));
+        if is_named && path != newest {
             // Another program may have it open; it is only a cache.
             let _ = fs::remove_file(entry.path());
         }
@@ -134,12 +133,12 @@ mod tests {
         let path = |name: &str| folder.path().join(name);
         let (old, new) =
             (path(&file_name("a", "0123456789abcde1")), path(&file_name("a", "0123456789abcde2")));
-        let other = path(&file_name("a.b", "0123456789abcde1"));
-        for file in [&old, &new, &other] {
+        let unrelated = path(&file_name("a.b", "0123456789abcde1"));
+        for file in [&old, &new, &unrelated] {
             fs::write(file, "").expect("a file");
         }
         remove_older(folder.path(), "a", &new);
-        assert_eq!([old, new, other].map(|path| path.exists()), [false, true, true]);
+        assert_eq!([old, new, unrelated].map(|path| path.exists()), [false, true, true]);
     }
 
     #[test]

@@ -75,14 +75,14 @@ mod tests {
     #[test]
     fn errors_name_the_option_or_the_file() {
         let folder = tempfile::tempdir().expect("a folder");
-        let said = |given: &str| mappings(Some(given)).expect_err("no mapping").to_string();
-        assert!(said("Take").starts_with("-resource: Take: \"Take\" is not a PROVIDER/EVENT"));
+        let error = |given: &str| mappings(Some(given)).expect_err("no mapping").to_string();
+        assert!(error("Take").starts_with("-resource: Take: \"Take\" is not a PROVIDER/EVENT"));
         let path = folder.path().join("a.toml");
         let name = path.to_str().expect("a name");
-        assert!(said(name).contains("a.toml: ") && said(name).contains("-resource takes a file"));
+        assert!(error(name).contains("a.toml: ") && error(name).contains("-resource takes a file"));
         std::fs::write(&path, "[[resource]]\nevent = 7").expect("a file");
-        assert!(said(name).contains("a.toml: not a list of mappings: line 2"), "{}", said(name));
+        assert!(error(name).contains("a.toml: not a list of mappings: line 2"), "{}", error(name));
         std::fs::write(&path, " ".repeat(1 << 21)).expect("a file");
-        assert!(said(name).contains("larger than 1048576 bytes"));
+        assert!(error(name).contains("larger than 1048576 bytes"));
     }
 }

@@ -71,33 +71,33 @@ pub(crate) struct Kept {
 }
 
 /// A place in the cache, or one for this session only, with a note.
-pub(crate) fn kept(wanted: PathBuf, messages: &mut Messages<'_>) -> Result<Kept, LoadError> {
-    let Err(reason) = prepare_folder(&wanted) else {
-        return Ok(Kept { path: wanted, folder: None });
+pub(crate) fn kept(extract: PathBuf, messages: &mut Messages<'_>) -> Result<Kept, LoadError> {
+    let Err(reason) = prepare_folder(&extract) else {
+        return Ok(Kept { path: extract, folder: None });
     };
-    for_want_of_cache(&wanted, &reason, messages)
+    for_want_of_cache(&extract, &reason, messages)
 }
 
 /// A place for this session only, with a note why.
 pub(crate) fn for_want_of_cache(
-    wanted: &Path,
+    extract: &Path,
     reason: &io::Error,
     messages: &mut Messages<'_>,
 ) -> Result<Kept, LoadError> {
-    let kept = for_session(wanted)?;
+    let kept = for_session(extract)?;
     messages.note(format_args!(
         "{} cannot be written ({}); working without a cache, so the next session does this again",
-        Untrusted(wanted),
+        Untrusted(extract),
         Reason(reason)
     ));
     Ok(kept)
 }
 
 /// A place for this session only.
-pub(crate) fn for_session(wanted: &Path) -> Result<Kept, LoadError> {
+pub(crate) fn for_session(extract: &Path) -> Result<Kept, LoadError> {
     let folder = output::temporary_folder()
-        .map_err(|source| LoadError::NoCache { path: wanted.to_owned(), source })?;
-    let path = real(folder.path().to_owned()).join(wanted.file_name().unwrap_or_default());
+        .map_err(|source| LoadError::NoCache { path: extract.to_owned(), source })?;
+    let path = real(folder.path().to_owned()).join(extract.file_name().unwrap_or_default());
     Ok(Kept { path, folder: Some(folder) })
 }
 

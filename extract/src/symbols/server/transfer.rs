@@ -311,7 +311,7 @@ fn follow_redirect(attempt: Attempt<'_>) -> reqwest::redirect::Action {
 fn check_status(status: StatusCode) -> Result<(), Failure> {
     match status {
         StatusCode::OK => Ok(()),
-        // 410 Gone says the same as 404 Not SearchResult.
+        // 410 Gone says the same as 404 Not Found.
         StatusCode::NOT_FOUND | StatusCode::GONE => Err(Failure::Missing),
         status => Err(Failure::Failed(format!("the server returned status code {status}"))),
     }

@@ -77,13 +77,13 @@ impl AnyCommand for DiffCommand {
         if let Some(third) = points.get(2) {
             return Err(entered.too_many("at most two points, A and B", third));
         }
-        let is_point = |token: &&Token| points.iter().any(|point| point.span == token.span);
-        let others = entered.tokens.iter().filter(|token| !is_point(token)).cloned();
+        let mut tokens = entered.tokens.to_vec();
+        tokens.retain(|token| points.iter().all(|point| point.span != token.span));
         let named = ["-From", "-To"].into_iter().zip(&points).flat_map(|(name, point)| {
             let (text, span) = (name.to_owned(), point.span.clone());
             [Token { text, span, quotes: Quotes::No }, (*point).clone()]
         });
-        let tokens: Vec<Token> = others.chain(named).collect();
+        tokens.extend(named);
         AnyKind::parse(&Diff, &Entered { tokens: &tokens, ..*entered })
     }
 }
@@ -158,7 +158,7 @@ impl Kind for Diff {
 /// Words of a command about handles, or about allocations.
 trait Words<'a>: Compared<'a> {
     /// Noun for what is compared, as in "handles".
-    const WHAT: &'static str;
+    const NOUN: &'static str;
     /// Message that the second of two traces leaks none of it.
     const NOTHING: &'static str;
     /// Message that nothing is there at the second of two points.
@@ -175,7 +175,7 @@ trait Words<'a>: Compared<'a> {
 }
 
 impl<'a> Words<'a> for FileAnswer<'a> {
-    const WHAT: &'static str = "handles";
+    const NOUN: &'static str = "handles";
     const NOTHING: &'static str = "nothing leaks";
     const NONE_KEPT: &'static str =
         "nothing that was opened in the trace is open at the second point";
@@ -194,7 +194,7 @@ impl<'a> Words<'a> for FileAnswer<'a> {
 }
 
 impl<'a> Words<'a> for ResourcesAnswer<'a> {
-    const WHAT: &'static str = "allocations";
+    const NOUN: &'static str = "allocations";
     const NOTHING: &'static str = "nothing is left allocated";
     const NONE_KEPT: &'static str =
         "nothing that was allocated in the trace is allocated at the second point";
@@ -203,7 +203,7 @@ impl<'a> Words<'a> for ResourcesAnswer<'a> {
         if !self.lacks(CaveatKind::NoResourceEvents) {
             return Ok(());
         }
-        // They say why there are none.
+        // The caveats say why there are none.
         write_caveats(self, messages);
         Err(CommandError::NoAllocations { path: self.about().path.to_path_buf() })
     }
@@ -271,7 +271,7 @@ fn compare<'a, F: Words<'a>>(
         file.check_events(dump.messages)?;
         write_caveats(file, dump.messages);
     }
-    got_worse(answer.worse(), answer.uncertain(), F::WHAT, dump);
+    got_worse(answer.worse(), answer.uncertain(), F::NOUN, dump);
     match &args.flame {
         None => {
             let table = render::diff_traces(&answer, criteria.stacks, &dump.display())?;
@@ -305,21 +305,21 @@ fn draw(
 
 /// Says that groups got worse, or may have, and ends with the status that says so, before the answer is written: its reader
 /// may leave early.
-fn got_worse(worse: usize, uncertain: usize, what: &str, dump: &mut DumpContext<'_, '_>) {
+fn got_worse(worse: usize, uncertain: usize, noun: &str, dump: &mut DumpContext<'_, '_>) {
     let groups = |number| match number {
         1 => "1 group".to_owned(),
         number => format!("{number} groups"),
     };
     if uncertain > 0 {
         dump.messages.warning(format_args!(
-            "{} of {what} may or may not have got worse, because events were lost; record again \
+            "{} of {noun} may or may not have got worse, because events were lost; record again \
              with more or larger buffers",
             groups(uncertain)
         ));
         dump.flow = Flow::Undecided;
     }
     if worse > 0 {
-        dump.messages.warning(format_args!("{} of {what} got worse", groups(worse)));
+        dump.messages.warning(format_args!("{} of {noun} got worse", groups(worse)));
         dump.flow = Flow::Worse;
     }
 }

@@ -26,8 +26,8 @@ pub(super) fn spans(
 
 /// The points of a trace that were asked for.
 fn span(file: &LoadedTrace, args: &DiffArgs) -> Result<Span, CommandError> {
-    let at = |text: &Option<String>| text.as_ref().map(|text| point(file, text)).transpose();
-    let (after, until) = (at(&args.from)?, at(&args.to)?);
+    let point_of = |text: &Option<String>| text.as_ref().map(|text| point(file, text)).transpose();
+    let (after, until) = (point_of(&args.from)?, point_of(&args.to)?);
     // The end of a trace is after all that is in it.
     let ns = |point: Option<i64>| point.unwrap_or(i64::MAX);
     if after.is_some_and(|after| ns(after) >= ns(until.flatten())) {
@@ -44,8 +44,8 @@ fn point(file: &LoadedTrace, text: &str) -> Result<Option<i64>, CommandError> {
     if let Some(snapshot) = file.snapshot(text) {
         return Ok(snapshot.ns);
     }
-    let no_point = || CommandError::NoPoint { point: text.to_owned(), path: file.path.clone() };
     let info = trace_info(&file.trace)?;
     let time = recorded_ns(text, &info).ok().flatten().filter(|_| info.has_clock());
-    time.map(Some).ok_or_else(no_point)
+    let error = || CommandError::NoPoint { point: text.to_owned(), path: file.path.clone() };
+    time.map(Some).ok_or_else(error)
 }

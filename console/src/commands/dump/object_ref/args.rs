@@ -7,7 +7,7 @@ use crate::query::{
 use crate::render::output::COLUMNS;
 use crate::render::{self, ObjectRefStyle, OutputOptions};
 use crate::settings::{DisplayArgs, StackDisplayArgs};
-use crate::values::{AskedFormat, ColumnChoice};
+use crate::values::{ColumnChoice, RequestedFormat};
 
 /// Arguments of `.dump ObjectRef`.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -15,7 +15,7 @@ pub(crate) struct ObjectRefArgs {
     pub(crate) criteria: ObjectCriteria,
     pub(crate) display: DisplayArgs,
     /// `-csv`, with ETWAnalyzer's columns.
-    pub(crate) formats: Vec<AskedFormat>,
+    pub(crate) formats: Vec<RequestedFormat>,
     /// A column; beside `-ShowTotal` or `-GroupBy` a word of theirs.
     pub(super) sort_by: Option<String>,
     /// `-NoCSVSeparator`: no `sep = ;` line in front.
@@ -38,11 +38,11 @@ fields!(ObjectRefArgs {
 impl ObjectRefArgs {
     /// Criteria for groups.
     pub(super) fn groups(&self, output: &OutputOptions) -> GroupCriteria {
-        let whole = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
+        let saturated = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
         GroupCriteria {
             min_count: self.min_count.unwrap_or_default(),
-            depth: self.depth.map(whole),
-            buckets: self.buckets.map(whole),
+            depth: self.depth.map(saturated),
+            buckets: self.buckets.map(saturated),
             order: output.sort_by.as_deref().and_then(Stat::named),
             ..self.criteria.groups.clone()
         }
@@ -58,8 +58,8 @@ impl ObjectRefArgs {
             self.buckets.map(|_| "-ShowTime"),
             (output.columns != ColumnChoice::Fitting).then_some(COLUMNS),
         ];
-        let is_without = self.criteria.groups.by.is_empty();
-        options.into_iter().flatten().find(|_| is_without)
+        let is_ungrouped = self.criteria.groups.by.is_empty();
+        options.into_iter().flatten().find(|_| is_ungrouped)
     }
 
     /// The order of totals; `None` when `-SortBy` names a column that they do not have.

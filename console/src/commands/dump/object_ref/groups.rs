@@ -20,8 +20,8 @@ pub(super) static GROUPS: &[Opt<ObjectRefArgs>] = &[
              counts in each. Open: listed by the rundown at the end or, without one, opened and \
              not closed in the trace.",
         example: "-GroupBy process,type,createstack",
-        take: Take::List(GroupColumn::words, |args, place| {
-            add_column(&mut args.criteria.groups.by, GroupColumn::ALL.get(place));
+        take: Take::List(GroupColumn::words, |args, index| {
+            add_column(&mut args.criteria.groups.by, GroupColumn::ALL.get(index));
         }),
     },
     Opt {

@@ -118,7 +118,7 @@ pub(crate) static FILTERS: &[OptionGroup<ObjectRefArgs>] =
     &[LEAKS, CHOICE, STACKS, SHARED, MAPPINGS];
 
 /// Like [`FILTERS`], for a command about everything that leaks, which it compares with what is closed.
-pub(crate) static OF_LOST: &[OptionGroup<ObjectRefArgs>] = &[CHOICE, STACKS, SHARED, MAPPINGS];
+pub(crate) static LEAK_FILTERS: &[OptionGroup<ObjectRefArgs>] = &[CHOICE, STACKS, SHARED, MAPPINGS];
 
 const LEAKS: OptionGroup<ObjectRefArgs> =
     OptionGroup { title: "Find what leaks", options: objects::LEAKS };

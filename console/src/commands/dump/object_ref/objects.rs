@@ -94,8 +94,16 @@ pub(super) static CHOICE: &[Opt<ObjectRefArgs>] = &[
         take: Take::Filter(Texts::Other, |args| &mut args.criteria.object),
     },
     Opt {
+        names: &["-Id"],
+        help: "objects with these ids, one by one",
+        details: "The id at the start of each object line. It is the same in every query and \
+             counts per file. ; separates ids, ! in front excludes.",
+        example: "-Id 73;89",
+        take: Take::Filter(Texts::Other, |args| &mut args.criteria.id),
+    },
+    Opt {
         names: &["-MinMaxId"],
-        help: "objects with these ids",
+        help: "objects with ids in this range",
         details: "The id at the start of each object line. It is the same in every query and \
              counts per file.",
         example: "-MinMaxId 500 600",

@@ -2,7 +2,7 @@
 
 use super::args::ObjectRefArgs;
 use crate::commands::shared::options::{sort_details, sort_option};
-use crate::grammar::{Choices, Opt, Take, chosen, words};
+use crate::grammar::{Choices, Opt, Take, choice, words};
 use crate::query::ShowTotal;
 use crate::values::{CSV, NamesFile};
 
@@ -26,7 +26,7 @@ pub(super) static TOTALS: &[Opt<ObjectRefArgs>] = &[
         example: "-ShowTotal Process",
         take: Take::Choice(
             || words(TOTALS_OF),
-            |args, place| args.criteria.show_total = chosen(TOTALS_OF, place),
+            |args, index| args.criteria.show_total = choice(TOTALS_OF, index),
         ),
     },
     Opt {

@@ -1,7 +1,7 @@
 //! Options about objects with several users, and about file mappings.
 
 use super::args::ObjectRefArgs;
-use crate::grammar::{Choices, Opt, Take, Texts, chosen, words};
+use crate::grammar::{Choices, Opt, Take, Texts, choice, words};
 use crate::query::MapMode;
 use crate::values::CountUnit;
 
@@ -45,7 +45,7 @@ pub(super) static MAPPINGS: &[Opt<ObjectRefArgs>] = &[
         details: "-Handle and -ObjectName imply 0; -PtrInMap, -ViewBase and -MinMaxMapSize \
                   imply 1, and override it.",
         example: "-Map 1",
-        take: Take::Choice(|| words(MAPS), |args, place| args.criteria.map = chosen(MAPS, place)),
+        take: Take::Choice(|| words(MAPS), |args, index| args.criteria.map = choice(MAPS, index)),
     },
     Opt {
         names: &["-PtrInMap"],

@@ -26,9 +26,9 @@ impl Kind for Resource {
     const OPTIONS: &'static [OptionGroup<ResourceArgs>] = OPTIONS;
 
     fn columns() -> Vec<String> {
-        let of = |criteria: ResourceCriteria| render::resource_columns(&criteria, true).names();
-        let mut columns = of(ResourceCriteria::default());
-        let unreleased = of(ResourceCriteria { leak: true, ..ResourceCriteria::default() });
+        let names = |criteria: ResourceCriteria| render::resource_columns(&criteria, true).names();
+        let mut columns = names(ResourceCriteria::default());
+        let unreleased = names(ResourceCriteria { leak: true, ..ResourceCriteria::default() });
         columns.extend(
             unreleased.into_iter().filter(|name| !columns.contains(name)).collect::<Vec<_>>(),
         );
@@ -49,7 +49,7 @@ impl Kind for Resource {
         criteria.with_totals_and_leaks = output.is_document();
         let by = Some(args.by.clone()).filter(|by| !by.is_empty());
         criteria.by = args.total.map(<[ResourceColumn]>::to_vec).or(by);
-        criteria.buckets = args.buckets.map(|parts| usize::try_from(parts).unwrap_or(usize::MAX));
+        criteria.buckets = args.buckets.map(|count| usize::try_from(count).unwrap_or(usize::MAX));
         if let Some(criterion) = criteria.trims.criterion().filter(|_| !criteria.has_stacks()) {
             let option = render::option(criterion);
             dump.messages.note(format_args!(
@@ -79,9 +79,9 @@ fn column(criteria: &ResourceCriteria, word: Option<&str>) -> Option<String> {
     let word = word?;
     let is_unreleased = criteria.shows_leaks();
     let names = [("count", "outstanding"), ("bytes", "outstanding_bytes")];
-    let is_named = |(name, _): &&(&str, &str)| !is_unreleased && word.eq_ignore_ascii_case(name);
-    let named = names.iter().find(is_named).map(|(_, column)| *column);
-    Some(named.unwrap_or(word).to_owned())
+    let alias = names.iter().find(|(name, _)| word.eq_ignore_ascii_case(name));
+    let column = alias.filter(|_| !is_unreleased).map_or(word, |(_, column)| *column);
+    Some(column.to_owned())
 }
 
 /// Questions with the command lines that answer them.

@@ -7,7 +7,7 @@ use crate::commands::shared::choice::{
 };
 use crate::commands::shared::options::{sort_details, sort_option};
 use crate::commands::shared::{fields, groups};
-use crate::grammar::{Choices, Opt, OptionGroup, Take, Texts, chosen, words};
+use crate::grammar::{Choices, Opt, OptionGroup, Take, Texts, choice, words};
 use crate::query::{ResourceColumn, ResourceCriteria, StackTrims};
 use crate::settings::{DisplayArgs, StackDisplayArgs};
 use crate::values::CountUnit;
@@ -141,8 +141,8 @@ static GROUPS: &[Opt<ResourceArgs>] = &[
         details: "Columns in any order, separated by commas. Groups with the most leaked bytes \
              come first. Stacks are equal if their functions are.",
         example: "-GroupBy process,createstack",
-        take: Take::List(ResourceColumn::words, |args, place| {
-            add_column(&mut args.by, ResourceColumn::ALL.get(place));
+        take: Take::List(ResourceColumn::accepted_words, |args, index| {
+            add_column(&mut args.by, ResourceColumn::accepted().nth(index).as_ref());
         }),
     },
     fold_stack_option("-GroupBy createstack -FoldStack *!std::*"),
@@ -153,7 +153,7 @@ static GROUPS: &[Opt<ResourceArgs>] = &[
         details: "Of all allocations that pass the filters; with -Leak or -LeakAtExit, of the \
              leaked ones.",
         example: "-ShowTotal Process",
-        take: Take::Choice(|| words(TOTALS), |args, place| args.total = chosen(TOTALS, place)),
+        take: Take::Choice(|| words(TOTALS), |args, index| args.total = choice(TOTALS, index)),
     },
     Opt {
         names: &["-ShowTime"],

@@ -38,8 +38,9 @@ impl SpanJson {
 }
 
 /// The members of a document in front of its groups and behind them: two points or traces, and the traces.
-fn members<'a>(
-    [a, b]: [impl Serialize + 'a; 2],
+fn members<'a, P: Serialize + 'a>(
+    a: P,
+    b: P,
     traces: &Traces<'a>,
     spans: Vec<SpanJson>,
 ) -> (Document<'a>, Document<'a>) {
@@ -48,14 +49,14 @@ fn members<'a>(
 }
 
 /// Returns a line with the number of groups in each state.
-fn states_line(of: &str, groups: usize, worse: usize, count: impl Fn(State) -> usize) -> String {
+fn states_line(noun: &str, groups: usize, worse: usize, count: impl Fn(State) -> usize) -> String {
     let uncertain = match count(State::Uncertain) {
         0 => String::new(),
         number => format!(", {} uncertain", HumanCount(number as u64)),
     };
     let count = |state| HumanCount(count(state) as u64).to_string();
     format!(
-        "Got worse: {} of {} groups{of}; {} worse, {} new, {} gone, {} better, {} same{uncertain}",
+        "Got worse: {} of {} groups{noun}; {} worse, {} new, {} gone, {} better, {} same{uncertain}",
         HumanCount(worse as u64),
         HumanCount(groups as u64),
         count(State::Worse),

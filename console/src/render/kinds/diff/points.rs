@@ -11,12 +11,13 @@ use crate::{
     render::{
         json::{StackNumbers, traces},
         kinds::{index, no_match_line},
-        table::{Columns, FileRows, Show, Table, bytes},
+        table::{Columns, FileRows, Show, Table},
         text::StackStyle,
     },
     settings::{Display, StackDisplayArgs},
     terminal::Role,
     trace::CaveatKind,
+    values::Size,
 };
 
 /// A group and its presentation.
@@ -103,8 +104,8 @@ pub(crate) fn diff_points<'a, 't: 'a, F: TraceAnswer<'t>>(
     let rows = answers.iter().zip(traces.iter()).flat_map(|(answer, trace)| {
         let (numbers, style) = (trace.numbers, || StackStyle::of(&answer.file, shown(stacks)));
         let file = index(answer.file.about().index);
-        let row = move |group| GrowthRow { file, group, numbers, stacks: style(), is_plain };
-        answer.groups.iter().map(row)
+        let groups = answer.groups.iter();
+        groups.map(move |group| GrowthRow { file, group, numbers, stacks: style(), is_plain })
     });
     let (mut columns, display) = (point_columns(F::DOMAIN), *display);
     columns.row_text(move |row, out| match F::DOMAIN {
@@ -115,15 +116,16 @@ pub(crate) fn diff_points<'a, 't: 'a, F: TraceAnswer<'t>>(
         let about = answer.file.about();
         SpanJson::of(about.index, about.info.has_clock().then_some(answer.window))
     });
-    let (head, tail) = members(points, &traces, spans.collect());
-    let parts = answers.iter().map(|answer| part(answer, points));
-    let table = Table::new("groups", columns, rows.collect(), parts)?;
+    let [from, to] = points;
+    let (head, tail) = members(from, to, &traces, spans.collect());
+    let files = answers.iter().map(|answer| file_rows(answer, from, to));
+    let table = Table::new("groups", columns, rows.collect(), files)?;
     Ok(table.with_members(head, tail))
 }
 
-fn part<'t, F: TraceAnswer<'t>>(answer: &PointsDiff<F>, [from, to]: [&str; 2]) -> FileRows {
+fn file_rows<'t, F: TraceAnswer<'t>>(answer: &PointsDiff<F>, from: &str, to: &str) -> FileRows {
     let about = answer.file.about();
-    let (part, domain) = (FileRows::of(about.path, answer.groups.len()), F::DOMAIN);
+    let (rows, domain) = (FileRows::of(about.path, answer.groups.len()), F::DOMAIN);
     let (from, to) = (Untrusted(from), Untrusted(to));
     let mut sum = Between::default();
     answer.groups.iter().for_each(|group| sum.add_all(&group.between));
@@ -140,11 +142,11 @@ fn part<'t, F: TraceAnswer<'t>>(answer: &PointsDiff<F>, [from, to]: [&str; 2]) -
             Domain::Allocations => is_none && !(is_unknown && no_match.names_kinds()),
         };
         if is_of_choice {
-            return part.below(no_match_line(no_match));
+            return rows.below(no_match_line(no_match));
         }
     }
     let opened = if domain == Domain::Handles { "opened" } else { "allocated" };
-    part.below(match domain {
+    rows.below(match domain {
         _ if is_none && is_unknown => format!("Unknown whether anything was {opened}"),
         Domain::Handles if is_none => {
             format!("Nothing that was opened after {from} is open at {to}")
@@ -163,10 +165,10 @@ fn part<'t, F: TraceAnswer<'t>>(answer: &PointsDiff<F>, [from, to]: [&str; 2]) -
 }
 
 /// A number, with its bytes where there are any.
-fn shown_amount(Amount { count, bytes: sum }: Amount) -> String {
-    match sum {
-        0 => HumanCount(count).to_string(),
-        _ => format!("{} ({})", HumanCount(count), bytes(sum)),
+fn shown_amount(amount: Amount) -> String {
+    match amount.bytes {
+        0 => HumanCount(amount.count).to_string(),
+        sum => format!("{} ({})", HumanCount(amount.count), Size(sum)),
     }
 }
 
@@ -203,7 +205,7 @@ impl GrowthRow<'_> {
 
     fn write_allocations(
         &self,
-        [from, to]: [&str; 2],
+        points: [&str; 2],
         all_frames: bool,
         display: &Display,
         out: &mut dyn Write,
@@ -212,11 +214,12 @@ impl GrowthRow<'_> {
         let [kept, opened] = [kept, opened].map(shown_amount);
         let mut text = format!("{kept} still allocated of {opened} allocated");
         if let Some(rate) = self.group.bytes_per_minute.filter(|rate| *rate != 0.0) {
-            text += &format!(", {} per minute", bytes(rate as i64));
+            text += &format!(", {} per minute", Size(rate as i64));
         }
         if at_first != Amount::default() {
             let [first, second] = [at_first, at_second].map(shown_amount);
-            text += &format!("; at {} {first}, at {} {second}", Untrusted(from), Untrusted(to));
+            let [from, to] = points.map(Untrusted);
+            text += &format!("; at {from} {first}, at {to} {second}");
         }
         self.write(&text, all_frames, display, out)
     }

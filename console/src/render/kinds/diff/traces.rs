@@ -11,11 +11,12 @@ use crate::{
     query::{ComparedGroup, Domain, State, TraceAnswer, TracesDiff},
     render::{
         json::{StackNumbers, TraceJson, traces},
-        table::{Columns, FileRows, Show, Table, bytes},
+        table::{Columns, FileRows, Show, Table},
         text::StackStyle,
     },
     settings::{Display, StackDisplayArgs},
     terminal::Role,
+    values::Size,
 };
 
 /// A group, its stack in the trace that has it, and its presentation.
@@ -109,25 +110,25 @@ pub(crate) fn diff_traces<'a, 't: 'a, F: TraceAnswer<'t>>(
         let about = file.about();
         SpanJson::of(about.index, about.info.has_clock().then_some(*window))
     });
-    let index = |at: usize| answer.files.get(at).map(|file| file.about().index);
-    let (head, tail) = members([index(0), index(1)], &traces, spans.collect());
-    let table = Table::new("groups", columns, rows, [part(answer)])?;
+    let index = |position: usize| answer.files.get(position).map(|file| file.about().index);
+    let (head, tail) = members(index(0), index(1), &traces, spans.collect());
+    let table = Table::new("groups", columns, rows, [file_rows(answer)])?;
     Ok(table.with_members(head, tail))
 }
 
 /// Returns the traces with their lengths, and the number of groups in each state.
-fn part<'t, F: TraceAnswer<'t>>(answer: &TracesDiff<F>) -> FileRows {
+fn file_rows<'t, F: TraceAnswer<'t>>(answer: &TracesDiff<F>) -> FileRows {
     let is_of_handles = F::DOMAIN == Domain::Handles;
-    let trace = |(word, (file, minutes)): (&str, (&F, &Option<f64>))| {
+    let files = ["before:", "after: "].into_iter().zip(&answer.files).zip(&answer.minutes);
+    let lines = files.map(|((word, file), minutes)| {
         let length = minutes.filter(|_| is_of_handles);
         let length =
             length.map_or_else(String::new, |minutes| format!(" ({:.1} s)", minutes * 60.0));
         format!("{word} {}{length}\n", Untrusted(paths::shown(file.about().path)))
-    };
-    let files = answer.files.iter().zip(&answer.minutes);
-    let above: String = ["before:", "after: "].into_iter().zip(files).map(trace).collect();
-    let of = if is_of_handles { "" } else { " of allocations" };
-    let below = states_line(of, answer.groups.len(), answer.worse(), |state| answer.count(state));
+    });
+    let above: String = lines.collect();
+    let noun = if is_of_handles { "" } else { " of allocations" };
+    let below = states_line(noun, answer.groups.len(), answer.worse(), |state| answer.count(state));
     FileRows::rows_of(answer.groups.len()).above(above).below(below)
 }
 
@@ -176,8 +177,8 @@ impl<'a> DiffRow<'a> {
         let state = display.screen.paint(role, format!("{}{also}", state.word()));
         let heading = format!("{} {}", Untrusted(self.process()), Untrusted(type_name));
         let heading = display.screen.paint(Role::Heading, heading);
-        let [lost_before, lost_after] = [before, after].map(|side| HumanCount(side.leaked.count));
-        let mut text = format!("{lost_before} leaked before, {lost_after} after");
+        let [first, second] = [before, after].map(|side| HumanCount(side.leaked.count));
+        let mut text = format!("{first} leaked before, {second} after");
         if let Some((before, after)) = rate(before.per_minute).zip(rate(after.per_minute)) {
             text += &format!(" ({before} and {after} per minute)");
         }
@@ -200,9 +201,9 @@ impl<'a> DiffRow<'a> {
             "{}: {} ({}) after {} ({}), {}",
             Untrusted(&names),
             HumanCount(after.leaked.count),
-            bytes(after.leaked.bytes),
+            Size(after.leaked.bytes),
             HumanCount(before.leaked.count),
-            bytes(before.leaked.bytes),
+            Size(before.leaked.bytes),
             state.word()
         )?;
         let lines = self.stacks.text(self.stack, None).unwrap_or_else(|| "no stack".to_owned());

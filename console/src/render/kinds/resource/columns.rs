@@ -34,10 +34,10 @@ pub(crate) fn add_amounts<'a, R>(
     let at_exit = columns.add("at_exit_bytes", move |row| stats(row).at_exit_bytes);
     at_exit.title("Bytes at exit").show(Show::Bytes);
     let outstanding = columns.add("outstanding", move |row| stats(row).outstanding);
-    outstanding.title("Outstanding").show(Show::Grouped);
+    outstanding.title("Leaked").show(Show::Grouped);
     let outstanding = columns.add("outstanding_bytes", move |row| stats(row).outstanding_bytes);
-    outstanding.title("Bytes outstanding").show(Show::Bytes);
-    // The names that handles have; the others stay for one version.
+    outstanding.title("Bytes leaked").show(Show::Bytes);
+    // The names that handles have; the names above stay for one version.
     columns.nest("leaked", "integer", move |row| stats(row).outstanding);
     columns.nest("leaked_bytes", "integer", move |row| stats(row).outstanding_bytes);
     columns.nest("closed_at_exit", "integer", move |row| stats(row).at_exit);

@@ -35,6 +35,7 @@ fn columns<'a>(
 /// Adds the counts of allocations that were never freed.
 fn add_leaks<'a>(columns: &mut Columns<'a, AllocationRow<'a>>) {
     columns.add("stack", |row| row.number(row.group.create_stack()));
+    columns.add("allocated_by", |row| row.text(ResourceColumn::Caller));
     columns.add("by", |row| row.text(ResourceColumn::Caller));
     columns.add("count", |row| row.stats().unreleased());
     columns.add("bytes", |row| row.stats().unreleased_bytes());
@@ -45,25 +46,26 @@ fn add_leaks<'a>(columns: &mut Columns<'a, AllocationRow<'a>>) {
 /// Some of the groups of an answer.
 type GroupsOf<'a> = fn(&'a ResourcesAnswer<'a>) -> Option<&'a ResourceGroups>;
 
-/// Adds the lists; where a table shows the same groups, `parts` are the rows that are left, in its
+/// Adds the lists; where a table shows the same groups, `file_rows` are its rows after filters, in its
 /// order.
 pub(super) fn with_lists<'d, 'a: 'd>(
     document: Document<'d>,
     files: &'d [Rc<FileStyle<'a>>],
     criteria: &'d ResourceCriteria,
-    parts: &'d [FileRows],
+    file_rows: &'d [FileRows],
 ) -> Document<'d> {
-    let rows = move |of: GroupsOf<'a>| {
-        let files = files.iter().zip(parts);
-        files.flat_map(move |(file, part)| rows_of(file, of(file.answer), criteria, part))
+    let rows = move |groups_of: GroupsOf<'a>| {
+        let files = files.iter().zip(file_rows);
+        files.flat_map(move |(file, file_rows)| {
+            rows_of(file, groups_of(file.answer), criteria, file_rows)
+        })
     };
     let unreleased = Rc::new(columns(add_leaks).in_document());
     let of_end = |end: ResourceEnd| {
-        let groups = move || {
+        RowsOf(Rc::clone(&unreleased), move || {
             let rows = rows(|answer| answer.unreleased.as_ref());
             rows.filter(move |row| row.group.end() == Some(end))
-        };
-        RowsOf(Rc::clone(&unreleased), groups)
+        })
     };
     let totals =
         Rc::new(columns(|columns| add_amounts(columns, AllocationRow::stats)).in_document());
@@ -80,14 +82,14 @@ fn rows_of<'a>(
     file: &Rc<FileStyle<'a>>,
     groups: Option<&'a ResourceGroups>,
     criteria: &ResourceCriteria,
-    part: &FileRows,
+    file_rows: &FileRows,
 ) -> impl Iterator<Item = AllocationRow<'a>> + use<'a> {
     let shown = file.answer.shown(criteria);
-    let is_shown = shown.zip(groups).is_some_and(|(one, other)| std::ptr::eq(one, other));
-    let all = groups.map(|groups| groups.rows.as_slice()).unwrap_or_default();
+    let is_shown = shown.zip(groups).is_some_and(|(shown, groups)| std::ptr::eq(shown, groups));
+    let rows = groups.map(|groups| groups.rows.as_slice()).unwrap_or_default();
     let order: Vec<usize> =
-        if is_shown { part.own_rows().collect() } else { (0..all.len()).collect() };
+        if is_shown { file_rows.relative_rows().collect() } else { (0..rows.len()).collect() };
     let file = Rc::clone(file);
-    let group = move |at| Some(AllocationRow { file: Rc::clone(&file), group: all.get(at)? });
-    order.into_iter().filter_map(group)
+    let groups = order.into_iter().filter_map(|row| rows.get(row));
+    groups.map(move |group| AllocationRow { file: Rc::clone(&file), group })
 }

@@ -20,10 +20,10 @@ use crate::{
     render::{
         json::{self, Document, traces},
         output::LEFT_OUT,
-        table::{Columns, FileRows, Show, Table, bytes},
+        table::{Columns, FileRows, Show, Table},
     },
     settings::Display,
-    values::{Counted, Format},
+    values::{Counted, Format, Size},
 };
 
 /// Declares the columns of a group; `has_text`: files have the frames of its stacks.
@@ -41,9 +41,9 @@ pub(crate) fn resource_columns<'a>(
     }
     if criteria.shows_leaks() {
         let count = columns.add("count", |row| row.stats().unreleased());
-        count.title("Count").show(Show::Grouped).place(-2);
+        count.title("Count").show(Show::Grouped).rank(-2);
         let bytes = columns.add("bytes", |row| row.stats().unreleased_bytes());
-        bytes.title("Bytes").show(Show::Bytes).place(-2);
+        bytes.title("Bytes").show(Show::Bytes).rank(-2);
     } else {
         add_amounts(&mut columns, AllocationRow::stats);
     }
@@ -87,14 +87,15 @@ pub fn resources<'a>(
         let by = criteria.columns();
         columns.row_text(move |row, out| row.write(by, &display, out));
     }
-    let parts = answers.iter().map(|answer| part(answer, criteria));
-    let is_key = |title: &str| ResourceColumn::ALL.iter().any(|column| column.title() == title);
-    let spare = LEFT_OUT.into_iter().filter(|title| criteria.by.is_none() || !is_key(title));
-    let table = Table::new("groups", columns, rows.collect(), parts)?.with_spare(spare);
+    let file_rows = answers.iter().map(|answer| file_rows(answer, criteria));
+    let spare = LEFT_OUT.into_iter().filter(|title| {
+        criteria.by.is_none() || ResourceColumn::ALL.iter().all(|column| column.title() != *title)
+    });
+    let table = Table::new("groups", columns, rows.collect(), file_rows)?.with_spare(spare);
     let Some(by) = &criteria.by else {
-        return Ok(table.with_document(move |parts, mode, out| {
+        return Ok(table.with_document(move |file_rows, mode, out| {
             let document = Document::default().with("command", command).with("kind", "Resource");
-            let document = document::with_lists(document, &files, criteria, parts)
+            let document = document::with_lists(document, &files, criteria, file_rows)
                 .stacks_if(criteria.stacks.show, &traces)
                 .caveats(&traces);
             json::write(&document, mode, out)
@@ -142,7 +143,7 @@ fn add_key<'a>(
             let stack = move |row: &AllocationRow<'a>| row.group.stack(column);
             columns.add(name, move |row| Some(stack(row)?.0)).title(title).rows_only();
             let innermost = columns.add(frame.0, move |row| row.frame(stack(row)));
-            innermost.title(frame.1).unknown("").place(1).rows_only();
+            innermost.title(frame.1).unknown("").rank(1).rows_only();
             if has_text {
                 columns.add(text, move |row| row.lines(stack(row))).rows_only();
             }
@@ -164,26 +165,26 @@ fn bars(over_time: Option<&[i64]>) -> String {
     long_sparkline(&known.collect::<Vec<u64>>())
 }
 
-fn part(answer: &ResourcesAnswer<'_>, criteria: &ResourceCriteria) -> FileRows {
+fn file_rows(answer: &ResourcesAnswer<'_>, criteria: &ResourceCriteria) -> FileRows {
     let mut sum = ResourceStats::default();
     groups(answer, criteria).for_each(|group| sum.add_all(&group.stats));
-    let part = FileRows::of(answer.about.path, groups(answer, criteria).count());
+    let file_rows = FileRows::of(answer.about.path, groups(answer, criteria).count());
     let ResourceStats { allocs, alloc_bytes, frees, freed_bytes, .. } = sum;
     let (outstanding, at_exit) = (HumanCount(sum.outstanding), HumanCount(sum.at_exit));
     let unreleased = format!(
         "{outstanding} leaked ({}), {at_exit} freed only by process exit ({})",
-        bytes(sum.outstanding_bytes),
-        bytes(sum.at_exit_bytes)
+        Size(sum.outstanding_bytes),
+        Size(sum.at_exit_bytes)
     );
     if criteria.is_of_leaks() {
-        return part.below(format!("{}: {unreleased}", Counted(allocs, "allocation")));
+        return file_rows.below(format!("{}: {unreleased}", Counted(allocs, "allocation")));
     }
-    part.below(format!(
+    file_rows.below(format!(
         "{} ({}), {} ({}), {unreleased}, {}",
         Counted(allocs, "allocation"),
-        bytes(alloc_bytes),
+        Size(alloc_bytes),
         Counted(frees, "free"),
-        bytes(freed_bytes),
+        Size(freed_bytes),
         Counted(sum.orphan_frees, "orphan free")
     ))
 }

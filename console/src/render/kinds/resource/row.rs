@@ -16,12 +16,12 @@ use crate::{
     },
     render::{
         json::{Document, StackNumbers},
-        table::bytes,
         text::{ProcessStyle, StackStyle},
         time::Clock,
     },
     settings::{Display, StackDisplayArgs},
     terminal::Role,
+    values::Size,
 };
 
 /// The presentation of the allocations of a trace.
@@ -59,10 +59,10 @@ impl<'a> FileStyle<'a> {
 impl<'a> AllocationRow<'a> {
     /// Returns what the allocations of the group have in common, by column.
     pub(super) fn keys(&self, by: &[ResourceColumn]) -> Document<'a> {
-        let key = |keys: Document<'a>, column: &ResourceColumn| {
-            keys.with_key(column.word(), self.key(*column), self.file.numbers)
-        };
-        by.iter().fold(Document::default(), key)
+        by.iter().fold(Document::default(), |keys, column| {
+            let names = [Some(column.word()), column.old_word()].into_iter().flatten();
+            names.fold(keys, |keys, name| keys.with_key(name, self.key(*column), self.file.numbers))
+        })
     }
 
     pub(super) fn stats(&self) -> &'a ResourceStats {
@@ -113,11 +113,11 @@ impl AllocationRow<'_> {
         mut out: &mut dyn Write,
     ) -> io::Result<()> {
         let ResourceStats { allocs, alloc_bytes, first_ns, last_ns, .. } = self.group.stats;
-        let (count, size) = (HumanCount(allocs), bytes(alloc_bytes));
+        let (count, size) = (HumanCount(allocs), Size(alloc_bytes));
         write!(out, "Count: {count} Bytes: {size}")?;
         let unreleased = (self.group.stats.unreleased(), self.group.stats.unreleased_bytes());
         if unreleased != (allocs, alloc_bytes) {
-            write!(out, " Leaked: {} Bytes: {}", HumanCount(unreleased.0), bytes(unreleased.1))?;
+            write!(out, " Leaked: {} Bytes: {}", HumanCount(unreleased.0), Size(unreleased.1))?;
         }
         for column in by {
             self.write_key(*column, display, out)?;
@@ -149,7 +149,7 @@ impl AllocationRow<'_> {
                 write!(out, " {} {}", column.word(), Untrusted(process.as_ref()))
             }
             (_, GroupKey::Text(text)) => write!(out, " {}", Untrusted(text.as_ref())),
-            (KeyKind::Bytes(_), GroupKey::Number(number)) => write!(out, " {}", bytes(number)),
+            (KeyKind::Bytes(_), GroupKey::Number(number)) => write!(out, " {}", Size(number)),
             (_, GroupKey::Number(number)) => write!(out, " {}: {number}", column.title()),
             (_, GroupKey::Stack(_) | GroupKey::None) => Ok(()),
         }
