@@ -321,11 +321,8 @@ fn completeness(
 ) -> Diagnostics {
     let written = u64::from(header.buffers_written);
     if !is_ring(header.log_file_mode) {
-        diagnostics.add(
-            WarningKind::MissingBuffers,
-            written.saturating_sub(index.buffers_found),
-            None,
-        );
+        let missing = written.saturating_sub(index.buffers_found);
+        diagnostics.add(WarningKind::MissingBuffers, missing, None);
     }
     if header.end_time == 0 {
         diagnostics.count(WarningKind::NotClosed, None);

@@ -86,9 +86,7 @@ impl Display for Reason<'_> {
         }
         let text = error.to_string();
         match text.split_once(AT_PATH) {
-            Some((message, _)) => {
-                f.write_str(words(error).unwrap_or_else(|| without_code(message)))
-            }
+            Some((text, _)) => f.write_str(words(error).unwrap_or_else(|| without_code(text))),
             None => write_without_codes(&text, f),
         }
     }

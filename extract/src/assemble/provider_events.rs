@@ -136,8 +136,8 @@ impl Made {
         let Self { first_fields, fields, .. } = self;
         *first_fields.entry(decoded.id).or_insert_with(|| {
             let first = fields.len() as u32;
-            let plans = &decoded.schema.fields;
-            for (plan, name) in plans.plans().iter().zip(names(plans)) {
+            let schema = &decoded.schema.fields;
+            for (plan, name) in schema.plans().iter().zip(names(schema)) {
                 let kind = kind(plan).to_owned();
                 let map = plan.map.as_deref().map(str::to_owned);
                 fields.push(EventField { event, name, kind, map });

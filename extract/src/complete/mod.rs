@@ -70,15 +70,15 @@ pub fn complete<W: Write + Seek>(
     let mut size = open.largest_buffer();
     let mut further_recordings = Vec::new();
     for path in further {
-        let recording = opened(path, cancel)?;
-        if (recording.recording.clock.kind, recording.recording.clock.frequency)
+        let next = opened(path, cancel)?;
+        if (next.recording.clock.kind, next.recording.clock.frequency)
             != (clock.kind, clock.frequency)
         {
             return Err(CompleteError::OtherClock);
         }
-        size = size.max(recording.largest_buffer());
-        losses.add(&recording.recording.header);
-        further_recordings.push(Further::new(recording));
+        size = size.max(next.largest_buffer());
+        losses.add(&next.recording.header);
+        further_recordings.push(Further::new(next));
     }
     observer.on_started(open.len());
     let mut pass = Pass {

@@ -356,9 +356,8 @@ mod tests {
         let mut file = EtlFile::new(temp.reopen().unwrap()).unwrap();
         for looks in 0..5 {
             let cancel = Cancel::after(looks);
-            let buffers_found =
-                BufferIndex::scan(&mut file, SESSION, &mut Diagnostics::default(), &cancel);
-            assert!(matches!(buffers_found, Err(ScanError::Cancelled(_))), "{looks}");
+            let index = BufferIndex::scan(&mut file, SESSION, &mut Diagnostics::default(), &cancel);
+            assert!(matches!(index, Err(ScanError::Cancelled(_))), "{looks}");
         }
     }
 

@@ -297,10 +297,10 @@ mod tests {
         let [a, b, _, d] = whole();
         let e = buffer(4, 1, 201, 300);
         let buffers = [a, b, d, e];
-        let damaged = losses(&buffers, claims(&buffers, 1));
+        let missing = losses(&buffers, claims(&buffers, 1));
         let hole = (LossKind::MissingBuffers, Some((90, 201)), Some(1));
-        assert_eq!(certain(&damaged), [hole]);
-        assert_eq!(damaged.len(), 2, "the other processor had no time for a buffer");
+        assert_eq!(certain(&missing), [hole]);
+        assert_eq!(missing.len(), 2, "the other processor had no time for a buffer");
         // So does a missing number although the header counts as many buffers as there are.
         assert_eq!(certain(&losses(&buffers, claims(&buffers, 0))), [hole]);
     }

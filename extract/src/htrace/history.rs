@@ -48,9 +48,8 @@ impl History {
             for facts in stretches(facts) {
                 let stretch = Stretch::of(&facts);
                 uncertain += stretch.uncertain;
-                let positions = stretch.snapshots.into_iter();
-                snapshots
-                    .extend(positions.map(|(step, position)| (step, process, before + position)));
+                let indexes = stretch.snapshots.into_iter();
+                snapshots.extend(indexes.map(|(step, index)| (step, process, before + index)));
                 for (step, entry) in stretch.events {
                     events.push((step, process, before, entry));
                     before += 1;

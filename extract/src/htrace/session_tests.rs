@@ -236,10 +236,8 @@ fn errors(shape: Shape, sessions: u64) -> Errors {
         if read != truth {
             errors.events.push(seed);
         }
-        let positions = session
-            .snapshots
-            .iter()
-            .map(|position| session.printed.range(..position).count() as u32);
+        let positions =
+            session.snapshots.iter().map(|end| session.printed.range(..end).count() as u32);
         errors.all_snapshots += session.snapshots.len() as u64;
         errors.uncertain += entries.history.uncertain;
         let is_right = positions.eq(entries.history.snapshots().iter().copied());

@@ -264,9 +264,9 @@ impl Timeline {
         }
         self.comparisons += new.len() as u64;
         let mut expected = start.min(time) - 1;
-        for (&(position, _), (_, entry)) in self.known.range(..(start.min(time), 0)).rev() {
+        for (&(number, _), (_, entry)) in self.known.range(..(start.min(time), 0)).rev() {
             self.comparisons += 1;
-            if position != expected || firsts.is_empty() {
+            if number != expected || firsts.is_empty() {
                 break;
             }
             expected -= 1;
@@ -334,7 +334,7 @@ impl Timeline {
         spans
     }
 
-    /// Adds an event behind all that stand at the number of `place`, or in front of the next number; its own number
+    /// Adds an event behind all that stand at the number of `position`, or in front of the next number; its own number
     /// is within `span`.
     pub(super) fn add(
         &mut self,
@@ -410,9 +410,9 @@ struct NextDifference {
 /// Next difference of each fact, unless a snapshot comes first.
 fn next_differences(facts: &[Fact]) -> Vec<Option<NextDifference>> {
     let mut next = None;
-    let mut positions = Vec::with_capacity(facts.len());
+    let mut differences = Vec::with_capacity(facts.len());
     for fact in facts.iter().rev() {
-        positions.push(next);
+        differences.push(next);
         match &fact.output {
             Output::Difference { new, .. } => {
                 next = new.map(|new| NextDifference { new, may_have_run: false });
@@ -424,6 +424,6 @@ fn next_differences(facts: &[Fact]) -> Vec<Option<NextDifference>> {
             next.may_have_run |= fact.may_have_run;
         }
     }
-    positions.reverse();
-    positions
+    differences.reverse();
+    differences
 }

@@ -154,16 +154,12 @@ impl<'a> Window<'a> {
     fn gaps(&self) -> Vec<(i64, i64)> {
         let mut gaps = Vec::new();
         let mut next = self.first;
-        let exact = self
-            .known
-            .iter()
-            .filter(|(position, _)| position.1 == 0)
-            .map(|(position, _)| position.0);
-        for position in exact.chain([self.last]) {
-            if next < position {
-                gaps.push((next, position));
+        let exact = self.known.iter().map(|(position, _)| position).filter(|(_, at)| *at == 0);
+        for number in exact.map(|(number, _)| *number).chain([self.last]) {
+            if next < number {
+                gaps.push((next, number));
             }
-            next = position + 1;
+            next = number + 1;
         }
         gaps
     }

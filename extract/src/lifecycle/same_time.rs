@@ -83,9 +83,7 @@ fn doubtful_keys(
         let processor = |row: u32| timeline.processor[row as usize];
         let mut processors = rows().filter(|row| uses.is_of_object(*row)).map(processor);
         let is_of_several = end - first > 1
-            && processors
-                .next()
-                .is_some_and(|first| processors.any(|processor| processor != first));
+            && processors.next().is_some_and(|first| processors.any(|next| next != first));
         for row in rows() {
             poll.round()?;
             if !is_of_several {
@@ -413,8 +411,6 @@ impl<'a, 'd> Run<'a, 'd> {
             if !self.spend() {
                 return None;
             }
-            let positions =
-                |run: &Self| run.queues.iter().map(|queue| queue.next).collect::<Vec<_>>();
             match (from..self.queues.len()).find(|queue| {
                 let row = self.queues[*queue].head();
                 row.is_some_and(|row| self.may_be_next(row, *queue))
@@ -428,7 +424,7 @@ impl<'a, 'd> Run<'a, 'd> {
                     if self.queues.iter().all(|queue| queue.head().is_none()) {
                         return Some(steps.iter().map(|step| step.row).collect());
                     }
-                    if !tried.insert(positions(self)) {
+                    if !tried.insert(self.queues.iter().map(|queue| queue.next).collect()) {
                         from = self.queues.len();
                     }
                 }

@@ -527,7 +527,7 @@ mod tests {
         let bomb =
             r#"<!DOCTYPE x [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;&a;&a;&a;&a;">]>"#;
         let text = format!("{bomb}{}", manifest(r#"<event value="1" task="&b;&b;"/>"#, ""));
-        let schemas = parse(text.as_bytes()).map(|schemas| schemas.schemas(Guid([1; 16])));
+        let schemas = parse(text.as_bytes()).map(|manifest| manifest.schemas(Guid([1; 16])));
         assert_eq!(schemas.unwrap()[0].name(), "&b;&b;");
     }
 

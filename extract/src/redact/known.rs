@@ -49,15 +49,13 @@ mod tests {
 
     #[test]
     fn what_belongs_to_windows_stays_and_nothing_else() {
-        for component in
-            ["ntdll.dll", "ntkrnlmp.pdb", "system", "c:", "harddiskvolume12", "system32"]
-        {
-            assert!(is_known(component), "{component}");
+        for name in ["ntdll.dll", "ntkrnlmp.pdb", "system", "c:", "harddiskvolume12", "system32"] {
+            assert!(is_known(name), "{name}");
         }
-        for component in
+        for name in
             ["leaky.exe", "harddiskvolume", "harddiskvolumex", "joe", "cc:", "", "ntdll.joe"]
         {
-            assert!(!is_known(component), "{component}");
+            assert!(!is_known(name), "{name}");
         }
     }
 

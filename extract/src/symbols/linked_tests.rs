@@ -323,14 +323,14 @@ fn source_link_and_source_servers_say_where_a_file_can_be_got() {
     let link = format!(r#"{{"documents": {{"{start}*": "https://git.example/raw/abc/*"}}}}"#);
     assert_eq!(sources_with("sourcelink", &link), ["https://git.example/raw/abc/m.cpp"]);
 
-    let server = |variables: &str| {
+    let server = |stream: &str| {
         format!(
-            "SRCSRV: ini ------\nVERSION=1\nVERCTRL=Git\nSRCSRV: variables ------\n{variables}\n\
+            "SRCSRV: ini ------\nVERSION=1\nVERCTRL=Git\nSRCSRV: variables ------\n{stream}\n\
              SRCSRV: source files ------\n{file}*src/m.cpp*abc\nSRCSRV: end ------\n"
         )
     };
-    let variables = server("SRCSRVTRG=https://git.example/%var3%/%var2%");
-    assert_eq!(sources_with("srcsrv", &variables), ["https://git.example/abc/src/m.cpp"]);
+    let stream = server("SRCSRVTRG=https://git.example/%var3%/%var2%");
+    assert_eq!(sources_with("srcsrv", &stream), ["https://git.example/abc/src/m.cpp"]);
     // A PDB whose text would take all memory, or the stack, is refused.
     let doubling: String = (1..60).map(|n| format!("A{n}=%A{}%%A{}%\n", n - 1, n - 1)).collect();
     assert!(

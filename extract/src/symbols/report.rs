@@ -94,7 +94,7 @@ impl fmt::Display for Origin {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MissingAt {
     /// Address of the server, as on the symbol path.
-    pub location: String,
+    pub server: String,
     /// It said so in an earlier session, and was not asked again.
     pub is_remembered: bool,
     /// It has a file under that name, which was damaged or of another build minutes ago.
@@ -236,7 +236,7 @@ impl ModuleReport {
         let skipped = self
             .skipped
             .iter()
-            .map(|location| format!("{location}: no new request after its failures"));
+            .map(|server| format!("{server}: no new request after its failures"));
         let unsaved = self.unsaved.iter().map(|error| Chain(error.as_ref()).to_string());
         failures.chain(skipped).chain(self.refusals()).chain(unsaved)
     }

@@ -240,18 +240,16 @@ impl RequestedModules {
             order.push(RequestedModule { module, rvas, named: 0 });
             order.len() - 1
         });
-        let Some(requested) = order.get_mut(row) else { return };
+        let Some(entry) = order.get_mut(row) else { return };
         for (rva, is_named) in frames {
-            requested.named += usize::from(requested.rvas.insert(rva) && is_named);
+            entry.named += usize::from(entry.rvas.insert(rva) && is_named);
         }
     }
 
     /// The modules, how many distinct frames of each were wanted, and how many of these were named.
     pub(super) fn all(&self) -> Vec<(ModuleIdentity, usize, usize)> {
         let modules = lock(&self.0);
-        let counts = |requested: &RequestedModule| {
-            (requested.module.clone(), requested.rvas.len(), requested.named)
-        };
-        modules.order.iter().map(counts).collect()
+        let entries = modules.order.iter();
+        entries.map(|entry| (entry.module.clone(), entry.rvas.len(), entry.named)).collect()
     }
 }

@@ -144,7 +144,7 @@ impl Trace {
         lock(&self.archive).archive().files.iter().map(|file| file.name.clone()).collect()
     }
 
-    /// Copies the members whose names `wanted` picks into another archive.
+    /// Copies the members whose names `is_selected` selects into another archive.
     ///
     /// # Errors
     /// When a member is damaged or too large, or the other archive cannot be written.

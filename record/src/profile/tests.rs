@@ -34,8 +34,8 @@ impl Element {
     }
 
     fn attribute(&self, name: &str) -> &str {
-        let matches = self.attributes.iter().find(|(key, _)| key == name);
-        &matches.unwrap_or_else(|| panic!("no {name} in {self:?}")).1
+        let entry = self.attributes.iter().find(|(key, _)| key == name);
+        &entry.unwrap_or_else(|| panic!("no {name} in {self:?}")).1
     }
 
     fn names(&self) -> Vec<&str> {

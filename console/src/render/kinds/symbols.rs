@@ -82,7 +82,7 @@ pub fn symbols<'a>(answers: &'a [SymbolsAnswer<'_>]) -> io::Result<Table<'a>> {
 
 fn missing(report: &ModuleReport) -> Vec<MissingJson<'_>> {
     let missing = report.missing.iter().map(|missing| MissingJson {
-        server: &missing.location,
+        server: &missing.server,
         remembered: missing.is_remembered,
         refused: missing.is_refused,
     });
@@ -155,13 +155,10 @@ fn outcome(report: &ModuleReport) -> String {
     };
     let missing = report.missing.iter().map(|missing| match missing.is_remembered {
         true if missing.is_refused => {
-            format!(
-                "{} sent an unusable file minutes ago and was not asked again",
-                missing.location
-            )
+            format!("{} sent an unusable file minutes ago and was not asked again", missing.server)
         }
-        true => format!("{} did not have it when last asked", missing.location),
-        false => format!("{} does not have it", missing.location),
+        true => format!("{} did not have it when last asked", missing.server),
+        false => format!("{} does not have it", missing.server),
     });
     let steps = std::iter::once(outcome).chain(missing).chain(report.troubles());
     steps.collect::<Vec<_>>().join("; ")

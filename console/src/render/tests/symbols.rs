@@ -34,7 +34,7 @@ fn saved() -> Saved {
     fixture.event_object(vec![create(APP, 1, 4).on(stack)]);
 
     let server = "https://symbols.example".to_owned();
-    let missing = MissingAt { location: server.clone(), is_remembered: false, is_refused: false };
+    let missing = MissingAt { server: server.clone(), is_remembered: false, is_refused: false };
     let reason = "500 Internal Server Error".to_owned();
     let damaged =
         SymbolFileError::Malformed { path: "/f/b.pdb".into(), source: "no such stream".into() };

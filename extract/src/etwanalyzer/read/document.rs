@@ -48,12 +48,9 @@ impl Document {
         let mut json =
             serde_json::Deserializer::from_reader(BufReader::with_capacity(BUFFER, guard));
         let result = Fill(record).deserialize(&mut json).and_then(|()| json.end());
-        result.map_err(|error| {
-            progress
-                .cancel
-                .check()
-                .err()
-                .map_or_else(|| parse_error(&path, member, &error), Into::into)
+        result.map_err(|error| match progress.cancel.check() {
+            Ok(()) => parse_error(&path, member, &error),
+            Err(cancelled) => cancelled.into(),
         })
     }
 }

@@ -85,7 +85,7 @@ impl Member for EachText<'_> {
 }
 
 impl StackTexts {
-    /// Takes stacks. `believes_own` says that tables of our own count.
+    /// Takes stacks. `trusts_handlescope` says that tables of our own count.
     pub(super) fn new(trusts_handlescope: bool) -> Self {
         Self { trusts_handlescope, ..Self::default() }
     }

@@ -70,7 +70,7 @@ pub fn save(
     let replaced = has_names.then(|| Table::Symbols.member());
     let old = parts_of(trace);
     trace.copy_members(&mut writer, |member| {
-        !old.iter().any(|member| member == member) && replaced.as_deref() != Some(member)
+        !old.iter().any(|name| name == member) && replaced.as_deref() != Some(member)
     })?;
     if has_names {
         writer.table(Table::Symbols, symbols.clone().into_frame())?;

@@ -156,7 +156,7 @@ impl Downloads {
         let Some(runtime) = &client.runtime else { return };
         watch.observer.planned(requests.len());
         let downloads = stream::iter(&requests)
-            .map(|requests| self.fetch_one(&client.transfer, requests, watch))
+            .map(|request| self.fetch_one(&client.transfer, request, watch))
             .buffer_unordered(PARALLEL)
             .collect::<()>();
         runtime.block_on(async {
@@ -250,8 +250,8 @@ impl Downloads {
             Err(Failure::Missing) => {
                 self.note_answer(&server.url);
                 self.missing.insert(&server.url, key, Absence::Missing);
-                let location = server.shown();
-                notes.missing.push(MissingAt { location, is_remembered: false, is_refused: false });
+                let server = server.shown();
+                notes.missing.push(MissingAt { server, is_remembered: false, is_refused: false });
             }
             Err(Failure::File(error @ SymbolFileError::TooManyDownloads { .. })) => {
                 self.give_up(server, error.to_string(), notes);
@@ -281,7 +281,7 @@ impl Downloads {
         }
         let Some(absence) = self.missing.get(&server.url, key) else { return false };
         notes.missing.push(MissingAt {
-            location: server.shown(),
+            server: server.shown(),
             is_remembered: true,
             is_refused: absence == Absence::Refused,
         });

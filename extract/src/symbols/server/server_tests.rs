@@ -119,8 +119,11 @@ fn a_file_the_server_does_not_have_is_no_failure_of_the_server() {
     assert!(!is_named(&symbolizer, "b.pdb"));
     let report = last_report(&symbolizer);
     assert_eq!((report.outcome, report.failures), (Outcome::NotFound, Vec::new()));
-    let location = server.url.clone();
-    assert_eq!(report.missing, [MissingAt { location, is_remembered: false, is_refused: false }]);
+    let url = server.url.clone();
+    assert_eq!(
+        report.missing,
+        [MissingAt { server: url, is_remembered: false, is_refused: false }]
+    );
     assert!(!cache.0.path().join("b.pdb").exists(), "it leaves no folder");
     assert!(is_named(&symbolizer, "a.pdb"), "the server is asked again");
 }
@@ -134,10 +137,10 @@ fn what_a_server_does_not_have_is_not_asked_for_at_every_start() {
     let symbolizer = cache.session(&[&server]);
     assert!(!is_named(&symbolizer, "a.pdb"));
     assert_eq!(server.requests(), requests);
-    let location = server.url.clone();
+    let url = server.url.clone();
     assert_eq!(
         last_report(&symbolizer).missing,
-        [MissingAt { location, is_remembered: true, is_refused: false }]
+        [MissingAt { server: url, is_remembered: true, is_refused: false }]
     );
     assert!(!is_named(&symbolizer, "b.pdb"));
     assert_eq!(server.requests(), 2 * requests, "another pdb");

@@ -155,9 +155,9 @@ impl Server {
             for mut stream in listener.incoming().flatten() {
                 let (answer, log) = (answer.clone(), log.clone());
                 thread::spawn(move || {
-                    let received = read_request(&stream);
-                    log.lock().expect("log").push(received.clone());
-                    let _ = answer(&received).send(&mut stream);
+                    let request = read_request(&stream);
+                    log.lock().expect("log").push(request.clone());
+                    let _ = answer(&request).send(&mut stream);
                 });
             }
         });
@@ -166,8 +166,8 @@ impl Server {
 
     /// Has these files, by their path below the server's address.
     pub(in crate::symbols) fn with(files: Vec<(String, Vec<u8>)>) -> Self {
-        Self::start(move |received| {
-            let file = files.iter().find(|(path, _)| received.path == format!("/symbols/{path}"));
+        Self::start(move |request| {
+            let file = files.iter().find(|(path, _)| request.path == format!("/symbols/{path}"));
             file.map_or_else(Reply::missing, |(_, bytes)| Reply::ok(bytes))
         })
     }
@@ -176,9 +176,11 @@ impl Server {
     pub(in crate::symbols) fn of_pdbs(
         answer: impl Fn(&ReceivedRequest) -> Reply + Send + Sync + 'static,
     ) -> Self {
-        Self::start(move |received| {
-            if received.path.ends_with(".pdb") { answer(received) } else { Reply::missing() }
-        })
+        Self::start(
+            move |request| {
+                if request.path.ends_with(".pdb") { answer(request) } else { Reply::missing() }
+            },
+        )
     }
 
     pub(in crate::symbols) fn delivering(name: &str) -> Self {

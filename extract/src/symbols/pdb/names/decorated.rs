@@ -53,9 +53,9 @@ impl Parser<'_> {
             return None;
         }
         self.depth += 1;
-        let parse = parse(self);
+        let parsed = parse(self);
         self.depth -= 1;
-        parse
+        parsed
     }
 
     fn remember(&mut self, name: &str) {
