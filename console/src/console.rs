@@ -99,8 +99,8 @@ impl Console {
             flow: Flow::Continue,
         };
         let result =
-            quietly(|| work(&mut context)).unwrap_or_else(|Panicked { message, place }| {
-                Err(CommandError::Panicked { message, location: place })
+            quietly(|| work(&mut context)).unwrap_or_else(|Panicked { message, location }| {
+                Err(CommandError::Panicked { message, location })
             });
         let flow = context.flow;
         spinner.stop();

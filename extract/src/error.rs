@@ -30,11 +30,11 @@ pub enum ExtractError {
         offset: u64,
     },
     /// It is empty or a text.
-    #[error("{}: {what}, not a trace", Untrusted(.path))]
+    #[error("{}: {description}, not a trace", Untrusted(.path))]
     Plain {
         path: PathBuf,
         /// Kind of content, as in `is a text file`.
-        what: String,
+        description: String,
     },
     /// The archive holds no trace.
     #[error("{}: {held}", Untrusted(.path))]

@@ -63,8 +63,8 @@ fn unpack_7z(
     let files = &container.archive.files;
     let names = files.iter().filter(|entry| !entry.is_directory).map(|entry| entry.name.clone());
     let name = choose(path, &names.collect::<Vec<_>>())?;
-    let place = files.iter().position(|entry| entry.name == name);
-    let members = SevenZipMembers::choose(path, container, place.into_iter().collect(), limits)?;
+    let index = files.iter().position(|entry| entry.name == name);
+    let members = SevenZipMembers::choose(path, container, index.into_iter().collect(), limits)?;
     let target = temporary(path, &env::temp_dir())?;
     members.unpack(std::slice::from_ref(&target), watch)?;
     Ok((target, name))
@@ -77,9 +77,10 @@ pub(super) fn unpack_zip(
     limits: &ContainerLimits,
     watch: Watch<'_>,
 ) -> Result<(File, String), ExtractError> {
-    let unreadable =
-        |reason: String| ContainerError::Unreadable { path: path.to_path_buf(), reason };
-    let packed = file.metadata().map_err(|error| unreadable(error.to_string()))?.len();
+    let metadata = file.metadata().map_err(|error| ContainerError::Unreadable {
+        path: path.to_path_buf(),
+        reason: error.to_string(),
+    })?;
     let Zip { mut archive, names } = Zip::open(path, file)?;
     let name = choose(path, &names)?;
     let damaged = |reason: String| ContainerError::Member {
@@ -90,7 +91,7 @@ pub(super) fn unpack_zip(
     let mut member = archive.by_name(&name).map_err(|error| damaged(error.to_string()))?;
     let size = member.size();
     limits.check_size(path, &name, size)?;
-    limits.check_content(path, packed, size)?;
+    limits.check_content(path, metadata.len(), size)?;
     let mut target = temporary(path, &env::temp_dir())?;
     copy(&mut member, &mut target, size, watch).map_err(|error| damaged(error.to_string()))?;
     drop(member);
@@ -110,12 +111,11 @@ pub(super) fn choose(path: &Path, names: &[String]) -> Result<String, ExtractErr
     }
     let stem = path.file_stem().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
     let stem = stem.strip_suffix(".etl").unwrap_or(&stem);
-    let has_archive_name = |name: &str| {
+    let mut named = traces.iter().filter(|name| {
         let name = name.to_ascii_lowercase();
         let file = name.rsplit(['/', '\\']).next().unwrap_or_default();
         file.strip_suffix(".etl") == Some(stem)
-    };
-    let mut named = traces.iter().filter(|name| has_archive_name(name));
+    });
     match (named.next(), named.next()) {
         (Some(name), None) => Ok((*name).clone()),
         _ => Err(ExtractError::WhichTrace { path: path.to_path_buf(), found: traces.len() }),
@@ -127,11 +127,13 @@ const ARCHIVES: [&str; 7] = [".zip", ".7z", ".json7z", ".rar", ".gz", ".tar", ".
 
 /// Describes the content of an archive without a trace.
 fn held(names: &[String]) -> String {
-    let is_archive = |name: &&String| {
-        let name = name.to_ascii_lowercase();
-        ARCHIVES.iter().any(|end| name.ends_with(end))
-    };
-    let archives: Vec<&String> = names.iter().filter(is_archive).collect();
+    let archives: Vec<&String> = names
+        .iter()
+        .filter(|name| {
+            let name = name.to_ascii_lowercase();
+            ARCHIVES.iter().any(|end| name.ends_with(end))
+        })
+        .collect();
     match (names, archives.as_slice()) {
         ([], _) => "is an empty archive".to_owned(),
         (names, []) => {
@@ -161,14 +163,14 @@ fn listed(names: &[&String]) -> String {
 mod tests {
     use super::*;
 
-    fn chosen(archive: &str, names: &[&str]) -> Option<String> {
+    fn trace_in(archive: &str, names: &[&str]) -> Option<String> {
         let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
         choose(Path::new(archive), &names).ok()
     }
 
     #[test]
     fn the_only_trace_is_taken_under_any_name() {
-        assert_eq!(chosen("x.zip", &["a.txt", "d/b.ETL"]).as_deref(), Some("d/b.ETL"));
+        assert_eq!(trace_in("x.zip", &["a.txt", "d/b.ETL"]).as_deref(), Some("d/b.ETL"));
     }
 
     #[test]
@@ -186,10 +188,10 @@ mod tests {
 
     #[test]
     fn of_several_traces_the_one_with_the_archives_name_is_taken() {
-        assert_eq!(chosen("b.zip", &["a.etl", "x/b.etl"]).as_deref(), Some("x/b.etl"));
-        assert_eq!(chosen("b.etl.7z", &["a.etl", "b.etl"]).as_deref(), Some("b.etl"));
-        assert_eq!(chosen("c.zip", &["a.etl", "b.etl"]), None);
-        assert_eq!(chosen("c.zip", &["x/c.etl", "y/c.etl"]), None);
-        assert_eq!(chosen("c.zip", &[]), None);
+        assert_eq!(trace_in("b.zip", &["a.etl", "x/b.etl"]).as_deref(), Some("x/b.etl"));
+        assert_eq!(trace_in("b.etl.7z", &["a.etl", "b.etl"]).as_deref(), Some("b.etl"));
+        assert_eq!(trace_in("c.zip", &["a.etl", "b.etl"]), None);
+        assert_eq!(trace_in("c.zip", &["x/c.etl", "y/c.etl"]), None);
+        assert_eq!(trace_in("c.zip", &[]), None);
     }
 }

@@ -388,10 +388,9 @@ mod tests {
             let event = event(MODULE_DC_END, payload);
             let module = ModuleEvent::decode(&event).expect("a module");
             assert_eq!((module.module_id, module.path.len()), (9, 28));
-            let texts = |image: NativeImage<'_>| {
-                [image.path, image.pdb_path].map(crate::payload::utf16_text)
-            };
-            module.native.map(|image| (image.guid, image.age, texts(image)))
+            let image = module.native?;
+            let texts = [image.path, image.pdb_path].map(crate::payload::utf16_text);
+            Some((image.guid, image.age, texts))
         };
         let whole = payload(r"C:\n\Leaky.ni.dll", pdb, "Leaky.ni.pdb");
         let texts = [r"C:\n\Leaky.ni.dll", "Leaky.ni.pdb"].map(str::to_owned);

@@ -23,8 +23,10 @@ impl ResourceAction {
 
     /// The action of a word, in any case.
     fn of(word: &str) -> Option<Self> {
-        let is_word = |(known, _): &&(&str, Self)| known.eq_ignore_ascii_case(word);
-        Self::WORDS.iter().find(is_word).map(|(_, action)| *action)
+        Self::WORDS
+            .iter()
+            .find(|(known, _)| known.eq_ignore_ascii_case(word))
+            .map(|(_, action)| *action)
     }
 }
 

@@ -23,7 +23,7 @@ pub(crate) type Watch<'a> = &'a dyn Fn(u64) -> io::Result<()>;
 pub(crate) struct SevenZipMembers<'a> {
     path: &'a Path,
     container: Container,
-    wanted: Vec<usize>,
+    indexes: Vec<usize>,
     blocks: Vec<usize>,
 }
 
@@ -32,38 +32,41 @@ impl<'a> SevenZipMembers<'a> {
     pub(crate) fn choose(
         path: &'a Path,
         container: Container,
-        wanted: Vec<usize>,
+        indexes: Vec<usize>,
         limits: &ContainerLimits,
     ) -> Result<Self, ContainerError> {
         let archive = &container.archive;
-        for entry in wanted.iter().filter_map(|index| archive.files.get(*index)) {
+        for entry in indexes.iter().filter_map(|index| archive.files.get(*index)) {
             limits.check_size(path, &entry.name, entry.size)?;
         }
         let block_of =
             |index: usize| archive.stream_map.file_block_index.get(index).copied().flatten();
-        let mut blocks: Vec<usize> = wanted.iter().filter_map(|index| block_of(*index)).collect();
+        let mut blocks: Vec<usize> = indexes.iter().filter_map(|index| block_of(*index)).collect();
         blocks.sort_unstable();
         blocks.dedup();
         // In a block, the members before the wanted one have to be unpacked, too.
-        let in_block = |index: usize| block_of(index).is_some_and(|block| blocks.contains(&block));
-        let entries = archive.files.iter().enumerate().filter(|(index, _)| in_block(*index));
+        let entries = archive
+            .files
+            .iter()
+            .enumerate()
+            .filter(|(index, _)| block_of(*index).is_some_and(|block| blocks.contains(&block)));
         let content = entries.fold(0u64, |sum, (_, entry)| sum.saturating_add(entry.size));
         limits.check_content(path, container.packed, content)?;
-        let chosen = blocks.iter().filter_map(|block| archive.blocks.get(*block));
-        limits.check_decoders(path, chosen)?;
-        Ok(Self { path, container, wanted, blocks })
+        let blocks_read = blocks.iter().filter_map(|block| archive.blocks.get(*block));
+        limits.check_decoders(path, blocks_read)?;
+        Ok(Self { path, container, indexes, blocks })
     }
 
     /// Names and sizes of the members.
     pub(crate) fn entries(&self) -> impl Iterator<Item = (&str, u64)> {
         let entry = |index: &usize| self.container.archive.files.get(*index);
-        self.wanted.iter().filter_map(entry).map(|entry| (entry.name.as_str(), entry.size))
+        self.indexes.iter().filter_map(entry).map(|entry| (entry.name.as_str(), entry.size))
     }
 
     /// Unpacks the members into files, one for each in the order of [`Self::entries`].
     pub(crate) fn unpack(mut self, files: &[File], watch: Watch<'_>) -> Result<(), ContainerError> {
         let Container { archive, source, .. } = &mut self.container;
-        let names = self.wanted.iter().map(|index| archive.files.get(*index));
+        let names = self.indexes.iter().map(|index| archive.files.get(*index));
         let mut left: Vec<(&str, &File)> =
             names.flatten().map(|entry| entry.name.as_str()).zip(files).collect();
         let password = Password::empty();
@@ -74,8 +77,8 @@ impl<'a> SevenZipMembers<'a> {
                 current.clone_from(&entry.name);
                 match left.iter().position(|(name, _)| *name == entry.name) {
                     None => copy(reader, &mut io::sink(), entry.size, watch)?,
-                    Some(place) => {
-                        let (_, mut file) = left.swap_remove(place);
+                    Some(position) => {
+                        let (_, mut file) = left.swap_remove(position);
                         copy(reader, &mut file, entry.size, watch)?;
                     }
                 }

@@ -59,7 +59,7 @@ impl RecordedTime {
         let times = |buffer: &BufferTimes| if has_kernel { buffer.kernel } else { buffer.all };
         let last = buffers.iter().filter_map(times).map(|times: Times| times.last).max();
         let last_ns = clock.ns(last?);
-        let processors = Processor::all(buffers, times, clock);
+        let processors = Processor::of(buffers, times, clock);
         let are_all_there = processors.len() as u64 >= u64::from(header.cpu_count);
         let numbers = is_ring(header.log_file_mode).then(|| Numbers::of(buffers)).flatten();
         let from_ns = match numbers {
@@ -76,15 +76,13 @@ impl RecordedTime {
             }
             _ => None,
         };
-        let session_ns = || {
-            let ticks = header.end_time.checked_sub(header.start_time)?;
-            ticks.checked_mul(100).filter(|_| header.end_time > 0)
-        };
+        let ticks = header.end_time.checked_sub(header.start_time).filter(|_| header.end_time > 0);
+        let session_ns = ticks.and_then(|ticks| ticks.checked_mul(100));
         Some(match from_ns {
             // Clocks drift apart in hours, and other sessions of a merged file may have ended later.
             Some(from_ns) => Self { from_ns, to_ns: last_ns.max(from_ns) },
             // A quiet time at the start or the end was recorded, too.
-            None => Self { from_ns: 0, to_ns: session_ns().unwrap_or(last_ns).max(0) },
+            None => Self { from_ns: 0, to_ns: session_ns.unwrap_or(last_ns).max(0) },
         })
     }
 
@@ -96,7 +94,7 @@ impl RecordedTime {
 
 impl Processor {
     /// All processors with such events.
-    fn all(
+    fn of(
         buffers: &[BufferTimes],
         times: impl Fn(&BufferTimes) -> Option<Times>,
         clock: &Clock,
@@ -106,20 +104,21 @@ impl Processor {
         };
         let mut firsts: Vec<(u16, i64, u64, u32)> = buffers.iter().filter_map(first).collect();
         firsts.sort_unstable();
-        let of = |group: &[(u16, i64, u64, u32)]| {
-            let mut begins = group.iter().map(|(_, time, number, _)| (clock.ns(*time), *number));
-            let (first_ns, number) = begins.next()?;
-            let bytes = group.iter().map(|(.., bytes)| u64::from(*bytes)).sum();
-            Some(Self { first_ns, number, second: begins.next(), buffers: group.len(), bytes })
-        };
-        firsts.chunk_by(|(one, ..), (other, ..)| one == other).filter_map(of).collect()
+        let processors = firsts.chunk_by(|(one, ..), (other, ..)| one == other);
+        let processors = processors.filter_map(|buffers| {
+            let mut starts = buffers.iter().map(|(_, time, number, _)| (clock.ns(*time), *number));
+            let (first_ns, number) = starts.next()?;
+            let bytes = buffers.iter().map(|(.., bytes)| u64::from(*bytes)).sum();
+            Some(Self { first_ns, number, second: starts.next(), buffers: buffers.len(), bytes })
+        });
+        processors.collect()
     }
 }
 
 /// The latest of the first events of the processors that lost older ones.
 fn first_of_all(
     left: &[&Processor],
-    all: &[Processor],
+    processors: &[Processor],
     are_all_there: bool,
     numbers: Option<&Numbers>,
 ) -> i64 {
@@ -131,7 +130,7 @@ fn first_of_all(
     };
     let most = left.iter().map(|processor| processor.bytes).max().unwrap_or_default();
     // From then on nothing was overwritten, if the oldest buffers were, whichever processor they are of.
-    let full = all.iter().filter_map(|processor| processor.second).min();
+    let full = processors.iter().filter_map(|processor| processor.second).min();
     let Some((full_ns, number)) = full else {
         return latest(&|processor| processor.bytes * IDLE_PART >= most).unwrap_or_default();
     };
@@ -156,12 +155,12 @@ fn is_late(processors: &[Processor], last_ns: i64) -> bool {
     let mut firsts: Vec<(i64, usize)> =
         processors.iter().map(|processor| (processor.first_ns, processor.buffers)).collect();
     firsts.sort_unstable();
-    let all: usize = firsts.iter().map(|(_, buffers)| buffers).sum();
+    let total: usize = firsts.iter().map(|(_, buffers)| buffers).sum();
     let sum = |sum: &mut usize, (first_ns, buffers): &(i64, usize)| {
         *sum += buffers;
         Some((*first_ns, *sum))
     };
-    let quiet = firsts.iter().scan(0, sum).find(|(_, sum)| sum * BUFFERS_PART >= all);
+    let quiet = firsts.iter().scan(0, sum).find(|(_, sum)| sum * BUFFERS_PART >= total);
     quiet.is_some_and(|(quiet_ns, _)| quiet_ns > QUIET_NS && quiet_ns > last_ns / QUIET_PART)
 }
 

@@ -87,10 +87,11 @@ impl OpenRecording {
         let mut start = Vec::new();
         file.read_at(0, BUFFER_HEADER_SIZE + HEADER_EVENT_BYTES, &mut start).map_err(read)?;
         check_no_event_log(path, &start)?;
-        if let Some(what) = plain_content(&start) {
+        if let Some(description) = plain_content(&start) {
             let is_named = path.file_name().is_some_and(|file_name| *file_name == *name);
-            let what = if is_named { what.to_owned() } else { format!("its {name} {what}") };
-            return Err(ExtractError::Plain { path: path.to_path_buf(), what });
+            let description =
+                if is_named { description.to_owned() } else { format!("its {name} {description}") };
+            return Err(ExtractError::Plain { path: path.to_path_buf(), description });
         }
         let (first, header) = first_buffer(path, &start)?;
         let clock = header.clock().ok_or_else(|| {
@@ -118,7 +119,7 @@ impl OpenRecording {
             source_name: name,
             identity,
             clock,
-            buffers_found: index.found,
+            buffers_found: index.buffers_found,
             recorded: None,
             diagnostics: completeness(&header, &index, diagnostics),
             losses: Vec::new(),
@@ -250,7 +251,7 @@ impl Recording {
             processors: header.cpu_count,
             events_lost: header.events_lost.into(),
             buffers_lost: header.buffers_lost.into(),
-            found: self.buffers_found,
+            buffers_found: self.buffers_found,
             unreadable: unreadable.into_iter().map(|kind| diagnostics.of(kind)).sum(),
             clock_step: clock.step,
             overwritten_to: self.overwritten_to(),
@@ -285,7 +286,7 @@ fn check_no_event_log(path: &Path, start: &[u8]) -> Result<(), ExtractError> {
     match start.starts_with(EVENT_LOG_MAGIC) {
         true => Err(ExtractError::Plain {
             path: path.to_path_buf(),
-            what: "is an event log of Windows (.evtx)".to_owned(),
+            description: "is an event log of Windows (.evtx)".to_owned(),
         }),
         false => Ok(()),
     }
@@ -320,7 +321,8 @@ fn completeness(
 ) -> Diagnostics {
     let written = u64::from(header.buffers_written);
     if !is_ring(header.log_file_mode) {
-        diagnostics.add(WarningKind::MissingBuffers, written.saturating_sub(index.found), None);
+        let missing = written.saturating_sub(index.buffers_found);
+        diagnostics.add(WarningKind::MissingBuffers, missing, None);
     }
     if header.end_time == 0 {
         diagnostics.count(WarningKind::NotClosed, None);

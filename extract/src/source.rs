@@ -57,28 +57,28 @@ pub(crate) fn ns_since_1970(time: SystemTime) -> Option<i64> {
 fn content(file: &mut (impl Read + Seek), size: u64) -> io::Result<String> {
     let mut hasher = Sha256::new();
     hasher.update(size.to_le_bytes());
-    let mut part = Vec::new();
-    let mut read = |offset: u64, bytes: u64, part: &mut Vec<u8>| -> io::Result<()> {
-        part.clear();
+    let mut buffer = Vec::new();
+    let mut read = |offset: u64, bytes: u64, buffer: &mut Vec<u8>| -> io::Result<()> {
+        buffer.clear();
         file.seek(SeekFrom::Start(offset))?;
-        file.take(bytes).read_to_end(part).map(drop)
+        file.take(bytes).read_to_end(buffer).map(drop)
     };
     if size <= PLACES * PLACE_BYTES {
-        read(0, size, &mut part)?;
-        hasher.update(&part);
+        read(0, size, &mut buffer)?;
+        hasher.update(&buffer);
     } else {
-        read(0, PLACE_BYTES, &mut part)?;
-        let first = part.first_chunk::<4>().map_or(0, |bytes| u32::from_le_bytes(*bytes).into());
+        read(0, PLACE_BYTES, &mut buffer)?;
+        let first = buffer.first_chunk::<4>().map_or(0, |bytes| u32::from_le_bytes(*bytes).into());
         let unit = if BUFFER_SIZES.contains(&first) { first } else { PLACE_BYTES };
         let last = (size - 1) / unit;
-        for place in 0..PLACES {
-            let at = u128::from(last) * u128::from(place) / u128::from(PLACES - 1);
-            read(at as u64 * unit, PLACE_BYTES, &mut part)?;
-            hasher.update(&part);
+        for sample in 0..PLACES {
+            let at = u128::from(last) * u128::from(sample) / u128::from(PLACES - 1);
+            read(at as u64 * unit, PLACE_BYTES, &mut buffer)?;
+            hasher.update(&buffer);
         }
         // The table of contents of a .zip is there, and that of a .7z.
-        read(size - PLACE_BYTES, PLACE_BYTES, &mut part)?;
-        hasher.update(&part);
+        read(size - PLACE_BYTES, PLACE_BYTES, &mut buffer)?;
+        hasher.update(&buffer);
     }
     Ok(hasher.finalize().iter().take(16).map(|byte| format!("{byte:02x}")).collect())
 }

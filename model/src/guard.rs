@@ -33,7 +33,7 @@ static REPORT: OnceLock<fn(&PanicHookInfo<'_>)> = OnceLock::new();
 pub struct Panicked {
     pub message: String,
     /// `file:line:column`; empty when another thread panicked.
-    pub place: String,
+    pub location: String,
 }
 
 /// Runs `work` and catches a panic in it, of which nothing is printed.
@@ -49,8 +49,8 @@ pub fn quietly<T>(work: impl FnOnce() -> T) -> Result<T, Panicked> {
     let result = panic::catch_unwind(AssertUnwindSafe(work));
     GUARDED.fetch_sub(1, Ordering::Relaxed);
     IS_GUARDED.set(outer);
-    let place = PLACE.take();
-    result.map_err(|payload| Panicked { message: message(&*payload), place })
+    let location = PLACE.take();
+    result.map_err(|payload| Panicked { message: message(&*payload), location })
 }
 
 /// Lets `report` print the panics that are not caught. Only the first call counts.
@@ -67,16 +67,17 @@ fn set_hook() {
             if !is_guarded() {
                 return REPORT.get().map_or_else(|| before(info), |report| report(info));
             }
-            let place = info.location().map(ToString::to_string).unwrap_or_default();
-            PLACE.with(|last| last.replace(place));
+            let location = info.location().map(ToString::to_string).unwrap_or_default();
+            PLACE.with(|last| last.replace(location));
         }));
     });
 }
 
 /// Whether this thread runs guarded work, or a part of it.
 fn is_guarded() -> bool {
-    let is_worker = || thread::current().name().is_some_and(|name| name.starts_with(WORKER));
-    IS_GUARDED.get() || (GUARDED.load(Ordering::Relaxed) > 0 && is_worker())
+    IS_GUARDED.get()
+        || GUARDED.load(Ordering::Relaxed) > 0
+            && thread::current().name().is_some_and(|name| name.starts_with(WORKER))
 }
 
 fn message(payload: &(dyn Any + Send)) -> String {
@@ -100,9 +101,9 @@ mod tests {
     fn a_panic_is_an_error_with_its_message() {
         assert_eq!(quietly(|| 1), Ok(1));
         let index = std::hint::black_box(7);
-        let Panicked { message, place } = quietly(|| [1, 2, 3][index]).unwrap_err();
+        let Panicked { message, location } = quietly(|| [1, 2, 3][index]).unwrap_err();
         assert!(message.contains("the index is 7"), "{message}");
-        assert!(place.contains("guard.rs:"), "{place}");
+        assert!(location.contains("guard.rs:"), "{location}");
         assert!(!is_guarded());
     }
 

@@ -86,7 +86,7 @@ impl Display for Reason<'_> {
         }
         let text = error.to_string();
         match text.split_once(AT_PATH) {
-            Some((said, _)) => f.write_str(words(error).unwrap_or_else(|| without_code(said))),
+            Some((text, _)) => f.write_str(words(error).unwrap_or_else(|| without_code(text))),
             None => write_without_codes(&text, f),
         }
     }
@@ -128,14 +128,14 @@ fn words(error: &io::Error) -> Option<&'static str> {
 
 /// A message of the operating system without its number, which stands at the end.
 fn without_code(text: &str) -> &str {
-    text.split_once(CODE).map_or(text, |(said, _)| said)
+    text.split_once(CODE).map_or(text, |(message, _)| message)
 }
 
 /// A message of a program, which may quote one of the operating system.
 fn write_without_codes(text: &str, f: &mut Formatter<'_>) -> fmt::Result {
     let mut rest = text;
-    while let Some((said, behind)) = rest.split_once(CODE) {
-        f.write_str(said)?;
+    while let Some((message, behind)) = rest.split_once(CODE) {
+        f.write_str(message)?;
         rest = behind.split_once(')').map_or("", |(_, rest)| rest);
     }
     f.write_str(rest)
@@ -199,7 +199,7 @@ mod tests {
         assert!(Noting::new(Vec::new()).failed().is_none());
     }
 
-    fn said(error: &io::Error) -> String {
+    fn text(error: &io::Error) -> String {
         Reason(error).to_string()
     }
 
@@ -212,13 +212,13 @@ mod tests {
             (ErrorKind::IsADirectory, "it is a folder"),
             (ErrorKind::ResourceBusy, "another program has it open"),
         ] {
-            assert_eq!(said(&kind.into()), expected);
+            assert_eq!(text(&kind.into()), expected);
         }
         let folder = tempfile::tempdir().expect("a folder");
         let missing = fs::File::open(folder.path().join("none")).expect_err("no file");
-        assert_eq!(said(&missing), "file or folder not found");
+        assert_eq!(text(&missing), "file or folder not found");
         for code in 1..=150 {
-            let text = said(&io::Error::from_raw_os_error(code));
+            let text = text(&io::Error::from_raw_os_error(code));
             assert!(!text.contains("os error") && !text.is_empty(), "{code}: {text}");
         }
     }
@@ -227,18 +227,18 @@ mod tests {
     fn the_name_of_a_temporary_file_is_not_shown() {
         let folder = tempfile::tempdir().expect("a folder");
         let error = tempfile::tempfile_in(folder.path().join("none")).expect_err("no folder");
-        assert_eq!(said(&error), "file or folder not found");
+        assert_eq!(text(&error), "file or folder not found");
         let odd = io::Error::other(r#"Odd thing (os error 7) at path "/tmp/.tmpAbc""#);
-        assert_eq!(said(&odd), "Odd thing");
+        assert_eq!(text(&odd), "Odd thing");
     }
 
     #[test]
     fn what_a_program_says_of_a_file_stays() {
         let error = io::Error::new(ErrorKind::NotFound, "folder not found");
-        assert_eq!(said(&error), "folder not found");
+        assert_eq!(text(&error), "folder not found");
         let quoted =
             io::Error::other("no temporary file: Odd thing (os error 7), so it is given up");
-        assert_eq!(said(&quoted), "no temporary file: Odd thing, so it is given up");
+        assert_eq!(text(&quoted), "no temporary file: Odd thing, so it is given up");
     }
 
     #[test]

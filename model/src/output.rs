@@ -312,8 +312,8 @@ fn sweep(folder: &Path) {
 /// Whether the owner of a temporary file or folder, in whose name it is, is gone; one that cannot be asked for is at
 /// `max_age`.
 fn is_gone(name: &str, max_age: Duration, age: impl FnOnce() -> Option<Duration>) -> bool {
-    let mut parts = name.split('-');
-    let mut next = || parts.next();
+    let mut fields = name.split('-');
+    let mut next = || fields.next();
     let pid = next().and_then(|pid| pid.parse().ok());
     let start = next().and_then(|start| start.parse().ok()).filter(|start| *start != 0);
     let is_here = next() == Some(HOST.as_str());
@@ -405,9 +405,9 @@ mod tests {
         let own_folder = make_folder(format!("{PREFIX}{pid}-{start}-{host}-def{SUFFIX}"));
         let foreign_folder = make_folder(format!("{PREFIX}3-4-0{host}-def{SUFFIX}"));
         make_folder(format!("{PREFIX}4194305-5-{host}-def{SUFFIX}"));
-        let mut kept = vec![current, young, other, own_folder, foreign_folder];
-        kept.sort_unstable();
+        let mut expected = vec![current, young, other, own_folder, foreign_folder];
+        expected.sort_unstable();
         sweep(folder.path());
-        assert_eq!(names(folder.path()), kept);
+        assert_eq!(names(folder.path()), expected);
     }
 }

@@ -125,8 +125,8 @@ mod tests {
     #[test]
     fn keywords_are_those_of_their_names() {
         for session in [&METHODS, &RUNDOWN] {
-            let Keywords { value: all, names } = session.provider.keywords;
-            assert_eq!(names.iter().fold(0, |all, name| all | value(name)), all, "{names:?}");
+            let Keywords { value: bits, names } = session.provider.keywords;
+            assert_eq!(names.iter().fold(0, |bits, name| bits | value(name)), bits, "{names:?}");
         }
         assert_eq!(METHODS.provider.guid.to_string(), "e13c0d23-ccbc-4e12-931b-d9cc2eee27e4");
         assert_eq!(RUNDOWN.provider.guid.to_string(), "a669021c-c450-4609-a035-5af59af4df18");

@@ -58,10 +58,10 @@ fn merge<'a>(
     merged: &Path,
 ) -> Result<(), MergeError> {
     // SAFETY: the library is loaded, the name ends with 0.
-    let found = unsafe { GetProcAddress(library, s!("CreateMergedTraceFile")) };
-    let found = found.ok_or(MergeError::NoFunction { library: LIBRARY })?;
+    let function = unsafe { GetProcAddress(library, s!("CreateMergedTraceFile")) };
+    let function = function.ok_or(MergeError::NoFunction { library: LIBRARY })?;
     // SAFETY: this is the documented declaration of the function of this name.
-    let create: CreateMergedTraceFile = unsafe { mem::transmute(found) };
+    let create: CreateMergedTraceFile = unsafe { mem::transmute(function) };
     let merged = wide(merged);
     let names: Vec<Vec<u16>> = traces.map(wide).collect();
     let traces: Vec<PCWSTR> = names.iter().map(|name| PCWSTR(name.as_ptr())).collect();

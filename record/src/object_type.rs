@@ -53,8 +53,8 @@ impl ObjectType {
         let known = KNOWN.iter().find(|known| known.eq_ignore_ascii_case(name));
         let name = known.copied().unwrap_or(name);
         let mut tag = [b' '; TAG_BYTES];
-        for (place, byte) in tag.iter_mut().zip(name.bytes()) {
-            *place = byte;
+        for (target, byte) in tag.iter_mut().zip(name.bytes()) {
+            *target = byte;
         }
         Ok(ObjectType { name: name.to_owned(), tag })
     }

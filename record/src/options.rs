@@ -32,7 +32,7 @@ pub struct Events {
 impl Events {
     /// In the order in which they are written everywhere.
     pub(crate) fn families(self) -> impl Iterator<Item = &'static Family> {
-        let all = [
+        let families = [
             (true, &PROCESSES),
             (true, &IMAGES),
             (true, &HANDLES),
@@ -40,7 +40,7 @@ impl Events {
             (self.mappings, &MAPPINGS),
             (self.virtual_alloc, &VIRTUAL_ALLOC),
         ];
-        all.into_iter().filter_map(|(is_recorded, family)| is_recorded.then_some(family))
+        families.into_iter().filter_map(|(is_recorded, family)| is_recorded.then_some(family))
     }
 
     /// The events whose stacks are recorded.

@@ -86,15 +86,15 @@ pub struct GroupMask {
 
 impl Flags {
     fn of(flags: &[(&'static str, u32)]) -> Flags {
-        let value = flags.iter().fold(0, |all, (_, value)| all | value);
+        let value = flags.iter().fold(0, |bits, (_, value)| bits | value);
         Flags { value, names: flags.iter().map(|(name, _)| *name).collect() }
     }
 }
 
 impl GroupMask {
     fn add(&mut self, mask: Mask) {
-        if let Some(place) = self.masks.get_mut(mask.index()) {
-            *place |= mask.bits();
+        if let Some(word) = self.masks.get_mut(mask.index()) {
+            *word |= mask.bits();
         }
     }
 }
@@ -250,15 +250,15 @@ mod tests {
             (Target::RealTime, 0x100, None, 1),
         ] {
             let plan = SessionPlan::new(&RecordOptions { target, ..options(Events::default()) });
-            let found = (plan.log_file_mode.value, plan.log_file, plan.flush_seconds);
-            assert_eq!(found, (mode, file.map(PathBuf::from), flush));
+            let mode_and_file = (plan.log_file_mode.value, plan.log_file, plan.flush_seconds);
+            assert_eq!(mode_and_file, (mode, file.map(PathBuf::from), flush));
         }
     }
 
     #[test]
     fn names_of_dot_net_have_sessions_of_their_own() {
-        let asked = RecordOptions { dot_net: true, ..options(Events::default()) };
-        let sessions = SessionPlan::new(&asked).provider_sessions;
+        let options = RecordOptions { dot_net: true, ..options(Events::default()) };
+        let sessions = SessionPlan::new(&options).provider_sessions;
         let providers: Vec<_> = sessions
             .iter()
             .map(|session| {
@@ -270,7 +270,7 @@ mod tests {
             ("Microsoft-Windows-DotNETRuntimeRundown", 5, 0x138),
         ];
         assert_eq!(providers, expected);
-        let ring = RecordOptions { target: Target::Ring("a.etl".into()), ..asked };
+        let ring = RecordOptions { target: Target::Ring("a.etl".into()), ..options };
         assert_eq!(SessionPlan::new(&ring).provider_sessions, sessions[1..]);
         assert!(plan(Events::default()).provider_sessions.is_empty());
     }

@@ -77,8 +77,8 @@ pub struct OtherProviders {
 impl OtherProviders {
     /// The ids of those that log events of manifests.
     fn event_providers(&self) -> impl Iterator<Item = &'static str> + Clone {
-        let all = [(self.gdi_user, WIN32K_PROVIDER), (self.dot_net, DOT_NET_PROVIDER)];
-        all.into_iter().filter_map(|(is_recorded, id)| is_recorded.then_some(id))
+        let providers = [(self.gdi_user, WIN32K_PROVIDER), (self.dot_net, DOT_NET_PROVIDER)];
+        providers.into_iter().filter_map(|(is_recorded, id)| is_recorded.then_some(id))
     }
 }
 
@@ -194,10 +194,11 @@ fn event_provider<W: Write>(
     keywords: &[(&str, &str)],
 ) -> io::Result<()> {
     let provider = xml.create_element("EventProvider").with_attributes(attributes.iter().copied());
-    let write = |xml: &mut Writer<W>| {
-        keywords.iter().try_for_each(|(list, bits)| listed(xml, (list, "Keyword"), &[bits]))
-    };
-    provider.write_inner_content(write).map(drop)
+    provider
+        .write_inner_content(|xml| {
+            keywords.iter().try_for_each(|(list, bits)| listed(xml, list, "Keyword", &[bits]))
+        })
+        .map(drop)
 }
 
 fn provider<W: Write>(
@@ -211,8 +212,8 @@ fn provider<W: Write>(
     let stacks: Vec<&str> = kernel.map(|event| event.name).chain(heaps).collect();
     let provider = xml.create_element("SystemProvider").with_attribute(("Id", PROVIDER));
     provider.write_inner_content(|xml| {
-        listed(xml, ("Keywords", "Keyword"), &keywords)?;
-        listed(xml, ("Stacks", "Stack"), &stacks)
+        listed(xml, "Keywords", "Keyword", &keywords)?;
+        listed(xml, "Stacks", "Stack", &stacks)
     })?;
     Ok(())
 }
@@ -223,18 +224,18 @@ fn profiles<W: Write>(xml: &mut Writer<W>, others: &OtherProviders) -> io::Resul
     let profile = profile.with_attributes(common).with_attribute(("LoggingMode", "File"));
     profile.write_inner_content(|xml| {
         xml.create_element("Collectors").write_inner_content(|xml| {
-            provided(xml, ("SystemCollectorId", COLLECTOR), |xml| {
+            provided(xml, "SystemCollectorId", COLLECTOR, |xml| {
                 value(xml, "SystemProviderId", PROVIDER)
             })?;
             let ids: Vec<&str> = others.event_providers().collect();
             if !ids.is_empty() {
-                provided(xml, ("EventCollectorId", EVENT_COLLECTOR), |xml| {
-                    listed(xml, ("EventProviders", "EventProviderId"), &ids)
+                provided(xml, "EventCollectorId", EVENT_COLLECTOR, |xml| {
+                    listed(xml, "EventProviders", "EventProviderId", &ids)
                 })?;
             }
             if !others.heap_pids.is_empty() {
-                provided(xml, ("HeapEventCollectorId", HEAP_COLLECTOR), |xml| {
-                    listed(xml, ("HeapEventProviders", "HeapEventProviderId"), &[HEAP_PROVIDER])
+                provided(xml, "HeapEventCollectorId", HEAP_COLLECTOR, |xml| {
+                    listed(xml, "HeapEventProviders", "HeapEventProviderId", &[HEAP_PROVIDER])
                 })?;
             }
             Ok(())
@@ -250,7 +251,8 @@ fn profiles<W: Write>(xml: &mut Writer<W>, others: &OtherProviders) -> io::Resul
 /// A collector of a profile, with what `write` makes of its providers.
 fn provided<W: Write>(
     xml: &mut Writer<W>,
-    (element, collector): (&str, &str),
+    element: &str,
+    collector: &str,
     write: impl FnOnce(&mut Writer<W>) -> io::Result<()>,
 ) -> io::Result<()> {
     let collector = xml.create_element(element).with_attribute(("Value", collector));
@@ -260,11 +262,13 @@ fn provided<W: Write>(
 /// A list of values.
 fn listed<W: Write>(
     xml: &mut Writer<W>,
-    (list, item): (&str, &str),
+    list: &str,
+    item: &str,
     values: &[&str],
 ) -> io::Result<()> {
-    let write = |xml: &mut Writer<W>| values.iter().try_for_each(|text| value(xml, item, text));
-    xml.create_element(list).write_inner_content(write).map(drop)
+    xml.create_element(list)
+        .write_inner_content(|xml| values.iter().try_for_each(|text| value(xml, item, text)))
+        .map(drop)
 }
 
 fn merge<W: Write>(xml: &mut Writer<W>) -> io::Result<()> {
@@ -274,7 +278,7 @@ fn merge<W: Write>(xml: &mut Writer<W>) -> io::Result<()> {
         property.with_attributes([("Id", name), ("Name", name)]).write_inner_content(|xml| {
             value(xml, "DeletePreMergedTraceFiles", "true")?;
             value(xml, "FileCompression", "true")?;
-            listed(xml, ("CustomEvents", "CustomEvent"), &CUSTOM_EVENTS)
+            listed(xml, "CustomEvents", "CustomEvent", &CUSTOM_EVENTS)
         })?;
         Ok(())
     })?;

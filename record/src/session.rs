@@ -71,12 +71,12 @@ struct Properties {
 impl Properties {
     /// `file` is none where none is written, and for a ring until it is flushed.
     fn new(plan: &SessionPlan, file: Option<&Path>) -> Box<Properties> {
-        let mut all = Box::new(Properties {
+        let mut block = Box::new(Properties {
             properties: EVENT_TRACE_PROPERTIES::default(),
             logger: [0; NAME_CHARS],
             file: [0; NAME_CHARS],
         });
-        let properties = &mut all.properties;
+        let properties = &mut block.properties;
         properties.Wnode.BufferSize = mem::size_of::<Properties>() as u32;
         properties.Wnode.Guid = GUID::from_u128(plan.logger_guid.0);
         properties.Wnode.ClientContext = plan.clock;
@@ -92,9 +92,9 @@ impl Properties {
             properties.LogFileNameOffset = mem::offset_of!(Properties, file) as u32;
             // The last character stays 0, which ends the name.
             let name = file.as_os_str().encode_wide().take(NAME_CHARS - 1);
-            all.file.iter_mut().zip(name).for_each(|(place, unit)| *place = unit);
+            block.file.iter_mut().zip(name).for_each(|(target, unit)| *target = unit);
         }
-        all
+        block
     }
 
     fn stats(&self) -> Stats {
@@ -235,11 +235,11 @@ fn allow_profiling() -> Result<(), SessionError> {
         .map_err(|error| failed("OpenProcessToken", error.code().0))?;
     let mut luid = LUID::default();
     // SAFETY: the name is a constant that ends with 0; `luid` outlives the call that fills it.
-    let found =
+    let lookup =
         unsafe { LookupPrivilegeValueW(PCWSTR::null(), SE_SYSTEM_PROFILE_NAME, &raw mut luid) };
-    let set = found.and_then(|()| {
-        let one = LUID_AND_ATTRIBUTES { Luid: luid, Attributes: SE_PRIVILEGE_ENABLED };
-        let privileges = TOKEN_PRIVILEGES { PrivilegeCount: 1, Privileges: [one] };
+    let set = lookup.and_then(|()| {
+        let privilege = LUID_AND_ATTRIBUTES { Luid: luid, Attributes: SE_PRIVILEGE_ENABLED };
+        let privileges = TOKEN_PRIVILEGES { PrivilegeCount: 1, Privileges: [privilege] };
         // SAFETY: `token` is open; `privileges` has as many entries as it says, and outlives the call, which reads it.
         unsafe { AdjustTokenPrivileges(token, false, Some(&raw const privileges), 0, None, None) }
     });

@@ -134,7 +134,7 @@ impl Loading {
 
 /// A panic while one file is loaded, as its error: the others load nevertheless.
 fn caught<T>(path: &Path, load: impl FnOnce() -> Result<T, LoadError>) -> Result<T, LoadError> {
-    quietly(load).unwrap_or_else(|Panicked { message, place: location }| {
+    quietly(load).unwrap_or_else(|Panicked { message, location }| {
         Err(LoadError::Panicked { path: path.to_path_buf(), message, location })
     })
 }

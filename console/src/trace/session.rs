@@ -326,7 +326,7 @@ mod tests {
     fn a_server_out_of_reach_is_named() {
         let mut silent = report("a.dll", Outcome::NotFound);
         silent.failures =
-            vec![SearchFailure { place: "https://x".into(), reason: "timed out".into() }];
+            vec![SearchFailure { location: "https://x".into(), reason: "timed out".into() }];
         let texts = texts(&[silent], |_| false);
         assert!(texts.iter().any(|text| text.contains("https://x: timed out")), "{texts:?}");
     }

@@ -20,7 +20,7 @@ use crate::raw::{RowKind, Timeline, UNKNOWN_ID};
 use crate::stacks::{AddressSpaces, StackResolver, StackTable};
 
 /// Rows of one part of the events table.
-const PART_ROWS: usize = 1 << 18;
+const BATCH_ROWS: usize = 1 << 18;
 
 /// The events of each object, objects in their final order.
 pub(super) struct GroupedEvents {
@@ -46,41 +46,41 @@ impl GroupedEvents {
     ) -> Result<Self, Cancelled> {
         let timeline = &lifetimes.collected.shared.timeline;
         let mut poll = Poll::new(lifetimes.cancel);
-        let places = tracked.objects.places();
-        let mut objects = vec![0; places.len()];
-        for (object, place) in places.iter().enumerate() {
-            objects[*place as usize] = object as u32;
+        let positions = tracked.objects.positions();
+        let mut objects = vec![0; positions.len()];
+        for (object, position) in positions.iter().enumerate() {
+            objects[*position as usize] = object as u32;
         }
-        let place_of = |row: usize| {
+        let position_of = |row: usize| {
             let object = tracked.object[row];
-            (object != NONE).then(|| places[object as usize])
+            (object != NONE).then(|| positions[object as usize])
         };
-        let mut first_row = vec![0u32; places.len() + 1];
-        let mut first_existing = vec![0u32; places.len() + 1];
+        let mut first_row = vec![0u32; positions.len() + 1];
+        let mut first_existing = vec![0u32; positions.len() + 1];
         for row in 0..timeline.len() {
             poll.round()?;
-            if let Some(place) = place_of(row) {
+            if let Some(position) = position_of(row) {
                 let is_rundown = event_kind(timeline.kind[row]).is_none();
                 let counts = if is_rundown { &mut first_existing } else { &mut first_row };
-                counts[place as usize + 1] += 1;
+                counts[position as usize + 1] += 1;
             }
         }
-        for place in 1..first_row.len() {
-            first_row[place] += first_row[place - 1];
-            first_existing[place] += first_existing[place - 1];
+        for position in 1..first_row.len() {
+            first_row[position] += first_row[position - 1];
+            first_existing[position] += first_existing[position - 1];
         }
         let mut rows = vec![0; first_row.last().copied().unwrap_or(0) as usize];
         let mut existing = vec![(0, 0); first_existing.last().copied().unwrap_or(0) as usize];
         let (mut next_row, mut next_existing) = (first_row.clone(), first_existing.clone());
         for row in lifetimes.rows(order) {
             poll.round()?;
-            let Some(place) = place_of(row) else { continue };
+            let Some(position) = position_of(row) else { continue };
             if event_kind(timeline.kind[row]).is_none() {
-                let next = &mut next_existing[place as usize];
-                existing[*next as usize] = (place, row as u32);
+                let next = &mut next_existing[position as usize];
+                existing[*next as usize] = (position, row as u32);
                 *next += 1;
             } else {
-                let next = &mut next_row[place as usize];
+                let next = &mut next_row[position as usize];
                 rows[*next as usize] = row as u32;
                 *next += 1;
             }
@@ -94,24 +94,24 @@ impl GroupedEvents {
     }
 
     /// The object at a place: its row among the tracked objects, and its raw events.
-    pub(super) fn object(&self, place: usize) -> (usize, &[u32]) {
-        let rows = self.first_row[place] as usize..self.first_row[place + 1] as usize;
-        (self.objects[place] as usize, &self.rows[rows])
+    pub(super) fn object(&self, position: usize) -> (usize, &[u32]) {
+        let rows = self.first_row[position] as usize..self.first_row[position + 1] as usize;
+        (self.objects[position] as usize, &self.rows[rows])
     }
 
     /// Row of the events table where the events of an object start.
-    pub(super) fn first_event(&self, place: usize) -> u32 {
-        self.first_row[place]
+    pub(super) fn first_event(&self, position: usize) -> u32 {
+        self.first_row[position]
     }
 
     /// Rows of the existing handles table that belong to an object.
-    pub(super) fn existing_of(&self, place: usize) -> Range<u32> {
-        self.first_existing[place]..self.first_existing[place + 1]
+    pub(super) fn existing_of(&self, position: usize) -> Range<u32> {
+        self.first_existing[position]..self.first_existing[position + 1]
     }
 
     /// Rundown handles as (place of the object, raw row), grouped by object.
     pub(super) fn existing(&self) -> impl Iterator<Item = (u32, usize)> + '_ {
-        self.existing.iter().map(|(place, row)| (*place, *row as usize))
+        self.existing.iter().map(|(position, row)| (*position, *row as usize))
     }
 
     /// Number of creates, duplicates and closes.
@@ -133,15 +133,15 @@ pub(super) struct EventColumns<'a> {
 
 impl EventColumns<'_> {
     /// An empty part of the table.
-    pub(super) fn part(&self) -> EventPart<'_> {
-        EventPart {
+    pub(super) fn batch(&self) -> EventBatch<'_> {
+        EventBatch {
             columns: self,
-            object: Vec::with_capacity(PART_ROWS),
-            row: Vec::with_capacity(PART_ROWS),
-            closing: Vec::with_capacity(PART_ROWS),
+            object: Vec::with_capacity(BATCH_ROWS),
+            row: Vec::with_capacity(BATCH_ROWS),
+            closing: Vec::with_capacity(BATCH_ROWS),
             stack: Vec::new(),
-            leaked: Vec::with_capacity(PART_ROWS),
-            closed_at_exit: Vec::with_capacity(PART_ROWS),
+            leaked: Vec::with_capacity(BATCH_ROWS),
+            closed_at_exit: Vec::with_capacity(BATCH_ROWS),
             unseen: Vec::new(),
         }
     }
@@ -168,7 +168,7 @@ impl EventColumns<'_> {
 }
 
 /// A part of the events table: raw rows and what was derived for them.
-pub(super) struct EventPart<'a> {
+pub(super) struct EventBatch<'a> {
     columns: &'a EventColumns<'a>,
     object: Vec<ObjectIdx>,
     row: Vec<u32>,
@@ -198,10 +198,10 @@ pub(super) struct Closing {
     pub(super) row: u32,
 }
 
-impl EventPart<'_> {
+impl EventBatch<'_> {
     /// Whether more rows are welcome.
     pub(super) fn has_room(&self) -> bool {
-        self.row.len() < PART_ROWS
+        self.row.len() < BATCH_ROWS
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -209,11 +209,11 @@ impl EventPart<'_> {
     }
 
     /// Adds a raw event. Returns whether what it opened leaks.
-    pub(super) fn push(&mut self, place: usize, row: usize, closing: Option<Closing>) -> Leak {
+    pub(super) fn push(&mut self, position: usize, row: usize, closing: Option<Closing>) -> Leak {
         let leak = self.columns.leak(row, closing);
         let is_exit = self.columns.exits.contains(row as u32);
         self.unseen.extend(leak.unseen.map(|unseen| (self.row.len(), unseen)));
-        self.object.push(ObjectIdx(place as u32));
+        self.object.push(ObjectIdx(position as u32));
         self.row.push(row as u32);
         self.closing.push(closing.map_or(NONE, |closing| closing.event));
         self.leaked.push(leak.never_closed);
@@ -233,8 +233,8 @@ impl EventPart<'_> {
     fn of_unseen<T: Clone>(&self, value: impl Fn(UnseenClose) -> T) -> Vec<Option<T>> {
         let mut column = vec![None; self.row.len()];
         for (at, unseen) in &self.unseen {
-            if let Some(place) = column.get_mut(*at) {
-                *place = Some(value(*unseen));
+            if let Some(slot) = column.get_mut(*at) {
+                *slot = Some(value(*unseen));
             }
         }
         column

@@ -1,9 +1,9 @@
 //! Raw columns → tables: everything that needs the whole trace happens here.
 
+mod batches;
 mod events;
 mod modules;
 mod object_events;
-mod parts;
 mod processes;
 mod provider_events;
 mod resources;
@@ -102,14 +102,14 @@ pub(crate) fn assemble(
         closed_at_exit,
         closed_unseen,
     } = stats;
-    let kept_stacks = (&kept_rows, stacks_total);
     let object_count = objects.len() as u64;
     let OtherEvents { counts, left_out, stacks_total } = assembly.write_other_events(
         &mut writer,
         &mut stacks,
         &mut decoder,
         counter,
-        kept_stacks,
+        &kept_rows,
+        stacks_total,
     )?;
     warnings.add(WarningKind::TooManyEvents, left_out, None);
     cancel.check()?;
@@ -252,7 +252,8 @@ impl Assembly<'_> {
         stacks: &mut StackTable,
         decoder: &mut Decoder,
         counter: &EventCounter,
-        (kept_rows, kept_stacks): (&KeptRows, u64),
+        kept_rows: &KeptRows,
+        kept_stacks: u64,
     ) -> Result<OtherEvents, ExtractError> {
         let Self { collected, index, spaces, methods, clock, cancel, .. } = *self;
         let stack_events =
@@ -352,9 +353,9 @@ fn write_existing(
 ) -> Result<(), ArchiveError> {
     let timeline = &collected.shared.timeline;
     let mut table = ExistingHandles::default();
-    for (place, row) in grouped.existing() {
+    for (position, row) in grouped.existing() {
         table.push(ExistingHandle {
-            object: ObjectIdx(place),
+            object: ObjectIdx(position),
             process: ProcessIdx(owners.process[row]),
             handle: u64::from(collected.handles.handle[timeline.row[row] as usize]),
         });

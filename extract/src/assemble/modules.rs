@@ -206,9 +206,9 @@ impl MethodTable {
             if table.rows.contains_key(&row) {
                 continue;
             }
-            let place = spaces.locate(method.pid, method.address, method.seen).place;
+            let location = spaces.locate(method.pid, method.address, method.seen).location;
             let next = MethodIdx(table.methods.len() as u32);
-            let known = match place {
+            let known = match location {
                 Some((image, rva)) => {
                     let code = (image, rva, method.size, method.type_name, method.name);
                     *images.entry(code).or_insert(next)
@@ -217,7 +217,7 @@ impl MethodTable {
             };
             table.rows.insert(row, known);
             if known == next {
-                table.methods.push(cells(gathered, method, place, index, clock));
+                table.methods.push(cells(gathered, method, location, index, clock));
             }
         }
         table
@@ -236,19 +236,19 @@ impl MethodTable {
 fn cells(
     gathered: &managed::Methods,
     method: &MethodRow,
-    place: Option<(u32, u64)>,
+    location: Option<(u32, u64)>,
     index: &ProcessIndex,
     clock: &Clock,
 ) -> Method {
     let text = |id| gathered.names.text(id);
-    let at_run_time = place.is_none();
+    let at_run_time = location.is_none();
     Method {
         module: gathered.module_name(method),
         type_name: text(method.type_name),
         name: text(method.name),
         signature: text(method.signature),
-        image: place.map(|(image, _)| ModuleIdx(image)),
-        rva: place.map(|(_, rva)| rva),
+        image: location.map(|(image, _)| ModuleIdx(image)),
+        rva: location.map(|(_, rva)| rva),
         process: index.find_any(method.pid, method.seen).filter(|_| at_run_time).map(ProcessIdx),
         address: Some(method.address).filter(|_| at_run_time),
         size: method.size,

@@ -9,8 +9,8 @@ use handlescope_model::{
     Poll, RowCount, Table,
 };
 
-use super::events::{Closing, EventColumns, EventPart};
-use super::parts::{PartsAhead, write_in_parts};
+use super::batches::{BatchesAhead, write_in_batches};
+use super::events::{Closing, EventBatch, EventColumns};
 use crate::collect::Collector;
 use crate::error::ExtractError;
 use crate::lifecycle::{NONE, RawEvents, TrackedEvents, event_kind};
@@ -44,13 +44,13 @@ pub(super) fn write_events(
     let mut builder = EventBuilder::new(columns, tracked, names, cancel);
     let mut stacks_total = 0;
     thread::scope(|scope| {
-        let mut parts = PartsAhead::start(scope, || builder.next_part());
+        let mut batches = BatchesAhead::start(scope, || builder.next_batch());
         let with_stacks = || {
-            let mut part = parts.next()?;
-            stacks_total += part.as_mut().map_or(0, |part| part.resolve(resolver));
-            Ok(part)
+            let mut batch = batches.next()?;
+            stacks_total += batch.as_mut().map_or(0, |batch| batch.resolve(resolver));
+            Ok(batch)
         };
-        write_in_parts(writer, Table::Events, with_stacks, EventPart::into_frame, cancel)
+        write_in_batches(writer, Table::Events, with_stacks, EventBatch::into_frame, cancel)
     })?;
     Ok(ObjectStats { stacks_total, ..builder.stats })
 }
@@ -62,7 +62,7 @@ struct EventBuilder<'a> {
     names: &'a ObjectNames,
     poll: Poll<'a>,
     scratch: DeriveScratch,
-    place: usize,
+    position: usize,
     stats: ObjectStats,
 }
 
@@ -79,35 +79,35 @@ impl<'a> EventBuilder<'a> {
             names,
             poll: Poll::new(cancel),
             scratch: DeriveScratch::default(),
-            place: 0,
+            position: 0,
             stats: ObjectStats::default(),
         }
     }
 
     /// The next rows, unless asked to stop; `None` after the last object.
-    fn next_part(&mut self) -> Result<Option<EventPart<'a>>, Cancelled> {
-        let mut part = self.columns.part();
-        while self.place < self.columns.grouped.len() && part.has_room() {
-            self.object(&mut part)?;
-            self.place += 1;
+    fn next_batch(&mut self) -> Result<Option<EventBatch<'a>>, Cancelled> {
+        let mut batch = self.columns.batch();
+        while self.position < self.columns.grouped.len() && batch.has_room() {
+            self.object(&mut batch)?;
+            self.position += 1;
         }
-        Ok((!part.is_empty()).then_some(part))
+        Ok((!batch.is_empty()).then_some(batch))
     }
 
-    fn object(&mut self, part: &mut EventPart<'a>) -> Result<(), Cancelled> {
-        let Self { columns, place, .. } = *self;
-        let (object, rows) = columns.grouped.object(place);
+    fn object(&mut self, batch: &mut EventBatch<'a>) -> Result<(), Cancelled> {
+        let Self { columns, position, .. } = *self;
+        let (object, rows) = columns.grouped.object(position);
         let EventColumns { collected, owners, unseen, .. } = *columns;
         let raw = RawEvents { collected, owners, unseen };
         let derived = derive(&raw, rows, &mut self.scratch);
-        let first_event = columns.grouped.first_event(place);
+        let first_event = columns.grouped.first_event(position);
         for (row, closing) in rows.iter().zip(&self.scratch.closing) {
             self.poll.round()?;
             let row = *row as usize;
             let closing = rows
                 .get(*closing as usize)
                 .map(|row| Closing { event: first_event + closing, row: *row });
-            let leak = part.push(place, row, closing);
+            let leak = batch.push(position, row, closing);
             let kind = event_kind(columns.collected.shared.timeline.kind[row]);
             let is = |rule: fn(EventKind, bool) -> bool| {
                 u64::from(kind.is_some_and(|kind| rule(kind, leak.never_closed)))
@@ -117,7 +117,7 @@ impl<'a> EventBuilder<'a> {
             self.stats.closed_at_exit += u64::from(leak.at_exit);
             self.stats.closed_unseen += u64::from(leak.unseen.is_some());
         }
-        let existing = columns.grouped.existing_of(place);
+        let existing = columns.grouped.existing_of(position);
         let tracked = &self.tracked.objects.rows[object];
         self.stats.objects.push(Object {
             pointer: tracked.pointer,

@@ -21,7 +21,7 @@ use crate::metadata::{
 use crate::stacks::StackResolver;
 
 /// Values in one part of their table.
-const PART_ROWS: usize = 1 << 18;
+const BATCH_ROWS: usize = 1 << 18;
 
 /// Most values in all: more have no row numbers.
 const MAX_VALUES: usize = u32::MAX as usize - (1 << 20);
@@ -75,13 +75,13 @@ impl ProviderEventTables<'_, '_> {
     ) -> Result<LeftOutAndStacks, ExtractError> {
         let mut made = Made { left_out: self.kept.left_out, ..Made::default() };
         let (mut at, mut poll) = (0, Poll::new(cancel));
-        let encoded = writer.encoder().encode_in_parts(Table::EventValues, || {
-            let mut part = EventValues::default();
-            while at < self.kept.len() && part.len() < PART_ROWS && poll.round().is_ok() {
-                self.event(at, &mut made, &mut part);
+        let encoded = writer.encoder().encode_in_batches(Table::EventValues, || {
+            let mut batch = EventValues::default();
+            while at < self.kept.len() && batch.len() < BATCH_ROWS && poll.round().is_ok() {
+                self.event(at, &mut made, &mut batch);
                 at += 1;
             }
-            (!part.is_empty()).then(|| part.into_frame())
+            (!batch.is_empty()).then(|| batch.into_frame())
         });
         cancel.check()?;
         writer.append(encoded?)?;
@@ -112,8 +112,9 @@ impl ProviderEventTables<'_, '_> {
         let KeptEvent { time, pid, tid, stack, .. } = *event;
         let pid_of_stack = KeptEvents::stack_pid(event);
         let stack = self.resolver.stack(stack, &[], pid_of_stack, time);
-        let is_elsewhere = || tid.is_some_and(|tid| self.carried.contains(&(time, tid)));
-        made.stacks += u64::from(stack.is_some() && !is_elsewhere());
+        made.stacks += u64::from(
+            stack.is_some() && tid.is_none_or(|tid| !self.carried.contains(&(time, tid))),
+        );
         made.events.push(ProviderEvent {
             time_ns: self.clock.ns(time),
             process: pid.and_then(|pid| self.index.find(pid, time)).map(ProcessIdx),
@@ -135,8 +136,8 @@ impl Made {
         let Self { first_fields, fields, .. } = self;
         *first_fields.entry(decoded.id).or_insert_with(|| {
             let first = fields.len() as u32;
-            let plans = &decoded.schema.fields;
-            for (plan, name) in plans.all().iter().zip(names(plans)) {
+            let schema = &decoded.schema.fields;
+            for (plan, name) in schema.plans().iter().zip(names(schema)) {
                 let kind = kind(plan).to_owned();
                 let map = plan.map.as_deref().map(str::to_owned);
                 fields.push(EventField { event, name, kind, map });
@@ -165,9 +166,9 @@ impl Made {
 
 /// The names of all fields, with those of the structures they are in.
 fn names(fields: &Fields) -> Vec<String> {
-    let mut names: Vec<String> = fields.all().iter().map(|plan| plan.name.to_string()).collect();
+    let mut names: Vec<String> = fields.plans().iter().map(|plan| plan.name.to_string()).collect();
     // Members follow their structure, whose name is whole by then.
-    for (at, plan) in fields.all().iter().enumerate() {
+    for (at, plan) in fields.plans().iter().enumerate() {
         if let FieldKind::Structure { first, members } = plan.kind {
             let prefix = names.get(at).cloned().unwrap_or_default();
             for name in names.iter_mut().skip(first.into()).take(members.into()) {

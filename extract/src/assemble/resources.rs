@@ -9,7 +9,7 @@ use handlescope_model::{
     AllocatorIdx, ArchiveWriter, Cancel, Cancelled, Poll, ProcessIdx, ResourceIdx, StackIdx, Table,
 };
 
-use super::parts::{PartsAhead, write_in_parts};
+use super::batches::{BatchesAhead, write_in_batches};
 use crate::collect::Collector;
 use crate::error::ExtractError;
 use crate::etl::Clock;
@@ -18,7 +18,7 @@ use crate::raw::UNKNOWN_ID;
 use crate::stacks::StackResolver;
 
 /// Rows of one part of a table.
-const PART_ROWS: usize = 1 << 18;
+const BATCH_ROWS: usize = 1 << 18;
 
 /// Rows of the table of allocations without their stacks.
 #[derive(Default)]
@@ -60,27 +60,27 @@ impl ResourceTables<'_> {
         let order = Order::new(self);
         let (mut at, mut poll) = (0, Poll::new(cancel));
         let next = || {
-            let mut part = ResourceRows::default();
-            while part.rows.len() < PART_ROWS
+            let mut batch = ResourceRows::default();
+            while batch.rows.len() < BATCH_ROWS
                 && let Some(allocation) = order.allocations.get(at)
             {
                 poll.round()?;
-                part.rows.push(self.resource(*allocation, &order));
-                part.allocations.push(*allocation);
+                batch.rows.push(self.resource(*allocation, &order));
+                batch.allocations.push(*allocation);
                 at += 1;
             }
-            Ok::<_, Cancelled>((!part.allocations.is_empty()).then_some(part))
+            Ok::<_, Cancelled>((!batch.allocations.is_empty()).then_some(batch))
         };
         thread::scope(|scope| {
-            let mut parts = PartsAhead::start(scope, next);
-            let with_stacks = || Ok(parts.next()?.map(|part| self.with_stacks(part, resolver)));
-            write_in_parts(writer, Table::Resources, with_stacks, Resources::into_frame, cancel)
+            let mut batches = BatchesAhead::start(scope, next);
+            let with_stacks = || Ok(batches.next()?.map(|batch| self.with_stacks(batch, resolver)));
+            write_in_batches(writer, Table::Resources, with_stacks, Resources::into_frame, cancel)
         })
     }
 
     /// The rows of a part with the stacks of what allocated and freed.
-    fn with_stacks(&self, part: ResourceRows, resolver: &mut StackResolver<'_>) -> Resources {
-        let ResourceRows { mut rows, allocations } = part;
+    fn with_stacks(&self, batch: ResourceRows, resolver: &mut StackResolver<'_>) -> Resources {
+        let ResourceRows { mut rows, allocations } = batch;
         let stacks = allocations.iter().map(|allocation| {
             let at = *allocation as usize;
             let stack = self.stack(self.columns.row[at], resolver);
@@ -98,16 +98,16 @@ impl ResourceTables<'_> {
     ) -> Result<(), ExtractError> {
         let (mut misses, mut poll) = (self.columns.misses.iter(), Poll::new(cancel));
         let next = || {
-            let mut part = ResourceMisses::default();
-            while part.len() < PART_ROWS
+            let mut batch = ResourceMisses::default();
+            while batch.len() < BATCH_ROWS
                 && let Some(miss) = misses.next()
             {
                 poll.round()?;
-                part.push(self.miss(miss, resolver));
+                batch.push(self.miss(miss, resolver));
             }
-            Ok::<_, Cancelled>((!part.is_empty()).then_some(part))
+            Ok::<_, Cancelled>((!batch.is_empty()).then_some(batch))
         };
-        write_in_parts(writer, Table::ResourceMisses, next, ResourceMisses::into_frame, cancel)
+        write_in_batches(writer, Table::ResourceMisses, next, ResourceMisses::into_frame, cancel)
     }
 
     fn allocator(&self, row: &AllocatorRow, resolver: &mut StackResolver<'_>) -> Allocator {
@@ -164,7 +164,7 @@ impl ResourceTables<'_> {
     fn miss(&self, miss: &Miss, resolver: &mut StackResolver<'_>) -> ResourceMiss {
         ResourceMiss {
             allocator: AllocatorIdx(miss.allocator),
-            what: miss.what.code(),
+            what: miss.kind.code(),
             key: miss.key,
             size: miss.size,
             time_ns: self.time(miss.row).unwrap_or_default(),

@@ -35,7 +35,6 @@ pub(super) fn event_counts(
         rows.insert((id, name.clone()), EventCountIdx::of(table.len()));
         let described = names.of(id);
         let described_name = described.map(|schema| schema.name());
-        let known = || event_name(id).map(str::to_owned);
         let provider = match id {
             EventId::Hook(_) => Some(KERNEL),
             EventId::Manifest { guid, .. } => names.provider(guid).or(counter.provider(guid)),
@@ -44,7 +43,7 @@ pub(super) fn event_counts(
         table.push(EventCount {
             kind: id.to_string(),
             provider: provider.filter(|name| !name.is_empty()).map(str::to_owned),
-            name: name.or(described_name).or_else(known),
+            name: name.or(described_name).or_else(|| event_name(id).map(str::to_owned)),
             count: tally.count,
             first_ns: Some(clock.ns(tally.first)),
             last_ns: Some(clock.ns(tally.last)),
@@ -154,13 +153,15 @@ pub(super) fn loss_table(losses: &[EventLoss], clock: &Clock, end_ns: i64) -> Lo
         i64::MAX => end_ns,
         raw => clock.ns(raw),
     };
-    let row = |loss: &EventLoss| Loss {
-        what: loss.kind.code(),
-        from_ns: loss.span.map(|(from, _)| ns(from)),
-        to_ns: loss.span.map(|(_, to)| ns(to)),
-        count: loss.count,
-    };
-    let mut rows: Vec<Loss> = losses.iter().map(row).collect();
+    let mut rows: Vec<Loss> = losses
+        .iter()
+        .map(|loss| Loss {
+            what: loss.kind.code(),
+            from_ns: loss.span.map(|(from, _)| ns(from)),
+            to_ns: loss.span.map(|(_, to)| ns(to)),
+            count: loss.count,
+        })
+        .collect();
     rows.sort_by_key(|loss| (loss.from_ns, loss.to_ns, loss.what));
     rows.into_iter().collect()
 }

@@ -120,7 +120,7 @@ pub struct KeptEvent {
 pub struct KeptEvents {
     choice: EventChoice,
     /// Whether the provider of each schema is asked for, as far as its events came.
-    asked: Vec<Option<bool>>,
+    selected: Vec<Option<bool>>,
     events: Vec<KeptEvent>,
     payloads: Vec<u8>,
     pub stacks: CarriedStacks,
@@ -154,7 +154,7 @@ impl KeptEvents {
             },
             EventId::Hook(_) | EventId::Message => return,
         };
-        if schema.is_some_and(|schema| !self.is_wanted(schema, decoder)) {
+        if schema.is_some_and(|schema| !self.is_selected(schema, decoder)) {
             return;
         }
         if self.events.len() >= MAX_EVENTS || self.payloads.len() > MAX_BYTES {
@@ -177,20 +177,20 @@ impl KeptEvents {
     }
 
     /// Whether events of a schema are kept; each schema is looked at once.
-    fn is_wanted(&mut self, id: SchemaId, decoder: &Decoder) -> bool {
-        if let Some(known) = self.asked.get(id.row()).copied().flatten() {
+    fn is_selected(&mut self, id: SchemaId, decoder: &Decoder) -> bool {
+        if let Some(known) = self.selected.get(id.row()).copied().flatten() {
             return known;
         }
-        let is_asked =
-            decoder.schemas().get(id.row()).is_none_or(|schema| self.is_asked_for(schema));
-        if self.asked.len() <= id.row() {
-            self.asked.resize(id.row() + 1, None);
+        let is_selected =
+            decoder.schemas().get(id.row()).is_none_or(|schema| self.has_provider(schema));
+        if self.selected.len() <= id.row() {
+            self.selected.resize(id.row() + 1, None);
         }
-        self.asked[id.row()] = Some(is_asked);
-        is_asked
+        self.selected[id.row()] = Some(is_selected);
+        is_selected
     }
 
-    fn is_asked_for(&self, schema: &Schema) -> bool {
+    fn has_provider(&self, schema: &Schema) -> bool {
         self.choice.means(&schema.provider, &schema.guid.to_string())
     }
 
@@ -218,7 +218,7 @@ impl KeptEvents {
             None => {
                 let KeptEvent { id, version, pid, .. } = *event;
                 let late = decoder.schema_of(&Event { id, version, pid, ..Event::default() })?;
-                if !self.is_asked_for(decoder.schemas().get(late.row())?) {
+                if !self.has_provider(decoder.schemas().get(late.row())?) {
                     return None;
                 }
                 late

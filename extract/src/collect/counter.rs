@@ -78,13 +78,13 @@ impl EventCounter {
             }
             EventId::Manifest { guid, .. } => match schema_item(event.extended) {
                 Some(schema) => self.trace_logging(guid, schema, event),
-                None => self.other(event.id, event.time),
+                None => self.count_id(event.id, event.time),
             },
-            other => self.other(other, event.time),
+            id => self.count_id(id, event.time),
         }
     }
 
-    fn other(&mut self, id: EventId, time: i64) {
+    fn count_id(&mut self, id: EventId, time: i64) {
         let is_room = self.others.len() < MAX_KINDS || self.others.contains_key(&id);
         let id = if is_room { id } else { EventId::Message };
         self.others.entry(id).or_insert(Tally::NONE).add(time);
@@ -98,7 +98,7 @@ impl EventCounter {
         let key = number.map(|number| (event.id, number));
         match key.filter(|key| is_room || self.named.contains_key(key)) {
             Some(key) => self.named.entry(key).or_insert(Tally::NONE).add(event.time),
-            None => self.other(event.id, event.time),
+            None => self.count_id(event.id, event.time),
         }
         if self.providers.len() < MAX_KINDS && !self.providers.contains_key(&guid) {
             let name = traits_item(event.extended).and_then(provider_name).unwrap_or_default();
@@ -142,7 +142,7 @@ impl EventCounter {
     pub fn of(&self, id: EventId) -> u64 {
         let tally = match id {
             EventId::Hook(hook) => self.hooks.get(usize::from(hook)),
-            other => self.others.get(&other),
+            id => self.others.get(&id),
         };
         tally.map_or(0, |tally| tally.count)
     }
@@ -206,9 +206,12 @@ mod tests {
             count(&mut counter, name, time);
         }
         let kinds = counter.kinds().into_iter();
-        let found: Vec<_> = kinds.map(|kind| (kind.name.unwrap(), kind.tally)).collect();
+        let counts: Vec<_> = kinds.map(|kind| (kind.name.unwrap(), kind.tally)).collect();
         let tally = |count, first, last| Tally { count, first, last };
-        assert_eq!(found, [("Go".to_owned(), tally(2, 3, 5)), ("Stop".to_owned(), tally(1, 7, 7))]);
+        assert_eq!(
+            counts,
+            [("Go".to_owned(), tally(2, 3, 5)), ("Stop".to_owned(), tally(1, 7, 7))]
+        );
         assert_eq!((counter.total(), counter.provider(GUID)), (3, Some("Contoso")));
     }
 

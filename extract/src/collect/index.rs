@@ -136,18 +136,17 @@ pub(crate) const KERNEL: &str = "Windows Kernel";
 /// # Errors
 /// For the first that names a provider of kernel events, which have no schema and a family of their own.
 pub fn check_mappings(mappings: &[ResourceMapping]) -> Result<(), MappingError> {
-    let classic = |id: &EventId| match id {
+    let events = FAMILIES.iter().flat_map(|family| family.events);
+    let classic = events.filter_map(|(id, _)| match id {
         EventId::Classic { guid, .. } => Some(*guid),
         _ => None,
-    };
-    let taken = FAMILIES.iter().flat_map(|family| family.events);
-    let guids = taken.filter_map(|(id, _)| classic(id)).chain(kernel_classes());
-    let guids: Vec<String> = guids.map(|guid| guid.to_string()).collect();
-    let is_of_kernel = |mapping: &&ResourceMapping| {
+    });
+    let guids: Vec<String> = classic.chain(kernel_classes()).map(|guid| guid.to_string()).collect();
+    let of_kernel = mappings.iter().find(|mapping| {
         mapping.names_provider(KERNEL, "")
             || guids.iter().any(|guid| mapping.names_provider("", guid))
-    };
-    match mappings.iter().find(is_of_kernel) {
+    });
+    match of_kernel {
         None => Ok(()),
         Some(ResourceMapping { provider, event, .. }) => {
             Err(MappingError::OfKernel { event: format!("{provider}/{event}") })

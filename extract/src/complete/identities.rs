@@ -64,7 +64,7 @@ impl<'a> Identities<'a> {
 
     /// Numbers of image files that were and were not identified.
     pub(super) fn counts(&self) -> (u64, u64) {
-        let identified = self.files.values().filter(|asked| asked.is_right).count() as u64;
+        let identified = self.files.values().filter(|request| request.is_right).count() as u64;
         (identified, self.files.len() as u64 - identified)
     }
 
@@ -77,9 +77,9 @@ impl<'a> Identities<'a> {
             let file = (self.locate)(&image.path()).and_then(|path| ImageFile::open(&path));
             self.files.insert(image.path.into(), IdentityRequest { file, is_right: false });
         }
-        let asked = self.files.get_mut(image.path)?;
-        let file = asked.file.as_ref().filter(|file| is_of(file, image))?;
-        asked.is_right = true;
+        let request = self.files.get_mut(image.path)?;
+        let file = request.file.as_ref().filter(|file| is_of(file, image))?;
+        request.is_right = true;
         Some(file)
     }
 }
@@ -147,19 +147,19 @@ impl ImageFile {
         let bytes = read_at(file, 0, HEADER_BYTES).ok()?;
         let header = Header::parse(&bytes).ok()?;
         let optional = header.optional_header?;
-        let mut found = Self {
+        let mut image_file = Self {
             timestamp: header.coff_header.time_date_stamp,
             checksum: optional.windows_fields.check_sum,
             size: optional.windows_fields.size_of_image,
             pdb: None,
         };
         let Some(directory) = optional.data_directories.get_debug_table() else {
-            return Some(found);
+            return Some(image_file);
         };
         let entries = (directory.size as usize / IMAGE_DEBUG_DIRECTORY_SIZE).min(MAX_ENTRIES);
         let at = offset(&bytes, &header, directory.virtual_address)?;
         let entries = read_at(file, at, entries * IMAGE_DEBUG_DIRECTORY_SIZE).ok()?;
-        found.pdb = entries
+        image_file.pdb = entries
             .chunks_exact(IMAGE_DEBUG_DIRECTORY_SIZE)
             .filter(|entry| u32_at(entry, 12) == Some(IMAGE_DEBUG_TYPE_CODEVIEW))
             .find_map(|entry| {
@@ -167,7 +167,7 @@ impl ImageFile {
                 let size = RECORD_BYTES.min(size as usize);
                 Pdb::parse(&read_at(file, at.into(), size).ok()?)
             });
-        Some(found)
+        Some(image_file)
     }
 }
 
@@ -302,8 +302,8 @@ impl Record {
     /// The record with its size, which stands first.
     fn finish(mut self) -> Vec<u8> {
         let size = (self.bytes.len() as u16).to_le_bytes();
-        if let Some(place) = self.bytes.first_chunk_mut() {
-            *place = size;
+        if let Some(field) = self.bytes.first_chunk_mut() {
+            *field = size;
         }
         self.bytes
     }
@@ -328,14 +328,17 @@ mod tests {
         for path in sample() {
             let bytes = fs::read(&path).unwrap();
             let expected = PeObject::parse(&bytes).unwrap().debug_id();
-            let found = ImageFile::open(&path).unwrap();
-            let pdb = found.pdb.unwrap();
+            let image_file = ImageFile::open(&path).unwrap();
+            let pdb = image_file.pdb.unwrap();
             let guid = uuid::Uuid::from_bytes_le(pdb.guid);
             assert_eq!((guid, pdb.age), (expected.uuid(), expected.appendix()), "{path:?}");
             assert!(pdb.name.ends_with(b".pdb"), "{path:?}");
             let header = Header::parse(&bytes).unwrap();
             let size = header.optional_header.unwrap().windows_fields.size_of_image;
-            assert_eq!((found.timestamp, found.size), (header.coff_header.time_date_stamp, size));
+            assert_eq!(
+                (image_file.timestamp, image_file.size),
+                (header.coff_header.time_date_stamp, size)
+            );
         }
     }
 

@@ -68,23 +68,23 @@ pub fn complete<W: Write + Seek>(
     let header = &open.recording.header;
     let (clock, mut losses) = (open.recording.clock, CountedLosses::of(header));
     let mut size = open.largest_buffer();
-    let mut others = Vec::new();
+    let mut further_recordings = Vec::new();
     for path in further {
-        let other = opened(path, cancel)?;
-        if (other.recording.clock.kind, other.recording.clock.frequency)
+        let next = opened(path, cancel)?;
+        if (next.recording.clock.kind, next.recording.clock.frequency)
             != (clock.kind, clock.frequency)
         {
             return Err(CompleteError::OtherClock);
         }
-        size = size.max(other.largest_buffer());
-        losses.add(&other.recording.header);
-        others.push(Further::new(other));
+        size = size.max(next.largest_buffer());
+        losses.add(&next.recording.header);
+        further_recordings.push(Further::new(next));
     }
     observer.on_started(open.len());
     let mut pass = Pass {
         out: BufferWriter::new(out, size),
         identities: Identities::new(locate),
-        further: others,
+        further: further_recordings,
         events: 0,
     };
     let mut buffers = open.index.buffers.clone();
@@ -183,12 +183,14 @@ fn earliest(
     processor: u16,
     until: i64,
 ) -> Result<Option<&mut Further>, ExtractError> {
-    let mut found = None;
-    for (place, one) in further.iter_mut().enumerate() {
-        let time = one.next_time(processor)?.filter(|time| *time <= until);
-        if let Some(time) = time.filter(|time| found.is_none_or(|(earliest, _)| *time < earliest)) {
-            found = Some((time, place));
+    let mut earliest_time = None;
+    for (index, recording) in further.iter_mut().enumerate() {
+        let time = recording.next_time(processor)?.filter(|time| *time <= until);
+        if let Some(time) =
+            time.filter(|time| earliest_time.is_none_or(|(earliest_time, _)| *time < earliest_time))
+        {
+            earliest_time = Some((time, index));
         }
     }
-    Ok(found.and_then(|(_, place)| further.get_mut(place)))
+    Ok(earliest_time.and_then(|(_, index)| further.get_mut(index)))
 }

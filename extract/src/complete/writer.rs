@@ -77,8 +77,8 @@ impl<W: Write> BufferWriter<W> {
             (52, &flags.to_le_bytes()),
         ];
         for (at, field) in fields {
-            if let Some(place) = self.bytes.get_mut(at..at + field.len()) {
-                place.copy_from_slice(field);
+            if let Some(target) = self.bytes.get_mut(at..at + field.len()) {
+                target.copy_from_slice(field);
             }
         }
         self.out.write_all(&self.bytes)?;

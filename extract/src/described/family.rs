@@ -111,7 +111,7 @@ impl Described {
         if !matches!(event.id, EventId::Manifest { .. }) || Decoder::is_metadata(event.id) {
             return;
         }
-        let found = match (decoder.schema_of(event), gui::by_id(event.id)) {
+        let outcome = match (decoder.schema_of(event), gui::by_id(event.id)) {
             (Some(schema), _) => self.described(schema, event, decoder),
             (None, Some((change, class))) => {
                 let row = GuiRow::by_layout(change, class, Payload::of(event));
@@ -127,7 +127,7 @@ impl Described {
                 return;
             }
         };
-        match found {
+        match outcome {
             Outcome::Nothing => {}
             Outcome::Row(kind, row) => shared.timeline.push(kind, row, event),
             Outcome::Short => {
@@ -317,8 +317,8 @@ impl UndescribedKinds {
 
     /// An event of each kind, as far as a description needs it, with their number.
     pub(super) fn events(&self) -> impl Iterator<Item = (Event<'_>, u64)> {
-        let kind = |id, version| Event { id, version, ..Event::default() };
-        self.0.iter().map(move |((id, version), count)| (kind(*id, *version), *count))
+        let kinds = self.0.iter();
+        kinds.map(|(&(id, version), count)| (Event { id, version, ..Event::default() }, *count))
     }
 }
 
@@ -394,9 +394,9 @@ impl AllocatorNames {
             None => (0, &[][..]),
             Some(Value::Utf16(bytes)) => (1, bytes),
             Some(Value::Ansi(bytes)) => (2, bytes),
-            Some(other) => {
+            Some(value) => {
                 self.written.clear();
-                let _ = write!(self.written, "{other}");
+                let _ = write!(self.written, "{value}");
                 (0, self.written.as_bytes())
             }
         };

@@ -111,8 +111,8 @@ impl BufferHeader {
         let size = (bytes.len() as u32).to_le_bytes();
         let flags = (header.flags & !FLAG_COMPRESSED).to_le_bytes();
         for (at, field) in [(0, &size[..]), (48, &size), (52, &flags)] {
-            if let Some(place) = bytes.get_mut(at..at + field.len()) {
-                place.copy_from_slice(field);
+            if let Some(target) = bytes.get_mut(at..at + field.len()) {
+                target.copy_from_slice(field);
             }
         }
     }

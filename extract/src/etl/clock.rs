@@ -46,9 +46,9 @@ impl Clock {
             // The common case without 128-bit division: r < 2^33 and so r * 10^9 < 2^63.
             let seconds = ticks.div_euclid(self.frequency);
             let rest = ticks.rem_euclid(self.frequency);
-            if let Some(whole) = seconds.checked_mul(NS_PER_SECOND as i64) {
-                let part = rest * NS_PER_SECOND as i64 / self.frequency;
-                return whole.saturating_add(part);
+            if let Some(seconds_ns) = seconds.checked_mul(NS_PER_SECOND as i64) {
+                let rest_ns = rest * NS_PER_SECOND as i64 / self.frequency;
+                return seconds_ns.saturating_add(rest_ns);
             }
         }
         let ns = (ticks * NS_PER_SECOND).div_euclid(frequency);

@@ -214,20 +214,20 @@ impl Diagnostics {
 
     /// The findings as rows of their table, in a fixed order of kinds.
     pub fn warnings(&self) -> Vec<Warning> {
-        let warning = |(kind, finding): (&WarningKind, &Finding)| Warning {
+        let findings = self.findings.iter().map(|(kind, finding)| Warning {
             kind: kind.text().to_owned(),
             count: finding.count,
             first_offset: finding.first_offset,
             first_line: None,
-        };
-        let of_provider = |((kind, provider), count): (&(WarningKind, String), &u64)| Warning {
-            kind: format!("{}: {provider}", kind.text()),
-            count: *count,
-            first_offset: None,
-            first_line: None,
-        };
-        let findings = self.findings.iter().map(warning);
-        findings.chain(self.of_providers.iter().map(of_provider)).collect()
+        });
+        findings
+            .chain(self.of_providers.iter().map(|((kind, provider), count)| Warning {
+                kind: format!("{}: {provider}", kind.text()),
+                count: *count,
+                first_offset: None,
+                first_line: None,
+            }))
+            .collect()
     }
 
     /// Number of occurrences of a kind.

@@ -56,7 +56,7 @@ pub struct BufferIndex {
     /// The other places, in no order.
     pub others: Vec<OtherPlace>,
     /// Buffers found, with those that hold no events, each once.
-    pub found: u64,
+    pub buffers_found: u64,
 }
 
 /// Largest size that a buffer expands to, whatever the session claims: EVENT_TRACE_PROPERTIES.BufferSize is at
@@ -108,7 +108,7 @@ impl BufferIndex {
         for copy in &index.duplicates {
             diagnostics.count(WarningKind::DuplicateBuffer, Some(copy.offset));
         }
-        index.found = index.buffers.len() as u64;
+        index.buffers_found = index.buffers.len() as u64;
         let Self { buffers, others, .. } = &mut index;
         buffers.retain(|buffer| {
             let is_read = count_defects(buffer, session, diagnostics);
@@ -356,8 +356,8 @@ mod tests {
         let mut file = EtlFile::new(temp.reopen().unwrap()).unwrap();
         for looks in 0..5 {
             let cancel = Cancel::after(looks);
-            let found = BufferIndex::scan(&mut file, SESSION, &mut Diagnostics::default(), &cancel);
-            assert!(matches!(found, Err(ScanError::Cancelled(_))), "{looks}");
+            let index = BufferIndex::scan(&mut file, SESSION, &mut Diagnostics::default(), &cancel);
+            assert!(matches!(index, Err(ScanError::Cancelled(_))), "{looks}");
         }
     }
 
@@ -372,7 +372,7 @@ mod tests {
         let mut file = EtlFile::new(temp.reopen().unwrap()).unwrap();
         let (mut diagnostics, cancel) = (Diagnostics::default(), Cancel::default());
         let index = BufferIndex::scan(&mut file, SESSION, &mut diagnostics, &cancel).unwrap();
-        assert_eq!(index.found, 2);
+        assert_eq!(index.buffers_found, 2);
         assert_eq!(diagnostics.of(WarningKind::EmptyBuffer), (1 << 20) / 256 - 1);
         assert_eq!(diagnostics.of(WarningKind::TruncatedBuffer), 1);
         let places: u64 = index.others.iter().map(|place| place.size).sum();
@@ -392,7 +392,7 @@ mod tests {
         let mut bytes = [buffer(1), buffer(2), buffer(3)].concat();
         bytes[256..260].fill(0xEE);
         let (index, diagnostics) = scan(&bytes, SESSION);
-        assert_eq!(index.found, 2);
+        assert_eq!(index.buffers_found, 2);
         assert_eq!(diagnostics.of(WarningKind::BadBuffer), 1);
     }
 
@@ -427,7 +427,7 @@ mod tests {
         bytes[256..260].fill(0xEE);
         let compressed = Session { log_file_mode: MODE_COMPRESSED, ..SESSION };
         let (index, diagnostics) = scan(&bytes, compressed);
-        assert_eq!(index.found, 1);
+        assert_eq!(index.buffers_found, 1);
         assert_eq!(diagnostics.of(WarningKind::UnreadableRest), 1);
     }
 }

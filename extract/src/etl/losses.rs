@@ -64,7 +64,7 @@ pub struct SessionClaims {
     pub events_lost: u64,
     pub buffers_lost: u64,
     /// Buffers that the file has, whether their events can be read or not.
-    pub found: u64,
+    pub buffers_found: u64,
     /// Places of the file that should be buffers and are not.
     pub unreadable: u64,
     /// Raw units of time between two ticks of the clock; 1 for an exact one.
@@ -77,9 +77,9 @@ pub struct SessionClaims {
 pub fn losses(buffers: &[ReadBuffer], claims: SessionClaims) -> Vec<EventLoss> {
     let processors = Processors::new(buffers);
     let numbers = missing_numbers(buffers, &claims);
-    let mut all = processors.damaged();
+    let mut losses = processors.damaged();
     let marked_buffers = buffers.iter().filter(|buffer| buffer.header.marks_lost_buffer()).count();
-    all.extend(processors.marked());
+    losses.extend(processors.marked());
     let (mut missing, mut placed) = (0, 0);
     for numbers in numbers {
         missing += numbers.count;
@@ -88,21 +88,22 @@ pub fn losses(buffers: &[ReadBuffer], claims: SessionClaims) -> Vec<EventLoss> {
             continue;
         }
         placed += numbers.count;
-        all.extend(processors.holes(&numbers, &claims));
+        losses.extend(processors.holes(&numbers, &claims));
     }
-    let anywhere = |kind, count: u64| EventLoss::new(kind, None, Some(count), None);
-    let mut add = |kind, count: u64| all.extend((count > 0).then(|| anywhere(kind, count)));
+    let mut add = |kind, count: u64| {
+        losses.extend((count > 0).then(|| EventLoss::new(kind, None, Some(count), None)));
+    };
     if !claims.is_ring {
-        let not_there = claims.written.saturating_sub(claims.found);
+        let not_there = claims.written.saturating_sub(claims.buffers_found);
         add(LossKind::MissingBuffers, not_there.saturating_sub(missing));
     }
-    if missing == 0 && claims.written <= claims.found {
+    if missing == 0 && claims.written <= claims.buffers_found {
         add(LossKind::DamagedBuffer, claims.unreadable);
     }
     add(LossKind::BuffersLost, claims.buffers_lost.saturating_sub(placed + marked_buffers as u64));
     // No mark says how many events it stands for.
     add(LossKind::EventsLost, claims.events_lost);
-    all
+    losses
 }
 
 /// Numbers without a buffer that follow each other.
@@ -118,7 +119,7 @@ struct MissingNumbers {
 /// The numbers that buffers should have and none has; none where numbers make no sense.
 fn missing_numbers(buffers: &[ReadBuffer], claims: &SessionClaims) -> Vec<MissingNumbers> {
     // A number far beyond all others is damaged.
-    let limit = claims.written.max(claims.found.saturating_mul(2));
+    let limit = claims.written.max(claims.buffers_found.saturating_mul(2));
     let mut numbers: Vec<(u64, i64)> =
         buffers.iter().map(|buffer| (buffer.header.sequence, buffer.first)).collect();
     numbers.sort_unstable();
@@ -127,7 +128,7 @@ fn missing_numbers(buffers: &[ReadBuffer], claims: &SessionClaims) -> Vec<Missin
         return Vec::new();
     }
     let mut missing = Vec::new();
-    let is_short = claims.written > claims.found;
+    let is_short = claims.written > claims.buffers_found;
     // Without a claim that buffers are missing the numbers may begin anywhere.
     let mut expected = match numbers.first() {
         Some((first, _)) if !is_short => *first,
@@ -152,12 +153,12 @@ struct Processors(BTreeMap<u16, Vec<ReadBuffer>>);
 
 impl Processors {
     fn new(buffers: &[ReadBuffer]) -> Self {
-        let mut all: BTreeMap<u16, Vec<ReadBuffer>> = BTreeMap::new();
+        let mut buffers_of: BTreeMap<u16, Vec<ReadBuffer>> = BTreeMap::new();
         for buffer in buffers {
-            all.entry(buffer.header.processor).or_default().push(*buffer);
+            buffers_of.entry(buffer.header.processor).or_default().push(*buffer);
         }
-        all.values_mut().for_each(|list| list.sort_by_key(|buffer| buffer.header.sequence));
-        Self(all)
+        buffers_of.values_mut().for_each(|list| list.sort_by_key(|buffer| buffer.header.sequence));
+        Self(buffers_of)
     }
 
     /// The times in which the events of missing buffers may have been.
@@ -207,10 +208,10 @@ impl Processors {
             let after = list.iter().skip(1).map(|buffer| buffer.first).chain([i64::MAX]);
             let ends = list.iter().zip(after).filter(|(buffer, _)| !buffer.is_whole);
             let kind = LossKind::DamagedBuffer;
-            let loss = |(buffer, next): (&ReadBuffer, i64)| {
+            ends.map(|(buffer, next)| {
                 EventLoss::new(kind, Some((buffer.last, next)), Some(1), Some(*processor))
-            };
-            ends.map(loss).collect::<Vec<_>>()
+            })
+            .collect::<Vec<_>>()
         };
         self.0.iter().flat_map(damaged).collect()
     }
@@ -223,8 +224,10 @@ impl Processors {
             let marks = list.iter().zip(before).filter(|(buffer, _)| buffer.header.marks_loss());
             let span =
                 |(buffer, before): (&ReadBuffer, i64)| Some((before.min(buffer.last), buffer.last));
-            let loss = |span| EventLoss::new(LossKind::LossFlag, span, None, Some(*processor));
-            marks.map(span).map(loss).collect::<Vec<_>>()
+            marks
+                .map(span)
+                .map(|span| EventLoss::new(LossKind::LossFlag, span, None, Some(*processor)))
+                .collect::<Vec<_>>()
         };
         self.0.iter().flat_map(marked).collect()
     }
@@ -257,9 +260,15 @@ mod tests {
 
     /// A closed file of two processors, of which `missing` buffers are not there.
     fn claims(buffers: &[ReadBuffer], missing: u64) -> SessionClaims {
-        let found = buffers.len() as u64;
-        let written = found + missing;
-        SessionClaims { written, processors: 2, found, clock_step: 1, ..SessionClaims::default() }
+        let buffers_found = buffers.len() as u64;
+        let written = buffers_found + missing;
+        SessionClaims {
+            written,
+            processors: 2,
+            buffers_found,
+            clock_step: 1,
+            ..SessionClaims::default()
+        }
     }
 
     /// Kind, span and processor of a loss.
@@ -288,10 +297,10 @@ mod tests {
         let [a, b, _, d] = whole();
         let e = buffer(4, 1, 201, 300);
         let buffers = [a, b, d, e];
-        let all = losses(&buffers, claims(&buffers, 1));
+        let missing = losses(&buffers, claims(&buffers, 1));
         let hole = (LossKind::MissingBuffers, Some((90, 201)), Some(1));
-        assert_eq!(certain(&all), [hole]);
-        assert_eq!(all.len(), 2, "the other processor had no time for a buffer");
+        assert_eq!(certain(&missing), [hole]);
+        assert_eq!(missing.len(), 2, "the other processor had no time for a buffer");
         // So does a missing number although the header counts as many buffers as there are.
         assert_eq!(certain(&losses(&buffers, claims(&buffers, 0))), [hole]);
     }
@@ -300,26 +309,26 @@ mod tests {
     fn numbers_that_are_missing_at_the_end_lie_between_the_last_buffers_and_the_end() {
         let [a, b, ..] = whole();
         let buffers = [a, b];
-        let all = losses(&buffers, claims(&buffers, 2));
-        let span = |from| Some((from, i64::MAX));
-        let missing = |from, processor| (LossKind::MissingBuffers, span(from), Some(processor));
-        assert_eq!(certain(&all), [missing(99, 0), missing(90, 1)]);
-        assert_eq!(all.iter().filter_map(|loss| loss.count).sum::<u64>(), 2, "each counts once");
+        let losses = losses(&buffers, claims(&buffers, 2));
+        let missing =
+            |from, processor| (LossKind::MissingBuffers, Some((from, i64::MAX)), Some(processor));
+        assert_eq!(certain(&losses), [missing(99, 0), missing(90, 1)]);
+        assert_eq!(losses.iter().filter_map(|loss| loss.count).sum::<u64>(), 2, "each counts once");
     }
 
     #[test]
     fn all_that_a_processor_had_may_be_missing() {
         let buffers = [buffer(0, 0, 0, 100), buffer(2, 0, 101, 200)];
-        let all = losses(&buffers, claims(&buffers, 1));
+        let losses = losses(&buffers, claims(&buffers, 1));
         let anytime = (LossKind::MissingBuffers, Some((i64::MIN, i64::MAX)), None);
-        assert!(certain(&all).contains(&anytime), "{all:?}");
+        assert!(certain(&losses).contains(&anytime), "{losses:?}");
     }
 
     #[test]
     fn numbers_that_make_no_sense_place_nothing() {
         let buffers = [buffer(0, 0, 0, 10), buffer(7, 0, 11, 20), buffer(7, 1, 11, 20)];
-        let all = losses(&buffers, claims(&buffers, 5));
-        assert_eq!(certain(&all), [(LossKind::MissingBuffers, None, None)]);
+        let placed = losses(&buffers, claims(&buffers, 5));
+        assert_eq!(certain(&placed), [(LossKind::MissingBuffers, None, None)]);
         let far = [buffer(0, 0, 0, 10), buffer(1, 0, 11, 20), buffer(1 << 60, 0, 21, 30)];
         assert_eq!(losses(&far, claims(&far, 0)), []);
     }
@@ -363,8 +372,8 @@ mod tests {
         let [a, b, c, d] = whole();
         let count = |buffers: &[ReadBuffer], events_lost, buffers_lost, missing| {
             let claims = SessionClaims { events_lost, buffers_lost, ..claims(buffers, missing) };
-            let all = losses(buffers, claims);
-            let anywhere = all.iter().filter(|loss| loss.span.is_none());
+            let losses = losses(buffers, claims);
+            let anywhere = losses.iter().filter(|loss| loss.span.is_none());
             anywhere.map(|loss| (loss.kind, loss.count)).collect::<Vec<_>>()
         };
         let (events, buffers) = (LossKind::EventsLost, LossKind::BuffersLost);

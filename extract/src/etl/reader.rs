@@ -112,8 +112,8 @@ impl EventReader {
             drop(decoded_rx);
             let Merger { diagnostics, .. } = merger;
             match decoder.join() {
-                Ok((result, found, read)) => {
-                    diagnostics.merge(&found);
+                Ok((result, findings, read)) => {
+                    diagnostics.merge(&findings);
                     result.map(|()| (flow, read))
                 }
                 Err(panic) => std::panic::resume_unwind(panic),
@@ -189,8 +189,8 @@ impl Decoder<'_> {
             }
             let Ok(framed) = frame(rest, time) else {
                 if !is_cut(buffer) {
-                    let place = if target.expanded { 0 } else { at as u64 };
-                    self.diagnostics.count(WarningKind::BadEvent, Some(buffer.offset + place));
+                    let offset = if target.expanded { 0 } else { at as u64 };
+                    self.diagnostics.count(WarningKind::BadEvent, Some(buffer.offset + offset));
                 }
                 return (last, times, false);
             };
@@ -223,9 +223,9 @@ pub(crate) fn load(
     file.read_at(buffer.offset, size, stored)?;
     data.clear();
     data.extend_from_slice(stored.get(..BUFFER_HEADER_SIZE).unwrap_or_default());
-    let wanted = (buffer.header.filled as usize).saturating_sub(BUFFER_HEADER_SIZE);
+    let length = (buffer.header.filled as usize).saturating_sub(BUFFER_HEADER_SIZE);
     let stream = stored.get(BUFFER_HEADER_SIZE..).unwrap_or_default();
-    let result = decompress(stream, wanted, data);
+    let result = decompress(stream, length, data);
     Ok(result.is_ok() && data.len() == buffer.header.filled as usize)
 }
 
@@ -279,15 +279,15 @@ impl<P: FnMut(u64) -> ControlFlow<()>, S: FnMut(&Event<'_>)> Merger<'_, P, S> {
         let MergeLimits { buffers, bytes } = limits;
         if self.merge.len() > buffers || self.bytes > bytes {
             self.diagnostics.count(WarningKind::MergeOverflow, None);
-            let is_full =
-                |merger: &Self| merger.merge.len() > buffers / 2 || merger.bytes > bytes / 2;
-            self.hand_out_while(is_full)?;
+            self.hand_out_while(|merger| {
+                merger.merge.len() > buffers / 2 || merger.bytes > bytes / 2
+            })?;
         }
         ControlFlow::Continue(())
     }
 
-    fn hand_out_while(&mut self, is_wanted: impl Fn(&Self) -> bool) -> ControlFlow<()> {
-        while is_wanted(self) {
+    fn hand_out_while(&mut self, is_ready: impl Fn(&Self) -> bool) -> ControlFlow<()> {
+        while is_ready(self) {
             self.hand_out();
             self.handed_out = self.handed_out.wrapping_add(1);
             if self.handed_out.is_multiple_of(EVENTS_PER_LOOK) {
@@ -323,8 +323,8 @@ impl<P: FnMut(u64) -> ControlFlow<()>, S: FnMut(&Event<'_>)> Merger<'_, P, S> {
 /// Frames an event again whose place was noted by the decoder.
 fn event_at(buffer: &DecodedBuffer, at: usize, inherited_time: i64) -> Option<Event<'_>> {
     let framed = frame(buffer.data.get(at..buffer.valid)?, inherited_time).ok()?;
-    let place = if buffer.expanded { 0 } else { at as u64 };
-    Some(Event { processor: buffer.processor, offset: buffer.offset + place, ..framed.event })
+    let offset = if buffer.expanded { 0 } else { at as u64 };
+    Some(Event { processor: buffer.processor, offset: buffer.offset + offset, ..framed.event })
 }
 
 /// A decoded buffer: its bytes and where its selected events are.

@@ -39,14 +39,14 @@ pub(super) const DERIVED: &str = "_Derived_";
 ///
 /// The exact name wins. After a renaming, a derived part is found by its ending, and the main part
 /// by the name that the derived parts share.
-pub(super) fn find<'a>(part: Member, base: &str, names: &[&'a str]) -> Option<&'a str> {
-    let exact = part.name(base);
+pub(super) fn find<'a>(member: Member, base: &str, names: &[&'a str]) -> Option<&'a str> {
+    let exact = member.name(base);
     let mut names = names.iter().copied();
     if let Some(name) = names.clone().find(|name| *name == exact) {
         return Some(name);
     }
-    if part != Member::Main {
-        return names.find(|name| stem(name).ends_with(part.suffix()));
+    if member != Member::Main {
+        return names.find(|name| stem(name).ends_with(member.suffix()));
     }
     let derived = names.clone().find_map(|name| {
         let (base, _) = name.split_once(DERIVED)?;
@@ -54,7 +54,7 @@ pub(super) fn find<'a>(part: Member, base: &str, names: &[&'a str]) -> Option<&'
         Some(format!("{base}.{extension}"))
     });
     match derived {
-        Some(wanted) => names.find(|name| *name == wanted),
+        Some(main) => names.find(|name| *name == main),
         None => names.find(|name| has_json_extension(name)),
     }
 }

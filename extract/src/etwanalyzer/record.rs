@@ -434,10 +434,10 @@ mod tests {
     }
 
     fn samples(text: &str) -> Result<Vec<Sample>, serde_json::Error> {
-        let mut found = Vec::new();
-        Fill(&mut found)
+        let mut samples = Vec::new();
+        Fill(&mut samples)
             .deserialize(&mut serde_json::Deserializer::from_reader(text.as_bytes()))?;
-        Ok(found)
+        Ok(samples)
     }
 
     #[test]
@@ -449,8 +449,8 @@ mod tests {
 
     #[test]
     fn nulls_and_missing_members_keep_the_default() {
-        let found = samples(r#"[{"Number":null,"Text":null},{},null]"#).unwrap();
-        assert_eq!(found, [Sample::default(), Sample::default(), Sample::default()]);
+        let rows = samples(r#"[{"Number":null,"Text":null},{},null]"#).unwrap();
+        assert_eq!(rows, [Sample::default(), Sample::default(), Sample::default()]);
         assert_eq!(samples("null").unwrap(), []);
     }
 

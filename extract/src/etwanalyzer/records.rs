@@ -44,7 +44,7 @@ records! {
         "ModuleVersions" => module_versions: Unread<[(); 0]>,
         "NetworkInterfaces" => network_interfaces: Unread<[(); 0]>,
         "HandleData" => handle_data: Option<Unread<HandleShell>>,
-        "Handlescope" => own: OwnMain,
+        "Handlescope" => handlescope: OwnMain,
     }
 
     /// The tables, of which the main part has less than they hold.
@@ -97,7 +97,7 @@ records! {
         "UnresolvedPdbs" => pdbs: Vec<PdbRecord>,
         "TotalPdbCount" => pdb_count: Unread<usize>,
         "SharedStrings" => strings: Strings,
-        "Handlescope" => own: Option<OwnModules>,
+        "Handlescope" => handlescope: Option<OwnModules>,
     }
 
     /// The tables, of which the modules part has paths, versions and processes only.
@@ -267,8 +267,8 @@ impl ObjectRecord {
             }
             kind => (kind, event),
         };
-        let all = lists.into_iter().map(|(list, events)| (list, events.unwrap_or_default()));
-        all.flat_map(|(list, events)| events.into_iter().map(move |of| event(list, of))).collect()
+        let lists = lists.into_iter().map(|(list, events)| (list, events.unwrap_or_default()));
+        lists.flat_map(|(list, events)| events.into_iter().map(move |of| event(list, of))).collect()
     }
 }
 
@@ -330,13 +330,11 @@ const LOG_FILE_MODES: [(&str, u32); 20] = [
 
 /// The bits of a log file mode that is written as names.
 pub(super) fn log_file_mode(text: &str) -> u32 {
-    let flag = |name: &str| match name.strip_prefix("0x") {
+    let flags = text.split(',').map(str::trim).map(|flag| match flag.strip_prefix("0x") {
         Some(digits) => u32::from_str_radix(digits, 16).unwrap_or_default(),
-        None => {
-            LOG_FILE_MODES.iter().find(|(known, _)| *known == name).map_or(0, |(_, bits)| *bits)
-        }
-    };
-    text.split(',').map(|name| flag(name.trim())).fold(0, |mode, bits| mode | bits)
+        None => LOG_FILE_MODES.iter().find(|(name, _)| *name == flag).map_or(0, |(_, bits)| *bits),
+    });
+    flags.fold(0, |mode, bits| mode | bits)
 }
 
 /// A log file mode as names; bits without one together as a number.

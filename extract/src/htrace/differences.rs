@@ -68,7 +68,7 @@ impl Chain {
 
 impl Differences {
     pub(super) fn of(facts: &[Fact], timeline: &Timeline) -> Self {
-        let mut places = Self {
+        let mut differences = Self {
             times: vec![0; facts.len()],
             starts: vec![START; facts.len()],
             spans: spans(facts, timeline),
@@ -77,8 +77,8 @@ impl Differences {
             contradictions: 0,
             looks: 0,
         };
-        let chains = places.chains(facts, timeline);
-        let starts = places.bounded_starts(&chains, facts, timeline);
+        let chains = differences.chains(facts, timeline);
+        let starts = differences.bounded_starts(&chains, facts, timeline);
         let mut chains = chains.iter().zip(starts).peekable();
         // What comes next is not before this, nor what comes in the next difference.
         let (mut floor, mut previous) = (START, START);
@@ -86,7 +86,7 @@ impl Differences {
             if let Some((chain, start)) = chains.next_if(|(chain, _)| chain.first() == number) {
                 let room = Span { first: floor, last: END }.after(-chain.lead());
                 let starts = start.map_or_else(|| chain.starts(room, facts, timeline), Span::at);
-                places.put(chain, starts, previous, facts, timeline);
+                differences.put(chain, starts, previous, facts, timeline);
             }
             match &fact.output {
                 Output::All { .. } => {
@@ -94,19 +94,19 @@ impl Differences {
                     floor = floor.max(time.unwrap_or(START));
                 }
                 Output::Some { entries, .. } => {
-                    let Some(span) = places.spans.get_mut(number) else { continue };
+                    let Some(span) = differences.spans.get_mut(number) else { continue };
                     span.first = span.first.max(floor).min(span.last);
                     // All of them may be new.
                     floor = span.first.saturating_add(entries.len() as i64).min(span.last);
                 }
                 Output::Enabled | Output::Snapshot | Output::Difference { .. } => {
-                    previous = places.time(number);
+                    previous = differences.time(number);
                     floor = floor.max(previous);
                 }
             }
         }
-        places.end_listings(facts);
-        places
+        differences.end_listings(facts);
+        differences
     }
 
     /// A listing of a handle is not after the next snapshot or difference.
@@ -154,8 +154,8 @@ impl Differences {
         // A handle that was open before takes a close to be opened again, in these events or before. Where no
         // events are left for that, the text lists what it has listed already; and where it may be opened in these
         // events.
-        let last_of = |(place, open): &(Position, Entry)| {
-            timeline.last_of(open.handle, *place).filter(|(_, last)| last.is_same(open))
+        let last_of = |(position, open): &(Position, Entry)| {
+            timeline.last_of(open.handle, *position).filter(|(_, last)| last.is_same(open))
         };
         let earliest = first - (self.time(fact) - self.allowed(fact).first);
         unknown.retain(|open| last_of(open).is_none_or(|(span, _)| span.last < earliest));
@@ -171,8 +171,8 @@ impl Differences {
             unknown.retain(|open| !is_open(open));
         }
         let span = Span { first, last: self.time(fact) - 1 };
-        for (place, open) in unknown {
-            timeline.add(place, span, *step, open);
+        for (position, open) in unknown {
+            timeline.add(position, span, *step, open);
         }
     }
 
@@ -196,7 +196,8 @@ impl Differences {
             let after = new.filter(|_| chains.is_empty()).unwrap_or_default();
             let mut chain = Chain::of(Link { fact: number, after, is_snapshot }, span);
             if let Output::Enabled = fact.output {
-                let first = timeline.known.first_key_value().map_or(END, |(place, _)| place.0);
+                let first =
+                    timeline.known.first_key_value().map_or(END, |(position, _)| position.0);
                 chain.span = match timeline.is_since_beginning {
                     true => Span::at(0),
                     false => Span { first: START, last: first },
@@ -245,8 +246,8 @@ impl Differences {
             false => self.start(chain, starts, previous, facts, timeline),
         };
         for (link, window) in chain.windows(start, previous) {
-            let places = self.times.get_mut(link.fact).zip(self.starts.get_mut(link.fact));
-            if let Some((time, first)) = places {
+            let starts = self.times.get_mut(link.fact).zip(self.starts.get_mut(link.fact));
+            if let Some((time, first)) = starts {
                 (*time, *first) = (window.last, window.first);
             }
             if let Some(later) = self.later.get_mut(link.fact).filter(|_| start < chain.span.last) {
@@ -354,8 +355,8 @@ impl Chain {
             let last = if span.last == END { span.first } else { span.last };
             return Span { last, ..span };
         };
-        let first_known = timeline.known.first_key_value().map_or(0, |(place, _)| place.0);
-        let known_until = timeline.known.last_key_value().map_or(0, |(place, _)| place.0 + 1);
+        let first_known = timeline.known.first_key_value().map_or(0, |(position, _)| position.0);
+        let known_until = timeline.known.last_key_value().map_or(0, |(position, _)| position.0 + 1);
         // What a difference lists behind all that is known may be new.
         let new = if self.links.len() == 1 && self.lead() == 0 { opens.len() as i64 } else { 0 };
         let last = if span.last == END { span.first.max(known_until) + new } else { span.last };
@@ -380,11 +381,10 @@ impl Chain {
 
     /// Whether events that are known lie between two places of one of its snapshots.
     fn is_open_between(&self, left: i64, right: i64, timeline: &Timeline) -> bool {
-        let lies_between = |link: &Link| {
+        self.links.iter().filter(|link| link.is_snapshot).any(|link| {
             let [left, right] = [left, right].map(|start| (start.saturating_add(link.after), 0));
             timeline.known.range(left..right.max(left)).next().is_some()
-        };
-        self.links.iter().filter(|link| link.is_snapshot).any(lies_between)
+        })
     }
 }
 

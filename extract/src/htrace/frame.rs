@@ -6,7 +6,7 @@ use super::grammar::{hex, without_quote};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct FrameLine<'a> {
     pub(super) address: u64,
-    pub(super) place: Location<'a>,
+    pub(super) location: Location<'a>,
     /// Characters of the offset, which are as many in all lines of a debugger.
     pub(super) offset_digits: usize,
 }
@@ -44,13 +44,13 @@ impl<'a> FrameLine<'a> {
             None if behind.is_empty() || has_prefix && behind.contains('!') => behind,
             None => return None,
         };
-        let (place, offset_digits) = place(text);
-        is_address.then_some(Self { address, place, offset_digits })
+        let (location, offset_digits) = location(text);
+        is_address.then_some(Self { address, location, offset_digits })
     }
 }
 
 /// Reads what follows the address.
-fn place(text: &str) -> (Location<'_>, usize) {
+fn location(text: &str) -> (Location<'_>, usize) {
     let text = without_comment(text);
     let is_module = |name: &str| !name.is_empty() && !name.contains([' ', '+']);
     if let Some((module, rest)) = text.split_once('!').filter(|(module, _)| is_module(module)) {
@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     fn frame(line: &str) -> Option<(u64, Location<'_>)> {
-        FrameLine::parse(line).map(|frame| (frame.address, frame.place))
+        FrameLine::parse(line).map(|frame| (frame.address, frame.location))
     }
 
     fn function<'a>(module: &'a str, function: &'a str, offset: u64) -> Location<'a> {
@@ -109,7 +109,7 @@ mod tests {
 
     #[test]
     fn addresses_are_read_in_every_form() {
-        let place = function("ntdll", "NtClose", 0xC);
+        let location = function("ntdll", "NtClose", 0xC);
         for line in [
             "0x77ca310c: ntdll!NtClose+0x0000000c",
             "77ca310c: ntdll!NtClose+0xC",
@@ -119,7 +119,7 @@ mod tests {
             "0x77ca310c ntdll!NtClose+0xc",
             "> 0x77ca310c: ntdll!NtClose+0xc   <---- second close + 0x1",
         ] {
-            assert_eq!(frame(line), Some((0x77CA_310C, place)), "{line}");
+            assert_eq!(frame(line), Some((0x77CA_310C, location)), "{line}");
         }
     }
 
@@ -137,8 +137,8 @@ mod tests {
             let line = format!("0x1: my_app!{name}+0x1f");
             assert_eq!(frame(&line), Some((1, function("my_app", name, 0x1F))), "{line}");
             let line = format!("0x1: my_app!{name}");
-            let place = Location::Function { module: "my_app", function: name, offset: None };
-            assert_eq!(frame(&line), Some((1, place)), "{line}");
+            let location = Location::Function { module: "my_app", function: name, offset: None };
+            assert_eq!(frame(&line), Some((1, location)), "{line}");
         }
     }
 
@@ -160,8 +160,8 @@ mod tests {
         for comment in ["  <--- here + there", " // 0x1 + 0x2", " <- leak!", " [c:\\a.cpp @ 12]"] {
             for (name, offset) in [("a!f+0x2", Some(2)), ("a!f", None)] {
                 let line = format!("0x1: {name}{comment}");
-                let place = Location::Function { module: "a", function: "f", offset };
-                assert_eq!(frame(&line), Some((1, place)), "{line}");
+                let location = Location::Function { module: "a", function: "f", offset };
+                assert_eq!(frame(&line), Some((1, location)), "{line}");
             }
         }
     }

@@ -131,11 +131,10 @@ fn entry(rest: &str) -> Option<Statement<'_>> {
     let rest = rest.trim_start_matches(['=', ' ', '\t']);
     let number = hex(rest);
     let behind = number.map_or(rest, |(_, behind)| behind).trim_start();
-    let is_dash = |character: char| {
+    let after_dash = behind.trim_start_matches(|character| {
         // U+FFFD and U+0096 are what remains of the en dash of code page 1252.
         matches!(character, '-' | '\u{2010}'..='\u{2015}' | '\u{2212}' | '\u{FFFD}' | '\u{96}')
-    };
-    let after_dash = behind.trim_start_matches(is_dash);
+    });
     let has_dash = after_dash.len() < behind.len();
     let operation = after_dash.trim_start();
     match (number, operation_of(operation).filter(|_| has_dash)) {
@@ -191,10 +190,9 @@ fn typed(line: &str) -> Option<Typed> {
     /// Longer ones there are none.
     const MAX_LENGTH: usize = 24;
     let (prompt, commands) = line.split_once('>')?;
-    let is_in_prompt = |byte: u8| byte.is_ascii_alphanumeric() || b": _".contains(&byte);
     let has_thread = prompt.starts_with(|c: char| c.is_ascii_digit()) && prompt.contains(':');
     let is_prompt = prompt.len() <= MAX_LENGTH
-        && prompt.bytes().all(is_in_prompt)
+        && prompt.bytes().all(|byte| byte.is_ascii_alphanumeric() || b": _".contains(&byte))
         && (has_thread || ["kd", "lkd"].contains(&prompt));
     is_prompt.then(|| Typed::of(commands))
 }
@@ -238,8 +236,9 @@ fn is_known_to_stay(command: &str) -> bool {
 /// `.  0 id: 17e8 create name: C:\leaky.exe`, a line of `|`.
 fn program(line: &str) -> Option<Statement<'_>> {
     let (before, rest) = line.split_once("id: ")?;
-    let is_number = |c: char| c.is_ascii_digit() || c.is_whitespace() || ".#".contains(c);
-    let (pid, rest) = hex(rest).filter(|_| before.chars().all(is_number))?;
+    let (pid, rest) = hex(rest).filter(|_| {
+        before.chars().all(|c| c.is_ascii_digit() || c.is_whitespace() || ".#".contains(c))
+    })?;
     let (_, path) = rest.split_once("name: ")?;
     let pid = u32::try_from(pid).ok()?;
     (!path.trim().is_empty()).then_some(Statement::Program { pid, path: path.trim() })
@@ -249,8 +248,7 @@ fn program(line: &str) -> Option<Statement<'_>> {
 /// grave accent that parts 64 bits in two; and what follows it.
 pub(super) fn hex(text: &str) -> Option<(u64, &str)> {
     let digits = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")).unwrap_or(text);
-    let is_digit = |c: char| c.is_ascii_hexdigit() || c == '`';
-    let end = digits.find(|c| !is_digit(c)).unwrap_or(digits.len());
+    let end = digits.find(|c: char| !c.is_ascii_hexdigit() && c != '`').unwrap_or(digits.len());
     let (number, rest) = digits.split_at(end);
     if rest.starts_with(char::is_alphanumeric) {
         return None;
@@ -364,14 +362,14 @@ mod tests {
         ] {
             assert_eq!(Statement::parse(line), Some(expected), "{line}");
         }
-        for other in [
+        for line in [
             "a <b> c",
             "std::vector<int>",
             "0 -> 1",
             "kdx>",
             "What changed since the previous snapshot",
         ] {
-            assert_eq!(Statement::parse(other), None, "{other}");
+            assert_eq!(Statement::parse(line), None, "{line}");
         }
         let program = ".  0\tid: 17e8\tcreate\tname: C:\\a b\\leaky.exe";
         for line in [program, &program.replace('\t', " ")] {

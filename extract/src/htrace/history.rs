@@ -48,8 +48,8 @@ impl History {
             for facts in stretches(facts) {
                 let stretch = Stretch::of(&facts);
                 uncertain += stretch.uncertain;
-                let places = stretch.snapshots.into_iter();
-                snapshots.extend(places.map(|(step, place)| (step, process, before + place)));
+                let indexes = stretch.snapshots.into_iter();
+                snapshots.extend(indexes.map(|(step, index)| (step, process, before + index)));
                 for (step, entry) in stretch.events {
                     events.push((step, process, before, entry));
                     before += 1;
@@ -63,13 +63,13 @@ impl History {
         events.sort_by_key(|&(step, process, number, _)| (step, process, number));
         snapshots.sort_unstable();
         // Of other processes those came before a snapshot that are known before it.
-        let place = |(step, process, before): (usize, u32, usize)| {
+        let position = |(step, process, before): (usize, u32, usize)| {
             let known = events.partition_point(|event| event.0 < step);
             let steps = steps_of.get(&process).map_or(&[][..], |steps| steps);
             let of_process = steps.partition_point(|of_event| *of_event < step);
             (known - of_process + before) as u32
         };
-        let snapshots = snapshots.into_iter().map(place).collect();
+        let snapshots = snapshots.into_iter().map(position).collect();
         let events = events.into_iter().map(|(_, _, _, entry)| entry).collect();
         Self { events, snapshots, uncertain }
     }
@@ -105,13 +105,13 @@ impl Stretch {
                 Output::Enabled | Output::Snapshot | Output::All { .. } => {}
             }
         }
-        let places: Vec<&Position> = timeline.known.keys().collect();
-        let before = |time: i64| places.partition_point(|place| **place < (time, 0));
+        let positions: Vec<&Position> = timeline.known.keys().collect();
         let is_snapshot = |(_, fact): &(usize, &Fact)| matches!(fact.output, Output::Snapshot);
         let (spans, mut uncertain) = (timeline.spans(), 0);
         let snapshots = facts.iter().enumerate().filter(is_snapshot).map(|(number, fact)| {
             uncertain += u64::from(spans.are_open(differences.allowed(number)));
-            (fact.step, before(differences.time(number)))
+            let start = (differences.time(number), 0);
+            (fact.step, positions.partition_point(|position| **position < start))
         });
         let snapshots = snapshots.collect();
         let mut events: Vec<(usize, Entry)> = timeline.known.into_values().collect();
@@ -161,8 +161,8 @@ fn facts_of_processes(mut steps: Vec<Step>) -> BTreeMap<u32, Vec<Fact>> {
             }
         }
     }
-    let first = |step: &Step| step.output.entries().next().map(|entry| entry.process);
-    let mut next: Vec<Option<u32>> = steps.iter().map(first).collect();
+    let mut next: Vec<Option<u32>> =
+        steps.iter().map(|step| step.output.entries().next().map(|entry| entry.process)).collect();
     let mut known = next.iter().flatten().next_back().copied().or(Some(0));
     for process in next.iter_mut().rev() {
         known = process.or(known);

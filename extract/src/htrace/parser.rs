@@ -279,13 +279,13 @@ impl Parser {
             self.taking = Taking::Nothing;
         } else if !listing.is_empty() || parsed.is_some() {
             let is_cut = count != Some(read);
-            let asked = self.typed.and_then(|typed| typed.listing);
-            let is_all = match asked {
-                Some(asked) => asked == Listing::All,
+            let requested = self.typed.and_then(|typed| typed.listing);
+            let is_all = match requested {
+                Some(requested) => requested == Listing::All,
                 None => parsed == Some(read) || has_several_handles(&listing),
             };
             if !is_all {
-                let is_limited = asked == Some(Listing::Handle { is_limited: true });
+                let is_limited = requested == Some(Listing::Handle { is_limited: true });
                 let entries = listing.into_iter().flatten().collect();
                 self.step(Output::Some { entries, traced: parsed.filter(|_| !is_limited) });
             } else if !listing.is_empty() {

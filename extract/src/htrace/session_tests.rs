@@ -236,11 +236,11 @@ fn errors(shape: Shape, sessions: u64) -> Errors {
         if read != truth {
             errors.events.push(seed);
         }
-        let places =
-            session.snapshots.iter().map(|place| session.printed.range(..place).count() as u32);
+        let positions =
+            session.snapshots.iter().map(|end| session.printed.range(..end).count() as u32);
         errors.all_snapshots += session.snapshots.len() as u64;
         errors.uncertain += entries.history.uncertain;
-        let is_right = places.eq(entries.history.snapshots().iter().copied());
+        let is_right = positions.eq(entries.history.snapshots().iter().copied());
         if !is_right && entries.history.uncertain == 0 {
             errors.snapshots.push(seed);
         }

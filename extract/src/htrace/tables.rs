@@ -60,9 +60,9 @@ impl Handles {
         let object = ObjectIdx(self.objects.len() as u32);
         let first = self.events.len() as u32;
         let closing = close.filter(|_| open.is_some()).map(|_| EventIdx(first + 1));
-        for place in [open, close].into_iter().flatten() {
-            let Some(entry) = history.get(place as usize) else { continue };
-            let kind = match Some(place) == open {
+        for index in [open, close].into_iter().flatten() {
+            let Some(entry) = history.get(index as usize) else { continue };
+            let kind = match Some(index) == open {
                 true => EventKind::HandleCreate,
                 false => EventKind::HandleClose,
             };
@@ -74,7 +74,7 @@ impl Handles {
             self.events.push(Event {
                 object,
                 kind: kind.code(),
-                time_ns: i64::from(place),
+                time_ns: i64::from(index),
                 process: ProcessIdx(entry.process),
                 tid: entry.thread,
                 handle: Some(entry.handle),
@@ -105,12 +105,12 @@ impl Handles {
 /// starts.
 fn lives(history: &[&Entry], entries: &Entries, findings: &mut Diagnostics) -> Vec<Life> {
     let (mut ended, mut open) = (Vec::new(), HashMap::<(u32, u64), Life>::new());
-    for (place, entry) in (0..).zip(history) {
+    for (index, entry) in (0..).zip(history) {
         let handle = (entry.process, entry.handle);
         match entry.operation {
             Operation::BadReference => {}
             Operation::Open => {
-                let life = Life { open: Some(place), ..Life::default() };
+                let life = Life { open: Some(index), ..Life::default() };
                 if let Some(before) = open.insert(handle, life) {
                     findings.count(WarningKind::ReopenedHandle, None);
                     ended.push(Life { is_reopened: true, ..before });
@@ -123,7 +123,7 @@ fn lives(history: &[&Entry], entries: &Entries, findings: &mut Diagnostics) -> V
                 });
                 let at_exit =
                     entry.stack.is_some_and(|stack| entries.has_function(stack, is_exit_function));
-                ended.push(Life { close: Some(place), at_exit, ..life });
+                ended.push(Life { close: Some(index), at_exit, ..life });
             }
         }
     }
@@ -135,14 +135,16 @@ fn lives(history: &[&Entry], entries: &Entries, findings: &mut Diagnostics) -> V
 
 /// Every entry with its stack, references to invalid handles among them.
 pub(super) fn stack_events(entries: &Entries, pids: &[u32]) -> StackEvents {
-    let row = |(place, entry): (i64, &Entry)| StackEvent {
-        time_ns: place,
-        process: Some(ProcessIdx(entry.process)),
-        pid: pids.get(entry.process as usize).copied().unwrap_or_default(),
-        tid: entry.thread,
-        stack: entry.stack.map(StackIdx),
-    };
-    (0..).zip(entries.history.events()).map(row).collect()
+    (0..)
+        .zip(entries.history.events())
+        .map(|(index, entry)| StackEvent {
+            time_ns: index,
+            process: Some(ProcessIdx(entry.process)),
+            pid: pids.get(entry.process as usize).copied().unwrap_or_default(),
+            tid: entry.thread,
+            stack: entry.stack.map(StackIdx),
+        })
+        .collect()
 }
 
 /// Counts of events by operation, each event once.
@@ -194,12 +196,11 @@ pub(super) fn info(
 
 /// The findings, whose places are numbers of lines.
 pub(super) fn warnings(findings: &Diagnostics) -> Vec<Warning> {
-    let of_lines = |warning: Warning| Warning {
-        first_line: warning.first_offset,
-        first_offset: None,
-        ..warning
-    };
-    findings.warnings().into_iter().map(of_lines).collect()
+    findings
+        .warnings()
+        .into_iter()
+        .map(|warning| Warning { first_line: warning.first_offset, first_offset: None, ..warning })
+        .collect()
 }
 
 /// Entries read so far.
@@ -243,12 +244,12 @@ impl Entries {
 
     /// Adds a frame to the stack being read.
     pub(super) fn frame(&mut self, frame: &FrameLine<'_>) {
-        let FrameLine { address, place, .. } = *frame;
+        let FrameLine { address, location, .. } = *frame;
         self.has_wide_address |= address > u64::from(u32::MAX);
         let key = &mut self.scratch;
         key.clear();
         key.extend_from_slice(&address.to_le_bytes());
-        match place {
+        match location {
             Location::Function { module, function, offset } => {
                 key.extend_from_slice(&[1, u8::from(offset.is_some())]);
                 key.extend_from_slice(&offset.unwrap_or_default().to_le_bytes());
@@ -275,7 +276,7 @@ impl Entries {
     fn add_frame(&mut self, row: u32, frame: &FrameLine<'_>) {
         let mut module = |name: &str| Some(ModuleIdx(self.modules.intern(name.as_bytes())));
         let address = Some(frame.address);
-        self.frame_rows.push(match frame.place {
+        self.frame_rows.push(match frame.location {
             Location::Function { module: name, offset, .. } => {
                 // An address without an offset would look like the start of the function.
                 let address = address.filter(|_| offset.is_some());
@@ -286,7 +287,7 @@ impl Entries {
             }
             Location::Unknown => Frame { address, ..Frame::default() },
         });
-        if let Location::Function { function, offset, .. } = frame.place {
+        if let Location::Function { function, offset, .. } = frame.location {
             let (frame, function) = (FrameIdx(row), function.to_owned());
             self.symbols.push(Symbol { frame, function, offset, ..Symbol::default() });
         }
@@ -319,18 +320,20 @@ impl Entries {
     }
 
     pub(super) fn process_table(&self) -> Processes {
-        let row = |key: &[(ProcessKey, u64)]| match *key {
-            [(ProcessKey::Pid, pid)] => {
-                let pid = pid as u32;
-                let path = self.programs.get(&pid).cloned().flatten();
-                let name = path.as_deref().and_then(|path| path.rsplit(['\\', '/']).next());
-                let name = name.unwrap_or_default().to_owned();
-                Process { pid, name, image_path: path, ..Process::default() }
-            }
-            [(ProcessKey::KernelAddress, key)] => Process { key, ..Process::default() },
-            _ => Process::default(),
-        };
-        self.processes.iter().map(row).collect()
+        self.processes
+            .iter()
+            .map(|key| match *key {
+                [(ProcessKey::Pid, pid)] => {
+                    let pid = pid as u32;
+                    let path = self.programs.get(&pid).cloned().flatten();
+                    let name = path.as_deref().and_then(|path| path.rsplit(['\\', '/']).next());
+                    let name = name.unwrap_or_default().to_owned();
+                    Process { pid, name, image_path: path, ..Process::default() }
+                }
+                [(ProcessKey::KernelAddress, key)] => Process { key, ..Process::default() },
+                _ => Process::default(),
+            })
+            .collect()
     }
 
     pub(super) fn module_table(&self) -> Modules {

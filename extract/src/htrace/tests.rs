@@ -46,12 +46,12 @@ fn read_text(text: &[u8]) -> (Entries, Diagnostics) {
 }
 
 fn events(entries: &Entries) -> Vec<(char, u64)> {
-    let letter = |operation| match operation {
-        grammar::Operation::Open => 'o',
-        grammar::Operation::Close => 'c',
-        grammar::Operation::BadReference => 'x',
-    };
-    entries.history.events().map(|entry| (letter(entry.operation), entry.handle)).collect()
+    let events = entries.history.events().map(|entry| match entry.operation {
+        grammar::Operation::Open => ('o', entry.handle),
+        grammar::Operation::Close => ('c', entry.handle),
+        grammar::Operation::BadReference => ('x', entry.handle),
+    });
+    events.collect()
 }
 
 #[test]

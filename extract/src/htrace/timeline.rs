@@ -216,9 +216,9 @@ impl Timeline {
         // Tracing does not remember what it had forgotten.
         let earliest = if last.is_cut { last.time } else { last.time.max(last.start + length) };
         let behind = last.time + length;
-        let times = |allowed: Span| Span { first: earliest, last: behind }.and(allowed);
+        let times = Span { first: earliest, last: behind };
         for allowed in [allowed, Span::ALL] {
-            let Some(Span { first, last: until }) = times(allowed) else { continue };
+            let Some(Span { first, last: until }) = times.and(allowed) else { continue };
             if let Some(time) = (first..=until).find(|time| self.continues(entries, last, *time)) {
                 return time;
             }
@@ -235,9 +235,9 @@ impl Timeline {
         let start = time - entries.len() as i64;
         let common = (last.time - start).max(0) as usize;
         let (common, new) = entries.split_at(common.min(entries.len()));
-        for (place, entry) in (start..).zip(common) {
+        for (time, entry) in (start..).zip(common) {
             self.comparisons += 1;
-            let known = self.known.get(&(place, 0));
+            let known = self.known.get(&(time, 0));
             if known.zip(entry.as_ref()).is_some_and(|((_, known), entry)| !known.is_same(entry)) {
                 return false;
             }
@@ -264,9 +264,9 @@ impl Timeline {
         }
         self.comparisons += new.len() as u64;
         let mut expected = start.min(time) - 1;
-        for (&(place, _), (_, entry)) in self.known.range(..(start.min(time), 0)).rev() {
+        for (&(number, _), (_, entry)) in self.known.range(..(start.min(time), 0)).rev() {
             self.comparisons += 1;
-            if place != expected || firsts.is_empty() {
+            if number != expected || firsts.is_empty() {
                 break;
             }
             expected -= 1;
@@ -296,12 +296,12 @@ impl Timeline {
     /// Gathers the events of each handle value, and the numbers whose events are not known.
     pub(super) fn index(&mut self) {
         let mut next = if self.is_since_beginning { 0 } else { START };
-        for (&place, (_, entry)) in &self.known {
-            self.of_handles.entry(entry.handle).or_default().insert(place);
-            if next < place.0 {
-                self.unknown.push((next, place.0));
+        for (&position, (_, entry)) in &self.known {
+            self.of_handles.entry(entry.handle).or_default().insert(position);
+            if next < position.0 {
+                self.unknown.push((next, position.0));
             }
-            next = place.0 + 1;
+            next = position.0 + 1;
         }
         self.unknown.push((next, END));
     }
@@ -318,13 +318,13 @@ impl Timeline {
     }
 
     /// The numbers that an event may have.
-    pub(super) fn span_of(&self, place: Position) -> Span {
-        self.loose.get(&place).copied().unwrap_or(Span::at(place.0))
+    pub(super) fn span_of(&self, position: Position) -> Span {
+        self.loose.get(&position).copied().unwrap_or(Span::at(position.0))
     }
 
     /// The numbers that each event may have.
     pub(super) fn spans(&self) -> Spans {
-        let spans = || self.known.keys().map(|place| self.span_of(*place));
+        let spans = || self.known.keys().map(|position| self.span_of(*position));
         let mut spans = Spans {
             firsts: spans().map(|span| span.first).collect(),
             lasts: spans().map(|span| span.last).collect(),
@@ -334,23 +334,24 @@ impl Timeline {
         spans
     }
 
-    /// Adds an event behind all that stand at the number of `place`, or in front of the next number; its own number
+    /// Adds an event behind all that stand at the number of `position`, or in front of the next number; its own number
     /// is within `span`.
     pub(super) fn add(
         &mut self,
-        place: Position,
+        position: Position,
         span: Span,
         step: usize,
         entry: Entry,
     ) -> Position {
-        let last = self.known.range(..=(place.0, u32::MAX)).next_back().map(|(place, _)| *place);
+        let last =
+            self.known.range(..=(position.0, u32::MAX)).next_back().map(|(position, _)| *position);
         let behind =
-            last.filter(|last| last.0 == place.0).map_or(place.1.max(1), |last| last.1 + 1);
-        let place = (place.0, behind);
-        self.known.insert(place, (step, entry));
-        self.loose.insert(place, span);
-        self.of_handles.entry(entry.handle).or_default().insert(place);
-        place
+            last.filter(|last| last.0 == position.0).map_or(position.1.max(1), |last| last.1 + 1);
+        let position = (position.0, behind);
+        self.known.insert(position, (step, entry));
+        self.loose.insert(position, span);
+        self.of_handles.entry(entry.handle).or_default().insert(position);
+        position
     }
 
     /// The last event of a handle value before a place, with the numbers that it may have.
@@ -360,14 +361,14 @@ impl Timeline {
     }
 
     /// Places of the events of a handle value.
-    pub(super) fn places_of(&self, handle: u64) -> impl Iterator<Item = Position> {
+    pub(super) fn positions_of(&self, handle: u64) -> impl Iterator<Item = Position> {
         self.of_handles.get(&handle).into_iter().flatten().copied()
     }
 
     fn insert(&mut self, step: usize, entries: &[Option<Entry>], start: i64) {
-        for (place, entry) in (start..).zip(entries) {
+        for (time, entry) in (start..).zip(entries) {
             let Some(entry) = entry else { continue };
-            let known = self.known.entry((place, 0)).or_insert((step, *entry));
+            let known = self.known.entry((time, 0)).or_insert((step, *entry));
             // Later listings know more names of functions.
             known.1.stack = entry.stack.or(known.1.stack);
         }
@@ -378,9 +379,9 @@ impl Timeline {
         let Some((&(first, _), _)) = self.known.first_key_value() else { return false };
         let length = entries.len() as i64;
         (first..=last.time - length).any(|start| {
-            (start..).zip(entries).all(|(place, entry)| {
+            (start..).zip(entries).all(|(time, entry)| {
                 self.comparisons += 1;
-                let known = self.known.get(&(place, 0)).filter(|_| self.comparisons < COMPARISONS);
+                let known = self.known.get(&(time, 0)).filter(|_| self.comparisons < COMPARISONS);
                 known.zip(entry.as_ref()).is_some_and(|((_, known), entry)| known.is_same(entry))
             })
         })
@@ -409,9 +410,9 @@ struct NextDifference {
 /// Next difference of each fact, unless a snapshot comes first.
 fn next_differences(facts: &[Fact]) -> Vec<Option<NextDifference>> {
     let mut next = None;
-    let mut all = Vec::with_capacity(facts.len());
+    let mut differences = Vec::with_capacity(facts.len());
     for fact in facts.iter().rev() {
-        all.push(next);
+        differences.push(next);
         match &fact.output {
             Output::Difference { new, .. } => {
                 next = new.map(|new| NextDifference { new, may_have_run: false });
@@ -423,6 +424,6 @@ fn next_differences(facts: &[Fact]) -> Vec<Option<NextDifference>> {
             next.may_have_run |= fact.may_have_run;
         }
     }
-    all.reverse();
-    all
+    differences.reverse();
+    differences
 }

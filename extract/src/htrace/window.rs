@@ -28,7 +28,7 @@ pub(super) struct Unknown {
 impl<'a> Window<'a> {
     pub(super) fn of(timeline: &'a Timeline, first: i64, last: i64) -> Self {
         let known = timeline.known.range((first, 0)..(last.max(first), 0));
-        let known = known.map(|(&place, (_, entry))| (place, entry)).collect();
+        let known = known.map(|(&position, (_, entry))| (position, entry)).collect();
         Self { first, last, known }
     }
 
@@ -50,7 +50,7 @@ impl<'a> Window<'a> {
             opens.iter().enumerate().map(|(at, open)| (open.handle, at)).collect();
         let mut is_known = vec![false; opens.len()];
         let (mut next, mut closes) = (0, 0);
-        for &(place, open) in &outstanding {
+        for &(position, open) in &outstanding {
             let same = listed.get(&open.handle);
             match same.filter(|&&at| opens.get(at).is_some_and(|listed| listed.is_same(open))) {
                 Some(&at) if at < next => return None,
@@ -59,11 +59,11 @@ impl<'a> Window<'a> {
                     *is_known.get_mut(at)? = true;
                 }
                 // It was closed by an event that is not known.
-                None if self.unknown_between(place.0, self.last) > 0 => closes += 1,
+                None if self.unknown_between(position.0, self.last) > 0 => closes += 1,
                 None => return None,
             }
         }
-        let opens = self.places(opens, &is_known, &outstanding)?;
+        let opens = self.positions(opens, &is_known, &outstanding)?;
         let missing = (opens.len() + closes) as i64;
         (missing <= self.unknown_between(self.first.saturating_sub(1), self.last))
             .then_some(Unknown { opens, closes })
@@ -79,8 +79,8 @@ impl<'a> Window<'a> {
             .collect();
         let is_new = |open: &&Entry| !known.contains(&(open.handle, open.thread, open.addresses));
         // Behind what is known there.
-        let place = (self.last.max(self.first) - 1, 1);
-        let opens = opens.iter().filter(is_new).map(|open| (place, *open)).collect();
+        let position = (self.last.max(self.first) - 1, 1);
+        let opens = opens.iter().filter(is_new).map(|open| (position, *open)).collect();
         Unknown { opens, closes: 0 }
     }
 
@@ -102,7 +102,7 @@ impl<'a> Window<'a> {
 
     /// Places of the opens that are not known: in the order they are listed in, behind known events of
     /// their handle, where events are not known. The last such places, as others may have come before.
-    fn places(
+    fn positions(
         &self,
         opens: &[Entry],
         is_known: &[bool],
@@ -112,11 +112,11 @@ impl<'a> Window<'a> {
             return Some(Vec::new());
         }
         let last_of: HashMap<u64, i64> =
-            self.known.iter().map(|(place, entry)| (entry.handle, place.0)).collect();
+            self.known.iter().map(|(position, entry)| (entry.handle, position.0)).collect();
         let known: HashMap<u64, i64> =
-            outstanding.iter().map(|(place, entry)| (entry.handle, place.0)).collect();
+            outstanding.iter().map(|(position, entry)| (entry.handle, position.0)).collect();
         let gaps = self.gaps();
-        let mut places = Vec::new();
+        let mut positions = Vec::new();
         // Where the next one ends, and how many stand in each gap.
         let mut end = self.last;
         let mut used: HashMap<i64, i64> = HashMap::new();
@@ -127,18 +127,18 @@ impl<'a> Window<'a> {
             }
             // The last gap that begins in front of it and has room.
             let until = gaps.partition_point(|&(start, _)| start < end);
-            let has_room = |&&(start, gap_end): &&(i64, i64)| {
-                used.get(&start).copied().unwrap_or_default() < gap_end.min(end) - start
-            };
-            let &(start, gap_end) = gaps.get(..until)?.iter().rev().find(has_room)?;
+            let &(start, gap_end) =
+                gaps.get(..until)?.iter().rev().find(|&&(start, gap_end)| {
+                    used.get(&start).copied().unwrap_or_default() < gap_end.min(end) - start
+                })?;
             *used.entry(start).or_default() += 1;
             end = end.min(gap_end);
-            places.push(((end - 1, 1), *open));
+            positions.push(((end - 1, 1), *open));
         }
-        places.reverse();
+        positions.reverse();
         // All stand behind the known ones that are listed in front of them, and those of their handle.
         let mut behind = self.first;
-        let mut unknown = places.iter();
+        let mut unknown = positions.iter();
         for (open, is_known) in opens.iter().zip(is_known) {
             let of_handle =
                 if *is_known { known.get(&open.handle) } else { last_of.get(&open.handle) };
@@ -147,28 +147,28 @@ impl<'a> Window<'a> {
                 return None;
             }
         }
-        Some(places)
+        Some(positions)
     }
 
     /// Runs of events that are not known, the end excluded.
     fn gaps(&self) -> Vec<(i64, i64)> {
         let mut gaps = Vec::new();
         let mut next = self.first;
-        let exact = self.known.iter().filter(|(place, _)| place.1 == 0).map(|(place, _)| place.0);
-        for place in exact.chain([self.last]) {
-            if next < place {
-                gaps.push((next, place));
+        let exact = self.known.iter().map(|(position, _)| position).filter(|(_, at)| *at == 0);
+        for number in exact.map(|(number, _)| *number).chain([self.last]) {
+            if next < number {
+                gaps.push((next, number));
             }
-            next = place + 1;
+            next = number + 1;
         }
         gaps
     }
 
     /// Number of unknown events after `first` and before `last`.
     fn unknown_between(&self, first: i64, last: i64) -> i64 {
-        let from = self.known.partition_point(|(place, _)| place.0 <= first);
-        let known = self.known.iter().skip(from).take_while(|(place, _)| place.0 < last);
-        let known = known.filter(|(place, _)| place.1 == 0).count() as i64;
+        let from = self.known.partition_point(|(position, _)| position.0 <= first);
+        let known = self.known.iter().skip(from).take_while(|(position, _)| position.0 < last);
+        let known = known.filter(|(position, _)| position.1 == 0).count() as i64;
         last.saturating_sub(first) - 1 - known
     }
 }
@@ -179,13 +179,13 @@ pub(super) fn place(step: usize, entries: &[Entry], span: Span, timeline: &mut T
     for entry in entries {
         of_handles.entry(entry.handle).or_default().push(*entry);
     }
-    let first = timeline.known.first_key_value().map_or(0, |(place, _)| place.0);
+    let first = timeline.known.first_key_value().map_or(0, |(position, _)| position.0);
     for (handle, printed) in of_handles {
-        let places: Vec<Position> =
-            timeline.places_of(handle).filter(|place| *place < (span.last, 0)).collect();
+        let positions: Vec<Position> =
+            timeline.positions_of(handle).filter(|position| *position < (span.last, 0)).collect();
         let known: Vec<Entry> =
-            places.iter().filter_map(|place| Some(timeline.known.get(place)?.1)).collect();
-        let earliest = places.partition_point(|place| *place < (span.first, 0));
+            positions.iter().filter_map(|position| Some(timeline.known.get(position)?.1)).collect();
+        let earliest = positions.partition_point(|position| *position < (span.first, 0));
         if (earliest.max(1)..=known.len()).any(|until| ends_with(known.get(..until), &printed)) {
             continue;
         }
@@ -194,25 +194,25 @@ pub(super) fn place(step: usize, entries: &[Entry], span: Span, timeline: &mut T
         // What is known from later listings may have happened before this one.
         let tail = common.iter().rposition(Option::is_some).map_or(0, |row| row + 1);
         let mut later = (earliest..).zip(later).peekable();
-        for (place, entry) in common.iter_mut().zip(&printed).skip(tail) {
-            *place = later.next_if(|(_, known)| known.is_same(entry)).map(|(at, _)| at);
+        for (position, entry) in common.iter_mut().zip(&printed).skip(tail) {
+            *position = later.next_if(|(_, known)| known.is_same(entry)).map(|(at, _)| at);
         }
-        let common = common.into_iter().map(|known| places.get(known?).copied());
+        let common = common.into_iter().map(|known| positions.get(known?).copied());
         let common: Vec<Option<Position>> = common.collect();
         // The next place that is known, from each row on.
         let mut next = None;
         let mut nexts: Vec<Option<Position>> = Vec::with_capacity(common.len());
-        for place in common.iter().rev() {
-            next = place.or(next);
+        for position in common.iter().rev() {
+            next = position.or(next);
             nexts.push(next);
         }
         let mut before: Option<Position> = None;
-        for ((entry, place), next) in printed.iter().zip(common).zip(nexts.into_iter().rev()) {
-            if place.is_some() {
-                before = place;
+        for ((entry, position), next) in printed.iter().zip(common).zip(nexts.into_iter().rev()) {
+            if position.is_some() {
+                before = position;
                 continue;
             }
-            let after = before.map_or(START, |place| place.0);
+            let after = before.map_or(START, |position| position.0);
             // A gap in front of the next event of the handle, or behind the earliest time of the listing.
             let room = match (before, next) {
                 (_, None) => Span { first: span.first.max(first).max(after), ..span },
@@ -224,7 +224,7 @@ pub(super) fn place(step: usize, entries: &[Entry], span: Span, timeline: &mut T
                 continue;
             };
             let last = next.map_or(span.last, |next| timeline.span_of(next).last) - 1;
-            let first = before.map_or(START, |place| timeline.span_of(place).first);
+            let first = before.map_or(START, |position| timeline.span_of(position).first);
             before = Some(timeline.add((number, 0), Span { first, last }, step, *entry));
         }
     }

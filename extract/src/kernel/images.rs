@@ -234,7 +234,7 @@ pub struct Images {
     path_ids: ByteInterner,
     live: HashMap<(u32, u64), usize>,
     /// All mappings that start at a place, in the order they were first seen.
-    places: HashMap<(u32, u64), Vec<usize>>,
+    rows_by_key: HashMap<(u32, u64), Vec<usize>>,
     /// The image event last seen for a place, to which identity records of the same time belong.
     recent: HashMap<(u32, u64), (i64, usize)>,
     /// Identity records that wait for an image event of the same time, one time per place.
@@ -282,9 +282,9 @@ impl EventFamily for Images {
     /// Gives the identity records whose image event never came to other images of their place;
     /// counts those of places without image.
     fn finish(&mut self, shared: &mut Shared) {
-        let places: Vec<_> = self.early.keys().copied().collect();
-        for place in places {
-            self.settle(place);
+        let keys: Vec<_> = self.early.keys().copied().collect();
+        for key in keys {
+            self.settle(key);
         }
         shared.diagnostics.add(WarningKind::IdentityWithoutImage, self.orphans, None);
     }
@@ -296,27 +296,27 @@ impl Images {
     /// A load opens a mapping, an unload closes it; an image first seen in a rundown or unload has
     /// been there since before the trace.
     pub(crate) fn event(&mut self, image: &Image<'_>, time: i64) {
-        let place = (image.pid, image.base);
-        let same_time = self.take_early(place, time);
-        let row = match (image.action, self.live.get(&place)) {
+        let key = (image.pid, image.base);
+        let same_time = self.take_early(key, time);
+        let row = match (image.action, self.live.get(&key)) {
             (Action::Begin, _) => self.add(image, Some(time)),
             (_, Some(row)) => *row,
             (_, None) => self.add(image, None),
         };
         if image.action == Action::End {
-            self.live.remove(&place);
+            self.live.remove(&key);
             if let Some(row) = self.rows.get_mut(row) {
                 row.unload = Some(time);
             }
         } else {
-            self.live.insert(place, row);
+            self.live.insert(key, row);
         }
         if let Some(known) = self.rows.get_mut(row)
             && known.timestamp == 0
         {
             known.timestamp = image.timestamp;
         }
-        self.recent.insert(place, (time, row));
+        self.recent.insert(key, (time, row));
         for record in same_time {
             self.identify(row, record);
         }
@@ -334,36 +334,35 @@ impl Images {
 
     /// Gives a record to the image event of its own time, or lets it wait for one: merged traces
     /// have both at the same time, but not always in this order.
-    fn identity(&mut self, place: (u32, u64), time: i64, record: Identity) {
-        if let Some((at, row)) = self.recent.get(&place).copied()
+    fn identity(&mut self, key: (u32, u64), time: i64, record: Identity) {
+        if let Some((at, row)) = self.recent.get(&key).copied()
             && at == time
         {
             self.identify(row, record);
             return;
         }
         // A handful of records belong to one image event.
-        let settles = |(at, records): &(i64, Vec<Identity>)| *at != time || records.len() >= 8;
-        if self.early.get(&place).is_some_and(settles) {
-            self.settle(place);
+        if self.early.get(&key).is_some_and(|(at, records)| *at != time || records.len() >= 8) {
+            self.settle(key);
         }
-        self.early.entry(place).or_insert((time, Vec::new())).1.push(record);
+        self.early.entry(key).or_insert((time, Vec::new())).1.push(record);
     }
 
     /// The waiting records of a place when they have this time; others are settled.
-    fn take_early(&mut self, place: (u32, u64), time: i64) -> Vec<Identity> {
-        if self.early.get(&place).is_some_and(|(early, _)| *early != time) {
-            self.settle(place);
+    fn take_early(&mut self, key: (u32, u64), time: i64) -> Vec<Identity> {
+        if self.early.get(&key).is_some_and(|(early, _)| *early != time) {
+            self.settle(key);
         }
-        self.early.remove(&place).map(|(_, records)| records).unwrap_or_default()
+        self.early.remove(&key).map(|(_, records)| records).unwrap_or_default()
     }
 
     /// Gives the waiting records of a place to the images that have been there so far.
-    fn settle(&mut self, place: (u32, u64)) {
-        let Some((_, records)) = self.early.remove(&place) else { return };
+    fn settle(&mut self, key: (u32, u64)) {
+        let Some((_, records)) = self.early.remove(&key) else { return };
         let mut identified = None;
         for record in records {
             let after_id = identified.filter(|_| matches!(record, Identity::Rsds(_)));
-            let Some(row) = after_id.or_else(|| self.image_of(place, &record)) else {
+            let Some(row) = after_id.or_else(|| self.image_of(key, &record)) else {
                 self.orphans += 1;
                 continue;
             };
@@ -376,8 +375,8 @@ impl Images {
 
     /// The image that a record without image event belongs to: some writers log the records
     /// later, in the order of the images at their place.
-    fn image_of(&self, place: (u32, u64), record: &Identity) -> Option<usize> {
-        let rows = self.places.get(&place)?.iter().take(MAX_IMAGES_SEARCHED).copied();
+    fn image_of(&self, key: (u32, u64), record: &Identity) -> Option<usize> {
+        let rows = self.rows_by_key.get(&key)?.iter().take(MAX_IMAGES_SEARCHED).copied();
         let with = |test: fn(&Identity, &ImageRow) -> bool| {
             rows.clone().find(|row| self.rows.get(*row).is_some_and(|row| test(record, row)))
         };
@@ -416,7 +415,7 @@ impl Images {
             file: ImageFile::default(),
         });
         let row = self.rows.len() - 1;
-        self.places.entry((image.pid, image.base)).or_default().push(row);
+        self.rows_by_key.entry((image.pid, image.base)).or_default().push(row);
         row
     }
 }

@@ -46,9 +46,9 @@ pub struct ProcessRow {
     /// Nothing but its pid is known. Such rows are the last.
     pub is_unnamed: bool,
     /// Position of the start event.
-    pub start_place: Option<EventPlace>,
+    pub start_position: Option<EventPlace>,
     /// Position of the end event.
-    pub end_place: Option<EventPlace>,
+    pub end_position: Option<EventPlace>,
 }
 
 /// Position of an event among those with an equal time stamp.
@@ -101,20 +101,20 @@ impl EventFamily for Processes {
 
     fn take(&mut self, event: &Event<'_>, shared: &mut Shared) -> Option<()> {
         let rows = shared.timeline.len() as u32;
-        let place = EventPlace { processor: event.processor, rows };
-        self.add_event(Process::decode(event)?, event.time, place);
+        let position = EventPlace { processor: event.processor, rows };
+        self.add_event(Process::decode(event)?, event.time, position);
         Some(())
     }
 }
 
 impl Processes {
     /// Takes one process event, at a raw time.
-    fn add_event(&mut self, process: Process, time: i64, place: EventPlace) {
+    fn add_event(&mut self, process: Process, time: i64, position: EventPlace) {
         let pid = process.pid;
         match process.action {
             Action::Begin => {
                 let row = self.add(process, Some(time));
-                self.rows[row].start_place = Some(place);
+                self.rows[row].start_position = Some(position);
                 self.live.insert(pid, row);
             }
             Action::End => {
@@ -123,7 +123,7 @@ impl Processes {
                     None => self.add(process.clone(), None),
                 };
                 if let Some(row) = self.rows.get_mut(row) {
-                    (row.end, row.end_place) = (Some(time), Some(place));
+                    (row.end, row.end_position) = (Some(time), Some(position));
                     row.process.exit_status = process.exit_status;
                     complete(&mut row.process, &process);
                 }
@@ -171,8 +171,8 @@ impl Processes {
             end: None,
             listed: None,
             is_unnamed: false,
-            start_place: None,
-            end_place: None,
+            start_position: None,
+            end_position: None,
         });
         self.rows.len() - 1
     }
@@ -470,8 +470,7 @@ mod threads_tests {
         for (id, time) in events {
             threads.take(&event(*id, 3, *time, &payload), &mut Shared::default()).unwrap();
         }
-        let times = |row: &ThreadRow| (row.is_started.then_some(row.seen), row.end);
-        threads.rows.iter().map(times).collect()
+        threads.rows.iter().map(|row| (row.is_started.then_some(row.seen), row.end)).collect()
     }
 
     #[test]

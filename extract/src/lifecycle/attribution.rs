@@ -275,8 +275,8 @@ mod tests {
             end,
             listed: None,
             is_unnamed: false,
-            start_place: None,
-            end_place: None,
+            start_position: None,
+            end_position: None,
         }
     }
 

@@ -142,7 +142,7 @@ impl Search<'_> {
             Run::Ahead if end - time <= self.grace => state.run = Run::Within { tid, kernel },
             Run::Within { tid: same, kernel: run } if *same == tid && tid != UNKNOWN_ID => {
                 match (*run, kernel) {
-                    (Some(run), Some(other)) if run != other => state.run = Run::Over,
+                    (Some(run), Some(process)) if run != process => state.run = Run::Over,
                     (None, _) => *run = kernel,
                     _ => {}
                 }
@@ -159,7 +159,7 @@ impl Search<'_> {
     /// that the program may have closed handles at that time, the file says it of events of one processor.
     fn is_after_end(&self, row: usize, process: &ProcessRow) -> bool {
         let timeline = &self.collected.shared.timeline;
-        let is_end_after = process.end_place.map(|end| end.is_after(row, timeline));
+        let is_end_after = process.end_position.map(|end| end.is_after(row, timeline));
         !self.is_coarse || is_end_after.is_some_and(|is_after| is_after == Some(false))
     }
 

@@ -11,27 +11,26 @@ use crate::etl::{Clock, EventLoss};
 
 /// Gaps in the events of a trace; times are raw.
 pub struct MissingEvents<'a> {
-    all: &'a [EventLoss],
+    losses: &'a [EventLoss],
     pub(super) times: LossTimes,
 }
 
 impl<'a> MissingEvents<'a> {
-    pub fn new(all: &'a [EventLoss]) -> Self {
-        Self { all, times: LossTimes::new(all.iter().map(|loss| loss.span)) }
+    pub fn new(losses: &'a [EventLoss]) -> Self {
+        Self { losses, times: LossTimes::new(losses.iter().map(|loss| loss.span)) }
     }
 
     /// Whether nothing is.
     pub(super) fn is_none(&self) -> bool {
-        self.all.is_empty()
+        self.losses.is_empty()
     }
 
     /// Whether events of some processors may be missing from one time to another.
     pub(super) fn is_between(&self, from: i64, to: i64, processors: &HashSet<u16>) -> bool {
-        let is_there = |processor: Option<u16>| {
-            processor.is_none_or(|processor| processors.contains(&processor))
-        };
-        let of_these = self.all.iter().filter(|loss| !loss.is_doubtful && is_there(loss.processor));
-        LossTimes::new(of_these.map(|loss| loss.span)).is_between(from, to)
+        let losses = self.losses.iter().filter(|loss| {
+            !loss.is_doubtful && loss.processor.is_none_or(|number| processors.contains(&number))
+        });
+        LossTimes::new(losses.map(|loss| loss.span)).is_between(from, to)
     }
 }
 
@@ -49,7 +48,7 @@ pub struct Lifetimes<'a> {
 impl Lifetimes<'_> {
     /// The rows of the timeline in time order; `order` gives it when it is not the order of the rows.
     pub fn rows(&self, order: Option<&[u32]>) -> impl DoubleEndedIterator<Item = usize> {
-        let at = move |position: usize| order.map_or(position, |order| order[position] as usize);
-        (0..self.collected.shared.timeline.len()).map(at)
+        (0..self.collected.shared.timeline.len())
+            .map(move |position| order.map_or(position, |order| order[position] as usize))
     }
 }

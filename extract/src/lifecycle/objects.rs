@@ -86,16 +86,16 @@ pub fn track<'a>(
     order: Option<&[u32]>,
     diagnostics: &mut Diagnostics,
 ) -> Result<(TrackedEvents, Option<Reuses<'a>>), Cancelled> {
-    let mut found = Diagnostics::default();
-    let mut tracked = follow(Objects::default(), lifetimes, order, &mut found)?;
+    let mut findings = Diagnostics::default();
+    let mut tracked = follow(Objects::default(), lifetimes, order, &mut findings)?;
     let addresses = std::mem::take(&mut tracked.0.objects.doubtful);
     if !addresses.is_empty() {
         // Few addresses of few traces: only of these it is worth to remember each handle.
         let known = Some(OpenAt { addresses, ..OpenAt::default() });
-        found = Diagnostics::default();
-        tracked = follow(Objects { known, ..Objects::default() }, lifetimes, order, &mut found)?;
+        findings = Diagnostics::default();
+        tracked = follow(Objects { known, ..Objects::default() }, lifetimes, order, &mut findings)?;
     }
-    diagnostics.merge(&found);
+    diagnostics.merge(&findings);
     Ok(tracked)
 }
 
@@ -141,18 +141,18 @@ impl Objects {
     /// Final order: completed objects by completion, then open ones by first event.
     ///
     /// Returns for each object its place.
-    pub fn places(&self) -> Vec<u32> {
-        let mut places = vec![0; self.rows.len()];
+    pub fn positions(&self) -> Vec<u32> {
+        let mut positions = vec![0; self.rows.len()];
         let mut next_open = self.completed;
-        for (place, row) in places.iter_mut().zip(&self.rows) {
-            *place = if row.completed == NONE {
+        for (position, row) in positions.iter_mut().zip(&self.rows) {
+            *position = if row.completed == NONE {
                 next_open += 1;
                 next_open - 1
             } else {
                 row.completed
             };
         }
-        places
+        positions
     }
 
     /// Gives an event to its object; the error says why it has none.
@@ -314,10 +314,10 @@ impl Objects {
     fn complete(&mut self, key: Key, object: u32) {
         self.open.remove(&key);
         self.last_completed.insert(key, object);
-        let place = self.completed;
+        let position = self.completed;
         self.completed += 1;
         let row = self.row(object);
-        row.completed = place;
+        row.completed = position;
         if row.balance != 0 {
             self.unbalanced.insert(key.1);
         }

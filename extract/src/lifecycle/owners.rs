@@ -107,8 +107,8 @@ pub fn unnamed_pids(
             (pids[1], pids[2]) = (Some(duplicate.target_pid), duplicate.source_pid);
         }
         let pids = pids.into_iter().flatten().filter(|pid| ![0, UNKNOWN_ID].contains(pid));
-        let is_unnamed = |pid: &u32| index.find_ended(*pid, timeline.time[row], grace).is_none();
-        unnamed.extend(pids.filter(is_unnamed));
+        unnamed
+            .extend(pids.filter(|pid| index.find_ended(*pid, timeline.time[row], grace).is_none()));
     }
     Ok(unnamed)
 }
@@ -135,12 +135,12 @@ fn duplicate_owners(
         rules::is_inherited(duplicate.source_handle, duplicate.target_handle, source, Some(target));
     let parent = is_inherited.then(|| processes.get(target as usize)).flatten();
     // The parent duplicates and starts the child on one thread, and rarely on two processors.
-    let is_later = |child: u32| {
-        let place = processes[child as usize].start_place;
-        place.map_or(Some(false), |place| place.is_after(row, timeline))
-    };
-    let inheriting_child = parent
-        .and_then(|parent| index.inheriting_child(parent.process.pid, parent.end, time, is_later));
+    let inheriting_child = parent.and_then(|parent| {
+        index.inheriting_child(parent.process.pid, parent.end, time, |child| {
+            let start = processes[child as usize].start_position;
+            start.map_or(Some(false), |start| start.is_after(row, timeline))
+        })
+    });
     let [source, inherited_by] = [source, inheriting_child].map(|process| process.unwrap_or(NONE));
     (target, DuplicateOwners { caller, source, inherited_by })
 }

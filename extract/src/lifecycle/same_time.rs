@@ -83,7 +83,7 @@ fn doubtful_keys(
         let processor = |row: u32| timeline.processor[row as usize];
         let mut processors = rows().filter(|row| uses.is_of_object(*row)).map(processor);
         let is_of_several = end - first > 1
-            && processors.next().is_some_and(|one| processors.any(|processor| processor != one));
+            && processors.next().is_some_and(|first| processors.any(|next| next != first));
         for row in rows() {
             poll.round()?;
             if !is_of_several {
@@ -165,10 +165,10 @@ impl Uses<'_> {
 
     /// All that an event does; nothing where it is given to no process.
     fn of(&self, row: u32) -> impl Iterator<Item = (Key, How)> + use<> {
-        self.all(row as usize).into_iter().flatten()
+        self.effects(row as usize).into_iter().flatten()
     }
 
-    fn all(&self, row: usize) -> [Option<(Key, How)>; 4] {
+    fn effects(&self, row: usize) -> [Option<(Key, How)>; 4] {
         const NOTHING: [Option<(Key, How)>; 4] = [None; 4];
         let Collector { handles, objects, references, views, shared, .. } = self.collected;
         let process = self.owners.process[row];
@@ -299,7 +299,7 @@ struct Queue {
 /// Counts of events still to come for a key, by effect.
 #[derive(Default)]
 struct Ahead {
-    all: [u32; 4],
+    total: [u32; 4],
     by_queue: HashMap<usize, [u32; 4]>,
 }
 
@@ -345,8 +345,8 @@ fn arrange(rows: &mut [u32], uses: &Uses<'_>, open: &mut OpenKeys<'_>, looks: &m
             None => open.restore(after),
         }
     }
-    let places = rows.iter_mut().filter(|row| uses.is_of_object(**row));
-    places.zip(order).for_each(|(place, row)| *place = row);
+    let slots = rows.iter_mut().filter(|row| uses.is_of_object(**row));
+    slots.zip(order).for_each(|(slot, row)| *slot = row);
 }
 
 impl<'a, 'd> Run<'a, 'd> {
@@ -358,10 +358,10 @@ impl<'a, 'd> Run<'a, 'd> {
         looks: &'a mut usize,
     ) -> Self {
         let mut run = Self { uses, open, looks, queues: Vec::new(), ahead: HashMap::new() };
-        let mut places: HashMap<u16, usize> = HashMap::new();
+        let mut queues: HashMap<u16, usize> = HashMap::new();
         for row in rows.iter().filter(|row| uses.is_of_object(**row)) {
             let processor = uses.collected.shared.timeline.processor[*row as usize];
-            let queue = *places.entry(processor).or_insert_with(|| {
+            let queue = *queues.entry(processor).or_insert_with(|| {
                 run.queues.push(Queue::default());
                 run.queues.len() - 1
             });
@@ -411,12 +411,10 @@ impl<'a, 'd> Run<'a, 'd> {
             if !self.spend() {
                 return None;
             }
-            let is_next = |queue: &usize| {
+            match (from..self.queues.len()).find(|queue| {
                 let row = self.queues[*queue].head();
                 row.is_some_and(|row| self.may_be_next(row, *queue))
-            };
-            let places = |run: &Self| run.queues.iter().map(|queue| queue.next).collect::<Vec<_>>();
-            match (from..self.queues.len()).find(is_next) {
+            }) {
                 Some(queue) => {
                     let row = self.queues[queue].head()?;
                     let before = self.states(self.uses.of(row).map(|(key, _)| key));
@@ -426,7 +424,7 @@ impl<'a, 'd> Run<'a, 'd> {
                     if self.queues.iter().all(|queue| queue.head().is_none()) {
                         return Some(steps.iter().map(|step| step.row).collect());
                     }
-                    if !tried.insert(places(self)) {
+                    if !tried.insert(self.queues.iter().map(|queue| queue.next).collect()) {
                         from = self.queues.len();
                     }
                 }
@@ -450,8 +448,9 @@ impl<'a, 'd> Run<'a, 'd> {
     /// Whether an event opens what is open and still to be closed, even if by the same processor.
     fn opens_twice(&self, row: u32) -> bool {
         self.uses.of(row).any(|(key, how)| {
-            let closes = |ahead: &Ahead| ahead.all[How::Close as usize] > 0;
-            how == How::Open && self.open.contains(&key) && self.ahead.get(&key).is_some_and(closes)
+            how == How::Open
+                && self.open.contains(&key)
+                && self.ahead.get(&key).is_some_and(|ahead| ahead.total[How::Close as usize] > 0)
         })
     }
 
@@ -470,8 +469,8 @@ impl<'a, 'd> Run<'a, 'd> {
     /// Counts what an event of a processor does as still to come, or no longer.
     fn count_all(&mut self, row: u32, queue: usize, by: i32) {
         for (key, how) in self.uses.of(row).filter(|(key, _)| self.open.is_doubtful(key)) {
-            let Ahead { all, by_queue } = self.ahead.entry(key).or_default();
-            for counts in [all, by_queue.entry(queue).or_default()] {
+            let Ahead { total, by_queue } = self.ahead.entry(key).or_default();
+            for counts in [total, by_queue.entry(queue).or_default()] {
                 let count = &mut counts[how as usize];
                 *count = count.saturating_add_signed(by);
             }
@@ -490,9 +489,9 @@ impl<'a, 'd> Run<'a, 'd> {
         let of_doubtful = self.uses.of(row).filter(|(key, _)| self.open.is_doubtful(key));
         let waits = of_doubtful.map(|(key, how)| {
             let elsewhere = |how: How| {
-                self.ahead.get(&key).is_some_and(|Ahead { all, by_queue }| {
+                self.ahead.get(&key).is_some_and(|Ahead { total, by_queue }| {
                     let here = by_queue.get(&queue).map_or(0, |counts| counts[how as usize]);
-                    all[how as usize] > here
+                    total[how as usize] > here
                 })
             };
             let is_open = self.open.contains(&key);

@@ -17,7 +17,6 @@ use super::kinds::event_kind;
 use super::lifetimes::{Lifetimes, MissingEvents};
 use super::owners::view_pid;
 use crate::collect::Collector;
-use crate::kernel::ProcessRow;
 use crate::raw::{RowKind, UNKNOWN_ID};
 
 /// A close that is not in the trace; times are raw.
@@ -74,18 +73,18 @@ impl<'a> Reuses<'a> {
     pub(super) fn event(&mut self, row: usize) -> Effect {
         let timeline = &self.lifetimes.collected.shared.timeline;
         let Some(kind) = event_kind(timeline.kind[row]) else { return Effect::None };
-        let Some(place) = self.lifetimes.place(kind, row) else { return Effect::None };
+        let Some(slot) = self.lifetimes.slot(kind, row) else { return Effect::None };
         match kind {
             EventKind::HandleCreate | EventKind::HandleDuplicate | EventKind::Map => {
-                let before = self.open.insert(place, row as u32);
+                let before = self.open.insert(slot, row as u32);
                 before.map_or(Effect::None, |before| self.reuse(before, row))
             }
             EventKind::HandleClose => {
-                let Some(&opened) = self.open.get(&place) else { return Effect::None };
+                let Some(&opened) = self.open.get(&slot) else { return Effect::None };
                 if address(self.lifetimes.collected, row)
                     == address(self.lifetimes.collected, opened as usize)
                 {
-                    self.open.remove(&place);
+                    self.open.remove(&slot);
                     return match self.is_lossy(opened, row) {
                         true => Effect::Closes(opened),
                         false => Effect::None,
@@ -93,12 +92,12 @@ impl<'a> Reuses<'a> {
                 }
                 let effect = self.reuse(opened, row);
                 if effect != Effect::None {
-                    self.open.remove(&place);
+                    self.open.remove(&slot);
                 }
                 effect
             }
             EventKind::Unmap => {
-                self.open.remove(&place);
+                self.open.remove(&slot);
                 Effect::None
             }
             _ => Effect::None,
@@ -128,7 +127,7 @@ impl<'a> Reuses<'a> {
 
 impl Lifetimes<'_> {
     /// Slot that an event opens or closes; `None` if it is not known.
-    fn place(&self, kind: EventKind, row: usize) -> Option<Slot> {
+    fn slot(&self, kind: EventKind, row: usize) -> Option<Slot> {
         let Self { collected, owners, .. } = *self;
         let Collector { handles, duplicates, views, shared, .. } = collected;
         let timeline = &shared.timeline;
@@ -208,10 +207,10 @@ impl<'a> UnseenCloses<'a> {
     /// is missing.
     pub(super) fn is_closed_before(&self, opened: u32, row: u32) -> bool {
         let time = &self.lifetimes.collected.shared.timeline.time;
-        let is_missing =
-            |closed| self.lifetimes.missing.times.is_between(time[opened as usize], closed);
-        let closed = self.closed_before.get(&opened);
-        closed.is_some_and(|closed| *closed <= time[row as usize] && is_missing(*closed))
+        let missing = &self.lifetimes.missing.times;
+        self.closed_before.get(&opened).is_some_and(|closed| {
+            *closed <= time[row as usize] && missing.is_between(time[opened as usize], *closed)
+        })
     }
 
     /// Evidence for the close of the handle opened by a row, if the trace has no close of it.
@@ -225,15 +224,15 @@ impl<'a> UnseenCloses<'a> {
         let (evidence, latest) = match self.closed_before.get(&(row as u32)) {
             Some(time) => (ClosedUnseen::Reused, *time),
             None => {
-                let place = self.lifetimes.place(kind, row)?;
-                let rundown = match place {
+                let slot = self.lifetimes.slot(kind, row)?;
+                let rundown = match slot {
                     Slot::Handle(..) => &self.handles_at_end,
                     Slot::View(..) => &self.views_at_end,
                 };
                 let object = || address(self.lifetimes.collected, row);
-                match self.sweeps.start_of(place) {
+                match self.sweeps.start_of(slot) {
                     Some(start) => (ClosedUnseen::ProcessEnded, start),
-                    None => (ClosedUnseen::NotInRundown, rundown.without(place, opened, object)?),
+                    None => (ClosedUnseen::NotInRundown, rundown.without(slot, opened, object)?),
                 }
             }
         };
@@ -289,8 +288,8 @@ impl Sweeps {
 
     /// Time from which on all handle events of the slot's process are present, up to the end of its
     /// sweep.
-    fn start_of(&self, place: Slot) -> Option<i64> {
-        match place {
+    fn start_of(&self, slot: Slot) -> Option<i64> {
+        match slot {
             Slot::Handle(Holder::Process(process), _) => self.starts.get(&process).copied(),
             Slot::Handle(Holder::Pid(_), _) | Slot::View(..) => None,
         }
@@ -336,8 +335,8 @@ impl EndRundown {
         let mut rundown = rundown.if_whole(missing);
         // Processes that are alive are listed after the handles.
         let start = rundown.span.map(|(start, _)| start);
-        let is_alive = |row: &ProcessRow| row.end.is_none() && row.listed >= start;
-        let alive = (0..).zip(&collected.processes.rows).filter(|(_, row)| is_alive(row));
+        let processes = (0..).zip(&collected.processes.rows);
+        let alive = processes.filter(|(_, row)| row.end.is_none() && row.listed >= start);
         rundown.holders.extend(alive.map(|(row, _)| Holder::Process(row)));
         Ok(rundown)
     }
@@ -358,27 +357,31 @@ impl EndRundown {
         let (start, end) = self.span.get_or_insert((time, time));
         (*start, *end) = (time.min(*start), time.max(*end));
         self.processors.insert(processor);
-        if let Some((holder, place)) = listed {
+        if let Some((holder, slot)) = listed {
             self.holders.insert(holder);
-            self.open.insert(place, object);
+            self.open.insert(slot, object);
         }
     }
 
     fn if_whole(self, missing: &MissingEvents<'_>) -> Self {
-        let is_missing = |(start, end)| missing.is_between(start, end, &self.processors);
-        if self.span.is_some_and(is_missing) { Self::default() } else { self }
+        match self.span {
+            Some((start, end)) if missing.is_between(start, end, &self.processors) => {
+                Self::default()
+            }
+            _ => self,
+        }
     }
 
     /// Time at which the rundown ended, if it does not list an earlier open.
-    fn without(&self, place: Slot, opened: i64, object: impl Fn() -> u64) -> Option<i64> {
+    fn without(&self, slot: Slot, opened: i64, object: impl Fn() -> u64) -> Option<i64> {
         let (start, end) = self.span?;
-        let (holder, is_open) = match place {
+        let (holder, is_open) = match slot {
             Slot::Handle(holder, value) => {
                 let of = |value| Slot::Handle(holder, value);
-                let is_listed = |place| self.open.get(&place) == Some(&object());
+                let is_listed = |slot| self.open.get(&slot) == Some(&object());
                 (holder, is_listed(of(value)) || is_listed(of(value & !KERNEL_HANDLE)))
             }
-            Slot::View(pid, _) => (Holder::Pid(pid), self.open.contains_key(&place)),
+            Slot::View(pid, _) => (Holder::Pid(pid), self.open.contains_key(&slot)),
         };
         let is_closed = self.holders.contains(&holder) && opened < start && !is_open;
         is_closed.then_some(end)

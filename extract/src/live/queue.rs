@@ -110,8 +110,9 @@ impl EventReceiver {
     pub fn receive(&mut self, wait: Duration) -> Option<&PackedEvents> {
         self.received.clear();
         let shared = &self.shared;
-        let waits = |state: &mut State| state.events.is_empty() && !state.is_closed;
-        let woken = shared.changed.wait_timeout_while(shared.lock(), wait, waits);
+        let woken = shared.changed.wait_timeout_while(shared.lock(), wait, |state| {
+            state.events.is_empty() && !state.is_closed
+        });
         let (mut state, _) = woken.unwrap_or_else(PoisonError::into_inner);
         if state.events.is_empty() && state.is_closed {
             return None;

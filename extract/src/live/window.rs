@@ -384,11 +384,12 @@ mod tests {
             let extended = &payload[..payload.len() / 2];
             packed.push(&Event { time, payload, extended, pid: Some(9), ..Event::default() });
         }
-        let found: Vec<_> = packed.iter().map(|e| (e.time, e.payload, e.extended, e.pid)).collect();
-        assert_eq!(found[2], (2, &b"three"[..], &b"th"[..], Some(9)));
-        assert_eq!((found.len(), found[1].1, found[3].1), (4, &b""[..], &b"4"[..]));
+        let events: Vec<_> =
+            packed.iter().map(|e| (e.time, e.payload, e.extended, e.pid)).collect();
+        assert_eq!(events[2], (2, &b"three"[..], &b"th"[..], Some(9)));
+        assert_eq!((events.len(), events[1].1, events[3].1), (4, &b""[..], &b"4"[..]));
         packed.retain(&[false, true, true, false]);
-        let found: Vec<_> = packed.iter().map(|event| (event.time, event.payload)).collect();
-        assert_eq!(found, [(1, &b""[..]), (2, &b"three"[..])]);
+        let events: Vec<_> = packed.iter().map(|event| (event.time, event.payload)).collect();
+        assert_eq!(events, [(1, &b""[..]), (2, &b"three"[..])]);
     }
 }

@@ -189,7 +189,7 @@ impl Decoder {
         if is_full {
             return None;
         }
-        let found = trace_logging::decode(schema).map(|(name, fields)| Schema {
+        let schema_id = trace_logging::decode(schema).map(|(name, fields)| Schema {
             source: SchemaSource::TraceLogging,
             provider: String::from_utf8_lossy(
                 trace_logging::provider_name(traits).unwrap_or_default(),
@@ -203,9 +203,9 @@ impl Decoder {
             fields: fields.into(),
         });
         self.used += SCHEMA_COST;
-        let found = found.map(|schema| self.add(schema));
-        self.trace_logging.insert(key, found);
-        found
+        let schema_id = schema_id.map(|schema| self.add(schema));
+        self.trace_logging.insert(key, schema_id);
+        schema_id
     }
 
     /// Decodes an event; `None` without a schema.
@@ -303,9 +303,9 @@ impl<'a> SchemaNames<'a> {
             let id = EventId::Manifest { guid: schema.guid, id: schema.id };
             names.schemas.insert(id, schema);
         }
-        let mut all: Vec<_> = described.iter().collect();
-        all.sort_unstable_by_key(|(_, schema)| **schema);
-        for (described, schema) in all {
+        let mut described: Vec<_> = described.iter().collect();
+        described.sort_unstable_by_key(|(_, schema)| **schema);
+        for (described, schema) in described {
             let id = match *described {
                 Described::Manifest { guid, id, .. } => EventId::Manifest { guid, id },
                 Described::Classic { guid, opcode, .. } => EventId::Classic { guid, opcode },

@@ -100,22 +100,22 @@ pub enum Count {
 /// The fields of an event: first those of the top level, then members of structures.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Fields {
-    all: Vec<FieldPlan>,
+    plans: Vec<FieldPlan>,
     top_level: usize,
 }
 
 impl Fields {
     /// Fields of which the first `top_level` are those of the event. `None` when there are too many, when
     /// references lead nowhere, or structures are not a tree of little depth.
-    pub(super) fn new(all: Vec<FieldPlan>, top_level: usize) -> Option<Self> {
-        if all.len() > MAX_FIELDS || top_level > all.len() {
+    pub(super) fn new(plans: Vec<FieldPlan>, top_level: usize) -> Option<Self> {
+        if plans.len() > MAX_FIELDS || top_level > plans.len() {
             return None;
         }
-        let is_field = |at: u16| usize::from(at) < all.len();
-        let mut depths = vec![1_u8; all.len()];
+        let is_field = |at: u16| usize::from(at) < plans.len();
+        let mut depths = vec![1_u8; plans.len()];
         let mut members_in_all = 0;
         // Members follow their structure, so from the end each depth is known when it is asked for.
-        for (at, field) in all.iter().enumerate().rev() {
+        for (at, field) in plans.iter().enumerate().rev() {
             let counts = !matches!(field.count, Count::Field(at) if !is_field(at));
             let extends = match field.kind {
                 FieldKind::Value(_, Extent::BytesOf(at) | Extent::CharactersOf(at)) => is_field(at),
@@ -125,7 +125,7 @@ impl Fields {
                     members_in_all += members;
                     let inner = depths.get(first..first + members)?;
                     let deepest = inner.iter().max().copied().unwrap_or(0);
-                    let is_tree = first > at && members_in_all <= all.len();
+                    let is_tree = first > at && members_in_all <= plans.len();
                     if !is_tree || deepest >= MAX_DEPTH {
                         return None;
                     }
@@ -137,34 +137,34 @@ impl Fields {
                 return None;
             }
         }
-        Some(Self { all, top_level })
+        Some(Self { plans, top_level })
     }
 
     /// Fields of the event itself.
     pub fn top_level(&self) -> &[FieldPlan] {
-        self.all.get(..self.top_level).unwrap_or_default()
+        self.plans.get(..self.top_level).unwrap_or_default()
     }
 
     /// The field of a number.
     pub fn get(&self, at: usize) -> Option<&FieldPlan> {
-        self.all.get(at)
+        self.plans.get(at)
     }
 
-    pub fn all(&self) -> &[FieldPlan] {
-        &self.all
+    pub fn plans(&self) -> &[FieldPlan] {
+        &self.plans
     }
 
     /// The members of a structure.
     pub fn members(&self, first: u16, members: u16) -> &[FieldPlan] {
         let first = usize::from(first);
-        self.all.get(first..first + usize::from(members)).unwrap_or_default()
+        self.plans.get(first..first + usize::from(members)).unwrap_or_default()
     }
 
     /// Bytes they take in memory.
     pub(super) fn size(&self) -> usize {
         let text =
             |text: &FieldPlan| text.name.len() + text.map.as_ref().map_or(0, |map| map.len());
-        self.all.iter().map(|field| size_of::<FieldPlan>() + text(field)).sum()
+        self.plans.iter().map(|field| size_of::<FieldPlan>() + text(field)).sum()
     }
 }
 

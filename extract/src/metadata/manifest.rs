@@ -227,8 +227,8 @@ pub(super) fn parse(text: &[u8]) -> Option<Manifest> {
 /// The value of an attribute.
 fn attribute(element: &BytesStart<'_>, name: &str) -> Option<String> {
     // Checks for repeated attributes take time that grows with the square of their number.
-    let mut all = element.attributes();
-    let attribute = all
+    let mut attributes = element.attributes();
+    let attribute = attributes
         .with_checks(false)
         .flatten()
         .find(|attribute| attribute.key.as_ref() == name.as_bytes())?;
@@ -290,22 +290,24 @@ impl Manifest {
             .map(|(tid, template)| (tid.as_str(), template.compiled().map(Arc::new)))
             .collect();
         let without = Arc::new(Fields::default());
-        let schema = |event: &ManifestEvent| {
-            Some(Schema {
-                source: SchemaSource::Manifest,
-                provider: Arc::clone(&provider),
-                guid,
-                id: event.id,
-                version: event.version,
-                task: event.task.as_str().into(),
-                opcode: event.opcode.as_str().into(),
-                fields: match &event.template {
-                    None => Arc::clone(&without),
-                    Some(tid) => fields.get(tid.as_str())?.clone()?,
-                },
+        self.events
+            .iter()
+            .filter_map(|event| {
+                Some(Schema {
+                    source: SchemaSource::Manifest,
+                    provider: Arc::clone(&provider),
+                    guid,
+                    id: event.id,
+                    version: event.version,
+                    task: event.task.as_str().into(),
+                    opcode: event.opcode.as_str().into(),
+                    fields: match &event.template {
+                        None => Arc::clone(&without),
+                        Some(tid) => fields.get(tid.as_str())?.clone()?,
+                    },
+                })
             })
-        };
-        self.events.iter().filter_map(schema).collect()
+            .collect()
     }
 }
 
@@ -373,8 +375,7 @@ fn plan(
 ) -> Option<FieldPlan> {
     let amount = |text: &String| {
         let number = text.parse().map(Amount::Number).ok();
-        let field = || beside.get(text).or_else(|| outer.get(text)).copied().map(Amount::Field);
-        number.or_else(field)
+        number.or_else(|| beside.get(text).or_else(|| outer.get(text)).copied().map(Amount::Field))
     };
     let length = match data.length.as_ref().map(amount) {
         None => Length::OfType,
@@ -463,8 +464,8 @@ mod tests {
         let mut refused = 0;
         for pid in 0..40 {
             for number in 0..60 {
-                let kept = send(&mut manifests, pid, u16::MAX, number, &chunk);
-                refused += u32::from(matches!(kept, Chunk::Refused));
+                let outcome = send(&mut manifests, pid, u16::MAX, number, &chunk);
+                refused += u32::from(matches!(outcome, Chunk::Refused));
                 assert!(manifests.pending_cost <= MAX_PENDING);
             }
         }
@@ -481,29 +482,31 @@ mod tests {
     }
 
     fn schemas(events: &str, templates: &str) -> Option<Vec<Schema>> {
-        parse(manifest(events, templates).as_bytes()).map(|found| found.schemas(Guid([1; 16])))
+        parse(manifest(events, templates).as_bytes())
+            .map(|manifest| manifest.schemas(Guid([1; 16])))
     }
 
     #[test]
     fn events_have_the_fields_of_their_template_which_comes_later() {
-        let found = schemas(
+        let schemas = schemas(
             r#"<event value="7" version="2" task="Go" opcode="win:Start" template="T"/>
                <event value="8" task="Stop &amp; go"/>"#,
             r#"<template tid="T"><data name="Size" inType="win:UInt32"/>
                <data name="Bytes" inType="win:Binary" length="Size"/></template>"#,
         )
         .unwrap();
-        let names: Vec<String> = found.iter().map(Schema::name).collect();
+        let names: Vec<String> = schemas.iter().map(Schema::name).collect();
         assert_eq!(names, ["Go/win:Start", "Stop & go"]);
-        assert_eq!((found[0].id, found[0].version, &*found[0].provider), (7, 2, "My-Source"));
-        let kinds: Vec<FieldKind> = found[0].fields.all().iter().map(|field| field.kind).collect();
+        assert_eq!((schemas[0].id, schemas[0].version, &*schemas[0].provider), (7, 2, "My-Source"));
+        let kinds: Vec<FieldKind> =
+            schemas[0].fields.plans().iter().map(|field| field.kind).collect();
         let bytes = FieldKind::Value(Form::Binary, Extent::BytesOf(0));
         assert_eq!(kinds, [FieldKind::Value(Form::Unsigned, Extent::Bytes(4)), bytes]);
     }
 
     #[test]
     fn structures_have_members_behind_the_fields() {
-        let found = schemas(
+        let schemas = schemas(
             r#"<event value="1" task="A" template="T"/>"#,
             r#"<template tid="T"><data name="Count" inType="win:UInt16"/>
                <struct name="Items" count="Count"><data name="Length" inType="win:UInt16"/>
@@ -511,12 +514,12 @@ mod tests {
                <data name="Last" inType="win:Int8"/></template>"#,
         )
         .unwrap();
-        let fields = &found[0].fields;
-        let names: Vec<&str> = fields.all().iter().map(|field| &*field.name).collect();
+        let fields = &schemas[0].fields;
+        let names: Vec<&str> = fields.plans().iter().map(|field| &*field.name).collect();
         assert_eq!(names, ["Count", "Items", "Last", "Length", "Text"]);
-        assert_eq!(fields.all()[1].count, Count::Field(0));
-        assert_eq!(fields.all()[1].kind, FieldKind::Structure { first: 3, members: 2 });
-        assert_eq!(fields.all()[4].kind, FieldKind::Value(Form::Utf16, Extent::CharactersOf(3)));
+        assert_eq!(fields.plans()[1].count, Count::Field(0));
+        assert_eq!(fields.plans()[1].kind, FieldKind::Structure { first: 3, members: 2 });
+        assert_eq!(fields.plans()[4].kind, FieldKind::Value(Form::Utf16, Extent::CharactersOf(3)));
     }
 
     #[test]
@@ -524,8 +527,8 @@ mod tests {
         let bomb =
             r#"<!DOCTYPE x [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;&a;&a;&a;&a;">]>"#;
         let text = format!("{bomb}{}", manifest(r#"<event value="1" task="&b;&b;"/>"#, ""));
-        let found = parse(text.as_bytes()).map(|found| found.schemas(Guid([1; 16])));
-        assert_eq!(found.unwrap()[0].name(), "&b;&b;");
+        let schemas = parse(text.as_bytes()).map(|manifest| manifest.schemas(Guid([1; 16])));
+        assert_eq!(schemas.unwrap()[0].name(), "&b;&b;");
     }
 
     #[test]
@@ -540,12 +543,12 @@ mod tests {
 
     #[test]
     fn an_event_whose_fields_are_not_understood_has_no_schema() {
-        let found = schemas(
+        let schemas = schemas(
             r#"<event value="1" template="T"/><event value="2" template="None"/>
                <event value="x"/><event value="3"/>"#,
             r#"<template tid="T"><data name="a" inType="win:Surprise"/></template>"#,
         );
-        let ids: Vec<u16> = found.unwrap().iter().map(|schema| schema.id).collect();
+        let ids: Vec<u16> = schemas.unwrap().iter().map(|schema| schema.id).collect();
         assert_eq!(ids, [3]);
     }
 }

@@ -53,13 +53,13 @@ impl Reader {
     pub(super) fn read(&mut self, fields: &Fields, payload: &[u8], pointer_size: usize) -> Ending {
         self.slots.clear();
         self.numbers.clear();
-        self.numbers.resize(fields.all().len(), 0);
+        self.numbers.resize(fields.plans().len(), 0);
         let mut reading = Reading {
             fields,
             p: Payload::new(payload, pointer_size),
             size: payload.len(),
             start: 0,
-            most: fields.all().len() + SLOTS_PER_BYTE * payload.len(),
+            most: fields.plans().len() + SLOTS_PER_BYTE * payload.len(),
             slots: &mut self.slots,
             numbers: &mut self.numbers,
         };

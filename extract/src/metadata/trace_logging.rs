@@ -50,13 +50,11 @@ pub fn provider_name(traits: &[u8]) -> Option<&[u8]> {
 pub(super) fn groups(traits: &[u8]) -> Vec<Guid> {
     let Some(mut p) = sized(traits) else { return Vec::new() };
     text(&mut p);
-    let group = |bytes: &[u8]| match bytes {
-        [GROUP, guid @ ..] => Some(Guid(*guid.first_chunk()?)),
-        _ => None,
-    };
     let mut groups = Vec::new();
     while let Some(bytes) = p.u16().and_then(|size| p.bytes(usize::from(size).checked_sub(2)?)) {
-        groups.extend(group(bytes));
+        if let [GROUP, guid @ ..] = bytes {
+            groups.extend(guid.first_chunk().copied().map(Guid));
+        }
     }
     groups
 }
@@ -231,8 +229,8 @@ pub(super) mod tests {
 
     fn fields(bytes: &[u8]) -> Option<Vec<(String, FieldKind, Count)>> {
         let (_, fields) = decode(&schema("E", bytes))?;
-        let all = fields.all().iter();
-        Some(all.map(|field| (field.name.to_string(), field.kind, field.count)).collect())
+        let plans = fields.plans().iter();
+        Some(plans.map(|field| (field.name.to_string(), field.kind, field.count)).collect())
     }
 
     fn of(name: &str, form: Form, extent: Extent, count: Count) -> (String, FieldKind, Count) {
@@ -245,44 +243,44 @@ pub(super) mod tests {
         let item = [&(body.len() as u16 + 2).to_le_bytes()[..], body].concat();
         assert_eq!(event_name(&item), Some(&b"Go"[..]));
         let (name, fields) = decode(&item).unwrap();
-        assert_eq!((name.as_str(), fields.all().len()), ("Go", 2));
+        assert_eq!((name.as_str(), fields.plans().len()), ("Go", 2));
     }
 
     #[test]
     fn arrays_have_their_count_in_the_schema_or_in_the_payload() {
         let number = |name, count| of(name, Form::Unsigned, Extent::Bytes(4), count);
-        let found = fields(b"a\0\x08b\0\x28\x03\0c\0\x48").unwrap();
+        let fields = fields(b"a\0\x08b\0\x28\x03\0c\0\x48").unwrap();
         let counts =
             [number("a", Count::One), number("b", Count::Fixed(3)), number("c", Count::Prefixed)];
-        assert_eq!(found, counts);
+        assert_eq!(fields, counts);
     }
 
     #[test]
     fn out_types_make_characters_and_booleans() {
-        let found = fields(b"a\0\x86\x02b\0\xC4\x02c\0\x84\x03d\0\x0E").unwrap();
+        let fields = fields(b"a\0\x86\x02b\0\xC4\x02c\0\x84\x03d\0\x0E").unwrap();
         let expected = [
             of("a", Form::Utf16, Extent::Characters(1), Count::One),
             of("b", Form::Ansi, Extent::CountedCharacters, Count::One),
             of("c", Form::Bool, Extent::Bytes(1), Count::One),
             of("d", Form::Binary, Extent::Counted, Count::One),
         ];
-        assert_eq!(found, expected);
+        assert_eq!(fields, expected);
     }
 
     #[test]
     fn a_custom_field_is_bytes_with_a_count() {
-        let found = fields(b"a\0\x61\x02\0xyb\0\x08").unwrap();
-        assert_eq!(found[0], of("a", Form::Binary, Extent::Counted, Count::One));
-        assert_eq!(found.len(), 2);
+        let fields = fields(b"a\0\x61\x02\0xyb\0\x08").unwrap();
+        assert_eq!(fields[0], of("a", Form::Binary, Extent::Counted, Count::One));
+        assert_eq!(fields.len(), 2);
     }
 
     #[test]
     fn the_fields_behind_a_structure_are_its_members() {
-        let found = fields(b"s\0\x98\x02a\0\x08t\0\x98\x01b\0\x08c\0\x08").unwrap();
-        let names: Vec<&str> = found.iter().map(|(name, ..)| name.as_str()).collect();
+        let fields = fields(b"s\0\x98\x02a\0\x08t\0\x98\x01b\0\x08c\0\x08").unwrap();
+        let names: Vec<&str> = fields.iter().map(|(name, ..)| name.as_str()).collect();
         assert_eq!(names, ["s", "c", "a", "t", "b"]);
-        assert_eq!(found[0].1, FieldKind::Structure { first: 2, members: 2 });
-        assert_eq!(found[3].1, FieldKind::Structure { first: 4, members: 1 });
+        assert_eq!(fields[0].1, FieldKind::Structure { first: 2, members: 2 });
+        assert_eq!(fields[3].1, FieldKind::Structure { first: 4, members: 1 });
     }
 
     #[test]

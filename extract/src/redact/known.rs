@@ -33,12 +33,12 @@ fn is_among(list: &str, word: &str) -> bool {
 }
 
 /// Whether a part of a path, in lower case, stays.
-pub(super) fn is_known(part: &str) -> bool {
-    let stem = extension(part).and_then(|at| part.get(..at)).unwrap_or(part);
-    let is_drive = matches!(part.as_bytes(), [b'a'..=b'z', b':']);
-    let number = part.strip_prefix(VOLUME).filter(|number| !number.is_empty());
+pub(super) fn is_known(component: &str) -> bool {
+    let stem = extension(component).and_then(|at| component.get(..at)).unwrap_or(component);
+    let is_drive = matches!(component.as_bytes(), [b'a'..=b'z', b':']);
+    let number = component.strip_prefix(VOLUME).filter(|number| !number.is_empty());
     is_drive
-        || is_among(FOLDERS, part)
+        || is_among(FOLDERS, component)
         || is_among(MODULES, stem)
         || number.is_some_and(|number| number.bytes().all(|byte| byte.is_ascii_digit()))
 }
@@ -49,13 +49,13 @@ mod tests {
 
     #[test]
     fn what_belongs_to_windows_stays_and_nothing_else() {
-        for part in ["ntdll.dll", "ntkrnlmp.pdb", "system", "c:", "harddiskvolume12", "system32"] {
-            assert!(is_known(part), "{part}");
+        for name in ["ntdll.dll", "ntkrnlmp.pdb", "system", "c:", "harddiskvolume12", "system32"] {
+            assert!(is_known(name), "{name}");
         }
-        for part in
+        for name in
             ["leaky.exe", "harddiskvolume", "harddiskvolumex", "joe", "cc:", "", "ntdll.joe"]
         {
-            assert!(!is_known(part), "{part}");
+            assert!(!is_known(name), "{name}");
         }
     }
 

@@ -54,15 +54,15 @@ pub fn redact(
     observer.on_started(open.len());
     let buffers = open.index.buffers.iter().chain(&open.index.duplicates);
     let buffers = buffers.map(|buffer| (buffer.offset, Region::Buffer(*buffer)));
-    let others = open.index.others.iter().map(|other| (other.offset, Region::Other(*other)));
-    let mut regions: Vec<(u64, Region)> = buffers.chain(others).collect();
+    let gaps = open.index.others.iter().map(|gap| (gap.offset, Region::Other(*gap)));
+    let mut regions: Vec<(u64, Region)> = buffers.chain(gaps).collect();
     regions.sort_by_key(|(offset, _)| *offset);
     let mut redaction = Redaction::default();
     let (mut stored, mut bytes) = (Vec::new(), Vec::new());
-    for (offset, place) in regions {
+    for (offset, region) in regions {
         cancel.check().map_err(ExtractError::from)?;
         observer.on_progress(offset);
-        match place {
+        match region {
             Region::Buffer(buffer) => {
                 open.expanded(&buffer, &mut stored, &mut bytes)?;
                 if buffer.header.is_compressed() {
@@ -72,7 +72,7 @@ pub fn redact(
                 redaction.buffer(&mut bytes, valid, buffer.first_time);
                 out.write_all(&bytes)?;
             }
-            Region::Other(other) => write_other(&mut open, other, &mut bytes, out, cancel)?,
+            Region::Other(gap) => write_other(&mut open, gap, &mut bytes, out, cancel)?,
         }
     }
     Ok(open.recording.check_unchanged()?)
@@ -84,20 +84,20 @@ const ZEROS_PER_LOOK: u64 = 1 << 20;
 /// Writes a place without events: its header if it is a buffer, or bytes that are not a buffer either.
 fn write_other(
     open: &mut OpenRecording,
-    other: OtherPlace,
+    gap: OtherPlace,
     bytes: &mut Vec<u8>,
     out: &mut dyn Write,
     cancel: &Cancel,
 ) -> Result<(), RedactError> {
-    let head = other.size.min(BUFFER_HEADER_SIZE as u64);
-    open.read_at(other.offset, head as usize, bytes)?;
-    if other.is_buffer {
+    let head = gap.size.min(BUFFER_HEADER_SIZE as u64);
+    open.read_at(gap.offset, head as usize, bytes)?;
+    if gap.is_buffer {
         header(bytes);
     } else if bytes.iter().any(|byte| *byte != 0) {
         bytes.fill(0xFF);
     }
     out.write_all(bytes)?;
-    let mut left = other.size - head;
+    let mut left = gap.size - head;
     while left > 0 {
         cancel.check().map_err(ExtractError::from)?;
         left -= io::copy(&mut io::repeat(0).take(left.min(ZEROS_PER_LOOK)), out)?;

@@ -31,23 +31,24 @@ impl Placeholders {
         units.extend(text);
         if !self.texts.contains_key(&units) {
             let mut placeholder = units.clone();
-            self.parts(&mut placeholder);
+            self.components(&mut placeholder);
             self.texts.insert(units.clone(), placeholder);
         }
         self.text = units;
         self.texts.get(&self.text).map_or(&[], Vec::as_slice)
     }
 
-    fn parts(&mut self, units: &mut [u16]) {
-        let is_separator = |unit: &u16| [b'\\', b'/'].map(u16::from).contains(unit);
-        units.split_mut(is_separator).for_each(|part| self.part(part));
+    fn components(&mut self, units: &mut [u16]) {
+        units
+            .split_mut(|unit| [b'\\', b'/'].map(u16::from).contains(unit))
+            .for_each(|component| self.component(component));
     }
 
     /// Overwrites a part of a path, unless it belongs to Windows; the extension may stay.
-    fn part(&mut self, units: &mut [u16]) {
-        let ascii = |unit: &u16| u8::try_from(*unit).ok().filter(u8::is_ascii);
-        // What is not ASCII is not known.
-        let lower = units.iter().map(|unit| ascii(unit).map_or('\u{FFFF}', char::from));
+    fn component(&mut self, units: &mut [u16]) {
+        // No known name has characters beyond ASCII.
+        let ascii = units.iter().map(|unit| u8::try_from(*unit).ok().filter(u8::is_ascii));
+        let lower = ascii.map(|byte| byte.map_or('\u{FFFF}', char::from));
         let lower = lower.collect::<String>().to_ascii_lowercase();
         if units.is_empty() || is_known(&lower) {
             return;
@@ -62,8 +63,9 @@ impl Placeholders {
     /// doing so.
     fn word(&mut self, units: &mut [u16]) {
         let is_upper = |unit: u16| u8::try_from(unit).is_ok_and(|byte| byte.is_ascii_uppercase());
-        let lower = |unit: &u16| if is_upper(*unit) { unit + 32 } else { *unit };
-        let mut number = self.number(units.iter().map(lower).collect());
+        let mut number = self.number(
+            units.iter().map(|unit| if is_upper(*unit) { unit + 32 } else { *unit }).collect(),
+        );
         let is_long = units.len() >= FIRST.1;
         for (at, unit) in units.iter_mut().enumerate().rev() {
             let digit = LETTERS[(number % LETTERS.len() as u64) as usize];

@@ -314,19 +314,20 @@ mod tests {
         timeline.push(RowKind::HandleCreate, 0, &event);
     }
 
-    /// Feeds a stack walk: its own time, the event's time, its thread and addresses.
+    /// Feeds a stack walk of an event at time 10: its own time, its pid and tid, and addresses.
     fn walk(
         stacks: &mut EventStacks,
         timeline: &mut Timeline,
-        (now, event_time): (i64, i64),
-        (pid, tid, processor): (u32, u32, u16),
+        time: i64,
+        thread: (u32, u32),
+        processor: u16,
         addresses: &[u64],
     ) {
         let frames: Vec<u8> = addresses.iter().flat_map(|a| a.to_le_bytes()).collect();
-        let mut payload = event_time.to_le_bytes().to_vec();
-        payload.extend([pid, tid].iter().flat_map(|id| id.to_le_bytes()));
+        let mut payload = 10_i64.to_le_bytes().to_vec();
+        payload.extend(<[u32; 2]>::from(thread).iter().flat_map(|id| id.to_le_bytes()));
         payload.extend(frames);
-        let event = Event { time: now, processor, id: WALK, payload: &payload, ..Event::default() };
+        let event = Event { time, processor, id: WALK, payload: &payload, ..Event::default() };
         let (part, frames) = Part::decode(&event).unwrap();
         stacks.offer(part, frames, &event, timeline);
     }
@@ -340,9 +341,9 @@ mod tests {
     fn kernel_and_user_part_of_one_event_are_joined() {
         let (mut stacks, mut timeline) = (EventStacks::default(), Timeline::default());
         push(&mut timeline, 10, Some((1, 5)), 0);
-        walk(&mut stacks, &mut timeline, (11, 10), (1, 5, 0), &[KERNEL]);
-        walk(&mut stacks, &mut timeline, (99, 10), (1, 5, 3), &[0x7000]);
-        walk(&mut stacks, &mut timeline, (99, 10), (1, 6, 3), &[0x8000]);
+        walk(&mut stacks, &mut timeline, 11, (1, 5), 0, &[KERNEL]);
+        walk(&mut stacks, &mut timeline, 99, (1, 5), 3, &[0x7000]);
+        walk(&mut stacks, &mut timeline, 99, (1, 6), 3, &[0x8000]);
         assert_eq!(addresses(&stacks, 0), [KERNEL, 0x7000]);
     }
 
@@ -351,9 +352,9 @@ mod tests {
         let (mut stacks, mut timeline) = (EventStacks::default(), Timeline::default());
         push(&mut timeline, 10, None, 0);
         push(&mut timeline, 10, None, 1);
-        walk(&mut stacks, &mut timeline, (11, 10), (2, 6, 1), &[KERNEL + 1]);
-        walk(&mut stacks, &mut timeline, (11, 10), (1, 5, 0), &[KERNEL]);
-        walk(&mut stacks, &mut timeline, (12, 10), (1, 5, 7), &[0x7000]);
+        walk(&mut stacks, &mut timeline, 11, (2, 6), 1, &[KERNEL + 1]);
+        walk(&mut stacks, &mut timeline, 11, (1, 5), 0, &[KERNEL]);
+        walk(&mut stacks, &mut timeline, 12, (1, 5), 7, &[0x7000]);
         assert_eq!((timeline.pid.as_slice(), timeline.tid.as_slice()), (&[1, 2][..], &[5, 6][..]));
         assert_eq!(addresses(&stacks, 0), [KERNEL, 0x7000]);
         assert_eq!(addresses(&stacks, 1), [KERNEL + 1]);
@@ -365,7 +366,7 @@ mod tests {
         push(&mut timeline, 10, Some((1, 5)), 0);
         push(&mut timeline, 10, Some((1, 5)), 0);
         for (now, address) in [(11, KERNEL), (12, KERNEL + 1), (13, 0x7000), (14, 0x7001)] {
-            walk(&mut stacks, &mut timeline, (now, 10), (1, 5, 0), &[address]);
+            walk(&mut stacks, &mut timeline, now, (1, 5), 0, &[address]);
         }
         assert_eq!(addresses(&stacks, 0), [KERNEL, 0x7000]);
         assert_eq!(addresses(&stacks, 1), [KERNEL + 1, 0x7001]);
@@ -374,7 +375,7 @@ mod tests {
     #[test]
     fn a_part_as_early_as_its_event_waits_for_it() {
         let (mut stacks, mut timeline) = (EventStacks::default(), Timeline::default());
-        walk(&mut stacks, &mut timeline, (10, 10), (1, 5, 0), &[KERNEL]);
+        walk(&mut stacks, &mut timeline, 10, (1, 5), 0, &[KERNEL]);
         push(&mut timeline, 10, Some((1, 5)), 0);
         stacks.finish(&mut timeline);
         assert_eq!(addresses(&stacks, 0), [KERNEL]);

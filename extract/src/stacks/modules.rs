@@ -26,7 +26,7 @@ pub struct Mapping {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Located {
     /// Module and offset from its base; `None` outside of all modules.
-    pub place: Option<(u32, u64)>,
+    pub location: Option<(u32, u64)>,
     /// Whether the module was loaded at the time, rather than just before or after.
     pub is_live: bool,
     /// First raw time for which the answer holds.
@@ -73,15 +73,15 @@ impl AddressSpaces {
     /// Locates an address of a process at a time.
     pub fn locate(&self, pid: u32, address: u64, time: i64) -> Located {
         let pid = if self.is_kernel(address) { 0 } else { pid };
-        let mut found = Located { place: None, is_live: false, from: i64::MIN, to: i64::MAX };
-        let Some(space) = self.spaces.get(&pid) else { return found };
+        let mut located = Located { location: None, is_live: false, from: i64::MIN, to: i64::MAX };
+        let Some(space) = self.spaces.get(&pid) else { return located };
         let mut newest: Option<(bool, i64, &Mapping)> = None;
         for mapping in space.covering(address) {
             for boundary in [mapping.since, mapping.from, mapping.to, mapping.until] {
                 if boundary <= time {
-                    found.from = found.from.max(boundary);
+                    located.from = located.from.max(boundary);
                 } else {
-                    found.to = found.to.min(boundary);
+                    located.to = located.to.min(boundary);
                 }
             }
             if holds(mapping.since, mapping.until, time) {
@@ -91,9 +91,9 @@ impl AddressSpaces {
                 }
             }
         }
-        found.is_live = newest.is_some_and(|(is_live, ..)| is_live);
-        found.place = newest.map(|(_, _, mapping)| (mapping.module, address - mapping.base));
-        found
+        located.is_live = newest.is_some_and(|(is_live, ..)| is_live);
+        located.location = newest.map(|(_, _, mapping)| (mapping.module, address - mapping.base));
+        located
     }
 }
 
@@ -139,34 +139,34 @@ mod tests {
     #[test]
     fn a_module_reloaded_elsewhere_is_found_by_time() {
         let spaces = spaces();
-        assert_eq!(spaces.locate(7, 0x1010, 50).place, Some((1, 0x10)));
-        assert_eq!(spaces.locate(7, 0x1010, 250).place, Some((2, 0x10)));
-        assert_eq!(spaces.locate(7, 0x1010, 150).place, None);
-        assert_eq!(spaces.locate(7, 0x8000, 144).place, None);
+        assert_eq!(spaces.locate(7, 0x1010, 50).location, Some((1, 0x10)));
+        assert_eq!(spaces.locate(7, 0x1010, 250).location, Some((2, 0x10)));
+        assert_eq!(spaces.locate(7, 0x1010, 150).location, None);
+        assert_eq!(spaces.locate(7, 0x8000, 144).location, None);
     }
 
     #[test]
     fn just_after_its_unload_a_module_still_explains_an_address() {
         let spaces = spaces();
-        assert_eq!(spaces.locate(7, 0x1010, 119).place, Some((1, 0x10)));
-        assert_eq!(spaces.locate(7, 0x1010, 120).place, None);
+        assert_eq!(spaces.locate(7, 0x1010, 119).location, Some((1, 0x10)));
+        assert_eq!(spaces.locate(7, 0x1010, 120).location, None);
     }
 
     #[test]
     fn just_before_its_load_a_module_explains_what_nothing_else_does() {
         let spaces = spaces();
-        assert_eq!(spaces.locate(7, 0x8000, 145).place, Some((3, 0)));
+        assert_eq!(spaces.locate(7, 0x8000, 145).location, Some((3, 0)));
         let both = [mapping(0x1000, 1, 0, 100), mapping(0x1000, 2, 101, 200)].map(|m| (7, m));
         let spaces = AddressSpaces::new(both, 8);
-        assert_eq!(spaces.locate(7, 0x1000, 99).place, Some((1, 0)));
-        assert_eq!(spaces.locate(7, 0x1000, 101).place, Some((2, 0)));
+        assert_eq!(spaces.locate(7, 0x1000, 99).location, Some((1, 0)));
+        assert_eq!(spaces.locate(7, 0x1000, 101).location, Some((2, 0)));
     }
 
     #[test]
     fn kernel_addresses_belong_to_every_process() {
         let located = spaces().locate(1234, 0xFFFF_8000_0000_0020, 5);
         assert_eq!(
-            (located.place, located.from, located.to),
+            (located.location, located.from, located.to),
             (Some((9, 0x20)), i64::MIN, i64::MAX)
         );
     }

@@ -206,17 +206,18 @@ impl<'a> StackResolver<'a> {
             from = from.max(located.from).max(managed.from);
             to = to.min(located.to).min(managed.to);
             // The last instruction of a module or method may be a call.
-            if let (None, None, Some(call)) = (located.place, managed.place, address.checked_sub(1))
+            if let (None, None, Some(call)) =
+                (located.location, managed.location, address.checked_sub(1))
             {
                 located = self.spaces.locate(pid, call, time);
-                located.place = located.place.map(|(module, rva)| (module, rva + 1));
+                located.location = located.location.map(|(module, rva)| (module, rva + 1));
                 managed = self.methods.locate(pid, call, time);
                 from = from.max(located.from).max(managed.from);
                 to = to.min(located.to).min(managed.to);
             }
             // Code compiled at run time may lie where an image was before.
-            let module = located.place.filter(|_| located.is_live || managed.place.is_none());
-            let method = managed.place.map(|(method, _)| method);
+            let module = located.location.filter(|_| located.is_live || managed.location.is_none());
+            let method = managed.location.map(|(method, _)| method);
             let frame = self.table.frames.intern(match (module, method) {
                 (Some((module, rva)), _) => FrameKey::InModule(module, rva),
                 (None, Some(method)) => FrameKey::InMethod(method, address),

@@ -33,31 +33,32 @@ pub fn symbols_beside(trace: &Path) -> Vec<PathBuf> {
     let names: Vec<String> = specific.chain([FOR_ALL.to_owned()]).collect();
     let is_extract = folder.file_name().is_some_and(|name| name.eq_ignore_ascii_case("extract"));
     let above = folder.parent().filter(|_| is_extract);
-    let mut found = Vec::new();
+    let mut folders = Vec::new();
     for folder in [Some(folder), above].into_iter().flatten() {
         let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
-        found.extend(folders_named(folder, &names));
+        folders.extend(folders_named(folder, &names));
     }
     if is_archive(trace) && trace.is_file() {
-        found.push(trace.to_owned());
+        folders.push(trace.to_owned());
     }
-    found
+    folders
 }
 
 /// The folders in a folder that have one of some names, in the order of these.
 fn folders_named(folder: &Path, names: &[String]) -> Vec<PathBuf> {
-    let mut found: Vec<(usize, PathBuf)> = Vec::new();
+    let mut folders: Vec<(usize, PathBuf)> = Vec::new();
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let name = entry.file_name().to_string_lossy().to_ascii_lowercase();
-        let place = names.iter().position(|known| *known == name);
-        // The type of the entry: a link is none.
-        let is_folder = || entry.file_type().is_ok_and(|kind| kind.is_dir());
-        if let Some(place) = place.filter(|_| is_folder()) {
-            found.push((place, entry.path()));
+        let index = names.iter().position(|known| *known == name);
+        // The type of the entry itself, so that no link is followed.
+        if let Some(index) = index
+            && entry.file_type().is_ok_and(|kind| kind.is_dir())
+        {
+            folders.push((index, entry.path()));
         }
     }
-    found.sort();
-    found.into_iter().map(|(_, path)| path).collect()
+    folders.sort();
+    folders.into_iter().map(|(_, path)| path).collect()
 }
 
 /// Suffixes after the name of a trace in the names of such folders, in the order PerfView searches
@@ -142,9 +143,9 @@ impl<'a> Member<'a> {
     ) -> Result<Self, ContainerError> {
         if is_seven_zip(archive) {
             let container = Container::open(archive, limits)?;
-            let place = container.archive.files.iter().position(|entry| entry.name == member);
-            let wanted = place.into_iter().collect();
-            let members = SevenZipMembers::choose(archive, container, wanted, limits)?;
+            let index = container.archive.files.iter().position(|entry| entry.name == member);
+            let indexes = index.into_iter().collect();
+            let members = SevenZipMembers::choose(archive, container, indexes, limits)?;
             return Ok(Self::SevenZip(Box::new(members)));
         }
         let mut zip = opened_zip(archive)?;
@@ -212,9 +213,9 @@ fn damaged(path: &Path, member: &str, error: &dyn std::error::Error) -> Containe
 /// Whether a member of an archive lies in a folder for symbols.
 fn is_symbol(name: &str) -> bool {
     let folders = name.rsplit(['/', '\\']).skip(1).map(str::to_ascii_lowercase);
-    let is_named =
-        |folder: String| folder == FOR_ALL || ENDS.iter().any(|end| folder.ends_with(end));
-    folders.into_iter().any(is_named)
+    folders
+        .into_iter()
+        .any(|folder| folder == FOR_ALL || ENDS.iter().any(|end| folder.ends_with(end)))
 }
 
 #[cfg(test)]
@@ -237,12 +238,14 @@ mod tests {
     }
 
     fn beside(folder: &TempDir, trace: &str) -> Vec<String> {
-        let found = symbols_beside(&folder.path().join(trace));
-        let relative = |path: &PathBuf| {
-            let path = path.strip_prefix(folder.path()).expect("in the folder");
-            path.to_string_lossy().replace('\\', "/")
-        };
-        found.iter().map(relative).collect()
+        let folders = symbols_beside(&folder.path().join(trace));
+        folders
+            .iter()
+            .map(|path| {
+                let path = path.strip_prefix(folder.path()).expect("in the folder");
+                path.to_string_lossy().replace('\\', "/")
+            })
+            .collect()
     }
 
     #[test]
@@ -250,9 +253,9 @@ mod tests {
         let names =
             ["A.ngenpdb", "a.etl.EmbeddedPdbs", "a.etl.NGENPDB", "a.ETL.ngenpdbs", "b.etl.NGENPDB"];
         let folder = folder_with(&names);
-        let all = ["a.ETL.ngenpdbs", "a.etl.NGENPDB", "A.ngenpdb", "a.etl.EmbeddedPdbs"];
+        let expected = ["a.ETL.ngenpdbs", "a.etl.NGENPDB", "A.ngenpdb", "a.etl.EmbeddedPdbs"];
         for trace in ["a.etl", "A.etl.zip", "a.zip", "a.json7z", "Extract/a.json7z"] {
-            assert_eq!(beside(&folder, trace), all, "{trace}");
+            assert_eq!(beside(&folder, trace), expected, "{trace}");
         }
         assert_eq!(beside(&folder, "b.etl"), ["b.etl.NGENPDB"]);
         assert!(beside(&folder, "c.etl").is_empty());
@@ -263,8 +266,8 @@ mod tests {
         let folder = folder_with(&["Symbols", "a.etl.NGENPDB", "Extract/symbols"]);
         assert_eq!(beside(&folder, "a.etl"), ["a.etl.NGENPDB", "Symbols"]);
         assert_eq!(beside(&folder, "b.etl"), ["Symbols"]);
-        let all = ["Extract/symbols", "a.etl.NGENPDB", "Symbols"];
-        assert_eq!(beside(&folder, "Extract/a.json7z"), all);
+        let expected = ["Extract/symbols", "a.etl.NGENPDB", "Symbols"];
+        assert_eq!(beside(&folder, "Extract/a.json7z"), expected);
     }
 
     #[test]

@@ -168,8 +168,8 @@ fn msf(streams: &[Vec<u8>]) -> Vec<u8> {
     let mut file = Vec::new();
     let maps = [vec![0xff], vec![0xff]];
     let index = [u32s(&directory_pages), u32s(&directory)];
-    for part in [header].iter().chain(&maps).chain(&index).chain(streams) {
-        file.extend(part);
+    for chunk in [header].iter().chain(&maps).chain(&index).chain(streams) {
+        file.extend(chunk);
         file.resize(pages(file.len()) * PAGE, 0);
     }
     file

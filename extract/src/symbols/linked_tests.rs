@@ -144,12 +144,12 @@ fn assert_exports_agree_with_the_pdb(linked: &Linked) -> usize {
         let (Some(by_pdb), Some(by_image)) = (by_pdb.last(), by_image.last()) else { continue };
         named += 1;
         let expected = (by_pdb.function.rsplit("::").next(), by_pdb.offset);
-        let found = (by_image.function.rsplit("::").next(), by_image.offset);
-        assert_eq!(found, expected, "{} {rva:#x}", linked.module.name);
+        let function = (by_image.function.rsplit("::").next(), by_image.offset);
+        assert_eq!(function, expected, "{} {rva:#x}", linked.module.name);
     }
     if named > 0 {
         assert!(matches!(report.outcome, Outcome::ResolvedFromExports { .. }), "{report}");
-        assert!(report.named >= named && report.wanted == linked.code.clone().count());
+        assert!(report.named >= named && report.requested == linked.code.clone().count());
     }
     named
 }
@@ -181,9 +181,9 @@ fn an_image_is_found_where_symbol_stores_keep_it() {
     let folder = TempDir::new().expect("a folder");
     let timestamp = linked.module.timestamp.expect("a time stamp");
     let index = format!("{timestamp:08X}{:x}", linked.module.size);
-    let place = folder.path().join(&linked.module.name).join(index);
-    fs::create_dir_all(&place).expect("a folder");
-    fs::copy(&linked.image, place.join(&linked.module.name)).expect("a copy");
+    let folder_of_build = folder.path().join(&linked.module.name).join(index);
+    fs::create_dir_all(&folder_of_build).expect("a folder");
+    fs::copy(&linked.image, folder_of_build.join(&linked.module.name)).expect("a copy");
     let (_, report) = linked.names(folder.path(), false);
     assert!(matches!(report.outcome, Outcome::ResolvedFromExports { .. }), "{report}");
 }
@@ -323,14 +323,14 @@ fn source_link_and_source_servers_say_where_a_file_can_be_got() {
     let link = format!(r#"{{"documents": {{"{start}*": "https://git.example/raw/abc/*"}}}}"#);
     assert_eq!(sources_with("sourcelink", &link), ["https://git.example/raw/abc/m.cpp"]);
 
-    let server = |variables: &str| {
+    let server = |stream: &str| {
         format!(
-            "SRCSRV: ini ------\nVERSION=1\nVERCTRL=Git\nSRCSRV: variables ------\n{variables}\n\
+            "SRCSRV: ini ------\nVERSION=1\nVERCTRL=Git\nSRCSRV: variables ------\n{stream}\n\
              SRCSRV: source files ------\n{file}*src/m.cpp*abc\nSRCSRV: end ------\n"
         )
     };
-    let one = server("SRCSRVTRG=https://git.example/%var3%/%var2%");
-    assert_eq!(sources_with("srcsrv", &one), ["https://git.example/abc/src/m.cpp"]);
+    let stream = server("SRCSRVTRG=https://git.example/%var3%/%var2%");
+    assert_eq!(sources_with("srcsrv", &stream), ["https://git.example/abc/src/m.cpp"]);
     // A PDB whose text would take all memory, or the stack, is refused.
     let doubling: String = (1..60).map(|n| format!("A{n}=%A{}%%A{}%\n", n - 1, n - 1)).collect();
     assert!(

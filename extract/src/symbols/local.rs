@@ -43,11 +43,11 @@ impl LocalFolders {
 
     /// All files that could be the PDB, best first. Their identity is not checked.
     pub(super) fn find(&mut self, key: &StoreKey) -> Vec<Candidate> {
-        let mut found = Vec::new();
+        let mut candidates = Vec::new();
         for (root, is_plain) in self.roots.clone() {
             if root.is_file() {
                 let members = self.packed.find(&root, key).into_iter();
-                found.extend(members.map(|member| Candidate {
+                candidates.extend(members.map(|member| Candidate {
                     path: root.clone(),
                     form: Form::Plain,
                     member: Some(member),
@@ -76,15 +76,15 @@ impl LocalFolders {
                 for form in Form::ALL {
                     let name = form.name(&key.name).map(|name| name.to_ascii_lowercase());
                     let paths = name.and_then(|name| files.remove(&name)).into_iter().flatten();
-                    found.extend(paths.map(|path| candidate(path, form)));
+                    candidates.extend(paths.map(|path| candidate(path, form)));
                 }
             }
             if is_plain {
-                found.extend(named.into_iter().map(|path| candidate(path, Form::Plain)));
+                candidates.extend(named.into_iter().map(|path| candidate(path, Form::Plain)));
             }
         }
-        found.retain(|candidate| candidate.path.is_file());
-        found
+        candidates.retain(|candidate| candidate.path.is_file());
+        candidates
     }
 
     /// Lists all folders anew.
@@ -128,8 +128,8 @@ mod tests {
     }
 
     fn find(folder: &Path, is_plain: bool) -> Vec<String> {
-        let found = LocalFolders::new(vec![(folder.to_owned(), is_plain)]).find(&key());
-        found
+        let candidates = LocalFolders::new(vec![(folder.to_owned(), is_plain)]).find(&key());
+        candidates
             .iter()
             .filter_map(|candidate| candidate.path.strip_prefix(folder).ok())
             .map(|path| path.to_string_lossy().replace('\\', "/"))

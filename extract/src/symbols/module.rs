@@ -82,7 +82,6 @@ impl SymcacheNames {
         };
         let mut texts = lock(&self.texts);
         let places = LazyCell::new(|| self.source_server().places());
-        let place = |file: &str| places.of(file);
         // One list for all, as most addresses lie in one function only.
         let mut locations = Vec::new();
         addresses
@@ -92,7 +91,7 @@ impl SymcacheNames {
                 if is_inside(address) {
                     find(&symcache, *address, &mut locations);
                 }
-                chain(&locations, address.rva, &mut texts, &place)
+                chain(&locations, address.rva, &mut texts, &|file| places.of(file))
             })
             .collect()
     }
@@ -109,9 +108,10 @@ fn find<'c>(
     locations: &mut Vec<SourceLocation<'c, 'c>>,
 ) {
     let CodeAddress { rva, is_return } = address;
-    let starts_here =
-        || symcache.lookup(rva).last().is_some_and(|function| start_of(&function) == rva);
-    if let Some(call) = rva.checked_sub(1).filter(|_| is_return || !starts_here()) {
+    if let Some(call) = rva.checked_sub(1)
+        && (is_return
+            || symcache.lookup(rva).last().is_none_or(|function| start_of(&function) != rva))
+    {
         locations.extend(symcache.lookup(call));
     }
     if locations.is_empty() && !is_return {
@@ -128,12 +128,12 @@ fn chain(
     locations: &[SourceLocation<'_, '_>],
     rva: u64,
     texts: &mut Texts,
-    place: &dyn Fn(&str) -> Option<String>,
+    source_of: &dyn Fn(&str) -> Option<String>,
 ) -> FrameChain {
     let Some((physical, inlined)) = locations.split_last() else { return FrameChain::default() };
     let offset = rva.saturating_sub(start_of(physical));
     let frames = locations.iter().enumerate().map(|(at, location)| {
-        let file = location.file().map(|file| texts.file(file.full_path(), place));
+        let file = location.file().map(|file| texts.file(file.full_path(), source_of));
         ResolvedFrame {
             function: texts.name(location.function().name()),
             offset,
@@ -149,15 +149,15 @@ fn chain(
 impl Texts {
     /// Demangles every name once.
     fn name(&mut self, name: &str) -> Arc<str> {
-        let place = (name.as_ptr() as usize, name.len());
-        self.names.entry(place).or_insert_with(|| names::readable(name).into()).clone()
+        let key = (name.as_ptr() as usize, name.len());
+        self.names.entry(key).or_insert_with(|| names::readable(name).into()).clone()
     }
 
-    fn file(&mut self, path: String, place: &dyn Fn(&str) -> Option<String>) -> SourceFile {
+    fn file(&mut self, path: String, source_of: &dyn Fn(&str) -> Option<String>) -> SourceFile {
         if let Some(known) = self.files.get(&path) {
             return known.clone();
         }
-        let source = place(&path).map(Arc::from);
+        let source = source_of(&path).map(Arc::from);
         let file = SourceFile { path: path.as_str().into(), source };
         self.files.insert(path, file.clone());
         file

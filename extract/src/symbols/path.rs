@@ -28,9 +28,9 @@ pub struct SymbolPath {
 impl SymbolPath {
     /// Parses the text. Empty entries, which would mean the working directory, are ignored.
     pub fn parse(text: &str) -> Self {
-        let parts: Vec<String> =
+        let entries: Vec<String> =
             text.split(';').map(str::trim).filter(|part| !part.is_empty()).map(normal).collect();
-        let entries = parse_nt_symbol_path(&parts.join(";"));
+        let entries = parse_nt_symbol_path(&entries.join(";"));
         Self {
             text: text.to_owned(),
             entries: entries.into_iter().filter_map(without_empty).collect(),
@@ -81,9 +81,10 @@ impl SymbolPath {
 
     /// Folders with symbols that do not exist. Those of caches are made when they are needed.
     pub fn missing_folders(&self) -> Vec<PathBuf> {
-        let is_missing =
-            |(folder, is_plain): (PathBuf, bool)| (is_plain && !folder.is_dir()).then_some(folder);
-        self.folders().into_iter().filter_map(is_missing).collect()
+        self.folders()
+            .into_iter()
+            .filter_map(|(folder, is_plain)| (is_plain && !folder.is_dir()).then_some(folder))
+            .collect()
     }
 
     /// All servers in search order, each once, with the folders that keep what they deliver.
@@ -212,18 +213,18 @@ impl Server {
 /// A text with `…` in place of what addresses in it have of secrets: user and password, and the query, in which
 /// tokens and signatures stand.
 pub(super) fn without_secrets(text: &str) -> String {
-    let ends_address = |c: char| matches!(c, '*' | ';') || c.is_whitespace();
     let hidden = |secret: &str, shown| if secret.is_empty() { "" } else { shown };
     let (mut shown, mut rest) = (String::new(), text);
     while let Some(scheme_end) = rest.find("://") {
         let (before, address) = rest.split_at(scheme_end + 3);
-        let (address, behind) =
-            address.split_at(address.find(ends_address).unwrap_or(address.len()));
-        let (place, query) = address.split_at(address.find('?').unwrap_or(address.len()));
-        let host_end = place.find(['/', '#']).unwrap_or(place.len());
-        let user_end = place.get(..host_end).and_then(|host| host.rfind('@')).unwrap_or(0);
-        let (user, place) = place.split_at(user_end);
-        shown.extend([before, hidden(user, "…"), place, hidden(query, "?…")]);
+        let (address, behind) = address.split_at(
+            address.find(|c| matches!(c, '*' | ';') || c.is_whitespace()).unwrap_or(address.len()),
+        );
+        let (path, query) = address.split_at(address.find('?').unwrap_or(address.len()));
+        let host_end = path.find(['/', '#']).unwrap_or(path.len());
+        let user_end = path.get(..host_end).and_then(|host| host.rfind('@')).unwrap_or(0);
+        let (user, path) = path.split_at(user_end);
+        shown.extend([before, hidden(user, "…"), path, hidden(query, "?…")]);
         rest = behind;
     }
     shown.push_str(rest);
@@ -232,17 +233,17 @@ pub(super) fn without_secrets(text: &str) -> String {
 
 /// An entry as symsrv wants it: schemes in lower case, and a bare address as `srv*address`.
 fn normal(entry: &str) -> String {
-    let parts: Vec<String> = entry.split('*').map(with_plain_scheme).collect();
-    match parts.as_slice() {
+    let elements: Vec<String> = entry.split('*').map(with_plain_scheme).collect();
+    match elements.as_slice() {
         [address] if is_address(address) => format!("srv*{address}"),
-        parts => parts.join("*"),
+        elements => elements.join("*"),
     }
 }
 
-fn with_plain_scheme(part: &str) -> String {
-    match part.split_once("://") {
+fn with_plain_scheme(element: &str) -> String {
+    match element.split_once("://") {
         Some((scheme, rest)) => format!("{}://{rest}", scheme.to_ascii_lowercase()),
-        None => part.to_owned(),
+        None => element.to_owned(),
     }
 }
 
@@ -344,13 +345,13 @@ fn caches_of(variable: impl Fn(&str) -> Option<OsString>) -> Vec<PathBuf> {
         text.push(rest);
         Some(PathBuf::from(text))
     };
-    let all = [
+    let folders = [
         folder("DBGHELP_HOMEDIR", r"\sym"),
         folder("ProgramData", r"\Dbg\sym"),
         folder("SystemDrive", r"\Symbols"),
         folder("LOCALAPPDATA", r"\Temp\SymbolCache"),
     ];
-    all.into_iter().flatten().collect()
+    folders.into_iter().flatten().collect()
 }
 
 #[cfg(test)]
@@ -377,8 +378,10 @@ mod usual_tests {
                 r"C:\Users\me\AppData\Local\Temp\SymbolCache",
             ]
         );
-        let drive_only = |name: &str| (name == "SystemDrive").then(|| "E:".into());
-        assert_eq!(caches_of(drive_only), [PathBuf::from(r"E:\Symbols")]);
+        assert_eq!(
+            caches_of(|name| (name == "SystemDrive").then(|| "E:".into())),
+            [PathBuf::from(r"E:\Symbols")]
+        );
         assert!(caches_of(|_| Some(OsString::new())).is_empty());
     }
 }

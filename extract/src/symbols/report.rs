@@ -36,7 +36,7 @@ pub struct ModuleReport {
     /// A converted symcache that could not be kept for the next session, and why.
     pub unsaved: Option<Arc<SymbolFileError>>,
     /// Number of distinct addresses requested in the module.
-    pub wanted: usize,
+    pub requested: usize,
     /// Number of these that got a name.
     pub named: usize,
 }
@@ -94,7 +94,7 @@ impl fmt::Display for Origin {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MissingAt {
     /// Address of the server, as on the symbol path.
-    pub place: String,
+    pub server: String,
     /// It said so in an earlier session, and was not asked again.
     pub is_remembered: bool,
     /// It has a file under that name, which was damaged or of another build minutes ago.
@@ -123,7 +123,7 @@ impl SearchNotes {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SearchFailure {
     /// Address of the server, as on the symbol path; the whole path where no server is to blame.
-    pub place: String,
+    pub location: String,
     /// Reason of the failure.
     pub reason: String,
 }
@@ -221,7 +221,7 @@ impl ModuleReport {
             skipped: Vec::new(),
             origin: None,
             unsaved: None,
-            wanted: 0,
+            requested: 0,
             named: 0,
         }
     }
@@ -232,9 +232,11 @@ impl ModuleReport {
         let failures = self
             .failures
             .iter()
-            .map(|SearchFailure { place, reason }| format!("{}: {reason}", Untrusted(place)));
-        let skipped =
-            self.skipped.iter().map(|place| format!("{place}: no new request after its failures"));
+            .map(|SearchFailure { location, reason }| format!("{}: {reason}", Untrusted(location)));
+        let skipped = self
+            .skipped
+            .iter()
+            .map(|server| format!("{server}: no new request after its failures"));
         let unsaved = self.unsaved.iter().map(|error| Chain(error.as_ref()).to_string());
         failures.chain(skipped).chain(self.refusals()).chain(unsaved)
     }

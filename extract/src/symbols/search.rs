@@ -138,11 +138,11 @@ impl Search {
             None => SearchResult::nothing(Outcome::NoPdbIdentity),
         };
         let image = ImageIdentity::new(module).filter(|_| pdb.symbols.is_none());
-        let found = match image.and_then(|image| self.images.known(&image)) {
+        let result = match image.and_then(|image| self.images.known(&image)) {
             Some(image) => pdb.or(image),
             None => pdb,
         };
-        let SearchResult { outcome, origin, notes, unsaved, .. } = found;
+        let SearchResult { outcome, origin, notes, unsaved, .. } = result;
         let SearchNotes { refused, failures, missing, skipped } = notes;
         let report = ModuleReport::new(module.clone(), outcome);
         ModuleReport { refused, failures, missing, skipped, origin, unsaved, ..report }
@@ -153,86 +153,86 @@ impl Search {
         let slot = self.pdbs.slot(pdb);
         let mut progress = lock(&slot);
         let Some(key) = StoreKey::new(pdb) else {
-            let found = SearchResult::nothing(Outcome::UnusableName);
-            *progress = Progress::Done(found.clone());
-            return Some(found);
+            let result = SearchResult::nothing(Outcome::UnusableName);
+            *progress = Progress::Done(result.clone());
+            return Some(result);
         };
-        let wanted = PdbRequest { key: &key, pdb, limits };
+        let request = PdbRequest { key: &key, pdb, limits };
         loop {
             let next = match &mut *progress {
-                Progress::Done(found) => return Some(found.clone()),
-                Progress::New => self.find(&wanted)?,
+                Progress::Done(result) => return Some(result.clone()),
+                Progress::New => self.find(&request)?,
                 Progress::OnlyServersLeft(_) if !limits.may_download => return None,
-                Progress::OnlyServersLeft(found) => self.download(&wanted, found.clone())?,
+                Progress::OnlyServersLeft(result) => self.download(&request, result.clone())?,
             };
             *progress = next;
         }
     }
 
     /// Searches the local places; `None` if cancelled.
-    fn find(&self, wanted: &PdbRequest<'_>) -> Option<Progress> {
-        let mut found = SearchResult::nothing(Outcome::NotFound);
-        for candidate in self.local(wanted.key) {
-            if self.take(&candidate, wanted, &mut found)? {
-                self.note_download(wanted.pdb, &mut found);
-                return Some(Progress::Done(found));
+    fn find(&self, request: &PdbRequest<'_>) -> Option<Progress> {
+        let mut result = SearchResult::nothing(Outcome::NotFound);
+        for candidate in self.local(request.key) {
+            if self.take(&candidate, request, &mut result)? {
+                self.note_download(request.pdb, &mut result);
+                return Some(Progress::Done(result));
             }
         }
         if self.store_is_on_path
-            && let Some(stored) = self.store.open(wanted.key, wanted.pdb)
+            && let Some(stored) = self.store.open(request.key, request.pdb)
         {
-            found.succeed(stored.bytes, stored.path, true);
-            found.origin = Some(Origin::Symcache);
+            result.succeed(stored.bytes, stored.path, true);
+            result.origin = Some(Origin::Symcache);
         } else if !self.downloads.is_offline() {
-            return Some(Progress::OnlyServersLeft(found));
+            return Some(Progress::OnlyServersLeft(result));
         }
-        Some(Progress::Done(found))
+        Some(Progress::Done(result))
     }
 
     /// Adds the notes of an earlier download in this session; a file in a cache may be its result.
-    fn note_download(&self, pdb: &PdbIdentity, found: &mut SearchResult) {
+    fn note_download(&self, pdb: &PdbIdentity, result: &mut SearchResult) {
         let Some(fetched) = self.downloads.fetched(pdb) else { return };
-        found.notes.extend(&fetched.notes);
+        result.notes.extend(&fetched.notes);
         if let (Some((path, address)), Outcome::Resolved { file, .. }) =
-            (&fetched.file, &found.outcome)
+            (&fetched.file, &result.outcome)
             && path == file
         {
-            found.origin = Some(Origin::Server(address.clone()));
+            result.origin = Some(Origin::Server(address.clone()));
         }
     }
 
     /// Asks the servers; `None` if cancelled.
-    fn download(&self, wanted: &PdbRequest<'_>, mut found: SearchResult) -> Option<Progress> {
-        let PdbRequest { key, pdb, limits } = *wanted;
+    fn download(&self, request: &PdbRequest<'_>, mut result: SearchResult) -> Option<Progress> {
+        let PdbRequest { key, pdb, limits } = *request;
         let downloads = &self.downloads;
         downloads.fetch(&[(key.clone(), pdb.clone())], limits.watch);
         let fetched = downloads.fetched(pdb)?;
-        found.notes.extend(&fetched.notes);
+        result.notes.extend(&fetched.notes);
         if let Some((path, address)) = fetched.file.clone() {
             let origin = Origin::Server(address);
             let candidate = Candidate { path, form: Form::Plain, member: None, origin };
-            self.take(&candidate, wanted, &mut found)?;
+            self.take(&candidate, request, &mut result)?;
         }
-        Some(Progress::Done(found))
+        Some(Progress::Done(result))
     }
 
     /// Uses a file if it is the right PDB; otherwise notes why not. `None` if cancelled.
     fn take(
         &self,
         candidate: &Candidate,
-        wanted: &PdbRequest<'_>,
-        found: &mut SearchResult,
+        request: &PdbRequest<'_>,
+        result: &mut SearchResult,
     ) -> Option<bool> {
-        let PdbRequest { key, pdb, limits } = *wanted;
+        let PdbRequest { key, pdb, limits } = *request;
         if limits.watch.cancel.is_cancelled() {
             return None;
         }
         let file = self.file_of(candidate, key, pdb);
-        match file.and_then(|file| self.load(&file, wanted, found)) {
+        match file.and_then(|file| self.load(&file, request, result)) {
             Ok(()) => {
-                found.origin = Some(candidate.origin.clone());
+                result.origin = Some(candidate.origin.clone());
                 if let (Some(member), Outcome::Resolved { file, .. }) =
-                    (&candidate.member, &mut found.outcome)
+                    (&candidate.member, &mut result.outcome)
                 {
                     *file = candidate.path.join(member);
                 }
@@ -240,7 +240,7 @@ impl Search {
             }
             Err(_) if limits.watch.cancel.is_cancelled() => None,
             Err(error) => {
-                found.notes.refused.push(Arc::new(error));
+                result.notes.refused.push(Arc::new(error));
                 Some(false)
             }
         }
@@ -249,10 +249,10 @@ impl Search {
     fn load(
         &self,
         file: &Path,
-        wanted: &PdbRequest<'_>,
-        found: &mut SearchResult,
+        request: &PdbRequest<'_>,
+        result: &mut SearchResult,
     ) -> Result<(), SymbolFileError> {
-        let PdbRequest { key, pdb, limits } = *wanted;
+        let PdbRequest { key, pdb, limits } = *request;
         let stamp = FileStamp::of(file).map_err(SymbolFileError::io("read", file))?;
         let stored = self.store.open(key, pdb).filter(|stored| stored.source.size == stamp.size);
         if let Some(stored) = stored {
@@ -260,7 +260,7 @@ impl Search {
             if stored.source != stamp {
                 PdbFile::open(file)?.verify(pdb)?;
             }
-            found.succeed(stored.bytes, file.to_owned(), true);
+            result.succeed(stored.bytes, file.to_owned(), true);
             return Ok(());
         }
         let opened = PdbFile::open(file)?;
@@ -270,8 +270,8 @@ impl Search {
             opened.to_symcache(limits.watch.cancel)?
         };
         let (bytes, error) = self.store.save(key, symcache, stamp);
-        found.unsaved = error.map(Arc::new);
-        found.succeed(bytes, file.to_owned(), false);
+        result.unsaved = error.map(Arc::new);
+        result.succeed(bytes, file.to_owned(), false);
         Ok(())
     }
 
@@ -279,10 +279,10 @@ impl Search {
     fn image(&self, image: &ImageIdentity) -> SearchResult {
         let slot = self.images.slot(image);
         let mut progress = lock(&slot);
-        if let Progress::Done(found) = &*progress {
-            return found.clone();
+        if let Progress::Done(result) = &*progress {
+            return result.clone();
         }
-        let mut found = SearchResult::nothing(Outcome::NotFound);
+        let mut result = SearchResult::nothing(Outcome::NotFound);
         let files = StoreKey::of_image(image).map(|key| self.local(&key));
         for Candidate { path, form, member, origin } in files.unwrap_or_default() {
             if form != Form::Plain || member.is_some() {
@@ -290,16 +290,16 @@ impl Search {
             }
             match ExportTable::open(&path, image) {
                 Ok(exports) => {
-                    found.symbols = Some(Arc::new(ModuleSymbols::Exports(exports)));
-                    found.outcome = Outcome::ResolvedFromExports { file: path };
-                    found.origin = Some(origin);
+                    result.symbols = Some(Arc::new(ModuleSymbols::Exports(exports)));
+                    result.outcome = Outcome::ResolvedFromExports { file: path };
+                    result.origin = Some(origin);
                     break;
                 }
-                Err(error) => found.notes.refused.push(Arc::new(error)),
+                Err(error) => result.notes.refused.push(Arc::new(error)),
             }
         }
-        *progress = Progress::Done(found.clone());
-        found
+        *progress = Progress::Done(result.clone());
+        result
     }
 
     /// Downloads the PDBs of modules that are in no local place of the path.
@@ -312,7 +312,7 @@ impl Search {
             return;
         }
         let mut seen = FxHashSet::default();
-        let mut wanted = Vec::new();
+        let mut requests = Vec::new();
         for pdb in modules.into_iter().filter_map(|module| module.pdb.as_ref()) {
             if watch.cancel.is_cancelled() {
                 return;
@@ -321,10 +321,10 @@ impl Search {
                 && let Some(key) = StoreKey::new(pdb)
                 && self.needs_server(&key, pdb)
             {
-                wanted.push((key, pdb.clone()));
+                requests.push((key, pdb.clone()));
             }
         }
-        self.downloads.fetch(&wanted, watch);
+        self.downloads.fetch(&requests, watch);
     }
 
     /// Looks again for what was not found.
@@ -349,37 +349,33 @@ impl Search {
         if stored.is_some() && self.store_is_on_path {
             return true;
         }
-        let is_right = |file: &Path| {
-            let stamp = FileStamp::of(file).ok();
+        self.local(key).iter().any(|candidate| {
+            let Ok(file) = self.file_of(candidate, key, pdb) else { return false };
+            let stamp = FileStamp::of(&file).ok();
             let was_converted = stamp.is_some() && stamp == stored;
-            was_converted || PdbFile::open(file).and_then(|file| file.verify(pdb)).is_ok()
-        };
-        let candidates = self.local(key);
-        candidates
-            .iter()
-            .any(|candidate| self.file_of(candidate, key, pdb).is_ok_and(|file| is_right(&file)))
+            was_converted || PdbFile::open(&file).and_then(|file| file.verify(pdb)).is_ok()
+        })
     }
 
     /// Files in the local places of the path which may be the PDB or image, best first.
     fn local(&self, key: &StoreKey) -> Vec<Candidate> {
-        let mut found = lock(&self.folders).find(key);
-        found.retain(|candidate| self.stays(candidate, &candidate.path));
-        found
+        let mut candidates = lock(&self.folders).find(key);
+        candidates.retain(|candidate| self.stays(candidate, &candidate.path));
+        candidates
     }
 
     /// Whether a file lies in the folder in which it was found, if nothing leads out of that.
     fn stays(&self, candidate: &Candidate, file: &Path) -> bool {
-        let real = || {
-            Some((file.canonicalize().ok()?, self.closed_folder(candidate)?.canonicalize().ok()?))
-        };
-        self.closed_folder(candidate).is_none()
-            || real().is_some_and(|(file, folder)| file.starts_with(folder))
+        self.closed_folder(candidate).is_none_or(|folder| {
+            let (file, folder) = (file.canonicalize(), folder.canonicalize());
+            file.is_ok_and(|file| folder.is_ok_and(|folder| file.starts_with(folder)))
+        })
     }
 
     /// The folder out of which nothing leads in which a candidate was found.
     fn closed_folder(&self, candidate: &Candidate) -> Option<&PathBuf> {
-        let Origin::Folder(found) = &candidate.origin else { return None };
-        self.closed.iter().find(|folder| *folder == found)
+        let Origin::Folder(origin) = &candidate.origin else { return None };
+        self.closed.iter().find(|folder| *folder == origin)
     }
 
     /// The PDB of a candidate, unpacked into a cache if need be.
@@ -481,7 +477,7 @@ impl<K: Clone + Eq + Hash> Slots<K> {
     fn known(&self, key: &K) -> Option<SearchResult> {
         let slot = lock(&self.0).get(key)?.clone();
         match &*lock(&slot) {
-            Progress::Done(found) | Progress::OnlyServersLeft(found) => Some(found.clone()),
+            Progress::Done(result) | Progress::OnlyServersLeft(result) => Some(result.clone()),
             Progress::New => None,
         }
     }
@@ -490,7 +486,7 @@ impl<K: Clone + Eq + Hash> Slots<K> {
 impl Progress {
     /// Whether symbols are there already.
     pub(super) fn is_resolved(&self) -> bool {
-        matches!(self, Self::Done(found) if found.symbols.is_some())
+        matches!(self, Self::Done(result) if result.symbols.is_some())
     }
 }
 

@@ -146,10 +146,9 @@ fn server_entry(url: &str, cache: Option<&str>) -> String {
 }
 
 fn folder_text(folder: &Path) -> Result<String, SymbolSourcesError> {
-    let is_usable = |text: &&str| {
+    let text = folder.to_str().filter(|text| {
         !text.is_empty() && text.trim() == *text && !text.contains([';', '*']) && !is_address(text)
-    };
-    let text = folder.to_str().filter(is_usable);
+    });
     let text = text.ok_or_else(|| SymbolSourcesError::UnusableFolder(folder.to_owned()))?;
     // Words that a symbol path takes for something else.
     let is_keyword = ["srv", "symsrv", "cache"].iter().any(|word| text.eq_ignore_ascii_case(word));

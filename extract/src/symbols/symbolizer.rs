@@ -25,13 +25,13 @@ use super::search::{Search, SearchLimits};
 pub struct Symbolizer {
     path: SymbolPath,
     pub(super) search: Search,
-    asked: AskedModules,
+    requested: RequestedModules,
 }
 
 impl Symbolizer {
     /// Looks nothing up yet.
     pub fn new(path: SymbolPath, options: SymbolizerOptions) -> Self {
-        Self { search: Search::new(&path, options), path, asked: AskedModules::default() }
+        Self { search: Search::new(&path, options), path, requested: RequestedModules::default() }
     }
 
     /// The path that symbols are looked for on.
@@ -75,12 +75,12 @@ impl Symbolizer {
 
     /// Reports on all modules requested so far, in the order of the requests.
     pub fn report(&self) -> Vec<ModuleReport> {
-        let report = |(module, wanted, named): (ModuleIdentity, usize, usize)| ModuleReport {
-            wanted,
+        let report = |(module, requested, named): (ModuleIdentity, usize, usize)| ModuleReport {
+            requested,
             named,
             ..self.search.report(&module)
         };
-        self.asked.all().into_iter().map(report).collect()
+        self.requested.all().into_iter().map(report).collect()
     }
 
     /// `None` if the limits do not allow what it takes.
@@ -90,14 +90,14 @@ impl Symbolizer {
         addresses: &[CodeAddress],
         limits: SearchLimits<'_>,
     ) -> Option<Vec<FrameChain>> {
-        self.asked.note(module, iter::empty());
-        let found = self.search.symbols(module, limits)?;
-        let chains = match &found.symbols {
+        self.requested.note(module, iter::empty());
+        let result = self.search.symbols(module, limits)?;
+        let chains = match &result.symbols {
             Some(symbols) => in_order(addresses, |sorted| symbols.resolve(sorted, module.size)),
             None => vec![FrameChain::default(); addresses.len()],
         };
         let is_named = chains.iter().map(|chain| !chain.is_empty());
-        self.asked.note(module, addresses.iter().map(|address| address.rva).zip(is_named));
+        self.requested.note(module, addresses.iter().map(|address| address.rva).zip(is_named));
         Some(chains)
     }
 }
@@ -121,8 +121,8 @@ fn in_order(
     sorted.sort_unstable();
     sorted.dedup();
     let chains = resolve(&sorted);
-    let chain = |address| sorted.binary_search(address).ok().and_then(|at| chains.get(at)).cloned();
-    addresses.iter().map(|address| chain(address).unwrap_or_default()).collect()
+    let indexes = addresses.iter().map(|address| sorted.binary_search(address).ok());
+    indexes.map(|index| chains.get(index?).cloned()).map(Option::unwrap_or_default).collect()
 }
 
 /// The requests, and how far they are.
@@ -156,12 +156,13 @@ impl Symbolizer {
         };
         let threads = thread::available_parallelism().map_or(1, NonZero::get);
         // The most frames first, so that no thread is left with a large module when the others are done.
-        let mut all: Vec<usize> = (0..requests.len()).collect();
-        all.sort_by_key(|&index| {
+        let mut indexes: Vec<usize> = (0..requests.len()).collect();
+        indexes.sort_by_key(|&index| {
             requests.get(index).map_or(0, |(_, addresses)| usize::MAX - addresses.len())
         });
-        batch.work(&all, threads, false);
-        let missing: Vec<usize> = all.into_iter().filter(|&index| batch.is_open(index)).collect();
+        batch.work(&indexes, threads, false);
+        let missing: Vec<usize> =
+            indexes.into_iter().filter(|&index| batch.is_open(index)).collect();
         let open = missing.iter().filter_map(|&index| requests.get(index));
         self.search.prepare(open.map(|(module, _)| module), watch);
         batch.work(&missing, threads, true);
@@ -215,40 +216,40 @@ impl Batch<'_> {
 
 /// Modules in the order they were first asked for.
 #[derive(Default)]
-pub(super) struct AskedModules(Mutex<Modules>);
+pub(super) struct RequestedModules(Mutex<Modules>);
 
 #[derive(Default)]
 struct Modules {
-    order: Vec<AskedModule>,
+    order: Vec<RequestedModule>,
     rows: FxHashMap<ModuleIdentity, usize>,
 }
 
-struct AskedModule {
+struct RequestedModule {
     module: ModuleIdentity,
     rvas: FxHashSet<u64>,
     named: usize,
 }
 
-impl AskedModules {
+impl RequestedModules {
     /// Notes a module, and of frames in it whether they got a name.
     pub(super) fn note(&self, module: &ModuleIdentity, frames: impl Iterator<Item = (u64, bool)>) {
         let mut guard = lock(&self.0);
         let Modules { order, rows } = &mut *guard;
         let row = *rows.entry(module.clone()).or_insert_with(|| {
             let (module, rvas) = (module.clone(), FxHashSet::default());
-            order.push(AskedModule { module, rvas, named: 0 });
+            order.push(RequestedModule { module, rvas, named: 0 });
             order.len() - 1
         });
-        let Some(asked) = order.get_mut(row) else { return };
+        let Some(entry) = order.get_mut(row) else { return };
         for (rva, is_named) in frames {
-            asked.named += usize::from(asked.rvas.insert(rva) && is_named);
+            entry.named += usize::from(entry.rvas.insert(rva) && is_named);
         }
     }
 
     /// The modules, how many distinct frames of each were wanted, and how many of these were named.
     pub(super) fn all(&self) -> Vec<(ModuleIdentity, usize, usize)> {
         let modules = lock(&self.0);
-        let counts = |asked: &AskedModule| (asked.module.clone(), asked.rvas.len(), asked.named);
-        modules.order.iter().map(counts).collect()
+        let entries = modules.order.iter();
+        entries.map(|entry| (entry.module.clone(), entry.rvas.len(), entry.named)).collect()
     }
 }

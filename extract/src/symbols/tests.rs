@@ -82,31 +82,31 @@ fn report(symbolizer: &Symbolizer) -> ModuleReport {
 
 #[test]
 fn an_address_is_named_after_the_function_that_starts_before_it() {
-    let place = SymbolFolders::new().with(&pdb().store_path("a.pdb"), &pdb().bytes());
+    let folders = SymbolFolders::new().with(&pdb().store_path("a.pdb"), &pdb().bytes());
     let mut module = pdb().module(r"D:\build\a.pdb");
     module.size = 0x2000;
     assert_eq!(
-        names(&place.symbolizer(), &module, &[0x1010, 0x103f, 0x1044, 0x1080, 0x1fff]),
+        names(&folders.symbolizer(), &module, &[0x1010, 0x103f, 0x1044, 0x1080, 0x1fff]),
         ["NtOpen+0x0", "NtOpen+0x2f", "Cache::Open+0x4", "NtClose+0x0", "NtClose+0xf7f"]
     );
 }
 
 #[test]
 fn an_address_before_the_first_function_or_outside_the_module_has_no_name() {
-    let place = SymbolFolders::new().with("a.pdb", &pdb().bytes());
+    let folders = SymbolFolders::new().with("a.pdb", &pdb().bytes());
     let mut module = pdb().module("a.pdb");
     module.size = 0x2000;
     let outside = [0, 0x100f, 0x2000, 0xffff_ffff, 1 << 32, u64::MAX];
-    assert_eq!(names(&place.symbolizer(), &module, &outside), ["-"; 6]);
+    assert_eq!(names(&folders.symbolizer(), &module, &outside), ["-"; 6]);
 }
 
 #[test]
 fn c_names_of_a_32_bit_module_lose_their_decoration() {
     let functions = [(0x1010, "_main"), (0x1020, "_Sleep@4"), (0x1030, "@fast@8")];
     let pdb = TestPdb { machine: I386, ..TestPdb::new(&functions) };
-    let place = SymbolFolders::new().with("a.pdb", &pdb.bytes());
+    let folders = SymbolFolders::new().with("a.pdb", &pdb.bytes());
     assert_eq!(
-        names(&place.symbolizer(), &pdb.module("a.pdb"), &[0x1010, 0x1020, 0x1030]),
+        names(&folders.symbolizer(), &pdb.module("a.pdb"), &[0x1010, 0x1020, 0x1030]),
         ["main+0x0", "Sleep+0x0", "fast+0x0"]
     );
 }
@@ -115,48 +115,48 @@ fn c_names_of_a_32_bit_module_lose_their_decoration() {
 fn a_pdb_of_another_build_is_refused_and_the_right_one_found_behind_it() {
     let other = TestPdb { guid: uuid::Uuid::from_u128(1), ..pdb() };
     let module = pdb().module("a.pdb");
-    let place = SymbolFolders::new().with(&pdb().store_path("a.pdb"), &other.bytes());
-    let symbolizer = place.symbolizer();
+    let folders = SymbolFolders::new().with(&pdb().store_path("a.pdb"), &other.bytes());
+    let symbolizer = folders.symbolizer();
     assert_eq!(names(&symbolizer, &module, &[0x1010]), ["-"]);
     let refusal = report(&symbolizer);
     assert_eq!(refusal.outcome, Outcome::NotFound);
     let [error] = refusal.refused.as_slice() else { panic!("one refused file: {refusal}") };
     assert!(matches!(**error, SymbolFileError::WrongIdentity { .. }), "{refusal}");
 
-    write(&place.path("second/a.pdb"), &pdb().bytes());
-    let path = format!("{};{}", place.path("plain").display(), place.path("second").display());
-    let symbolizer = place.symbolizer_on(&path);
+    write(&folders.path("second/a.pdb"), &pdb().bytes());
+    let path = format!("{};{}", folders.path("plain").display(), folders.path("second").display());
+    let symbolizer = folders.symbolizer_on(&path);
     assert_eq!(names(&symbolizer, &module, &[0x1010]), ["NtOpen+0x0"]);
     assert_eq!(report(&symbolizer).refused.len(), 1);
 }
 
 #[test]
 fn the_age_that_counts_is_the_one_of_the_debug_information() {
-    let place = SymbolFolders::new().with("a.pdb", &pdb().bytes());
+    let folders = SymbolFolders::new().with("a.pdb", &pdb().bytes());
     let mut module = pdb().module("a.pdb");
     for (age, name) in [(pdb().age, "NtOpen+0x0"), (pdb().info_age, "-"), (pdb().age + 1, "-")] {
         module.pdb.as_mut().expect("a pdb").age = age;
-        assert_eq!(names(&place.symbolizer(), &module, &[0x1010]), [name], "age {age}");
+        assert_eq!(names(&folders.symbolizer(), &module, &[0x1010]), [name], "age {age}");
     }
 }
 
 #[test]
 fn the_second_session_reads_the_symcache() {
-    let place = SymbolFolders::new().with("a.pdb", &pdb().bytes());
+    let folders = SymbolFolders::new().with("a.pdb", &pdb().bytes());
     for was_converted in [false, true] {
-        let symbolizer = place.symbolizer();
+        let symbolizer = folders.symbolizer();
         assert_eq!(names(&symbolizer, &pdb().module("a.pdb"), &[0x1012]), ["NtOpen+0x2"]);
-        let file = place.path("plain/a.pdb");
+        let file = folders.path("plain/a.pdb");
         assert_eq!(report(&symbolizer).outcome, Outcome::Resolved { file, was_converted });
     }
 }
 
 #[test]
 fn a_damaged_symcache_is_built_again() {
-    let place = SymbolFolders::new().with("a.pdb", &pdb().bytes());
+    let folders = SymbolFolders::new().with("a.pdb", &pdb().bytes());
     let module = pdb().module("a.pdb");
-    names(&place.symbolizer(), &module, &[0]);
-    let intact = fs::read(place.symcache()).expect("a symcache");
+    names(&folders.symbolizer(), &module, &[0]);
+    let intact = fs::read(folders.symcache()).expect("a symcache");
     let damage: [fn(&mut Vec<u8>); 5] = [
         |bytes| bytes[200] ^= 1,
         |bytes| bytes.truncate(bytes.len() / 2),
@@ -167,70 +167,70 @@ fn a_damaged_symcache_is_built_again() {
     for damage in damage {
         let mut bytes = intact.clone();
         damage(&mut bytes);
-        fs::write(place.symcache(), bytes).expect("damaged symcache");
-        assert_eq!(names(&place.symbolizer(), &module, &[0x1010]), ["NtOpen+0x0"]);
-        assert!(fs::read(place.symcache()).expect("a symcache") == intact, "built again");
+        fs::write(folders.symcache(), bytes).expect("damaged symcache");
+        assert_eq!(names(&folders.symbolizer(), &module, &[0x1010]), ["NtOpen+0x0"]);
+        assert!(fs::read(folders.symcache()).expect("a symcache") == intact, "built again");
     }
 }
 
 #[test]
 fn a_symcache_does_not_vouch_for_a_pdb_that_was_replaced() {
     let other = TestPdb { guid: uuid::Uuid::from_u128(1), ..pdb() };
-    let place = SymbolFolders::new().with("a.pdb", &pdb().bytes());
+    let folders = SymbolFolders::new().with("a.pdb", &pdb().bytes());
     let module = pdb().module("a.pdb");
-    assert_eq!(names(&place.symbolizer(), &module, &[0x1010]), ["NtOpen+0x0"]);
-    fs::remove_file(place.path("plain/a.pdb")).expect("pdb removed");
-    assert_eq!(names(&place.symbolizer(), &module, &[0x1010]), ["-"]);
+    assert_eq!(names(&folders.symbolizer(), &module, &[0x1010]), ["NtOpen+0x0"]);
+    fs::remove_file(folders.path("plain/a.pdb")).expect("pdb removed");
+    assert_eq!(names(&folders.symbolizer(), &module, &[0x1010]), ["-"]);
     assert_eq!(other.bytes().len(), pdb().bytes().len());
     std::thread::sleep(Duration::from_millis(20));
-    let place = place.with("a.pdb", &other.bytes());
-    assert_eq!(names(&place.symbolizer(), &module, &[0x1010]), ["-"]);
+    let folders = folders.with("a.pdb", &other.bytes());
+    assert_eq!(names(&folders.symbolizer(), &module, &[0x1010]), ["-"]);
 }
 
 #[test]
 fn a_symcache_in_a_cache_folder_of_the_path_needs_no_pdb() {
-    let place = SymbolFolders::new().with("a.pdb", &pdb().bytes());
+    let folders = SymbolFolders::new().with("a.pdb", &pdb().bytes());
     let module = pdb().module("a.pdb");
-    let path = format!("cache*{};{}", place.path("c").display(), place.path("plain").display());
+    let path = format!("cache*{};{}", folders.path("c").display(), folders.path("plain").display());
     let session = || Symbolizer::new(SymbolPath::parse(&path), SymbolizerOptions::default());
     assert_eq!(names(&session(), &module, &[0x1010]), ["NtOpen+0x0"]);
-    fs::remove_file(place.path("plain/a.pdb")).expect("pdb removed");
+    fs::remove_file(folders.path("plain/a.pdb")).expect("pdb removed");
     assert_eq!(names(&session(), &module, &[0x1010]), ["NtOpen+0x0"]);
 }
 
 #[test]
 fn nothing_is_written_to_a_plain_folder() {
-    let place = SymbolFolders::new().with(&pdb().store_path("a.pdb"), &pdb().bytes());
-    names(&place.symbolizer(), &pdb().module("a.pdb"), &[0x1010]);
-    assert_eq!(files(&place.path("plain")).len(), 1);
-    assert_eq!(files(&place.path("symcaches")).len(), 1);
+    let folders = SymbolFolders::new().with(&pdb().store_path("a.pdb"), &pdb().bytes());
+    names(&folders.symbolizer(), &pdb().module("a.pdb"), &[0x1010]);
+    assert_eq!(files(&folders.path("plain")).len(), 1);
+    assert_eq!(files(&folders.path("symcaches")).len(), 1);
 }
 
 #[test]
 fn without_a_place_for_symcaches_names_are_there_all_the_same() {
-    let place = SymbolFolders::new().with("a.pdb", &pdb().bytes());
-    write(&place.path("symcaches"), b"a file where the folder should be");
-    let symbolizer = place.symbolizer();
+    let folders = SymbolFolders::new().with("a.pdb", &pdb().bytes());
+    write(&folders.path("symcaches"), b"a file where the folder should be");
+    let symbolizer = folders.symbolizer();
     assert_eq!(names(&symbolizer, &pdb().module("a.pdb"), &[0x1010]), ["NtOpen+0x0"]);
     assert!(report(&symbolizer).unsaved.is_some());
 }
 
 #[test]
 fn a_hostile_name_reaches_no_folder() {
-    let place = SymbolFolders::new().with("a.pdb", &pdb().bytes());
-    let symbolizer = place.symbolizer();
+    let folders = SymbolFolders::new().with("a.pdb", &pdb().bytes());
+    let symbolizer = folders.symbolizer();
     for name in ["..", "", r"x\..", "a.pdb\0", "c:"] {
         let module = pdb().module(name);
         assert_eq!(names(&symbolizer, &module, &[0x1010]), ["-"]);
         assert_eq!(report(&symbolizer).outcome, Outcome::UnusableName, "{name:?}");
     }
-    assert!(files(&place.path("symcaches")).is_empty());
+    assert!(files(&folders.path("symcaches")).is_empty());
 }
 
 #[test]
 fn the_report_says_what_was_missing() {
-    let place = SymbolFolders::new();
-    let symbolizer = place.symbolizer();
+    let folders = SymbolFolders::new();
+    let symbolizer = folders.symbolizer();
     let module = pdb().module("a.pdb");
     let nameless = ModuleIdentity { pdb: None, name: "b.dll".into(), ..module.clone() };
     names(&symbolizer, &module, &[0x1010]);
@@ -245,7 +245,7 @@ fn the_report_says_what_was_missing() {
         ]
     );
 
-    let symbolizer = place.symbolizer_on(";");
+    let symbolizer = folders.symbolizer_on(";");
     names(&symbolizer, &module, &[0x1010]);
     assert_eq!(report(&symbolizer).outcome, Outcome::NoSymbolPath);
 }
@@ -253,14 +253,14 @@ fn the_report_says_what_was_missing() {
 #[test]
 fn many_modules_are_answered_in_the_order_of_the_requests() {
     let names: Vec<String> = (0..40).map(|n| format!("m{n}.pdb")).collect();
-    let place =
-        names.iter().fold(SymbolFolders::new(), |place, name| place.with(name, &pdb().bytes()));
+    let folders =
+        names.iter().fold(SymbolFolders::new(), |folders, name| folders.with(name, &pdb().bytes()));
     let rvas = [0x1044, 0x1010, 0x1044, 1];
     let mut requests: Vec<(ModuleIdentity, Vec<CodeAddress>)> =
         names.iter().map(|name| (pdb().module(name), rvas.map(Into::into).to_vec())).collect();
     requests.push((pdb().module("missing.pdb"), vec![0x1010.into()]));
     requests.push((pdb().module("m7.pdb"), Vec::new()));
-    let symbolizer = place.symbolizer();
+    let symbolizer = folders.symbolizer();
     let answers = symbolizer.resolve_all(&requests, &NoSymbolObserver, &Cancel::default());
     assert_eq!(answers.len(), requests.len());
     for ((module, addresses), answer) in requests.iter().zip(&answers) {
@@ -279,7 +279,7 @@ fn many_modules_are_answered_in_the_order_of_the_requests() {
     let reports = symbolizer.report();
     assert_eq!(reports.len(), 41);
     for report in reports {
-        let counts = (report.wanted, report.named);
+        let counts = (report.requested, report.named);
         assert_eq!(counts, if report.is_resolved() { (3, 2) } else { (1, 0) }, "{report}");
     }
 }
@@ -297,11 +297,11 @@ fn what_was_cancelled_is_resolved_the_next_time() {
         }
     }
     let names: Vec<String> = (0..20).map(|n| format!("m{n}.pdb")).collect();
-    let place =
-        names.iter().fold(SymbolFolders::new(), |place, name| place.with(name, &pdb().bytes()));
+    let folders =
+        names.iter().fold(SymbolFolders::new(), |folders, name| folders.with(name, &pdb().bytes()));
     let requests: Vec<(ModuleIdentity, Vec<CodeAddress>)> =
         names.iter().map(|name| (pdb().module(name), vec![0x1010.into()])).collect();
-    let symbolizer = place.symbolizer();
+    let symbolizer = folders.symbolizer();
     let is_named = |answers: &[Vec<FrameChain>]| {
         answers.iter().flatten().filter(|chain| !chain.is_empty()).count()
     };
@@ -318,8 +318,8 @@ fn what_was_cancelled_is_resolved_the_next_time() {
 
 #[test]
 fn threads_that_want_the_same_pdb_convert_it_once() {
-    let place = SymbolFolders::new().with("a.pdb", &pdb().bytes());
-    let symbolizer = place.symbolizer();
+    let folders = SymbolFolders::new().with("a.pdb", &pdb().bytes());
+    let symbolizer = folders.symbolizer();
     std::thread::scope(|scope| {
         for _ in 0..8 {
             scope.spawn(|| {
@@ -328,9 +328,9 @@ fn threads_that_want_the_same_pdb_convert_it_once() {
         }
     });
     let was_converted = false;
-    let file = place.path("plain/a.pdb");
+    let file = folders.path("plain/a.pdb");
     assert_eq!(report(&symbolizer).outcome, Outcome::Resolved { file, was_converted });
-    assert_eq!((report(&symbolizer).wanted, report(&symbolizer).named), (1, 1));
+    assert_eq!((report(&symbolizer).requested, report(&symbolizer).named), (1, 1));
 }
 
 #[test]
@@ -349,8 +349,8 @@ fn a_damaged_pdb_is_an_error_in_the_report() {
                 _ => bytes.truncate(at + 1),
             }
         }
-        let place = SymbolFolders::new().with("a.pdb", &bytes);
-        let symbolizer = place.symbolizer();
+        let folders = SymbolFolders::new().with("a.pdb", &bytes);
+        let symbolizer = folders.symbolizer();
         let _ = names(&symbolizer, &module, &[0x1010, 0x1044]);
         let report = report(&symbolizer);
         assert!(report.is_resolved() || report.refused.len() == 1, "round {round}: {report}");

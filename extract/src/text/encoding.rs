@@ -59,7 +59,7 @@ pub(crate) fn utf8<'a>(
             big_endian,
             rest: Vec::new(),
             text: Vec::new(),
-            given: 0,
+            position: 0,
         }),
     })
 }
@@ -73,22 +73,22 @@ struct Utf16<'a, R> {
     rest: Vec<u8>,
     /// Translated text, of which so many bytes were given away.
     text: Vec<u8>,
-    given: usize,
+    position: usize,
 }
 
 impl<R: Read> Read for Utf16<'_, R> {
     fn read(&mut self, target: &mut [u8]) -> io::Result<usize> {
-        while self.given == self.text.len() {
+        while self.position == self.text.len() {
             if !self.translate()? {
                 return Ok(0);
             }
         }
-        let source = self.text.get(self.given..).unwrap_or_default();
+        let source = self.text.get(self.position..).unwrap_or_default();
         let count = source.len().min(target.len());
         if let (Some(target), Some(source)) = (target.get_mut(..count), source.get(..count)) {
             target.copy_from_slice(source);
         }
-        self.given += count;
+        self.position += count;
         Ok(count)
     }
 }
@@ -128,7 +128,7 @@ impl<R: Read> Utf16<'_, R> {
             self.rest.drain(..used);
         }
         self.text = text.into_bytes();
-        self.given = 0;
+        self.position = 0;
         Ok(true)
     }
 }

@@ -112,13 +112,13 @@ mod tests {
     /// Text, number, whether it has an end and whether it is too long, of each line.
     fn read(bytes: &[u8]) -> Vec<(String, u64, bool, bool)> {
         let mut lines = Lines::new(bytes);
-        let (mut all, mut total) = (Vec::new(), 0);
+        let (mut rows, mut total) = (Vec::new(), 0);
         while let Some((line, bytes)) = lines.next().unwrap() {
-            all.push((line.text.into_owned(), line.number, line.is_ended, line.is_long));
+            rows.push((line.text.into_owned(), line.number, line.is_ended, line.is_long));
             total += bytes;
         }
         assert_eq!(total, bytes.len() as u64);
-        all
+        rows
     }
 
     #[test]

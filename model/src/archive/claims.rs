@@ -133,8 +133,8 @@ pub(super) fn check_pages(
 ) -> Result<(), TableProblem> {
     let mut left = most;
     for Chunk { range, values } in chunks {
-        let place = usize::try_from(range.start).ok().zip(usize::try_from(range.end).ok());
-        let pages = place.and_then(|(start, end)| bytes.get(start..end));
+        let bounds = usize::try_from(range.start).ok().zip(usize::try_from(range.end).ok());
+        let pages = bounds.and_then(|(start, end)| bytes.get(start..end));
         let mut pages = pages.ok_or(TableProblem::Outside)?;
         let mut seen = 0;
         while seen < values {
@@ -330,20 +330,20 @@ mod tests {
         let usual = [vec![element(3, None)], list(), vec![leaf()], list()].concat();
         assert_eq!(footer_problem(&with_schema(usual)), None);
         let deep = vec![element(1, None); 10_000];
-        assert!(footer_problem(&with_schema(deep)).is_some_and(|said| said.contains("10000")));
+        assert!(footer_problem(&with_schema(deep)).is_some_and(|text| text.contains("10000")));
         let deep = vec![element(1, None); 20];
         assert!(
             footer_problem(&with_schema(deep))
-                .is_some_and(|said| said.contains("nested too deeply"))
+                .is_some_and(|text| text.contains("nested too deeply"))
         );
         let odd = vec![element(1, None), element(0, Some(Type::FIXED_LEN_BYTE_ARRAY))];
-        assert!(footer_problem(&with_schema(odd)).is_some_and(|said| said.contains("type")));
+        assert!(footer_problem(&with_schema(odd)).is_some_and(|text| text.contains("type")));
     }
 
     #[test]
     fn pages_have_as_many_values_and_bytes_as_they_may() {
         assert_eq!(problem(&[data(3, 500), data(4, 500)], 7), None);
-        for (pages, values, said) in [
+        for (pages, values, text) in [
             (vec![data(-1, 4)], 7, "invalid page header"),
             (vec![data(7, -4)], 7, "invalid page header"),
             (vec![data(3, 4)], 7, "invalid page header"),
@@ -352,7 +352,7 @@ mod tests {
             (vec![], 1, "invalid page header"),
         ] {
             let problem = problem(&pages, values).unwrap();
-            assert!(problem.contains(said), "{problem}");
+            assert!(problem.contains(text), "{problem}");
         }
         let outside = Chunk { range: 0..9, values: 1 };
         assert!(check_pages(&[1; 8], [outside], 1000).is_err());

@@ -20,8 +20,8 @@ pub enum ContainerError {
     #[error("{}: cannot open: {}", Untrusted(.path), Reason(.source))]
     Open { path: PathBuf, source: io::Error },
     /// The file is plainly something else.
-    #[error("{}: {what}, not a 7z archive", Untrusted(.path))]
-    Plain { path: PathBuf, what: &'static str },
+    #[error("{}: {description}, not a 7z archive", Untrusted(.path))]
+    Plain { path: PathBuf, description: &'static str },
     /// The file is not an archive, or is damaged.
     #[error("{}: cannot unpack: {reason}", Untrusted(.path))]
     Unreadable { path: PathBuf, reason: String },
@@ -193,8 +193,8 @@ impl Container {
             |reason: String| ContainerError::Unreadable { path: path.to_path_buf(), reason };
         let file = open_file(path).map_err(open)?;
         let packed = file.metadata().map_err(open)?.len();
-        if let Some(what) = plain_file(&file).map_err(open)? {
-            return Err(ContainerError::Plain { path: path.to_path_buf(), what });
+        if let Some(description) = plain_file(&file).map_err(open)? {
+            return Err(ContainerError::Plain { path: path.to_path_buf(), description });
         }
         let mut source = BufReader::new(file);
         source.rewind().map_err(open)?;
@@ -309,7 +309,7 @@ mod tests {
         let long = "ä".repeat(300);
         for text in [&b"a,b\r\n1,2\r\n"[..], b"\xFF\xFEa\0", b"\xEF\xBB\xBF{}", long.as_bytes()] {
             assert_eq!(plain_content(text), Some("is a text file"), "{text:?}");
-            assert!(plain_file(text).is_ok_and(|what| what.is_some()));
+            assert!(plain_file(text).is_ok_and(|description| description.is_some()));
         }
         assert_eq!(plain_content(&[0x58, 0x61, 0xC3]), Some("is a text file"), "cut");
         for binary in [&b"7z\xBC\xAF\x27\x1C"[..], b"PK\x03\x04", b"\0\0\x01", b"\x80abc", b"\xC3"]

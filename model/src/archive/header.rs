@@ -138,8 +138,8 @@ impl Bytes<'_> {
         Some(taken)
     }
 
-    fn expect(&mut self, wanted: &[u8]) -> Option<()> {
-        (self.take(wanted.len() as u64)? == wanted).then_some(())
+    fn expect(&mut self, expected: &[u8]) -> Option<()> {
+        (self.take(expected.len() as u64)? == expected).then_some(())
     }
 
     /// A number as the format writes it: the leading ones of the first byte count the bytes that follow.
@@ -147,8 +147,8 @@ impl Bytes<'_> {
         let first = self.byte()?;
         let following = first.leading_ones();
         let mut value = 0;
-        for place in 0..following {
-            value |= u64::from(self.byte()?) << (8 * place);
+        for index in 0..following {
+            value |= u64::from(self.byte()?) << (8 * index);
         }
         let high = u64::from(first) & (0x7F >> following);
         Some(if following < 8 { value | high << (8 * following) } else { value })

@@ -86,11 +86,13 @@ impl Manifest {
     /// The content of the member, in archive order, so that equal tables give equal text.
     pub(super) fn to_text(&self) -> String {
         let stored = Table::ALL.iter().filter_map(|table| Some((table, self.get(*table)?)));
-        let line = |(table, Stored { rows, content }): (&Table, Stored)| {
-            let Content { bytes, crc32 } = content;
-            format!("{}\t{rows}\t{bytes}\t{crc32:08x}\n", table.name())
-        };
-        HEADING.to_owned() + &stored.map(line).collect::<String>()
+        HEADING.to_owned()
+            + &stored
+                .map(|(table, Stored { rows, content })| {
+                    let Content { bytes, crc32 } = content;
+                    format!("{}\t{rows}\t{bytes}\t{crc32:08x}\n", table.name())
+                })
+                .collect::<String>()
     }
 
     /// Reads the content of the member; `None` when it is something else, or lacks a table.

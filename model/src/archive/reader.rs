@@ -125,11 +125,13 @@ impl Trace {
 
     /// Content of each table according to the table of contents, for an archive without a manifest.
     fn listed(&self) -> Vec<String> {
-        let entry = |table: &Table| {
-            let content = self.content(&table.member());
-            format!("{} {content:?}", table.name())
-        };
-        Table::ALL.iter().map(entry).collect()
+        Table::ALL
+            .iter()
+            .map(|table| {
+                let content = self.content(&table.member());
+                format!("{} {content:?}", table.name())
+            })
+            .collect()
     }
 
     /// The manifest of an archive that has one.
@@ -142,21 +144,21 @@ impl Trace {
         lock(&self.archive).archive().files.iter().map(|file| file.name.clone()).collect()
     }
 
-    /// Copies the members whose names `wanted` picks into another archive.
+    /// Copies the members whose names `is_selected` selects into another archive.
     ///
     /// # Errors
     /// When a member is damaged or too large, or the other archive cannot be written.
     pub fn copy_members(
         &self,
         to: &mut ArchiveWriter,
-        wanted: impl Fn(&str) -> bool,
+        is_selected: impl Fn(&str) -> bool,
     ) -> Result<(), ArchiveError> {
         if self.manifest.is_none() {
             to.is_of_older_layout();
         }
         let mut archive = lock(&self.archive);
         let copied = archive.for_each_entries(|entry, content| {
-            if entry.name == manifest::MEMBER || !wanted(&entry.name) {
+            if entry.name == manifest::MEMBER || !is_selected(&entry.name) {
                 return Ok(true);
             }
             let copy = to.push(&entry.name, content)?;
@@ -263,8 +265,8 @@ impl Trace {
         column: &Column,
     ) -> Result<(), ArchiveError> {
         let is_strict = self.is_tied_by_rows;
-        let Some(other) = references::compared_with(spec, is_strict) else { return Ok(()) };
-        let rows = self.height(other)? as u64;
+        let Some(target) = references::compared_with(spec, is_strict) else { return Ok(()) };
+        let rows = self.height(target)? as u64;
         references::check(table, spec, column, rows, is_strict)
             .map_err(|misfit| self.damaged(table, &misfit))
     }
@@ -329,15 +331,15 @@ impl Trace {
     /// The layout, if this program can read it.
     fn layout(&self) -> Result<u32, ArchiveError> {
         let version = self.values(TraceInfos::schema_version)?;
-        let found = version.get(0).ok_or_else(|| self.damaged(Table::Trace, &"no row"))?;
-        if found > SCHEMA_VERSION {
+        let version = version.get(0).ok_or_else(|| self.damaged(Table::Trace, &"no row"))?;
+        if version > SCHEMA_VERSION {
             return Err(ArchiveError::NewerSchema {
                 path: self.path.clone(),
-                found,
+                found: version,
                 supported: SCHEMA_VERSION,
             });
         }
-        Ok(found)
+        Ok(version)
     }
 
     /// The manifest, which an archive of an older layout does not have.

@@ -84,17 +84,17 @@ fn check_rows(
     table: Table,
     spec: &ColumnSpec,
     column: &Column,
-    others: Table,
+    target: Table,
     rows: u64,
 ) -> Result<(), Misfit> {
     let Some(last) = largest(spec, column)?.map(u64::from) else { return Ok(()) };
     // The first of no rows may be the one after the last.
-    let counts = Some(Reference::Count(others));
+    let counts = Some(Reference::Count(target));
     let begins = table.columns().iter().any(|spec| spec.refers_to == counts);
     if last < rows || (begins && last == rows) {
         return Ok(());
     }
-    Err(Misfit::Row { name: spec.name, last, others: others.name(), rows })
+    Err(Misfit::Row { name: spec.name, last, others: target.name(), rows })
 }
 
 /// Compares the last row of a table that other tables name with its number of rows.
@@ -134,16 +134,16 @@ mod tests {
         let count = |rows, is_strict| misfit::<Objects>("event_count", &[2, 3], rows, is_strict);
         assert_eq!(count(5, true), None);
         assert_eq!(count(6, false), None);
-        let said = "event_count adds up to 5, but events has 6 rows";
-        assert_eq!(count(6, true).as_deref(), Some(said));
+        let message = "event_count adds up to 5, but events has 6 rows";
+        assert_eq!(count(6, true).as_deref(), Some(message));
         assert!(count(4, false).is_some());
     }
 
     #[test]
     fn rows_that_are_named_exist() {
         assert_eq!(misfit::<ExistingHandles>("object", &[0, 4], 5, true), None);
-        let said = "object refers to row 4 of objects, which has 4 rows";
-        assert_eq!(misfit::<ExistingHandles>("object", &[0, 4], 4, true).as_deref(), Some(said));
+        let message = "object refers to row 4 of objects, which has 4 rows";
+        assert_eq!(misfit::<ExistingHandles>("object", &[0, 4], 4, true).as_deref(), Some(message));
         assert_eq!(misfit::<Objects>("first_event", &[0, 5], 5, true), None, "an empty slice");
         assert!(misfit::<Objects>("type_id", &[0, 7], 0, true).is_some());
         assert_eq!(misfit::<Objects>("type_id", &[0, 0], 0, true), None, "no types are known");
@@ -154,8 +154,8 @@ mod tests {
     fn the_last_row_is_named() {
         let misfit = |last, rows| check_last(last, rows).err().map(|misfit| misfit.to_string());
         assert_eq!((misfit(None, 0), misfit(Some(4), 5)), (None, None));
-        let said = "it has 6 rows, of which other tables refer to 5";
-        assert_eq!(misfit(Some(4), 6).as_deref(), Some(said));
+        let message = "it has 6 rows, of which other tables refer to 5";
+        assert_eq!(misfit(Some(4), 6).as_deref(), Some(message));
         let by: Vec<_> = columns_of_rows(Table::Names).map(|(by, spec)| (by, spec.name)).collect();
         assert_eq!(by, [(Table::Objects, "name"), (Table::StartHandles, "name")]);
     }

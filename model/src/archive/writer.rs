@@ -196,7 +196,7 @@ impl ArchiveWriter {
         }
         for table in Table::ALL {
             if !is_written(self, table) {
-                let empty = self.encoder.encode_in_parts(table, || None)?;
+                let empty = self.encoder.encode_in_batches(table, || None)?;
                 self.append(empty)?;
             }
         }
@@ -240,7 +240,7 @@ impl TableEncoder {
         frame: PolarsResult<DataFrame>,
     ) -> Result<EncodedTable, ArchiveError> {
         let mut frame = Some(frame);
-        self.encode_in_parts(table, || frame.take())
+        self.encode_in_batches(table, || frame.take())
     }
 
     /// Encodes a table part by part, so that a large one is never in memory as a whole.
@@ -249,7 +249,7 @@ impl TableEncoder {
     ///
     /// # Errors
     /// When a part could not be made, does not fit the table, or cannot be written.
-    pub fn encode_in_parts(
+    pub fn encode_in_batches(
         &self,
         table: Table,
         mut next: impl FnMut() -> Option<PolarsResult<DataFrame>>,
@@ -257,7 +257,7 @@ impl TableEncoder {
         let mut content = tempfile::tempfile_in(&self.folder).map_err(|e| self.io(e))?;
         let mut noting = Noting::new(&mut content);
         let out = BufWriter::new(Stopped { inner: &mut noting, cancel: self.cancel.clone() });
-        let rows = match write_parts(table, &mut next, out) {
+        let rows = match write_batches(table, &mut next, out) {
             Ok(rows) => rows,
             Err(source) => {
                 return Err(match noting.failed() {
@@ -281,7 +281,7 @@ impl TableEncoder {
 /// When the frame does not fit the table, or `out` cannot be written.
 pub fn write_parquet(table: Table, frame: DataFrame, out: impl Write) -> PolarsResult<()> {
     let mut frame = Some(Ok(frame));
-    write_parts(table, &mut || frame.take(), out).map(drop)
+    write_batches(table, &mut || frame.take(), out).map(drop)
 }
 
 /// Writes any columns as a Parquet file, with pairs of keys and values in its footer.
@@ -303,7 +303,7 @@ pub fn write_parquet_with(
 }
 
 /// Returns the number of rows.
-fn write_parts(
+fn write_batches(
     table: Table,
     next: &mut dyn FnMut() -> Option<PolarsResult<DataFrame>>,
     mut out: impl Write,
@@ -311,10 +311,10 @@ fn write_parts(
     let schema: Schema = table.columns().iter().map(|c| (c.name.into(), c.dtype.dtype())).collect();
     let mut parquet = encoder(&mut out).batched(&schema)?;
     let mut rows = 0;
-    while let Some(part) = next() {
-        let part = conform(table, &part?)?;
-        rows += part.height() as u64;
-        write_rows(&mut parquet, &part)?;
+    while let Some(batch) = next() {
+        let batch = conform(table, &batch?)?;
+        rows += batch.height() as u64;
+        write_rows(&mut parquet, &batch)?;
     }
     parquet.finish()?;
     drop(parquet);
@@ -339,17 +339,17 @@ fn write_rows<W: Write>(parquet: &mut BatchedWriter<W>, frame: &DataFrame) -> Po
 }
 
 /// Puts the columns of a part into the table's order and adds those it lacks.
-fn conform(table: Table, part: &DataFrame) -> PolarsResult<DataFrame> {
+fn conform(table: Table, batch: &DataFrame) -> PolarsResult<DataFrame> {
     let columns: PolarsResult<Vec<Column>> = table
         .columns()
         .iter()
-        .map(|spec| match part.column(spec.name) {
+        .map(|spec| match batch.column(spec.name) {
             Ok(column) => Ok(column.clone()),
-            Err(_) if spec.nullable => Ok(spec.nulls(part.height())),
+            Err(_) if spec.nullable => Ok(spec.nulls(batch.height())),
             Err(missing) => Err(missing),
         })
         .collect();
-    DataFrame::new(part.height(), columns?)
+    DataFrame::new(batch.height(), columns?)
 }
 
 pub(super) fn packing(path: &Path, error: &sevenz_rust::Error) -> ArchiveError {
@@ -358,8 +358,8 @@ pub(super) fn packing(path: &Path, error: &sevenz_rust::Error) -> ArchiveError {
         sevenz_rust::Error::Io(source, _) if is_full(source) => {
             ArchiveError::Io { path, action: "write", source: plain(source) }
         }
-        sevenz_rust::Error::Io(source, what) => {
-            ArchiveError::Pack { path, reason: format!("{what}: {}", Reason(&plain(source))) }
+        sevenz_rust::Error::Io(source, context) => {
+            ArchiveError::Pack { path, reason: format!("{context}: {}", Reason(&plain(source))) }
         }
         error => ArchiveError::Pack { path, reason: error.to_string() },
     }

@@ -257,7 +257,9 @@ impl<T: Number<Physical = UInt32Type>> Cell for Option<Vec<T>> {
         let lists = Lists::of(column)?;
         let is_known = column.is_not_null();
         let known = is_known.iter().map(Option::unwrap_or_default);
-        let list = |(row, is_known): (usize, bool)| is_known.then(|| lists.get(row).collect());
-        Ok(known.enumerate().map(list).collect())
+        Ok(known
+            .enumerate()
+            .map(|(row, is_known)| is_known.then(|| lists.get(row).collect()))
+            .collect())
     }
 }

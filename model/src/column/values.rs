@@ -101,8 +101,9 @@ impl Flags {
     #[inline]
     pub fn get(&self, row: usize) -> bool {
         let Some(chunk) = &self.chunk else { return false };
-        let is_known = || chunk.validity().is_none_or(|valid| valid.get_bit(row));
-        row < chunk.values().len() && chunk.values().get_bit(row) && is_known()
+        row < chunk.values().len()
+            && chunk.values().get_bit(row)
+            && chunk.validity().is_none_or(|valid| valid.get_bit(row))
     }
 
     /// Whether any row is true.

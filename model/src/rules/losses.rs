@@ -12,16 +12,16 @@ pub struct LossTimes {
 impl LossTimes {
     /// Creates the losses from their first and last moment; `None` for one that may be anywhere.
     pub fn new(losses: impl IntoIterator<Item = Option<(i64, i64)>>) -> Self {
-        let (mut all, mut is_anywhere) = (Vec::new(), false);
+        let (mut unsorted, mut is_anywhere) = (Vec::new(), false);
         for loss in losses {
             match loss {
-                Some((from, to)) => all.push((from, to.max(from))),
+                Some((from, to)) => unsorted.push((from, to.max(from))),
                 None => is_anywhere = true,
             }
         }
-        all.sort_unstable();
+        unsorted.sort_unstable();
         let mut spans: Vec<(i64, i64)> = Vec::new();
-        for (from, to) in all {
+        for (from, to) in unsorted {
             match spans.last_mut() {
                 Some((_, end)) if from <= *end => *end = to.max(*end),
                 _ => spans.push((from, to)),

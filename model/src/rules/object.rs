@@ -163,8 +163,8 @@ fn pair(events: &impl ObjectEvents, rows: &[u32], scratch: &mut DeriveScratch) {
                     let mut open = many.get_mut(&owner);
                     std::iter::from_fn(|| open.as_mut()?.pop_front()).find(|at| is_open(*at))
                 } else {
-                    let found = few.iter().position(|(open, at)| *open == owner && is_open(*at));
-                    found.map(|found| few.remove(found).1)
+                    let index = few.iter().position(|(open, at)| *open == owner && is_open(*at));
+                    index.map(|index| few.remove(index).1)
                 };
                 if let Some(opened) = opened.and_then(|opened| closing.get_mut(opened as usize)) {
                     *opened = at;
@@ -239,8 +239,8 @@ mod tests {
         let mut scratch = DeriveScratch::default();
         let order: Vec<u32> = (0..rows.len() as u32).collect();
         let derived = derive(&Rows(rows), &order, &mut scratch);
-        let known = |at: u32| Some(at).filter(|at| *at != sentinel());
-        (derived, scratch.closing.into_iter().map(known).collect())
+        let closing = scratch.closing.into_iter();
+        (derived, closing.map(|event| Some(event).filter(|event| *event != sentinel())).collect())
     }
 
     fn created(kinds: &[EventKind]) -> Option<usize> {

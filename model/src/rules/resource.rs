@@ -131,8 +131,8 @@ mod tests {
         assert_eq!(recorded(Recording::HeapSession), ["heap"]);
         assert_eq!(recorded(Recording::VirtualMemory), ["commit", "reserve"]);
         assert_eq!(recorded(Recording::Provider), ["resource", "gdi", "user"]);
-        let all: usize = Recording::ALL.into_iter().map(|way| way.kinds().count()).sum();
-        assert_eq!(all, ResourceKind::ALL.len());
+        let count: usize = Recording::ALL.into_iter().map(|way| way.kinds().count()).sum();
+        assert_eq!(count, ResourceKind::ALL.len());
     }
 
     #[test]

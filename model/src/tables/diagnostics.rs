@@ -80,8 +80,10 @@ mod tests {
 
     #[test]
     fn the_column_says_what_its_numbers_mean() {
-        let named = |kind: LossKind| format!("{} {}", kind.code(), kind.name());
-        let all: Vec<String> = LossKind::ALL.into_iter().map(named).collect();
-        assert_eq!(Losses::what.spec().doc.trim(), format!("{}.", all.join(", ")));
+        let names: Vec<String> = LossKind::ALL
+            .into_iter()
+            .map(|kind| format!("{} {}", kind.code(), kind.name()))
+            .collect();
+        assert_eq!(Losses::what.spec().doc.trim(), format!("{}.", names.join(", ")));
     }
 }

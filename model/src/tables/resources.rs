@@ -141,12 +141,12 @@ mod tests {
     #[test]
     fn columns_say_what_their_numbers_mean() {
         fn listed<T: Copy>(
-            all: &[T],
+            values: &[T],
             code: impl Fn(T) -> u32,
             name: impl Fn(T) -> &'static str,
         ) -> String {
             let each: Vec<String> =
-                all.iter().map(|one| format!("{} {}", code(*one), name(*one))).collect();
+                values.iter().map(|value| format!("{} {}", code(*value), name(*value))).collect();
             format!("{}.", each.join(", "))
         }
         let kinds = listed(&ResourceKind::ALL, ResourceKind::code, ResourceKind::name);

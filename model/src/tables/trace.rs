@@ -119,12 +119,13 @@ pub struct UtcOffsets {
 impl UtcOffsets {
     /// Returns the offsets of a trace.
     pub fn of(info: &TraceInfo) -> Self {
-        let change = |text: &str| {
-            let (from, minutes) = text.split_once(':')?;
-            Some((from.parse().ok()?, minutes.parse().ok()?))
-        };
         let changes = info.utc_offsets.as_deref().unwrap_or_default().split(',');
-        let changes: Vec<(i64, i32)> = changes.map_while(change).collect();
+        let changes: Vec<(i64, i32)> = changes
+            .map_while(|text| {
+                let (from, minutes) = text.split_once(':')?;
+                Some((from.parse().ok()?, minutes.parse().ok()?))
+            })
+            .collect();
         let changes = if changes.is_sorted() { changes } else { Vec::new() };
         Self { at_start: info.utc_offset_minutes, changes }
     }
@@ -247,8 +248,8 @@ mod tests {
         let utc_offsets = Some(UtcOffsets::text(&[(10, 60), (20, 120), (30, 60)]));
         let info = TraceInfo { utc_offset_minutes: 120, utc_offsets, ..TraceInfo::default() };
         let offsets = UtcOffsets::of(&info);
-        let found = [0, 10, 19, 20, 29, 30, 99].map(|at| offsets.minutes_at(at));
-        assert_eq!(found, [60, 60, 60, 120, 120, 60, 60]);
+        let minutes = [0, 10, 19, 20, 29, 30, 99].map(|at| offsets.minutes_at(at));
+        assert_eq!(minutes, [60, 60, 60, 120, 120, 60, 60]);
         assert_eq!(offsets.minutes(), [60, 120]);
         for text in [None, Some("nonsense".to_owned()), Some("9:1,8:2".to_owned())] {
             let offsets = UtcOffsets::of(&TraceInfo { utc_offsets: text, ..info.clone() });

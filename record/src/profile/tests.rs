@@ -28,14 +28,14 @@ impl Element {
     /// Returns the element at a path of names.
     fn at(&self, path: &[&str]) -> &Element {
         path.iter().fold(self, |element, name| {
-            let mut found = element.children.iter().filter(|child| child.name == *name);
-            found.next().unwrap_or_else(|| panic!("no {name} in {}", element.name))
+            let mut matches = element.children.iter().filter(|child| child.name == *name);
+            matches.next().unwrap_or_else(|| panic!("no {name} in {}", element.name))
         })
     }
 
     fn attribute(&self, name: &str) -> &str {
-        let found = self.attributes.iter().find(|(key, _)| key == name);
-        &found.unwrap_or_else(|| panic!("no {name} in {self:?}")).1
+        let entry = self.attributes.iter().find(|(key, _)| key == name);
+        &entry.unwrap_or_else(|| panic!("no {name} in {self:?}")).1
     }
 
     fn names(&self) -> Vec<&str> {
@@ -47,11 +47,11 @@ impl Element {
     }
 
     /// Every attribute of this name, with the name of its element.
-    fn all<'a>(&'a self, attribute: &str, found: &mut Vec<(&'a str, &'a str)>) {
+    fn all<'a>(&'a self, attribute: &str, values: &mut Vec<(&'a str, &'a str)>) {
         for child in &self.children {
             let attributes = child.attributes.iter().filter(|(key, _)| key == attribute);
-            found.extend(attributes.map(|(_, value)| (child.name.as_str(), value.as_str())));
-            child.all(attribute, found);
+            values.extend(attributes.map(|(_, value)| (child.name.as_str(), value.as_str())));
+            child.all(attribute, values);
         }
     }
 }

@@ -82,7 +82,7 @@ pub fn symbols<'a>(answers: &'a [SymbolsAnswer<'_>]) -> io::Result<Table<'a>> {
 
 fn missing(report: &ModuleReport) -> Vec<MissingJson<'_>> {
     let missing = report.missing.iter().map(|missing| MissingJson {
-        server: &missing.place,
+        server: &missing.server,
         remembered: missing.is_remembered,
         refused: missing.is_refused,
     });
@@ -91,7 +91,9 @@ fn missing(report: &ModuleReport) -> Vec<MissingJson<'_>> {
 
 fn failures(report: &ModuleReport) -> Vec<FailureJson<'_>> {
     let failures = report.failures.iter();
-    failures.map(|failure| FailureJson { place: &failure.place, reason: &failure.reason }).collect()
+    failures
+        .map(|failure| FailureJson { place: &failure.location, reason: &failure.reason })
+        .collect()
 }
 
 fn file_rows(answer: &SymbolsAnswer<'_>) -> FileRows {
@@ -153,10 +155,10 @@ fn outcome(report: &ModuleReport) -> String {
     };
     let missing = report.missing.iter().map(|missing| match missing.is_remembered {
         true if missing.is_refused => {
-            format!("{} sent an unusable file minutes ago and was not asked again", missing.place)
+            format!("{} sent an unusable file minutes ago and was not asked again", missing.server)
         }
-        true => format!("{} did not have it when last asked", missing.place),
-        false => format!("{} does not have it", missing.place),
+        true => format!("{} did not have it when last asked", missing.server),
+        false => format!("{} does not have it", missing.server),
     });
     let steps = std::iter::once(outcome).chain(missing).chain(report.troubles());
     steps.collect::<Vec<_>>().join("; ")

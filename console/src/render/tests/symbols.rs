@@ -34,7 +34,7 @@ fn saved() -> Saved {
     fixture.event_object(vec![create(APP, 1, 4).on(stack)]);
 
     let server = "https://symbols.example".to_owned();
-    let missing = MissingAt { place: server.clone(), is_remembered: false, is_refused: false };
+    let missing = MissingAt { server: server.clone(), is_remembered: false, is_refused: false };
     let reason = "500 Internal Server Error".to_owned();
     let damaged =
         SymbolFileError::Malformed { path: "/f/b.pdb".into(), source: "no such stream".into() };
@@ -48,7 +48,7 @@ fn saved() -> Saved {
         },
         report("c.dll", Outcome::NoPdbIdentity),
         ModuleReport {
-            failures: vec![SearchFailure { place: server, reason }],
+            failures: vec![SearchFailure { location: server, reason }],
             ..report("d.dll", Outcome::ResolvedFromExports { file: "/f/d.dll".into() })
         },
     ];

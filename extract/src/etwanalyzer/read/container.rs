@@ -5,7 +5,6 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use handlescope_model::{Container, ContainerLimits, open_file};
-use sevenz_rust::ArchiveEntry;
 
 use super::super::members::{DERIVED, Member, find};
 use super::document::Document;
@@ -19,9 +18,9 @@ pub(super) struct Parts(Vec<(Member, Document)>);
 
 impl Parts {
     /// Takes a part out.
-    pub(super) fn take(&mut self, part: Member) -> Option<Document> {
-        let place = self.0.iter().position(|(other, _)| *other == part)?;
-        Some(self.0.swap_remove(place).1)
+    pub(super) fn take(&mut self, member: Member) -> Option<Document> {
+        let index = self.0.iter().position(|(other, _)| *other == member)?;
+        Some(self.0.swap_remove(index).1)
     }
 }
 
@@ -33,8 +32,8 @@ pub fn import_sources(input: &Path) -> Vec<PathBuf> {
         return vec![input.to_path_buf()];
     }
     let base = plain_base(input);
-    let parts = Member::ALL.map(|part| input.with_file_name(part.name(&base)));
-    parts.into_iter().filter(|path| path.is_file()).collect()
+    let paths = Member::ALL.map(|member| input.with_file_name(member.name(&base)));
+    paths.into_iter().filter(|path| path.is_file()).collect()
 }
 
 /// Whether the name is that of the uncompressed form.
@@ -70,21 +69,21 @@ fn open_plain(
 ) -> Result<Parts, ImportError> {
     let base = plain_base(input);
     let (mut parts, mut total) = (Vec::new(), 0);
-    for part in Member::ALL {
-        let member = part.name(&base);
-        let path = input.with_file_name(&member);
+    for member in Member::ALL {
+        let name = member.name(&base);
+        let path = input.with_file_name(&name);
         let open = |source| ImportError::Open { path: path.clone(), source };
         let file = match open_file(&path) {
             Ok(file) => file,
-            Err(error) if error.kind() == io::ErrorKind::NotFound && part != Member::Main => {
+            Err(error) if error.kind() == io::ErrorKind::NotFound && member != Member::Main => {
                 continue;
             }
             Err(error) => return Err(open(error)),
         };
         let size = file.metadata().map_err(open)?.len();
-        limits.check_size(input, &member, size)?;
+        limits.check_size(input, &name, size)?;
         total += size;
-        parts.push((part, Document { path: input.to_path_buf(), member, file }));
+        parts.push((member, Document { path: input.to_path_buf(), member: name, file }));
     }
     observer.on_started(total);
     Ok(Parts(parts))
@@ -99,11 +98,11 @@ fn open_packed(
     progress: &Progress<'_>,
 ) -> Result<Parts, ImportError> {
     let container = Container::open(input, limits)?;
-    let (parts, places): (Vec<Member>, Vec<usize>) = choose(input, &container).into_iter().unzip();
-    let members = SevenZipMembers::choose(input, container, places, limits)?;
+    let (kinds, indexes): (Vec<Member>, Vec<usize>) = choose(input, &container).into_iter().unzip();
+    let members = SevenZipMembers::choose(input, container, indexes, limits)?;
     // Each byte passes twice: when it is unpacked and when it is parsed.
     observer.on_started(members.entries().map(|(_, size)| size * 2).sum());
-    let files: Result<Vec<File>, _> = parts.iter().map(|_| temporary(input, folder)).collect();
+    let files: Result<Vec<File>, _> = kinds.iter().map(|_| temporary(input, folder)).collect();
     let files = files?;
     let names: Vec<String> = members.entries().map(|(name, _)| name.to_owned()).collect();
     let unpacked = members.unpack(&files, &|bytes| {
@@ -117,21 +116,25 @@ fn open_packed(
         member,
         file,
     });
-    Ok(Parts(parts.into_iter().zip(documents).collect()))
+    Ok(Parts(kinds.into_iter().zip(documents).collect()))
 }
 
 /// The members that are read, by their place in the archive.
 fn choose(path: &Path, container: &Container) -> Vec<(Member, usize)> {
     let entries = &container.archive.files;
-    let is_part = |entry: &&ArchiveEntry| !entry.is_directory && !entry.name.contains(['/', '\\']);
-    let names: Vec<&str> =
-        entries.iter().filter(is_part).map(|entry| entry.name.as_str()).collect();
+    let names: Vec<&str> = entries
+        .iter()
+        .filter(|entry| !entry.is_directory && !entry.name.contains(['/', '\\']))
+        .map(|entry| entry.name.as_str())
+        .collect();
     let base = path.file_stem().unwrap_or_default().to_string_lossy();
-    let place = |part| {
-        let name = find(part, &base, &names)?;
-        Some((part, entries.iter().position(|entry| entry.name == name)?))
-    };
-    Member::ALL.into_iter().filter_map(place).collect()
+    Member::ALL
+        .into_iter()
+        .filter_map(|member| {
+            let name = find(member, &base, &names)?;
+            Some((member, entries.iter().position(|entry| entry.name == name)?))
+        })
+        .collect()
 }
 
 #[cfg(test)]

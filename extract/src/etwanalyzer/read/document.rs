@@ -48,14 +48,15 @@ impl Document {
         let mut json =
             serde_json::Deserializer::from_reader(BufReader::with_capacity(BUFFER, guard));
         let result = Fill(record).deserialize(&mut json).and_then(|()| json.end());
-        result.map_err(|error| {
-            progress.cancel.check().err().map_or_else(|| said(&path, member, &error), Into::into)
+        result.map_err(|error| match progress.cancel.check() {
+            Ok(()) => parse_error(&path, member, &error),
+            Err(cancelled) => cancelled.into(),
         })
     }
 }
 
 /// Converts an error of the JSON parser.
-fn said(path: &Path, member: String, error: &serde_json::Error) -> ImportError {
+fn parse_error(path: &Path, member: String, error: &serde_json::Error) -> ImportError {
     let path = path.to_path_buf();
     let (line, column) = (error.line(), error.column());
     let text = error.to_string();
@@ -165,7 +166,7 @@ pub(super) struct Repair<'a, R> {
     rest: Vec<u8>,
     /// Repaired text, of which so many bytes were given away.
     text: Vec<u8>,
-    given: usize,
+    position: usize,
 }
 
 /// Result of looking at the next bytes.
@@ -180,7 +181,7 @@ enum Peeked {
 
 impl<'a, R: Read> Repair<'a, R> {
     pub(super) fn new(inner: R, progress: Rc<Progress<'a>>) -> Self {
-        Self { inner, progress, rest: Vec::new(), text: Vec::new(), given: 0 }
+        Self { inner, progress, rest: Vec::new(), text: Vec::new(), position: 0 }
     }
 
     /// Looks at the next bytes; false at the end.
@@ -188,17 +189,17 @@ impl<'a, R: Read> Repair<'a, R> {
         let before = self.rest.len();
         (&mut self.inner).take(CHUNK as u64).read_to_end(&mut self.rest)?;
         let is_end = self.rest.len() == before;
-        (self.given, self.text) = (0, Vec::with_capacity(self.rest.len()));
+        (self.position, self.text) = (0, Vec::with_capacity(self.rest.len()));
         let mut at = 0;
         while let Some(bytes) = self.rest.get(at..).filter(|bytes| !bytes.is_empty()) {
-            let here = match found(bytes) {
+            let peeked = match peek(bytes) {
                 Peeked::Unfinished if !is_end => break,
                 // The parser says what is missing.
                 Peeked::Unfinished if bytes.starts_with(b"\\") => Peeked::Text(bytes.len()),
                 Peeked::Unfinished => Peeked::Broken(bytes.len(), "\u{FFFD}".as_bytes()),
-                here => here,
+                peeked => peeked,
             };
-            let (length, shown) = match here {
+            let (length, shown) = match peeked {
                 Peeked::Broken(length, instead) => {
                     self.progress.replaced.set(self.progress.replaced.get() + 1);
                     (length, instead)
@@ -216,19 +217,19 @@ impl<'a, R: Read> Repair<'a, R> {
 
 impl<R: Read> Read for Repair<'_, R> {
     fn read(&mut self, target: &mut [u8]) -> io::Result<usize> {
-        while self.given == self.text.len() {
+        while self.position == self.text.len() {
             if !self.look()? {
                 return Ok(0);
             }
         }
-        let mut source = self.text.get(self.given..).unwrap_or_default();
+        let mut source = self.text.get(self.position..).unwrap_or_default();
         let count = source.read(target)?;
-        self.given += count;
+        self.position += count;
         Ok(count)
     }
 }
 
-fn found(bytes: &[u8]) -> Peeked {
+fn peek(bytes: &[u8]) -> Peeked {
     let near = bytes.get(..MAX_PIECE).unwrap_or(bytes);
     match near.iter().position(|byte| *byte == b'\\') {
         Some(0) => escape(bytes),

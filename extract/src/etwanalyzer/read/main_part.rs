@@ -20,14 +20,14 @@ impl Main {
 
     /// Whether a version of this program has written the extract whose tables are known here.
     pub(super) fn is_own(&self) -> bool {
-        let version = self.own.trace.as_ref().map(|trace| trace.schema_version);
+        let version = self.handlescope.trace.as_ref().map(|trace| trace.schema_version);
         version.is_some_and(|version| version <= SCHEMA_VERSION)
-            && self.own.processes.0.len() <= self.processes().len()
+            && self.handlescope.processes.0.len() <= self.processes().len()
     }
 
     /// Whether a newer version has written it: its tables are not read, the rest is.
     pub(super) fn is_newer(&self) -> bool {
-        self.own.trace.as_ref().is_some_and(|trace| trace.schema_version > SCHEMA_VERSION)
+        self.handlescope.trace.as_ref().is_some_and(|trace| trace.schema_version > SCHEMA_VERSION)
     }
 }
 
@@ -76,15 +76,16 @@ pub(super) fn info(input: &Path, main: &Main, stats: &TraceStats) -> TraceInfo {
     let offset = start.map_or(0, Time::offset);
     let name = main.source.as_deref().and_then(|path| path.rsplit(['/', '\\']).next());
     let name = name.filter(|name| !name.is_empty()).map(str::to_owned);
-    let own_name = || input.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    if let Some(trace) = main.own.trace.as_ref().filter(|_| main.is_own()) {
+    if let Some(trace) = main.handlescope.trace.as_ref().filter(|_| main.is_own()) {
         return TraceInfo { schema_version: SCHEMA_VERSION, ..trace.clone() };
     }
     TraceInfo {
         schema_version: SCHEMA_VERSION,
         extractor: format!("handlescope {}", env!("CARGO_PKG_VERSION")),
         source_path: input.to_string_lossy().into_owned(),
-        source_name: name.unwrap_or_else(own_name),
+        source_name: name.unwrap_or_else(|| {
+            input.file_name().unwrap_or_default().to_string_lossy().into_owned()
+        }),
         source_size: stats.source_size,
         computer: main.computer.clone(),
         os_version: version.get(..2).map(|parts| parts.join(".")).unwrap_or_default(),
@@ -121,9 +122,9 @@ pub(super) fn own_rows<R: Clone, T: FromIterator<R>>(main: &Main, rows: &Rows<R>
 }
 
 /// Warnings about the import, after those recorded in our own extract.
-pub(super) fn warnings(main: &Main, found: &[Warning]) -> Warnings {
-    let recorded = main.own.warnings.0.iter().filter(|_| main.is_own());
-    recorded.chain(found).cloned().collect()
+pub(super) fn warnings(main: &Main, findings: &[Warning]) -> Warnings {
+    let recorded = main.handlescope.warnings.0.iter().filter(|_| main.is_own());
+    recorded.chain(findings).cloned().collect()
 }
 
 /// The processes of an extract. Their numbers are the rows of the processes table.
@@ -136,12 +137,6 @@ impl ProcessRows {
     pub(super) fn new(main: &Main, session: Option<Time>) -> Self {
         let since =
             |time: Option<Time>| time.zip(session).and_then(|(time, start)| time.since(start));
-        let lifetime = |process: &ProcessRecord| Lifetime {
-            pid: process.pid(),
-            parent_pid: process.parent_pid(),
-            start: since(process.seen_start()),
-            end: since(process.seen_end()),
-        };
         // Our own rows have times to the nanosecond.
         let exact = |process: &Process| Lifetime {
             pid: process.pid,
@@ -150,9 +145,17 @@ impl ProcessRows {
             end: process.end_ns,
         };
         let lifetimes: Vec<Lifetime> = if main.is_own() {
-            main.own.processes.0.iter().map(exact).collect()
+            main.handlescope.processes.0.iter().map(exact).collect()
         } else {
-            main.processes().iter().map(lifetime).collect()
+            main.processes()
+                .iter()
+                .map(|process| Lifetime {
+                    pid: process.pid(),
+                    parent_pid: process.parent_pid(),
+                    start: since(process.seen_start()),
+                    end: since(process.seen_end()),
+                })
+                .collect()
         };
         let index = ProcessIndex::of(lifetimes.iter().copied());
         Self { lifetimes, index }
@@ -185,7 +188,7 @@ impl ProcessRows {
 
     pub(super) fn table(&self, main: &Main) -> Processes {
         if main.is_own() {
-            return main.own.processes.0.iter().cloned().collect();
+            return main.handlescope.processes.0.iter().cloned().collect();
         }
         let row = |(record, lifetime): (&ProcessRecord, &Lifetime)| Process {
             pid: record.pid(),

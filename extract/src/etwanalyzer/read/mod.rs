@@ -169,7 +169,7 @@ impl Reading<'_> {
         writer.table(Table::StartHandles, objects.start_handles.into_frame())?;
         let stats = objects.stats;
         let counts: EventCounts = match main.is_own() {
-            true => own_rows(&main, &main.own.event_counts),
+            true => own_rows(&main, &main.handlescope.event_counts),
             false => stats.event_counts(objects.existing),
         };
         writer.table(Table::EventCounts, counts.into_frame())?;
@@ -177,11 +177,11 @@ impl Reading<'_> {
         self.findings.borrow_mut().add(WarningKind::NoText, replaced, None);
         let warnings = self.findings.borrow().warnings();
         // Only our own extract has drive letters, threads, and when events may be missing.
-        let volumes: Volumes = own_rows(&main, &main.own.volumes);
+        let volumes: Volumes = own_rows(&main, &main.handlescope.volumes);
         writer.table(Table::Volumes, volumes.into_frame())?;
-        let threads: Threads = own_rows(&main, &main.own.threads);
+        let threads: Threads = own_rows(&main, &main.handlescope.threads);
         writer.table(Table::Threads, threads.into_frame())?;
-        let losses: Losses = own_rows(&main, &main.own.losses);
+        let losses: Losses = own_rows(&main, &main.handlescope.losses);
         writer.table(Table::Losses, losses.into_frame())?;
         writer.table(Table::Warnings, main_part::warnings(&main, &warnings).into_frame())?;
         let source_size = source_size(self.input);
@@ -287,16 +287,16 @@ fn start_handles(main: &Main, names: &mut objects::Names) -> StartHandles {
         name: handle.name.as_deref().and_then(|name| names.row(name)),
         closed: handle.closed,
     };
-    main.own.start_handles.0.iter().filter(|_| main.is_own()).map(row).collect()
+    main.handlescope.start_handles.0.iter().filter(|_| main.is_own()).map(row).collect()
 }
 
 fn write_names(writer: &mut ArchiveWriter, names: &objects::Names) -> Result<(), ArchiveError> {
     let mut next = 0;
-    let encoded = writer.encoder().encode_in_parts(Table::Names, || {
+    let encoded = writer.encoder().encode_in_batches(Table::Names, || {
         let rows = next..names.0.len().min(next + NAMES_PER_PART);
         next = rows.end;
-        let part: Names = rows.map(|row| Name { name: names.0.text(row) }).collect();
-        (!part.is_empty()).then(|| part.into_frame())
+        let batch: Names = rows.map(|row| Name { name: names.0.text(row) }).collect();
+        (!batch.is_empty()).then(|| batch.into_frame())
     })?;
     writer.append(encoded)
 }

@@ -28,7 +28,7 @@ impl ModuleTables {
     /// Makes the tables. `processes` has pid and name of each process; `is_own` says that tables of
     /// our own are believed.
     pub(super) fn new(part: &mut ModulesPart, processes: &[(u32, &str)], is_own: bool) -> Self {
-        if let Some(tables) = part.own.take().filter(|_| is_own) {
+        if let Some(tables) = part.handlescope.take().filter(|_| is_own) {
             return Self::of(tables);
         }
         let mut tables = Self::default();

@@ -83,8 +83,9 @@ impl Stats {
     pub(super) fn event_counts(&self, existing: u64) -> EventCounts {
         let kinds = EventKind::ALL.iter().zip(self.kinds);
         let kinds = kinds.map(|(kind, count)| (kind.name(), kind.event_name(), count));
-        let all = kinds.chain([("existing", HANDLE_RUNDOWN_END, existing)]);
-        all.filter(|(.., count)| *count > 0)
+        let kinds = kinds.chain([("existing", HANDLE_RUNDOWN_END, existing)]);
+        kinds
+            .filter(|(.., count)| *count > 0)
             .map(|(kind, name, count)| {
                 let (kind, name) = (format!("etwanalyzer:{kind}"), Some(name.to_owned()));
                 EventCount { kind, name, count, ..EventCount::default() }
@@ -175,8 +176,8 @@ impl ObjectRows<'_, '_> {
         scratch.owners.extend(events.iter().map(|(kind, event)| self.owners(*kind, event)));
         scratch.rows.clear();
         scratch.rows.extend(0..events.len() as u32);
-        let one = OneObject { events: &events, owners: &scratch.owners };
-        let derived = derive(&one, &scratch.rows, &mut scratch.derive);
+        let object_events = OneObject { events: &events, owners: &scratch.owners };
+        let derived = derive(&object_events, &scratch.rows, &mut scratch.derive);
         scratch.by_exit.clear();
         let of_event = events.iter().zip(&scratch.owners);
         scratch.by_exit.extend(of_event.map(|(event, owners)| self.is_by_exit(event, *owners)));
@@ -353,14 +354,14 @@ fn saturated(change: i64) -> i32 {
 }
 
 /// Rows of one part of a table.
-const PART_ROWS: usize = 1 << 16;
+const BATCH_ROWS: usize = 1 << 16;
 
 /// A table under construction. Another thread encodes it part by part.
 pub(super) struct Stream<'scope, T> {
-    part: T,
-    in_part: usize,
+    batch: T,
+    rows_in_batch: usize,
     sent: u64,
-    parts: SyncSender<T>,
+    batches: SyncSender<T>,
     encoded: ScopedJoinHandle<'scope, Result<EncodedTable, ArchiveError>>,
 }
 
@@ -371,36 +372,36 @@ impl<'scope, T: TableRows + Extend<T::Row> + Default + Send + 'scope> Stream<'sc
         encoder: TableEncoder,
         frame: fn(T) -> PolarsResult<DataFrame>,
     ) -> Self {
-        let (parts, encode): (SyncSender<T>, Receiver<T>) = sync_channel(1);
+        let (batches, encode): (SyncSender<T>, Receiver<T>) = sync_channel(1);
         let encoded = scope
-            .spawn(move || encoder.encode_in_parts(T::TABLE, || encode.recv().ok().map(frame)));
-        Self { part: T::default(), in_part: 0, sent: 0, parts, encoded }
+            .spawn(move || encoder.encode_in_batches(T::TABLE, || encode.recv().ok().map(frame)));
+        Self { batch: T::default(), rows_in_batch: 0, sent: 0, batches, encoded }
     }
 
     /// Number of rows so far.
     pub(super) fn rows(&self) -> u64 {
-        self.sent + self.in_part as u64
+        self.sent + self.rows_in_batch as u64
     }
 
     pub(super) fn push(&mut self, row: T::Row) {
-        if self.in_part >= PART_ROWS {
+        if self.rows_in_batch >= BATCH_ROWS {
             self.send();
         }
-        self.part.extend([row]);
-        self.in_part += 1;
+        self.batch.extend([row]);
+        self.rows_in_batch += 1;
     }
 
     fn send(&mut self) {
-        self.sent += take(&mut self.in_part) as u64;
+        self.sent += take(&mut self.rows_in_batch) as u64;
         // If it is not taken, encoding has failed; `finish` says why.
-        let _ = self.parts.send(take(&mut self.part));
+        let _ = self.batches.send(take(&mut self.batch));
     }
 
     /// The encoded table.
     pub(super) fn finish(mut self) -> Result<EncodedTable, ArchiveError> {
         self.send();
-        let Self { parts, encoded, .. } = self;
-        drop(parts);
+        let Self { batches, encoded, .. } = self;
+        drop(batches);
         encoded.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     }
 }

@@ -24,8 +24,8 @@ pub(super) struct StackTexts {
     of_exits: Vec<bool>,
     table: Stacks,
     frames: FrameTexts,
-    believes_own: bool,
-    own: Option<StackTables>,
+    trusts_handlescope: bool,
+    handlescope: Option<StackTables>,
 }
 
 /// The tables that come of the stacks, or as this program wrote them.
@@ -53,7 +53,7 @@ impl Record for StackTexts {
         }
         let mut tables = None;
         map.next_value_seed(Fill(&mut tables))?;
-        self.own = tables.filter(|_| self.believes_own).or(self.own.take());
+        self.handlescope = tables.filter(|_| self.trusts_handlescope).or(self.handlescope.take());
         Ok(())
     }
 }
@@ -85,14 +85,14 @@ impl Member for EachText<'_> {
 }
 
 impl StackTexts {
-    /// Takes stacks. `believes_own` says that tables of our own count.
-    pub(super) fn new(believes_own: bool) -> Self {
-        Self { believes_own, ..Self::default() }
+    /// Takes stacks. `trusts_handlescope` says that tables of our own count.
+    pub(super) fn new(trusts_handlescope: bool) -> Self {
+        Self { trusts_handlescope, ..Self::default() }
     }
 
     /// Takes the text of the next stack: a line for each frame, the innermost first.
     fn add(&mut self, text: &str) {
-        if self.own.is_some() {
+        if self.handlescope.is_some() {
             return;
         }
         let lines = text.split('\n').map(|line| line.strip_suffix('\r').unwrap_or(line));
@@ -109,20 +109,20 @@ impl StackTexts {
     /// Returns the source of stack numbers for events. `is_missing` says that the file has no
     /// texts; the numbers then still show which events share a stack.
     pub(super) fn numbers(&mut self, is_missing: bool) -> StackNumbers<'_> {
-        if let Some(tables) = &mut self.own {
+        if let Some(tables) = &mut self.handlescope {
             let heights = tables.stacks.len() as u32;
             let known = |row: &Option<u32>| row.filter(|row| *row < heights).unwrap_or(NONE);
             self.rows = tables.rows.0.iter().map(known).collect();
         }
-        let is_own = self.own.is_some();
-        let table = self.own.as_mut().map_or(&mut self.table, |tables| &mut tables.stacks);
+        let is_own = self.handlescope.is_some();
+        let table = self.handlescope.as_mut().map_or(&mut self.table, |tables| &mut tables.stacks);
         let without_text = is_missing.then(HashMap::new);
         StackNumbers { rows: &self.rows, of_exits: &self.of_exits, table, is_own, without_text }
     }
 
     /// The tables. Modules that only stacks name are added to those that are known.
     pub(super) fn into_tables(self, modules: &mut ModuleTables) -> StackTables {
-        if let Some(tables) = self.own {
+        if let Some(tables) = self.handlescope {
             return tables;
         }
         let (frames, symbols) = self.frames.tables(modules);

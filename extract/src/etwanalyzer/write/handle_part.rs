@@ -19,8 +19,8 @@ pub(super) struct HandlePart<'a> {
 
 impl Serialize for HandlePart<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut part = serializer.serialize_map(Some(2))?;
-        part.serialize_entry("ObjectTypeMap", &TypeMap(self.types.clone()))?;
+        let mut map = serializer.serialize_map(Some(2))?;
+        map.serialize_entry("ObjectTypeMap", &TypeMap(self.types.clone()))?;
         let mut objects = ObjectRecords {
             objects: Window::new(self.trace),
             events: Window::new(self.trace),
@@ -29,8 +29,8 @@ impl Serialize for HandlePart<'_> {
             context: self.context,
             next: 0,
         };
-        part.serialize_entry("ObjectReferences", &TryEach::new(|| objects.next()))?;
-        part.end()
+        map.serialize_entry("ObjectReferences", &TryEach::new(|| objects.next()))?;
+        map.end()
     }
 }
 
@@ -58,17 +58,17 @@ impl ObjectRecords<'_> {
             type_id: Some(type_id.into()),
             ..ObjectRecord::default()
         };
-        let mut places = Vec::with_capacity(object.event_count.0.min(1 << 16) as usize);
+        let mut keys = Vec::with_capacity(object.event_count.0.min(1 << 16) as usize);
         for row in rows(object.first_event.0, object.event_count.0) {
             let Some(event) = self.events.row(row)? else { break };
             // None for a kind of a later version.
             let kind = EventKind::from_code(event.kind);
-            places.push((event.time_ns, kind.map(rank)));
+            keys.push((event.time_ns, kind.map(rank)));
             if let Some(kind) = kind {
                 record.add(kind, event_record(&event, self.context));
             }
         }
-        record.order = order_of_lists(&places).map(Rows);
+        record.order = order_of_lists(&keys).map(Rows);
         for row in rows(object.first_existing.0, object.existing_count.0) {
             let Some(handle) = self.existing.row(row)? else { break };
             record.existing.get_or_insert_default().push(ExistingRecord {
@@ -83,9 +83,9 @@ impl ObjectRecords<'_> {
 
 /// The places of the events in the order in which a reader puts them, by time, and at one time by
 /// the list they stand in; nothing if they are in this order.
-fn order_of_lists(places: &[(i64, Option<u8>)]) -> Option<Vec<usize>> {
-    let mut order: Vec<usize> = (0..places.len()).collect();
-    order.sort_by_key(|at| places.get(*at));
+fn order_of_lists(keys: &[(i64, Option<u8>)]) -> Option<Vec<usize>> {
+    let mut order: Vec<usize> = (0..keys.len()).collect();
+    order.sort_by_key(|at| keys.get(*at));
     (!order.is_sorted()).then_some(order)
 }
 

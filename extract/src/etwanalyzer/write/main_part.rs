@@ -78,7 +78,7 @@ impl MainPart<'_> {
         }
     }
 
-    fn own(&self) -> OwnMain {
+    fn handlescope(&self) -> OwnMain {
         let start_handle = |handle: StartHandle| OwnStartHandle {
             pointer: handle.pointer,
             process: handle.process,
@@ -132,7 +132,7 @@ impl MainPart<'_> {
                     stacks: StacksShell::default(),
                 })
             }),
-            own: self.own(),
+            handlescope: self.handlescope(),
             ..Main::default()
         }
     }

@@ -18,9 +18,7 @@ use handlescope_model::tables::{
     EventCounts, Events, Frames, Losses, Methods, ModuleLoads, Modules, Names, ObjectTypes,
     Processes, StartHandles, Symbols, Threads, TraceInfo, TraceInfos, Volumes, Warnings,
 };
-use handlescope_model::{
-    ArchiveError, ArchiveWriter, Cancel, NameIdx, Table, TableRows, Texts, Trace,
-};
+use handlescope_model::{ArchiveError, ArchiveWriter, Cancel, Table, TableRows, Texts, Trace};
 use serde::Serialize;
 
 pub use json::SaveError;
@@ -72,7 +70,7 @@ pub fn save(
     let replaced = has_names.then(|| Table::Symbols.member());
     let old = parts_of(trace);
     trace.copy_members(&mut writer, |member| {
-        !old.iter().any(|part| part == member) && replaced.as_deref() != Some(member)
+        !old.iter().any(|name| name == member) && replaced.as_deref() != Some(member)
     })?;
     if has_names {
         writer.table(Table::Symbols, symbols.clone().into_frame())?;
@@ -99,7 +97,8 @@ pub fn is_for_etwanalyzer(trace: &Trace) -> bool {
 fn parts_of(trace: &Trace) -> Vec<String> {
     let names = trace.members();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    let parts = Member::ALL.into_iter().filter_map(|part| find(part, &base(trace.path()), &names));
+    let parts =
+        Member::ALL.into_iter().filter_map(|member| find(member, &base(trace.path()), &names));
     parts.map(str::to_owned).collect()
 }
 
@@ -175,9 +174,11 @@ impl Parts<'_> {
 
     /// Refuses handles whose names would be more than a member may have. This part is in memory as a whole.
     fn check_names(&self, handles: &StartHandles, names: &Texts) -> Result<(), SaveError> {
-        let length =
-            |name: &Option<NameIdx>| name.and_then(|name| names.get(name.row())).map(str::len);
-        let bytes: usize = handles.name.iter().filter_map(length).sum();
+        let bytes: usize = handles
+            .name
+            .iter()
+            .filter_map(|name| name.and_then(|name| names.get(name.row())).map(str::len))
+            .sum();
         match bytes as u64 > MAX_NAMES {
             false => Ok(()),
             true => Err(SaveError::TooLarge {

@@ -67,14 +67,15 @@ impl ModulesPart {
         };
         let all: BTreeSet<Pdb<'_>> =
             (0..modules.len()).filter_map(|row| pdb(modules, row)).collect();
-        let unresolved_pdb =
-            |(name, age, guid): &Pdb<'_>| PdbRecord { pdb: Some(format!("{guid} {age} {name}")) };
         Self {
             modules: texts.iter().zip(records).map(record).collect(),
-            pdbs: pdbs.iter().map(unresolved_pdb).collect(),
+            pdbs: pdbs
+                .iter()
+                .map(|(name, age, guid)| PdbRecord { pdb: Some(format!("{guid} {age} {name}")) })
+                .collect(),
             pdb_count: Unread(all.len()),
             strings: Strings { texts: (0..strings.0.len()).map(|id| strings.0.text(id)).collect() },
-            own: Some(OwnModules {
+            handlescope: Some(OwnModules {
                 modules: Rows(modules.rows().collect()),
                 loads: Rows(loads.rows().collect()),
             }),
@@ -113,9 +114,8 @@ fn unresolved(modules: &Modules, frames: &Frames, symbols: &Symbols) -> BTreeSet
         }
     }
     let has_symbols = is_named.values().any(|named| *named);
-    let is_resolved = |row: &usize| is_named.get(row).copied().unwrap_or(has_symbols);
     let with_pdb = (0..modules.len()).filter(|row| pdb(modules, *row).is_some());
-    with_pdb.filter(|row| !is_resolved(row)).collect()
+    with_pdb.filter(|row| !is_named.get(row).copied().unwrap_or(has_symbols)).collect()
 }
 
 /// Folder, file, text of the file version, product version, product, file version, description.

@@ -164,7 +164,7 @@ impl FrameLines {
                     let (of_type, name) = (&method.type_name, &method.name);
                     list.push(lines.line(&format!("{assembly}!{of_type}{dot}{name}")));
                 }
-                None if native.is_empty() => list.push(lines.line(&place(module, frame.rva))),
+                None if native.is_empty() => list.push(lines.line(&location(module, frame.rva))),
                 None => {
                     let module = module.map_or(UNKNOWN_MODULE, String::as_str);
                     for (_, function) in native {
@@ -208,7 +208,7 @@ fn functions_by_frame(symbols: &Symbols) -> HashMap<FrameIdx, Vec<(u32, &str)>> 
 }
 
 /// A frame without a name.
-fn place(module: Option<&String>, rva: Option<u64>) -> String {
+fn location(module: Option<&String>, rva: Option<u64>) -> String {
     let Some(module) = module else { return UNKNOWN_METHOD.to_owned() };
     let mut text = module.clone();
     let has_offset = WITH_OFFSET.iter().any(|ending| module.ends_with(ending));

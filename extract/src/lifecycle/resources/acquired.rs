@@ -113,7 +113,7 @@ impl GuiHandles {
         let (caller_pid, time) = (timeline.pid[at.row], timeline.time[at.row]);
         let owner = finder.find(event.owner_pid, time);
         let allocator = self.allocator(owner, event, at.columns);
-        let mut miss = |what| at.miss(what, allocator, event.previous, 0);
+        let mut miss = |kind| at.miss(kind, allocator, event.previous, 0);
         match change {
             GuiChange::Create if event.handle == 0 => miss(ResourceMissKind::Ignored),
             GuiChange::Create => {

@@ -25,7 +25,7 @@ pub struct AllocatorRow {
 pub struct Miss {
     /// Row of the allocators.
     pub allocator: u32,
-    pub what: ResourceMissKind,
+    pub kind: ResourceMissKind,
     pub key: u64,
     /// Bytes.
     pub size: i64,
@@ -102,8 +102,8 @@ impl AllocationColumns {
                 ResourceEnd::AtExit => &mut stats.freed_at_exit,
                 _ => continue,
             };
-            let is_counted = || self.end.get(first as usize) == Some(end);
-            if is_whole || (!is_counted() && counted.insert((first, *end))) {
+            let is_counted = self.end.get(first as usize) == Some(end);
+            if is_whole || (!is_counted && counted.insert((first, *end))) {
                 *count += 1;
             }
         }
@@ -189,9 +189,9 @@ impl AtRow<'_> {
     }
 
     /// Counts an event that neither began nor ended an allocation.
-    pub(super) fn miss(&mut self, what: ResourceMissKind, allocator: u32, key: u64, size: i64) {
+    pub(super) fn miss(&mut self, kind: ResourceMissKind, allocator: u32, key: u64, size: i64) {
         let row = self.row as u32;
-        self.columns.misses.push(Miss { allocator, what, key, size, row });
+        self.columns.misses.push(Miss { allocator, kind, key, size, row });
     }
 }
 
@@ -270,8 +270,8 @@ impl<'a> OwnerFinder<'a> {
     /// The process alive at a time, the one that starts within a second, or the one that ended up to 2 ms before.
     pub(super) fn find_for_memory(&mut self, pid: u32, time: i64) -> Owner {
         let alive = self.index.find(pid, time);
-        let soon = || self.index.starts_within(pid, time, self.ahead);
-        self.known(pid, alive.or_else(soon).or_else(|| self.ended(pid, time)))
+        let process = alive.or_else(|| self.index.starts_within(pid, time, self.ahead));
+        self.known(pid, process.or_else(|| self.ended(pid, time)))
     }
 
     fn ended(&self, pid: u32, time: i64) -> Option<u32> {

@@ -129,9 +129,9 @@ impl Pages {
             size => pages(range.base, size),
         };
         let is_release = range.flags & MEM_RELEASE != 0;
-        let mut miss = |what, committed: &mut Layer| {
+        let mut miss = |kind, committed: &mut Layer| {
             let allocator = committed.allocator(ResourceKind::Commit, owner, at.columns);
-            at.miss(what, allocator, range.base, bytes(to - from));
+            at.miss(kind, allocator, range.base, bytes(to - from));
         };
         if range.flags & (MEM_DECOMMIT | MEM_RELEASE) == 0 {
             return miss(ResourceMissKind::Ignored, &mut space.committed);

@@ -37,8 +37,8 @@ fn servers_caches_and_folders_are_distinguished() {
     assert_eq!(servers, [SERVER]);
     assert_eq!(path.first_cache(), Some("/c".into()));
     assert_eq!(plain(&path), [PathBuf::from("/plain")]);
-    let all: Vec<_> = path.folders().into_iter().map(|(folder, _)| folder).collect();
-    assert_eq!(all, [Path::new("/c"), Path::new("/plain"), Path::new("/down")]);
+    let folders: Vec<_> = path.folders().into_iter().map(|(folder, _)| folder).collect();
+    assert_eq!(folders, [Path::new("/c"), Path::new("/plain"), Path::new("/down")]);
 }
 
 #[test]

@@ -177,10 +177,10 @@ pub(in crate::symbols) fn check_types(object: &PdbObject<'_>) -> Result<(), Chec
         let mut text = Text { length: name.saturating_add(OWN_TEXT), depth: 0 };
         for target in references(&data) {
             ensure_earlier(target.0, index)?;
-            let part = target.0.checked_sub(first).and_then(|at| texts.get(at as usize));
-            let part = part.copied().unwrap_or_default();
-            text.length = text.length.saturating_add(part.length);
-            text.depth = text.depth.max(part.depth + 1);
+            let inner = target.0.checked_sub(first).and_then(|at| texts.get(at as usize));
+            let inner = inner.copied().unwrap_or_default();
+            text.length = text.length.saturating_add(inner.length);
+            text.depth = text.depth.max(inner.depth + 1);
         }
         if text.length > MAX_TYPE_BYTES || text.depth > MAX_TYPE_DEPTH {
             return Err(CheckError::EndlessText { record: index });

@@ -43,8 +43,8 @@ impl PdbFile {
     /// The age that counts is the one of the debug information stream: tools which post-process a
     /// PDB increase the other one, in the PDB information stream, and the image never learns of it.
     pub(in crate::symbols) fn verify(&self, expected: &PdbIdentity) -> Result<(), SymbolFileError> {
-        let found = self.guarded(|pdb| Ok(pdb.debug_id()))?;
-        if found == expected.debug_id() {
+        let actual = self.guarded(|pdb| Ok(pdb.debug_id()))?;
+        if actual == expected.debug_id() {
             return Ok(());
         }
         Err(SymbolFileError::WrongIdentity {
@@ -52,8 +52,8 @@ impl PdbFile {
             expected: expected.clone(),
             found: PdbIdentity {
                 name: expected.name.clone(),
-                guid: found.uuid(),
-                age: found.appendix(),
+                guid: actual.uuid(),
+                age: actual.appendix(),
             },
         })
     }
@@ -95,9 +95,10 @@ impl PdbFile {
 
     /// Locations of source files according to the PDB.
     pub(in crate::symbols) fn source_server(&self) -> SourceServer {
-        let read =
-            || bounds::check_streams(&self.bytes).ok().map(|()| SourceServer::of(&self.bytes));
-        quietly(read).ok().flatten().unwrap_or_default()
+        quietly(|| bounds::check_streams(&self.bytes).ok().map(|()| SourceServer::of(&self.bytes)))
+            .ok()
+            .flatten()
+            .unwrap_or_default()
     }
 
     /// Parses the PDB and runs `read` on it, turning a panic of the parser into an error: it

@@ -111,12 +111,12 @@ impl ExportTable {
         // The parser calculates with what a damaged file says.
         let result: Result<_, ParseError> =
             quietly(read).unwrap_or_else(|_| Err("the parser cannot read it".into()));
-        let (found, exports) = result
+        let (identity, exports) = result
             .map_err(|source| SymbolFileError::Malformed { path: path.to_owned(), source })?;
         exports.ok_or_else(|| SymbolFileError::WrongImage {
             path: path.to_owned(),
             expected: (expected.timestamp, expected.size),
-            found,
+            found: identity,
         })
     }
 
@@ -295,7 +295,7 @@ impl<'a> Image<'a> {
         };
         functions.retain(|function| function.range.start < function.range.end);
         functions.sort();
-        if functions.is_sorted_by(|one, next| one.range.end <= next.range.start) {
+        if functions.is_sorted_by(|function, next| function.range.end <= next.range.start) {
             return Ok(functions);
         }
         Err("functions overlap".into())
@@ -314,8 +314,8 @@ impl<'a> Image<'a> {
     }
 
     /// Follows the chain of a part to that which the function starts with.
-    fn main_part(&self, data: &ExceptionData<'_>, part: RuntimeFunction) -> RuntimeFunction {
-        let mut main = part;
+    fn main_part(&self, data: &ExceptionData<'_>, function: RuntimeFunction) -> RuntimeFunction {
+        let mut main = function;
         for _ in 0..MAX_CHAIN_LENGTH {
             // An odd address is that of another entry. Compilers write none, and goblin follows
             // such references for ever.
@@ -326,7 +326,7 @@ impl<'a> Image<'a> {
                 None => return main,
             }
         }
-        part
+        function
     }
 
     fn arm64_functions(&self, directory: DataDirectory) -> Result<Vec<Function>, ParseError> {

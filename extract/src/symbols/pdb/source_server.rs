@@ -81,8 +81,8 @@ impl Places<'_> {
     }
 
     fn served(&self, file: &str) -> Option<String> {
-        let found = self.stream.as_ref()?.source_for_path(file, "%targ%").ok()??;
-        let text = match found {
+        let source = self.stream.as_ref()?.source_for_path(file, "%targ%").ok()??;
+        let text = match source {
             SourceRetrievalMethod::Download { url } => url,
             SourceRetrievalMethod::ExecuteCommand { command, .. } => command,
             _ => return None,

@@ -128,10 +128,10 @@ fn footer(symcache: &[u8], source: FileStamp) -> [u8; FOOTER] {
 
 /// The stamp out of an intact footer.
 fn read_footer(bytes: &[u8]) -> Option<FileStamp> {
-    let (symcache, found) = bytes.split_last_chunk::<FOOTER>()?;
-    let field = |at: usize| found.get(at..at + 8)?.try_into().ok().map(u64::from_le_bytes);
+    let (symcache, stored_footer) = bytes.split_last_chunk::<FOOTER>()?;
+    let field = |at: usize| stored_footer.get(at..at + 8)?.try_into().ok().map(u64::from_le_bytes);
     let source = FileStamp { size: field(8)?, modified_ns: field(16)? };
-    (*found == footer(symcache, source)).then_some(source)
+    (*stored_footer == footer(symcache, source)).then_some(source)
 }
 
 fn checksum(symcache: &[u8], source: FileStamp) -> u64 {

@@ -121,8 +121,9 @@ impl Semaphore {
 
     /// Waits for a permit. What is heavier than the limit goes alone.
     pub(in crate::symbols) fn acquire(&self, weight: u64) -> Permit<'_> {
-        let is_full = |inside: &mut u64| *inside != 0 && inside.saturating_add(weight) > self.limit;
-        let inside = self.left.wait_while(lock(&self.inside), is_full);
+        let inside = self.left.wait_while(lock(&self.inside), |inside| {
+            *inside != 0 && inside.saturating_add(weight) > self.limit
+        });
         *inside.unwrap_or_else(PoisonError::into_inner) += weight;
         Permit { semaphore: self, weight }
     }

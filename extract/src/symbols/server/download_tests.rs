@@ -14,7 +14,7 @@ const TAG: (&str, &str) = ("ETag", "\"v1\"");
 
 /// Sends the first half of the file to any request, and the rest on request.
 fn breaking_off(file: Vec<u8>, headers: &'static [(&'static str, &'static str)]) -> Server {
-    Server::of_pdbs(move |asked| match asked.range_start() {
+    Server::of_pdbs(move |request| match request.range_start() {
         Some(start) => Reply::part(&file, start, headers),
         None => Reply::new(200, headers, &file).cut(file.len() / 2),
     })
@@ -27,10 +27,10 @@ fn what_broke_off_is_continued() {
         let symbolizer = cache.session(&[&server]);
         assert!(is_named(&symbolizer, "a.pdb"), "{:?}", symbolizer.report());
         assert!(cache.holds("a.pdb") && cache.left_overs("a.pdb").is_empty());
-        let asked = server.asked();
-        assert_eq!(asked.len(), 2);
-        assert_eq!(asked[1].range_start(), Some(pdb().bytes().len() / 2));
-        assert_eq!(asked[1].header("if-range"), headers.first().map_or("", |(_, value)| value));
+        let request = server.received();
+        assert_eq!(request.len(), 2);
+        assert_eq!(request[1].range_start(), Some(pdb().bytes().len() / 2));
+        assert_eq!(request[1].header("if-range"), headers.first().map_or("", |(_, value)| value));
     }
 }
 
@@ -46,9 +46,9 @@ fn a_compressed_download_is_continued_too() {
 fn the_next_session_fetches_only_what_is_not_there_yet() {
     let is_well = Arc::new(AtomicBool::new(false));
     let asks = is_well.clone();
-    let server = Server::of_pdbs(move |asked| {
+    let server = Server::of_pdbs(move |request| {
         let file = pdb().bytes();
-        match asked.range_start() {
+        match request.range_start() {
             None => Reply::new(200, &[TAG], &file).cut(1000),
             Some(_) if !asks.load(Ordering::SeqCst) => Reply::new(500, &[], b""),
             Some(start) => Reply::part(&file, start, &[TAG]),
@@ -64,9 +64,9 @@ fn the_next_session_fetches_only_what_is_not_there_yet() {
     is_well.store(true, Ordering::SeqCst);
     assert!(is_named(&cache.session(&[&server]), "a.pdb"));
     assert!(cache.holds("a.pdb") && cache.left_overs("a.pdb").is_empty());
-    let asked = server.asked();
+    let request = server.received();
     assert_eq!(
-        asked.iter().filter_map(ReceivedRequest::range_start).collect::<Vec<_>>(),
+        request.iter().filter_map(ReceivedRequest::range_start).collect::<Vec<_>>(),
         [1000, 1000]
     );
 }
@@ -84,7 +84,7 @@ fn a_server_that_can_not_continue_starts_again() {
     for (number, way) in ways.into_iter().enumerate() {
         let breaks = AtomicBool::new(true);
         let file = file.clone();
-        let server = Server::of_pdbs(move |asked| match asked.range_start() {
+        let server = Server::of_pdbs(move |request| match request.range_start() {
             Some(_) => way.clone(),
             None if breaks.swap(false, Ordering::SeqCst) => {
                 Reply::new(200, &[TAG], &file).cut(file.len() / 2)
@@ -135,8 +135,8 @@ fn what_is_too_large_is_refused_however_it_is_sent() {
         Server::of_pdbs(move |_| Reply::ok(&said)),
         Server::of_pdbs(move |_| Reply::unsized_with(200, &[], &huge)),
         Server::of_pdbs(move |_| Reply::new(200, &[("Content-Encoding", "gzip")], &of_gzip)),
-        Server::start(move |asked| {
-            if asked.path.ends_with(".pd_") { Reply::ok(&of_cabinet) } else { Reply::missing() }
+        Server::start(move |request| {
+            if request.path.ends_with(".pd_") { Reply::ok(&of_cabinet) } else { Reply::missing() }
         }),
     ];
     for server in &servers {
@@ -169,19 +169,19 @@ fn all_downloads_of_a_run_have_one_budget_also_on_another_symbol_path() {
         let options = SymbolizerOptions { download_budget, ..SymbolizerOptions::default() };
         let symbolizer = cache.with_options(&[&server.url], options.clone());
         // Of another build than what is sent, so that nothing of it stays.
-        let asked: Vec<ModuleIdentity> =
+        let request: Vec<ModuleIdentity> =
             names(20).iter().map(|name| TestPdb { age: 9, ..pdb() }.module(name)).collect();
-        symbolizer.prepare(&asked, &NoSymbolObserver, &Cancel::default());
+        symbolizer.prepare(&request, &NoSymbolObserver, &Cancel::default());
         let failures = |symbolizer: &Symbolizer| {
             let reports = symbolizer.report().into_iter();
             reports.flat_map(|report| report.failures).collect::<Vec<_>>()
         };
-        for module in &asked {
+        for module in &request {
             assert!(symbolizer.resolve(module, &[0x1010])[0].is_empty());
         }
         let [failure] = &failures(&symbolizer)[..] else { panic!("{:?}", symbolizer.report()) };
         assert!(failure.reason.contains("100000 bytes"), "{failure:?}");
-        assert!(server.requests() < asked.len());
+        assert!(server.requests() < request.len());
         assert!(names(20).iter().all(|name| cache.left_overs(name).is_empty()));
 
         let requests = server.requests();
@@ -234,18 +234,18 @@ fn many_pdbs_come_at_once_and_then_no_server_is_asked_any_more() {
     let waiting = Arc::new((Mutex::new(0), Condvar::new()));
     let (most, open) = (Arc::new(AtomicUsize::new(0)), AtomicUsize::new(0));
     let peak = most.clone();
-    let server = Server::of_pdbs(move |asked| {
+    let server = Server::of_pdbs(move |request| {
         peak.fetch_max(open.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
         let (count, all_there) = &*waiting;
         let mut count = count.lock().expect("count");
         *count += 1;
         all_there.notify_all();
-        let is_alone = |count: &mut usize| *count < TOGETHER;
-        let (count, wait) =
-            all_there.wait_timeout_while(count, LONG_TIMEOUT, is_alone).expect("count");
+        let (count, wait) = all_there
+            .wait_timeout_while(count, LONG_TIMEOUT, |count| *count < TOGETHER)
+            .expect("count");
         drop(count);
         open.fetch_sub(1, Ordering::SeqCst);
-        if wait.timed_out() || asked.path.contains("7.pdb") {
+        if wait.timed_out() || request.path.contains("7.pdb") {
             Reply::missing()
         } else {
             Reply::ok(&pdb().bytes())
@@ -267,9 +267,11 @@ fn many_pdbs_come_at_once_and_then_no_server_is_asked_any_more() {
         assert_eq!(is_named(&symbolizer, name), !name.contains('7'), "{name}");
     }
     let reports = symbolizer.report();
-    let is_stored = |report: &&ModuleReport| matches!(report.origin, Some(Origin::Server(_)));
     // 7.pdb and 17.pdb are missing.
-    assert_eq!(reports.iter().filter(is_stored).count(), 22);
+    assert_eq!(
+        reports.iter().filter(|report| matches!(report.origin, Some(Origin::Server(_)))).count(),
+        22
+    );
     assert_eq!(reports.iter().filter(|report| !report.missing.is_empty()).count(), 2);
     symbolizer.prepare(&modules(&names), &observer, &observer.cancel);
     let next = cache.session(&[&server]);
@@ -310,8 +312,8 @@ fn what_another_process_downloads_meanwhile_is_taken_whatever_the_server_says() 
 fn what_another_process_downloads_is_taken_though_the_server_was_given_up() {
     let (near, far) = (Cache::new(), Cache::new());
     let stored = far.stored("a.pdb");
-    let first = Server::of_pdbs(move |asked| {
-        if asked.path.ends_with("/a.pdb") {
+    let first = Server::of_pdbs(move |request| {
+        if request.path.ends_with("/a.pdb") {
             write(&stored, &pdb().bytes());
         }
         Reply::missing()
@@ -343,7 +345,7 @@ fn what_is_in_a_folder_is_not_asked_for() {
 
 #[test]
 fn a_cancelled_download_goes_on_later() {
-    let server = Server::of_pdbs(|asked| match asked.range_start() {
+    let server = Server::of_pdbs(|request| match request.range_start() {
         None => Reply::new(200, &[TAG], &pdb().bytes()).cut(1000).then_hang(),
         Some(start) => Reply::part(&pdb().bytes(), start, &[TAG]),
     });
@@ -355,7 +357,7 @@ fn a_cancelled_download_goes_on_later() {
     assert!(server.requests() <= 8);
 
     assert!(is_named(&symbolizer, "0.pdb"), "{:?}", symbolizer.report());
-    assert_eq!(server.asked().last().and_then(ReceivedRequest::range_start), Some(1000));
+    assert_eq!(server.received().last().and_then(ReceivedRequest::range_start), Some(1000));
 }
 
 #[test]

@@ -138,30 +138,30 @@ impl Downloads {
     }
 
     /// Asks all servers for what none was asked for in this session.
-    pub(in crate::symbols) fn fetch(&self, wanted: &[PdbRequest], watch: Watch<'_>) {
+    pub(in crate::symbols) fn fetch(&self, requests: &[PdbRequest], watch: Watch<'_>) {
         if self.is_offline() {
             return;
         }
         let mut slot = lock(&self.client);
         // Only now, as another thread may have been asking for the same.
-        let wanted: Vec<&PdbRequest> =
-            wanted.iter().filter(|(_, pdb)| self.fetched(pdb).is_none()).collect();
-        if wanted.is_empty() {
+        let requests: Vec<&PdbRequest> =
+            requests.iter().filter(|(_, pdb)| self.fetched(pdb).is_none()).collect();
+        if requests.is_empty() {
             return;
         }
         let client = match slot.take().map_or_else(|| self.connect(), Ok) {
             Ok(client) => slot.insert(client),
-            Err(error) => return self.fail_all(&wanted, &error.to_string()),
+            Err(error) => return self.fail_all(&requests, &error.to_string()),
         };
         let Some(runtime) = &client.runtime else { return };
-        watch.observer.planned(wanted.len());
-        let all = stream::iter(&wanted)
-            .map(|wanted| self.one(&client.transfer, wanted, watch))
+        watch.observer.planned(requests.len());
+        let downloads = stream::iter(&requests)
+            .map(|request| self.fetch_one(&client.transfer, request, watch))
             .buffer_unordered(PARALLEL)
             .collect::<()>();
         runtime.block_on(async {
-            let mut all = std::pin::pin!(all);
-            while tokio::time::timeout(TICK, all.as_mut()).await.is_err() {
+            let mut downloads = std::pin::pin!(downloads);
+            while tokio::time::timeout(TICK, downloads.as_mut()).await.is_err() {
                 if watch.cancel.is_cancelled() {
                     break;
                 }
@@ -190,7 +190,7 @@ impl Downloads {
         self.options.download_budget.renew();
     }
 
-    async fn one(&self, transfer: &Transfer, (key, pdb): &PdbRequest, watch: Watch<'_>) {
+    async fn fetch_one(&self, transfer: &Transfer, (key, pdb): &PdbRequest, watch: Watch<'_>) {
         if watch.cancel.is_cancelled() {
             return;
         }
@@ -250,8 +250,8 @@ impl Downloads {
             Err(Failure::Missing) => {
                 self.note_answer(&server.url);
                 self.missing.insert(&server.url, key, Absence::Missing);
-                let place = server.shown();
-                notes.missing.push(MissingAt { place, is_remembered: false, is_refused: false });
+                let server = server.shown();
+                notes.missing.push(MissingAt { server, is_remembered: false, is_refused: false });
             }
             Err(Failure::File(error @ SymbolFileError::TooManyDownloads { .. })) => {
                 self.give_up(server, error.to_string(), notes);
@@ -266,7 +266,7 @@ impl Downloads {
             }
             Err(Failure::Failed(reason)) => {
                 let reason = self.note_failure(&server.url, reason);
-                notes.failures.push(SearchFailure { place: server.shown(), reason });
+                notes.failures.push(SearchFailure { location: server.shown(), reason });
             }
             Err(Failure::Silent(reason)) => self.give_up(server, reason, notes),
         }
@@ -281,7 +281,7 @@ impl Downloads {
         }
         let Some(absence) = self.missing.get(&server.url, key) else { return false };
         notes.missing.push(MissingAt {
-            place: server.shown(),
+            server: server.shown(),
             is_remembered: true,
             is_refused: absence == Absence::Refused,
         });
@@ -435,21 +435,21 @@ impl Downloads {
 
     /// Asks the host for nothing more. Of several requests that wait for it, the first one says so.
     fn give_up(&self, server: &Server, reason: String, notes: &mut SearchNotes) {
-        let place = server.shown();
+        let location = server.shown();
         match lock(&self.session).given_up_hosts.insert(server.host()) {
-            true => notes.failures.push(SearchFailure { place, reason }),
-            false => notes.skipped.push(place),
+            true => notes.failures.push(SearchFailure { location, reason }),
+            false => notes.skipped.push(location),
         }
     }
 
-    fn fail_all(&self, wanted: &[&PdbRequest], reason: &str) {
+    fn fail_all(&self, requests: &[&PdbRequest], reason: &str) {
         let mut session = lock(&self.session);
-        for (_, pdb) in wanted {
+        for (_, pdb) in requests {
             let mut fetched = Fetched::default();
             fetched.notes.failures = self
                 .servers
                 .iter()
-                .map(|server| SearchFailure { place: server.shown(), reason: reason.to_owned() })
+                .map(|server| SearchFailure { location: server.shown(), reason: reason.to_owned() })
                 .collect();
             session.fetched.insert(pdb.clone(), Arc::new(fetched));
         }
@@ -490,9 +490,9 @@ impl Asking<'_> {
     /// Path at which a file is received.
     fn partial_place(&self, cache: &Path, name: &str) -> PathBuf {
         match self.turn {
-            Some(_) => partial::place(cache, self.key, name),
+            Some(_) => partial::path(cache, self.key, name),
             // Another process may be writing there.
-            None => partial::place(cache, self.key, &format!("{name}.{}", std::process::id())),
+            None => partial::path(cache, self.key, &format!("{name}.{}", std::process::id())),
         }
     }
 }
@@ -500,8 +500,9 @@ impl Asking<'_> {
 /// The file in a cache, if it is the right one.
 fn cached(cache: &Path, key: &StoreKey, pdb: &PdbIdentity) -> Option<PathBuf> {
     let file = install::folder(cache, key).join(&key.name);
-    let is_right = || PdbFile::open(&file).and_then(|opened| opened.verify(pdb)).is_ok();
-    (file.is_file() && is_right()).then_some(file)
+    let is_match =
+        file.is_file() && PdbFile::open(&file).and_then(|opened| opened.verify(pdb)).is_ok();
+    is_match.then_some(file)
 }
 
 /// The address of a file on a server.

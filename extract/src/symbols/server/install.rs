@@ -133,9 +133,10 @@ impl Install {
     }
 
     fn cache(&self) -> Result<&Path, SymbolFileError> {
-        let none = || io::Error::other("there is no folder for caches");
-        let cache = self.caches.first().map(PathBuf::as_path);
-        cache.ok_or_else(|| SymbolFileError::io("keep", &self.shown)(none()))
+        self.caches.first().map(PathBuf::as_path).ok_or_else(|| {
+            let error = io::Error::other("there is no folder for caches");
+            SymbolFileError::io("keep", &self.shown)(error)
+        })
     }
 }
 

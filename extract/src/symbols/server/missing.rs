@@ -211,10 +211,9 @@ mod tests {
         list(&folder).insert(SERVER, &key("a.pdb"), Absence::Refused);
         assert_eq!(list(&folder).get(SERVER, &key("a.pdb")), Some(Absence::Refused));
         let file = own_folder(folder.path()).join(FILE_NAME);
-        let at = |minutes: u64| (Absence::Refused, now() - minutes * 60);
         let line = line(SERVER, &key("a.pdb"));
         for (minutes, is_known) in [(9, true), (11, false)] {
-            fs::write(&file, entry(&line, at(minutes))).expect("list");
+            fs::write(&file, entry(&line, (Absence::Refused, now() - minutes * 60))).expect("list");
             assert_eq!(list(&folder).get(SERVER, &key("a.pdb")).is_some(), is_known);
         }
     }

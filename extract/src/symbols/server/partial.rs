@@ -31,7 +31,7 @@ pub(in crate::symbols) struct Source {
 /// The file, open for writing at its end.
 pub(in crate::symbols) struct Partial {
     file: File,
-    place: Location,
+    location: Location,
     source: Source,
     len: u64,
 }
@@ -45,7 +45,7 @@ enum Location {
 /// A file in full, under its temporary name until it is checked.
 pub(in crate::symbols) struct Received {
     pub(in crate::symbols) source: Source,
-    place: Location,
+    location: Location,
 }
 
 impl Partial {
@@ -57,7 +57,7 @@ impl Partial {
         if source.url != url || file.try_lock().is_err() {
             return None;
         }
-        let mut partial = Self { file, place: Location::Kept(path), source, len: 0 };
+        let mut partial = Self { file, location: Location::Kept(path), source, len: 0 };
         partial.len = partial.file.seek(SeekFrom::End(0)).ok()?;
         let is_possible = partial.source.total.is_none_or(|total| partial.len <= total);
         (partial.len > 0 && is_possible).then_some(partial)
@@ -73,11 +73,11 @@ impl Partial {
         // The file is gone if another session finished it in between.
         if file.try_lock().is_err() || !path.exists() {
             let (file, path) = named_in(folder)?.into_parts();
-            return Ok(Self { file, place: Location::Temporary(path), source, len: 0 });
+            return Ok(Self { file, location: Location::Temporary(path), source, len: 0 });
         }
         file.set_len(0)?;
         fs::write(source_path(&path), source.to_text())?;
-        Ok(Self { file, place: Location::Kept(path), source, len: 0 })
+        Ok(Self { file, location: Location::Kept(path), source, len: 0 })
     }
 
     pub(in crate::symbols) fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
@@ -101,26 +101,26 @@ impl Partial {
 
     /// Releases the lock: on Windows no other process could read the file.
     pub(in crate::symbols) fn finish(self) -> Received {
-        Received { source: self.source, place: self.place }
+        Received { source: self.source, location: self.location }
     }
 }
 
 impl From<NamedTempFile> for Received {
     fn from(file: NamedTempFile) -> Self {
-        Self { source: Source::default(), place: Location::Temporary(file.into_temp_path()) }
+        Self { source: Source::default(), location: Location::Temporary(file.into_temp_path()) }
     }
 }
 
 impl Received {
     pub(in crate::symbols) fn path(&self) -> &Path {
-        match &self.place {
+        match &self.location {
             Location::Kept(path) => path,
             Location::Temporary(path) => path,
         }
     }
 
     pub(in crate::symbols) fn discard(self) {
-        if let Location::Kept(path) = self.place {
+        if let Location::Kept(path) = self.location {
             remove(&path);
         }
     }
@@ -128,7 +128,7 @@ impl Received {
     /// Makes the bytes the target.
     pub(in crate::symbols) fn persist(self, target: &Path) -> io::Result<()> {
         fs::create_dir_all(target.parent().ok_or(io::ErrorKind::InvalidInput)?)?;
-        match self.place {
+        match self.location {
             Location::Kept(path) => {
                 fs::rename(&path, target)?;
                 let _ = fs::remove_file(source_path(&path));
@@ -166,7 +166,7 @@ pub(in crate::symbols) fn lock_of(cache: &Path, key: &StoreKey) -> PathBuf {
 }
 
 /// The place of the bytes of a file of a store, in one of its forms.
-pub(in crate::symbols) fn place(cache: &Path, key: &StoreKey, name: &str) -> PathBuf {
+pub(in crate::symbols) fn path(cache: &Path, key: &StoreKey, name: &str) -> PathBuf {
     folder(cache).join(format!("{name}.{}.partial", key.index))
 }
 
@@ -196,11 +196,10 @@ pub(in crate::symbols) fn sweep(cache: &Path, max_age: Duration, max_bytes: u64)
     for (modified, len, path) in files {
         bytes = bytes.saturating_add(len);
         let is_old = now.duration_since(modified).is_ok_and(|age| age > max_age);
-        // Locked until it is gone, so that no one else begins with it.
-        let is_free = |file: &File| file.try_lock().is_ok();
+        // The lock keeps other sessions from using the file until it is removed.
         if (is_old || bytes > max_bytes)
             && let Ok(file) = File::open(&path)
-            && is_free(&file)
+            && file.try_lock().is_ok()
         {
             let _ = fs::remove_file(&path);
         }
@@ -225,7 +224,7 @@ mod tests {
         let cache = tempfile::tempdir().expect("temporary folder");
         let hours = |hours| SystemTime::now() - Duration::from_hours(hours);
         let keep = ["a", "b", "c", "d"].map(|name| {
-            let mut partial = Partial::create(&place(cache.path(), &key(), name), source());
+            let mut partial = Partial::create(&path(cache.path(), &key(), name), source());
             let partial = partial.as_mut().expect("partial file");
             partial.append(&[0; 1000]).expect("written");
             partial.file.try_clone().expect("a handle")
@@ -255,18 +254,18 @@ mod tests {
     fn what_broke_off_is_found_again_for_the_same_address_only() {
         let folder = tempfile::tempdir().expect("temporary folder");
         let target = folder.path().join("a.pdb/1/a.pdb");
-        let place = place(folder.path(), &key(), "a.pdb");
-        let mut partial = Partial::create(&place, source()).expect("partial file");
+        let path = path(folder.path(), &key(), "a.pdb");
+        let mut partial = Partial::create(&path, source()).expect("partial file");
         partial.append(b"abc").expect("written");
-        assert!(Partial::left_over(&place, &source().url).is_none(), "it is being written");
+        assert!(Partial::left_over(&path, &source().url).is_none(), "it is being written");
         drop(partial);
-        assert!(Partial::left_over(&place, "http://y/a.pdb").is_none());
-        let mut partial = Partial::left_over(&place, &source().url).expect("left over");
+        assert!(Partial::left_over(&path, "http://y/a.pdb").is_none());
+        let mut partial = Partial::left_over(&path, &source().url).expect("left over");
         assert_eq!((partial.len(), partial.source()), (3, &source()));
         partial.append(b"def").expect("written");
         partial.finish().persist(&target).expect("persisted");
         assert_eq!(fs::read(&target).expect("target"), b"abcdef");
-        for (folder, files) in [(target.parent(), 1), (place.parent(), 0)] {
+        for (folder, files) in [(target.parent(), 1), (path.parent(), 0)] {
             let folder = folder.expect("has a parent");
             assert_eq!(fs::read_dir(folder).expect("folder").count(), files);
         }
@@ -276,9 +275,9 @@ mod tests {
     fn a_second_writer_gets_a_file_of_its_own() {
         let folder = tempfile::tempdir().expect("temporary folder");
         let target = folder.path().join("a.pdb");
-        let place = place(folder.path(), &key(), "a.pdb");
-        let mut first = Partial::create(&place, source()).expect("partial file");
-        let mut second = Partial::create(&place, source()).expect("partial file");
+        let path = path(folder.path(), &key(), "a.pdb");
+        let mut first = Partial::create(&path, source()).expect("partial file");
+        let mut second = Partial::create(&path, source()).expect("partial file");
         first.append(b"first").expect("written");
         second.append(b"second").expect("written");
         second.finish().persist(&target).expect("persisted");
@@ -290,15 +289,15 @@ mod tests {
     #[test]
     fn a_damaged_note_of_the_source_leaves_nothing_to_go_on_with() {
         let folder = tempfile::tempdir().expect("temporary folder");
-        let place = place(folder.path(), &key(), "a.pdb");
-        let mut partial = Partial::create(&place, source()).expect("partial file");
+        let path = path(folder.path(), &key(), "a.pdb");
+        let mut partial = Partial::create(&path, source()).expect("partial file");
         partial.append(&[0; 9]).expect("written");
         drop(partial);
-        assert!(Partial::left_over(&place, &source().url).is_some());
+        assert!(Partial::left_over(&path, &source().url).is_some());
         for text in ["", "http://x/a.pdb", "http://x/a.pdb\n\n\nnine\n", "http://x/a.pdb\n\n\n8\n"]
         {
-            fs::write(source_path(&place), text).expect("note");
-            assert!(Partial::left_over(&place, &source().url).is_none(), "{text:?}");
+            fs::write(source_path(&path), text).expect("note");
+            assert!(Partial::left_over(&path, &source().url).is_none(), "{text:?}");
         }
     }
 }

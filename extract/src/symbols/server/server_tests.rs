@@ -49,8 +49,8 @@ fn a_compressed_pdb_is_unpacked() {
 #[test]
 fn a_body_that_the_server_compresses_is_unpacked() {
     let packed = gzip(&pdb().bytes());
-    let server = Server::of_pdbs(move |asked| {
-        assert_eq!(asked.header("accept-encoding"), "gzip");
+    let server = Server::of_pdbs(move |request| {
+        assert_eq!(request.header("accept-encoding"), "gzip");
         Reply::new(200, &[("Content-Encoding", "gzip")], &packed)
     });
     let cache = Cache::new();
@@ -69,8 +69,8 @@ fn a_damaged_or_empty_cabinet_is_an_error_in_the_report() {
     let middle = damaged.len() / 2;
     damaged[middle] ^= 0xff;
     for packed in [damaged.clone(), damaged[..60].to_vec(), b"MSCF".to_vec(), b"<html>".to_vec()] {
-        let server = Server::start(move |asked| {
-            if asked.path.ends_with(".pd_") { Reply::ok(&packed) } else { Reply::missing() }
+        let server = Server::start(move |request| {
+            if request.path.ends_with(".pd_") { Reply::ok(&packed) } else { Reply::missing() }
         });
         let cache = Cache::new();
         let symbolizer = cache.session(&[&server]);
@@ -94,8 +94,8 @@ fn a_pointer_leads_to_a_file_elsewhere_or_says_why_not() {
         ("PATH:/does/not/exist.pdb".to_owned(), Err("cannot be reached")),
     ];
     for (text, expected) in answers {
-        let server = Server::start(move |asked| {
-            let is_pointer = asked.path.ends_with("/file.ptr");
+        let server = Server::start(move |request| {
+            let is_pointer = request.path.ends_with("/file.ptr");
             if is_pointer { Reply::ok(text.as_bytes()) } else { Reply::missing() }
         });
         let cache = Cache::new();
@@ -119,8 +119,11 @@ fn a_file_the_server_does_not_have_is_no_failure_of_the_server() {
     assert!(!is_named(&symbolizer, "b.pdb"));
     let report = last_report(&symbolizer);
     assert_eq!((report.outcome, report.failures), (Outcome::NotFound, Vec::new()));
-    let place = server.url.clone();
-    assert_eq!(report.missing, [MissingAt { place, is_remembered: false, is_refused: false }]);
+    let url = server.url.clone();
+    assert_eq!(
+        report.missing,
+        [MissingAt { server: url, is_remembered: false, is_refused: false }]
+    );
     assert!(!cache.0.path().join("b.pdb").exists(), "it leaves no folder");
     assert!(is_named(&symbolizer, "a.pdb"), "the server is asked again");
 }
@@ -134,10 +137,10 @@ fn what_a_server_does_not_have_is_not_asked_for_at_every_start() {
     let symbolizer = cache.session(&[&server]);
     assert!(!is_named(&symbolizer, "a.pdb"));
     assert_eq!(server.requests(), requests);
-    let place = server.url.clone();
+    let url = server.url.clone();
     assert_eq!(
         last_report(&symbolizer).missing,
-        [MissingAt { place, is_remembered: true, is_refused: false }]
+        [MissingAt { server: url, is_remembered: true, is_refused: false }]
     );
     assert!(!is_named(&symbolizer, "b.pdb"));
     assert_eq!(server.requests(), 2 * requests, "another pdb");
@@ -243,15 +246,15 @@ fn redirects_are_followed_also_to_another_host_but_not_in_circles() {
     let target = store.url.clone();
     for status in [301, 302, 303, 307, 308] {
         let target = target.clone();
-        let server = Server::start(move |asked| match asked.path.strip_prefix("/symbols/") {
+        let server = Server::start(move |request| match request.path.strip_prefix("/symbols/") {
             Some(rest) => Reply::redirect(status, &format!("/moved/{rest}")),
-            None => Reply::redirect(status, &asked.path.replace("/moved", &target)),
+            None => Reply::redirect(status, &request.path.replace("/moved", &target)),
         });
         let cache = Cache::new();
         assert!(is_named(&cache.session(&[&server]), "a.pdb"), "{status}");
         assert!(cache.holds("a.pdb"));
     }
-    let circle = Server::start(|asked| Reply::redirect(302, &asked.path));
+    let circle = Server::start(|request| Reply::redirect(302, &request.path));
     let file = Server::start(|_| Reply::redirect(302, "file:///etc/passwd"));
     for server in [&circle, &file] {
         let symbolizer = Cache::new().session(&[server]);
@@ -302,7 +305,7 @@ fn a_hostile_name_asks_no_server_for_anything_else() {
     }
     assert_eq!(server.requests(), 0);
     assert!(!is_named(&symbolizer, "%2e%2e%2f#é.pdb"));
-    for asked in server.asked() {
-        assert!(asked.path.starts_with("/symbols/%252e%252e%252f%23%C3%A9.pdb/"), "{asked:?}");
+    for request in server.received() {
+        assert!(request.path.starts_with("/symbols/%252e%252e%252f%23%C3%A9.pdb/"), "{request:?}");
     }
 }

@@ -43,7 +43,7 @@ fn a_server_that_stops_is_given_up() {
 
 #[test]
 fn a_server_that_drips_is_given_up_and_the_next_session_goes_on() {
-    let server = Server::of_pdbs(|asked| match asked.range_start() {
+    let server = Server::of_pdbs(|request| match request.range_start() {
         None => Reply::new(200, &[TAG], &pdb().bytes()).in_pieces(1, Duration::from_millis(10)),
         Some(start) => Reply::part(&pdb().bytes(), start, &[TAG]),
     });
@@ -64,14 +64,18 @@ fn a_server_that_drips_is_given_up_and_the_next_session_goes_on() {
     assert!(is_named(&next, "a.pdb"), "{:?}", next.report());
     assert!(cache.holds("a.pdb") && cache.left_overs("a.pdb").is_empty());
     assert!(
-        server.asked().last().and_then(ReceivedRequest::range_start).is_some_and(|start| start > 0)
+        server
+            .received()
+            .last()
+            .and_then(ReceivedRequest::range_start)
+            .is_some_and(|start| start > 0)
     );
 }
 
 #[test]
 fn a_byte_now_and_then_in_many_requests_is_too_slow_as_well() {
-    let server = Server::of_pdbs(|asked| {
-        let whole = match asked.range_start() {
+    let server = Server::of_pdbs(|request| {
+        let whole = match request.range_start() {
             None => Reply::new(200, &[TAG], &pdb().bytes()),
             Some(start) => Reply::part(&pdb().bytes(), start, &[TAG]),
         };
@@ -124,7 +128,7 @@ fn each_of_several_dead_servers_is_waited_for_once_and_hides_no_other() {
         assert!(server.requests() <= 8, "as many as are asked for at once");
         let reports = symbolizer.report();
         let failures = reports.iter().flat_map(|report| &report.failures);
-        assert_eq!(failures.filter(|failure| failure.place == server.url).count(), 1);
+        assert_eq!(failures.filter(|failure| failure.location == server.url).count(), 1);
     }
 }
 
@@ -136,7 +140,7 @@ fn of_several_paths_on_a_host_that_hangs_only_one_is_asked() {
     let symbolizer = Cache::new().symbolizer(&[a, b, c, &good.url], TIMEOUT);
     assert!(is_named(&symbolizer, "a.pdb"), "{:?}", symbolizer.report());
     let report = last_report(&symbolizer);
-    assert_eq!(report.failures.iter().map(|failure| &failure.place).collect::<Vec<_>>(), [a]);
+    assert_eq!(report.failures.iter().map(|failure| &failure.location).collect::<Vec<_>>(), [a]);
     assert_eq!(report.skipped, paths[1..]);
     assert_eq!(silent.requests(), 1);
 }
@@ -145,8 +149,8 @@ fn of_several_paths_on_a_host_that_hangs_only_one_is_asked() {
 fn a_server_that_others_give_up_is_not_waited_for_again() {
     const LATE: Duration = Duration::from_secs(5);
     const DEAD: Duration = Duration::from_secs(6);
-    let first = Server::of_pdbs(|asked| {
-        if !asked.path.contains("0.pdb") {
+    let first = Server::of_pdbs(|request| {
+        if !request.path.contains("0.pdb") {
             thread::sleep(LATE);
         }
         Reply::missing()

@@ -22,7 +22,7 @@ pub(in crate::symbols) const TIMEOUT: Duration = Duration::from_secs(2);
 /// A server that answers every request with what a function says.
 pub(in crate::symbols) struct Server {
     pub(in crate::symbols) url: String,
-    asked: Arc<Mutex<Vec<ReceivedRequest>>>,
+    received: Arc<Mutex<Vec<ReceivedRequest>>>,
 }
 
 /// A request: path and headers, with names in lower case.
@@ -149,25 +149,25 @@ impl Server {
     ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let url = format!("http://{}/symbols", listener.local_addr().expect("an address"));
-        let asked = Arc::new(Mutex::new(Vec::new()));
-        let (log, answer) = (asked.clone(), Arc::new(answer));
+        let received = Arc::new(Mutex::new(Vec::new()));
+        let (log, answer) = (received.clone(), Arc::new(answer));
         thread::spawn(move || {
             for mut stream in listener.incoming().flatten() {
                 let (answer, log) = (answer.clone(), log.clone());
                 thread::spawn(move || {
-                    let asked = read_request(&stream);
-                    log.lock().expect("log").push(asked.clone());
-                    let _ = answer(&asked).send(&mut stream);
+                    let request = read_request(&stream);
+                    log.lock().expect("log").push(request.clone());
+                    let _ = answer(&request).send(&mut stream);
                 });
             }
         });
-        Self { url, asked }
+        Self { url, received }
     }
 
     /// Has these files, by their path below the server's address.
     pub(in crate::symbols) fn with(files: Vec<(String, Vec<u8>)>) -> Self {
-        Self::start(move |asked| {
-            let file = files.iter().find(|(path, _)| asked.path == format!("/symbols/{path}"));
+        Self::start(move |request| {
+            let file = files.iter().find(|(path, _)| request.path == format!("/symbols/{path}"));
             file.map_or_else(Reply::missing, |(_, bytes)| Reply::ok(bytes))
         })
     }
@@ -177,8 +177,8 @@ impl Server {
         answer: impl Fn(&ReceivedRequest) -> Reply + Send + Sync + 'static,
     ) -> Self {
         Self::start(
-            move |asked| {
-                if asked.path.ends_with(".pdb") { answer(asked) } else { Reply::missing() }
+            move |request| {
+                if request.path.ends_with(".pdb") { answer(request) } else { Reply::missing() }
             },
         )
     }
@@ -187,12 +187,12 @@ impl Server {
         Self::with(vec![(pdb().store_path(name), pdb().bytes())])
     }
 
-    pub(in crate::symbols) fn asked(&self) -> Vec<ReceivedRequest> {
-        self.asked.lock().expect("log").clone()
+    pub(in crate::symbols) fn received(&self) -> Vec<ReceivedRequest> {
+        self.received.lock().expect("log").clone()
     }
 
     pub(in crate::symbols) fn requests(&self) -> usize {
-        self.asked().len()
+        self.received().len()
     }
 }
 

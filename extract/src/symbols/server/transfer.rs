@@ -216,7 +216,8 @@ impl Transfer {
         let headers = response.headers();
         let status = response.status();
         if let Some(partial) = partial {
-            let source = source(request.shown, headers, content_range(headers).map(|(_, all)| all));
+            let source =
+                source(request.shown, headers, content_range(headers).map(|(_, total)| total));
             let continues = status == StatusCode::PARTIAL_CONTENT
                 && content_range(headers).is_some_and(|(start, _)| start == partial.len())
                 && is_same(partial.source(), &source);
@@ -321,10 +322,10 @@ fn is_whole(partial: &Partial) -> bool {
 }
 
 /// Whether bytes of the one continue the other.
-fn is_same(kept: &Source, now: &Source) -> bool {
-    kept.encoding == now.encoding
-        && kept.total.is_none_or(|total| now.total == Some(total))
-        && (kept.validator == now.validator || kept.validator.is_empty())
+fn is_same(stored: &Source, now: &Source) -> bool {
+    stored.encoding == now.encoding
+        && stored.total.is_none_or(|total| now.total == Some(total))
+        && (stored.validator == now.validator || stored.validator.is_empty())
 }
 
 fn source(url: &str, headers: &HeaderMap, total: Option<u64>) -> Source {
@@ -345,9 +346,9 @@ fn number(headers: &HeaderMap, name: &HeaderName) -> Option<u64> {
 
 /// First byte and number of all bytes out of `bytes FIRST-LAST/ALL`.
 fn content_range(headers: &HeaderMap) -> Option<(u64, u64)> {
-    let (range, all) =
+    let (range, total) =
         headers.get(CONTENT_RANGE)?.to_str().ok()?.strip_prefix("bytes ")?.split_once('/')?;
-    Some((range.split_once('-')?.0.parse().ok()?, all.parse().ok()?))
+    Some((range.split_once('-')?.0.parse().ok()?, total.parse().ok()?))
 }
 
 fn unsent(error: reqwest::Error) -> Failure {

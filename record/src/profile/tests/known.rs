@@ -154,17 +154,17 @@ fn check(parent: &Element, provider: &str) {
 #[test]
 fn the_wpr_of_windows_10_takes_every_profile() {
     for choice in 0_u8..1 << 7 {
-        let chosen = |bit: u8| choice & (1 << bit) != 0;
+        let is_set = |bit: u8| choice & (1 << bit) != 0;
         let events = Events {
-            references: chosen(0),
-            mappings: chosen(1),
-            virtual_alloc: chosen(2),
-            drop_close_stacks: chosen(3),
+            references: is_set(0),
+            mappings: is_set(1),
+            virtual_alloc: is_set(2),
+            drop_close_stacks: is_set(3),
         };
         let others = OtherProviders {
-            heap_pids: Vec::from_iter(chosen(4).then_some(4711)),
-            gdi_user: chosen(5),
-            dot_net: chosen(6),
+            heap_pids: Vec::from_iter(is_set(4).then_some(4711)),
+            gdi_user: is_set(5),
+            dot_net: is_set(6),
         };
         check(&profile_with(events, &others), "");
     }

@@ -48,14 +48,14 @@ impl Parser<'_> {
     }
 
     /// Does something within something else, unless that is too deep.
-    fn within<T>(&mut self, part: impl FnOnce(&mut Self) -> Option<T>) -> Option<T> {
+    fn within<T>(&mut self, parse: impl FnOnce(&mut Self) -> Option<T>) -> Option<T> {
         if self.depth >= MAX_DEPTH {
             return None;
         }
         self.depth += 1;
-        let part = part(self);
+        let parsed = parse(self);
         self.depth -= 1;
-        part
+        parsed
     }
 
     fn remember(&mut self, name: &str) {
@@ -302,14 +302,14 @@ impl Parser<'_> {
     }
 
     /// A function of the compiler for a variable.
-    fn of_variable(&mut self, what: &str) -> Option<Unqualified> {
+    fn of_variable(&mut self, label: &str) -> Option<Unqualified> {
         let is_member = self.consume("?");
         let name = self.symbol_name()?;
         if is_member {
             self.symbol_end()?;
             self.consume("@@").then_some(())?;
         }
-        Some(Unqualified::Whole(format!("`{what} for '{name}''")))
+        Some(Unqualified::Whole(format!("`{label} for '{name}''")))
     }
 
     fn arguments(&mut self) -> Option<Vec<String>> {

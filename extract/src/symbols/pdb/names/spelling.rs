@@ -23,21 +23,21 @@ pub(super) fn spelled(name: &str) -> String {
 
 /// The name of a conversion, `Op::operator TYPE`, perhaps with template arguments behind the sign of a pointer.
 fn conversion(name: &str) -> Option<String> {
-    let is_operator = |&(at, _, depth): &(usize, u8, usize)| {
+    let (at, ..) = brackets(name).find(|&(at, _, depth)| {
         depth == 0 && name.get(at..).is_some_and(|name| name.starts_with("operator "))
-    };
-    let (at, ..) = brackets(name).find(is_operator)?;
+    })?;
     let (scope, operator) = name.split_at_checked(at)?;
     let converted = operator.strip_prefix("operator ")?;
     if ["new", "delete", "co_await", "\""].iter().any(|word| converted.starts_with(word)) {
         return None;
     }
-    let is_start = |&(at, byte, depth): &(usize, u8, usize)| {
-        byte == b'<'
-            && depth == 0
-            && converted.get(..at).is_some_and(|sign| sign.ends_with(['*', '&']))
-    };
-    let end = brackets(converted).find(is_start).map_or(converted.len(), |(at, ..)| at);
+    let end = brackets(converted)
+        .find(|&(at, byte, depth)| {
+            byte == b'<'
+                && depth == 0
+                && converted.get(..at).is_some_and(|sign| sign.ends_with(['*', '&']))
+        })
+        .map_or(converted.len(), |(at, ..)| at);
     let (converted, arguments) = converted.split_at_checked(end)?;
     // The arguments alone are those of a template without a name.
     let (scope, converted) = (scoped(scope, 0)?, type_text(converted, 0)?);
@@ -120,9 +120,9 @@ fn brackets(text: &str) -> impl DoubleEndedIterator<Item = (usize, u8, usize)> {
 
 /// Index of the bracket that closes the one at the start of a text.
 fn closing(text: &str) -> Option<usize> {
-    let is_closing =
-        |&(at, byte, depth): &(usize, u8, usize)| at > 0 && depth == 0 && b">)]".contains(&byte);
-    brackets(text).find(is_closing).map(|(at, ..)| at)
+    brackets(text)
+        .find(|&(at, byte, depth)| at > 0 && depth == 0 && b">)]".contains(&byte))
+        .map(|(at, ..)| at)
 }
 
 /// The parts between commas outside of brackets.
@@ -192,9 +192,9 @@ fn type_text(text: &str, depth: usize) -> Option<String> {
         text = text.strip_prefix(word).unwrap_or(text);
     }
     // The name ends in front of what makes it a pointer, function or array.
-    let is_end =
-        |&(at, byte, depth): &(usize, u8, usize)| at > 0 && depth == 0 && b"*&([".contains(&byte);
-    let end = brackets(text).find(is_end).map_or(text.len(), |(at, ..)| at);
+    let end = brackets(text)
+        .find(|&(at, byte, depth)| at > 0 && depth == 0 && b"*&([".contains(&byte))
+        .map_or(text.len(), |(at, ..)| at);
     let name = text.get(..end)?;
     // A calling convention, or the class of a pointer to a member, belongs to what follows.
     let last = name.trim_end().rfind(' ').map_or("", |at| name.get(at + 1..).unwrap_or_default());
@@ -226,10 +226,9 @@ fn declared(mut declared_type: Type, declarator: &str, depth: usize) -> Option<T
             '*' => 1,
             '&' => 1 + usize::from(rest.starts_with("&&")),
             _ => {
-                let is_end = |&(at, byte, depth): &(usize, u8, usize)| {
-                    depth == 0 && at > 0 && b"*&([ ".contains(&byte)
-                };
-                let end = brackets(rest).find(is_end).map_or(rest.len(), |(at, ..)| at);
+                let end = brackets(rest)
+                    .find(|&(at, byte, depth)| depth == 0 && at > 0 && b"*&([ ".contains(&byte))
+                    .map_or(rest.len(), |(at, ..)| at);
                 end + usize::from(rest.get(..end)?.ends_with("::"))
             }
         };
@@ -245,8 +244,7 @@ fn declared(mut declared_type: Type, declarator: &str, depth: usize) -> Option<T
     if rest.starts_with('(') {
         let end = closing(rest)?;
         let within = rest.get(1..end)?.trim();
-        let is_called = |name: &&&str| within.starts_with(**name);
-        let called = CONVENTIONS.iter().find(is_called);
+        let called = CONVENTIONS.iter().find(|name| within.starts_with(**name));
         let sign = within.get(called.map_or(0, |name| name.len())..)?.trim_start();
         let behind = rest.get(end + 1..)?.trim_start();
         if is_sign(sign) && behind.starts_with(['(', '[']) {
@@ -258,7 +256,7 @@ fn declared(mut declared_type: Type, declarator: &str, depth: usize) -> Option<T
         let end = closing(rest)?;
         let parameters = split(rest.get(1..end)?);
         let parameters: Option<Vec<String>> =
-            parameters.into_iter().map(|one| type_text(one, depth + 1)).collect();
+            parameters.into_iter().map(|parameter| type_text(parameter, depth + 1)).collect();
         let parameters = match parameters?.join(",") {
             none if none.is_empty() => "void".to_owned(),
             some => some,

@@ -11,13 +11,11 @@ fn whole(start: u32, end: u32) -> Function {
 }
 
 fn table(exports: &[(u32, &str)], functions: &[Function]) -> ExportTable {
-    let export = |(start, name): &(u32, &str)| Export {
-        start: *start,
-        end: start + 0x90,
-        name: (*name).into(),
-    };
     ExportTable {
-        exports: exports.iter().map(export).collect(),
+        exports: exports
+            .iter()
+            .map(|(start, name)| Export { start: *start, end: start + 0x90, name: (*name).into() })
+            .collect(),
         code: vec![range(0x1000, 0x2000), range(0x5000, 0x6000)],
         functions: functions.to_vec(),
     }

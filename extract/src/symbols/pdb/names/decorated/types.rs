@@ -33,33 +33,33 @@ impl Parser<'_> {
         if self.consume("X") {
             return Some("void".to_owned());
         }
-        let mut all: Vec<String> = Vec::new();
+        let mut parameters: Vec<String> = Vec::new();
         loop {
             if self.consume("@") {
                 break;
             }
             if self.rest.starts_with('Z') {
                 self.consume("Z");
-                all.push("...".to_owned());
+                parameters.push("...".to_owned());
                 break;
             }
             let digit = self.rest.chars().next()?.to_digit(10);
             if let Some(digit) = digit {
                 self.next();
-                all.push(self.types.get(digit as usize)?.clone());
+                parameters.push(self.types.get(digit as usize)?.clone());
             } else {
                 let before = self.rest.len();
                 let text = self.within(|parser| parser.type_of(false))?.text();
                 if before - self.rest.len() > 1 && self.types.len() < 10 {
                     self.types.push(text.clone());
                 }
-                all.push(text);
+                parameters.push(text);
             }
-            if all.iter().map(String::len).sum::<usize>() > MAX_LENGTH {
+            if parameters.iter().map(String::len).sum::<usize>() > MAX_LENGTH {
                 return None;
             }
         }
-        Some(all.join(","))
+        Some(parameters.join(","))
     }
 
     pub(super) fn type_of(&mut self, is_argument: bool) -> Option<Type> {
@@ -175,15 +175,15 @@ impl Parser<'_> {
     fn array(&mut self, qualifiers: &str) -> Option<Type> {
         let dimensions =
             usize::try_from(self.number()?).ok().filter(|count| *count <= MAX_DEPTH)?;
-        let mut all = String::new();
+        let mut text = String::new();
         for _ in 0..dimensions {
-            all += &match self.number()? {
+            text += &match self.number()? {
                 0 => "[]".to_owned(),
                 count => format!("[{count}]"),
             };
         }
         let element_qualifiers = if self.consume("$$C") { self.qualifiers()? } else { "" };
-        Some(self.type_of(false)?.with(element_qualifiers).with(qualifiers).array(&all))
+        Some(self.type_of(false)?.with(element_qualifiers).with(qualifiers).array(&text))
     }
 
     /// A function type, from its convention on; `suffix` are the qualifiers of a member.

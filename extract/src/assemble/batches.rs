@@ -10,37 +10,37 @@ use polars::prelude::{DataFrame, PolarsResult};
 use crate::error::ExtractError;
 
 /// Parts that are made and wait to be taken.
-const PARTS_AHEAD: usize = 2;
+const BATCHES_AHEAD: usize = 2;
 
 /// Parts that a thread of their own makes ahead.
-pub(super) struct PartsAhead<'scope, P> {
-    parts: Receiver<P>,
+pub(super) struct BatchesAhead<'scope, P> {
+    batches: Receiver<P>,
     maker: Option<ScopedJoinHandle<'scope, Result<(), Cancelled>>>,
 }
 
-impl<'scope, P: Send + 'scope> PartsAhead<'scope, P> {
+impl<'scope, P: Send + 'scope> BatchesAhead<'scope, P> {
     /// Starts the thread; `make` makes the parts, `None` after the last one.
     pub(super) fn start(
         scope: &'scope Scope<'scope, '_>,
         mut make: impl FnMut() -> Result<Option<P>, Cancelled> + Send + 'scope,
     ) -> Self {
-        let (made, parts) = sync_channel(PARTS_AHEAD);
+        let (made, batches) = sync_channel(BATCHES_AHEAD);
         let maker = scope.spawn(move || {
-            while let Some(part) = make()? {
+            while let Some(batch) = make()? {
                 // Without a receiver this ends after the part at hand.
-                if made.send(part).is_err() {
+                if made.send(batch).is_err() {
                     break;
                 }
             }
             Ok(())
         });
-        Self { parts, maker: Some(maker) }
+        Self { batches, maker: Some(maker) }
     }
 
     /// The next part, `None` after the last one.
     pub(super) fn next(&mut self) -> Result<Option<P>, Cancelled> {
-        if let Ok(part) = self.parts.recv() {
-            return Ok(Some(part));
+        if let Ok(batch) = self.batches.recv() {
+            return Ok(Some(batch));
         }
         let Some(maker) = self.maker.take() else { return Ok(None) };
         maker.join().unwrap_or_else(|panic| resume_unwind(panic)).map(|()| None)
@@ -50,7 +50,7 @@ impl<'scope, P: Send + 'scope> PartsAhead<'scope, P> {
 /// Writes a table of which `next` makes the parts, `None` after the last one.
 ///
 /// One thread makes the next part while this one encodes and compresses the last.
-pub(super) fn write_in_parts<P: Send>(
+pub(super) fn write_in_batches<P: Send>(
     writer: &mut ArchiveWriter,
     table: Table,
     next: impl FnMut() -> Result<Option<P>, Cancelled> + Send,
@@ -58,16 +58,16 @@ pub(super) fn write_in_parts<P: Send>(
     cancel: &Cancel,
 ) -> Result<(), ExtractError> {
     thread::scope(|scope| {
-        let mut parts = PartsAhead::start(scope, next);
+        let mut batches = BatchesAhead::start(scope, next);
         let mut made = Ok(());
-        let encoded = writer.encoder().encode_in_parts(table, || match parts.next() {
-            Ok(part) => part.filter(|_| !cancel.is_cancelled()).map(&frame),
+        let encoded = writer.encoder().encode_in_batches(table, || match batches.next() {
+            Ok(batch) => batch.filter(|_| !cancel.is_cancelled()).map(&frame),
             Err(cancelled) => {
                 made = Err(cancelled);
                 None
             }
         });
-        drop(parts);
+        drop(batches);
         made?;
         cancel.check()?;
         Ok(writer.append(encoded?)?)
