@@ -51,7 +51,7 @@ impl Timeline {
         };
         let name = |node: &NodeIdx| name(file, groups, *node);
         let changes = |node: &NodeIdx| groups.changes(*node);
-        let nodes = groups.tree.children(None).into_iter();
+        let nodes = groups.tree.children(None).iter();
         let peaks = nodes.map(|node| (most_at_once(changes(node)), node)).collect();
         let series = series(peaks, open, changes, name, buckets, top);
         let file = Untrusted(&stem(file.about.path)).to_string();
