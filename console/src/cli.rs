@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::error::ErrorKind;
 use clap::{Args, Command, CommandFactory, Parser, Subcommand};
 
-use crate::commands::help::shell_examples;
+use crate::commands::help::{shell_examples, shell_usage};
 use crate::commands::shared::symbols::{self, SymbolArgs, SymbolLimitArgs, path};
 use crate::recording::{LiveArgs, RecordArgs, WprpArgs};
 use crate::registry::REGISTRY;
@@ -14,49 +14,81 @@ use crate::terminal::ColorChoice;
 
 const EXAMPLES: &str = "\
 Examples:
-  handlescope trace.etl                               load a trace and query it
+  handlescope trace.etl                             load a trace and query it
   handlescope trace.etl -c '.dump ObjectRef -Leak -ShowStack'
   handlescope trace.etl < questions.txt > answers.txt
-  handlescope trace.etl --symserver ms                names from Microsoft's symbol server
+  handlescope trace.etl --symserver ms              names from Microsoft
   handlescope trace.etl --symbol-path 'symbols;srv*cache*https://server/symbols'
-  handlescope dump ObjectRef -fd trace.etl -Leak      run one query
-  handlescope extract *.etl -o extracts               only extract, for later
+  handlescope dump ObjectRef -fd trace.etl -Leak    run one query
+  handlescope extract *.etl -o extracts             only extract, for later
 
 .help explains the commands: handlescope -c .help
 
 Command lines of ETWAnalyzer work, too: -dump, -extract, -console and -converttime.
 
-Exit status: 0 when everything worked, or a reader left early (| head); 1 when something failed; 2 when this
-command line is wrong. Of diff: 0 when nothing got worse, 1 when something did, 2 for trouble, whatever
-the reader does.";
+Exit status: 0 when everything worked, or a reader left early (| head); 1 when something failed; 2 when this \
+command line is wrong. Of diff: 0 when nothing got worse, 1 when something did, 2 for trouble, whatever the \
+reader does.";
+
+const MCP_EXAMPLES: &str = "\
+Examples:
+  handlescope mcp                                   files in the current folder
+  handlescope mcp --root examples --symbol-path examples/symbols
+  handlescope mcp --root examples --allow-write     keep extracts and symbols
+
+Agents start the server themselves: put such a line into their configuration, as command and args.";
 
 const RECORD_EXAMPLES: &str = "\
 Examples:
-  handlescope record leak.etl --dry-run               how the session is configured
-  handlescope record --ring --duration 600 --dry-run
-  handlescope record --type 'Event;File' --stop-when 'pn leaky.exe handles > 5000' --dry-run
+  handlescope record leak.etl                           record until Ctrl-C
+  handlescope record leak.etl --ring --duration 600     keep the newest events
+  handlescope record --type \"Event;File\" --dry-run      print the configuration
+  handlescope record leak.etl --stop-when \"pn leaky.exe handles > 5000\"
 
-Without --dry-run, on Windows and in an administrator's prompt, it records until Ctrl-C or until a given end is
-reached. Elsewhere it fails with the command lines of wpr and xperf that record the same.";
+On Windows, in an administrator's prompt, it records until Ctrl-C or until a given end is reached. Elsewhere, \
+without --dry-run, it fails with the command lines of wpr and xperf that record the same.";
 
 const LIVE_EXAMPLES: &str = "\
 Examples:
+  handlescope live --type \"Event;File\"                  two types, on Windows
+  handlescope live --stop-when \"pn leaky.exe handles > 5000\"
   handlescope live --replay examples/leaky.etl --symbol-path examples/symbols
-  handlescope live --replay examples/leaky.etl --stop-when 'pn leaky.exe handles > 10'
-  handlescope live --type 'Event;File' --dry-run
+  handlescope live --replay examples/leaky.etl --speed 20
 
-Keys: q quits, s saves what is shown as an extract, w shows .why of it, o sorts by open handles, g by growth,
+Keys: q quits, s saves what is shown as an extract, w shows .why of it, o sorts by open handles, g by growth, \
 p by process, t by type. When standard output is not a terminal, the table is printed once, at the end.";
 
 const WPRP_EXAMPLES: &str = "\
 Examples:
-  handlescope wprp
-  handlescope wprp handlescope.wprp --mappings
+  handlescope wprp                                      print the profile
+  handlescope wprp handlescope.wprp --mappings          with views of files
+  handlescope wprp heaps.wprp --heap-pids 4711,815      heaps of two processes
 
 On Windows, in an administrator's prompt:
   wpr -start handlescope.wprp!Handle -filemode
   rem reproduce the leak, then
   wpr -stop leak.etl";
+
+const COMPLETIONS_EXAMPLES: &str = "\
+Examples:
+  handlescope completions bash >> ~/.bash_completion
+  handlescope completions zsh > ~/.zfunc/_handlescope
+  handlescope completions fish > ~/.config/fish/completions/handlescope.fish
+  handlescope completions powershell >> $PROFILE
+
+zsh needs the line fpath+=(~/.zfunc) in ~/.zshrc, in front of compinit. Then start a new shell.";
+
+const MAN_EXAMPLES: &str = "\
+Examples:
+  handlescope man | man -l -                            read it on Linux
+  handlescope man | mandoc -a                           read it on macOS
+  handlescope man > ~/.local/share/man/man1/handlescope.1";
+
+/// Heading of options about commands that are not typed at the prompt.
+const SCRIPTS: &str = "Commands and scripts";
+
+/// Place of options that count everywhere: behind those of a subcommand.
+const BEHIND_OTHERS: usize = 100;
 
 /// Version and commit.
 const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), " (", env!("HANDLESCOPE_COMMIT"), ")");
@@ -76,7 +108,7 @@ pub struct Cli {
     pub files: Vec<String>,
 
     /// Run this command and exit; may be given several times.
-    #[arg(short, value_name = "COMMAND", allow_hyphen_values = true)]
+    #[arg(short, value_name = "COMMAND", allow_hyphen_values = true, help_heading = SCRIPTS)]
     pub commands: Vec<String>,
 
     /// Where symbols come from.
@@ -88,11 +120,11 @@ pub struct Cli {
     pub symbol_limits: SymbolLimitArgs,
 
     /// Continue after a failed command (exit status is still 1).
-    #[arg(long)]
+    #[arg(long, help_heading = SCRIPTS)]
     pub keep_going: bool,
 
     /// Print each command as a comment on standard error before it runs.
-    #[arg(long)]
+    #[arg(long, help_heading = SCRIPTS)]
     pub echo: bool,
 
     /// Replace files that handlescope did not write; loaded files are never replaced.
@@ -100,11 +132,11 @@ pub struct Cli {
     pub force: bool,
 
     /// When to use colours; otherwise NO_COLOR, then color of handlescope.toml [default: auto].
-    #[arg(long, value_enum, global = true)]
+    #[arg(long, value_enum, global = true, display_order = BEHIND_OTHERS)]
     pub color: Option<ColorChoice>,
 
     /// Configuration file, instead of handlescope.toml in the platform's configuration folder.
-    #[arg(long, value_name = "FILE", value_parser = path, global = true)]
+    #[arg(long, value_name = "FILE", value_parser = path, global = true, display_order = BEHIND_OTHERS)]
     pub config: Option<PathBuf>,
 
     /// Action instead of running commands.
@@ -213,13 +245,13 @@ pub enum Action {
     /// Run one query: handlescope dump ObjectRef -fd trace.etl -Leak -ShowStack
     ///
     /// The options are those of .dump in the console; -fd QUERY names the files to load.
-    #[command(disable_help_flag = true)]
+    #[command(disable_help_flag = true, override_usage = usage(".dump"), after_help = examples(".dump"))]
     Dump(Words),
 
     /// List what leaks, how fast and why: handlescope why trace.etl --symbol-path DIR
     ///
     /// The options are those of .why in the console.
-    #[command(disable_help_flag = true)]
+    #[command(disable_help_flag = true, override_usage = usage(".why"), after_help = examples(".why"))]
     Why(Words),
 
     /// List what got worse between two traces: handlescope diff before.etl after.etl
@@ -227,37 +259,42 @@ pub enum Action {
     /// The options are those of .diff in the console. Exit status 0: nothing got worse; 1: something did, with a
     /// warning on standard error; 2: it failed, with an error, or lost events may explain the difference. A reader
     /// that leaves early (| head) does not change it.
-    #[command(disable_help_flag = true)]
+    #[command(disable_help_flag = true, override_usage = usage(".diff"), after_help = examples(".diff"))]
     Diff(Words),
 
     /// Write a web page about all leaks: handlescope report trace.etl leaks.html
     ///
     /// The options are those of .report in the console; the page comes last, after the traces.
-    #[command(disable_help_flag = true)]
+    #[command(disable_help_flag = true, override_usage = usage(".report"), after_help = examples(".report"))]
     Report(Words),
 
     /// Extract traces, so that they load at once.
     ///
-    /// Writes Extract/NAME.json7z beside each trace, and a line about it to standard output.
-    #[command(disable_help_flag = true)]
+    /// Writes Extract/NAME.json7z beside each trace, and a line about it to standard output. The options are those of
+    /// .extract in the console.
+    #[command(disable_help_flag = true, override_usage = usage(".extract"), after_help = examples(".extract"))]
     Extract(Words),
 
     /// Copy a trace without names, for a bug report.
     ///
-    /// Writes NAME.redacted.etl beside it, or what -o names.
-    #[command(disable_help_flag = true)]
+    /// Writes NAME.redacted.etl beside it, or what -o names. The options are those of .redact in the console.
+    #[command(disable_help_flag = true, override_usage = usage(".redact"), after_help = examples(".redact"))]
     Redact(Words),
 
     /// Convert a time to seconds since session start, or back.
-    #[command(disable_help_flag = true)]
+    ///
+    /// The options are those of .converttime in the console; -fd QUERY names the files to load.
+    #[command(
+        disable_help_flag = true,
+        override_usage = usage(".converttime"),
+        after_help = examples(".converttime")
+    )]
     ConvertTime(Words),
 
     /// Serve agents: a server of the Model Context Protocol (MCP) on standard input and output.
     ///
     /// Reads only files below the roots, and writes nothing unless --allow-write is given.
-    #[command(
-        after_help = "Example:\n  handlescope mcp --root examples --symbol-path examples/symbols"
-    )]
+    #[command(after_help = MCP_EXAMPLES)]
     Mcp(McpArgs),
 
     /// Record a handle trace (Windows).
@@ -287,7 +324,7 @@ pub enum Action {
     },
 
     /// Print a completion script for a shell.
-    #[command(after_help = "Example:\n  source <(handlescope completions bash)")]
+    #[command(after_help = COMPLETIONS_EXAMPLES)]
     Completions {
         /// Shell that the script is for.
         shell: Shell,
@@ -302,8 +339,13 @@ pub enum Action {
     },
 
     /// Print the manual page, in roff.
-    #[command(after_help = "Example:\n  handlescope man | man -l -")]
+    #[command(after_help = MAN_EXAMPLES)]
     Man,
+}
+
+/// The usage of the command of the console that does the same.
+fn usage(command: &str) -> String {
+    REGISTRY.command(command).map(shell_usage).unwrap_or_default()
 }
 
 /// The examples of the command of the console that does the same.
@@ -341,7 +383,7 @@ pub struct McpArgs {
 #[derive(Debug, Args)]
 pub struct Words {
     /// Options, files and values.
-    #[arg(value_name = "WORD", trailing_var_arg = true, allow_hyphen_values = true)]
+    #[arg(value_name = "WORD", trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
     pub words: Vec<String>,
 }
 

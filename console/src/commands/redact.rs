@@ -43,7 +43,11 @@ impl Command for Redact {
              are part of Windows stay (ntdll.dll, System32, object types, the build), and so do \
              GUIDs of PDBs and providers, addresses, ids and times. All other event data is \
              overwritten with zeros, so that the copy compresses well.",
-        examples: &[".redact examples/leaky.etl", ".redact examples/leaky.etl -o report.etl"],
+        examples: &[
+            ".redact examples/leaky.etl",
+            ".redact examples/leaky.etl -o report.etl",
+            ".redact examples/leaky.etl -o report.etl -Force",
+        ],
     };
     const OPTIONS: &'static [OptionGroup<RedactArgs>] = &[OptionGroup {
         title: "Options",

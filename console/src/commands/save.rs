@@ -114,7 +114,7 @@ impl Command for Symbolize {
         details: "For readers without symbols. Names are looked up on the symbol path; see \
              .sympath. Stored names are used where the symbol path has none, and replaced when \
              .symbolize finds better ones. The extract is rewritten and replaced when complete.",
-        examples: &[".symbolize", ".symbolize -fd *leaky*"],
+        examples: &[".symbolize", ".symbolize -fd *leaky*", ".symbolize -fd examples/leaky.etl"],
     };
     const OPTIONS: &'static [OptionGroup<Vec<Filter>>] =
         &[OptionGroup { title: "Which files", options: &[files_option(|files| files)] }];

@@ -34,7 +34,7 @@ impl Command for Schema {
         summary: "describe the tables: columns, types, units and meanings",
         details: "A type with ? can be null: unknown or not applicable. A unit like row of \
              objects is a row number of that table, from 0. A named view is followed by its SQL.",
-        examples: &[".schema", ".schema objects events"],
+        examples: &[".schema", ".schema objects events", ".schema leaks"],
     };
     const OPTIONS: &'static [OptionGroup<SchemaArgs>] = &[OptionGroup {
         title: "Options",

@@ -4,7 +4,7 @@ use handlescope_model::Trace;
 use handlescope_model::tables::{Symbol, Symbols};
 
 use super::error::QueryError;
-use super::frame_names::{FrameNames, Frames, ModuleFrames};
+use super::frame_names::{FrameNames, Frames};
 use crate::cancel::Cancel;
 use crate::trace::FrameNameCache;
 
@@ -24,11 +24,11 @@ pub struct AllNames {
 /// When the archive is damaged, or `cancel` asks to stop.
 pub fn all_names(
     trace: &Trace,
-    found: &FrameNameCache,
+    memory: &FrameNameCache,
     names: &dyn FrameNames,
     cancel: &Cancel,
 ) -> Result<AllNames, QueryError> {
-    let frames = Frames::load(trace, names, found, cancel)?;
+    let frames = Frames::load(trace, names, memory, cancel)?;
     let modules = frames.resolve_modules(|_| true)?;
     let mut table = Symbols::default();
     for (frame, chain) in frames.named().all() {
@@ -37,13 +37,14 @@ pub fn all_names(
                 frame,
                 depth,
                 function: named.function.to_string(),
-                offset: frames.place(frame).map(|_| named.offset),
+                offset: frames.location(frame).map(|_| named.offset),
                 file: named.file.as_deref().map(str::to_owned),
                 line: named.line,
                 source: named.source.as_deref().map(str::to_owned),
             });
         }
     }
-    let sum = |count: fn(&ModuleFrames<'_>) -> usize| -> usize { modules.iter().map(count).sum() };
-    Ok(AllNames { frames: sum(|module| module.frames), named: sum(|module| module.named), table })
+    let frames = modules.iter().map(|module| module.frames).sum();
+    let named = modules.iter().map(|module| module.named).sum();
+    Ok(AllNames { frames, named, table })
 }

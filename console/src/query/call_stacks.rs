@@ -22,7 +22,7 @@ use super::info::{check_clock, trace_info};
 use super::no_match::{List, NoMatch, Subject};
 use super::source::Source;
 use super::stacks::{StackSet, StackVerdicts};
-use super::tables::{ChosenProcesses, ProcessInfo, ProcessList};
+use super::tables::{ProcessInfo, ProcessList, SelectedProcesses};
 use crate::cancel::Cancel;
 use crate::query::StackCriteria;
 use crate::values::{CountRange, TimeRange};
@@ -76,9 +76,9 @@ pub fn call_stacks<'a>(
     names: &'a dyn FrameNames,
     cancel: &'a Cancel,
 ) -> Result<Vec<StacksAnswer<'a>>, QueryError> {
-    let list = List { subject: Subject::Stack, names: owners, place: |found| &mut found.no_match };
-    let answer = |source: &Source<'a>, args: &_| StacksAnswer::new(source, args, names, cancel);
-    list.answers(sources, args, answer)
+    let list =
+        List { subject: Subject::Stack, names: owners, no_match: |answer| &mut answer.no_match };
+    list.answers(sources, args, |source, args| StacksAnswer::new(source, args, names, cancel))
 }
 
 /// The names of processes with stacks.
@@ -108,19 +108,19 @@ impl<'a> StacksAnswer<'a> {
         let frames = Frames::load(trace, names, source.frames, cancel)?;
         let frames = frames.with_system_modules(source.system);
         let mut rows = counted(recorded.clone(), &processes, args.time, cancel)?;
-        let mut left = Survivors::of(rows.len());
+        let mut survivors = Survivors::of(rows.len());
         if args.time.is_some() {
             if rows.is_empty() {
-                // Only then it matters how many there are at all times.
-                left = Survivors::of(counted(recorded, &processes, None, cancel)?.len());
+                // The number of stacks at all times matters only if no stack is in the range.
+                survivors = Survivors::of(counted(recorded, &processes, None, cancel)?.len());
             }
-            left.note(Criterion::MinMaxTime, rows.len());
+            survivors.note(Criterion::MinMaxTime, rows.len());
         }
-        let chosen = ChosenProcesses::new(&processes, args.process.as_ref());
-        left.keep(Criterion::Process, &args.process, &mut rows, |_, row| {
-            chosen.has(row.process, row.pid)
+        let selected = SelectedProcesses::new(&processes, args.process.as_ref());
+        survivors.keep(Criterion::Process, &args.process, &mut rows, |_, row| {
+            selected.has(row.process, row.pid)
         });
-        left.keep(Criterion::Id, &args.ids, &mut rows, |ids, row| {
+        survivors.keep(Criterion::Id, &args.ids, &mut rows, |ids, row| {
             let max = if ids.max == u64::MAX { ids.min } else { ids.max };
             CountRange { max, ..*ids }.contains(u64::from(row.stack.0))
         });
@@ -129,7 +129,7 @@ impl<'a> StacksAnswer<'a> {
         let verdicts = args.stack_filter.as_ref();
         let verdicts = verdicts.map(|filter| StackVerdicts::of(filter, &stacks, &frames));
         let verdicts = verdicts.transpose()?;
-        left.keep(Criterion::StackFilter, &verdicts, &mut rows, |verdicts, row| {
+        survivors.keep(Criterion::StackFilter, &verdicts, &mut rows, |verdicts, row| {
             verdicts.passes(Some(row.stack))
         });
         rows.sort_unstable_by_key(|row| (Reverse(row.count), row.pid, row.stack, row.process));
@@ -164,7 +164,7 @@ impl<'a> StacksAnswer<'a> {
             processes,
             owners,
         };
-        Ok((answer, left))
+        Ok((answer, survivors))
     }
 
     /// The process of a row; of an unknown one, only the id is known.
@@ -176,7 +176,7 @@ impl<'a> StacksAnswer<'a> {
 /// The recorded stacks: those of every event, or else those of handle events, whose process is always
 /// known, and of allocations; and those that kept events of providers carry. Only an unknown process has its id.
 fn recorded(trace: &Trace, has_every_stack: bool) -> Result<LazyFrame, QueryError> {
-    let taken = match has_every_stack {
+    let recorded_columns = match has_every_stack {
         true => vec![
             trace.column_of(StackEvents::time_ns)?,
             trace.column_of(StackEvents::process)?,
@@ -189,13 +189,13 @@ fn recorded(trace: &Trace, has_every_stack: bool) -> Result<LazyFrame, QueryErro
             trace.column_of(Events::stack)?,
         ],
     };
-    let carried = vec![
+    let carried_columns = vec![
         trace.column_of(ProviderEvents::time_ns)?,
         trace.column_of(ProviderEvents::process)?,
         trace.column_of(ProviderEvents::stack)?,
         trace.column_of(ProviderEvents::pid)?,
     ];
-    let mut tables = vec![taken, carried];
+    let mut tables = vec![recorded_columns, carried_columns];
     if !has_every_stack {
         tables.extend(of_allocations(trace)?);
     }
@@ -203,12 +203,12 @@ fn recorded(trace: &Trace, has_every_stack: bool) -> Result<LazyFrame, QueryErro
         (StackEvents::process.name(), StackEvents::pid.name(), StackEvents::stack.name());
     let with_ids = |columns: Vec<_>| -> Result<LazyFrame, QueryError> {
         let rows = DataFrame::new_infer_height(columns)?;
-        let known = match rows.column(pid) {
+        let unknown_pid = match rows.column(pid) {
             Ok(_) => when(col(process).is_null()).then(col(pid)).otherwise(lit(NULL)),
             Err(_) => lit(NULL),
         };
-        let known = known.cast(DataType::UInt32).alias(pid);
-        Ok(rows.lazy().filter(col(stack).is_not_null()).with_columns([known]))
+        let unknown_pid = unknown_pid.cast(DataType::UInt32).alias(pid);
+        Ok(rows.lazy().filter(col(stack).is_not_null()).with_columns([unknown_pid]))
     };
     let tables = tables.into_iter().map(with_ids).collect::<Result<Vec<_>, _>>()?;
     Ok(concat(tables, UnionArgs::default())?)
@@ -234,19 +234,18 @@ fn of_allocations(trace: &Trace) -> Result<[Vec<Column>; 2], QueryError> {
     let is_first = &trace.column_of(Resources::part_of)?.is_null() & &is_counted;
     let is_freed = trace.column_of(Resources::end)?.u32()?.equal(ResourceEnd::Freed.code());
     let is_freed = &is_freed & &is_counted;
-    let named = |column: Column, name: &str| column.with_name(name.into());
-    let time = StackEvents::time_ns.name();
-    let stack = StackEvents::stack.name();
+    let time_ns = PlSmallStr::from_static(StackEvents::time_ns.name());
+    let stack = PlSmallStr::from_static(StackEvents::stack.name());
     let allocated = [
-        named(trace.column_of(Resources::time_ns)?, time),
+        trace.column_of(Resources::time_ns)?.with_name(time_ns.clone()),
         process.clone(),
-        named(trace.column_of(Resources::stack)?, stack),
+        trace.column_of(Resources::stack)?.with_name(stack.clone()),
         pid.clone(),
     ];
     let freed = [
-        named(trace.column_of(Resources::end_time_ns)?, time),
+        trace.column_of(Resources::end_time_ns)?.with_name(time_ns),
         process,
-        named(trace.column_of(Resources::end_stack)?, stack),
+        trace.column_of(Resources::end_stack)?.with_name(stack),
         pid,
     ];
     let filtered = |columns: [Column; 4], mask: &BooleanChunked| {
@@ -261,13 +260,13 @@ fn is_of_kept_events(trace: &Trace) -> Result<Vec<bool>, QueryError> {
         (trace.values(ProviderEvents::event)?, trace.values(EventCounts::provider)?);
     let kinds: BTreeSet<usize> =
         (0..event.len()).filter_map(|row| Some(event.get(row)?.row())).collect();
-    // A provider without a name may be any.
     let kept: BTreeSet<Option<&str>> = kinds.into_iter().map(|kind| provider.get(kind)).collect();
-    let of_allocator = trace.values(Allocators::provider)?;
-    let is_kept = |row| {
-        of_allocator.get(row).is_some_and(|name| kept.contains(&None) || kept.contains(&Some(name)))
-    };
-    Ok((0..of_allocator.len()).map(is_kept).collect())
+    // A kept provider without a name may be that of any allocator.
+    let is_any = kept.contains(&None);
+    let names = trace.values(Allocators::provider)?;
+    let is_kept = (0..names.len())
+        .map(|row| names.get(row).is_some_and(|name| is_any || kept.contains(&Some(name))));
+    Ok(is_kept.collect())
 }
 
 /// Counts how often each stack was recorded in each process.
@@ -290,10 +289,10 @@ fn counted(
     let stacks = StackIdx::values(counted.column(stack)?)?;
     let in_process = Option::<ProcessIdx>::values(counted.column(process)?)?;
     let pids = Option::<u32>::values(counted.column(pid)?)?;
-    let row = |row: usize| {
+    let rows = (0..counts.len()).filter_map(|row| {
         let process = in_process.get(row);
         let pid = pids.get(row).unwrap_or_else(|| processes.known_or_invalid(process).pid);
         Some(StackRow { count: counts.get(row)?, pid, process, stack: stacks.get(row)? })
-    };
-    Ok((0..counts.len()).filter_map(row).collect())
+    });
+    Ok(rows.collect())
 }

@@ -17,8 +17,8 @@ const FILE: &str = "file";
 
 /// Whether the kind of an event is one of some.
 pub(super) fn is_one_of(kinds: Kinds) -> Expr {
-    let kind = || col(Events::kind.name());
-    kinds.codes().map(|code| kind().eq(lit(code))).reduce(Expr::or).unwrap_or(lit(false))
+    let tests = kinds.codes().map(|code| col(Events::kind.name()).eq(lit(code)));
+    tests.reduce(Expr::or).unwrap_or(lit(false))
 }
 
 /// Counts the rows for each combination of values of these columns, in the 64-bit column `count`.
@@ -81,7 +81,7 @@ impl NameCounts {
     }
 
     /// The count of one name in the trace of a number.
-    pub(super) fn one(name: String, count: u64, file: usize) -> Self {
+    pub(super) fn of_name(name: String, count: u64, file: usize) -> Self {
         Self(vec![NameCount { name, count, file: file as u64 }])
     }
 
@@ -100,15 +100,15 @@ impl NameCounts {
         keys: &[&str],
     ) -> PolarsResult<Self> {
         let Some(first) = parts.next() else { return Ok(Self(Vec::new())) };
-        let mut all = first.0.clone();
-        all.extend(parts.flat_map(|part| part.0.iter().cloned()));
+        let mut rows = first.0.clone();
+        rows.extend(parts.flat_map(|part| part.0.iter().cloned()));
         // The counts of one trace are summed already.
-        if all.len() == first.len() {
-            return Ok(Self(all));
+        if rows.len() == first.len() {
+            return Ok(Self(rows));
         }
-        let counts = u64::column(COUNT, all.iter().map(|row| row.count).collect());
-        let files = u64::column(FILE, all.iter().map(|row| row.file).collect());
-        let names = String::column(NAME, all.into_iter().map(|row| row.name).collect());
+        let counts = u64::column(COUNT, rows.iter().map(|row| row.count).collect());
+        let files = u64::column(FILE, rows.iter().map(|row| row.file).collect());
+        let names = String::column(NAME, rows.into_iter().map(|row| row.name).collect());
         Self::summed([names, counts, files], keys)
     }
 
@@ -136,21 +136,21 @@ impl NameCounts {
     /// The `take` largest after the `skip` largest, in an order.
     pub(super) fn rows(&self, top: Option<TopN>, order: CountOrder) -> CountRows<'_> {
         let TopN { take, skip } = top.unwrap_or(TopN { take: usize::MAX, skip: 0 });
-        let mut kept = CountRows::default();
-        for (at, &NameCount { ref name, count, file }) in self.0.iter().enumerate() {
-            if at < skip || at - skip >= take {
-                kept.left_out += 1;
-                kept.left_out_sum += count;
+        let mut table = CountRows::default();
+        for (index, &NameCount { ref name, count, file }) in self.0.iter().enumerate() {
+            if index < skip || index - skip >= take {
+                table.left_out += 1;
+                table.left_out_sum += count;
             } else {
-                kept.rows.push(CountRow { name, file: file as usize, count });
+                table.rows.push(CountRow { name, file: file as usize, count });
             }
         }
         match order {
-            CountOrder::LargestLast => kept.rows.reverse(),
+            CountOrder::LargestLast => table.rows.reverse(),
             CountOrder::LargestFirst => {}
-            CountOrder::Name => kept.rows.sort_by_key(|row| (row.name, row.file)),
+            CountOrder::Name => table.rows.sort_by_key(|row| (row.name, row.file)),
         }
-        kept
+        table
     }
 }
 
@@ -202,19 +202,19 @@ mod tests {
     #[test]
     fn rows_left_out_are_counted() {
         let counts = counts();
-        let cut = rows(&counts, Some(TopN { take: 2, skip: 1 }));
-        assert_eq!((cut.sum(), cut.left_out, cut.left_out_sum), (10, 3, 13));
+        let table = rows(&counts, Some(TopN { take: 2, skip: 1 }));
+        assert_eq!((table.sum(), table.left_out, table.left_out_sum), (10, 3, 13));
         assert_eq!(rows(&counts, None).left_out, 0);
     }
 
     #[test]
     fn several_traces_add_up_by_name_or_stay_apart() {
-        let other = NameCounts::new(vec!["Thread".to_owned()], vec![1], 1).expect("counts");
-        let parts = [&counts(), &other];
-        let all = NameCounts::of_all(parts.into_iter()).expect("counts");
-        assert_eq!(pairs(&rows(&all, Some(TopN { take: 1, skip: 0 }))), [("Thread", 10)]);
-        let each = NameCounts::of_each(parts.into_iter()).expect("counts");
-        let threads: Vec<_> = rows(&each, None).rows;
+        let thread = NameCounts::new(vec!["Thread".to_owned()], vec![1], 1).expect("counts");
+        let traces = [&counts(), &thread];
+        let summed = NameCounts::of_all(traces.into_iter()).expect("counts");
+        assert_eq!(pairs(&rows(&summed, Some(TopN { take: 1, skip: 0 }))), [("Thread", 10)]);
+        let by_trace = NameCounts::of_each(traces.into_iter()).expect("counts");
+        let threads: Vec<_> = rows(&by_trace, None).rows;
         let threads: Vec<_> = threads.iter().filter(|row| row.name == "Thread").collect();
         let threads: Vec<_> = threads.iter().map(|row| (row.file, row.count)).collect();
         assert_eq!(threads, [(1, 1), (0, 9)]);

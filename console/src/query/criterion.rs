@@ -84,9 +84,9 @@ named! {
     StackFrom,
 }
 
-/// Likely meaning of a value that nothing passes.
+/// Syntax of a value, which decides what is suggested when nothing passes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Meant {
+pub(super) enum Syntax {
     /// One of the names that are there.
     Name,
     /// A part of a line, which is given more often than the whole.
@@ -100,7 +100,7 @@ pub(super) struct Given<'c, C: Criteria> {
     pub(super) criterion: Criterion,
     /// Text of its filter as typed; empty if it is not a text filter.
     pub(super) value: &'c str,
-    pub(super) meant: Meant,
+    pub(super) syntax: Syntax,
     /// Takes another value in its place, or none.
     pub(super) set: fn(&mut C, Option<&str>),
     pub(super) effect: C::Effect,
@@ -122,10 +122,10 @@ pub(super) trait Criteria: Clone + PartialEq {
 
     /// Returns a copy with only the criteria in front of the given one.
     fn before(&self, criterion: Criterion) -> Self {
-        let mut before = self.clone();
-        let behind = self.given().into_iter().skip_while(|given| given.criterion != criterion);
-        behind.for_each(|given| (given.set)(&mut before, None));
-        before
+        let mut criteria = self.clone();
+        let removed = self.given().into_iter().skip_while(|given| given.criterion != criterion);
+        removed.for_each(|given| (given.set)(&mut criteria, None));
+        criteria
     }
 
     /// Returns the criteria reduced to what decides how many rows pass and what their names are.
@@ -143,9 +143,9 @@ macro_rules! criteria {
             type Effect = $effect;
 
             fn all(&$this) -> Vec<(bool, Given<'_, Self>)> {
-                let mut all: Vec<(bool, Given<'_, Self>)> = Vec::new();
-                criteria!(@ all, $this, $($list)*);
-                all
+                let mut criteria: Vec<(bool, Given<'_, Self>)> = Vec::new();
+                criteria!(@ criteria, $this, $($list)*);
+                criteria
             }
 
             $($more)*
@@ -155,8 +155,8 @@ macro_rules! criteria {
         $all.extend([($this.leak || $this.leak_at_exit, Given {
             criterion: Criterion::of_leaks($this.leak, $this.leak_at_exit),
             value: "",
-            meant: Meant::Name,
-            set: |to: &mut Self, _| (to.leak, to.leak_at_exit) = (false, false),
+            syntax: Syntax::Name,
+            set: |criteria: &mut Self, _| (criteria.leak, criteria.leak_at_exit) = (false, false),
             effect: $effect,
         })]);
         criteria!(@ $all, $this, $($rest)*);
@@ -166,13 +166,13 @@ macro_rules! criteria {
     };
     (
         @ $all:ident, $this:ident,
-        ($criterion:expr) => $($field:ident).+: $filter:ident $(as $meant:ident)? $(, $effect:expr)?; $($rest:tt)*
+        ($criterion:expr) => $($field:ident).+: $filter:ident $(as $syntax:ident)? $(, $effect:expr)?; $($rest:tt)*
     ) => {
         $all.extend([($this.$($field).+.is_some(), Given {
             criterion: $criterion,
             value: $this.$($field).+.as_ref().map_or("", <$filter>::text),
-            meant: criteria!(@meant $($meant)?),
-            set: |to: &mut Self, text| to.$($field).+ = text.and_then(|text| <$filter>::new(text).ok()),
+            syntax: criteria!(@syntax $($syntax)?),
+            set: |criteria: &mut Self, text| criteria.$($field).+ = text.and_then(|text| <$filter>::new(text).ok()),
             effect: criteria!(@effect $($effect)?),
         })]);
         criteria!(@ $all, $this, $($rest)*);
@@ -184,15 +184,15 @@ macro_rules! criteria {
         $all.extend([(is_given(&$this.$($field).+), Given {
             criterion: $criterion,
             value: "",
-            meant: Meant::Name,
-            set: |to: &mut Self, _| to.$($field).+ = Default::default(),
+            syntax: Syntax::Name,
+            set: |criteria: &mut Self, _| criteria.$($field).+ = Default::default(),
             effect: criteria!(@effect $($effect)?),
         })]);
         criteria!(@ $all, $this, $($rest)*);
     };
     (@ $all:ident, $this:ident,) => {};
-    (@meant) => { Meant::Name };
-    (@meant $meant:ident) => { Meant::$meant };
+    (@syntax) => { Syntax::Name };
+    (@syntax $syntax:ident) => { Syntax::$syntax };
     (@effect) => { () };
     (@effect $effect:expr) => { $effect };
 }
@@ -208,18 +208,18 @@ pub(super) fn is_given<T: Default + PartialEq>(field: &T) -> bool {
 #[derive(Debug, Clone, Default)]
 pub(super) struct Survivors {
     /// Number of rows before any criterion.
-    pub(super) all: usize,
-    left: Vec<(Criterion, usize)>,
+    pub(super) total: usize,
+    remaining: Vec<(Criterion, usize)>,
 }
 
 impl Survivors {
-    pub(super) fn of(all: usize) -> Self {
-        Self { all, left: Vec::new() }
+    pub(super) fn of(total: usize) -> Self {
+        Self { total, remaining: Vec::new() }
     }
 
     /// Notes how many rows a criterion leaves of those that the criteria in front of it do.
-    pub(super) fn note(&mut self, criterion: Criterion, left: usize) {
-        self.left.push((criterion, left));
+    pub(super) fn note(&mut self, criterion: Criterion, remaining: usize) {
+        self.remaining.push((criterion, remaining));
     }
 
     /// Applies a criterion, if it is given: leaves the rows that pass.
@@ -238,11 +238,11 @@ impl Survivors {
 
     /// Number of rows that passed a criterion that was applied.
     pub(super) fn after(&self, criterion: Criterion) -> Option<usize> {
-        self.left.iter().find(|(applied, _)| *applied == criterion).map(|(_, left)| *left)
+        self.remaining.iter().find(|(applied, _)| *applied == criterion).map(|(_, rows)| *rows)
     }
 
     /// Whether no row passed all of them.
     pub(super) fn are_none(&self) -> bool {
-        self.left.last().map_or(self.all, |(_, left)| *left) == 0
+        self.remaining.last().map_or(self.total, |(_, rows)| *rows) == 0
     }
 }

@@ -4,9 +4,9 @@ use polars::prelude::{DataFrame, IntoLazy};
 
 /// Starts the threads of the engine.
 ///
-/// Polars starts them with the first query, and waits for ever for those that it got when the system refuses one,
-/// as it may once other threads have taken what addresses there are. So they start while there are few.
+/// Polars starts its threads with the first query, and hangs if the system refuses one, which happens when other
+/// threads use up the address space. Starting them early, while there are few threads, avoids this.
 pub fn start_engine() {
-    // A table of nothing is one; there is nothing that could fail but for the threads.
+    // An empty table is a valid one; only starting the threads could fail.
     let _ = DataFrame::empty().lazy().collect();
 }

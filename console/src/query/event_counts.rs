@@ -88,17 +88,17 @@ pub fn event_counts<'a>(
         let mut rows: Vec<CountedEvent> = table.rows().map(CountedEvent::new).collect();
         let counts = rows.iter().map(|row| row.counted.count);
         let total = counts.fold(0, u64::saturating_add);
-        let mut left = Survivors::of(rows.len());
-        left.keep(Criterion::Provider, &args.provider, &mut rows, |filter, row| {
+        let mut survivors = Survivors::of(rows.len());
+        survivors.keep(Criterion::Provider, &args.provider, &mut rows, |filter, row| {
             row.is_of_provider(filter)
         });
-        left.keep(Criterion::Event, &args.event, &mut rows, |filter, row| row.matches(filter));
-        Ok((EventsAnswer::new(source, rows, total, false), left))
+        survivors.keep(Criterion::Event, &args.event, &mut rows, |filter, row| row.matches(filter));
+        Ok((EventsAnswer::new(source, rows, total, false), survivors))
     };
     let list = List {
         subject: Subject::EventKind,
-        names: |found: &EventsAnswer<'_>, criterion| names(found.rows.iter(), criterion),
-        place: |found| &mut found.no_match,
+        names: |answer: &EventsAnswer<'_>, criterion| names(answer.rows.iter(), criterion),
+        no_match: |answer| &mut answer.no_match,
     };
     list.answers(sources, args, answer)
 }
@@ -123,17 +123,17 @@ impl<'a> EventsAnswer<'a> {
         total: u64,
         is_of_kept: bool,
     ) -> Self {
-        let mut of_provider: HashMap<String, u64> = HashMap::new();
+        let mut counts: HashMap<String, u64> = HashMap::new();
         for row in &rows {
-            let sum = of_provider.entry(row.shown_provider().to_owned()).or_default();
+            let sum = counts.entry(row.shown_provider().to_owned()).or_default();
             *sum = sum.saturating_add(row.counted.count);
         }
         rows.sort_by_cached_key(|row| {
             let provider = row.shown_provider().to_owned();
-            let most = of_provider.get(&provider).copied().unwrap_or_default();
+            let provider_count = counts.get(&provider).copied().unwrap_or_default();
             let EventCount { count, kind, name, .. } = &row.counted;
             let event = (u64::MAX - count, kind.clone(), name.clone());
-            (u64::MAX - most, provider, event)
+            (u64::MAX - provider_count, provider, event)
         });
         let (path, index) = (source.path, source.index);
         Self { path, index, rows, total, is_of_kept, no_match: None }

@@ -1,7 +1,7 @@
 //! Evidence from stacks on the closes that the lifecycle attributes to the end of a process.
 //!
-//! The lifecycle knows no names of functions. Where they are known, the kernel's functions at the end of a
-//! process confirm it, and a close in the kernel without any of them speaks against it.
+//! The lifecycle does not use names of functions. If they are known, functions of the kernel at the end of a process
+//! confirm a close, and a close in the kernel without any of these functions is doubtful.
 
 use std::collections::HashMap;
 use std::ops::AddAssign;
@@ -58,15 +58,15 @@ impl ExitStacks {
         let (kind, at_exit) = (trace.values(Events::kind)?, trace.values(Events::closed_at_exit)?);
         let (stack, time) = (trace.values(Events::stack)?, trace.values(Events::time_ns)?);
         let process = trace.values(Events::process)?;
-        let is_close = |event: &usize| {
-            at_exit.get(*event) && kind.get(*event).is_some_and(|kind| CLOSING.contains_code(kind))
-        };
         let mut needed = StackSet::new(frames.stacks.len());
         let mut closes = Vec::new();
         let mut poll = Poll::new(file.cancel);
         for selected in selection.objects() {
             poll.round()?;
-            for event in file.objects.events(selected.object()).filter(is_close) {
+            for event in file.objects.events(selected.object()).filter(|event| {
+                at_exit.get(*event)
+                    && kind.get(*event).is_some_and(|kind| CLOSING.contains_code(kind))
+            }) {
                 let end = process.get(event).and_then(|process| file.processes.get(process).end_ns);
                 let is_after_end = time.get(event).zip(end).is_some_and(|(time, end)| time >= end);
                 needed.add(stack.get(event));
@@ -81,7 +81,7 @@ impl ExitStacks {
         for (stack, is_after_end) in closes {
             let verdict = stack.and_then(|stack| verdicts.get(&stack).copied());
             sums.confirmed += u64::from(verdict == Some(Verdict::Confirms));
-            // What is closed after its process ended is of the end, whatever thread does it.
+            // A close after its process ended belongs to the end, whatever thread does it.
             sums.doubtful += u64::from(verdict == Some(Verdict::Contradicts) && !is_after_end);
         }
         Ok(sums)
@@ -91,7 +91,7 @@ impl ExitStacks {
 impl Verdict {
     fn of(stack: StackIdx, named: &NamedFrames<'_>) -> Self {
         let mut frames = named.stack(stack).peekable();
-        // A close is logged by the kernel, in its innermost frame.
+        // The kernel logs a close in its innermost frame.
         let Some(kernel) = frames.peek().and_then(|frame| frame.module_name()) else {
             return Self::Nothing;
         };

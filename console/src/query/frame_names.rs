@@ -45,7 +45,7 @@ pub(crate) struct Frames<'a> {
     is_system: Vec<bool>,
     methods: Vec<ManagedMethod>,
     names: &'a dyn FrameNames,
-    memory: &'a FrameNameCache,
+    name_cache: &'a FrameNameCache,
     stored: &'a StoredNames,
     cancel: &'a Cancel,
 }
@@ -54,7 +54,7 @@ impl<'a> Frames<'a> {
     pub(crate) fn load(
         trace: &Trace,
         names: &'a dyn FrameNames,
-        memory: &'a FrameNameCache,
+        name_cache: &'a FrameNameCache,
         cancel: &'a Cancel,
     ) -> Result<Self, ArchiveError> {
         Ok(Self {
@@ -65,7 +65,7 @@ impl<'a> Frames<'a> {
             method: trace.values(FramesTable::method)?,
             modules: module_identities(trace)?,
             methods: ManagedMethod::load_all(trace)?,
-            ..Self::none(trace, names, memory, cancel)?
+            ..Self::none(trace, names, name_cache, cancel)?
         })
     }
 
@@ -73,7 +73,7 @@ impl<'a> Frames<'a> {
     pub(crate) fn none(
         trace: &Trace,
         names: &'a dyn FrameNames,
-        memory: &'a FrameNameCache,
+        name_cache: &'a FrameNameCache,
         cancel: &'a Cancel,
     ) -> Result<Self, ArchiveError> {
         Ok(Self {
@@ -87,8 +87,8 @@ impl<'a> Frames<'a> {
             is_system: Vec::new(),
             methods: Vec::new(),
             names,
-            memory,
-            stored: memory.load(trace)?,
+            name_cache,
+            stored: name_cache.load(trace)?,
             cancel,
         })
     }
@@ -159,85 +159,84 @@ impl<'a> Frames<'a> {
         passes: impl Fn(&ModuleIdentity) -> bool,
     ) -> Result<Vec<ModuleFrames<'_>>, Cancelled> {
         let passes: Vec<bool> = self.modules.iter().map(passes).collect();
-        let place = |frame: FrameIdx| {
-            let (module, _) = self.place(frame)?;
-            passes.get(module.row()).copied().unwrap_or_default().then_some((module, frame))
-        };
         let frames = (0..self.module.len()).map(FrameIdx::of);
-        let wanted: Vec<(ModuleIdx, FrameIdx)> = frames.filter_map(place).collect();
-        self.resolve_frames(wanted.iter().map(|&(_, frame)| frame))?;
-        let memory = self.memory.known();
+        let requested = frames.filter_map(|frame| {
+            let (module, _) = self.location(frame)?;
+            passes.get(module.row()).copied().unwrap_or_default().then_some((module, frame))
+        });
+        let requested: Vec<(ModuleIdx, FrameIdx)> = requested.collect();
+        self.resolve_frames(requested.iter().map(|&(_, frame)| frame))?;
+        let memory = self.name_cache.known();
         let mut counts: BTreeMap<ModuleIdx, (usize, usize)> = BTreeMap::new();
-        for (module, frame) in wanted {
+        for (module, frame) in requested {
             let (frames, named) = counts.entry(module).or_default();
             *frames += 1;
             *named += usize::from(memory.get(frame).is_some_and(|chain| !chain.is_empty()));
         }
-        let module = |(row, (frames, named)): (ModuleIdx, (usize, usize))| {
-            Some(ModuleFrames { module: self.modules.get(row.row())?, frames, named })
-        };
-        Ok(counts.into_iter().filter_map(module).collect())
+        let modules = counts.into_iter().filter_map(|(module, (frames, named))| {
+            Some(ModuleFrames { module: self.modules.get(module.row())?, frames, named })
+        });
+        Ok(modules.collect())
     }
 
     /// Module and relative address of a frame, if its name has to come from symbols.
-    pub(super) fn place(&self, frame: FrameIdx) -> Option<(ModuleIdx, u64)> {
+    pub(super) fn location(&self, frame: FrameIdx) -> Option<(ModuleIdx, u64)> {
         let row = frame.row();
-        let place = self.module.get(row).zip(self.rva.get(row));
-        place.filter(|_| self.method.get(row).is_none())
+        let location = self.module.get(row).zip(self.rva.get(row));
+        location.filter(|_| self.method.get(row).is_none())
     }
 
     fn resolve_frames(&self, frames: impl Iterator<Item = FrameIdx>) -> Result<(), Cancelled> {
-        let memory = self.memory.known();
-        let mut wanted: BTreeMap<ModuleIdx, Vec<(u64, FrameIdx)>> = BTreeMap::new();
+        let memory = self.name_cache.known();
+        let mut requested: BTreeMap<ModuleIdx, Vec<(u64, FrameIdx)>> = BTreeMap::new();
         // Stacks share most of their frames.
-        let mut seen = vec![false; self.height()];
+        let mut is_seen = vec![false; self.height()];
         for frame in frames {
-            let is_seen =
-                seen.get_mut(frame.row()).is_none_or(|seen| std::mem::replace(seen, true));
-            if is_seen {
+            let is_seen = is_seen.get_mut(frame.row());
+            if is_seen.is_none_or(|is_seen| std::mem::replace(is_seen, true)) {
                 continue;
             }
-            if let Some((module, rva)) = self.place(frame)
+            if let Some((module, rva)) = self.location(frame)
                 && memory.get(frame).is_none()
             {
-                wanted.entry(module).or_default().push((rva, frame));
+                requested.entry(module).or_default().push((rva, frame));
             }
         }
-        if wanted.is_empty() {
+        if requested.is_empty() {
             return Ok(());
         }
         self.cancel.check()?;
         let (mut requests, mut rows) = (Vec::new(), Vec::new());
-        for (module, mut frames) in wanted {
+        for (module, mut frames) in requested {
             let Some(module) = self.modules.get(module.row()) else { continue };
             frames.sort_unstable();
-            let address = |&(rva, frame): &(u64, FrameIdx)| {
+            let addresses = frames.iter().map(|&(rva, frame)| {
                 let is_return = self.is_return().get(frame.row()).copied().unwrap_or_default();
                 CodeAddress { rva, is_return }
-            };
-            requests.push((module.clone(), frames.iter().map(address).collect()));
+            });
+            requests.push((module.clone(), addresses.collect()));
             rows.push(frames);
         }
-        // Adding need not copy what is not held elsewhere.
+        // Without this reference, names are added without a copy.
         drop(memory);
         let names = self.names.resolve(&requests);
-        let mut found = Vec::new();
+        let mut chains = Vec::new();
         let cancelled = self.cancel.check();
         for (((module, _), rows), names) in requests.iter().zip(&rows).zip(names) {
             for (&(_, frame), mut chain) in rows.iter().zip(names) {
-                // Without a name, it may just not have come to this one.
+                // A frame without a name may not have been reached before the cancellation.
                 if chain.is_empty() && cancelled.is_err() {
                     continue;
                 }
                 let stored = self.stored.get(&frame);
                 if let Some(stored) = stored.filter(|stored| is_better(stored, &chain)) {
                     chain = stored.clone();
-                    self.memory.note_served(module);
+                    self.name_cache.note_served(module);
                 }
-                found.push((frame, chain));
+                chains.push((frame, chain));
             }
         }
-        self.memory.add(found);
+        self.name_cache.add(chains);
         cancelled
     }
 
@@ -264,7 +263,7 @@ impl<'a> Frames<'a> {
 
     /// Gives access to the names found so far.
     pub(crate) fn named(&self) -> NamedFrames<'_> {
-        NamedFrames { frames: self, memory: self.memory.known() }
+        NamedFrames { frames: self, memory: self.name_cache.known() }
     }
 }
 
@@ -290,9 +289,9 @@ impl AddAssign for FrameStats {
 }
 
 /// Whether the names of an extract say more than those of a symbol file.
-fn is_better(stored: &FrameChain, found: &FrameChain) -> bool {
+fn is_better(stored: &FrameChain, resolved: &FrameChain) -> bool {
     let has_lines = |chain: &FrameChain| chain.iter().any(|named| named.line.is_some());
-    found.is_empty() || (has_lines(stored) && !has_lines(found))
+    resolved.is_empty() || (has_lines(stored) && !has_lines(resolved))
 }
 
 /// A module, and how many distinct frames lie in it.
@@ -332,7 +331,8 @@ impl NamedFrames<'_> {
         let mut order = Vec::new();
         let mut seen: HashSet<FrameIdx> = HashSet::new();
         for frame in stacks.flat_map(|stack| self.frames.stacks.get(stack.row())) {
-            let Some((module, _)) = self.frames.place(frame).filter(|_| seen.insert(frame)) else {
+            let Some((module, _)) = self.frames.location(frame).filter(|_| seen.insert(frame))
+            else {
                 continue;
             };
             let has_name = named.entry(module).or_insert_with(|| {
@@ -343,8 +343,8 @@ impl NamedFrames<'_> {
                 || self.frames.stored.get(&frame).is_some();
         }
         let unnamed = order.into_iter().filter(|module| !named.get(module).is_some_and(|&has| has));
-        let name = |module: ModuleIdx| Some(self.frames.modules.get(module.row())?.name.clone());
-        unnamed.filter_map(name).collect()
+        let modules = unnamed.filter_map(|module| self.frames.modules.get(module.row()));
+        modules.map(|module| module.name.clone()).collect()
     }
 
     /// All frames with names from symbols or from the extract, by row of the frames table.
@@ -352,11 +352,11 @@ impl NamedFrames<'_> {
         let is_named =
             |frame: FrameIdx| self.memory.get(frame).is_some_and(|chain| !chain.is_empty());
         let named = self.memory.iter().filter(|(_, chain)| !chain.is_empty());
-        let mut all: Vec<_> = named.collect();
+        let mut frames: Vec<_> = named.collect();
         let stored = self.frames.stored.iter().map(|(&frame, chain)| (frame, chain));
-        all.extend(stored.filter(|&(frame, _)| !is_named(frame)));
-        all.sort_unstable_by_key(|&(frame, _)| frame);
-        all
+        frames.extend(stored.filter(|&(frame, _)| !is_named(frame)));
+        frames.sort_unstable_by_key(|&(frame, _)| frame);
+        frames
     }
 
     /// Frames that a row of the frames table stands for: the functions inlined there, then the frame itself.
@@ -379,7 +379,7 @@ impl NamedFrames<'_> {
             module,
         };
         let chain = self.memory.get(frame).filter(|chain| module.is_some() && !chain.is_empty());
-        // A frame without offset has no other name than that of the extract.
+        // A frame without offset has only the name in the extract.
         let chain = chain.or_else(|| self.frames.stored.get(&frame));
         let chain = chain.map_or(&[][..], |chain| chain);
         let named = chain.iter().map(move |name| FrameView { name: Some(name), ..plain });

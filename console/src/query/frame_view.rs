@@ -14,8 +14,8 @@ const UNKNOWN_METHOD: &str = "<UnknownMethod>";
 
 /// One frame: a function or managed method, else a place in a module, else an address.
 ///
-/// Displays as stack filters see it: `module!function`, `module+0x1A2B` or `<UnknownMethod>`; where
-/// not even the offset is known, `module`.
+/// Displays as stack filters match it: `module!function`, `module+0x1A2B`, `<UnknownMethod>` or, without a known
+/// offset, `module`.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct FrameView<'a> {
     pub(crate) module: Option<InModule<'a>>,
@@ -69,11 +69,11 @@ impl<'a> FrameView<'a> {
     pub(crate) fn offset(&self) -> Option<u64> {
         match self.method {
             Some(method) => {
-                let place = self.module.and_then(|module| module.rva).or(self.address)?;
-                Some(method.offset(place))
+                let address = self.module.and_then(|module| module.rva).or(self.address)?;
+                Some(method.offset(address))
             }
             None => {
-                // Without a place there is no distance either.
+                // Without an address, the offset is unknown.
                 self.module?.rva.or(self.address)?;
                 self.name.filter(|name| !name.inlined).map(|name| name.offset)
             }
@@ -93,8 +93,8 @@ pub(crate) enum FrameIdentity<'a> {
 impl<'a> FrameView<'a> {
     /// Identity that the frame is compared by.
     pub(crate) fn identity(&self) -> FrameIdentity<'a> {
-        let place = self.module.map(|module| (module.name, module.rva));
-        match (self.method, place, self.name) {
+        let module = self.module.map(|module| (module.name, module.rva));
+        match (self.method, module, self.name) {
             (Some(method), ..) => {
                 FrameIdentity::Function { module: method.module_name(), function: &method.function }
             }
@@ -130,13 +130,13 @@ impl ModuleBases {
     pub(crate) fn load(trace: &Trace) -> Result<Self, ArchiveError> {
         let modules = trace.values(ModuleLoads::module)?;
         let bases = trace.values(ModuleLoads::base)?;
-        let mut only = HashMap::new();
+        let mut by_module = HashMap::new();
         for (row, module) in modules.range(0..modules.len()).enumerate() {
             let base = bases.get(row);
-            let known = only.entry(module).or_insert(base);
-            *known = known.filter(|&known| Some(known) == base);
+            let only_base = by_module.entry(module).or_insert(base);
+            *only_base = only_base.filter(|&only_base| Some(only_base) == base);
         }
-        Ok(Self(only))
+        Ok(Self(by_module))
     }
 
     /// The address of a frame; `None` when its module is mapped at several addresses.

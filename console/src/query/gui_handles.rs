@@ -43,8 +43,8 @@ pub(super) fn gui_handles(
     names: &dyn FrameNames,
     cancel: &Cancel,
 ) -> Result<Vec<GuiHandles>, QueryError> {
-    // How objects are counted and printed chooses nothing.
-    let choice = ObjectCriteria {
+    // Options for counting and printing objects do not select any.
+    let handles = ObjectCriteria {
         show_total: None,
         top: None,
         order: CountOrder::default(),
@@ -52,31 +52,29 @@ pub(super) fn gui_handles(
         groups: GroupCriteria::default(),
         ..criteria.clone()
     };
-    let Some(chosen) = ResourceCriteria::of_handles(&choice) else { return Ok(Vec::new()) };
-    let matches =
-        |kind: &ResourceKind| chosen.kind.as_ref().is_none_or(|filter| filter.matches(kind.name()));
+    let Some(allocations) = ResourceCriteria::of_handles(&handles) else { return Ok(Vec::new()) };
     if criteria.suspect.is_some() {
-        // It is one of handles of the kernel.
+        // The suspect is one of handles of the kernel.
         return Ok(Vec::new());
     }
-    // Allocators are few, and most traces have none of these.
+    // There are few allocators, and most traces have none of these kinds.
     let allocators = AllocatorList::load(source.trace)?;
-    let has = |kind: &ResourceKind| {
+    let kinds = KINDS.iter().filter(|kind| {
         allocators.rows().iter().any(|allocator| allocator.kind == kind.code())
-    };
-    let kinds: Vec<&str> =
-        KINDS.iter().filter(|kind| has(kind) && matches(kind)).map(|kind| kind.name()).collect();
+            && allocations.kind.as_ref().is_none_or(|filter| filter.matches(kind.name()))
+    });
+    let kinds: Vec<&str> = kinds.map(|kind| kind.name()).collect();
     if kinds.is_empty() {
         return Ok(Vec::new());
     }
-    let asked = ResourceCriteria {
+    let allocations_by_kind = ResourceCriteria {
         kind: Filter::new(&kinds.join(";")).ok(),
         by: Some(vec![ResourceColumn::Kind, ResourceColumn::Allocator]),
         leak: false,
         leak_at_exit: false,
-        ..chosen
+        ..allocations
     };
-    let answer = ResourcesAnswer::new(source, &asked, names, cancel)?;
+    let answer = ResourcesAnswer::new(source, &allocations_by_kind, names, cancel)?;
     let of_kind = kinds.into_iter().map(|kind| GuiHandles::of(&answer, kind));
     Ok(of_kind.filter(|handles| handles.created > 0).collect())
 }

@@ -68,9 +68,10 @@ impl Counted {
     /// Kind that describes the counts of several traces.
     fn of_both(self, other: Self) -> Self {
         match (self, other) {
-            (Self::OpenByEvents { has_start }, Self::OpenByEvents { has_start: other }) => {
-                Self::OpenByEvents { has_start: has_start && other }
-            }
+            (
+                Self::OpenByEvents { has_start },
+                Self::OpenByEvents { has_start: other_has_start },
+            ) => Self::OpenByEvents { has_start: has_start && other_has_start },
             (open @ Self::OpenByEvents { .. }, _) | (_, open @ Self::OpenByEvents { .. }) => open,
             (counted, _) => counted,
         }
@@ -138,7 +139,7 @@ impl HandleCounts {
         args: &ObjectCriteria,
     ) -> Result<Self, QueryError> {
         // The executable identifies a process.
-        let plain = args.plain_process_names || args.with_identities;
+        let is_plain = args.plain_process_names || args.with_identities;
         let counted = Counted::of_file(args, file.trace)?;
         let runs = match counted {
             Counted::OpenAtEnd => open_at_end(file, selection)?,
@@ -152,9 +153,9 @@ impl HandleCounts {
         let sum = types.counts.iter().sum();
         Ok(Self {
             counted,
-            by_file: NameCounts::one(path, sum, index),
+            by_file: NameCounts::of_name(path, sum, index),
             by_type: types.named(index, |id| file.types.get(id).to_owned())?,
-            by_process: owners.named(index, |row| file.processes.get(row).shown_label(plain))?,
+            by_process: owners.named(index, |row| file.processes.get(row).shown_label(is_plain))?,
         })
     }
 
@@ -162,14 +163,14 @@ impl HandleCounts {
     /// traces.
     pub(crate) fn of_all<'a>(
         counted: Counted,
-        parts: impl Iterator<Item = &'a Self> + Clone,
+        counts: impl Iterator<Item = &'a Self> + Clone,
     ) -> PolarsResult<Self> {
-        let counted = parts.clone().map(|part| part.counted).fold(counted, Counted::of_both);
+        let counted = counts.clone().map(|counts| counts.counted).fold(counted, Counted::of_both);
         Ok(Self {
             counted,
-            by_type: NameCounts::of_all(parts.clone().map(|part| &part.by_type))?,
-            by_process: NameCounts::of_each(parts.clone().map(|part| &part.by_process))?,
-            by_file: NameCounts::of_each(parts.map(|part| &part.by_file))?,
+            by_type: NameCounts::of_all(counts.clone().map(|counts| &counts.by_type))?,
+            by_process: NameCounts::of_each(counts.clone().map(|counts| &counts.by_process))?,
+            by_file: NameCounts::of_each(counts.map(|counts| &counts.by_file))?,
         })
     }
 
@@ -239,14 +240,15 @@ fn opened(
     let kind = file.trace.values(Events::kind)?;
     let owner = file.trace.values(Events::process)?;
     let codes = kind.values();
-    let is_opening = |event: usize| codes.get(event).is_some_and(|code| kinds.contains_code(*code));
     let mut runs = HandleRuns::default();
     let mut poll = Poll::new(file.cancel);
     for selected in selection.objects() {
         poll.round()?;
         let events = file.objects.events(selected.object());
-        let left = events.filter(|&event| selection.events.contains(event));
-        for event in left.filter(|&event| is_opening(event) && is_counted(event)) {
+        let selected_events = events.filter(|&event| selection.events.contains(event));
+        let openings = selected_events
+            .filter(|&event| codes.get(event).is_some_and(|code| kinds.contains_code(*code)));
+        for event in openings.filter(|&event| is_counted(event)) {
             runs.types.add(file.objects.type_id(selected.object()), 1);
             runs.owners.add(owner.get(event).unwrap_or_default(), 1);
         }

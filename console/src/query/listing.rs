@@ -9,7 +9,7 @@ use handlescope_model::{
 
 use super::context::FileContext;
 use super::info::trace_info;
-use super::selection::{Selected, Selection};
+use super::selection::Selection;
 use super::stacks::StackSet;
 use crate::cancel::{Cancelled, Poll};
 use crate::trace::unseen_values;
@@ -230,8 +230,7 @@ impl Listing {
     /// Puts objects into the order of the console: by creation, without one first; then by id.
     pub(crate) fn sort(&self, selection: &mut Selection) {
         let times = self.time_ns.values();
-        let created = |selected: &Selected| times.get(selected.create()?.row()).copied();
-        selection.objects.sort_by_key(created);
+        selection.objects.sort_by_key(|selected| times.get(selected.create()?.row()).copied());
     }
 
     /// The stacks of all events that are left.

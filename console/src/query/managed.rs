@@ -1,6 +1,6 @@
 //! The methods of managed code that occur in stacks.
 
-use handlescope_model::tables::{Method, Methods};
+use handlescope_model::tables::Methods;
 use handlescope_model::{ArchiveError, TableRows, Trace};
 
 /// Placeholder for the assembly of a method when the trace does not name it.
@@ -19,15 +19,16 @@ pub(crate) struct ManagedMethod {
 impl ManagedMethod {
     /// The methods of a trace by row.
     pub(crate) fn load_all(trace: &Trace) -> Result<Vec<ManagedMethod>, ArchiveError> {
-        let method = |method: Method| ManagedMethod {
+        let methods = Methods::read(trace)?;
+        let methods = methods.rows().map(|method| ManagedMethod {
             module: method.module,
             function: match method.type_name.as_str() {
                 "" => method.name,
-                of_type => format!("{of_type}.{}", method.name),
+                type_name => format!("{type_name}.{}", method.name),
             },
             start: method.rva.or(method.address).unwrap_or_default(),
-        };
-        Ok(Methods::read(trace)?.rows().map(method).collect())
+        });
+        Ok(methods.collect())
     }
 
     /// The assembly as it is shown.
@@ -35,8 +36,8 @@ impl ManagedMethod {
         self.module.as_deref().unwrap_or(UNKNOWN_ASSEMBLY)
     }
 
-    /// Distance of a place from the start of the method; `place` is an offset in its native image, or an address.
-    pub(crate) fn offset(&self, place: u64) -> u64 {
-        place.saturating_sub(self.start)
+    /// Distance of an address from the start of the method; `address` may be an offset in its native image.
+    pub(crate) fn offset(&self, address: u64) -> u64 {
+        address.saturating_sub(self.start)
     }
 }

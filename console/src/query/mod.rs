@@ -1,10 +1,9 @@
 //! Questions to loaded traces.
 //!
-//! A query reads the columns it needs and no others, works on contiguous slices, and tests a text
-//! once for each distinct name, type, process or frame, never once for each event. What it finds
-//! is a [`Selection`]: objects with the events that are left of them. What counts rows of
-//! one table by a key (stacks, stats, the sums by type, process and file) is an expression over frames, in `counts`;
-//! what depends on which events of an object are left, or on their order, is a loop.
+//! A query reads only the columns it needs, works on contiguous slices, and tests a text once for each distinct name,
+//! type, process or frame instead of once for each event. Its result is a [`Selection`]: objects with their remaining
+//! events. Rows of one table are counted by a key (stacks, stats, the sums by type, process and file) with expressions
+//! over frames, in `counts`; whatever depends on the remaining events of an object, or on their order, is a loop.
 
 mod acquired;
 mod all_names;
@@ -94,7 +93,7 @@ pub use self::open_groups::{OpenGroup, open_groups};
 pub use self::pretty_names::pretty_name;
 pub use self::processes::{ListedProcess, ProcessAnswer, processes};
 pub use self::provider_events::{
-    FieldValue, NamedField, ProviderEventsAnswer, SingleEvent, chosen_event_counts, provider_events,
+    FieldValue, NamedField, ProviderEventsAnswer, SingleEvent, provider_events, single_event_counts,
 };
 pub use self::resources::{
     AllocatedKind, AllocationsOverview, ResourceColumn, ResourceGroup, ResourceGroups,

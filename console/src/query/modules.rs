@@ -77,12 +77,12 @@ impl LoadedModule {
 
     /// Loaders of the module, each once: the kernel, then processes by id.
     pub fn loaders(&self) -> Vec<Loader> {
-        let loader = |load: &ModuleLoad| match load.process {
+        let loaders = self.loads.iter().map(|load| match load.process {
             _ if load.pid == 0 => Loader::Kernel,
             Some(row) => Loader::Process { pid: load.pid, row },
             None => Loader::Unknown(load.pid),
-        };
-        let loaders: BTreeSet<Loader> = self.loads.iter().map(loader).collect();
+        });
+        let loaders: BTreeSet<Loader> = loaders.collect();
         loaders.into_iter().collect()
     }
 }
@@ -113,21 +113,21 @@ pub fn modules<'a>(
             }
         }
         let total = modules.len();
-        let mut left = Survivors::of(total);
+        let mut survivors = Survivors::of(total);
         let ProcessCriteria { name, command_line, new_process } = &args.loaders;
-        left.keep(Criterion::Process, name, &mut modules, |filter, module| {
+        survivors.keep(Criterion::Process, name, &mut modules, |filter, module| {
             module.keep_loads(&processes, |process| process.matches(filter, false))
         });
-        left.keep(Criterion::CmdLine, command_line, &mut modules, |filter, module| {
+        survivors.keep(Criterion::CmdLine, command_line, &mut modules, |filter, module| {
             module.keep_loads(&processes, |process| filter.matches(&process.command_line))
         });
-        left.keep(Criterion::NewProcess, new_process, &mut modules, |new, module| {
-            module.keep_loads(&processes, |process| new.means(process))
+        survivors.keep(Criterion::NewProcess, new_process, &mut modules, |new, module| {
+            module.keep_loads(&processes, |process| new.matches(process))
         });
-        left.keep(Criterion::Dll, &args.name, &mut modules, |filter, loaded| {
+        survivors.keep(Criterion::Dll, &args.name, &mut modules, |filter, loaded| {
             filter.matches(&loaded.module.name)
         });
-        left.keep(Criterion::VersionFilter, &args.version, &mut modules, |filter, loaded| {
+        survivors.keep(Criterion::VersionFilter, &args.version, &mut modules, |filter, loaded| {
             is_version(filter, &loaded.module, &volumes)
         });
         modules.sort_by_cached_key(|LoadedModule { module, .. }| {
@@ -137,9 +137,9 @@ pub fn modules<'a>(
         let no_match = None;
         let answer =
             ModuleAnswer { path, index, modules, total, processes, volumes, info, no_match };
-        Ok((answer, left))
+        Ok((answer, survivors))
     };
-    let list = List { subject: Subject::Module, names, place: |found| &mut found.no_match };
+    let list = List { subject: Subject::Module, names, no_match: |answer| &mut answer.no_match };
     list.answers(sources, args, answer)
 }
 
@@ -150,9 +150,10 @@ fn names(answer: &ModuleAnswer<'_>, criterion: Criterion) -> BTreeSet<String> {
         Criterion::Dll => modules.map(|loaded| loaded.module.name.clone()).collect(),
         Criterion::Process => {
             let loads = modules.flat_map(|loaded| &loaded.loads);
-            let name =
-                |load| loader(load, &answer.processes).known_name().unwrap_or_default().to_owned();
-            loads.map(name).collect()
+            let names = loads.map(|load| {
+                loader(load, &answer.processes).known_name().unwrap_or_default().to_owned()
+            });
+            names.collect()
         }
         _ => BTreeSet::new(),
     }
@@ -174,10 +175,10 @@ fn loader<'p>(load: &ModuleLoad, processes: &'p ProcessList) -> Cow<'p, ProcessI
 /// or all of them in one line.
 fn is_version(filter: &Filter, module: &Module, volumes: &Volumes) -> bool {
     let Module { path, file_version, product_name, description, company, .. } = module;
-    let shown = volumes.shown(path);
+    let shown_path = volumes.shown(path);
     let texts = [file_version, product_name, description, company];
     let texts = texts.into_iter().filter_map(|text| text.as_deref());
-    let texts: Vec<&str> = [path, &*shown].into_iter().chain(texts).collect();
-    let whole = texts[1..].join(" ");
-    filter.matches_lines(texts.into_iter().chain([whole.as_str()]))
+    let texts: Vec<&str> = [path, &*shown_path].into_iter().chain(texts).collect();
+    let line = texts[1..].join(" ");
+    filter.matches_lines(texts.into_iter().chain([line.as_str()]))
 }

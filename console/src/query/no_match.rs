@@ -7,12 +7,11 @@ use handlescope_model::{Trace, TypeId};
 
 use super::context::FileContext;
 use super::criteria::{Effect, ObjectCriteria};
-use super::criterion::{Criteria, Criterion, Given, Meant, Survivors};
+use super::criterion::{Criteria, Criterion, Given, Survivors, Syntax};
 use super::error::QueryError;
 use super::filters;
 use super::info::{seconds, trace_info};
 use super::source::Source;
-use super::tables::ProcessInfo;
 use crate::filter::{Filter, ProcessFilter, Wildcard};
 use crate::suggest;
 use handlescope_model::{ArchiveError, TableRows};
@@ -58,45 +57,45 @@ impl NoMatch {
     /// The first criterion that lets none of the rows pass that those in front of it do, with what could be meant;
     /// `None` when there are no rows at all, or some pass.
     ///
-    /// `names` are those of the rows that the criteria in front let pass, and `passes` says whether any row passes
-    /// others.
+    /// `names` returns the names of the rows that pass the previous criteria, and `passes` whether any row passes other
+    /// criteria.
     pub(super) fn of<C: Criteria>(
         subject: Subject,
         criteria: &C,
-        left: &Survivors,
-        names: impl FnOnce(&C, (Criterion, &str)) -> Result<Candidates, QueryError>,
+        survivors: &Survivors,
+        names: impl FnOnce(&C, Criterion, &str) -> Result<Candidates, QueryError>,
         passes: impl Fn(&C) -> Result<bool, QueryError>,
     ) -> Result<Option<Self>, QueryError> {
-        let mut before = left.all;
+        let mut before = survivors.total;
         let mut given = criteria.given().into_iter().skip_while(|given| {
-            let after = left.after(given.criterion).unwrap_or(before);
+            let after = survivors.after(given.criterion).unwrap_or(before);
             let passed = before == 0 || after > 0;
             before = if passed { after } else { before };
             passed
         });
-        let Some(Given { criterion, value, meant, set, .. }) = given.next() else {
+        let Some(Given { criterion, value, syntax, set, .. }) = given.next() else {
             return Ok(None);
         };
         let passed = criteria.before(criterion).bare();
-        let names = names(&passed, (criterion, value))?;
+        let names = names(&passed, criterion, value)?;
         let similar = match value {
             _ if value.is_empty() || !is_one_name(value) => Vec::new(),
-            _ => match meant {
-                Meant::Name => names.similar,
-                Meant::Line => anywhere(value),
-                Meant::Number => hexadecimal(value),
+            _ => match syntax {
+                Syntax::Name => names.similar,
+                Syntax::Line => anywhere(value),
+                Syntax::Number => hexadecimal(value),
             },
         };
         let mut nearest = Vec::new();
         for text in similar {
-            // What the criteria in front leave out does not help.
-            let mut other = passed.clone();
-            set(&mut other, Some(&text));
-            if other != passed && passes(&other)? {
+            // A name whose rows the previous criteria exclude does not help.
+            let mut alternative = passed.clone();
+            set(&mut alternative, Some(&text));
+            if alternative != passed && passes(&alternative)? {
                 nearest.push(text);
             }
         }
-        let existing = if nearest.is_empty() { others(names.there, value) } else { Vec::new() };
+        let existing = if nearest.is_empty() { others(names.existing, value) } else { Vec::new() };
         let value = value.to_owned();
         Ok(Some(Self { criterion, value, before, subject, nearest, existing }))
     }
@@ -105,13 +104,14 @@ impl NoMatch {
     pub(super) fn of_objects(
         file: &FileContext<'_>,
         args: &ObjectCriteria,
-        left: &Survivors,
+        survivors: &Survivors,
     ) -> Result<Option<Self>, QueryError> {
-        let left = as_named(file, args, left.clone())?;
-        let names = |passed: &_, (criterion, value): (_, &_)| names(file, passed, criterion, value);
-        let passes = |other: &_| Ok(!filters::select(file, other)?.selection.objects().is_empty());
-        let no_match = Self::of(Subject::Object, args, &left, names, passes)?;
-        no_match.map(|found| found.with_recorded_time(file.trace)).transpose()
+        let survivors = as_named(file, args, survivors.clone())?;
+        let names = |passed: &_, criterion, value: &_| names(file, passed, criterion, value);
+        let no_match = Self::of(Subject::Object, args, &survivors, names, |criteria| {
+            Ok(!filters::select(file, criteria)?.selection.objects().is_empty())
+        })?;
+        no_match.map(|no_match| no_match.with_recorded_time(file.trace)).transpose()
     }
 
     /// Whether it is a filter on kinds of allocations that passes some: that none is there may be because they
@@ -147,8 +147,8 @@ impl NoMatch {
         let existing = if nearest.is_empty() { some(owners) } else { Vec::new() };
         let (criterion, value) = (Criterion::Process, value.to_owned());
         let subject = Subject::Object;
-        let found = Self { criterion, value, before, subject, nearest, existing };
-        (before > 0).then_some(found)
+        let no_match = Self { criterion, value, before, subject, nearest, existing };
+        (before > 0).then_some(no_match)
     }
 }
 
@@ -158,12 +158,12 @@ pub(super) struct Candidates {
     /// Names most like its value.
     similar: Vec<String>,
     /// Names of the rows that the criteria in front let pass.
-    there: BTreeSet<String>,
+    existing: BTreeSet<String>,
 }
 
 impl Candidates {
-    pub(super) fn of(value: &str, there: BTreeSet<String>) -> Self {
-        Self { similar: like(value, there.clone()), there }
+    pub(super) fn of(value: &str, existing: BTreeSet<String>) -> Self {
+        Self { similar: like(value, existing.clone()), existing }
     }
 }
 
@@ -172,8 +172,8 @@ pub(super) struct List<T> {
     pub(super) subject: Subject,
     /// The names that its rows have where a criterion looks.
     pub(super) names: fn(&T, Criterion) -> BTreeSet<String>,
-    /// Place of the reason in an answer.
-    pub(super) place: fn(&mut T) -> &mut Option<NoMatch>,
+    /// The field of an answer for the reason.
+    pub(super) no_match: fn(&mut T) -> &mut Option<NoMatch>,
 }
 
 impl<T> List<T> {
@@ -186,27 +186,28 @@ impl<T> List<T> {
     ) -> Result<Vec<T>, QueryError> {
         let answers = sources.iter().map(|source| answer(source, criteria));
         let answers = answers.collect::<Result<Vec<_>, QueryError>>()?;
-        explained(sources, answers, self.place, |source, left| {
-            let names = |passed: &C, (criterion, value): (Criterion, &str)| {
+        explained(sources, answers, self.no_match, |source, survivors| {
+            let names = |passed: &C, criterion, value: &_| {
                 Ok(Candidates::of(value, (self.names)(&answer(source, passed)?.0, criterion)))
             };
-            let passes = |other: &C| Ok(!answer(source, other)?.1.are_none());
-            NoMatch::of(self.subject, criteria, left, names, passes)
+            NoMatch::of(self.subject, criteria, survivors, names, |criteria| {
+                Ok(!answer(source, criteria)?.1.are_none())
+            })
         })
     }
 }
 
-/// The answers, one for each trace; where none has rows, each has what `find` says of its trace in its `place`.
+/// The answers, one for each trace; where none has rows, each has the reason that `find` returns for its trace.
 pub(super) fn explained<'a, T>(
     sources: &[Source<'a>],
     mut answers: Vec<(T, Survivors)>,
-    place: fn(&mut T) -> &mut Option<NoMatch>,
+    no_match_of: fn(&mut T) -> &mut Option<NoMatch>,
     find: impl Fn(&Source<'a>, &Survivors) -> Result<Option<NoMatch>, QueryError>,
 ) -> Result<Vec<T>, QueryError> {
-    if answers.iter().all(|(_, left)| left.are_none()) {
-        for ((answer, left), source) in answers.iter_mut().zip(sources) {
-            let no_match = find(source, left)?;
-            *place(answer) =
+    if answers.iter().all(|(_, survivors)| survivors.are_none()) {
+        for ((answer, survivors), source) in answers.iter_mut().zip(sources) {
+            let no_match = find(source, survivors)?;
+            *no_match_of(answer) =
                 no_match.map(|found| found.with_recorded_time(source.trace)).transpose()?;
         }
     }
@@ -218,36 +219,37 @@ pub(super) fn explained<'a, T>(
 fn as_named(
     file: &FileContext<'_>,
     args: &ObjectCriteria,
-    left: Survivors,
+    survivors: Survivors,
 ) -> Result<Survivors, QueryError> {
     let given = args.given();
     let is_early = |given: &Given<'_, _>| {
         matches!(given.effect, Effect::Views(_) | Effect::Stacks(_))
             || matches!(given.criterion, Criterion::Map | Criterion::ObjectName | Criterion::Handle)
     };
-    let Some(place) = given.iter().rposition(is_early).filter(|place| *place > 0) else {
-        return Ok(left);
+    let last_early = given.iter().rposition(is_early).filter(|index| *index > 0);
+    let Some(last_early) = last_early else {
+        return Ok(survivors);
     };
-    let mut front: Vec<_> = given.iter().map(|given| given.criterion).collect();
-    let behind = front.split_off(place + 1);
-    let through = front.iter().filter_map(|criterion| left.after(*criterion)).min().unwrap_or(0);
-    // Where what was tested of fewer objects leaves some, none of those in front is the reason, so that their counts
-    // are not asked for.
+    let mut earlier: Vec<_> = given.iter().map(|given| given.criterion).collect();
+    let later = earlier.split_off(last_early + 1);
+    let remaining = earlier.iter().filter_map(|it| survivors.after(*it)).min().unwrap_or(0);
+    // If objects remain although fewer were tested, no earlier criterion is the reason, and counts are not needed.
     let mode = args.map_mode();
-    let is_of_mode = |criterion: &_| [None, mode].contains(&args.before(*criterion).map_mode());
-    let is_stacks = |criterion: &_| *criterion == Criterion::StackFilter;
-    let is_known =
-        through > 0 && front.iter().all(|criterion| is_of_mode(criterion) && !is_stacks(criterion));
-    let mut named = Survivors::of(left.all);
+    let is_known = remaining > 0
+        && earlier
+            .iter()
+            .all(|criterion| [None, mode].contains(&args.before(*criterion).map_mode()))
+        && !earlier.contains(&Criterion::StackFilter);
+    let mut counted = Survivors::of(survivors.total);
     if !is_known {
-        let args = args.before(front[place]);
-        named = as_named(file, &args, filters::select(file, &args)?.left)?;
+        let args = args.before(earlier[last_early]);
+        counted = as_named(file, &args, filters::select(file, &args)?.survivors)?;
     }
-    named.note(front[place], through);
-    for criterion in behind {
-        named.note(criterion, left.after(criterion).unwrap_or_default());
+    counted.note(earlier[last_early], remaining);
+    for criterion in later {
+        counted.note(criterion, survivors.after(criterion).unwrap_or_default());
     }
-    Ok(named)
+    Ok(counted)
 }
 
 /// The names of objects where a criterion looks. What is most like its value may be of any object of the trace.
@@ -257,7 +259,7 @@ fn names(
     criterion: Criterion,
     value: &str,
 ) -> Result<Candidates, QueryError> {
-    let (all, there) = match criterion {
+    let (candidates, existing) = match criterion {
         Criterion::Process => (process_names(file, passed), creators(file, passed)?),
         Criterion::RelatedProcess => (process_names(file, passed), process_names(file, passed)),
         Criterion::Type => {
@@ -265,15 +267,15 @@ fn names(
             let types =
                 selection.objects().iter().map(|selected| file.objects.type_id(selected.object()));
             let types: BTreeSet<TypeId> = types.collect();
-            let there = types.into_iter().map(|id| file.types.get(id).to_owned()).collect();
-            (type_names(file.trace)?, there)
+            let existing = types.into_iter().map(|id| file.types.get(id).to_owned()).collect();
+            (type_names(file.trace)?, existing)
         }
         Criterion::ObjectName => {
             return Ok(Candidates { similar: object_names(file, value)?, ..Candidates::default() });
         }
         _ => return Ok(Candidates::default()),
     };
-    Ok(Candidates { similar: like(value, all), there })
+    Ok(Candidates { similar: like(value, candidates), existing })
 }
 
 /// The names of the processes that created objects, or else own handles of the rundown.
@@ -290,15 +292,15 @@ fn creators(
             None => processes.extend(owner.range(file.objects.existing(object.object()))),
         }
     }
-    let known = processes.into_iter().map(|row| file.processes.get(row));
-    Ok(known.map(|process| process.shown_name(passed.plain_process_names).to_owned()).collect())
+    let processes = processes.into_iter().map(|row| file.processes.get(row));
+    Ok(processes.map(|process| process.shown_name(passed.plain_process_names).to_owned()).collect())
 }
 
 /// Some names but the one that failed: other filters may be what leaves it out, so that it does not help.
 fn others(mut names: BTreeSet<String>, failed: &str) -> Vec<String> {
-    let bare = |name: &str| name.to_lowercase().trim_end_matches(".exe").to_owned();
-    let failed = bare(failed);
-    names.retain(|name| bare(name) != failed);
+    let normalized = |name: &str| name.to_lowercase().trim_end_matches(".exe").to_owned();
+    let failed = normalized(failed);
+    names.retain(|name| normalized(name) != failed);
     some(names)
 }
 
@@ -320,8 +322,8 @@ fn some(names: BTreeSet<String>) -> Vec<String> {
 }
 
 fn process_names(file: &FileContext<'_>, args: &ObjectCriteria) -> BTreeSet<String> {
-    let name = |process: &ProcessInfo| process.shown_name(args.plain_process_names).to_owned();
-    file.processes.rows().iter().map(name).collect()
+    let names = file.processes.rows().iter();
+    names.map(|process| process.shown_name(args.plain_process_names).to_owned()).collect()
 }
 
 fn type_names(trace: &Trace) -> Result<BTreeSet<String>, ArchiveError> {
@@ -331,31 +333,31 @@ fn type_names(trace: &Trace) -> Result<BTreeSet<String>, ArchiveError> {
 /// Names with wildcards around, if some contain the value; else the nearest whole name.
 fn object_names(file: &FileContext<'_>, value: &str) -> Result<Vec<String>, QueryError> {
     let names = file.trace.values(Names::name)?;
-    let bare = value.trim_matches('*');
-    for pattern in [format!("*{bare}"), format!("*{bare}*")] {
+    let text = value.trim_matches('*');
+    for pattern in [format!("*{text}"), format!("*{text}*")] {
         let Ok(wildcard) = Wildcard::new(&pattern) else { continue };
         if (0..names.len()).any(|row| wildcard.matches(names.text(row))) {
             return Ok(vec![pattern]);
         }
     }
-    // The last part of a path is what people type.
-    let last = |name: &str| name.rsplit(['\\', '/']).next().unwrap_or(name).to_owned();
-    let parts: BTreeSet<String> = (0..names.len()).map(|row| last(names.text(row))).collect();
-    Ok(like(value, parts).into_iter().map(|name| format!("*{name}")).collect())
+    // Users type the last component of a path.
+    let names = (0..names.len()).map(|row| names.text(row));
+    let components = names.map(|name| name.rsplit(['\\', '/']).next().unwrap_or(name).to_owned());
+    Ok(like(value, components.collect()).into_iter().map(|name| format!("*{name}")).collect())
 }
 
 /// The names most like a value.
 fn like(value: &str, mut names: BTreeSet<String>) -> Vec<String> {
-    let mut found = Vec::new();
+    let mut nearest = Vec::new();
     while let Some(name) = suggest::nearest(value, names.iter().map(String::as_str)) {
         let name = name.to_owned();
         names.remove(&name);
-        found.push(name);
-        if found.len() == MAX_SUGGESTIONS {
+        nearest.push(name);
+        if nearest.len() == MAX_SUGGESTIONS {
             break;
         }
     }
-    found
+    nearest
 }
 
 /// The value as hexadecimal numbers are compared: its digits may be hexadecimal, or decimal.

@@ -7,8 +7,7 @@ use crate::filter::ProcessFilter;
 
 /// Explains why nothing matches when no handle is of a process that is meant.
 pub(super) fn note_owners(files: &mut [FileAnswer<'_>], filter: &ProcessFilter, is_plain: bool) {
-    let is_meant = |process: &ProcessInfo| process.matches(filter, is_plain);
-    if files.iter().any(|file| owners(file).any(is_meant)) {
+    if files.iter().any(|file| owners(file).any(|owner| owner.matches(filter, is_plain))) {
         return;
     }
     for file in files {
@@ -21,8 +20,8 @@ pub(super) fn note_owners(files: &mut [FileAnswer<'_>], filter: &ProcessFilter, 
 
 /// Owners of the handles that were opened in a trace.
 fn owners<'f>(file: &'f FileAnswer<'_>) -> impl Iterator<Item = &'f ProcessInfo> {
-    let parts = file.groups.iter().filter_map(|groups| Some((groups, groups.timed.as_ref()?)));
-    parts.flat_map(move |(groups, timed)| {
+    let groups = file.groups.iter().filter_map(|groups| Some((groups, groups.timed.as_ref()?)));
+    groups.flat_map(move |(groups, timed)| {
         let handles = groups.tree.leaves().map(|leaf| timed.handles(&groups.tree, leaf));
         let opened = handles.filter(|handles| !handles.is_empty());
         opened.map(|handles| file.file.processes.known_or_invalid(timed.owner(&handles)))

@@ -63,7 +63,7 @@ pub struct FileAnswer<'a> {
     pub left_out: LeftOut,
     pub(crate) file: FileContext<'a>,
     /// Number of objects that each criterion leaves.
-    left: Survivors,
+    survivors: Survivors,
 }
 
 /// Objects that are not printed, with their handles and views.
@@ -118,11 +118,11 @@ pub(super) fn unchecked_object_ref<'a>(
         .collect::<Result<_, _>>()?;
     if files.iter().all(FileAnswer::is_without_match) {
         for file in &mut files {
-            file.about.no_match = NoMatch::of_objects(&file.file, args, &file.left)?;
+            file.about.no_match = NoMatch::of_objects(&file.file, args, &file.survivors)?;
         }
     }
-    let parts = files.iter().filter_map(|file| file.handle_counts.as_ref());
-    let counts = CountBy::of(args).map(|_| HandleCounts::of_all(Counted::of(args), parts));
+    let counts = files.iter().filter_map(|file| file.handle_counts.as_ref());
+    let counts = CountBy::of(args).map(|_| HandleCounts::of_all(Counted::of(args), counts));
     Ok(ObjectRefAnswer { handle_counts: counts.transpose()?, files })
 }
 
@@ -139,11 +139,13 @@ fn caveats(
     if file.frames.is_some() {
         let kind = file.trace.values(Events::kind)?;
         let stack = file.trace.values(Events::stack)?;
-        let opening = |row: &usize| kind.get(*row).is_some_and(|kind| OPENING.contains_code(kind));
-        let opened = (0..kind.len()).into_par_iter().filter(opening);
+        let opened = (0..kind.len()).into_par_iter();
+        let opened =
+            opened.filter(|row| kind.get(*row).is_some_and(|it| OPENING.contains_code(it)));
         let opened = opened.map(|row| (1, u64::from(stack.get(row).is_none())));
-        let (opened, without) = opened.reduce(|| (0, 0), |all, one| (all.0 + one.0, all.1 + one.1));
-        caveats.extend(Caveat::of_missing_stacks(without, opened));
+        let (opened, without_stack) =
+            opened.reduce(|| (0, 0), |sums, event| (sums.0 + event.0, sums.1 + event.1));
+        caveats.extend(Caveat::of_missing_stacks(without_stack, opened));
     }
     caveats.extend(Caveat::of_missing_symbols(&selection.needs_symbols));
     Ok(caveats)
@@ -152,14 +154,13 @@ fn caveats(
 /// Objects of which no event is left that opens anything: with leaks, these all leak.
 fn without_leak(file: &FileContext<'_>, selection: &Selection) -> Result<u64, QueryError> {
     let kind = file.trace.values(Events::kind)?;
-    let is_left = |event: usize| {
-        selection.events.contains(event)
-            && kind.get(event).is_some_and(|kind| OPENING.contains_code(kind))
-    };
-    let objects = selection.objects().iter();
-    let without =
-        objects.filter(|selected| !file.objects.events(selected.object()).any(is_left)).count();
-    Ok(without as u64)
+    let without_opening = selection.objects().iter().filter(|selected| {
+        !file.objects.events(selected.object()).any(|event| {
+            selection.events.contains(event)
+                && kind.get(event).is_some_and(|kind| OPENING.contains_code(kind))
+        })
+    });
+    Ok(without_opening.count() as u64)
 }
 
 impl ObjectRefAnswer<'_> {
@@ -185,7 +186,7 @@ impl ObjectRefAnswer<'_> {
         for (file, source) in self.files.iter_mut().zip(sources) {
             file.gui_handles = gui_handles(source, criteria, names, cancel)?;
         }
-        // What matches in one trace need not in another.
+        // A match in one trace is enough.
         if self.files.iter().any(|file| !file.gui_handles.is_empty()) {
             self.files.iter_mut().for_each(|file| file.about.no_match = None);
         }
@@ -237,7 +238,7 @@ impl<'a> FileAnswer<'a> {
         if let Some(id) = &args.suspect {
             file.suspect_events = Some(events_of_suspect(&file, id, &args.groups.trims)?);
         }
-        let Filtered { mut selection, at_exit, unseen, left } = filters::select(&file, args)?;
+        let Filtered { mut selection, at_exit, unseen, survivors } = filters::select(&file, args)?;
         let mut totals = Totals::of(&file, &selection)?;
         if let Some(at_exit) = &at_exit {
             totals.closed_at_exit += Totals::of(&file, at_exit)?.closed_at_exit;
@@ -245,14 +246,14 @@ impl<'a> FileAnswer<'a> {
         if let Some(unseen) = &unseen {
             totals.closed_unseen += Totals::of(&file, unseen)?.closed_unseen;
         }
-        let counted = CountBy::of(args).is_some();
-        let count = || HandleCounts::of(&file, &selection, args);
-        let handle_counts = counted.then(count).transpose()?;
-        let grouped = !args.groups.by.is_empty();
+        let is_counted = CountBy::of(args).is_some();
+        let handle_counts = is_counted.then(|| HandleCounts::of(&file, &selection, args));
+        let handle_counts = handle_counts.transpose()?;
+        let is_grouped = !args.groups.by.is_empty();
         let beside = at_exit.as_ref();
-        let groups = grouped.then(|| Groups::of(&file, &selection, beside, args)).transpose()?;
-        let listing = !counted && !grouped;
-        let listing = listing.then(|| Listing::load(file.trace)).transpose()?;
+        let groups = is_grouped.then(|| Groups::of(&file, &selection, beside, args)).transpose()?;
+        let is_listed = !is_counted && !is_grouped;
+        let listing = is_listed.then(|| Listing::load(file.trace)).transpose()?;
         let mut shown_stacks = None;
         if let Some(listing) = &listing {
             listing.sort(&mut selection);
@@ -289,7 +290,7 @@ impl<'a> FileAnswer<'a> {
             groups,
             listing,
             file,
-            left,
+            survivors,
         })
     }
 
@@ -301,27 +302,27 @@ impl<'a> FileAnswer<'a> {
         let Some(listing) = &self.listing else { return Ok(()) };
         let objects = self.selection.objects();
         let end = skip.saturating_add(take).min(objects.len());
-        let kept = skip.min(end)..end;
-        let others = objects[..kept.start].iter().chain(&objects[kept.end..]);
+        let shown = skip.min(end)..end;
+        let others = objects[..shown.start].iter().chain(&objects[shown.end..]);
         let mut left_out = LeftOut::default();
-        others.for_each(|object| left_out += self.one_left_out(listing, *object));
+        others.for_each(|object| left_out += self.left_out_object(listing, *object));
         self.left_out = left_out;
-        self.selection.objects = objects[kept].to_vec();
-        if let (Some(shown), Some(frames)) = (&mut self.about.shown_stacks, &self.file.frames) {
-            *shown = listing.stacks(&self.file, &self.selection, frames.stacks.len())?;
+        self.selection.objects = objects[shown].to_vec();
+        if let (Some(stacks), Some(frames)) = (&mut self.about.shown_stacks, &self.file.frames) {
+            *stacks = listing.stacks(&self.file, &self.selection, frames.stacks.len())?;
         }
         Ok(())
     }
 
     /// An object that is not printed.
-    fn one_left_out(&self, listing: &Listing, selected: Selected) -> LeftOut {
+    fn left_out_object(&self, listing: &Listing, selected: Selected) -> LeftOut {
         let kinds = || self.events(selected).filter_map(|row| listing.kind(row));
         let opened = kinds().filter(|kind| OPENING.contains(*kind)).count();
         let object = selected.object();
         let existing = match kinds().any(|kind| WITH_HANDLE.contains(kind) || VIEWS.contains(kind))
         {
             true => 0,
-            // What was open all the time has no events.
+            // Handles that were open all the time have no events.
             false => self.file.objects.existing(object).len(),
         };
         let (handles, views) =
@@ -332,12 +333,12 @@ impl<'a> FileAnswer<'a> {
     /// Shows some stacks and no others, and says so when the functions that say most about them have no names.
     pub(super) fn show_named_stacks(&mut self, stacks: Vec<StackIdx>) -> Result<(), QueryError> {
         let Some(frames) = &self.file.frames else { return Ok(()) };
-        let mut shown = StackSet::new(frames.stacks.len());
-        stacks.into_iter().for_each(|stack| shown.add(Some(stack)));
-        frames.resolve(shown.iter())?;
-        let unnamed = TrimmedStacks::unnamed(frames, shown.iter());
+        let mut shown_stacks = StackSet::new(frames.stacks.len());
+        stacks.into_iter().for_each(|stack| shown_stacks.add(Some(stack)));
+        frames.resolve(shown_stacks.iter())?;
+        let unnamed = TrimmedStacks::unnamed(frames, shown_stacks.iter());
         self.about.caveats.extend(Caveat::of_unnamed_suspects(&unnamed));
-        self.about.shown_stacks = Some(shown);
+        self.about.shown_stacks = Some(shown_stacks);
         Ok(())
     }
 

@@ -10,8 +10,8 @@ use handlescope_model::{
 
 /// The columns of the objects table that every query reads.
 ///
-/// Row numbers out of a damaged archive are cut to the tables they point into, so that
-/// these ranges lie inside of the columns.
+/// Row numbers from a damaged archive are clamped to the heights of their tables, so that these ranges lie within the
+/// columns.
 pub(crate) struct ObjectTable {
     type_id: Numbers<TypeId>,
     first_event: Numbers<EventIdx>,

@@ -35,9 +35,9 @@ pub fn open_groups(
     names: &dyn FrameNames,
     cancel: &Cancel,
 ) -> Result<Vec<OpenGroup>, QueryError> {
-    let asked =
+    let criteria =
         ObjectCriteria { groups: GroupCriteria::of_create_stacks(), ..ObjectCriteria::default() };
-    let files = object_ref(sources, &asked, names, cancel)?.files;
+    let files = object_ref(sources, &criteria, names, cancel)?.files;
     let mut open = Vec::new();
     for file in &files {
         if let Some(groups) = &file.groups {

@@ -18,32 +18,33 @@ type Words = fn(&Captures<'_>) -> Option<String>;
 const MESSAGES: &[(&str, Words)] = &[
     (
         r"^sql parser error: Expected: (.+?), found: (.+?)(?: at Line: (\d+), Column: (\d+))?$",
-        |parts| {
-            let found = match parts.get(2)?.as_str() {
+        |captures| {
+            let found = match captures.get(2)?.as_str() {
                 "EOF" => "the end of the query",
                 found => found,
             };
-            Some(format!("expected {}, found {found}{}", parts.get(1)?.as_str(), place(parts, 3)))
+            let expected = captures.get(1)?.as_str();
+            Some(format!("expected {expected}, found {found}{}", position(captures, 3)))
         },
     ),
-    (r"^sql parser error: (.+?)(?: at Line: (\d+), Column: (\d+))?$", |parts| {
-        let mut letters = parts.get(1)?.as_str().chars();
+    (r"^sql parser error: (.+?)(?: at Line: (\d+), Column: (\d+))?$", |captures| {
+        let mut letters = captures.get(1)?.as_str().chars();
         let first = letters.next()?.to_lowercase();
-        Some(format!("{first}{}{}", letters.as_str(), place(parts, 2)))
+        Some(format!("{first}{}{}", letters.as_str(), position(captures, 2)))
     }),
     (r"(?i)^.*\bone \(and only one\) statement .*$", |_| {
         Some("a query is one statement; ask one after the other".to_owned())
     }),
-    (r"^no table or struct column named '(.+)' found$", |parts| {
-        Some(format!("the query names no table '{}'", parts.get(1)?.as_str()))
+    (r"^no table or struct column named '(.+)' found$", |captures| {
+        Some(format!("the query names no table '{}'", captures.get(1)?.as_str()))
     }),
     (r"(?s)^HAVING clause not valid outside of GROUP BY; found:.*$", |_| {
         Some("HAVING is allowed only after GROUP BY; use WHERE without it".to_owned())
     }),
     (
         r"^(?:projections|group_by aggregations) contained duplicate output name '(.+?)'\. ",
-        |parts| {
-            let name = parts.get(1)?.as_str();
+        |captures| {
+            let name = captures.get(1)?.as_str();
             Some(format!("two columns of the answer have the name '{name}'; rename one with AS"))
         },
     ),
@@ -53,59 +54,59 @@ const MESSAGES: &[(&str, Words)] = &[
     }),
     (
         r"^conversion from `(.+?)` to `(.+?)` failed in column '(.+?)' for (\d+) out of (\d+) values: (?s:(.+))$",
-        |parts| {
-            let [from, to] = types(parts, [1, 2])?;
-            let [column, failed, all, values] = texts(parts, [3, 4, 5, 6])?;
+        |captures| {
+            let [from, to] = types(captures, [1, 2])?;
+            let [column, failed, total, values] = texts(captures, [3, 4, 5, 6])?;
             Some(format!(
-                "{failed} of {all} values of '{column}' cannot be converted from {from} to {to}: {values}"
+                "{failed} of {total} values of '{column}' cannot be converted from {from} to {to}: {values}"
             ))
         },
     ),
     (
         r"^arithmetic on dtypes (.+?) and (.+?) is not allowed(?: \((.+?)\))?; try an explicit cast first$",
-        |parts| {
-            let [left, right] = types(parts, [1, 2])?;
+        |captures| {
+            let [left, right] = types(captures, [1, 2])?;
             let columns =
-                parts.get(3).and_then(|sides| both_columns(sides.as_str())).unwrap_or_default();
+                captures.get(3).and_then(|sides| both_columns(sides.as_str())).unwrap_or_default();
             Some(format!(
                 "arithmetic on {left} and {right} is not possible{columns}; convert one with CAST"
             ))
         },
     ),
-    (r"^filter predicate must be of type `Boolean`, got `(.+?)`$", |parts| {
-        let [given] = types(parts, [1])?;
-        Some(format!("a condition must be bool, but this is {given}; compare it with a value"))
+    (r"^filter predicate must be of type `Boolean`, got `(.+?)`$", |captures| {
+        let [actual] = types(captures, [1])?;
+        Some(format!("a condition must be bool, but this is {actual}; compare it with a value"))
     }),
-    (r"^cannot compare string with numeric type \((.+?)\)$", |parts| {
-        let [number] = types(parts, [1])?;
+    (r"^cannot compare string with numeric type \((.+?)\)$", |captures| {
+        let [number] = types(captures, [1])?;
         Some(format!("text cannot be compared with a number ({number}); convert one with CAST"))
     }),
-    (r"^`(\w+)` operation not supported for dtype `(.+?)`$", |parts| {
-        let [given] = types(parts, [2])?;
-        Some(format!("{} is not possible for {given}", parts.get(1)?.as_str()))
+    (r"^`(\w+)` operation not supported for dtype `(.+?)`$", |captures| {
+        let [actual] = types(captures, [2])?;
+        Some(format!("{} is not possible for {actual}", captures.get(1)?.as_str()))
     }),
     (
         r"^invalid series dtype: expected `(.+?)`, got `(.+?)` for series with name `(.*)`$",
-        |parts| {
-            let [wanted, given] = types(parts, [1, 2])?;
-            Some(match parts.get(3)?.as_str() {
-                "" | "literal" => format!("{wanted} is needed, not {given}"),
-                column => format!("{wanted} is needed, not {given}, which '{column}' is"),
+        |captures| {
+            let [expected, actual] = types(captures, [1, 2])?;
+            Some(match captures.get(3)?.as_str() {
+                "" | "literal" => format!("{expected} is needed, not {actual}"),
+                column => format!("{expected} is needed, not {actual}, which '{column}' is"),
             })
         },
     ),
-    (r"^expected (.+?) type, got: (.+?)$", |parts| {
-        let [wanted, given] = types(parts, [1, 2])?;
-        Some(format!("{wanted} is needed, not {given}"))
+    (r"^expected (.+?) type, got: (.+?)$", |captures| {
+        let [expected, actual] = types(captures, [1, 2])?;
+        Some(format!("{expected} is needed, not {actual}"))
     }),
-    (r"^cannot unpack series of type `(.+?)` into `(.+?)`$", |parts| {
-        let [given, wanted] = types(parts, [1, 2])?;
-        Some(format!("{wanted} is needed, not {given}"))
+    (r"^cannot unpack series of type `(.+?)` into `(.+?)`$", |captures| {
+        let [actual, expected] = types(captures, [1, 2])?;
+        Some(format!("{expected} is needed, not {actual}"))
     }),
-    (r"^'is_in' cannot check for (.+?) values in (.+?) data$", |parts| {
-        let [values, wanted] = types(parts, [1, 2])?;
+    (r"^'is_in' cannot check for (.+?) values in (.+?) data$", |captures| {
+        let [values, expected] = types(captures, [1, 2])?;
         let values = values.strip_prefix("list of ").unwrap_or(&values);
-        Some(format!("IN cannot look for {wanted} among {values}; convert one with CAST"))
+        Some(format!("IN cannot look for {expected} among {values}; convert one with CAST"))
     }),
 ];
 
@@ -139,50 +140,50 @@ pub(crate) struct KnownNames<'a> {
 
 /// Explains an error in terms of the query. Unknown messages stay as polars has them.
 pub(crate) fn polars_reason(error: &PolarsError, names: &KnownNames<'_>) -> String {
-    let known = reworded(without_plan(message(innermost(error))), names);
-    known.unwrap_or_else(|| PolarsReason(error).to_string())
+    let reworded = reworded(without_plan(message(innermost(error))), names);
+    reworded.unwrap_or_else(|| PolarsReason(error).to_string())
 }
 
 /// Message of polars, for the kinds of errors whose wording is known.
 fn message(error: &PolarsError) -> &str {
     use PolarsError as E;
     match error {
-        E::ColumnNotFound(said)
-        | E::SchemaFieldNotFound(said)
-        | E::ComputeError(said)
-        | E::Duplicate(said)
-        | E::InvalidOperation(said)
-        | E::SchemaMismatch(said)
-        | E::ShapeMismatch(said)
-        | E::SQLInterface(said)
-        | E::SQLSyntax(said) => said,
+        E::ColumnNotFound(message)
+        | E::SchemaFieldNotFound(message)
+        | E::ComputeError(message)
+        | E::Duplicate(message)
+        | E::InvalidOperation(message)
+        | E::SchemaMismatch(message)
+        | E::ShapeMismatch(message)
+        | E::SQLInterface(message)
+        | E::SQLSyntax(message) => message,
         _ => "",
     }
 }
 
-fn reworded(said: &str, names: &KnownNames<'_>) -> Option<String> {
-    if let Some(parts) = KNOWN_MISSING_TABLE.as_ref().and_then(|known| known.captures(said)) {
-        let name = parts.get(1)?.as_str();
+fn reworded(text: &str, names: &KnownNames<'_>) -> Option<String> {
+    if let Some(captures) = KNOWN_MISSING_TABLE.as_ref().and_then(|known| known.captures(text)) {
+        let name = captures.get(1)?.as_str();
         let hint = suggest::hint(name, names.tables.iter().copied());
         return Some(format!("table '{name}' not found{hint}"));
     }
-    if let Some(parts) = KNOWN_MISSING.iter().find_map(|known| known.captures(said)) {
-        return missing_column(&parts, &names.columns);
+    if let Some(captures) = KNOWN_MISSING.iter().find_map(|known| known.captures(text)) {
+        return missing_column(&captures, &names.columns);
     }
-    KNOWN.iter().find_map(|(known, words)| words(&known.captures(said)?))
+    KNOWN.iter().find_map(|(known, words)| words(&known.captures(text)?))
 }
 
 /// A column that is not there, with the nearest that is, or all that are.
-fn missing_column(parts: &Captures<'_>, known: &[&str]) -> Option<String> {
-    let name = parts.name("name")?.as_str();
-    let listed: Option<Vec<&str>> = parts.name("columns").map(|columns| {
+fn missing_column(captures: &Captures<'_>, known_columns: &[&str]) -> Option<String> {
+    let name = captures.name("name")?.as_str();
+    let listed: Option<Vec<&str>> = captures.name("columns").map(|columns| {
         let columns = columns.as_str().split(", ").map(|column| column.trim_matches('"'));
         columns.filter(|column| !column.is_empty()).collect()
     });
     let has_no_table = listed.as_ref().is_some_and(Vec::is_empty);
-    let columns = listed.unwrap_or_else(|| known.to_vec());
-    let table =
-        parts.name("table").map_or_else(String::new, |table| format!(" in '{}'", table.as_str()));
+    let columns = listed.unwrap_or_else(|| known_columns.to_vec());
+    let table = captures.name("table").map(|table| format!(" in '{}'", table.as_str()));
+    let table = table.unwrap_or_default();
     let hint = match suggest::nearest(name, columns.iter().copied()) {
         Some(nearest) => suggest::did_you_mean(nearest),
         None if has_no_table => "; the query names no table".to_owned(),
@@ -202,13 +203,13 @@ fn list(columns: &[&str]) -> String {
     match columns.len().saturating_sub(shown.len()) {
         _ if shown.is_empty() => String::new(),
         0 => format!("; the columns are {}", shown.join(", ")),
-        more => format!("; the columns are {} and {more} more", shown.join(", ")),
+        count => format!("; the columns are {} and {count} more", shown.join(", ")),
     }
 }
 
-/// Place where the parser stopped, from two groups: line and column, counted from 1.
-fn place(parts: &Captures<'_>, first: usize) -> String {
-    match (parts.get(first), parts.get(first + 1)) {
+/// Position where the parser stopped, from two groups: line and column, counted from 1.
+fn position(captures: &Captures<'_>, first: usize) -> String {
+    match (captures.get(first), captures.get(first + 1)) {
         (Some(line), Some(column)) => {
             format!(" at line {}, column {}", line.as_str(), column.as_str())
         }
@@ -222,16 +223,16 @@ fn both_columns(sides: &str) -> Option<String> {
     Some(format!(" ({left} and {right})"))
 }
 
-fn texts<'t, const N: usize>(parts: &Captures<'t>, groups: [usize; N]) -> Option<[&'t str; N]> {
+fn texts<'t, const N: usize>(captures: &Captures<'t>, groups: [usize; N]) -> Option<[&'t str; N]> {
     let mut texts = [""; N];
     for (text, group) in texts.iter_mut().zip(groups) {
-        *text = parts.get(group)?.as_str();
+        *text = captures.get(group)?.as_str();
     }
     Some(texts)
 }
 
-fn types<const N: usize>(parts: &Captures<'_>, groups: [usize; N]) -> Option<[String; N]> {
-    let texts = texts(parts, groups)?;
+fn types<const N: usize>(captures: &Captures<'_>, groups: [usize; N]) -> Option<[String; N]> {
+    let texts = texts(captures, groups)?;
     let mut types = [const { String::new() }; N];
     for (dtype, text) in types.iter_mut().zip(texts) {
         *dtype = type_name(text)?;
@@ -277,14 +278,14 @@ mod tests {
 
     use super::*;
 
-    fn said(error: &PolarsError) -> String {
+    fn reason(error: &PolarsError) -> String {
         let names =
             KnownNames { tables: vec!["processes", "objects"], columns: vec!["type", "pointer"] };
         polars_reason(error, &names)
     }
 
     fn computed(text: &str) -> String {
-        said(&PolarsError::ComputeError(text.to_owned().into()))
+        reason(&PolarsError::ComputeError(text.to_owned().into()))
     }
 
     #[test]
@@ -295,18 +296,18 @@ mod tests {
 
     #[test]
     fn a_missing_column_has_the_nearest_name_or_all_names() {
-        let missing = |text: &str| said(&PolarsError::ColumnNotFound(text.to_owned().into()));
-        let of_two = |name: &str| {
+        let missing = |text: &str| reason(&PolarsError::ColumnNotFound(text.to_owned().into()));
+        let with_two_columns = |name: &str| {
             missing(&format!(
                 "unable to find column \"{name}\"; valid columns: [\"pid\", \"name\"]\n\nx"
             ))
         };
-        assert_eq!(of_two("nme"), "column 'nme' not found, did you mean name?");
-        assert_eq!(of_two("zzqq"), "column 'zzqq' not found; the columns are pid, name");
+        assert_eq!(with_two_columns("nme"), "column 'nme' not found, did you mean name?");
+        assert_eq!(with_two_columns("zzqq"), "column 'zzqq' not found; the columns are pid, name");
         let without_table = missing("unable to find column \"pid\"; valid columns: []");
         assert_eq!(without_table, "column 'pid' not found; the query names no table");
         assert_eq!(missing("\"typ\" not found"), "column 'typ' not found, did you mean type?");
-        let alias = said(&PolarsError::SQLInterface(
+        let alias = reason(&PolarsError::SQLInterface(
             "no column named 'poiner' found in table 'o'".to_owned().into(),
         ));
         assert_eq!(alias, "column 'poiner' not found in 'o', did you mean pointer?");
@@ -421,18 +422,18 @@ mod tests {
             assert!(reason.contains(expected), "{query}: {reason}");
             errors.push(error);
         }
-        // No query comes so far, but what reads columns does.
+        // No query provokes these, but reading columns does.
         let column = Column::new("name".into(), ["Idle"]);
         let series = column.as_materialized_series();
-        let other = UInt32Chunked::from_vec("pid".into(), vec![0]);
-        errors.extend(other.unpack_series_matching_type(series).err());
+        let numbers = UInt32Chunked::from_vec("pid".into(), vec![0]);
+        errors.extend(numbers.unpack_series_matching_type(series).err());
         let frame = DataFrame::new(1, vec![column.clone()]).expect("a frame");
         errors.extend(frame.column("pid").err());
-        let said: Vec<String> =
+        let texts: Vec<String> =
             errors.iter().map(|error| without_plan(message(innermost(error))).to_owned()).collect();
         let known = KNOWN.iter().map(|(known, _)| known).chain(KNOWN_MISSING.iter());
         for known in known.chain(KNOWN_MISSING_TABLE.as_ref()) {
-            assert!(said.iter().any(|said| known.is_match(said)), "{known}: {said:#?}");
+            assert!(texts.iter().any(|texts| known.is_match(texts)), "{known}: {texts:#?}");
         }
     }
 
@@ -443,8 +444,8 @@ mod tests {
         }
         let inner = Box::new(PolarsError::ComputeError("odd".to_owned().into()));
         let context = PolarsError::Context { error: inner, msg: "in a join".to_owned().into() };
-        assert_eq!(said(&context), "odd: in a join");
+        assert_eq!(reason(&context), "odd: in a join");
         let shape = PolarsError::ShapeMismatch("3 and 4\n\nResolved plan: x".to_owned().into());
-        assert_eq!(said(&shape), "lengths don't match: 3 and 4");
+        assert_eq!(reason(&shape), "lengths don't match: 3 and 4");
     }
 }

@@ -1,8 +1,7 @@
 //! Names that say more than that of the executable.
 //!
-//! Windows runs most of its services in processes that are all called `svchost.exe`. Which one it
-//! is stands in the command line. ETWAnalyzer ships rules that rename four of them, and its users
-//! know them by these names; the rules here are the same.
+//! Windows runs most of its services in processes called `svchost.exe`, whose command lines name the service.
+//! ETWAnalyzer has rules that rename four of them, and its users know these names; the rules here are the same.
 
 /// The executable that all rules are about.
 const SERVICE_HOST: &str = "svchost.exe";
@@ -20,7 +19,7 @@ pub fn pretty_name(executable: &str, command_line: &str) -> Option<&'static str>
     if !is_service_host(executable) {
         return None;
     }
-    let rule = RULES.into_iter().find(|(part, _)| contains(command_line, part));
+    let rule = RULES.into_iter().find(|(text, _)| contains(command_line, text));
     rule.map(|(_, name)| name)
 }
 
@@ -42,7 +41,7 @@ pub(super) fn hosted_service(command_line: &str) -> Option<String> {
 
 /// Whether a text contains a part of ASCII characters, in any case.
 fn contains(text: &str, part: &str) -> bool {
-    text.as_bytes().windows(part.len()).any(|place| place.eq_ignore_ascii_case(part.as_bytes()))
+    text.as_bytes().windows(part.len()).any(|window| window.eq_ignore_ascii_case(part.as_bytes()))
 }
 
 #[cfg(test)]

@@ -50,27 +50,27 @@ pub fn processes<'a>(
         cancel.check()?;
         let info = trace_info(source.trace)?;
         let infos = ProcessList::load(source.trace)?;
-        let all: Vec<Process> = Processes::read(source.trace)?.rows().collect();
-        let parents = Parents::of(&all);
+        let processes: Vec<Process> = Processes::read(source.trace)?.rows().collect();
+        let parents = Parents::of(&processes);
         let of_row = |row: &usize| infos.get(ProcessIdx(*row as u32));
-        let mut rows: Vec<usize> = (0..all.len()).collect();
-        let mut left = Survivors::of(rows.len());
-        let ProcessCriteria { name, command_line, new_process } = &args.processes;
-        left.keep(Criterion::Process, name, &mut rows, |filter, row| {
+        let mut rows: Vec<usize> = (0..processes.len()).collect();
+        let mut survivors = Survivors::of(rows.len());
+        let ProcessCriteria { name, command_line, new_process: new } = &args.processes;
+        survivors.keep(Criterion::Process, name, &mut rows, |filter, row| {
             of_row(row).matches(filter, false)
         });
-        left.keep(Criterion::Parent, &args.parent, &mut rows, |filter, row| {
+        survivors.keep(Criterion::Parent, &args.parent, &mut rows, |filter, row| {
             match parents.of_row(*row) {
                 Some(parent) => of_row(&parent).matches(filter, false),
-                None => filter.matches("", all.get(*row).map_or(0, |process| process.parent_pid)),
+                None => filter.matches("", processes.get(*row).map_or(0, |it| it.parent_pid)),
             }
         });
-        left.keep(Criterion::CmdLine, command_line, &mut rows, |filter, row| {
+        survivors.keep(Criterion::CmdLine, command_line, &mut rows, |filter, row| {
             filter.matches(&of_row(row).command_line)
         });
-        left.keep(Criterion::NewProcess, new_process, &mut rows, |new, row| new.means(of_row(row)));
+        survivors.keep(Criterion::NewProcess, new, &mut rows, |new, row| new.matches(of_row(row)));
         rows.sort_by_key(|row| {
-            let Process { pid, start_ns, end_ns, .. } = all[*row];
+            let Process { pid, start_ns, end_ns, .. } = processes[*row];
             match args.order {
                 ProcessOrder::Pid | ProcessOrder::Tree => (None, pid, start_ns),
                 ProcessOrder::Start => (start_ns, pid, None),
@@ -82,15 +82,15 @@ pub fn processes<'a>(
             _ => rows.into_iter().map(|row| (row, 0)).collect(),
         };
         let listed = |(row, depth): (usize, _)| {
-            let parent = parents.of_row(row).and_then(|parent| all.get(parent));
+            let parent = parents.of_row(row).and_then(|parent| processes.get(parent));
             let parent = parent.map(|process| process.name.clone());
-            all.get(row).cloned().map(|process| ListedProcess { process, depth, parent })
+            processes.get(row).cloned().map(|process| ListedProcess { process, depth, parent })
         };
-        let processes = rows.into_iter().filter_map(listed).collect();
+        let listed = rows.into_iter().filter_map(listed).collect();
         let (path, index) = (source.path, source.index);
-        Ok((ProcessAnswer { path, index, info, processes, no_match: None }, left))
+        Ok((ProcessAnswer { path, index, info, processes: listed, no_match: None }, survivors))
     };
-    let list = List { subject: Subject::Process, names, place: |found| &mut found.no_match };
+    let list = List { subject: Subject::Process, names, no_match: |answer| &mut answer.no_match };
     list.answers(sources, args, answer)
 }
 
@@ -112,15 +112,15 @@ fn tree(rows: &[usize], parents: &Parents<'_>) -> Vec<(usize, usize)> {
         let parent = parents.of_row(row).filter(|parent| shown.contains(parent));
         children.entry(parent).or_default().push(row);
     }
-    let (mut tree, mut seen) = (Vec::with_capacity(rows.len()), HashSet::new());
-    // Of processes from before the trace each may name the other as its parent: then none is a root.
+    let (mut tree, mut visited) = (Vec::with_capacity(rows.len()), HashSet::new());
+    // Processes from before the trace may name each other as parents, so that neither is a root.
     for &root in children.get(&None).into_iter().flatten().chain(rows) {
-        let mut waiting = vec![(root, 0)];
-        while let Some((row, depth)) = waiting.pop() {
-            if seen.insert(row) {
+        let mut pending = vec![(root, 0)];
+        while let Some((row, depth)) = pending.pop() {
+            if visited.insert(row) {
                 tree.push((row, depth));
                 let below = children.get(&Some(row)).into_iter().flatten().rev();
-                waiting.extend(below.map(|child| (*child, depth + 1)));
+                pending.extend(below.map(|child| (*child, depth + 1)));
             }
         }
     }
@@ -129,29 +129,29 @@ fn tree(rows: &[usize], parents: &Parents<'_>) -> Vec<(usize, usize)> {
 
 /// Finds the parents of processes: pids are used again.
 struct Parents<'a> {
-    all: &'a [Process],
+    rows: &'a [Process],
     /// The rows of each pid by start.
     by_pid: HashMap<u32, Vec<usize>>,
 }
 
 impl<'a> Parents<'a> {
-    fn of(all: &'a [Process]) -> Self {
+    fn of(processes: &'a [Process]) -> Self {
         let mut by_pid: HashMap<u32, Vec<usize>> = HashMap::new();
-        for (row, process) in all.iter().enumerate() {
+        for (row, process) in processes.iter().enumerate() {
             by_pid.entry(process.pid).or_default().push(row);
         }
-        by_pid.values_mut().for_each(|rows| rows.sort_by_key(|row| all[*row].start_ns));
-        Self { all, by_pid }
+        by_pid.values_mut().for_each(|rows| rows.sort_by_key(|row| processes[*row].start_ns));
+        Self { rows: processes, by_pid }
     }
 
     /// The row of the parent: the last process of that pid that had started when the child did, if
     /// it had not ended.
     fn of_row(&self, row: usize) -> Option<usize> {
-        let child = self.all.get(row)?;
+        let child = self.rows.get(row)?;
         let rows = self.by_pid.get(&child.parent_pid)?;
-        let started = rows.partition_point(|parent| self.all[*parent].start_ns <= child.start_ns);
+        let started = rows.partition_point(|parent| self.rows[*parent].start_ns <= child.start_ns);
         let parent = rows[..started].iter().rev().find(|parent| **parent != row)?;
-        let end = self.all[*parent].end_ns;
+        let end = self.rows[*parent].end_ns;
         (end.is_none() || end >= child.start_ns).then_some(*parent)
     }
 }
@@ -162,19 +162,19 @@ mod tests {
 
     /// Processes as (pid, parent, start, end).
     fn all(rows: &[(u32, u32, Option<i64>, Option<i64>)]) -> Vec<Process> {
-        let process = |&(pid, parent_pid, start_ns, end_ns): &(u32, u32, _, _)| Process {
+        let processes = rows.iter().map(|&(pid, parent_pid, start_ns, end_ns)| Process {
             pid,
             parent_pid,
             start_ns,
             end_ns,
             ..Process::default()
-        };
-        rows.iter().map(process).collect()
+        });
+        processes.collect()
     }
 
     #[test]
     fn a_parent_is_the_process_that_had_the_pid_when_the_child_started() {
-        let all = all(&[
+        let processes = all(&[
             (7, 0, None, Some(10)),
             (7, 0, Some(20), Some(30)),
             (8, 7, Some(5), None),
@@ -184,14 +184,14 @@ mod tests {
             (8, 7, None, None),
             (0, 0, None, None),
         ]);
-        let parents = Parents::of(&all);
-        let found: Vec<_> = (2..all.len()).map(|row| parents.of_row(row)).collect();
-        assert_eq!(found, [Some(0), None, Some(1), None, Some(0), None]);
+        let parents = Parents::of(&processes);
+        let rows: Vec<_> = (2..processes.len()).map(|row| parents.of_row(row)).collect();
+        assert_eq!(rows, [Some(0), None, Some(1), None, Some(0), None]);
     }
 
     #[test]
     fn a_tree_lists_each_process_once_also_when_parents_go_round() {
-        let all = all(&[
+        let processes = all(&[
             (4, 0, None, None),
             (5, 6, None, None),
             (6, 5, None, None),
@@ -199,8 +199,8 @@ mod tests {
             (8, 7, Some(2), None),
             (9, 4, Some(3), None),
         ]);
-        let parents = Parents::of(&all);
-        let rows: Vec<usize> = (0..all.len()).collect();
+        let parents = Parents::of(&processes);
+        let rows: Vec<usize> = (0..processes.len()).collect();
         assert_eq!(tree(&rows, &parents), [(0, 0), (3, 1), (4, 2), (5, 1), (1, 0), (2, 1)]);
         assert_eq!(tree(&[4, 5], &parents), [(4, 0), (5, 0)]);
     }

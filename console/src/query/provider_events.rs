@@ -18,7 +18,7 @@ use super::frame_view::ModuleBases;
 use super::info::{check_clock, trace_info};
 use super::no_match::{Candidates, NoMatch, Subject, explained};
 use super::source::Source;
-use super::tables::{ChosenProcesses, ProcessInfo, ProcessList};
+use super::tables::{ProcessInfo, ProcessList, SelectedProcesses};
 use crate::cancel::{Cancel, Poll};
 use crate::filter::Filter;
 use crate::query::EventCriteria;
@@ -97,9 +97,9 @@ impl<'a> ProviderEventsAnswer<'a> {
         cancel: &'a Cancel,
     ) -> Result<(Self, Survivors), QueryError> {
         let trace = source.trace;
-        let kept = Kept::load(trace)?;
-        let (chosen, left) = kept.rows(source, args, cancel)?;
-        let passed = chosen.len();
+        let kept = KeptEvents::load(trace)?;
+        let (selected, survivors) = kept.rows(source, args, cancel)?;
+        let passed = selected.len();
         let shown = args.top.map_or(0..passed, |top| {
             let first = top.skip.min(passed);
             first..first.saturating_add(top.take).min(passed)
@@ -107,7 +107,7 @@ impl<'a> ProviderEventsAnswer<'a> {
         let values = args.fields.then(|| Values::new(trace)).transpose()?;
         let mut poll = Poll::new(cancel);
         let mut rows = Vec::new();
-        for row in chosen.get(shown).unwrap_or_default() {
+        for row in selected.get(shown).unwrap_or_default() {
             poll.round()?;
             rows.push(kept.event(*row, values.as_ref()));
         }
@@ -129,7 +129,7 @@ impl<'a> ProviderEventsAnswer<'a> {
             bases: ModuleBases::load(trace)?,
             processes: kept.processes,
         };
-        Ok((answer, left))
+        Ok((answer, survivors))
     }
 }
 
@@ -146,39 +146,39 @@ pub fn provider_events<'a>(
     let answers =
         sources.iter().map(|source| ProviderEventsAnswer::new(source, args, names, cancel));
     let answers = answers.collect::<Result<Vec<_>, QueryError>>()?;
-    let find = |source: &Source<'_>, left: &_| no_event(source, args, left, cancel);
-    explained(sources, answers, |found| &mut found.no_match, find)
+    explained(sources, answers, |answer| &mut answer.no_match, no_event(args, cancel))
 }
 
-/// Reason why no single event passes.
+/// Finds the reason why no single event of a trace passes.
 fn no_event(
-    source: &Source<'_>,
     args: &EventCriteria,
-    left: &Survivors,
     cancel: &Cancel,
-) -> Result<Option<NoMatch>, QueryError> {
-    let kept = Kept::load(source.trace)?;
-    let names = |passed: &_, (criterion, value): (_, &_)| {
-        let (rows, _) = kept.rows(source, passed, cancel)?;
-        Ok(Candidates::of(value, kept.names(&rows, criterion)))
-    };
-    let passes = |other: &_| Ok(!kept.rows(source, other, cancel)?.0.is_empty());
-    NoMatch::of(Subject::Event, args, left, names, passes)
+) -> impl Fn(&Source<'_>, &Survivors) -> Result<Option<NoMatch>, QueryError> {
+    |source, survivors| {
+        let events = KeptEvents::load(source.trace)?;
+        let names = |passed: &_, criterion, value: &_| {
+            let (rows, _) = events.rows(source, passed, cancel)?;
+            Ok(Candidates::of(value, events.names(&rows, criterion)))
+        };
+        NoMatch::of(Subject::Event, args, survivors, names, |criteria| {
+            Ok(!events.rows(source, criteria, cancel)?.0.is_empty())
+        })
+    }
 }
 
 /// Answers `.dump Events` with counts of single events, one answer for each trace.
 ///
 /// # Errors
 /// Fails like [`provider_events`].
-pub fn chosen_event_counts<'a>(
+pub fn single_event_counts<'a>(
     sources: &[Source<'a>],
     args: &EventCriteria,
     cancel: &Cancel,
 ) -> Result<Vec<EventsAnswer<'a>>, QueryError> {
     let answer = |source: &Source<'a>| {
-        let kept = Kept::load(source.trace)?;
-        let (rows, left) = kept.rows(source, args, cancel)?;
-        let Kept { events, mut kinds, .. } = kept;
+        let kept = KeptEvents::load(source.trace)?;
+        let (rows, survivors) = kept.rows(source, args, cancel)?;
+        let KeptEvents { events, mut kinds, .. } = kept;
         for kind in &mut kinds {
             kind.counted.count = 0;
             (kind.counted.first_ns, kind.counted.last_ns) = (None, None);
@@ -191,21 +191,20 @@ pub fn chosen_event_counts<'a>(
             kind.counted.last_ns = time;
         }
         kinds.retain(|kind| kind.counted.count > 0);
-        Ok((EventsAnswer::new(source, kinds, events.len() as u64, true), left))
+        Ok((EventsAnswer::new(source, kinds, events.len() as u64, true), survivors))
     };
     let answers = sources.iter().map(answer).collect::<Result<Vec<_>, QueryError>>()?;
-    let find = |source: &Source<'_>, left: &_| no_event(source, args, left, cancel);
-    explained(sources, answers, |found| &mut found.no_match, find)
+    explained(sources, answers, |answer| &mut answer.no_match, no_event(args, cancel))
 }
 
 /// The single events of an extract.
-struct Kept {
+struct KeptEvents {
     events: ProviderEvents,
     kinds: Vec<CountedEvent>,
     processes: ProcessList,
 }
 
-impl Kept {
+impl KeptEvents {
     fn load(trace: &Trace) -> Result<Self, QueryError> {
         Ok(Self {
             events: ProviderEvents::read(trace)?,
@@ -226,28 +225,30 @@ impl Kept {
         }
         cancel.check()?;
         let Self { events, kinds, processes } = self;
-        // What an event is has to be known.
+        // Events of unknown kinds are left out.
         let kind = |row: usize| events.event[row].row();
         let mut rows: Vec<usize> =
             (0..events.len()).filter(|row| kind(*row) < kinds.len()).collect();
-        let mut left = Survivors::of(rows.len());
+        let mut survivors = Survivors::of(rows.len());
         let verdicts = |filter: &Option<Filter>, passes: fn(&CountedEvent, &Filter) -> bool| {
-            let of_kinds = |filter| kinds.iter().map(|kind| passes(kind, filter)).collect();
-            filter.as_ref().map::<Vec<bool>, _>(of_kinds)
+            let filter = filter.as_ref();
+            filter.map(|filter| kinds.iter().map(|kind| passes(kind, filter)).collect::<Vec<_>>())
         };
         let providers = verdicts(&args.provider, CountedEvent::is_of_provider);
-        left.keep(Criterion::Provider, &providers, &mut rows, |passes, row| passes[kind(*row)]);
-        let meant = verdicts(&args.event, CountedEvent::matches);
-        left.keep(Criterion::Event, &meant, &mut rows, |passes, row| passes[kind(*row)]);
-        let chosen = ChosenProcesses::new(processes, args.process.as_ref());
-        left.keep(Criterion::Process, &args.process, &mut rows, |_, row| {
-            chosen.has(events.process[*row], events.pid[*row].unwrap_or_default())
+        survivors
+            .keep(Criterion::Provider, &providers, &mut rows, |passes, row| passes[kind(*row)]);
+        let events_by_kind = verdicts(&args.event, CountedEvent::matches);
+        survivors
+            .keep(Criterion::Event, &events_by_kind, &mut rows, |passes, row| passes[kind(*row)]);
+        let selected = SelectedProcesses::new(processes, args.process.as_ref());
+        survivors.keep(Criterion::Process, &args.process, &mut rows, |_, row| {
+            selected.has(events.process[*row], events.pid[*row].unwrap_or_default())
         });
         let time = args.time.map(|range| range.nanoseconds());
-        left.keep(Criterion::MinMaxTime, &time, &mut rows, |time, row| {
+        survivors.keep(Criterion::MinMaxTime, &time, &mut rows, |time, row| {
             time.contains(&events.time_ns[*row])
         });
-        Ok((rows, left))
+        Ok((rows, survivors))
     }
 
     /// The names that some rows have where a criterion looks.
@@ -256,11 +257,12 @@ impl Kept {
         if criterion == Criterion::Process {
             let owners: BTreeSet<ProcessIdx> =
                 rows.iter().filter_map(|row| events.process[*row]).collect();
-            let name = |row| processes.get(row).shown_name(false).to_owned();
-            return owners.into_iter().map(name).collect();
+            let owners = owners.into_iter().map(|row| processes.get(row));
+            return owners.map(|owner| owner.shown_name(false).to_owned()).collect();
         }
-        let found: BTreeSet<usize> = rows.iter().map(|row| events.event[*row].row()).collect();
-        names(found.into_iter().filter_map(|kind| kinds.get(kind)), criterion)
+        let kinds_of_rows: BTreeSet<usize> =
+            rows.iter().map(|row| events.event[*row].row()).collect();
+        names(kinds_of_rows.into_iter().filter_map(|kind| kinds.get(kind)), criterion)
     }
 
     fn event(&self, row: usize, values: Option<&Values>) -> SingleEvent {
@@ -308,35 +310,34 @@ impl Values {
 
     /// The fields that some values belong to, in the order of their first values.
     fn fields(&self, first: usize, count: usize) -> Vec<NamedField> {
-        let mut found: Vec<(usize, NamedField)> = Vec::new();
-        let mut places = HashMap::new();
+        let mut fields: Vec<(usize, NamedField)> = Vec::new();
+        let mut indexes = HashMap::new();
         for row in first..first.saturating_add(count).min(self.field.len()) {
             let Some(number) = self.field.get(row).map(EventFieldIdx::row) else { continue };
             let Some(field) = self.fields.get(number) else { continue };
-            let place = *places.entry(number).or_insert_with(|| {
+            let index = *indexes.entry(number).or_insert_with(|| {
                 let is_list = self.item.get(row).is_some();
                 let (name, values) = (field.name.clone(), Vec::new());
-                found.push((number, NamedField { name, values, is_list }));
-                found.len() - 1
+                fields.push((number, NamedField { name, values, is_list }));
+                fields.len() - 1
             });
-            if let Some((_, named)) = found.get_mut(place) {
+            if let Some((_, named)) = fields.get_mut(index) {
                 named.values.extend(self.value(row, &field.kind));
             }
         }
-        found.into_iter().map(|(_, field)| field).collect()
+        fields.into_iter().map(|(_, field)| field).collect()
     }
 
     fn value(&self, row: usize, kind: &str) -> Option<FieldValue> {
-        let unsigned = |number: u64| match kind {
+        let signed = self.signed.get(row).map(FieldValue::Signed);
+        let unsigned = self.unsigned.get(row).map(|number| match kind {
             "hex" => FieldValue::Hex(number),
             "bool" => FieldValue::Bool(number != 0),
             _ => FieldValue::Unsigned(number),
-        };
-        let unsigned = || self.unsigned.get(row).map(unsigned);
-        let text = || self.text.get(row).map(|text| FieldValue::Text(text.to_owned()));
-        let bytes = || self.bytes.get(row).map(|bytes| FieldValue::Bytes(bytes.to_vec()));
-        let float = || self.float.get(row).map(FieldValue::Float);
-        let signed = self.signed.get(row).map(FieldValue::Signed);
-        signed.or_else(unsigned).or_else(text).or_else(bytes).or_else(float)
+        });
+        let text = self.text.get(row).map(|text| FieldValue::Text(text.to_owned()));
+        let bytes = self.bytes.get(row).map(|bytes| FieldValue::Bytes(bytes.to_vec()));
+        let float = self.float.get(row).map(FieldValue::Float);
+        signed.or(unsigned).or(text).or(bytes).or(float)
     }
 }

@@ -11,7 +11,7 @@ use super::error::QueryError;
 /// events about each request.
 #[derive(Default)]
 pub(crate) struct Requests {
-    of_process: HashMap<ProcessIdx, Vec<i64>>,
+    by_process: HashMap<ProcessIdx, Vec<i64>>,
 }
 
 impl Requests {
@@ -21,7 +21,7 @@ impl Requests {
         }
         let names = EventCounts::read(trace)?.name;
         let is_start: Vec<bool> =
-            names.iter().map(|name| name.as_deref().is_some_and(starts_request)).collect();
+            names.iter().map(|name| name.as_deref().is_some_and(is_request_start)).collect();
         let process = trace.values(ProviderEvents::process)?;
         let event = trace.values(ProviderEvents::event)?;
         let time_ns = trace.values(ProviderEvents::time_ns)?;
@@ -34,27 +34,27 @@ impl Requests {
                 starts.entry((process, kind)).or_default().push(time);
             }
         }
-        let mut of_process: HashMap<ProcessIdx, Vec<i64>> = HashMap::new();
+        let mut by_process: HashMap<ProcessIdx, Vec<i64>> = HashMap::new();
         for ((process, _), mut times) in starts {
             times.sort_unstable();
-            let known = of_process.entry(process).or_default();
-            if times.len() > known.len() {
-                *known = times;
+            let longest = by_process.entry(process).or_default();
+            if times.len() > longest.len() {
+                *longest = times;
             }
         }
-        Ok(Self { of_process })
+        Ok(Self { by_process })
     }
 
     /// Number of requests that a process began between two times, nanoseconds since session start.
     pub(crate) fn between(&self, process: ProcessIdx, from_ns: i64, to_ns: i64) -> usize {
-        let Some(times) = self.of_process.get(&process) else { return 0 };
+        let Some(times) = self.by_process.get(&process) else { return 0 };
         let until = times.partition_point(|time| *time <= to_ns);
         until.saturating_sub(times.partition_point(|time| *time < from_ns))
     }
 }
 
 /// Whether an event says that a request starts: `Request/Start`, `RequestStart`, `AspNetRequest/win:Start`.
-fn starts_request(name: &str) -> bool {
+fn is_request_start(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     name.contains("request") && name.ends_with("start")
 }
@@ -66,17 +66,17 @@ mod tests {
     #[test]
     fn starts_of_requests_are_known_by_their_names() {
         for name in ["Request/Start", "RequestStart", "HttpRequest/win:Start"] {
-            assert!(starts_request(name), "{name}");
+            assert!(is_request_start(name), "{name}");
         }
         for name in ["Request/Stop", "Work/Start", "RequestStarted", "Request"] {
-            assert!(!starts_request(name), "{name}");
+            assert!(!is_request_start(name), "{name}");
         }
     }
 
     #[test]
     fn requests_are_counted_in_a_time() {
         let requests =
-            Requests { of_process: HashMap::from([(ProcessIdx(1), vec![10, 20, 20, 30])]) };
+            Requests { by_process: HashMap::from([(ProcessIdx(1), vec![10, 20, 20, 30])]) };
         assert_eq!(requests.between(ProcessIdx(1), 10, 20), 3);
         assert_eq!(requests.between(ProcessIdx(1), 11, 19), 0);
         assert_eq!(requests.between(ProcessIdx(1), 40, 5), 0);

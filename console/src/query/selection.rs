@@ -81,10 +81,10 @@ impl Selection {
     }
 
     /// The objects with any such event, before events are removed.
-    pub(crate) fn with_any(&self, objects: &ObjectTable, is: impl Fn(usize) -> bool) -> Self {
-        let has_any = |selected: &&Selected| objects.events(selected.object()).any(&is);
-        let objects = self.objects.iter().filter(has_any).copied().collect();
-        Self { objects, events: EventMask::All, needs_symbols: Vec::new() }
+    pub(crate) fn with_any(&self, objects: &ObjectTable, passes: impl Fn(usize) -> bool) -> Self {
+        let selected = self.objects.iter().copied();
+        let selected = selected.filter(|it| objects.events(it.object()).any(&passes));
+        Self { objects: selected.collect(), events: EventMask::All, needs_symbols: Vec::new() }
     }
 
     /// Keeps the objects that pass. The predicate may remove events of its object.
@@ -131,7 +131,7 @@ impl EventMask {
     pub fn contains(&self, event: usize) -> bool {
         match self {
             Self::All => true,
-            Self::Some(left) => left.get(event).copied().unwrap_or_default(),
+            Self::Some(is_left) => is_left.get(event).copied().unwrap_or_default(),
         }
     }
 
@@ -147,14 +147,14 @@ impl EventMask {
         if matches!(self, Self::All) {
             *self = Self::Some(vec![true; height]);
         }
-        let Self::Some(left) = self else { return false };
+        let Self::Some(is_left) = self else { return false };
         let first = events.start;
-        let mut any = false;
-        for (at, left) in left.get_mut(events).into_iter().flatten().enumerate() {
-            *left = *left && passes(first + at);
-            any |= *left;
+        let mut has_event = false;
+        for (index, is_left) in is_left.get_mut(events).into_iter().flatten().enumerate() {
+            *is_left = *is_left && passes(first + index);
+            has_event |= *is_left;
         }
-        any
+        has_event
     }
 }
 

@@ -88,13 +88,13 @@ fn frames_without_a_name_are_matched_by_place_and_those_outside_of_modules_by_a_
 fn a_module_is_asked_once_with_ascending_addresses_and_never_again() {
     let saved = trace(&[(OPEN, CLOSE), (OPEN, EXIT)]);
     assert_eq!(saved.ids("-CreateStack *Open"), [1, 2]);
-    let asked = saved.asked();
+    let asked = saved.take_requests();
     let modules: Vec<_> =
         asked.iter().map(|(module, rvas)| (module.as_str(), rvas.len())).collect();
     assert_eq!(modules, [("nt.exe", 1), ("app.exe", 2)]);
     assert!(asked.iter().all(|(_, rvas)| rvas.is_sorted()));
     assert_eq!(saved.ids("-CreateStack *main"), [1, 2]);
-    assert!(saved.asked().is_empty());
+    assert!(saved.take_requests().is_empty());
 }
 
 #[test]
@@ -102,7 +102,7 @@ fn only_stacks_of_objects_that_passed_the_other_filters_are_resolved() {
     let saved = trace(&[(OPEN, CLOSE), (EXIT, &["far.dll!Away"])]);
     assert_eq!(saved.ids("-MinMaxId 1 1 -StackFilter *NtClose"), [1]);
     assert_eq!(saved.ids("-pn absent -StackFilter *NtClose"), [0_u64; 0]);
-    let asked = saved.asked();
+    let asked = saved.take_requests();
     assert!(asked.iter().all(|(module, _)| module != "far.dll"), "{asked:?}");
 }
 
@@ -110,7 +110,7 @@ fn only_stacks_of_objects_that_passed_the_other_filters_are_resolved() {
 fn a_filter_that_passes_everything_needs_no_names() {
     let saved = trace(&[(OPEN, CLOSE)]);
     assert_eq!(saved.ids("-CreateStack * -StackFilter *"), [1]);
-    assert!(saved.asked().is_empty());
+    assert!(saved.take_requests().is_empty());
 }
 
 /// A handle that only the end of its process closes, on this stack; child.exe ends at 9,000 µs.
@@ -186,7 +186,7 @@ fn a_cancelled_search_for_names_goes_on_where_it_stopped() {
     cancel.reset();
     object_ref(&sources, &args, &saved, &cancel).expect("an answer");
     // nt.exe came first and is known.
-    let asked: Vec<String> = saved.asked().into_iter().map(|(module, _)| module).collect();
+    let asked: Vec<String> = saved.take_requests().into_iter().map(|(module, _)| module).collect();
     assert_eq!(asked, ["app.exe"]);
 }
 
@@ -196,10 +196,9 @@ struct Notes(Mutex<Vec<(String, Vec<bool>)>>);
 
 impl FrameNames for Notes {
     fn resolve(&self, requests: &[(ModuleIdentity, Vec<CodeAddress>)]) -> Vec<Vec<FrameChain>> {
-        let returns = |(module, addresses): &(ModuleIdentity, Vec<CodeAddress>)| {
+        lock(&self.0).extend(requests.iter().map(|(module, addresses)| {
             (module.name.clone(), addresses.iter().map(|address| address.is_return).collect())
-        };
-        lock(&self.0).extend(requests.iter().map(returns));
+        }));
         let none = |addresses: &Vec<CodeAddress>| vec![FrameChain::default(); addresses.len()];
         requests.iter().map(|(_, addresses)| none(addresses)).collect()
     }
@@ -226,7 +225,7 @@ fn a_cancelled_query_has_no_answer() {
         let answer = object_ref(&sources, &arguments(options), &saved, &cancel);
         assert!(matches!(answer, Err(QueryError::Cancelled(_))), "{options}");
     }
-    assert!(saved.asked().is_empty());
+    assert!(saved.take_requests().is_empty());
     assert!(super::stats(&sources, &cancel).is_err());
     assert!(super::processes(&sources, &Default::default(), &cancel).is_err());
     assert!(super::modules(&sources, &ModuleCriteria::default(), &cancel).is_err());

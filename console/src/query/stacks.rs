@@ -53,7 +53,7 @@ impl StackVerdicts {
         stacks: &StackSet,
         frames: &Frames<'_>,
     ) -> Result<Self, Cancelled> {
-        // An event without stack has no line of text, which is the empty text to a filter.
+        // To a filter, an event without stack has the empty text.
         let without_stack = filter.matches("");
         if filter.passes_everything() {
             let by_stack = vec![true; stacks.0.len()];
@@ -62,7 +62,8 @@ impl StackVerdicts {
         frames.resolve(stacks.iter())?;
         let named = frames.named();
         let needs_symbols = named.without_names(stacks.iter());
-        let mut lines = Lines { filter, frames: &named, seen: HashMap::new(), text: String::new() };
+        let mut lines =
+            Lines { filter, frames: &named, verdicts: HashMap::new(), text: String::new() };
         let mut by_stack = vec![false; stacks.0.len()];
         for stack in stacks.iter() {
             if let Some(verdict) = by_stack.get_mut(stack.row()) {
@@ -86,14 +87,14 @@ impl StackVerdicts {
 struct Lines<'a> {
     filter: &'a Filter,
     frames: &'a NamedFrames<'a>,
-    seen: HashMap<FrameIdx, LineMatch>,
+    verdicts: HashMap<FrameIdx, LineMatch>,
     text: String,
 }
 
 impl Lines<'_> {
     fn verdict(&mut self, frame: FrameIdx) -> LineMatch {
-        if let Some(&known) = self.seen.get(&frame) {
-            return known;
+        if let Some(&verdict) = self.verdicts.get(&frame) {
+            return verdict;
         }
         let mut verdict = LineMatch::default();
         for view in self.frames.frames_at(frame) {
@@ -102,7 +103,7 @@ impl Lines<'_> {
             let _ = write!(self.text, "{view}");
             verdict = verdict.or(self.filter.line(&self.text));
         }
-        self.seen.insert(frame, verdict);
+        self.verdicts.insert(frame, verdict);
         verdict
     }
 }

@@ -7,7 +7,7 @@ use std::path::Path;
 use handlescope_extract::symbols::{ModuleIdentity, ModuleReport, Outcome};
 
 use super::error::QueryError;
-use super::frame_names::{FrameNames, Frames, ModuleFrames};
+use super::frame_names::{FrameNames, Frames};
 use super::source::Source;
 use crate::cancel::Cancel;
 use crate::filter::Filter;
@@ -48,25 +48,25 @@ pub fn symbols<'a>(
     names: &dyn FrameNames,
     cancel: &Cancel,
 ) -> Result<Vec<SymbolsAnswer<'a>>, QueryError> {
-    let answer = |source: &Source<'a>| {
+    let answers = sources.iter().map(|source| {
         let frames = Frames::load(source.trace, names, source.frames, cancel)?;
         let counted = frames
             .resolve_modules(|module| filter.is_none_or(|filter| filter.matches(&module.name)))?;
         let reports: HashMap<ModuleIdentity, ModuleReport> =
             names.reports().into_iter().map(|report| (report.module.clone(), report)).collect();
-        let module = |counted: ModuleFrames<'_>| ModuleSymbols {
+        let modules = counted.into_iter().map(|counted| ModuleSymbols {
             frames: counted.frames,
             named: counted.named,
             report: reports.get(counted.module).cloned().unwrap_or_else(|| {
                 ModuleReport::new(counted.module.clone(), Outcome::NoSymbolPath)
             }),
-        };
-        let mut modules: Vec<ModuleSymbols> = counted.into_iter().map(module).collect();
+        });
+        let mut modules: Vec<ModuleSymbols> = modules.collect();
         modules.sort_by_cached_key(|ModuleSymbols { frames, named, report }| {
             let ModuleIdentity { name, path, .. } = &report.module;
             (Reverse(frames - named), name.to_lowercase(), path.clone())
         });
         Ok(SymbolsAnswer { path: source.path, index: source.index, modules })
-    };
-    sources.iter().map(answer).collect()
+    });
+    answers.collect()
 }

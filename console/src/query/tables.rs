@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use handlescope_model::tables::{ObjectTypes, Process, Processes};
+use handlescope_model::tables::{ObjectTypes, Processes};
 use handlescope_model::{
     ArchiveError, FILE_MAPPING_NAME, FILE_MAPPING_TYPE, ProcessIdx, TableRows, Trace, TypeId,
     UNKNOWN_TYPE_NAME,
@@ -108,7 +108,8 @@ pub struct ProcessList {
 impl ProcessList {
     pub(crate) fn load(trace: &Trace) -> Result<Self, ArchiveError> {
         let is_of_text = !trace_info(trace)?.has_clock();
-        let info = |process: Process| ProcessInfo {
+        let processes = Processes::read(trace)?;
+        let rows = processes.rows().map(|process| ProcessInfo {
             pid: process.pid,
             pretty_name: pretty_name(&process.name, &process.command_line),
             name: process.name,
@@ -116,9 +117,9 @@ impl ProcessList {
             start_ns: process.start_ns,
             end_ns: process.end_ns,
             is_of_text,
-        };
-        let rows = Processes::read(trace)?.rows().map(info).collect();
-        Ok(Self { rows, invalid: ProcessInfo { name: INVALID.to_owned(), ..Default::default() } })
+        });
+        let invalid = ProcessInfo { name: INVALID.to_owned(), ..ProcessInfo::default() };
+        Ok(Self { rows: rows.collect(), invalid })
     }
 
     /// The process of a row. A row that does not exist is `Invalid(0)`.
@@ -162,18 +163,18 @@ impl<T> PerProcess<T> {
 }
 
 /// Processes that a filter chooses, each tested once.
-pub(crate) struct ChosenProcesses<'a> {
+pub(crate) struct SelectedProcesses<'a> {
     filter: Option<(&'a ProcessFilter, Vec<bool>)>,
 }
 
-impl<'a> ChosenProcesses<'a> {
+impl<'a> SelectedProcesses<'a> {
     /// All of them without a filter.
     pub(crate) fn new(processes: &ProcessList, filter: Option<&'a ProcessFilter>) -> Self {
-        let verdicts = |filter: &'a ProcessFilter| {
+        let filter = filter.map(|filter| {
             let rows = processes.rows().iter();
             (filter, rows.map(|process| process.matches(filter, false)).collect())
-        };
-        Self { filter: filter.map(verdicts) }
+        });
+        Self { filter }
     }
 
     /// Whether the process of a row is chosen; of an unknown one, only the id is known.

@@ -31,9 +31,9 @@ impl Volumes {
         }
         let start = path.get(..path.floor_char_boundary(self.longest)).unwrap_or(path);
         let start = start.to_ascii_lowercase();
-        let prefixes = start.rmatch_indices('\\').map(|(at, _)| start.split_at(at + 1).0);
-        let mut known = prefixes.filter_map(|prefix| Some((prefix, self.by_prefix.get(prefix)?)));
-        known
+        let prefixes = start.rmatch_indices('\\').map(|(index, _)| start.split_at(index + 1).0);
+        let mut matches = prefixes.filter_map(|prefix| Some((prefix, self.by_prefix.get(prefix)?)));
+        matches
             .next()
             .map_or(path.into(), |(prefix, dos)| (dos.clone() + &path[prefix.len()..]).into())
     }
@@ -42,7 +42,7 @@ impl Volumes {
     pub(crate) fn matches(&self, filter: &Filter, path: &str) -> bool {
         match self.shown(path) {
             Cow::Borrowed(path) => filter.matches(path),
-            Cow::Owned(shown) => filter.matches_lines(path.lines().chain(shown.lines())),
+            Cow::Owned(shown_path) => filter.matches_lines(path.lines().chain(shown_path.lines())),
         }
     }
 }

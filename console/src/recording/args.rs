@@ -14,32 +14,37 @@ use super::stop::stop_condition;
 use crate::paths::{has_extension, with_home};
 use crate::values::{ValueError, bytes, nanoseconds, number, whole};
 
+/// Headings of the options that `record`, `live` and `wprp` share.
+const EVENTS: &str = "What to record";
+const BUFFERS: &str = "Buffers";
+const END: &str = "When to end";
+
 /// Options that `record`, `live` and `wprp` share: events to record, and buffers for them.
 #[derive(Debug, Clone, Default, Args)]
 pub struct SessionArgs {
     /// Also record object reference counts; many more events than handles.
-    #[arg(long)]
+    #[arg(long, help_heading = EVENTS)]
     pub references: bool,
 
     /// Also record views of files that are mapped and unmapped.
-    #[arg(long)]
+    #[arg(long, help_heading = EVENTS)]
     pub mappings: bool,
 
     /// Also record VirtualAlloc and VirtualFree.
-    #[arg(long)]
+    #[arg(long, help_heading = EVENTS)]
     pub virtual_alloc: bool,
 
     /// Record no stacks of closes: 30 to 40 % less data, but -DestroyStack finds nothing.
-    #[arg(long)]
+    #[arg(long, help_heading = EVENTS)]
     pub drop_close_stacks: bool,
 
     /// Buffer size, 4KiB to 16MiB [default: 1MiB].
-    #[arg(long, value_name = "SIZE", value_parser = buffer_size)]
+    #[arg(long, value_name = "SIZE", value_parser = buffer_size, help_heading = BUFFERS)]
     pub buffer_size: Option<BufferSize>,
 
     /// Number of buffers, at least 2; Windows uses at least two per processor [default: 256;
     /// wprp has 768 for heaps, and 128 for GDI, USER and .NET].
-    #[arg(long, value_name = "N", value_parser = buffer_count)]
+    #[arg(long, value_name = "N", value_parser = buffer_count, help_heading = BUFFERS)]
     pub buffers: Option<BufferCount>,
 }
 
@@ -47,7 +52,7 @@ pub struct SessionArgs {
 #[derive(Debug, Clone, Default, Args)]
 pub struct TypeArgs {
     /// Only handles of these types of objects, at most four, as in Event;File: 90 % of handle events are of Event.
-    #[arg(long = "type", value_name = "TYPE;…", value_parser = ObjectTypes::parse)]
+    #[arg(long = "type", value_name = "TYPE;…", value_parser = ObjectTypes::parse, help_heading = EVENTS)]
     pub types: Option<ObjectTypes>,
 }
 
@@ -55,7 +60,7 @@ pub struct TypeArgs {
 #[derive(Debug, Clone, Default, Args)]
 pub struct DotNetArgs {
     /// Also record names of .NET methods; recording ends some seconds later, while .NET processes list them.
-    #[arg(long)]
+    #[arg(long, help_heading = EVENTS)]
     pub clr: bool,
 }
 
@@ -76,16 +81,16 @@ pub struct RecordArgs {
     pub dot_net: DotNetArgs,
 
     /// Keep events in memory, overwriting the oldest, and write them at the end.
-    #[arg(long)]
+    #[arg(long, help_heading = BUFFERS)]
     pub ring: bool,
 
     /// End after this time: seconds, or with a unit (s, ms).
-    #[arg(long, value_name = "TIME", value_parser = duration)]
+    #[arg(long, value_name = "TIME", value_parser = duration, help_heading = END)]
     pub duration: Option<Duration>,
 
     /// End when a process has more handles than this: 'pn leaky.exe handles > 5000'. May be given several times;
     /// the first that is reached ends it.
-    #[arg(long, value_name = "CONDITION", value_parser = stop_condition, conflicts_with = "ring")]
+    #[arg(long, value_name = "CONDITION", value_parser = stop_condition, conflicts_with = "ring", help_heading = END)]
     pub stop_when: Vec<StopCondition>,
 
     /// Extract the trace after recording; by default the terminal asks.
@@ -115,15 +120,15 @@ pub struct LiveArgs {
     pub window: u32,
 
     /// End when a process has more handles than this, as for record.
-    #[arg(long, value_name = "CONDITION", value_parser = stop_condition)]
+    #[arg(long, value_name = "CONDITION", value_parser = stop_condition, help_heading = END)]
     pub stop_when: Vec<StopCondition>,
 
     /// Show the events of this trace as if they came now; works anywhere.
-    #[arg(long, value_name = "FILE", conflicts_with = "dry_run")]
+    #[arg(long, value_name = "FILE", conflicts_with = "dry_run", help_heading = "Replay")]
     pub replay: Option<PathBuf>,
 
     /// Replay speed, as a factor [default: 1 on a terminal, else as fast as possible].
-    #[arg(long, value_name = "N", requires = "replay", value_parser = speed)]
+    #[arg(long, value_name = "N", requires = "replay", value_parser = speed, help_heading = "Replay")]
     pub speed: Option<f64>,
 
     /// Print the session's configuration as JSON without showing anything.
@@ -142,11 +147,11 @@ pub struct WprpArgs {
     pub session: SessionArgs,
 
     /// Also record the heaps of these processes, such as 4711,815: millions of events.
-    #[arg(long, value_name = "PID,…", value_delimiter = ',')]
+    #[arg(long, value_name = "PID,…", value_delimiter = ',', help_heading = EVENTS)]
     pub heap_pids: Vec<u32>,
 
     /// Also record GDI and USER handles (Windows 10 and later).
-    #[arg(long)]
+    #[arg(long, help_heading = EVENTS)]
     pub gdi_user: bool,
 
     #[command(flatten)]

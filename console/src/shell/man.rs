@@ -2,7 +2,8 @@
 
 use std::io::{self, Write};
 
-use clap::CommandFactory;
+use clap::builder::StyledStr;
+use clap::{Arg, Command, CommandFactory};
 use clap_mangen::Man;
 use clap_mangen::roff::{Roff, bold, italic, roman};
 
@@ -17,13 +18,17 @@ use crate::settings::Key;
 /// # Errors
 /// When `out` cannot be written.
 pub fn man(out: &mut dyn Write) -> io::Result<()> {
+    let program = Cli::program();
     let page = Man::new(Cli::command()).manual("handlescope").date(env!("HANDLESCOPE_DATE"));
     page.render_title(out)?;
     page.render_name_section(out)?;
     synopsis().to_writer(out)?;
     page.render_description_section(out)?;
     page.render_options_section(out)?;
-    subcommands().to_writer(out)?;
+    subcommands(&program).to_writer(out)?;
+    for action in shown(&program) {
+        subcommand(action.clone()).to_writer(out)?;
+    }
     commands().to_writer(out)?;
     for kind in REGISTRY.kinds {
         let signature = kind.signature();
@@ -39,7 +44,10 @@ pub fn man(out: &mut dyn Write) -> io::Result<()> {
         }
         roff.to_writer(out)?;
     }
-    page.render_extra_section(out)?;
+    let mut roff = Roff::new();
+    roff.control("SH", ["EXAMPLES"]);
+    examples(&mut roff, &program);
+    roff.to_writer(out)?;
     page.render_version_section(out)
 }
 
@@ -68,19 +76,86 @@ fn synopsis() -> Roff {
     roff
 }
 
-/// Section on subcommands. clap_mangen would refer to a page for each.
-fn subcommands() -> Roff {
+/// The subcommands that a user calls.
+fn shown(program: &Command) -> impl Iterator<Item = &Command> {
+    program.get_subcommands().filter(|action| !action.is_hide_set())
+}
+
+fn text(help: Option<&StyledStr>) -> String {
+    help.map(ToString::to_string).unwrap_or_default()
+}
+
+/// List of the subcommands. clap_mangen would refer to a page for each.
+fn subcommands(program: &Command) -> Roff {
     let mut roff = Roff::new();
     roff.control("SH", ["SUBCOMMANDS"]);
-    let program = Cli::command();
-    for action in program.get_subcommands().filter(|action| !action.is_hide_set()) {
-        let about = action.get_long_about().or(action.get_about());
-        let about = about.map(ToString::to_string).unwrap_or_default();
+    for action in shown(program) {
         roff.control("TP", []);
         roff.text([bold(action.get_name())]);
-        roff.text([roman(about.replace("\n\n", " "))]);
+        roff.text([roman(text(action.get_about()))]);
     }
     roff
+}
+
+/// Section on a subcommand: usage, options that only it has, and examples.
+fn subcommand(mut action: Command) -> Roff {
+    let mut roff = Roff::new();
+    let usage = action.render_usage().to_string();
+    let usage = usage.trim_start_matches("Usage: ");
+    roff.control("SH", [format!("HANDLESCOPE {}", action.get_name().to_uppercase()).as_str()]);
+    roff.text([bold(usage)]);
+    for paragraph in text(action.get_long_about().or(action.get_about())).split("\n\n") {
+        roff.control("PP", []);
+        roff.text([roman(paragraph)]);
+    }
+    only_here(&mut roff, &action);
+    roff.control("SS", ["Examples"]);
+    examples(&mut roff, &action);
+    roff
+}
+
+/// Options that only this subcommand has, under their headings.
+fn only_here(roff: &mut Roff, action: &Command) {
+    let is_shown = |option: &&Arg| {
+        !option.is_global_set() && !option.is_hide_set() && option.get_id() != "help"
+    };
+    let mut options: Vec<&Arg> = action.get_arguments().filter(is_shown).collect();
+    // In the order of the help: options without a heading, and then the headings as they come.
+    let headings: Vec<_> = options.iter().map(|option| option.get_help_heading()).collect();
+    options.sort_by_key(|option| {
+        let heading = option.get_help_heading();
+        (heading.is_some(), headings.iter().position(|other| *other == heading))
+    });
+    for group in options.chunk_by(|a, b| a.get_help_heading() == b.get_help_heading()) {
+        let heading = group.first().and_then(|option| option.get_help_heading());
+        roff.control("SS", [heading.unwrap_or("Options")]);
+        for option in group {
+            roff.control("TP", []);
+            roff.text([bold(option.to_string())]);
+            let help = text(option.get_long_help().or(option.get_help()));
+            let takes_value = option.get_action().takes_values();
+            let default = option.get_default_values().first().filter(|_| takes_value);
+            let default = default.and_then(|value| value.to_str());
+            let default = default.map(|value| format!(" [default: {value}]"));
+            roff.text([roman(help + &default.unwrap_or_default())]);
+        }
+    }
+}
+
+/// Text after the options: examples, whose lines stay as they are, and paragraphs.
+fn examples(roff: &mut Roff, action: &Command) {
+    let help = text(action.get_after_help());
+    for paragraph in help.trim_start_matches("Examples:\n").split("\n\n") {
+        let has_examples = paragraph.lines().any(|line| line.starts_with("  "));
+        roff.control("PP", []);
+        if has_examples {
+            roff.control("nf", []);
+        }
+        roff.text([roman(paragraph)]);
+        if has_examples {
+            roff.control("fi", []);
+        }
+    }
 }
 
 fn commands() -> Roff {
@@ -162,6 +237,20 @@ mod tests {
         let page = page.replace("\\fB", "").replace("\\fI", "").replace("\\fR", "");
         assert!(page.contains("handlescope [OPTIONS] [FILE]..."), "{page}");
         assert!(page.contains("handlescope SUBCOMMAND [OPTIONS]"), "{page}");
+    }
+
+    #[test]
+    fn every_subcommand_has_a_section_with_its_usage_and_three_examples() {
+        for action in shown(&Cli::program()) {
+            let name = action.get_name();
+            let mut section = Vec::new();
+            subcommand(action.clone()).to_writer(&mut section).expect("a section");
+            let section = String::from_utf8(section).expect("text").replace("\\-", "-");
+            let usage = section.lines().find(|line| line.starts_with("\\fBhandlescope "));
+            assert!(usage.is_some_and(|usage| usage.contains(name)), "{name}: {section}");
+            let examples = section.lines().filter(|line| line.starts_with("  handlescope "));
+            assert!(examples.count() >= 3, "{name}: {section}");
+        }
     }
 
     #[test]

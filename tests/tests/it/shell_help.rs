@@ -12,6 +12,10 @@ fn shell() -> Shell {
     fs::create_dir(shell.path("examples")).unwrap();
     fs::copy(shell.path("leaky.etl"), shell.path("examples/leaky.etl")).unwrap();
     symlink(examples().join("symbols"), shell.path("examples/symbols")).unwrap();
+    // Folders that the scripts of shells and the manual page are written into.
+    for folder in [".zfunc", ".config/fish/completions", ".local/share/man/man1"] {
+        fs::create_dir_all(shell.path(folder)).unwrap();
+    }
     shell
 }
 
@@ -29,6 +33,7 @@ fn run_in_shell(shell: &Shell, line: &str) -> Run {
         };
     }
     let command = command.args(["-c", line]).env("PATH", path).current_dir(shell.path(""));
+    let command = command.env("PROFILE", shell.path("profile.ps1"));
     command.output().expect("a shell starts").into()
 }
 
@@ -39,24 +44,44 @@ fn shown(page: &str) -> Vec<String> {
     lines.map(|line| line.trim().split("  ").next().unwrap_or_default().to_owned()).collect()
 }
 
+/// The subcommands that the help of the program lists.
+fn subcommands(shell: &Shell) -> Vec<String> {
+    let help = shell.run(&["--help"]).ok().stdout;
+    let lines = help.lines().skip_while(|line| *line != "Commands:").skip(1);
+    let lines = lines.take_while(|line| !line.is_empty());
+    let names = lines.filter_map(|line| line.strip_prefix("  ")?.split(' ').next());
+    names.filter(|name| !name.is_empty()).map(str::to_owned).collect()
+}
+
+/// An example as a test runs it: nothing is recorded, and the shell needs no other program.
+fn without_effects(example: &str) -> String {
+    let line = example.split(" | ").next().unwrap_or_default();
+    let records = ["handlescope record ", "handlescope live "].iter().any(|p| line.starts_with(p));
+    let is_harmless = ["--replay", "--dry-run"].iter().any(|option| line.contains(option));
+    format!("{line}{} </dev/null", if records && !is_harmless { " --dry-run" } else { "" })
+}
+
 #[test]
-fn the_help_of_each_subcommand_has_examples_that_a_shell_runs() {
+fn the_help_of_each_subcommand_has_three_examples_that_a_shell_runs() {
     let shell = shell();
     let kinds = shell.kinds();
     let kinds: Vec<String> = kinds.iter().map(|kind| format!("dump {}", kind.name)).collect();
-    let others = ["dump", "diff", "extract", "convert-time", "schema", "record", "live", "wprp"];
-    let others = others.into_iter().chain(["-LoadSymbol", "-console"]);
-    for subcommand in kinds.iter().map(String::as_str).chain(others) {
+    let subcommands = subcommands(&shell);
+    assert!(subcommands.len() >= 14, "{subcommands:?}");
+    let all = kinds.iter().chain(&subcommands).map(String::as_str);
+    for subcommand in all.chain(["-LoadSymbol", "-console"]) {
         let page = run_in_shell(&shell, &format!("handlescope {subcommand} --help")).ok().stdout;
         let examples = shown(&page);
-        assert!(!examples.is_empty(), "{subcommand}: {page}");
+        assert!(examples.len() >= 3, "{subcommand}: {page}");
+        let usage = format!("handlescope {subcommand}");
+        assert!(page.contains(&format!("{usage} ")), "{subcommand}: {page}");
         for example in examples {
-            assert!(example.starts_with("handlescope "), "{subcommand}: {example}");
+            assert!(example.starts_with(&usage), "{subcommand}: {example}");
             // A path of Windows.
             if example.contains(r"C:\") {
                 continue;
             }
-            let run = run_in_shell(&shell, &format!("{example} </dev/null"));
+            let run = run_in_shell(&shell, &without_effects(&example));
             assert_eq!(run.status, Some(0), "{example}: {run:?}");
         }
         assert!(!page.contains("\n.help"), "{subcommand}: {page}");

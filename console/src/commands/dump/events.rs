@@ -48,7 +48,7 @@ impl Kind for Events {
             return single_events(args, dump);
         }
         let is_of_single = args.process.is_some() || args.time.is_some();
-        let count = if is_of_single { query::chosen_event_counts } else { query::event_counts };
+        let count = if is_of_single { query::single_event_counts } else { query::event_counts };
         let answers = count(dump.sources, args, dump.cancel)?;
         if is_of_single {
             let without = answers.iter().filter(|answer| answer.total == 0);
@@ -139,6 +139,10 @@ impl Kind for Stats {
         examples: &[
             Example { goal: "is the trace complete?", line: ".dump Stats" },
             Example { goal: "which machine", line: ".dump Stats -Properties computer;os_*" },
+            Example {
+                goal: "what was lost, for scripts",
+                line: ".dump Stats -Properties *_lost -json",
+            },
         ],
     };
     const OPTIONS: &'static [OptionGroup<Option<Filter>>] = &[OptionGroup {

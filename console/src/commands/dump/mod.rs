@@ -48,7 +48,11 @@ static SIGNATURE: Signature = Signature {
     summary: "print tables of the loaded traces",
     details: "Each KIND has its own options; see .help KIND. Names of kinds and options are \
          case-insensitive. > FILE at the end writes the output into a file, >> FILE appends it.",
-    examples: &[".dump ObjectRef -Leak -ShowStack", ".dump Process"],
+    examples: &[
+        ".dump ObjectRef -Leak -ShowStack",
+        ".dump Process",
+        ".dump Resource -Leak -TopN 10",
+    ],
 };
 
 impl AnyCommand for Dump {

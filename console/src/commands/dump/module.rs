@@ -19,6 +19,7 @@ impl Kind for Module {
         examples: &[
             Example { goal: "all modules", line: ".dump Module" },
             Example { goal: "what one program loaded", line: ".dump Module -pn leaky" },
+            Example { goal: "which ntdll.dll it was", line: ".dump Module -Dll ntdll.dll -json" },
         ],
     };
     const OPTIONS: &'static [OptionGroup<ModuleCriteria>] = MODULES;
@@ -44,8 +45,9 @@ impl Kind for Version {
         details: "Modules loaded by the same processes are listed together, under the names of \
              the processes.",
         examples: &[
-            Example { goal: "All modules", line: ".dump Version" },
-            Example { goal: "One module", line: ".dump Version -Dll leaky.exe" },
+            Example { goal: "all modules", line: ".dump Version" },
+            Example { goal: "one module", line: ".dump Version -Dll leaky.exe" },
+            Example { goal: "those of Windows", line: ".dump Version -VersionFilter *system32*" },
         ],
     };
     const OPTIONS: &'static [OptionGroup<ModuleCriteria>] = MODULES;
@@ -76,6 +78,7 @@ impl Kind for Symbols {
         examples: &[
             Example { goal: "what is missing?", line: ".dump Symbols" },
             Example { goal: "one module", line: ".dump Symbols -Dll leaky.exe" },
+            Example { goal: "the most missing names", line: ".dump Symbols -TopN 5" },
         ],
     };
     const OPTIONS: &'static [OptionGroup<Option<Filter>>] =

@@ -68,6 +68,7 @@ impl Kind for Why {
         examples: &[
             Example { goal: "what leaks, and why", line: ".dump Why" },
             Example { goal: "one process, with all frames", line: ".dump Why -pn leaky -ss" },
+            Example { goal: "the worst leaks of events", line: ".dump Why -Type Event -TopN 3" },
         ],
     };
     const OPTIONS: &'static [OptionGroup<WhyCriteria>] = OPTIONS;

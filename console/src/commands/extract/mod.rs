@@ -60,7 +60,12 @@ impl Command for Extract {
         details: "QUERY is written as for .load. ETWAnalyzer's keywords may stand between: \
              ObjectRef, All, Default and Module are always extracted; others are named in a note, \
              and refused on their own.",
-        examples: &[".extract examples/leaky.etl", ".extract ObjectRef -fd examples -NoOverwrite"],
+        examples: &[
+            ".extract examples/leaky.etl",
+            ".extract ObjectRef -fd examples -NoOverwrite",
+            ".extract examples/leaky.etl -stacks all -outdir extracts",
+            ".extract examples/leaky.etl -symbols -symFolder examples/symbols",
+        ],
     };
     const OPTIONS: &'static [OptionGroup<ExtractArgs>] = options::OPTIONS;
 

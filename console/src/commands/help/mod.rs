@@ -36,6 +36,11 @@ pub(crate) fn help_in_shell(
     Ok(invocation::<Help>(HelpArgs(Some((topic, registry, Syntax::Shell)))))
 }
 
+/// The usage of a command as a command line of a shell.
+pub(crate) fn shell_usage(command: &dyn AnyCommand) -> String {
+    Syntax::Shell.usage(&command.usage())
+}
+
 /// The examples of a command as command lines of a shell, under their heading.
 pub(crate) fn shell_examples(command: &dyn AnyCommand) -> String {
     let examples = command.signature().examples.iter();

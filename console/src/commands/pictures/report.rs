@@ -36,7 +36,11 @@ impl Command for Report {
              page names them; allocations are chosen by -pn, -Type (their kind), -MinMaxTime, \
              -CreateStack, -DestroyStack and -Suspect, and left out with any other option. The \
              commands in the page show everything that their suspect leaked.",
-        examples: &[".report leaks.html", ".report events.html -pn leaky -Type Event"],
+        examples: &[
+            ".report leaks.html",
+            ".report events.html -pn leaky -Type Event",
+            ".report connect.html -CreateStack *Connect*",
+        ],
     };
 
     fn groups() -> Vec<GroupView> {

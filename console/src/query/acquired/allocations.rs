@@ -57,7 +57,7 @@ impl<'a> Allocations<'a> {
         let needed = Needed { end_time: true, end_stack: true };
         let allocators = Arc::new(AllocatorList::load(origin.trace)?);
         let table = Arc::new(ResourceTable::load(origin.trace, needed)?);
-        Self::of(origin, (allocators, table), criteria, is_plain, Kept::Leaking)
+        Self::of(origin, allocators, table, criteria, is_plain, Kept::Leaking)
     }
 
     /// Groups the allocations that the criteria choose, whose columns were read; `None` where the trace has none.
@@ -66,7 +66,8 @@ impl<'a> Allocations<'a> {
     /// When the archive is damaged, or the query is cancelled.
     pub(crate) fn of(
         origin: Origin<'a>,
-        (allocators, table): (Arc<AllocatorList>, Arc<ResourceTable>),
+        allocators: Arc<AllocatorList>,
+        table: Arc<ResourceTable>,
         criteria: ResourceCriteria,
         is_plain: bool,
         kept: Kept,
@@ -75,8 +76,8 @@ impl<'a> Allocations<'a> {
             return Ok(None);
         }
         let Origin { trace, frames, .. } = origin;
-        let rows = chosen_rows(origin, (&allocators, &table), &criteria)?;
-        let is_asked: Vec<bool> = allocators
+        let rows = selected_rows(origin, &allocators, &table, &criteria)?;
+        let is_requested: Vec<bool> = allocators
             .rows()
             .iter()
             .map(|allocator| {
@@ -85,23 +86,23 @@ impl<'a> Allocations<'a> {
                     && matches_process(&criteria, &process(origin.processes, allocator), is_plain)
             })
             .collect();
-        let is = |list: &[bool], at: usize| list.get(at).copied().unwrap_or_default();
-        let is_chosen = |row: &usize| {
+        let is_set = |flags: &[bool], index: usize| flags.get(index).copied().unwrap_or_default();
+        let is_selected = |row: &usize| {
             let allocator = table.allocator.get(*row);
-            allocator.is_some_and(|allocator| is(&is_asked, allocator.row()))
-                && rows.as_deref().is_none_or(|rows| is(rows, *row))
+            allocator.is_some_and(|allocator| is_set(&is_requested, allocator.row()))
+                && rows.as_deref().is_none_or(|rows| is_set(rows, *row))
         };
-        let sites = Sites::of(&table, &allocators, is_chosen, kept, frames)?;
+        let sites = Sites::of(&table, &allocators, is_selected, kept, frames)?;
         let heaps = match kept {
             Kept::Leaking if rows.is_none() => {
                 let processes = origin.processes;
-                CreatedHeaps::leaking(&table, &allocators, &is_asked, &sites.stacks, processes)
+                CreatedHeaps::leaking(&table, &allocators, &is_requested, &sites.stacks, processes)
             }
             _ => Vec::new(),
         };
         let info = trace_info(trace)?;
-        let last = table.time_ns.values().iter().chain(table.end_time_ns.values()).max();
-        let extent = recorded(&info, last.copied().unwrap_or_default());
+        let last_ns = table.time_ns.values().iter().chain(table.end_time_ns.values()).max();
+        let extent = recorded(&info, last_ns.copied().unwrap_or_default());
         let window = info.has_clock().then_some(extent);
         let program_frames = ProgramFrames::new();
         Ok(Some(Self {
@@ -118,8 +119,8 @@ impl<'a> Allocations<'a> {
     }
 
     /// Number of chosen allocations, in parts.
-    pub(crate) fn chosen(&self) -> usize {
-        self.sites.chosen
+    pub(crate) fn selected_count(&self) -> usize {
+        self.sites.selected_count
     }
 
     /// Number of allocations, in parts.
@@ -129,8 +130,7 @@ impl<'a> Allocations<'a> {
 
     /// Reason why no allocation matches; `None` when the trace has none, or some match.
     pub(crate) fn no_match(&self) -> Result<Option<NoMatch>, QueryError> {
-        let tables = (self.allocators.as_ref(), self.table.as_ref());
-        Ok(choose(self.origin, tables, &self.criteria)?.1)
+        Ok(choose(self.origin, &self.allocators, &self.table, &self.criteria)?.1)
     }
 
     /// The allocations of some groups, in parts.
@@ -140,22 +140,22 @@ impl<'a> Allocations<'a> {
     }
 
     fn pid(&self, allocator: &Allocator) -> Option<u32> {
-        let known = || self.origin.processes.known_or_invalid(allocator.process).known_pid();
-        allocator.pid.or_else(known)
+        let process = self.origin.processes.known_or_invalid(allocator.process);
+        allocator.pid.or_else(|| process.known_pid())
     }
 
     fn site(&self, group: &Group<'_>) -> Option<&Site> {
-        self.sites.sites.get(group.place)
+        self.sites.sites.get(group.index)
     }
 
     fn heaps(&self, group: &Group<'_>) -> Option<&CreatedHeaps> {
-        self.heaps.get(group.place.checked_sub(self.sites.sites.len())?)
+        self.heaps.get(group.index.checked_sub(self.sites.sites.len())?)
     }
 
     /// The first allocator of a group.
     fn allocator(&self, group: &Group<'_>) -> Option<&Allocator> {
-        let site = self.site(group).map(|site| site.allocator);
-        self.allocators.get(site.or_else(|| Some(self.heaps(group)?.first))?)
+        let allocator = self.site(group).map(|site| site.allocator);
+        self.allocators.get(allocator.or_else(|| Some(self.heaps(group)?.first))?)
     }
 
     /// Allocations of the time of which the trace has all events, if it is a ring.
@@ -164,9 +164,8 @@ impl<'a> Allocations<'a> {
         if from_ns <= 0 {
             return Cow::Borrowed(rows);
         }
-        let is_in_time =
-            |row: &ResourceIdx| self.table.time_ns.get(row.row()).is_some_and(|ns| ns >= from_ns);
-        rows.iter().copied().filter(is_in_time).collect()
+        let opened_ns = |row: &ResourceIdx| self.table.time_ns.get(row.row());
+        rows.iter().copied().filter(|row| opened_ns(row).is_some_and(|ns| ns >= from_ns)).collect()
     }
 
     fn share_of_site(&self, site: &Site, window: Window, share: Share) -> Option<Share> {
@@ -197,15 +196,15 @@ impl<'a> Allocations<'a> {
 }
 
 impl Acquired for Allocations<'_> {
-    const WHAT: &'static str = "allocations";
+    const LABEL: &'static str = "allocations";
     const HAS_BYTES: bool = true;
 
     fn groups(&self) -> impl Iterator<Item = Group<'_>> {
-        let sites = self.sites.sites.iter().enumerate().filter_map(|(place, site)| {
+        let sites = self.sites.sites.iter().enumerate().filter_map(|(index, site)| {
             let allocator = self.allocators.get(site.allocator)?;
             let kind = ResourceKind::from_code(site.kind);
             Some(Group {
-                place,
+                index,
                 process: process(self.origin.processes, allocator),
                 type_name: kind_name(site.kind),
                 allocator: Some(allocator.name.as_str()),
@@ -216,9 +215,9 @@ impl Acquired for Allocations<'_> {
                 leaks: site.leaks,
             })
         });
-        let heaps = (self.sites.sites.len()..).zip(&self.heaps).filter_map(|(place, heaps)| {
+        let heaps = (self.sites.sites.len()..).zip(&self.heaps).filter_map(|(index, heaps)| {
             Some(Group {
-                place,
+                index,
                 process: process(self.origin.processes, self.allocators.get(heaps.first)?),
                 type_name: PRIVATE_HEAP,
                 allocator: None,
@@ -293,10 +292,9 @@ impl Acquired for Allocations<'_> {
         let heaps = groups.iter().filter_map(|group| self.heaps(group));
         let left: HashSet<AllocatorIdx> = heaps.flat_map(|heaps| &heaps.left).copied().collect();
         if !left.is_empty() {
-            let is_left = |row: &usize| {
+            rows.extend((0..self.table.len()).filter(|row| {
                 self.table.allocator.get(*row).is_some_and(|heap| left.contains(&heap))
-            };
-            rows.extend((0..self.table.len()).filter(is_left));
+            }));
         }
         rows
     }
@@ -304,8 +302,8 @@ impl Acquired for Allocations<'_> {
     /// The function of the program in a stack, else its representative frame.
     fn function(&self, stack: StackIdx) -> Option<String> {
         let frames = self.origin.frames;
-        let representative = || Some(frames.named().representative(stack)?.to_string());
-        self.program_frames.function(frames, stack).or_else(representative)
+        let function = self.program_frames.function(frames, stack);
+        function.or_else(|| Some(frames.named().representative(stack)?.to_string()))
     }
 
     fn shown_name(&self, group: &Group<'_>) -> Option<String> {
@@ -356,19 +354,20 @@ fn matches_process(criteria: &ResourceCriteria, process: &ProcessInfo, is_plain:
 }
 
 /// Whether an allocation passes the filters on times and stacks, by row; `None` without any.
-fn chosen_rows(
+fn selected_rows(
     origin: Origin<'_>,
-    (allocators, table): (&AllocatorList, &ResourceTable),
+    allocators: &AllocatorList,
+    table: &ResourceTable,
     criteria: &ResourceCriteria,
 ) -> Result<Option<Vec<bool>>, QueryError> {
     if !criteria.chooses_rows() {
         return Ok(None);
     }
-    let mut is_chosen = vec![false; table.len()];
-    for row in choose(origin, (allocators, table), criteria)?.0 {
-        if let Some(is_chosen) = is_chosen.get_mut(row.row()) {
-            *is_chosen = true;
+    let mut is_selected = vec![false; table.len()];
+    for row in choose(origin, allocators, table, criteria)?.0 {
+        if let Some(is_selected) = is_selected.get_mut(row.row()) {
+            *is_selected = true;
         }
     }
-    Ok(Some(is_chosen))
+    Ok(Some(is_selected))
 }

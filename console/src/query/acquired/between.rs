@@ -40,20 +40,20 @@ impl Between {
         never_ends: bool,
         amount: Amount,
     ) -> bool {
-        // An end whose time is unknown is one nevertheless.
+        // An end at an unknown time is an end, too.
         let outlives = |point: Option<i64>| {
             never_ends || point.zip(closed_ns).is_some_and(|(point, closed_ns)| closed_ns > point)
         };
         let is_after = after_ns.is_none_or(|after| opened_ns > after);
         let is_until = until_ns.is_none_or(|until| opened_ns <= until);
         let is_left = is_until && outlives(until_ns);
-        for (counts, sum) in [
+        for (is_in_sum, sum) in [
             (is_after && is_until, &mut self.opened),
             (is_after && is_left, &mut self.kept),
             (!is_after && outlives(after_ns), &mut self.at_first),
             (is_left, &mut self.at_second),
         ] {
-            if counts {
+            if is_in_sum {
                 sum.add(amount);
             }
         }
@@ -70,11 +70,11 @@ impl Between {
         self.merge(group, |amount| amount);
     }
 
-    fn merge(&mut self, between: &Self, added: impl Fn(Amount) -> Amount) {
-        self.opened.add(added(between.opened));
-        self.kept.add(added(between.kept));
-        self.at_first.add(added(between.at_first));
-        self.at_second.add(added(between.at_second));
+    fn merge(&mut self, group: &Self, adjusted: impl Fn(Amount) -> Amount) {
+        self.opened.add(adjusted(group.opened));
+        self.kept.add(adjusted(group.kept));
+        self.at_first.add(adjusted(group.at_first));
+        self.at_second.add(adjusted(group.at_second));
     }
 
     /// Names a kept object as an example.

@@ -24,14 +24,14 @@ fn add_suspects(
 ) -> Result<(), QueryError> {
     for by_process in [false, true] {
         acquired.cancel().check()?;
-        let all = ProgramGroup::all(acquired, by_process);
-        rows.note_groups(!all.is_empty());
-        let matches = all.par_iter().filter_map(|group| {
-            let whole_id = group.id(acquired);
-            id.begins(&whole_id).then_some((whole_id, group))
+        let groups = ProgramGroup::all(acquired, by_process);
+        rows.note_groups(!groups.is_empty());
+        let matches = groups.par_iter().filter_map(|group| {
+            let group_id = group.id(acquired);
+            id.begins(&group_id).then_some((group_id, group))
         });
-        for (whole_id, group) in matches.collect::<Vec<_>>() {
-            rows.add(whole_id, acquired.rows(&group.groups));
+        for (group_id, group) in matches.collect::<Vec<_>>() {
+            rows.add(group_id, acquired.rows(&group.groups));
         }
     }
     Ok(())
@@ -48,9 +48,9 @@ pub(crate) fn events_of_suspect(
     trims: &StackTrims,
 ) -> Result<SuspectRows, QueryError> {
     let mut rows = SuspectRows::new(file.objects.event_count());
-    let whole = StackTrims::default();
-    let is_trimmed = *trims != whole;
-    for trims in [&whole].into_iter().chain(is_trimmed.then_some(trims)) {
+    let untrimmed = StackTrims::default();
+    let is_trimmed = *trims != untrimmed;
+    for trims in [&untrimmed].into_iter().chain(is_trimmed.then_some(trims)) {
         let groups = GroupCriteria { trims: trims.clone(), ..GroupCriteria::of_create_stacks() };
         let criteria = ObjectCriteria { groups, ..ObjectCriteria::default() };
         let selection = filters::select(file, &criteria)?.selection;
@@ -84,8 +84,8 @@ pub(crate) fn allocations_of_suspect_from(
     origin: Origin<'_>,
     id: &SuspectId,
 ) -> Result<SuspectRows, QueryError> {
-    let all = ResourceCriteria::default();
-    let Some(allocations) = Allocations::leaking(origin, all, false)? else {
+    let criteria = ResourceCriteria::default();
+    let Some(allocations) = Allocations::leaking(origin, criteria, false)? else {
         return Ok(SuspectRows::new(0));
     };
     let mut rows = SuspectRows::new(allocations.height());

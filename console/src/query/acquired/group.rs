@@ -21,7 +21,7 @@ pub const PRIVATE_HEAP: &str = "private heap";
 /// Handles of one process, type and create stack, or allocations of one process, kind, allocator and stack.
 pub(crate) struct Group<'t> {
     /// Index of the group in its trace.
-    pub(super) place: usize,
+    pub(super) index: usize,
     pub(crate) process: Cow<'t, ProcessInfo>,
     /// The type of the objects, or the kind of the allocations.
     pub(crate) type_name: &'t str,
@@ -73,9 +73,9 @@ pub(crate) struct Share {
 
 /// Handles or allocations of a trace.
 pub(crate) trait Acquired: Sync {
-    /// A word for it.
-    const WHAT: &'static str;
-    /// Whether it has bytes.
+    /// Plural noun for the acquisitions, as in messages and ids.
+    const LABEL: &'static str;
+    /// Whether acquisitions have bytes.
     const HAS_BYTES: bool;
 
     /// The groups of processes that are asked for.

@@ -41,12 +41,12 @@ impl<'f> Handles<'f> {
 
     /// The handles of some groups, one group after the other.
     pub(crate) fn handles(&self, groups: &[Group<'_>]) -> Cow<'f, [Opened]> {
-        let nodes: Vec<NodeIdx> = groups.iter().map(|group| NodeIdx::of(group.place)).collect();
+        let nodes: Vec<NodeIdx> = groups.iter().map(|group| NodeIdx::of(group.index)).collect();
         self.timed.handles_of(&self.groups.tree, &nodes)
     }
 
     fn of_group(&self, group: &Group<'_>) -> Cow<'f, [Opened]> {
-        self.timed.handles(&self.groups.tree, NodeIdx::of(group.place))
+        self.timed.handles(&self.groups.tree, NodeIdx::of(group.index))
     }
 
     fn process(&self, row: Option<ProcessIdx>) -> &'f ProcessInfo {
@@ -55,11 +55,11 @@ impl<'f> Handles<'f> {
 }
 
 impl Acquired for Handles<'_> {
-    const WHAT: &'static str = "handles";
+    const LABEL: &'static str = "handles";
     const HAS_BYTES: bool = false;
 
     fn groups(&self) -> impl Iterator<Item = Group<'_>> {
-        let group = |node: NodeIdx| {
+        self.groups.tree.leaves().filter_map(|node| {
             let handles = self.timed.handles(&self.groups.tree, node);
             let process = self.process(self.timed.owner(&handles));
             if handles.is_empty() || !self.matches_process(process) {
@@ -67,7 +67,7 @@ impl Acquired for Handles<'_> {
             }
             let (type_name, create_stack) = self.groups.type_and_stack(node);
             Some(Group {
-                place: node.row(),
+                index: node.row(),
                 process: Cow::Borrowed(process),
                 type_name,
                 allocator: None,
@@ -77,16 +77,16 @@ impl Acquired for Handles<'_> {
                 create_stack,
                 leaks: self.groups.tree.stats(node).unreleased() > 0,
             })
-        };
-        self.groups.tree.leaves().filter_map(group)
+        })
     }
 
     fn shares(&self, group: &Group<'_>) -> Vec<Share> {
-        let share = |(row, handles): (Option<ProcessIdx>, Vec<Opened>)| {
+        let by_owner = self.timed.by_owner(&self.of_group(group)).into_iter();
+        let shares = by_owner.map(|(row, handles)| {
             let process = self.process(row);
             let window = self.window_of(process).unwrap_or(self.extent());
-            let count = |is: &dyn Fn(Opened) -> bool| {
-                handles.iter().filter(|handle| is(**handle)).count() as u64
+            let count = |has_property: &dyn Fn(Opened) -> bool| {
+                handles.iter().filter(|handle| has_property(**handle)).count() as u64
             };
             let counts = Counts {
                 leaked: count(&|handle| self.timed.is_leaked(handle)),
@@ -107,8 +107,8 @@ impl Acquired for Handles<'_> {
                 },
                 sizes: Vec::new(),
             }
-        };
-        self.timed.by_owner(&self.of_group(group)).into_iter().map(share).collect()
+        });
+        shares.collect()
     }
 
     fn owners(&self, group: &Group<'_>) -> Vec<(Option<ProcessIdx>, Option<u32>)> {
@@ -117,7 +117,7 @@ impl Acquired for Handles<'_> {
     }
 
     fn leaks_in_time(&self, group: &Group<'_>) -> bool {
-        group.leaks && self.groups.unreleased_in_time(NodeIdx::of(group.place)) > 0
+        group.leaks && self.groups.unreleased_in_time(NodeIdx::of(group.index)) > 0
     }
 
     fn between(&self, group: &Group<'_>, span: Span) -> Result<Between, Cancelled> {
@@ -126,8 +126,8 @@ impl Acquired for Handles<'_> {
         for handle in self.of_group(group).iter() {
             poll.round()?;
             let Some(lifetime) = self.timed.lifetime(*handle) else { continue };
-            let one = Amount { count: 1, bytes: 0 };
-            if between.add(span, lifetime, handle.closed().is_none(), one) {
+            let amount = Amount { count: 1, bytes: 0 };
+            if between.add(span, lifetime, handle.closed().is_none(), amount) {
                 between.sample(u64::from(handle.object.0) + 1);
             }
         }
@@ -135,9 +135,9 @@ impl Acquired for Handles<'_> {
     }
 
     fn rows(&self, groups: &[Group<'_>]) -> Vec<usize> {
-        let events = |handle: &Opened| [Some(handle.opened), handle.closed()];
         let handles = self.handles(groups);
-        handles.iter().flat_map(events).flatten().map(|event| event.row()).collect()
+        let events = handles.iter().flat_map(|handle| [Some(handle.opened), handle.closed()]);
+        events.flatten().map(|event| event.row()).collect()
     }
 
     fn function(&self, stack: StackIdx) -> Option<String> {

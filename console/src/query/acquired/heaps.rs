@@ -32,26 +32,26 @@ impl CreatedHeaps {
     pub(super) fn leaking(
         table: &ResourceTable,
         allocators: &AllocatorList,
-        is_asked: &[bool],
+        is_requested: &[bool],
         stacks: &TrimmedStacks,
         processes: &ProcessList,
     ) -> Vec<Self> {
-        let left = bytes_left(table, allocators);
-        // Process, its id, and the stack: one of those that are equal.
+        let bytes_left = bytes_left(table, allocators);
+        // By process, its id, and the first equal stack.
         let mut created: HashMap<(Option<ProcessIdx>, Option<u32>, StackIdx), Self> =
             HashMap::new();
-        let rows = (0..).map(AllocatorIdx).zip(allocators.rows()).zip(is_asked);
-        let heaps = rows.filter(|((_, heap), is_asked)| {
-            **is_asked && heap.kind == ResourceKind::Heap.code() && heap.created_ns.is_some()
+        let rows = (0..).map(AllocatorIdx).zip(allocators.rows()).zip(is_requested);
+        let heaps = rows.filter(|((_, heap), is_requested)| {
+            **is_requested && heap.kind == ResourceKind::Heap.code() && heap.created_ns.is_some()
         });
         for ((row, heap), _) in heaps {
-            let equal = heap.create_stack.map_or(StackIdx::NONE, |stack| stacks.equal(stack));
+            let stack = heap.create_stack.map_or(StackIdx::NONE, |stack| stacks.equal(stack));
             let heaps = created
-                .entry((heap.process, heap.pid, equal))
+                .entry((heap.process, heap.pid, stack))
                 .or_insert_with(|| Self { first: row, ..Self::default() });
-            heaps.stack = heaps.stack.or(heap.create_stack.map(|_| equal));
+            heaps.stack = heaps.stack.or(heap.create_stack.map(|_| stack));
             let has_ended = processes.known_or_invalid(heap.process).end_ns.is_some();
-            heaps.add(row, heap, left.get(row.row()).copied().unwrap_or_default(), has_ended);
+            heaps.add(row, heap, bytes_left.get(row.row()).copied().unwrap_or_default(), has_ended);
         }
         let leaking = created.into_values().filter(|heaps| heaps.counts.unreleased() >= MIN_HEAPS);
         let mut leaking: Vec<Self> = leaking.collect();
@@ -59,11 +59,11 @@ impl CreatedHeaps {
         leaking
     }
 
-    fn add(&mut self, row: AllocatorIdx, heap: &Allocator, left: i64, has_ended: bool) {
+    fn add(&mut self, row: AllocatorIdx, heap: &Allocator, bytes_left: i64, has_ended: bool) {
         let Some(opened_ns) = heap.created_ns else { return };
         self.counts.opened += 1;
         if heap.destroyed_ns.is_none() {
-            self.unreleased = self.unreleased.saturating_add(left);
+            self.unreleased = self.unreleased.saturating_add(bytes_left);
             self.left.push(row);
             let count =
                 if has_ended { &mut self.counts.closed_at_exit } else { &mut self.counts.leaked };
@@ -75,12 +75,12 @@ impl CreatedHeaps {
 
 /// Bytes of each allocator that nothing freed.
 fn bytes_left(table: &ResourceTable, allocators: &AllocatorList) -> Vec<i64> {
-    let mut left = vec![0_i64; allocators.rows().len()];
+    let mut bytes_left = vec![0_i64; allocators.rows().len()];
     for row in 0..table.len() {
-        let slot = table.allocator.get(row).and_then(|heap| left.get_mut(heap.row()));
+        let slot = table.allocator.get(row).and_then(|heap| bytes_left.get_mut(heap.row()));
         if let Some(slot) = slot.filter(|_| table.is_unreleased(ResourceIdx::of(row))) {
             *slot = slot.saturating_add(table.size.get(row).unwrap_or_default());
         }
     }
-    left
+    bytes_left
 }

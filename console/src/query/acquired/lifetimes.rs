@@ -22,9 +22,9 @@ pub(crate) struct SiteLifetimes {
     pub(crate) sizes: Vec<u64>,
 }
 
-/// An allocation, or as much of one as was seen so far.
+/// Sum of the parts of an allocation that were read so far.
 #[derive(Clone, Copy)]
-struct Whole {
+struct PartSum {
     opened_ns: i64,
     /// Time at which the last of its parts ended; `None` if unknown.
     ended_ns: Option<i64>,
@@ -43,19 +43,19 @@ impl SiteLifetimes {
         let (lifetimes, sizes) = (Vec::with_capacity(rows.len()), Vec::with_capacity(rows.len()));
         let mut site = Self { lifetimes, sizes, ..Self::default() };
         // Few allocations end in parts.
-        let mut wholes: BTreeMap<ResourceIdx, Whole> = BTreeMap::new();
+        let mut sums: BTreeMap<ResourceIdx, PartSum> = BTreeMap::new();
         for row in rows.iter().copied() {
-            let part = Whole::of(table, row)?;
+            let part = PartSum::of(table, row)?;
             site.bytes.allocated = site.bytes.allocated.saturating_add(part.size);
             site.bytes.unreleased = site.bytes.unreleased.saturating_add(part.unreleased_size);
             match table.first_part(row) {
                 None => site.add(part),
                 Some(first) => {
-                    wholes.entry(first).and_modify(|whole| whole.add(part)).or_insert(part);
+                    sums.entry(first).and_modify(|sum| sum.add(part)).or_insert(part);
                 }
             }
         }
-        wholes.into_values().for_each(|whole| site.add(whole));
+        sums.into_values().for_each(|sum| site.add(sum));
         Some(site)
     }
 
@@ -64,8 +64,8 @@ impl SiteLifetimes {
         Amount { count: self.counts.unreleased(), bytes: self.bytes.unreleased }
     }
 
-    fn add(&mut self, whole: Whole) {
-        let Whole { opened_ns, ended_ns, unreleased, end, size, unreleased_size } = whole;
+    fn add(&mut self, allocation: PartSum) {
+        let PartSum { opened_ns, ended_ns, unreleased, end, size, unreleased_size } = allocation;
         self.counts.opened += 1;
         if unreleased.is_none() && matches!(end, Some(ResourceEnd::Empty) | None) {
             end.into_iter().for_each(|end| self.ends.add(end));
@@ -83,8 +83,8 @@ impl SiteLifetimes {
     }
 }
 
-impl Whole {
-    /// The part of a row as if it were all.
+impl PartSum {
+    /// Creates the sum of one part.
     fn of(table: &ResourceTable, resource: ResourceIdx) -> Option<Self> {
         let row = resource.row();
         let end = table.end.get(row).and_then(ResourceEnd::from_code);
@@ -106,9 +106,9 @@ impl Whole {
         self.unreleased_size = self.unreleased_size.saturating_add(part.unreleased_size);
         self.opened_ns = self.opened_ns.min(part.opened_ns);
         self.ended_ns = self.ended_ns.zip(part.ended_ns).map(|(one, other)| one.max(other));
-        // What is open at the end of the trace says more than that an end of a process took the rest.
+        // Parts open at the end of the trace take precedence over parts that ended with the process.
         self.unreleased = self.unreleased.into_iter().chain(part.unreleased).min();
-        // A part that has nothing says nothing of the others.
+        // An empty part does not decide how the allocation ended.
         let ends = self.end.into_iter().chain(part.end);
         self.end = ends.max_by_key(|end| (*end != ResourceEnd::Empty, *end));
     }
@@ -163,8 +163,8 @@ impl Ends {
         let words: Vec<&str> = words.collect();
         match words.split_last() {
             None => "freed".to_owned(),
-            Some((last, [])) => (*last).to_owned(),
-            Some((last, others)) => format!("{} or {last}", others.join(", ")),
+            Some((word, [])) => (*word).to_owned(),
+            Some((last, words)) => format!("{} or {last}", words.join(", ")),
         }
     }
 
@@ -186,9 +186,9 @@ impl Ends {
 mod tests {
     use super::*;
 
-    fn ends(all: &[(ResourceEnd, u64)]) -> Ends {
+    fn ends(counts: &[(ResourceEnd, u64)]) -> Ends {
         let mut ends = Ends::default();
-        for (end, count) in all {
+        for (end, count) in counts {
             (0..*count).for_each(|_| ends.add(*end));
         }
         ends
@@ -199,12 +199,12 @@ mod tests {
         use ResourceEnd::{Destroyed, Empty, Freed, Open, Reallocated, Replaced};
         let freed = ends(&[(Freed, 3), (Open, 2)]);
         assert_eq!((freed.words().as_str(), freed.others().as_str()), ("freed", ""));
-        let all =
+        let mixed =
             ends(&[(Freed, 171), (Reallocated, 5), (Destroyed, 1), (Replaced, 1), (Empty, 2)]);
-        assert_eq!(all.words(), "freed, reallocated, replaced or destroyed with the heap");
+        assert_eq!(mixed.words(), "freed, reallocated, replaced or destroyed with the heap");
         let others =
             "5 reallocated, 1 replaced, 1 destroyed with the heap, 2 allocated nothing new";
-        assert_eq!(all.others(), others);
+        assert_eq!(mixed.others(), others);
         assert_eq!(ends(&[(Reallocated, 11)]).words(), "reallocated");
         assert_eq!(ends(&[]).words(), "freed", "what none of them is");
     }

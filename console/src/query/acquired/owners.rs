@@ -42,9 +42,9 @@ impl Owners {
     }
 
     /// The name of the program, if they are several.
-    pub(crate) fn program(&self, all: &ProcessList, is_plain: bool) -> Option<String> {
+    pub(crate) fn program(&self, processes: &ProcessList, is_plain: bool) -> Option<String> {
         let first = self.processes.first().filter(|_| self.are_several())?;
-        Some(all.get(*first).shown_program(is_plain))
+        Some(processes.get(*first).shown_program(is_plain))
     }
 
     /// Whether they have different ids.
@@ -60,10 +60,10 @@ impl Owners {
         if let Some(program) = program {
             return vec!["program".to_owned(), program.to_lowercase()];
         }
-        let start = self.processes.iter().map(|row| processes.get(*row).start_ns).min().flatten();
+        let start_ns =
+            self.processes.iter().map(|row| processes.get(*row).start_ns).min().flatten();
         let name = first.map_or_else(String::new, |process| process.name.to_lowercase());
-        let number =
-            |number: Option<i64>| number.map_or_else(String::new, |number| number.to_string());
-        vec!["process".to_owned(), name, number(self.pid.map(i64::from)), number(start)]
+        let text = |number: Option<i64>| number.map(|it| it.to_string()).unwrap_or_default();
+        vec!["process".to_owned(), name, text(self.pid.map(i64::from)), text(start_ns)]
     }
 }

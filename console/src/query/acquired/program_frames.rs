@@ -1,6 +1,6 @@
 //! The function of a program that allocates.
 
-use handlescope_model::{FrameIdx, StackIdx};
+use handlescope_model::StackIdx;
 
 use crate::filter::SystemModules;
 use crate::query::frame_names::Frames;
@@ -33,8 +33,8 @@ impl ProgramFrames {
     /// The innermost frame of a stack that is neither of the system nor of what allocates for programs.
     pub(crate) fn function(&self, frames: &Frames<'_>, stack: StackIdx) -> Option<String> {
         let named = frames.named();
-        let outside = |frame: &FrameIdx| !frames.is_system(frame.row());
-        let mut candidates = frames.stacks.get(stack.row()).filter(outside);
+        let mut candidates =
+            frames.stacks.get(stack.row()).filter(|frame| !frames.is_system(frame.row()));
         candidates.find_map(|frame| {
             let view = named.frames_at(frame).next()?;
             (!self.allocates(&view)).then(|| view.to_string())
@@ -42,11 +42,10 @@ impl ProgramFrames {
     }
 
     fn allocates(&self, view: &FrameView<'_>) -> bool {
-        let is_allocating = |name: &str| {
-            let name = name.split('(').next().unwrap_or_default();
-            name.starts_with(OPERATOR_NEW) || ALLOCATING.contains(&name)
-        };
         view.module_name().is_some_and(|module| self.runtimes.has(module))
-            || view.function().is_some_and(is_allocating)
+            || view.function().is_some_and(|name| {
+                let name = name.split('(').next().unwrap_or_default();
+                name.starts_with(OPERATOR_NEW) || ALLOCATING.contains(&name)
+            })
     }
 }

@@ -22,9 +22,8 @@ type Key<'t> = (Program, &'t str, Option<&'t str>, Option<StackIdx>);
 impl<'t> ProgramGroup<'t> {
     /// Finds all that leak in a trace; of one process each, where that is asked for.
     pub(crate) fn all(acquired: &'t impl Acquired, by_process: bool) -> Vec<Self> {
-        let is_asked = |process: &_| acquired.matches_process(process);
-        let programs = Programs::of(acquired.processes(), is_asked);
-        let keyed = acquired.groups().filter(|group| group.leaks).map(|group| {
+        let programs = Programs::of(acquired.processes(), |it| acquired.matches_process(it));
+        let groups = acquired.groups().filter(|group| group.leaks).map(|group| {
             let owners = acquired.owners(&group);
             let owner = owners.first().and_then(|(row, _)| *row);
             let program = programs.get(owner).filter(|_| !by_process);
@@ -33,12 +32,12 @@ impl<'t> ProgramGroup<'t> {
             });
             (key, (group, owners))
         });
-        let group = |groups: Vec<(Group<'t>, _)>| {
+        let by_program = united(groups).into_iter().map(|groups| {
             let (groups, owners): (Vec<Group<'t>>, Vec<Vec<_>>) = groups.into_iter().unzip();
             let owners = Owners::new(owners.into_iter().flatten(), &programs, by_process);
             Self { groups, owners }
-        };
-        united(keyed).into_iter().map(group).collect()
+        });
+        by_program.collect()
     }
 
     /// The id of its suspect: the same in every run, for each version of the program, and for each trace of the same leak. No
@@ -49,13 +48,13 @@ impl<'t> ProgramGroup<'t> {
         let type_name = first.map_or("", |group| group.type_name);
         let allocator = first.and_then(Group::descriptive_allocator).unwrap_or_default();
         let mut parts = self.owners.identity(acquired.processes());
-        parts.extend([A::WHAT, type_name, allocator].map(str::to_owned));
+        parts.extend([A::LABEL, type_name, allocator].map(str::to_owned));
         let stack = first.and_then(|group| group.create_stack);
         let stacks: Option<(&Frames<'_>, _)> = acquired.frames().zip(acquired.stacks());
         if let Some(((frames, stacks), stack)) = stacks.zip(stack) {
             parts.push("stack".to_owned());
             let named = frames.named();
-            // A frame with inlined functions is one part, as it is one where stacks are compared.
+            // A frame is one part including its inlined functions, as in the comparison of stacks.
             parts.extend(stacks.frames(frames, stack).map(|frame| {
                 let views = named.frames_at(frame).map(|view| view.to_string());
                 views.collect::<Vec<_>>().join("\n")

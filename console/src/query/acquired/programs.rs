@@ -9,16 +9,16 @@ use crate::query::tables::{ProcessInfo, ProcessList};
 
 /// Puts what has one key together, in the order of the first of each; what has none stays by itself.
 pub(super) fn united<K: Eq + Hash, T>(
-    all: impl IntoIterator<Item = (Option<K>, T)>,
+    items: impl IntoIterator<Item = (Option<K>, T)>,
 ) -> Vec<Vec<T>> {
     let mut groups: Vec<Vec<T>> = Vec::new();
-    let mut places: HashMap<K, usize> = HashMap::new();
-    for (key, one) in all {
+    let mut indexes: HashMap<K, usize> = HashMap::new();
+    for (key, item) in items {
         let next = groups.len();
-        let place = key.map_or(next, |key| *places.entry(key).or_insert(next));
-        match groups.get_mut(place) {
-            Some(group) => group.push(one),
-            None => groups.push(vec![one]),
+        let index = key.map_or(next, |key| *indexes.entry(key).or_insert(next));
+        match groups.get_mut(index) {
+            Some(group) => group.push(item),
+            None => groups.push(vec![item]),
         }
     }
     groups
@@ -40,20 +40,20 @@ pub(super) struct Program(u32);
 impl<'a> Programs<'a> {
     pub(super) fn of(
         processes: &'a ProcessList,
-        is_asked_for: impl Fn(&ProcessInfo) -> bool,
+        is_requested: impl Fn(&ProcessInfo) -> bool,
     ) -> Self {
-        let mut known: HashMap<String, Program> = HashMap::new();
+        let mut by_name: HashMap<String, Program> = HashMap::new();
         let mut programs = Vec::with_capacity(processes.rows().len());
-        // The programs of processes that are not asked for, and of those that are.
-        let mut asked = [HashSet::new(), HashSet::new()];
+        let (mut requested, mut not_requested) = (HashSet::new(), HashSet::new());
         for (row, process) in (0..).zip(processes.rows()) {
             let name = process.program().map(|name| name.to_lowercase());
             let program =
-                name.map_or(Program(row), |name| *known.entry(name).or_insert(Program(row)));
+                name.map_or(Program(row), |name| *by_name.entry(name).or_insert(Program(row)));
             programs.push(program);
-            asked[usize::from(is_asked_for(process))].insert(program);
+            let set = if is_requested(process) { &mut requested } else { &mut not_requested };
+            set.insert(program);
         }
-        let in_part = asked[0].intersection(&asked[1]).copied().collect();
+        let in_part = requested.intersection(&not_requested).copied().collect();
         Self { processes, programs, in_part }
     }
 
@@ -69,7 +69,7 @@ impl<'a> Programs<'a> {
             processes.iter().map(|process| self.processes.get(*process).pid).collect();
         pids.sort_unstable();
         pids.dedup();
-        let filter = || pids.iter().map(u32::to_string).collect::<Vec<_>>().join(";");
-        self.in_part.contains(&program).then(filter)
+        let pids: Vec<String> = pids.iter().map(u32::to_string).collect();
+        self.in_part.contains(&program).then(|| pids.join(";"))
     }
 }

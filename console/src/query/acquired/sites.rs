@@ -21,7 +21,7 @@ pub(super) struct Sites {
     pub(super) sites: Vec<Site>,
     rows: Vec<ResourceIdx>,
     /// Number of chosen rows, including those of sites that are not kept.
-    pub(super) chosen: usize,
+    pub(super) selected_count: usize,
     pub(super) stacks: TrimmedStacks,
 }
 
@@ -57,41 +57,41 @@ impl Sites {
     pub(super) fn of(
         table: &ResourceTable,
         allocators: &AllocatorList,
-        is_chosen: impl Fn(&usize) -> bool,
+        is_selected: impl Fn(&usize) -> bool,
         kept: Kept,
         frames: &Frames<'_>,
     ) -> Result<Self, QueryError> {
         let owners = owners(allocators, kept == Kept::ByAllocator);
         let allocator = |row: usize| table.allocator.get(row);
         let mut stacks = StackSet::new(frames.stacks.len());
-        (0..table.len()).filter(&is_chosen).for_each(|row| stacks.add(table.stack.get(row)));
+        (0..table.len()).filter(&is_selected).for_each(|row| stacks.add(table.stack.get(row)));
         allocators.rows().iter().for_each(|row| stacks.add(row.create_stack));
         frames.resolve(stacks.iter())?;
         let stacks = TrimmedStacks::compare(frames, &stacks, &StackTrims::default())?;
         let mut numbers: HashMap<Key, u32> = HashMap::new();
         let mut sites: Vec<Site> = Vec::new();
-        let (mut site_of, mut chosen) = (vec![sentinel(); table.len()], 0);
-        for row in (0..table.len()).filter(&is_chosen) {
-            chosen += 1;
+        let (mut site_of, mut selected_count) = (vec![sentinel(); table.len()], 0);
+        for row in (0..table.len()).filter(&is_selected) {
+            selected_count += 1;
             let allocator = allocator(row).unwrap_or_default();
             let owner = owners.get(allocator.row()).copied().unwrap_or_default();
             let stack = table.stack.get(row).map_or(StackIdx::NONE, |stack| stacks.equal(stack));
             let next = sites.len() as u32;
             let number = *numbers.entry((owner, stack)).or_insert(next);
             if number == next {
-                let kind = allocators.get(allocator).map_or(sentinel(), |known| known.kind);
+                let kind = allocators.get(allocator).map_or(sentinel(), |allocator| allocator.kind);
                 let stack = stack.known();
                 sites.push(Site { kind, allocator, stack, leaks: false, first: 0, end: 0 });
             }
             site_of[row] = number;
             sites[number as usize].leaks |= table.is_unreleased(ResourceIdx::of(row));
         }
-        let of_leaking = site_of.iter().enumerate().filter_map(|(row, site)| {
+        let kept_rows = site_of.iter().enumerate().filter_map(|(row, site)| {
             let site = *site as usize;
             let is_kept = sites.get(site)?.leaks || kept != Kept::Leaking;
             is_kept.then_some((site, row as u32))
         });
-        let (rows, ends) = counting_sort(of_leaking, sites.len());
+        let (rows, ends) = counting_sort(kept_rows, sites.len());
         let mut first = 0;
         for (site, end) in sites.iter_mut().zip(&ends) {
             (site.first, site.end) = (first, *end);
@@ -99,13 +99,13 @@ impl Sites {
         }
         sites.retain(|site| site.end > site.first);
         let rows = rows.into_iter().map(ResourceIdx).collect();
-        let mut all = Self { sites, rows, chosen, stacks };
+        let mut grouped = Self { sites, rows, selected_count, stacks };
         if kept == Kept::ByAllocator {
-            let mut sites = std::mem::take(&mut all.sites);
-            sites.sort_by_cached_key(|site| all.rank(site, table));
-            all.sites = sites;
+            let mut sites = std::mem::take(&mut grouped.sites);
+            sites.sort_by_cached_key(|site| grouped.rank(site, table));
+            grouped.sites = sites;
         }
-        Ok(all)
+        Ok(grouped)
     }
 
     /// Sites by what leaks of them, the most first, and then by when they begin.

@@ -37,7 +37,7 @@ impl GroupCriteria {
     /// Whether any column needs stacks of openings, or of closes.
     pub(in crate::query) fn needs_stacks(&self) -> (bool, bool) {
         let needs = self.by.iter().map(|column| column.needs_stacks());
-        needs.fold((false, false), |all, of| (all.0 | of.0, all.1 | of.1))
+        needs.fold((false, false), |sum, column| (sum.0 | column.0, sum.1 | column.1))
     }
 }
 
@@ -77,8 +77,9 @@ impl Stat {
 
     /// The figure that goes by a name or a title.
     pub fn named(text: &str) -> Option<Self> {
-        let is = |name: &str| name.eq_ignore_ascii_case(text);
-        Self::ALL.iter().find(|(_, name, title)| is(name) || is(title)).map(|(stat, ..)| *stat)
+        let matches = |name: &str| name.eq_ignore_ascii_case(text);
+        let stat = Self::ALL.iter().find(|(_, name, title)| matches(name) || matches(title));
+        stat.map(|(stat, ..)| *stat)
     }
 
     /// Whether it is a point in time, nanoseconds since session start.

@@ -14,7 +14,7 @@ pub(in crate::query) use self::resources::Effect as ResourceEffect;
 pub use self::resources::ResourceCriteria;
 pub(crate) use self::resources::ResourceOptions;
 
-use super::criterion::{Criteria, Given, Meant, criteria, criterion, is_given};
+use super::criterion::{Criteria, Given, Syntax, criteria, criterion, is_given};
 pub(crate) use super::groups::StackTrims;
 use crate::{
     filter::{Filter, ProcessFilter},
@@ -144,7 +144,7 @@ criteria! {
     }
 
     fn bare(self) -> Self {
-        // Names of frames that are not shown are not looked up.
+        // Without rows to show, no names of frames are looked up.
         let top = Some(TopN { take: 0, skip: 0 });
         Self { top, stacks: StackDisplayArgs::default(), with_identities: false, ..self }
     }

@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::{GroupCriteria, ProcessCriteria};
 use crate::filter::{Filter, ProcessFilter};
 use crate::query::context::FileContext;
-use crate::query::criterion::{Criteria, Criterion, Given, Meant, criteria, criterion, is_given};
+use crate::query::criterion::{Criteria, Criterion, Given, Syntax, criteria, criterion, is_given};
 use crate::query::error::QueryError;
 use crate::query::filters::object::{self, HexFilter, Test, ViewTest};
 use crate::query::filters::{event, process};
@@ -87,9 +87,9 @@ pub struct ObjectCriteria {
 impl ObjectCriteria {
     /// Narrows a suspect that is asked for to what it leaked, which is what it counts, unless it is said which part.
     pub(crate) fn narrowed_to_leaks_of_suspect(mut self) -> Self {
-        let of_suspect = self.suspect.is_some() && !self.leak && !self.leak_at_exit;
-        self.leak |= of_suspect;
-        self.leak_at_exit |= of_suspect;
+        let is_narrowed = self.suspect.is_some() && !self.leak && !self.leak_at_exit;
+        self.leak |= is_narrowed;
+        self.leak_at_exit |= is_narrowed;
         self
     }
 
@@ -110,7 +110,7 @@ type Keep = fn(&ObjectCriteria, &FileContext<'_>, &mut Selection) -> Result<(), 
 /// it.
 #[derive(Clone, Copy)]
 pub(in crate::query) enum Effect {
-    /// Tests them, whatever happens to their events.
+    /// Tests the objects, whatever happens to their events.
     Objects(for<'a> fn(&'a ObjectCriteria, &'a FileContext<'_>) -> Result<Test<'a>, QueryError>),
     /// Leaves only mappings, and tests their views.
     Views(for<'a> fn(&'a ObjectCriteria) -> ViewTest<'a>),
@@ -121,16 +121,16 @@ pub(in crate::query) enum Effect {
     /// Removes events by their stacks, for which symbols may have to come from far away.
     Stacks(Keep),
     /// Looks at the events that are left.
-    Left(Keep),
+    LeftEvents(Keep),
 }
 
 impl Effect {
-    /// Place in the order relative to a filter on the stacks of events.
-    pub(in crate::query) fn place_by_stacks(self) -> u8 {
+    /// Rank in the order relative to a filter on the stacks of events.
+    pub(in crate::query) fn rank_by_stacks(self) -> u8 {
         match self {
             Self::Objects(_) | Self::Views(_) | Self::Leaks | Self::Events(_) => 0,
             Self::Stacks(_) => 1,
-            Self::Left(_) => 2,
+            Self::LeftEvents(_) => 2,
         }
     }
 }
@@ -148,7 +148,7 @@ criteria! {
         MinMaxId => ids, Effect::Objects(|args, _| {
             Ok(Box::new(|object| args.ids.is_none_or(|ids| ids.contains(u64::from(object.0) + 1))))
         });
-        // The mode is tested wherever another criterion implies it, too.
+        // `map_mode` tests the mode, which other criteria may imply.
         Map => map, Effect::Objects(|_, _| Ok(Box::new(|_| true)));
         MultiProcess => multi_process, Effect::Objects(|_, file| {
             let multi = file.trace.values(Objects::is_multiprocess)?;
@@ -163,18 +163,18 @@ criteria! {
             let mut hex = HexFilter::new(&args.object);
             Ok(Box::new(move |object| pointers.get(object.row()).is_some_and(|p| hex.matches(p))))
         });
-        Suspect => suspect: SuspectId, Effect::Events(|_, file, left| event::keep_suspect(file, left));
+        Suspect => suspect: SuspectId, Effect::Events(|_, file, selection| event::keep_suspect(file, selection));
         leaks, Effect::Leaks;
-        MinMaxTime => time, Effect::Events(|args, file, left| event::keep_time(args.time, file, left));
-        Process => creator.name: ProcessFilter, Effect::Left(|args, file, left| {
-            process::keep_creators(&args.creator.by_name(), args.plain_process_names, file, left)
+        MinMaxTime => time, Effect::Events(|args, file, selection| event::keep_time(args.time, file, selection));
+        Process => creator.name: ProcessFilter, Effect::LeftEvents(|args, file, selection| {
+            process::keep_creators(&args.creator.by_name(), args.plain_process_names, file, selection)
         });
-        CmdLine => creator.command_line: Filter as Line, Effect::Left(|args, file, left| {
+        CmdLine => creator.command_line: Filter as Line, Effect::LeftEvents(|args, file, selection| {
             let creator = args.creator.by_name_and_command_line();
-            process::keep_creators(&creator, args.plain_process_names, file, left)
+            process::keep_creators(&creator, args.plain_process_names, file, selection)
         });
-        NewProcess => creator.new_process, Effect::Left(|args, file, left| {
-            process::keep_creators(&args.creator, args.plain_process_names, file, left)
+        NewProcess => creator.new_process, Effect::LeftEvents(|args, file, selection| {
+            process::keep_creators(&args.creator, args.plain_process_names, file, selection)
         });
         PtrInMap => ptr_in_map, Effect::Views(|args| Box::new(|base, size| {
             args.ptr_in_map.is_none_or(|pointer| object::is_in_view(pointer, base, size))
@@ -186,25 +186,25 @@ criteria! {
         MinMaxMapSize => map_size, Effect::Views(|args| {
             Box::new(|_, size| args.map_size.is_none_or(|range| range.contains(size)))
         });
-        Inherit => inherit, Effect::Left(|_, file, left| event::keep_inherited(file, left));
-        RelatedProcess => related_process: ProcessFilter, Effect::Left(|args, file, left| {
-            process::keep_related(&args.related_process, args.plain_process_names, file, left)
+        Inherit => inherit, Effect::LeftEvents(|_, file, selection| event::keep_inherited(file, selection));
+        RelatedProcess => related_process: ProcessFilter, Effect::LeftEvents(|args, file, selection| {
+            process::keep_related(&args.related_process, args.plain_process_names, file, selection)
         });
         Handle => handle: Filter as Number,
-            Effect::Left(|args, file, left| event::keep_handles(&args.handle, file, left));
+            Effect::LeftEvents(|args, file, selection| event::keep_handles(&args.handle, file, selection));
         MinMaxDuration => duration, Effect::Objects(|args, file| {
             object::by_lifetime(args.duration, file)
         });
-        Overlapped => overlapped, Effect::Left(|_, file, left| event::keep_overlapped(file, left));
-        StackFilter => stack_filter: Filter as Line, Effect::Stacks(|args, file, left| {
-            process::keep_possible_creators(&args.creator, args.plain_process_names, file, left)?;
-            event::keep_stacks(&args.stack_filter, file, left)
+        Overlapped => overlapped, Effect::LeftEvents(|_, file, selection| event::keep_overlapped(file, selection));
+        StackFilter => stack_filter: Filter as Line, Effect::Stacks(|args, file, selection| {
+            process::keep_possible_creators(&args.creator, args.plain_process_names, file, selection)?;
+            event::keep_stacks(&args.stack_filter, file, selection)
         });
-        CreateStack => create_stack: Filter as Line, Effect::Left(|args, file, left| {
-            event::keep_by_stack_of(Selected::create, &args.create_stack, file, left)
+        CreateStack => create_stack: Filter as Line, Effect::LeftEvents(|args, file, selection| {
+            event::keep_by_stack_of(Selected::create, &args.create_stack, file, selection)
         });
-        DestroyStack => destroy_stack: Filter as Line, Effect::Left(|args, file, left| {
-            event::keep_by_stack_of(Selected::end, &args.destroy_stack, file, left)
+        DestroyStack => destroy_stack: Filter as Line, Effect::LeftEvents(|args, file, selection| {
+            event::keep_by_stack_of(Selected::end, &args.destroy_stack, file, selection)
         });
     }
 }
@@ -232,7 +232,7 @@ impl Criterion {
 
     /// Number of options that give a criterion.
     pub(crate) fn options_of_objects() -> usize {
-        // Two choose leaks.
+        // Two options give the criterion on leaks.
         ObjectCriteria::default().all().len() + 1
     }
 }
@@ -276,8 +276,8 @@ impl CountOrder {
     /// that of the `names`.
     pub(crate) fn by(column: &str, names: &str) -> Option<Self> {
         let columns = [("Handles", Self::LargestFirst), (names, Self::Name)];
-        let found = columns.into_iter().find(|(title, _)| column.eq_ignore_ascii_case(title));
-        found.map(|(_, order)| order)
+        let entry = columns.into_iter().find(|(title, _)| column.eq_ignore_ascii_case(title));
+        entry.map(|(_, order)| order)
     }
 }
 

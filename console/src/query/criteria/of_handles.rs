@@ -11,7 +11,7 @@ impl ResourceCriteria {
     /// options is about what only objects have.
     pub fn of_handles(handles: &ObjectCriteria) -> Option<Self> {
         let ObjectCriteria { stacks, plain_process_names, with_identities, .. } = *handles;
-        let known = ObjectCriteria {
+        let supported = ObjectCriteria {
             creator: ProcessCriteria { name: handles.creator.name.clone(), ..Default::default() },
             object_type: handles.object_type.clone(),
             time: handles.time,
@@ -29,16 +29,16 @@ impl ResourceCriteria {
             with_identities,
             ..ObjectCriteria::default()
         };
-        (known == *handles).then(|| Self {
-            kind: known.object_type,
-            process: known.creator.name,
-            time: known.time,
-            create_stack: known.create_stack,
-            free_stack: known.destroy_stack,
-            suspect: known.suspect,
-            leak: known.leak,
-            leak_at_exit: known.leak_at_exit,
-            trims: known.groups.trims,
+        (supported == *handles).then(|| Self {
+            kind: supported.object_type,
+            process: supported.creator.name,
+            time: supported.time,
+            create_stack: supported.create_stack,
+            free_stack: supported.destroy_stack,
+            suspect: supported.suspect,
+            leak: supported.leak,
+            leak_at_exit: supported.leak_at_exit,
+            trims: supported.groups.trims,
             options: ResourceOptions { kind: Criterion::Type, free_stack: Criterion::DestroyStack },
             ..Self::default()
         })
@@ -56,8 +56,8 @@ impl ResourceCriteria {
 impl WhyCriteria {
     /// Criteria that choose the allocations, if any are meant.
     pub(in crate::query) fn allocations(&self) -> Option<ResourceCriteria> {
-        let chosen = ResourceCriteria::of_handles(&self.handles)?;
-        Some(ResourceCriteria { process: self.process.clone().or(chosen.process), ..chosen })
+        let criteria = ResourceCriteria::of_handles(&self.handles)?;
+        Some(ResourceCriteria { process: self.process.clone().or(criteria.process), ..criteria })
     }
 }
 
@@ -75,8 +75,8 @@ mod tests {
             with_identities: true,
             ..leaks.clone()
         };
-        let meant = ResourceCriteria::of_handles(&printed);
-        assert!(meant.is_some() && meant == ResourceCriteria::of_handles(&leaks));
+        let criteria = ResourceCriteria::of_handles(&printed);
+        assert!(criteria.is_some() && criteria == ResourceCriteria::of_handles(&leaks));
         let of_objects = ObjectCriteria { overlapped: true, ..leaks };
         assert_eq!(ResourceCriteria::of_handles(&of_objects), None);
     }

@@ -1,7 +1,7 @@
 //! Criteria that choose processes.
 
 use crate::filter::{Filter, ProcessFilter};
-use crate::query::criterion::{Criteria, Given, Meant, criteria, criterion, is_given};
+use crate::query::criterion::{Criteria, Given, Syntax, criteria, criterion, is_given};
 use crate::query::tables::ProcessInfo;
 
 /// Criteria that choose processes: those that pass all that was given.
@@ -31,11 +31,11 @@ impl ProcessCriteria {
         Self { new_process: None, ..self.clone() }
     }
 
-    /// Whether a process is meant, `plain` by the name of its executable alone.
-    pub fn mean(&self, process: &ProcessInfo, plain: bool) -> bool {
-        self.name.as_ref().is_none_or(|filter| process.matches(filter, plain))
+    /// Whether a process matches, `is_plain` by the name of its executable alone.
+    pub fn matches(&self, process: &ProcessInfo, is_plain: bool) -> bool {
+        self.name.as_ref().is_none_or(|filter| process.matches(filter, is_plain))
             && self.command_line.as_ref().is_none_or(|f| f.matches(&process.command_line))
-            && self.new_process.is_none_or(|new| new.means(process))
+            && self.new_process.is_none_or(|new| new.matches(process))
     }
 }
 
@@ -88,8 +88,8 @@ pub enum NewProcess {
 }
 
 impl NewProcess {
-    /// Whether a process is meant.
-    pub(in crate::query) fn means(self, process: &ProcessInfo) -> bool {
+    /// Whether a process matches.
+    pub(in crate::query) fn matches(self, process: &ProcessInfo) -> bool {
         let (has_started, has_ended) = (process.start_ns.is_some(), process.end_ns.is_some());
         match self {
             NewProcess::EndedOnly => has_ended && !has_started,

@@ -4,12 +4,12 @@ use handlescope_model::StackIdx;
 
 use super::StackTrims;
 use crate::filter::{Filter, ProcessFilter};
-use crate::query::criterion::{Criteria, Criterion, Given, Meant, criteria, criterion, is_given};
+use crate::query::criterion::{Criteria, Criterion, Given, Syntax, criteria, criterion, is_given};
 use crate::query::resources::ResourceColumn;
 use crate::query::resources::tables::{
     AllocatorTest, Needed, ResourceRow, RowTest, Tables, kind_name,
 };
-use crate::query::tables::ChosenProcesses;
+use crate::query::tables::SelectedProcesses;
 use crate::settings::StackDisplayArgs;
 use crate::values::{CountRange, SuspectId, TimeRange};
 
@@ -75,13 +75,13 @@ impl Default for ResourceOptions {
 /// Effect of a criterion on allocations, and on frees without one.
 #[derive(Clone, Copy)]
 pub(in crate::query) enum Effect {
-    /// Tests their allocators, each once.
+    /// Tests the allocators of allocations, each once.
     Allocators(for<'a> fn(&'a ResourceCriteria, &'a Tables<'_>) -> AllocatorTest<'a>),
-    /// Each of them.
+    /// Tests each allocation or free.
     Rows(for<'a> fn(&'a ResourceCriteria, &'a Tables<'_>) -> RowTest<'a>),
     /// Leaves what leaks.
     Leaks,
-    /// A stack of them: each stack that they have is judged once.
+    /// Tests a stack of allocations, each distinct stack once.
     Stacks {
         filter: fn(&ResourceCriteria) -> &Option<Filter>,
         stack: fn(&Tables<'_>, ResourceRow) -> Option<StackIdx>,
@@ -97,15 +97,15 @@ criteria! {
         }));
         Allocator => allocator: Filter, Effect::Allocators(|args, _| Box::new(|allocator| {
             // A name passes as a whole, whatever line ends it has.
-            let is_name = |filter: &Filter| filter.accepts(filter.line(&allocator.name));
-            args.allocator.as_ref().is_none_or(is_name)
+            let filter = args.allocator.as_ref();
+            filter.is_none_or(|filter| filter.accepts(filter.line(&allocator.name)))
         }));
         Process => process: ProcessFilter, Effect::Allocators(|args, tables| {
-            let processes = ChosenProcesses::new(tables.processes, args.process.as_ref());
+            let processes = SelectedProcesses::new(tables.processes, args.process.as_ref());
             Box::new(move |allocator| processes.has(allocator.process, allocator.pid.unwrap_or_default()))
         });
         Suspect => suspect: SuspectId, Effect::Rows(|_, tables| match tables.suspect {
-            // What has no allocation is of no suspect.
+            // A free without an allocation belongs to no suspect.
             Some(rows) => Box::new(|row| matches!(row, ResourceRow::Allocation(row) if rows.has(row.row()))),
             None => Box::new(|_| true),
         });
@@ -120,8 +120,9 @@ criteria! {
         MinMaxSize => size, Effect::Rows(|args, tables| {
             let whole_sizes = tables.resources.whole_sizes();
             Box::new(move |row| {
-                let whole = || whole_sizes.as_ref()?.get(row.allocation()?.row()).copied();
-                let size = whole().or_else(|| tables.size(row));
+                let sizes = whole_sizes.as_ref().zip(row.allocation());
+                let size = sizes.and_then(|(sizes, allocation)| sizes.get(allocation.row()));
+                let size = size.copied().or_else(|| tables.size(row));
                 let size = size.and_then(|size| u64::try_from(size).ok());
                 args.size.is_none_or(|range| size.is_some_and(|size| range.contains(size)))
             })
@@ -134,7 +135,7 @@ criteria! {
         (self.options.free_stack) => free_stack: Filter as Line, Effect::Stacks {
             filter: |args| &args.free_stack,
             stack: |tables, row| tables.free_stack(row),
-            // What was not freed has no stack of a free, whatever its process did at the end.
+            // An allocation that was not freed has no stack of a free, however its process ended.
             counts: |tables, row| row.allocation().is_none_or(|row| tables.resources.is_freed(row)),
         };
     }
@@ -160,9 +161,9 @@ impl ResourceCriteria {
 
     /// Narrows a suspect that is asked for to what it leaked, which is what it counts, unless it is said which part.
     pub(crate) fn narrowed_to_leaks_of_suspect(mut self) -> Self {
-        let of_suspect = self.suspect.is_some() && !self.is_of_leaks();
-        self.leak |= of_suspect;
-        self.leak_at_exit |= of_suspect;
+        let is_narrowed = self.suspect.is_some() && !self.is_of_leaks();
+        self.leak |= is_narrowed;
+        self.leak_at_exit |= is_narrowed;
         self
     }
 
@@ -178,9 +179,9 @@ impl ResourceCriteria {
 
     /// Whether any groups of the answer have stacks in common.
     pub(crate) fn has_stacks(&self) -> bool {
-        let of_both = self.with_totals_and_leaks && self.by.is_none();
-        let unreleased = ResourceColumn::LEAKS.iter().filter(|_| of_both);
-        self.columns().iter().chain(unreleased).any(|column| column.stack_names().is_some())
+        let has_leaks = self.with_totals_and_leaks && self.by.is_none();
+        let leaks = ResourceColumn::LEAKS.iter().filter(|_| has_leaks);
+        self.columns().iter().chain(leaks).any(|column| column.stack_names().is_some())
     }
 
     /// Whether the frames of stacks are needed.

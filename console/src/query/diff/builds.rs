@@ -32,22 +32,22 @@ impl Builds {
     /// Compares the modules of some stacks of two traces, the names of whose frames were looked up.
     pub(super) fn compare(traces: [(&Frames<'_>, &[StackIdx]); 2]) -> Self {
         let named = traces.map(|(frames, _)| frames.named());
-        let [before, after] = [0, 1].map(|at| modules(&named[at], traces[at].1));
+        let [before, after] = [0, 1].map(|side| modules(&named[side], traces[side].1));
         let mut builds = Self::default();
-        for (module, old) in before {
-            let Some(new) = after.get(&module) else { continue };
-            let has_names = (old.has_names, new.has_names);
-            if !old.has_places && !new.has_places {
+        for (module, before_module) in before {
+            let Some(after_module) = after.get(&module) else { continue };
+            let has_names = (before_module.has_names, after_module.has_names);
+            if !before_module.has_places && !after_module.has_places {
                 continue;
             }
             if has_names == (true, false) || has_names == (false, true) {
                 builds.named_once.insert(module);
-            } else if old.differs_from(new) {
+            } else if before_module.differs_from(after_module) {
                 builds.differ.insert(module);
             } else {
                 continue;
             }
-            builds.names.push(old.name.to_owned());
+            builds.names.push(before_module.name.to_owned());
         }
         builds.names.sort_unstable();
         builds
@@ -95,23 +95,23 @@ impl Builds {
 impl InStacks<'_> {
     /// Whether one of the traces has a build that the other one does not have.
     fn differs_from(&self, other: &Self) -> bool {
-        let lacks = |one: &Self, other: &Self| {
-            one.builds.iter().any(|build| other.builds.iter().all(|known| differ(build, known)))
+        let lacks = |module: &Self, other: &Self| {
+            module.builds.iter().any(|build| other.builds.iter().all(|known| differ(build, known)))
         };
         lacks(self, other) || lacks(other, self)
     }
 }
 
 /// Whether two modules are known to be different builds: by the identity of the PDB, or else by time stamp and size.
-fn differ(one: &ModuleIdentity, other: &ModuleIdentity) -> bool {
-    if let Some((one, other)) = one.pdb.as_ref().zip(other.pdb.as_ref()) {
-        return (&one.guid, one.age) != (&other.guid, other.age);
+fn differ(module: &ModuleIdentity, other: &ModuleIdentity) -> bool {
+    if let Some((module, other)) = module.pdb.as_ref().zip(other.pdb.as_ref()) {
+        return (&module.guid, module.age) != (&other.guid, other.age);
     }
-    // Rundowns of modules in user mode have 0.
+    // Rundowns of modules in user mode have the time stamp 0.
     let stamp = |module: &ModuleIdentity| module.timestamp.filter(|stamp| *stamp != 0);
-    match stamp(one).zip(stamp(other)) {
-        Some((old, new)) => (old, one.size) != (new, other.size),
-        None => one.size != 0 && other.size != 0 && one.size != other.size,
+    match stamp(module).zip(stamp(other)) {
+        Some((old, new)) => (old, module.size) != (new, other.size),
+        None => module.size != 0 && other.size != 0 && module.size != other.size,
     }
 }
 
@@ -121,13 +121,13 @@ fn modules<'f>(named: &'f NamedFrames<'f>, stacks: &[StackIdx]) -> HashMap<Strin
     for frame in stacks.iter().flat_map(|stack| named.stack(*stack)) {
         let Some(module) = frame.module.filter(|_| frame.method.is_none()) else { continue };
         let Some(identity) = named.frames().identity(module.row) else { continue };
-        let seen = modules.entry(module.name.to_lowercase()).or_default();
-        seen.name = module.name;
-        if !seen.builds.iter().any(|known| std::ptr::eq(*known, identity)) {
-            seen.builds.push(identity);
+        let occurrences = modules.entry(module.name.to_lowercase()).or_default();
+        occurrences.name = module.name;
+        if !occurrences.builds.iter().any(|known| std::ptr::eq(*known, identity)) {
+            occurrences.builds.push(identity);
         }
-        seen.has_names |= frame.name.is_some();
-        seen.has_places |= frame.name.is_none() && module.rva.is_some();
+        occurrences.has_names |= frame.name.is_some();
+        occurrences.has_places |= frame.name.is_none() && module.rva.is_some();
     }
     modules
 }

@@ -7,7 +7,7 @@ use hashbrown::HashMap;
 use hashbrown::hash_map::Entry;
 
 use super::builds::Builds;
-use super::tally::{Seen, Share};
+use super::tally::{Sample, Share};
 use crate::query::acquired::{Acquired, Group};
 use crate::query::amounts::Amount;
 use crate::query::error::QueryError;
@@ -29,14 +29,14 @@ pub(super) struct MatchedGroup {
     pub(super) function: Option<String>,
     /// The trace before and the one after.
     pub(super) sides: [MatchedSide; 2],
-    /// Whether it is of the suspect that is asked for, in either trace; of any where none is.
-    pub(super) is_asked: bool,
+    /// Whether it belongs to the requested suspect in either trace; always if none is requested.
+    pub(super) is_of_suspect: bool,
 }
 
 impl MatchedGroup {
     /// Size of the largest allocation of the group, which lost events may hide.
     pub(super) fn largest(&self) -> f64 {
-        let shares = self.sides.iter().flat_map(|side| &side.seen.shares);
+        let shares = self.sides.iter().flat_map(|side| &side.sample.shares);
         shares.flat_map(|share| &share.sizes).max().map_or(1.0, |size| *size as f64)
     }
 }
@@ -48,7 +48,7 @@ pub(super) struct MatchedSide {
     pub(super) create_stack: Option<StackIdx>,
     /// Growth of the group; `None` where nothing leaks.
     pub(super) verdict: Option<Verdict>,
-    pub(super) seen: Seen,
+    pub(super) sample: Sample,
     /// Point from which the trace covers the lives of its processes.
     pub(super) start: Start,
 }
@@ -88,12 +88,12 @@ pub(super) fn matched<T: Acquired>(
     let builds = builds(traces);
     let (groups, by_key) = (Vec::new(), HashMap::new());
     let mut matching = Matching { traces, suspects, builds, groups, by_key };
-    for at in 0..traces.len() {
-        matching.add(at, true)?;
+    for side in 0..traces.len() {
+        matching.add(side, true)?;
     }
-    // What leaks in one of the traces only is compared with what does not leak in the other one.
-    for at in 0..traces.len() {
-        matching.add(at, false)?;
+    // A group that leaks in one trace only is compared with its match in the other, which does not leak.
+    for side in 0..traces.len() {
+        matching.add(side, false)?;
     }
     Ok((matching.groups, matching.builds.into_names()))
 }
@@ -113,27 +113,27 @@ fn builds<T: Acquired>(traces: &[T]) -> Builds {
 
 impl<'t, T: Acquired> Matching<'t, T> {
     /// Adds the groups of a trace that leak, or the others, if they match some of those.
-    fn add(&mut self, at: usize, leaks: bool) -> Result<(), QueryError> {
+    fn add(&mut self, side: usize, leaks: bool) -> Result<(), QueryError> {
         let traces = self.traces;
-        let (trace, suspect) = (&traces[at], self.suspects[at]);
+        let (trace, suspect) = (&traces[side], self.suspects[side]);
         let programs = Programs::of(trace);
-        let known: HashSet<Key> = self.by_key.keys().map(|(key, _)| key.clone()).collect();
-        let mut places: HashMap<usize, ProgramShares> = HashMap::new();
+        let known_keys: HashSet<Key> = self.by_key.keys().map(|(key, _)| key.clone()).collect();
+        let mut shares_by_group: HashMap<usize, ProgramShares> = HashMap::new();
         for group in trace.groups().filter(|group| trace.leaks_in_time(group) == leaks) {
             trace.cancel().check()?;
             let program = group.process.known_name().unwrap_or_default().to_lowercase();
             let allocator = group.lasting_allocator().map(str::to_owned);
             let key = (program, group.type_name.to_owned(), allocator);
-            if !leaks && !known.contains(&key) {
+            if !leaks && !known_keys.contains(&key) {
                 continue;
             }
-            let Some(place) = self.place(trace, &group, &key, leaks) else { continue };
-            let shares = places
-                .entry(place)
+            let Some(index) = self.index(trace, &group, &key, leaks) else { continue };
+            let shares = shares_by_group
+                .entry(index)
                 .or_insert_with(|| ProgramShares { program: key.0, by_process: HashMap::new() });
-            let side = &mut self.groups[place].sides[at];
+            let matched = &mut self.groups[index].sides[side];
             for share in trace.shares(&group) {
-                side.leaked.add(share.leaked);
+                matched.leaked.add(share.leaked);
                 let sizes = if group.has_bytes { share.sizes } else { Vec::new() };
                 let of_process = Share { process: share.lifetimes, sizes };
                 match shares.by_process.entry(share.row) {
@@ -141,49 +141,50 @@ impl<'t, T: Acquired> Matching<'t, T> {
                     Entry::Occupied(mut entry) => entry.get_mut().add(of_process),
                 }
             }
-            side.create_stack = side.create_stack.or(group.create_stack.filter(|_| leaks));
-            self.groups[place].is_asked |=
+            matched.create_stack = matched.create_stack.or(group.create_stack.filter(|_| leaks));
+            self.groups[index].is_of_suspect |=
                 suspect.is_none_or(|rows| leaks && trace.has_any(&group, rows));
         }
-        for (place, ProgramShares { program, by_process }) in places {
+        for (index, ProgramShares { program, by_process }) in shares_by_group {
             trace.cancel().check()?;
-            let side = &mut self.groups[place].sides[at];
+            let matched = &mut self.groups[index].sides[side];
             let (windows, start) = programs.of_name(&program);
             let (processes, sizes): (Vec<ProcessLifetimes>, Vec<Vec<u64>>) =
                 by_process.into_values().map(|share| (share.process, share.sizes)).unzip();
             if leaks {
-                side.verdict = Some(Growth::of_processes(&processes, trace.extent()).verdict);
+                matched.verdict = Some(Growth::of_processes(&processes, trace.extent()).verdict);
             }
             let shares = processes.into_iter().zip(sizes);
-            side.seen.shares.extend(shares.map(|(process, sizes)| Share { process, sizes }));
-            side.seen.windows = windows;
-            side.start = start;
+            matched.sample.shares.extend(shares.map(|(process, sizes)| Share { process, sizes }));
+            matched.sample.windows = windows;
+            matched.start = start;
         }
         // The program ran in the trace, even where the group has nothing there.
-        let absent = self.groups.iter_mut().filter(|group| group.sides[at].seen.windows.is_empty());
+        let absent =
+            self.groups.iter_mut().filter(|group| group.sides[side].sample.windows.is_empty());
         for group in absent {
             let program = group.process.as_deref().unwrap_or_default().to_lowercase();
             let (windows, start) = programs.of_name(&program);
-            group.sides[at].seen.windows = windows;
-            group.sides[at].start = start;
+            group.sides[side].sample.windows = windows;
+            group.sides[side].start = start;
         }
         Ok(())
     }
 
-    /// The place of a group among those that match; `None` where there is none and none `is_new`.
-    fn place(&mut self, trace: &T, group: &Group<'_>, key: &Key, is_new: bool) -> Option<usize> {
+    /// Index of the matching group, which is added if there is none and `may_add`.
+    fn index(&mut self, trace: &T, group: &Group<'_>, key: &Key, may_add: bool) -> Option<usize> {
         let frames = trace.frames().map(Frames::named);
         let stack = frames.as_ref().zip(group.create_stack);
         let text = stack.map(|(named, stack)| self.builds.text(named, stack)).unwrap_or_default();
         let key = (key.clone(), text);
-        if let Some(place) = self.by_key.get(&key) {
-            return Some(*place);
+        if let Some(index) = self.by_key.get(&key) {
+            return Some(*index);
         }
-        if !is_new {
+        if !may_add {
             return None;
         }
-        let place = self.groups.len();
-        self.by_key.insert(key, place);
+        let index = self.groups.len();
+        self.by_key.insert(key, index);
         let module = stack.and_then(|(named, stack)| {
             Some(self.builds.module(&named.representative(stack)?)?.to_owned())
         });
@@ -194,9 +195,9 @@ impl<'t, T: Acquired> Matching<'t, T> {
             has_bytes: group.has_bytes,
             function: module.or_else(|| trace.function(group.create_stack?)),
             sides: Default::default(),
-            is_asked: false,
+            is_of_suspect: false,
         });
-        Some(place)
+        Some(index)
     }
 }
 
@@ -225,10 +226,10 @@ impl Programs {
                 continue;
             }
             let name = process.known_name().unwrap_or_default().to_lowercase();
-            let (windows, seen) = by_name.entry(name).or_insert((Vec::new(), start));
+            let (windows, covered_from) = by_name.entry(name).or_insert((Vec::new(), start));
             windows.push(window);
             if process.start_ns.is_some_and(|started| started >= extent.start_ns) {
-                *seen = Start::Process;
+                *covered_from = Start::Process;
             }
         }
         Self { extent, start, by_name }
@@ -236,10 +237,10 @@ impl Programs {
 
     /// Windows of the processes of one name; where it did not run, it could have all the time.
     fn of_name(&self, name: &str) -> (Vec<Window>, Start) {
-        let known = self
+        let runs = self
             .by_name
             .get(name)
             .filter(|(windows, _)| windows.iter().any(|window| window.length_ns() > 0));
-        known.cloned().unwrap_or_else(|| (vec![self.extent], self.start))
+        runs.cloned().unwrap_or_else(|| (vec![self.extent], self.start))
     }
 }

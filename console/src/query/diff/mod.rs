@@ -81,14 +81,14 @@ impl<'a> Compared<'a> for FileAnswer<'a> {
         names: &'a dyn FrameNames,
         cancel: &'a Cancel,
     ) -> Result<Vec<Self>, QueryError> {
-        let asked = ObjectCriteria {
+        let handles = ObjectCriteria {
             object_type: criteria.object_type.clone(),
             stacks: criteria.stacks,
             with_identities: criteria.with_identities,
             groups: GroupCriteria::of_create_stacks(),
             ..ObjectCriteria::default()
         };
-        let mut files = object_ref(sources, &asked, names, cancel)?.files;
+        let mut files = object_ref(sources, &handles, names, cancel)?.files;
         if let Some(filter) = &criteria.process {
             note_owners(&mut files, filter, criteria.with_identities);
         }
@@ -124,8 +124,8 @@ impl<'a> Compared<'a> for FileAnswer<'a> {
             rows.any(|process| process.matches(filter, criteria.with_identities))
         });
         let mut types = self.file.types.names();
-        let has_type = |filter: &crate::filter::Filter| types.any(|name| filter.matches(name));
-        has_process && criteria.object_type.as_ref().is_none_or(has_type)
+        let object_type = criteria.object_type.as_ref();
+        has_process && object_type.is_none_or(|filter| types.any(|name| filter.matches(name)))
     }
 }
 
@@ -137,9 +137,9 @@ impl<'a> Compared<'a> for ResourcesAnswer<'a> {
         names: &'a dyn FrameNames,
         cancel: &'a Cancel,
     ) -> Result<Vec<Self>, QueryError> {
-        let asked = ResourceCriteria { by: Some(Vec::new()), is_compared: true, ..of(criteria) };
-        let asked = ResourceCriteria { leak: leaking, leak_at_exit: leaking, ..asked };
-        resources(sources, &asked, names, cancel)
+        let compared = ResourceCriteria { by: Some(Vec::new()), is_compared: true, ..of(criteria) };
+        let compared = ResourceCriteria { leak: leaking, leak_at_exit: leaking, ..compared };
+        resources(sources, &compared, names, cancel)
     }
 
     type Acquired<'f>
@@ -152,8 +152,8 @@ impl<'a> Compared<'a> for ResourcesAnswer<'a> {
         criteria: &'f DiffCriteria,
         kept: Kept,
     ) -> Result<Option<Allocations<'f>>, QueryError> {
-        let Some(tables) = self.tables() else { return Ok(None) };
-        Allocations::of(origin(self), tables, of(criteria), false, kept)
+        let Some((allocators, table)) = self.tables() else { return Ok(None) };
+        Allocations::of(origin(self), allocators, table, of(criteria), false, kept)
     }
 
     fn rows_of_suspect(&self, id: &SuspectId) -> Result<SuspectRows, QueryError> {
@@ -161,9 +161,9 @@ impl<'a> Compared<'a> for ResourcesAnswer<'a> {
     }
 
     fn show_stacks(&mut self, stacks: Vec<StackIdx>) -> Result<(), QueryError> {
-        let mut shown = StackSet::new(self.frames.stacks.len());
-        stacks.into_iter().for_each(|stack| shown.add(Some(stack)));
-        self.about_mut().shown_stacks = Some(shown);
+        let mut shown_stacks = StackSet::new(self.frames.stacks.len());
+        stacks.into_iter().for_each(|stack| shown_stacks.add(Some(stack)));
+        self.about_mut().shown_stacks = Some(shown_stacks);
         Ok(())
     }
 
@@ -199,7 +199,7 @@ fn rows_of_suspect<'a, F: Compared<'a>>(
     let Some(id) = &criteria.suspect else { return Ok(files.iter().map(|_| None).collect()) };
     let rows = files.iter().map(|file| file.rows_of_suspect(id));
     let rows = rows.collect::<Result<Vec<_>, QueryError>>()?;
-    check(id, <F::Acquired<'_> as Acquired>::WHAT, rows.iter())?;
+    check(id, <F::Acquired<'_> as Acquired>::LABEL, rows.iter())?;
     Ok(rows.into_iter().map(Some).collect())
 }
 

@@ -75,14 +75,16 @@ fn of_file<'a, F: Compared<'a>>(
 ) -> Result<PointsDiff<F>, QueryError> {
     let acquired = file.acquired(criteria, Kept::ByAllocator)?;
     let Window { start_ns, end_ns } = extent(&file, acquired.as_ref());
-    let within = |ns: Option<i64>, or| ns.unwrap_or(or).clamp(start_ns, end_ns.max(start_ns));
+    let within = |ns: Option<i64>, edge| ns.unwrap_or(edge).clamp(start_ns, end_ns.max(start_ns));
     let window =
         Window { start_ns: within(span.after_ns, start_ns), end_ns: within(span.until_ns, end_ns) };
     let mut groups = Vec::new();
     if let Some(acquired) = &acquired {
         let minutes = minutes(acquired, window);
-        let is_asked = |group: &Group<'_>| suspect.is_none_or(|rows| acquired.has_any(group, rows));
-        for group in acquired.groups().filter(is_asked) {
+        for group in acquired.groups() {
+            if suspect.is_some_and(|rows| !acquired.has_any(&group, rows)) {
+                continue;
+            }
             acquired.cancel().check()?;
             let between = acquired.between(&group, span)?;
             if between.kept.count > 0 || (criteria.all_open && between.at_second.count > 0) {
@@ -103,7 +105,6 @@ impl OpenedGroup {
         between: Between,
         minutes: Option<f64>,
     ) -> Self {
-        let bytes = |minutes: f64| (between.kept.bytes as f64 / minutes).round();
         Self {
             process: acquired.shown_name(group).map(|_| group.process.clone().into_owned()),
             type_name: group.type_name.to_owned(),
@@ -111,7 +112,7 @@ impl OpenedGroup {
             create_stack: group.create_stack,
             function: group.create_stack.and_then(|stack| acquired.function(stack)),
             per_minute: per_minute(between.kept.count, minutes),
-            bytes_per_minute: minutes.map(bytes),
+            bytes_per_minute: minutes.map(|minutes| (between.kept.bytes as f64 / minutes).round()),
             between,
         }
     }

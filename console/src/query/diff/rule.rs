@@ -50,8 +50,8 @@ impl Chances {
                 1.0 + (chances - 1.0).max(0.0) / (2.0 / (FILLS_DIFFER * FILLS_DIFFER) + 1.0)
             }
         };
-        let part = chances / vary / amount.max(1.0);
-        Self { more: more.amount * part, less: less.amount * part, share }
+        let scale = chances / vary / amount.max(1.0);
+        Self { more: more.amount * scale, less: less.amount * scale, share }
     }
 
     /// The probability of so many in the one trace, or even more, if nothing changed.
@@ -75,24 +75,24 @@ impl Chances {
 pub(super) fn level(groups: impl Iterator<Item = Chances>) -> f64 {
     let mut least: Vec<f64> = groups.map(Chances::least_p_value).collect();
     least.sort_unstable_by(f64::total_cmp);
-    let is_enough = |tests: &usize| {
+    let tests = (1..=least.len()).find(|tests| {
         let level = LEVEL / *tests as f64;
         least.partition_point(|least| *least <= level) <= *tests
-    };
-    (1..=least.len()).find(is_enough).map_or(LEVEL, |tests| LEVEL / tests as f64)
+    });
+    tests.map_or(LEVEL, |tests| LEVEL / tests as f64)
 }
 
 /// The probability that at least `least` of `all` are of a kind that each is with probability `share`: the regularized
 /// incomplete beta function, which is that of the binomial distribution for whole numbers.
-fn at_least(least: f64, all: f64, share: f64) -> f64 {
+fn at_least(least: f64, total: f64, share: f64) -> f64 {
     if least <= 0.0 || share >= 1.0 {
         return 1.0;
     }
-    if all > MIN_NORMAL {
-        let deviation = (all * share * (1.0 - share)).sqrt();
-        return erfc((least - 0.5 - all * share) / deviation / std::f64::consts::SQRT_2) / 2.0;
+    if total > MIN_NORMAL {
+        let deviation = (total * share * (1.0 - share)).sqrt();
+        return erfc((least - 0.5 - total * share) / deviation / std::f64::consts::SQRT_2) / 2.0;
     }
-    checked_beta_reg(least, all - least + 1.0, share).unwrap_or(1.0)
+    checked_beta_reg(least, total - least + 1.0, share).unwrap_or(1.0)
 }
 
 #[cfg(test)]
@@ -110,7 +110,7 @@ mod tests {
 
     #[test]
     fn the_tail_is_that_of_the_binomial_distribution() {
-        for (least, all, share, expected) in [
+        for (least, total, share, expected) in [
             (5.0, 5.0, 0.5, 1.0 / 32.0),
             (4.0, 5.0, 0.5, 6.0 / 32.0),
             (3.0, 3.0, 0.25, 1.0 / 64.0),
@@ -122,8 +122,8 @@ mod tests {
             (60.0, 100.0, 0.5, 0.028_443_966_820_490_392),
             (31.0, 40.0, 0.6, 0.015_572_623_523_328_317),
         ] {
-            let tail = at_least(least, all, share);
-            assert!((tail - expected).abs() < 1e-9, "{least} of {all}: {tail}");
+            let tail = at_least(least, total, share);
+            assert!((tail - expected).abs() < 1e-9, "{least} of {total}: {tail}");
         }
         assert!((at_least(10.0, 10.0, 0.5) / 0.5_f64.powi(10) - 1.0).abs() < 1e-9);
         assert!((at_least(4_294_967_295.0, 8_589_934_590.0, 0.5) - 0.5).abs() < 1e-4);

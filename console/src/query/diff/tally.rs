@@ -5,12 +5,11 @@
 //!   A moment is a part of the mean distance of the handles, so that handles that come at random are hardly ever
 //!   taken for a clump, and no longer than between two handles of an operation, so that a start in a trace of hours
 //!   is no clump.
-//! * Waves that are longer than a moment show in counts by parts of the time: when these vary more than chance
-//!   allows, their dispersion counts.
-//! * A cache whose entries live longer than a trace looks as if it leaked all of them, in a longer trace only some.
-//!   Times of unequal lengths are therefore compared in **pieces** as long as the shorter one: what is opened in a
-//!   piece, and open at its end. Whatever the lifetimes are, two recordings of an unchanged program have as many of
-//!   these in each piece.
+//! * Waves that are longer than a moment show in counts by parts of the time: if these counts vary more than chance
+//!   allows, their dispersion is used.
+//! * A cache whose entries live longer than a trace seems to leak all of them, in a longer trace only some. Times of
+//!   unequal lengths are therefore compared in **pieces** as long as the shorter one: handles opened in a piece and
+//!   open at its end. Two recordings of an unchanged program have equally many in each piece, whatever the lifetimes.
 
 use handlescope_model::rules::LossTimes;
 
@@ -45,7 +44,7 @@ pub(super) enum Kind {
 
 /// Handles or allocations of a group in one trace.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Seen {
+pub(super) struct Sample {
     /// Times at which the processes that could leak handles ran in the trace.
     pub(super) windows: Vec<Window>,
     /// Shares of the processes that have something of the group; what only their end closed is open.
@@ -74,12 +73,13 @@ impl Share {
 
     /// Lifetimes of the process, each with its weight.
     fn weighed(&self) -> impl Iterator<Item = (&Lifetime, f64)> {
-        let weight = |at: usize| self.sizes.get(at).map_or(1.0, |size| *size as f64);
-        self.process.lifetimes.iter().enumerate().map(move |(at, lifetime)| (lifetime, weight(at)))
+        self.process.lifetimes.iter().enumerate().map(|(index, lifetime)| {
+            (lifetime, self.sizes.get(index).map_or(1.0, |size| *size as f64))
+        })
     }
 }
 
-impl Seen {
+impl Sample {
     /// The time in which its processes ran, all together, nanoseconds.
     pub(super) fn length_ns(&self) -> i64 {
         self.windows.iter().fold(0, |sum, window| sum.saturating_add(window.length_ns()))
@@ -95,16 +95,18 @@ impl Seen {
         let shares = self.shares.iter().flat_map(|Share { process, sizes }| {
             let ProcessLifetimes { lifetimes, window } = process;
             let windows = between(*window, losses).into_iter();
-            let mut parts: Vec<Share> = windows.map(Share::empty).collect();
-            for (at, lifetime) in lifetimes.iter().enumerate() {
+            let mut pieces: Vec<Share> = windows.map(Share::empty).collect();
+            for (index, lifetime) in lifetimes.iter().enumerate() {
                 let opened_ns = lifetime.opened_ns.max(window.start_ns).min(window.end_ns);
-                let part = parts.partition_point(|part| part.process.window.end_ns < opened_ns);
-                let is_in = |part: &&mut Share| part.process.window.start_ns <= opened_ns;
-                let Some(part) = parts.get_mut(part).filter(is_in) else { continue };
-                part.process.lifetimes.push(*lifetime);
-                part.sizes.extend(sizes.get(at));
+                let next = pieces.partition_point(|piece| piece.process.window.end_ns < opened_ns);
+                let Some(piece) = pieces.get_mut(next) else { continue };
+                if piece.process.window.start_ns > opened_ns {
+                    continue;
+                }
+                piece.process.lifetimes.push(*lifetime);
+                piece.sizes.extend(sizes.get(index));
             }
-            parts
+            pieces
         });
         let windows = self.windows.iter().flat_map(|window| between(*window, losses));
         Self { windows: windows.collect(), shares: shares.collect() }
@@ -119,9 +121,9 @@ fn between(window: Window, losses: &LossTimes) -> Vec<Window> {
     let starts = losses.spans().iter().map(|(_, last)| window.start_ns.max(*last));
     let ends = losses.spans().iter().map(|(first, _)| window.end_ns.min(*first));
     let starts = [window.start_ns].into_iter().chain(starts);
-    let parts = starts.zip(ends.chain([window.end_ns]));
-    let parts = parts.map(|(start_ns, end_ns)| Window { start_ns, end_ns });
-    parts.filter(|part| part.start_ns < part.end_ns).collect()
+    let spans = starts.zip(ends.chain([window.end_ns]));
+    let spans = spans.map(|(start_ns, end_ns)| Window { start_ns, end_ns });
+    spans.filter(|span| span.start_ns < span.end_ns).collect()
 }
 
 /// Amount that leaks in some time.
@@ -147,24 +149,24 @@ impl Tally {
     }
 
     /// Tally of what leaks in the whole time, or in pieces of it of `piece_ns` nanoseconds each.
-    pub(super) fn of(seen: &Seen, piece_ns: Option<i64>) -> Self {
-        let leaked = |share: &Share| {
+    pub(super) fn of(sample: &Sample, piece_ns: Option<i64>) -> Self {
+        let by_process = sample.shares.iter().map(|share| {
             let pieces = Pieces::of(share.process.window, piece_ns);
             let kept = share.weighed().filter(|(lifetime, _)| pieces.keeps(lifetime));
             let mut opens: Vec<Open> =
                 kept.map(|(lifetime, size)| (lifetime.opened_ns, size)).collect();
             opens.sort_unstable_by_key(|(opened_ns, _)| *opened_ns);
             opens
-        };
-        let by_process: Vec<Vec<Open>> = seen.shares.iter().map(leaked).collect();
-        let length = |window: &Window| Pieces::of(*window, piece_ns).length_ns() as f64;
-        let length_ns: f64 = seen.windows.iter().map(length).sum();
+        });
+        let by_process: Vec<Vec<Open>> = by_process.collect();
+        let pieces = sample.windows.iter().map(|window| Pieces::of(*window, piece_ns));
+        let length_ns: f64 = pieces.map(|pieces| pieces.length_ns() as f64).sum();
         let count = by_process.iter().map(Vec::len).sum::<usize>() as f64;
         let moment_ns = (MOMENT * length_ns / count.max(1.0)).min(MAX_MOMENT_NS) as i64;
         let squares = by_process.iter().map(|opens| squares(opens, moment_ns)).sum();
-        let mut all = by_process.concat();
-        all.sort_unstable_by_key(|(opened_ns, _)| *opened_ns);
-        Self { count, amount: amount(&all), length_ns, squares, waves: waves(&all) }
+        let mut opens = by_process.concat();
+        opens.sort_unstable_by_key(|(opened_ns, _)| *opened_ns);
+        Self { count, amount: amount(&opens), length_ns, squares, waves: waves(&opens) }
     }
 
     /// Adds `more` handles or allocations of size `each`, or removes them if negative; they come at once as often as
@@ -176,11 +178,12 @@ impl Tally {
     }
 
     /// Size of a chance, in both traces.
-    pub(super) fn dispersion([one, other]: [&Tally; 2], kind: Kind) -> f64 {
-        let amount = one.amount + other.amount;
-        let clump = if amount > 0.0 { (one.squares + other.squares) / amount } else { 1.0 };
-        let (chi_squared, freedom) = (one.waves.0 + other.waves.0, one.waves.1 + other.waves.1);
-        // What is filled once is one wave.
+    pub(super) fn dispersion([first, second]: [&Tally; 2], kind: Kind) -> f64 {
+        let amount = first.amount + second.amount;
+        let clump = if amount > 0.0 { (first.squares + second.squares) / amount } else { 1.0 };
+        let (chi_squared, freedom) =
+            (first.waves.0 + second.waves.0, first.waves.1 + second.waves.1);
+        // A cache that is filled once is a single wave.
         if kind == Kind::Fill || freedom == 0.0 {
             return clump;
         }
@@ -198,12 +201,12 @@ fn amount(opens: &[Open]) -> f64 {
 
 /// The sum of the squares of clumps: of what was opened, in ascending order, less than a moment after the one before.
 fn squares(opens: &[Open], moment_ns: i64) -> f64 {
-    let clumps = opens.chunk_by(|(one, _), (next, _)| next.saturating_sub(*one) < moment_ns);
-    let square = |clump: &[Open]| {
+    let clumps = opens.chunk_by(|(open, _), (next, _)| next.saturating_sub(*open) < moment_ns);
+    let squares = clumps.map(|clump| {
         let amount = amount(clump);
         amount * amount.min(MAX_AT_ONCE * amount / clump.len() as f64)
-    };
-    clumps.map(square).sum()
+    });
+    squares.sum()
 }
 
 /// Chi-squared of the amounts by parts of the time between the first and the last, and its degrees of freedom; 0 where
@@ -269,18 +272,18 @@ mod tests {
     const SECOND: i64 = 1_000_000_000;
 
     /// Lifetimes of one process.
-    fn seen_of(window: Window, lifetimes: Vec<Lifetime>) -> Seen {
+    fn sample_of(window: Window, lifetimes: Vec<Lifetime>) -> Sample {
         let process = ProcessLifetimes { lifetimes, window };
-        Seen { windows: vec![window], shares: vec![Share { process, sizes: Vec::new() }] }
+        Sample { windows: vec![window], shares: vec![Share { process, sizes: Vec::new() }] }
     }
 
-    fn seen(seconds: i64, lifetimes: impl IntoIterator<Item = (i64, Option<i64>)>) -> Seen {
+    fn sample(seconds: i64, lifetimes: impl IntoIterator<Item = (i64, Option<i64>)>) -> Sample {
         let window = Window { start_ns: 0, end_ns: seconds * SECOND };
-        let lifetime = |(opened_ns, lived): (i64, Option<i64>)| {
+        let lifetimes = lifetimes.into_iter().map(|(opened_ns, lived)| {
             let closed_ns = lived.map(|lived| opened_ns + lived);
             Lifetime { opened_ns, closed_ns: closed_ns.filter(|closed| *closed <= window.end_ns) }
-        };
-        seen_of(window, lifetimes.into_iter().map(lifetime).collect())
+        });
+        sample_of(window, lifetimes.collect())
     }
 
     fn chances(tally: &Tally) -> f64 {
@@ -293,7 +296,7 @@ mod tests {
             let opens = (0..60).flat_map(|operation| {
                 (0..at_once).map(move |n| (operation * 10 * SECOND + n * 100_000, None))
             });
-            let tally = Tally::of(&seen(600, opens), None);
+            let tally = Tally::of(&sample(600, opens), None);
             assert!((chances(&tally) - 60.0).abs() < 1e-9, "{at_once}: {tally:?}");
         }
     }
@@ -301,17 +304,17 @@ mod tests {
     #[test]
     fn handles_of_operations_that_take_seconds_are_few_chances_too() {
         let opens = (0..20).flat_map(|operation: i64| {
-            // At uneven times, as operations come.
-            let at = (operation * operation * 37 % 590) * SECOND;
-            (0..5).map(move |n| (at + n * 2 * SECOND, None))
+            // Operations come at uneven times.
+            let start_ns = (operation * operation * 37 % 590) * SECOND;
+            (0..5).map(move |n| (start_ns + n * 2 * SECOND, None))
         });
-        let tally = Tally::of(&seen(600, opens), None);
+        let tally = Tally::of(&sample(600, opens), None);
         assert!(chances(&tally) < 40.0, "{tally:?}");
     }
 
     #[test]
     fn very_many_at_once_are_several_chances() {
-        let tally = Tally::of(&seen(600, (0..1_000).map(|n| (n * 1_000, None))), None);
+        let tally = Tally::of(&sample(600, (0..1_000).map(|n| (n * 1_000, None))), None);
         assert!((chances(&tally) - 62.5).abs() < 1.0, "{tally:?}");
     }
 
@@ -319,7 +322,7 @@ mod tests {
     fn a_start_is_no_operation_however_long_the_trace_is() {
         let starting = (0..40).map(|n| (n * 500_000_000 + n * n * 1_000_000, None));
         for hours in [1, 24] {
-            let tally = Tally::of(&seen(hours * 3_600, starting.clone()), None);
+            let tally = Tally::of(&sample(hours * 3_600, starting.clone()), None);
             assert_eq!(tally.squares, 40.0, "{hours} h");
         }
     }
@@ -327,7 +330,7 @@ mod tests {
     #[test]
     fn a_leak_that_begins_late_is_no_wave() {
         let opens = (0..40).map(|n| ((500 + n * 2) * SECOND + n * n * 10_000_000, None));
-        let tally = Tally::of(&seen(600, opens), None);
+        let tally = Tally::of(&sample(600, opens), None);
         assert!(chances(&tally) > 35.0, "{tally:?}");
     }
 
@@ -335,16 +338,16 @@ mod tests {
     fn bytes_count_as_the_allocations_that_they_come_in() {
         let seconds = |count: i64| (0..count).map(|n| ((n * n * 37 % 590) * SECOND + n, None));
         let sized = |count: i64, size: fn(usize) -> u64| {
-            let mut seen = seen(600, seconds(count));
-            let share = &mut seen.shares[0];
+            let mut sample = sample(600, seconds(count));
+            let share = &mut sample.shares[0];
             share.sizes = (0..share.process.lifetimes.len()).map(size).collect();
-            seen
+            sample
         };
         let equal = Tally::of(&sized(40, |_| 4096), None);
         assert_eq!((equal.count, equal.amount), (40.0, 40.0 * 4096.0));
-        let numbers = Tally::of(&seen(600, seconds(40)), None);
+        let numbers = Tally::of(&sample(600, seconds(40)), None);
         assert!((chances(&equal) - chances(&numbers)).abs() < 1e-9, "{equal:?}");
-        // Of one block that is nearly all of it, the others say nothing.
+        // One block is nearly all of the amount.
         let uneven = Tally::of(&sized(40, |at| if at == 7 { 1 << 30 } else { 16 }), None);
         assert!(chances(&uneven) < 1.1, "{uneven:?}");
         assert_eq!(Tally::of(&sized(40, |_| 0), None).amount, 0.0);
@@ -355,7 +358,7 @@ mod tests {
         // A cache: an entry a second that lives for 100 s.
         let cache = |seconds| {
             let opens = (-200..seconds).map(|n: i64| (n * SECOND + 1, Some(100 * SECOND)));
-            seen(seconds, opens.filter(|(opened, _)| *opened > 0))
+            sample(seconds, opens.filter(|(opened, _)| *opened > 0))
         };
         let short = Tally::of(&cache(60), Some(60 * SECOND));
         assert_eq!((short.count, short.length_ns), (60.0, 60e9));
@@ -363,7 +366,7 @@ mod tests {
             let long = Tally::of(&cache(seconds), Some(60 * SECOND));
             assert_eq!((long.count, long.length_ns), (60.0 * pieces, 60e9 * pieces), "{seconds}");
         }
-        // As a whole a longer one leaks less by time.
+        // As a whole, a longer trace leaks less by time.
         assert_eq!(Tally::of(&cache(600), None).count, 100.0);
     }
 
@@ -375,14 +378,14 @@ mod tests {
             Some((50, 50)),
             Some((90 * SECOND, 99 * SECOND)),
         ]);
-        let parts = seen(60, opens).between(&losses);
-        let tally = Tally::of(&parts, None);
+        let between_losses = sample(60, opens).between(&losses);
+        let tally = Tally::of(&between_losses, None);
         assert_eq!((tally.count, tally.length_ns), (5.0, 50e9));
-        assert_eq!(parts.length_ns(), 50 * SECOND);
+        assert_eq!(between_losses.length_ns(), 50 * SECOND);
         // A close that is seen after the loss shows that it was open until then.
-        let closed = seen(60, [(SECOND, Some(30 * SECOND)), (2 * SECOND, Some(SECOND))]);
+        let closed = sample(60, [(SECOND, Some(30 * SECOND)), (2 * SECOND, Some(SECOND))]);
         assert_eq!(Tally::of(&closed.between(&losses), None).count, 1.0);
-        let anywhere = seen(60, opens).between(&LossTimes::new([None]));
+        let anywhere = sample(60, opens).between(&LossTimes::new([None]));
         assert_eq!((anywhere.windows.len(), Tally::of(&anywhere, None).count), (0, 0.0));
     }
 
@@ -402,12 +405,12 @@ mod tests {
             Window { start_ns: i64::MAX, end_ns: i64::MIN },
             Window { start_ns: i64::MIN, end_ns: i64::MAX },
         ] {
-            let seen = seen_of(window, lifetimes.clone());
+            let sample = sample_of(window, lifetimes.clone());
             let losses = LossTimes::new([Some((i64::MIN, 3)), Some((700, i64::MAX))]);
             for piece_ns in [None, Some(0), Some(1), Some(700), Some(i64::MAX)] {
-                assert!(Tally::of(&seen, piece_ns).count <= lifetimes.len() as f64);
+                assert!(Tally::of(&sample, piece_ns).count <= lifetimes.len() as f64);
                 assert!(
-                    Tally::of(&seen.between(&losses), piece_ns).count <= lifetimes.len() as f64
+                    Tally::of(&sample.between(&losses), piece_ns).count <= lifetimes.len() as f64
                 );
             }
         }

@@ -19,9 +19,10 @@ use crate::values::TimeRange;
 /// `-Leak` and `-LeakAtExit`: keeps what was opened and never closed, or closed by nothing but the end
 /// of its process, and drops closes.
 ///
-/// Returns what goes on beside it: what `-LeakAtExit` would keep, and the objects with handles that were closed unseen.
+/// Returns two further selections: what `-LeakAtExit` would keep, and the objects with handles that were closed unseen.
 pub(super) fn keep_leaks(
-    (leak, leak_at_exit): (bool, bool),
+    leak: bool,
+    leak_at_exit: bool,
     file: &FileContext<'_>,
     selection: &mut Selection,
 ) -> Result<(Option<Selection>, Option<Selection>), QueryError> {
@@ -35,38 +36,38 @@ pub(super) fn keep_leaks(
         let beside = selection.with_any(&file.objects, |event| at_exit.get(event));
         keep_opened(|event| at_exit.get(event), file, beside_at_exit.insert(beside))?;
     }
-    let is_wanted = |event| leak && leaked.get(event) || leak_at_exit && at_exit.get(event);
-    keep_opened(is_wanted, file, selection)?;
+    let is_kept = |event| leak && leaked.get(event) || leak_at_exit && at_exit.get(event);
+    keep_opened(is_kept, file, selection)?;
     Ok((beside_at_exit, beside_unseen))
 }
 
 /// Keeps some of the events that open handles, and drops closes.
 ///
-/// Creation and end stay, also when their events go: they still say when the object lived.
+/// Creation and end stay even if their events are removed, as the lifetime of the object.
 fn keep_opened(
-    is_wanted: impl Fn(usize) -> bool,
+    is_kept: impl Fn(usize) -> bool,
     file: &FileContext<'_>,
     selection: &mut Selection,
 ) -> Result<(), QueryError> {
     let kind = file.trace.values(Events::kind)?;
     let kinds = kind.values();
-    selection.retain(file.cancel, |selected, left| {
+    selection.retain(file.cancel, |selected, mask| {
         let events = file.objects.events(selected.object());
-        // Most objects have no such event, so that nothing else need be asked of them.
-        if !events.clone().any(&is_wanted) {
+        // Most objects have no such event and are removed without further tests.
+        if !events.clone().any(&is_kept) {
             return false;
         }
-        let mut any = false;
-        left.restrict(file.objects.event_count(), events, |event| {
+        let mut has_kept = false;
+        mask.restrict(file.objects.event_count(), events, |event| {
             let kind = kinds.get(event).copied().unwrap_or_default();
             if !OPENING.contains_code(kind) {
                 return !CLOSING.contains_code(kind);
             }
-            let is_wanted = is_wanted(event);
-            any |= is_wanted;
-            is_wanted
+            let is_kept = is_kept(event);
+            has_kept |= is_kept;
+            is_kept
         });
-        any
+        has_kept
     })?;
     Ok(())
 }
@@ -127,24 +128,25 @@ fn remove_events(
 ) -> Result<(), QueryError> {
     let kind = file.trace.values(Events::kind)?;
     let height = file.objects.event_count();
-    selection.retain(file.cancel, |selected, left| {
+    selection.retain(file.cancel, |selected, mask| {
         let events = file.objects.events(selected.object());
-        let any = left.restrict(height, events.clone(), &passes);
+        let has_event = mask.restrict(height, events.clone(), &passes);
         if selected.create().is_some_and(|create| !passes(create.row())) {
-            selected.set_create(first_create(kind.values(), events, left));
+            selected.set_create(first_create(kind.values(), events, mask));
         }
         if selected.end().is_some_and(|end| !passes(end.row())) {
             selected.remove_end();
         }
-        any || selected.create().is_some() || selected.end().is_some()
+        has_event || selected.create().is_some() || selected.end().is_some()
     })?;
     Ok(())
 }
 
 /// The creation among the events that are left.
-fn first_create(kinds: &[u32], events: Range<usize>, left: &EventMask) -> Option<EventIdx> {
-    let kind = |event| Some((event, EventKind::from_code(*kinds.get(event)?)?));
-    rules::creation(events.filter(|&event| left.contains(event)).filter_map(kind)).map(EventIdx::of)
+fn first_create(kinds: &[u32], events: Range<usize>, mask: &EventMask) -> Option<EventIdx> {
+    let events = events.filter(|&event| mask.contains(event));
+    let kinds = events.filter_map(|event| Some((event, EventKind::from_code(*kinds.get(event)?)?)));
+    rules::creation(kinds).map(EventIdx::of)
 }
 
 /// `-Handle`: keeps creates, duplicates and closes of some handle values. Mappings have none and
@@ -157,22 +159,21 @@ pub(in crate::query) fn keep_handles(
     let kind = file.trace.values(Events::kind)?;
     let handle = file.trace.values(Events::handle)?;
     let mut hex = HexFilter::new(filter);
-    selection.retain(file.cancel, |selected, left| {
+    selection.retain(file.cancel, |selected, mask| {
         let object = selected.object();
         if file.objects.is_mapping(object) {
             return true;
         }
-        let mut any = false;
-        let still_left = |event: usize| {
+        let mut has_match = false;
+        mask.restrict(file.objects.event_count(), file.objects.events(object), |event| {
             if !kind.get(event).is_some_and(|kind| WITH_HANDLE.contains_code(kind)) {
                 return true;
             }
             let matches = handle.get(event).is_some_and(|handle| hex.matches(handle));
-            any |= matches;
+            has_match |= matches;
             matches
-        };
-        left.restrict(file.objects.event_count(), file.objects.events(object), still_left);
-        any
+        });
+        has_match
     })?;
     Ok(())
 }
@@ -183,24 +184,25 @@ pub(in crate::query) fn keep_inherited(
     selection: &mut Selection,
 ) -> Result<(), QueryError> {
     let inherited_by = file.trace.values(Events::inherited_by)?;
-    selection.retain(file.cancel, |selected, left| {
+    selection.retain(file.cancel, |selected, mask| {
         let mut events = file.objects.events(selected.object());
-        events.any(|event| left.contains(event) && inherited_by.get(event).is_some())
+        events.any(|event| mask.contains(event) && inherited_by.get(event).is_some())
     })?;
     Ok(())
 }
 
 /// `-CreateStack` and `-DestroyStack`: objects whose creation, or end, has a matching stack.
 pub(in crate::query) fn keep_by_stack_of(
-    which: fn(Selected) -> Option<EventIdx>,
+    stack_event: fn(Selected) -> Option<EventIdx>,
     filter: &Option<Filter>,
     file: &FileContext<'_>,
     selection: &mut Selection,
 ) -> Result<(), QueryError> {
     let (Some(filter), Some(frames)) = (filter, &file.frames) else { return Ok(()) };
     let stack = file.trace.values(Events::stack)?;
-    selection.retain(file.cancel, |selected, _| which(*selected).is_some())?;
-    let stack_of = |selected: &Selected| which(*selected).and_then(|event| stack.get(event.row()));
+    selection.retain(file.cancel, |selected, _| stack_event(*selected).is_some())?;
+    let stack_of =
+        |selected: &Selected| stack_event(*selected).and_then(|event| stack.get(event.row()));
     let mut needed = StackSet::new(frames.stacks.len());
     for selected in &selection.objects {
         needed.add(stack_of(selected));
@@ -218,9 +220,9 @@ pub(in crate::query) fn keep_overlapped(
 ) -> Result<(), QueryError> {
     let kind = file.trace.values(Events::kind)?;
     let kinds = kind.values();
-    selection.retain(file.cancel, |selected, left| {
+    selection.retain(file.cancel, |selected, mask| {
         let events = file.objects.events(selected.object());
-        let events = events.filter(|&event| left.contains(event));
+        let events = events.filter(|&event| mask.contains(event));
         has_overlap(events.filter_map(|event| EventKind::from_code(*kinds.get(event)?)))
     })?;
     Ok(())
@@ -234,8 +236,8 @@ mod tests {
     fn only_events_that_are_left_can_take_over() {
         let kinds = [EventKind::ObjectCreate, EventKind::HandleCreate, EventKind::HandleDuplicate];
         let kinds = kinds.map(EventKind::code);
-        let left = EventMask::Some(vec![false, false, true]);
-        assert_eq!(first_create(&kinds, 0..3, &left), Some(EventIdx(2)));
+        let mask = EventMask::Some(vec![false, false, true]);
+        assert_eq!(first_create(&kinds, 0..3, &mask), Some(EventIdx(2)));
         assert_eq!(first_create(&kinds, 0..3, &EventMask::All), Some(EventIdx(0)));
     }
 }

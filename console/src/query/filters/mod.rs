@@ -1,14 +1,13 @@
 //! The filters of `.dump ObjectRef`, in their fixed order.
 //!
-//! Suspect*, leak*, time*, stack* and handle* remove events, so that later ones see less, and create stack and destroy stack look
-//! at what these leave; so do creator, inherit, related and overlapped. The others look at the unfiltered object. They
-//! are applied in the order in which they are named where nothing passes, and how many objects each leaves is counted;
-//! only what chooses mappings, or none, comes first, and a filter on the stacks of events before those that see what it
-//! leaves.
+//! The filters on suspects, leaks, times, stacks and handles remove events. The filters on create and destroy stacks,
+//! creators, inheritance, related processes and overlaps test the remaining events, and all others the unfiltered
+//! object. Filters are applied in the order in which an empty answer names them, and the objects that each leaves are
+//! counted. Two kinds come earlier: filters on the kind of object come first, and a filter on the stacks of events
+//! comes before the filters that test the remaining events.
 //!
-//! They are loops over slices, not expressions of polars: each works on what the filters before it left
-//! of one object (its events, creation and end), in an order that matters, and stops at the first event
-//! that decides.
+//! They are loops over slices, not expressions of polars: each works on what the previous filters left of one object
+//! (its events, creation and end), in an order that matters, and stops at the first event that decides.
 
 pub(super) mod event;
 pub(super) mod object;
@@ -35,7 +34,7 @@ pub(super) struct Filtered {
     /// are none.
     pub(super) unseen: Option<Selection>,
     /// Number of objects that each criterion leaves.
-    pub(super) left: Survivors,
+    pub(super) survivors: Survivors,
 }
 
 /// Applies all filters of a query to one trace.
@@ -48,36 +47,35 @@ pub(super) fn select(
         check_clock(file.trace, file.path, criterion)?;
     }
     let mut steps = steps(args).into_iter().peekable();
-    let mut first = Vec::new();
+    let mut tests = Vec::new();
     while let Some((criterion, effect)) = steps.peek()
         && let Some(test) = test(*effect, file, args)?
     {
-        first.push((*criterion, test, 0));
+        tests.push((*criterion, test, 0));
         steps.next();
     }
     let mode = args.map_mode().map(|mode| mode == MapMode::Mappings);
     let selection = Selection::new(&file.objects, file.cancel, |object| {
         let is_of_mode = mode.is_none_or(|mode| file.objects.is_mapping(object) == mode);
         is_of_mode
-            && first.iter_mut().all(|(_, test, left)| {
+            && tests.iter_mut().all(|(_, test, count)| {
                 let passes = test(object);
-                *left += usize::from(passes);
+                *count += usize::from(passes);
                 passes
             })
     })?;
-    let mut left = Survivors::of(file.objects.len());
-    first.into_iter().for_each(|(criterion, _, count)| left.note(criterion, count));
-    let mut filtered = Filtered { selection, at_exit: None, unseen: None, left };
+    let mut survivors = Survivors::of(file.objects.len());
+    tests.into_iter().for_each(|(criterion, _, count)| survivors.note(criterion, count));
+    let mut filtered = Filtered { selection, at_exit: None, unseen: None, survivors };
     for (criterion, effect) in steps {
-        let Filtered { selection, at_exit, unseen, left } = &mut filtered;
+        let Filtered { selection, at_exit, unseen, survivors } = &mut filtered;
         for selection in [&mut *selection].into_iter().chain(&mut *at_exit).chain(&mut *unseen) {
             keep(effect, args, file, selection)?;
         }
         if matches!(effect, Effect::Leaks) {
-            let leaks = (args.leak, args.leak_at_exit);
-            (*at_exit, *unseen) = event::keep_leaks(leaks, file, selection)?;
+            (*at_exit, *unseen) = event::keep_leaks(args.leak, args.leak_at_exit, file, selection)?;
         }
-        left.note(criterion, selection.objects().len());
+        survivors.note(criterion, selection.objects().len());
     }
     Ok(filtered)
 }
@@ -87,8 +85,8 @@ fn steps(args: &ObjectCriteria) -> Vec<(Criterion, Effect)> {
     let given = args.given().into_iter();
     let mut steps: Vec<_> = given.map(|given| (given.criterion, given.effect)).collect();
     if args.stack_filter.is_some() {
-        // Symbols may have to come from far away: ask for no more of them than can matter.
-        steps.sort_by_key(|(_, effect)| effect.place_by_stacks());
+        // Symbols may have to be downloaded: request only those that can matter.
+        steps.sort_by_key(|(_, effect)| effect.rank_by_stacks());
     }
     steps
 }
@@ -102,7 +100,7 @@ fn test<'a>(
     match effect {
         Effect::Objects(test) => test(args, file).map(Some),
         Effect::Views(test) => by_view(test(args), file).map(Some),
-        Effect::Leaks | Effect::Events(_) | Effect::Stacks(_) | Effect::Left(_) => Ok(None),
+        Effect::Leaks | Effect::Events(_) | Effect::Stacks(_) | Effect::LeftEvents(_) => Ok(None),
     }
 }
 
@@ -113,7 +111,7 @@ fn keep(
     file: &FileContext<'_>,
     selection: &mut Selection,
 ) -> Result<(), QueryError> {
-    if let Effect::Events(keep) | Effect::Stacks(keep) | Effect::Left(keep) = effect {
+    if let Effect::Events(keep) | Effect::Stacks(keep) | Effect::LeftEvents(keep) = effect {
         keep(args, file, selection)?;
     } else if let Some(mut test) = test(effect, file, args)? {
         selection.retain(file.cancel, |selected, _| test(selected.object()))?;

@@ -19,8 +19,8 @@ pub(in crate::query) type Test<'a> = Box<dyn FnMut(ObjectIdx) -> bool + 'a>;
 /// A test of the view of a mapping: where it starts, and its bytes.
 pub(in crate::query) type ViewTest<'a> = Box<dyn FnMut(u64, u64) -> bool + 'a>;
 
-/// A filter that lets everything pass needs no work.
-fn wanted(filter: &Option<Filter>) -> Option<&Filter> {
+/// The filter, unless it lets everything pass and so needs no work.
+fn effective(filter: &Option<Filter>) -> Option<&Filter> {
     filter.as_ref().filter(|filter| !filter.passes_everything())
 }
 
@@ -30,10 +30,11 @@ pub(in crate::query) fn by_type<'a>(
 ) -> Test<'a> {
     let FileContext { objects, types, .. } = file;
     let mut verdicts: HashMap<TypeId, bool> = HashMap::new();
-    let passes = |id| filter.as_ref().is_none_or(|filter| filter.matches(types.get(id)));
     Box::new(move |object| {
         let id = objects.type_id(object);
-        *verdicts.entry(id).or_insert_with(|| passes(id))
+        *verdicts
+            .entry(id)
+            .or_insert_with(|| filter.as_ref().is_none_or(|filter| filter.matches(types.get(id))))
     })
 }
 
@@ -41,7 +42,7 @@ pub(in crate::query) fn by_name<'a>(
     filter: &Option<Filter>,
     file: &FileContext<'_>,
 ) -> Result<Test<'a>, QueryError> {
-    let Some(filter) = wanted(filter) else { return Ok(Box::new(|_| true)) };
+    let Some(filter) = effective(filter) else { return Ok(Box::new(|_| true)) };
     let FileContext { trace, volumes, cancel, .. } = file;
     let names = trace.values(Names::name)?;
     let mut poll = Poll::new(cancel);
@@ -79,8 +80,8 @@ pub(super) fn by_view<'a>(
     let (base, size) = (trace.values(Events::view_base)?, trace.values(Events::view_size)?);
     Ok(Box::new(move |object| {
         let kinds = kind.values();
-        let is_map = |&event: &usize| kinds.get(event) == Some(&EventKind::Map.code());
-        let map = objects.events(object).find(is_map);
+        let map =
+            objects.events(object).find(|&event| kinds.get(event) == Some(&EventKind::Map.code()));
         let view = map.and_then(|map| base.get(map).zip(size.get(map)));
         view.is_some_and(|(base, size)| passes(base, size))
     }))
@@ -95,25 +96,25 @@ pub(in crate::query) fn is_in_view(pointer: u64, base: u64, size: u64) -> bool {
 /// handle values, and objects use pointers again.
 pub(in crate::query) struct HexFilter<'a> {
     filter: Option<&'a Filter>,
-    seen: HashMap<u64, bool>,
+    verdicts: HashMap<u64, bool>,
     text: String,
 }
 
 impl<'a> HexFilter<'a> {
     pub(in crate::query) fn new(filter: &'a Option<Filter>) -> Self {
-        Self { filter: wanted(filter), seen: HashMap::new(), text: String::new() }
+        Self { filter: effective(filter), verdicts: HashMap::new(), text: String::new() }
     }
 
     pub(in crate::query) fn matches(&mut self, number: u64) -> bool {
         let Some(filter) = self.filter else { return true };
-        if let Some(&known) = self.seen.get(&number) {
-            return known;
+        if let Some(&verdict) = self.verdicts.get(&number) {
+            return verdict;
         }
         self.text.clear();
         // Writing to a string does not fail.
         let _ = write!(self.text, "0x{number:X}");
         let verdict = filter.matches(&self.text);
-        self.seen.insert(number, verdict);
+        self.verdicts.insert(number, verdict);
         verdict
     }
 }

@@ -9,49 +9,48 @@ use crate::query::ProcessCriteria;
 use crate::query::context::FileContext;
 use crate::query::error::QueryError;
 use crate::query::selection::Selection;
-use crate::query::tables::{PerProcess, ProcessInfo};
+use crate::query::tables::PerProcess;
 
-/// Verdicts on processes, with `plain` by the names of their executables alone; `None` where all are meant.
+/// Verdicts on processes, with `is_plain` by the names of their executables alone; `None` where all pass.
 pub(super) fn creator_verdicts(
     creator: &ProcessCriteria,
-    plain: bool,
+    is_plain: bool,
     file: &FileContext<'_>,
 ) -> Option<PerProcess<bool>> {
-    let passes = |info: &ProcessInfo| creator.mean(info, plain);
-    (!creator.is_empty()).then(|| file.processes.each(passes))
+    (!creator.is_empty()).then(|| file.processes.each(|info| creator.matches(info, is_plain)))
 }
 
 /// `-ProcessName`, `-CmdLine` and `-NewProcess`: one process has to pass all of them, that of the creation, or without
 /// one any owner of a rundown handle.
 pub(in crate::query) fn keep_creators(
     creator: &ProcessCriteria,
-    plain: bool,
+    is_plain: bool,
     file: &FileContext<'_>,
     selection: &mut Selection,
 ) -> Result<(), QueryError> {
-    keep_created(creator, plain, file, selection, false)
+    keep_created(creator, is_plain, file, selection, false)
 }
 
 /// Keeps what may pass them where a filter on stacks removes events later: objects with an event of the right process
 /// that may become the creation, and with such an owner, too.
 pub(in crate::query) fn keep_possible_creators(
     creator: &ProcessCriteria,
-    plain: bool,
+    is_plain: bool,
     file: &FileContext<'_>,
     selection: &mut Selection,
 ) -> Result<(), QueryError> {
-    keep_created(creator, plain, file, selection, true)
+    keep_created(creator, is_plain, file, selection, true)
 }
 
 fn keep_created(
     creator: &ProcessCriteria,
-    plain: bool,
+    is_plain: bool,
     file: &FileContext<'_>,
     selection: &mut Selection,
-    may_go: bool,
+    may_change: bool,
 ) -> Result<(), QueryError> {
-    // Asked once, so that no event needs the text of its process.
-    let Some(verdicts) = creator_verdicts(creator, plain, file) else { return Ok(()) };
+    // Judged once per process, so that no event needs the text of its process.
+    let Some(verdicts) = creator_verdicts(creator, is_plain, file) else { return Ok(()) };
     let (kind, process) = (file.trace.values(Events::kind)?, file.trace.values(Events::process)?);
     let owner = file.trace.values(ExistingHandles::process)?;
     let passes = |event: usize| process.get(event).is_some_and(|row| *verdicts.get(Some(row)));
@@ -61,10 +60,10 @@ fn keep_created(
     selection.retain(file.cancel, |selected, _| {
         let object = selected.object();
         let create = selected.create();
-        let owners = || owner.range(file.objects.existing(object));
+        let mut owners = owner.range(file.objects.existing(object));
         create.is_some_and(|create| passes(create.row()))
-            || may_go && file.objects.events(object).any(may_create)
-            || (may_go || create.is_none()) && owners().any(|owner| *verdicts.get(Some(owner)))
+            || may_change && file.objects.events(object).any(may_create)
+            || (may_change || create.is_none()) && owners.any(|owner| *verdicts.get(Some(owner)))
     })?;
     Ok(())
 }
@@ -75,13 +74,13 @@ fn keep_created(
 /// A negative filter therefore asks for some other process.
 pub(in crate::query) fn keep_related(
     filter: &Option<ProcessFilter>,
-    plain: bool,
+    is_plain: bool,
     file: &FileContext<'_>,
     selection: &mut Selection,
 ) -> Result<(), QueryError> {
     let Some(filter) = filter else { return Ok(()) };
     let trace = file.trace;
-    let verdicts = file.processes.each(|info| info.matches(filter, plain));
+    let verdicts = file.processes.each(|info| info.matches(filter, is_plain));
     let (kind, process) = (trace.values(Events::kind)?, trace.values(Events::process)?);
     let source = trace.values(Events::source_process)?;
     let caller = trace.values(Events::caller_process)?;
@@ -96,14 +95,14 @@ pub(in crate::query) fn keep_related(
                     || passes(caller.get(event))
                     || passes(inherited_by.get(event))))
     };
-    selection.retain(file.cancel, |selected, left| {
+    selection.retain(file.cancel, |selected, mask| {
         let object = selected.object();
         [selected.create(), selected.end()]
             .into_iter()
             .flatten()
             .any(|event| event_passes(event.row()))
             || file.objects.existing(object).any(|handle| passes(owner.get(handle)))
-            || file.objects.events(object).any(|event| left.contains(event) && event_passes(event))
+            || file.objects.events(object).any(|event| mask.contains(event) && event_passes(event))
     })?;
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! Handles of the rundown at the start, which belong to no object of the answer.
 
 use handlescope_model::tables::{Names, StartHandles};
-use handlescope_model::{NameIdx, ProcessIdx};
+use handlescope_model::{ProcessIdx, TypeId};
 
 use super::object::HexFilter;
 use super::process::creator_verdicts;
@@ -17,8 +17,8 @@ use crate::query::{MapMode, ObjectCriteria};
 pub(in crate::query) fn open_start_handles(
     file: &FileContext<'_>,
     args: &ObjectCriteria,
-) -> Result<Vec<(handlescope_model::TypeId, ProcessIdx)>, QueryError> {
-    if asks_for_events(args) {
+) -> Result<Vec<(TypeId, ProcessIdx)>, QueryError> {
+    if concerns_events(args) {
         return Ok(Vec::new());
     }
     let trace = file.trace;
@@ -30,18 +30,15 @@ pub(in crate::query) fn open_start_handles(
     let names = trace.values(Names::name)?;
     let owners = creator_verdicts(&args.creator, args.plain_process_names, file);
     let mut object = HexFilter::new(&args.object);
-    let text = |name: Option<NameIdx>| name.and_then(|name| names.get(name.row()));
     let mut open = Vec::new();
     for row in 0..pointer.len() {
         let (Some(address), Some(type_id)) = (pointer.get(row), type_id.get(row)) else { continue };
         // An unknown owner has no name and no command line.
         let owner = process.get(row).unwrap_or_default();
+        let name = name.get(row).and_then(|name| names.get(name.row())).unwrap_or_default();
         let passes = !closed.get(row)
             && args.object_type.as_ref().is_none_or(|f| f.matches(file.types.get(type_id)))
-            && args
-                .object_name
-                .as_ref()
-                .is_none_or(|f| f.matches(text(name.get(row)).unwrap_or_default()))
+            && args.object_name.as_ref().is_none_or(|f| f.matches(name))
             && object.matches(address)
             && owners.as_ref().is_none_or(|verdicts| *verdicts.get(Some(owner)));
         if passes {
@@ -52,8 +49,8 @@ pub(in crate::query) fn open_start_handles(
 }
 
 /// Whether a criterion says something about events, or about mappings.
-fn asks_for_events(args: &ObjectCriteria) -> bool {
-    let known = [
+fn concerns_events(args: &ObjectCriteria) -> bool {
+    let applicable = [
         Criterion::Map,
         Criterion::ObjectName,
         Criterion::Type,
@@ -62,6 +59,6 @@ fn asks_for_events(args: &ObjectCriteria) -> bool {
         Criterion::CmdLine,
         Criterion::NewProcess,
     ];
-    args.given().iter().any(|given| !known.contains(&given.criterion))
+    args.given().iter().any(|given| !applicable.contains(&given.criterion))
         || args.map_mode() == Some(MapMode::Mappings)
 }

@@ -27,7 +27,7 @@ macro_rules! columns {
         }
 
         impl GroupColumn {
-            // Not a function of the declaration, because it is called for every handle.
+            // A `match` instead of a function pointer, because it is called for every handle.
             fn row(self, rows: &KeyRows<'_>, lifetime: &Lifetime) -> u32 {
                 match self {
                     $(Self::$column => {
@@ -119,7 +119,7 @@ const LIFETIMES: [(i64, &str); 9] = [
     (3_600_000_000_000, "10 min to 1 h"),
     (i64::MAX, "over 1 h"),
 ];
-/// Rows below have a place of their own in a table; no table of processes or names of types is as long.
+/// Rows below have a slot in a table; no table of processes or names of types is as long.
 const DENSE_LIMIT: usize = 1 << 20;
 
 const NOT_CLOSED: &str = "not closed";
@@ -175,7 +175,7 @@ impl<'a> Keys<'a> {
         stacks: Option<&'a TrimmedStacks>,
         is_plain: bool,
     ) -> Result<Self, QueryError> {
-        let coder = |column: &GroupColumn| Coder {
+        let coders = columns.iter().map(|column| Coder {
             column: *column,
             text: match column.declared().key {
                 Key::Text(text) => Some(text),
@@ -185,7 +185,7 @@ impl<'a> Keys<'a> {
             by_text: HashMap::new(),
             near: Vec::new(),
             far: HashMap::new(),
-        };
+        });
         Ok(Self {
             texts: RowTexts {
                 file,
@@ -194,7 +194,7 @@ impl<'a> Keys<'a> {
                 pattern: NamePattern,
                 is_plain,
             },
-            coders: columns.iter().map(coder).collect(),
+            coders: coders.collect(),
         })
     }
 
@@ -207,8 +207,8 @@ impl<'a> Keys<'a> {
     pub(super) fn learn(&mut self, rows: &[u32]) {
         let Self { texts, coders } = self;
         let width = coders.len();
-        for (at, coder) in coders.iter_mut().enumerate() {
-            rows.iter().skip(at).step_by(width).for_each(|row| coder.learn(*row, texts));
+        for (index, coder) in coders.iter_mut().enumerate() {
+            rows.iter().skip(index).step_by(width).for_each(|row| coder.learn(*row, texts));
         }
     }
 
@@ -240,15 +240,15 @@ impl Coder {
             self.texts.push(text.clone());
             next
         });
-        let at = row as usize;
-        if at >= DENSE_LIMIT {
+        let index = row as usize;
+        if index >= DENSE_LIMIT {
             self.far.insert(row, code);
             return;
         }
-        if self.near.len() <= at {
-            self.near.resize(at + 1, sentinel());
+        if self.near.len() <= index {
+            self.near.resize(index + 1, sentinel());
         }
-        if let Some(near) = self.near.get_mut(at) {
+        if let Some(near) = self.near.get_mut(index) {
             *near = code;
         }
     }
@@ -281,8 +281,8 @@ impl<'a> KeyRows<'a> {
     pub(super) fn unite(&self, rows: &mut [u32]) {
         let Some(stacks) = self.stacks else { return };
         let columns = self.columns.iter().enumerate();
-        for (at, _) in columns.filter(|(_, column)| column.needs_stacks() != (false, false)) {
-            for row in rows.iter_mut().skip(at).step_by(self.columns.len()) {
+        for (index, _) in columns.filter(|(_, column)| column.needs_stacks() != (false, false)) {
+            for row in rows.iter_mut().skip(index).step_by(self.columns.len()) {
                 *row = stacks.equal(StackIdx(*row)).0;
             }
         }
@@ -325,14 +325,14 @@ fn duration(lifetime: &Lifetime, times: &Times) -> u32 {
     let time = |event: Option<EventIdx>| event.and_then(|event| times.of(event.row()));
     match (time(lifetime.opened), time(lifetime.closed)) {
         _ if lifetime.is_bare => sentinel(),
-        // Without a clock, how long is unknown.
+        // Without a clock, the duration is unknown.
         (None, _) if lifetime.opened.is_some() => sentinel(),
         (None, _) => before,
         (Some(_), None) => not_closed,
         (Some(opened), Some(closed)) => {
             let lived = closed.saturating_sub(opened);
-            let place = LIFETIMES.iter().position(|(end, _)| lived < *end);
-            place.map_or(not_closed - 1, |place| place as u32)
+            let index = LIFETIMES.iter().position(|(end, _)| lived < *end);
+            index.map_or(not_closed - 1, |index| index as u32)
         }
     }
 }

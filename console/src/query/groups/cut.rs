@@ -69,13 +69,13 @@ impl Cut<'_> {
         groups: &[T],
         key: impl Fn(&T) -> (Option<i64>, Rank, u32),
     ) -> (Vec<T>, GroupsLeftOut) {
-        let mut before = 0;
+        let mut total = 0;
         let mut order = Vec::new();
-        for (at, group) in groups.iter().enumerate() {
+        for (index, group) in groups.iter().enumerate() {
             let (first, rank, number) = key(group);
-            before += u64::from(rank.handles);
+            total += u64::from(rank.handles);
             if u64::from(rank.handles) >= self.criteria.min_count {
-                order.push((Reverse((first, rank)), number, at));
+                order.push((Reverse((first, rank)), number, index));
             }
         }
         let TopN { take, skip } = self.top.unwrap_or(TopN { take: usize::MAX, skip: 0 });
@@ -88,9 +88,10 @@ impl Cut<'_> {
         order.sort_unstable();
         let shown = order.get(skip.min(order.len())..).unwrap_or_default();
         let handles: u64 = shown.iter().map(|(key, ..)| u64::from(key.0.1.handles)).sum();
-        let shown: Vec<T> = shown.iter().filter_map(|(.., at)| groups.get(*at).cloned()).collect();
+        let shown = shown.iter().filter_map(|(.., index)| groups.get(*index).cloned());
+        let shown: Vec<T> = shown.collect();
         let left_out =
-            GroupsLeftOut { groups: groups.len() - shown.len(), handles: before - handles };
+            GroupsLeftOut { groups: groups.len() - shown.len(), handles: total - handles };
         (shown, left_out)
     }
 }

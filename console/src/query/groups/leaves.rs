@@ -1,7 +1,7 @@
 //! The groups of the innermost level, of which there may be millions.
 //!
-//! They are not searched for each handle: the handles of a group of the level above stay together, and only
-//! those of a group that is shown are sorted and counted, each such group by itself.
+//! They are not looked up for each handle: the handles of a group of the level above stay together, and only the
+//! handles of a group that is shown are sorted and counted, group by group.
 
 use std::ops::Range;
 
@@ -62,8 +62,8 @@ impl Leaves {
     }
 
     pub(super) fn sorted<'a>(&self, parts: &'a [Handles]) -> Sorted<'a> {
-        let known = self.codes(parts).map(|(code, _)| code).filter(|code| *code != sentinel());
-        let width = known.max().map_or(1, |last| last as usize + 2);
+        let codes = self.codes(parts).map(|(code, _)| code).filter(|code| *code != sentinel());
+        let width = codes.max().map_or(1, |largest| largest as usize + 2);
         let count = self.0.iter().map(|piece| piece.rows.len()).sum();
         let order = if width <= count { self.counted(parts, width) } else { self.compared(parts) };
         Sorted { parts, order }
@@ -83,7 +83,7 @@ impl Leaves {
         })
     }
 
-    /// The place of each handle, and what it has in the innermost column.
+    /// Each handle, and its number in the innermost column.
     fn codes<'a>(
         &'a self,
         parts: &'a [Handles],
@@ -99,13 +99,14 @@ impl Leaves {
     fn compared(&self, parts: &[Handles]) -> Vec<HandleRef> {
         let mut order: Vec<(u32, HandleRef)> = self.codes(parts).collect();
         order.sort_unstable();
-        order.into_iter().map(|(_, place)| place).collect()
+        order.into_iter().map(|(_, handle)| handle).collect()
     }
 
     /// Sorts by counting, for numbers that are fewer than handles; [`sentinel`] is the last number.
     fn counted(&self, parts: &[Handles], width: usize) -> Vec<HandleRef> {
-        let slot_of = |code: u32| (code as usize).min(width - 1);
-        counting_sort(self.codes(parts).map(|(code, place)| (slot_of(code), place)), width).0
+        let last = width - 1;
+        let slots = self.codes(parts).map(|(code, handle)| ((code as usize).min(last), handle));
+        counting_sort(slots, width).0
     }
 }
 
@@ -128,12 +129,12 @@ pub(in crate::query) fn counting_sort<T: Copy + Default>(
     let mut order = vec![T::default(); sum as usize];
     for (slot, item) in items {
         let Some(next) = next.get_mut(slot) else { continue };
-        if let Some(place) = order.get_mut(*next as usize) {
-            *place = item;
+        if let Some(slot) = order.get_mut(*next as usize) {
+            *slot = item;
         }
         *next += 1;
     }
-    // After the last item of a slot is where the next slot begins.
+    // Each counter is now where the next slot begins.
     (order, next)
 }
 
@@ -150,8 +151,7 @@ impl Sorted<'_> {
     /// The groups, with all that is counted of them.
     pub(super) fn groups(&self, times: &Times) -> impl Iterator<Item = Leaf> {
         let mut end = 0;
-        let is_same = |one: &HandleRef, other: &HandleRef| self.code(*one) == self.code(*other);
-        self.order.chunk_by(is_same).map(move |group| {
+        self.order.chunk_by(|one, other| self.code(*one) == self.code(*other)).map(move |group| {
             let start = end;
             let mut stats = Stats::default();
             for handle in group.iter().filter_map(|place| self.handle(*place)) {

@@ -60,7 +60,7 @@ impl Times {
     /// Times of the first and the last of some events, nanoseconds.
     pub(super) fn span(&self, events: impl Iterator<Item = usize>) -> Option<(i64, i64)> {
         let times = events.filter_map(|event| self.of(event));
-        times.map(|time| (time, time)).reduce(|all, one| (all.0.min(one.0), all.1.max(one.1)))
+        times.map(|time| (time, time)).reduce(|span, time| (span.0.min(time.0), span.1.max(time.1)))
     }
 
     /// Time of an event, nanoseconds; in a trace without clock the times are only an order.
@@ -109,10 +109,10 @@ impl<'a> LifeTables<'a> {
     }
 
     /// Handle or view that an event opened.
-    fn opened_by(&self, object: ObjectIdx, event: usize, left: &EventMask) -> Lifetime {
+    fn opened_by(&self, object: ObjectIdx, event: usize, mask: &EventMask) -> Lifetime {
         let closed = self.closing_event.get(event);
         let kind = self.kind_of(event);
-        let opening = kind.filter(|_| left.contains(event));
+        let opening = kind.filter(|_| mask.contains(event));
         let is_left = opening.is_some();
         let is_leaked = is_left && self.leaked.get(event);
         Lifetime {
@@ -122,7 +122,7 @@ impl<'a> LifeTables<'a> {
             opening,
             closing: closed
                 .map(EventIdx::row)
-                .filter(|&row| left.contains(row))
+                .filter(|&row| mask.contains(row))
                 .and_then(|row| self.kind_of(row)),
             is_leaked,
             is_closed_at_exit: is_left && self.closed_at_exit.get(event),
@@ -140,38 +140,37 @@ pub(super) struct Lifetimes<'a> {
     tables: &'a LifeTables<'a>,
     /// Whether each event of the current object closes something that an event opened.
     is_matched: Vec<bool>,
-    found: Vec<Lifetime>,
+    lifetimes: Vec<Lifetime>,
 }
 
 impl<'a> Lifetimes<'a> {
     pub(super) fn new(tables: &'a LifeTables<'a>) -> Self {
-        Self { tables, is_matched: Vec::new(), found: Vec::new() }
+        Self { tables, is_matched: Vec::new(), lifetimes: Vec::new() }
     }
 
     /// Handles and views of an object, as far as something of them is left; never empty.
-    pub(super) fn of_object(&mut self, selected: Selected, left: &EventMask) -> &[Lifetime] {
+    pub(super) fn of_object(&mut self, selected: Selected, mask: &EventMask) -> &[Lifetime] {
         let tables = self.tables;
-        self.found.clear();
+        self.lifetimes.clear();
         let object = selected.object();
         let events = tables.objects.events(object);
         self.is_matched.clear();
         self.is_matched.resize(events.len(), false);
         for event in events.clone() {
             if tables.kind_of(event).is_some_and(|kind| OPENING.contains(kind)) {
-                let lifetime = tables.opened_by(object, event, left);
-                let place =
-                    lifetime.closed.and_then(|closed| closed.row().checked_sub(events.start));
-                let is_matched = place.and_then(|place| self.is_matched.get_mut(place));
+                let lifetime = tables.opened_by(object, event, mask);
+                let index = lifetime.closed.and_then(|it| it.row().checked_sub(events.start));
+                let is_matched = index.and_then(|index| self.is_matched.get_mut(index));
                 // An unmap closes all views of its process.
-                let is_second = is_matched.is_some_and(|is| std::mem::replace(is, true));
+                let is_second = is_matched.is_some_and(|flag| std::mem::replace(flag, true));
                 let closing = lifetime.closing.filter(|_| !is_second);
-                self.found.push(Lifetime { closing, ..lifetime });
+                self.lifetimes.push(Lifetime { closing, ..lifetime });
             }
         }
         for (event, is_matched) in events.zip(&self.is_matched) {
             let kind = tables.kind_of(event).filter(|kind| CLOSING.contains(*kind));
-            if let (Some(kind), false, true) = (kind, is_matched, left.contains(event)) {
-                self.found.push(Lifetime {
+            if let (Some(kind), false, true) = (kind, is_matched, mask.contains(event)) {
+                self.lifetimes.push(Lifetime {
                     object,
                     closed: Some(EventIdx::of(event)),
                     closing: Some(kind),
@@ -183,12 +182,12 @@ impl<'a> Lifetimes<'a> {
         if tables.has_end_rundown {
             self.mark_existing(object);
         }
-        self.found.retain(|lifetime| {
+        self.lifetimes.retain(|lifetime| {
             lifetime.opening.is_some() || lifetime.closing.is_some() || lifetime.is_open_at_end
         });
-        if self.found.is_empty() {
+        if self.lifetimes.is_empty() {
             let created = selected.create();
-            self.found.push(Lifetime {
+            self.lifetimes.push(Lifetime {
                 object,
                 opened: created,
                 is_bare: true,
@@ -196,7 +195,7 @@ impl<'a> Lifetimes<'a> {
                 ..Lifetime::default()
             });
         }
-        &self.found
+        &self.lifetimes
     }
 
     /// Marks what the rundown at the end lists of an object, and adds what was open before the trace.
@@ -211,11 +210,11 @@ impl<'a> Lifetimes<'a> {
         for handle in owners.zip(tables.existing_handle.range(existing)) {
             *open.entry(handle).or_default() += 1;
         }
-        // The last one opened of a value is the open one.
-        for lifetime in self.found.iter_mut().rev().filter(|lifetime| lifetime.closed.is_none()) {
+        // Of the handles with one value, the last opened are the open ones.
+        for lifetime in self.lifetimes.iter_mut().rev().filter(|it| it.closed.is_none()) {
             let value = lifetime.opened.and_then(|event| tables.handle.get(event.row()));
-            let known = lifetime.owner.zip(value).and_then(|handle| open.get_mut(&handle));
-            if let Some(count) = known.filter(|count| **count > 0) {
+            let count = lifetime.owner.zip(value).and_then(|handle| open.get_mut(&handle));
+            if let Some(count) = count.filter(|count| **count > 0) {
                 *count -= 1;
                 lifetime.is_open_at_end = true;
             }
@@ -229,7 +228,7 @@ impl<'a> Lifetimes<'a> {
                 owner: Some(owner),
                 ..Lifetime::default()
             };
-            self.found.extend((0..count).map(|_| lifetime));
+            self.lifetimes.extend((0..count).map(|_| lifetime));
         }
     }
 }

@@ -1,10 +1,9 @@
 //! `.dump ObjectRef -GroupBy`: handles and views in groups, as a tree.
 //!
-//! [`lives`] follows each handle and view from its opening to its close, [`columns`] says what a column
-//! groups by, [`stacks`] which stacks are equal, [`parts`] counts parts of the objects side by side, and [`tree`]
-//! puts them together. These are loops over slices and no expressions over frames, because what is counted
-//! depends on the order of rows: the objects of a group are distinct, and the groups of all levels come out of
-//! one pass.
+//! [`lifetimes`] follows each handle and view from its opening to its close, [`columns`] defines the columns of groups,
+//! [`stacks`] compares stacks, [`parts`] counts parts of the objects in parallel, and [`tree`] merges them. These are
+//! loops over slices instead of expressions over frames, because the counts depend on the order of rows: the objects
+//! of a group are distinct, and one pass makes the groups of all levels.
 
 mod columns;
 mod counted;
@@ -145,12 +144,12 @@ impl Groups {
     /// The part of what all groups leak that a group leaks, 0 to 1; where nothing is leaked, its part of the
     /// handles.
     pub fn share(&self, node: NodeIdx) -> f64 {
-        let (stats, all) = (self.tree.stats(node), self.tree.all());
-        let (part, whole) = match all.unreleased {
-            0 => (stats.handles, all.handles),
+        let (stats, sums) = (self.tree.stats(node), self.tree.all());
+        let (handles, total) = match sums.unreleased {
+            0 => (stats.handles, sums.handles),
             unreleased => (stats.unreleased(), unreleased),
         };
-        if whole == 0 { 0.0 } else { f64::from(part) / whole as f64 }
+        if total == 0 { 0.0 } else { f64::from(handles) / total as f64 }
     }
 
     /// The stacks that are keys of groups that are shown.
@@ -189,7 +188,7 @@ impl Groups {
 
     /// Value that the handles of a group have in common in its own column.
     pub fn key(&self, node: NodeIdx) -> GroupKey<&str> {
-        let (level, code) = self.tree.place(node);
+        let (level, code) = self.tree.level_and_code(node);
         self.by.get(level).map_or(GroupKey::None, |column| self.texts.key(*column, code))
     }
 }

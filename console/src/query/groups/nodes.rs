@@ -54,7 +54,7 @@ impl OuterGroups {
 /// The nodes by the node above them and their number in the column.
 #[derive(Default)]
 struct NodesByKey {
-    /// Nodes with small numbers, by the node above and 1, and then by number: [`sentinel`] for none.
+    /// Nodes with small numbers, by the node above plus 1, and then by number: [`sentinel`] for none.
     near: Vec<Vec<u32>>,
     far: HashMap<(u32, u32), u32>,
 }
@@ -68,11 +68,11 @@ impl NodesByKey {
         if code >= Self::DENSE_LIMIT {
             return *self.far.entry((parent, code)).or_insert(next);
         }
-        let (place, code) = (parent.wrapping_add(1) as usize, code as usize);
-        if self.near.len() <= place {
-            self.near.resize_with(place + 1, Vec::new);
+        let (slot, code) = (parent.wrapping_add(1) as usize, code as usize);
+        if self.near.len() <= slot {
+            self.near.resize_with(slot + 1, Vec::new);
         }
-        let Some(codes) = self.near.get_mut(place) else { return next };
+        let Some(codes) = self.near.get_mut(slot) else { return next };
         if codes.len() <= code {
             codes.resize(code + 1, sentinel());
         }

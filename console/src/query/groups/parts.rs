@@ -59,11 +59,11 @@ impl Parts<'_> {
         keys: &mut Keys<'_>,
         mut add: impl FnMut(CountedPart),
     ) -> Result<(), Cancelled> {
-        let part = |objects: &[Selected]| self.part(objects, &selection.events, is_beside);
         for wave in selection.objects().chunks(WAVE) {
-            let parts: Vec<ObjectHandles> =
-                wave.par_chunks(PART).map(part).collect::<Result<_, Cancelled>>()?;
-            // One after the other, because numbers follow the order of the handles.
+            let parts = wave.par_chunks(PART);
+            let parts = parts.map(|objects| self.part(objects, &selection.events, is_beside));
+            let parts: Vec<ObjectHandles> = parts.collect::<Result<_, Cancelled>>()?;
+            // In sequence, because numbers follow the order of the handles.
             parts.iter().for_each(|part| keys.learn(&part.rows));
             let counted = parts.into_par_iter().map(|part| part.count(keys, &self.lifetimes.times));
             counted.collect::<Vec<_>>().into_iter().for_each(&mut add);
@@ -74,7 +74,7 @@ impl Parts<'_> {
     fn part(
         &self,
         objects: &[Selected],
-        left: &EventMask,
+        mask: &EventMask,
         is_beside: bool,
     ) -> Result<ObjectHandles, Cancelled> {
         let mut poll = Poll::new(self.cancel);
@@ -82,7 +82,7 @@ impl Parts<'_> {
         let mut part = ObjectHandles::default();
         for selected in objects {
             poll.round()?;
-            for lifetime in lifetimes.of_object(*selected, left) {
+            for lifetime in lifetimes.of_object(*selected, mask) {
                 if !is_beside || lifetime.is_closed_at_exit {
                     part.handles.push(Handle::of(lifetime, is_beside));
                     part.rows.extend(self.keys.of(lifetime));
@@ -99,27 +99,27 @@ impl ObjectHandles {
     fn count(self, keys: &Keys<'_>, times: &Times) -> CountedPart {
         let mut outer = OuterGroups::default();
         let mut path = Path::default();
-        let mut all = Sums::default();
-        let (mut places, mut codes) = (Vec::new(), Vec::new());
+        let mut sums = Sums::default();
+        let (mut slots, mut codes) = (Vec::new(), Vec::new());
         for (handle, rows) in self.handles.iter().zip(self.rows.chunks_exact(keys.width())) {
             let innermost = path.follow(keys.codes(rows), keys.width() - 1, &mut outer);
-            // Where there is no level above the innermost, nothing asks for it here.
+            // The span is needed only for levels above the innermost.
             let span_ns = if path.0.is_empty() { None } else { times.span(handle.events()) };
             for (_, node) in &path.0 {
                 if let Some(stats) = outer.stats_mut(*node) {
                     stats.add(*handle, span_ns);
                 }
             }
-            places.push(path.0.last().map_or(0, |(_, node)| node + 1));
+            slots.push(path.0.last().map_or(0, |(_, node)| node + 1));
             codes.push(innermost);
-            all.handles += u64::from(!handle.is_bare());
-            all.unreleased += u64::from(handle.is_unreleased());
+            sums.handles += u64::from(!handle.is_bare());
+            sums.unreleased += u64::from(handle.is_unreleased());
         }
-        let width = places.iter().max().map_or(0, |last| *last as usize + 1);
-        let rows = places.iter().map(|place| *place as usize).zip(0..);
+        let width = slots.iter().max().map_or(0, |last| *last as usize + 1);
+        let rows = slots.iter().map(|slot| *slot as usize).zip(0..);
         let (order, ends) = counting_sort(rows, width);
         let handles = Handles::ordered(&order, &codes, &self.handles);
-        CountedPart { outer, handles, ends, all }
+        CountedPart { outer, handles, ends, all: sums }
     }
 }
 

@@ -30,20 +30,20 @@ impl Slots {
     }
 
     fn far_slot(&self, code: u32) -> Option<u32> {
-        // Most have none there.
+        // Most groups have no large numbers.
         if self.far.is_empty() { None } else { self.far.get(&code).copied() }
     }
 
     fn set(&mut self, code: u32, slot: u32) {
-        let at = code.wrapping_add(1) as usize;
-        if at >= Self::DENSE_LIMIT {
+        let index = code.wrapping_add(1) as usize;
+        if index >= Self::DENSE_LIMIT {
             self.far.insert(code, slot);
             return;
         }
-        if self.near.len() <= at {
-            self.near.resize(at + 1, sentinel());
+        if self.near.len() <= index {
+            self.near.resize(index + 1, sentinel());
         }
-        if let Some(near) = self.near.get_mut(at) {
+        if let Some(near) = self.near.get_mut(index) {
             *near = slot;
         }
     }

@@ -15,7 +15,7 @@ use crate::query::criterion::Criterion;
 use crate::query::error::QueryError;
 use crate::query::frame_names::{Frames, NamedFrames};
 use crate::query::frame_view::{FrameIdentity, FrameView};
-use crate::query::selection::{Selected, Selection};
+use crate::query::selection::Selection;
 use crate::query::stacks::StackSet;
 
 /// Objects that one thread takes at once.
@@ -68,25 +68,24 @@ impl TrimmedStacks {
         let (kind, stack) = (file.trace.values(Events::kind)?, file.trace.values(Events::stack)?);
         let (objects, cancel) = (&file.objects, file.cancel);
         let height = frames.stacks.len();
-        let of_part = |selected: &[Selected]| {
-            let mut needed = StackSet::new(height);
-            let mut poll = Poll::new(cancel);
-            for selected in selected {
-                poll.round()?;
-                for event in objects.events(selected.object()) {
-                    let Some(kind) = kind.get(event) else { continue };
-                    let is_needed = (opening && !CLOSING.contains_code(kind))
-                        || (closing && !OPENING.contains_code(kind));
-                    if is_needed {
-                        needed.add(stack.get(event));
-                    }
-                }
-            }
-            Ok(needed)
-        };
         let mut needed = StackSet::new(height);
         for selection in selections {
-            let parts = selection.objects().par_chunks(PART).map(of_part);
+            let parts = selection.objects().par_chunks(PART).map(|selected| {
+                let mut needed = StackSet::new(height);
+                let mut poll = Poll::new(cancel);
+                for selected in selected {
+                    poll.round()?;
+                    for event in objects.events(selected.object()) {
+                        let Some(kind) = kind.get(event) else { continue };
+                        let is_needed = (opening && !CLOSING.contains_code(kind))
+                            || (closing && !OPENING.contains_code(kind));
+                        if is_needed {
+                            needed.add(stack.get(event));
+                        }
+                    }
+                }
+                Ok(needed)
+            });
             let parts: Vec<StackSet> = parts.collect::<Result<_, Cancelled>>()?;
             parts.iter().for_each(|part| needed.add_all(part));
         }
@@ -116,15 +115,15 @@ impl TrimmedStacks {
         let texts = FrameTexts { named: &named, trims, hasher: Default::default() };
         stacks.number(&is_needed, &texts);
         let hasher = hashbrown::DefaultHashBuilder::default();
-        let hash = |stack: StackIdx| {
+        let needed: Vec<StackIdx> = needed.iter().collect();
+        let hashes = needed.into_par_iter().map(|stack| {
             let mut hash = hasher.build_hasher();
             stacks.texts(frames, stack).for_each(|text| hash.write_u32(text));
             (hash.finish(), stack)
-        };
-        let needed: Vec<StackIdx> = needed.iter().collect();
-        let hashes: Vec<(u64, StackIdx)> = needed.into_par_iter().map(hash).collect();
-        let is_equal = |one, other| stacks.texts(frames, one).eq(stacks.texts(frames, other));
-        let firsts = firsts(&hashes, is_equal);
+        });
+        let hashes: Vec<(u64, StackIdx)> = hashes.collect();
+        let firsts =
+            firsts(&hashes, |one, other| stacks.texts(frames, one).eq(stacks.texts(frames, other)));
         let mut equal = vec![StackIdx::NONE; frames.stacks.len()];
         for ((_, stack), first) in hashes.iter().zip(firsts) {
             if let Some(slot) = equal.get_mut(stack.row()) {
@@ -161,10 +160,13 @@ impl TrimmedStacks {
         stack: StackIdx,
     ) -> impl Iterator<Item = FrameIdx> {
         let facts = |frame: &FrameIdx| self.frames.get(frame.row());
-        let all = || frames.stacks.get(stack.row());
-        let is_start = |frame: FrameIdx| facts(&frame).is_some_and(|facts| facts.is_start);
-        let start = self.has_start.then(|| all().position(is_start)).flatten().unwrap_or_default();
-        all().skip(start).filter(move |frame| facts(frame).is_none_or(|facts| !facts.is_folded))
+        let frames = || frames.stacks.get(stack.row());
+        let start = match self.has_start {
+            true => frames().position(|frame| facts(&frame).is_some_and(|facts| facts.is_start)),
+            false => None,
+        };
+        let rest = frames().skip(start.unwrap_or_default());
+        rest.filter(move |frame| facts(frame).is_none_or(|facts| !facts.is_folded))
     }
 
     /// Frames that a row stands for, trimmed likewise; all of them for a stack that is not trimmed.
@@ -280,11 +282,11 @@ impl FrameTexts<'_> {
 
 /// Finds the first equal item for each of some items, which come with hashes.
 fn firsts<T: Copy>(hashes: &[(u64, T)], is_equal: impl Fn(T, T) -> bool) -> Vec<T> {
-    let mut known: HashTable<(u64, T)> = HashTable::with_capacity(hashes.len());
-    let first = |&(hash, item): &(u64, T)| {
+    let mut table: HashTable<(u64, T)> = HashTable::with_capacity(hashes.len());
+    let firsts = hashes.iter().map(|&(hash, item)| {
         let is_equal =
             |(known_hash, known): &(u64, T)| *known_hash == hash && is_equal(*known, item);
-        known.entry(hash, is_equal, |(hash, _)| *hash).or_insert((hash, item)).get().1
-    };
-    hashes.iter().map(first).collect()
+        table.entry(hash, is_equal, |(hash, _)| *hash).or_insert((hash, item)).get().1
+    });
+    firsts.collect()
 }

@@ -80,7 +80,7 @@ impl Stats {
 
     /// Counts a handle whose first and last event were at these times.
     pub(super) fn add(&mut self, handle: Handle, span_ns: Option<(i64, i64)>) {
-        let is = |flag: u16| u32::from(handle.has(flag));
+        let count = |flag: u16| u32::from(handle.has(flag));
         let id = handle.object.0.saturating_add(1);
         if handle.has(Handle::BESIDE) {
             self.closed_at_exit += 1;
@@ -91,16 +91,16 @@ impl Stats {
             self.objects += 1;
         }
         self.sample(id, handle.is_unreleased());
-        self.handles += 1 - is(Handle::BARE);
-        self.created += is(Handle::CREATED);
-        self.duplicated += is(Handle::DUPLICATED);
-        self.mapped += is(Handle::MAPPED);
-        self.closed += is(Handle::CLOSED);
-        self.unmapped += is(Handle::UNMAPPED);
-        self.open_at_end += is(Handle::OPEN_AT_END);
-        self.leaked += is(Handle::LEAKED);
-        self.closed_at_exit += is(Handle::AT_EXIT);
-        self.closed_unseen += is(Handle::UNSEEN);
+        self.handles += 1 - count(Handle::BARE);
+        self.created += count(Handle::CREATED);
+        self.duplicated += count(Handle::DUPLICATED);
+        self.mapped += count(Handle::MAPPED);
+        self.closed += count(Handle::CLOSED);
+        self.unmapped += count(Handle::UNMAPPED);
+        self.open_at_end += count(Handle::OPEN_AT_END);
+        self.leaked += count(Handle::LEAKED);
+        self.closed_at_exit += count(Handle::AT_EXIT);
+        self.closed_unseen += count(Handle::UNSEEN);
         self.add_span(span_ns);
     }
 
@@ -112,7 +112,7 @@ impl Stats {
 
     /// Counts what is counted of other objects, which come later.
     pub(super) fn add_all(&mut self, other: &Stats) {
-        // Only at exit of them closed: that is all that counts.
+        // Without objects, only closes at exit are counted.
         if other.objects > 0 {
             if self.unreleased() == 0 && other.unreleased() > 0 {
                 self.samples = [0; SAMPLES];
@@ -138,11 +138,11 @@ impl Stats {
 
     fn sample(&mut self, id: u32, is_unreleased: bool) {
         if is_unreleased && self.unreleased() == 0 {
-            // Better examples than those which leak nothing.
+            // Objects that leak are better examples.
             self.samples = [0; SAMPLES];
         }
-        let is_wanted = is_unreleased || self.unreleased() == 0;
-        if !is_wanted || self.samples.contains(&id) {
+        let is_example = is_unreleased || self.unreleased() == 0;
+        if !is_example || self.samples.contains(&id) {
             return;
         }
         if let Some(free) = self.samples.iter_mut().find(|sample| **sample == 0) {
@@ -162,33 +162,33 @@ mod tests {
             bits = bits.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
             bits >> 16
         };
-        let mut all = Vec::new();
+        let mut handles = Vec::new();
         for object in 0..5 {
             for _ in 0..1 + next() % 3 {
                 let kinds = [Handle::CREATED, Handle::CREATED | Handle::CLOSED, Handle::LEAKED];
                 let flags = kinds[next() as usize % kinds.len()];
                 let time = i64::from(next());
                 let span = (flags != Handle::LEAKED).then_some((time, time + 5));
-                all.push((Handle::with_flags(object, flags), span));
+                handles.push((Handle::with_flags(object, flags), span));
             }
         }
-        all
+        handles
     }
 
-    fn counted<'a>(all: impl Iterator<Item = &'a (Handle, Option<(i64, i64)>)>) -> Stats {
+    fn counted<'a>(handles: impl Iterator<Item = &'a (Handle, Option<(i64, i64)>)>) -> Stats {
         let mut stats = Stats::default();
-        all.for_each(|(handle, span)| stats.add(*handle, *span));
+        handles.for_each(|(handle, span)| stats.add(*handle, *span));
         stats
     }
 
     #[test]
     fn figures_of_parts_add_up_to_those_of_all_handles_with_the_same_samples() {
         for case in 0..200 {
-            let all = handles(case);
-            let whole = counted(all.iter());
+            let handles = handles(case);
+            let whole = counted(handles.iter());
             for cut in 0..=5 {
-                let mut sum = counted(all.iter().filter(|(handle, _)| handle.object.0 < cut));
-                sum.add_all(&counted(all.iter().filter(|(handle, _)| handle.object.0 >= cut)));
+                let mut sum = counted(handles.iter().filter(|(handle, _)| handle.object.0 < cut));
+                sum.add_all(&counted(handles.iter().filter(|(handle, _)| handle.object.0 >= cut)));
                 let last_object = whole.last_object;
                 assert_eq!(Stats { last_object, ..sum }, whole, "case {case}, cut at {cut}");
             }

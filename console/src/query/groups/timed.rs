@@ -64,17 +64,17 @@ impl TimedGroups {
 
     /// The handles of each process. Those of one name that had one id after another are in one group.
     pub(crate) fn by_owner(&self, handles: &[Opened]) -> Vec<(Option<ProcessIdx>, Vec<Opened>)> {
-        let mut places: HashMap<Option<ProcessIdx>, usize> = HashMap::new();
-        let mut owned: Vec<(Option<ProcessIdx>, Vec<Opened>)> = Vec::new();
-        for run in self.runs(handles) {
-            let owner = self.owner(run);
-            let place = *places.entry(owner).or_insert(owned.len());
-            if place == owned.len() {
-                owned.push((owner, Vec::new()));
+        let mut indexes: HashMap<Option<ProcessIdx>, usize> = HashMap::new();
+        let mut by_owner: Vec<(Option<ProcessIdx>, Vec<Opened>)> = Vec::new();
+        for handles in self.runs(handles) {
+            let owner = self.owner(handles);
+            let index = *indexes.entry(owner).or_insert(by_owner.len());
+            if index == by_owner.len() {
+                by_owner.push((owner, Vec::new()));
             }
-            owned[place].1.extend(run);
+            by_owner[index].1.extend(handles);
         }
-        owned
+        by_owner
     }
 
     /// Owners of these handles, each process once.
@@ -152,14 +152,14 @@ impl TimedGroups {
         handles: &[Opened],
         is_closed: impl Fn(Opened) -> bool,
     ) -> Vec<growth::Lifetime> {
-        let lifetime = |handle: &Opened| {
+        let lifetimes = handles.iter().filter_map(|handle| {
             let lifetime = self.lifetime(*handle)?;
             Some(growth::Lifetime {
                 closed_ns: lifetime.closed_ns.filter(|_| is_closed(*handle)),
                 ..lifetime
             })
-        };
-        handles.iter().filter_map(lifetime).collect()
+        });
+        lifetimes.collect()
     }
 
     /// Time of the last event, nanoseconds.

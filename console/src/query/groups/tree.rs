@@ -67,28 +67,28 @@ impl GroupTree {
     /// Adds the groups and handles of objects that come after all others.
     pub(super) fn add(&mut self, part: CountedPart) {
         let CountedPart { outer, handles, ends, all } = part;
-        let mut places: Vec<u32> = vec![0];
+        let mut slots: Vec<u32> = vec![0];
         for node in outer.into_nodes() {
             let node_at =
-                |place: u32| places.get(place as usize).and_then(|number| number.checked_sub(1));
+                |slot: u32| slots.get(slot as usize).and_then(|number| number.checked_sub(1));
             let parent = node_at(node.parent.wrapping_add(1)).unwrap_or(sentinel());
             let added = self.outer.of(parent, node.code, node.level);
             if let Some(stats) = self.outer.stats_mut(added) {
                 stats.add_all(&node.stats);
             }
-            places.push(added + 1);
+            slots.push(added + 1);
         }
         let number = self.parts.len() as u32;
         let starts = std::iter::once(0).chain(ends.iter().copied());
-        for (place, (start, end)) in places.into_iter().zip(starts.zip(ends.iter().copied())) {
+        for (slot, (start, end)) in slots.into_iter().zip(starts.zip(ends.iter().copied())) {
             if start == end {
                 continue;
             }
-            let place = place as usize;
-            if self.leaves.len() <= place {
-                self.leaves.resize_with(place + 1, Leaves::default);
+            let slot = slot as usize;
+            if self.leaves.len() <= slot {
+                self.leaves.resize_with(slot + 1, Leaves::default);
             }
-            if let Some(leaves) = self.leaves.get_mut(place) {
+            if let Some(leaves) = self.leaves.get_mut(slot) {
                 leaves.push(number, start..end);
             }
         }
@@ -136,44 +136,44 @@ impl GroupTree {
         let keeps_handles = cut.criteria.keeps_handles();
         let mut is_shown = vec![false; self.leaves.len()];
         if depth == self.levels {
-            let parents = self.shown().filter(|node| self.place(*node).0 + 2 == depth);
+            let parents = self.shown().filter(|node| self.level_and_code(*node).0 + 2 == depth);
             let parents = parents.map(|node| node.0 as usize + 1).chain((depth == 1).then_some(0));
-            for place in parents {
-                if let Some(is_shown) = is_shown.get_mut(place) {
+            for slot in parents {
+                if let Some(is_shown) = is_shown.get_mut(slot) {
                     *is_shown = true;
                 }
             }
         }
         let level = depth.saturating_sub(1) as u32;
-        let (all, parts) = (std::mem::take(&mut self.leaves), std::mem::take(&mut self.parts));
-        let all = all.into_par_iter().zip(is_shown);
-        let made = all.map_init(Slots::default, |slots, (leaves, is_shown)| {
+        let (leaves, parts) = (std::mem::take(&mut self.leaves), std::mem::take(&mut self.parts));
+        let leaves = leaves.into_par_iter().zip(is_shown);
+        let innermost = leaves.map_init(Slots::default, |slots, (leaves, is_shown)| {
             cancel.check()?;
-            let mut made = Made::default();
+            let mut innermost = Innermost::default();
             if keeps_handles || (is_shown && cut.criteria.order.is_some()) {
                 let sorted = leaves.sorted(&parts);
                 if keeps_handles {
-                    made.opened = sorted.opened().collect();
+                    innermost.opened = sorted.opened().collect();
                 }
                 if is_shown {
                     let groups: Vec<Leaf> = sorted.groups(times).collect();
-                    made.shown = Some(cut.by_stats(&groups, |leaf| (leaf.stats, leaf.code)));
+                    innermost.shown = Some(cut.by_stats(&groups, |leaf| (leaf.stats, leaf.code)));
                 }
             } else if is_shown {
-                made.shown = Some(ranked::shown(&leaves, &parts, cut, times, slots));
+                innermost.shown = Some(ranked::shown(&leaves, &parts, cut, times, slots));
             }
-            Ok(made)
+            Ok(innermost)
         });
-        let made: Vec<Made> = made.collect::<Result<_, _>>()?;
+        let innermost: Vec<Innermost> = innermost.collect::<Result<_, _>>()?;
         let mut opened = Vec::new();
-        for (place, made) in made.into_iter().enumerate() {
+        for (slot, innermost) in innermost.into_iter().enumerate() {
             let start = opened.len() as u32;
-            opened.extend(made.opened);
-            let parent = place.checked_sub(1).map_or(sentinel(), |node| node as u32);
+            opened.extend(innermost.opened);
+            let parent = slot.checked_sub(1).map_or(sentinel(), |node| node as u32);
             if let Some(node) = self.nodes.get_mut(parent as usize) {
                 node.handles = start..opened.len() as u32;
             }
-            let Some((leaves, left_out)) = made.shown else { continue };
+            let Some((leaves, left_out)) = innermost.shown else { continue };
             let first = self.nodes.len() as u32;
             self.nodes.extend(leaves.into_iter().map(|Leaf { code, opened, stats }| {
                 let handles = start + opened.start..start + opened.end;
@@ -231,16 +231,15 @@ impl GroupTree {
 
     /// The groups of the innermost level that are shown.
     pub fn leaves(&self) -> impl Iterator<Item = NodeIdx> {
-        self.shown().filter(|node| self.place(*node).0 + 1 == self.levels)
+        self.shown().filter(|node| self.level_and_code(*node).0 + 1 == self.levels)
     }
 
     /// A group and those it is in, from the inside out.
     pub fn with_parents(&self, node: NodeIdx) -> impl Iterator<Item = NodeIdx> {
-        let parent = |node: &NodeIdx| {
+        std::iter::successors(Some(node), |node| {
             let parent = self.nodes.get(node.0 as usize)?.parent;
             (parent != sentinel()).then_some(NodeIdx(parent))
-        };
-        std::iter::successors(Some(node), parent)
+        })
     }
 
     /// Sums over the handles in all groups.
@@ -254,15 +253,15 @@ impl GroupTree {
     }
 
     /// The level of a group, the outermost being 0, and its number in the column of that level.
-    pub(super) fn place(&self, node: NodeIdx) -> (usize, u32) {
-        let known = self.nodes.get(node.0 as usize);
-        known.map_or((0, sentinel()), |node| (node.level as usize, node.code))
+    pub(super) fn level_and_code(&self, node: NodeIdx) -> (usize, u32) {
+        let node = self.nodes.get(node.0 as usize);
+        node.map_or((0, sentinel()), |node| (node.level as usize, node.code))
     }
 }
 
 /// The groups of the innermost level that are within one of the level above.
 #[derive(Default)]
-struct Made {
+struct Innermost {
     /// Handles of the groups that an event opened, if they are kept.
     opened: Vec<Opened>,
     /// Groups that are shown, if any are, and what is left out.

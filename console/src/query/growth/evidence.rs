@@ -98,8 +98,8 @@ impl Evidence {
         window: Window,
     ) -> Self {
         let first_ns = opens.first().copied();
-        let is_earlier = |open: &i64| first_ns.is_some_and(|first| *open < first);
-        let earlier = kept.opens.partition_point(is_earlier);
+        let earlier =
+            kept.opens.partition_point(|open| first_ns.is_some_and(|first| *open < first));
         Self {
             opened,
             closed: kept.closed,
@@ -164,9 +164,9 @@ impl Evidence {
     /// Number of those leaked before a leak became steady, where that is more than a few: a warm-up, or another rate.
     fn before_it(&self) -> Option<String> {
         let until_ns = self.earlier_until_ns.filter(|_| self.earlier >= MIN_EARLIER)?;
-        let what = if self.window.is_start(until_ns) { " (warm-up)" } else { "" };
+        let phase = if self.window.is_start(until_ns) { " (warm-up)" } else { "" };
         let until_ns = until_ns.saturating_sub(self.window.start_ns).max(0);
-        Some(format!("{} leaked in the first {}{what}", self.earlier, Length(until_ns)))
+        Some(format!("{} leaked in the first {}{phase}", self.earlier, Length(until_ns)))
     }
 
     /// Text for the time since which a leak is steady, where it began late.
@@ -188,11 +188,11 @@ impl Evidence {
 
     /// Number and times of those that are leaked.
     fn leaks(&self, verdict: Verdict) -> String {
-        let (spoken_of, leaked) =
+        let (in_verdict, leaked) =
             (HumanCount(self.count as u64), HumanCount(self.unreleased as u64));
         let mut count = match self.unreleased {
             unreleased if unreleased == self.count => format!("{leaked} leaked"),
-            _ => format!("{spoken_of} of {leaked} leaked"),
+            _ => format!("{in_verdict} of {leaked} leaked"),
         };
         if self.processes > 1 {
             count.push_str(&self.by_process());
@@ -205,7 +205,7 @@ impl Evidence {
                     Some(before) if self.processes > 1 => {
                         format!("{before}, then {count} over {width}{rate}")
                     }
-                    Some(before) => format!("{before}, then {spoken_of} over {width}{rate}"),
+                    Some(before) => format!("{before}, then {in_verdict} over {width}{rate}"),
                     None => format!("{count} over {width}{rate}{}", self.since()),
                 }
             }
@@ -230,7 +230,7 @@ impl Evidence {
 
 impl fmt::Display for Rate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // A person counts as many in a unit as there are whole ones.
+        // The smallest unit in which at least one handle leaks.
         let (minutes, unit) = UNITS
             .into_iter()
             .find(|(minutes, _)| self.per_minute * minutes >= 1.0)

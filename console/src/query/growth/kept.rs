@@ -25,17 +25,16 @@ pub(super) struct Kept {
 impl Kept {
     /// Parts kept handles from young ones.
     ///
-    /// S(t), the share of handles that are still open at age t, is estimated as by Kaplan and Meier (1958):
-    /// at each age by the share of closes among the handles that got so old, because of a leaked handle it is
-    /// known only that it lives longer than it is old. Where S ends is the share of handles that are never
-    /// closed. A leaked handle of age t is kept where at least two thirds of S(t) are that share.
+    /// S(t), the share of handles that are still open at age t, is estimated as by Kaplan and Meier (1958): at each age
+    /// from the share of closes among the handles that reached this age, because the lifetime of a leaked handle is
+    /// only known to exceed its age. The last value of S is the share of handles that are never closed. A leaked handle
+    /// of age t is kept if this share is at least two thirds of S(t).
     ///
-    /// A few of the oldest handles say little, so that S ends where fewer than [`MIN_AT_RISK`] got so
-    /// old: one close that comes very late does not make all others young. And when handles are
-    /// young that are as old as a third of the window, it is too short to distinguish any; where lifetimes are a
-    /// share of it, only if [`some_are_never_closed`].
+    /// S ends where fewer than [`MIN_AT_RISK`] handles are left, so that one very late close does not make all other
+    /// handles young. If handles as old as a third of the window are young, the window is too short to distinguish any;
+    /// if lifetimes are a considerable part of the window, handles are only distinguished if [`some_are_never_closed`].
     pub(super) fn of(lifetimes: &[Lifetime], window: Window) -> Self {
-        // Of fewer nothing is said that depends on it.
+        // With fewer handles, no verdict depends on `is_stack`.
         let mut kept = Self::aged(lifetimes, window);
         kept.is_stack = kept.opens.len() >= MIN_AT_RISK && is_stack(lifetimes);
         kept
@@ -60,12 +59,11 @@ impl Kept {
         let start_ns = window.end_ns.saturating_sub(mean_ns);
         let kept = Self::aged(&aged, Window { start_ns, ..window });
         let oldest_young_ns = window.end_ns.saturating_sub(kept.young_age_ns);
-        let is_kept = |process: &ProcessLifetimes, lifetime: &Lifetime| {
-            lifetime.closed_ns.is_none()
-                && (kept.young == 0 || shift(process, lifetime.opened_ns) < oldest_young_ns)
-        };
         let opens = processes.iter().flat_map(|process| {
-            let lifetimes = process.lifetimes.iter().filter(|lifetime| is_kept(process, lifetime));
+            let lifetimes = process.lifetimes.iter().filter(|lifetime| {
+                lifetime.closed_ns.is_none()
+                    && (kept.young == 0 || shift(process, lifetime.opened_ns) < oldest_young_ns)
+            });
             lifetimes.map(|lifetime| lifetime.opened_ns.min(process.window.end_ns))
         });
         let mut opens: Vec<i64> = opens.collect();
@@ -97,7 +95,7 @@ impl Kept {
                 lifetime.closed_ns.is_none() && window.is_start(lifetime.opened_ns)
             })
         });
-        // Of what is opened at the start of a process little is young.
+        // Few of the handles opened at the start of a process are young.
         self.opens.len() >= MIN_AT_RISK && 3 * early.count() >= 2 * self.opens.len()
     }
 
@@ -106,7 +104,7 @@ impl Kept {
         let leaked = lifetimes.iter().filter(|lifetime| lifetime.closed_ns.is_none());
         let mut opens: Vec<i64> =
             leaked.map(|lifetime| lifetime.opened_ns.min(window.end_ns)).collect();
-        // The youngest first, as the estimate goes.
+        // The estimate starts with the youngest handle.
         opens.sort_unstable_by(|a, b| b.cmp(a));
         let age = |opened: i64| window.end_ns.saturating_sub(opened);
         let still_open = still_open(lifetimes, &opens, age);
@@ -115,7 +113,7 @@ impl Kept {
         let young_age_ns = young.checked_sub(1).map_or(0, |oldest| age(opens[oldest]));
         let mean_lifetime_ns = mean_lifetime_ns(lifetimes);
         let closed = lifetimes.len() - opens.len();
-        // A few handles, or lifetimes of a few, say nothing about that.
+        // A few handles, or a few lifetimes, are not evidence of long lifetimes.
         let is_long = opens.len() >= MIN_AT_RISK
             && 2 * closed >= opens.len()
             && mean_lifetime_ns.is_some_and(|mean| mean > window.length_ns() / 30);
@@ -131,8 +129,8 @@ impl Kept {
 
 /// S at the age of each leaked handle, youngest first, and where it ends.
 fn still_open(lifetimes: &[Lifetime], opens: &[i64], age: impl Fn(i64) -> i64) -> Vec<f64> {
-    // Between the ages of two leaked handles no handle leaves except by its close, so that the closes of
-    // an interval act on S as one.
+    // Between the ages of two leaked handles, only closes reduce the number of handles at risk, so that all closes
+    // of an interval change S at once.
     let mut closes = vec![0usize; opens.len() + 1];
     for lifetime in lifetimes {
         if let Some(closed_ns) = lifetime.closed_ns {
@@ -145,11 +143,11 @@ fn still_open(lifetimes: &[Lifetime], opens: &[i64], age: impl Fn(i64) -> i64) -
     for closes in closes {
         has_ended |= at_risk < MIN_AT_RISK;
         if !has_ended {
-            let left = at_risk - closes;
-            share *= left.max(MIN_AT_RISK) as f64 / at_risk as f64;
+            let surviving = at_risk - closes;
+            share *= surviving.max(MIN_AT_RISK) as f64 / at_risk as f64;
         }
         shares.push(share);
-        // The leaked handle of this age.
+        // The leaked handle of this age is not at risk at greater ages.
         at_risk = at_risk.saturating_sub(closes + 1);
     }
     shares
@@ -173,9 +171,8 @@ fn some_are_never_closed(lifetimes: &[Lifetime], window: Window) -> bool {
         }
     }
     let likelihood = |never: f64, rate: f64| {
-        let open = |age: &f64| (never + (1.0 - never) * (-rate * age).exp()).ln();
         closes * ((1.0 - never).ln() + rate.ln()) - rate * durations
-            + ages.iter().map(open).sum::<f64>()
+            + ages.iter().map(|age| (never + (1.0 - never) * (-rate * age).exp()).ln()).sum::<f64>()
     };
     let all_closed = closes / (durations + ages.iter().sum::<f64>());
     let (mut never, mut rate) =
@@ -201,32 +198,32 @@ fn is_stack(lifetimes: &[Lifetime]) -> bool {
     let closed = lifetimes
         .iter()
         .enumerate()
-        .filter_map(|(at, lifetime)| Some((at, lifetime, lifetime.closed_ns?)));
+        .filter_map(|(index, lifetime)| Some((index, lifetime, lifetime.closed_ns?)));
     let mut events: Vec<(i64, bool, usize)> = closed
-        .flat_map(|(at, lifetime, closed_ns)| {
-            [(lifetime.opened_ns, false, at), (closed_ns, true, at)]
+        .flat_map(|(index, lifetime, closed_ns)| {
+            [(lifetime.opened_ns, false, index), (closed_ns, true, index)]
         })
         .collect();
     events.sort_unstable();
     let mut is_open = vec![false; lifetimes.len()];
     let (mut stack, mut open) = (Vec::new(), 0);
-    let (mut closes, mut of_the_last) = (0, 0);
-    for (_, is_close, at) in events {
+    let (mut closes, mut in_order) = (0, 0);
+    for (_, is_close, index) in events {
         if !is_close {
-            stack.push(at);
-            (is_open[at], open) = (true, open + 1);
-        } else if is_open[at] {
+            stack.push(index);
+            (is_open[index], open) = (true, open + 1);
+        } else if is_open[index] {
             while stack.last().is_some_and(|last| !is_open[*last]) {
                 stack.pop();
             }
             if open >= 3 {
                 closes += 1;
-                of_the_last += usize::from(stack.last() == Some(&at));
+                in_order += usize::from(stack.last() == Some(&index));
             }
-            (is_open[at], open) = (false, open - 1);
+            (is_open[index], open) = (false, open - 1);
         }
     }
-    closes >= 10 && of_the_last * 10 >= closes * 9
+    closes >= 10 && in_order * 10 >= closes * 9
 }
 
 /// The mean lifetime of those that were closed.
@@ -252,9 +249,10 @@ mod tests {
     /// A handle every 10 ns that lives for 40 to 60 ns.
     fn pool() -> Vec<Lifetime> {
         let lifetimes = (0..100).map(|n| (n * 10, 40 + n * 7 % 20));
-        let close =
-            |(opened, duration)| lifetime(opened, Some(duration).filter(|l| opened + l <= 1_000));
-        lifetimes.map(close).collect()
+        let handles = lifetimes.map(|(opened, duration)| {
+            lifetime(opened, Some(duration).filter(|l| opened + l <= 1_000))
+        });
+        handles.collect()
     }
 
     #[test]

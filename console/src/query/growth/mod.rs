@@ -1,13 +1,13 @@
 //! Growth of a group of handles: it leaks at a rate, it was filled once, it is balanced.
 //!
-//! The group is any set of handles; the queries take those of one process, one type and one create
-//! stack. A handle is *leaked* when its program never closes it: a close by the end of the process is none.
-//! The rule has two steps, and knows no absolute times, so that it holds for seconds and for days.
+//! A group is any set of handles; queries use groups of one process, one type and one create stack. A handle is
+//! *leaked* if its program never closes it; a close by the end of the process does not count. The rule has two steps
+//! and no absolute times, so that it applies to traces of seconds and of days.
 //!
 //! 1. Which of the leaked handles are *kept* ([`kept`])? Handles that were opened shortly before the end are
-//!    open in a balanced group too. The Kaplan-Meier estimate of the lifetimes distinguishes them: a leaked
-//!    handle is kept if, of the handles that got as old as it is, at least two thirds are never closed.
-//! 2. How are the opens of the kept handles distributed over time ([`shape`])? That is the verdict.
+//!    open in a balanced group, too. The Kaplan-Meier estimate of the lifetimes distinguishes them: a leaked
+//!    handle is kept if at least two thirds of the handles that reached its age are never closed.
+//! 2. How are the opens of the kept handles distributed over time ([`shape`])? This decides the verdict.
 //!
 //! The rate is a count by time with a Poisson interval, checked with the slope of Theil and Sen
 //! ([`rate`]). `docs/growth.md` explains the rule to users.
@@ -89,24 +89,25 @@ impl Growth {
         let kept = Kept::of_processes(processes, window);
         let opened = processes.iter().map(|process| process.lifetimes.len()).sum();
         let mut growth = Self::judge(opened, &kept, window, trace);
-        // What each run leaks comes at once, beside the time between runs: those come steadily or not.
-        let runs = || kept.first_of_each(processes);
-        let of_all = match growth.verdict {
+        let program_verdict = match growth.verdict {
             Verdict::Balanced => None,
             _ if kept.is_filled(processes, trace) => Some((Verdict::Once, None)),
-            Verdict::Short if shape::verdict(opened, &runs(), window).0 == Verdict::Steady => {
-                Some((Verdict::Steady, Rate::of(&kept.opens)))
+            Verdict::Short => {
+                // A run leaks its handles nearly at once, so that one per run shows whether runs come steadily.
+                let runs = kept.first_of_each(processes);
+                let is_steady = shape::verdict(opened, &runs, window).0 == Verdict::Steady;
+                is_steady.then(|| (Verdict::Steady, Rate::of(&kept.opens)))
             }
             _ => None,
         };
-        if let Some((verdict, rate)) = of_all {
+        if let Some((verdict, rate)) = program_verdict {
             let evidence = Evidence::new(opened, &kept, &kept.opens, rate, window);
             growth = Self { verdict, evidence };
         }
-        let loses = |process: &&ProcessLifetimes| {
+        let leaking = processes.iter().filter(|process| {
             process.lifetimes.iter().any(|lifetime| lifetime.closed_ns.is_none())
-        };
-        growth.evidence.processes = processes.iter().filter(loses).count();
+        });
+        growth.evidence.processes = leaking.count();
         growth
     }
 

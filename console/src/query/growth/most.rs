@@ -11,12 +11,12 @@ pub fn most_at_once(mut changes: Vec<Change>) -> u64 {
 
 /// Like [`most_at_once`], for changes in the order of their times.
 pub fn most_in_order(changes: impl IntoIterator<Item = Change>) -> u64 {
-    let (mut last_ns, mut sum, mut most) = (i64::MIN, 0_i64, 0);
-    for (time_ns, by) in changes {
-        if time_ns != last_ns {
+    let (mut previous_ns, mut sum, mut most) = (i64::MIN, 0_i64, 0);
+    for (time_ns, change) in changes {
+        if time_ns != previous_ns {
             most = sum.max(most);
         }
-        (last_ns, sum) = (time_ns, sum.saturating_add(by));
+        (previous_ns, sum) = (time_ns, sum.saturating_add(change));
     }
     u64::try_from(sum.max(most)).unwrap_or_default()
 }

@@ -13,10 +13,10 @@ pub fn outstanding(lifetimes: &[Lifetime], window: Window, buckets: usize) -> Ve
     let parts = TimeParts::new(window, buckets);
     let mut changes = vec![0i64; parts.width()];
     for lifetime in lifetimes {
-        let opened = parts.place(lifetime.opened_ns);
-        changes[opened] += 1;
+        let first_part = parts.part_of(lifetime.opened_ns);
+        changes[first_part] += 1;
         if let Some(closed_ns) = lifetime.closed_ns {
-            changes[parts.place(closed_ns).max(opened)] -= 1;
+            changes[parts.part_of(closed_ns).max(first_part)] -= 1;
         }
     }
     let open = parts.sums(&changes).into_iter();
@@ -25,23 +25,23 @@ pub fn outstanding(lifetimes: &[Lifetime], window: Window, buckets: usize) -> Ve
 
 /// Numbers as a line of bars, from 0 to the largest.
 pub fn sparkline(counts: &[u32]) -> String {
-    let most = u64::from(counts.iter().copied().max().unwrap_or_default()).max(1);
+    let largest = u64::from(counts.iter().copied().max().unwrap_or_default()).max(1);
     let steps = BARS.len() as u64 - 1;
-    // Rounded up, so that only 0 looks like none.
-    let bar = |count: &u32| BARS[(u64::from(*count) * steps).div_ceil(most) as usize];
-    counts.iter().map(bar).collect()
+    // Rounded up, so that only 0 has the lowest bar.
+    let bars = counts.iter().map(|count| (u64::from(*count) * steps).div_ceil(largest));
+    bars.map(|bar| BARS[bar as usize]).collect()
 }
 
 /// Like [`sparkline`], for numbers of any size.
 pub fn long_sparkline(numbers: &[u64]) -> String {
-    let most = numbers.iter().copied().max().unwrap_or_default();
-    let shift = (u64::BITS - most.leading_zeros()).saturating_sub(u32::BITS);
-    let scaled = |number: &u64| {
+    let largest = numbers.iter().copied().max().unwrap_or_default();
+    let shift = (u64::BITS - largest.leading_zeros()).saturating_sub(u32::BITS);
+    let scaled = numbers.iter().map(|number| {
         let scaled = u32::try_from(number >> shift).unwrap_or(u32::MAX);
-        // Only 0 looks like none.
+        // Only 0 has the lowest bar.
         if *number > 0 { scaled.max(1) } else { 0 }
-    };
-    sparkline(&numbers.iter().map(scaled).collect::<Vec<u32>>())
+    });
+    sparkline(&scaled.collect::<Vec<u32>>())
 }
 
 #[cfg(test)]
@@ -51,11 +51,11 @@ mod tests {
     const WINDOW: Window = Window { start_ns: 100, end_ns: 200 };
 
     fn open(lifetimes: &[(i64, Option<i64>)], buckets: usize) -> Vec<u32> {
-        let lifetime = |(opened_ns, closed_ns): &(i64, Option<i64>)| Lifetime {
+        let lifetimes = lifetimes.iter().map(|(opened_ns, closed_ns)| Lifetime {
             opened_ns: *opened_ns,
             closed_ns: *closed_ns,
-        };
-        outstanding(&lifetimes.iter().map(lifetime).collect::<Vec<_>>(), WINDOW, buckets)
+        });
+        outstanding(&lifetimes.collect::<Vec<_>>(), WINDOW, buckets)
     }
 
     #[test]
@@ -76,8 +76,8 @@ mod tests {
         assert_eq!(open(&[(120, None)], 0), [0u32; 0]);
         assert_eq!(outstanding(&[], Window { start_ns: i64::MAX, end_ns: i64::MIN }, 2), [0, 0]);
         let lifetime = Lifetime { opened_ns: 7, closed_ns: None };
-        let all = Window { start_ns: i64::MIN / 2, end_ns: i64::MAX / 2 };
-        assert_eq!(outstanding(&[lifetime], all, 2), [0, 1]);
+        let half_range = Window { start_ns: i64::MIN / 2, end_ns: i64::MAX / 2 };
+        assert_eq!(outstanding(&[lifetime], half_range, 2), [0, 1]);
         assert_eq!(outstanding(&[lifetime], Window { start_ns: 7, end_ns: 7 }, 2), [0, 1]);
     }
 

@@ -2,6 +2,7 @@
 
 use handlescope_tests::rng::Rng;
 
+use super::tests::NOT_STEADY;
 use super::*;
 
 const SEEDS: u64 = 1_000;
@@ -25,7 +26,7 @@ impl Program {
         for _ in 0..runs {
             let length = share * (0.5 + self.fraction());
             let start = (1.0 - length) * self.fraction();
-            let ns = |at: f64| (at * TRACE.length_ns() as f64) as i64;
+            let ns = |share: f64| (share * TRACE.length_ns() as f64) as i64;
             let window = Window { start_ns: ns(start), end_ns: ns(start + length) };
             self.processes.push(ProcessLifetimes { lifetimes: Vec::new(), window });
         }
@@ -40,81 +41,72 @@ impl Program {
     /// Opens handles in each process, up to a share of its time, which live for a share of it on average; for ever
     /// without `mean`.
     fn open(&mut self, count: u64, until: f64, mean: Option<f64>) {
-        for at in 0..self.processes.len() {
-            let window = self.processes[at].window;
+        for index in 0..self.processes.len() {
+            let window = self.processes[index].window;
             for _ in 0..count {
                 let ns = |share: f64| (share * window.length_ns() as f64) as i64;
                 let opened_ns = window.start_ns + ns(until * self.fraction());
                 let duration = mean.map(|mean| ns(-mean * self.fraction().ln()));
                 let closed_ns = duration.map(|duration| opened_ns.saturating_add(duration));
                 let closed_ns = closed_ns.filter(|closed| *closed <= window.end_ns);
-                self.processes[at].lifetimes.push(Lifetime { opened_ns, closed_ns });
+                self.processes[index].lifetimes.push(Lifetime { opened_ns, closed_ns });
             }
         }
     }
 }
 
-/// Fails where more seeds than those have a verdict that is not accepted.
-fn assert_all_but(
-    errors: usize,
-    fill: impl Fn(&mut Program),
-    is_accepted: impl Fn(Verdict) -> bool,
-) {
-    let verdict = |seed| {
-        let mut program = Program { rng: Rng::new(seed), processes: Vec::new() };
+/// Fails where more than `errors` seeds have a verdict that is not accepted.
+fn assert_all_but(errors: usize, accepted: &[Verdict], fill: impl Fn(&mut Program)) {
+    let wrong = (0..SEEDS).filter(|seed| {
+        let mut program = Program { rng: Rng::new(*seed), processes: Vec::new() };
         fill(&mut program);
-        Growth::of_processes(&program.processes, TRACE).verdict
-    };
-    let wrong: Vec<u64> = (0..SEEDS).filter(|seed| !is_accepted(verdict(*seed))).collect();
+        !accepted.contains(&Growth::of_processes(&program.processes, TRACE).verdict)
+    });
+    let wrong: Vec<u64> = wrong.collect();
     assert!(wrong.len() <= errors, "{} of {SEEDS}: {wrong:?}", wrong.len());
 }
 
 #[test]
 fn runs_that_lose_a_few_handles_at_any_age_leak_steadily() {
     for leaked in [1, 3, 10] {
-        let leak = |program: &mut Program| {
+        assert_all_but(0, &[Verdict::Steady], |program| {
             program.run(40, 0.02);
             program.open(leaked, 1.0, None);
             program.open(20, 1.0, Some(0.01));
-        };
-        assert_all_but(0, leak, |verdict| verdict == Verdict::Steady);
+        });
     }
 }
 
 #[test]
 fn what_each_run_opens_at_its_start_is_filled_once() {
     for kept in [1, 3, 30] {
-        let fill = |program: &mut Program| {
+        assert_all_but(0, &[Verdict::Once], |program| {
             program.run(40, 0.02);
             program.open(kept, 0.1, None);
             program.open(20, 1.0, Some(0.01));
-        };
-        assert_all_but(0, fill, |verdict| verdict == Verdict::Once);
+        });
     }
 }
 
 #[test]
 fn what_is_open_when_a_run_ends_is_young() {
     for mean in [0.01, 0.05, 0.15, 0.3] {
-        let pool = |program: &mut Program| {
+        assert_all_but(0, &NOT_STEADY, |program| {
             program.run(40, 0.02);
             program.open(30, 1.0, Some(mean));
-        };
-        assert_all_but(0, pool, |verdict| verdict != Verdict::Steady);
+        });
     }
 }
 
 #[test]
 fn processes_that_run_all_the_time_leak_or_not_as_one_does() {
-    let leak = |program: &mut Program| {
+    assert_all_but(1, &[Verdict::Steady], |program| {
         program.live(5);
         program.open(10, 1.0, None);
         program.open(100, 1.0, Some(0.01));
-    };
-    assert_all_but(1, leak, |verdict| verdict == Verdict::Steady);
-    let pool = |program: &mut Program| {
+    });
+    assert_all_but(0, &[Verdict::Balanced], |program| {
         program.live(5);
         program.open(100, 1.0, Some(0.05));
-    };
-    assert_all_but(0, pool, |verdict| verdict == Verdict::Balanced);
+    });
 }

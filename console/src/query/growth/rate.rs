@@ -18,10 +18,10 @@ pub struct Rate {
 impl Rate {
     /// The rate between the first and the last of these times, ascending; `None` when they are one.
     ///
-    /// For events that come at random at one rate, (n - 1) / time is the best estimate, and 1 / sqrt(n - 1) the
-    /// standard deviation of its logarithm (Poisson). A stray first or last event bends it, so that it
-    /// has to agree with the slope of Theil and Sen, the median of the slopes between all pairs of events,
-    /// which a few of them cannot bend; that is the rate when it lies outside of the interval.
+    /// For events at random times at a constant rate, (n - 1) / time is the best estimate, and 1 / sqrt(n - 1) the
+    /// standard deviation of its logarithm (Poisson). A stray first or last event distorts it. It is therefore replaced
+    /// by the slope of Theil and Sen, the median of the slopes between all pairs of events, if that lies outside of the
+    /// interval: the median is robust against a few stray events.
     pub(super) fn of(times_ns: &[i64]) -> Option<Self> {
         let (first, last) = (*times_ns.first()?, *times_ns.last()?);
         let steps = (times_ns.len() - 1) as f64;

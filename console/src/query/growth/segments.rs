@@ -37,47 +37,48 @@ impl Segment {
 /// Splits the time between two points where the rate of `opens`, ascending, changes: of all ways to split it, the one
 /// with the greatest likelihood less a penalty for each part, found by optimal partitioning (Jackson et al. 2005).
 ///
-/// The opens of a part are a Poisson process. Those that come in batches vary more, and so their likelihood is divided
-/// by their dispersion.
+/// The opens of a part are a Poisson process. Opens in batches vary more, so that their likelihood is divided by their
+/// dispersion.
 pub(super) fn segments(opens: &[i64], from_ns: i64, to_ns: i64) -> Vec<Segment> {
     let length = i128::from(to_ns.saturating_sub(from_ns).max(1));
     let edge = |bin: usize| from_ns.saturating_add((length * bin as i128 / BINS as i128) as i64);
-    let opens_before = |bin: usize| match bin {
-        // What was inherited before the start, or opened at the very end, belongs to the first and the last part.
+    let before = (0..=BINS).map(|bin| match bin {
+        // Handles inherited before the start, or opened at the very end, belong to the first and the last part.
         0 => 0,
         BINS => opens.len(),
         bin => opens.partition_point(|open| *open < edge(bin)),
-    };
-    let before: Vec<usize> = (0..=BINS).map(opens_before).collect();
+    });
+    let before: Vec<usize> = before.collect();
     let dispersion = dispersion(&before);
-    // Parts that meet where nothing is leaked are likeliest when they meet at an end of that time.
+    // Parts that meet in a time without leaks are likeliest when they meet at its start or its end.
     let has_opens = |bin: usize| before[bin] < before[bin + 1];
-    let is_end = |bin: &usize| matches!(*bin, 0 | BINS) || has_opens(*bin - 1) || has_opens(*bin);
-    let ends: Vec<usize> = (0..=BINS).filter(is_end).collect();
-    let likelihood = |from: usize, to: usize| {
-        let (from, to) = (ends[from], ends[to]);
-        let count = (before[to] - before[from]) as f64;
-        match count > 0.0 {
-            true => count * (count / (to - from) as f64).ln() / dispersion,
-            false => 0.0,
-        }
-    };
-    // For each end the greatest likelihood of all before it, and where the last of these parts begins.
+    let ends: Vec<usize> = (0..=BINS)
+        .filter(|bin| matches!(*bin, 0 | BINS) || has_opens(*bin - 1) || has_opens(*bin))
+        .collect();
+    // For each end, the greatest likelihood of the parts before it, and the start of the last of them.
     let mut best = vec![(0.0, 0)];
     for to in 1..ends.len() {
-        let from = (0..to).map(|from| (best[from].0 + likelihood(from, to) - PENALTY, from));
+        let from = (0..to).map(|from| {
+            let (start, end) = (ends[from], ends[to]);
+            let count = (before[end] - before[start]) as f64;
+            let likelihood = match count > 0.0 {
+                true => count * (count / (end - start) as f64).ln() / dispersion,
+                false => 0.0,
+            };
+            (best[from].0 + likelihood - PENALTY, from)
+        });
         let (likeliest, from) = from
             .fold((f64::NEG_INFINITY, 0), |best, next| if next.0 > best.0 { next } else { best });
         best.push((likeliest, from));
     }
     let mut segments = Vec::new();
-    let mut last = ends.len() - 1;
-    while last > 0 {
-        let first = best[last].1;
-        let (from, to) = (ends[first], ends[last]);
+    let mut end = ends.len() - 1;
+    while end > 0 {
+        let first = best[end].1;
+        let (from, to) = (ends[first], ends[end]);
         let opens = before[from]..before[to];
         segments.push(Segment { from_ns: edge(from), to_ns: edge(to), opens });
-        last = first;
+        end = first;
     }
     segments.reverse();
     segments

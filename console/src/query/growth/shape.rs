@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::kept::Kept;
 use super::lifetime::Window;
-use super::segments::{Segment, segments};
+use super::segments::segments;
 use super::verdict::Verdict;
 
 /// Number of handles up to which there are too few for any verdict.
@@ -41,7 +41,7 @@ pub(super) fn verdict(opened: usize, kept: &Kept, window: Window) -> (Verdict, V
     let cluster = densest(opens, time.length_ns / 50);
     if cluster.len() >= MIN_KEPT && 2 * cluster.len() >= opens.len() {
         let verdict = time.cluster(&opens[cluster.clone()]);
-        // A fill that ended is all of what was opened until then.
+        // A fill that ended consists of all handles opened until then.
         let is_whole = verdict == Verdict::Once && time.has_stopped(opens);
         return (verdict, if is_whole { opens.clone() } else { opens[cluster].to_vec() });
     }
@@ -61,12 +61,10 @@ pub(super) fn verdict(opened: usize, kept: &Kept, window: Window) -> (Verdict, V
 /// The verdict on a group that keeps next to nothing.
 fn without_growth(kept: &Kept, window: Window) -> Verdict {
     let is_closed = 2 * kept.closed >= kept.opens.len() + kept.young;
-    let is_young = || {
-        // Of a few handles the estimate of lifetimes says little, their mean more.
-        let age = kept.opens.first().map(|oldest| window.end_ns.saturating_sub(*oldest));
-        age.zip(kept.mean_lifetime_ns).is_some_and(|(age, mean)| age / 3 <= mean)
-    };
-    let is_balanced = is_closed && (kept.closed >= 5 * kept.opens.len() || is_young());
+    // For a few handles, the mean lifetime is better evidence than the estimate of lifetimes.
+    let age = kept.opens.first().map(|oldest| window.end_ns.saturating_sub(*oldest));
+    let is_young = age.zip(kept.mean_lifetime_ns).is_some_and(|(age, mean)| age / 3 <= mean);
+    let is_balanced = is_closed && (kept.closed >= 5 * kept.opens.len() || is_young);
     if is_balanced { Verdict::Balanced } else { Verdict::Short }
 }
 
@@ -91,16 +89,14 @@ impl Time {
     /// quarter of the time, others for a tenth. It leaks if it goes on, with leaked handles in the last quarter.
     fn steady(&self, opens: &[i64]) -> Option<Range<usize>> {
         let parts = segments(opens, self.window.start_ns, self.horizon_ns);
-        let lasts = |part: &Segment| match part.opens.len() < MIN_STEADY {
+        let until = parts.iter().rposition(|part| match part.opens.len() < MIN_STEADY {
             true => part.length_ns() > self.length_ns / 4,
             false => part.length_ns() >= self.length_ns / 10,
-        };
-        let until = parts.iter().rposition(lasts)?;
+        })?;
         let [before @ .., part] = parts.get(..=until)? else { return None };
-        // What slows down twice in a row, and not for long since, is on its way to an end.
-        let slows_down =
-            |parts: &[Segment]| parts.windows(2).all(|pair| pair[0].is_faster_than(&pair[1]));
-        let is_slowing = before.len() >= 2 && slows_down(&parts[until - 2..=until]);
+        // A leak that slowed down twice in a row, and not long ago, is about to end.
+        let is_slowing = before.len() >= 2
+            && parts[until - 2..=until].windows(2).all(|pair| pair[0].is_faster_than(&pair[1]));
         let is_young = part.length_ns() < self.length_ns / 2;
         let goes_on =
             opens.last().is_some_and(|last| self.quiet_after(*last) <= self.length_ns / 4);
@@ -126,7 +122,7 @@ impl Time {
         } else if self.window.end_ns.saturating_sub(*last) < self.length_ns / 20
             || self.quiet_after(*last) < self.length_ns / 200
         {
-            // It may go on, after the end or with the oldest of the young ones.
+            // The leak may go on, after the end or with the oldest young handles.
             Verdict::Short
         } else {
             Verdict::Burst

@@ -44,10 +44,10 @@ impl Group {
     }
 
     /// Opens a handle; it is closed if that is before the end.
-    fn open(&mut self, at: f64, duration: f64) {
-        let ns = |at: f64| START_NS + (at * self.length_ns) as i64;
-        let closed_ns = (at + duration < 1.0).then(|| ns(at + duration));
-        self.lifetimes.push(Lifetime { opened_ns: ns(at), closed_ns });
+    fn open(&mut self, start: f64, duration: f64) {
+        let ns = |start: f64| START_NS + (start * self.length_ns) as i64;
+        let closed_ns = (start + duration < 1.0).then(|| ns(start + duration));
+        self.lifetimes.push(Lifetime { opened_ns: ns(start), closed_ns });
     }
 
     fn leak_at(&mut self, at: f64) {
@@ -112,13 +112,16 @@ impl Group {
 
 const START_NS: i64 = 5_000_000_000;
 
-/// Fails with the seeds whose verdict is not accepted.
-fn assert_verdicts(fill: impl Fn(&mut Group), is_accepted: impl Fn(&Growth) -> bool) {
-    assert_all_but(0, fill, is_accepted);
+/// Every verdict but that on a steady leak.
+pub(super) const NOT_STEADY: [Verdict; 4] =
+    [Verdict::Burst, Verdict::Once, Verdict::Balanced, Verdict::Short];
+
+/// Fails where more than `errors` seeds have a verdict that is not accepted: `docs/growth.md` states these errors.
+fn assert_all_but(errors: usize, accepted: &[Verdict], fill: impl Fn(&mut Group)) {
+    assert_growths(errors, |growth| accepted.contains(&growth.verdict), fill);
 }
 
-/// Fails where more seeds than those have a verdict that is not accepted: `docs/growth.md` states these errors.
-fn assert_all_but(errors: usize, fill: impl Fn(&mut Group), is_accepted: impl Fn(&Growth) -> bool) {
+fn assert_growths(errors: usize, is_accepted: impl Fn(&Growth) -> bool, fill: impl Fn(&mut Group)) {
     let mut wrong = Vec::new();
     for seed in 0..SEEDS {
         let mut group = Group::new(seed);
@@ -150,34 +153,31 @@ fn assert_steady(fill: impl Fn(&mut Group) -> Vec<f64>) {
 
 #[test]
 fn a_pool_is_balanced() {
-    let fill = |group: &mut Group| {
+    assert_all_but(0, &[Verdict::Balanced], |group| {
         let (count, mean) = (group.count(30, 3_000), group.between(0.0001, 0.05));
         group.pool(count, mean);
-    };
-    assert_verdicts(fill, |growth| growth.verdict == Verdict::Balanced);
+    });
 }
 
 #[test]
 fn a_pool_whose_handles_live_long_never_leaks_steadily() {
-    let fill = |group: &mut Group| {
+    assert_all_but(0, &NOT_STEADY, |group| {
         let (count, mean) = (group.count(30, 3_000), group.between(0.05, 0.4));
         group.pool(count, mean);
-    };
-    assert_verdicts(fill, |growth| growth.verdict != Verdict::Steady);
+    });
 }
 
 #[test]
 fn a_pool_of_a_few_handles_is_balanced() {
-    let fill = |group: &mut Group| {
+    assert_all_but(0, &[Verdict::Balanced], |group| {
         let (count, mean) = (group.count(4, 40), group.between(0.0001, 0.02));
         group.pool(count, mean);
-    };
-    assert_verdicts(fill, |growth| growth.verdict == Verdict::Balanced);
+    });
 }
 
 #[test]
 fn a_batch_just_before_the_end_leaves_a_group_balanced() {
-    let fill = |group: &mut Group| {
+    assert_all_but(0, &[Verdict::Balanced], |group| {
         let batches = group.count(5, 40);
         for batch in 0..batches {
             let at = (batch as f64 + 0.5) / batches as f64 * 0.95;
@@ -190,13 +190,12 @@ fn a_batch_just_before_the_end_leaves_a_group_balanced() {
             let at = group.between(0.995, 1.0);
             group.leak_at(at);
         }
-    };
-    assert_verdicts(fill, |growth| growth.verdict == Verdict::Balanced);
+    });
 }
 
 #[test]
 fn a_warm_up_is_filled_once() {
-    let fill = |group: &mut Group| {
+    assert_all_but(0, &[Verdict::Once], |group| {
         let (count, time) = (group.count(10, 1_000), group.between(0.0, 0.08));
         let is_slowing = group.rng.percent(50);
         for _ in 0..count {
@@ -211,13 +210,12 @@ fn a_warm_up_is_filled_once() {
             let (count, mean) = (group.count(30, 3_000), group.between(0.0001, 0.02));
             group.pool(count, mean);
         }
-    };
-    assert_verdicts(fill, |growth| growth.verdict == Verdict::Once);
+    });
 }
 
 #[test]
 fn a_cache_that_evicts_its_oldest_entry_is_no_leak() {
-    let fill = |group: &mut Group| {
+    assert_all_but(0, &[Verdict::Balanced, Verdict::Short], |group| {
         let (capacity, turns) = (group.count(10, 200), group.between(2.5, 20.0));
         let times = group.arrivals((capacity as f64 * turns) as usize, 0.0);
         for (entry, at) in times.iter().enumerate() {
@@ -225,8 +223,7 @@ fn a_cache_that_evicts_its_oldest_entry_is_no_leak() {
                 times.get(entry + capacity).map_or(f64::INFINITY, |evicted| evicted - at);
             group.open(*at, duration);
         }
-    };
-    assert_verdicts(fill, |growth| matches!(growth.verdict, Verdict::Balanced | Verdict::Short));
+    });
 }
 
 #[test]
@@ -270,58 +267,51 @@ fn a_slow_leak_after_a_large_warm_up_is_steady_by_itself() {
     for (warm_up, time, count) in
         [(60, 0.1, 20), (60, 0.1, 40), (60, 0.03, 40), (30, 0.1, 20), (30, 0.03, 20)]
     {
-        let fill = |group: &mut Group| {
+        assert_all_but(2, &[Verdict::Steady], |group| {
             for _ in 0..warm_up {
                 let at = group.between(0.0, time);
                 group.leak_at(at);
             }
             group.leak(count, time);
-        };
-        assert_all_but(2, fill, |growth| growth.verdict == Verdict::Steady);
+        });
     }
 }
 
 #[test]
 fn a_leak_that_begins_late_is_steady_since_then() {
     for (count, wrong) in [(12, 11), (20, 2), (50, 0), (100, 0)] {
-        let begins_late = |growth: &Growth| {
-            let window = growth.evidence.window;
-            let first_ns = growth.evidence.first_ns.expect("some are leaked");
-            first_ns - window.start_ns >= window.length_ns() / 10 * 8
+        let is_late = |growth: &Growth| {
+            let Evidence { window, first_ns, .. } = growth.evidence;
+            let since_ns = first_ns.expect("some are leaked") - window.start_ns;
+            growth.verdict == Verdict::Steady && since_ns >= window.length_ns() / 10 * 8
         };
-        assert_all_but(
-            wrong,
-            |group| group.leak(count, 0.8),
-            |growth| growth.verdict == Verdict::Steady && begins_late(growth),
-        );
+        assert_growths(wrong, is_late, |group| group.leak(count, 0.8));
     }
 }
 
 #[test]
 fn what_closes_the_last_one_opened_neither_leaks_steadily_nor_in_a_burst() {
     for mean in [0.01, 0.03, 0.1, 0.2, 0.4] {
-        let is_accepted =
-            |growth: &Growth| !matches!(growth.verdict, Verdict::Steady | Verdict::Burst);
-        assert_all_but(0, |group| group.stack(300, mean), is_accepted);
+        let accepted = [Verdict::Once, Verdict::Balanced, Verdict::Short];
+        assert_all_but(0, &accepted, |group| group.stack(300, mean));
     }
 }
 
 #[test]
 fn a_pool_whose_lifetimes_are_exponential_and_a_third_of_the_time_does_not_leak() {
     for count in [30, 100, 300, 1_000] {
-        let fill = |group: &mut Group| {
+        assert_all_but(2, &NOT_STEADY, |group| {
             for _ in 0..count {
                 let (at, duration) = (group.fraction(), -0.3 * group.fraction().ln());
                 group.open(at, duration);
             }
-        };
-        assert_all_but(2, fill, |growth| growth.verdict != Verdict::Steady);
+        });
     }
 }
 
 #[test]
 fn a_leak_in_batches_and_one_that_doubles_its_rate_are_steady() {
-    let batches = |group: &mut Group| {
+    assert_all_but(2, &[Verdict::Steady], |group| {
         for _ in 0..30 {
             let at = group.between(0.0, 0.999);
             for _ in 0..20 {
@@ -329,43 +319,41 @@ fn a_leak_in_batches_and_one_that_doubles_its_rate_are_steady() {
                 group.leak_at(at);
             }
         }
-    };
-    assert_all_but(2, batches, |growth| growth.verdict == Verdict::Steady);
-    let doubles = |group: &mut Group| {
+    });
+    assert_all_but(0, &[Verdict::Steady], |group| {
         let count = group.count(30, 200);
         group.leak(count, 0.0);
         group.leak(count, 0.5);
-    };
-    assert_all_but(0, doubles, |growth| growth.verdict == Verdict::Steady);
+    });
 }
 
 #[test]
 fn a_cache_that_fills_ever_more_slowly_is_mostly_filled_once() {
-    let fill = |group: &mut Group| {
+    assert_all_but(171, &[Verdict::Once, Verdict::Short], |group| {
         for _ in 0..group.count(50, 500) {
             let at = -0.15 * group.fraction().ln();
             if at < 1.0 {
                 group.leak_at(at);
             }
         }
-    };
-    assert_all_but(171, fill, |growth| matches!(growth.verdict, Verdict::Once | Verdict::Short));
+    });
 }
 
 #[test]
 fn arrivals_by_chance_are_never_missed() {
-    let fill = |group: &mut Group| {
+    assert_all_but(0, &[Verdict::Steady], |group| {
         for _ in 0..group.count(18, 300) {
             let at = group.fraction();
             group.leak_at(at);
         }
-    };
-    assert_verdicts(fill, |growth| growth.verdict == Verdict::Steady);
+    });
 }
 
 #[test]
 fn many_handles_in_a_moment_are_a_burst() {
-    let fill = |group: &mut Group| {
+    let is_accepted =
+        |growth: &Growth| growth.verdict == Verdict::Burst && growth.evidence.count >= 30;
+    assert_growths(0, is_accepted, |group| {
         let (at, width) = (group.between(0.2, 0.9), group.between(0.0, 0.004));
         for _ in 0..group.count(30, 500) {
             let at = group.between(at, at + width);
@@ -375,26 +363,23 @@ fn many_handles_in_a_moment_are_a_burst() {
             let (count, mean) = (group.count(30, 3_000), group.between(0.0001, 0.02));
             group.pool(count, mean);
         }
-    };
-    assert_verdicts(fill, |growth| growth.verdict == Verdict::Burst && growth.evidence.count >= 30);
+    });
 }
 
 #[test]
 fn few_handles_and_recent_ones_are_too_short_to_say() {
-    let few = |group: &mut Group| {
+    assert_all_but(0, &[Verdict::Short], |group| {
         for _ in 0..group.count(1, 4) {
             let at = group.fraction();
             group.leak_at(at);
         }
-    };
-    assert_verdicts(few, |growth| growth.verdict == Verdict::Short);
-    let recent = |group: &mut Group| {
+    });
+    assert_all_but(0, &[Verdict::Short], |group| {
         for _ in 0..group.count(4, 100) {
             let at = group.between(0.97, 1.0);
             group.leak_at(at);
         }
-    };
-    assert_verdicts(recent, |growth| growth.verdict == Verdict::Short);
+    });
 }
 
 #[test]
@@ -403,10 +388,6 @@ fn the_evidence_is_one_sentence() {
     let window = Window { start_ns: 0, end_ns: 600 * second };
     let leaked = |at: i64| Lifetime { opened_ns: at, closed_ns: None };
     let closed = |at: i64| Lifetime { opened_ns: at, closed_ns: Some(at + second / 4) };
-    let text = |lifetimes: Vec<Lifetime>| {
-        let growth = Growth::of(&lifetimes, window);
-        format!("{}: {growth}", growth.verdict.word())
-    };
     let leak = || (0..101).map(|n| leaked(n * 5 * second));
     let pool = || (0..400).map(|n| closed(n * second));
     let burst = || (0..40).map(|n| leaked(300 * second + n * second / 20));
@@ -426,7 +407,10 @@ fn the_evidence_is_one_sentence() {
         vec![leaked(1), leaked(200 * second)],
         vec![],
     ]
-    .map(text);
+    .map(|lifetimes| {
+        let growth = Growth::of(&lifetimes, window);
+        format!("{}: {growth}", growth.verdict.word())
+    });
     let leaked = "steady: 101 leaked over 8.33 min, 12 per minute (95 %: 10 to 15)";
     let expected = [
         leaked,
@@ -460,8 +444,8 @@ fn a_rate_has_the_unit_of_a_person_and_no_digit_that_says_nothing() {
 #[test]
 fn what_a_process_of_a_moment_loses_is_a_burst_of_its_trace() {
     let window = |start_ns, end_ns| Window { start_ns, end_ns };
-    let leaked = |n: i64| Lifetime { opened_ns: n * 1_250_000, closed_ns: None };
-    let lifetimes: Vec<Lifetime> = (0..8).map(leaked).collect();
+    let lifetimes: Vec<Lifetime> =
+        (0..8).map(|n| Lifetime { opened_ns: n * 1_250_000, closed_ns: None }).collect();
     let of_process = window(0, 10_000_000);
     assert_eq!(Growth::of(&lifetimes, of_process).verdict, Verdict::Steady);
     let growth = Growth::within(&lifetimes, of_process, window(0, 5_000_000_000));
@@ -473,8 +457,9 @@ fn strays_are_no_part_of_a_burst_or_a_fill_that_goes_on() {
     let second = 1_000_000_000;
     let window = Window { start_ns: 0, end_ns: 600 * second };
     let text = |opens: &[i64]| {
-        let leaked = |opened_ns: &i64| Lifetime { opened_ns: *opened_ns, closed_ns: None };
-        let growth = Growth::of(&opens.iter().map(leaked).collect::<Vec<_>>(), window);
+        let opens = opens.iter();
+        let leaked = opens.map(|open| Lifetime { opened_ns: *open, closed_ns: None });
+        let growth = Growth::of(&leaked.collect::<Vec<_>>(), window);
         format!("{}: {growth}", growth.verdict.word())
     };
     let batch = |at: i64, count: i64| (0..count).map(move |n| at * second + n * second / 10);

@@ -19,7 +19,7 @@ impl TimeParts {
     }
 
     /// The first part that ends at or after a time.
-    pub(crate) fn place(&self, time_ns: i64) -> usize {
+    pub(crate) fn part_of(&self, time_ns: i64) -> usize {
         let length = i128::from(self.window.length_ns()).max(1);
         let since = i128::from(time_ns) - i128::from(self.window.start_ns);
         let ends = (since.max(1) * self.parts as i128 + length - 1) / length;
@@ -28,10 +28,10 @@ impl TimeParts {
 
     /// Sums of these changes up to the end of each part.
     pub(crate) fn sums(&self, changes: &[i64]) -> Vec<i64> {
-        let sum = |sum: &mut i64, change: &i64| {
+        let sums = changes.iter().take(self.parts).scan(0_i64, |sum, change| {
             *sum = sum.saturating_add(*change);
             Some(*sum)
-        };
-        changes.iter().take(self.parts).scan(0, sum).collect()
+        });
+        sums.collect()
     }
 }

@@ -185,30 +185,31 @@ impl ResourceColumn {
         self.kind().width() == 0
     }
 
-    /// The place of its first number in a key.
-    pub(super) fn place(self) -> usize {
-        const PLACES: [usize; ResourceColumn::ALL.len()] = ResourceColumn::places();
-        PLACES.get(self as usize).copied().unwrap_or_default()
+    /// Index of its first number in a key.
+    pub(super) fn key_index(self) -> usize {
+        const INDEXES: [usize; ResourceColumn::ALL.len()] = ResourceColumn::key_indexes();
+        INDEXES.get(self as usize).copied().unwrap_or_default()
     }
 
-    const fn places() -> [usize; Self::ALL.len()] {
-        let (mut places, mut at) = ([0; Self::ALL.len()], 0);
-        while at < Self::ALL.len() {
-            places[at] = Self::width_before(Self::ALL[at].declared().kind.rank(), at);
-            at += 1;
+    const fn key_indexes() -> [usize; Self::ALL.len()] {
+        let (mut key_indexes, mut column) = ([0; Self::ALL.len()], 0);
+        while column < Self::ALL.len() {
+            key_indexes[column] =
+                Self::width_before(Self::ALL[column].declared().kind.rank(), column);
+            column += 1;
         }
-        places
+        key_indexes
     }
 
     /// The numbers of a key before those of a column.
     const fn width_before(rank: u8, column: usize) -> usize {
-        let (mut width, mut at) = (1, 0);
-        while at < Self::ALL.len() {
-            let kind = Self::ALL[at].declared().kind;
-            if kind.rank() < rank || kind.rank() == rank && at < column {
+        let (mut width, mut other) = (1, 0);
+        while other < Self::ALL.len() {
+            let kind = Self::ALL[other].declared().kind;
+            if kind.rank() < rank || kind.rank() == rank && other < column {
                 width += kind.width();
             }
-            at += 1;
+            other += 1;
         }
         width
     }

@@ -14,7 +14,7 @@ use super::tables::{AllocatorList, MissTable, ResourceTable};
 use crate::cancel::{Cancel, Cancelled};
 use crate::query::growth::{Change, TimeParts};
 
-/// Counts with these.
+/// Tables and options for counting allocations.
 pub(super) struct Counter<'a> {
     pub(super) keys: &'a Keys<'a>,
     pub(super) table: &'a ResourceTable,
@@ -28,8 +28,8 @@ pub(super) struct Counter<'a> {
     pub(super) cancel: &'a Cancel,
 }
 
-/// The groups found so far.
-enum KnownGroups {
+/// Index of the groups by their keys.
+enum GroupIndex {
     /// Groups by base, where keys are nothing but bases, [`sentinel`] for none yet; the last one is for rows without
     /// a base.
     ByBase(Vec<u32>),
@@ -38,7 +38,7 @@ enum KnownGroups {
 
 /// Groups with their figures, in the order of their first rows.
 pub(super) struct Counts {
-    known: KnownGroups,
+    by_key: GroupIndex,
     pub(super) groups: Vec<(Key, ResourceStats)>,
     /// Items that count once: group, what, and the first row of the allocation or the number of the call. A call
     /// counts for each kind that it freed something of.
@@ -54,8 +54,8 @@ pub(super) struct Counts {
 impl Counts {
     fn group(&mut self, key: Key) -> u32 {
         let next = self.groups.len() as u32;
-        let group = match &mut self.known {
-            KnownGroups::ByBase(groups) => {
+        let group = match &mut self.by_key {
+            GroupIndex::ByBase(groups) => {
                 let (last, mut none) = (groups.len().saturating_sub(1), sentinel());
                 let group = groups.get_mut((key.base() as usize).min(last)).unwrap_or(&mut none);
                 if *group == sentinel() {
@@ -63,7 +63,7 @@ impl Counts {
                 }
                 *group
             }
-            KnownGroups::ByKey(groups) => *groups.entry(key).or_insert(next),
+            GroupIndex::ByKey(groups) => *groups.entry(key).or_insert(next),
         };
         if group == next {
             self.groups.push((key, ResourceStats::default()));
@@ -76,31 +76,31 @@ impl Counts {
         self.groups.get_mut(group as usize).map(|(_, stats)| stats)
     }
 
-    fn change(&mut self, group: u32, at: usize, bytes: i64) {
-        if let Some(change) = self.changes.get_mut(group as usize * self.width + at) {
+    fn change(&mut self, group: u32, part: usize, bytes: i64) {
+        if let Some(change) = self.changes.get_mut(group as usize * self.width + part) {
             *change = change.saturating_add(bytes);
         }
     }
 
-    fn add_all(&mut self, other: Self) {
+    fn add_all(&mut self, counts: Self) {
         let width = self.width;
-        let mut places = Vec::with_capacity(other.groups.len());
-        for (at, (key, stats)) in other.groups.iter().enumerate() {
+        let mut groups = Vec::with_capacity(counts.groups.len());
+        for (index, (key, stats)) in counts.groups.iter().enumerate() {
             let group = self.group(*key);
             if let Some(sum) = self.stats(group) {
                 sum.add_all(stats);
             }
-            for (place, bytes) in other.changes.iter().skip(at * width).take(width).enumerate() {
-                self.change(group, place, *bytes);
+            for (part, bytes) in counts.changes.iter().skip(index * width).take(width).enumerate() {
+                self.change(group, part, *bytes);
             }
-            places.push(group);
+            groups.push(group);
         }
-        let place = |group: u32| places.get(group as usize).copied().unwrap_or_default();
-        let once = other.once.into_iter();
-        let once = once.map(|(group, what, kind, number)| (place(group), what, kind, number));
-        self.once.extend(once);
-        let moments = other.moments.into_iter();
-        self.moments.extend(moments.map(|(group, change)| (place(group), change)));
+        let sum_of = |group: u32| groups.get(group as usize).copied().unwrap_or_default();
+        let once = counts.once.into_iter();
+        self.once
+            .extend(once.map(|(group, once, kind, number)| (sum_of(group), once, kind, number)));
+        let moments = counts.moments.into_iter();
+        self.moments.extend(moments.map(|(group, change)| (sum_of(group), change)));
     }
 
     /// Counts what counts once, each once.
@@ -108,9 +108,9 @@ impl Counts {
         let mut once = std::mem::take(&mut self.once);
         once.par_sort_unstable();
         once.dedup();
-        for (group, what, ..) in once {
+        for (group, once, ..) in once {
             if let Some(stats) = self.stats(group) {
-                stats.count(what);
+                stats.count(once);
             }
         }
     }
@@ -136,18 +136,18 @@ impl Counter<'_> {
         }
         misses.iter().for_each(|row| self.add_miss(*row, &mut counts));
         counts.count_once();
-        // In place: there are two for each allocation.
+        // Sorted in place, because there are two for each allocation.
         counts.moments.par_sort_unstable();
         Ok(counts)
     }
 
     fn empty(&self) -> Counts {
-        let known = match self.keys.bases_alone() {
-            Some(bases) => KnownGroups::ByBase(vec![sentinel(); bases + 1]),
-            None => KnownGroups::ByKey(HashMap::new()),
+        let by_key = match self.keys.bases_alone() {
+            Some(bases) => GroupIndex::ByBase(vec![sentinel(); bases + 1]),
+            None => GroupIndex::ByKey(HashMap::new()),
         };
         Counts {
-            known,
+            by_key,
             groups: Vec::new(),
             once: Vec::new(),
             moments: Vec::new(),
@@ -163,13 +163,13 @@ impl Counter<'_> {
         let (size, time_ns) = (table.size.get(row).unwrap_or_default(), table.time_ns.get(row));
         let first_part = table.first_part(resource);
         let call = table.free_call.get(row);
-        let ended = Once::of_end(end).filter(|what| self.counts(*what, resource));
+        let ended = Once::of_end(end).filter(|once| self.is_counted(*once, resource));
         let Some(stats) = counts.stats(group) else { return };
         stats.add_bytes(size, end);
         stats.add_time(time_ns);
         if first_part.is_none() {
             stats.count(Once::Alloc);
-            ended.into_iter().for_each(|what| stats.count(what));
+            ended.into_iter().for_each(|once| stats.count(once));
         }
         let is_freed = end.is_some_and(is_freed);
         if is_freed && call.is_none() {
@@ -177,14 +177,14 @@ impl Counter<'_> {
         }
         if let Some(first) = first_part {
             counts.once.push((group, Once::Alloc, 0, first.0));
-            counts.once.extend(ended.map(|what| (group, what, 0, first.0)));
+            counts.once.extend(ended.map(|once| (group, once, 0, first.0)));
         }
         if let Some(call) = call.filter(|_| is_freed) {
             counts.once.push((group, Once::Free, self.kind(resource), call));
         }
         if let Some((timeline, time_ns)) = self.timeline.zip(time_ns) {
-            let begin = timeline.place(time_ns);
-            // What has no bytes does not end in parts.
+            let begin = timeline.part_of(time_ns);
+            // Allocations that are counted by number do not end in parts.
             let change = match self.by_count {
                 true => i64::from(!table.is_further_part(resource)),
                 false => size,
@@ -192,7 +192,7 @@ impl Counter<'_> {
             counts.change(group, begin, change);
             let end_ns = table.end_time_ns.get(row);
             if let Some(end_ns) = end_ns {
-                counts.change(group, timeline.place(end_ns).max(begin), change.saturating_neg());
+                counts.change(group, timeline.part_of(end_ns).max(begin), change.saturating_neg());
             }
             if self.keeps_changes {
                 let end = end_ns.map(|end_ns| (end_ns.max(time_ns), change.saturating_neg()));
@@ -203,9 +203,9 @@ impl Counter<'_> {
     }
 
     /// Whether such an end counts here, and not only its bytes.
-    fn counts(&self, what: Once, resource: ResourceIdx) -> bool {
-        let is_other = matches!(what, Once::Replaced | Once::Destroyed);
-        !is_other || !ResourceKind::from_code(self.kind(resource)).is_some_and(is_of_pages)
+    fn is_counted(&self, once: Once, resource: ResourceIdx) -> bool {
+        let is_end_of_pages = matches!(once, Once::Replaced | Once::Destroyed);
+        !is_end_of_pages || !ResourceKind::from_code(self.kind(resource)).is_some_and(is_of_pages)
     }
 
     fn kind(&self, resource: ResourceIdx) -> u32 {
@@ -217,9 +217,9 @@ impl Counter<'_> {
     fn add_miss(&self, miss: ResourceMissIdx, counts: &mut Counts) {
         let row = miss.row();
         let group = counts.group(self.keys.of_miss(miss));
-        let what = self.misses.what.get(row).and_then(ResourceMissKind::from_code);
+        let kind = self.misses.kind.get(row).and_then(ResourceMissKind::from_code);
         let Some(stats) = counts.stats(group) else { return };
-        match what {
+        match kind {
             Some(ResourceMissKind::OrphanFree) => {
                 let size = self.misses.size.get(row).unwrap_or_default();
                 stats.orphan_frees += 1;

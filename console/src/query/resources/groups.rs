@@ -101,8 +101,8 @@ impl Request<'_> {
         let Tables { allocators, resources, .. } = *self.tables;
         let columns = KeyColumns::load(self.trace, by)?;
         let stacks = self.equal_stacks(&columns, rows, misses)?;
-        let tables = (resources, self.tables.misses);
-        let keys = Keys::new(by, allocators, tables, &columns, stacks.as_ref());
+        let misses_table = self.tables.misses;
+        let keys = Keys::new(by, allocators, resources, misses_table, &columns, stacks.as_ref());
         let parts = self.criteria.buckets.filter(|_| self.info.has_clock());
         let timeline = parts.map(|parts| TimeParts::new(self.window(), parts));
         let counter = Counter {
@@ -119,18 +119,18 @@ impl Request<'_> {
         let firsts = keys.into_firsts();
         let over_time = |group: usize| {
             let timeline = timeline.as_ref()?;
-            let at = group * timeline.width();
-            let changes = counts.changes.get(at..at + timeline.width());
+            let start = group * timeline.width();
+            let changes = counts.changes.get(start..start + timeline.width());
             Some(timeline.sums(changes.unwrap_or_default()))
         };
         let end =
             |group: usize| counts.moments.partition_point(|(number, _)| *number as usize <= group);
-        // Of an answer for all allocators, none is the one.
+        // A group over all allocators has none.
         let has_base = by.iter().any(|column| column.is_of_allocator());
-        let groups = counts.groups.iter().enumerate().map(|(at, (key, stats))| ResourceGroup {
+        let groups = counts.groups.iter().enumerate().map(|(index, (key, stats))| ResourceGroup {
             stats: *stats,
-            over_time: over_time(at),
-            changes: at.checked_sub(1).map_or(0, end)..end(at),
+            over_time: over_time(index),
+            changes: index.checked_sub(1).map_or(0, end)..end(index),
             key: *key,
             allocator: firsts.get(key.base() as usize).filter(|_| has_base).copied(),
         });
@@ -145,8 +145,8 @@ impl Request<'_> {
 
     /// The time of the trace.
     pub(super) fn window(&self) -> Window {
-        let last = self.tables.resources.time_ns.values().iter().max();
-        recorded(self.info, last.copied().unwrap_or_default())
+        let last_ns = self.tables.resources.time_ns.values().iter().max();
+        recorded(self.info, last_ns.copied().unwrap_or_default())
     }
 
     /// Compares the stacks that are grouped by.

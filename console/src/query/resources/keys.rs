@@ -13,13 +13,13 @@ use crate::query::error::QueryError;
 use crate::query::groups::TrimmedStacks;
 
 /// Values that the allocations of a group have in common: of their allocators, then of columns at their
-/// [places](ResourceColumn::place); [`sentinel`] in columns that they are not grouped by, and where there is no
+/// [indexes](ResourceColumn::key_index); [`sentinel`] in columns that they are not grouped by, and where there is no
 /// value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Key([u32; ResourceColumn::KEY_WIDTH]);
 
 impl Hash for Key {
-    // One by one these are hashed in registers, but as a slice in memory.
+    // Single numbers are hashed in registers, a slice in memory.
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.0.iter().for_each(|number| state.write_u32(*number));
     }
@@ -33,17 +33,17 @@ impl Key {
 
     /// The number in a column of these, if there is one.
     pub(super) fn number(&self, column: ResourceColumn) -> Option<u32> {
-        self.0.get(column.place()).copied().filter(|number| *number != sentinel())
+        self.0.get(column.key_index()).copied().filter(|number| *number != sentinel())
     }
 
     /// The bytes in a column of these.
     pub(super) fn bytes(&self, column: ResourceColumn) -> Option<i64> {
-        let place = column.place();
-        Some(of_halves([*self.0.get(place)?, *self.0.get(place + 1)?]))
+        let index = column.key_index();
+        Some(of_halves([*self.0.get(index)?, *self.0.get(index + 1)?]))
     }
 
-    fn set(&mut self, place: usize, number: u32) {
-        if let Some(slot) = self.0.get_mut(place) {
+    fn set(&mut self, index: usize, number: u32) {
+        if let Some(slot) = self.0.get_mut(index) {
             *slot = number;
         }
     }
@@ -53,8 +53,8 @@ impl Key {
 pub(super) struct KeyColumns(Vec<KeyColumn>);
 
 struct KeyColumn {
-    /// Place of its numbers in a key.
-    place: usize,
+    /// Index of its first number in a key.
+    index: usize,
     rows: Values,
     misses: Values,
 }
@@ -99,7 +99,7 @@ impl KeyColumns {
                 }
                 KeyKind::Bytes(source) => source.load(trace)?.map(Values::Bytes),
             };
-            columns.push(KeyColumn { place: column.place(), rows, misses });
+            columns.push(KeyColumn { index: column.key_index(), rows, misses });
         }
         Ok(Self(columns))
     }
@@ -117,21 +117,22 @@ impl<'a> Keys<'a> {
     pub(super) fn new(
         by: &[ResourceColumn],
         allocators: &AllocatorList,
-        (table, misses): (&'a ResourceTable, &'a MissTable),
+        table: &'a ResourceTable,
+        misses: &'a MissTable,
         columns: &'a KeyColumns,
         stacks: Option<&'a TrimmedStacks>,
     ) -> Self {
         let mut base = vec![0; allocators.rows().len()];
         for column in by {
-            let mut known = HashMap::new();
+            let mut bases = HashMap::new();
             for (base, allocator) in base.iter_mut().zip(allocators.rows()) {
-                let part = match column.kind() {
+                let value = match column.kind() {
                     KeyKind::Allocator(text) => AllocatorValue::Text(text(allocator)),
                     KeyKind::Owner => AllocatorValue::Process(allocator.process, allocator.pid),
                     _ => break,
                 };
-                let next = known.len() as u32;
-                *base = *known.entry((*base, part)).or_insert(next);
+                let next = bases.len() as u32;
+                *base = *bases.entry((*base, value)).or_insert(next);
             }
         }
         let mut firsts = Vec::new();
@@ -173,18 +174,18 @@ impl<'a> Keys<'a> {
         let base = allocator.get(row).and_then(|allocator| self.base.get(allocator.row()));
         key.set(0, base.copied().unwrap_or(sentinel()));
         for column in &self.columns.0 {
-            let place = column.place;
+            let index = column.index;
             let number = match values(column) {
                 Values::Processes(rows) => rows.get(row).unwrap_or(ProcessIdx::NONE).0,
                 Values::Stacks(rows) => self.stack(rows.get(row)).0,
                 Values::Numbers(rows) => rows.get(row).unwrap_or(sentinel()),
                 Values::Bytes(rows) => {
                     let [high, low] = halves(rows.get(row).unwrap_or_default());
-                    key.set(place + 1, low);
+                    key.set(index + 1, low);
                     high
                 }
             };
-            key.set(place, number);
+            key.set(index, number);
         }
         key
     }
@@ -195,7 +196,7 @@ impl<'a> Keys<'a> {
     }
 }
 
-/// A number in two, whose order is that of the number.
+/// The halves of a number, in an order that is that of the number.
 fn halves(number: i64) -> [u32; 2] {
     let number = (number ^ i64::MIN) as u64;
     [(number >> u32::BITS) as u32, number as u32]
@@ -220,9 +221,9 @@ mod tests {
     #[test]
     fn each_number_of_a_key_is_of_one_column() {
         let columns = ResourceColumn::ALL.iter().filter(|column| !column.is_of_allocator());
-        let mut places: Vec<usize> = columns.map(|column| column.place()).collect();
-        places.sort_unstable();
-        assert!(places.windows(2).all(|pair| pair[0] < pair[1]));
-        assert!(places.first() == Some(&1) && places.last() < Some(&ResourceColumn::KEY_WIDTH));
+        let mut indexes: Vec<usize> = columns.map(|column| column.key_index()).collect();
+        indexes.sort_unstable();
+        assert!(indexes.windows(2).all(|pair| pair[0] < pair[1]));
+        assert!(indexes.first() == Some(&1) && indexes.last() < Some(&ResourceColumn::KEY_WIDTH));
     }
 }

@@ -20,9 +20,9 @@ pub fn allocated_kinds(trace: &Trace) -> Result<Vec<ResourceKind>, QueryError> {
             *is_used = true;
         }
     }
-    let has = |kind: &ResourceKind| {
+    let kinds = ResourceKind::ALL.into_iter().filter(|kind| {
         let mut used = allocators.rows().iter().zip(&is_used).filter(|(_, is_used)| **is_used);
         used.any(|(allocator, _)| allocator.kind == kind.code())
-    };
-    Ok(ResourceKind::ALL.into_iter().filter(has).collect())
+    });
+    Ok(kinds.collect())
 }

@@ -1,8 +1,8 @@
 //! `.dump Resource`: allocations by where they were made, whose they are and what became of them.
 //!
-//! [`tables`] has the columns, [`chosen`] says which rows pass, [`columns`] what they can have in common, [`keys`] makes
-//! numbers of that, and [`counted`] counts them: loops over columns, parts of which run side by side. What a call or an allocation in parts counts
-//! once for is gathered as numbers and counted at the end.
+//! [`tables`] has the columns, [`selection`] filters rows, [`columns`] defines the columns of groups, [`keys`] makes
+//! keys of their values, and [`counted`] counts rows by key: loops over columns that run in parallel. Stats that count
+//! once for a call, or for an allocation in parts, are collected as numbers and counted at the end.
 
 mod columns;
 mod counted;
@@ -91,7 +91,7 @@ pub fn resources<'a>(
     if let Some(id) = &criteria.suspect {
         check(id, "allocations", answers.iter().filter_map(|answer| answer.suspect.as_ref()))?;
     }
-    // What matches in one trace need not in another.
+    // A match in one trace is enough.
     if !answers.iter().all(|answer| answer.is_without_match) {
         answers.iter_mut().for_each(|answer| answer.about.no_match = None);
     }
@@ -133,7 +133,7 @@ impl<'a> ResourcesAnswer<'a> {
             frames: &frames,
             cancel,
         };
-        let ((rows, left), missed, needs_symbols) = {
+        let ((rows, survivors), misses_selected, needs_symbols) = {
             let selection = ResourceSelection::new(&tables, criteria)?;
             (selection.resources()?, selection.misses(), selection.needs_symbols)
         };
@@ -142,31 +142,34 @@ impl<'a> ResourcesAnswer<'a> {
         let is_unreleased = criteria.is_of_leaks();
         let window = info.has_clock().then(|| request.window());
         let has_groups = criteria.by.is_some();
-        let totals = !has_groups && (criteria.with_totals_and_leaks || !is_unreleased);
-        let totals = totals.then(|| request.groups(&ResourceColumn::TOTALS, &rows, &missed));
-        let of_leaks = !has_groups && (criteria.with_totals_and_leaks || is_unreleased);
-        let of_leaks = of_leaks.then(|| request.groups(&ResourceColumn::LEAKS, &unreleased(), &[]));
+        let has_totals = !has_groups && (criteria.with_totals_and_leaks || !is_unreleased);
+        let totals =
+            has_totals.then(|| request.groups(&ResourceColumn::TOTALS, &rows, &misses_selected));
+        let has_leaks = !has_groups && (criteria.with_totals_and_leaks || is_unreleased);
+        let leaks = has_leaks.then(|| request.groups(&ResourceColumn::LEAKS, &unreleased(), &[]));
         let groups = |by: &Vec<ResourceColumn>| match is_unreleased {
             true => request.groups(by, &unreleased(), &[]),
-            false => request.groups(by, &rows, &missed),
+            false => request.groups(by, &rows, &misses_selected),
         };
         let groups = criteria.by.as_ref().map(groups).transpose()?;
         let mut caveats = Caveat::of_losses(trace, "allocations, frees and leaks")?;
         let is_without_match = match is_unreleased {
             true => unreleased().is_empty(),
-            false => rows.is_empty() && !missed.iter().any(|row| misses.is_orphan_free(*row)),
+            false => {
+                rows.is_empty() && !misses_selected.iter().any(|row| misses.is_orphan_free(*row))
+            }
         };
-        let no_match = is_without_match.then(|| no_match(&tables, criteria, &left));
+        let no_match = is_without_match.then(|| no_match(&tables, criteria, &survivors));
         let no_match = no_match.transpose()?.flatten();
-        let no_match = no_match.map(|found| found.with_recorded_time(trace)).transpose()?;
-        let facts = facts(&tables, criteria, &rows, &missed);
+        let no_match = no_match.map(|no_match| no_match.with_recorded_time(trace)).transpose()?;
+        let facts = facts(&tables, criteria, &rows, &misses_selected);
         caveats.extend(Caveat::of_resources(trace, &facts)?);
         caveats.extend(Caveat::of_missing_symbols(&needs_symbols));
         let bases = ModuleBases::load(trace)?;
         Ok(Self {
             about: About { caveats, no_match, bases, ..About::of(source, cancel)? },
             totals: totals.transpose()?,
-            unreleased: of_leaks.transpose()?,
+            unreleased: leaks.transpose()?,
             groups,
             window,
             is_without_match,
@@ -191,8 +194,8 @@ impl<'a> ResourcesAnswer<'a> {
     /// The first frame of a stack that is neither of the system nor of what allocates for programs; else its
     /// representative frame.
     pub(crate) fn function(&self, stack: StackIdx) -> Option<String> {
-        let representative = || Some(self.frames.named().representative(stack)?.to_string());
-        self.programs.function(&self.frames, stack).or_else(representative)
+        let function = self.programs.function(&self.frames, stack);
+        function.or_else(|| Some(self.frames.named().representative(stack)?.to_string()))
     }
 
     /// The first of the allocators of a group, if they have anything in common.
@@ -217,8 +220,8 @@ impl<'a> ResourcesAnswer<'a> {
 
     /// The process of an allocator; of an unknown one only the id is known, and `None` where not even that is.
     pub(super) fn owner(&self, allocator: &Allocator) -> Option<ProcessInfo> {
-        let known = allocator.process.map(|row| self.processes.get(row).clone());
-        known.or_else(|| Some(self.processes.known_or_pid(None, allocator.pid?)))
+        let process = allocator.process.map(|row| self.processes.get(row).clone());
+        process.or_else(|| Some(self.processes.known_or_pid(None, allocator.pid?)))
     }
 
     pub(super) fn processes(&self) -> &ProcessList {
@@ -287,8 +290,8 @@ impl<'a> TraceAnswer<'a> for ResourcesAnswer<'a> {
 
     /// Stacks to be shown, if any were chosen, or else those that groups of the answer have in common.
     fn stacks(&self) -> Vec<StackIdx> {
-        if let Some(shown) = &self.about.shown_stacks {
-            return shown.iter().collect();
+        if let Some(shown_stacks) = &self.about.shown_stacks {
+            return shown_stacks.iter().collect();
         }
         let mut stacks = StackSet::new(self.frames.stacks.len());
         for ResourceGroups { by, rows, .. } in self.all_groups() {
@@ -307,18 +310,17 @@ fn facts(
     rows: &[ResourceIdx],
     misses: &[ResourceMissIdx],
 ) -> ResourceFacts {
-    let is_asked = |kind: &ResourceKind| {
-        criteria.kind.as_ref().is_none_or(|filter| filter.matches(kind.name()))
-    };
-    let request = ResourceKind::ALL.into_iter().filter(is_asked).collect();
-    let mut facts = ResourceFacts::of(request);
+    let requested = ResourceKind::ALL
+        .into_iter()
+        .filter(|kind| criteria.kind.as_ref().is_none_or(|filter| filter.matches(kind.name())));
+    let mut facts = ResourceFacts::of(requested.collect());
     for allocator in tables.allocators.rows() {
-        let start = |row| tables.processes.get(row).start_ns;
-        facts.add_allocator(allocator, allocator.process.map(start));
+        let process = allocator.process.map(|row| tables.processes.get(row));
+        facts.add_allocator(allocator, process.map(|process| process.start_ns));
     }
     facts.add_allocations(&allocations(tables, rows));
-    let is_orphan = |row: &&ResourceMissIdx| tables.misses.is_orphan_free(**row);
-    facts.orphan_frees = misses.iter().filter(is_orphan).count() as u64;
+    let orphan_frees = misses.iter().filter(|row| tables.misses.is_orphan_free(**row));
+    facts.orphan_frees = orphan_frees.count() as u64;
     facts
 }
 
@@ -327,7 +329,7 @@ fn allocations(tables: &Tables<'_>, rows: &[ResourceIdx]) -> KindCounts {
     let Tables { resources, allocators, .. } = *tables;
     let kinds: Vec<usize> =
         allocators.rows().iter().map(|allocator| allocator.kind as usize).collect();
-    let counted = |rows: &[ResourceIdx]| {
+    let counts = rows.par_chunks(PART).map(|rows| {
         let mut counts = KindCounts::default();
         for row in rows.iter().map(|row| row.row()) {
             let kind =
@@ -338,12 +340,11 @@ fn allocations(tables: &Tables<'_>, rows: &[ResourceIdx]) -> KindCounts {
             }
         }
         counts
-    };
-    let sum = |mut all: KindCounts, other: KindCounts| {
-        for (total, other) in all.iter_mut().zip(other) {
-            *total = (total.0 + other.0, total.1 + other.1);
+    });
+    counts.reduce(KindCounts::default, |mut sums, counts| {
+        for (total, counts) in sums.iter_mut().zip(counts) {
+            *total = (total.0 + counts.0, total.1 + counts.1);
         }
-        all
-    };
-    rows.par_chunks(PART).map(counted).reduce(KindCounts::default, sum)
+        sums
+    })
 }

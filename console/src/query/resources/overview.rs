@@ -63,28 +63,28 @@ pub fn allocations_overview<'a>(
     names: &'a dyn FrameNames,
     cancel: &'a Cancel,
 ) -> Result<Option<AllocationsOverview<'a>>, QueryError> {
-    let all = allocated_kinds(source.trace)?;
-    if all.is_empty() {
+    let kinds_of_trace = allocated_kinds(source.trace)?;
+    if kinds_of_trace.is_empty() {
         return Ok(None);
     }
-    let ask = |by: &[ResourceColumn], buckets: Option<usize>, by_count: bool| {
+    let answer = |by: &[ResourceColumn], buckets: Option<usize>, by_count: bool| {
         let by = Some(by.to_vec());
         let keeps_changes = buckets.is_some();
-        let asked = ResourceCriteria { by, buckets, by_count, keeps_changes, ..criteria.clone() };
-        // A suspect that is asked for may be one of handles.
-        ResourcesAnswer::new(source, &asked, names, cancel)
+        let criteria =
+            ResourceCriteria { by, buckets, by_count, keeps_changes, ..criteria.clone() };
+        // The requested suspect may be one of handles.
+        ResourcesAnswer::new(source, &criteria, names, cancel)
     };
-    let groups = ask(&ResourceColumn::COMPARED, None, false)?;
-    let of_kind = |name: &'static str| {
+    let groups = answer(&ResourceColumn::COMPARED, None, false)?;
+    let kinds = kinds_of_trace.iter().map(|kind| {
         let mut stats = ResourceStats::default();
-        groups.groups_of(name).for_each(|group| stats.add_all(&group.stats));
-        AllocatedKind { name, stats }
-    };
-    let kinds = all.iter().map(|kind| of_kind(kind.name()));
+        groups.groups_of(kind.name()).for_each(|group| stats.add_all(&group.stats));
+        AllocatedKind { name: kind.name(), stats }
+    });
     let kinds: Vec<AllocatedKind> = kinds.filter(|kind| kind.stats.allocs > 0).collect();
     let by = [ResourceColumn::Kind, ResourceColumn::Process];
-    let bytes = ask(&by, Some(parts), false)?;
+    let bytes = answer(&by, Some(parts), false)?;
     let is_counted = kinds.iter().any(|kind| !kind.has_bytes());
-    let counts = is_counted.then(|| ask(&by, Some(parts), true)).transpose()?;
+    let counts = is_counted.then(|| answer(&by, Some(parts), true)).transpose()?;
     Ok((!kinds.is_empty()).then_some(AllocationsOverview { groups, bytes, counts, kinds }))
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use handlescope_model::tables::{Allocator, ResourceEnd};
+use handlescope_model::tables::ResourceEnd;
 use handlescope_model::{AllocatorIdx, ResourceIdx, ResourceMissIdx, StackIdx, Trace};
 use rayon::prelude::*;
 
@@ -82,9 +82,9 @@ pub(super) struct ResourceSelection<'a> {
     /// The criteria that are given.
     tests: Vec<(Criterion, Test<'a>)>,
     /// Number of the criteria on allocators that each allocator passes, one after the other, by row.
-    passed: Vec<usize>,
+    passed_by_allocator: Vec<usize>,
     /// Number of criteria on allocators.
-    of_allocators: usize,
+    allocator_tests: usize,
     /// Modules whose symbols the filters on stacks need and do not have, each once.
     pub(super) needs_symbols: Vec<String>,
 }
@@ -104,30 +104,30 @@ impl<'a> ResourceSelection<'a> {
         criteria: &'a ResourceCriteria,
     ) -> Result<Self, QueryError> {
         let given = criteria.given();
-        let of_allocators: Vec<AllocatorTest<'_>> = given
+        let allocator_tests: Vec<AllocatorTest<'_>> = given
             .iter()
             .filter_map(|given| match given.effect {
                 ResourceEffect::Allocators(test) => Some(test(criteria, tables)),
                 _ => None,
             })
             .collect();
-        let passed = |allocator: &Allocator| {
-            let failed = of_allocators.iter().position(|test| !test(allocator));
-            failed.unwrap_or(of_allocators.len())
-        };
+        let passed_by_allocator = tables.allocators.rows().iter().map(|allocator| {
+            let failed = allocator_tests.iter().position(|test| !test(allocator));
+            failed.unwrap_or(allocator_tests.len())
+        });
         let mut selection = Self {
             tables,
             criteria,
             tests: Vec::new(),
-            passed: tables.allocators.rows().iter().map(passed).collect(),
-            of_allocators: of_allocators.len(),
+            passed_by_allocator: passed_by_allocator.collect(),
+            allocator_tests: allocator_tests.len(),
             needs_symbols: Vec::new(),
         };
-        let mut allocator_tests = 0..;
+        let mut allocator_indexes = 0..;
         for given in given {
             let test = match given.effect {
                 ResourceEffect::Allocators(_) => {
-                    Test::Allocator(allocator_tests.next().unwrap_or_default())
+                    Test::Allocator(allocator_indexes.next().unwrap_or_default())
                 }
                 ResourceEffect::Rows(test) => Test::ResourceRow(test(criteria, tables)),
                 ResourceEffect::Leaks => Test::Leaks,
@@ -144,7 +144,7 @@ impl<'a> ResourceSelection<'a> {
         Ok(selection)
     }
 
-    /// Judges the stacks of what was allocated where it is meant, and of what was freed there without an allocation.
+    /// Judges the stacks of rows that pass the criteria of allocators.
     fn verdicts(
         &mut self,
         filter: &Filter,
@@ -153,7 +153,7 @@ impl<'a> ResourceSelection<'a> {
         let mut stacks = StackSet::new(self.tables.frames.stacks.len());
         self.tables
             .rows()
-            .filter(|row| self.means(*row))
+            .filter(|row| self.passes_allocator(*row))
             .for_each(|row| stacks.add(stack(self.tables, row)));
         let verdicts = StackVerdicts::of(filter, &stacks, self.tables.frames)?;
         for module in &verdicts.needs_symbols {
@@ -165,12 +165,12 @@ impl<'a> ResourceSelection<'a> {
     }
 
     /// Whether a row passes all criteria of allocators.
-    fn means(&self, row: ResourceRow) -> bool {
-        self.passed(row) == Some(self.of_allocators)
+    fn passes_allocator(&self, row: ResourceRow) -> bool {
+        self.passed(row) == Some(self.allocator_tests)
     }
 
     fn passed(&self, row: ResourceRow) -> Option<usize> {
-        self.passed.get(self.tables.allocator(row)?.row()).copied()
+        self.passed_by_allocator.get(self.tables.allocator(row)?.row()).copied()
     }
 
     /// The allocations that pass, ascending, of which all but those that are asked for by `-Leak` and `-LeakAtExit` are
@@ -181,48 +181,48 @@ impl<'a> ResourceSelection<'a> {
             self.tables.cancel.check()?;
             Ok(self.part(part * PART..((part + 1) * PART).min(height)))
         });
-        let (mut resources, mut all) = (Vec::new(), Counted::default());
+        let (mut resources, mut total) = (Vec::new(), Counted::default());
         let mut removed = vec![Counted::default(); self.tests.len()];
-        for (rows, of_all, of_part) in parts.collect::<Result<Vec<_>, QueryError>>()? {
+        for (rows, counted, removals) in parts.collect::<Result<Vec<_>, QueryError>>()? {
             resources.extend(rows);
-            all.add(of_all);
-            removed.iter_mut().zip(of_part).for_each(|(removed, of_part)| removed.add(of_part));
+            total.add(counted);
+            removed.iter_mut().zip(removals).for_each(|(sum, removal)| sum.add(removal));
         }
-        let mut left = Survivors::of(all.survivors());
+        let mut survivors = Survivors::of(total.survivors());
         for ((criterion, _), removed) in self.tests.iter().zip(removed) {
-            all.remove(removed);
-            left.note(*criterion, all.survivors());
+            total.remove(removed);
+            survivors.note(*criterion, total.survivors());
         }
-        Ok((resources, left))
+        Ok((resources, survivors))
     }
 
     /// Chooses from some rows, and counts all and those that each criterion removes: for most rows only one has to
     /// count.
     fn part(&self, rows: Range<usize>) -> (Vec<ResourceIdx>, Counted, Vec<Counted>) {
         let table = self.tables.resources;
-        let (mut all, mut removed) =
+        let (mut total, mut removed) =
             (Counted::default(), vec![Counted::default(); self.tests.len()]);
         let passes = |resource: &ResourceIdx| {
             let row = ResourceRow::Allocation(*resource);
-            let Some(passed) = self.passed(row) else { return false };
+            let Some(passed_tests) = self.passed(row) else { return false };
             let whole = usize::from(!table.is_further_part(*resource));
             let counted = Counted { rows: 1, whole };
-            all.add(counted);
-            let mut is_asked = true;
+            total.add(counted);
+            let mut is_counted_leak = true;
             for ((_, test), removed) in self.tests.iter().zip(&mut removed) {
                 let passes = match test {
-                    Test::Allocator(before) => passed > *before,
+                    Test::Allocator(index) => passed_tests > *index,
                     Test::ResourceRow(test) => test(row),
                     Test::Leaks => {
-                        if is_asked && !is_unreleased(table, *resource, self.criteria) {
+                        if is_counted_leak && !is_unreleased(table, *resource, self.criteria) {
                             removed.add(counted);
-                            is_asked = false;
+                            is_counted_leak = false;
                         }
                         true
                     }
                 };
                 if !passes {
-                    if is_asked {
+                    if is_counted_leak {
                         removed.add(counted);
                     }
                     return false;
@@ -231,14 +231,14 @@ impl<'a> ResourceSelection<'a> {
             true
         };
         let rows = rows.map(ResourceIdx::of).filter(passes).collect();
-        (rows, all, removed)
+        (rows, total, removed)
     }
 
     /// The frees without allocation and the ignored events that pass, ascending.
     pub(super) fn misses(&self) -> Vec<ResourceMissIdx> {
         let passes = |miss: &ResourceMissIdx| {
             let row = ResourceRow::Miss(*miss);
-            self.means(row)
+            self.passes_allocator(row)
                 && self.tests.iter().all(|(_, test)| match test {
                     Test::Allocator(_) | Test::Leaks => true,
                     Test::ResourceRow(test) => test(row),
@@ -262,11 +262,11 @@ fn is_unreleased(
     resource: ResourceIdx,
     criteria: &ResourceCriteria,
 ) -> bool {
-    let both = !criteria.is_of_leaks();
+    let is_any = !criteria.is_of_leaks();
     table.is_unreleased(resource)
         && match table.end(resource) {
-            Some(ResourceEnd::Open) => both || criteria.leak,
-            _ => both || criteria.leak_at_exit,
+            Some(ResourceEnd::Open) => is_any || criteria.leak,
+            _ => is_any || criteria.leak_at_exit,
         }
 }
 
@@ -274,14 +274,14 @@ fn is_unreleased(
 pub(super) fn no_match(
     tables: &Tables<'_>,
     criteria: &ResourceCriteria,
-    left: &Survivors,
+    survivors: &Survivors,
 ) -> Result<Option<NoMatch>, QueryError> {
-    let names = |passed: &ResourceCriteria, (criterion, value): (Criterion, &str)| {
+    let names = |passed: &ResourceCriteria, criterion, value: &_| {
         let (rows, _) = ResourceSelection::new(tables, passed)?.resources()?;
         let allocators = rows.iter().filter_map(|row| tables.resources.allocator.get(row.row()));
         let allocators: BTreeSet<AllocatorIdx> = allocators.collect();
         let allocators = allocators.iter().filter_map(|row| tables.allocators.get(*row));
-        let name = |allocator: &Allocator| match criterion {
+        let names = allocators.filter_map(|allocator| match criterion {
             Criterion::Kind | Criterion::Type => Some(kind_name(allocator.kind).to_owned()),
             Criterion::Allocator => Some(allocator.name.clone()),
             Criterion::Process => {
@@ -290,11 +290,12 @@ pub(super) fn no_match(
                 Some(process.shown_name(false).to_owned())
             }
             _ => None,
-        };
-        Ok(Candidates::of(value, allocators.filter_map(name).collect()))
+        });
+        Ok(Candidates::of(value, names.collect()))
     };
-    let passes = |other: &_| Ok(!ResourceSelection::new(tables, other)?.resources()?.1.are_none());
-    NoMatch::of(Subject::Allocation, criteria, left, names, passes)
+    NoMatch::of(Subject::Allocation, criteria, survivors, names, |criteria| {
+        Ok(!ResourceSelection::new(tables, criteria)?.resources()?.1.are_none())
+    })
 }
 
 /// The allocations that pass, ascending, of tables that were loaded already, and why there are none.
@@ -303,13 +304,14 @@ pub(super) fn no_match(
 /// When the archive is damaged, or the query is cancelled.
 pub(in crate::query) fn choose(
     origin: Origin<'_>,
-    (allocators, resources): (&AllocatorList, &ResourceTable),
+    allocators: &AllocatorList,
+    resources: &ResourceTable,
     criteria: &ResourceCriteria,
 ) -> Result<(Vec<ResourceIdx>, Option<NoMatch>), QueryError> {
     let Origin { trace, processes, frames, suspect, cancel } = origin;
     let misses = MissTable::load(trace)?;
     let tables =
         Tables { allocators, resources, misses: &misses, processes, frames, suspect, cancel };
-    let (rows, left) = ResourceSelection::new(&tables, criteria)?.resources()?;
-    Ok((rows, no_match(&tables, criteria, &left)?))
+    let (rows, survivors) = ResourceSelection::new(&tables, criteria)?.resources()?;
+    Ok((rows, no_match(&tables, criteria, &survivors)?))
 }

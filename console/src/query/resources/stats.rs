@@ -69,8 +69,8 @@ impl ResourceStats {
     }
 
     /// Counts something once.
-    pub(super) fn count(&mut self, what: Once) {
-        let count = match what {
+    pub(super) fn count(&mut self, once: Once) {
+        let count = match once {
             Once::Alloc => &mut self.allocs,
             Once::Free => &mut self.frees,
             Once::Replaced => &mut self.replaced,

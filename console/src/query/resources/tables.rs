@@ -146,8 +146,8 @@ fn in_parts(part_of: &Numbers<ResourceIdx>) -> Vec<bool> {
         if is_in_parts.is_empty() {
             is_in_parts.resize(part_of.len(), false);
         }
-        for at in [row, first.row()] {
-            if let Some(is_in_parts) = is_in_parts.get_mut(at) {
+        for index in [row, first.row()] {
+            if let Some(is_in_parts) = is_in_parts.get_mut(index) {
                 *is_in_parts = true;
             }
         }
@@ -158,7 +158,7 @@ fn in_parts(part_of: &Numbers<ResourceIdx>) -> Vec<bool> {
 /// The columns of frees without allocation and of ignored events.
 pub(super) struct MissTable {
     pub(super) allocator: Numbers<AllocatorIdx>,
-    pub(super) what: Numbers<u32>,
+    pub(super) kind: Numbers<u32>,
     pub(super) size: Numbers<i64>,
     pub(super) time_ns: Numbers<i64>,
     pub(super) stack: Numbers<StackIdx>,
@@ -168,7 +168,7 @@ impl MissTable {
     pub(super) fn load(trace: &Trace) -> Result<Self, QueryError> {
         Ok(Self {
             allocator: trace.values(ResourceMisses::allocator)?,
-            what: trace.values(ResourceMisses::what)?,
+            kind: trace.values(ResourceMisses::what)?,
             size: trace.values(ResourceMisses::size)?,
             time_ns: trace.values(ResourceMisses::time_ns)?,
             stack: trace.values(ResourceMisses::stack)?,
@@ -180,7 +180,7 @@ impl MissTable {
     }
 
     pub(super) fn is_orphan_free(&self, miss: ResourceMissIdx) -> bool {
-        self.what.get(miss.row()) == Some(ResourceMissKind::OrphanFree.code())
+        self.kind.get(miss.row()) == Some(ResourceMissKind::OrphanFree.code())
     }
 }
 

@@ -29,8 +29,8 @@ pub(super) const RACE: &str = "race";
 pub(super) type Cause<T> = (&'static str, &'static str, fn(&T, &'static str) -> Option<Diagnosis>);
 
 /// Diagnoses of the proved causes, in their order.
-pub(super) fn proved<T>(causes: &[Cause<T>], of: &T) -> Vec<Diagnosis> {
-    causes.iter().filter_map(|(word, _, find)| find(of, word)).collect()
+pub(super) fn proved<T>(causes: &[Cause<T>], subject: &T) -> Vec<Diagnosis> {
+    causes.iter().filter_map(|(word, _, prove)| prove(subject, word)).collect()
 }
 
 /// The words of some causes, with what the help says of them.
@@ -68,7 +68,8 @@ impl Diagnosis {
     /// A cause that explains `count` of all `leaked`; `None` when it explains none.
     pub(super) fn new(
         cause: &'static str,
-        (count, leaked): (u64, u64),
+        count: u64,
+        leaked: u64,
         facts: impl Into<String>,
     ) -> Option<Self> {
         let facts = match facts.into() {
@@ -86,14 +87,15 @@ impl Diagnosis {
     pub(super) fn of_error_paths(
         cause: &'static str,
         leaked: u64,
-        (ended, opened): (u64, u64),
+        ended: u64,
+        opened: u64,
         verb: &str,
     ) -> Option<Self> {
         let is_rule = ended > opened / 2;
         let often = if is_rule { "usually" } else { "sometimes" };
         let counts = format!("{} of {}", HumanCount(ended), HumanCount(opened));
         let advice = is_rule.then_some("check the error paths");
-        let diagnosis = Self::new(cause, (leaked, leaked), format!("{often} {verb}"))?;
+        let diagnosis = Self::new(cause, leaked, leaked, format!("{often} {verb}"))?;
         Some(Self { counts, advice, ..diagnosis })
     }
 
@@ -178,17 +180,17 @@ impl Causes<'_> {
     ];
 
     /// Leaked handles that some events opened.
-    fn leaked_by(&self, is_meant: impl Fn(usize) -> bool) -> Vec<Opened> {
-        let is_meant = |handle: &&Opened| is_meant(handle.opened.row());
-        self.leaked.iter().filter(is_meant).copied().collect()
+    fn leaked_by(&self, is_selected: impl Fn(usize) -> bool) -> Vec<Opened> {
+        let handles = self.leaked.iter().filter(|handle| is_selected(handle.opened.row()));
+        handles.copied().collect()
     }
 
     fn race(&self, cause: &'static str) -> Option<Diagnosis> {
         let mut nearest: Option<(i64, u32, u32)> = None;
         let raced = self.leaked.iter().filter(|handle| {
-            let found = self.racing_open(**handle);
-            nearest = [nearest, found].into_iter().flatten().min();
-            found.is_some()
+            let distance = self.racing_open(**handle);
+            nearest = [nearest, distance].into_iter().flatten().min();
+            distance.is_some()
         });
         let raced: Vec<Opened> = raced.copied().collect();
         let (distance, first, second) = nearest?;
@@ -217,11 +219,11 @@ impl Causes<'_> {
             Some(columns.time_ns.get(*event)?.abs_diff(time)).and_then(|ns| i64::try_from(ns).ok())
         };
         let is_near = |event: &usize| distance(event).is_some_and(|ns| ns <= window_ns);
-        // That the program closed the other one shows that it means to have one.
+        // The other handle was closed by the program, which therefore intends to have only one.
         let is_racing_open = |event: &usize| {
             columns.kind(*event) == Some(EventKind::HandleCreate)
                 && columns.owners.of(*event) == Some(owner)
-                && columns.tid.get(*event).is_some_and(|other| other != tid)
+                && columns.tid.get(*event).is_some_and(|other_tid| other_tid != tid)
                 && columns.closed_by_program(*event).is_some()
         };
         let before = (events.start..opening).rev().take_while(is_near).find(is_racing_open);
@@ -231,11 +233,11 @@ impl Causes<'_> {
     }
 
     fn duplicates(&self, cause: &'static str) -> Option<Diagnosis> {
-        let given = self.leaked_by(|event| {
+        let duplicated = self.leaked_by(|event| {
             self.columns.kind(event) == Some(EventKind::HandleDuplicate)
                 && self.columns.owners.inherited_by(event).is_none()
         });
-        let event = given.first()?.opened.row();
+        let event = duplicated.first()?.opened.row();
         let (source, caller) = self.columns.duplicated(event);
         let (source, caller) = (self.process(source), self.process(caller));
         let facts = match source == caller {
@@ -244,7 +246,7 @@ impl Causes<'_> {
                 format!("duplicated into the process from {source} by {caller} and never closed")
             }
         };
-        self.diagnosis(cause, &given, facts)
+        self.diagnosis(cause, &duplicated, facts)
     }
 
     fn inherited(&self, cause: &'static str) -> Option<Diagnosis> {
@@ -255,13 +257,13 @@ impl Causes<'_> {
 
     fn targets(&self, cause: &'static str) -> Option<Diagnosis> {
         let mut first: Option<Ended> = None;
-        let mut kept = Vec::new();
+        let mut open_handles = Vec::new();
         for handle in self.leaked {
             let closed = handle.closed().and_then(|event| self.columns.time_ns.get(event.row()));
             let ended = self.ended_target(*handle);
             let ended = ended.filter(|ended| closed.is_none_or(|closed| ended.end_ns < closed));
             if let Some(ended) = ended {
-                kept.push(*handle);
+                open_handles.push(*handle);
                 first.get_or_insert(ended);
             }
         }
@@ -270,12 +272,12 @@ impl Causes<'_> {
             Target::Process(process) => ("process", self.process(Some(process))),
             Target::Thread(tid) => ("thread", tid.to_string()),
         };
-        let example = if kept.len() > 1 { "for example " } else { "" };
+        let example = if open_handles.len() > 1 { "for example " } else { "" };
         let facts = format!(
             "still open after the {kind} itself ended ({example}{target} at {:.3} s)",
             end_ns as f64 / 1e9
         );
-        self.diagnosis(cause, &kept, facts)
+        self.diagnosis(cause, &open_handles, facts)
     }
 
     /// The process or thread that a handle refers to, if it has ended.
@@ -307,8 +309,8 @@ impl Causes<'_> {
         let (leaked, opened) = (self.leaked.len() as u64, self.handles.len() as u64);
         let leaked = if closes > 0 { leaked } else { 0 };
         let object_ids = examples(self.leaked);
-        let closed = Diagnosis::of_error_paths(cause, leaked, (closes, opened), "closed")?;
-        Some(Diagnosis { object_ids, stacks, ..closed })
+        let diagnosis = Diagnosis::of_error_paths(cause, leaked, closes, opened, "closed")?;
+        Some(Diagnosis { object_ids, stacks, ..diagnosis })
     }
 
     fn none_closed(&self, cause: &'static str) -> Option<Diagnosis> {
@@ -327,7 +329,7 @@ impl Causes<'_> {
         let mut object = None;
         let mut closed: HashMap<(ProcessIdx, u64), usize> = HashMap::new();
         for handle in self.leaked {
-            // Those of an object stand one after the other.
+            // Handles of an object are adjacent.
             if object != Some(handle.object) {
                 object = Some(handle.object);
                 closed = self.first_closes(handle.object);
@@ -344,12 +346,13 @@ impl Causes<'_> {
     /// The first event by which the program closed a handle, by its owner and value.
     fn first_closes(&self, object: ObjectIdx) -> HashMap<(ProcessIdx, u64), usize> {
         let mut closes = HashMap::new();
-        for event in self.file.objects.events(object).filter(|&at| self.columns.is_opening(at)) {
+        let events = self.file.objects.events(object);
+        for event in events.filter(|event| self.columns.is_opening(*event)) {
             let value = self.columns.owners.of(event).zip(self.columns.handle.get(event));
             if let (Some(value), Some(close)) = (value, self.columns.closed_by_program(event)) {
                 closes
                     .entry(value)
-                    .and_modify(|known: &mut usize| *known = close.min(*known))
+                    .and_modify(|first_close: &mut usize| *first_close = close.min(*first_close))
                     .or_insert(close);
             }
         }
@@ -363,8 +366,8 @@ impl Causes<'_> {
         handles: &[Opened],
         facts: impl Into<String>,
     ) -> Option<Diagnosis> {
-        let counts = (handles.len() as u64, self.leaked.len() as u64);
-        let diagnosis = Diagnosis::new(cause, counts, facts)?;
+        let (count, leaked) = (handles.len() as u64, self.leaked.len() as u64);
+        let diagnosis = Diagnosis::new(cause, count, leaked, facts)?;
         Some(Diagnosis { object_ids: examples(handles), ..diagnosis })
     }
 

@@ -66,8 +66,8 @@ pub fn why<'a>(
 ) -> Result<Vec<WhyAnswer<'a>>, QueryError> {
     let trims = criteria.handles.groups.trims.clone();
     let groups = GroupCriteria { trims, ..GroupCriteria::of_create_stacks() };
-    let asked = ObjectCriteria { groups, ..criteria.handles.clone() };
-    let mut files = unchecked_object_ref(sources, &asked, names, cancel)?.files;
+    let object_criteria = ObjectCriteria { groups, ..criteria.handles.clone() };
+    let mut files = unchecked_object_ref(sources, &object_criteria, names, cancel)?.files;
     if let Some(id) = &criteria.handles.suspect {
         for FileAnswer { file, .. } in &mut files {
             file.suspect_allocations = Some(allocations_of_suspect(file, id)?);
@@ -89,9 +89,8 @@ impl<'a> WhyAnswer<'a> {
         let (mut allocation_count, mut no_match) = (0, file.about.no_match.clone());
         if let Some(allocations) = allocations(&file, criteria)? {
             suspects.extend(suspects_of_allocations(&allocations, criteria)?);
-            allocation_count = allocations.chosen();
+            allocation_count = allocations.selected_count();
             if allocation_count > 0 {
-                // Something does match.
                 no_match = None;
             } else if file.totals.handles_created + file.totals.handles_duplicated == 0
                 && file.about.no_match.is_none()
@@ -109,8 +108,7 @@ impl<'a> WhyAnswer<'a> {
         suspects.retain(|suspect| suspect.counts.unreleased() >= least);
         let caveats = file.about.caveats.len();
         let mut answer = Self { file, suspects, allocations: allocation_count, caveats };
-        let shown = criteria.shown.unwrap_or(usize::MAX);
-        answer.show(|place| place < shown)?;
+        answer.show(|index| criteria.shown.is_none_or(|count| index < count))?;
         Ok(answer)
     }
 
@@ -120,7 +118,7 @@ impl<'a> WhyAnswer<'a> {
     /// When an archive is damaged, or it is asked to stop.
     pub fn show(&mut self, is_shown: impl Fn(usize) -> bool) -> Result<(), QueryError> {
         let Self { file, suspects, caveats, .. } = self;
-        let shown = suspects.iter().enumerate().filter(|(place, _)| is_shown(*place));
+        let shown = suspects.iter().enumerate().filter(|(index, _)| is_shown(*index));
         let stacks = shown.flat_map(|(_, suspect)| {
             let closing =
                 suspect.diagnoses.iter().flat_map(|diagnosis| diagnosis.stacks.iter().copied());
@@ -146,7 +144,9 @@ fn allocations<'f>(
 ) -> Result<Option<Allocations<'f>>, QueryError> {
     match Origin::of(&file.file).zip(criteria.allocations()) {
         None => Ok(None),
-        Some((origin, chosen)) => Allocations::leaking(origin, chosen, criteria.is_plain()),
+        Some((origin, resource_criteria)) => {
+            Allocations::leaking(origin, resource_criteria, criteria.is_plain())
+        }
     }
 }
 
@@ -159,7 +159,7 @@ fn suspects_of_handles(
         return Ok(Vec::new());
     };
     let trace = file.file.trace;
-    // No shorter distance is known.
+    // A trace shows no distances shorter than a step of its clock.
     let clock_step_ns = trace_info(trace)?.clock_step_ns();
     let race_window_ns = handles
         .window()
@@ -168,11 +168,12 @@ fn suspects_of_handles(
     let (columns, targets) = (EventColumns::load(trace)?, Targets::load(trace)?);
     let names = NameTable::load(trace)?;
     suspects(&handles, criteria, |group, _| {
-        let all = handles.handles(&group.groups);
-        let unreleased = all.iter().copied().filter(|handle| handles.timed.is_unreleased(*handle));
+        let handles_of_group = handles.handles(&group.groups);
+        let unreleased =
+            handles_of_group.iter().copied().filter(|handle| handles.timed.is_unreleased(*handle));
         let unreleased: Vec<Opened> = unreleased.collect();
         let causes = Causes {
-            handles: &all,
+            handles: &handles_of_group,
             leaked: &unreleased,
             file: &file.file,
             columns: &columns,
@@ -180,7 +181,7 @@ fn suspects_of_handles(
             race_window_ns,
         };
         let diagnoses = proved(&Causes::ALL, &causes);
-        // Handles of an object stand one after the other.
+        // Handles of an object are adjacent.
         let objects =
             unreleased.chunk_by(|a, b| a.object == b.object).map(|handles| handles[0].object);
         let names = names.most_frequent(objects);
@@ -193,8 +194,8 @@ fn suspects_of_allocations(
     criteria: &WhyCriteria,
 ) -> Result<Vec<Suspect>, QueryError> {
     let causes = SiteCauses::load(allocations)?;
-    let findings = |group: &ProgramGroup<'_>, sums: &Sums| causes.findings(&group.groups, sums);
-    let mut suspects = suspects(allocations, criteria, findings)?;
+    let mut suspects =
+        suspects(allocations, criteria, |group, sums| causes.findings(&group.groups, sums))?;
     drop_backed(&mut suspects);
     Ok(suspects)
 }
@@ -206,13 +207,12 @@ fn suspects(
     criteria: &WhyCriteria,
     findings: impl Fn(&ProgramGroup<'_>, &Sums) -> Option<Findings> + Sync,
 ) -> Result<Vec<Suspect>, QueryError> {
-    let all = ProgramGroup::all(acquired, criteria.by_process);
-    let suspect = |group| match acquired.cancel().check() {
+    let groups = ProgramGroup::all(acquired, criteria.by_process);
+    let suspects = groups.par_iter().filter_map(|group| match acquired.cancel().check() {
         Ok(()) => Suspect::of(acquired, group, criteria.is_plain(), &findings).map(Ok),
         Err(cancelled) => Some(Err(cancelled)),
-    };
-    let suspects: Result<Vec<Suspect>, Cancelled> = all.par_iter().filter_map(suspect).collect();
-    let mut suspects = suspects?;
+    });
+    let mut suspects = suspects.collect::<Result<Vec<Suspect>, Cancelled>>()?;
     suspects.sort_by(|a, b| b.score.total_cmp(&a.score));
     Ok(suspects)
 }

@@ -50,15 +50,15 @@ impl NameTable {
                 names.push(name);
             }
         }
-        let mut all: Vec<ObjectNames> = by_pattern
+        let mut names: Vec<ObjectNames> = by_pattern
             .into_iter()
             .map(|(pattern, (count, names))| match names.as_slice() {
                 [name] => ObjectNames { name: self.texts.text(name.row()).to_owned(), count },
                 _ => ObjectNames { name: pattern, count },
             })
             .collect();
-        all.sort_by(|a, b| (Reverse(a.count), &a.name).cmp(&(Reverse(b.count), &b.name)));
-        all.truncate(MAX_PATTERNS);
-        all
+        names.sort_by(|a, b| (Reverse(a.count), &a.name).cmp(&(Reverse(b.count), &b.name)));
+        names.truncate(MAX_PATTERNS);
+        names
     }
 }

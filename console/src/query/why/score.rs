@@ -1,6 +1,6 @@
 //! Score by which suspects are ranked.
 
-use crate::query::growth::{Growth, Lifetime, ProcessLifetimes, Verdict, Window};
+use crate::query::growth::{Growth, ProcessLifetimes, Verdict};
 
 /// A leaked handle outlived its group when it got so many times as old as any handle that was closed.
 const OUTLIVED: i64 = 10;
@@ -8,9 +8,8 @@ const OUTLIVED: i64 = 10;
 /// The score of a group: how many handles it keeps for ever, weighted by how likely it is to go on. `None`
 /// for a group that is not a suspect.
 ///
-/// A steady leak goes on; a burst may come again; of a few handles nothing is known; what was filled at
-/// the start is a cache more often than a leak. Of a group that is balanced otherwise, those count that
-/// `raced` leaked, or that outlived it by far.
+/// A steady leak goes on, a burst may happen again, a few handles are no evidence, and a fill at the start is more often
+/// a cache than a leak. Of an otherwise balanced group, handles that `raced` leaked or that outlived it by far count.
 pub(super) fn of(growth: &Growth, processes: &[ProcessLifetimes], raced: u64) -> Option<f64> {
     let kept = growth.evidence.kept as u64;
     let (weight, count) = match growth.verdict {
@@ -25,31 +24,30 @@ pub(super) fn of(growth: &Growth, processes: &[ProcessLifetimes], raced: u64) ->
 
 /// Number of leaked handles that outlived their group.
 fn outlived(processes: &[ProcessLifetimes]) -> u64 {
-    let duration =
-        |lifetime: &Lifetime| Some(lifetime.closed_ns?.saturating_sub(lifetime.opened_ns));
     let lifetimes = processes.iter().flat_map(|process| &process.lifetimes);
-    let Some(longest) = lifetimes.filter_map(duration).max() else { return 0 };
-    let is_old = |window: Window, lifetime: &Lifetime| {
-        let age = window.end_ns.saturating_sub(lifetime.opened_ns);
-        lifetime.closed_ns.is_none() && age > longest.saturating_mul(OUTLIVED)
-    };
-    let old = processes.iter().flat_map(|ProcessLifetimes { lifetimes, window }| {
-        lifetimes.iter().filter(move |lifetime| is_old(*window, lifetime))
+    let durations = lifetimes.filter_map(|it| Some(it.closed_ns?.saturating_sub(it.opened_ns)));
+    let Some(longest_ns) = durations.max() else { return 0 };
+    let outlived = processes.iter().flat_map(|ProcessLifetimes { lifetimes, window }| {
+        lifetimes.iter().filter(move |lifetime| {
+            let age_ns = window.end_ns.saturating_sub(lifetime.opened_ns);
+            lifetime.closed_ns.is_none() && age_ns > longest_ns.saturating_mul(OUTLIVED)
+        })
     });
-    old.count() as u64
+    outlived.count() as u64
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::query::growth::{Lifetime, Window};
 
     const SECOND: i64 = 1_000_000_000;
     const WINDOW: Window = Window { start_ns: 0, end_ns: 600 * SECOND };
 
     fn score(opens: impl Iterator<Item = i64>, lived: Option<i64>) -> Option<f64> {
-        let lifetime =
-            |opened_ns: i64| Lifetime { opened_ns, closed_ns: lived.map(|ns| opened_ns + ns) };
-        let lifetimes: Vec<Lifetime> = opens.map(lifetime).collect();
+        let lifetimes: Vec<Lifetime> = opens
+            .map(|opened_ns| Lifetime { opened_ns, closed_ns: lived.map(|ns| opened_ns + ns) })
+            .collect();
         score_of(lifetimes)
     }
 

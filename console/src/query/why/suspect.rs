@@ -131,22 +131,23 @@ impl Suspect {
         let growth = match acquired.window() {
             Some(trace) => Growth::of_processes(&lifetimes, trace),
             None => {
-                let all = lifetimes.iter().flat_map(|process| &process.lifetimes).copied();
-                Growth::without_clock(&all.collect::<Vec<Lifetime>>())
+                let lifetimes = lifetimes.iter().flat_map(|process| &process.lifetimes);
+                Growth::without_clock(&lifetimes.copied().collect::<Vec<Lifetime>>())
             }
         };
         let Findings { diagnoses, names, grown, ended } = findings(group, &sums)?;
         let races = diagnoses.iter().find(|diagnosis| diagnosis.cause == RACE);
         let Sums { counts, bytes, .. } = sums;
-        // Bytes count where there are any; the score is of as many as the allocations have on average.
-        let mean = (bytes.unreleased as f64 / counts.unreleased().max(1) as f64).max(1.0);
+        // Of allocations with bytes, the score counts the mean bytes of each.
+        let mean_size = (bytes.unreleased as f64 / counts.unreleased().max(1) as f64).max(1.0);
         let score = score::of(&growth, &lifetimes, races.map_or(0, |races| races.count));
-        // One block that grows leaks as many do.
-        let of_grown = grown.map(|(bytes, _)| GROWN_WEIGHT * bytes as f64);
-        let score = score.map(|score| score * mean).into_iter().chain(of_grown);
+        // A block that grows leaks like many blocks.
+        let grown_score = grown.map(|(bytes, _)| GROWN_WEIGHT * bytes as f64);
+        let score = score.map(|score| score * mean_size).into_iter().chain(grown_score);
         let score = score.reduce(f64::max)?;
         let rate = growth.evidence.rate.filter(|_| growth.verdict == Verdict::Steady);
-        let per_minute = rate.filter(|_| bytes.unreleased > 0).map(|rate| rate.per_minute * mean);
+        let per_minute =
+            rate.filter(|_| bytes.unreleased > 0).map(|rate| rate.per_minute * mean_size);
         let per_minute = per_minute.or(grown.map(|(_, per_minute)| per_minute));
         let ProgramGroup { groups, owners } = group;
         let first = groups.first()?;
@@ -204,11 +205,11 @@ impl Suspect {
 
     /// Evidence for the verdict, as a sentence without a full stop.
     pub fn evidence(&self) -> String {
-        let all = match self.bytes {
-            // Those too that have nothing which was not allocated before: they have no lives.
+        let total = match self.bytes {
+            // Including allocations of only what was allocated before, which have no lifetimes.
             Some(_) => self.counts.opened,
             None => self.growth.evidence.opened as u64,
         };
-        self.growth.sentence(&self.ended, all)
+        self.growth.sentence(&self.ended, total)
     }
 }

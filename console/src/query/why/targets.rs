@@ -62,7 +62,7 @@ impl Targets {
             processes.entry(process.key).or_default().push(lifetime);
         }
         let mut threads: HashMap<u32, Vec<_>> = HashMap::new();
-        // A clock that stands still for longer does not say which thread a handle is of.
+        // A coarser clock does not show which thread a handle refers to.
         let is_exact = trace_info(trace)?.clock_step_ns().is_none_or(|step| step <= START_NS);
         for thread in Threads::read(trace)?.rows().filter(|_| is_exact) {
             if let (Some(creator), Some(start_ns)) = (thread.creator_tid, thread.start_ns) {

@@ -1,4 +1,4 @@
-# handlescope completions bash > /etc/bash_completion.d/handlescope
+# handlescope completions bash >> ~/.bash_completion
 _handlescope() {
     local word value rest
     local -a words=()

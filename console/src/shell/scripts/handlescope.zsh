@@ -1,5 +1,5 @@
 #compdef handlescope
-# handlescope completions zsh > "${fpath[1]}/_handlescope"
+# handlescope completions zsh > ~/.zfunc/_handlescope
 _handlescope() {
     local -a values descriptions
     local value rest

@@ -37,7 +37,7 @@ pub(in crate::query::why) struct SiteCauses<'a> {
 
 /// A site, and what causes are found in.
 pub(super) struct Site<'a> {
-    all: &'a SiteCauses<'a>,
+    causes: &'a SiteCauses<'a>,
     rows: &'a [ResourceIdx],
     sums: &'a Sums,
     /// The rows that leaked.
@@ -90,9 +90,10 @@ impl<'a> SiteCauses<'a> {
         let leaked: Vec<ResourceIdx> =
             rows.iter().copied().filter(|row| self.table.is_unreleased(*row)).collect();
         let chains: Vec<Chain> = leaked.iter().filter_map(|row| self.chain(*row)).collect();
-        let grown = chains.iter().map(|chain| (chain.size, chain.per_minute()));
-        let grown = grown.reduce(|all, one| (i64::saturating_add(all.0, one.0), all.1 + one.1));
-        let site = Site { all: self, rows: &rows, sums, leaked, chains };
+        let growths = chains.iter().map(|chain| (chain.size, chain.per_minute()));
+        let grown =
+            growths.reduce(|sum, growth| (i64::saturating_add(sum.0, growth.0), sum.1 + growth.1));
+        let site = Site { causes: self, rows: &rows, sums, leaked, chains };
         let diagnoses = proved(&Site::CAUSES, &site);
         Some(Findings { diagnoses, names: Vec::new(), grown, ended: sums.ends.words() })
     }
@@ -141,26 +142,27 @@ impl Site<'_> {
 
     /// Reservations of which nothing is ever committed.
     fn without_commit(&self, cause: &'static str) -> Option<Diagnosis> {
-        let all = self.all;
-        // By the first row of each, because a part says nothing of where it lies in its allocation.
+        let causes = self.causes;
+        // By the first row of each, because the rows of parts do not have their offsets in the allocation.
         let mut reserved: BTreeMap<ResourceIdx, i64> = BTreeMap::new();
         for row in &self.leaked {
-            let first = all.table.first_part(*row).unwrap_or(*row);
-            let left = reserved.entry(first).or_default();
-            *left = left.saturating_add(all.table.size.get(row.row()).unwrap_or_default());
+            let first = causes.table.first_part(*row).unwrap_or(*row);
+            let leaked_bytes = reserved.entry(first).or_default();
+            *leaked_bytes =
+                leaked_bytes.saturating_add(causes.table.size.get(row.row()).unwrap_or_default());
         }
         let mut unused = (0_u64, 0_i64);
-        for (first, left) in reserved {
+        for (first, leaked_bytes) in reserved {
             let row = first.row();
-            let allocator = all.allocators.get(all.table.allocator.get(row)?)?;
+            let allocator = causes.allocators.get(causes.table.allocator.get(row)?)?;
             if allocator.kind != ResourceKind::Reserve.code() {
                 return None;
             }
-            let whole = all.whole_sizes.as_ref().and_then(|sizes| sizes.get(row).copied());
-            let size = whole.or_else(|| all.table.size.get(row))?.unsigned_abs();
-            let (key, time_ns) = (all.key.get(row)?, all.table.time_ns.get(row)?);
-            if !all.commits.has(allocator, key, size, time_ns) {
-                unused = (unused.0 + 1, unused.1.saturating_add(left));
+            let whole = causes.whole_sizes.as_ref().and_then(|sizes| sizes.get(row).copied());
+            let size = whole.or_else(|| causes.table.size.get(row))?.unsigned_abs();
+            let (key, time_ns) = (causes.key.get(row)?, causes.table.time_ns.get(row)?);
+            if !causes.commits.has(allocator, key, size, time_ns) {
+                unused = (unused.0 + 1, unused.1.saturating_add(leaked_bytes));
             }
         }
         let (count, size) = unused;
@@ -181,14 +183,14 @@ impl Site<'_> {
     fn ended(&self, end: ResourceEnd) -> impl Iterator<Item = usize> {
         let code = Some(end.code());
         let rows = self.rows.iter().map(|row| row.row());
-        rows.filter(move |row| self.all.table.end.get(*row) == code)
+        rows.filter(move |row| self.causes.table.end.get(*row) == code)
     }
 
     fn none_freed(&self, cause: &'static str) -> Option<Diagnosis> {
         if self.ended(ResourceEnd::Freed).next().is_some() {
             return None;
         }
-        // A reallocation goes on with what it frees.
+        // A reallocation keeps the contents of the block that it frees.
         let facts = match self.ended(ResourceEnd::Reallocated).next() {
             Some(_) => "reallocated, but never freed",
             None => "nothing frees what is allocated here",
@@ -201,11 +203,11 @@ impl Site<'_> {
         let (Sums { ends, counts, .. }, leaked) = (self.sums, self.sums.counts.unreleased());
         let freed = match ends.freed {
             0 => self.diagnosis(cause, leaked, "some are freed in part, none completely"),
-            freed => Diagnosis::of_error_paths(cause, leaked, (freed, counts.opened), "freed")
+            freed => Diagnosis::of_error_paths(cause, leaked, freed, counts.opened, "freed")
                 .map(|diagnosis| diagnosis.with_others(ends.others())),
         };
         let stacks = self.ended(ResourceEnd::Freed);
-        let stacks = stacks.filter_map(|row| self.all.table.end_stack.get(row));
+        let stacks = stacks.filter_map(|row| self.causes.table.end_stack.get(row));
         freed.map(|diagnosis| diagnosis.with_stacks(stacks))
     }
 
@@ -221,7 +223,7 @@ impl Site<'_> {
         count: u64,
         facts: impl Into<String>,
     ) -> Option<Diagnosis> {
-        Diagnosis::new(cause, (count, self.sums.counts.unreleased()), facts)
+        Diagnosis::new(cause, count, self.sums.counts.unreleased(), facts)
     }
 }
 
@@ -233,8 +235,8 @@ impl Sums {
     fn not_destroyed(&self, cause: &'static str) -> Option<Diagnosis> {
         let (leaked, opened) = (self.counts.unreleased(), self.counts.opened);
         match opened.saturating_sub(leaked) {
-            0 => Diagnosis::new(cause, (leaked, leaked), "nothing destroys heaps created here"),
-            ended => Diagnosis::of_error_paths(cause, leaked, (ended, opened), "destroyed"),
+            0 => Diagnosis::new(cause, leaked, leaked, "nothing destroys heaps created here"),
+            ended => Diagnosis::of_error_paths(cause, leaked, ended, opened, "destroyed"),
         }
     }
 }

@@ -14,15 +14,15 @@ const PAGE: u64 = 4096;
 type Owner = (Option<ProcessIdx>, Option<u32>);
 
 /// Commits of each process.
-pub(super) struct Commits(HashMap<Owner, Places>);
+pub(super) struct Commits(HashMap<Owner, ProcessCommits>);
 
 /// The commits of a process by their first pages. Windows commits within one reservation, so that the first page
 /// says of which one the pages are; how many follow it is not known of an allocation that found some of them
 /// committed.
 #[derive(Default)]
-struct Places {
+struct ProcessCommits {
     pages: Vec<u64>,
-    /// A tree of the times of commits: the root at 1, the children of `at` at `2 * at` and after it, the leaves last.
+    /// A tree of the times of commits: the root at 1, the children of `node` at `2 * node` and after it, the leaves last.
     /// Each has the latest time below it.
     latest: Vec<i64>,
 }
@@ -36,8 +36,8 @@ impl Commits {
         let mut commits: HashMap<Owner, Vec<(u64, i64)>> = HashMap::new();
         let is_commit = |allocator: &&Allocator| allocator.kind == ResourceKind::Commit.code();
         if allocators.rows().iter().any(|allocator| is_commit(&allocator)) {
-            let wholes = (0..table.len()).map(ResourceIdx::of);
-            for row in wholes.filter(|row| !table.is_further_part(*row)).map(ResourceIdx::row) {
+            let resources = (0..table.len()).map(ResourceIdx::of);
+            for row in resources.filter(|row| !table.is_further_part(*row)).map(ResourceIdx::row) {
                 let allocator =
                     table.allocator.get(row).and_then(|allocator| allocators.get(allocator));
                 if let (Some(allocator), Some(key), Some(time_ns)) =
@@ -47,25 +47,26 @@ impl Commits {
                 }
             }
         }
-        Self(commits.into_iter().map(|(owner, commits)| (owner, Places::of(commits))).collect())
+        let commits = commits.into_iter();
+        Self(commits.map(|(owner, commits)| (owner, ProcessCommits::of(commits))).collect())
     }
 
     /// Whether anything was committed in a range of the owner's pages, at a time or later.
     pub(super) fn has(&self, allocator: &Allocator, first: u64, size: u64, since_ns: i64) -> bool {
         let first = page(first);
         let end = first.saturating_add(size.max(1));
-        self.0.get(&owner(allocator)).is_some_and(|places| places.has(first, end, since_ns))
+        self.0.get(&owner(allocator)).is_some_and(|commits| commits.has(first, end, since_ns))
     }
 }
 
-impl Places {
+impl ProcessCommits {
     fn of(mut commits: Vec<(u64, i64)>) -> Self {
         commits.sort_unstable();
         let count = commits.len();
         let mut latest = vec![i64::MIN; count];
         latest.extend(commits.iter().map(|(_, time_ns)| *time_ns));
-        for at in (1..count).rev() {
-            latest[at] = latest[2 * at].max(latest[2 * at + 1]);
+        for node in (1..count).rev() {
+            latest[node] = latest[2 * node].max(latest[2 * node + 1]);
         }
         Self { pages: commits.into_iter().map(|(page, _)| page).collect(), latest }
     }
@@ -75,9 +76,9 @@ impl Places {
         let leaf =
             |address: u64| self.pages.len() + self.pages.partition_point(|page| *page < address);
         let (mut from, mut to) = (leaf(first), leaf(end));
-        let is_later = |at: usize| self.latest.get(at).is_some_and(|time_ns| *time_ns >= since_ns);
+        let is_later = |node: usize| self.latest.get(node).is_some_and(|ns| *ns >= since_ns);
         while from < to {
-            // A subtree that ends with the range, or begins with it, is looked at as one.
+            // A subtree at the start or the end of the range is tested as a whole.
             if from % 2 == 1 {
                 if is_later(from) {
                     return true;
@@ -111,17 +112,16 @@ mod tests {
     #[test]
     fn commits_are_found_by_place_and_time_whatever_their_number() {
         for count in 0..20_u64 {
-            // Later ones lie lower.
+            // Later commits have lower times.
             let commits: Vec<(u64, i64)> =
                 (0..count).map(|n| (n * 10, 100 - n as i64 * 3)).collect();
-            let places = Places::of(commits.iter().rev().copied().collect());
+            let by_page = ProcessCommits::of(commits.iter().rev().copied().collect());
             for (first, end) in (0..21).flat_map(|first| (0..21).map(move |end| (first, end))) {
                 let (first, end) = (first * 10 - first % 2, end * 10 - end % 3);
                 for since in [0, 50, 80, 99, 100, 101] {
-                    let is_in =
-                        |(page, time): &(u64, i64)| (first..end).contains(page) && *time >= since;
-                    let known = commits.iter().any(is_in);
-                    assert_eq!(places.has(first, end, since), known, "{first} {end} {since}");
+                    let mut commits = commits.iter().filter(|(_, time)| *time >= since);
+                    let expected = commits.any(|(page, _)| (first..end).contains(page));
+                    assert_eq!(by_page.has(first, end, since), expected, "{first} {end} {since}");
                 }
             }
         }

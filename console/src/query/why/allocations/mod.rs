@@ -15,9 +15,11 @@ use super::suspect::{Sums, Suspect};
 
 /// The causes of leaks of allocations, with what the help says of them, but for those that handles have, too.
 pub fn causes_of_allocations() -> Vec<(&'static str, &'static str)> {
-    let mut all = [words(&Site::CAUSES), words(&Sums::CAUSES_OF_HEAPS)].concat();
-    all.retain(|(word, _)| causes_of_handles().iter().all(|(known, _)| known != word));
-    all
+    let mut words = [words(&Site::CAUSES), words(&Sums::CAUSES_OF_HEAPS)].concat();
+    words.retain(|(word, _)| {
+        causes_of_handles().iter().all(|(word_of_handles, _)| word_of_handles != word)
+    });
+    words
 }
 
 /// Leaves out reservations of a stack that commits pages, too: what is committed says as much and more, unless

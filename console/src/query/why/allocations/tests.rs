@@ -65,7 +65,7 @@ impl Pages {
 }
 
 fn diagnosis<'a>(suspect: Option<&'a Suspect>, cause: &str) -> Option<&'a Diagnosis> {
-    suspect?.diagnoses.iter().find(|found| found.cause == cause)
+    suspect?.diagnoses.iter().find(|diagnosis| diagnosis.cause == cause)
 }
 
 use ResourceEnd::{AtExit, Freed, Open};
