@@ -100,7 +100,7 @@ impl Table<'_> {
         let frame = DataFrame::new(self.frame.height(), columns.collect());
         let specs = selected.iter().filter_map(|index| self.specs.get(*index).cloned());
         self.specs =
-            specs.zip(&selected).map(|(spec, index)| spec.selected_as(self.name(*index))).collect();
+            specs.zip(&selected).map(|(spec, index)| spec.selected_by(self.name(*index))).collect();
         self.frame = frame.map_err(std::io::Error::other)?;
         (self.spare, self.groups, self.row_text) = (Vec::new(), None, None);
         Ok(())

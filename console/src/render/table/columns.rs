@@ -56,7 +56,7 @@ impl ColumnSpec {
 
     /// Adapts a column that the user chose: it stands where it was named, under its name if it has
     /// no title.
-    pub(super) fn selected_as(self, name: &str) -> ColumnSpec {
+    pub(super) fn selected_by(self, name: &str) -> ColumnSpec {
         let show = match (&self.title, self.show) {
             (None, Show::Plain) => Show::Lines,
             (_, show) => show,
