@@ -206,7 +206,9 @@ impl Shown {
     }
 
     fn size(&self) -> usize {
-        let json = size(&self.row) + text::of_row(&self.row).len();
+        let has_text = self.row.get(text::TEXT).is_some();
+        let text = if has_text { 0 } else { text::of_row(&self.row).len() };
+        let json = size(&self.row) + text;
         let stacks = self.stacks.iter().map(|(name, stack)| {
             2 * (name.len() + 3) + size(stack) + text::of_stack(name, stack).len()
         });

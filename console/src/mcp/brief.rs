@@ -2,6 +2,8 @@
 
 use serde_json::{Map, Value, json};
 
+use super::text::TEXT;
+
 /// Members of documents that an answer says in its own way, or that repeat the question.
 const REPEATED: [&str; 6] = ["kind", "command", "caveats", "files", "group_by", "left_out"];
 
@@ -25,8 +27,22 @@ const ARROW: &str = "  ← ";
 /// Maximum number of modules without names that loading lists.
 const MAX_MODULES: usize = 5;
 
-/// Maximum number of names of objects of a suspect.
-const MAX_NAMES: usize = 1;
+/// Members of a suspect that its row has; its lines have more.
+const OF_SUSPECTS: [&str; 13] = [
+    "file",
+    "rank",
+    "id",
+    "leaked",
+    "closed_at_exit",
+    "created",
+    "type",
+    "allocator",
+    "process",
+    "bytes",
+    "function",
+    "verdict",
+    "rate_per_minute",
+];
 
 /// Leaves of a document what its answer needs beside the rows.
 pub(super) fn document(document: &mut Map<String, Value>) {
@@ -123,12 +139,41 @@ pub(super) fn row(row: &mut Value) {
     prune(row, row.get("keys").is_some());
 }
 
-/// Leaves of a suspect what a reader asks first: who leaks what, where, how fast, why; and its stack in a line.
+/// Leaves of a suspect what a reader asks first: as members who leaks what, where and how fast, with the words of the
+/// causes; as lines the same with the program's calls and the sentences about growth and causes.
 pub(super) fn suspect(row: &mut Value) {
+    let lines = suspect_lines(row);
     let Some(members) = row.as_object_mut() else { return };
-    let names = members.get("object_names").and_then(Value::as_array).into_iter().flatten();
-    let names: Vec<Value> = names.take(MAX_NAMES).map(|name| name["name"].clone()).collect();
     let diagnoses = members.get("diagnoses").and_then(Value::as_array).into_iter().flatten();
+    let causes: Vec<Value> = diagnoses.map(|diagnosis| diagnosis["cause"].clone()).collect();
+    members.retain(|name, _| OF_SUSPECTS.contains(&name.as_str()));
+    members.insert("causes".to_owned(), causes.into());
+    members.insert(TEXT.to_owned(), lines.into());
+    prune(row, true);
+}
+
+/// The lines of a suspect: amount, process and id; the calls; growth; names; causes that each explain more than those
+/// before.
+fn suspect_lines(row: &Value) -> String {
+    let text = |member: &str| row[member].as_str();
+    let calls = text("calls")
+        .map(|calls| calls.replace(ARROW, " < ").split_whitespace().collect::<Vec<_>>().join(" "));
+    let name = row["object_names"][0]["name"].as_str().map(|name| format!("objects {name}"));
+    let mut lines = format!(
+        "{}. {}, {}, id {}\n",
+        row["rank"],
+        text("amount").unwrap_or_default(),
+        text("process").unwrap_or_default(),
+        text("id").unwrap_or_default()
+    );
+    let calls = calls.or_else(|| text("function").map(str::to_owned));
+    let facts = [calls, text("growth").map(str::to_owned), name].into_iter().flatten();
+    let mut explained = 0;
+    let diagnoses = row["diagnoses"].as_array().into_iter().flatten().filter(|diagnosis| {
+        let (before, count) = (explained, diagnosis["count"].as_u64().unwrap_or_default());
+        explained = count.max(before);
+        count > before
+    });
     let causes = diagnoses.map(|diagnosis| {
         let text = |member: &str| diagnosis[member].as_str().unwrap_or_default();
         match (text("cause"), text("text")) {
@@ -136,21 +181,10 @@ pub(super) fn suspect(row: &mut Value) {
             (cause, text) => format!("{cause}: {text}"),
         }
     });
-    // Each of the further ones explains less, or the same in other words.
-    let causes: Vec<Value> = causes.take(2).map(Value::from).collect();
-    let calls = members
-        .get("calls")
-        .and_then(Value::as_str)
-        .map(|calls| calls.replace(ARROW, " < ").split_whitespace().collect::<Vec<_>>().join(" "));
-    let kept = |name: &str| Some((name.to_owned(), members.get(name)?.clone()));
-    let head = ["file", "rank", "id", "leaked", "closed_at_exit", "created", "type"];
-    let tail = ["allocator", "process", "bytes", "function", "growth", "rate_per_minute"];
-    let mut brief: Map<String, Value> = head.into_iter().chain(tail).filter_map(kept).collect();
-    brief.insert("causes".to_owned(), causes.into());
-    brief.insert("stack".to_owned(), calls.into());
-    brief.insert("object_names".to_owned(), names.into());
-    *row = Value::Object(brief);
-    prune(row, true);
+    for fact in facts.chain(causes) {
+        lines.push_str(&format!("   {fact}\n"));
+    }
+    lines
 }
 
 /// Leaves of a module what says whether its frames have names, and why not.

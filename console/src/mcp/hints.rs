@@ -28,6 +28,9 @@ const PHRASES: [(&str, &str); 11] = [
     ("choose some with -fd", "choose some with `files`"),
 ];
 
+/// Number of handles or allocations up to which a small suspect is left out.
+const MAX_SMALL: u64 = 3;
+
 /// Beginnings of notes about what was done, which limits no answer.
 const NOTES: [&str; 2] = ["loaded ", "note: -fd "];
 
@@ -76,9 +79,7 @@ pub(super) fn translate(tool: &Tool, value: &mut Value) {
 /// The call that shows more of a row.
 pub(super) fn next_of_row(tool: &Tool, row: &Value, files: Option<&str>) -> Option<Value> {
     let (next, mut arguments) = match tool.brief {
-        Brief::Suspects if row["bytes"].is_null() => {
-            ("objects", json!({"suspect": row["id"], "stacks": true}))
-        }
+        Brief::Suspects if row["bytes"].is_null() => ("objects", json!({"suspect": row["id"]})),
         Brief::Suspects => {
             ("allocations", json!({"by": ["allocator", "createstack"], "suspect": row["id"]}))
         }
@@ -106,14 +107,14 @@ fn objects_of(keys: &Value) -> Option<Value> {
 /// Leaves the suspects out that say next to nothing beside the others, and says how many those are and how to see them.
 pub(super) fn leave_out_small(document: &mut Map<String, Value>, arguments: &Map<String, Value>) {
     let Some(Value::Array(suspects)) = document.get_mut("suspects") else { return };
-    let is_small = |suspect: &Value| suspect["is_small"] == true;
-    if suspects.iter().all(is_small) {
-        return;
-    }
     let count = |suspect: &Value| {
         let count = |member: &str| suspect[member].as_u64().unwrap_or_default();
         count("leaked") + count("closed_at_exit")
     };
+    let is_small = |suspect: &Value| suspect["is_small"] == true && count(suspect) <= MAX_SMALL;
+    if suspects.iter().all(is_small) {
+        return;
+    }
     let small = suspects.iter().filter(|suspect| is_small(suspect));
     let (number, least, most) =
         small.map(count).fold((0, u64::MAX, 0), |(number, least, most), count| {

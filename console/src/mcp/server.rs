@@ -168,8 +168,11 @@ impl ServerHandler for Server {
             never = self.signs_of_life(&context.peer, token) => match never {},
         };
         let result = match answer {
-            Ok(page) => {
+            Ok(mut page) => {
                 let text = text::of_answer(&page, tool.names.rows);
+                if has_structure {
+                    text::take(&mut page, tool.names.rows);
+                }
                 let mut result = CallToolResult::structured(page);
                 // Each form once: older clients know no other content than text, which is JSON for them.
                 match has_structure {

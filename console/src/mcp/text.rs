@@ -7,6 +7,17 @@ use serde_json::{Map, Value};
 /// Separator of members in a line.
 const SEPARATOR: &str = ", ";
 
+/// The member of a row with its lines, where these are not made of its other members.
+pub(super) const TEXT: &str = "text";
+
+/// Removes the lines of rows, which the text of the answer has.
+pub(super) fn take(answer: &mut Value, rows: &str) {
+    let rows = answer["document"].get_mut(rows).and_then(Value::as_array_mut);
+    for row in rows.into_iter().flatten().filter_map(Value::as_object_mut) {
+        row.remove(TEXT);
+    }
+}
+
 /// Members that begin a line.
 const FIRST: [&str; 6] = ["file", "id", "name", "module", "time_ns", "kind"];
 
@@ -51,27 +62,6 @@ fn write_table(columns: &[Value], rows: &[Value], text: &mut String) {
     }
 }
 
-/// The lines of a suspect: amount, process and id; the calls; growth; causes.
-fn write_suspect(row: &Map<String, Value>, text: &mut String) {
-    let part = |name: &str| row.get(name).map(scalar);
-    let number = |name: &str| part(name).unwrap_or_else(|| "0".to_owned());
-    let (leaked, opened, at_exit) = (number("leaked"), number("created"), part("closed_at_exit"));
-    let at_exit = at_exit.map(|count| format!(", {count} closed only by process exit"));
-    let bytes = part("bytes").map(|bytes| format!(", {bytes} bytes"));
-    let allocator = part("allocator").map(|allocator| format!(" {allocator}"));
-    let kind = format!("{}{}", number("type"), allocator.unwrap_or_default());
-    let more = format!("{}{}", bytes.unwrap_or_default(), at_exit.unwrap_or_default());
-    let (rank, process, id) = (number("rank"), number("process"), number("id"));
-    let _ = writeln!(text, "{rank}. {leaked} of {opened} {kind} leaked{more}, {process}, id {id}");
-    let stack = part("stack").or_else(|| part("function"));
-    let names = part("object_names").map(|names| format!("objects {names}"));
-    let causes = row.get("causes").and_then(Value::as_array).into_iter().flatten().map(scalar);
-    let lines = [stack, part("growth"), names].into_iter().flatten().chain(causes);
-    lines.for_each(|line| {
-        let _ = writeln!(text, "   {line}");
-    });
-}
-
 /// The lines of a row: its short members in one line, its lists below.
 pub(super) fn of_row(row: &Value) -> String {
     let mut text = String::new();
@@ -84,8 +74,9 @@ fn write_row(row: &Value, indent: &str, text: &mut String) {
         let _ = writeln!(text, "{indent}{}", scalar(row));
         return;
     };
-    if members.contains_key("causes") && members.contains_key("growth") {
-        return write_suspect(members, text);
+    if let Some(written) = members.get(TEXT).and_then(Value::as_str) {
+        text.push_str(written);
+        return;
     }
     let is_list = |value: &&Value| value.as_array().is_some_and(|list| list.iter().any(is_long));
     let first = FIRST.iter().filter_map(|name| members.get_key_value(*name));

@@ -246,7 +246,7 @@ pub(super) static TOOLS: &[Tool] = &[
     Tool {
         name: "sql",
         about: "Answers SQL (SELECT of polars) over the loaded traces. Views: leaks, handles, open_handles (a row for \
-                each handle), resource_leaks, allocations; tables: see schema. Pointers are hex text.",
+                each handle), resource_leaks, allocations; tables: see schema.",
         work: Work::Sql,
         names: Names { rows: "rows", list: None },
         brief: Brief::Values,

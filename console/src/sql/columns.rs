@@ -87,6 +87,8 @@ static ADDED: &[Added] = added! {
     what_name: Text of ResourceMisses = words!(ResourceMisses::what, ResourceMissKind);
     /// Number of frames; functions inlined into others count.
     depth: U32 of Stacks = Values::OfFrames;
+    /// The function that says most: the first of the program, as in leaky.exe!Cache::Get.
+    function: Text of Stacks = Values::OfFrames;
     /// A line for each frame, as in leaky.exe!main.
     text: Text of Stacks = Values::OfFrames;
 };

@@ -9,6 +9,7 @@ use super::error::SqlError;
 use super::memory::Memory;
 use crate::{
     cancel::{Cancel, Poll},
+    filter::SystemModules,
     query::{FrameNames, Frames},
     trace::FrameNameCache,
 };
@@ -19,7 +20,7 @@ const MAX_FRAMES: u32 = 512;
 /// Bytes of text between two looks at the memory.
 const CHECK_EVERY: usize = 16 << 20;
 
-/// `depth` and `text` of every stack of some traces, one after the other. Looks for the names of all
+/// `depth`, `function` and `text` of every stack of some traces, one after the other. Looks for the names of all
 /// their frames.
 ///
 /// # Errors
@@ -31,10 +32,12 @@ pub(super) fn stack_texts<'a>(
     cancel: &Cancel,
 ) -> Result<DataFrame, SqlError> {
     let (mut depths, mut texts) = (Vec::new(), StringChunkedBuilder::new("text".into(), 0));
+    let mut functions = StringChunkedBuilder::new("function".into(), 0);
     let mut bytes = 0;
     for (trace, known) in traces {
         let stacks = trace.height(Table::Stacks)?;
         let frames = Frames::load(trace, names, known, cancel)?;
+        let frames = frames.with_system_modules(&SystemModules::default());
         frames.resolve((0..stacks).map(StackIdx::of))?;
         let named = frames.named();
         let mut poll = Poll::new(cancel);
@@ -53,6 +56,8 @@ pub(super) fn stack_texts<'a>(
             if let Some(more) = depth.checked_sub(MAX_FRAMES).filter(|more| *more > 0) {
                 let _ = write!(text, "\n… {more} more frames");
             }
+            let function = named.representative(stack);
+            functions.append_value(function.map_or_else(String::new, |frame| frame.to_string()));
             bytes += text.len();
             if bytes > CHECK_EVERY {
                 memory.check()?;
@@ -63,5 +68,6 @@ pub(super) fn stack_texts<'a>(
         }
     }
     let depths = UInt32Chunked::from_vec(PlSmallStr::from_static("depth"), depths).into_column();
-    Ok(DataFrame::new(depths.len(), vec![depths, texts.finish().into_column()])?)
+    let functions = functions.finish().into_column();
+    Ok(DataFrame::new(depths.len(), vec![depths, functions, texts.finish().into_column()])?)
 }

@@ -19,7 +19,7 @@ pub(super) struct QueriedTrace {
     pub(super) trace: Arc<Trace>,
 }
 
-/// Sender of requests for `depth` and `text` of the stacks of all traces: the thread that waits for
+/// Sender of requests for `depth`, `function` and `text` of the stacks of all traces: the thread that waits for
 /// the query's answer has the symbols.
 pub(super) type StackRequests = mpsc::Sender<mpsc::Sender<DataFrame>>;
 

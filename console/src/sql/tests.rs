@@ -144,7 +144,7 @@ fn frames_of_several_files_stay_those_of_their_stacks() {
         loaded(fixture)
     };
     let files = [of("app.exe+0x1A"), of("0xFFFF")];
-    let texts = "SELECT row, frames, depth, text FROM stacks";
+    let texts = "SELECT row, frames, depth, function, text FROM stacks";
     assert_eq!(
         answer(&files, texts)
             .expect("stacks")
@@ -155,6 +155,8 @@ fn frames_of_several_files_stay_those_of_their_stacks() {
             .get(0),
         Some("ntdll.dll+0x10\napp.exe+0x1A")
     );
+    let functions = "SELECT function FROM handles ORDER BY file_index";
+    assert_eq!(rows(&files[..1], functions), ["app.exe+0x1A"]);
     assert_eq!(
         rows(&files, "SELECT row, frames, depth FROM stacks"),
         ["0,\"[0,1]\",2", "1,\"[2,3]\",2"]
@@ -314,8 +316,16 @@ fn views_of_the_user_are_added_or_replace_others() {
     assert!(ask("DESCRIBE handles").contains("tid,u32,,Thread that made the call.\n"));
     let names: Vec<&str> = views.relations().map(Relation::name).collect();
     assert_eq!(
-        names[..6],
-        ["leaks", "handles", "resource_leaks", "allocations", "provider_values", "by_type"]
+        names[..7],
+        [
+            "leaks",
+            "handles",
+            "open_handles",
+            "resource_leaks",
+            "allocations",
+            "provider_values",
+            "by_type"
+        ]
     );
 }
 

@@ -22,9 +22,10 @@ use crate::paths::has_extension;
 use crate::query::KnownNames;
 
 /// The views of this folder.
-static FILES: [(&str, &str); 7] = [
+static FILES: [(&str, &str); 8] = [
     ("leaks.sql", include_str!("views/leaks.sql")),
     ("handles.sql", include_str!("views/handles.sql")),
+    ("open_handles.sql", include_str!("views/open_handles.sql")),
     ("_opened.sql", include_str!("views/_opened.sql")),
     ("resource_leaks.sql", include_str!("views/resource_leaks.sql")),
     ("allocations.sql", include_str!("views/allocations.sql")),

@@ -7,7 +7,8 @@
 -- provider?: The provider of the events; null for the kernel and heaps.
 -- process?: Executable that owns it.
 -- pid?: Its process id.
--- by?: Executable that allocated it, where that is not the owner.
+-- allocated_by?: Executable that allocated it, where that is not the owner.
+-- by?: Old name of allocated_by, to be removed in the next version.
 -- key: Address or handle like 0xC0.
 -- size [bytes]: Its bytes; those of the part where an allocation ended in parts.
 -- time_ns [ns since session start]: When it was allocated.
@@ -16,6 +17,7 @@
 -- end_ns? [ns since session start]: When it ended.
 -- at_exit: Whether only the end of its process freed it.
 -- stack? [row of stacks]: Stack that allocated it.
+-- function?: The program's first function on it, as in leaky.exe!Cache::Get.
 -- stack_text?: Its frames, a line for each.
 -- end_stack? [row of stacks]: Stack that freed it.
 -- part_of? [row of resources]: The first part of the same allocation; null for this one.
@@ -29,6 +31,7 @@ SELECT
     allocators_provider(allocator) AS provider,
     processes_name(allocators_process(allocator)) AS process,
     allocators_pid(allocator) AS pid,
+    processes_name(caller) AS allocated_by,
     processes_name(caller) AS "by",
     hex(key) AS key,
     size,
@@ -38,6 +41,7 @@ SELECT
     end_time_ns AS end_ns,
     "end" = 5 AS at_exit,
     stack,
+    stacks_function(stack) AS function,
     stacks_text(stack) AS stack_text,
     end_stack,
     part_of,

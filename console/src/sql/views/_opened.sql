@@ -19,6 +19,8 @@
 -- closed_after_ns? [ns since session start]: If it was closed unseen: it was still open then.
 -- closed_before_ns? [ns since session start]: If it was closed unseen: it was closed then at the latest.
 -- stack? [row of stacks]: Stack that opened it.
+-- function?: The program's first function on it, as in leaky.exe!Cache::Get.
+-- stack_text?: Its frames, a line for each.
 -- close_stack? [row of stacks]: Stack that closed it.
 -- close_process?: Executable that closed it.
 -- source_process?: Executable it was duplicated from.
@@ -50,6 +52,8 @@ SELECT
     closed_after_ns,
     closed_before_ns,
     stack,
+    stacks_function(stack) AS function,
+    stacks_text(stack) AS stack_text,
     events_stack(closing_event) AS close_stack,
     processes_name(events_process(closing_event)) AS close_process,
     processes_name(source_process) AS source_process,

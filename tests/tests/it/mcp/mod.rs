@@ -1,6 +1,7 @@
 //! `handlescope mcp`, as a client of the protocol sees it.
 
 mod answers;
+mod benchmark;
 mod pages;
 mod protocol;
 

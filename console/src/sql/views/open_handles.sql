@@ -1,0 +1,24 @@
+-- Every handle that is open at the end of the trace, as the rundown lists them.
+--
+-- file_index: Number of the file among those that are loaded.
+-- id: Number of the object, as answers about objects show it.
+-- type: Type of the object, as in Event.
+-- name?: Name of the object.
+-- handle: Handle value like 0xC0.
+-- process?: Executable that owns the handle.
+-- pid?: Its process id.
+-- pointer: Kernel address of the object.
+-- object [row of objects]: The object.
+-- process_row [row of processes]: The process.
+SELECT
+    file_index,
+    objects_id(object) AS id,
+    objects_type(object) AS type,
+    names_name(objects_name(object)) AS name,
+    hex(handle) AS handle,
+    processes_name(process) AS process,
+    processes_pid(process) AS pid,
+    hex(objects_pointer(object)) AS pointer,
+    object,
+    process AS process_row
+FROM existing_handles
