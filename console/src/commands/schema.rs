@@ -198,7 +198,7 @@ mod tests {
         stacks: Call stacks, each once.
         Column  Type         Unit            Meaning
         frames  list of u32  rows of frames  Frames, innermost first: the kernel part, then the user part.
-        in .sql also: file_index, row, depth, text
+        in .sql also: file_index, row, depth, function, text
         ");
     }
 }

@@ -45,10 +45,7 @@ pub static TOPICS: &[TopicSpec] = &[
         name: "growth",
         summary: "words for how a group of handles grows",
         rows: &[
-            (
-                "leaked",
-                "a handle that its program never closes; being closed by process exit counts as leaked",
-            ),
+            ("leaked", "a handle that its program never closes, or only process exit"),
             ("kept", "a leaked handle older than closed handles of its group ever get"),
             ("steady", "keeps handles at one rate, to the end: a leak, with its rate"),
             ("burst", "kept handles within a very short time, none before or after"),

@@ -28,7 +28,7 @@ use super::prompts;
 use super::resources::{self, ResourceError};
 use super::text;
 use super::tool_session::ToolSession;
-use super::tools::{TOOLS, Tool};
+use super::tools::{Brief, TOOLS, Tool};
 use crate::cancel::Cancel;
 use crate::terminal::Activity;
 
@@ -170,7 +170,7 @@ impl ServerHandler for Server {
         let result = match answer {
             Ok(mut page) => {
                 let text = text::of_answer(&page, tool.names.rows);
-                if has_structure {
+                if has_structure && tool.brief == Brief::Suspects {
                     text::take(&mut page, tool.names.rows);
                 }
                 let mut result = CallToolResult::structured(page);

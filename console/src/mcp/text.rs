@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 const SEPARATOR: &str = ", ";
 
 /// The member of a row with its lines, where these are not made of its other members.
-pub(super) const TEXT: &str = "text";
+pub(super) const TEXT: &str = "summary";
 
 /// Removes the lines of rows, which the text of the answer has.
 pub(super) fn take(answer: &mut Value, rows: &str) {

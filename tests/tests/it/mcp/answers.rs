@@ -186,6 +186,9 @@ fn the_leaks_of_the_sample_are_found() {
         named["document"]["rows"],
         json!([{"function": "leaky.exe!leaky::ThreadPool::StartWorker"}])
     );
+    let texts = json!({"query": "SELECT text, 1 AS summary FROM stacks LIMIT 1"});
+    let texts = server.call("sql", &texts).unwrap();
+    assert_eq!(texts["document"]["rows"][0].as_object().unwrap().len(), 2);
     let open =
         json!({"query": "SELECT count(*) AS n FROM open_handles WHERE process = 'leaky.exe'"});
     assert_eq!(server.call("sql", &open).unwrap()["document"]["rows"], json!([{"n": 19}]));
