@@ -28,9 +28,8 @@ const ARROW: &str = "  ← ";
 const MAX_MODULES: usize = 5;
 
 /// Members of a suspect that its row has; its lines have more.
-const OF_SUSPECTS: [&str; 13] = [
+const OF_SUSPECTS: [&str; 12] = [
     "file",
-    "rank",
     "id",
     "leaked",
     "closed_at_exit",
@@ -148,6 +147,11 @@ pub(super) fn suspect(row: &mut Value) {
     let causes: Vec<Value> = diagnoses.map(|diagnosis| diagnosis["cause"].clone()).collect();
     members.retain(|name, _| OF_SUSPECTS.contains(&name.as_str()));
     members.insert("causes".to_owned(), causes.into());
+    if let Some(rate) = members.get_mut("rate_per_minute") {
+        // Four digits: its interval is never narrower.
+        let rounded = rate.as_f64().and_then(|rate| format!("{rate:.3e}").parse::<f64>().ok());
+        *rate = rounded.map_or(Value::Null, Value::from);
+    }
     members.insert(TEXT.to_owned(), lines.into());
     prune(row, true);
 }

@@ -106,6 +106,12 @@ fn objects_of(keys: &Value) -> Option<Value> {
 
 /// Leaves the suspects out that say next to nothing beside the others, and says how many those are and how to see them.
 pub(super) fn leave_out_small(document: &mut Map<String, Value>, arguments: &Map<String, Value>) {
+    if let Some(groups) = document.remove("young_groups").filter(|groups| *groups != 0) {
+        let arguments = json!({"by": ["process", "type"], "leak": true});
+        let see = json!({"tool": "groups", "arguments": arguments});
+        let young = json!({"groups": groups, "see": see});
+        document.insert("left_out_as_young".to_owned(), young);
+    }
     let Some(Value::Array(suspects)) = document.get_mut("suspects") else { return };
     let count = |suspect: &Value| {
         let count = |member: &str| suspect[member].as_u64().unwrap_or_default();

@@ -56,6 +56,8 @@ pub struct WhyAnswer<'a> {
     pub suspects: Vec<Suspect>,
     /// Number of allocations in the trace.
     pub allocations: usize,
+    /// Number of groups of handles that leak only a few young ones, and are no suspects.
+    pub young_groups: usize,
     /// Caveats that do not depend on which suspects are shown.
     caveats: usize,
 }
@@ -91,7 +93,7 @@ pub fn why<'a>(
 
 impl<'a> WhyAnswer<'a> {
     fn new(mut file: FileAnswer<'a>, criteria: &WhyCriteria) -> Result<Self, QueryError> {
-        let mut suspects = suspects_of_handles(&file, criteria)?;
+        let (mut suspects, young_groups) = suspects_of_handles(&file, criteria)?;
         let (mut allocation_count, mut no_match) = (0, file.about.no_match.clone());
         if let Some(allocations) = allocations(&file, criteria)? {
             suspects.extend(suspects_of_allocations(&allocations, criteria)?);
@@ -113,7 +115,8 @@ impl<'a> WhyAnswer<'a> {
         }
         suspects.retain(|suspect| suspect.counts.unreleased() >= least);
         let caveats = file.about.caveats.len();
-        let mut answer = Self { file, suspects, allocations: allocation_count, caveats };
+        let mut answer =
+            Self { file, suspects, allocations: allocation_count, young_groups, caveats };
         answer.show(|index| criteria.shown.is_none_or(|count| index < count))?;
         Ok(answer)
     }
@@ -156,13 +159,14 @@ fn allocations<'f>(
     }
 }
 
+/// The suspects among handles, and the number of groups that leak but are no suspects.
 fn suspects_of_handles(
     file: &FileAnswer<'_>,
     criteria: &WhyCriteria,
-) -> Result<Vec<Suspect>, QueryError> {
+) -> Result<(Vec<Suspect>, usize), QueryError> {
     let (process, is_plain) = (criteria.process.as_ref(), criteria.is_plain());
     let Some(handles) = Handles::of(&file.file, file.groups.as_ref(), process, is_plain) else {
-        return Ok(Vec::new());
+        return Ok((Vec::new(), 0));
     };
     let trace = file.file.trace;
     // A trace shows no distances shorter than a step of its clock.
@@ -208,19 +212,20 @@ fn suspects_of_allocations(
     criteria: &WhyCriteria,
 ) -> Result<Vec<Suspect>, QueryError> {
     let causes = SiteCauses::load(allocations)?;
-    let mut suspects =
+    let (mut suspects, _) =
         suspects(allocations, criteria, |group, sums| causes.findings(&group.groups, sums))?;
     drop_backed(&mut suspects);
     Ok(suspects)
 }
 
-/// The suspects among what was acquired, those with the highest score first; `findings` says why a group leaks, and `None`
+/// The suspects among what was acquired, those with the highest score first, and the number of groups that leak but are
+/// none: what they leak is young. `findings` says why a group leaks, and `None`
 /// of what it cannot say anything of.
 fn suspects(
     acquired: &impl Acquired,
     criteria: &WhyCriteria,
     findings: impl Fn(&ProgramGroup<'_>, &Sums) -> Option<Findings> + Sync,
-) -> Result<Vec<Suspect>, QueryError> {
+) -> Result<(Vec<Suspect>, usize), QueryError> {
     let groups = ProgramGroup::all(acquired, criteria.by_process);
     let suspects = groups.par_iter().filter_map(|group| match acquired.cancel().check() {
         Ok(()) => Suspect::of(acquired, group, criteria.is_plain(), &findings).map(Ok),
@@ -228,5 +233,6 @@ fn suspects(
     });
     let mut suspects = suspects.collect::<Result<Vec<Suspect>, Cancelled>>()?;
     suspects.sort_by(|a, b| b.score.total_cmp(&a.score));
-    Ok(suspects)
+    let others = groups.len() - suspects.len();
+    Ok((suspects, others))
 }

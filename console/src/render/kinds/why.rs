@@ -119,7 +119,8 @@ pub fn why<'a>(
     let parts: Vec<FileRows> = parts.collect();
     let (mut columns, display) = (why_columns(), *display);
     columns.row_text(move |row, out| row.write(stacks.show, &display, out));
-    let head = Document::of("Why").files(&traces);
+    let young_groups = answers.iter().map(|answer| answer.young_groups).sum::<usize>();
+    let head = Document::of("Why").files(&traces).with("young_groups", young_groups);
     let tail = Document::default().stacks(&traces).caveats(&traces);
     let table = Table::new("suspects", columns, rows, parts)?;
     Ok(table.with_members(head, tail).counting_left_out())
