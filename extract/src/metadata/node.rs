@@ -105,7 +105,7 @@ impl<'a> Node<'a> {
         self.slots.get(self.at)
     }
 
-    /// The number of its field among [`Fields::all`].
+    /// The number of its field for [`Fields::get`].
     pub fn field_number(&self) -> usize {
         self.slot().map_or(0, |slot| usize::from(slot.field))
     }
