@@ -299,7 +299,7 @@ mod tests {
         let to = json!({"time": {"to": "1s"}});
         assert_eq!(read("objects", &to).expect("words"), ["-MinMaxTime", "0", "1s"]);
         let since = json!({"since": "1s"});
-        assert_eq!(read("why", &since).expect("words"), ["-MinMaxTime", "1s"]);
+        assert_eq!(read("why", &since).expect("words"), ["-Since", "1s"]);
     }
 
     #[test]

@@ -133,8 +133,7 @@ pub(super) static TOOLS: &[Tool] = &[
             OWNER,
             option("type", "-Type", "filter: Event, heap…"),
             option("min_leaked", "-MinLeaked", "only suspects that leaked so many"),
-            option("since", "-MinMaxTime", "only what was opened from this time on: \"2s\"")
-                .with_shape(|| Shape::Text),
+            option("since", "-Since", "only what was opened from this time on: \"2s\""),
             SUSPECT,
             option("by_process", "-ByProcess", "each process by itself"),
             option("race_window", "-RaceWindow", "default \"1ms\""),

@@ -49,6 +49,30 @@ fn the_first_of_a_sorted_list_are_those_of_the_whole_list_with_their_commands() 
     assert_commands(&part, |script| trace.ask(script));
 }
 
+#[needs_data]
+#[test]
+fn what_was_opened_earlier_or_leaked_less_is_left_out_of_suspects_and_their_commands() {
+    for (name, since) in [("growth", "200s"), ("heap", "2s")] {
+        let trace = Published::open(name);
+        let ask = |options: &str| -> Value {
+            serde_json::from_str(&trace.ask(&format!(".why {options} -json"))).unwrap()
+        };
+        let (all, late) = (ask(""), ask(&format!("-Since {since}")));
+        let leaked = |document: &Value| -> u64 {
+            suspects(document).iter().map(|suspect| suspect["leaked"].as_u64().unwrap()).sum()
+        };
+        assert!((1..leaked(&all)).contains(&leaked(&late)), "{name}");
+        assert_commands(&late, |script| trace.ask(script));
+        let many = ask("-MinLeaked 20");
+        let counts = suspects(&many).iter().map(|suspect| {
+            let count = |member: &str| suspect[member].as_u64().unwrap();
+            count("leaked") + count("closed_at_exit")
+        });
+        assert!(counts.clone().all(|count| count >= 20), "{name}");
+        assert!((1..suspects(&all).len()).contains(&counts.count()), "{name}");
+    }
+}
+
 fn suspects(document: &Value) -> &[Value] {
     document["suspects"].as_array().unwrap()
 }

@@ -7,7 +7,7 @@ use indicatif::HumanCount;
 use crate::commands::shared::caveats::write_caveats;
 use crate::commands::shared::choice::{
     process_option, show_address_option, show_line_option, show_stack_option, suspect_option,
-    time_option, type_of_handles_option,
+    type_of_handles_option,
 };
 use crate::commands::shared::{fields, groups};
 use crate::commands::{
@@ -19,7 +19,7 @@ use crate::query::{self, PRIVATE_HEAP, StackTrims, Suspect, WhyAnswer, WhyCriter
 use crate::render;
 use crate::settings::StackDisplayArgs;
 use crate::trace::{NamedSuspect, Session, filter_of};
-use crate::values::{Format, TopN};
+use crate::values::{Format, TimeRange, TopN};
 
 /// The kind, which has every option and format that kinds have.
 pub(crate) struct Why;
@@ -82,6 +82,8 @@ impl Kind for Why {
         let mut criteria = criteria.clone();
         let output = &dump.shared.output;
         criteria.handles.with_identities = output.is_document();
+        criteria.handles.time =
+            criteria.since_ns.map(|min_ns| TimeRange { min_ns, max_ns: i64::MAX });
         let display = dump.display();
         let commands = Commands::of(dump.session, &criteria);
         let command = |file, suspect: &_| commands.show(file, suspect);
@@ -136,6 +138,8 @@ pub(crate) struct Commands {
     files: Vec<Option<String>>,
     /// Options that leave frames out of stacks, on which the ids depend.
     trims: Vec<String>,
+    /// Option that leaves out what was opened earlier.
+    since: Option<String>,
 }
 
 impl Commands {
@@ -150,6 +154,7 @@ impl Commands {
         Commands {
             files: numbers.map(|number| filter_of(files, number)).collect(),
             trims: trims.collect(),
+            since: criteria.since_ns.map(|ns| format!("-MinMaxTime {ns}ns")),
         }
     }
 
@@ -166,6 +171,7 @@ impl Commands {
         words.push(format!("-Suspect {}", suspect.id));
         words.extend(suspect.filter.iter().map(|filter| format!("{process} {}", quoted(filter))));
         words.extend(self.trims.iter().filter(|_| is_of_handles).cloned());
+        words.extend(self.since.clone());
         let is_of_heaps = suspect.type_name == PRIVATE_HEAP;
         words.extend(is_of_heaps.then(|| "-GroupBy allocator,createstack".to_owned()));
         words.push("-ShowStack".to_owned());
@@ -203,12 +209,14 @@ static WHICH: &[Opt<WhyCriteria>] = &[
         example: "-MinLeaked 10",
         take: Take::Number(|criteria| &mut criteria.min_leaked),
     },
-    time_option(
-        "only what was opened in this time range, since session start",
-        "Handles and allocations opened at other times are left out of counts, growth and causes. \
-         Units: s, ms, us, ns.",
-        |criteria| &mut criteria.handles.time,
-    ),
+    Opt {
+        names: &["-Since"],
+        help: "only what was opened from this time on, since session start",
+        details: "Handles and allocations opened earlier are left out of counts, growth and \
+             causes. Units: s, ms, us, ns.",
+        example: "-Since 1.5s",
+        take: Take::Length(|criteria| &mut criteria.since_ns),
+    },
     Opt {
         names: &["-ByProcess"],
         help: "judge each process by itself, not all of a program together",

@@ -82,6 +82,8 @@ pub struct WhyCriteria {
     pub race_window_ns: Option<i64>,
     /// `-MinLeaked`: only suspects that leaked at least so many handles or allocations.
     pub min_leaked: Option<u64>,
+    /// `-Since`: only what was opened from this time on, nanoseconds since session start; `handles` has it as a range.
+    pub since_ns: Option<i64>,
     /// `-ByProcess`: suspects are groups of one process, not of a program.
     pub by_process: bool,
     /// `-All`: the text has the suspects, too, that are small beside the worst.

@@ -205,11 +205,7 @@ impl Causes<'_> {
             Self::duplicates,
         ),
         ("inherited_not_closed", "the process inherited it from its parent", Self::inherited),
-        (
-            "thread_or_process_handle",
-            "the thread or process that it is of has ended",
-            Self::targets,
-        ),
+        ("thread_or_process_handle", "the thread or process it refers to has ended", Self::targets),
         ("view_not_unmapped", "a view of a file was never unmapped", Self::views),
         (CLOSED_AFTER_EXIT, "closed by process exit, after its end event", Self::closed_after_exit),
         ("owner_crashed", "the process crashed before it closed it", Self::crashes),

@@ -1,6 +1,7 @@
 //! Causes that lie in the end of the process that has the handles.
 
 use handlescope_model::{EventKind, ProcessIdx};
+use indicatif::HumanCount;
 
 use super::causes::{Causes, Diagnosis};
 use crate::query::groups::Opened;
@@ -61,10 +62,15 @@ impl Causes<'_> {
                 .find(|event| self.columns.owners.process(*event) == Some(later))?;
             self.columns.time_ns.get(close)
         };
-        let close = reused
-            .iter()
-            .find_map(closes)
-            .map(|ns| format!(", which closed a handle with the same value at {}", at(ns)));
+        let closes: Vec<i64> = reused.iter().filter_map(closes).collect();
+        let close = closes.iter().min().map(|ns| match reused.len() {
+            1 => format!(", which closed a handle with the same value at {}", at(*ns)),
+            _ => format!(
+                "; it closed a handle with the value of {} of them, first at {}",
+                HumanCount(closes.len() as u64),
+                at(*ns)
+            ),
+        });
         let facts = format!(
             "the pid was used again after the process ended: {} since {}{}",
             later_process.shown_label(false),

@@ -71,7 +71,7 @@ fn rows_are_those_of_the_console() {
             "why",
             json!({"min_leaked": 6, "since": "0.1"}),
             "suspects",
-            ".why -MinLeaked 6 -MinMaxTime 0.1 -json",
+            ".why -MinLeaked 6 -Since 0.1 -json",
         ),
         ("objects", json!({"ids": [75, 81]}), "objects", ".dump ObjectRef -Id 75;81 -json"),
         (
