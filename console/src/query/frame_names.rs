@@ -121,16 +121,20 @@ impl<'a> Frames<'a> {
         stacks: impl Iterator<Item = StackIdx>,
     ) -> Result<(), Cancelled> {
         let mut rest: Vec<StackIdx> = stacks.collect();
+        // Of a damaged archive a frame may stay unnamed: its module is not there.
+        let mut requested = HashSet::new();
         while !rest.is_empty() {
-            let mut wanted = Vec::new();
+            let mut unnamed = Vec::new();
             let named = self.named();
             rest.retain(|stack| {
-                let before = wanted.len();
-                wanted.extend(named.unnamed_candidates(*stack));
-                wanted.len() > before
+                let before = unnamed.len();
+                let candidates = named.unnamed_candidates(*stack);
+                unnamed.extend(candidates.filter(|frame| !requested.contains(frame)));
+                unnamed.len() > before
             });
             drop(named);
-            self.resolve_frames(wanted.into_iter())?;
+            requested.extend(unnamed.iter().copied());
+            self.resolve_frames(unnamed.into_iter())?;
         }
         Ok(())
     }
