@@ -121,19 +121,15 @@ impl<'a> Frames<'a> {
         stacks: impl Iterator<Item = StackIdx>,
     ) -> Result<(), Cancelled> {
         let mut rest: Vec<StackIdx> = stacks.collect();
-        // Of a damaged archive a frame may stay unnamed: its module is not there.
-        let mut requested = HashSet::new();
         while !rest.is_empty() {
             let mut unnamed = Vec::new();
             let named = self.named();
             rest.retain(|stack| {
                 let before = unnamed.len();
-                let candidates = named.unnamed_candidates(*stack);
-                unnamed.extend(candidates.filter(|frame| !requested.contains(frame)));
+                unnamed.extend(named.unnamed_candidates(*stack));
                 unnamed.len() > before
             });
             drop(named);
-            requested.extend(unnamed.iter().copied());
             self.resolve_frames(unnamed.into_iter())?;
         }
         Ok(())
@@ -194,10 +190,12 @@ impl<'a> Frames<'a> {
         Ok(modules.collect())
     }
 
-    /// Module and relative address of a frame, if its name has to come from symbols.
+    /// Module and relative address of a frame, if its name has to come from symbols: those of a module that is not
+    /// there, as in a damaged archive, do not.
     pub(super) fn location(&self, frame: FrameIdx) -> Option<(ModuleIdx, u64)> {
         let row = frame.row();
         let location = self.module.get(row).zip(self.rva.get(row));
+        let location = location.filter(|(module, _)| self.identity(*module).is_some());
         location.filter(|_| self.method.get(row).is_none())
     }
 
