@@ -143,7 +143,8 @@ pub(crate) fn answer(
     messages.wait("searching");
     let names = WatchedSymbols::new(session.symbolizer(), messages.spinner(), cancel);
     let limit = MemoryLimit { most: args.max_memory, end_program };
-    Ok(sql::sql(&files, &args.query, &views, limit, &names, cancel)?)
+    let system = session.settings.system_modules();
+    Ok(sql::sql(&files, &args.query, &views, limit, &names, system, cancel)?)
 }
 
 fn end_program(limit: u64) {

@@ -29,6 +29,7 @@ use super::{
 };
 use crate::{
     cancel::Cancel,
+    filter::SystemModules,
     query::{FrameNames, KnownNames, polars_reason},
     suggest,
     trace::LoadedTrace,
@@ -53,6 +54,7 @@ pub fn sql(
     views: &Arc<Views>,
     limit: MemoryLimit,
     names: &dyn FrameNames,
+    system: &SystemModules,
     cancel: &Cancel,
 ) -> Result<DataFrame, SqlError> {
     if let Some(problem) = too_long(query) {
@@ -89,7 +91,7 @@ pub fn sql(
             Some(texts) => texts,
             none => {
                 let traces = files.iter().map(|(_, file)| (&*file.trace, &file.frames));
-                none.insert(stack_texts(traces, names, memory, cancel)?)
+                none.insert(stack_texts(traces, names, system, memory, cancel)?)
             }
         };
         // The query may have ended in the meantime.

@@ -28,6 +28,7 @@ const CHECK_EVERY: usize = 16 << 20;
 pub(super) fn stack_texts<'a>(
     traces: impl Iterator<Item = (&'a Trace, &'a FrameNameCache)>,
     names: &dyn FrameNames,
+    system: &SystemModules,
     memory: &mut Memory,
     cancel: &Cancel,
 ) -> Result<DataFrame, SqlError> {
@@ -37,7 +38,7 @@ pub(super) fn stack_texts<'a>(
     for (trace, known) in traces {
         let stacks = trace.height(Table::Stacks)?;
         let frames = Frames::load(trace, names, known, cancel)?;
-        let frames = frames.with_system_modules(&SystemModules::default());
+        let frames = frames.with_system_modules(system);
         frames.resolve((0..stacks).map(StackIdx::of))?;
         let named = frames.named();
         let mut poll = Poll::new(cancel);

@@ -12,6 +12,7 @@ use tempfile::TempDir;
 use super::planner::MAX_BYTES;
 use super::{MemoryLimit, Relation, SqlError, Views, sql};
 use crate::{
+    filter::SystemModules,
     query::{
         FrameNames,
         fixture::{
@@ -48,8 +49,16 @@ fn trace(objects: Vec<Vec<Event>>) -> LoadedTrace {
 
 fn answer(files: &[LoadedTrace], query: &str) -> Result<DataFrame, String> {
     let files: Vec<_> = files.iter().enumerate().collect();
-    sql(&files, query, Views::built_in(), UNLIMITED, &NoNames, &Cancel::default())
-        .map_err(|error| error.to_string())
+    sql(
+        &files,
+        query,
+        Views::built_in(),
+        UNLIMITED,
+        &NoNames,
+        SystemModules::usual(),
+        &Cancel::default(),
+    )
+    .map_err(|error| error.to_string())
 }
 
 /// The answer as CSV, a line for each row, without the header.
@@ -215,7 +224,15 @@ fn a_query_ends_when_asked_to() {
     let cancel = Cancel::default();
     cancel.cancel();
     for query in ["SELECT * FROM handles", "SELECT * FROM stacks"] {
-        let result = sql(&[(0, &file)], query, Views::built_in(), UNLIMITED, &NoNames, &cancel);
+        let result = sql(
+            &[(0, &file)],
+            query,
+            Views::built_in(),
+            UNLIMITED,
+            &NoNames,
+            SystemModules::usual(),
+            &cancel,
+        );
         assert!(matches!(result, Err(SqlError::Cancelled(Cancelled))), "{query}");
     }
 }
@@ -296,7 +313,15 @@ fn views_of_the_user_are_added_or_replace_others() {
     let views = Views::with(Some(folder.path())).expect("views");
     let file = trace(vec![vec![create(APP, 1, 4).leaked(), create(APP, 2, 8)]]);
     let ask = |query| {
-        let answer = sql(&[(0, &file)], query, &views, UNLIMITED, &NoNames, &Cancel::default());
+        let answer = sql(
+            &[(0, &file)],
+            query,
+            &views,
+            UNLIMITED,
+            &NoNames,
+            SystemModules::usual(),
+            &Cancel::default(),
+        );
         let mut text = Vec::new();
         let answer = answer.expect(query);
         write_frame(answer, Format::Csv(CsvText::Raw), &Cancel::default(), &mut text)
@@ -385,7 +410,15 @@ fn an_error_while_a_view_of_the_user_runs_names_its_file() {
     let views = Views::with(Some(folder.path())).expect("views");
     let file = trace(vec![vec![create(APP, 1, 4).leaked(), create(APP, 2, 8)]]);
     let refused = |query: &str| {
-        let answer = sql(&[(0, &file)], query, &views, UNLIMITED, &NoNames, &Cancel::default());
+        let answer = sql(
+            &[(0, &file)],
+            query,
+            &views,
+            UNLIMITED,
+            &NoNames,
+            SystemModules::usual(),
+            &Cancel::default(),
+        );
         answer.expect_err(query).to_string()
     };
     let path = folder.path().join("numbers.sql").display().to_string();
