@@ -224,8 +224,12 @@ impl Causes<'_> {
 
     /// Leaked handles that some events opened.
     fn leaked_by(&self, is_selected: impl Fn(usize) -> bool) -> Vec<Opened> {
-        let handles = self.leaked.iter().filter(|handle| is_selected(handle.opened.row()));
-        handles.copied().collect()
+        self.leaked_where(|handle| is_selected(handle.opened.row()))
+    }
+
+    /// Leaked handles of which something holds.
+    pub(super) fn leaked_where(&self, is_selected: impl Fn(Opened) -> bool) -> Vec<Opened> {
+        self.leaked.iter().copied().filter(|handle| is_selected(*handle)).collect()
     }
 
     fn race(&self, cause: &'static str) -> Option<Diagnosis> {
@@ -250,29 +254,46 @@ impl Causes<'_> {
     /// Distance of a handle from the nearest open of the same object by another thread of the process, whose handle
     /// the program closed, nanoseconds, and both threads.
     fn racing_open(&self, handle: Opened) -> Option<(i64, u32, u32)> {
-        let columns = self.columns;
-        let (opening, window_ns) = (handle.opened.row(), self.race_window_ns?);
-        if columns.kind(opening)? != EventKind::HandleCreate {
-            return None;
-        }
-        let (owner, tid) = (columns.owners.of(opening)?, columns.tid.get(opening)?);
-        let events = self.file.objects.events(handle.object);
-        let time = columns.time_ns.get(opening)?;
-        let distance = |event: &usize| {
-            Some(columns.time_ns.get(*event)?.abs_diff(time)).and_then(|ns| i64::try_from(ns).ok())
-        };
-        let is_near = |event: &usize| distance(event).is_some_and(|ns| ns <= window_ns);
+        let (columns, opening) = (self.columns, handle.opened.row());
+        let (time, tid) = (columns.time_ns.get(opening)?, columns.tid.get(opening)?);
+        let (mut before, mut after) = self.nearby_creates(handle)?;
         // The other handle was closed by the program, which therefore intends to have only one.
         let is_racing_open = |event: &usize| {
-            columns.kind(*event) == Some(EventKind::HandleCreate)
-                && columns.owners.of(*event) == Some(owner)
-                && columns.tid.get(*event).is_some_and(|other_tid| other_tid != tid)
+            columns.tid.get(*event).is_some_and(|other_tid| other_tid != tid)
                 && columns.closed_by_program(*event).is_some()
         };
-        let before = (events.start..opening).rev().take_while(is_near).find(is_racing_open);
-        let after = (opening + 1..events.end).take_while(is_near).find(is_racing_open);
-        let nearest = before.into_iter().chain(after);
-        nearest.filter_map(|event| Some((distance(&event)?, tid, columns.tid.get(event)?))).min()
+        let nearest = [before.find(is_racing_open), after.find(is_racing_open)];
+        let distances = nearest.into_iter().flatten().filter_map(|event| {
+            let distance = columns.time_ns.get(event)?.abs_diff(time);
+            Some((i64::try_from(distance).ok()?, tid, columns.tid.get(event)?))
+        });
+        distances.min()
+    }
+
+    /// Other creates of handles to the object of a handle by its owner, within the window of a race: those before it and
+    /// those after it, the nearest first. `None` if nothing created it, or its times are unknown.
+    pub(super) fn nearby_creates(
+        &self,
+        handle: Opened,
+    ) -> Option<(impl Iterator<Item = usize>, impl Iterator<Item = usize>)> {
+        let (columns, opening) = (self.columns, handle.opened.row());
+        let (time, window_ns) = (columns.time_ns.get(opening)?, self.race_window_ns?);
+        let is_create = move |event: usize| columns.kind(event) == Some(EventKind::HandleCreate);
+        if !is_create(opening) {
+            return None;
+        }
+        let owner = columns.owners.of(opening)?;
+        let is_near = move |event: &usize| {
+            let distance = columns.time_ns.get(*event).map(|ns| ns.abs_diff(time));
+            let distance = distance.and_then(|distance| i64::try_from(distance).ok());
+            distance.is_some_and(|distance| distance <= window_ns)
+        };
+        let is_of_owner =
+            move |event: &usize| is_create(*event) && columns.owners.of(*event) == Some(owner);
+        let events = self.file.objects.events(handle.object);
+        let before = (events.start..opening).rev().take_while(is_near).filter(is_of_owner);
+        let after = (opening + 1..events.end).take_while(is_near).filter(is_of_owner);
+        Some((before, after))
     }
 
     fn duplicates(&self, cause: &'static str) -> Option<Diagnosis> {
@@ -390,8 +411,7 @@ impl Causes<'_> {
     }
 
     fn exits(&self, cause: &'static str) -> Option<Diagnosis> {
-        let swept: Vec<Opened> =
-            self.leaked.iter().filter(|handle| handle.closed().is_some()).copied().collect();
+        let swept: Vec<Opened> = self.leaked_where(|handle| handle.closed().is_some());
         self.diagnosis(cause, &swept, "closed only by process exit")
     }
 

@@ -15,11 +15,10 @@ impl Causes<'_> {
 
     /// Leaked handles with the owner that ended, if `is_meant` says so.
     fn of_ended(&self, is_meant: impl Fn(Opened, ProcessIdx, i64) -> bool) -> Vec<Opened> {
-        let ended = self.leaked.iter().copied().filter(|handle| {
-            let owner = self.owner(*handle).and_then(|(row, owner)| Some((row, owner.end_ns?)));
-            owner.is_some_and(|(owner, end_ns)| is_meant(*handle, owner, end_ns))
-        });
-        ended.collect()
+        self.leaked_where(|handle| {
+            let owner = self.owner(handle).and_then(|(row, owner)| Some((row, owner.end_ns?)));
+            owner.is_some_and(|(owner, end_ns)| is_meant(handle, owner, end_ns))
+        })
     }
 
     pub(super) fn crashes(&self, cause: &'static str) -> Option<Diagnosis> {

@@ -9,12 +9,7 @@ use crate::query::groups::Opened;
 
 impl Causes<'_> {
     pub(super) fn opened_twice(&self, cause: &'static str) -> Option<Diagnosis> {
-        let twice: Vec<Opened> = self
-            .leaked
-            .iter()
-            .copied()
-            .filter(|handle| self.second_open(*handle).is_some())
-            .collect();
+        let twice = self.leaked_where(|handle| self.second_open(handle).is_some());
         let first = twice.first()?.opened.row();
         let second = self.second_open(*twice.first()?)?;
         let time = |event: usize| self.columns.time_ns.get(event);
@@ -32,36 +27,19 @@ impl Causes<'_> {
     /// open at once and the program closed the other one. Opens that are further apart may be independent of each other.
     fn second_open(&self, handle: Opened) -> Option<usize> {
         let (columns, opening) = (self.columns, handle.opened.row());
-        let (owner, tid) = (columns.owners.of(opening)?, columns.tid.get(opening)?);
-        let is_create = |event: usize| columns.kind(event) == Some(EventKind::HandleCreate);
-        if !is_create(opening) {
-            return None;
-        }
-        let (time_ns, window_ns) = (columns.time_ns.get(opening)?, self.race_window_ns?);
-        let is_near = |event: &usize| {
-            let distance = columns.time_ns.get(*event).map(|ns| ns.abs_diff(time_ns));
-            distance.is_some_and(|distance| distance <= window_ns.unsigned_abs())
-        };
-        let events = self.file.objects.events(handle.object);
-        let is_of_thread = |event: &usize| {
-            is_create(*event)
-                && columns.owners.of(*event) == Some(owner)
-                && columns.tid.get(*event) == Some(tid)
-        };
-        let before = (events.start..opening).rev().take_while(is_near).find(is_of_thread);
+        let tid = columns.tid.get(opening)?;
+        let is_of_thread = |event: &usize| columns.tid.get(*event) == Some(tid);
+        let (mut before, mut after) = self.nearby_creates(handle)?;
         let before = before
+            .find(is_of_thread)
             .filter(|event| columns.closed_by_program(*event).is_some_and(|close| close > opening));
-        let after = (opening + 1..events.end).take_while(is_near).find(is_of_thread);
-        before.or(after.filter(|event| columns.closed_by_program(*event).is_some()))
+        let after =
+            || after.find(is_of_thread).filter(|event| columns.closed_by_program(*event).is_some());
+        before.or_else(after)
     }
 
     pub(super) fn other_sides_open(&self, cause: &'static str) -> Option<Diagnosis> {
-        let open: Vec<Opened> = self
-            .leaked
-            .iter()
-            .copied()
-            .filter(|handle| self.other_side(*handle).is_some())
-            .collect();
+        let open = self.leaked_where(|handle| self.other_side(handle).is_some());
         let other = self.other_side(*open.first()?)?;
         let facts = format!(
             "the other process of the duplicate, {}, still has its handle open",

@@ -1,11 +1,10 @@
 //! Why handles leak.
 
 use handlescope_tests::binary::{Shell, run_over};
-use handlescope_tests::payload::DuplicateRecord;
 use handlescope_tests::scenario::TraceBuilder;
 use serde_json::{Value, json};
 
-use super::{EVENT, MS, OBJECT, asked, causes, close, open, suspects, trace};
+use super::{DUPLICATE, EVENT, MS, OBJECT, asked, causes, close, open, suspects, trace};
 
 const US: i64 = 1_000;
 
@@ -41,18 +40,7 @@ fn a_race_needs_two_threads_of_one_process_within_the_window_of_which_one_closes
 fn a_duplicate_that_is_not_closed_names_who_made_it() {
     let mut trace = trace();
     open(&mut trace, 10 * MS, (700, 701), OBJECT, 0x10);
-    trace.duplicate_handle(
-        20 * MS,
-        (700, 701),
-        DuplicateRecord {
-            object: OBJECT,
-            source_handle: 0x10,
-            target_handle: 0x24,
-            target_pid: 800,
-            source_pid: Some(700),
-            type_id: EVENT,
-        },
-    );
+    trace.duplicate_handle(20 * MS, (700, 701), DUPLICATE);
     close(&mut trace, 30 * MS, (700, 701), OBJECT, 0x10);
     let document = asked(&trace, "");
     let [suspect] = suspects(&document) else { panic!("{document}") };

@@ -1,11 +1,10 @@
 //! Causes in the end of a process, in a second open, and on the other side of a duplicate.
 
 use handlescope_tests::binary::run_over;
-use handlescope_tests::payload::DuplicateRecord;
 use handlescope_tests::scenario::TraceBuilder;
 use serde_json::Value;
 
-use super::{EVENT, MS, OBJECT, asked, causes, close, open, suspects, trace};
+use super::{DUPLICATE, MS, OBJECT, asked, causes, close, open, suspects, trace};
 
 /// The text of a cause of the first suspect that has it.
 fn text(trace: &TraceBuilder, cause: &str) -> Option<String> {
@@ -103,15 +102,7 @@ fn the_other_process_of_a_duplicate_is_named_while_its_handle_is_open() {
     let duplicated = |closes: bool| {
         let mut trace = trace();
         open(&mut trace, 10 * MS, (700, 701), OBJECT, 0x10);
-        let record = DuplicateRecord {
-            object: OBJECT,
-            source_handle: 0x10,
-            target_handle: 0x24,
-            target_pid: 800,
-            source_pid: Some(700),
-            type_id: EVENT,
-        };
-        trace.duplicate_handle(20 * MS, (700, 701), record);
+        trace.duplicate_handle(20 * MS, (700, 701), DUPLICATE);
         if closes {
             close(&mut trace, 30 * MS, (700, 701), OBJECT, 0x10);
         }

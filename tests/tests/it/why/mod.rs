@@ -10,6 +10,7 @@ mod sample;
 mod text;
 
 use handlescope_tests::binary::run_over;
+use handlescope_tests::payload::DuplicateRecord;
 use handlescope_tests::scenario::TraceBuilder;
 use serde_json::Value;
 
@@ -46,6 +47,16 @@ fn open(trace: &mut TraceBuilder, ns: i64, ids: (u32, u32), object: u64, handle:
 fn close(trace: &mut TraceBuilder, ns: i64, ids: (u32, u32), object: u64, handle: u32) {
     trace.close_handle(ns, ids, object, handle, EVENT, "");
 }
+
+/// The duplicate of a handle of the server into the client.
+const DUPLICATE: DuplicateRecord = DuplicateRecord {
+    object: OBJECT,
+    source_handle: 0x10,
+    target_handle: 0x24,
+    target_pid: 800,
+    source_pid: Some(700),
+    type_id: EVENT,
+};
 
 fn asked(trace: &TraceBuilder, options: &str) -> Value {
     let run = run_over(trace, &format!(".why {options} -json\n")).ok();
