@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
+use super::brief::frames_as_lines;
 use super::error::ToolError;
 use super::text;
 
@@ -29,15 +30,6 @@ pub(super) const STACKS: &str = "stacks";
 pub(super) struct Position {
     pub(super) row: usize,
     pub(super) element: usize,
-}
-
-/// Limits of a page.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Limits {
-    /// Maximum number of rows.
-    pub(super) rows: usize,
-    /// Maximum size, bytes of its JSON and its text.
-    pub(super) bytes: usize,
 }
 
 /// Names of members of the rows.
@@ -90,25 +82,27 @@ impl Answer {
         Answer { document, names, rows, stacks, at, total }
     }
 
-    /// Changes the rows and what stands beside them.
+    /// Changes what stands beside the rows, and the rows that a page of so many may have.
     pub(super) fn map(
         mut self,
+        rows: usize,
         document: impl FnOnce(&mut Map<String, Value>),
         row: impl FnMut(&mut Value),
     ) -> Answer {
         document(&mut self.document);
+        self.rows.truncate(rows);
         self.rows.iter_mut().for_each(row);
         self
     }
 
-    /// Builds a page of as many rows as fit, with the stacks they refer to. `next` makes the call of the next page from
-    /// its position.
+    /// Builds a page of as many rows as fit in so many bytes of JSON and text, with the stacks they refer to. `next`
+    /// makes the call of the next page from its position.
     ///
     /// # Errors
     /// When not even one row fits, nor elements of its list.
     pub(super) fn page(
         self,
-        limits: Limits,
+        bytes: usize,
         mut warnings: Vec<String>,
         next: impl Fn(Position) -> Value,
     ) -> Result<Value, ToolError> {
@@ -116,12 +110,12 @@ impl Answer {
         let (has_stacks, all) = (all.is_some(), all.unwrap_or_default());
         let mut document = Value::Object(document);
         shorten_warnings(&mut warnings);
-        let mut is_cut = fitted(&mut document, limits.bytes / MAX_SHARE_BESIDE).unwrap_or(true);
+        let mut is_cut = fitted(&mut document, bytes / MAX_SHARE_BESIDE).unwrap_or(true);
         let beside = size(&document) + size(&json!(warnings)) + FRAME_BYTES;
-        let mut room = limits.bytes.saturating_sub(beside).max(limits.bytes / 2);
+        let mut room = bytes.saturating_sub(beside).max(bytes / 2);
         let (mut page, mut stacks) = (Vec::new(), Map::new());
         let mut position = at;
-        for mut row in rows.into_iter().take(limits.rows) {
+        for mut row in rows {
             let length =
                 names.list.and_then(|list| list_of(&mut row, list)).map_or(0, |list| list.len());
             let mut shown = Shown::of(continued(row, names, position.element), &all, &stacks);
@@ -201,7 +195,12 @@ impl Shown {
         collect_stacks(&row, &mut numbers);
         let new = numbers.into_iter().map(|number| number.to_string());
         let new = new.filter(|name| !before.contains_key(name));
-        let stacks = new.filter_map(|name| Some((name.clone(), all.get(&name)?.clone()))).collect();
+        let stacks = new.filter_map(|name| {
+            let mut stack = all.get(&name)?.clone();
+            frames_as_lines(&mut stack);
+            Some((name, stack))
+        });
+        let stacks = stacks.collect();
         Shown { row, stacks }
     }
 
@@ -333,12 +332,13 @@ mod tests {
     }
 
     /// All pages of a document, with limits on each.
-    fn pages_of(document: &Map<String, Value>, limits: Limits) -> Vec<Value> {
+    fn pages_of(document: &Map<String, Value>, rows: usize, bytes: usize) -> Vec<Value> {
         let (mut pages, mut at) = (Vec::new(), Position::default());
         loop {
             let next = |at: Position| json!([at.row, at.element]);
             let answer = Answer::of(document.clone(), NAMES, at);
-            let page = answer.page(limits, Vec::new(), next).expect("a page");
+            let page = answer.map(rows, |_| {}, |_| {}).page(bytes, Vec::new(), next);
+            let page = page.expect("a page");
             let next = page.get("next").cloned();
             pages.push(page);
             let Some(next) = next else { return pages };
@@ -354,7 +354,7 @@ mod tests {
     #[test]
     fn pages_follow_each_other_until_all_rows_were_there() {
         let rows: Vec<Value> = (0..7).map(|n| json!({"n": n})).collect();
-        let pages = pages_of(&document_of(&rows), Limits { rows: 3, bytes: 16 << 10 });
+        let pages = pages_of(&document_of(&rows), 3, 16 << 10);
         assert_eq!(pages.len(), 3);
         for page in &pages {
             assert_eq!((&page["total"], &page["document"]["totals"]["n"]), (&json!(7), &json!(1)));
@@ -365,7 +365,7 @@ mod tests {
     #[test]
     fn no_page_is_larger_than_the_limit() {
         let rows: Vec<Value> = (0..100).map(|n| json!({"n": n, "text": "x".repeat(500)})).collect();
-        let pages = pages_of(&document_of(&rows), Limits { rows: 100, bytes: 4 << 10 });
+        let pages = pages_of(&document_of(&rows), 100, 4 << 10);
         assert!(pages.len() > 20, "{}", pages.len());
         for page in &pages {
             let text = text::of_answer(page, "rows");
@@ -379,7 +379,7 @@ mod tests {
         let events: Vec<Value> = (0..900).map(|n| json!({"time_ns": n, "stack": n % 5})).collect();
         let mut document = document_of(&[json!({"id": 1, "events": events}), json!({"id": 2})]);
         document.insert("stacks".to_owned(), json!({"0": ["a.exe!f"], "7": ["unused"]}));
-        let pages = pages_of(&document, Limits { rows: 10, bytes: 8 << 10 });
+        let pages = pages_of(&document, 10, 8 << 10);
         let mut seen = Vec::new();
         for row in pages.iter().flat_map(rows_of).filter(|row| row["id"] == 1) {
             assert_eq!(row["events_before"].as_u64().unwrap_or_default(), seen.len() as u64);
@@ -392,9 +392,9 @@ mod tests {
 
     #[test]
     fn lists_inside_a_row_that_is_too_large_are_cut_and_a_long_text_is_an_error() {
-        let limits = Limits { rows: 10, bytes: 4 << 10 };
         let names: Vec<Value> = (0..2000).map(Value::from).collect();
-        let page = pages_of(&document_of(&[json!({"id": 1, "names": names})]), limits).remove(0);
+        let page =
+            pages_of(&document_of(&[json!({"id": 1, "names": names})]), 10, 4 << 10).remove(0);
         assert_eq!(page["cut"], json!(true));
         assert_eq!(rows_of(&page)[0]["names"].as_array().map(Vec::len), Some(100));
         assert!(
@@ -403,7 +403,7 @@ mod tests {
         );
         let long = document_of(&[json!({"text": "x".repeat(8 << 10)})]);
         let error = Answer::of(long, NAMES, Position::default());
-        let error = error.page(limits, Vec::new(), |_| Value::Null).expect_err("too large");
+        let error = error.page(4 << 10, Vec::new(), |_| Value::Null).expect_err("too large");
         assert!(error.to_string().contains("select fewer columns"));
     }
 

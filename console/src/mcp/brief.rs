@@ -62,15 +62,8 @@ pub(super) fn document(document: &mut Map<String, Value>) {
     document.retain(|_, value| !is_empty(value));
 }
 
-/// Makes the frames of all stacks of a document lines.
-pub(super) fn stacks(document: &mut Map<String, Value>) {
-    for stack in document.get_mut("stacks").and_then(Value::as_object_mut).into_iter().flatten() {
-        frames_as_lines(stack.1);
-    }
-}
-
 /// Makes the frames of a list lines, where it is one of frames.
-fn frames_as_lines(list: &mut Value) {
+pub(super) fn frames_as_lines(list: &mut Value) {
     for frame in list.as_array_mut().into_iter().flatten().filter(|frame| frame.is_object()) {
         *frame = frame_line(frame).into();
     }
@@ -148,7 +141,7 @@ pub(super) fn suspect(row: &mut Value) {
     members.retain(|name, _| OF_SUSPECTS.contains(&name.as_str()));
     members.insert("causes".to_owned(), causes.into());
     if let Some(rate) = members.get_mut("rate_per_minute") {
-        // Four digits: its interval is never narrower.
+        // As many digits as a reader compares.
         let rounded = rate.as_f64().and_then(|rate| format!("{rate:.3e}").parse::<f64>().ok());
         *rate = rounded.map_or(Value::Null, Value::from);
     }
@@ -156,8 +149,7 @@ pub(super) fn suspect(row: &mut Value) {
     prune(row, true);
 }
 
-/// The lines of a suspect: amount, process and id; the calls; growth; names; causes that each explain more than those
-/// before.
+/// The lines of a suspect: amount, process and id; the calls; growth; names; the causes that the text of `.why` has.
 fn suspect_lines(row: &Value) -> String {
     let text = |member: &str| row[member].as_str();
     let calls = text("calls")
@@ -172,13 +164,9 @@ fn suspect_lines(row: &Value) -> String {
     );
     let calls = calls.or_else(|| text("function").map(str::to_owned));
     let facts = [calls, text("growth").map(str::to_owned), name].into_iter().flatten();
-    let mut explained = 0;
-    let diagnoses = row["diagnoses"].as_array().into_iter().flatten().filter(|diagnosis| {
-        let (before, count) = (explained, diagnosis["count"].as_u64().unwrap_or_default());
-        explained = count.max(before);
-        count > before
-    });
-    let causes = diagnoses.map(|diagnosis| {
+    let diagnoses = row["diagnoses"].as_array().into_iter().flatten();
+    let shown = diagnoses.filter(|diagnosis| diagnosis["is_shown"] == true);
+    let causes = shown.map(|diagnosis| {
         let text = |member: &str| diagnosis[member].as_str().unwrap_or_default();
         match (text("cause"), text("text")) {
             (cause, text) if text.starts_with(cause) => text.to_owned(),

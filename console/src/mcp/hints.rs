@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::tools::{Brief, FILES, TOOLS, Tool};
+use super::tools::{ALL, Brief, FILES, TOOLS, Tool};
 
 /// Texts of the command line, and what an agent does instead.
 const PHRASES: [(&str, &str); 11] = [
@@ -104,14 +104,19 @@ fn objects_of(keys: &Value) -> Option<Value> {
     Some(arguments.into())
 }
 
-/// Leaves the suspects out that say next to nothing beside the others, and says how many those are and how to see them.
-pub(super) fn leave_out_small(document: &mut Map<String, Value>, arguments: &Map<String, Value>) {
+/// Says how many groups leak only young handles, and how to see them.
+fn count_young(document: &mut Map<String, Value>) {
     if let Some(groups) = document.remove("young_groups").filter(|groups| *groups != 0) {
         let arguments = json!({"by": ["process", "type"], "leak": true});
         let see = json!({"tool": "groups", "arguments": arguments});
         let young = json!({"groups": groups, "see": see});
         document.insert("left_out_as_young".to_owned(), young);
     }
+}
+
+/// Leaves the suspects out that say next to nothing beside the others, and says how many those are and how to see them.
+pub(super) fn leave_out_small(document: &mut Map<String, Value>, arguments: &Map<String, Value>) {
+    count_young(document);
     let Some(Value::Array(suspects)) = document.get_mut("suspects") else { return };
     let count = |suspect: &Value| {
         let count = |member: &str| suspect[member].as_u64().unwrap_or_default();
@@ -129,7 +134,7 @@ pub(super) fn leave_out_small(document: &mut Map<String, Value>, arguments: &Map
     suspects.retain(|suspect| !is_small(suspect));
     if number > 0 {
         let mut arguments = arguments.clone();
-        arguments.insert(super::tools::ALL.to_owned(), true.into());
+        arguments.insert(ALL.to_owned(), true.into());
         let see = json!({"tool": "why", "arguments": arguments});
         let small = json!({"suspects": number, "each_leaked": [least, most], "see": see});
         document.insert("left_out_as_small".to_owned(), small);

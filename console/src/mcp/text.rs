@@ -1,4 +1,4 @@
-//! The text of an answer: what its JSON has, in lines that a model reads at a third of the tokens.
+//! The text of an answer: what its JSON has, in lines.
 
 use std::fmt::Write as _;
 

@@ -13,7 +13,7 @@ use polars::prelude::DataFrame;
 use serde_json::{Map, Value, json};
 use tempfile::TempDir;
 
-use super::answer::{Answer, Limits, Position};
+use super::answer::{Answer, Position};
 use super::brief;
 use super::error::ToolError;
 use super::hints::{as_warning, leave_out_small, next_of_row, translate};
@@ -132,43 +132,36 @@ impl ToolSession {
         let at = position(question, cursor)?;
         // The first page is answered anew.
         self.kept.take_if(|_| cursor.is_none());
-        let limits = Limits {
-            rows: inputs.number(TOP).unwrap_or(if tool.is_paged() {
-                USUAL_ROWS
-            } else {
-                usize::MAX
-            }),
-            bytes: inputs.number(SIZE).unwrap_or(tool.bytes),
-        };
+        let usual_rows = if tool.is_paged() { USUAL_ROWS } else { usize::MAX };
+        let rows = inputs.number(TOP).unwrap_or(usual_rows);
         let (answer, warnings) = match tool.work {
             Work::Load => self.load(tool, &inputs)?,
             Work::Dump { kind, windowed: false } => {
                 self.dump(tool, kind, question, at, &inputs, arguments)?
             }
-            Work::Dump { kind, windowed: true } => {
-                self.window(tool, kind, at, limits.rows, &inputs)?
-            }
-            Work::Sql => self.sql(tool, question, at, limits.rows, &inputs)?,
+            Work::Dump { kind, windowed: true } => self.window(tool, kind, at, rows, &inputs)?,
+            Work::Sql => self.sql(tool, question, at, rows, &inputs)?,
             Work::Schema => {
                 let views = views(&self.console.session.settings).map_err(CommandError::from)?;
                 (schema(tool, at, inputs.texts("tables"), &views)?, Vec::new())
             }
         };
         let traces = self.traces(inputs.text(FILES))?;
-        let answer = self.briefed(tool, answer, &inputs, &traces);
+        let answer = briefed(tool, answer, rows, &inputs, traces.len() == 1);
         let next = |at: Position| next_page(tool, arguments, question, at);
         let warnings = warnings
             .into_iter()
             .filter_map(|line| Some(self.roots.shortened(&as_warning(tool, &line)?)));
-        let mut page = answer.page(limits, warnings.collect(), next)?;
+        let bytes = inputs.number(SIZE).unwrap_or(tool.bytes);
+        let mut page = answer.page(bytes, warnings.collect(), next)?;
         if page.get("next").is_none() || !tool.is_paged() {
             self.kept = None;
         }
         let has_rows_of_traces = !matches!(tool.work, Work::Schema | Work::Load);
         let document = page["document"].as_object_mut().filter(|_| has_rows_of_traces);
-        document.into_iter().for_each(|document| {
-            document.insert("traces".to_owned(), traces.clone().into());
-        });
+        if let Some(document) = document {
+            document.insert("traces".to_owned(), traces.into());
+        }
         Ok(page)
     }
 
@@ -181,39 +174,6 @@ impl ToolSession {
         let selected =
             files.filter(|file| filter.as_ref().is_none_or(|filter| passes(filter, &file.path)));
         Ok(selected.map(|file| self.roots.name(&file.path)).collect())
-    }
-
-    /// Leaves of an answer what its reader asks first, unless it asks for the details.
-    fn briefed(
-        &self,
-        tool: &Tool,
-        answer: Answer,
-        inputs: &Inputs<'_>,
-        traces: &[String],
-    ) -> Answer {
-        let (has_detail, is_single) = (inputs.flag(DETAIL), traces.len() == 1);
-        let has_names = !inputs.texts("tables").is_empty();
-        let document = |document: &mut Map<String, Value>| {
-            brief::document(document);
-            document.get_mut("no_match").into_iter().for_each(|value| translate(tool, value));
-        };
-        answer.map(document, |row| {
-            let next = next_of_row(tool, row, inputs.text(FILES));
-            match tool.brief {
-                Brief::Suspects if !has_detail => brief::suspect(row),
-                Brief::Modules if !has_detail => brief::module(row),
-                Brief::Facts if !has_detail => brief::facts(row),
-                Brief::Tables => brief::table(row, has_names),
-                Brief::Values => brief::values(row),
-                _ => brief::row(row),
-            }
-            if let Some(row) = row.as_object_mut() {
-                if is_single && tool.brief != Brief::Values {
-                    row.remove("file");
-                }
-                row.extend(next.map(|next| ("next".to_owned(), next)));
-            }
-        })
     }
 
     /// Returns a number that identifies a question, whatever the page.
@@ -265,7 +225,7 @@ impl ToolSession {
         let note = |document: &mut Map<String, Value>| {
             document.extend(symbols.map(|symbols| ("symbols".to_owned(), symbols)));
         };
-        Ok((answer.map(note, |_| {}), warnings))
+        Ok((answer.map(usize::MAX, note, |_| {}), warnings))
     }
 
     /// How many frames of the loaded traces have names, and which modules lack them; `None` where symbol servers would be
@@ -294,7 +254,6 @@ impl ToolSession {
             _ => self.printed(kind, &inputs.options())?,
         };
         let mut document = serde_json::from_slice(&text)?;
-        brief::stacks(&mut document);
         let has_all = inputs.flag(ALL) || inputs.text("suspect").is_some();
         if tool.brief == Brief::Suspects && !has_all {
             leave_out_small(&mut document, arguments);
@@ -321,7 +280,6 @@ impl ToolSession {
         options.extend(["-TopN".to_owned(), take.to_string(), left.to_string()]);
         let (text, warnings) = self.printed(kind, &options)?;
         let mut document: Map<String, Value> = serde_json::from_slice(&text)?;
-        brief::stacks(&mut document);
         let shown = document.get(tool.names.rows).and_then(Value::as_array).map_or(0, Vec::len);
         let left_out = document.remove("left_out");
         let left_out =
@@ -429,6 +387,39 @@ impl ToolSession {
         let lines = String::from_utf8_lossy(&lines).lines().map(str::to_owned).collect();
         (result, lines)
     }
+}
+
+/// Leaves of the rows of a page what its reader asks first, unless it asks for the details.
+fn briefed(
+    tool: &Tool,
+    answer: Answer,
+    rows: usize,
+    inputs: &Inputs<'_>,
+    is_single: bool,
+) -> Answer {
+    let has_detail = inputs.flag(DETAIL);
+    let has_names = !inputs.texts("tables").is_empty();
+    let document = |document: &mut Map<String, Value>| {
+        brief::document(document);
+        document.get_mut("no_match").into_iter().for_each(|value| translate(tool, value));
+    };
+    answer.map(rows, document, |row| {
+        let next = next_of_row(tool, row, inputs.text(FILES));
+        match tool.brief {
+            Brief::Suspects if !has_detail => brief::suspect(row),
+            Brief::Modules if !has_detail => brief::module(row),
+            Brief::Facts if !has_detail => brief::facts(row),
+            Brief::Tables => brief::table(row, has_names),
+            Brief::Values => brief::values(row),
+            _ => brief::row(row),
+        }
+        if let Some(row) = row.as_object_mut() {
+            if is_single && tool.brief != Brief::Values {
+                row.remove("file");
+            }
+            row.extend(next.map(|next| ("next".to_owned(), next)));
+        }
+    })
 }
 
 /// Position of a page, from a cursor that belongs to this question.

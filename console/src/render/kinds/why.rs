@@ -242,6 +242,7 @@ struct DiagnosisJson<'a> {
     object_ids: &'a [u64],
     close_stacks: Vec<u64>,
     text: String,
+    is_shown: bool,
 }
 
 impl<'a> SuspectRow<'a> {
@@ -258,15 +259,17 @@ impl<'a> SuspectRow<'a> {
     }
 
     fn diagnoses(&self) -> Vec<DiagnosisJson<'a>> {
-        let diagnosis = |diagnosis: &'a Diagnosis| DiagnosisJson {
+        let diagnoses = with_telling(&self.suspect.diagnoses);
+        let diagnosis = |(diagnosis, is_shown): (&'a Diagnosis, bool)| DiagnosisJson {
             cause: diagnosis.cause,
             count: diagnosis.count,
             objects: diagnosis.objects,
             object_ids: &diagnosis.object_ids,
             close_stacks: diagnosis.stacks.iter().map(|stack| self.numbers.of(*stack)).collect(),
             text: diagnosis.sentence(&[]),
+            is_shown,
         };
-        self.suspect.diagnoses.iter().map(diagnosis).collect()
+        diagnoses.map(diagnosis).collect()
     }
 }
 
@@ -349,7 +352,8 @@ impl SuspectRow<'_> {
         if let Some(names) = named_objects(&suspect.names) {
             line(display.whole(&Untrusted(&names).to_string()))?;
         }
-        for diagnosis in telling(&suspect.diagnoses) {
+        let telling = with_telling(&suspect.diagnoses).filter(|(_, is_shown)| *is_shown);
+        for (diagnosis, _) in telling {
             let sentence = capitalized(&diagnosis.sentence(&self.closers(diagnosis)));
             line(display.whole(&Untrusted(&sentence).to_string()))?;
         }
@@ -368,12 +372,13 @@ impl SuspectRow<'_> {
     }
 }
 
-/// The first diagnosis, and further ones that each explain more than those before or add to them.
-fn telling(diagnoses: &[Diagnosis]) -> impl Iterator<Item = &Diagnosis> {
+/// Diagnoses, each with whether the text has it: the first one, and further ones that each explain more than those
+/// before or add to them.
+fn with_telling(diagnoses: &[Diagnosis]) -> impl Iterator<Item = (&Diagnosis, bool)> {
     let mut explained = 0;
-    diagnoses.iter().filter(move |diagnosis| {
+    diagnoses.iter().map(move |diagnosis| {
         let before = explained;
         explained = diagnosis.count.max(before);
-        diagnosis.count > before || diagnosis.is_beside()
+        (diagnosis, diagnosis.count > before || diagnosis.is_beside())
     })
 }
