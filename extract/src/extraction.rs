@@ -1,4 +1,4 @@
-//! The whole way from a trace file to an archive.
+//! Extraction of a trace file into an archive.
 
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -59,10 +59,10 @@ pub fn extract(
     Ok(ExtractSummary { bytes_read, elapsed: begin.elapsed(), ..summary })
 }
 
-/// Writes what was collected of all events as an archive.
+/// Writes the collected events as an archive.
 ///
 /// # Errors
-/// When there are too many, the archive cannot be written, or `cancel` asks to stop.
+/// When there are too many events, the archive cannot be written, or `cancel` asks to stop.
 pub(crate) fn write(
     recording: &Recording,
     mut collector: Collector,

@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn an_archive_without_a_trace_says_what_it_holds() {
+    fn an_archive_without_a_trace_names_its_files() {
         let held = |names: &[&str]| {
             let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
             choose(Path::new("a.zip"), &names).expect_err("no trace").to_string()
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn of_several_traces_the_one_with_the_archives_name_is_taken() {
+    fn of_several_traces_the_trace_with_the_archives_name_is_taken() {
         assert_eq!(trace_in("b.zip", &["a.etl", "x/b.etl"]).as_deref(), Some("x/b.etl"));
         assert_eq!(trace_in("b.etl.7z", &["a.etl", "b.etl"]).as_deref(), Some("b.etl"));
         assert_eq!(trace_in("c.zip", &["a.etl", "b.etl"]), None);

@@ -1,4 +1,4 @@
-//! Byte strings and other lists, each once.
+//! Distinct byte strings and other lists, by number.
 
 use std::hash::{BuildHasher, Hash};
 
@@ -7,15 +7,15 @@ use hashbrown::{DefaultHashBuilder, HashTable};
 /// Numbers lists in the order they are first seen, from 0.
 ///
 /// Lists are compared by content: the hash only finds candidates. They lie in one piece of memory,
-/// and interning a known one copies nothing.
+/// and interning a list that is known copies nothing.
 #[derive(Default)]
 pub(crate) struct Interner<T> {
     items: Vec<T>,
     /// End of each list, which is the start of the next.
     ends: Vec<usize>,
-    /// The hash of each list, so that growing does not need the lists, which lie anywhere in memory.
+    /// The hash of each list, so that growing the table does not read the lists, which are not in the cache.
     hashes: Vec<u64>,
-    /// Numbers only: what is looked at for every event should stay in the processor's cache.
+    /// Numbers only, so that the table, which is searched for every event, stays in the processor's cache.
     table: HashTable<u32>,
     hasher: DefaultHashBuilder,
 }
@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn equal_strings_share_a_number_and_the_empty_one_has_its_own() {
+    fn equal_strings_share_a_number_and_the_empty_string_has_a_number() {
         let mut strings = ByteInterner::default();
         let ids = [&b"ab"[..], b"", b"c", b"ab", b""].map(|string| strings.intern(string));
         assert_eq!(ids, [0, 1, 2, 0, 1]);

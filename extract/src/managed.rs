@@ -367,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn a_module_has_the_pdb_of_its_native_image_if_it_has_one() {
+    fn a_module_has_the_pdb_of_its_native_image_if_any() {
         let pdb = Guid::new(1, 2, 3, [4; 8]);
         let payload = |native: &str, guid: Guid, pdb_path: &str| {
             let mut payload = Vec::new();
@@ -449,7 +449,7 @@ mod tests {
     }
 
     #[test]
-    fn a_module_is_known_by_its_file_name_in_its_own_process() {
+    fn a_module_is_known_by_its_file_name_within_its_process() {
         let mut methods = Methods::default();
         methods.event(&method(Action::Begin, 0x100, b"a\0"), 7, 10);
         methods.event(&method(Action::Begin, 0x100, b"a\0"), 8, 10);
@@ -480,7 +480,7 @@ mod native_images_tests {
     }
 
     #[test]
-    fn an_image_of_the_process_gets_the_pdb_unless_it_has_one() {
+    fn an_image_of_the_process_without_a_pdb_gets_it() {
         let pdb = |age| (Guid([1; 16]), age, "Leaky.ni.pdb".to_owned());
         let mut native = NativeImages::default();
         native.add(7, r"C:\x\Leaky.ni.dll", pdb(1));

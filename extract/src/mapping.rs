@@ -260,7 +260,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn several_mappings_stand_in_one_text() {
+    fn a_text_may_have_several_mappings() {
         let text = "Contoso.Pool/Alloc/Start acquire handle=Block size=Bytes; \
                     */7 RELEASE allocator=Pool;";
         let found = ResourceMapping::of_words(text).unwrap();
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_say_what_to_write() {
+    fn errors_give_the_expected_form() {
         for (text, said) in [
             ("", "no mapping is given"),
             ("Alloc acquire", "\"Alloc\" is not a PROVIDER/EVENT; write the name or GUID"),

@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ring_has_its_events_from_the_latest_of_the_first_ones_on() {
+    fn a_ring_is_complete_from_the_latest_first_event_on() {
         let ring =
             [(0, 90, 3540, 3570), (1, 91, 3543, 3560), (0, 92, 3570, 3599), (1, 93, 3560, 3598)];
         for mode in [CIRCULAR, IN_MEMORY, MERGED] {
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn processors_with_rings_of_their_own_are_complete_when_the_busiest_is() {
+    fn processors_with_separate_rings_are_complete_when_the_busiest_is() {
         let ring =
             [(0, 10, 3000, 3300), (0, 40, 3300, 3599), (1, 90, 3580, 3590), (1, 91, 3590, 3599)];
         for mode in [CIRCULAR, IN_MEMORY, MERGED] {

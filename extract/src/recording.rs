@@ -11,7 +11,7 @@ use handlescope_model::{Cancel, Cancelled, ContainerLimits, open_file, plain_con
 use crate::error::ExtractError;
 use crate::etl::{
     BUFFER_HEADER_SIZE, BufferHeader, BufferIndex, BufferTimes, Clock, Diagnostics, EtlFile, Event,
-    EventLoss, EventReader, IndexedBuffer, ScanError, Selector, Session, SessionClaims,
+    EventLoss, EventReader, IndexedBuffer, LossSpan, ScanError, Selector, Session, SessionClaims,
     WarningKind, load, losses,
 };
 use crate::input::Input;
@@ -210,7 +210,7 @@ impl OpenRecording {
         recording.recorded = RecordedTime::of(&times, &recording.header, &recording.clock);
         recording.losses = losses(&buffers, recording.claims());
         if let Some(to) = recording.overwritten_to() {
-            let span = Some((i64::MIN, to));
+            let span = Some(LossSpan { from: None, to: Some(to) });
             recording.losses.push(EventLoss::new(LossKind::Overwritten, span, None, None));
         }
         Ok(recording)

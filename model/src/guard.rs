@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn a_guard_within_another_leaves_it_in_place() {
+    fn a_guard_within_a_guard_leaves_it_alone() {
         let inner = quietly(|| {
             assert!(quietly(|| panic::panic_any(1)).is_err());
             is_guarded()

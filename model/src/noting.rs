@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_common_has_plain_words_and_never_a_number() {
+    fn common_errors_have_plain_words_and_never_a_number() {
         for (kind, expected) in [
             (ErrorKind::NotFound, "file or folder not found"),
             (ErrorKind::PermissionDenied, "no permission"),
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_program_says_of_a_file_stays() {
+    fn the_words_of_a_program_about_a_file_stay() {
         let error = io::Error::new(ErrorKind::NotFound, "folder not found");
         assert_eq!(text(&error), "folder not found");
         let quoted =
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_in_use_is_to_be_closed() {
+    fn only_a_file_in_use_is_to_be_closed() {
         assert_eq!(remedy(&ErrorKind::StorageFull.into()), "free some space, or ");
         assert_eq!(remedy(&ErrorKind::ExecutableFileBusy.into()), "close what has it open, or ");
         assert_eq!(remedy(&ErrorKind::PermissionDenied.into()), "");

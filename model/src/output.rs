@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn an_output_appears_when_it_is_whole_and_replaces_what_was_there() {
+    fn an_output_appears_when_it_is_whole_and_replaces_the_old_file() {
         let folder = tempfile::tempdir().expect("a folder");
         let target = folder.path().join("a.txt");
         for text in ["first", "second"] {
@@ -373,7 +373,7 @@ mod tests {
 
     #[cfg(target_os = "linux")]
     #[test]
-    fn what_a_program_that_is_gone_left_is_removed_and_nothing_else() {
+    fn only_the_files_of_a_program_that_is_gone_are_removed() {
         let folder = tempfile::tempdir().expect("a folder");
         let make = |name: String| {
             let path = folder.path().join(&name);

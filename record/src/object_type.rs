@@ -156,19 +156,19 @@ mod tests {
     }
 
     #[test]
-    fn known_types_are_written_as_the_kernel_does_and_others_stay() {
+    fn known_types_are_written_as_the_kernel_does_and_unknown_types_stay() {
         assert_eq!(tags("event; FILE ;iocompletion"), ["Even", "File", "IoCo"]);
         assert_eq!(tags("dxgkSharedResource"), ["dxgk"]);
     }
 
     #[test]
-    fn types_that_are_one_for_the_kernel_take_one_place() {
+    fn types_that_are_equal_for_the_kernel_count_once() {
         let types = "IoCompletion;IoCompletionReserve;Event;event;File;Key";
         assert_eq!(tags(types), ["IoCo", "Even", "File", "Key "]);
     }
 
     #[test]
-    fn what_is_no_list_of_four_types_is_refused() {
+    fn a_text_that_is_no_list_of_four_types_is_refused() {
         for (text, expected) in [
             ("", OptionError::EmptyType),
             ("Event;;File", OptionError::EmptyType),

@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_dot_net_have_sessions_of_their_own() {
+    fn names_of_dot_net_have_separate_sessions() {
         let options = RecordOptions { dot_net: true, ..options(Events::default()) };
         let sessions = SessionPlan::new(&options).provider_sessions;
         let providers: Vec<_> = sessions
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn buffers_types_and_ends_are_those_that_were_asked_for() {
+    fn buffers_types_and_ends_are_as_requested() {
         let stop = StopCondition { processes: "leaky".to_owned(), handles_above: 5000 };
         let plan = SessionPlan::new(&RecordOptions {
             types: ObjectTypes::parse("Event;Key").expect("types"),

@@ -9,10 +9,10 @@ use polars::prelude::{DataFrame, PolarsResult};
 
 use crate::error::ExtractError;
 
-/// Parts that are made and wait to be taken.
+/// Parts made ahead at most.
 const BATCHES_AHEAD: usize = 2;
 
-/// Parts that a thread of their own makes ahead.
+/// Parts of a table that a second thread makes ahead.
 pub(super) struct BatchesAhead<'scope, P> {
     batches: Receiver<P>,
     maker: Option<ScopedJoinHandle<'scope, Result<(), Cancelled>>>,
@@ -27,7 +27,7 @@ impl<'scope, P: Send + 'scope> BatchesAhead<'scope, P> {
         let (made, batches) = sync_channel(BATCHES_AHEAD);
         let maker = scope.spawn(move || {
             while let Some(batch) = make()? {
-                // Without a receiver this ends after the part at hand.
+                // Fails when the writer has stopped.
                 if made.send(batch).is_err() {
                     break;
                 }
@@ -47,9 +47,9 @@ impl<'scope, P: Send + 'scope> BatchesAhead<'scope, P> {
     }
 }
 
-/// Writes a table of which `next` makes the parts, `None` after the last one.
+/// Writes a table from the parts that `next` returns, until it returns `None`.
 ///
-/// One thread makes the next part while this one encodes and compresses the last.
+/// A second thread makes the next part while this thread encodes and compresses the last.
 pub(super) fn write_in_batches<P: Send>(
     writer: &mut ArchiveWriter,
     table: Table,

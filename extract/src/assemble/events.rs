@@ -9,6 +9,7 @@ use handlescope_model::{
 };
 use polars::prelude::{DataFrame, PolarsResult};
 
+use super::known;
 use crate::collect::Collector;
 use crate::etl::Clock;
 use crate::kernel::ViewRow;
@@ -16,7 +17,7 @@ use crate::lifecycle::{
     DuplicateOwners, EventOwners, ExitCloses, Lifetimes, NONE, ProcessIndex, TrackedEvents,
     UnseenClose, UnseenCloses, event_kind,
 };
-use crate::raw::{RowKind, Timeline, UNKNOWN_ID};
+use crate::raw::{RowKind, Timeline};
 use crate::stacks::{AddressSpaces, StackResolver, StackTable};
 
 /// Rows of one part of the events table.
@@ -24,15 +25,15 @@ const BATCH_ROWS: usize = 1 << 18;
 
 /// The events of each object, objects in their final order.
 pub(super) struct GroupedEvents {
-    /// Raw rows, grouped by place, in time order within an object.
+    /// Raw rows, grouped by position of the object, in time order within an object.
     rows: Vec<u32>,
-    /// For each place the first of its rows; one more for the end.
+    /// Index of the first row of each position; an extra entry is the end.
     first_row: Vec<u32>,
-    /// Rundown handles as (place, raw row), grouped by place.
+    /// Rundown handles as (position of the object, raw row), grouped by position.
     existing: Vec<(u32, u32)>,
-    /// For each place the first of its rundown handles; one more for the end.
+    /// Index of the first rundown handle of each position; an extra entry is the end.
     first_existing: Vec<u32>,
-    /// For each place its row among the tracked objects.
+    /// Row of each position among the tracked objects.
     objects: Vec<u32>,
 }
 
@@ -93,7 +94,7 @@ impl GroupedEvents {
         self.objects.len()
     }
 
-    /// The object at a place: its row among the tracked objects, and its raw events.
+    /// The object at a position: its row among the tracked objects, and its raw events.
     pub(super) fn object(&self, position: usize) -> (usize, &[u32]) {
         let rows = self.first_row[position] as usize..self.first_row[position + 1] as usize;
         (self.objects[position] as usize, &self.rows[rows])
@@ -109,7 +110,7 @@ impl GroupedEvents {
         self.first_existing[position]..self.first_existing[position + 1]
     }
 
-    /// Rundown handles as (place of the object, raw row), grouped by object.
+    /// Rundown handles as (position of the object, raw row), grouped by object.
     pub(super) fn existing(&self) -> impl Iterator<Item = (u32, usize)> + '_ {
         self.existing.iter().map(|(position, row)| (*position, *row as usize))
     }
@@ -146,7 +147,7 @@ impl EventColumns<'_> {
         }
     }
 
-    /// Whether what a raw event opened leaks.
+    /// Whether the handle or view that a raw event opened leaks.
     fn leak(&self, row: usize, closing: Option<Closing>) -> Leak {
         let timeline = &self.collected.shared.timeline;
         let Some(kind) = event_kind(timeline.kind[row]) else {
@@ -173,15 +174,15 @@ pub(super) struct EventBatch<'a> {
     object: Vec<ObjectIdx>,
     row: Vec<u32>,
     closing: Vec<u32>,
-    /// Known when they are resolved.
+    /// Empty until [`Self::resolve`].
     stack: Vec<Option<u32>>,
     leaked: Vec<bool>,
     closed_at_exit: Vec<bool>,
-    /// The rows of the part that opened what was closed unseen, of which there are few.
+    /// Rows of the part whose handle or view was closed by an event that the trace lost; there are few.
     unseen: Vec<(usize, UnseenClose)>,
 }
 
-/// Opens that are never closed or only closed by process exit, and unobserved closes.
+/// How the handle or view that an event opened leaks, or which close of it the trace lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Leak {
     pub(super) never_closed: bool,
@@ -189,7 +190,7 @@ pub(super) struct Leak {
     pub(super) unseen: Option<UnseenClose>,
 }
 
-/// The close or unmap of what an event opened.
+/// The close of a handle or the unmap of a view.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Closing {
     /// Row in the events table.
@@ -199,7 +200,7 @@ pub(super) struct Closing {
 }
 
 impl EventBatch<'_> {
-    /// Whether more rows are welcome.
+    /// Whether the part takes more rows.
     pub(super) fn has_room(&self) -> bool {
         self.row.len() < BATCH_ROWS
     }
@@ -208,7 +209,7 @@ impl EventBatch<'_> {
         self.row.is_empty()
     }
 
-    /// Adds a raw event. Returns whether what it opened leaks.
+    /// Adds a raw event. Returns whether the handle or view that it opened leaks.
     pub(super) fn push(&mut self, position: usize, row: usize, closing: Option<Closing>) -> Leak {
         let leak = self.columns.leak(row, closing);
         let is_exit = self.columns.exits.contains(row as u32);
@@ -229,7 +230,7 @@ impl EventBatch<'_> {
         self.stack.iter().flatten().count() as u64
     }
 
-    /// Property of each unobserved close, by event.
+    /// Values of a column about unseen closes.
     fn of_unseen<T: Clone>(&self, value: impl Fn(UnseenClose) -> T) -> Vec<Option<T>> {
         let mut column = vec![None; self.row.len()];
         for (at, unseen) in &self.unseen {
@@ -274,8 +275,10 @@ impl EventBatch<'_> {
             _ => None,
         };
         let of_duplicate = |process: &dyn Fn(DuplicateOwners) -> u32| {
-            let process = |row| duplicate(row).and_then(|(_, of)| known(process(of)));
-            rows.iter().map(|row| process(*row).map(ProcessIdx)).collect()
+            rows.iter()
+                .map(|row| duplicate(*row).and_then(|(_, owners)| known(process(owners))))
+                .map(|process| process.map(ProcessIdx))
+                .collect()
         };
         let of_view =
             |value: &dyn Fn(ViewRow) -> u64| rows.iter().map(|row| view(*row).map(value)).collect();
@@ -289,7 +292,7 @@ impl EventBatch<'_> {
             tid: each(&|row| known(timeline.tid[row]).unwrap_or(0)),
             handle: rows.iter().map(|row| handle(*row)).collect(),
             ref_delta: rows.iter().map(|row| ref_delta(*row)).collect(),
-            source_process: of_duplicate(&|of| of.source),
+            source_process: of_duplicate(&|owners| owners.source),
             source_pid: rows
                 .iter()
                 .map(|row| duplicate(*row).and_then(|(raw, _)| raw.source_pid))
@@ -298,8 +301,8 @@ impl EventBatch<'_> {
                 .iter()
                 .map(|row| duplicate(*row).map(|(raw, _)| u64::from(raw.source_handle)))
                 .collect(),
-            caller_process: of_duplicate(&|of| of.caller),
-            inherited_by: of_duplicate(&|of| of.inherited_by),
+            caller_process: of_duplicate(&|owners| owners.caller),
+            inherited_by: of_duplicate(&|owners| owners.inherited_by),
             view_base: of_view(&|view| view.base),
             view_size: of_view(&|view| view.size),
             byte_offset: rows
@@ -318,12 +321,6 @@ impl EventBatch<'_> {
         }
         .into_frame()
     }
-}
-
-/// Row numbers and ids use the largest number for "none".
-fn known(number: u32) -> Option<u32> {
-    const { assert!(NONE == UNKNOWN_ID) };
-    Some(number).filter(|number| *number != NONE)
 }
 
 /// Every stack of the trace in time order, if all were kept, unless asked to stop.

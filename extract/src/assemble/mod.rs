@@ -1,4 +1,4 @@
-//! Raw columns → tables: everything that needs the whole trace happens here.
+//! Raw columns → tables: all work that needs the whole trace.
 
 mod batches;
 mod events;
@@ -28,11 +28,12 @@ use crate::error::ExtractError;
 use crate::etl::{Clock, Diagnostics, WarningKind};
 use crate::lifecycle::{
     AllocationColumns, AllocationStats, EXIT_GRACE_NS, EventOwners, ExitCloses, Lifetimes,
-    MissingEvents, ProcessIndex, TrackedEvents, UnseenCloses, closed_start_handles,
+    MissingEvents, NONE, ProcessIndex, TrackedEvents, UnseenCloses, closed_start_handles,
     follow_resources, in_time_order, track, unnamed_pids,
 };
 use crate::metadata::Decoder;
 use crate::options::ExtractSummary;
+use crate::raw::UNKNOWN_ID;
 use crate::recording::Recording;
 use crate::stacks::{AddressSpaces, KeptRows, StackResolver, StackTable};
 
@@ -42,8 +43,8 @@ use self::object_events::{ObjectNames, ObjectStats, write_events, write_names};
 use self::provider_events::{LeftOutAndStacks, ProviderEventTables};
 use self::resources::ResourceTables;
 
-/// Resolves what one pass gathered and writes the archive, unless asked to stop: then
-/// the unfinished archive goes away with its writer. Of the summary, bytes read and time are left.
+/// Resolves the collected events and writes the archive, unless asked to stop: then its writer removes
+/// the unfinished archive. The caller fills in the bytes read and the elapsed time of the summary.
 pub(crate) fn assemble(
     recording: &Recording,
     mut collected: Collector,
@@ -68,7 +69,7 @@ pub(crate) fn assemble(
     let order = in_time_order(&collected, &index, &owners, order, cancel)?;
     let in_order = order.as_deref();
     let columns = follow_resources(&collected, &index, clock, in_order, cancel)?;
-    // Millions of rows, of which these columns have what is needed further.
+    // Millions of rows that `columns` makes superfluous.
     (collected.heaps, collected.virtual_memory, collected.described) = Default::default();
     let (index, owners, missing) = (&index, &owners, &MissingEvents::new(&losses));
     let lifetimes = Lifetimes { collected: &collected, index, owners, missing, clock, cancel };
@@ -103,7 +104,7 @@ pub(crate) fn assemble(
         closed_unseen,
     } = stats;
     let object_count = objects.len() as u64;
-    let OtherEvents { counts, left_out, stacks_total } = assembly.write_other_events(
+    let EventTotals { counts, left_out, stacks_total } = assembly.write_remaining_events(
         &mut writer,
         &mut stacks,
         &mut decoder,
@@ -164,7 +165,7 @@ fn address_spaces(
     ]
 }
 
-/// Objects with their events, and what closed handles without saying so.
+/// Objects with their events, and the closes that no event of the trace says.
 struct Followed<'a> {
     tracked: TrackedEvents,
     exits: ExitCloses,
@@ -192,12 +193,12 @@ impl<'a> Followed<'a> {
     }
 }
 
-/// Counts of events unrelated to handles.
-struct OtherEvents {
+/// Counts of all events.
+struct EventTotals {
     counts: EventCounts,
-    /// Events that are too many.
+    /// Provider events left out because there are too many.
     left_out: u64,
-    /// Events whose stacks are in a table, those about handles and allocations among them.
+    /// Events whose stacks are in a table, events of handles and allocations included.
     stacks_total: u64,
 }
 
@@ -209,15 +210,15 @@ struct Assembly<'a> {
     grouped: &'a GroupedEvents,
     /// The modules that addresses may lie in.
     spaces: &'a AddressSpaces,
-    /// The managed methods that they may lie in.
+    /// The managed methods that addresses may lie in.
     methods: &'a AddressSpaces,
     clock: &'a Clock,
     cancel: &'a Cancel,
 }
 
 impl Assembly<'_> {
-    /// Names, events of objects, and allocations. Returns also which events have a stack there, of those about
-    /// handles only where some carry theirs.
+    /// Writes names, events of objects, and allocations. Returns also which of these events have a stack; events of
+    /// handles are among them only when events carry their stacks.
     fn write_handles_and_allocations(
         &self,
         writer: &mut ArchiveWriter,
@@ -232,21 +233,22 @@ impl Assembly<'_> {
         let Followed { tracked, exits, unseen, .. } = followed;
         let names = write_names(writer, collected, tracked)?;
         let columns = EventColumns { collected, owners, exits, unseen, clock, grouped };
-        // Each is in one row, so that they need not be noted to be counted.
+        // A handle event is in one row of the table, so that counting rows does without noting them. The rows are noted
+        // when provider events may carry the same stacks, which count once.
         resolver.note_rows(collected.stacks.events.has_carried());
         let mut stats = write_events(writer, &columns, tracked, &names, &mut resolver, cancel)?;
-        let of_handles = resolver.rows().len();
+        let handle_rows = resolver.rows().len();
         resolver.note_rows(true);
         let resources = ResourceTables { collected, clock, columns: allocations };
         resources.write(writer, &mut resolver, cancel)?;
         let rows = resolver.into_rows();
-        stats.stacks_total += rows.len() - of_handles;
+        stats.stacks_total += rows.len() - handle_rows;
         Ok((names, stats, rows))
     }
 
-    /// Stacks of events that have nothing to do with handles, and events of providers. The stacks of `kept_rows`
+    /// Writes the stacks of all events, if they were kept, and the events of providers. The stacks of `kept_rows`
     /// are in tables already.
-    fn write_other_events(
+    fn write_remaining_events(
         &self,
         writer: &mut ArchiveWriter,
         stacks: &mut StackTable,
@@ -254,15 +256,15 @@ impl Assembly<'_> {
         counter: &EventCounter,
         kept_rows: &KeptRows,
         kept_stacks: u64,
-    ) -> Result<OtherEvents, ExtractError> {
+    ) -> Result<EventTotals, ExtractError> {
         let Self { collected, index, spaces, methods, clock, cancel, .. } = *self;
         let stack_events =
             events::stack_events(collected, spaces, methods, index, clock, stacks, cancel)?;
-        let (stacks_of_events, kept) = (&collected.stacks.events, &collected.kept);
-        // Those of every event have all but what events carry themselves.
+        let (event_stacks, kept) = (&collected.stacks.events, &collected.kept);
+        // The stacks of all events do not have the stacks that events carry themselves.
         let stacks_joined = match collected.stacks.all {
             Some(_) => {
-                let carried = kept_rows.carried(stacks_of_events).count();
+                let carried = kept_rows.carried(event_stacks).count();
                 (stack_events.stack.iter().flatten().count() + carried) as u64
             }
             None => kept_stacks,
@@ -271,16 +273,16 @@ impl Assembly<'_> {
         let (counts, rows) = trace::event_counts(counter, decoder, clock);
         let carried = &match kept.is_empty() {
             true => HashSet::new(),
-            false => kept_rows.carried_events(stacks_of_events, &collected.shared.timeline),
+            false => kept_rows.carried_events(event_stacks, &collected.shared.timeline),
         };
         let resolver = &mut StackResolver::new(&kept.stacks.fragments, spaces, methods, stacks);
         let provider_events =
             ProviderEventTables { kept, decoder, rows: &rows, index, clock, carried, resolver };
         let LeftOutAndStacks { left_out, stacks } = provider_events.write(writer, cancel)?;
-        Ok(OtherEvents { counts, left_out, stacks_total: stacks_joined + stacks })
+        Ok(EventTotals { counts, left_out, stacks_total: stacks_joined + stacks })
     }
 
-    /// Frames, methods, objects and stacks. Returns the number of stacks.
+    /// Writes frames, methods, objects and stacks. Returns the number of distinct stacks.
     fn write_stacks(
         &self,
         writer: &mut ArchiveWriter,
@@ -298,7 +300,8 @@ impl Assembly<'_> {
         Ok(distinct)
     }
 
-    /// Handles that were open at the end or at the start; `closed` says which of the latter were closed.
+    /// Writes the handles that were open at the end or at the start of the trace; `closed` says which of the latter were
+    /// closed.
     fn write_open_handles(
         &self,
         writer: &mut ArchiveWriter,
@@ -383,6 +386,12 @@ fn write_start_handles(
         });
     }
     writer.table(Table::StartHandles, table.into_frame())
+}
+
+/// The number, unless it is the largest: rows and ids have that for "none".
+fn known(number: u32) -> Option<u32> {
+    const { assert!(NONE == UNKNOWN_ID) };
+    Some(number).filter(|number| *number != NONE)
 }
 
 fn object_types(collected: &Collector) -> ObjectTypes {

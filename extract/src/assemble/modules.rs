@@ -1,4 +1,4 @@
-//! The modules and module loads tables, and that of managed methods that occur in stacks.
+//! The tables of modules, of module loads, and of the managed methods that occur in stacks.
 
 use std::collections::HashMap;
 
@@ -17,7 +17,7 @@ use crate::stacks::{AddressSpaces, Mapping};
 /// The time stamp is not part of it, because rundown records do not have it.
 type FileKey<'a> = (u32, u64, u32, Option<(Guid, u32, &'a str)>);
 
-/// The tables, and which module each image row became.
+/// The tables of modules and module loads, and the module of each image row.
 pub(super) struct ModuleTables {
     modules: Modules,
     loads: ModuleLoads,
@@ -56,8 +56,7 @@ impl ModuleTables {
 
     /// Address ranges of modules, for resolving addresses.
     ///
-    /// `grace` is how long (ticks) before its load and after the end of its process an image is
-    /// believed to be there.
+    /// An image also explains addresses `grace` ticks before its load and after the end of its process.
     pub(super) fn mappings<'a>(
         &'a self,
         collected: &'a Collector,
@@ -106,7 +105,7 @@ impl ModuleTables {
         (self.modules, self.loads)
     }
 
-    /// Adds what another image of the same file has.
+    /// Adds properties that only some images of a file have.
     fn complete(&mut self, module: usize, images: &Images, image: &ImageRow) {
         if image.timestamp != 0 {
             self.modules.timestamp[module].get_or_insert(image.timestamp);
@@ -124,7 +123,7 @@ impl ModuleTables {
     }
 }
 
-/// A text of a version resource, where none is known yet; files without one have empty texts.
+/// Fills in a text of a version resource, if none is known yet; files without the resource have empty texts.
 fn fill(cell: &mut Option<String>, text: &str) {
     if !text.is_empty() {
         cell.get_or_insert_with(|| text.to_owned());
@@ -148,7 +147,7 @@ fn module(images: &Images, image: &ImageRow) -> Module {
         pdb_name: pdb.map(|(_, _, name)| name.clone()),
         pdb_guid: pdb.map(|(guid, _, _)| guid.to_string()),
         pdb_age: pdb.map(|(_, age, _)| *age),
-        // What any image of the file may have, which `complete` adds.
+        // `complete` adds these, from all images of the file.
         timestamp: None,
         file_version: None,
         original_name: None,
@@ -160,7 +159,7 @@ fn module(images: &Images, image: &ImageRow) -> Module {
 
 /// Address ranges of methods' code, for resolving addresses; the "module" is the row of the method.
 ///
-/// `grace` is how long (ticks) a method is believed after its unload.
+/// A method also explains addresses `grace` ticks after its unload.
 pub(super) fn mappings(
     methods: &managed::Methods,
     grace: i64,
@@ -179,7 +178,7 @@ pub(super) fn mappings(
     })
 }
 
-/// The table, and where each gathered method is in it.
+/// The methods table, and the row in it of each gathered method.
 #[derive(Default)]
 pub(super) struct MethodTable {
     methods: Methods,
@@ -190,7 +189,7 @@ pub(super) struct MethodTable {
 type ImageCode = (u32, u64, u32, u32, u32);
 
 impl MethodTable {
-    /// The table of some of the gathered methods. Code in a native image is there once, although
+    /// Creates the table from the gathered methods that are `used`. Code in a native image gets one row, although
     /// every process logs it.
     pub(super) fn new(
         gathered: &managed::Methods,

@@ -1,4 +1,4 @@
-//! The events table, object by object, what its rows say of the objects, and the names table: which name an object has.
+//! The events table, object by object, the objects derived from it, and the names table.
 
 use std::thread;
 
@@ -13,7 +13,7 @@ use super::batches::{BatchesAhead, write_in_batches};
 use super::events::{Closing, EventBatch, EventColumns};
 use crate::collect::Collector;
 use crate::error::ExtractError;
-use crate::lifecycle::{NONE, RawEvents, TrackedEvents, event_kind};
+use crate::lifecycle::{RawEvents, TrackedEvents, event_kind};
 use crate::stacks::StackResolver;
 
 /// Results of the events pass besides the events table.
@@ -28,11 +28,11 @@ pub(super) struct ObjectStats {
     pub(super) leaked_views: u64,
     /// Creates and duplicates that only the end of their process closed.
     pub(super) closed_at_exit: u64,
-    /// Handles and views whose close is missing, but shown by something else.
+    /// Handles and views whose close is missing, but shown by later events.
     pub(super) closed_unseen: u64,
 }
 
-/// Writes the events table: one thread derives rows, one resolves their stacks, and this one encodes.
+/// Writes the events table: one thread derives rows, a second resolves their stacks, and this thread encodes.
 pub(super) fn write_events(
     writer: &mut ArchiveWriter,
     columns: &EventColumns<'_>,
@@ -138,24 +138,24 @@ impl<'a> EventBuilder<'a> {
 
 /// Names of objects as rows of the names table.
 pub(super) struct ObjectNames {
-    /// Row of the names table for each interned name; [`NONE`] for unused ones.
-    rows: Vec<u32>,
-    /// For each object its row, or [`NONE`].
-    objects: Vec<u32>,
+    /// Row of the names table for each interned name; `None` for names that are not used.
+    rows: Vec<Option<NameIdx>>,
+    /// Row of the name of each object.
+    objects: Vec<Option<NameIdx>>,
 }
 
 impl ObjectNames {
     pub(super) fn of_object(&self, object: usize) -> Option<NameIdx> {
-        self.objects.get(object).copied().filter(|row| *row != NONE).map(NameIdx)
+        self.objects.get(object).copied().flatten()
     }
 
     pub(super) fn of_interned(&self, name: u32) -> Option<NameIdx> {
-        self.rows.get(name as usize).copied().filter(|row| *row != NONE).map(NameIdx)
+        self.rows.get(name as usize).copied().flatten()
     }
 }
 
 /// ETWAnalyzer's text between two names of one object.
-const OTHER_NAME: &str = " -- Other Name -- ";
+const NAME_SEPARATOR: &str = " -- Other Name -- ";
 
 pub(super) fn write_names(
     writer: &mut ArchiveWriter,
@@ -166,16 +166,16 @@ pub(super) fn write_names(
     let mut rows = Vec::new();
     let mut row_of = |name: u32, table: &mut Names| {
         if name == 0 {
-            return NONE;
+            return None;
         }
         if rows.len() <= name as usize {
-            rows.resize(name as usize + 1, NONE);
+            rows.resize(name as usize + 1, None);
         }
-        if rows[name as usize] == NONE {
-            rows[name as usize] = table.len() as u32;
+        let row = rows[name as usize].get_or_insert_with(|| {
             table.push(Name { name: collected.handles.names.text(name) });
-        }
-        rows[name as usize]
+            NameIdx(table.len() as u32 - 1)
+        });
+        Some(*row)
     };
     let mut objects = Vec::with_capacity(tracked.objects.rows.len());
     for (object, row) in tracked.objects.rows.iter().enumerate() {
@@ -184,11 +184,11 @@ pub(super) fn write_names(
             Some(more) => {
                 let mut joined = collected.handles.names.text(row.name);
                 for name in more {
-                    joined.push_str(OTHER_NAME);
+                    joined.push_str(NAME_SEPARATOR);
                     joined.push_str(&collected.handles.names.text(*name));
                 }
                 table.push(Name { name: joined });
-                table.len() as u32 - 1
+                Some(NameIdx(table.len() as u32 - 1))
             }
         });
     }

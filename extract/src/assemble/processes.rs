@@ -9,9 +9,6 @@ use crate::etl::Clock;
 use crate::kernel::{ProcessRow, ThreadRow};
 use crate::lifecycle::{EXIT_GRACE_NS, ProcessIndex};
 
-/// Session id of processes that belong to no session.
-const NO_SESSION: u32 = u32::MAX;
-
 /// Makes the table; rows keep their order, so that row numbers stay valid.
 pub(super) fn table(
     rows: &[ProcessRow],
@@ -28,7 +25,7 @@ pub(super) fn table(
             name: process.name.clone(),
             image_path: image_paths.get(&(index as u32)).cloned(),
             command_line: process.command_line.clone(),
-            session_id: Some(process.session_id).filter(|id| *id != NO_SESSION),
+            session_id: process.session_id,
             sid: process.sid.clone(),
             start_ns: clock.ns_of(row.start),
             end_ns: clock.ns_of(row.end),

@@ -23,10 +23,10 @@ use crate::stacks::StackResolver;
 /// Values in one part of their table.
 const BATCH_ROWS: usize = 1 << 18;
 
-/// Most values in all: more have no row numbers.
+/// Most values in all: row numbers have 32 bits.
 const MAX_VALUES: usize = u32::MAX as usize - (1 << 20);
 
-/// Longest name of a member with those of its structures in front, bytes; a longer one goes without.
+/// Longest name of a member with the names of its structures in front, bytes; a longer name stays without them.
 const MAX_PATH: usize = 256;
 
 /// Rows of the event counts table by kind and, for TraceLogging, name.
@@ -44,15 +44,15 @@ pub(super) struct ProviderEventTables<'a, 'r> {
     pub(super) resolver: &'a mut StackResolver<'r>,
 }
 
-/// The rows made so far.
+/// The rows of the tables so far.
 #[derive(Default)]
 struct Made {
     events: ProviderEvents,
     fields: EventFields,
-    /// For each schema the row of its first field.
+    /// Row of the first field of each schema.
     first_fields: FxHashMap<SchemaId, u32>,
     values: usize,
-    /// Values of each field in the event at hand.
+    /// Number of values of each field in the current event.
     items: FxHashMap<usize, u32>,
     left_out: u64,
     stacks: u64,
@@ -60,7 +60,7 @@ struct Made {
 
 /// Counts of provider events.
 pub(super) struct LeftOutAndStacks {
-    /// Events that are too many.
+    /// Events left out because there are too many.
     pub(super) left_out: u64,
     /// Stacks that no other table has.
     pub(super) stacks: u64,
@@ -93,8 +93,8 @@ impl ProviderEventTables<'_, '_> {
     fn event(&mut self, at: usize, made: &mut Made, values: &mut EventValues) {
         let Some(event) = self.kept.get(at) else { return };
         let Some(decoded) = self.kept.decode(at, self.decoder) else { return };
-        let is_own = decoded.schema.source == SchemaSource::TraceLogging;
-        let name = is_own.then(|| decoded.schema.task.to_string());
+        let is_trace_logging = decoded.schema.source == SchemaSource::TraceLogging;
+        let name = is_trace_logging.then(|| decoded.schema.task.to_string());
         let Some(row) = self.rows.get(&(event.id, name)).copied() else { return };
         if made.values >= MAX_VALUES {
             made.left_out += 1;
@@ -131,7 +131,7 @@ impl ProviderEventTables<'_, '_> {
 }
 
 impl Made {
-    /// The row of the first field of a schema, of which each field has one.
+    /// The row of the first field of a schema; its fields are consecutive rows.
     fn first_field(&mut self, decoded: &Decoded<'_>, event: EventCountIdx) -> u32 {
         let Self { first_fields, fields, .. } = self;
         *first_fields.entry(decoded.id).or_insert_with(|| {
@@ -164,7 +164,7 @@ impl Made {
     }
 }
 
-/// The names of all fields, with those of the structures they are in.
+/// The names of all fields, with the names of their structures in front.
 fn names(fields: &Fields) -> Vec<String> {
     let mut names: Vec<String> = fields.plans().iter().map(|plan| plan.name.to_string()).collect();
     // Members follow their structure, whose name is whole by then.

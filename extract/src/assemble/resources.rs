@@ -10,21 +10,21 @@ use handlescope_model::{
 };
 
 use super::batches::{BatchesAhead, write_in_batches};
+use super::known;
 use crate::collect::Collector;
 use crate::error::ExtractError;
 use crate::etl::Clock;
-use crate::lifecycle::{AllocationColumns, AllocatorRow, Miss, NONE, Owner};
-use crate::raw::UNKNOWN_ID;
+use crate::lifecycle::{AllocationColumns, AllocatorRow, Miss, Owner};
 use crate::stacks::StackResolver;
 
 /// Rows of one part of a table.
 const BATCH_ROWS: usize = 1 << 18;
 
-/// Rows of the table of allocations without their stacks.
+/// Rows of the resources table without their stacks.
 #[derive(Default)]
 struct ResourceRows {
     rows: Resources,
-    /// Allocations of the events, as numbers of the columns.
+    /// Allocation of each row, by its index in the columns.
     allocations: Vec<u32>,
 }
 
@@ -50,7 +50,7 @@ impl ResourceTables<'_> {
         self.write_misses(writer, resolver, cancel)
     }
 
-    /// One thread makes rows, one resolves their stacks, and this one encodes.
+    /// Writes the resources table: one thread makes rows, a second resolves their stacks, and this thread encodes.
     fn write_resources(
         &self,
         writer: &mut ArchiveWriter,
@@ -78,7 +78,7 @@ impl ResourceTables<'_> {
         })
     }
 
-    /// The rows of a part with the stacks of what allocated and freed.
+    /// The rows of a part with the stacks of the allocation and of the free.
     fn with_stacks(&self, batch: ResourceRows, resolver: &mut StackResolver<'_>) -> Resources {
         let ResourceRows { mut rows, allocations } = batch;
         let stacks = allocations.iter().map(|allocation| {
@@ -126,7 +126,7 @@ impl ResourceTables<'_> {
 
     fn pid(&self, owner: Owner) -> Option<u32> {
         match owner {
-            Owner::Pid(pid) => Some(pid).filter(|pid| *pid != UNKNOWN_ID),
+            Owner::Pid(pid) => known(pid),
             Owner::Process(row) => {
                 let process = self.collected.processes.rows.get(row as usize)?;
                 Some(process.process.pid)
@@ -134,7 +134,7 @@ impl ResourceTables<'_> {
         }
     }
 
-    /// A row, its stacks aside.
+    /// The row of an allocation without its stacks.
     fn resource(&self, allocation: u32, order: &Order) -> Resource {
         let (columns, at) = (self.columns, allocation as usize);
         let (row, end_row, end) = (columns.row[at], columns.end_row[at], columns.end[at]);
@@ -186,7 +186,7 @@ impl ResourceTables<'_> {
 
     fn tid(&self, row: u32) -> Option<u32> {
         let tid = self.collected.shared.timeline.tid.get(row as usize)?;
-        Some(*tid).filter(|tid| *tid != UNKNOWN_ID)
+        known(*tid)
     }
 
     fn stack(&self, row: u32, resolver: &mut StackResolver<'_>) -> Option<StackIdx> {
@@ -199,7 +199,7 @@ impl ResourceTables<'_> {
 /// Position of each allocation in its table: by allocator, then in time order.
 struct Order {
     allocations: Vec<u32>,
-    /// For each allocation its row; empty where no allocation refers to one.
+    /// Row of each allocation; empty when no allocation refers to another.
     rows: Vec<u32>,
 }
 
@@ -211,7 +211,7 @@ impl Order {
         let mut first = 0;
         for end in ends {
             let group = &mut allocations[first..end as usize];
-            // Where reallocations or damage changed the order.
+            // Reallocations, and damaged files, are not in time order.
             if !group.is_sorted_by_key(time) {
                 group.sort_by_key(time);
             }
@@ -232,7 +232,7 @@ impl Order {
     }
 }
 
-/// The allocations by allocator, as they came, and where those of each allocator end.
+/// The allocations by allocator, otherwise in their order, and the end of the range of each allocator.
 fn by_allocator(columns: &AllocationColumns) -> (Vec<u32>, Vec<u32>) {
     let mut next = vec![0_u32; columns.allocators.len()];
     for allocator in &columns.allocator {
@@ -248,10 +248,6 @@ fn by_allocator(columns: &AllocationColumns) -> (Vec<u32>, Vec<u32>) {
         allocations[*next as usize] = allocation;
         *next += 1;
     }
-    // After the last of an allocator is where the next one begins.
+    // Each start was moved to the end of its allocator.
     (allocations, next)
-}
-
-fn known(number: u32) -> Option<u32> {
-    (number != NONE).then_some(number)
 }

@@ -1,4 +1,4 @@
-//! The trace table and what was counted, and when events may be missing.
+//! The tables of the trace, of event counts and of losses.
 
 use handlescope_model::tables::{
     EventCount, EventCounts, Loss, LossKind, Losses, TraceInfo, TraceInfos, UtcOffsets, Volume,
@@ -8,7 +8,7 @@ use handlescope_model::{EventCountIdx, SCHEMA_VERSION};
 
 use super::provider_events::EventRows;
 use crate::collect::{Collector, Counted, EventCounter, KERNEL, event_name};
-use crate::etl::{Clock, EventId, EventLoss};
+use crate::etl::{Clock, EventId, EventLoss, LossSpan};
 use crate::filetime::of_unix_ns;
 use crate::lifecycle::Attribution;
 use crate::metadata::Decoder;
@@ -21,8 +21,7 @@ pub(super) struct StackStats {
     pub(super) frames_in_modules: u64,
 }
 
-/// Names of the counted events, from the metadata of the trace or else from the families, with
-/// their rows.
+/// Counts of events, named by the metadata of the trace or else by the kernel's event families, with their rows.
 pub(super) fn event_counts(
     counter: &EventCounter,
     decoder: &Decoder,
@@ -136,11 +135,11 @@ pub(super) fn info(
     table
 }
 
-/// All that is missing: of the file, and what records say.
+/// The losses that the buffers of the file show, and those that records report.
 pub(super) fn losses(recording: &Recording, collected: &Collector) -> Vec<EventLoss> {
     let records = &collected.losses;
     let recorded = records.last.map(|last| {
-        let span = Some((i64::MIN, last));
+        let span = Some(LossSpan { from: None, to: Some(last) });
         EventLoss::new(LossKind::LossRecord, span, Some(records.count), None)
     });
     recording.losses.iter().copied().chain(recorded).collect()
@@ -148,17 +147,12 @@ pub(super) fn losses(recording: &Recording, collected: &Collector) -> Vec<EventL
 
 /// The rows of the table of losses; the trace ends at `end_ns`.
 pub(super) fn loss_table(losses: &[EventLoss], clock: &Clock, end_ns: i64) -> Losses {
-    let ns = |raw: i64| match raw {
-        i64::MIN => 0,
-        i64::MAX => end_ns,
-        raw => clock.ns(raw),
-    };
     let mut rows: Vec<Loss> = losses
         .iter()
         .map(|loss| Loss {
             what: loss.kind.code(),
-            from_ns: loss.span.map(|(from, _)| ns(from)),
-            to_ns: loss.span.map(|(_, to)| ns(to)),
+            from_ns: loss.span.map(|span| clock.ns_of(span.from).unwrap_or(0)),
+            to_ns: loss.span.map(|span| clock.ns_of(span.to).unwrap_or(end_ns)),
             count: loss.count,
         })
         .collect();

@@ -1,5 +1,5 @@
-//! Each event to the columns of its family. Events of providers that were asked for are kept as they stand in the file until
-//! all metadata is known.
+//! Distribution of events to the columns of their families. Chosen events of providers are kept undecoded until all
+//! metadata is known.
 
 use super::index::{Family, FamilyIndex};
 use crate::etl::{Event, EventId, WarningKind};
@@ -13,7 +13,7 @@ macro_rules! collector {
     ($($field:ident: $family:ident in $module:ident [$($kind:ident),*],)*) => {
         $(use crate::$module::$family;)*
 
-        /// Everything that one pass over a trace gathers.
+        /// Columns and events gathered in a pass over a trace.
         #[derive(Default)]
         pub struct Collector {
             $(pub $field: $family,)*
@@ -52,7 +52,7 @@ macro_rules! collector {
                 }
             }
 
-            /// Takes the end of the trace.
+            /// Finishes the families at the end of the trace.
             pub fn finish(&mut self) {
                 self.described.decide(&mut self.metadata.decoder, &mut self.shared);
                 let unresolved = self.kept.stacks.fragments.unresolved_keys() as u64;
@@ -67,7 +67,7 @@ macro_rules! collector {
 event_families!(collector);
 
 impl Collector {
-    /// An empty collection that keeps these stacks.
+    /// Creates an empty collection that keeps these stacks.
     pub fn new(stacks: KeptStacks) -> Self {
         Self { stacks, ..Self::default() }
     }
@@ -91,10 +91,10 @@ impl Collector {
     }
 }
 
-/// Bytes of payloads that are kept in memory at most.
+/// Most bytes of payloads that are kept in memory.
 const MAX_BYTES: usize = 4 << 30;
 
-/// Most events that are kept.
+/// Most events of providers that are kept.
 const MAX_EVENTS: usize = u32::MAX as usize / 2;
 
 /// An event without its payload.
@@ -107,7 +107,7 @@ pub struct KeptEvent {
     pub time: i64,
     pub pid: Option<u32>,
     pub tid: Option<u32>,
-    /// The schema, where it was known when the event came.
+    /// The schema, if it was known when the event came.
     schema: Option<SchemaId>,
     /// End of its payload, which begins at the end of the previous event's.
     end: u64,
@@ -119,12 +119,12 @@ pub struct KeptEvent {
 #[derive(Default)]
 pub struct KeptEvents {
     choice: EventChoice,
-    /// Whether the provider of each schema is asked for, as far as its events came.
+    /// Whether events of each schema are kept; `None` until an event of it came.
     selected: Vec<Option<bool>>,
     events: Vec<KeptEvent>,
     payloads: Vec<u8>,
     pub stacks: CarriedStacks,
-    /// Events that are too many.
+    /// Events left out because there are too many.
     pub left_out: u64,
 }
 
@@ -134,7 +134,7 @@ impl KeptEvents {
         Self { choice, ..Self::default() }
     }
 
-    /// Keeps an event if its provider is asked for, or not known yet.
+    /// Keeps an event if its provider was chosen, or is not known yet.
     pub(super) fn take(&mut self, event: &Event<'_>, decoder: &mut Decoder) {
         if self.choice == EventChoice::None || Decoder::is_metadata(event.id) {
             return;
@@ -176,7 +176,7 @@ impl KeptEvents {
         });
     }
 
-    /// Whether events of a schema are kept; each schema is looked at once.
+    /// Whether events of a schema are kept; each schema is examined once.
     fn is_selected(&mut self, id: SchemaId, decoder: &Decoder) -> bool {
         if let Some(known) = self.selected.get(id.row()).copied().flatten() {
             return known;
@@ -206,8 +206,7 @@ impl KeptEvents {
         self.events.get(row)
     }
 
-    /// An event of these with its values; `None` when nothing describes it, or its provider turns out to be
-    /// another one.
+    /// Decodes a kept event; `None` when it has no schema, or its provider turns out not to be chosen.
     pub fn decode<'a>(&'a self, row: usize, decoder: &'a mut Decoder) -> Option<Decoded<'a>> {
         let event = self.events.get(row)?;
         let start = row.checked_sub(1).and_then(|row| self.events.get(row));
@@ -227,7 +226,7 @@ impl KeptEvents {
         decoder.decode_as(schema, payload, event.pointer_size.into())
     }
 
-    /// Process id for the resolving of its stack.
+    /// Process id with which the stack of an event is resolved.
     pub(crate) fn stack_pid(event: &KeptEvent) -> u32 {
         event.pid.unwrap_or(UNKNOWN_ID)
     }

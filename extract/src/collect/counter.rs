@@ -1,4 +1,4 @@
-//! Counts of events by kind, and selection of the events that matter.
+//! Counts of events by kind, and selection of the events that are collected.
 
 use rustc_hash::FxHashMap;
 
@@ -41,7 +41,8 @@ pub struct Counted {
 /// Counts events by kind.
 pub struct EventCounter {
     hooks: Box<[Tally]>,
-    others: FxHashMap<EventId, Tally>,
+    /// Events without a hook id, by id.
+    by_id: FxHashMap<EventId, Tally>,
     /// TraceLogging events, by id and name.
     named: FxHashMap<(EventId, u32), Tally>,
     names: ByteInterner,
@@ -49,8 +50,8 @@ pub struct EventCounter {
     providers: FxHashMap<Guid, String>,
 }
 
-/// Most kinds counted one by one: no real trace has a thousand, but a damaged one might invent
-/// them without end. Further ones are counted together as [`EventId::Message`].
+/// Most kinds counted separately: no real trace has a thousand, but a damaged trace may invent
+/// them without end. Further kinds are counted together as [`EventId::Message`].
 const MAX_KINDS: usize = 1 << 16;
 
 /// Longest name that distinguishes events, bytes.
@@ -60,7 +61,7 @@ impl Default for EventCounter {
     fn default() -> Self {
         Self {
             hooks: vec![Tally::NONE; 1 << 16].into_boxed_slice(),
-            others: FxHashMap::default(),
+            by_id: FxHashMap::default(),
             named: FxHashMap::default(),
             names: ByteInterner::default(),
             providers: FxHashMap::default(),
@@ -85,9 +86,9 @@ impl EventCounter {
     }
 
     fn count_id(&mut self, id: EventId, time: i64) {
-        let is_room = self.others.len() < MAX_KINDS || self.others.contains_key(&id);
+        let is_room = self.by_id.len() < MAX_KINDS || self.by_id.contains_key(&id);
         let id = if is_room { id } else { EventId::Message };
-        self.others.entry(id).or_insert(Tally::NONE).add(time);
+        self.by_id.entry(id).or_insert(Tally::NONE).add(time);
     }
 
     fn trace_logging(&mut self, guid: Guid, schema: &[u8], event: &Event<'_>) {
@@ -111,7 +112,7 @@ impl EventCounter {
     pub fn kinds(&self) -> Vec<Counted> {
         let hooks = self.hooks.iter().enumerate().filter(|(_, tally)| tally.count > 0);
         let hooks = hooks.map(|(hook, tally)| (EventId::Hook(hook as u16), *tally));
-        let others = self.others.iter().map(|(id, tally)| (*id, *tally));
+        let others = self.by_id.iter().map(|(id, tally)| (*id, *tally));
         let plain = hooks.chain(others).map(|(id, tally)| Counted { id, name: None, tally });
         let named = self.named.iter().map(|((id, name), tally)| Counted {
             id: *id,
@@ -129,7 +130,7 @@ impl EventCounter {
     }
 
     pub fn total(&self) -> u64 {
-        let others = self.others.values().chain(self.named.values());
+        let others = self.by_id.values().chain(self.named.values());
         self.hooks.iter().chain(others).map(|tally| tally.count).sum()
     }
 
@@ -138,18 +139,18 @@ impl EventCounter {
         KeptStacks::PARTS.into_iter().map(|id| self.of(id)).sum()
     }
 
-    /// Number of events of a kind that is not one of TraceLogging.
+    /// Number of events of a kind, TraceLogging events aside.
     pub fn of(&self, id: EventId) -> u64 {
         let tally = match id {
             EventId::Hook(hook) => self.hooks.get(usize::from(hook)),
-            id => self.others.get(&id),
+            id => self.by_id.get(&id),
         };
         tally.map_or(0, |tally| tally.count)
     }
 }
 
-/// Counts every event and selects those of the families, those that may acquire or release something, and those of
-/// providers if asked to.
+/// Counts every event and selects the events of the families, the events that may acquire or release a resource and, on
+/// request, the events of providers.
 #[derive(Default)]
 pub struct KernelSelector {
     pub counter: EventCounter,
@@ -159,7 +160,7 @@ pub struct KernelSelector {
 }
 
 impl KernelSelector {
-    /// Selects events of all providers, too: their names are known in time order only.
+    /// Selects events of all providers, too: which provider has which name is known in time order only.
     pub fn with_providers() -> Self {
         Self { has_providers: true, ..Self::default() }
     }
@@ -200,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn events_of_one_id_are_distinguished_by_the_names_that_they_carry() {
+    fn events_with_equal_ids_are_distinguished_by_their_names() {
         let mut counter = EventCounter::default();
         for (name, time) in [("Go", 5), ("Stop", 7), ("Go", 3)] {
             count(&mut counter, name, time);

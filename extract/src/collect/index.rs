@@ -1,5 +1,4 @@
-//! Lookup of the family that takes an event, of the kind's name in event counts, and of whether a
-//! mapping can apply.
+//! Lookup of the family of an event and of its name in event counts, and validation of mappings.
 
 use handlescope_model::Table;
 use rustc_hash::FxHashMap;
@@ -76,7 +75,7 @@ const fn hooks() -> [Option<Family>; 1 << 16] {
 /// Finds the family of an event.
 pub struct FamilyIndex {
     /// Events without a hook id.
-    others: FxHashMap<EventId, Family>,
+    by_id: FxHashMap<EventId, Family>,
 }
 
 impl Default for FamilyIndex {
@@ -84,7 +83,7 @@ impl Default for FamilyIndex {
         let events = FAMILIES
             .iter()
             .flat_map(|declared| declared.events.iter().map(|(id, _)| (*id, declared.family)));
-        Self { others: events.filter(|(id, _)| !matches!(id, EventId::Hook(_))).collect() }
+        Self { by_id: events.filter(|(id, _)| !matches!(id, EventId::Hook(_))).collect() }
     }
 }
 
@@ -92,15 +91,15 @@ impl FamilyIndex {
     pub fn family(&self, id: EventId) -> Option<Family> {
         match id {
             EventId::Hook(hook) => HOOKS.get(usize::from(hook)).copied().flatten(),
-            // A chunk of a manifest, which has the provider's own GUID.
-            other if Decoder::is_metadata(other) => Some(Family::Metadata),
-            other => self.others.get(&other).copied(),
+            // A chunk of a manifest has the GUID of its provider.
+            id if Decoder::is_metadata(id) => Some(Family::Metadata),
+            id => self.by_id.get(&id).copied(),
         }
     }
 }
 
 /// Events that no family takes.
-const OTHERS: &[(EventId, &str)] = &[
+const WITHOUT_FAMILY: &[(EventId, &str)] = &[
     (EventId::Hook(0x0000), "LogfileHeader"),
     (EventId::Hook(0x0005), "GroupMasks"),
     (EventId::Hook(0x0008), "RundownComplete"),
@@ -125,16 +124,16 @@ pub fn event_name(id: EventId) -> Option<&'static str> {
         return Some("ManifestData");
     }
     let taken = FAMILIES.iter().flat_map(|family| family.events);
-    taken.chain(OTHERS).find(|(known, _)| *known == id).map(|(_, name)| *name)
+    taken.chain(WITHOUT_FAMILY).find(|(known, _)| *known == id).map(|(_, name)| *name)
 }
 
-/// The provider of events that have a hook instead of one.
+/// Provider name of events with a hook id, which have no provider.
 pub(crate) const KERNEL: &str = "Windows Kernel";
 
-/// Looks whether mappings are for events that can be mapped.
+/// Checks that mappings are for events that can be mapped.
 ///
 /// # Errors
-/// For the first that names a provider of kernel events, which have no schema and a family of their own.
+/// For the first that names a provider of kernel events, which have a family and no schema.
 pub fn check_mappings(mappings: &[ResourceMapping]) -> Result<(), MappingError> {
     let events = FAMILIES.iter().flat_map(|family| family.events);
     let classic = events.filter_map(|(id, _)| match id {
@@ -159,7 +158,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn kernel_events_are_refused_by_name_and_guid_and_others_are_not() {
+    fn mappings_of_kernel_events_are_refused_by_name_and_guid() {
         let checked = |provider: &str| {
             let words = format!("Contoso/1 acquire; {provider}/MyEvent release");
             let list = words.split(';').map(|words| {

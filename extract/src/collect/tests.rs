@@ -30,7 +30,7 @@ fn every_event_of_a_family_is_selected_named_and_decoded() {
 }
 
 #[test]
-fn every_selected_event_belongs_to_one_family() {
+fn every_selected_event_belongs_to_a_single_family() {
     let mut selector = KernelSelector::default();
     let known: Vec<EventId> =
         FAMILIES.iter().flat_map(|family| family.events).map(|(id, _)| *id).collect();
@@ -85,8 +85,8 @@ fn every_kernel_event_of_a_family_has_a_class_by_which_a_session_names_it() {
     }
 }
 
-/// Tables that several families make together, or none: objects follow from all that happens to them, single events
-/// are of any provider, names of functions are found later, and losses follow from the buffers.
+/// Tables of no single family: objects come from several families, provider events from any provider, symbols are
+/// resolved later, and losses come from the buffers.
 const OF_NO_FAMILY: [Table; 6] = [
     Table::Objects,
     Table::ProviderEvents,
@@ -97,7 +97,7 @@ const OF_NO_FAMILY: [Table; 6] = [
 ];
 
 #[test]
-fn every_other_table_is_of_a_family() {
+fn every_remaining_table_is_of_a_family() {
     let of_families: Vec<Table> =
         FAMILIES.iter().flat_map(|family| family.tables).copied().collect();
     for table in Table::ALL {

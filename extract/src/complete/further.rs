@@ -7,18 +7,18 @@ use crate::etl::{BUFFER_HEADER_SIZE, Framed, IndexedBuffer, frame, is_end};
 use crate::payload::TraceHeader;
 use crate::recording::OpenRecording;
 
-/// A trace whose events go into another one.
+/// A trace whose events go into the copy.
 pub(super) struct Further {
     open: OpenRecording,
     processors: BTreeMap<u16, Cursor>,
     stored: Vec<u8>,
 }
 
-/// A place in the events of a processor.
+/// Position in the events of a processor.
 #[derive(Default)]
 struct Cursor {
     buffers: VecDeque<IndexedBuffer>,
-    /// The buffer it is in, from its header on; empty before the first and after the last one.
+    /// The current buffer, from its header on; empty before the first and after the last buffer.
     bytes: Vec<u8>,
     /// End of the events in the buffer.
     valid: usize,
@@ -79,8 +79,8 @@ impl Further {
 }
 
 impl Cursor {
-    /// Looks at the event at its place; the trace has a header of its own, which is passed over. After the last one, and
-    /// after damage, the size is 0.
+    /// Frames the event at the position, passing over the header event of the trace. The size is 0 after the last event,
+    /// and after damage.
     fn look(&mut self) {
         loop {
             self.size = 0;

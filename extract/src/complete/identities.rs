@@ -22,7 +22,7 @@ use crate::kernel::{IDENTITY_GUID, Image};
 /// Finds the file of an image by its path in the trace.
 pub type Locate<'a> = &'a mut dyn FnMut(&str) -> Option<PathBuf>;
 
-/// Files that are looked for; systems have a few thousand.
+/// Most files that are looked for; systems have a few thousand.
 const MAX_FILES: usize = 1 << 16;
 
 /// Makes the records of images.
@@ -30,11 +30,11 @@ pub(super) struct Identities<'a> {
     locate: Locate<'a>,
     /// Identities read from files, by path in the trace (UTF-16).
     files: HashMap<Box<[u8]>, IdentityRequest>,
-    /// The records of the last event, used again for each.
+    /// The records of the last event; the memory is used again for each event.
     records: Vec<Vec<u8>>,
 }
 
-/// A file, and whether it was that of an image.
+/// A file, and whether it was the file of an image.
 struct IdentityRequest {
     file: Option<ImageFile>,
     is_right: bool,
@@ -45,7 +45,7 @@ impl<'a> Identities<'a> {
         Self { locate, files: HashMap::new(), records: Vec::new() }
     }
 
-    /// The records that belong after an event, in front of the bytes `behind`; none where the trace has them.
+    /// The records that belong between an event and the bytes `behind` it; none if the trace has them already.
     pub(super) fn of(&mut self, event: &Event<'_>, behind: &[u8]) -> &[Vec<u8>] {
         self.records.clear();
         let Some(image) = Image::decode(event).filter(|_| !is_identity(behind, event.time)) else {
@@ -103,11 +103,11 @@ fn is_identity(bytes: &[u8], time: i64) -> bool {
     })
 }
 
-/// Bytes in which the headers lie; those of drivers with a large stub need 4 KiB.
+/// Bytes in which the headers are; drivers with a large stub need 4 KiB.
 const HEADER_BYTES: usize = 16 << 10;
-/// Windows loads no more.
+/// Most sections; Windows loads no more.
 const MAX_SECTIONS: u16 = 96;
-/// Linkers write less than ten.
+/// Most debug entries; linkers write less than ten.
 const MAX_ENTRIES: usize = 64;
 /// A record with a GUID and the path of a PDB; Windows has paths of 32,767 characters, builds have not.
 const RECORD_BYTES: usize = 24 + 2048;
@@ -139,7 +139,7 @@ impl ImageFile {
         if !file.metadata().ok()?.is_file() {
             return None;
         }
-        // The parser calculates with what a damaged file says.
+        // The parser may panic on numbers of a damaged file.
         quietly(|| Self::read(&mut file)).ok()?
     }
 
@@ -172,7 +172,7 @@ impl ImageFile {
 }
 
 impl Pdb {
-    /// An RSDS record; `None` when it is another one, or its name does not end.
+    /// Decodes an RSDS record; `None` for records of different kinds and names without end.
     fn parse(record: &[u8]) -> Option<Self> {
         let rest = record.strip_prefix(&CODEVIEW_PDB70_MAGIC.to_le_bytes())?;
         let (guid, rest) = rest.split_first_chunk()?;
@@ -199,7 +199,7 @@ fn offset(bytes: &[u8], header: &Header<'_>, rva: u32) -> Option<u64> {
     find_offset(rva, &sections, alignment, &ParseOptions::default()).map(|at| at as u64)
 }
 
-/// Up to so many bytes at an offset; fewer where the file ends.
+/// Reads up to `size` bytes at an offset; fewer where the file ends.
 fn read_at(file: &mut (impl Read + Seek), at: u64, size: usize) -> io::Result<Vec<u8>> {
     file.seek(SeekFrom::Start(at))?;
     let mut bytes = Vec::new();
@@ -213,7 +213,7 @@ fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
 
 /// The name by which Windows opens the file of an image; `None` where that is not known.
 ///
-/// Devices are opened below `\\?\GLOBALROOT`, whatever drive letters there are. `system_root` is the folder of Windows, as
+/// Devices are opened below `\\?\GLOBALROOT`, which does not depend on drive letters. `system_root` is the folder of Windows, as
 /// in `C:\Windows`: images of the start have paths without a volume.
 pub fn image_file_name(path: &str, system_root: &str) -> Option<String> {
     if let Some(path) = path.strip_prefix(r"\??\") {
@@ -237,7 +237,7 @@ const IMAGE_ID: u8 = 0;
 const NO_DEBUG_DATA: u8 = 32;
 const RSDS: u8 = 36;
 
-/// Size and time stamp of the file. The name in its version resource is not read, and left empty.
+/// The record of size and time stamp of the file. The name in its version resource is not read, and left empty.
 pub(super) fn image_id(event: &Event<'_>, image: &Image<'_>, file: &ImageFile) -> Vec<u8> {
     let mut record = Record::new(event, IMAGE_ID);
     record.pointer(image.base);
@@ -248,7 +248,7 @@ pub(super) fn image_id(event: &Event<'_>, image: &Image<'_>, file: &ImageFile) -
     record.finish()
 }
 
-/// The PDB of an image.
+/// The record of the PDB of an image.
 pub(super) fn rsds(event: &Event<'_>, image: &Image<'_>, pdb: &Pdb) -> Vec<u8> {
     let mut record = Record::new(event, RSDS);
     record.pointer(image.base);
@@ -260,7 +260,7 @@ pub(super) fn rsds(event: &Event<'_>, image: &Image<'_>, pdb: &Pdb) -> Vec<u8> {
     record.finish()
 }
 
-/// An image that says nothing of a PDB.
+/// The record of an image that names no PDB.
 pub(super) fn no_debug_data(event: &Event<'_>, image: &Image<'_>) -> Vec<u8> {
     let mut record = Record::new(event, NO_DEBUG_DATA);
     record.pointer(image.base);
@@ -268,14 +268,14 @@ pub(super) fn no_debug_data(event: &Event<'_>, image: &Image<'_>) -> Vec<u8> {
     record.finish()
 }
 
-/// A record while it is made.
+/// A record under construction.
 struct Record {
     bytes: Vec<u8>,
     pointer_size: usize,
 }
 
 impl Record {
-    /// A record of the process, thread, time and pointers of an event.
+    /// Begins a record with the process, thread, time and pointer size of an event.
     fn new(event: &Event<'_>, opcode: u8) -> Self {
         let kind = if event.pointer_size == 8 { 20 } else { 10 };
         let id = |id: Option<u32>| id.unwrap_or(u32::MAX).to_le_bytes();
@@ -299,7 +299,7 @@ impl Record {
         self.add(bytes.get(..self.pointer_size).unwrap_or(&bytes));
     }
 
-    /// The record with its size, which stands first.
+    /// The record with its size, which comes first.
     fn finish(mut self) -> Vec<u8> {
         let size = (self.bytes.len() as u16).to_le_bytes();
         if let Some(field) = self.bytes.first_chunk_mut() {
@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_or_damaged_is_unknown_and_no_panic() {
+    fn a_cut_or_damaged_file_is_unknown_and_no_panic() {
         let bytes = fs::read(sample().pop().unwrap()).unwrap();
         let whole = ImageFile::read(&mut Cursor::new(&bytes)).unwrap();
         for end in (0..bytes.len()).step_by(37) {

@@ -1,8 +1,8 @@
-//! A copy of a trace with what its session does not write: which files the images are, and the events of further
-//! sessions of the same time.
+//! A copy of a trace with the identities of its image files, which its session does not write, and with the events of
+//! further sessions of the same time.
 //!
-//! What is added stands where a merge by Windows has it: a record directly after its image event, with the time of that,
-//! and all events of a processor in time order. So the copy is read by every reader that reads merged traces.
+//! The additions have the position that a merge by Windows gives them: a record comes directly after its image event and
+//! has its time, and all events of a processor are in time order. So readers of merged traces can read the copy.
 
 mod further;
 mod identities;
@@ -29,9 +29,9 @@ const EVENTS: u16 = 0;
 /// Additions to a trace.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Completed {
-    /// Files of images whose identity was read and is that of the trace.
+    /// Files of images whose identity was read and matches the trace.
     pub identified: u64,
-    /// Files of images that could not be read, or are not those of the trace any more.
+    /// Files of images that could not be read, or have changed since the trace.
     pub unidentified: u64,
     /// Events of further traces.
     pub events: u64,
@@ -43,19 +43,19 @@ pub enum CompleteError {
     /// A trace cannot be read.
     #[error(transparent)]
     Trace(#[from] ExtractError),
-    /// The times of a further trace are not those of the first.
+    /// A further trace has a different clock than the first.
     #[error("its time stamps use another clock than the trace it belongs to")]
-    OtherClock,
+    ClockMismatch,
     /// The copy cannot be written.
     #[error("cannot write: {}", Reason(.0))]
     Write(#[from] io::Error),
 }
 
 /// Writes a copy of the trace `input` with the identities of its images, whose files `locate` finds, and the events of
-/// the `further` traces. Compressed buffers are written expanded; places without events are left out.
+/// the `further` traces. Compressed buffers are written expanded; ranges of the file without events are left out.
 ///
 /// # Errors
-/// When a trace cannot be read, a further one has another clock, `out` cannot be written, or `cancel` asks to stop.
+/// When a trace cannot be read, a further trace has a different clock, `out` cannot be written, or `cancel` asks to stop.
 pub fn complete<W: Write + Seek>(
     input: &Path,
     further: &[PathBuf],
@@ -74,7 +74,7 @@ pub fn complete<W: Write + Seek>(
         if (next.recording.clock.kind, next.recording.clock.frequency)
             != (clock.kind, clock.frequency)
         {
-            return Err(CompleteError::OtherClock);
+            return Err(CompleteError::ClockMismatch);
         }
         size = size.max(next.largest_buffer());
         losses.add(&next.recording.header);
@@ -128,7 +128,7 @@ struct Pass<'a, W> {
 }
 
 impl<W: Write> Pass<'_, W> {
-    /// Writes a buffer, given from its header on, with all that belongs into it.
+    /// Writes a buffer, given from its header on, with the records and further events that belong into it.
     fn buffer(&mut self, bytes: &[u8], buffer: &IndexedBuffer) -> Result<(), CompleteError> {
         let valid = bytes.len().min(buffer.header.filled as usize);
         let events = bytes.get(..valid).unwrap_or_default();
@@ -136,7 +136,7 @@ impl<W: Write> Pass<'_, W> {
         let (mut at, mut time) = (BUFFER_HEADER_SIZE, buffer.first_time);
         while let Some(rest) = events.get(at..).filter(|rest| !is_end(rest)) {
             let Ok(Framed { event, size, stride, .. }) = frame(rest, time) else {
-                // As damaged as it was: nothing after it can be framed.
+                // No event after damage can be framed, so that the rest is copied.
                 self.out.push(rest)?;
                 break;
             };
@@ -163,7 +163,7 @@ impl<W: Write> Pass<'_, W> {
         Ok(())
     }
 
-    /// Writes what is left of further traces.
+    /// Writes the remaining events of further traces.
     fn rest(&mut self) -> Result<(), CompleteError> {
         let processors: BTreeSet<u16> =
             self.further.iter().flat_map(|further| further.processors()).collect();

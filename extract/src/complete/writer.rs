@@ -1,18 +1,17 @@
-//! Buffers of equal size, filled event by event, and the trace header event of the copy: what it counts is that of the
-//! copy.
+//! Buffers of equal size, filled event by event, and the trace header event with the counts of the copy.
 
 use std::io::{self, Seek, SeekFrom, Write};
 
 use crate::etl::{BUFFER_HEADER_SIZE, frame};
 use crate::payload::TraceHeader;
 
-/// Fills what events leave of a buffer.
+/// Byte that fills the rest of a buffer.
 const FILLER: u8 = 0xFF;
 
 /// Flag of a buffer header: the events are compressed.
 const COMPRESSED: u16 = 0x40;
 
-/// Writes buffers. What does not fit into one goes on in a further one with the same header.
+/// Writes buffers. Events that do not fit into a buffer go on in a further buffer with the same header.
 pub(super) struct BufferWriter<W> {
     out: W,
     /// Bytes of every buffer.
@@ -24,19 +23,19 @@ pub(super) struct BufferWriter<W> {
 }
 
 impl<W: Write> BufferWriter<W> {
-    /// Writes buffers of so many bytes.
+    /// Creates a writer of buffers of `size` bytes.
     pub(super) fn new(out: W, size: usize) -> Self {
         Self { out, size, written: 0, bytes: Vec::with_capacity(size) }
     }
 
-    /// Begins a buffer with the header that stands at the start of these bytes.
+    /// Begins a buffer with the header at the start of the bytes.
     pub(super) fn begin(&mut self, header: &[u8]) {
         self.bytes.clear();
         self.bytes.extend_from_slice(header.get(..BUFFER_HEADER_SIZE).unwrap_or(header));
         self.bytes.resize(BUFFER_HEADER_SIZE, 0);
     }
 
-    /// Adds an event. One that fits into no buffer is left out.
+    /// Adds an event. An event that fits into no buffer is left out.
     pub(super) fn push(&mut self, event: &[u8]) -> io::Result<()> {
         let room = event.len().next_multiple_of(8);
         if room > self.size.saturating_sub(BUFFER_HEADER_SIZE) {
@@ -63,7 +62,7 @@ impl<W: Write> BufferWriter<W> {
         (self.written, self.out)
     }
 
-    /// Writes the buffer, and leaves it as it is.
+    /// Writes the buffer without emptying it.
     fn write(&mut self) -> io::Result<()> {
         let filled = self.bytes.len();
         let flags = self.bytes.get(52..54).and_then(<[u8]>::first_chunk);
@@ -106,14 +105,14 @@ impl CountedLosses {
         Self { events: header.events_lost, buffers: header.buffers_lost }
     }
 
-    /// Adds what another session lost.
+    /// Adds the losses of a further session.
     pub(super) fn add(&mut self, header: &TraceHeader) {
         self.events = self.events.saturating_add(header.events_lost);
         self.buffers = self.buffers.saturating_add(header.buffers_lost);
     }
 }
 
-/// Position of the payload of the trace header event in the file, and the part of it that stays.
+/// Position of the payload of the trace header event in the file, and its fields that stay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct HeaderEvent {
     payload: u64,
@@ -135,7 +134,7 @@ impl HeaderEvent {
         })
     }
 
-    /// Writes the figures of the copy into it: size and number of its buffers, and what was lost.
+    /// Writes the figures of the copy into the event: size and number of its buffers, and the losses.
     pub(super) fn rewrite<W: Write + Seek>(
         self,
         out: &mut W,
@@ -149,7 +148,7 @@ impl HeaderEvent {
             (32, self.log_file_mode & !COMPRESSED_MODE),
             (36, buffers),
             (48, lost.events),
-            // After two pointers, the time zone, three times and the type of the clock.
+            // Position after two pointers, the time zone, three times and the type of the clock.
             (56 + pointers + 204, lost.buffers),
         ] {
             out.seek(SeekFrom::Start(self.payload + at))?;
@@ -175,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_goes_on_in_a_buffer_of_the_same_processor() {
+    fn events_that_do_not_fit_go_on_in_a_buffer_of_the_same_processor() {
         let mut writer = BufferWriter::new(Vec::new(), 128);
         writer.begin(&header());
         for event in [[1; 20], [2; 20], [3; 20]] {

@@ -1,4 +1,4 @@
-//! The event family and its columns, the events that nothing describes yet, and the names of allocators, each once.
+//! The event family and its columns, the events without a description so far, and the distinct names of allocators.
 
 use std::fmt::Write;
 
@@ -23,10 +23,10 @@ pub struct Described {
     pub allocators: AllocatorNames,
     numbers: FxHashMap<Guid, u32>,
     rules: Rules,
-    /// Meaning of each schema, for those seen so far.
+    /// Meaning of each schema; `None` until an event of it came.
     meanings: Vec<Option<Meaning>>,
     undecided: Undecided,
-    /// Events that a window forgot before anything described them.
+    /// Events that a window forgot before their description came.
     pub(crate) forgotten: UndescribedKinds,
 }
 
@@ -43,25 +43,25 @@ pub struct ResourceRow {
     pub provider: u32,
 }
 
-/// A provider of such events.
+/// A provider of events that acquire or release a resource.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DescribedProvider {
     pub guid: Guid,
-    /// Empty where no description names it.
+    /// Empty if no description names it.
     pub name: String,
 }
 
-/// Outcome of looking at an event.
+/// Outcome of decoding an event.
 enum Outcome {
     Nothing,
-    /// It is in this row of its columns.
+    /// The event is in this row of its columns.
     Row(RowKind, usize),
-    /// It lacks a field.
+    /// The event lacks a field.
     Short,
 }
 
 impl EventFamily for Described {
-    /// Events known without a description; `Described::consider` recognizes the others.
+    /// Events known without a description; `Described::consider` recognizes all further events.
     const EVENTS: &'static [(EventId, &'static str)] = &gui::EVENTS;
     const TABLES: &'static [Table] = &[Table::Allocators, Table::Resources, Table::ResourceMisses];
 
@@ -78,12 +78,12 @@ impl EventFamily for Described {
 }
 
 impl Described {
-    /// No events yet; these mappings go before what is usual.
+    /// Creates a family without events; the mappings precede the default rules.
     pub fn new(mappings: Vec<ResourceMapping>) -> Self {
         Self { rules: Rules::new(mappings), ..Self::default() }
     }
 
-    /// Takes an event that another family takes, too, if a mapping is for it.
+    /// Takes an event of another family, too, if there is a mapping for it.
     pub(crate) fn consider_of_family(
         &mut self,
         event: &Event<'_>,
@@ -93,7 +93,7 @@ impl Described {
         let EventId::Manifest { guid, id } = event.id else { return };
         let may_be = match self.rules.of_family(guid, id) {
             OfFamily::Nothing => false,
-            OfFamily::WhatIsDescribed => decoder.schema_of(event).is_some(),
+            OfFamily::Described => decoder.schema_of(event).is_some(),
             OfFamily::Anything => true,
         };
         if may_be {
@@ -101,7 +101,7 @@ impl Described {
         }
     }
 
-    /// Takes an event of a manifest if its description says that it is one of these.
+    /// Takes a manifest event if its description gives it a meaning.
     pub(crate) fn consider(
         &mut self,
         event: &Event<'_>,
@@ -117,7 +117,7 @@ impl Described {
                 let row = GuiRow::by_layout(change, class, Payload::of(event));
                 row.map_or(Outcome::Short, |row| self.gui(change, row))
             }
-            // One that carries its description gets no other one.
+            // The description that an event carries is final.
             (None, None) if schema_item(event.extended).is_some() => return,
             (None, None) => {
                 let row = shared.timeline.len();
@@ -153,7 +153,7 @@ impl Described {
         shared.diagnostics.add(WarningKind::TooManyAllocators, self.allocators.left_out(), None);
     }
 
-    /// Warns of events that are not there any more, if a description says by now that they are some of these.
+    /// Warns of events that were not kept, if a description has come that gives them a meaning.
     fn warn(
         &self,
         kind: WarningKind,
@@ -164,7 +164,7 @@ impl Described {
         for (event, count) in missing.events() {
             let Some(id) = decoder.schema_of(&event) else { continue };
             let Some(schema) = decoder.schemas().get(id.row()) else { continue };
-            if self.rules.meaning(schema) != Meaning::Other {
+            if self.rules.meaning(schema) != Meaning::Ignored {
                 let provider = match &*schema.provider {
                     "" => schema.guid.to_string(),
                     name => name.to_owned(),
@@ -174,7 +174,7 @@ impl Described {
         }
     }
 
-    /// Whether nothing describes an event, so that it may be one of these all the same.
+    /// Whether an event has no description yet, so that it may still get a meaning.
     pub(crate) fn awaits_description(event: &Event<'_>, decoder: &mut Decoder) -> bool {
         matches!(event.id, EventId::Manifest { .. })
             && !Decoder::is_metadata(event.id)
@@ -185,7 +185,7 @@ impl Described {
 
     fn described(&mut self, id: SchemaId, event: &Event<'_>, decoder: &mut Decoder) -> Outcome {
         match self.meaning(id, decoder) {
-            Meaning::Other => Outcome::Nothing,
+            Meaning::Ignored => Outcome::Nothing,
             Meaning::Gui(change, class) => {
                 let decoded = decoder.decode_as(id, event.payload, event.pointer_size);
                 let row = decoded.and_then(|decoded| GuiRow::described(change, class, &decoded));
@@ -205,7 +205,7 @@ impl Described {
         if let Some(known) = self.meanings.get(id.row()).copied().flatten() {
             return known;
         }
-        let Some(schema) = decoder.schemas().get(id.row()) else { return Meaning::Other };
+        let Some(schema) = decoder.schemas().get(id.row()) else { return Meaning::Ignored };
         let meaning = self.rules.meaning(schema);
         if self.meanings.len() <= id.row() {
             self.meanings.resize(id.row() + 1, None);
@@ -234,7 +234,7 @@ impl Described {
         let fields = self.rules.fields(fields);
         let handle = decoded.value(&fields.handle).and_then(Value::bits);
         let size = decoded.value(&fields.size).and_then(Value::signed).unwrap_or_default();
-        // What has no handle is of no allocator either, whatever it says.
+        // An event without handle gets no allocator, even if it has that field.
         let allocator = handle.and_then(|_| decoded.value(&fields.allocator));
         let allocator = self.allocators.number(allocator);
         let provider = self.provider(decoded.schema);
@@ -271,13 +271,13 @@ impl DescribedProvider {
     }
 }
 
-/// Bytes that waiting events take at most, with their rows.
+/// Most bytes of waiting events, with their rows.
 const MAX_BYTES: usize = 64 << 20;
 
 /// Memory per event besides its bytes: its row of the timeline and its entry here.
 const EVENT_COST: usize = 96;
 
-/// Most kinds of events that are counted one by one when they are too many.
+/// Most kinds of events that are counted separately when there are too many events.
 const MAX_KINDS: usize = 1 << 12;
 
 /// An event without its payload.
@@ -293,7 +293,7 @@ struct Waiting {
     end: u32,
 }
 
-/// Events with their payloads until their description comes.
+/// Events, with their payloads, that wait for their description.
 #[derive(Default)]
 pub(super) struct Undecided {
     events: Vec<Waiting>,
@@ -302,7 +302,7 @@ pub(super) struct Undecided {
     left_out: UndescribedKinds,
 }
 
-/// Numbers of events that nothing describes, by kind.
+/// Numbers of events without description, by kind.
 #[derive(Debug, Clone, Default)]
 pub struct UndescribedKinds(FxHashMap<(EventId, u8), u64>);
 
@@ -315,7 +315,7 @@ impl UndescribedKinds {
         }
     }
 
-    /// An event of each kind, as far as a description needs it, with their number.
+    /// An event of each kind, with the fields that a description needs, and the number of events.
     pub(super) fn events(&self) -> impl Iterator<Item = (Event<'_>, u64)> {
         let kinds = self.0.iter();
         kinds.map(|(&(id, version), count)| (Event { id, version, ..Event::default() }, *count))
@@ -323,7 +323,7 @@ impl UndescribedKinds {
 }
 
 impl Undecided {
-    /// Keeps an event that gets this row of the timeline. Returns whether there is room; if not, it is counted.
+    /// Keeps an event that gets this row of the timeline. Returns whether there is room; if not, the event is counted.
     pub(super) fn keep(&mut self, event: &Event<'_>, row: usize) -> bool {
         let cost = EVENT_COST + event.payload.len() + event.extended.len();
         if self.used + cost > MAX_BYTES {
@@ -343,7 +343,7 @@ impl Undecided {
         true
     }
 
-    /// The events with their rows of the timeline, as far as a description needs them.
+    /// The events, with the fields that a description needs, and their rows of the timeline.
     pub(super) fn events(&self) -> impl Iterator<Item = (usize, Event<'_>)> {
         let mut start = 0;
         self.events.iter().map(move |waiting| {
@@ -359,7 +359,7 @@ impl Undecided {
         })
     }
 
-    /// Kinds of events that there was no room for.
+    /// Kinds of the events that there was no room for.
     pub(super) fn left_out(&self) -> &UndescribedKinds {
         &self.left_out
     }
@@ -369,15 +369,15 @@ impl Undecided {
 const MAX_NAMES: u32 = 1 << 16;
 const MAX_NAME_BYTES: usize = 64 << 20;
 
-/// Allocator that events beyond the limit are counted under.
-const OTHERS: &str = "(other allocators)";
+/// Allocator under which events beyond the limit are counted.
+const FURTHER_ALLOCATORS: &str = "(other allocators)";
 
 /// Numbers the names that events give.
 #[derive(Default)]
 pub struct AllocatorNames {
-    /// Names as they stand in events, after a byte for the kind of text, so that a known one is not converted again.
+    /// Names as events have them, after a byte for the encoding, so that a known name is not converted again.
     raw: ByteInterner,
-    /// For each of those its number among the texts.
+    /// Number of each raw name among the texts.
     numbers: Vec<u32>,
     texts: ByteInterner,
     bytes: usize,
@@ -387,8 +387,8 @@ pub struct AllocatorNames {
 }
 
 impl AllocatorNames {
-    /// The number of a name, which is that of [`OTHERS`] when there are too many. A value that is not text is named as
-    /// it is printed.
+    /// The number of a name, or of [`FURTHER_ALLOCATORS`] when there are too many. The name of a value that is not text is
+    /// its printed form.
     pub(super) fn number(&mut self, value: Option<Value<'_>>) -> u32 {
         let (kind, bytes) = match value {
             None => (0, &[][..]),
@@ -408,7 +408,7 @@ impl AllocatorNames {
         }
         if self.raw.len() >= MAX_NAMES || self.bytes + bytes.len() > MAX_NAME_BYTES {
             self.left_out += 1;
-            return self.texts.intern(OTHERS.as_bytes());
+            return self.texts.intern(FURTHER_ALLOCATORS.as_bytes());
         }
         self.bytes += bytes.len();
         self.raw.intern(&self.scratch);
@@ -420,7 +420,7 @@ impl AllocatorNames {
         text
     }
 
-    /// Events whose names are too many.
+    /// Events whose allocators are not named because there are too many names.
     pub(super) fn left_out(&self) -> u64 {
         self.left_out
     }
@@ -435,7 +435,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_there_is_no_room_for_is_counted_by_kind() {
+    fn events_without_room_are_counted_by_kind() {
         let mut undecided = Undecided::default();
         let payload = vec![7; 1 << 16];
         let id = EventId::Manifest { guid: Guid([2; 16]), id: 3 };
@@ -449,7 +449,7 @@ mod tests {
     }
 
     #[test]
-    fn one_text_in_two_encodings_is_one_name() {
+    fn equal_texts_in_two_encodings_share_a_number() {
         let mut names = AllocatorNames::default();
         let wide = names.number(Some(Value::Utf16(b"P\0o\0o\0l\0")));
         assert_eq!(names.number(Some(Value::Ansi(b"Pool"))), wide);
@@ -461,18 +461,18 @@ mod tests {
     }
 
     #[test]
-    fn names_without_end_are_one() {
+    fn names_beyond_the_limit_share_a_number() {
         let mut names = AllocatorNames::default();
         for number in 0..u64::from(MAX_NAMES) {
             names.number(Some(Value::Unsigned(number)));
         }
         assert_eq!(names.left_out(), 0);
-        let others = names.number(Some(Value::Unsigned(1 << 20)));
-        assert_eq!(names.number(Some(Value::Unsigned(1 << 21))), others);
+        let further = names.number(Some(Value::Unsigned(1 << 20)));
+        assert_eq!(names.number(Some(Value::Unsigned(1 << 21))), further);
         assert_eq!(names.number(Some(Value::Unsigned(7))), 7);
-        assert_eq!((names.left_out(), names.text(others).as_str()), (2, OTHERS));
+        assert_eq!((names.left_out(), names.text(further).as_str()), (2, FURTHER_ALLOCATORS));
         let mut large = AllocatorNames::default();
-        let others = large.number(Some(Value::Ansi(&vec![b'a'; MAX_NAME_BYTES + 1])));
-        assert_eq!(large.text(others), OTHERS);
+        let further = large.number(Some(Value::Ansi(&vec![b'a'; MAX_NAME_BYTES + 1])));
+        assert_eq!(large.text(further), FURTHER_ALLOCATORS);
     }
 }

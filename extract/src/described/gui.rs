@@ -39,9 +39,9 @@ pub enum GuiClass {
 pub enum GuiChange {
     Create,
     Destroy,
-    /// Another process owns it.
+    /// The handle gets a new owner.
     Owner,
-    /// It has another value.
+    /// The handle gets a new value.
     Transform,
 }
 
@@ -58,12 +58,12 @@ impl GuiChange {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GuiRow {
     pub handle: u64,
-    /// The handle before; other than [`Self::handle`] only where it got another value.
+    /// The previous value of the handle; it differs from [`Self::handle`] only after [`GuiChange::Transform`].
     pub previous: u64,
     pub class: GuiClass,
-    /// Number of the type, of which the manifest has no names.
+    /// Number of the type; the manifest has no names of types.
     pub type_id: u32,
-    /// Session; handles of two sessions have nothing to do with each other.
+    /// Session; handles of different sessions are unrelated.
     pub session: u32,
     /// Process that owns the handle from now on.
     pub owner_pid: u32,
@@ -122,7 +122,7 @@ impl GuiRow {
         })
     }
 
-    /// The fields of an event that nothing describes; `None` when its payload is too short.
+    /// The fields of an event without description; `None` when its payload is too short.
     pub(super) fn by_layout(
         change: GuiChange,
         class: GuiClass,

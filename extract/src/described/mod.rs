@@ -1,8 +1,8 @@
-//! The event family that only descriptions distinguish: what the schema of an event, not its id, says to acquire and
-//! release something, and the handles of GDI and USER.
+//! The event family that only descriptions distinguish: events that acquire or release a resource by the names in their
+//! schemas, not by their ids, and the handles of GDI and USER.
 //!
-//! A description may come after the events that it describes, as the manifest of an EventSource does that is written
-//! at the end of a session. Events that nothing describes yet wait for it.
+//! A description may come after the events that it describes: an EventSource writes its manifest also at the end of a
+//! session. Events without description wait for it.
 
 mod family;
 mod gui;

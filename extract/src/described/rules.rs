@@ -13,9 +13,9 @@ const RELEASE: &str = "ReleaseResource";
 /// Meaning of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Meaning {
-    /// Nothing that is followed.
-    Other,
-    /// It acquires or releases; its fields have the names of this number in [`Rules::fields`].
+    /// It is not followed.
+    Ignored,
+    /// It acquires or releases a resource; [`Rules::fields`] has the names of its fields under this number.
     Resource(ResourceAction, usize),
     /// It changes a handle of GDI or USER.
     Gui(GuiChange, GuiClass),
@@ -26,9 +26,9 @@ pub(super) enum Meaning {
 pub(super) enum OfFamily {
     /// It is not mapped.
     Nothing,
-    /// It is mapped where its description says so. It does not wait for one: no mapping names its provider, whose
-    /// events may be more than there is room for.
-    WhatIsDescribed,
+    /// It is mapped if it has a description. It does not wait for a description: no mapping names its provider, which
+    /// may write more events than there is room for.
+    Described,
     /// A mapping names its provider.
     Anything,
 }
@@ -50,11 +50,11 @@ impl Rules {
     pub(super) fn meaning(&self, schema: &Schema) -> Meaning {
         let guid = schema.guid.to_string();
         let name = schema.name();
-        let is_meant = |mapping: &ResourceMapping| {
+        let is_match = |mapping: &ResourceMapping| {
             mapping.is_of_event(name.as_bytes(), schema.id)
                 && mapping.is_of_provider(&schema.provider, &guid)
         };
-        if let Some(at) = self.mappings.iter().position(is_meant) {
+        if let Some(at) = self.mappings.iter().position(is_match) {
             return Meaning::Resource(self.mappings[at].action, at);
         }
         if let Some((change, class)) = gui::by_names(schema) {
@@ -62,7 +62,7 @@ impl Rules {
         }
         let names = [&*schema.task, &*schema.opcode, &name];
         let action = names.iter().find_map(|name| usual_action(name.as_bytes()));
-        action.map_or(Meaning::Other, |action| Meaning::Resource(action, self.mappings.len()))
+        action.map_or(Meaning::Ignored, |action| Meaning::Resource(action, self.mappings.len()))
     }
 
     /// Returns the permissions of mappings for an event that another family takes.
@@ -75,7 +75,7 @@ impl Rules {
         let mut of_id = self.mappings.iter().filter(|mapping| mapping.may_be_of_id(id));
         match of_id.clone().any(|mapping| mapping.names_provider(name, &text)) {
             true => OfFamily::Anything,
-            false if of_id.next().is_some() => OfFamily::WhatIsDescribed,
+            false if of_id.next().is_some() => OfFamily::Described,
             false => OfFamily::Nothing,
         }
     }
@@ -86,7 +86,7 @@ impl Rules {
     }
 }
 
-/// Whether events of this name are followed without a mapping.
+/// Whether events with this name are followed without a mapping.
 pub(super) fn is_usual_name(name: &[u8]) -> bool {
     usual_action(name).is_some()
 }
@@ -102,20 +102,20 @@ fn usual_action(name: &[u8]) -> Option<ResourceAction> {
     }
 }
 
-/// Chooses the events that may acquire or release something, before their descriptions are known.
+/// Chooses the events that may acquire or release a resource, before their descriptions are known.
 #[derive(Debug, Clone, Default)]
 pub struct Interest {
     mappings: Vec<ResourceMapping>,
 }
 
 impl Interest {
-    /// The choice with these mappings besides what is usual.
+    /// Creates the choice with mappings besides the default rules.
     pub fn new(mappings: Vec<ResourceMapping>) -> Self {
         Self { mappings }
     }
 
-    /// Whether an event may be one of these: a TraceLogging event says so itself, any other event of a manifest only
-    /// when its description is known, which comes in time order.
+    /// Whether an event may acquire or release a resource. A TraceLogging event has its name; the name of a manifest event
+    /// is in its description, which is known in time order only, so that it may.
     pub fn may_be(&self, event: &Event<'_>) -> bool {
         let EventId::Manifest { id, .. } = event.id else { return false };
         let Some(schema) = schema_item(event.extended) else { return true };
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn task_opcode_or_name_say_what_an_event_is() {
+    fn task_opcode_or_name_give_the_meaning_of_an_event() {
         let rules = Rules::default();
         let acquire = Meaning::Resource(ResourceAction::Acquire, 0);
         let release = Meaning::Resource(ResourceAction::Release, 0);
@@ -151,16 +151,16 @@ mod tests {
             ("AcquireResource", "", acquire),
             ("ACQUIRERESOURCE", "Info", acquire),
             ("Pool", "ReleaseResource", release),
-            ("AcquireResourceEx", "", Meaning::Other),
-            ("Acquire", "Resource", Meaning::Other),
-            ("", "", Meaning::Other),
+            ("AcquireResourceEx", "", Meaning::Ignored),
+            ("Acquire", "Resource", Meaning::Ignored),
+            ("", "", Meaning::Ignored),
         ] {
             assert_eq!(rules.meaning(&schema("P", task, opcode)), expected, "{task}/{opcode}");
         }
     }
 
     #[test]
-    fn a_mapping_goes_before_what_is_usual() {
+    fn a_mapping_precedes_the_default_rules() {
         let words =
             "P/Pool/Take acquire handle=Block; {05050505-0505-0505-0505-050505050505}/7 release";
         let rules = Rules::new(ResourceMapping::of_words(words).unwrap());
@@ -184,8 +184,8 @@ mod tests {
         assert_eq!(Rules::default().of_family(runtime, 143), OfFamily::Nothing);
         for (words, expected) in [
             ("*/142 acquire", OfFamily::Nothing),
-            ("*/143 acquire", OfFamily::WhatIsDescribed),
-            ("Contoso/Load acquire", OfFamily::WhatIsDescribed),
+            ("*/143 acquire", OfFamily::Described),
+            ("Contoso/Load acquire", OfFamily::Described),
             ("microsoft-windows-dotnetruntime/Load acquire", OfFamily::Anything),
             ("*/1 acquire; e13c0d23-ccbc-4e12-931b-d9cc2eee27e4/143 acquire", OfFamily::Anything),
             ("e13c0d23-ccbc-4e12-931b-d9cc2eee27e4/144 acquire", OfFamily::Nothing),

@@ -1,5 +1,5 @@
-//! The header in front of every buffer (WMI_BUFFER_HEADER), and from when to when the buffer has events, by which is
-//! known what a ring kept.
+//! The header in front of every buffer (WMI_BUFFER_HEADER), and the time ranges of the events of a buffer, which show
+//! what a ring kept.
 
 use super::event::{Event, EventId};
 
@@ -36,7 +36,7 @@ pub struct BufferHeader {
     pub(super) sequence: u64,
     /// Time at which the session wrote it, in a unit that depends on the file.
     pub(super) time: u64,
-    /// Usually equal to `filled`; only compared with that of a copy.
+    /// Usually equal to `filled`; used only to compare copies of buffers.
     pub(super) saved: u32,
     flags: u16,
 }
@@ -44,9 +44,9 @@ pub struct BufferHeader {
 /// Reasons that a buffer header is invalid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BadHeader {
-    /// All bytes are zero: unused space of a preallocated file, or a wiped place.
+    /// All bytes are zero: unused space of a preallocated file, or a wiped range.
     Empty,
-    /// A size or fill that cannot be.
+    /// An impossible size or fill.
     Implausible,
 }
 
@@ -105,8 +105,7 @@ impl BufferHeader {
         self.flags & FLAG_COMPRESSED != 0
     }
 
-    /// Makes the header in front of these bytes, which were expanded, that of a buffer that is not
-    /// compressed.
+    /// Changes the header in front of expanded bytes to the header of an uncompressed buffer.
     pub(crate) fn make_plain(bytes: &mut [u8], header: &Self) {
         let size = (bytes.len() as u32).to_le_bytes();
         let flags = (header.flags & !FLAG_COMPRESSED).to_le_bytes();
@@ -117,17 +116,17 @@ impl BufferHeader {
         }
     }
 
-    /// Whether the session says that it lost events or buffers before this one.
+    /// Whether the session lost events or buffers before this buffer, according to the flags.
     pub fn marks_loss(&self) -> bool {
         self.flags & (FLAG_EVENTS_LOST | FLAG_BUFFER_LOST) != 0
     }
 
-    /// Whether its events are more than the header of the trace.
+    /// Whether it has events besides the header of the trace.
     pub(super) fn has_session_events(&self) -> bool {
         self.kind != 4
     }
 
-    /// Whether the session says that it lost a buffer before this one.
+    /// Whether the session lost a buffer before this buffer, according to the flags.
     pub(super) fn marks_lost_buffer(&self) -> bool {
         self.flags & FLAG_BUFFER_LOST != 0
     }
@@ -161,8 +160,7 @@ pub struct BufferTimes {
     pub number: u64,
     /// Number of filled bytes.
     pub bytes: u32,
-    /// Times of kernel events other than those of processes, threads and images, which go with
-    /// every session.
+    /// Times of kernel events, without the events of processes, threads and images, which every session has.
     pub kernel: Option<Times>,
     /// Times of all kernel and provider events.
     pub all: Option<Times>,
@@ -171,7 +169,7 @@ pub struct BufferTimes {
 /// Raw times of some events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Times {
-    /// The first event that happened at its time, if there is one; those of rundowns are not.
+    /// The first event that is not of a rundown, if there is one.
     pub first: Option<i64>,
     pub last: i64,
 }
@@ -230,8 +228,8 @@ fn is_of_session(hook: u16) -> bool {
     matches!(hook >> 8, HEADER | SYSTEM_CONFIG)
 }
 
-/// Rundowns list what is there, at the start of a session or at its end, on the processor that does so: those of
-/// processes, threads, images, views, types and handles, of exited processes, of kernel bases, and of stack keys.
+/// Whether the event is of a rundown: of processes, threads, images, views, types and handles, of exited processes, of
+/// kernel bases, and of stack keys. Rundowns are written at the start or the end of a session.
 fn is_listed(hook: u16) -> bool {
     matches!(
         hook,

@@ -1,4 +1,4 @@
-//! Raw time stamps to time.
+//! Conversion of raw time stamps to time.
 
 use handlescope_model::tables::SYSTEM_CLOCK;
 
@@ -31,7 +31,7 @@ pub struct Clock {
     pub base: i64,
     /// Ticks per second; never 0.
     pub frequency: i64,
-    /// Ticks between two times that the clock shows; it stands still in between.
+    /// Ticks by which the clock advances at once.
     pub step: i64,
 }
 
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn a_coarse_clock_may_be_one_step_ahead() {
+    fn a_coarse_clock_may_be_a_step_ahead() {
         let clock = Clock { kind: ClockKind::SystemTime, step: 156_250, ..clock(10_000_000) };
         assert_eq!((clock.ticks(2_000_000), clock.ticks_apart(2_000_000)), (20_000, 176_250));
         assert_eq!(Clock { step: 1, ..clock }.ticks_apart(2_000_000), 20_000);

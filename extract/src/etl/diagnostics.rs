@@ -61,7 +61,7 @@ warning_kinds! {
     TooManyUndescribed => "event left out because its description came too late and there are too many",
     /// Events that a window forgot before their description came.
     ForgottenUndescribed => "event forgotten before its description came, because the window is shorter",
-    /// Names of allocators that are too many.
+    /// Names of allocators beyond the limit.
     TooManyAllocators => "event of an allocator that is not named because there are too many",
     /// A buffer marked as having lost events.
     LossFlag => "buffer marked with loss",
@@ -75,9 +75,9 @@ warning_kinds! {
     PidZero => "handle event of pid 0",
     /// An extract of ETWAnalyzer without the handle part.
     NoHandles => "no handle data in this extract",
-    /// One without the stacks part, though there are handles.
+    /// An extract of ETWAnalyzer without the stacks part, though it has handles.
     NoStacks => "no stacks in this extract",
-    /// One without the start of the session.
+    /// An extract of ETWAnalyzer without the start of the session.
     NoStart => "no session start in this extract, so that absolute times are unknown",
     /// Events of a process that is not known, with no System process to take them.
     UnknownProcess => "handle event of an unknown process",
@@ -93,18 +93,18 @@ warning_kinds! {
     BadReference => "reference to an invalid handle (BAD REF); .dump Stack has its stack",
     /// An entry of `!htrace` without frames.
     EntryWithoutStack => "entry of !htrace without a stack",
-    /// One without thread and process; the kernel debugger prints none.
+    /// An entry of `!htrace` without thread and process; the kernel debugger prints none.
     EntryWithoutIds => "entry of !htrace without thread and process",
     /// A stack in text with more frames than are read.
     DeepStack => "frame of a stack of more than 1024, left out",
     /// A first line of an entry that makes no sense.
     BadLine => "entry of !htrace that cannot be read, left out",
-    /// The last line of a text, where it does not look whole.
+    /// The last line of a text that looks cut.
     CutLine => "line cut at the end of the text, left out",
-    /// A listing of `!htrace` that does not end as they do.
+    /// A listing of `!htrace` without its last line.
     CutListing => "output of !htrace without its last line, perhaps cut",
     /// A listing of `!htrace` whose last line counts other entries.
-    OtherCount => "output of !htrace with another number of entries than it says",
+    EntryCountMismatch => "output of !htrace with another number of entries than it says",
     /// A line in a listing that is too long.
     LongLine => "line longer than 64 KiB, its rest left out",
     /// Bytes in a text that are not characters.
@@ -125,7 +125,7 @@ warning_kinds! {
     IdentityWithoutImage => "image identity without image",
 }
 
-/// Kinds that mean that events are missing. Archives hold their texts, so these stay as they are.
+/// Kinds that mean that events are missing. Archives have their texts, which must not change.
 const LOSSES: [WarningKind; 17] = [
     WarningKind::TruncatedBuffer,
     WarningKind::BadBuffer,
@@ -143,7 +143,7 @@ const LOSSES: [WarningKind; 17] = [
     WarningKind::BadLine,
     WarningKind::CutLine,
     WarningKind::CutListing,
-    WarningKind::OtherCount,
+    WarningKind::EntryCountMismatch,
 ];
 
 /// Whether a warning of this kind, as it is stored, means that events are missing.
@@ -151,12 +151,12 @@ pub fn is_loss(kind: &str) -> bool {
     LOSSES.iter().any(|loss| loss.text() == kind)
 }
 
-/// Kinds that mean that events of a provider are missing which may acquire and release something; their texts
-/// stay as they are, too.
+/// Kinds that mean that events of a provider are missing which may acquire and release resources; their texts must not
+/// change, either.
 const LOSSES_OF_PROVIDERS: [WarningKind; 2] =
     [WarningKind::TooManyUndescribed, WarningKind::ForgottenUndescribed];
 
-/// Whether a warning, as it is stored, means that events of a provider are missing which acquire and release.
+/// Whether a warning, as it is stored, means that events of a provider are missing which acquire and release resources.
 pub fn is_loss_of_provider(kind: &str) -> bool {
     let rest = |loss: &WarningKind| kind.strip_prefix(loss.text());
     LOSSES_OF_PROVIDERS.iter().any(|loss| rest(loss).is_some_and(|rest| rest.starts_with(':')))
@@ -169,7 +169,7 @@ struct Finding {
     first_offset: Option<u64>,
 }
 
-/// Everything worth a warning in one trace.
+/// Findings of a trace that are worth a warning.
 #[derive(Debug, Clone, Default)]
 pub struct Diagnostics {
     findings: BTreeMap<WarningKind, Finding>,
@@ -178,7 +178,7 @@ pub struct Diagnostics {
 }
 
 impl Diagnostics {
-    /// Counts one more.
+    /// Counts a single finding.
     pub fn count(&mut self, kind: WarningKind, offset: Option<u64>) {
         self.add(kind, 1, offset);
     }
@@ -202,12 +202,12 @@ impl Diagnostics {
         *self.of_providers.entry((kind, provider.to_owned())).or_default() += count;
     }
 
-    /// Takes over what another collection found.
-    pub fn merge(&mut self, other: &Self) {
-        for ((kind, provider), count) in &other.of_providers {
+    /// Adds the findings of a further collection.
+    pub fn merge(&mut self, further: &Self) {
+        for ((kind, provider), count) in &further.of_providers {
             self.add_of(*kind, provider, *count);
         }
-        for (kind, finding) in &other.findings {
+        for (kind, finding) in &further.findings {
             self.add(*kind, finding.count, finding.first_offset);
         }
     }

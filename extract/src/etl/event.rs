@@ -7,12 +7,12 @@ use std::fmt;
 pub struct Guid(pub [u8; 16]);
 
 impl Guid {
-    /// A GUID from its text, for constants.
+    /// Creates a GUID from a UUID, for constants.
     pub const fn of(uuid: uuid::Uuid) -> Self {
         Self(uuid.to_bytes_le())
     }
 
-    /// A GUID from its textual groups, for constants.
+    /// Creates a GUID from its textual groups, for constants.
     pub const fn new(a: u32, b: u16, c: u16, d: [u8; 8]) -> Self {
         let (a, b, c) = (a.to_le_bytes(), b.to_le_bytes(), c.to_le_bytes());
         Self([
@@ -82,7 +82,7 @@ pub struct Event<'a> {
 }
 
 impl Default for Event<'_> {
-    /// An event of a 64-bit system of which nothing is known.
+    /// Creates an event of a 64-bit system without any content.
     fn default() -> Self {
         Self {
             id: EventId::Message,
@@ -117,7 +117,7 @@ pub enum FrameError {
     BadSize,
 }
 
-/// Header and payload of an event, before it is given its place.
+/// Header and payload of an event, without its processor and offset.
 pub(crate) struct Framed<'a> {
     pub(crate) event: Event<'a>,
     /// Bytes of its header that are read; counters, what an instance belongs to and extended items may follow.
@@ -130,7 +130,7 @@ pub(crate) struct Framed<'a> {
 
 const MARKER: u8 = 0xC0;
 const MESSAGE_MARKER: u8 = 0x90;
-/// Process and thread ids of a header that does not know them (INVALID_THREAD in ntos).
+/// Id in a header without process or thread (INVALID_THREAD in ntos).
 const UNKNOWN_ID: u32 = u32::MAX;
 
 /// A view of bytes with fixed-size reads; the caller has checked the length.
@@ -152,20 +152,20 @@ impl Fields<'_> {
     fn guid(&self, at: usize) -> Guid {
         Guid(self.0.get(at..).and_then(<[u8]>::first_chunk).copied().unwrap_or_default())
     }
-    /// Process or thread id; unknown ones read as absent.
+    /// Process or thread id; `None` if it is unknown.
     fn id(&self, at: usize) -> Option<u32> {
         Some(self.u32(at)).filter(|id| *id != UNKNOWN_ID)
     }
 }
 
-/// Whether the bytes say that no more events follow: a marker of ones, or nothing left.
+/// Whether no more events follow: the bytes begin with the end marker of all ones, or there are none.
 pub(crate) fn is_end(bytes: &[u8]) -> bool {
     bytes.len() < 8 || bytes.starts_with(&[0xFF; 4])
 }
 
 /// Frames the event at the start of `bytes`, which reach to the end of the valid data.
 ///
-/// `inherited_time` is the time of the event before, for trace messages without a time stamp.
+/// `inherited_time` is the time of the previous event, for trace messages without a time stamp.
 pub(crate) fn frame(bytes: &[u8], inherited_time: i64) -> Result<Framed<'_>, FrameError> {
     let fields = Fields(bytes);
     match fields.u8(3) {

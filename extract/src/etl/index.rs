@@ -33,14 +33,14 @@ impl Session {
     }
 }
 
-/// A place of the file without events.
+/// A range of the file without events.
 #[derive(Debug, Clone, Copy)]
-pub struct OtherPlace {
+pub struct SkippedRange {
     /// Offset in the file, bytes.
     pub offset: u64,
     /// Bytes to the next buffer.
     pub size: u64,
-    /// Whether it is a buffer, of a type that holds no events or with a claim that is not believed.
+    /// Whether it is a buffer: of a type that holds no events, or with a size that is not believed.
     pub is_buffer: bool,
 }
 
@@ -51,11 +51,11 @@ pub struct OtherPlace {
 #[derive(Debug, Default)]
 pub struct BufferIndex {
     pub buffers: Vec<IndexedBuffer>,
-    /// Further copies of buffers, whose events must not count again.
+    /// Further copies of buffers. Their events do not count again.
     pub duplicates: Vec<IndexedBuffer>,
-    /// The other places, in no order.
-    pub others: Vec<OtherPlace>,
-    /// Buffers found, with those that hold no events, each once.
+    /// Ranges without events, in no order.
+    pub skipped: Vec<SkippedRange>,
+    /// Number of distinct buffers, including buffers that hold no events.
     pub buffers_found: u64,
 }
 
@@ -92,7 +92,7 @@ impl BufferIndex {
                 Ok(header) => header,
                 Err(bad) => {
                     let end = skip_bad(bad, offset, file, session, diagnostics);
-                    index.add_other(offset, end, bad);
+                    index.add_skipped(offset, end, bad);
                     offset = end;
                     continue;
                 }
@@ -109,12 +109,12 @@ impl BufferIndex {
             diagnostics.count(WarningKind::DuplicateBuffer, Some(copy.offset));
         }
         index.buffers_found = index.buffers.len() as u64;
-        let Self { buffers, others, .. } = &mut index;
+        let Self { buffers, skipped, .. } = &mut index;
         buffers.retain(|buffer| {
             let is_read = count_defects(buffer, session, diagnostics);
             if !is_read {
                 let (offset, size) = (buffer.offset, buffer.stored.into());
-                others.push(OtherPlace { offset, size, is_buffer: true });
+                skipped.push(SkippedRange { offset, size, is_buffer: true });
             }
             is_read
         });
@@ -128,15 +128,15 @@ impl BufferIndex {
         compressed.map(|buffer| u64::from(buffer.header.filled)).sum()
     }
 
-    /// Adds a place that is not a buffer. An empty one is added to the one before it, if that ends there.
-    fn add_other(&mut self, offset: u64, end: u64, bad: BadHeader) {
-        match self.others.last_mut() {
+    /// Adds a range that is not a buffer. Adjacent empty ranges are joined.
+    fn add_skipped(&mut self, offset: u64, end: u64, bad: BadHeader) {
+        match self.skipped.last_mut() {
             Some(last) if bad == BadHeader::Empty && last.offset + last.size == offset => {
                 last.size += end - offset;
             }
             _ => {
                 let (size, is_buffer) = (end - offset, false);
-                self.others.push(OtherPlace { offset, size, is_buffer });
+                self.skipped.push(SkippedRange { offset, size, is_buffer });
             }
         }
     }
@@ -163,9 +163,9 @@ fn count_defects(buffer: &IndexedBuffer, session: Session, diagnostics: &mut Dia
     true
 }
 
-/// Counts a place that is not a buffer; returns where to go on, at most the end of the file.
+/// Counts a range that is not a buffer; returns the offset at which to go on, at most the end of the file.
 ///
-/// Empty places in a hole of the file are passed over, and counted, all at once.
+/// All empty ranges in a hole of the file are passed over, and counted, at once.
 fn skip_bad(
     bad: BadHeader,
     offset: u64,
@@ -186,14 +186,14 @@ fn skip_bad(
         return file.len();
     }
     let mut next = (offset / size + 1) * size;
-    let mut places = 1;
+    let mut count = 1;
     if bad == BadHeader::Empty {
         let in_hole = file.next_data(next) / size * size;
-        places += in_hole.saturating_sub(next) / size;
+        count += in_hole.saturating_sub(next) / size;
         next = next.max(in_hole);
     }
     if let Some(kind) = kind {
-        diagnostics.add(kind, places, Some(offset));
+        diagnostics.add(kind, count, Some(offset));
     }
     next.min(file.len())
 }
@@ -204,17 +204,17 @@ fn first_time(header: &BufferHeader, bytes: &[u8]) -> Option<i64> {
         return leading_time(events);
     }
     let mut expanded = Vec::new();
-    // A cut match after the first bytes is expected: only the start of the stream is here.
+    // The stream is cut, so that an error after the first bytes is expected.
     let _ = decompress(events, LEADING_BYTES, &mut expanded);
     leading_time(&expanded)
 }
 
-/// Takes the second and later copies of a buffer out of `buffers` and returns them. The first one, by its
-/// place in the file, stays.
+/// Removes the second and later copies of each buffer from `buffers` and returns them. The copy with the lowest
+/// offset stays.
 ///
-/// A copy has the header of the first one and its content. The number of a buffer alone says little: numbers
-/// start again in some files, and others have none. Content is read only of buffers whose headers are equal,
-/// which those of a sound file are not.
+/// A copy has an equal header and equal content. The number of a buffer does not suffice: numbers
+/// start again in some files, and some files have none. The content is read only of buffers with equal headers,
+/// which a sound file does not have.
 ///
 /// # Errors
 /// When the file cannot be read, or `cancel` asks to stop.
@@ -225,7 +225,7 @@ pub(super) fn remove_copies(
 ) -> Result<Vec<IndexedBuffer>, ScanError> {
     buffers.sort_unstable_by_key(|buffer| (common_header(buffer), buffer.offset));
     let (mut kept, mut copies) = (Vec::with_capacity(buffers.len()), Vec::new());
-    let mut contents = Contents { file, bytes: Vec::new(), other: Vec::new() };
+    let mut contents = Contents { file, bytes: Vec::new(), reference: Vec::new() };
     for alike in buffers.chunk_by(|a, b| common_header(a) == common_header(b)) {
         match alike {
             [only] => kept.push(*only),
@@ -237,14 +237,14 @@ pub(super) fn remove_copies(
     Ok(copies)
 }
 
-/// Header fields that two copies of a buffer share.
+/// Header fields that are equal in all copies of a buffer.
 fn common_header(buffer: &IndexedBuffer) -> impl Ord + use<> {
     let header = &buffer.header;
     let sizes = (header.size, header.filled, header.saved);
     (header.sequence, header.time, header.processor, header.kind, sizes)
 }
 
-/// Bytes of the file that a buffer has after its header, without the unused ones at its end.
+/// Size of the content of a buffer in the file, without header and without the unused bytes at its end.
 fn content_size(buffer: &IndexedBuffer) -> usize {
     let end = if buffer.header.is_compressed() {
         buffer.stored
@@ -258,11 +258,12 @@ fn content_size(buffer: &IndexedBuffer) -> usize {
 struct Contents<'a> {
     file: &'a mut EtlFile,
     bytes: Vec<u8>,
-    other: Vec<u8>,
+    /// Content of the buffer that `bytes` is compared with.
+    reference: Vec<u8>,
 }
 
 impl Contents<'_> {
-    /// Divides buffers of equal headers, in the order of the file, into first ones and copies.
+    /// Divides buffers of equal headers, in the order of the file, into first buffers and copies.
     fn sort(
         &mut self,
         alike: &[IndexedBuffer],
@@ -293,7 +294,8 @@ impl Contents<'_> {
         Ok(())
     }
 
-    /// Whether one of the buffers that were kept last, those of the same header, starts as the one at hand.
+    /// Whether a kept buffer with the header of a cut buffer starts with its bytes. The kept buffers with that header are
+    /// the last.
     fn starts_like_any(&mut self, kept: &[IndexedBuffer], cut: &IndexedBuffer) -> io::Result<bool> {
         for buffer in
             kept.iter().rev().take_while(|buffer| common_header(buffer) == common_header(cut))
@@ -305,10 +307,10 @@ impl Contents<'_> {
         Ok(false)
     }
 
-    /// Whether so many bytes of another buffer are those at hand.
-    fn starts_like(&mut self, other: &IndexedBuffer, size: usize) -> io::Result<bool> {
-        read_part(self.file, other, size, &mut self.other)?;
-        Ok(self.other == self.bytes)
+    /// Whether the first `size` bytes of a buffer are the bytes read last.
+    fn starts_like(&mut self, buffer: &IndexedBuffer, size: usize) -> io::Result<bool> {
+        read_part(self.file, buffer, size, &mut self.reference)?;
+        Ok(self.reference == self.bytes)
     }
 }
 
@@ -350,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn a_walk_over_buffers_is_stopped_at_the_next_one() {
+    fn a_walk_over_buffers_is_stopped_at_the_next_buffer() {
         let mut temp = tempfile::NamedTempFile::new().unwrap();
         temp.write_all(&[buffer(1), buffer(2), vec![0; 512], buffer(3)].concat()).unwrap();
         let mut file = EtlFile::new(temp.reopen().unwrap()).unwrap();
@@ -375,8 +377,8 @@ mod tests {
         assert_eq!(index.buffers_found, 2);
         assert_eq!(diagnostics.of(WarningKind::EmptyBuffer), (1 << 20) / 256 - 1);
         assert_eq!(diagnostics.of(WarningKind::TruncatedBuffer), 1);
-        let places: u64 = index.others.iter().map(|place| place.size).sum();
-        assert_eq!((places, index.others.len()), ((1 << 20) - 256 + 44, 2));
+        let skipped: u64 = index.skipped.iter().map(|range| range.size).sum();
+        assert_eq!((skipped, index.skipped.len()), ((1 << 20) - 256 + 44, 2));
     }
 
     #[test]
@@ -388,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn after_a_bad_header_the_next_buffer_is_found() {
+    fn reading_goes_on_at_the_next_buffer_after_a_bad_header() {
         let mut bytes = [buffer(1), buffer(2), buffer(3)].concat();
         bytes[256..260].fill(0xEE);
         let (index, diagnostics) = scan(&bytes, SESSION);
@@ -397,12 +399,12 @@ mod tests {
     }
 
     #[test]
-    fn only_empty_places_beside_each_other_are_one() {
+    fn only_adjacent_empty_ranges_are_joined() {
         let mut bytes = [buffer(1), vec![0; 512], buffer(2), vec![0; 512]].concat();
         bytes[1280..1284].fill(0xEE);
         let (index, _) = scan(&bytes, SESSION);
-        let places: Vec<_> = index.others.iter().map(|place| (place.offset, place.size)).collect();
-        assert_eq!(places, [(256, 512), (1024, 256), (1280, 256)]);
+        let ranges: Vec<_> = index.skipped.iter().map(|range| (range.offset, range.size)).collect();
+        assert_eq!(ranges, [(256, 512), (1024, 256), (1280, 256)]);
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! Time ranges in which events may be missing, from sequence numbers, flags and damage of buffers.
 //!
 //! A session numbers its buffers from 0; the numbers rise on each processor, in some files in the order in which
-//! processors took the buffers, in others in the order in which they were written. So a number that is missing lies, on
-//! whichever processor it was, between the buffers of that processor with the next lower and the next higher number.
+//! processors took the buffers, in others in the order in which they were written. Either way, a missing buffer of a
+//! processor lies between the buffers of that processor with the next lower and the next higher number.
 
 use std::collections::BTreeMap;
 
@@ -14,23 +14,38 @@ use super::buffer::{BufferHeader, BufferTimes};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EventLoss {
     pub kind: LossKind,
-    /// First and last moment, raw; `None` if it may be at any time. [`i64::MIN`] is the start of the trace,
-    /// [`i64::MAX`] its end.
-    pub span: Option<(i64, i64)>,
-    /// Buffers at most, or events; `None` where that is not known. Of buffers that may have been of several processors
-    /// one loss has it.
+    /// `None` if it may be at any time.
+    pub span: Option<LossSpan>,
+    /// Most buffers, or events, that are missing; `None` where that is not known. When buffers may have been of several
+    /// processors, the loss of one of them has the count.
     pub count: Option<u64>,
     /// The processor whose events are missing; `None` where that is not known.
     pub processor: Option<u16>,
-    /// Whether it is too short for a buffer, so that another processor's is the likely one.
+    /// Whether it is too short for a buffer, so that the buffer was probably of another processor.
     pub is_doubtful: bool,
 }
 
+/// Time range of a loss, raw.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LossSpan {
+    /// First moment; `None` for the start of the trace.
+    pub from: Option<i64>,
+    /// Last moment; `None` for the end of the trace.
+    pub to: Option<i64>,
+}
+
+impl LossSpan {
+    /// First and last moment, to compare with times: those of the trace are the smallest and the largest number.
+    pub(crate) fn bounds(self) -> (i64, i64) {
+        (self.from.unwrap_or(i64::MIN), self.to.unwrap_or(i64::MAX))
+    }
+}
+
 impl EventLoss {
-    /// One that is certain.
+    /// Creates a loss that is certain.
     pub(crate) fn new(
         kind: LossKind,
-        span: Option<(i64, i64)>,
+        span: Option<LossSpan>,
         count: Option<u64>,
         processor: Option<u16>,
     ) -> Self {
@@ -65,9 +80,9 @@ pub struct SessionClaims {
     pub buffers_lost: u64,
     /// Buffers that the file has, whether their events can be read or not.
     pub buffers_found: u64,
-    /// Places of the file that should be buffers and are not.
+    /// Ranges of the file that should be buffers and are not.
     pub unreadable: u64,
-    /// Raw units of time between two ticks of the clock; 1 for an exact one.
+    /// Raw units of time by which the clock advances at once; 1 for an exact clock.
     pub clock_step: i64,
     /// The raw time to which events may be missing because a ring overwrote them.
     pub overwritten_to: Option<i64>,
@@ -101,24 +116,24 @@ pub fn losses(buffers: &[ReadBuffer], claims: SessionClaims) -> Vec<EventLoss> {
         add(LossKind::DamagedBuffer, claims.unreadable);
     }
     add(LossKind::BuffersLost, claims.buffers_lost.saturating_sub(placed + marked_buffers as u64));
-    // No mark says how many events it stands for.
+    // A mark does not say how many events were lost.
     add(LossKind::EventsLost, claims.events_lost);
     losses
 }
 
-/// Numbers without a buffer that follow each other.
+/// Consecutive numbers without a buffer.
 #[derive(Debug, PartialEq, Eq)]
 struct MissingNumbers {
-    /// The first of them.
+    /// The first number.
     first: u64,
     count: u64,
     /// Raw time of the first event of the buffer with the next number.
     first_of_next: Option<i64>,
 }
 
-/// The numbers that buffers should have and none has; none where numbers make no sense.
+/// The numbers without a buffer; none where the numbers contradict each other.
 fn missing_numbers(buffers: &[ReadBuffer], claims: &SessionClaims) -> Vec<MissingNumbers> {
-    // A number far beyond all others is damaged.
+    // A number beyond all counts is damaged.
     let limit = claims.written.max(claims.buffers_found.saturating_mul(2));
     let mut numbers: Vec<(u64, i64)> =
         buffers.iter().map(|buffer| (buffer.header.sequence, buffer.first)).collect();
@@ -129,7 +144,7 @@ fn missing_numbers(buffers: &[ReadBuffer], claims: &SessionClaims) -> Vec<Missin
     }
     let mut missing = Vec::new();
     let is_short = claims.written > claims.buffers_found;
-    // Without a claim that buffers are missing the numbers may begin anywhere.
+    // Unless the session claims more buffers than the file has, the numbers may begin anywhere.
     let mut expected = match numbers.first() {
         Some((first, _)) if !is_short => *first,
         _ => 0,
@@ -168,20 +183,21 @@ impl Processors {
         for (processor, list) in &self.0 {
             let next = list.partition_point(|buffer| buffer.header.sequence < numbers.first);
             let (before, after) = (next.checked_sub(1).and_then(|at| list.get(at)), list.get(next));
-            let from = before.map_or(i64::MIN, |buffer| buffer.last);
-            let to = after.map_or(i64::MAX, |buffer| buffer.first);
+            let (from, to) = (before.map(|buffer| buffer.last), after.map(|buffer| buffer.first));
+            let span = LossSpan { from, to };
+            let (from, to) = span.bounds();
             // Events of one time may lie on both sides of a missing buffer.
             if from <= to {
                 let length = to.min(end).saturating_sub(from.max(start));
                 // A whole buffer may have been filled between two ticks.
                 let is_clear = claims.clock_step > 1 || is_clear_hole(length, [before, after]);
-                holes.push(((from, to), Some(*processor), is_clear));
+                holes.push((span, Some(*processor), is_clear));
             }
         }
         let any_clear = holes.iter().any(|(.., is_clear)| *is_clear);
-        // It may have been all that a processor had.
+        // The buffers may be all buffers of a processor without any.
         if (self.0.len() as u64) < u64::from(claims.processors) {
-            holes.push(((i64::MIN, i64::MAX), None, false));
+            holes.push((LossSpan { from: None, to: None }, None, false));
         }
         let counted = holes.iter().position(|(.., is_clear)| *is_clear).unwrap_or_default();
         let loss = |(at, (span, processor, is_clear)): (usize, (_, _, bool))| {
@@ -192,24 +208,25 @@ impl Processors {
         holes.into_iter().enumerate().map(loss).collect()
     }
 
-    /// The first and the last event of all.
+    /// The times of the first and the last event.
     fn extent(&self) -> (i64, i64) {
         let buffers = || self.0.values().flatten();
         let sessions = buffers().filter(|buffer| buffer.header.has_session_events());
         let first = sessions.map(|buffer| buffer.first).min();
         let last = buffers().map(|buffer| buffer.last).max();
-        (first.unwrap_or(i64::MIN), last.unwrap_or(i64::MAX))
+        LossSpan { from: first, to: last }.bounds()
     }
 
     /// Ranges from the last event read of a buffer to the next buffer, where the rest could not be
     /// read.
     fn damaged(&self) -> Vec<EventLoss> {
         let damaged = |(processor, list): (&u16, &Vec<ReadBuffer>)| {
-            let after = list.iter().skip(1).map(|buffer| buffer.first).chain([i64::MAX]);
+            let after = list.iter().skip(1).map(|buffer| Some(buffer.first)).chain([None]);
             let ends = list.iter().zip(after).filter(|(buffer, _)| !buffer.is_whole);
             let kind = LossKind::DamagedBuffer;
-            ends.map(|(buffer, next)| {
-                EventLoss::new(kind, Some((buffer.last, next)), Some(1), Some(*processor))
+            ends.map(|(buffer, to)| {
+                let span = LossSpan { from: Some(buffer.last), to };
+                EventLoss::new(kind, Some(span), Some(1), Some(*processor))
             })
             .collect::<Vec<_>>()
         };
@@ -220,21 +237,22 @@ impl Processors {
     /// are lost before the first event or after it.
     fn marked(&self) -> Vec<EventLoss> {
         let marked = |(processor, list): (&u16, &Vec<ReadBuffer>)| {
-            let before = [i64::MIN].into_iter().chain(list.iter().map(|buffer| buffer.last));
+            let before = [None].into_iter().chain(list.iter().map(|buffer| Some(buffer.last)));
             let marks = list.iter().zip(before).filter(|(buffer, _)| buffer.header.marks_loss());
-            let span =
-                |(buffer, before): (&ReadBuffer, i64)| Some((before.min(buffer.last), buffer.last));
             marks
-                .map(span)
-                .map(|span| EventLoss::new(LossKind::LossFlag, span, None, Some(*processor)))
+                .map(|(buffer, before)| {
+                    let from = before.map(|before: i64| before.min(buffer.last));
+                    let span = LossSpan { from, to: Some(buffer.last) };
+                    EventLoss::new(LossKind::LossFlag, Some(span), None, Some(*processor))
+                })
                 .collect::<Vec<_>>()
         };
         self.0.iter().flat_map(marked).collect()
     }
 }
 
-/// Whether a time without events of a processor is long enough for a buffer: an eighth of what one of the two beside
-/// it took.
+/// Whether a time without events of a processor is long enough for a buffer: an eighth of the time that one of the two
+/// adjacent buffers took.
 fn is_clear_hole(length: i64, beside: [Option<&ReadBuffer>; 2]) -> bool {
     let beside = beside.into_iter().flatten().filter(|buffer| buffer.header.has_session_events());
     let shortest = beside.map(|buffer| buffer.last.saturating_sub(buffer.first)).min();
@@ -276,7 +294,7 @@ mod tests {
 
     fn certain(losses: &[EventLoss]) -> Vec<Certain> {
         let certain = losses.iter().filter(|loss| !loss.is_doubtful);
-        certain.map(|loss| (loss.kind, loss.span, loss.processor)).collect()
+        certain.map(|loss| (loss.kind, loss.span.map(LossSpan::bounds), loss.processor)).collect()
     }
 
     /// Numbers in the order of taking; each processor has two buffers.
@@ -325,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_that_make_no_sense_place_nothing() {
+    fn contradictory_numbers_give_no_time_of_a_loss() {
         let buffers = [buffer(0, 0, 0, 10), buffer(7, 0, 11, 20), buffer(7, 1, 11, 20)];
         let placed = losses(&buffers, claims(&buffers, 5));
         assert_eq!(certain(&placed), [(LossKind::MissingBuffers, None, None)]);
@@ -334,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_ring_overwrote_is_not_missing_and_what_lies_in_its_time_is() {
+    fn only_buffers_after_the_overwritten_time_of_a_ring_are_missing() {
         let ring = |buffers: &[ReadBuffer]| {
             let claims =
                 SessionClaims { is_ring: true, overwritten_to: Some(500), ..claims(buffers, 0) };
@@ -348,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mark_is_between_the_buffer_before_and_the_end_of_its_own() {
+    fn a_marked_loss_is_between_the_previous_buffer_and_the_end_of_the_marked_buffer() {
         let [a, b, c, d] = whole();
         for flags in [2, 4] {
             let buffers = [a, b, marked(flags, c), d];
@@ -368,7 +386,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_header_counts_and_no_place_explains_may_be_anywhere() {
+    fn losses_that_only_the_header_counts_may_be_at_any_time() {
         let [a, b, c, d] = whole();
         let count = |buffers: &[ReadBuffer], events_lost, buffers_lost, missing| {
             let claims = SessionClaims { events_lost, buffers_lost, ..claims(buffers, missing) };

@@ -1,6 +1,6 @@
 //! The container: buffers, decompression, event framing, clocks and time order.
 //!
-//! Nothing here knows what an event means. The way of the bytes is
+//! This module does not interpret payloads. The bytes go through
 //! [`EtlFile`] → [`BufferIndex`] → decoded buffers → [`EventReader`] → events in time order.
 
 mod buffer;
@@ -19,8 +19,8 @@ pub use diagnostics::{Diagnostics, WarningKind, is_loss, is_loss_of_provider};
 pub use event::{Event, EventId, FrameError, Guid};
 pub(crate) use event::{Framed, frame, is_end};
 pub use file::{EtlFile, ScanError};
-pub use index::{BufferIndex, OtherPlace, Session};
-pub use losses::{EventLoss, ReadBuffer, SessionClaims, losses};
+pub use index::{BufferIndex, Session, SkippedRange};
+pub use losses::{EventLoss, LossSpan, ReadBuffer, SessionClaims, losses};
 pub use lz77::{Lz77Error, decompress};
 pub(crate) use reader::load;
 pub use reader::{EventReader, Selector};

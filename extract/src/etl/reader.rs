@@ -31,16 +31,15 @@ pub trait Selector: Send {
 /// Decoded buffers that wait for the merge.
 const READ_AHEAD: usize = 8;
 
-/// Bytes of buffers that may be merged at once, or of some for each processor if that is more; only
-/// damaged time stamps come near.
+/// Bytes of buffers that may be merged at once when few processors recorded; two buffers of each processor
+/// when that is more. Only files with damaged time stamps come near the limit.
 const MERGE_BYTES: usize = 256 << 20;
 
-/// Limit on the bytes merged at once, however many processors and however large buffers the trace
-/// claims.
+/// Limit on the bytes merged at once, whatever processor count and buffer size the trace claims.
 const MAX_MERGE_BYTES: usize = 512 << 20;
 
-/// Events handed out between two looks whether to stop.
-const EVENTS_PER_LOOK: u32 = 1 << 14;
+/// Events handed out between two calls of the progress function, which may stop the reading.
+const EVENTS_PER_CHECK: u32 = 1 << 14;
 
 /// Reads the events of an indexed file.
 pub struct EventReader {
@@ -74,8 +73,8 @@ impl EventReader {
     /// Hands out the selected events in time order; events of equal time in the order of their
     /// buffers.
     ///
-    /// `progress` gets the number of bytes of the file read so far, and says whether to go
-    /// on; the answer says whether it did, and what was read of each buffer.
+    /// `progress` gets the number of bytes of the file read so far and decides whether to go on. Returns its last
+    /// decision, and the buffers read.
     ///
     /// # Errors
     /// When the file cannot be read. Damage inside it is counted in the diagnostics instead.
@@ -127,7 +126,7 @@ struct Decoder<'a> {
     file: EtlFile,
     selector: &'a mut dyn Selector,
     diagnostics: Diagnostics,
-    /// The buffers so far.
+    /// The buffers read so far.
     read: Vec<ReadBuffer>,
 }
 
@@ -153,7 +152,7 @@ impl Decoder<'_> {
         Ok(())
     }
 
-    /// Reads a buffer and expands it if needed; returns whether that is all of it.
+    /// Reads a buffer and expands it if needed; returns whether all of it could be read.
     fn load(
         &mut self,
         buffer: &IndexedBuffer,
@@ -172,8 +171,8 @@ impl Decoder<'_> {
         Ok(is_whole && target.valid == filled)
     }
 
-    /// Frames the events and notes the selected ones; returns the raw time of the last one, those of all, and whether
-    /// all could be framed.
+    /// Frames the events and notes the positions of the selected ones. Returns the raw time of the last event, the time
+    /// ranges of the events by kind, and whether all events could be framed.
     fn select(
         &mut self,
         buffer: &IndexedBuffer,
@@ -207,8 +206,8 @@ impl Decoder<'_> {
     }
 }
 
-/// Reads a buffer, from its header on, and expands it if needed; returns whether it expanded as it
-/// should.
+/// Reads a buffer, from its header on, and expands it if needed; returns whether it expanded to the size that its
+/// header claims.
 pub(crate) fn load(
     file: &mut EtlFile,
     buffer: &IndexedBuffer,
@@ -229,7 +228,7 @@ pub(crate) fn load(
     Ok(result.is_ok() && data.len() == buffer.header.filled as usize)
 }
 
-/// Whether the file ends inside the buffer, which was counted when the buffer was found.
+/// Whether the file ends inside the buffer. The index counted that as damage already.
 fn is_cut(buffer: &IndexedBuffer) -> bool {
     buffer.stored < buffer.header.size
 }
@@ -238,10 +237,12 @@ fn is_cut(buffer: &IndexedBuffer) -> bool {
 struct Merger<'a, P, S> {
     merge: Merge,
     spare: Sender<DecodedBuffer>,
+    /// Bytes of the buffers that are being merged.
     bytes: usize,
+    /// Raw time of the latest event handed out; the smallest number before the first, so that no event is out of order.
     last_time: i64,
     handed_out: u32,
-    /// Bytes of the file that were read.
+    /// Bytes of the file read so far.
     read: u64,
     diagnostics: &'a mut Diagnostics,
     progress: P,
@@ -273,7 +274,7 @@ impl<P: FnMut(u64) -> ControlFlow<()>, S: FnMut(&Event<'_>)> Merger<'_, P, S> {
         }
     }
 
-    /// Hands out what comes before `until`, the first time of the next buffer.
+    /// Hands out the events before `until`, the first time of the next buffer.
     fn catch_up(&mut self, until: i64, limits: MergeLimits) -> ControlFlow<()> {
         self.hand_out_while(|merger| merger.merge.next_time().is_some_and(|time| time < until))?;
         let MergeLimits { buffers, bytes } = limits;
@@ -290,7 +291,7 @@ impl<P: FnMut(u64) -> ControlFlow<()>, S: FnMut(&Event<'_>)> Merger<'_, P, S> {
         while is_ready(self) {
             self.hand_out();
             self.handed_out = self.handed_out.wrapping_add(1);
-            if self.handed_out.is_multiple_of(EVENTS_PER_LOOK) {
+            if self.handed_out.is_multiple_of(EVENTS_PER_CHECK) {
                 (self.progress)(self.read)?;
             }
         }
@@ -315,12 +316,12 @@ impl<P: FnMut(u64) -> ControlFlow<()>, S: FnMut(&Event<'_>)> Merger<'_, P, S> {
 
     fn recycle(&mut self, buffer: DecodedBuffer) {
         self.bytes = self.bytes.saturating_sub(buffer.data.len());
-        // The decoder may be done and gone; then the buffer is simply dropped.
+        // Fails when the decoder has ended; then the buffer is dropped.
         let _ = self.spare.send(buffer);
     }
 }
 
-/// Frames an event again whose place was noted by the decoder.
+/// Frames an event again at the position that the decoder noted.
 fn event_at(buffer: &DecodedBuffer, at: usize, inherited_time: i64) -> Option<Event<'_>> {
     let framed = frame(buffer.data.get(at..buffer.valid)?, inherited_time).ok()?;
     let offset = if buffer.expanded { 0 } else { at as u64 };
@@ -346,7 +347,7 @@ pub(super) struct DecodedBuffer {
     pub(super) events: Vec<(i64, u32)>,
 }
 
-/// The place of the next event of a buffer among those of all buffers.
+/// Sort key of the next event of a buffer among the events of all buffers.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Key {
     /// Raw time.
@@ -358,8 +359,8 @@ struct Key {
 
 /// Buffers whose events are being merged.
 ///
-/// They are ordered by [`Key`]: events of a processor with equal times keep their order, and those of several have one that
-/// does not depend on how a merge or a copy numbers the buffers.
+/// They are ordered by [`Key`]: events of one processor with equal times keep their order in the file, and events of
+/// several processors with equal times get an order that does not depend on how a merge or a copy numbers the buffers.
 #[derive(Default)]
 pub(super) struct Merge {
     heap: BinaryHeap<Reverse<(Key, usize)>>,
@@ -398,7 +399,7 @@ impl Merge {
         None
     }
 
-    /// Hands out the next event; returns its buffer when that was the last of it.
+    /// Hands out the next event; returns its buffer when that was its last event.
     pub(super) fn next(
         &mut self,
         event: impl FnOnce(&DecodedBuffer, usize),

@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn an_archive_with_one_part_only_has_a_main_part() {
+    fn an_archive_with_a_single_part_has_a_main_part() {
         assert_eq!(find(Member::Main, "new", &["notes.txt", "old.json"]), Some("old.json"));
         assert_eq!(find(Member::Main, "new", &["old_Derived_Handle.json"]), None);
         assert_eq!(find(Member::Main, "new", &[]), None);

@@ -462,7 +462,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_of_another_kind_is_an_error() {
+    fn a_value_of_a_different_type_is_an_error() {
         for text in ["{}", "[1]", r#"[{"Number":"x"}]"#, r#"[{"Number":1.5}]"#, "[{]", "[{}"] {
             assert!(samples(text).is_err(), "{text}");
         }

@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn other_lines_are_no_frames() {
+    fn unrelated_lines_are_no_frames() {
         for line in [
             "*** WARNING: Unable to verify checksum for a.exe",
             "eax=00000000 ebx=00000000",

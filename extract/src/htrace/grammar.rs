@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_entry_is_none_and_a_damaged_one_is_said() {
+    fn text_without_an_entry_is_none_and_a_damaged_entry_is_reported() {
         for line in ["Handle a44", "Handle 00000004", "Handles: 7", "Handle 34 has no name", "x"] {
             assert_eq!(Statement::parse(line), None, "{line}");
         }
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_are_hexadecimal_in_one_line_or_two() {
+    fn ids_are_hexadecimal_in_a_single_line_or_in_two() {
         let ids = |thread, process| Some(Statement::Ids { thread, process });
         assert_eq!(
             Statement::parse("Thread ID = 0x000017ec, Process ID = 0x000017e8"),

@@ -267,7 +267,7 @@ impl Parser {
         let read = self.listing.len() as u64;
         match count {
             None if read > 0 => self.find(WarningKind::CutListing),
-            Some(count) if count != read => self.find(WarningKind::OtherCount),
+            Some(count) if count != read => self.find(WarningKind::EntryCountMismatch),
             _ => {}
         }
         let parsed = self.parsed.take();

@@ -267,7 +267,7 @@ fn no_event_counts_twice_and_none_is_missing_while_tracing_forgets_nothing() {
 }
 
 #[test]
-fn some_sessions_are_misread_when_tracing_forgets_what_was_not_listed() {
+fn some_sessions_are_misread_when_tracing_forgets_unlisted_entries() {
     // Between two listings of 128 events with nothing in common the text says neither which events are
     // missing nor, always, how many. The events of a handle that a listing of it has may be any of these when
     // their stacks are the same.

@@ -238,7 +238,7 @@ fn snapshots_lie_between_the_events_that_the_text_puts_around_them() {
 }
 
 #[test]
-fn what_listings_have_in_common_counts_once() {
+fn entries_that_listings_have_in_common_count_once() {
     for (session, expected) in [
         (&[(ALL, "o2 c1 o1"), RUN, (ALL, "o3 c2 o2 c1 o1")][..], "o1 c1 o2 c2 o3"),
         (&[(ALL, "o2 o1"), RUN, (ALL, "o2 o1")], "o1 o2"),

@@ -441,7 +441,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_logged_later_belongs_to_the_image_at_its_place() {
+    fn a_record_logged_later_belongs_to_the_image_at_its_address() {
         let rsds =
             |age| Rsds { base: 0x1000, pid: 4, guid: Guid([7; 16]), age, pdb_name: "a.pdb".into() };
         let mut images = Images::default();
@@ -453,7 +453,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_before_its_image_event_is_not_given_to_an_earlier_image_of_the_place() {
+    fn a_record_before_its_image_event_is_not_given_to_an_earlier_image_at_the_address() {
         let rsds = Rsds { base: 0x1000, pid: 4, guid: Guid([7; 16]), age: 1, pdb_name: "a".into() };
         let mut images = Images::default();
         images.event(&image(Action::Begin), 1);

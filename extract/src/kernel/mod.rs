@@ -1,4 +1,4 @@
-//! The event families of the kernel: payload layout, raw columns and what is gathered in them.
+//! The event families of the kernel: payload layouts, and raw columns.
 
 mod handles;
 mod images;
@@ -13,5 +13,5 @@ pub(crate) use images::Image;
 pub use images::{FileVersion, IDENTITY_GUID, ImageRow, Images};
 pub use memory::{HeapMove, Heaps, RangeRow, ViewRow, Views, VirtualMemory};
 pub(crate) use processes::Sid;
-pub use processes::{EventPlace, Process, ProcessRow, Processes, ThreadRow, Threads};
+pub use processes::{EventPosition, Process, ProcessRow, Processes, ThreadRow, Threads};
 pub use system::{FACTS_GUID, Losses, System};

@@ -13,6 +13,9 @@ const END: EventId = EventId::Hook(0x0302);
 const RUNDOWN_START: EventId = EventId::Hook(0x0303);
 const RUNDOWN_END: EventId = EventId::Hook(0x0304);
 
+/// Session id that the kernel logs for a process of no session.
+const NO_SESSION: u32 = u32::MAX;
+
 /// A process event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Process {
@@ -21,8 +24,8 @@ pub struct Process {
     pub key: u64,
     pub pid: u32,
     pub parent_pid: u32,
-    /// Windows session; all ones mean none.
-    pub session_id: u32,
+    /// Windows session; `None` for a process of no session.
+    pub session_id: Option<u32>,
     pub exit_status: i32,
     /// Security identifier, where present.
     pub sid: Option<String>,
@@ -43,25 +46,25 @@ pub struct ProcessRow {
     pub end: Option<i64>,
     /// Time of the last rundown that listed it.
     pub listed: Option<i64>,
-    /// Nothing but its pid is known. Such rows are the last.
+    /// Whether only its pid is known. Such rows are the last.
     pub is_unnamed: bool,
     /// Position of the start event.
-    pub start_position: Option<EventPlace>,
+    pub start_position: Option<EventPosition>,
     /// Position of the end event.
-    pub end_position: Option<EventPlace>,
+    pub end_position: Option<EventPosition>,
 }
 
 /// Position of an event among those with an equal time stamp.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct EventPlace {
+pub struct EventPosition {
     pub processor: u16,
     /// Rows of the timeline before it.
     pub rows: u32,
 }
 
-impl EventPlace {
-    /// Whether the event comes after a row of the timeline that has its time; `None` when the row is of another
-    /// processor, so that nothing says it.
+impl EventPosition {
+    /// Whether the event comes after a row of the timeline that has its time; `None` when it is not known because the row
+    /// is of another processor.
     pub fn is_after(&self, row: usize, timeline: &Timeline) -> Option<bool> {
         let is_same = timeline.processor.get(row) == Some(&self.processor);
         is_same.then_some(row < self.rows as usize)
@@ -101,7 +104,7 @@ impl EventFamily for Processes {
 
     fn take(&mut self, event: &Event<'_>, shared: &mut Shared) -> Option<()> {
         let rows = shared.timeline.len() as u32;
-        let position = EventPlace { processor: event.processor, rows };
+        let position = EventPosition { processor: event.processor, rows };
         self.add_event(Process::decode(event)?, event.time, position);
         Some(())
     }
@@ -109,7 +112,7 @@ impl EventFamily for Processes {
 
 impl Processes {
     /// Takes one process event, at a raw time.
-    fn add_event(&mut self, process: Process, time: i64, position: EventPlace) {
+    fn add_event(&mut self, process: Process, time: i64, position: EventPosition) {
         let pid = process.pid;
         match process.action {
             Action::Begin => {
@@ -145,7 +148,7 @@ impl Processes {
         }
     }
 
-    /// Adds processes of which nothing but the pid is known.
+    /// Adds processes of which only the pid is known.
     pub fn add_unnamed(&mut self, pids: impl IntoIterator<Item = u32>) {
         for pid in pids {
             let process = Process {
@@ -153,7 +156,7 @@ impl Processes {
                 key: 0,
                 pid,
                 parent_pid: 0,
-                session_id: u32::MAX,
+                session_id: None,
                 exit_status: 0,
                 sid: None,
                 name: String::new(),
@@ -205,8 +208,11 @@ impl Process {
         let first = if event.version >= 1 { p.pointer()? } else { 0 };
         let key = if event.version >= 2 { first } else { 0 };
         let (pid, parent_pid, session_id, exit_status) = match event.version {
-            0 => (p.pointer()? as u32, p.pointer()? as u32, u32::MAX, 0),
-            _ => (p.u32()?, p.u32()?, p.u32()?, p.u32()? as i32),
+            0 => (p.pointer()? as u32, p.pointer()? as u32, None, 0),
+            _ => {
+                let (pid, parent_pid, session) = (p.u32()?, p.u32()?, p.u32()?);
+                (pid, parent_pid, Some(session).filter(|id| *id != NO_SESSION), p.u32()? as i32)
+            }
         };
         if event.version >= 3 {
             p.pointer()?;
@@ -384,7 +390,7 @@ mod tests {
         for (version, with_flags) in [(3, false), (4, true), (5, true)] {
             let bytes = body(with_flags, &[0; 4]);
             let process = Process::decode(&event(version, &bytes)).unwrap();
-            assert_eq!((process.pid, process.parent_pid, process.session_id), (77, 4, 1));
+            assert_eq!((process.pid, process.parent_pid, process.session_id), (77, 4, Some(1)));
             assert_eq!((process.name.as_str(), process.command_line.as_str()), ("app.exe", "ab"));
             assert_eq!(process.sid, None);
         }
@@ -416,7 +422,7 @@ mod tests {
             key: 0,
             pid,
             parent_pid: 4,
-            session_id: 0,
+            session_id: Some(0),
             exit_status: 259,
             sid: None,
             name: "a.exe".into(),
@@ -427,10 +433,10 @@ mod tests {
     #[test]
     fn a_reused_pid_is_another_process() {
         let mut processes = Processes::default();
-        processes.add_event(process(Action::Rundown, 7), 10, EventPlace::default());
-        processes.add_event(process(Action::End, 7), 20, EventPlace::default());
-        processes.add_event(process(Action::Begin, 7), 30, EventPlace::default());
-        processes.add_event(process(Action::Rundown, 7), 40, EventPlace::default());
+        processes.add_event(process(Action::Rundown, 7), 10, EventPosition::default());
+        processes.add_event(process(Action::End, 7), 20, EventPosition::default());
+        processes.add_event(process(Action::Begin, 7), 30, EventPosition::default());
+        processes.add_event(process(Action::Rundown, 7), 40, EventPosition::default());
         let times: Vec<_> = processes.rows.iter().map(|row| (row.start, row.end)).collect();
         assert_eq!(times, [(None, Some(20)), (Some(30), None)]);
     }
@@ -438,7 +444,7 @@ mod tests {
     #[test]
     fn an_end_without_start_is_a_process_from_before_the_trace() {
         let mut processes = Processes::default();
-        processes.add_event(process(Action::End, 7), 20, EventPlace::default());
+        processes.add_event(process(Action::End, 7), 20, EventPosition::default());
         assert_eq!((processes.rows[0].start, processes.rows[0].end), (None, Some(20)));
     }
 }

@@ -265,7 +265,7 @@ mod tests {
                 key: 0,
                 pid,
                 parent_pid,
-                session_id: 0,
+                session_id: Some(0),
                 exit_status: 0,
                 sid: None,
                 name: format!("{pid}.exe"),
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn of_many_lifetimes_that_is_found_which_started_last() {
+    fn of_many_lifetimes_the_lifetime_that_started_last_is_taken() {
         let mut seed = 3_u64;
         let mut random = |below: i64| {
             seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_after_the_end_is_of_the_process_however_short_it_lived() {
+    fn events_after_the_end_are_of_the_process_however_short_it_lived() {
         let index = ProcessIndex::new(&[process(7, 4, Some(100), Some(101))]);
         assert_eq!(index.find(7, 102), None);
         assert_eq!(index.find_ended(7, 102, 50), Some(0));
@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_with_lost_start_does_not_hide_the_one_that_ended_before() {
+    fn a_process_with_lost_start_does_not_hide_the_process_that_ended_before() {
         let rows = [process(7, 4, None, Some(100)), process(7, 4, None, None)];
         let index = ProcessIndex::new(&rows);
         assert_eq!(index.find(7, 100), Some(0));
@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unnamed_process_has_the_events_that_no_other_has() {
+    fn an_unnamed_process_has_the_events_of_no_named_process() {
         let unnamed = ProcessRow { is_unnamed: true, ..process(7, 0, None, None) };
         let system = process(4, 0, None, None);
         let rows = [system, process(7, 4, Some(50), Some(90)), unnamed];

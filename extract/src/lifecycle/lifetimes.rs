@@ -7,7 +7,7 @@ use hashbrown::HashSet;
 use super::attribution::ProcessIndex;
 use super::owners::EventOwners;
 use crate::collect::Collector;
-use crate::etl::{Clock, EventLoss};
+use crate::etl::{Clock, EventLoss, LossSpan};
 
 /// Gaps in the events of a trace; times are raw.
 pub struct MissingEvents<'a> {
@@ -17,10 +17,10 @@ pub struct MissingEvents<'a> {
 
 impl<'a> MissingEvents<'a> {
     pub fn new(losses: &'a [EventLoss]) -> Self {
-        Self { losses, times: LossTimes::new(losses.iter().map(|loss| loss.span)) }
+        Self { losses, times: LossTimes::new(losses.iter().map(bounds)) }
     }
 
-    /// Whether nothing is.
+    /// Whether no events are missing.
     pub(super) fn is_none(&self) -> bool {
         self.losses.is_empty()
     }
@@ -30,8 +30,12 @@ impl<'a> MissingEvents<'a> {
         let losses = self.losses.iter().filter(|loss| {
             !loss.is_doubtful && loss.processor.is_none_or(|number| processors.contains(&number))
         });
-        LossTimes::new(losses.map(|loss| loss.span)).is_between(from, to)
+        LossTimes::new(losses.map(bounds)).is_between(from, to)
     }
+}
+
+fn bounds(loss: &EventLoss) -> Option<(i64, i64)> {
+    loss.span.map(LossSpan::bounds)
 }
 
 /// Inputs for following lifetimes.

@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_full_queue_has_no_room_for_is_counted() {
+    fn events_that_a_full_queue_has_no_room_for_are_counted() {
         let (sender, mut receiver) = live_queue(10_000, WhenFull::Drop);
         assert!((0..100).all(|time| sender.send(&event(time))));
         let kept = receiver.receive(SOON).unwrap().len();
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn neither_side_waits_for_the_other_when_it_is_gone() {
+    fn neither_side_waits_for_a_side_that_is_gone() {
         let (sender, receiver) = live_queue(1, WhenFull::Wait);
         assert!(sender.send(&event(0)));
         drop(receiver);

@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_is_decoded_by_its_own_schema_before_that_of_a_record() {
+    fn the_schema_that_an_event_carries_precedes_the_schema_of_a_record() {
         let mut decoder = Decoder::default();
         let of_record = record(&[(0, 8, 0, 1, 4)], 1);
         assert_eq!(decoder.learn(&info(&of_record)), Learned::Taken);

@@ -246,7 +246,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn an_array_has_a_flag_or_more_than_one_item() {
+    fn an_array_has_a_flag_or_several_items() {
         let counts: Vec<Count> =
             kinds(&[(4, 8, 0, 0, 4), (0x20, 8, 0, 1, 4), (0, 8, 0, 2, 4), (0, 8, 0, 1, 4)])
                 .into_iter()

@@ -446,7 +446,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_that_lie_are_refused_and_other_formats_are_no_manifests() {
+    fn false_numbers_are_refused_and_unknown_formats_are_no_manifests() {
         let mut manifests = Manifests::default();
         assert!(matches!(send(&mut manifests, 1, 2, 2, b"a"), Chunk::Refused));
         assert!(matches!(send(&mut manifests, 1, 0, 0, b"a"), Chunk::Refused));
@@ -523,7 +523,7 @@ mod tests {
     }
 
     #[test]
-    fn entities_of_its_own_are_not_expanded() {
+    fn declared_entities_are_not_expanded() {
         let bomb =
             r#"<!DOCTYPE x [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;&a;&a;&a;&a;">]>"#;
         let text = format!("{bomb}{}", manifest(r#"<event value="1" task="&b;&b;"/>"#, ""));
@@ -532,7 +532,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_deep_too_long_or_not_well_formed_is_refused() {
+    fn a_manifest_too_deep_too_long_or_not_well_formed_is_refused() {
         assert!(schemas(&"<a>".repeat(100), "").is_none());
         let fields = r#"<data name="a" inType="win:Int8"/>"#.repeat(MAX_FIELDS + 1);
         assert!(schemas("", &format!(r#"<template tid="T">{fields}</template>"#)).is_none());

@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn every_kind_of_value_has_one_text() {
+    fn every_kind_of_value_has_a_text() {
         let text: Vec<u8> = "a,b\\\r".encode_utf16().flat_map(u16::to_le_bytes).collect();
         let sid = [1, 1, 0, 0, 0, 0, 0, 5, 18, 0, 0, 0];
         for (value, expected) in [

@@ -313,7 +313,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn items_are_found_by_their_kind_and_lying_ones_end_them() {
+    fn items_are_selected_by_kind_and_end_at_a_false_size() {
         let mut bytes = vec![24, 0, 6, 0, 1, 0, 16, 0];
         bytes.extend([0; 8]);
         bytes.extend(7_u64.to_le_bytes());

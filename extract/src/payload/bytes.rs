@@ -1,10 +1,10 @@
-//! A payload as a row of fields.
+//! Payloads as sequences of fields.
 
 use std::borrow::Cow;
 
 use crate::etl::{Event, Guid};
 
-/// Reads fields one after the other; every read says `None` when the payload is too short.
+/// Reads fields in sequence; every read returns `None` when the payload is too short.
 #[derive(Debug, Clone, Copy)]
 pub struct Payload<'a> {
     rest: &'a [u8],
@@ -122,7 +122,7 @@ pub enum Field {
     Bytes(usize),
     /// Number of pointers, or integers of their size.
     Pointers(usize),
-    /// Addresses, up to a value that is none: an event whose size is damaged reaches into the next one.
+    /// Addresses, up to a value that is no address: an event with a damaged size reaches into the next event.
     Addresses,
     /// Number of bytes that the reader skips.
     Unread(usize),
@@ -132,7 +132,7 @@ pub enum Field {
     Ansi,
     /// UTF-16 text up to its terminator.
     Utf16,
-    /// UTF-16 text that is part of Windows, and says nothing of the machine.
+    /// UTF-16 text that is part of Windows and independent of the machine.
     Public,
 }
 
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn text_leaves_what_follows_its_terminator() {
+    fn text_ends_at_its_terminator_and_leaves_the_rest() {
         let mut payload = Payload::new(b"a\0\0\0xy\0z", 8);
         assert_eq!(payload.utf16(), "a");
         assert_eq!(payload.ansi(), "xy");
@@ -155,14 +155,14 @@ mod tests {
     }
 
     #[test]
-    fn short_payloads_give_nothing_and_keep_what_is_there() {
+    fn short_payloads_give_nothing_and_keep_their_bytes() {
         let mut payload = Payload::new(&[1, 2, 3], 8);
         assert_eq!(payload.u32(), None);
         assert_eq!(payload.u16(), Some(0x0201));
     }
 
     #[test]
-    fn names_in_other_code_pages_stay_distinct() {
+    fn names_in_unknown_code_pages_stay_distinct() {
         assert_eq!(Payload::new(&[b'a', 0xE4, 0], 8).ansi(), "aä");
     }
 }

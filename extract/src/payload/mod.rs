@@ -1,4 +1,4 @@
-//! Payloads as fields one after the other, and the trace header, which is needed before any event.
+//! Payloads as sequences of fields, and the trace header, which is needed before any event.
 //!
 //! Decoders take an [`Event`](crate::etl::Event) and return plain values borrowed from it. They
 //! accept longer payloads than they know and return `None` for shorter ones; nothing panics.

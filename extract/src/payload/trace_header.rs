@@ -43,18 +43,18 @@ pub struct TraceHeader {
     /// Clock type: 1 performance counter, 2 system time, 3 CPU cycles.
     pub clock_type: u32,
     pub buffers_lost: u32,
-    /// Raw time stamp of the header event, which stands for the session start.
+    /// Raw time stamp of the header event, which is the time of the session start.
     pub base: i64,
 }
 
-/// Longest interval of the system timer that is believed, 100 ns: that of real systems is at most 15.625 ms.
+/// Longest interval of the system timer that is believed, 100 ns; real systems have at most 15.625 ms.
 const MAX_TIMER_STEP: i64 = 10_000_000;
 
 impl TraceHeader {
     /// The event that carries it.
     pub const EVENT: EventId = EventId::Hook(0);
 
-    /// Names of the time zone stand between its numbers, names of session and file after all.
+    /// Names of the time zone are between its numbers; names of session and file are last.
     pub(crate) const FIELDS: &[Field] = &[
         Field::Bytes(56),
         Field::Pointers(2),
@@ -152,7 +152,7 @@ struct Change {
 /// Bytes of a zone name: 32 UTF-16 units.
 const NAME_BYTES: usize = 64;
 
-/// Years of changes that are looked at.
+/// Most years whose changes are computed.
 const MAX_YEARS: i16 = 20;
 
 impl TimeZone {
@@ -182,7 +182,7 @@ impl TimeZone {
         });
         let mut changes: Vec<i64> = changes.flatten().collect();
         changes.sort_unstable();
-        // What holds before the first change is the offset of the moment before it.
+        // The first offset is the offset of the moment before the first change.
         let begin = changes.first().map_or(first, |change| first.min(*change - 1));
         let offsets = std::iter::once(begin).chain(changes);
         let mut offsets: Vec<_> = offsets.map(|at| (at, self.offset_at(at))).collect();
@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn a_zone_without_daylight_saving_time_has_one_offset() {
+    fn a_zone_without_daylight_saving_time_has_a_single_offset() {
         let none =
             TimeZone { bias: 480, standard: change(0, 0, 0, 0), daylight: change(0, 0, 0, -60) };
         assert_eq!(none.offset_at(filetime("2024-07-15 00:00")), -480);

@@ -14,7 +14,7 @@ use crate::etl::{EventId, Guid};
 struct Class {
     guid: Guid,
     group: u16,
-    /// The opcodes of this group that are of the class.
+    /// The opcodes of the class in the group.
     opcodes: RangeInclusive<u8>,
 }
 
@@ -55,7 +55,8 @@ pub fn kernel_classes() -> impl Iterator<Item = Guid> {
     CLASSES.iter().map(|class| class.guid)
 }
 
-/// The id under which families know an event that a real-time session names by its class. Others stay what they are.
+/// Converts the id of an event in a real-time session, which has its class, to its id in a file. Ids of unknown classes
+/// stay.
 pub fn id_in_file(id: EventId) -> EventId {
     let EventId::Classic { guid, opcode } = id else { return id };
     let class = CLASSES.iter().find(|class| class.guid == guid && class.opcodes.contains(&opcode));
@@ -92,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_of_a_provider_stays_what_it_is() {
+    fn an_event_of_a_provider_keeps_its_id() {
         let ids = [EventId::Classic { guid: Guid([7; 16]), opcode: 1 }, EventId::Message];
         assert_eq!(ids.map(id_in_file), ids);
         assert_eq!(ids.map(id_in_session), ids);

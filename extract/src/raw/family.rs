@@ -7,7 +7,7 @@ use crate::etl::{Diagnostics, Event, EventId};
 use crate::intern::ByteInterner;
 use crate::payload::{Field, utf16_text};
 
-/// All that is known of a family of events. The implementing type holds the raw columns.
+/// Properties of a family of events. The implementing type has the raw columns.
 pub trait EventFamily: Default {
     /// The events that are decoded, with the names under which they are counted.
     const EVENTS: &'static [(EventId, &'static str)];
@@ -19,21 +19,20 @@ pub trait EventFamily: Default {
     /// to a process, into a row of the timeline. `None` when the payload is too short.
     fn take(&mut self, event: &Event<'_>, shared: &mut Shared) -> Option<()>;
 
-    /// The fields of the payload of one of these events, for a copy without texts. Bytes after them
-    /// are not known to be without.
+    /// The fields of the payload of an event, for a copy without texts. Bytes after the fields may have texts.
     fn fields(event: &Event<'_>) -> &'static [Field];
 
-    /// Takes the end of the trace.
+    /// Finishes the columns at the end of the trace.
     fn finish(&mut self, _shared: &mut Shared) {}
 }
 
 /// Action of an event on a process, an image or a method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Action {
-    /// It began: it started, it was loaded.
+    /// It started, or was loaded.
     Begin,
     End,
-    /// It is there, says a rundown.
+    /// A rundown lists it.
     Rundown,
 }
 

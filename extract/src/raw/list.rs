@@ -1,4 +1,4 @@
-//! The one list of event families, and the kinds of rows of the timeline that follow from it.
+//! The list of event families, and the kinds of rows of the timeline that follow from it.
 
 /// Hands the list to the macro `$make`: for each family its field among the collected columns, its
 /// type, the module that has it, and the kinds of rows that it adds to the timeline.

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use super::RowKind;
 use crate::etl::Event;
 
-/// A process or thread id that is not known.
+/// A process or thread id that is not known. A column of `Option`s would take twice the memory, for each event.
 pub const UNKNOWN_ID: u32 = u32::MAX;
 
 /// Source of the process and thread id of a row.
@@ -13,9 +13,9 @@ pub const UNKNOWN_ID: u32 = u32::MAX;
 #[repr(u8)]
 pub enum IdSource {
     Header,
-    /// The event's stack; its header has none.
+    /// The event's stack; its header has no ids.
     Stack,
-    /// The process is that of the payload of a rundown record, which has no stack.
+    /// The payload of a rundown record, which has no stack.
     Rundown,
 }
 
@@ -34,7 +34,7 @@ pub struct Timeline {
     pub tid: Vec<u32>,
     pub processor: Vec<u16>,
     pub ids: Vec<IdSource>,
-    /// Rows older than a row before them, by time; only damaged files have some.
+    /// Rows older than a row before them, by time; only damaged files have such rows.
     late: HashMap<i64, Vec<u32>>,
 }
 
@@ -57,10 +57,10 @@ impl Timeline {
         self.add(kind, row, event, pid, IdSource::Rundown);
     }
 
-    /// Says what an event is of which that was not known when it came.
+    /// Sets the kind of an event that was not known when the event came.
     pub fn set(&mut self, at: usize, kind: RowKind, row: usize) {
-        if let (Some(own_kind), Some(own_row)) = (self.kind.get_mut(at), self.row.get_mut(at)) {
-            (*own_kind, *own_row) = (kind, row as u32);
+        if let (Some(kind_slot), Some(row_slot)) = (self.kind.get_mut(at), self.row.get_mut(at)) {
+            (*kind_slot, *row_slot) = (kind, row as u32);
         }
     }
 
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_are_found_by_their_time() {
+    fn rows_are_looked_up_by_their_time() {
         let timeline = timeline(&[1, 3, 3, 5, 7, 7, 7, 9]);
         assert_eq!(rows_at(&timeline, 3), [1, 2]);
         assert_eq!(rows_at(&timeline, 7), [4, 5, 6]);
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn late_rows_are_found_and_put_into_order_in_the_end() {
+    fn late_rows_are_looked_up_and_put_into_order_in_the_end() {
         let mut timeline = timeline(&[5, 9, 2, 9]);
         assert_eq!(rows_at(&timeline, 2), [2]);
         assert_eq!(timeline.restore_times(), Some(vec![2, 0, 1, 3]));

@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_event_goes_and_stays_no_event() {
+    fn bytes_that_are_no_event_are_overwritten_and_stay_no_event() {
         for (behind, filler) in [(&b"garbage without an event"[..], 0), (&[0xFF; 24], FILLER)] {
             let mut buffer = vec![0; BUFFER_HEADER_SIZE];
             buffer.extend(manifest_event());

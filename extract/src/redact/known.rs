@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_belongs_to_windows_stays_and_nothing_else() {
+    fn only_names_that_belong_to_windows_stay() {
         for name in ["ntdll.dll", "ntkrnlmp.pdb", "system", "c:", "harddiskvolume12", "system32"] {
             assert!(is_known(name), "{name}");
         }

@@ -1,7 +1,7 @@
-//! A copy of a trace without names, command lines and SIDs, for a report of a trace that is read wrongly.
+//! A copy of a trace without names, command lines and SIDs, for reports of traces that are read wrongly.
 //!
 //! Buffers, events and their sizes stay as they are, so that the copy is read, and misread, as the trace
-//! is. What a payload holds is known from the families of events; all other payloads are overwritten.
+//! is. The families of events know the fields of their payloads; all further payloads are overwritten.
 
 mod buffer;
 mod known;
@@ -14,7 +14,7 @@ use handlescope_model::{Cancel, ContainerLimits, Reason};
 
 use self::buffer::{Redaction, header};
 use crate::error::ExtractError;
-use crate::etl::{BUFFER_HEADER_SIZE, BufferHeader, IndexedBuffer, OtherPlace};
+use crate::etl::{BUFFER_HEADER_SIZE, BufferHeader, IndexedBuffer, SkippedRange};
 use crate::options::ExtractObserver;
 use crate::recording::OpenRecording;
 
@@ -29,10 +29,10 @@ pub enum RedactError {
     Write(#[from] io::Error),
 }
 
-/// A buffer, or a place without events.
+/// A buffer, or a range of the file without events.
 enum Region {
     Buffer(IndexedBuffer),
-    Other(OtherPlace),
+    Skipped(SkippedRange),
 }
 
 /// Writes a copy of the trace `input` without texts of the machine. Compressed buffers are written
@@ -54,8 +54,8 @@ pub fn redact(
     observer.on_started(open.len());
     let buffers = open.index.buffers.iter().chain(&open.index.duplicates);
     let buffers = buffers.map(|buffer| (buffer.offset, Region::Buffer(*buffer)));
-    let gaps = open.index.others.iter().map(|gap| (gap.offset, Region::Other(*gap)));
-    let mut regions: Vec<(u64, Region)> = buffers.chain(gaps).collect();
+    let skipped = open.index.skipped.iter().map(|range| (range.offset, Region::Skipped(*range)));
+    let mut regions: Vec<(u64, Region)> = buffers.chain(skipped).collect();
     regions.sort_by_key(|(offset, _)| *offset);
     let mut redaction = Redaction::default();
     let (mut stored, mut bytes) = (Vec::new(), Vec::new());
@@ -72,35 +72,35 @@ pub fn redact(
                 redaction.buffer(&mut bytes, valid, buffer.first_time);
                 out.write_all(&bytes)?;
             }
-            Region::Other(gap) => write_other(&mut open, gap, &mut bytes, out, cancel)?,
+            Region::Skipped(range) => write_skipped(&mut open, range, &mut bytes, out, cancel)?,
         }
     }
     Ok(open.recording.check_unchanged()?)
 }
 
-/// Bytes of zeros that are written between two looks whether to stop.
-const ZEROS_PER_LOOK: u64 = 1 << 20;
+/// Bytes of zeros that are written between two checks whether to stop.
+const ZEROS_PER_CHECK: u64 = 1 << 20;
 
-/// Writes a place without events: its header if it is a buffer, or bytes that are not a buffer either.
-fn write_other(
+/// Writes a range without events: its header if it is a buffer, otherwise bytes that are not a buffer.
+fn write_skipped(
     open: &mut OpenRecording,
-    gap: OtherPlace,
+    range: SkippedRange,
     bytes: &mut Vec<u8>,
     out: &mut dyn Write,
     cancel: &Cancel,
 ) -> Result<(), RedactError> {
-    let head = gap.size.min(BUFFER_HEADER_SIZE as u64);
-    open.read_at(gap.offset, head as usize, bytes)?;
-    if gap.is_buffer {
+    let head = range.size.min(BUFFER_HEADER_SIZE as u64);
+    open.read_at(range.offset, head as usize, bytes)?;
+    if range.is_buffer {
         header(bytes);
     } else if bytes.iter().any(|byte| *byte != 0) {
         bytes.fill(0xFF);
     }
     out.write_all(bytes)?;
-    let mut left = gap.size - head;
+    let mut left = range.size - head;
     while left > 0 {
         cancel.check().map_err(ExtractError::from)?;
-        left -= io::copy(&mut io::repeat(0).take(left.min(ZEROS_PER_LOOK)), out)?;
+        left -= io::copy(&mut io::repeat(0).take(left.min(ZEROS_PER_CHECK)), out)?;
     }
     Ok(())
 }

@@ -8,8 +8,8 @@ use super::known::{extension, is_known};
 /// The letters of placeholders. Without vowels they make no words.
 const LETTERS: &[u8; 20] = b"bcdfghjklmnpqrstvwxz";
 
-/// First character of placeholders of at least this length, so that none of them is another name.
-/// There are too few shorter ones.
+/// First character of placeholders of at least this length, so that no placeholder is a real name. There are too few
+/// shorter placeholders for that.
 const FIRST: (u8, usize) = (b'q', 4);
 
 /// The texts and names that were replaced so far.
@@ -17,7 +17,7 @@ const FIRST: (u8, usize) = (b'q', 4);
 pub(super) struct Placeholders {
     texts: HashMap<Vec<u16>, Vec<u16>>,
     text: Vec<u16>,
-    /// The names in the texts, each with its number among those of its length.
+    /// The names in the texts, each with its number among the names of its length.
     names: HashMap<Vec<u16>, u64>,
     /// Number of names by length.
     counts: HashMap<usize, u64>,
@@ -46,7 +46,7 @@ impl Placeholders {
 
     /// Overwrites a part of a path, unless it belongs to Windows; the extension may stay.
     fn component(&mut self, units: &mut [u16]) {
-        // No known name has characters beyond ASCII.
+        // All known names are ASCII.
         let ascii = units.iter().map(|unit| u8::try_from(*unit).ok().filter(u8::is_ascii));
         let lower = ascii.map(|byte| byte.map_or('\u{FFFF}', char::from));
         let lower = lower.collect::<String>().to_ascii_lowercase();
@@ -59,8 +59,7 @@ impl Placeholders {
         }
     }
 
-    /// Overwrites a word. Capital letters stay capital, so that words that differ in them alone go on
-    /// doing so.
+    /// Overwrites a word. Capital letters stay capital, so that words that differ only in case still do.
     fn word(&mut self, units: &mut [u16]) {
         let is_upper = |unit: u16| u8::try_from(unit).is_ok_and(|byte| byte.is_ascii_uppercase());
         let mut number = self.number(
@@ -75,8 +74,7 @@ impl Placeholders {
         }
     }
 
-    /// The number of a name, in lower case. Of short names there may be more than placeholders, which
-    /// then come again.
+    /// The number of a name, in lower case. There may be more short names than placeholders, which are then used again.
     fn number(&mut self, name: Vec<u16>) -> u64 {
         let count = self.counts.entry(name.len()).or_default();
         *self.names.entry(name).or_insert_with(|| {
@@ -107,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_names_get_equal_placeholders_of_the_same_length_in_their_own_case() {
+    fn equal_names_get_equal_placeholders_of_their_length_and_case() {
         let mut names = Placeholders::default();
         for (text, expected) in [
             (
@@ -129,9 +127,9 @@ mod tests {
     #[test]
     fn more_short_names_than_placeholders_are_no_error() {
         let mut names = Placeholders::default();
-        let found: Vec<String> =
+        let placeholders: Vec<String> =
             ('!'..='Z').map(|c| redacted(&mut names, &c.to_string())).collect();
-        assert!(found.iter().all(|text| text.len() == 1));
+        assert!(placeholders.iter().all(|text| text.len() == 1));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The stacks of handle events, and of events that are kept one by one.
 //!
-//! The events stand in time order, so a part finds its event by searching the column of times;
-//! no table of open stacks is needed, however late a part comes.
+//! The events are in time order, so a part finds its event by searching the column of times, however late it comes:
+//! no table of open stacks is needed.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -17,7 +17,7 @@ use crate::raw::{IdSource, Timeline, UNKNOWN_ID};
 /// Parts that may wait for an event that has not been read yet.
 const MAX_WAITING: usize = 1 << 18;
 
-/// Keeps the stacks of handle events and gives their process and thread to events without.
+/// Keeps the stacks of handle events. Events without process and thread take those of their stack.
 #[derive(Default)]
 pub struct EventStacks {
     fragments: Fragments,
@@ -25,9 +25,10 @@ pub struct EventStacks {
     parts: Vec<[FragmentRef; 2]>,
     /// Parts beyond the second; no known trace has any.
     more: HashMap<u32, Vec<FragmentRef>>,
-    /// Parts with the time of an event that may still come: their own time is no later.
+    /// Parts whose event may still come, because its time is not before the time at which the part came.
     waiting: Vec<(Part, FragmentRef)>,
-    /// The earliest of these times, or less; thousands of parts may wait for one tick of a coarse clock.
+    /// A bound: no part waits for an earlier event. It spares looking at all of them for each part, because
+    /// thousands may wait within one tick of a coarse clock. The largest number when none waits.
     first_waiting: i64,
     dropped: u64,
     /// Rows whose stacks get their user part from a later event.
@@ -68,20 +69,20 @@ impl EventStacks {
         self.fragments.define(key, frames, pointer_size);
     }
 
-    /// Forgets what stands for keys until now; see [`Fragments::forget_keys`].
+    /// Forgets the frames of keys; see [`Fragments::forget_keys`].
     pub(super) fn forget_keys(&mut self) {
         self.fragments.forget_keys();
     }
 
-    /// Takes the end of the trace; returns how many parts belong to a later event than any in the
-    /// file, and how many keys have no frames.
+    /// Attaches the parts that still wait, at the end of the trace. Returns how many parts were dropped, and how many
+    /// keys have no frames.
     pub(super) fn finish(&mut self, timeline: &mut Timeline) -> (u64, u64) {
         self.retry(i64::MAX, timeline);
         (self.dropped + self.waiting.len() as u64, self.fragments.unresolved_keys() as u64)
     }
 
-    /// Gives a part to its event, or lets it wait for it; parts of events that are not kept are
-    /// not even interned.
+    /// Attaches a part to its event, or lets it wait for it. Parts of events that are not kept are
+    /// not interned.
     pub(super) fn offer(
         &mut self,
         part: Part,
@@ -91,7 +92,7 @@ impl EventStacks {
     ) {
         self.retry(event.time, timeline);
         if part.event_time < event.time {
-            if let Some(row) = self.owner(&part, timeline) {
+            if let Some(row) = self.row_of(&part, timeline) {
                 let fragment = self.fragments.add(frames, event.pointer_size, part.is_user);
                 self.attach(row, &part, fragment, timeline);
             }
@@ -142,7 +143,7 @@ impl EventStacks {
             if part.event_time >= now {
                 self.first_waiting = self.first_waiting.min(part.event_time);
                 self.waiting.push((part, fragment));
-            } else if let Some(row) = self.owner(&part, timeline) {
+            } else if let Some(row) = self.row_of(&part, timeline) {
                 self.attach(row, &part, fragment, timeline);
             }
         }
@@ -168,12 +169,14 @@ impl EventStacks {
         }
     }
 
-    /// The event with the part's time and thread.
+    /// The row of the event with the part's time and thread.
     ///
-    /// Events without thread are found by processor: the kernel part is logged on the event's own.
-    /// When two events of one thread share a time, each takes one part of a kind in their order.
-    fn owner(&self, part: &Part, timeline: &Timeline) -> Option<usize> {
-        let (mut same_thread, mut free, mut same_processor, mut other) = (None, None, None, None);
+    /// An event without thread is found by its processor, on which the kernel part is logged.
+    /// When two events of one thread have the same time, the first kernel part and the first user part go to the
+    /// first event.
+    fn row_of(&self, part: &Part, timeline: &Timeline) -> Option<usize> {
+        let (mut same_thread, mut free) = (None, None);
+        let (mut same_processor, mut any_processor) = (None, None);
         timeline.rows_at(part.event_time, |row| {
             if timeline.ids[row] == IdSource::Rundown {
                 return false;
@@ -188,12 +191,12 @@ impl EventStacks {
                 if timeline.processor[row] == part.processor {
                     same_processor = same_processor.or(Some(row));
                 } else {
-                    other = other.or(Some(row));
+                    any_processor = any_processor.or(Some(row));
                 }
             }
             false
         });
-        free.or(same_processor).or(same_thread).or(other)
+        free.or(same_processor).or(same_thread).or(any_processor)
     }
 
     /// Whether an event still lacks a kernel part, or a user part.
@@ -215,8 +218,8 @@ pub struct CarriedStacks {
 }
 
 impl CarriedStacks {
-    /// The first and the second part of what an event carries. Where the user part is still to come, [`Self::follow`]
-    /// hands it out for this number.
+    /// Takes the first and the second part of the stack that an event carries. Where the user part is still to come,
+    /// [`Self::follow`] hands it out with `number`.
     pub(crate) fn take(&mut self, event: &Event<'_>, number: u32) -> [FragmentRef; 2] {
         let mut parts = [FragmentRef::NONE; 2];
         if event.extended.is_empty() {
@@ -236,8 +239,8 @@ impl CarriedStacks {
         parts
     }
 
-    /// Takes an event that is not kept itself but may say more of stacks of those before; hands out the second parts
-    /// of events.
+    /// Takes an event that is not kept itself but may have the rest of the stacks of earlier events: hands out their
+    /// user parts, and keeps the frames of keys.
     pub(crate) fn follow(&mut self, event: &Event<'_>, mut second: impl FnMut(u32, FragmentRef)) {
         match event.id {
             USER_PART => {
@@ -260,7 +263,7 @@ impl CarriedStacks {
     }
 }
 
-/// Most stacks that wait. A user part comes when its thread returns to user mode.
+/// Most stacks that wait for their user part, which comes when the thread returns to user mode.
 const MAX_OPEN: usize = 4096;
 
 /// Match id and thread.
@@ -269,7 +272,7 @@ type Key = (u64, u32);
 /// Values waiting for the user part of their stack, by match id and thread.
 pub(super) struct Matches<T> {
     open: FxHashMap<Key, Vec<T>>,
-    /// The keys in the order in which they came, so that the oldest gives way.
+    /// The keys in the order in which they came: the oldest is removed when there are too many.
     order: VecDeque<Key>,
 }
 
@@ -280,7 +283,7 @@ impl<T> Default for Matches<T> {
 }
 
 impl<T> Matches<T> {
-    /// Lets an event wait; the one that has waited longest no longer does when there are too many.
+    /// Lets an event wait. When too many wait, the oldest is removed.
     pub(super) fn wait(&mut self, match_id: u64, tid: u32, event: T) {
         self.order.push_back((match_id, tid));
         self.open.entry((match_id, tid)).or_default().push(event);
@@ -338,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn kernel_and_user_part_of_one_event_are_joined() {
+    fn kernel_and_user_part_of_an_event_are_joined() {
         let (mut stacks, mut timeline) = (EventStacks::default(), Timeline::default());
         push(&mut timeline, 10, Some((1, 5)), 0);
         walk(&mut stacks, &mut timeline, 11, (1, 5), 0, &[KERNEL]);
@@ -361,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn two_events_of_one_thread_and_time_take_their_stacks_in_order() {
+    fn two_events_of_a_thread_and_time_take_their_stacks_in_order() {
         let (mut stacks, mut timeline) = (EventStacks::default(), Timeline::default());
         push(&mut timeline, 10, Some((1, 5)), 0);
         push(&mut timeline, 10, Some((1, 5)), 0);
@@ -382,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn events_of_a_thread_are_matched_and_old_ones_give_way() {
+    fn events_of_a_thread_are_matched_and_old_events_are_removed() {
         let mut matches = Matches::default();
         matches.wait(7, 1, "a");
         matches.wait(7, 1, "b");

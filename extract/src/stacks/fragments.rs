@@ -1,11 +1,13 @@
-//! Parts of stacks, each once, and the keys that stand for some of them.
+//! Distinct parts of stacks, and the keys by which events refer to parts that are written later.
 
 use hashbrown::HashMap;
 
 use super::parts::PartFrames;
 use crate::intern::ByteInterner;
 
-/// Names a part of a stack: its frames, or the key whose frames are still to come.
+/// Number of a part of a stack: of its frames, or of the key whose frames are still to come.
+///
+/// Four bytes, [`Self::NONE`] included: each event has two of them, and the pair is hashed for each event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct FragmentRef(u32);
 
@@ -37,15 +39,15 @@ impl FragmentRef {
     }
 }
 
-/// Address lists, each once, compared by content.
+/// Distinct address lists, compared by content.
 ///
-/// Lists are kept as they stand in the file, eight bytes an address, so that interning one that is
+/// Lists are kept as the file has them, eight bytes an address, so that interning a list that is
 /// known copies nothing.
 #[derive(Default)]
 pub struct Fragments {
     lists: ByteInterner,
     widened: Vec<u8>,
-    /// For each key that was referred to: the fragment with its frames, once they came.
+    /// Fragment with the frames of each key that was referred to, once they came.
     keyed: Vec<Option<u32>>,
     /// Keys that were referred to and whose frames have not come yet.
     open_keys: HashMap<u64, u32>,
@@ -67,14 +69,14 @@ impl Fragments {
         }
     }
 
-    /// The fragment with these addresses, given as they stand in a stack event of a system with
-    /// pointers of `pointer_size` bytes. A cut last address is left out.
+    /// The fragment with these addresses, given as a stack event of a system with pointers of `pointer_size` bytes has
+    /// them. A cut last address is left out.
     pub fn intern(&mut self, frames: &[u8], pointer_size: usize, is_user: bool) -> FragmentRef {
         let index = self.intern_frames(frames, pointer_size);
         FragmentRef::new(index as usize, false, is_user)
     }
 
-    /// The fragment that a key stands for from now until its frames come.
+    /// The fragment that a key refers to from now until its frames come.
     ///
     /// Keys are reused, so a reference means the first frames written for the key after it.
     pub fn refer(&mut self, key: u64, is_user: bool) -> FragmentRef {
@@ -98,8 +100,8 @@ impl Fragments {
         }
     }
 
-    /// Takes it that nothing is known of the keys that were referred to until now: their frames may have been written
-    /// into buffers that a ring overwrote, so that those that came, or will, may be of the next use of a key.
+    /// Makes the frames of all keys referred to until now unknown: they may have been written into buffers that a ring
+    /// overwrote, so that frames of these keys that came, or will come, may be of the next use of the key.
     pub(super) fn forget_keys(&mut self) {
         self.forgotten = self.keyed.len();
         self.keyed.fill(None);
@@ -149,7 +151,7 @@ impl Fragments {
 pub(crate) mod tests {
     use super::*;
 
-    /// Addresses as they stand in a stack event of a 64-bit system.
+    /// Addresses as a stack event of a 64-bit system has them.
     pub(crate) fn frames(addresses: &[u64]) -> Vec<u8> {
         addresses.iter().flat_map(|address| address.to_le_bytes()).collect()
     }
@@ -170,7 +172,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn narrow_addresses_are_widened_and_a_cut_one_is_left_out() {
+    fn narrow_addresses_are_widened_and_a_cut_address_is_left_out() {
         let mut fragments = Fragments::default();
         let narrow = fragments.intern(&[1, 0, 0, 0x80, 2, 0, 0, 0, 9], 4, false);
         assert_eq!(addresses(&fragments, narrow), [0x8000_0001, 2]);

@@ -1,4 +1,4 @@
-//! The event family of stacks: those of the rows of the timeline, and every stack of any event if asked for.
+//! The event family of stacks: the stacks of the rows of the timeline and, on request, of all events.
 
 use handlescope_model::Table;
 use hashbrown::HashMap;
@@ -12,12 +12,12 @@ use crate::etl::{Event, EventId, WarningKind};
 use crate::payload::Field;
 use crate::raw::{EventFamily, Shared};
 
-/// The stacks of the timeline's rows and, if asked for, every other one too.
+/// The stacks of the timeline's rows and, on request, of all events.
 #[derive(Default)]
 pub struct KeptStacks {
     pub events: EventStacks,
     pub all: Option<AllStacks>,
-    /// Raw time before which the frames of keys may have been overwritten, until that is reached.
+    /// Raw time before which the frames of keys may have been overwritten; `None` once an event reached it.
     known_from: Option<i64>,
 }
 
@@ -60,7 +60,7 @@ impl EventFamily for KeptStacks {
             WALK => &[Field::Bytes(16), Field::Addresses],
             KEY_KERNEL | KEY_USER => &[Field::Bytes(16), Field::Pointers(1)],
             KEY_DELETE | KEY_RUNDOWN => &[Field::Pointers(1), Field::Addresses],
-            // Of the event that carries a part, the payload has none of it.
+            // USER_PART carries its part in an extended item.
             _ => &[],
         }
     }
@@ -100,7 +100,7 @@ impl EventFamily for KeptStacks {
 /// A stack with its parts joined.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JoinedStack {
-    /// Raw time of the event it belongs to.
+    /// Raw time of its event.
     pub event_time: i64,
     pub pid: u32,
     pub tid: u32,
@@ -111,7 +111,7 @@ pub struct JoinedStack {
 }
 
 impl JoinedStack {
-    /// The first two parts, and those beyond.
+    /// The first two parts, and the remaining parts.
     pub fn parts(&self) -> ([FragmentRef; 2], &[FragmentRef]) {
         let part = |at: usize| self.parts.get(at).copied().unwrap_or(FragmentRef::NONE);
         ([part(0), part(1)], self.parts.get(2..).unwrap_or_default())
@@ -123,7 +123,7 @@ impl JoinedStack {
 pub struct AllStacks {
     fragments: Fragments,
     stacks: Vec<JoinedStack>,
-    /// Event time, thread and, for thread 0, processor → row of `stacks`.
+    /// Event time, thread and, for thread 0, processor (otherwise 0) → row of `stacks`.
     groups: HashMap<(i64, u32, u16), usize>,
 }
 
@@ -142,7 +142,7 @@ impl AllStacks {
         stack.parts.iter().flat_map(|part| self.fragments.addresses(*part)).collect()
     }
 
-    /// Forgets what stands for keys until now; see [`Fragments::forget_keys`].
+    /// Forgets the frames of keys; see [`Fragments::forget_keys`].
     pub(super) fn forget_keys(&mut self) {
         self.fragments.forget_keys();
     }
@@ -155,7 +155,7 @@ impl AllStacks {
         let Part { event_time, pid, tid, processor, .. } = part;
         let part = self.fragments.add(frames, pointer_size, false);
         // Thread 0 is the idle thread, which runs on every processor at once.
-        let group = (event_time, tid, if tid == 0 { processor } else { u16::MAX });
+        let group = (event_time, tid, if tid == 0 { processor } else { 0 });
         let row = *self.groups.entry(group).or_insert(self.stacks.len());
         match self.stacks.get_mut(row) {
             Some(stack) => stack.parts.push(part),

@@ -4,8 +4,8 @@
 //! user mode, perhaps much later. Both name their event by raw time and thread. Since Windows 8 a
 //! part may be a key whose frames are written when the key leaves a cache, after the references.
 //!
-//! Events of providers carry their stacks themselves. Where only the kernel part fits, the user part is that of a
-//! later event of the same thread, which has the same match id.
+//! Events of providers carry their stacks themselves. Where only the kernel part fits, a later event of the same thread
+//! with the same match id carries the user part.
 
 mod events;
 mod fragments;

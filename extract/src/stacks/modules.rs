@@ -1,4 +1,4 @@
-//! Addresses to modules, by process, address and time.
+//! Addresses → modules, by process, address and time.
 
 use std::collections::HashMap;
 
@@ -10,14 +10,15 @@ pub struct Mapping {
     pub size: u64,
     /// Row of the modules table.
     pub module: u32,
-    /// Load; the smallest time when it was there before the trace.
+    /// Load; the smallest number when it was loaded before the trace. Ranges are intersected for each address, so that
+    /// open ends are numbers and not `Option`s.
     pub from: i64,
-    /// Unload; the largest time when it stayed.
+    /// Unload; the largest number when it was not unloaded.
     pub to: i64,
     /// First time at which it explains addresses that no module explains: an image is mapped
     /// before its load is logged.
     pub since: i64,
-    /// First time at which it explains nothing any more. A process that exits unmaps its modules
+    /// First time at which it explains no address any more. A process that exits unmaps its modules
     /// before it closes its handles, and a stack may still go through code that was unloaded.
     pub until: i64,
 }
@@ -51,7 +52,7 @@ struct Space {
 impl AddressSpaces {
     /// Spaces of (pid, mapping) pairs; pid 0 is the kernel, which every process sees.
     ///
-    /// `pointer_size` is that of the recording system, bytes.
+    /// `pointer_size` is the pointer size of the recording system, bytes.
     pub fn new(mappings: impl IntoIterator<Item = (u32, Mapping)>, pointer_size: usize) -> Self {
         let mut spaces: HashMap<u32, Space> = HashMap::new();
         for (pid, mapping) in mappings {
@@ -97,7 +98,7 @@ impl AddressSpaces {
     }
 }
 
-/// Whether a time lies from the first up to before the second; the largest time has no end.
+/// Whether a time is in a range without its end; the largest number is no end.
 fn holds(from: i64, to: i64, time: i64) -> bool {
     from <= time && (time < to || to == i64::MAX)
 }
@@ -137,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn a_module_reloaded_elsewhere_is_found_by_time() {
+    fn a_module_reloaded_elsewhere_is_located_by_time() {
         let spaces = spaces();
         assert_eq!(spaces.locate(7, 0x1010, 50).location, Some((1, 0x10)));
         assert_eq!(spaces.locate(7, 0x1010, 250).location, Some((2, 0x10)));
@@ -153,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn just_before_its_load_a_module_explains_what_nothing_else_does() {
+    fn just_before_its_load_a_module_explains_addresses_of_no_module() {
         let spaces = spaces();
         assert_eq!(spaces.locate(7, 0x8000, 145).location, Some((3, 0)));
         let both = [mapping(0x1000, 1, 0, 100), mapping(0x1000, 2, 101, 200)].map(|m| (7, m));

@@ -1,5 +1,5 @@
-//! Parts of stacks in events: stack events (MOF class StackWalk_Event and the stack key events of Windows 8), and what
-//! events carry themselves in their extended items, with the event that brings the rest of it.
+//! Parts of stacks in events: stack events (MOF class StackWalk_Event and the stack key events of Windows 8), extended
+//! items in which events carry their stacks themselves, and the event that brings the user part of such a stack.
 
 use uuid::uuid;
 
@@ -71,7 +71,7 @@ pub(crate) const USER_PART: EventId = EventId::Manifest { guid: EVENT_TRACING, i
 /// A stack, or a part of one, in an extended item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct CarriedPart<'a> {
-    /// Names the stack where its user part comes in another event; 0 where nothing is missing.
+    /// Identifies the stack whose user part comes in a later event; 0 where no part is missing.
     pub(super) match_id: u64,
     pub(super) frames: PartFrames<'a>,
     /// Bytes of an address.
@@ -116,11 +116,11 @@ pub(crate) fn carried_names(event: &Event<'_>) -> (impl Iterator<Item = u64>, Op
 /// Use of an event for stacks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum StackUse {
-    /// It is a part of the stack of an event of this raw time; its frames follow under a key, if it has one.
+    /// A part of the stack of the event with this raw time; with a key, the frames come later.
     Part { event_time: i64, key: Option<u64> },
-    /// It has the frames of a key.
+    /// The frames of a key.
     Frames { key: u64 },
-    /// It carries the user part of the stack of an earlier event of its thread.
+    /// The user part of the stack of an earlier event of its thread.
     UserPart { match_id: u64 },
 }
 
@@ -151,7 +151,7 @@ mod tests {
     use crate::metadata::encoded_item;
 
     #[test]
-    fn stacks_and_keys_of_both_widths_are_found_and_cut_ones_are_none() {
+    fn stacks_and_keys_of_both_widths_are_decoded_and_cut_items_are_not() {
         let item = |kind, match_id: u64, rest: &[u8]| {
             encoded_item(kind, &[&match_id.to_le_bytes()[..], rest].concat(), true)
         };
@@ -166,10 +166,10 @@ mod tests {
         ]
         .concat();
         let event = Event { extended: &extended, ..Event::default() };
-        let found: Vec<_> = carried_parts(&event).collect();
+        let parts: Vec<_> = carried_parts(&event).collect();
         let part = |match_id, frames, pointer_size| CarriedPart { match_id, frames, pointer_size };
         assert_eq!(
-            found,
+            parts,
             [
                 part(0, PartFrames::Here(&[1; 16]), 8),
                 part(9, PartFrames::Here(&[2; 4]), 4),

@@ -1,4 +1,6 @@
-//! Parts of stacks to rows of the stacks table, whose frames are code locations, each once.
+//! Parts of stacks → rows of the stacks table, whose frames are distinct code locations.
+
+use std::num::NonZeroU32;
 
 use handlescope_model::tables::{Frame, Frames, Stacks};
 use handlescope_model::{FrameIdx, MethodIdx, ModuleIdx};
@@ -12,30 +14,39 @@ use crate::raw::Timeline;
 
 /// Turns the parts of a stack into frames and numbers the distinct stacks.
 ///
-/// The same parts mean the same frames as long as no module involved is loaded or unloaded, so
-/// each answer is kept with the time for which it holds. Kernel parts mean the same in every
+/// The same parts have the same frames as long as no module involved is loaded or unloaded, so
+/// each answer is kept with the time range in which it holds. Kernel parts have the same frames in every
 /// process.
 pub struct StackResolver<'a> {
     fragments: &'a Fragments,
     spaces: &'a AddressSpaces,
     methods: &'a AddressSpaces,
     table: &'a mut StackTable,
-    parts: Memory<(FragmentRef, u32)>,
+    parts: Memory<(FragmentRef, PartSpace)>,
     stacks: Memory<(FragmentRef, FragmentRef, u32)>,
     scratch: Vec<u32>,
     rows: KeptRows,
     notes_rows: bool,
 }
 
-/// Marks parts whose addresses all belong to the kernel.
-const ANY_PROCESS: u32 = u32::MAX;
+/// Process whose address space the addresses of a part lie in, or the kernel's, which all processes share.
+///
+/// One number and no enum: it is hashed with each part, and no process has the number of the kernel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct PartSpace(u32);
 
-/// An answer and the raw times for which it holds: from the first up to before the second.
+impl PartSpace {
+    const KERNEL: Self = Self(u32::MAX);
+}
+
+/// An answer and the raw times for which it holds.
 #[derive(Debug, Clone, Copy)]
 struct Answer {
+    /// First time; the smallest number when nothing bounds it.
     from: i64,
+    /// First time at which it no longer holds; the largest number when nothing bounds it.
     to: i64,
-    /// The number of the part or stack, or nothing when a stack has no frames.
+    /// The number of the part or stack; `None` when a stack has no frames.
     list: Option<u32>,
 }
 
@@ -47,25 +58,34 @@ impl Answer {
 
 /// Answers by question; most questions have one answer for the whole trace.
 ///
-/// There are hundreds of thousands of questions, and each event looks for one of them, anywhere in memory: the
-/// times of answers, of which there are few, are kept apart.
+/// There are hundreds of thousands of questions, and each event looks one up at random: the time ranges of answers, of
+/// which there are few, are kept apart so that an answer takes eight bytes.
 struct Memory<K> {
-    first: HashMap<K, Kept>,
-    more: HashMap<K, Vec<Kept>>,
+    first: HashMap<K, StoredAnswer>,
+    more: HashMap<K, Vec<StoredAnswer>>,
     /// Distinct time ranges in which answers hold.
     spans: Vec<(i64, i64)>,
     span_numbers: HashMap<(i64, i64), u32>,
 }
 
-/// An answer as it is kept.
+/// An [`Answer`] in eight bytes.
 #[derive(Debug, Clone, Copy)]
-struct Kept {
-    /// [`NO_LIST`] for none.
-    list: u32,
+struct StoredAnswer {
+    /// The number of the list plus one.
+    list: Option<NonZeroU32>,
+    /// Index of the time range.
     span: u32,
 }
 
-const NO_LIST: u32 = u32::MAX;
+impl StoredAnswer {
+    fn new(list: Option<u32>, span: u32) -> Self {
+        Self { list: list.and_then(|list| NonZeroU32::new(list + 1)), span }
+    }
+
+    fn list(self) -> Option<u32> {
+        self.list.map(|list| list.get() - 1)
+    }
+}
 
 impl<K: Copy + Eq + std::hash::Hash> Memory<K> {
     fn new() -> Self {
@@ -82,13 +102,13 @@ impl<K: Copy + Eq + std::hash::Hash> Memory<K> {
         if first.holds(time) {
             return Some(first);
         }
-        let mut more = self.more.get(&key)?.iter().filter_map(|kept| self.answer(*kept));
+        let mut more = self.more.get(&key)?.iter().filter_map(|stored| self.answer(*stored));
         more.find(|answer| answer.holds(time))
     }
 
-    fn answer(&self, kept: Kept) -> Option<Answer> {
-        let (from, to) = *self.spans.get(kept.span as usize)?;
-        Some(Answer { from, to, list: Some(kept.list).filter(|list| *list != NO_LIST) })
+    fn answer(&self, stored: StoredAnswer) -> Option<Answer> {
+        let (from, to) = *self.spans.get(stored.span as usize)?;
+        Some(Answer { from, to, list: stored.list() })
     }
 
     fn put(&mut self, key: K, answer: Answer) {
@@ -96,17 +116,17 @@ impl<K: Copy + Eq + std::hash::Hash> Memory<K> {
             self.spans.push(*span);
             self.spans.len() as u32 - 1
         });
-        let kept = Kept { list: answer.list.unwrap_or(NO_LIST), span };
+        let stored = StoredAnswer::new(answer.list, span);
         if self.first.contains_key(&key) {
-            self.more.entry(key).or_default().push(kept);
+            self.more.entry(key).or_default().push(stored);
         } else {
-            self.first.insert(key, kept);
+            self.first.insert(key, stored);
         }
     }
 }
 
 impl<'a> StackResolver<'a> {
-    /// A resolver of these fragments, with the modules and the managed methods that addresses may
+    /// Creates a resolver of fragments, with the modules and the managed methods that addresses may
     /// lie in.
     pub fn new(
         fragments: &'a Fragments,
@@ -129,7 +149,7 @@ impl<'a> StackResolver<'a> {
 
     /// The stack of a row of the timeline.
     ///
-    /// `None` when it has none, or there is no such row.
+    /// `None` when the event has no stack, or there is no such row.
     pub fn of_row(&mut self, stacks: &EventStacks, timeline: &Timeline, row: usize) -> Option<u32> {
         let (pid, time) = (*timeline.pid.get(row)?, *timeline.time.get(row)?);
         let stack = self.stack(stacks.parts(row), stacks.more_parts(row), pid, time)?;
@@ -139,12 +159,12 @@ impl<'a> StackResolver<'a> {
         Some(stack)
     }
 
-    /// Notes which rows have a stack from now on, or no longer.
+    /// Starts or ends noting which rows have a stack.
     pub fn note_rows(&mut self, notes_rows: bool) {
         self.notes_rows = notes_rows;
     }
 
-    /// The rows of the timeline that had a stack, as far as they were noted.
+    /// The noted rows of the timeline that have a stack.
     pub fn rows(&self) -> &KeptRows {
         &self.rows
     }
@@ -194,7 +214,7 @@ impl<'a> StackResolver<'a> {
     fn part(&mut self, part: FragmentRef, pid: u32, time: i64) -> Answer {
         let addresses = self.fragments.addresses(part);
         let is_kernel = addresses.clone().all(|address| self.spaces.is_kernel(address));
-        let key = (part, if is_kernel { ANY_PROCESS } else { pid });
+        let key = (part, if is_kernel { PartSpace::KERNEL } else { PartSpace(pid) });
         if let Some(answer) = self.parts.get(key, time) {
             return answer;
         }
@@ -205,7 +225,8 @@ impl<'a> StackResolver<'a> {
             let mut managed = self.methods.locate(pid, address, time);
             from = from.max(located.from).max(managed.from);
             to = to.min(located.to).min(managed.to);
-            // The last instruction of a module or method may be a call.
+            // Stacks have return addresses: when the last instruction of a module or method is a call, its return
+            // address lies outside.
             if let (None, None, Some(call)) =
                 (located.location, managed.location, address.checked_sub(1))
             {
@@ -215,7 +236,7 @@ impl<'a> StackResolver<'a> {
                 from = from.max(located.from).max(managed.from);
                 to = to.min(located.to).min(managed.to);
             }
-            // Code compiled at run time may lie where an image was before.
+            // Code compiled at run time may lie in the address range of an image that was unloaded.
             let module = located.location.filter(|_| located.is_live || managed.location.is_none());
             let method = managed.location.map(|(method, _)| method);
             let frame = self.table.frames.intern(match (module, method) {
@@ -269,9 +290,10 @@ pub enum FrameKey {
 /// Numbers code locations in the order they are first seen.
 #[derive(Default)]
 pub struct FrameInterner {
-    /// Places in modules, packed into one number: hashing it is much of the work of a stack.
+    /// Locations in modules, packed into one number: hashing it is much of the work of a stack.
     packed: HashMap<u64, u32>,
-    others: HashMap<FrameKey, u32>,
+    /// Locations that [`pack`] cannot pack.
+    unpacked: HashMap<FrameKey, u32>,
     keys: Vec<FrameKey>,
     /// Methods of managed code in modules, by the number of the location.
     methods: HashMap<u32, u32>,
@@ -285,11 +307,11 @@ impl FrameInterner {
 
     /// The number of a location.
     pub fn intern(&mut self, key: FrameKey) -> u32 {
-        let Self { packed, others, keys, .. } = self;
+        let Self { packed, unpacked, keys, .. } = self;
         let next = keys.len() as u32;
         let id = match pack(key) {
-            Some(place) => *packed.entry(place).or_insert(next),
-            None => *others.entry(key).or_insert(next),
+            Some(location) => *packed.entry(location).or_insert(next),
+            None => *unpacked.entry(key).or_insert(next),
         };
         if id == next {
             keys.push(key);
@@ -302,7 +324,7 @@ impl FrameInterner {
         self.keys.iter().filter(|key| matches!(key, FrameKey::InModule(..))).count() as u64
     }
 
-    /// The methods that any location lies in, some of them several times.
+    /// The methods that locations lie in, some of them several times.
     pub fn methods(&self) -> impl Iterator<Item = u32> + '_ {
         let at_run_time = self.keys.iter().filter_map(|key| match key {
             FrameKey::InMethod(method, _) => Some(*method),
@@ -314,7 +336,7 @@ impl FrameInterner {
         at_run_time.chain(in_modules.into_iter().map(|(_, method)| method))
     }
 
-    /// The frames table; `row_of` knows where a method is in the methods table.
+    /// The frames table; `row_of` returns the row of a method in the methods table.
     pub fn table(&self, row_of: impl Fn(u32) -> Option<MethodIdx>) -> Frames {
         let mut table = Frames::default();
         for (id, key) in (0..).zip(&self.keys) {
@@ -338,7 +360,8 @@ impl FrameInterner {
     }
 }
 
-/// Module and offset side by side; images are smaller than 4 GiB.
+/// Module and offset in one number; `None` for locations outside of modules and offsets beyond 4 GiB, which no image
+/// has (SizeOfImage has 32 bits).
 fn pack(key: FrameKey) -> Option<u64> {
     match key {
         FrameKey::InModule(module, rva) => {
@@ -352,7 +375,7 @@ fn pack(key: FrameKey) -> Option<u64> {
 /// Bits of a word.
 const BITS: usize = u64::BITS as usize;
 
-/// Rows of the timeline whose stacks are in a table, a bit for each; in how many tables, is not known.
+/// Rows of the timeline whose stacks are in some table, a bit for each.
 #[derive(Default)]
 pub struct KeptRows {
     words: Vec<u64>,
@@ -382,12 +405,12 @@ impl KeptRows {
         self.count == 0
     }
 
-    /// Stacks of events that carry them themselves.
+    /// The rows whose events carry their stacks themselves.
     pub fn carried<'s>(&'s self, stacks: &'s EventStacks) -> impl Iterator<Item = usize> + 's {
         stacks.carried().iter().map(|row| *row as usize).filter(|row| self.has(*row))
     }
 
-    /// Raw time and thread of these.
+    /// Raw time and thread of the events that carry their stacks themselves.
     pub fn carried_events(&self, stacks: &EventStacks, timeline: &Timeline) -> HashSet<(i64, u32)> {
         let rows = self.carried(stacks);
         rows.filter_map(|row| Some((*timeline.time.get(row)?, *timeline.tid.get(row)?))).collect()
@@ -465,7 +488,7 @@ mod tests {
     }
 
     #[test]
-    fn each_place_and_each_address_has_its_own_number() {
+    fn different_locations_have_different_numbers() {
         let mut frames = FrameInterner::default();
         let keys = [
             FrameKey::InModule(1, 2),

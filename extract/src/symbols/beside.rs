@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn folders_that_belong_to_the_trace_are_found_in_perfviews_order() {
+    fn folders_that_belong_to_the_trace_are_in_perfviews_order() {
         let names =
             ["A.ngenpdb", "a.etl.EmbeddedPdbs", "a.etl.NGENPDB", "a.ETL.ngenpdbs", "b.etl.NGENPDB"];
         let folder = folder_with(&names);
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_for_all_traces_comes_behind_those_of_one() {
+    fn a_folder_for_all_traces_comes_behind_the_folders_of_the_trace() {
         let folder = folder_with(&["Symbols", "a.etl.NGENPDB", "Extract/symbols"]);
         assert_eq!(beside(&folder, "a.etl"), ["a.etl.NGENPDB", "Symbols"]);
         assert_eq!(beside(&folder, "b.etl"), ["Symbols"]);
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn the_archive_of_a_trace_is_a_place_itself() {
+    fn the_archive_of_a_trace_is_searched_too() {
         let folder = folder_with(&[]);
         for name in ["a.etl.zip", "a.7z"] {
             fs::write(folder.path().join(name), b"").expect("a file");
@@ -345,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_large_or_no_pdb_in_an_archive_is_refused() {
+    fn a_file_too_large_or_no_pdb_in_an_archive_is_refused() {
         let pdb = TestPdb::new(&[(0x1000, "Work")]);
         let folder = tempfile::tempdir().expect("a folder");
         let name = format!("symbols/{}", pdb.store_path("a.pdb"));

@@ -146,7 +146,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_name_reaches_what_the_program_keeps_in_a_cache() {
+    fn no_name_reaches_the_files_that_the_program_keeps_in_a_cache() {
         for name in [".handlescope", ".HandleScope", r"C:\build\.handlescope"] {
             assert_eq!(StoreKey::new(&named(name)), None, "{name}");
         }

@@ -155,7 +155,7 @@ fn assert_exports_agree_with_the_pdb(linked: &Linked) -> usize {
 }
 
 #[test]
-fn exports_of_the_sample_name_what_its_pdbs_name() {
+fn exports_of_the_sample_name_the_functions_that_its_pdbs_name() {
     let mut named = 0;
     for linked in sample() {
         named += assert_exports_agree_with_the_pdb(&linked);
@@ -176,7 +176,7 @@ fn an_image_of_another_build_is_refused() {
 }
 
 #[test]
-fn an_image_is_found_where_symbol_stores_keep_it() {
+fn an_image_is_read_from_the_path_that_symbol_stores_have() {
     let linked = sample().remove(0);
     let folder = TempDir::new().expect("a folder");
     let timestamp = linked.module.timestamp.expect("a time stamp");
@@ -270,7 +270,7 @@ extern "C" __declspec(dllexport) u32 physical(Outer *o, volatile u32 *p) {
 
 #[needs_linker]
 #[test]
-fn inlined_functions_are_frames_of_their_own_with_file_and_line() {
+fn inlined_functions_are_separate_frames_with_file_and_line() {
     let folder = TempDir::new().expect("a folder");
     let linked = link(folder.path(), "x86_64", NESTED, &[], &[]);
     let (names, _) = linked.names_from(&linked.pdb);
@@ -353,7 +353,7 @@ u32 N::C::method(volatile u32 *p) { volatile u32 a[64]; a[*p & 63] = framed(p); 
 
 #[needs_linker]
 #[test]
-fn exports_of_every_architecture_name_what_the_pdb_names() {
+fn exports_of_every_architecture_name_the_functions_that_the_pdb_names() {
     for target in ["x86_64", "aarch64", "i686"] {
         let folder = TempDir::new().expect("a folder");
         let forward = ["/export:forwarded=ntdll.NtClose"];
@@ -433,7 +433,7 @@ int Op::operator->*(int a) { return a; }
 
 #[needs_linker]
 #[test]
-fn public_and_private_symbols_give_a_function_one_name() {
+fn public_and_private_symbols_give_a_function_the_same_name() {
     let folders = [TempDir::new().expect("a folder"), TempDir::new().expect("a folder")];
     let private = link(folders[0].path(), "x86_64", TEMPLATES, &["-O0"], &[]);
     let public = link(folders[1].path(), "x86_64", TEMPLATES, &["-O0", "-g0"], &[]);

@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn the_store_layout_is_found_in_any_case_before_the_bare_file() {
+    fn the_store_layout_in_any_case_precedes_the_bare_file() {
         let folder = with_files(&[
             "app.PDB/0155fe84c0001eb157c6858e85d46b4c1A/APP.pdb",
             "app.PDB/0155fe84c0001eb157c6858e85d46b4c1B/APP.pdb",
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_packed_or_elsewhere_comes_after_what_is_there() {
+    fn a_packed_file_or_a_pointer_comes_after_the_file_itself() {
         let store = "App.pdb/0155FE84C0001EB157C6858E85D46B4C1a";
         let files = ["file.ptr", "app.PD_", "App.pdb", "App.pdb.partial", "App.pdb.partial.source"];
         let folder =
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn a_store_that_was_filled_after_the_first_search_is_found() {
+    fn a_store_that_was_filled_after_the_first_search_is_searched_again() {
         let folder = tempfile::tempdir().expect("temporary folder");
         let mut folders = LocalFolders::new(vec![(folder.path().to_owned(), false)]);
         assert!(folders.find(&key()).is_empty());

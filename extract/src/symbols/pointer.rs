@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn the_machine_of_a_share_is_found_in_every_spelling() {
+    fn the_machine_of_a_share_is_recognized_in_every_spelling() {
         for path in [r"\\Host\s\f", "//HOST/s", r"\\?\UNC\host\s", r"/\host\s", r"\\?\unc\HOST"] {
             assert_eq!(share_host(path).as_deref(), Some("host"), "{path}");
         }

@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_word_is_an_error_that_lists_the_known_ones() {
+    fn an_unknown_word_is_an_error_that_lists_the_known_words() {
         for word in ["mozilla", "m s", "ftp://x", "", ";"] {
             let error = ServerChoice::parse_list(word).expect_err(word).to_string();
             for known in ["ms", "google", "ntsymbolpath", "https://"] {
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn all_switches_become_one_path() {
+    fn all_switches_become_a_single_path() {
         let sources = SymbolSources {
             servers: ServerChoice::parse_list("ms;ntsymbolpath").expect("known words"),
             cache: Some("/c".into()),
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_server_nothing_is_asked_and_without_a_cache_the_default_serves() {
+    fn without_a_server_nothing_is_requested_and_without_a_cache_the_default_serves() {
         let folders = vec!["/a".into()];
         let offline = SymbolSources { folders, cache: Some("/c".into()), ..Default::default() };
         assert!(offline.symbol_path().is_ok_and(|path| path.servers().is_empty()));
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_path_is_an_error() {
+    fn switches_that_make_no_path_are_an_error() {
         let servers = vec![ServerChoice::Environment];
         let sources = SymbolSources { servers, ..SymbolSources::default() };
         assert_eq!(sources.symbol_path_in(|| None), Err(SymbolSourcesError::NoEnvironment));

@@ -112,7 +112,7 @@ fn c_names_of_a_32_bit_module_lose_their_decoration() {
 }
 
 #[test]
-fn a_pdb_of_another_build_is_refused_and_the_right_one_found_behind_it() {
+fn a_pdb_of_another_build_is_refused_and_the_matching_pdb_behind_it_taken() {
     let other = TestPdb { guid: uuid::Uuid::from_u128(1), ..pdb() };
     let module = pdb().module("a.pdb");
     let folders = SymbolFolders::new().with(&pdb().store_path("a.pdb"), &other.bytes());
@@ -131,7 +131,7 @@ fn a_pdb_of_another_build_is_refused_and_the_right_one_found_behind_it() {
 }
 
 #[test]
-fn the_age_that_counts_is_the_one_of_the_debug_information() {
+fn the_age_that_counts_is_in_the_debug_information() {
     let folders = SymbolFolders::new().with("a.pdb", &pdb().bytes());
     let mut module = pdb().module("a.pdb");
     for (age, name) in [(pdb().age, "NtOpen+0x0"), (pdb().info_age, "-"), (pdb().age + 1, "-")] {
@@ -207,7 +207,7 @@ fn nothing_is_written_to_a_plain_folder() {
 }
 
 #[test]
-fn without_a_place_for_symcaches_names_are_there_all_the_same() {
+fn names_are_resolved_without_a_folder_for_symcaches() {
     let folders = SymbolFolders::new().with("a.pdb", &pdb().bytes());
     write(&folders.path("symcaches"), b"a file where the folder should be");
     let symbolizer = folders.symbolizer();
@@ -228,7 +228,7 @@ fn a_hostile_name_reaches_no_folder() {
 }
 
 #[test]
-fn the_report_says_what_was_missing() {
+fn the_report_names_the_missing_pdbs() {
     let folders = SymbolFolders::new();
     let symbolizer = folders.symbolizer();
     let module = pdb().module("a.pdb");
@@ -285,7 +285,7 @@ fn many_modules_are_answered_in_the_order_of_the_requests() {
 }
 
 #[test]
-fn what_was_cancelled_is_resolved_the_next_time() {
+fn a_cancelled_module_is_resolved_the_next_time() {
     #[derive(Default)]
     struct After(std::sync::atomic::AtomicUsize, Cancel);
     impl SymbolObserver for After {

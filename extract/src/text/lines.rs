@@ -1,4 +1,4 @@
-//! A text line by line, with limited memory, and how far an import of it is, and whether it is still wanted.
+//! Reading of a text line by line, with limited memory, and the progress and cancellation of its import.
 
 use std::borrow::Cow;
 use std::cell::Cell;
@@ -13,7 +13,7 @@ const LINE_BYTES: usize = 64 << 10;
 
 /// A line of a text.
 pub(crate) struct Line<'a> {
-    /// Without its end. What is not UTF-8 is U+FFFD.
+    /// Text without its end. Invalid UTF-8 is U+FFFD.
     pub(crate) text: Cow<'a, str>,
     /// Line number, from 1.
     pub(crate) number: u64,
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_end_one_way_or_the_other_or_not_at_all() {
+    fn lines_end_in_lf_or_cr_lf_or_at_the_end_of_the_text() {
         let line = |text: &str, number, is_ended| (text.to_owned(), number, is_ended, false);
         assert_eq!(
             read(b"a\r\n\nb\xFF\nc"),

@@ -1,4 +1,4 @@
-//! Texts of other programs as UTF-8, and how far reading them is.
+//! Texts of other programs as UTF-8, and the progress of reading them.
 
 mod encoding;
 mod lines;

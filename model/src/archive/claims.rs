@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_are_neither_too_many_nor_too_deep_within_each_other() {
+    fn columns_are_neither_too_many_nor_nested_too_deep() {
         let leaf = || element(0, Some(Type::INT32));
         let list = || vec![element(1, None), element(1, None), leaf()];
         let usual = [vec![element(3, None)], list(), vec![leaf()], list()].concat();

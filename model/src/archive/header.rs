@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_have_one_to_nine_bytes() {
+    fn numbers_have_1_to_9_bytes() {
         for (bytes, number) in [
             (&[0x7F][..], 0x7F),
             (&[0x80, 0xF0], 0xF0),

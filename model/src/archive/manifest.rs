@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read_again() {
+    fn a_written_manifest_is_read_again() {
         let text = whole().to_text();
         assert!(text.starts_with("table\trows\tbytes\tcrc32\ntrace\t1\t100\t00ab0001\n"), "{text}");
         assert_eq!(Manifest::parse(text.as_bytes()), Some(whole()));
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn any_other_content_has_another_id_and_a_reason() {
+    fn any_difference_gives_another_id_and_a_reason() {
         let (mut other, before) = (whole(), whole().get(Table::Objects).unwrap());
         for (now, reason) in [
             (

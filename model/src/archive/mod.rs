@@ -48,7 +48,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_written_is_read_back() {
+    fn a_written_archive_is_read_back() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.json7z");
         write_small(&path, SCHEMA_VERSION).unwrap();

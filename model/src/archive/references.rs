@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_add_up_to_the_rows_of_the_other_table() {
+    fn counts_add_up_to_the_rows_of_the_target_table() {
         let count = |rows, is_strict| misfit::<Objects>("event_count", &[2, 3], rows, is_strict);
         assert_eq!(count(5, true), None);
         assert_eq!(count(6, false), None);

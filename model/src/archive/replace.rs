@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fails_leaves_the_file_as_it_was() {
+    fn a_failure_leaves_the_file_as_it_was() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.json7z");
         fs::write(&path, b"no archive").unwrap();

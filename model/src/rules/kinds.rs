@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_opens_is_not_what_closes() {
+    fn opens_and_closes_are_distinct_kinds() {
         for kind in EventKind::ALL {
             assert!(!(OPENING.contains(kind) && CLOSING.contains(kind)), "{kind:?}");
             let is_used =

@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_opens_leaks_and_only_handles_are_leaked_handles() {
+    fn only_opens_leak_and_only_handles_are_leaked_handles() {
         for kind in EventKind::ALL {
             let is_handle = matches!(kind, EventKind::HandleCreate | EventKind::HandleDuplicate);
             let opens = is_handle || kind == EventKind::Map;
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_never_closed_is_not_closed_at_exit() {
+    fn a_handle_that_is_never_closed_is_not_closed_at_exit() {
         let class = |leaked, at_exit| leak_class(EventKind::HandleCreate, leaked, at_exit);
         assert_eq!(class(true, true), Some(LeakClass::NeverClosed));
         assert_eq!(class(false, true), Some(LeakClass::ClosedAtExit));

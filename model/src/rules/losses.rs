@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn losses_that_touch_are_one() {
+    fn losses_that_touch_are_joined() {
         let times = LossTimes::new([Some((5, 7)), Some((1, 2)), Some((7, 9)), Some((2, 3))]);
         assert_eq!(times.spans(), [(1, 3), (5, 9)]);
         assert!(!times.is_empty() && !times.is_anywhere());
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn a_time_is_narrowed_to_what_may_be_missing_in_it() {
+    fn a_time_is_narrowed_to_the_losses_in_it() {
         let times = LossTimes::new([Some((10, 20)), Some((30, 40))]);
         for (from, to, expected) in [
             (0, 9, None),

@@ -120,13 +120,13 @@ mod tests {
     }
 
     #[test]
-    fn allocators_of_providers_say_what_they_allocate_and_heaps_have_no_lasting_names() {
+    fn allocators_of_providers_name_their_resources_and_heaps_have_no_lasting_names() {
         assert_eq!(kinds(is_named_by_allocator), ["resource", "gdi", "user"]);
         assert_eq!(kinds(|kind| !has_lasting_names(kind)), ["heap"]);
     }
 
     #[test]
-    fn one_way_of_recording_has_each_kind() {
+    fn each_kind_has_a_single_way_of_recording() {
         let recorded = |way: Recording| way.kinds().map(ResourceKind::name).collect::<Vec<_>>();
         assert_eq!(recorded(Recording::HeapSession), ["heap"]);
         assert_eq!(recorded(Recording::VirtualMemory), ["commit", "reserve"]);
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn every_kind_is_described_in_words_of_its_own() {
+    fn every_kind_is_described_in_distinct_words() {
         for kind in ResourceKind::ALL {
             let alike = ResourceKind::ALL.into_iter().filter(|other| about(*other) == about(kind));
             assert_eq!(alike.count(), 1, "{kind:?}");

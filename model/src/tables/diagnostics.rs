@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_column_says_what_its_numbers_mean() {
+    fn the_column_describes_its_numbers() {
         let names: Vec<String> = LossKind::ALL
             .into_iter()
             .map(|kind| format!("{} {}", kind.code(), kind.name()))

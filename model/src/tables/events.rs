@@ -120,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn codes_and_kinds_name_each_other() {
+    fn codes_and_kinds_are_inverse() {
         for (code, kind) in EventKind::ALL.into_iter().enumerate() {
             assert_eq!(kind.code() as usize, code);
             assert_eq!(EventKind::from_code(kind.code()), Some(kind));

@@ -139,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn columns_say_what_their_numbers_mean() {
+    fn columns_describe_their_numbers() {
         fn listed<T: Copy>(
             values: &[T],
             code: impl Fn(T) -> u32,

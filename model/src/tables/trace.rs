@@ -222,7 +222,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_recorded_is_the_session_unless_the_trace_says_more() {
+    fn the_recorded_time_is_the_session_unless_the_trace_says_more() {
         let session = TraceInfo {
             clock: "qpc".to_owned(),
             session_start_filetime: 5,

@@ -133,7 +133,7 @@ fn ids_occur_once_and_every_reference_has_its_id() {
 }
 
 #[test]
-fn there_is_a_profile_for_files_and_one_for_memory() {
+fn there_are_profiles_for_files_and_for_memory() {
     let document = profile(Events::default());
     let profiles = document.at(&["WindowsPerformanceRecorder", "Profiles"]);
     let modes: Vec<&str> = profiles
@@ -153,7 +153,7 @@ fn there_is_a_profile_for_files_and_one_for_memory() {
 }
 
 #[test]
-fn buffers_keywords_and_stacks_are_those_that_were_asked_for() {
+fn buffers_keywords_and_stacks_are_as_requested() {
     let of = |events| {
         let document = profile(events);
         let profiles = document.at(&["WindowsPerformanceRecorder", "Profiles"]);
@@ -181,7 +181,7 @@ fn buffers_keywords_and_stacks_are_those_that_were_asked_for() {
 }
 
 #[test]
-fn heaps_and_handles_of_gdi_and_user_have_collectors_of_their_own() {
+fn heaps_and_handles_of_gdi_and_user_have_separate_collectors() {
     let others = OtherProviders { heap_pids: vec![4711, 8], gdi_user: true, dot_net: false };
     let document = profile_with(Events::default(), &others);
     let profiles = document.at(&["WindowsPerformanceRecorder", "Profiles"]);
@@ -226,7 +226,7 @@ fn a_collector_has_the_buffers_of_mso_or_as_many_as_are_given() {
 }
 
 #[test]
-fn methods_of_dot_net_are_recorded_by_wprs_provider_beside_the_others() {
+fn methods_of_dot_net_are_recorded_by_wprs_provider_beside_the_kernels() {
     let others = OtherProviders { gdi_user: true, dot_net: true, ..OtherProviders::default() };
     let document = profile_with(Events::default(), &others);
     let profiles = document.at(&["WindowsPerformanceRecorder", "Profiles"]);

@@ -249,7 +249,7 @@ fn a_session_with_another_clock_is_refused() {
     clr.write(&path("clr.etl")).unwrap();
     let further = [path("clr.etl")];
     let refused = completed_with(&path("kernel.etl"), &further, &mut nowhere, &path("both.etl"));
-    assert!(matches!(refused, Err(CompleteError::OtherClock)), "{refused:?}");
+    assert!(matches!(refused, Err(CompleteError::ClockMismatch)), "{refused:?}");
 }
 
 /// Buffers of equal size, numbered, with whole events in time order on each processor; the header counts them.

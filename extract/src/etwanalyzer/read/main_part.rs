@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn an_old_process_has_less_and_a_new_one_more() {
+    fn an_old_process_has_fewer_properties_than_a_new_process() {
         let main = main(
             r#"{"Processes":[
                 {"ProcessID":4,"StartTime":"0001-01-01T00:00:00+00:00","StartStopTags":"x"},

@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_end_one_way_or_the_other_or_not_at_all() {
+    fn lines_end_in_lf_or_cr_lf_or_at_the_end_of_the_text() {
         let mut stacks = stacks(r#"{"StackList":["","a!F\r\nb!G\r\n","a!F\nb!G","b!G\n\n",null]}"#);
         let mut numbers = stacks.numbers(false);
         let rows = [0, 1, 2, 3, 4, 5, -1].map(|number| numbers.row(Some(number)));
@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_texts_are_one_frame() {
+    fn equal_texts_share_a_frame() {
         let (mut texts, mut modules) = (FrameTexts::default(), ModuleTables::default());
         let rows = ["a.dll!F", "a.dll!G", "a.dll!F"].map(|text| texts.row(text));
         assert_eq!(rows, [0, 1, 0].map(FrameIdx));

@@ -61,7 +61,7 @@ fn imported(input: &Path) -> Result<PathBuf, ImportError> {
 }
 
 #[test]
-fn all_tables_are_there_and_refer_to_each_other() {
+fn all_tables_exist_and_their_references_are_valid() {
     let folder = tempfile::tempdir().unwrap();
     let input = folder.path().join("a.json7z");
     pack(&input, &members());
@@ -112,7 +112,7 @@ fn damage_anywhere_in_a_member_is_read_or_refused() {
 }
 
 #[test]
-fn damage_anywhere_in_what_this_program_wrote_is_read_or_refused() {
+fn a_damaged_extract_of_this_program_is_read_or_refused() {
     let folder = tempfile::tempdir().unwrap();
     let input = folder.path().join("a.json7z");
     pack(&input, &members());

@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_written_is_the_minimum() {
+    fn a_time_that_cannot_be_written_is_the_minimum() {
         let unknown = WallClock { session_start: 0, offset_minutes: 60 };
         assert_eq!(unknown.time(0), MINIMUM);
         assert_eq!(clock(0).time(i64::MAX), MINIMUM);

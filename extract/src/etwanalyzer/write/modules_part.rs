@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_modules_are_one_record_with_all_processes() {
+    fn equal_modules_share_a_record_with_all_processes() {
         let version = Some("10.0.22621.1 (WinBuild.160101.0800)");
         let ntdll = || module(r"C:\Windows\System32\ntdll.dll", version, None);
         let part = part(
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn a_numeric_version_is_one_that_dotnet_reads() {
+    fn a_numeric_version_is_a_version_that_dotnet_reads() {
         assert_eq!(numeric_version("10.0.22621.1 (WinBuild)").as_deref(), Some("10.0.22621.1"));
         assert_eq!(numeric_version("01.2").as_deref(), Some("1.2"));
         for text in ["", "1", "1.x", "1.2.3.4.5", "1, 0, 0, 1", "1.2.3.99999999999"] {

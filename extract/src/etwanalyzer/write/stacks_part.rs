@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_without_name_have_an_offset_where_etw_analyzer_writes_one() {
+    fn frames_without_name_have_an_offset_as_etw_analyzer_writes_it() {
         let frames = [
             at(Some(0), Some(0x1A2B)),
             at(Some(1), Some(0x1A2B)),
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn inlined_functions_are_lines_of_their_own_the_innermost_first() {
+    fn inlined_functions_are_separate_lines_innermost_first() {
         let frames = [at(Some(0), Some(5)), at(None, None), at(Some(0), Some(9))];
         let symbols = [(0, 0, "outer"), (0, 1, "inner a b"), (1, 0, "Stub"), (2, 0, "x\r\ny")];
         let expected = [

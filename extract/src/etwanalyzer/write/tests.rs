@@ -189,7 +189,7 @@ fn an_unnamed_object_without_events_is_little_text() {
 }
 
 #[test]
-fn what_is_not_known_of_the_trace_has_the_defaults_of_the_format() {
+fn unknown_properties_of_the_trace_have_the_defaults_of_the_format() {
     let mut tables = Tables::new();
     tables.info.session_start_filetime = 0;
     let object = Object { create_event: Some(EventIdx(0)), ..Object::default() };
@@ -242,7 +242,7 @@ fn a_process_has_the_ends_of_time_where_nothing_was_seen_and_system_is_always_th
 }
 
 #[test]
-fn a_trace_without_objects_has_a_shell_in_place_of_the_handle_part() {
+fn a_trace_without_objects_has_a_shell_instead_of_the_handle_part() {
     let written = Written::of(Tables::new());
     assert!(!written.path("_Derived_Handle").exists());
     assert!(!written.path("_Derived_HandleStacks").exists());
@@ -352,7 +352,7 @@ fn views_have_signed_numbers_and_an_unknown_offset_stays_unknown() {
 }
 
 #[test]
-fn stacks_of_one_text_share_it_and_stay_apart() {
+fn stacks_of_equal_text_share_it_and_stay_separate() {
     let mut tables = Tables::new();
     tables.modules.push(Module {
         name: "a.dll".into(),
@@ -384,7 +384,7 @@ fn stacks_of_one_text_share_it_and_stay_apart() {
 }
 
 #[test]
-fn the_archive_has_the_time_of_the_session_and_a_cancelled_one_is_not_written() {
+fn the_archive_has_the_time_of_the_session_and_a_cancelled_archive_is_not_written() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);
     let trace = Tables::new().write(&path("a.json7z"));

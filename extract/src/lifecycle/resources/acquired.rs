@@ -221,7 +221,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn types_have_the_names_of_their_numbers_and_others_none() {
+    fn types_have_the_names_of_their_numbers_and_unknown_types_have_none() {
         let named = |name: fn(u32) -> Option<&'static str>| -> Vec<(u32, &str)> {
             (0..=32).filter_map(|number| Some((number, name(number)?))).collect()
         };

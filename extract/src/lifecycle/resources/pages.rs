@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_nothing_owns_is_given() {
+    fn only_pages_without_owner_are_given() {
         let mut ranges = Ranges::default();
         assert_eq!(ranges.fill(20, 30, 1), 10);
         assert_eq!(ranges.fill(40, 50, 2), 10);
@@ -367,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_filled_and_removed_page_by_page_is_what_pages_say() {
+    fn ranges_filled_and_removed_agree_with_single_pages() {
         let mut seed = 7_u64;
         let mut random = |below: u64| {
             seed = seed

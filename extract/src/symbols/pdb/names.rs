@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn private_and_public_symbols_of_a_function_have_one_name() {
+    fn private_and_public_symbols_of_a_function_have_the_same_name() {
         for (private, public, name) in [
             ("f<const int *const *>", "??$f@PEBQEBH@@YAXXZ", "f<int const * const *>"),
             ("f<S *const &>", "??$f@AEBQEAUS@@@@YAXXZ", "f<S * const &>"),

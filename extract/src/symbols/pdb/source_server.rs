@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn source_link_replaces_the_start_of_a_path_the_longest_one_first() {
+    fn source_link_replaces_the_longest_start_of_a_path() {
         let server = places_of(
             &[
                 (r"C:\src\*", "https://example.com/main/*"),
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_pdb_has_no_places() {
+    fn a_file_that_is_no_pdb_has_no_sources() {
         assert_eq!(SourceServer::of(b"no PDB").places().of("a.cpp"), None);
         assert!(check_source_server(b"no PDB").is_ok());
     }

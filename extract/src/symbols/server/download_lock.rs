@@ -144,7 +144,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_lock_is_one_s_until_it_is_dropped_and_leaves_nothing() {
+    fn a_lock_is_exclusive_until_it_is_dropped_and_leaves_nothing() {
         let folder = tempfile::tempdir().expect("temporary folder");
         let path = folder.path().join("partial/a.pdb.1.lock");
         let take = || DownloadLock::take(&path).expect("a lock");
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_killed_process_left_is_no_lock() {
+    fn the_file_of_a_killed_process_is_no_lock() {
         let folder = tempfile::tempdir().expect("temporary folder");
         let path = folder.path().join("a.pdb.1.lock");
         fs::write(&path, "...").expect("left over");
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn the_limit_holds_and_what_is_too_heavy_goes_alone() {
+    fn the_limit_holds_and_a_download_beyond_it_runs_alone() {
         let (semaphore, inside) = (Semaphore::new(10), AtomicU64::new(0));
         thread::scope(|scope| {
             for weight in [4, 4, 4, 25, 4, 4, 4, 25, 10] {

@@ -21,7 +21,7 @@ fn breaking_off(file: Vec<u8>, headers: &'static [(&'static str, &'static str)])
 }
 
 #[test]
-fn what_broke_off_is_continued() {
+fn a_broken_download_is_continued() {
     for headers in [&[][..], &[TAG], &[("Last-Modified", "Mon, 01 Jan 2024 00:00:00 GMT")]] {
         let (cache, server) = (Cache::new(), breaking_off(pdb().bytes(), headers));
         let symbolizer = cache.session(&[&server]);
@@ -43,7 +43,7 @@ fn a_compressed_download_is_continued_too() {
 }
 
 #[test]
-fn the_next_session_fetches_only_what_is_not_there_yet() {
+fn the_next_session_fetches_only_missing_files() {
     let is_well = Arc::new(AtomicBool::new(false));
     let asks = is_well.clone();
     let server = Server::of_pdbs(move |request| {
@@ -124,7 +124,7 @@ fn a_length_that_is_not_the_body_s_is_a_failure_or_a_damaged_file() {
 }
 
 #[test]
-fn what_is_too_large_is_refused_however_it_is_sent() {
+fn a_file_too_large_is_refused_however_it_is_sent() {
     const LIMIT: usize = 100_000;
     let mut huge = pdb().bytes();
     huge.resize(LIMIT + 1, 0);
@@ -152,7 +152,7 @@ fn what_is_too_large_is_refused_however_it_is_sent() {
 }
 
 #[test]
-fn all_downloads_of_a_run_have_one_budget_also_on_another_symbol_path() {
+fn all_downloads_of_a_run_share_a_budget_also_on_another_symbol_path() {
     const LIMIT: u64 = 100_000;
     let mut endless = pdb().bytes();
     endless.resize(30_000, 0);
@@ -228,7 +228,7 @@ impl SymbolObserver for CountingObserver {
 }
 
 #[test]
-fn many_pdbs_come_at_once_and_then_no_server_is_asked_any_more() {
+fn many_pdbs_come_at_once_and_then_no_request_is_sent_any_more() {
     const TOGETHER: usize = 8;
     // No answer before eight requests wait for one: one by one, they would wait in vain.
     let waiting = Arc::new((Mutex::new(0), Condvar::new()));
@@ -291,7 +291,7 @@ fn refusals() -> Vec<Reply> {
 }
 
 #[test]
-fn what_another_process_downloads_meanwhile_is_taken_whatever_the_server_says() {
+fn a_file_that_another_process_downloads_meanwhile_is_taken_whatever_the_server_says() {
     for (number, refusal) in refusals().into_iter().enumerate() {
         let cache = Cache::new();
         let stored = cache.stored("a.pdb");
@@ -309,7 +309,7 @@ fn what_another_process_downloads_meanwhile_is_taken_whatever_the_server_says() 
 }
 
 #[test]
-fn what_another_process_downloads_is_taken_though_the_server_was_given_up() {
+fn a_file_that_another_process_downloads_is_taken_though_the_server_was_given_up() {
     let (near, far) = (Cache::new(), Cache::new());
     let stored = far.stored("a.pdb");
     let first = Server::of_pdbs(move |request| {
@@ -329,7 +329,7 @@ fn what_another_process_downloads_is_taken_though_the_server_was_given_up() {
 }
 
 #[test]
-fn what_is_in_a_folder_is_not_asked_for() {
+fn a_file_in_a_folder_is_not_requested() {
     let server = Server::start(|_| Reply::missing());
     let folder = tempfile::tempdir().expect("temporary folder");
     write(&folder.path().join("a.pdb"), &pdb().bytes());

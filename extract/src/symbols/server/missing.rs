@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_missing_on_one_server_and_in_the_next_session_too() {
+    fn a_file_is_missing_on_a_single_server_and_in_the_next_session_too() {
         let folder = tempfile::tempdir().expect("temporary folder");
         list(&folder).insert(SERVER, &key("a.pdb"), Absence::Missing);
         let next = list(&folder);
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_refused_is_asked_for_again_in_minutes() {
+    fn a_refused_file_is_requested_again_in_minutes() {
         let folder = tempfile::tempdir().expect("temporary folder");
         list(&folder).insert(SERVER, &key("a.pdb"), Absence::Refused);
         assert_eq!(list(&folder).get(SERVER, &key("a.pdb")), Some(Absence::Refused));

@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn what_broke_off_is_found_again_for_the_same_address_only() {
+    fn a_broken_download_is_continued_for_the_same_address_only() {
         let folder = tempfile::tempdir().expect("temporary folder");
         let target = folder.path().join("a.pdb/1/a.pdb");
         let path = path(folder.path(), &key(), "a.pdb");
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn a_second_writer_gets_a_file_of_its_own() {
+    fn a_second_writer_gets_a_separate_file() {
         let folder = tempfile::tempdir().expect("temporary folder");
         let target = folder.path().join("a.pdb");
         let path = path(folder.path(), &key(), "a.pdb");

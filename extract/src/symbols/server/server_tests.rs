@@ -129,7 +129,7 @@ fn a_file_the_server_does_not_have_is_no_failure_of_the_server() {
 }
 
 #[test]
-fn what_a_server_does_not_have_is_not_asked_for_at_every_start() {
+fn a_file_that_a_server_does_not_have_is_not_requested_at_every_start() {
     let (cache, server) = (Cache::new(), Server::start(|_| Reply::missing()));
     assert!(!is_named(&cache.session(&[&server]), "a.pdb"));
     let requests = server.requests();
@@ -155,7 +155,7 @@ fn what_a_server_does_not_have_is_not_asked_for_at_every_start() {
 }
 
 #[test]
-fn what_appears_later_is_found_when_missing_files_are_forgotten() {
+fn a_file_that_appears_later_is_fetched_when_missing_files_are_forgotten() {
     let has_it = Arc::new(std::sync::atomic::AtomicBool::new(false));
     let asks = has_it.clone();
     let server = Server::of_pdbs(move |_| {
@@ -266,7 +266,7 @@ fn redirects_are_followed_also_to_another_host_but_not_in_circles() {
 }
 
 #[test]
-fn a_silent_server_is_waited_for_once_and_does_not_hide_the_next_one() {
+fn a_silent_server_is_waited_for_once_and_does_not_hide_the_next_server() {
     let (silent, good) = (Server::start(|_| Reply::silence()), Server::delivering("a.pdb"));
     let cache = Cache::new();
     let symbolizer = cache.symbolizer(&[&silent.url, &good.url], TIMEOUT);

@@ -88,7 +88,7 @@ fn a_byte_now_and_then_in_many_requests_is_too_slow_as_well() {
 }
 
 #[test]
-fn of_many_modules_only_one_reports_that_the_server_is_dead() {
+fn of_many_modules_a_single_module_reports_that_the_server_is_dead() {
     let server = Server::start(|_| Reply::silence());
     let symbolizer = Cache::new().symbolizer(&[&server.url], TIMEOUT);
     let (names, start) = (names(100), Instant::now());
@@ -104,7 +104,7 @@ fn of_many_modules_only_one_reports_that_the_server_is_dead() {
 }
 
 #[test]
-fn each_of_several_dead_servers_is_waited_for_once_and_hides_no_other() {
+fn each_of_several_dead_servers_is_waited_for_once_and_hides_no_server() {
     let silent = [(); 3].map(|()| Server::start(|_| Reply::silence()));
     let drips =
         Server::of_pdbs(|_| Reply::ok(&pdb().bytes()).in_pieces(1, Duration::from_millis(10)));
@@ -133,7 +133,7 @@ fn each_of_several_dead_servers_is_waited_for_once_and_hides_no_other() {
 }
 
 #[test]
-fn of_several_paths_on_a_host_that_hangs_only_one_is_asked() {
+fn of_several_paths_on_a_host_that_hangs_a_single_path_is_requested() {
     let (silent, good) = (Server::start(|_| Reply::silence()), Server::delivering("a.pdb"));
     let paths = ["a", "b", "c"].map(|path| format!("{}/{path}", silent.url));
     let [a, b, c] = &paths;
@@ -146,7 +146,7 @@ fn of_several_paths_on_a_host_that_hangs_only_one_is_asked() {
 }
 
 #[test]
-fn a_server_that_others_give_up_is_not_waited_for_again() {
+fn a_server_that_was_given_up_is_not_waited_for_again() {
     const LATE: Duration = Duration::from_secs(5);
     const DEAD: Duration = Duration::from_secs(6);
     let first = Server::of_pdbs(|request| {
@@ -166,7 +166,7 @@ fn a_server_that_others_give_up_is_not_waited_for_again() {
 }
 
 #[test]
-fn what_a_slow_server_does_not_have_is_asked_for_by_one_of_several_sessions() {
+fn a_file_that_a_slow_server_does_not_have_is_requested_by_a_single_session() {
     const SLOW: Duration = Duration::from_millis(1500);
     // Longer than one answer takes, and shorter than those about all forms of a file.
     const PATIENCE: Duration = Duration::from_secs(4);

@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_slower_than_allowed_is_ended_with_the_figures() {
+    fn a_transfer_slower_than_allowed_is_ended_with_the_figures() {
         let min_speed = MinSpeed { bytes_per_second: 1000, over: Duration::from_millis(20) };
         let mut speed = SpeedCheck::new(min_speed, SILENCE_TIMEOUT);
         speed.came(19);
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn no_speed_at_all_may_be_asked_for() {
+    fn a_minimum_speed_of_zero_is_allowed() {
         let min_speed = MinSpeed { bytes_per_second: 0, over: Duration::from_millis(1) };
         let mut speed = SpeedCheck::new(min_speed, SILENCE_TIMEOUT);
         outlast(min_speed);

@@ -424,7 +424,7 @@ mod tests {
     }
 
     #[test]
-    fn other_names_stay_as_they_are() {
+    fn names_that_are_not_decorated_stay_as_they_are() {
         for name in [
             "NtCreateEvent",
             "Op::operator<",

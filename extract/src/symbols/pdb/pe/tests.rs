@@ -27,7 +27,7 @@ fn name(table: &ExportTable, rva: u64) -> String {
 }
 
 #[test]
-fn an_export_names_its_own_function_only() {
+fn an_export_names_its_function_only() {
     let functions = [whole(0x1000, 0x1040), whole(0x1040, 0x1080), whole(0x1080, 0x1100)];
     let table = table(&[(0x1000, "A"), (0x1080, "C"), (0x1090, "C2")], &functions);
     let expected = [
