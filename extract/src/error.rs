@@ -29,7 +29,7 @@ pub enum ExtractError {
         /// Offset of the error, bytes from the start of the file.
         offset: u64,
     },
-    /// It is empty or a text.
+    /// The file is empty or a text.
     #[error("{}: {description}, not a trace", Untrusted(.path))]
     Plain {
         path: PathBuf,
@@ -46,12 +46,12 @@ pub enum ExtractError {
     /// The trace lies in an archive that cannot be unpacked, or is refused.
     #[error(transparent)]
     Container(#[from] ContainerError),
-    /// The archive does not say which trace is meant.
+    /// The archive has several traces, and none with its name.
     #[error(
-        "{}: {found} .etl files in the archive and none has its name; unpack the one you want",
+        "{}: {traces} .etl files in the archive and none has its name; unpack the one you want",
         Untrusted(.path)
     )]
-    WhichTrace { path: PathBuf, found: usize },
+    WhichTrace { path: PathBuf, traces: usize },
     /// The trace has more events of one table than row numbers can count.
     #[error("{}: too many handle events: {rows}", Untrusted(.path))]
     TooLarge { path: PathBuf, rows: usize },

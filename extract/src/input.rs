@@ -98,7 +98,7 @@ pub(super) fn unpack_zip(
     Ok((target, name))
 }
 
-/// The only `.etl`, or the one that has the archive's name.
+/// The only `.etl`, or the `.etl` with the archive's name.
 pub(super) fn choose(path: &Path, names: &[String]) -> Result<String, ExtractError> {
     let traces: Vec<&String> =
         names.iter().filter(|name| name.to_ascii_lowercase().ends_with(".etl")).collect();
@@ -118,7 +118,7 @@ pub(super) fn choose(path: &Path, names: &[String]) -> Result<String, ExtractErr
     });
     match (named.next(), named.next()) {
         (Some(name), None) => Ok((*name).clone()),
-        _ => Err(ExtractError::WhichTrace { path: path.to_path_buf(), found: traces.len() }),
+        _ => Err(ExtractError::WhichTrace { path: path.to_path_buf(), traces: traces.len() }),
     }
 }
 

@@ -5,7 +5,7 @@
 //!
 //! 1. [`etl`]: bytes → buffers → events in time order; knows no payload.
 //! 2. `payload`: the fields of payloads.
-//! 3. `raw`: what an event family is, and the one list of them; `kernel`, `managed` and [`stacks`]
+//! 3. `raw`: the trait of event families, and their list; `kernel`, `managed` and [`stacks`]
 //!    have the families.
 //! 4. [`collect`]: events → raw columns, in one pass.
 //! 5. `lifecycle`: raw columns → objects, owners, leaks.

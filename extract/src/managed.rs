@@ -5,7 +5,7 @@
 //! image; only these events name them. Only merged traces have identity records for every image; of native images (NGEN)
 //! the runtime's own module events have the identities of their PDBs, too.
 //!
-//! Layouts are those of the manifests in dotnet/runtime (`ClrEtwAll.man`): MethodLoadUnloadVerbose
+//! Layouts are from the manifests in dotnet/runtime (`ClrEtwAll.man`): MethodLoadUnloadVerbose
 //! and MethodDCStart/EndVerbose (templates `MethodLoadUnloadVerbose*`), ModuleLoadUnload and
 //! ModuleDCStart/End (templates `ModuleLoadUnload*`). Addresses have 64 bits in them also when the
 //! process has 32.

@@ -33,7 +33,7 @@ impl ResourceAction {
 /// Events of a provider that acquire or release a resource, and the fields that say which.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ResourceMapping {
-    /// Name or GUID of the provider, in any case; `*` for every one.
+    /// Name or GUID of the provider, in any case; `*` for every provider.
     pub provider: String,
     /// Name of the event, task and opcode with `/` between them, in any case; or its id.
     pub event: String,
@@ -81,21 +81,21 @@ impl ResourceMapping {
         self.event.as_bytes().eq_ignore_ascii_case(name) || self.event.parse() == Ok(id)
     }
 
-    /// A mapping whose parts were read somewhere; `place` says where, for errors.
+    /// Creates a mapping; `text` is what messages show of its source.
     fn new(
         event: &str,
         action: &str,
-        place: &str,
+        text: &str,
         fields: ResourceFields,
     ) -> Result<Self, MappingError> {
         let parts = event.split_once('/').map(|(provider, name)| (provider.trim(), name.trim()));
         let Some((provider, name)) = parts.filter(|(p, n)| !p.is_empty() && !n.is_empty()) else {
-            return Err(MappingError::NoEvent { place: place.to_owned(), found: event.to_owned() });
+            return Err(MappingError::NoEvent { text: text.to_owned(), event: event.to_owned() });
         };
         let Some(action) = ResourceAction::of(action) else {
             return Err(MappingError::NoAction {
-                place: place.to_owned(),
-                found: action.to_owned(),
+                text: text.to_owned(),
+                action: action.to_owned(),
             });
         };
         Ok(Self { provider: provider.to_owned(), event: name.to_owned(), action, fields })
@@ -109,32 +109,32 @@ impl ResourceMapping {
     /// Mappings in words.
     ///
     /// # Errors
-    /// What is wrong with the first that is none.
+    /// For the first invalid mapping.
     pub fn of_words(text: &str) -> Result<Vec<Self>, MappingError> {
         let parts = text.split(';').map(str::trim).filter(|part| !part.is_empty());
-        let mappings: Vec<Self> = parts.map(one).collect::<Result<_, _>>()?;
+        let mappings: Vec<Self> = parts.map(parse).collect::<Result<_, _>>()?;
         checked(mappings)
     }
 }
 
-/// The mappings, if it is a usual number of them.
+/// The mappings, if there are some and not too many.
 pub(super) fn checked(
     mappings: Vec<ResourceMapping>,
 ) -> Result<Vec<ResourceMapping>, MappingError> {
     match mappings.len() {
         0 => Err(MappingError::Empty),
-        found if found > MAX_MAPPINGS => Err(MappingError::TooMany { found, most: MAX_MAPPINGS }),
+        count if count > MAX_MAPPINGS => Err(MappingError::TooMany { count, most: MAX_MAPPINGS }),
         _ => Ok(mappings),
     }
 }
 
-fn one(text: &str) -> Result<ResourceMapping, MappingError> {
+fn parse(text: &str) -> Result<ResourceMapping, MappingError> {
     let mut words = text.split_whitespace();
     let (event, action) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
     let (mut handle, mut size, mut allocator) = (None, None, None);
     for word in words {
         let unknown =
-            || MappingError::UnknownField { place: text.to_owned(), found: word.to_owned() };
+            || MappingError::UnknownField { text: text.to_owned(), word: word.to_owned() };
         let (name, field) = word.split_once('=').ok_or_else(unknown)?;
         let (name, slot) = match name.to_ascii_lowercase().as_str() {
             "handle" => ("handle", &mut handle),
@@ -146,7 +146,7 @@ fn one(text: &str) -> Result<ResourceMapping, MappingError> {
             return Err(unknown());
         }
         if slot.replace(field.to_owned()).is_some() {
-            return Err(MappingError::Twice { place: text.to_owned(), found: name });
+            return Err(MappingError::Twice { text: text.to_owned(), field: name });
         }
     }
     let usual = ResourceFields::default();
@@ -179,10 +179,10 @@ impl ResourceMapping {
     /// The mappings of a list: one `[[resource]]` for each.
     ///
     /// # Errors
-    /// Where the text is not such a list, or what is wrong with the first entry that is not a mapping.
+    /// If the text is not a list of mappings, or for its first entry that is not a mapping.
     pub fn of_list(text: &str) -> Result<Vec<Self>, MappingError> {
         let list: List = toml::from_str(text)
-            .map_err(|error| MappingError::NoList { reason: one_line(&error, text) })?;
+            .map_err(|error| MappingError::NoList { reason: parser_message(&error, text) })?;
         let usual = ResourceFields::default();
         let mapping = |(number, entry): (usize, Entry)| {
             let fields = ResourceFields {
@@ -196,8 +196,8 @@ impl ResourceMapping {
     }
 }
 
-/// An error of the parser with its line, without the drawing of the place.
-fn one_line(error: &toml::de::Error, text: &str) -> String {
+/// The message of an error of the parser with its line, without the drawing of the source text.
+fn parser_message(error: &toml::de::Error, text: &str) -> String {
     let start = error.span().map_or(0, |span| span.start);
     let line = text.get(..start).map_or(1, |before| before.matches('\n').count() + 1);
     format!("line {line}: {}", error.message())
@@ -208,36 +208,36 @@ fn one_line(error: &toml::de::Error, text: &str) -> String {
 pub enum MappingError {
     #[error(
         "{}: {} is not a PROVIDER/EVENT; write the name or GUID of a provider, or *, then / and the name or id of an event",
-        Untrusted(place),
-        Quoted(found)
+        Untrusted(text),
+        Quoted(event)
     )]
-    NoEvent { place: String, found: String },
+    NoEvent { text: String, event: String },
     #[error(
         "{}: {} is neither acquire nor release; one of them must follow PROVIDER/EVENT",
-        Untrusted(place),
-        Quoted(found)
+        Untrusted(text),
+        Quoted(action)
     )]
-    NoAction { place: String, found: String },
+    NoAction { text: String, action: String },
     #[error(
         "{}: {} is not handle=FIELD, size=FIELD or allocator=FIELD",
-        Untrusted(place),
-        Quoted(found)
+        Untrusted(text),
+        Quoted(word)
     )]
-    UnknownField { place: String, found: String },
+    UnknownField { text: String, word: String },
     #[error(
         "{}: events of this provider are those of the kernel, which handlescope decodes itself, so that they cannot be mapped; \
          .dump Resource has what it follows of them",
         Untrusted(event)
     )]
     OfKernel { event: String },
-    #[error("{}: {found}= is given twice; remove one", Untrusted(place))]
-    Twice { place: String, found: &'static str },
+    #[error("{}: {field}= is given twice; remove one", Untrusted(text))]
+    Twice { text: String, field: &'static str },
     #[error(
         "no mapping is given; write \"PROVIDER/EVENT acquire handle=FIELD size=FIELD allocator=FIELD\""
     )]
     Empty,
-    #[error("too many mappings: {found}, the limit is {most}; remove some, or use * as PROVIDER")]
-    TooMany { found: usize, most: usize },
+    #[error("too many mappings: {count}, the limit is {most}; remove some, or use * as PROVIDER")]
+    TooMany { count: usize, most: usize },
     #[error("not a list of mappings: {}; each begins with a line [[resource]], and has event = \"PROVIDER/EVENT\" and action = \"acquire\" or \"release\"", Untrusted(reason.trim_end()))]
     NoList { reason: String },
 }
@@ -263,8 +263,8 @@ mod tests {
     fn a_text_may_have_several_mappings() {
         let text = "Contoso.Pool/Alloc/Start acquire handle=Block size=Bytes; \
                     */7 RELEASE allocator=Pool;";
-        let found = ResourceMapping::of_words(text).unwrap();
-        let [alloc, free] = found.as_slice() else { panic!("{found:?}") };
+        let mappings = ResourceMapping::of_words(text).unwrap();
+        let [alloc, free] = mappings.as_slice() else { panic!("{mappings:?}") };
         assert_eq!(
             (alloc.provider.as_str(), alloc.event.as_str()),
             ("Contoso.Pool", "Alloc/Start")
@@ -314,14 +314,14 @@ mod tests {
 
     #[test]
     fn a_list_means_the_same_as_words_and_takes_names_with_spaces() {
-        let found = ResourceMapping::of_list(LIST).unwrap();
-        assert_eq!(found[0].event, "Block Taken");
+        let mappings = ResourceMapping::of_list(LIST).unwrap();
+        assert_eq!(mappings[0].event, "Block Taken");
         assert_eq!(
-            (found[0].fields.handle.as_str(), found[1].action),
+            (mappings[0].fields.handle.as_str(), mappings[1].action),
             ("Block", ResourceAction::Release)
         );
         let words = "8c416c79-d49b-4f01-a467-e56d3aa8234c/12 release";
-        assert_eq!(found[1..], ResourceMapping::of_words(words).unwrap());
+        assert_eq!(mappings[1..], ResourceMapping::of_words(words).unwrap());
     }
 
     #[test]

@@ -139,13 +139,13 @@ pub(crate) fn copy(
 pub(crate) enum CopyError {
     Read(io::Error),
     Write(io::Error),
-    /// There are more than were allowed.
+    /// There are more bytes than the limit.
     TooLong,
     /// The [`Watch`] stopped it.
     Stopped(io::Error),
 }
 
-/// Copies all bytes, which may be so many, and says how many there were.
+/// Copies all bytes, at most the limit, and returns their number.
 pub(crate) fn copy_at_most(
     most: u64,
     reader: &mut dyn Read,
@@ -176,7 +176,7 @@ pub(crate) fn copy_at_most(
 /// as much in memory.
 const DIRECTORY_BYTES: u64 = 16 << 20;
 
-/// An open archive: its members are read one after the other.
+/// An open archive, whose members are read in sequence.
 pub(crate) struct Zip {
     /// Members of the archive.
     pub(crate) archive: ZipArchive<BufReader<Budget<File>>>,

@@ -9,15 +9,15 @@ use crate::mapping::ResourceMapping;
 
 /// Watches an extraction; every method may be left out.
 pub trait ExtractObserver {
-    /// The size of the trace is known: bytes.
+    /// Called with the size of the trace, bytes.
     fn on_started(&self, _total_bytes: u64) {}
     /// Called when this number of bytes has been read.
     fn on_progress(&self, _bytes: u64) {}
-    /// All bytes were read; what follows is named.
+    /// Called when all bytes were read, with the name of the next phase.
     fn on_phase(&self, _name: &str) {}
 }
 
-/// An observer that looks away.
+/// An observer that ignores all calls.
 pub struct NoObserver;
 
 impl ExtractObserver for NoObserver {}
@@ -34,9 +34,9 @@ pub struct ExtractSummary {
     pub leaked_views: u64,
     /// Creates and duplicates that only the end of their process closed.
     pub closed_at_exit: u64,
-    /// Handles and views whose close is missing, but shown by something else.
+    /// Handles and views whose close is missing, but shown by later events.
     pub closed_unseen: u64,
-    /// Blocks, pages and whatever else was allocated.
+    /// Allocated blocks, pages and further resources.
     pub allocations: u64,
     /// Number of allocations that were never freed while their process lived on.
     pub never_freed: u64,
@@ -120,6 +120,6 @@ impl EventChoice {
 pub enum StackChoice {
     #[default]
     HandleEvents,
-    /// Every one, of any event.
+    /// The stacks of all events.
     All,
 }

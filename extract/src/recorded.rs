@@ -1,4 +1,4 @@
-//! The time of which a file has the events, where a ring overwrote older ones.
+//! The time of which a file has the events, where a ring overwrote older events.
 //!
 //! A session whose buffers are a ring (circular file, or buffers in memory) keeps what was flushed last. From the first
 //! event that is left on each processor on, nothing of it is missing; the trace as a whole is complete from the latest of
@@ -30,13 +30,13 @@ pub struct RecordedTime {
 /// The part of a session without events at its start that is not taken for chance.
 const QUIET_PART: i64 = 8;
 
-/// The time at its start that a session may be without events in any case: WPR starts several one after the other.
+/// The time at its start that a session may be without events in any case: WPR starts several sessions in sequence.
 const QUIET_NS: i64 = 1_000_000_000;
 
-/// The part of all buffers that those of a processor may be, if its buffers are left over from the session's start.
+/// Largest part of all buffers that a processor may have if its buffers are left over from the session's start.
 const BUFFERS_PART: usize = 4;
 
-/// The part of the bytes of the busiest processor below which one that comes later is taken to have had nothing to do.
+/// The part of the bytes of the busiest processor below which a processor that begins later is assumed to have been idle.
 const IDLE_PART: u64 = 4;
 
 /// Remaining buffers of a processor.
@@ -104,7 +104,7 @@ impl Processor {
         };
         let mut firsts: Vec<(u16, i64, u64, u32)> = buffers.iter().filter_map(first).collect();
         firsts.sort_unstable();
-        let processors = firsts.chunk_by(|(one, ..), (other, ..)| one == other);
+        let processors = firsts.chunk_by(|(a, ..), (b, ..)| a == b);
         let processors = processors.filter_map(|buffers| {
             let mut starts = buffers.iter().map(|(_, time, number, _)| (clock.ns(*time), *number));
             let (first_ns, number) = starts.next()?;
@@ -135,7 +135,7 @@ fn first_of_all(
         return latest(&|processor| processor.bytes * IDLE_PART >= most).unwrap_or_default();
     };
     let is_early = |processor: &Processor| processor.first_ns <= full_ns;
-    // What a ring of its own has left of a processor is about as much as of the others.
+    // A ring per processor leaves about as many bytes of each processor.
     let has_ring = |processor: &Processor| is_early(processor) || processor.bytes * 2 >= most;
     let first_ns = match numbers {
         Some(numbers) if numbers.misses_after(number) => latest(&|_| true),
@@ -168,7 +168,7 @@ fn is_late(processors: &[Processor], last_ns: i64) -> bool {
 struct Numbers(Vec<u64>);
 
 impl Numbers {
-    /// The numbers, ascending; `None` unless each buffer has one of its own.
+    /// The numbers, ascending; `None` unless they are distinct.
     fn of(buffers: &[BufferTimes]) -> Option<Self> {
         let distinct: HashSet<u64> = buffers.iter().map(|buffer| buffer.number).collect();
         let mut numbers: Vec<u64> = distinct.into_iter().collect();

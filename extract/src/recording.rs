@@ -1,4 +1,4 @@
-//! A trace file opened: its header read, its buffers found, its events still to be read.
+//! An open trace file: its header and its buffers are known, its events are still to be read.
 
 use std::io;
 use std::io::Read as _;
@@ -26,7 +26,7 @@ pub struct Recording {
     pub source: PathBuf,
     /// File name of the `.etl`, also when it lies in an archive.
     pub source_name: String,
-    /// The file that was named, before it was read.
+    /// Identity of the source file before it was read.
     pub identity: SourceIdentity,
     pub header: TraceHeader,
     /// The clock of its raw time stamps.
@@ -99,7 +99,7 @@ impl OpenRecording {
         })?;
         let mut session = header.session();
         if !PLAUSIBLE_BUFFER_SIZES.contains(&session.buffer_size) {
-            // The first buffer of a compressed file is smaller than those of the session.
+            // The first buffer of a compressed file is smaller than the buffers of the session.
             let least = if session.is_compressed() { USUAL_BUFFER_SIZE } else { 1 << 10 };
             session = Session { buffer_size: first.size.max(least), ..session };
         }
@@ -258,7 +258,7 @@ impl Recording {
         }
     }
 
-    /// Makes sure that what was read is of one file: its source is the same as before.
+    /// Fails if the source file was changed while it was read.
     pub(crate) fn check_unchanged(&self) -> Result<(), ExtractError> {
         if identity_of(&self.source)? == self.identity {
             return Ok(());
@@ -267,7 +267,7 @@ impl Recording {
     }
 }
 
-/// Whether a file starts like a trace, whatever it is called.
+/// Whether a file starts like a trace; its name does not matter.
 ///
 /// # Errors
 /// When it cannot be read, or is an event log.
@@ -313,7 +313,7 @@ fn first_buffer(path: &Path, start: &[u8]) -> Result<(BufferHeader, TraceHeader)
     Ok((buffer, header))
 }
 
-/// Compares what was found with what the session says it wrote.
+/// Compares the buffers of the file with the number that the session claims.
 fn completeness(
     header: &TraceHeader,
     index: &BufferIndex,

@@ -1,4 +1,4 @@
-//! Identity of the source file of an extract, so that another file of its name is not taken for it.
+//! Identity of the source file of an extract, which distinguishes it from further files with its name.
 
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
@@ -19,11 +19,11 @@ pub struct SourceIdentity {
     pub content: String,
 }
 
-/// Places of a large file that are hashed.
-const PLACES: u64 = 32;
+/// Samples of a large file that are hashed.
+const SAMPLES: u64 = 32;
 
-/// Bytes that are hashed at each of them.
-const PLACE_BYTES: u64 = 4 << 10;
+/// Bytes of a sample.
+const SAMPLE_BYTES: u64 = 4 << 10;
 
 /// Sizes of a first buffer, which mostly is as large as the others: WMI_BUFFER_HEADER starts with the bytes that
 /// the buffer has in the file.
@@ -63,21 +63,21 @@ fn content(file: &mut (impl Read + Seek), size: u64) -> io::Result<String> {
         file.seek(SeekFrom::Start(offset))?;
         file.take(bytes).read_to_end(buffer).map(drop)
     };
-    if size <= PLACES * PLACE_BYTES {
+    if size <= SAMPLES * SAMPLE_BYTES {
         read(0, size, &mut buffer)?;
         hasher.update(&buffer);
     } else {
-        read(0, PLACE_BYTES, &mut buffer)?;
+        read(0, SAMPLE_BYTES, &mut buffer)?;
         let first = buffer.first_chunk::<4>().map_or(0, |bytes| u32::from_le_bytes(*bytes).into());
-        let unit = if BUFFER_SIZES.contains(&first) { first } else { PLACE_BYTES };
+        let unit = if BUFFER_SIZES.contains(&first) { first } else { SAMPLE_BYTES };
         let last = (size - 1) / unit;
-        for sample in 0..PLACES {
-            let at = u128::from(last) * u128::from(sample) / u128::from(PLACES - 1);
-            read(at as u64 * unit, PLACE_BYTES, &mut buffer)?;
+        for sample in 0..SAMPLES {
+            let at = u128::from(last) * u128::from(sample) / u128::from(SAMPLES - 1);
+            read(at as u64 * unit, SAMPLE_BYTES, &mut buffer)?;
             hasher.update(&buffer);
         }
-        // The table of contents of a .zip is there, and that of a .7z.
-        read(size - PLACE_BYTES, PLACE_BYTES, &mut buffer)?;
+        // .zip and .7z have their table of contents at the end.
+        read(size - SAMPLE_BYTES, SAMPLE_BYTES, &mut buffer)?;
         hasher.update(&buffer);
     }
     Ok(hasher.finalize().iter().take(16).map(|byte| format!("{byte:02x}")).collect())
@@ -119,16 +119,16 @@ mod tests {
         file.set_len(10 << 30).unwrap();
         let mut counted = Counted(file, 0);
         content(&mut counted, 10 << 30).unwrap();
-        assert!(counted.1 <= (PLACES + 2) * PLACE_BYTES, "{} bytes", counted.1);
+        assert!(counted.1 <= (SAMPLES + 2) * SAMPLE_BYTES, "{} bytes", counted.1);
     }
 
     #[test]
     fn any_byte_of_a_small_file_counts_and_its_size() {
         let bytes = vec![7; 100_000];
-        for place in [0, 1, 50_000, 99_999] {
-            let mut other = bytes.clone();
-            other[place] = 8;
-            assert_ne!(hash(&bytes), hash(&other), "{place}");
+        for position in [0, 1, 50_000, 99_999] {
+            let mut changed = bytes.clone();
+            changed[position] = 8;
+            assert_ne!(hash(&bytes), hash(&changed), "{position}");
         }
         assert_ne!(hash(&bytes), hash(&bytes[..99_999]));
         assert_eq!(hash(&bytes), hash(&bytes.clone()));
@@ -139,9 +139,9 @@ mod tests {
         let mut trace = vec![0; 40 << 16];
         trace[..4].copy_from_slice(&(1u32 << 16).to_le_bytes());
         for header in [0, 39 << 16] {
-            let mut other = trace.clone();
-            other[header + 24] ^= 1;
-            assert_ne!(hash(&trace), hash(&other), "{header}");
+            let mut changed = trace.clone();
+            changed[header + 24] ^= 1;
+            assert_ne!(hash(&trace), hash(&changed), "{header}");
         }
     }
 
@@ -149,10 +149,10 @@ mod tests {
     fn of_a_large_archive_start_and_end_count() {
         let mut archive = vec![1; 1_000_001];
         archive[..4].copy_from_slice(b"PK\x03\x04");
-        for place in [4, 1_000_000, 999_950] {
-            let mut other = archive.clone();
-            other[place] ^= 1;
-            assert_ne!(hash(&archive), hash(&other), "{place}");
+        for position in [4, 1_000_000, 999_950] {
+            let mut changed = archive.clone();
+            changed[position] ^= 1;
+            assert_ne!(hash(&archive), hash(&changed), "{position}");
         }
     }
 
@@ -166,10 +166,10 @@ mod tests {
             file.set_modified(UNIX_EPOCH + Duration::new(1_700_000_000, ns)).unwrap();
             SourceIdentity::of(&path).unwrap()
         };
-        let (one, other) = (at(100), at(200));
-        assert_eq!(one.modified_ns, Some(1_700_000_000_000_000_100));
-        assert_ne!(one, other);
-        assert_eq!(one, at(100));
+        let (early, late) = (at(100), at(200));
+        assert_eq!(early.modified_ns, Some(1_700_000_000_000_000_100));
+        assert_ne!(early, late);
+        assert_eq!(early, at(100));
         assert_eq!(ns_since_1970(UNIX_EPOCH - Duration::from_nanos(5)), Some(-5));
     }
 }

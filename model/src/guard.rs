@@ -18,7 +18,7 @@ thread_local! {
     /// Whether guarded work runs on this thread.
     static IS_GUARDED: Cell<bool> = const { Cell::new(false) };
     /// Location of the last panic of guarded work on this thread, as `file:line:column`.
-    static PLACE: RefCell<String> = const { RefCell::new(String::new()) };
+    static LOCATION: RefCell<String> = const { RefCell::new(String::new()) };
 }
 
 /// Number of threads that run guarded work.
@@ -49,7 +49,7 @@ pub fn quietly<T>(work: impl FnOnce() -> T) -> Result<T, Panicked> {
     let result = panic::catch_unwind(AssertUnwindSafe(work));
     GUARDED.fetch_sub(1, Ordering::Relaxed);
     IS_GUARDED.set(outer);
-    let location = PLACE.take();
+    let location = LOCATION.take();
     result.map_err(|payload| Panicked { message: message(&*payload), location })
 }
 
@@ -68,7 +68,7 @@ fn set_hook() {
                 return REPORT.get().map_or_else(|| before(info), |report| report(info));
             }
             let location = info.location().map(ToString::to_string).unwrap_or_default();
-            PLACE.with(|last| last.replace(location));
+            LOCATION.with(|last| last.replace(location));
         }));
     });
 }

@@ -46,7 +46,7 @@ impl OutputFile {
         if let Some(file) = unnamed(folder)? {
             return Ok(Self { file, name: None });
         }
-        let (file, name) = named_in(folder).map_err(no_place)?.into_parts();
+        let (file, name) = named_in(folder).map_err(folder_error)?.into_parts();
         Ok(Self { file, name: Some(name) })
     }
 
@@ -149,7 +149,7 @@ pub fn prepare_folder(folder: &Path) -> io::Result<()> {
         io::ErrorKind::NotFound => io::Error::new(error.kind(), "no folder can be made there"),
         _ => error,
     })?;
-    tempfile::tempfile_in(folder).map(drop).map_err(no_place)
+    tempfile::tempfile_in(folder).map(drop).map_err(folder_error)
 }
 
 pub fn folder_of(path: &Path) -> &Path {
@@ -190,7 +190,7 @@ fn drive_of(path: &Path) -> Option<char> {
 }
 
 /// Describes why an existing folder takes no file, without the name that the file would have had.
-fn no_place(error: io::Error) -> io::Error {
+fn folder_error(error: io::Error) -> io::Error {
     match error.kind() {
         // As for the folders of the kernel, of which /proc is one.
         io::ErrorKind::NotFound => {
@@ -391,7 +391,7 @@ mod tests {
             .open(old)
             .and_then(|file| file.set_modified(day))
             .expect("old");
-        let (_, other) = make(".handlescope-settings".to_owned());
+        let (_, settings) = make(".handlescope-settings".to_owned());
         make(format!("{PREFIX}{pid}-{}-{host}-abc{SUFFIX}", start + 1));
         make(format!("{PREFIX}4194305-5-{host}-abc{SUFFIX}"));
         let make_folder = |name: String| {
@@ -402,10 +402,10 @@ mod tests {
             folder.set_modified(day).expect("old");
             name
         };
-        let own_folder = make_folder(format!("{PREFIX}{pid}-{start}-{host}-def{SUFFIX}"));
+        let current_folder = make_folder(format!("{PREFIX}{pid}-{start}-{host}-def{SUFFIX}"));
         let foreign_folder = make_folder(format!("{PREFIX}3-4-0{host}-def{SUFFIX}"));
         make_folder(format!("{PREFIX}4194305-5-{host}-def{SUFFIX}"));
-        let mut expected = vec![current, young, other, own_folder, foreign_folder];
+        let mut expected = vec![current, young, settings, current_folder, foreign_folder];
         expected.sort_unstable();
         sweep(folder.path());
         assert_eq!(names(folder.path()), expected);

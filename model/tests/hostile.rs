@@ -202,15 +202,15 @@ fn every_member_of_the_current_layout_has_to_be_there_as_it_was_written() {
     for method in [EncoderMethod::COPY, EncoderMethod::LZMA] {
         assert!(Trace::open(&built(method, &sound).path).is_ok(), "packed by another program");
     }
-    for place in 0..sound.len() {
-        let name = &sound[place].0;
+    for member in 0..sound.len() {
+        let name = &sound[member].0;
         let mut members = sound.clone();
-        members.remove(place);
+        members.remove(member);
         let error = refusal(&built(EncoderMethod::COPY, &members).path);
         let said = format!("member {name} is missing; extract the trace again");
         assert!(error.contains(&said), "{error}");
         let mut members = sound.clone();
-        members[place].1.push(0);
+        members[member].1.push(0);
         let error = refusal(&built(EncoderMethod::COPY, &members).path);
         assert!(
             error.contains(name.as_str()) && error.contains("extract the trace again"),

@@ -46,7 +46,7 @@ pub enum MergeError {
     Failed { code: u32 },
     /// The trace cannot be replaced; the reason is that of the source.
     #[error("the trace cannot be replaced by the merged one")]
-    Place(#[from] io::Error),
+    Replace(#[from] io::Error),
 }
 
 /// Places of the kernel's filter of object types (etwcontroller).

@@ -42,7 +42,7 @@ pub use here::recorder;
 pub use object_type::{ObjectType, ObjectTypes};
 pub use options::{BufferCount, BufferSize, Events, RecordOptions, StopCondition, Target};
 pub use plan::{Flags, GroupMask, SessionPlan};
-pub use profile::{OtherProviders, PROFILE_NAME, wpr_profile};
+pub use profile::{PROFILE_NAME, ProviderSelection, wpr_profile};
 pub use recorder::{
     EventSink, FurtherTraces, Recorder, Running, SessionEvent, SessionHeader, Stats, Stopped,
 };

@@ -65,7 +65,7 @@ const CUSTOM_EVENTS: [&str; 4] = ["ImageId", "BuildInfo", "VolumeMapping", "Even
 
 /// Providers of a profile besides the kernel.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct OtherProviders {
+pub struct ProviderSelection {
     /// Process ids whose heaps are recorded.
     pub heap_pids: Vec<u32>,
     /// Handles of GDI and USER.
@@ -74,7 +74,7 @@ pub struct OtherProviders {
     pub dot_net: bool,
 }
 
-impl OtherProviders {
+impl ProviderSelection {
     /// The ids of those that log events of manifests.
     fn event_providers(&self) -> impl Iterator<Item = &'static str> + Clone {
         let providers = [(self.gdi_user, WIN32K_PROVIDER), (self.dot_net, DOT_NET_PROVIDER)];
@@ -92,7 +92,7 @@ impl OtherProviders {
 /// When `out` cannot be written.
 pub fn wpr_profile(
     events: Events,
-    others: &OtherProviders,
+    selection: &ProviderSelection,
     size: BufferSize,
     count: Option<BufferCount>,
     out: &mut dyn Write,
@@ -103,7 +103,7 @@ pub fn wpr_profile(
     let root = root.with_attributes([("Version", "1"), ("Author", "handlescope")]);
     root.write_inner_content(|xml| {
         xml.create_element("Profiles").write_inner_content(|xml| {
-            let collectors = COLLECTORS.iter().filter(|collector| (collector.is_used)(others));
+            let collectors = COLLECTORS.iter().filter(|collector| (collector.is_used)(selection));
             for collector in collectors {
                 let count = count.map_or(collector.buffers, BufferCount::get);
                 let attributes = collector.attributes.iter().copied();
@@ -117,9 +117,9 @@ pub fn wpr_profile(
                     }
                 })?;
             }
-            provider(xml, events, others)?;
-            other_providers(xml, others)?;
-            profiles(xml, others)
+            provider(xml, events, selection)?;
+            selected_providers(xml, selection)?;
+            profiles(xml, selection)
         })?;
         merge(xml)
     })?;
@@ -133,7 +133,7 @@ struct Collector {
     /// Number of buffers unless one is given (MSO, `Handles.wprp` and `Heap.wprp`).
     buffers: u32,
     caches_stacks: bool,
-    is_used: fn(&OtherProviders) -> bool,
+    is_used: fn(&ProviderSelection) -> bool,
 }
 
 static COLLECTORS: [Collector; 3] = [
@@ -149,7 +149,7 @@ static COLLECTORS: [Collector; 3] = [
         attributes: &[("Id", EVENT_COLLECTOR), ("Name", "handlescope events")],
         buffers: 128,
         caches_stacks: true,
-        is_used: |others| others.event_providers().next().is_some(),
+        is_used: |selection| selection.event_providers().next().is_some(),
     },
     Collector {
         element: "HeapEventCollector",
@@ -157,7 +157,7 @@ static COLLECTORS: [Collector; 3] = [
         buffers: 768,
         // WPR takes it from 10.0.19559 on (MSO, `Heap.19559.wprp`), and that of Windows 10 is older.
         caches_stacks: false,
-        is_used: |others| !others.heap_pids.is_empty(),
+        is_used: |selection| !selection.heap_pids.is_empty(),
     },
 ];
 
@@ -166,18 +166,21 @@ fn stack_caching<W: Write>(xml: &mut Writer<W>) -> io::Result<()> {
 }
 
 /// Handles of GDI and USER, methods of .NET, and heaps (learn, `HeapEventProvider`).
-fn other_providers<W: Write>(xml: &mut Writer<W>, others: &OtherProviders) -> io::Result<()> {
-    if others.gdi_user {
+fn selected_providers<W: Write>(
+    xml: &mut Writer<W>,
+    selection: &ProviderSelection,
+) -> io::Result<()> {
+    if selection.gdi_user {
         event_provider(xml, &WIN32K, &WIN32K_KEYWORDS)?;
     }
-    if others.dot_net {
+    if selection.dot_net {
         event_provider(xml, &DOT_NET, &DOT_NET_KEYWORDS)?;
     }
-    if !others.heap_pids.is_empty() {
+    if !selection.heap_pids.is_empty() {
         let provider =
             xml.create_element("HeapEventProvider").with_attribute(("Id", HEAP_PROVIDER));
         provider.write_inner_content(|xml| {
-            let mut pids = others.heap_pids.iter();
+            let mut pids = selection.heap_pids.iter();
             xml.create_element("HeapProcessIds").write_inner_content(|xml| {
                 pids.try_for_each(|pid| value(xml, "HeapProcessId", &pid.to_string()))
             })?;
@@ -204,11 +207,11 @@ fn event_provider<W: Write>(
 fn provider<W: Write>(
     xml: &mut Writer<W>,
     events: Events,
-    others: &OtherProviders,
+    selection: &ProviderSelection,
 ) -> io::Result<()> {
     let keywords: Vec<&str> = events.families().map(|family| family.keyword).collect();
     let kernel = events.stacks().filter(|event| *event != OBJECT_DEREFERENCE);
-    let heaps = HEAP_STACKS.into_iter().filter(|_| !others.heap_pids.is_empty());
+    let heaps = HEAP_STACKS.into_iter().filter(|_| !selection.heap_pids.is_empty());
     let stacks: Vec<&str> = kernel.map(|event| event.name).chain(heaps).collect();
     let provider = xml.create_element("SystemProvider").with_attribute(("Id", PROVIDER));
     provider.write_inner_content(|xml| {
@@ -218,7 +221,7 @@ fn provider<W: Write>(
     Ok(())
 }
 
-fn profiles<W: Write>(xml: &mut Writer<W>, others: &OtherProviders) -> io::Result<()> {
+fn profiles<W: Write>(xml: &mut Writer<W>, selection: &ProviderSelection) -> io::Result<()> {
     let common = [("Name", PROFILE_NAME), ("Description", DESCRIPTION), ("DetailLevel", "Verbose")];
     let profile = xml.create_element("Profile").with_attribute(("Id", FILE_PROFILE));
     let profile = profile.with_attributes(common).with_attribute(("LoggingMode", "File"));
@@ -227,13 +230,13 @@ fn profiles<W: Write>(xml: &mut Writer<W>, others: &OtherProviders) -> io::Resul
             provided(xml, "SystemCollectorId", COLLECTOR, |xml| {
                 value(xml, "SystemProviderId", PROVIDER)
             })?;
-            let ids: Vec<&str> = others.event_providers().collect();
+            let ids: Vec<&str> = selection.event_providers().collect();
             if !ids.is_empty() {
                 provided(xml, "EventCollectorId", EVENT_COLLECTOR, |xml| {
                     listed(xml, "EventProviders", "EventProviderId", &ids)
                 })?;
             }
-            if !others.heap_pids.is_empty() {
+            if !selection.heap_pids.is_empty() {
                 provided(xml, "HeapEventCollectorId", HEAP_COLLECTOR, |xml| {
                     listed(xml, "HeapEventProviders", "HeapEventProviderId", &[HEAP_PROVIDER])
                 })?;

@@ -47,7 +47,7 @@ pub fn xperf_commands(options: &RecordOptions) -> Vec<String> {
         lines.push(format!("xperf -flush \"NT Kernel Logger\" -f {raw}"));
     }
     lines.push("xperf -stop".to_owned());
-    let further = sessions.iter().map(|session| own_file(session, file));
+    let further = sessions.iter().map(|session| session_file(session, file));
     let traces: Vec<String> = [raw].into_iter().chain(further).collect();
     lines.push(format!("xperf -merge {} {merged}", traces.join(" ")));
     lines
@@ -65,14 +65,14 @@ fn provider_session(session: &ProviderSession, file: &Path) -> String {
         provider.guid,
         provider.keywords.value,
         provider.level,
-        own_file(session, file),
+        session_file(session, file),
         session.minimum_buffers,
         session.maximum_buffers,
     )
 }
 
 /// The file of a session beside that of the recording.
-fn own_file(session: &ProviderSession, file: &Path) -> String {
+fn session_file(session: &ProviderSession, file: &Path) -> String {
     quoted(&file.with_extension(session.log_file))
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::Args;
 use handlescope_record::{
-    BufferCount, BufferSize, Events, ObjectTypes, OptionError, OtherProviders, RecordOptions,
+    BufferCount, BufferSize, Events, ObjectTypes, OptionError, ProviderSelection, RecordOptions,
     StopCondition, Target,
 };
 use thiserror::Error;
@@ -163,8 +163,8 @@ pub struct WprpArgs {
 }
 
 impl WprpArgs {
-    pub(super) fn other_providers(&self) -> OtherProviders {
-        OtherProviders {
+    pub(super) fn other_providers(&self) -> ProviderSelection {
+        ProviderSelection {
             heap_pids: self.heap_pids.clone(),
             gdi_user: self.gdi_user,
             dot_net: self.dot_net.clr,

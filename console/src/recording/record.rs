@@ -72,7 +72,7 @@ pub(super) fn merge(
 /// A reason in the words of the user.
 fn why(reason: &MergeError) -> String {
     match reason {
-        MergeError::Place(source) => format!("{reason}: {}", Reason(source)),
+        MergeError::Replace(source) => format!("{reason}: {}", Reason(source)),
         reason => reason.to_string(),
     }
 }

@@ -112,8 +112,8 @@ impl EventCounter {
     pub fn kinds(&self) -> Vec<Counted> {
         let hooks = self.hooks.iter().enumerate().filter(|(_, tally)| tally.count > 0);
         let hooks = hooks.map(|(hook, tally)| (EventId::Hook(hook as u16), *tally));
-        let others = self.by_id.iter().map(|(id, tally)| (*id, *tally));
-        let plain = hooks.chain(others).map(|(id, tally)| Counted { id, name: None, tally });
+        let by_id = self.by_id.iter().map(|(id, tally)| (*id, *tally));
+        let plain = hooks.chain(by_id).map(|(id, tally)| Counted { id, name: None, tally });
         let named = self.named.iter().map(|((id, name), tally)| Counted {
             id: *id,
             name: Some(self.names.text(*name)).filter(|name| !name.is_empty()),
@@ -130,8 +130,8 @@ impl EventCounter {
     }
 
     pub fn total(&self) -> u64 {
-        let others = self.by_id.values().chain(self.named.values());
-        self.hooks.iter().chain(others).map(|tally| tally.count).sum()
+        let by_id = self.by_id.values().chain(self.named.values());
+        self.hooks.iter().chain(by_id).map(|tally| tally.count).sum()
     }
 
     /// Number of stacks and parts of stacks.

@@ -1,4 +1,4 @@
-//! Events → raw columns: the one pass over the file.
+//! Events → raw columns, in a single pass over the file.
 
 mod collector;
 mod counter;

@@ -84,7 +84,7 @@ impl<'a> Identities<'a> {
     }
 }
 
-/// Whether a file is the one that an image was mapped from: programs are replaced while they run.
+/// Whether an image was mapped from a file: programs are replaced while they run.
 fn is_of(file: &ImageFile, image: &Image<'_>) -> bool {
     let pages = |size: u64| size.div_ceil(0x1000);
     match image {

@@ -118,7 +118,7 @@ fn opened(path: &Path, cancel: &Cancel) -> Result<OpenRecording, ExtractError> {
     Ok(open)
 }
 
-/// One pass over the buffers of a trace.
+/// A pass over the buffers of a trace.
 struct Pass<'a, W> {
     out: BufferWriter<W>,
     identities: Identities<'a>,

@@ -140,7 +140,7 @@ impl BufferHeader {
     }
 }
 
-/// One buffer of the file.
+/// A buffer of the file.
 #[derive(Debug, Clone, Copy)]
 pub struct IndexedBuffer {
     /// Offset in the file, bytes.

@@ -58,7 +58,7 @@ impl fmt::Display for EventId {
     }
 }
 
-/// One event, borrowed from its buffer.
+/// An event, borrowed from its buffer.
 #[derive(Debug, Clone, Copy)]
 pub struct Event<'a> {
     pub id: EventId,
@@ -120,7 +120,7 @@ pub enum FrameError {
 /// Header and payload of an event, without its processor and offset.
 pub(crate) struct Framed<'a> {
     pub(crate) event: Event<'a>,
-    /// Bytes of its header that are read; counters, what an instance belongs to and extended items may follow.
+    /// Bytes of its header that are read; counters, the parent of an instance and extended items may follow.
     pub(crate) header: usize,
     /// Size in bytes; the payload is at the end.
     pub(crate) size: usize,

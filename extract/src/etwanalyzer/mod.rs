@@ -1,8 +1,8 @@
 //! ETWAnalyzer's extracts (`.json7z`, or `.json` with its companions): read into the tables of a
 //! trace, and written from them.
 //!
-//! Both directions know the same names of members and the same fixed texts. What the format has no
-//! place for is written as members of our own (`records`), which ETWAnalyzer passes over.
+//! Both directions know the same names of members and the same fixed texts. Data that the format has no
+//! place for is written as further members (`records`), which ETWAnalyzer passes over.
 
 mod members;
 mod read;

@@ -1,7 +1,7 @@
 //! Objects of JSON whose members are declared once, for reading and for writing, and the values of members: numbers,
 //! texts, rows of tables.
 //!
-//! The rules for reading are those of ETWAnalyzer's reader: names in any case, unknown members are
+//! The rules for reading are the rules of ETWAnalyzer's reader: names in any case, unknown members are
 //! skipped, missing ones and nulls keep their default. There is no tree in between.
 //!
 //! How much memory records may take is counted for each thread: a record is larger than the shortest JSON that makes one,
@@ -216,7 +216,7 @@ impl Visitor<'_> for Name {
 
 /// Value that may be left out as a whole.
 pub(super) trait Nullable: Member + Default {
-    /// Value that stands for null, if null is allowed.
+    /// Value of null, if null is allowed.
     fn of_null() -> Option<Self> {
         None
     }
@@ -263,7 +263,7 @@ impl<T: Member + Default> Member for Vec<T> {
     }
 }
 
-/// A list whose elements are handed out one by one, all through the same member.
+/// A list whose elements are handed out in sequence, through the same member.
 pub(super) struct Elements<T>(pub(super) T);
 
 impl<T: Member> Member for Elements<T> {
@@ -340,7 +340,7 @@ impl Member for Option<TraceInfo> {
     }
 }
 
-/// Texts by the ids of types; what is not an id is passed over.
+/// Texts by the ids of types; invalid ids are passed over.
 impl Member for BTreeMap<TypeId, String> {
     const EXPECTED: &'static str = "an object with texts";
 

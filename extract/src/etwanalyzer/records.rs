@@ -1,12 +1,12 @@
 //! The parts of an extract: each member of ETWAnalyzer's that is read or written, our own, and texts that mean something.
 //!
-//! What only this program writes is there so that nothing is lost on the way back. Each part but that of the handles has
-//! one member more, named [`OWN`], with the rows of those
+//! The members that only this program writes keep an extract complete when it is read back. Each part but the handle part has
+//! one member more, named [`HANDLESCOPE_MEMBER`], with the rows of those
 //! tables of which the format has less than they hold. A row has the names of the columns, as in
 //! newline-delimited JSON. The records of events have some members more instead.
 //!
 //! ETWAnalyzer passes over members that it does not know, and leaves them out when it writes a file
-//! again; then the file is read as one of its own.
+//! again; then the file is read as an extract of ETWAnalyzer.
 
 use handlescope_model::tables::{
     EventCount, Loss, Module, ModuleLoad, ObjectTypes, Process, Thread, TraceInfo, Volume, Warning,
@@ -44,16 +44,16 @@ records! {
         "ModuleVersions" => module_versions: Unread<[(); 0]>,
         "NetworkInterfaces" => network_interfaces: Unread<[(); 0]>,
         "HandleData" => handle_data: Option<Unread<HandleShell>>,
-        "Handlescope" => handlescope: OwnMain,
+        "Handlescope" => handlescope: HandlescopeMain,
     }
 
     /// The tables, of which the main part has less than they hold.
-    OwnMain {
+    HandlescopeMain {
         "Trace" => trace: Option<TraceInfo>,
         "Processes" => processes: Rows<Process>,
         "EventCounts" => event_counts: Rows<EventCount>,
         "Warnings" => warnings: Rows<Warning>,
-        "StartHandles" => start_handles: Rows<OwnStartHandle>,
+        "StartHandles" => start_handles: Rows<NamedStartHandle>,
         "Volumes" => volumes: Rows<Volume>,
         "Threads" => threads: Rows<Thread>,
         "Losses" => losses: Rows<Loss>,
@@ -97,11 +97,11 @@ records! {
         "UnresolvedPdbs" => pdbs: Vec<PdbRecord>,
         "TotalPdbCount" => pdb_count: Unread<usize>,
         "SharedStrings" => strings: Strings,
-        "Handlescope" => handlescope: Option<OwnModules>,
+        "Handlescope" => handlescope: Option<HandlescopeModules>,
     }
 
     /// The tables, of which the modules part has paths, versions and processes only.
-    OwnModules {
+    HandlescopeModules {
         "Modules" => modules: Rows<Module>,
         "ModuleLoads" => loads: Rows<ModuleLoad>,
     }
@@ -135,7 +135,7 @@ records! {
         "RefChanges" => references: Option<Vec<EventRecord>>,
         "FileMapEvents" => maps: Option<Vec<EventRecord>>,
         "FileUnmapEvents" => unmaps: Option<Vec<EventRecord>>,
-        /// Not ETWAnalyzer's: the places of the events, when they are not those by time and, at one
+        /// Not ETWAnalyzer's: the positions of the events, unless they follow from the time and, at one
         /// time, by the list they stand in.
         "EventOrder" => order: Option<Rows<usize>>,
     }
@@ -146,7 +146,7 @@ records! {
         "Process" => process: Option<i64>,
     }
 
-    /// One event. The members that a kind does not have are left out.
+    /// An event. Members that a kind does not have are left out.
     ///
     /// ETWAnalyzer always writes an offset of 0 into views; an offset that is not known is left out,
     /// which it reads as 0.
@@ -166,13 +166,13 @@ records! {
         "ProcessIdx" => process: Option<i64>,
         "ThreadId" => tid: Option<u32>,
         // What follows is not ETWAnalyzer's.
-        /// The process that called for a duplicate, where it is not the one that got the handle.
+        /// The process that called for a duplicate, unless it got the handle.
         "CallerProcessIdx" => caller_process: Option<i64>,
         /// The child that inherited the handle of a duplicate, -1 for none.
         "InheritedByIdx" => inherited_by: Option<i64>,
         /// The process id of the source, where no process has it.
         "SourcePid" => source_pid: Option<u32>,
-        /// The row of the stack, where it is not the first one with this text.
+        /// The row of the stack, unless it is the first row with this text.
         "StackRow" => stack_row: Option<u32>,
         /// Whether the end of the process made this close.
         "IsByExit" => is_by_exit: Option<bool>,
@@ -195,7 +195,7 @@ pub(super) struct HandleShell {
     pub(super) stacks: StacksShell,
 }
 
-/// Names of types by their ids as text. That of mapped views is not a kernel type and not written.
+/// Names of types by their ids as text. Mapped views are not a kernel type and not written.
 #[derive(Debug)]
 pub(super) struct TypeMap(pub(super) ObjectTypes);
 
@@ -273,12 +273,12 @@ impl ObjectRecord {
 }
 
 /// The member of a part that holds our tables.
-pub(super) const OWN: &str = "Handlescope";
+pub(super) const HANDLESCOPE_MEMBER: &str = "Handlescope";
 
 /// A handle that was open when the trace began, with its name in place of a row number.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub(super) struct OwnStartHandle {
+pub(super) struct NamedStartHandle {
     pub(super) pointer: u64,
     pub(super) process: Option<ProcessIdx>,
     pub(super) pid: u32,
@@ -302,7 +302,7 @@ pub(super) const SYSTEM: &str = "System";
 
 /// Prefix of the options in extracts written by this program, which contain data that ETWAnalyzer
 /// does not know.
-pub(super) const OWN_OPTIONS: &str = "handlescope";
+pub(super) const HANDLESCOPE_OPTIONS: &str = "handlescope";
 
 /// Names of the bits of a log file mode.
 const LOG_FILE_MODES: [(&str, u32); 20] = [

@@ -1,22 +1,22 @@
 //! Placement of snapshots and `-diff` listings among the events.
 //!
-//! `0x5 new stack traces since the previous snapshot` says how far a difference is from the snapshot before, which
-//! may be that of a difference, too. So snapshots and differences are chains of known lengths, of
-//! which only the start is not known. It is bounded by the listings around, and by what the differences
-//! print: the opens among these events that are not closed again, all of them. Of several such starts the last
-//! is taken of those that need the fewest events which no listing of all has.
+//! `0x5 new stack traces since the previous snapshot` gives the distance of a difference from the previous snapshot, which
+//! a difference may have taken, too. So snapshots and differences are chains of known lengths with an unknown start. The
+//! start is bounded by the listings around the chain, and by the opens that the differences print: all opens among their
+//! events that are not closed again. Of the possible starts that need the fewest events which no listing of all has, the
+//! last is taken.
 
 use super::output::{Entry, Fact, Output};
 use super::timeline::{END, Position, START, Span, Timeline, distance};
 use super::window::{Unknown, Window};
 
-/// Starts of a chain that are tried, so that no text takes hours.
+/// Most starts of a chain that are tried, so that no text takes hours.
 const STARTS: i64 = 1 << 20;
 
-/// Events of windows that are looked at for all of a text, for the same reason.
+/// Most events of windows that are examined in a text, for the same reason.
 const LOOKS: u64 = 500_000_000;
 
-/// The places of all facts.
+/// The positions of all facts.
 #[derive(Debug)]
 pub(super) struct Differences {
     /// Number of events before each snapshot or difference, by fact.
@@ -56,7 +56,7 @@ impl Chain {
         Self { links: vec![link], span: span.after(-link.after) }
     }
 
-    /// Adds a fact so many events after the last one, unless its time does not allow that.
+    /// Adds a fact `new` events after the last fact, unless its time does not allow that.
     fn add(&mut self, fact: usize, new: i64, is_snapshot: bool, span: Span) -> bool {
         let after = self.links.last().map_or(0, |link| link.after.saturating_add(new)).min(END);
         let Some(span) = self.span.and(span.after(-after)) else { return false };
@@ -80,10 +80,11 @@ impl Differences {
         let chains = differences.chains(facts, timeline);
         let starts = differences.bounded_starts(&chains, facts, timeline);
         let mut chains = chains.iter().zip(starts).peekable();
-        // What comes next is not before this, nor what comes in the next difference.
+        // Bounds: the next fact is not before `floor`, nor are the events of the next difference before `previous`.
         let (mut floor, mut previous) = (START, START);
         for (number, fact) in facts.iter().enumerate() {
-            if let Some((chain, start)) = chains.next_if(|(chain, _)| chain.first() == number) {
+            if let Some((chain, start)) = chains.next_if(|(chain, _)| chain.first() == Some(number))
+            {
                 let room = Span { first: floor, last: END }.after(-chain.lead());
                 let starts = start.map_or_else(|| chain.starts(room, facts, timeline), Span::at);
                 differences.put(chain, starts, previous, facts, timeline);
@@ -96,7 +97,7 @@ impl Differences {
                 Output::Some { entries, .. } => {
                     let Some(span) = differences.spans.get_mut(number) else { continue };
                     span.first = span.first.max(floor).min(span.last);
-                    // All of them may be new.
+                    // All entries may be new.
                     floor = span.first.saturating_add(entries.len() as i64).min(span.last);
                 }
                 Output::Enabled | Output::Snapshot | Output::Difference { .. } => {
@@ -136,13 +137,13 @@ impl Differences {
         self.spans.get(fact).copied().unwrap_or(Span::ALL)
     }
 
-    /// The places of a snapshot that are as good as the one it has.
+    /// The positions of a snapshot that fit as well as the position it has.
     pub(super) fn allowed(&self, fact: usize) -> Span {
         self.allowed.get(fact).copied().flatten().unwrap_or(Span::at(self.time(fact)))
     }
 
     /// Adds the opens of a difference that are not known yet.
-    pub(super) fn place(&self, fact: usize, facts: &[Fact], timeline: &mut Timeline) {
+    pub(super) fn add_opens(&self, fact: usize, facts: &[Fact], timeline: &mut Timeline) {
         let Some(Fact { step, output: Output::Difference { opens, .. }, .. }) = facts.get(fact)
         else {
             return;
@@ -151,9 +152,8 @@ impl Differences {
         let window = Window::of(timeline, first, self.time(fact));
         let Unknown { opens: mut unknown, closes } =
             window.explain(opens).unwrap_or_else(|| window.unknown(opens));
-        // A handle that was open before takes a close to be opened again, in these events or before. Where no
-        // events are left for that, the text lists what it has listed already; and where it may be opened in these
-        // events.
+        // A handle that was open before must be closed, in these events or before, to be opened again. Where no
+        // unknown events are left for that, the difference lists an open that the text has already.
         let last_of = |(position, open): &(Position, Entry)| {
             timeline.last_of(open.handle, *position).filter(|(_, last)| last.is_same(open))
         };
@@ -208,7 +208,7 @@ impl Differences {
         chains
     }
 
-    /// The starts of the chains with differences that a listing of all follows: each the last that leaves room
+    /// The starts of the chains with differences before a listing of all: each is the last start that leaves room
     /// for the next chain.
     fn bounded_starts(
         &mut self,
@@ -231,8 +231,8 @@ impl Differences {
         starts
     }
 
-    /// Puts a chain at the best of some starts. Its first difference is about what is after `previous`,
-    /// unless it counts that.
+    /// Puts a chain at the best of some starts. The events of its first difference begin after `previous`,
+    /// unless it counts its events.
     fn put(
         &mut self,
         chain: &Chain,
@@ -265,24 +265,24 @@ impl Differences {
         facts: &[Fact],
         timeline: &Timeline,
     ) -> i64 {
-        // Without a difference, all that is only printed later came later.
+        // Without a difference, events that are only printed later came later.
         if chain.opens(facts).next().is_none() {
             self.allow(chain, starts);
             return starts.first;
         }
-        // The fewest unknown events, and the places with them.
-        let (mut fewest, mut best) = (usize::MAX, Span::at(starts.last));
+        // The fewest unknown events, and the starts with that number.
+        let (mut fewest, mut best) = (None, Span::at(starts.last));
         for start in (starts.first.max(starts.last - STARTS)..=starts.last).rev() {
             let Some(unknown) = self.unknown(chain, start, previous, facts, timeline) else {
                 continue;
             };
-            if unknown < fewest {
-                (fewest, best) = (unknown, Span::at(start));
-            } else if unknown == fewest {
+            if fewest.is_none_or(|fewest| unknown < fewest) {
+                (fewest, best) = (Some(unknown), Span::at(start));
+            } else if fewest == Some(unknown) {
                 best.first = start;
             }
-            // No start is better; whether others are as good is of interest to snapshots with a name.
-            let is_known = fewest == 0
+            // No start is better. Equally good starts matter only to snapshots with a name.
+            let is_known = fewest == Some(0)
                 && (!chain.has_snapshot()
                     || chain.is_open_between(best.first, best.last, timeline));
             if is_known || self.looks > LOOKS {
@@ -292,12 +292,12 @@ impl Differences {
         if self.looks > LOOKS {
             best.first = starts.first;
         }
-        self.contradictions += usize::from(fewest == usize::MAX);
+        self.contradictions += usize::from(fewest.is_none());
         self.allow(chain, best);
         best.last
     }
 
-    /// Notes the starts of a chain that are as good as the one it gets.
+    /// Notes the starts of a chain that fit as well as its start.
     fn allow(&mut self, chain: &Chain, starts: Span) {
         for link in &chain.links {
             if let Some(allowed) = self.allowed.get_mut(link.fact) {
@@ -306,7 +306,7 @@ impl Differences {
         }
     }
 
-    /// Number of opens of a chain that are in no full listing, if the chain can start there.
+    /// Number of opens of a chain that are in no full listing; `None` if the chain cannot start there.
     fn unknown(
         &mut self,
         chain: &Chain,
@@ -329,8 +329,8 @@ impl Differences {
 
 impl Chain {
     /// The first fact.
-    fn first(&self) -> usize {
-        self.links.first().map_or(usize::MAX, |link| link.fact)
+    fn first(&self) -> Option<usize> {
+        self.links.first().map(|link| link.fact)
     }
 
     fn has_snapshot(&self) -> bool {
@@ -347,8 +347,7 @@ impl Chain {
         self.links.first().map_or(0, |link| link.after)
     }
 
-    /// Range of possible starts that leaves room for others. Both ends are bounded, unless it has
-    /// no differences.
+    /// Range of possible starts within `room`. Both ends are bounded, unless the chain has no differences.
     fn starts(&self, room: Span, facts: &[Fact], timeline: &Timeline) -> Span {
         let span = self.span.and(room).unwrap_or(self.span);
         let Some(opens) = self.opens(facts).next() else {
@@ -357,10 +356,10 @@ impl Chain {
         };
         let first_known = timeline.known.first_key_value().map_or(0, |(position, _)| position.0);
         let known_until = timeline.known.last_key_value().map_or(0, |(position, _)| position.0 + 1);
-        // What a difference lists behind all that is known may be new.
+        // Opens that a difference lists behind all known events may be new.
         let new = if self.links.len() == 1 && self.lead() == 0 { opens.len() as i64 } else { 0 };
         let last = if span.last == END { span.first.max(known_until) + new } else { span.last };
-        // In front of all that is known, one start is as good as another.
+        // In front of all known events, all starts are equal.
         let first = span.first.max(last.min(first_known).saturating_sub(self.length() + 1));
         Span { first, last }
     }
@@ -369,7 +368,7 @@ impl Chain {
         self.links.iter().filter_map(|link| opens(facts, link.fact))
     }
 
-    /// Each link with the events since the snapshot before it; those of the first one begin at `previous`,
+    /// Each link with the events since the previous snapshot. The events of the first link begin at `previous`,
     /// unless it counts them.
     fn windows(&self, start: i64, previous: i64) -> impl Iterator<Item = (&Link, Span)> {
         let mut before = if self.lead() > 0 { start } else { previous.min(start) };
@@ -379,7 +378,7 @@ impl Chain {
         })
     }
 
-    /// Whether events that are known lie between two places of one of its snapshots.
+    /// Whether known events lie between the two positions that a snapshot has for two starts.
     fn is_open_between(&self, left: i64, right: i64, timeline: &Timeline) -> bool {
         self.links.iter().filter(|link| link.is_snapshot).any(|link| {
             let [left, right] = [left, right].map(|start| (start.saturating_add(link.after), 0));

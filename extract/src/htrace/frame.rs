@@ -24,7 +24,7 @@ pub(super) enum Location<'a> {
         module: &'a str,
         rva: u64,
     },
-    /// No symbols, no module.
+    /// Address without symbols and module.
     Unknown,
 }
 

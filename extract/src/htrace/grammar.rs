@@ -1,6 +1,6 @@
 //! Grammar of the lines about handles in a debugger's text.
 //!
-//! The forms are those of the debuggers' documentation of `!htrace` and of transcripts that were published:
+//! The forms are from the debuggers' documentation of `!htrace` and from published transcripts:
 //! user mode (`Handle = 0x00000034 - OPEN`), kernel mode (`Handle 0x34 - OPEN:`), and what pages do to them
 //! (other dashes, quote marks, comments).
 
@@ -18,7 +18,7 @@ pub(super) enum Operation {
 pub(super) struct Typed {
     /// The program may run before the next prompt.
     pub(super) runs: bool,
-    /// The only listing that is asked for, not being one of `-diff`.
+    /// The listing that is requested, if there is only one and it is not of `-diff`.
     pub(super) listing: Option<Listing>,
 }
 
@@ -187,7 +187,7 @@ fn count(line: &str, name: &str) -> Option<u64> {
 
 /// Parses the command at a prompt: `0:000> `, `0:000:x86> `, `1: kd> ` and the like.
 fn typed(line: &str) -> Option<Typed> {
-    /// Longer ones there are none.
+    /// Longest prompt.
     const MAX_LENGTH: usize = 24;
     let (prompt, commands) = line.split_once('>')?;
     let has_thread = prompt.starts_with(|c: char| c.is_ascii_digit()) && prompt.contains(':');
@@ -210,7 +210,7 @@ impl Typed {
                 continue;
             }
             listings += 1;
-            // Handle 0 stands for all.
+            // Handle 0 means all handles.
             let is_handle = hex(argument).is_some_and(|(handle, _)| handle != 0);
             typed.listing = Some(match is_handle {
                 true => Listing::Handle { is_limited: arguments.next().is_some() },

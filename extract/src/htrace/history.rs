@@ -1,10 +1,10 @@
-//! One history out of several listings, which may print the same event more than once.
+//! The history of several listings, which may print the same event more than once.
 //!
-//! Tracing keeps the last events of each process, in order, and forgets the oldest. A listing of all prints all that
-//! it keeps, one of a handle those of this handle, and `-diff` the last open of each handle that was opened since
-//! the previous snapshot and is still open, together with how many events came since. `timeline` puts the listings
-//! of all of one process on an axis of event numbers, `differences` finds the places of snapshots and differences on
-//! it, and `window` those of listings of a handle. An event is recognized by handle, operation, thread, process and
+//! Tracing keeps the last events of each process, in order, and forgets the oldest. A listing of all prints all events
+//! that are kept, a listing of a handle the events of the handle, and `-diff` the last open of each handle that was opened
+//! since the previous snapshot and is still open, together with the number of events since. `timeline` puts the listings
+//! of all of a process on an axis of event numbers, `differences` finds the positions of snapshots and differences on
+//! it, and `window` the positions of listings of a handle. An event is recognized by handle, operation, thread, process and
 //! return addresses.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,10 +14,10 @@ use super::output::{Entry, Fact, Output, Step};
 use super::timeline::{Position, Timeline};
 use super::window;
 
-/// Events that are tried to be missing between two listings.
+/// Most events that may be missing between two listings.
 const WIDEST: i64 = 1 << 12;
 
-/// Events that are placed again for that, so that no text takes hours.
+/// Most events whose positions are computed again for that, so that no text takes hours.
 const TRIALS: usize = 20_000_000;
 
 /// The events of all listings in the order they happened.
@@ -25,7 +25,7 @@ const TRIALS: usize = 20_000_000;
 pub(super) struct History {
     events: Vec<Entry>,
     snapshots: Vec<u32>,
-    /// Snapshots whose place the text leaves open.
+    /// Snapshots whose position the text leaves open.
     pub(super) uncertain: u64,
 }
 
@@ -41,7 +41,7 @@ struct Stretch {
 impl History {
     pub(super) fn of(steps: Vec<Step>) -> Self {
         let mut uncertain = 0;
-        // The events of a process keep their order; those of several are in the order they are known in.
+        // The events of a process keep their order; events of several processes are in the order in which they are known.
         let (mut events, mut snapshots) = (Vec::new(), Vec::new());
         for (process, facts) in facts_of_processes(steps) {
             let mut before = 0;
@@ -97,10 +97,10 @@ impl Stretch {
         timeline.index();
         for (number, fact) in facts.iter().enumerate() {
             match &fact.output {
-                Output::Difference { .. } => differences.place(number, facts, &mut timeline),
+                Output::Difference { .. } => differences.add_opens(number, facts, &mut timeline),
                 Output::Some { entries, .. } => {
                     let span = differences.span(number);
-                    window::place(fact.step, entries, span, &mut timeline);
+                    window::add_entries(fact.step, entries, span, &mut timeline);
                 }
                 Output::Enabled | Output::Snapshot | Output::All { .. } => {}
             }
@@ -115,8 +115,8 @@ impl Stretch {
         });
         let snapshots = snapshots.collect();
         let mut events: Vec<(usize, Entry)> = timeline.known.into_values().collect();
-        // What is in front of an event has happened when that is known.
-        let mut first = usize::MAX;
+        // The events before a known event have happened when it is known.
+        let mut first = events.last().map_or(0, |(step, _)| *step);
         for (step, _) in events.iter_mut().rev() {
             first = first.min(*step);
             *step = first;
@@ -125,8 +125,8 @@ impl Stretch {
     }
 }
 
-/// Finds the places of all differences. Where listings of all have nothing in common, as many events are missing as
-/// the differences need.
+/// Finds the positions of all differences. Where listings of all have no events in common, the number of missing events
+/// is what the differences need.
 fn fitted(facts: &[Fact], timeline: &mut Timeline) -> Differences {
     let mut differences = Differences::of(facts, timeline);
     let mut trials = TRIALS / (timeline.known.len() + facts.len()).max(1);

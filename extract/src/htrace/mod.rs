@@ -2,7 +2,7 @@
 //!
 //! Line by line: `grammar` and `frame` read a line, `parser` puts lines together to entries and steps,
 //! `history` steps to one history, in which each event counts once, and `tables` makes objects of it.
-//! What the text does not say stays unknown: times (there is an order only), types and names of objects, and
+//! Data that the text does not have stays unknown: times (there is an order only), types and names of objects, and
 //! mostly the programs.
 
 mod differences;
@@ -40,7 +40,7 @@ use crate::options::{ExtractObserver, ExtractSummary, NoObserver};
 use crate::source::SourceIdentity;
 use crate::text::{Lines, Progress, may_be_text, utf8};
 
-/// Bytes by which a text is recognized.
+/// Bytes at the start by which a text is recognized.
 const START: u64 = 1 << 10;
 
 /// Lines after which a request to stop is looked for.

@@ -20,9 +20,9 @@ pub(super) struct Entry {
 
 impl Entry {
     /// Whether two entries of one process print the same event.
-    pub(super) fn is_same(&self, other: &Self) -> bool {
+    pub(super) fn is_same(&self, entry: &Self) -> bool {
         (self.handle, self.operation, self.thread, self.addresses)
-            == (other.handle, other.operation, other.thread, other.addresses)
+            == (entry.handle, entry.operation, entry.thread, entry.addresses)
     }
 }
 
@@ -46,7 +46,7 @@ pub(super) enum Output {
         new: Option<u64>,
         opens: Vec<Entry>,
     },
-    /// All that is traced, `None` for an entry that cannot be read. A listing that is cut lacks the oldest.
+    /// All traced entries, `None` for an entry that cannot be read. A cut listing lacks the oldest entries.
     All {
         entries: Vec<Option<Entry>>,
         is_cut: bool,

@@ -14,7 +14,7 @@ const MAX_FRAMES: usize = 1 << 10;
 /// Characters of an offset as the debuggers print it, of 32 and of 64 bits.
 const OFFSET_DIGITS: [usize; 2] = ["0x00000000".len(), "0x0000000000000000".len()];
 
-/// Reads lines one by one. The places in `findings` are numbers of lines.
+/// Reads lines in sequence. The offsets in `findings` are numbers of lines.
 #[derive(Default)]
 pub(super) struct Parser {
     entries: Entries,
@@ -47,7 +47,7 @@ enum Taking {
     Nothing,
     /// Tracing begins: its snapshot follows, before which nothing was traced.
     Beginning,
-    /// One was taken, and nothing followed yet.
+    /// A snapshot was taken, and nothing followed yet.
     Taken,
     /// The listing is what was opened since the previous one; of how many events since, if the text says so.
     Difference(Option<u64>),
@@ -56,10 +56,10 @@ enum Taking {
 /// Commands at the prompts since the last step.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum Running {
-    /// There was none.
+    /// No command.
     #[default]
     Unknown,
-    /// All of them asked for what leaves the program stopped.
+    /// Only commands that leave the program stopped.
     Stopped,
     MayRun,
 }

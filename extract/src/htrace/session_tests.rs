@@ -61,7 +61,7 @@ impl Session {
                     session.take();
                 }
                 1 | 2 => session.list_difference(),
-                3 => session.list_one(),
+                3 => session.list_handle(),
                 _ => session.list_all(),
             }
         }
@@ -112,13 +112,13 @@ impl Session {
         self.list(|_| true);
     }
 
-    fn list_one(&mut self) {
+    fn list_handle(&mut self) {
         let handle = 4 * (1 + self.random(5));
         let _ = writeln!(self.text, "0:001> !htrace 0x{handle:x}");
         self.list(|event| event.1 == handle);
     }
 
-    /// Prints those of the events that tracing remembers.
+    /// Prints the chosen events that tracing remembers.
     fn list(&mut self, is_listed: impl Fn(&Event) -> bool) {
         let first = self.events.len().saturating_sub(self.shape.capacity);
         let traced = first..self.events.len();
@@ -187,7 +187,7 @@ struct Errors {
     events: Vec<u64>,
     /// Sessions with a snapshot elsewhere, without a word about it.
     snapshots: Vec<u64>,
-    /// Snapshots in all, and those of which the text allows several places.
+    /// Number of snapshots, and of snapshots for which the text allows several positions.
     all_snapshots: u64,
     uncertain: u64,
 }

@@ -27,7 +27,7 @@ use crate::source::SourceIdentity;
 /// Open and close of a handle, of which one may be missing.
 #[derive(Debug, Clone, Copy, Default)]
 struct Life {
-    /// Places in the history.
+    /// Positions in the history.
     open: Option<u32>,
     close: Option<u32>,
     /// The value was opened again, so that it was closed, though that is not in the text.
@@ -194,7 +194,7 @@ pub(super) fn info(
     }
 }
 
-/// The findings, whose places are numbers of lines.
+/// The findings, whose offsets are numbers of lines.
 pub(super) fn warnings(findings: &Diagnostics) -> Vec<Warning> {
     findings
         .warnings()
@@ -302,7 +302,7 @@ impl Entries {
         (stack, addresses)
     }
 
-    /// The row of a process with a pid, else at a kernel address, else of the one that is not known.
+    /// The row of a process with a pid, else with a kernel address, else of the unknown process.
     pub(super) fn process(&mut self, pid: Option<u32>, kernel_address: Option<u64>) -> u32 {
         self.processes.intern(&[match (pid, kernel_address) {
             (Some(pid), _) => (ProcessKey::Pid, u64::from(pid)),

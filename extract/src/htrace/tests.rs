@@ -78,7 +78,7 @@ fn a_value_that_is_opened_again_was_closed() {
 }
 
 #[test]
-fn a_program_is_known_when_one_is_named_for_a_process() {
+fn a_program_is_known_when_a_single_program_is_named_for_a_process() {
     let program = |path| format!(".  0\tid: 17e8\tattach\tname: {path}\n");
     let names = |front: String| {
         let (entries, _) = read_text(format!("{front}{SESSION}").as_bytes());
@@ -216,7 +216,7 @@ fn snapshots_lie_between_the_events_that_the_text_puts_around_them() {
         (&[(ALL, "o10"), RUN, (SNAPSHOT, ""), (ALL, "o14 c10 o10")], "o10 c10 o14", &[3]),
         // Opened, closed and opened again: the last place where that is all, not the first.
         (&[(SNAPSHOT, ""), RUN, (DIFF, "1 o10"), RUN, (ALL, "o10 c10 o10")], "o10 c10 o10", &[2]),
-        // A difference begins where the one before ended.
+        // A difference begins where the previous difference ended.
         (
             &[(ALL, "o10"), (SNAPSHOT, ""), RUN, (DIFF, "1 o14"), RUN, (DIFF, "1 o18")],
             "o10 o14 o18",

@@ -1,7 +1,7 @@
 //! The listings of all that is traced, on one axis of event numbers.
 //!
-//! Such a listing is the end of the axis at its time, as far back as tracing remembers. So it continues the one before
-//! by so many events that what both print is equal: by the fewest that the rest of the text allows. The rest are
+//! Such a listing is the end of the axis at its time, as far back as tracing remembers. So it continues the previous listing
+//! by a number of events for which the common part of both is equal: the smallest that the rest of the text allows. The rest are
 //! the events counted by `-diff`, prompts between which the program did not run, and that a handle
 //! value is not opened while it is open.
 
@@ -10,17 +10,17 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use super::grammar::Operation;
 use super::output::{Entry, Fact, Output};
 
-/// A number of an event, and an order among those that stand at a number which is not known exactly.
+/// Number of an event, and an order among events whose number is not known exactly.
 pub(super) type Position = (i64, u32);
 
-/// Before and after all events. Sums of some of them fit, too.
+/// Positions before and after all events. They are numbers, as spans are added and intersected; the sum of some fits, too.
 pub(super) const START: i64 = i64::MIN / 8;
 pub(super) const END: i64 = i64::MAX / 8;
 
-/// Tracing can hold a power of two of entries, at least so many (`HANDLE_TRACE_DB_MIN_STACKS` of the kernel).
+/// Smallest number of entries that tracing can hold, a power of two (`HANDLE_TRACE_DB_MIN_STACKS` of the kernel).
 const MIN_CAPACITY: u64 = 128;
 
-/// Whether tracing that holds so many entries may have forgotten some.
+/// Whether tracing that holds `count` entries may have forgotten some.
 fn may_be_full(count: u64) -> bool {
     count >= MIN_CAPACITY && count.is_power_of_two()
 }
@@ -42,15 +42,15 @@ impl Span {
         Self { first: time, last: time }
     }
 
-    /// The span so many events later.
+    /// The span `events` later.
     pub(super) fn after(self, events: i64) -> Self {
         let moved = |time: i64| if time == START || time == END { time } else { time + events };
         Self { first: moved(self.first), last: moved(self.last) }
     }
 
     /// Returns the intersection, unless it is empty.
-    pub(super) fn and(self, other: Self) -> Option<Self> {
-        let (first, last) = (self.first.max(other.first), self.last.min(other.last));
+    pub(super) fn and(self, span: Self) -> Option<Self> {
+        let (first, last) = (self.first.max(span.first), self.last.min(span.last));
         (first <= last).then_some(Self { first, last })
     }
 }
@@ -63,7 +63,7 @@ pub(super) fn distance(count: u64) -> i64 {
 
 /// The events of a process that are known, and the times of the listings of all.
 pub(super) struct Timeline {
-    /// Each with the first step that shows it.
+    /// Events with the first step that shows them.
     pub(super) known: BTreeMap<Position, (usize, Entry)>,
     /// Number of events at the time of each listing of all handles or with the total, by fact.
     pub(super) times: Vec<Option<i64>>,
@@ -74,7 +74,7 @@ pub(super) struct Timeline {
     unknown: Vec<(i64, i64)>,
     /// The numbers that events of differences and of listings of a handle may have.
     loose: HashMap<Position, Span>,
-    /// Listings of all that have nothing in common with the one before, and where they begin.
+    /// Listings of all without events in common with the previous listing, and where they begin.
     gaps: Vec<(usize, i64)>,
     comparisons: u64,
 }
@@ -86,7 +86,7 @@ pub(super) struct Spans {
 }
 
 impl Spans {
-    /// Whether an event may have come before or after a time, which is one within `span`.
+    /// Whether an event may have come before or after a time within `span`.
     pub(super) fn are_open(&self, span: Span) -> bool {
         let begun = self.firsts.partition_point(|first| *first < span.last);
         let ended = self.lasts.partition_point(|last| *last < span.first);
@@ -107,7 +107,7 @@ struct Clock {
     now: Span,
     /// The last snapshot.
     snapshot: Option<Span>,
-    /// The program did not run since.
+    /// Whether the program did not run since.
     is_at_snapshot: bool,
 }
 
@@ -277,7 +277,7 @@ impl Timeline {
         true
     }
 
-    /// Number of listings of all that have nothing in common with the one before.
+    /// Number of listings of all without events in common with the previous listing.
     pub(super) fn gaps(&self) -> usize {
         self.gaps.len()
     }
@@ -354,13 +354,13 @@ impl Timeline {
         position
     }
 
-    /// The last event of a handle value before a place, with the numbers that it may have.
+    /// The last event of a handle value before a position, with the numbers that it may have.
     pub(super) fn last_of(&self, handle: u64, before: Position) -> Option<(Span, &Entry)> {
         let last = self.of_handles.get(&handle)?.range(..before).next_back()?;
         self.known.get(last).map(|(_, entry)| (self.span_of(*last), entry))
     }
 
-    /// Places of the events of a handle value.
+    /// Positions of the events of a handle value.
     pub(super) fn positions_of(&self, handle: u64) -> impl Iterator<Item = Position> {
         self.of_handles.get(&handle).into_iter().flatten().copied()
     }
@@ -374,7 +374,7 @@ impl Timeline {
         }
     }
 
-    /// Whether the listing before has another one as a whole.
+    /// Whether the previous listing has all entries of a listing.
     fn has(&mut self, entries: &[Option<Entry>], last: Placed) -> bool {
         let Some((&(first, _), _)) = self.known.first_key_value() else { return false };
         let length = entries.len() as i64;

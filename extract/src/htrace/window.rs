@@ -1,8 +1,8 @@
-//! The events between a snapshot and a difference, and what the difference and listings of a handle value say of them.
+//! The events between a snapshot and a difference, according to the difference and to listings of a handle value.
 //!
 //! A listing of a handle has all its events that tracing remembers, up to now. So the events of the handle that are known
-//! are among those that are listed, or the last of them are, when tracing has forgotten the first. What else is listed
-//! stands between them, in front of them or behind them.
+//! are among the listed events, or the last of them are, when tracing has forgotten the first. Further listed events
+//! lie between them, in front of them or behind them.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -19,7 +19,7 @@ pub(super) struct Window<'a> {
 
 /// Events of a window that are not known and that a difference needs.
 pub(super) struct Unknown {
-    /// With their places.
+    /// Opens with their positions.
     pub(super) opens: Vec<(Position, Entry)>,
     /// Closes of known opens that are not listed.
     pub(super) closes: usize,
@@ -42,7 +42,7 @@ impl<'a> Window<'a> {
         self.last.saturating_sub(self.first) - self.len() as i64
     }
 
-    /// The events that are not known, when the listing can be that of these events: all that are opened and not closed
+    /// The unknown events, if the listing can be of these events: all that are opened and not closed
     /// again, of which some may be events that are not known.
     pub(super) fn explain(&self, opens: &[Entry]) -> Option<Unknown> {
         let outstanding = self.outstanding();
@@ -69,7 +69,7 @@ impl<'a> Window<'a> {
             .then_some(Unknown { opens, closes })
     }
 
-    /// Unknown opens, whatever else is listed.
+    /// Unknown opens of a listing that may contradict known events.
     pub(super) fn unknown(&self, opens: &[Entry]) -> Unknown {
         let known: HashSet<(u64, u32, u32)> = self
             .known
@@ -173,8 +173,8 @@ impl<'a> Window<'a> {
     }
 }
 
-/// Adds what a listing has and the timeline lacks. It was printed at a time within `span`.
-pub(super) fn place(step: usize, entries: &[Entry], span: Span, timeline: &mut Timeline) {
+/// Adds the entries of a listing that the timeline lacks. The listing was printed at a time within `span`.
+pub(super) fn add_entries(step: usize, entries: &[Entry], span: Span, timeline: &mut Timeline) {
     let mut of_handles: BTreeMap<u64, Vec<Entry>> = BTreeMap::new();
     for entry in entries {
         of_handles.entry(entry.handle).or_default().push(*entry);
@@ -230,7 +230,7 @@ pub(super) fn place(step: usize, entries: &[Entry], span: Span, timeline: &mut T
     }
 }
 
-/// Whether a sequence ends with what was printed.
+/// Whether a sequence ends with the printed entries.
 fn ends_with(known: Option<&[Entry]>, printed: &[Entry]) -> bool {
     let last = known.and_then(|known| known.get(known.len().checked_sub(printed.len())?..));
     last.is_some_and(|last| last.iter().zip(printed).all(|(known, entry)| known.is_same(entry)))

@@ -1,6 +1,6 @@
 //! Images: where files are mapped, and which files they are.
 //!
-//! Image events are those of MOF class Image_Load. Identity records (MOF classes ImageID and DbgID_RSDS of KernelTraceControl)
+//! Image events are of MOF class Image_Load. Identity records (MOF classes ImageID and DbgID_RSDS of KernelTraceControl)
 //! are inserted by the merge of a trace after each image event, with that event's time stamp.
 
 use std::collections::HashMap;
@@ -156,7 +156,7 @@ impl FileVersion {
     }
 }
 
-/// One mapping of one image, times raw.
+/// A mapping of an image, times raw.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ImageRow {
     /// Process id; 0 for kernel images.
@@ -197,7 +197,7 @@ enum Identity {
 }
 
 impl Identity {
-    /// Whether the image has no such record yet and could be the one that is meant.
+    /// Whether the image has no such record yet and may be its image.
     fn is_missing_in(&self, image: &ImageRow) -> bool {
         match self {
             Self::Id(id) => {
@@ -208,7 +208,7 @@ impl Identity {
         }
     }
 
-    /// Whether the image has this very record.
+    /// Whether the image has an equal record.
     fn is_known_to(&self, image: &ImageRow) -> bool {
         match self {
             Self::Id(id) => image.file.version_key == Some((id.size as u32, id.timestamp)),
@@ -220,24 +220,24 @@ impl Identity {
     }
 }
 
-/// Images at one place among which a late record is looked for; a process maps few at one address.
+/// Most images at an address among which the image of a late record is searched; a process maps few at one address.
 const MAX_IMAGES_SEARCHED: usize = 256;
 
 /// Mappings in the order they were first seen, and the versions of files.
 #[derive(Default)]
 pub struct Images {
     pub rows: Vec<ImageRow>,
-    /// Paths, each once.
+    /// Distinct paths.
     pub paths: Vec<String>,
     /// Version resources by size and time stamp.
     pub versions: HashMap<(u32, u32), FileVersion>,
     path_ids: ByteInterner,
     live: HashMap<(u32, u64), usize>,
-    /// All mappings that start at a place, in the order they were first seen.
+    /// All mappings at an address, in the order they were first seen.
     rows_by_key: HashMap<(u32, u64), Vec<usize>>,
-    /// The image event last seen for a place, to which identity records of the same time belong.
+    /// The last image event at an address, to which identity records of the same time belong.
     recent: HashMap<(u32, u64), (i64, usize)>,
-    /// Identity records that wait for an image event of the same time, one time per place.
+    /// Identity records that wait for an image event of the same time; a single time for each address.
     early: HashMap<(u32, u64), (i64, Vec<Identity>)>,
     orphans: u64,
 }
@@ -279,8 +279,8 @@ impl EventFamily for Images {
         Some(())
     }
 
-    /// Gives the identity records whose image event never came to other images of their place;
-    /// counts those of places without image.
+    /// Gives the identity records whose image event never came to further images at their address;
+    /// counts records at addresses without image.
     fn finish(&mut self, shared: &mut Shared) {
         let keys: Vec<_> = self.early.keys().copied().collect();
         for key in keys {
@@ -332,7 +332,7 @@ impl Images {
         self.identity((rsds.pid, rsds.base), time, Identity::Rsds(rsds));
     }
 
-    /// Gives a record to the image event of its own time, or lets it wait for one: merged traces
+    /// Gives a record to the image event of its time, or lets it wait for that: merged traces
     /// have both at the same time, but not always in this order.
     fn identity(&mut self, key: (u32, u64), time: i64, record: Identity) {
         if let Some((at, row)) = self.recent.get(&key).copied()
@@ -341,14 +341,14 @@ impl Images {
             self.identify(row, record);
             return;
         }
-        // A handful of records belong to one image event.
+        // An image event has a handful of records.
         if self.early.get(&key).is_some_and(|(at, records)| *at != time || records.len() >= 8) {
             self.settle(key);
         }
         self.early.entry(key).or_insert((time, Vec::new())).1.push(record);
     }
 
-    /// The waiting records of a place when they have this time; others are settled.
+    /// The waiting records at an address, if they have this time; earlier records are settled.
     fn take_early(&mut self, key: (u32, u64), time: i64) -> Vec<Identity> {
         if self.early.get(&key).is_some_and(|(early, _)| *early != time) {
             self.settle(key);
@@ -356,7 +356,7 @@ impl Images {
         self.early.remove(&key).map(|(_, records)| records).unwrap_or_default()
     }
 
-    /// Gives the waiting records of a place to the images that have been there so far.
+    /// Gives the waiting records at an address to the images that have been there so far.
     fn settle(&mut self, key: (u32, u64)) {
         let Some((_, records)) = self.early.remove(&key) else { return };
         let mut identified = None;
@@ -374,7 +374,7 @@ impl Images {
     }
 
     /// The image that a record without image event belongs to: some writers log the records
-    /// later, in the order of the images at their place.
+    /// later, in the order of the images at their address.
     fn image_of(&self, key: (u32, u64), record: &Identity) -> Option<usize> {
         let rows = self.rows_by_key.get(&key)?.iter().take(MAX_IMAGES_SEARCHED).copied();
         let with = |test: fn(&Identity, &ImageRow) -> bool| {

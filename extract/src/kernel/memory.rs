@@ -1,7 +1,7 @@
 //! Memory: blocks of heaps (class HeapTraceProvider), pages (MOF class PageFault_VirtualAlloc) and views of files (MOF
 //! class FileIo_MapFile).
 //!
-//! Payloads of heaps are packed; newer systems pad them to 8 bytes. Their layouts are those of
+//! Payloads of heaps are packed; newer systems pad them to 8 bytes. Their layouts are from
 //! `kerneltraceeventparser.mof` and TraceEvent's `HeapTraceProvider`.
 
 use handlescope_model::{EventKind, Table};
@@ -21,9 +21,9 @@ const FREE: EventId = EventId::Hook(0x1024);
 pub struct Heaps {
     /// Handle of the heap.
     pub heap: Vec<u64>,
-    /// Address of the block, of a reallocation the new one; 0 for a call that failed and for events of the heap itself.
+    /// Address of the block, the new address for a reallocation; 0 for a call that failed and for events of the heap itself.
     pub address: Vec<u64>,
-    /// Bytes; of a reallocation the row of [`Self::moves`], of a free 0.
+    /// Bytes; for a reallocation the row of [`Self::moves`], for a free 0.
     pub size: Vec<u64>,
     pub moves: Vec<HeapMove>,
 }
@@ -31,9 +31,9 @@ pub struct Heaps {
 /// Further fields of a reallocation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HeapMove {
-    /// Address of the block before.
+    /// Previous address of the block.
     pub old_address: u64,
-    /// Bytes from now on.
+    /// New size, bytes.
     pub size: u64,
 }
 
@@ -95,9 +95,9 @@ pub struct VirtualMemory {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RangeRow {
     pub base: u64,
-    /// Bytes; 0 where a free means all from the base on.
+    /// Bytes; 0 for a free of all bytes from the base on.
     pub size: u64,
-    /// Process whose memory it is; the header has the one that called.
+    /// Process whose memory it is; the header has the process that called.
     pub pid: u32,
     /// `MEM_COMMIT`, `MEM_RESERVE`, `MEM_DECOMMIT` and `MEM_RELEASE`, among others.
     pub flags: u32,
@@ -182,7 +182,7 @@ impl EventFamily for Views {
         let (byte_offset, pid) = (p.u64(), p.u32());
         if event.id == VIEW_RUNDOWN {
             let Event { time, processor, .. } = *event;
-            // Older versions do not say of which process it is.
+            // Older versions do not have the process.
             self.at_end.extend(pid.map(|pid| ViewAtEnd { base, pid, time, processor }));
             return Some(());
         }

@@ -35,7 +35,7 @@ pub struct Process {
     pub command_line: String,
 }
 
-/// One lifetime of one pid, times raw.
+/// A lifetime of a pid, times raw.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProcessRow {
     /// Process as described by the events.
@@ -281,7 +281,7 @@ const THREAD_END: EventId = EventId::Hook(0x0502);
 const THREAD_RUNDOWN_START: EventId = EventId::Hook(0x0503);
 const THREAD_RUNDOWN_END: EventId = EventId::Hook(0x0504);
 
-/// One lifetime of one thread id, times raw.
+/// A lifetime of a thread id, times raw.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ThreadRow {
     pub pid: u32,

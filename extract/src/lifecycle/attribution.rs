@@ -12,16 +12,16 @@ const SYSTEM_PID: u32 = 4;
 /// A handle table is swept after the end of its process; events that late still belong to it.
 pub const EXIT_GRACE_NS: i64 = 2_000_000;
 
-/// No row.
+/// The number of no row, in columns with an entry for each event or allocation: an `Option` would double their size.
 pub const NONE: u32 = u32::MAX;
 
 /// Process lifetimes, to be searched by pid and raw time.
 pub struct ProcessIndex {
-    /// For each pid its lifetimes.
+    /// Lifetimes of each pid.
     lifetimes: HashMap<u32, Lifetimes>,
     /// For each pid its children as (start, row), in the order of their start.
     children: HashMap<u32, Vec<(i64, u32)>>,
-    /// The rows of processes of which nothing but the pid is known.
+    /// The rows of processes of which only the pid is known.
     unnamed: HashMap<u32, u32>,
 }
 
@@ -37,7 +37,7 @@ pub struct Lifetime {
 }
 
 impl ProcessIndex {
-    /// An index of these processes.
+    /// Creates an index of processes.
     pub fn new(rows: &[ProcessRow]) -> Self {
         let (named, unnamed) = rows.split_at(rows.partition_point(|row| !row.is_unnamed));
         let index = Self::of(named.iter().map(|row| Lifetime {
@@ -50,7 +50,7 @@ impl ProcessIndex {
         Self { unnamed: unnamed.collect(), ..index }
     }
 
-    /// An index of these lifetimes, by row.
+    /// Creates an index of lifetimes, by row.
     pub fn of(rows: impl Iterator<Item = Lifetime>) -> Self {
         let mut lifetimes: HashMap<u32, Vec<_>> = HashMap::new();
         let mut children: HashMap<u32, Vec<_>> = HashMap::new();
@@ -82,7 +82,7 @@ impl ProcessIndex {
         }
     }
 
-    /// The process with this pid at this time, first and last moment included; of several the one
+    /// The process with this pid at this time, first and last moment included; of several the process
     /// that started last.
     pub fn find(&self, pid: u32, time: i64) -> Option<u32> {
         self.lifetimes.get(&pid)?.find(time, time)
@@ -196,16 +196,16 @@ pub struct Attribution {
     pub header: u64,
     /// Number of events attributed by the process id of their stack.
     pub stack: u64,
-    /// To the process that had ended up to 2 ms before.
+    /// Number of events attributed to the process that had ended up to 2 ms before.
     pub before_exit: u64,
-    /// To System, because no process was known.
+    /// Number of events attributed to System, because no process was known.
     pub system: u64,
-    /// Dropped: pid 0, or not even System is known.
+    /// Number of dropped events: pid 0, or not even System is known.
     pub dropped: u64,
 }
 
 impl Attribution {
-    /// The process of an event, counted by what decided.
+    /// The process of an event, counted by the source of the attribution.
     ///
     /// `grace` is [`EXIT_GRACE_NS`] in ticks.
     pub fn attribute(

@@ -1,10 +1,10 @@
-//! Closes that the end of a process made, not its program, and which handles of the rundown at the start are closed later.
+//! Closes that the end of a process made, not its program, and the handles of the rundown at the start that are closed later.
 //!
 //! When the last thread of a process exits, the kernel sweeps its handle table (`ObKillProcess` →
 //! `ExSweepHandleTable`), so that a handle which the program leaked looks closed. Names of functions are
 //! not known here, so that the sweep is recognized by what it does: it is the last thing that happens to the
 //! handles of the process, on one thread, and always on the same kernel frames, on which no close of a
-//! program that goes on is ever made. What is closed after the event that ends the process is of it anyhow.
+//! program that goes on is ever made. Closes after the event that ends the process are part of the sweep in any case.
 
 use handlescope_model::rules::OPENING_HANDLES;
 use handlescope_model::{Cancelled, EventKind, Poll};
@@ -18,7 +18,7 @@ use crate::collect::Collector;
 use crate::kernel::ProcessRow;
 use crate::raw::{RowKind, UNKNOWN_ID};
 
-/// The kernel frames of a stack, by the number of their content.
+/// Number of the kernel frames of a stack; equal frames have equal numbers.
 type KernelPart = u32;
 
 /// The closes that ends of processes made, as rows of the timeline.
@@ -26,7 +26,7 @@ type KernelPart = u32;
 pub struct ExitCloses(HashSet<u32>);
 
 impl ExitCloses {
-    /// Finds them, unless asked to stop; `order` gives the time order when it is not the order of the rows.
+    /// Finds the closes, unless asked to stop; `order` gives the time order when it is not the order of the rows.
     pub fn new(lifetimes: &Lifetimes<'_>, order: Option<&[u32]>) -> Result<Self, Cancelled> {
         let Lifetimes { collected, owners, clock, .. } = *lifetimes;
         if collected.processes.rows.iter().all(|process| process.end.is_none()) {
@@ -43,7 +43,7 @@ impl ExitCloses {
             after_end: HashSet::new(),
             candidates: Vec::new(),
         };
-        // From the end, because only then it is known what comes after a close.
+        // Backwards, so that the events after a close are known.
         let mut poll = Poll::new(lifetimes.cancel);
         for row in lifetimes.rows(order).rev() {
             poll.round()?;
@@ -74,12 +74,12 @@ struct ProcessEnd {
 /// The closes at the end of a process.
 #[derive(Clone, Default)]
 enum Run {
-    /// None was seen yet.
+    /// No close was seen yet.
     #[default]
     Ahead,
     /// On this thread, on these kernel frames where a close has a stack.
     Within { tid: u32, kernel: Option<KernelPart> },
-    /// Something else was seen.
+    /// An event that is not of the sweep was seen.
     Over,
 }
 
@@ -126,7 +126,7 @@ impl Search<'_> {
         let end = known.end.map(|end| (end, is_after_end(end)));
         let state = &mut self.ends[process];
         // A close that was given to System because its process is not known proves nothing about System. Most closes
-        // are made on the frames of the one before.
+        // are made on the frames of the previous close.
         let is_of_program = state.opens && timeline.pid[row] == known.process.pid;
         if is_of_program && kernel != self.last_of_program {
             self.of_programs.extend(kernel);
@@ -183,7 +183,7 @@ impl Search<'_> {
 /// For each handle of the rundown at the start, whether the process that owned it closed a handle of the
 /// same value later; `order` gives the time order when it is not the order of the rows.
 ///
-/// A value means that handle until it is closed, so that the first close of the value is its close.
+/// A value is of that handle until it is closed, so that the first close of the value is its close.
 pub fn closed_start_handles(
     lifetimes: &Lifetimes<'_>,
     order: Option<&[u32]>,

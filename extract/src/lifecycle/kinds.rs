@@ -23,7 +23,7 @@ pub enum Subject {
     Acquired(AcquiredChange),
     /// A handle of GDI or USER.
     Gui(GuiChange),
-    /// Nothing, as long as no description says more.
+    /// No subject, as long as no description gives one.
     Unknown,
 }
 
@@ -49,7 +49,7 @@ pub enum PageChange {
 pub enum AcquiredChange {
     Acquire,
     Release,
-    /// Nothing that could be followed.
+    /// A change that cannot be followed.
     Ignored,
 }
 
@@ -93,7 +93,7 @@ pub const fn event_kind(kind: RowKind) -> Option<EventKind> {
 }
 
 impl Subject {
-    /// Whether it is about an object; others are about allocations, which have owners of their own.
+    /// Whether it is about an object. All further subjects are allocations, whose owners are separate.
     pub(super) const fn is_of_object(self) -> bool {
         match self {
             Self::Object(_) | Self::HandleAtEnd => true,

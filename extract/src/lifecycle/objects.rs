@@ -18,11 +18,11 @@ use crate::raw::{RowKind, UNKNOWN_ID};
 /// Address of an object, or pid and address of a view.
 type Key = (u32, u64);
 
-/// Marks keys of kernel objects, which belong to no process. No process has this pid either: it
-/// stands for a header without one.
+/// Process in keys of kernel objects, which belong to no process. No process has this pid: it
+/// is the pid of a header without one.
 const KERNEL: u32 = UNKNOWN_ID;
 
-/// One object as tracked.
+/// A tracked object.
 #[derive(Debug, Clone)]
 pub struct ObjectRow {
     /// Kernel address; for a view `base | pid << 42`, as ETWAnalyzer prints it.
@@ -33,7 +33,7 @@ pub struct ObjectRow {
     key: Key,
     opened: u32,
     closed: u32,
-    /// Sum over the handles that were opened, less that of those that were closed: 0 when they are the same.
+    /// Sum over the opened handles less the sum over the closed handles: 0 when they are the same.
     balance: u64,
     completed: u32,
 }
@@ -75,7 +75,7 @@ struct OpenAt {
 /// Object of each event.
 pub struct TrackedEvents {
     pub objects: Objects,
-    /// For each event its object, a row of `rows`, or [`NONE`].
+    /// Object of each event, a row of `rows`, or [`NONE`].
     pub object: Vec<u32>,
 }
 
@@ -140,7 +140,7 @@ fn follow<'a>(
 impl Objects {
     /// Final order: completed objects by completion, then open ones by first event.
     ///
-    /// Returns for each object its place.
+    /// Returns the position of each object.
     pub fn positions(&self) -> Vec<u32> {
         let mut positions = vec![0; self.rows.len()];
         let mut next_open = self.completed;
@@ -155,7 +155,7 @@ impl Objects {
         positions
     }
 
-    /// Gives an event to its object; the error says why it has none.
+    /// Gives an event to its object; the error is the reason that it has none.
     fn event(
         &mut self,
         collected: &Collector,
@@ -334,7 +334,7 @@ impl Objects {
         }
     }
 
-    /// A close has the name; a second one is kept beside the first, an empty one says nothing.
+    /// Adds the name that a close has: a second name is kept beside the first, an empty name is ignored.
     fn add_name(&mut self, object: u32, name: u32) {
         let first = self.row(object).name;
         if name == 0 || name == first {
@@ -384,7 +384,7 @@ fn duplicated_handle(duplicate: &DuplicateRow, owners: DuplicateOwners, process:
     (duplicate.object, holder, duplicate.target_handle)
 }
 
-/// Raw events of a trace with their processes; rows are those of the timeline.
+/// Raw events of a trace with their processes, by their rows of the timeline.
 pub struct RawEvents<'a> {
     pub collected: &'a Collector,
     pub owners: &'a EventOwners,

@@ -28,10 +28,10 @@ impl DuplicateOwners {
 
 /// The processes of the rows of the timeline.
 pub struct EventOwners {
-    /// For each row the process: the owner of the handle, else the one that acted. [`NONE`] for
+    /// Process of each row: the owner of the handle, else the process that acted. [`NONE`] for
     /// events that belong to no process and are dropped.
     pub process: Vec<u32>,
-    /// For each duplicate its further processes.
+    /// Further processes of each duplicate.
     pub duplicates: Vec<DuplicateOwners>,
     /// Source of the attribution.
     pub attribution: Attribution,
@@ -145,9 +145,9 @@ fn duplicate_owners(
     (target, DuplicateOwners { caller, source, inherited_by })
 }
 
-/// The pid an event is about.
+/// The pid that an event concerns.
 ///
-/// The payload of a map or unmap says whose address space it is; the header only who acted.
+/// The payload of a map or unmap has the process of the address space; the header only the process that acted.
 pub(super) fn event_pid(collected: &Collector, row: usize) -> u32 {
     let timeline = &collected.shared.timeline;
     match timeline.kind[row] {
@@ -161,8 +161,8 @@ pub(super) fn event_pid(collected: &Collector, row: usize) -> u32 {
 
 /// The pid whose view is mapped or unmapped.
 ///
-/// It is the one of the event, not of the process it was given to: a process that ended more than
-/// the grace time ago still unmaps its own views, not those of System.
+/// It is the pid of the event, not of the process it was attributed to: a process that ended more than
+/// the grace time ago still unmaps its views, not views of System.
 pub(super) fn view_pid(collected: &Collector, row: usize, process: u32) -> u32 {
     match event_pid(collected, row) {
         UNKNOWN_ID => {

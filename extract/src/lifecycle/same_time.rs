@@ -52,7 +52,7 @@ pub fn in_time_order(
     Ok(Some(order))
 }
 
-/// The end of the rows that have the time of the one at `first`; `None` after the last.
+/// The end of the rows that have the time of the row at `first`; `None` after the last row.
 fn next_run(uses: &Uses<'_>, first: usize, row: impl Fn(usize) -> Option<u32>) -> Option<usize> {
     let times = &uses.collected.shared.timeline.time;
     let time = times[row(first)? as usize];
@@ -125,12 +125,12 @@ impl AtOnce {
     }
 }
 
-/// Something that is opened and closed.
+/// A handle, an object or a view, which is opened and closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Key {
     /// A handle of an object.
     Handle { process: u32, handle: u32, object: u64 },
-    /// A handle value, whatever the object.
+    /// A handle value of any object.
     Value { process: u32, handle: u32 },
     /// An object, by its kernel address.
     Object(u64),
@@ -141,17 +141,17 @@ enum Key {
 /// Effect of an event on a handle, a view or an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum How {
-    /// It is there from now on.
+    /// The key is open from now on.
     Open,
     /// A handle of the object is opened, which the end of an object before it does not wait for.
     Enter,
-    /// It is there.
+    /// The key must be open.
     Use,
-    /// It is gone.
+    /// The key is closed from now on.
     Close,
 }
 
-/// Looks up what events are about; rows are those of the timeline.
+/// Looks up the keys of events, by their rows of the timeline.
 struct Uses<'a> {
     collected: &'a Collector,
     owners: &'a EventOwners,
@@ -163,7 +163,7 @@ impl Uses<'_> {
         subject(self.collected.shared.timeline.kind[row as usize]).is_of_object()
     }
 
-    /// All that an event does; nothing where it is given to no process.
+    /// All effects of an event; none if it is attributed to no process.
     fn of(&self, row: u32) -> impl Iterator<Item = (Key, How)> + use<> {
         self.effects(row as usize).into_iter().flatten()
     }
@@ -185,7 +185,7 @@ impl Uses<'_> {
                 None,
             ]
         };
-        let of_one = |key, how| [Some((key, how)), None, None, None];
+        let single = |key, how| [Some((key, how)), None, None, None];
         let view =
             || Key::View { pid: view_pid(self.collected, row, process), base: views.rows[at].base };
         match subject(shared.timeline.kind[row]) {
@@ -194,16 +194,16 @@ impl Uses<'_> {
             Subject::HandleAtEnd => of_handle(How::Use, How::Use),
             Subject::Object(EventKind::HandleDuplicate) => self.of_duplicate(at, process),
             Subject::Object(EventKind::ObjectCreate) => {
-                of_one(Key::Object(objects.object[at]), How::Open)
+                single(Key::Object(objects.object[at]), How::Open)
             }
             Subject::Object(EventKind::ObjectDelete) => {
-                of_one(Key::Object(objects.object[at]), How::Close)
+                single(Key::Object(objects.object[at]), How::Close)
             }
             Subject::Object(EventKind::Reference | EventKind::Dereference) => {
-                of_one(Key::Object(references.object[at]), How::Use)
+                single(Key::Object(references.object[at]), How::Use)
             }
-            Subject::Object(EventKind::Map) => of_one(view(), How::Open),
-            Subject::Object(EventKind::Unmap) => of_one(view(), How::Close),
+            Subject::Object(EventKind::Map) => single(view(), How::Open),
+            Subject::Object(EventKind::Unmap) => single(view(), How::Close),
             Subject::Heap(_)
             | Subject::Pages(_)
             | Subject::Acquired(_)
@@ -212,7 +212,7 @@ impl Uses<'_> {
         }
     }
 
-    /// A duplicate opens a handle of its owner, or of the child that inherits it, and uses the one it is made of.
+    /// Effects of a duplicate: it opens a handle of its owner, or of the child that inherits it, and uses its source handle.
     fn of_duplicate(&self, at: usize, target: u32) -> [Option<(Key, How)>; 4] {
         let duplicate = &self.collected.duplicates.rows[at];
         let owners = self.owners.duplicates[at];
@@ -261,7 +261,7 @@ impl<'a> OpenKeys<'a> {
         };
     }
 
-    /// Puts back what was there.
+    /// Restores the state of keys.
     fn restore(&mut self, states: Vec<(Key, bool)>) {
         for (key, is_open) in states {
             match is_open {
@@ -281,7 +281,7 @@ struct Run<'a, 'd> {
     uses: &'a Uses<'a>,
     /// Open keys among the doubtful ones.
     open: &'a mut OpenKeys<'d>,
-    /// Looks that are left.
+    /// Checks that are left.
     looks: &'a mut usize,
     /// Events of each processor in order; processors are ordered by their first event.
     queues: Vec<Queue>,
@@ -306,11 +306,11 @@ struct Ahead {
 /// Reasons that an event must not come next, ordered by severity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Wait {
-    /// It may.
+    /// It may come next.
     No,
-    /// It would use what is not there, or end what is still used.
+    /// It would use a closed key, or close a key that is still used.
     ForUse,
-    /// It would close what is not open, or open what is.
+    /// It would close a closed key, or open an open key.
     ForChange,
 }
 
@@ -484,7 +484,7 @@ impl<'a, 'd> Run<'a, 'd> {
         left.is_some()
     }
 
-    /// Whether an event has to wait for those of other processors.
+    /// Whether an event has to wait for events of further processors.
     fn wait(&self, row: u32, queue: usize) -> Wait {
         let of_doubtful = self.uses.of(row).filter(|(key, _)| self.open.is_doubtful(key));
         let waits = of_doubtful.map(|(key, how)| {

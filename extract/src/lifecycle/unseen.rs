@@ -1,10 +1,10 @@
 //! Handles and views whose closes are among the events that a trace lost.
 //!
-//! A handle value means one handle until it is closed. So what a process opened was closed when the process opens the
+//! A handle value is of one handle until it is closed. So a handle was closed when its process opens the
 //! same value again, or closes it for another object; when the sweep of its handle table at its end does not close it; and
 //! when the rundown at the end of the trace does not list it. This is looked at only where events may be missing between
-//! the open and that evidence: elsewhere the close would be there, and what has none stays leaked. A sweep or rundown of
-//! which something may be missing shows nothing.
+//! the open and that evidence: elsewhere the close would be there, and a handle without a close stays leaked. A sweep or rundown of
+//! which events may be missing shows nothing.
 
 use handlescope_model::rules::{OPENING, WITH_HANDLE};
 use handlescope_model::tables::ClosedUnseen;
@@ -23,9 +23,9 @@ use crate::raw::{RowKind, UNKNOWN_ID};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UnseenClose {
     pub evidence: ClosedUnseen,
-    /// It was still open then.
+    /// Last time at which it was known to be open.
     pub after: i64,
-    /// It was closed then at the latest.
+    /// First time at which it was known to be closed.
     pub before: i64,
 }
 
@@ -47,11 +47,11 @@ enum Slot {
 /// Effect of an event on earlier opens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Effect {
-    /// Nothing that its object does not show.
+    /// No effect beyond its object.
     None,
     /// The handle or view opened by the event of this row had been closed before.
     ClosedBefore(u32),
-    /// It closes what the event of this row opened, whatever became of the object since.
+    /// It closes the handle or view that the event of this row opened, even if the object is complete.
     Closes(u32),
 }
 
@@ -59,7 +59,7 @@ pub(super) enum Effect {
 /// so far.
 pub struct Reuses<'a> {
     lifetimes: Lifetimes<'a>,
-    /// The row that opened what is there.
+    /// Row of the open of each slot.
     open: HashMap<Slot, u32>,
     closed_before: HashMap<u32, i64>,
 }
@@ -104,7 +104,7 @@ impl<'a> Reuses<'a> {
         }
     }
 
-    /// Notes that what a row opened is no longer there. That counts only if its close may be missing; later evidence
+    /// Notes that the handle or view that a row opened is closed. That counts only if its close may be missing; later evidence
     /// does not count then either.
     fn reuse(&mut self, opened: u32, row: usize) -> Effect {
         self.closed_before.insert(opened, self.lifetimes.collected.shared.timeline.time[row]);
@@ -119,7 +119,7 @@ impl<'a> Reuses<'a> {
         self.lifetimes.missing.times.is_between(time[opened as usize], time[row])
     }
 
-    /// For each row that opened what is no longer there, the raw time of the event that shows it.
+    /// Raw time of the evidence for each row whose handle or view is closed.
     pub(super) fn into_closed(self) -> HashMap<u32, i64> {
         self.closed_before
     }
@@ -140,7 +140,7 @@ impl Lifetimes<'_> {
             EventKind::HandleDuplicate => {
                 let duplicate = &duplicates.rows[at];
                 let holder = match owners.duplicates[at].inherited_by {
-                    // The child is not known: the value is that of a handle of the parent.
+                    // The child is not known: the value is of a handle of the parent.
                     NONE if duplicate.is_inherited() => return None,
                     NONE => {
                         let pid = Some(duplicate.target_pid).filter(|pid| *pid != 0);
@@ -203,7 +203,7 @@ impl<'a> UnseenCloses<'a> {
         })
     }
 
-    /// Whether what the event of a row opened is known to be closed before another event, by a close that
+    /// Whether the handle or view of a row is known to be closed before another event, by a close that
     /// is missing.
     pub(super) fn is_closed_before(&self, opened: u32, row: u32) -> bool {
         let time = &self.lifetimes.collected.shared.timeline.time;

@@ -115,7 +115,7 @@ impl OpenHandles {
 pub struct LiveCounts {
     processes: HashMap<u32, OpenHandles>,
     collected: Collector,
-    /// Rows that were looked at.
+    /// Rows that were examined.
     seen: usize,
     /// Handles whose process was not known, by raw time.
     waiting: HashMap<i64, Vec<usize>>,

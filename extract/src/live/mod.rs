@@ -1,4 +1,4 @@
-//! Events that come one by one, from a session or a replay, into the same families as those of a file.
+//! Events that arrive from a session or a replay, for the same families as the events of a file.
 //!
 //! A thread that receives events puts them into a [`queue`](live_queue), which is bounded and counts what it had no
 //! room for. A [`LiveWindow`] keeps them and makes the tables of an extract of them at any time; a [`LiveCounts`]

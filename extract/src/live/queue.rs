@@ -1,4 +1,4 @@
-//! A bounded queue of events between the thread that receives them and the one that decodes them, and a trace file in
+//! A bounded queue of events between the thread that receives them and the thread that decodes them, and a trace file in
 //! place of a session.
 
 use std::cell::Cell;
@@ -67,7 +67,7 @@ pub struct EventReceiver {
     received: PackedEvents,
 }
 
-/// A queue that holds events of so many bytes; the receiver may hold as many that it took out.
+/// Creates a queue that holds events of this number of bytes; the receiver may hold as many that it took out.
 pub fn live_queue(limit: usize, when_full: WhenFull) -> (EventSender, EventReceiver) {
     let shared = Arc::new(Shared::default());
     let receiver = EventReceiver { shared: Arc::clone(&shared), received: PackedEvents::default() };

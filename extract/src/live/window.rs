@@ -72,7 +72,7 @@ impl LiveWindow {
         Self { inventory: Some(inventory), ..self }
     }
 
-    /// Takes an event; those of the kernel may have the ids of files or of sessions.
+    /// Takes an event; kernel events may have the ids of files or of sessions.
     pub fn event(&mut self, event: &Event<'_>) {
         let event = Event { id: id_in_file(event.id), ..*event };
         self.newest = self.newest.max(event.time);
@@ -281,8 +281,8 @@ pub(super) fn kept_events(
         (Some(row), _) => {
             let is_kept = !is_old(row);
             if is_kept && !event.extended.is_empty() {
-                let (own_keys, match_id) = carried_names(&event);
-                keys.extend(own_keys);
+                let (carried_keys, match_id) = carried_names(&event);
+                keys.extend(carried_keys);
                 unfinished.extend(match_id.map(|id| (id, event.tid)));
             }
             is_kept

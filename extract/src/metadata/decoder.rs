@@ -1,4 +1,4 @@
-//! Metadata gathered, events decoded by it, and what events and providers are called.
+//! Collection of metadata, decoding of events by it, and the names of events and providers.
 
 use std::sync::Arc;
 
@@ -21,21 +21,21 @@ pub(super) const EVENT_INFO: EventId = EventId::Classic { guid: event_info::PROV
 pub(super) const EVENT_MAP_INFO: EventId =
     EventId::Classic { guid: event_info::PROVIDER, opcode: 33 };
 
-/// Bytes that schemas and maps may take in memory; further ones are refused. Those of a large trace take
+/// Most bytes of schemas and maps in memory; further schemas are refused. The schemas of a large trace take
 /// some MB.
 pub const MAX_METADATA: usize = 256 << 20;
 
-/// Memory per schema besides its fields: its entry, its names and those of the tables that find it.
+/// Memory per schema besides its fields: its entry, its names and its entries in the tables for look-up.
 const SCHEMA_COST: usize = 256;
 
 /// Outcome of learning from an event that may be metadata.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Learned {
-    /// It is none.
+    /// The event is not metadata.
     Nothing,
-    /// It was taken.
+    /// The metadata was taken.
     Taken,
-    /// It makes no sense, or there is too much metadata.
+    /// The metadata cannot be read, or there is too much of it.
     Refused,
 }
 
@@ -108,7 +108,7 @@ impl Decoder {
 
     fn chunk(&mut self, guid: Guid, event: &Event<'_>) -> Learned {
         let (text, hash) = match self.manifests.chunk(event) {
-            Chunk::Other => return Learned::Nothing,
+            Chunk::Unusable => return Learned::Nothing,
             Chunk::Kept => return Learned::Taken,
             Chunk::Refused => return Learned::Refused,
             Chunk::Complete(text, hash) => (text, hash),
@@ -146,7 +146,7 @@ impl Decoder {
         SchemaId(self.schemas.len() as u32 - 1)
     }
 
-    /// The schema of an event: its own, that of an EventInfo record, or that of a manifest.
+    /// The schema of an event: from the event itself, an EventInfo record, or a manifest.
     pub fn schema_of(&mut self, event: &Event<'_>) -> Option<SchemaId> {
         if let EventId::Manifest { guid, id } = event.id
             && let Some(item) = trace_logging::schema_item(event.extended)
@@ -210,7 +210,7 @@ impl Decoder {
 
     /// Decodes an event; `None` without a schema.
     ///
-    /// What it says is borrowed until the next event is decoded.
+    /// The result is borrowed until the next event is decoded.
     pub fn decode<'a>(&'a mut self, event: &Event<'a>) -> Option<Decoded<'a>> {
         let id = self.schema_of(event)?;
         self.decode_as(id, event.payload, event.pointer_size)
@@ -283,7 +283,7 @@ impl EventFamily for Metadata {
     }
 }
 
-/// Names of events and providers; of several versions of an event, those of the last that came.
+/// Names of events and providers; an event with several versions has the names of the latest.
 #[derive(Default)]
 pub struct SchemaNames<'a> {
     schemas: FxHashMap<EventId, &'a Schema>,
@@ -298,7 +298,7 @@ impl<'a> SchemaNames<'a> {
                 names.providers.insert(schema.guid, &schema.provider);
             }
         }
-        // Of several sources, the one that decodes an event names it.
+        // An event with several schemas is named by the schema that decodes it.
         for schema in schemas.iter().filter(|schema| schema.source == SchemaSource::Manifest) {
             let id = EventId::Manifest { guid: schema.guid, id: schema.id };
             names.schemas.insert(id, schema);

@@ -97,7 +97,7 @@ fn property(record: &[u8], bytes: &[u8]) -> Option<FieldPlan> {
     let count = match count {
         field if flags & COUNT_ELSEWHERE != 0 => Count::Field(field),
         count if count > 1 || flags & FIXED_COUNT != 0 => Count::Fixed(count),
-        _ => Count::One,
+        _ => Count::Single,
     };
     let map = Some(map).filter(|map| *map != 0 && flags & STRUCTURE == 0);
     let map = map.map(|offset| text_at(record, offset).into());
@@ -116,12 +116,12 @@ pub(super) fn text_at(record: &[u8], offset: u32) -> String {
 /// Kind of the numbers in a map.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MapKind {
-    /// Each is a value.
+    /// Values.
     Values,
-    /// Each is a bit of a mask.
+    /// Bits of a mask.
     Bits,
-    /// Another kind, which is not applied.
-    Other,
+    /// A kind that is not applied.
+    Unsupported,
 }
 
 /// Names of values.
@@ -133,7 +133,7 @@ pub struct EventMap {
 }
 
 impl EventMap {
-    /// Bytes it takes in memory.
+    /// Size in memory, bytes.
     pub(super) fn size(&self) -> usize {
         self.entries.iter().map(|(_, text)| size_of::<(u32, Box<str>)>() + text.len()).sum()
     }
@@ -160,7 +160,7 @@ pub(super) fn decode_map(record: &[u8]) -> Option<(Guid, String, EventMap)> {
     let kind = match flag {
         1 => MapKind::Values,
         2 => MapKind::Bits,
-        _ => MapKind::Other,
+        _ => MapKind::Unsupported,
     };
     Some((guid, text_at(info, name), EventMap { kind, entries: entries? }))
 }
@@ -227,7 +227,7 @@ pub(super) mod tests {
     #[test]
     fn the_length_of_a_pointer_is_that_of_the_event() {
         let pointer = FieldKind::Value(Form::Hex, Extent::Pointer);
-        assert_eq!(kinds(&[(0, 16, 0, 1, 4)]), [(pointer, Count::One)]);
+        assert_eq!(kinds(&[(0, 16, 0, 1, 4)]), [(pointer, Count::Single)]);
     }
 
     #[test]
@@ -241,7 +241,7 @@ pub(super) mod tests {
         ];
         assert_eq!(
             kinds,
-            extents.map(|extent| (FieldKind::Value(Form::Utf16, extent), Count::One))
+            extents.map(|extent| (FieldKind::Value(Form::Utf16, extent), Count::Single))
         );
     }
 
@@ -252,7 +252,7 @@ pub(super) mod tests {
                 .into_iter()
                 .map(|(_, count)| count)
                 .collect();
-        assert_eq!(counts, [Count::Field(0), Count::Fixed(1), Count::Fixed(2), Count::One]);
+        assert_eq!(counts, [Count::Field(0), Count::Fixed(1), Count::Fixed(2), Count::Single]);
     }
 
     #[test]

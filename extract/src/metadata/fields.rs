@@ -1,4 +1,4 @@
-//! Schemas, compiled: what a payload consists of, how the bytes of a value are delimited, and what they mean.
+//! Compiled schemas: the fields of a payload, and the extent and form of their values.
 
 use std::sync::Arc;
 
@@ -77,7 +77,7 @@ pub struct FieldPlan {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FieldKind {
     Value(Form, Extent),
-    /// The members are so many fields from the first on.
+    /// A structure of consecutive fields.
     Structure {
         first: u16,
         members: u16,
@@ -87,17 +87,17 @@ pub enum FieldKind {
 /// Number of values of a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Count {
-    /// Once; it is not an array.
-    One,
-    /// An array of so many.
+    /// A single value, no array.
+    Single,
+    /// An array of this size.
     Fixed(u16),
-    /// An array of as many as the integer in this field says.
+    /// An array of the size in the integer of this field.
     Field(u16),
-    /// An array of as many as the 16-bit number in front of it says.
+    /// An array after a 16-bit number with its size.
     Prefixed,
 }
 
-/// The fields of an event: first those of the top level, then members of structures.
+/// The fields of an event: the top level, then members of structures.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Fields {
     plans: Vec<FieldPlan>,
@@ -114,7 +114,7 @@ impl Fields {
         let is_field = |at: u16| usize::from(at) < plans.len();
         let mut depths = vec![1_u8; plans.len()];
         let mut members_in_all = 0;
-        // Members follow their structure, so from the end each depth is known when it is asked for.
+        // Members follow their structure, so that going backwards each depth is known when it is needed.
         for (at, field) in plans.iter().enumerate().rev() {
             let counts = !matches!(field.count, Count::Field(at) if !is_field(at));
             let extends = match field.kind {
@@ -160,7 +160,7 @@ impl Fields {
         self.plans.get(first..first + usize::from(members)).unwrap_or_default()
     }
 
-    /// Bytes they take in memory.
+    /// Size in memory, bytes.
     pub(super) fn size(&self) -> usize {
         let text =
             |text: &FieldPlan| text.name.len() + text.map.as_ref().map_or(0, |map| map.len());
@@ -203,7 +203,7 @@ pub enum Extent {
     Pointer,
     /// Number of bytes in the integer of this field.
     BytesOf(u16),
-    /// Text of so many characters, perhaps with a terminator among them.
+    /// Text of this number of characters, perhaps with a terminator among them.
     Characters(u16),
     /// Number of characters in the integer of this field.
     CharactersOf(u16),
@@ -238,7 +238,7 @@ pub(super) enum Length {
 /// xs:hexBinary as an IPv6 address (TDH_OUTTYPE_IPV6).
 const OUT_IPV6: u16 = 24;
 
-/// Form and extent of values of an in-type (`_TDH_IN_TYPE` of `tdh.h`, and those of TraceLogging);
+/// Form and extent of values of an in-type (`_TDH_IN_TYPE` of `tdh.h`, and TraceLogging types);
 /// `None` for an unknown one. The size of a pointer or number is that of its type whatever the
 /// schema says.
 pub(super) fn reading(in_type: u16, out_type: u16, length: Length) -> Option<(Form, Extent)> {
@@ -335,11 +335,11 @@ mod tests {
     }
 
     fn structure(first: u16, members: u16) -> FieldPlan {
-        field(FieldKind::Structure { first, members }, Count::One)
+        field(FieldKind::Structure { first, members }, Count::Single)
     }
 
     fn value() -> FieldPlan {
-        field(FieldKind::Value(Form::Unsigned, Extent::Bytes(4)), Count::One)
+        field(FieldKind::Value(Form::Unsigned, Extent::Bytes(4)), Count::Single)
     }
 
     #[test]
@@ -360,10 +360,10 @@ mod tests {
     fn references_lead_to_a_field() {
         let counted =
             |at| field(FieldKind::Value(Form::Unsigned, Extent::Bytes(1)), Count::Field(at));
-        let sized = |at| field(FieldKind::Value(Form::Binary, Extent::BytesOf(at)), Count::One);
-        for (one, other) in [(counted(0), counted(2)), (sized(0), sized(2))] {
-            assert!(Fields::new(vec![value(), one], 2).is_some());
-            assert!(Fields::new(vec![value(), other], 2).is_none());
+        let sized = |at| field(FieldKind::Value(Form::Binary, Extent::BytesOf(at)), Count::Single);
+        for (valid, invalid) in [(counted(0), counted(2)), (sized(0), sized(2))] {
+            assert!(Fields::new(vec![value(), valid], 2).is_some());
+            assert!(Fields::new(vec![value(), invalid], 2).is_none());
         }
         assert!(Fields::new(vec![value(); MAX_FIELDS + 1], 1).is_none());
     }

@@ -47,13 +47,13 @@ type Events = FxHashMap<(u16, u8), SchemaId>;
 
 /// Outcome of adding a chunk.
 pub(super) enum Chunk {
-    /// It is none: another format, or without content.
-    Other,
-    /// Others are missing.
+    /// Of an unknown format, or without content.
+    Unusable,
+    /// Further chunks are missing.
     Kept,
-    /// It makes no sense, or is too much.
+    /// The chunk cannot be read, or there are too many.
     Refused,
-    /// It was the last one of this manifest, which has its hash.
+    /// The last chunk of its manifest: the manifest and its hash.
     Complete(Vec<u8>, [u8; 32]),
 }
 
@@ -65,18 +65,18 @@ pub(super) struct Manifests {
     manifests: Vec<Events>,
     by_content: FxHashMap<(Guid, [u8; 32]), u32>,
     by_process: FxHashMap<(Guid, Option<u32>), u32>,
-    /// The manifest of any process, for one that sent none.
+    /// The manifest of any process, for processes that sent none.
     by_provider: FxHashMap<Guid, u32>,
 }
 
 impl Manifests {
     /// Takes an event [`CHUNK`].
     pub(super) fn chunk(&mut self, event: &Event<'_>) -> Chunk {
-        let EventId::Manifest { guid, .. } = event.id else { return Chunk::Other };
+        let EventId::Manifest { guid, .. } = event.id else { return Chunk::Unusable };
         let mut p = Payload::of(event);
         let head = (p.u8(), p.u8(), p.u8(), p.u8());
         if !matches!(head, (Some(XML), Some(_), Some(_), Some(MAGIC))) {
-            return Chunk::Other;
+            return Chunk::Unusable;
         }
         let (Some(total), Some(number)) = (p.u16(), p.u16()) else { return Chunk::Refused };
         if number >= total {
@@ -233,7 +233,7 @@ fn attribute(element: &BytesStart<'_>, name: &str) -> Option<String> {
         .flatten()
         .find(|attribute| attribute.key.as_ref() == name.as_bytes())?;
     let text = String::from_utf8_lossy(&attribute.value).into_owned();
-    // An entity of the manifest's own is left as it is.
+    // Entities that the manifest declares are left as they are.
     Some(unescape(&text).map_or(text.clone(), |text| text.into_owned()))
 }
 
@@ -394,7 +394,7 @@ fn plan(
         }
     };
     let count = match data.count.as_ref().map(amount) {
-        None => Count::One,
+        None => Count::Single,
         Some(count) => match count? {
             Amount::Number(count) => Count::Fixed(count),
             Amount::Field(field) => Count::Field(field),
@@ -453,7 +453,7 @@ mod tests {
         let id = EventId::Manifest { guid: GUID, id: CHUNK };
         for payload in [&[0; 32][..], b"", &[XML, 1, 0]] {
             let event = Event { id, payload, ..Event::default() };
-            assert!(matches!(manifests.chunk(&event), Chunk::Other));
+            assert!(matches!(manifests.chunk(&event), Chunk::Unusable));
         }
     }
 

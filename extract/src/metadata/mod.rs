@@ -2,9 +2,9 @@
 //!
 //! Three kinds of schema say what the payload of an event consists of, in this order: the TraceLogging
 //! schema in an extended item of the event, EventInfo records, and manifests of .NET's EventSource. Each
-//! is compiled once into [`Fields`]; a payload is then read without an allocation of its own.
+//! is compiled once into [`Fields`]; a payload is then read without an allocation.
 //!
-//! A trace is trusted with nothing: whatever it claims, memory for metadata is bounded by a budget of
+//! A trace is not trusted: memory for metadata is bounded by a budget of
 //! [`MAX_METADATA`] and the values of an event by the size of its payload.
 
 mod decoder;

@@ -1,4 +1,4 @@
-//! A decoded event: its values, and the text of them that is the same for the same values, whatever prints it.
+//! A decoded event: its values, and their canonical text.
 //!
 //! `FIELD=VALUE` with commas between them; `[a;b]` is an array and `{x=1;y=2}` a structure. Integers are
 //! decimal, pointers and masks hexadecimal, floating point numbers the hexadecimal digits of their bits, so
@@ -174,7 +174,7 @@ pub struct Decoded<'a> {
 }
 
 impl<'a> Decoded<'a> {
-    /// The fields of the top level; those that a short payload does not hold whole are missing.
+    /// The fields of the top level; fields that a short payload cuts are missing.
     pub fn fields(&self) -> Nodes<'a> {
         let Self { schema, slots, payload, .. } = *self;
         let next = Node { slots, fields: &schema.fields, payload, at: 0 };
@@ -196,7 +196,7 @@ impl<'a> Decoded<'a> {
         self.ending == Ending::Short
     }
 
-    /// Whether its fields claim more values than there can be; what is after those is missing.
+    /// Whether its fields claim more values than there can be; further fields are missing.
     pub fn is_bad(&self) -> bool {
         self.ending == Ending::TooMany
     }

@@ -1,4 +1,4 @@
-//! A payload read by its schema, into slots that are used again for every event.
+//! Reading of a payload by its schema, into slots that are used again for every event.
 
 use super::fields::{Count, Extent, FieldKind, Fields, Form};
 use crate::payload::{Payload, utf16_bytes};
@@ -12,7 +12,7 @@ pub(super) struct Slot {
     /// Offset of the value's bytes in the payload.
     pub(super) start: u32,
     pub(super) length: u32,
-    /// The slot after those of this one.
+    /// The slot after this slot and its children.
     pub(super) end: u32,
 }
 
@@ -30,7 +30,7 @@ pub(super) enum Ending {
     Whole(usize),
     /// The payload ends before the fields do; fields that are not whole are left out.
     Short,
-    /// There would be more values than bytes of this payload can mean.
+    /// The payload claims more values than its bytes can have.
     TooMany,
 }
 
@@ -40,7 +40,7 @@ struct Stop(Ending);
 /// Values per byte of a payload: structures of one byte, as deep as they may be.
 const SLOTS_PER_BYTE: usize = 9;
 
-/// Reads payloads one after the other.
+/// Reads payloads in sequence.
 #[derive(Default)]
 pub(super) struct Reader {
     pub(super) slots: Vec<Slot>,
@@ -91,7 +91,7 @@ impl<'a> Reading<'a> {
     fn field(&mut self, at: usize) -> Result<(), Stop> {
         let Some(plan) = self.fields.get(at) else { return Ok(()) };
         let count = match plan.count {
-            Count::One => return self.item(at, plan.kind),
+            Count::Single => return self.item(at, plan.kind),
             Count::Fixed(count) => u64::from(count),
             Count::Field(field) => self.number(field),
             Count::Prefixed => u64::from(self.u16()?),
@@ -140,7 +140,7 @@ impl<'a> Reading<'a> {
         Ok(slot)
     }
 
-    /// Says that an array or structure ends here.
+    /// Ends an array or structure.
     fn close(&mut self, slot: usize) {
         let end = self.slots.len() as u32;
         if let Some(slot) = self.slots.get_mut(slot) {
@@ -148,7 +148,7 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// The bytes of a value: of text without its terminator, of others all.
+    /// The bytes of a value; a text has them without its terminator.
     fn bytes(&mut self, form: Form, extent: Extent) -> Result<&'a [u8], Stop> {
         let unit = if form == Form::Utf16 { 2 } else { 1 };
         let bytes = match extent {
@@ -240,7 +240,7 @@ mod tests {
     }
 
     fn value(form: Form, extent: Extent) -> FieldPlan {
-        field(FieldKind::Value(form, extent), Count::One)
+        field(FieldKind::Value(form, extent), Count::Single)
     }
 
     fn u16_field() -> FieldPlan {

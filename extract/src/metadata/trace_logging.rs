@@ -116,10 +116,10 @@ fn field(p: &mut Payload<'_>, depth: usize) -> Option<Parsed> {
             let size = p.u16()?;
             p.skip(usize::from(size))?;
             let kind = FieldKind::Value(Form::Binary, Extent::Counted);
-            let plan = FieldPlan { name, kind, count: Count::One, map: None };
+            let plan = FieldPlan { name, kind, count: Count::Single, map: None };
             return Some(Parsed { plan, members: Vec::new() });
         }
-        _ => Count::One,
+        _ => Count::Single,
     };
     let in_type = kind & IN_TYPE;
     if in_type == STRUCTURE {
@@ -146,19 +146,19 @@ fn value(in_type: u8, out_type: u8, count: Count) -> Option<(FieldKind, Count)> 
             let extent = match count {
                 Count::Fixed(count) => Extent::Characters(count),
                 Count::Prefixed => Extent::CountedCharacters,
-                Count::One | Count::Field(_) => Extent::Characters(1),
+                Count::Single | Count::Field(_) => Extent::Characters(1),
             };
-            return Some((FieldKind::Value(form, extent), Count::One));
+            return Some((FieldKind::Value(form, extent), Count::Single));
         }
         (4, OUT_BOOLEAN) => (Form::Bool, Extent::Bytes(1)),
-        // Binary has no length of its own here, but one in front of it.
+        // Binary has its length in front of it, not in the schema.
         (14, _) => (Form::Binary, Extent::Counted),
         _ => reading(in_type.into(), out_type.into(), Length::OfType)?,
     };
     Some((FieldKind::Value(form, extent), count))
 }
 
-/// Fields in a row: those of the event, then the members of each structure.
+/// The fields as a list: the fields of the event, then the members of each structure.
 fn flat(top_level: Vec<Parsed>) -> Option<Vec<FieldPlan>> {
     let mut fields: Vec<FieldPlan> = Vec::new();
     let mut waiting = Vec::new();
@@ -250,8 +250,11 @@ pub(super) mod tests {
     fn arrays_have_their_count_in_the_schema_or_in_the_payload() {
         let number = |name, count| of(name, Form::Unsigned, Extent::Bytes(4), count);
         let fields = fields(b"a\0\x08b\0\x28\x03\0c\0\x48").unwrap();
-        let counts =
-            [number("a", Count::One), number("b", Count::Fixed(3)), number("c", Count::Prefixed)];
+        let counts = [
+            number("a", Count::Single),
+            number("b", Count::Fixed(3)),
+            number("c", Count::Prefixed),
+        ];
         assert_eq!(fields, counts);
     }
 
@@ -259,10 +262,10 @@ pub(super) mod tests {
     fn out_types_make_characters_and_booleans() {
         let fields = fields(b"a\0\x86\x02b\0\xC4\x02c\0\x84\x03d\0\x0E").unwrap();
         let expected = [
-            of("a", Form::Utf16, Extent::Characters(1), Count::One),
-            of("b", Form::Ansi, Extent::CountedCharacters, Count::One),
-            of("c", Form::Bool, Extent::Bytes(1), Count::One),
-            of("d", Form::Binary, Extent::Counted, Count::One),
+            of("a", Form::Utf16, Extent::Characters(1), Count::Single),
+            of("b", Form::Ansi, Extent::CountedCharacters, Count::Single),
+            of("c", Form::Bool, Extent::Bytes(1), Count::Single),
+            of("d", Form::Binary, Extent::Counted, Count::Single),
         ];
         assert_eq!(fields, expected);
     }
@@ -270,7 +273,7 @@ pub(super) mod tests {
     #[test]
     fn a_custom_field_is_bytes_with_a_count() {
         let fields = fields(b"a\0\x61\x02\0xyb\0\x08").unwrap();
-        assert_eq!(fields[0], of("a", Form::Binary, Extent::Counted, Count::One));
+        assert_eq!(fields[0], of("a", Form::Binary, Extent::Counted, Count::Single));
         assert_eq!(fields.len(), 2);
     }
 
@@ -322,7 +325,7 @@ pub(super) mod tests {
         assert_eq!(item(&bytes, 6).and_then(|data| data.get(8..)), Some(&7_u64.to_le_bytes()[..]));
         bytes[30] = 200;
         assert_eq!(extended_items(&bytes).count(), 1);
-        // A size of 0 does not repeat an item for ever.
+        // A size of 0 does not repeat an item endlessly.
         assert_eq!(extended_items(&[0; 64]).count(), 8);
     }
 }

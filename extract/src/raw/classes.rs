@@ -1,7 +1,7 @@
 //! The classes of kernel events. A file has these events by hook id, a real-time session by the GUID of their
 //! class and an opcode.
 //!
-//! The GUIDs are those of learn.microsoft.com, `MSNT_SystemTrace` and its child classes; those of heap and registry
+//! The GUIDs are from learn.microsoft.com, `MSNT_SystemTrace` and its child classes; for heap and registry
 //! events are the control GUIDs of their providers.
 
 use std::ops::RangeInclusive;

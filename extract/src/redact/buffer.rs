@@ -1,4 +1,4 @@
-//! One buffer and its payloads without texts: headers, numbers and sizes stay.
+//! Redaction of a buffer and its payloads: headers, numbers and sizes stay.
 
 use super::names::Placeholders;
 use crate::collect::FamilyIndex;
@@ -19,7 +19,7 @@ pub(super) struct Redaction {
 
 impl Redaction {
     /// Overwrites the texts of a buffer, given from its header on; `valid` is where its events end,
-    /// and `time` that of the first.
+    /// and `time` the time of the first.
     pub(super) fn buffer(&mut self, bytes: &mut [u8], valid: usize, time: i64) {
         header(bytes);
         let (events, unused) = bytes.split_at_mut(valid.min(bytes.len()));

@@ -4,7 +4,7 @@
 //! PDB support"), ETWAnalyzer reads `X.etl.EmbeddedPdbs`; PerfView packs `symbols` and `X.etl.ngenpdbs` into the
 //! `.zip`, and looks for `symbols` beside a trace. All are laid out as symbol servers are.
 //!
-//! Symbols in the archive that a trace lies in, unpacked one by one when they are asked for.
+//! Symbols in the archive that a trace lies in, unpacked when they are requested.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -61,10 +61,10 @@ fn folders_named(folder: &Path, names: &[String]) -> Vec<PathBuf> {
     folders.into_iter().map(|(_, path)| path).collect()
 }
 
-/// Suffixes after the name of a trace in the names of such folders, in the order PerfView searches
+/// Suffixes after the name of a trace in the names of folders of symbols, in the order PerfView searches
 /// them.
 pub(super) const ENDS: [&str; 3] = [".ngenpdbs", ".ngenpdb", ".embeddedpdbs"];
-/// PerfView's folder for the symbols of all traces beside it, and in a `.zip`. It searches it after the others.
+/// PerfView's folder for the symbols of all traces beside it, and in a `.zip`. PerfView searches it last.
 pub(super) const FOR_ALL: &str = "symbols";
 
 /// Symbols in archives.
@@ -297,8 +297,8 @@ mod tests {
         let file = folder.path().join("a.etl.NGENPDB").join(pdb.store_path("a.pdb"));
         fs::create_dir_all(file.parent().expect("a parent")).expect("a folder");
         fs::write(&file, pdb.bytes()).expect("a file");
-        let places = symbols_beside(&folder.path().join("a.etl"));
-        let (chain, outcome) = names_from(places, &pdb, 1 << 30);
+        let folders = symbols_beside(&folder.path().join("a.etl"));
+        let (chain, outcome) = names_from(folders, &pdb, 1 << 30);
         assert_eq!(chain.first().map(|frame| &*frame.function), Some("Work"));
         assert_eq!(outcome, Outcome::Resolved { file, was_converted: false });
         assert_eq!(names_from(Vec::new(), &pdb, 1 << 30).1, Outcome::NoSymbolPath);
@@ -329,12 +329,12 @@ mod tests {
         let pdb = TestPdb::new(&[(0x1000, "Work")]);
         let folder = tempfile::tempdir().expect("a folder");
         let store = pdb.store_path("a.pdb");
-        for place in ["symbols", "Symbols", "a.etl.ngenpdbs", "deep/symbols"] {
+        for parent in ["symbols", "Symbols", "a.etl.ngenpdbs", "deep/symbols"] {
             for archive in [zip_with, seven_zip_with] {
-                let path = archive(&folder, &format!("{place}/{store}"), &pdb.bytes());
+                let path = archive(&folder, &format!("{parent}/{store}"), &pdb.bytes());
                 let (chain, outcome) = names_from(vec![path.clone()], &pdb, 1 << 30);
                 assert_eq!(chain.first().map(|frame| &*frame.function), Some("Work"), "{path:?}");
-                let file = path.join(format!("{place}/{store}"));
+                let file = path.join(format!("{parent}/{store}"));
                 assert_eq!(outcome, Outcome::Resolved { file, was_converted: false });
             }
         }

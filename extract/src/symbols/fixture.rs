@@ -16,7 +16,7 @@ use super::{
 #[derive(Clone)]
 pub(super) struct TestPdb {
     pub(super) guid: Uuid,
-    /// Age in the debug information stream, the one that an image refers to.
+    /// Age in the debug information stream, which an image refers to.
     pub(super) age: u32,
     /// Age in the PDB information stream.
     pub(super) info_age: u32,
@@ -183,16 +183,16 @@ fn u32s(values: &[u32]) -> Vec<u8> {
     values.iter().flat_map(|value| value.to_le_bytes()).collect()
 }
 
-/// Names from these places, and where the symbols were.
+/// Names from these locations, and where the symbols were.
 pub(super) fn names_from(
-    places: Vec<PathBuf>,
+    locations: Vec<PathBuf>,
     pdb: &TestPdb,
     max_bytes: u64,
 ) -> (FrameChain, Outcome) {
     let cache = tempfile::tempdir().expect("a folder");
     let options = SymbolizerOptions {
         symcache_folder: Some(cache.path().to_owned()),
-        beside: places,
+        beside: locations,
         max_file_bytes: max_bytes,
         ..SymbolizerOptions::default()
     };

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-/// The functions at an address, innermost first: those which the compiler inlined there, and as the
-/// last one that whose machine code it is. Empty where nothing is known.
+/// The functions at an address, innermost first: inlined functions, and last
+/// the function whose machine code it is. Empty where no function is known.
 pub type FrameChain = Arc<[ResolvedFrame]>;
 
-/// An address in a module whose functions are asked for.
+/// An address in a module whose functions are requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct CodeAddress {
     /// Relative virtual address.
@@ -23,7 +23,7 @@ impl From<u64> for CodeAddress {
     }
 }
 
-/// One of the functions at an address.
+/// A function at an address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ResolvedFrame {
     /// Demangled name without parameters, shared by all frames of the function.

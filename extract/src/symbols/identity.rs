@@ -1,6 +1,6 @@
 //! Identities of a module and its PDB, and their spelling in a symbol store.
 //!
-//! What this program keeps for itself in a cache of symbols is in one folder, whose name no file from a trace or a server
+//! Files that this program keeps for itself in a cache of symbols are in a folder whose name no file from a trace or a server
 //! can have ([`StoreKey`] refuses it).
 
 use std::fmt;
@@ -73,7 +73,7 @@ impl ImageIdentity {
         Some(Self { name: name.to_owned(), timestamp, size })
     }
 
-    /// Whether an image with these headers is the one. What is mapped is whole pages, whatever the
+    /// Whether the headers are of this image. Mapped images have whole pages, even if their
     /// header says.
     pub(super) fn is(&self, timestamp: u32, size: u32) -> bool {
         let pages = |size: u64| size.div_ceil(0x1000);
@@ -95,7 +95,7 @@ pub(super) struct StoreKey {
 }
 
 impl StoreKey {
-    /// Longer names fit in no file system once a suffix is added.
+    /// Longest name: longer names fit in no file system once a suffix is added.
     const MAX_NAME: usize = 200;
 
     /// `None` if the name can not be a file name on every system.
@@ -114,7 +114,7 @@ impl StoreKey {
             && !name.ends_with(['.', ' '])
             && !name.contains(|c: char| c.is_control() || r#"<>:"|?*/\"#.contains(c))
             && !is_device(name)
-            && !is_own_folder(name);
+            && !is_private_folder(name);
         is_safe.then(|| Self { name: name.to_owned(), index })
     }
 }
@@ -132,12 +132,12 @@ fn is_device(name: &str) -> bool {
 const FOLDER: &str = ".handlescope";
 
 /// The folder in a cache.
-pub(super) fn own_folder(cache: &Path) -> PathBuf {
+pub(super) fn private_folder(cache: &Path) -> PathBuf {
     cache.join(FOLDER)
 }
 
 /// Whether a name means that folder, on systems that know no case as well.
-pub(super) fn is_own_folder(name: &str) -> bool {
+pub(super) fn is_private_folder(name: &str) -> bool {
     name.eq_ignore_ascii_case(FOLDER)
 }
 

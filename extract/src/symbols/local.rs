@@ -28,7 +28,7 @@ pub(super) struct LocalFolders {
 pub(super) struct Candidate {
     pub(super) path: PathBuf,
     pub(super) form: Form,
-    /// The member of it that is meant, where it is an archive.
+    /// The member of the archive, if it is an archive.
     pub(super) member: Option<String>,
     pub(super) origin: Origin,
 }

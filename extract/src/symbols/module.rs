@@ -22,7 +22,7 @@ pub(super) enum ModuleSymbols {
 
 impl ModuleSymbols {
     /// The functions at addresses. `size` is that of the module, 0 if unknown: a public
-    /// symbol has no end, so the last function would otherwise reach on for ever.
+    /// symbol has no end, so the last function would otherwise have none.
     pub(super) fn resolve(&self, addresses: &[CodeAddress], size: u64) -> Vec<FrameChain> {
         let is_inside = |address: &CodeAddress| size == 0 || address.rva < size;
         match self {
@@ -39,7 +39,7 @@ impl ModuleSymbols {
 /// A mapped symcache, and the texts that were made of it.
 pub(super) struct SymcacheNames {
     bytes: ByteView<'static>,
-    /// The PDB it was made of, which says where source files can be got; read when a file is first asked for.
+    /// The PDB it was made of, which has the locations of source files; read when a file is first requested.
     pdb: Option<PathBuf>,
     source_server: OnceLock<SourceServer>,
     texts: Mutex<Texts>,
@@ -48,12 +48,12 @@ pub(super) struct SymcacheNames {
 /// Texts which many frames share.
 #[derive(Default)]
 struct Texts {
-    /// Readable names by place and length of the symcache's own, which stay where they are.
+    /// Readable names by address and length of the symcache's names, which do not move.
     names: FxHashMap<(usize, usize), Arc<str>>,
     files: FxHashMap<String, SourceFile>,
 }
 
-/// The path of a source file, and where the file can be got.
+/// The path of a source file, and the location from which it can be fetched.
 #[derive(Clone)]
 struct SourceFile {
     path: Arc<str>,
@@ -81,7 +81,7 @@ impl SymcacheNames {
             return vec![FrameChain::default(); addresses.len()];
         };
         let mut texts = lock(&self.texts);
-        let places = LazyCell::new(|| self.source_server().places());
+        let sources = LazyCell::new(|| self.source_server().locations());
         // One list for all, as most addresses lie in one function only.
         let mut locations = Vec::new();
         addresses
@@ -91,7 +91,7 @@ impl SymcacheNames {
                 if is_inside(address) {
                     find(&symcache, *address, &mut locations);
                 }
-                chain(&locations, address.rva, &mut texts, &|file| places.of(file))
+                chain(&locations, address.rva, &mut texts, &|file| sources.of(file))
             })
             .collect()
     }

@@ -51,10 +51,10 @@ pub struct DownloadBudget {
 }
 
 impl DownloadBudget {
-    /// The least that all downloads may take, so that a small limit of one file is none of many.
+    /// Smallest budget, so that a small limit of a file does not limit the number of files.
     const MIN_BYTES: u64 = 4 << 30;
 
-    /// Enough for two of the largest files.
+    /// Creates a budget for two files of the largest size.
     pub fn for_files_of(max_file_bytes: u64) -> Self {
         Self::of(max_file_bytes.saturating_mul(2).max(Self::MIN_BYTES))
     }
@@ -63,7 +63,7 @@ impl DownloadBudget {
         Self { limit, spent: Arc::default() }
     }
 
-    /// Fails when so many bytes are too many.
+    /// Spends bytes; fails when the budget is exceeded.
     pub(super) fn spend(&self, bytes: u64) -> Result<(), SymbolFileError> {
         let spent = self.spent.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes);
         match spent > self.limit {
@@ -98,29 +98,29 @@ impl Default for SymbolizerOptions {
 /// Follows [`Symbolizer::prepare`](super::Symbolizer::prepare) and
 /// [`Symbolizer::resolve_all`](super::Symbolizer::resolve_all), which calls it from several threads.
 ///
-/// Several downloads are under way at once; the PDB says which one is meant.
+/// Several downloads are under way at once; the PDB identifies the download.
 pub trait SymbolObserver: Sync {
     /// Called with the number of PDBs that are not available locally and will be requested.
     fn planned(&self, _files: usize) {}
 
-    /// A server is asked for a PDB.
+    /// Called when a PDB is requested of a server.
     fn started(&self, _pdb: &PdbIdentity) {}
 
-    /// Another process downloads the PDB, and is waited for.
+    /// Called when another process downloads the PDB, which is waited for.
     fn waiting(&self, _pdb: &PdbIdentity) {}
 
     /// Bytes of a PDB are there, of so many if the server says; fewer than before when a download
     /// had to start again.
     fn progress(&self, _pdb: &PdbIdentity, _bytes: u64, _total: Option<u64>) {}
 
-    /// The search for a PDB ended; the report says how.
+    /// Called when the search for a PDB ended; the report has the outcome.
     fn finished(&self, _pdb: &PdbIdentity) {}
 
-    /// The frames of a module are resolved, as far as they can be; so many modules of all are done.
+    /// Called when the frames of a module are resolved, if they can be; with the number of finished modules and of all.
     fn resolved(&self, _module: &ModuleIdentity, _done: usize, _of: usize) {}
 }
 
-/// Sees nothing.
+/// An observer that ignores all calls.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoSymbolObserver;
 

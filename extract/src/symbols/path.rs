@@ -1,6 +1,6 @@
 //! The symbol path: where PDBs are looked for, in the syntax of `_NT_SYMBOL_PATH`.
 //!
-//! Where programs of Windows keep symbols that they downloaded.
+//! The folders in which programs of Windows keep symbols that they downloaded.
 
 use std::convert::Infallible;
 use std::env;
@@ -18,7 +18,7 @@ use super::pointer::share_host;
 /// plain folders, divided by semicolons and searched in order.
 ///
 /// `Display` gives back the text it was parsed from, without secrets. Every text is a symbol
-/// path; what is no server and no cache is a folder.
+/// path; a part that is no server and no cache is a folder.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SymbolPath {
     text: String,
@@ -66,10 +66,10 @@ impl SymbolPath {
             let pieces: Vec<&str> = entry.trim().split('*').collect();
             let folders: Vec<&str> =
                 pieces.iter().copied().filter(|piece| !is_address(piece)).collect();
-            // What is left of `srv*https://…` would be a folder of that name.
-            let is_one =
+            // `srv*https://…` leaves `srv`, which would be a folder of that name.
+            let is_entry =
                 folders.len() == pieces.len() || folders.iter().skip(1).any(|f| !f.is_empty());
-            is_one.then(|| folders.join("*"))
+            is_entry.then(|| folders.join("*"))
         };
         Self::parse(&self.text.split(';').filter_map(local).collect::<Vec<_>>().join(";"))
     }
@@ -79,7 +79,7 @@ impl SymbolPath {
         self.entries.is_empty()
     }
 
-    /// Folders with symbols that do not exist. Those of caches are made when they are needed.
+    /// Folders with symbols that do not exist. Folders of caches are made when they are needed.
     pub fn missing_folders(&self) -> Vec<PathBuf> {
         self.folders()
             .into_iter()
@@ -193,7 +193,7 @@ impl FromStr for SymbolPath {
 pub(super) struct Server {
     /// URL as written on the symbol path.
     pub(super) url: String,
-    /// The nearest first. Empty if the platform has no place for caches.
+    /// Folders of caches, nearest first; empty if the platform has none.
     pub(super) caches: Vec<PathBuf>,
 }
 
@@ -203,7 +203,7 @@ impl Server {
         without_secrets(&self.url)
     }
 
-    /// Scheme, name and port: what is silent for one path is silent for all.
+    /// Scheme, name and port: a host that is silent for one path is silent for all.
     pub(super) fn host(&self) -> String {
         let url = reqwest::Url::parse(&self.url);
         url.map_or_else(|_| self.url.clone(), |url| url.origin().ascii_serialization())

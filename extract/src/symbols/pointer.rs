@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 /// Name of the file in a store.
 pub(super) const FILE_NAME: &str = "file.ptr";
-/// More than any path.
+/// Largest file that is read; no path is as long.
 pub(super) const MAX_BYTES: u64 = 0x1_0000;
 /// Characters of a server's message that are worth showing.
 const MAX_MESSAGE: usize = 200;

@@ -11,25 +11,25 @@ use thiserror::Error;
 use super::identity::{ModuleIdentity, PdbIdentity};
 use super::pointer::PointerError;
 
-/// Report on one module whose symbols were requested.
+/// Report on a module whose symbols were requested.
 ///
 /// `Display` writes one line for a message; a refused file and a silent server are always named.
-/// With [`refused`](Self::refused) and [`failures`](Self::failures) empty there is nothing that the
-/// user could do about missing symbols.
+/// If [`refused`](Self::refused) and [`failures`](Self::failures) are empty, the
+/// user cannot do anything about missing symbols.
 #[derive(Clone, Debug)]
 pub struct ModuleReport {
-    /// The module as it was asked for.
+    /// The requested module.
     pub module: ModuleIdentity,
     /// Outcome of the search.
     pub outcome: Outcome,
-    /// Files that were found and not used, also when another one was used in the end.
+    /// Files that were refused, also when a further file was used in the end.
     pub refused: Vec<Arc<SymbolFileError>>,
     /// Places that could not be searched, such as a server out of reach. A server that is given up
-    /// is here once, with the first module it was asked for.
+    /// is here once, with the first module whose file was requested of it.
     pub failures: Vec<SearchFailure>,
     /// Servers that have no PDB of this identity.
     pub missing: Vec<MissingAt>,
-    /// Servers that were not asked, as they were given up before.
+    /// Servers that got no request because they were given up before.
     pub skipped: Vec<String>,
     /// Origin of the file of [`Outcome::Resolved`].
     pub origin: Option<Origin>,
@@ -37,21 +37,21 @@ pub struct ModuleReport {
     pub unsaved: Option<Arc<SymbolFileError>>,
     /// Number of distinct addresses requested in the module.
     pub requested: usize,
-    /// Number of these that got a name.
+    /// Number of distinct addresses that got a name.
     pub named: usize,
 }
 
 /// Outcome of the search for the symbols of a module.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// Names are there.
+    /// Symbols give names.
     Resolved {
         /// The file they come from: the PDB, or a symcache whose PDB is on the path no longer.
         file: PathBuf,
         /// Whether an earlier session had converted the PDB.
         was_converted: bool,
     },
-    /// There is no PDB, but the image, whose exports give names to some functions.
+    /// Exports of the image give names to some functions; there is no PDB.
     ResolvedFromExports {
         /// The image.
         file: PathBuf,
@@ -62,11 +62,11 @@ pub enum Outcome {
     UnusableName,
     /// No symbol path is set.
     NoSymbolPath,
-    /// No place on the symbol path has the PDB, or only files that were refused.
+    /// No folder or server on the symbol path has the PDB, or only files that were refused.
     NotFound,
 }
 
-/// The place on the symbol path that had the symbols.
+/// The part of the symbol path that had the symbols.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Origin {
     /// A plain folder.
@@ -95,9 +95,9 @@ impl fmt::Display for Origin {
 pub struct MissingAt {
     /// Address of the server, as on the symbol path.
     pub server: String,
-    /// It said so in an earlier session, and was not asked again.
+    /// Whether it reported that in an earlier session, and got no request in this one.
     pub is_remembered: bool,
-    /// It has a file under that name, which was damaged or of another build minutes ago.
+    /// Whether it has a file under that name, which was damaged or of another build minutes ago.
     pub is_refused: bool,
 }
 
@@ -111,15 +111,15 @@ pub(super) struct SearchNotes {
 }
 
 impl SearchNotes {
-    pub(super) fn extend(&mut self, other: &Self) {
-        self.refused.extend_from_slice(&other.refused);
-        self.failures.extend_from_slice(&other.failures);
-        self.missing.extend_from_slice(&other.missing);
-        self.skipped.extend_from_slice(&other.skipped);
+    pub(super) fn extend(&mut self, notes: &Self) {
+        self.refused.extend_from_slice(&notes.refused);
+        self.failures.extend_from_slice(&notes.failures);
+        self.missing.extend_from_slice(&notes.missing);
+        self.skipped.extend_from_slice(&notes.skipped);
     }
 }
 
-/// A place on the symbol path that could not be searched.
+/// A folder or server on the symbol path that could not be searched.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SearchFailure {
     /// Address of the server, as on the symbol path; the whole path where no server is to blame.
@@ -135,7 +135,7 @@ pub enum SymbolFileError {
     /// The PDB belongs to another build of the module.
     #[error(
         "{} has guid {} and age {}, but the trace needs guid {} and age {}",
-        Untrusted(path), found.guid, found.age, expected.guid, expected.age
+        Untrusted(path), actual.guid, actual.age, expected.guid, expected.age
     )]
     WrongIdentity {
         /// The refused file.
@@ -143,12 +143,12 @@ pub enum SymbolFileError {
         /// Identity that the trace needs.
         expected: PdbIdentity,
         /// Identity that the file has, under the requested name.
-        found: PdbIdentity,
+        actual: PdbIdentity,
     },
     /// The image is another build of the module.
     #[error(
         "{} has time stamp {:#x} and size {:#x}, but the trace needs time stamp {:#x} and size {:#x}",
-        Untrusted(path), found.0, found.1, expected.0, expected.1
+        Untrusted(path), actual.0, actual.1, expected.0, expected.1
     )]
     WrongImage {
         /// The refused file.
@@ -156,7 +156,7 @@ pub enum SymbolFileError {
         /// Time stamp and size that the trace asks for.
         expected: (u32, u64),
         /// Time stamp and size of the file.
-        found: (u32, u64),
+        actual: (u32, u64),
     },
     /// The PDB or image cannot be read as one.
     #[error("{} is damaged, delete it or get it again", Untrusted(path))]
@@ -174,12 +174,12 @@ pub enum SymbolFileError {
         /// The limit that it exceeds.
         limit: u64,
     },
-    /// All downloads together took what they may.
+    /// All downloads together reached their limit.
     #[error(
         "downloads reached the limit of {limit} bytes per session; what was received is kept for the next one"
     )]
     TooManyDownloads {
-        /// The limit that they reached.
+        /// The limit, bytes.
         limit: u64,
     },
     /// A store points to a file that is not there.
@@ -210,7 +210,7 @@ impl SymbolFileError {
 }
 
 impl ModuleReport {
-    /// A report that says no more than how the search ended.
+    /// Creates a report of the outcome only.
     pub fn new(module: ModuleIdentity, outcome: Outcome) -> Self {
         Self {
             module,

@@ -1,6 +1,6 @@
 //! The search for the symbols of a module, each PDB and each image once a session.
 //!
-//! Of many modules at once, the PDBs are there before the first frame is resolved.
+//! When many modules are resolved at once, their PDBs are downloaded before the first frame is resolved.
 
 use std::fs::File;
 use std::hash::Hash;
@@ -39,7 +39,7 @@ pub(super) struct Search {
     /// Folders out of which no pointer leads.
     pub(super) closed: Vec<PathBuf>,
     pub(super) downloads: Downloads,
-    /// For what is found compressed in a store.
+    /// Folder for files that a store has compressed.
     pub(super) cache: Option<PathBuf>,
     pub(super) max_bytes: u64,
     pub(super) store: SymcacheStore,
@@ -77,22 +77,22 @@ pub(super) struct Slots<K>(Mutex<FxHashMap<K, Arc<Mutex<Progress>>>>);
 pub(super) enum Progress {
     #[default]
     New,
-    /// Not in any local place.
+    /// No local folder has the file.
     OnlyServersLeft(SearchResult),
     Done(SearchResult),
 }
 
 impl Search {
     pub(super) fn new(path: &SymbolPath, options: SymbolizerOptions) -> Self {
-        let own_cache = path.first_cache().filter(|_| options.symcache_folder.is_none());
-        let store_is_on_path = own_cache.is_some();
+        let path_cache = path.first_cache().filter(|_| options.symcache_folder.is_none());
+        let store_is_on_path = path_cache.is_some();
         let downloads = Downloads::new(path, &options);
         let beside = options.beside.iter().cloned();
         let closed = beside.clone().chain(options.closed_folders.clone()).collect();
         let usual = usual_caches().into_iter().filter(|cache| cache.is_dir());
         let usual: Vec<_> = usual.map(|cache| (cache, false)).collect();
         let unpacked = path.first_cache().or_else(|| options.symcache_folder.clone());
-        let folder = options.symcache_folder.or(own_cache).or_else(path::platform_cache);
+        let folder = options.symcache_folder.or(path_cache).or_else(path::platform_cache);
         Self {
             is_empty: path.is_empty() && options.beside.is_empty() && usual.is_empty(),
             folders: Mutex::new(LocalFolders::new(
@@ -256,7 +256,7 @@ impl Search {
         let stamp = FileStamp::of(file).map_err(SymbolFileError::io("read", file))?;
         let stored = self.store.open(key, pdb).filter(|stored| stored.source.size == stamp.size);
         if let Some(stored) = stored {
-            // A copy of the same PDB will do, but another file in its place has to show its identity.
+            // A copy of the same PDB is as good, but a changed file has to show its identity.
             if stored.source != stamp {
                 PdbFile::open(file)?.verify(pdb)?;
             }
@@ -275,7 +275,7 @@ impl Search {
         Ok(())
     }
 
-    /// The exports of an image in a local place; no server is asked for images.
+    /// The exports of an image in a local folder; images are not requested of servers.
     fn image(&self, image: &ImageIdentity) -> SearchResult {
         let slot = self.images.slot(image);
         let mut progress = lock(&slot);
@@ -327,7 +327,7 @@ impl Search {
         self.downloads.fetch(&requests, watch);
     }
 
-    /// Looks again for what was not found.
+    /// Searches failed files again.
     pub(super) fn forget_missing(&self) {
         self.pdbs.forget_missing();
         self.images.forget_missing();
@@ -515,7 +515,7 @@ mod tests {
         let (folder, outside) = (home.path().join("plain"), home.path().join("outside/a.pdb"));
         let pdb = TestPdb::new(&[(0x1000, "Work")]);
         // Symcaches of one search would serve the next one.
-        let is_found = |closed_folders: &[PathBuf]| {
+        let is_resolved_with = |closed_folders: &[PathBuf]| {
             let cache = tempfile::tempdir().expect("a folder");
             let options = SymbolizerOptions {
                 symcache_folder: Some(cache.path().to_owned()),
@@ -529,16 +529,16 @@ mod tests {
         let closed = [folder.clone()];
         write(&outside, &pdb.bytes());
         write(&folder.join("a.pdb"), &pdb.bytes());
-        assert!(is_found(&closed), "what lies in the folder");
+        assert!(is_resolved_with(&closed), "what lies in the folder");
         fs::remove_file(folder.join("a.pdb")).expect("a file");
         let pointer = folder.join(pdb.store_path("a.pdb")).with_file_name("file.ptr");
         write(&pointer, format!("PATH:{}", outside.to_string_lossy()).as_bytes());
-        assert!(is_found(&[]) && !is_found(&closed), "a pointer");
+        assert!(is_resolved_with(&[]) && !is_resolved_with(&closed), "a pointer");
         fs::remove_dir_all(folder.join("a.pdb")).expect("a folder");
         #[cfg(unix)]
         {
             std::os::unix::fs::symlink(&outside, folder.join("a.pdb")).expect("a link");
-            assert!(is_found(&[]) && !is_found(&closed), "a link");
+            assert!(is_resolved_with(&[]) && !is_resolved_with(&closed), "a link");
         }
     }
 }

@@ -16,7 +16,7 @@ const GOOGLE: &str = "https://chromium-browser-symsrv.commondatastorage.googleap
 /// Without a server nothing is downloaded.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SymbolSources {
-    /// In the order they are asked.
+    /// Servers in the order of requests.
     pub servers: Vec<ServerChoice>,
     /// Folder for downloads; by default in the platform's folder for caches.
     pub cache: Option<PathBuf>,
@@ -24,7 +24,7 @@ pub struct SymbolSources {
     pub folders: Vec<PathBuf>,
 }
 
-/// One choice of `-symserver`.
+/// A choice of `-symserver`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ServerChoice {
     /// `ms`: Windows, .NET, Office.
@@ -43,7 +43,7 @@ pub enum ServerChoice {
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SymbolSourcesError {
-    /// A word that stands for no server.
+    /// A word that names no server.
     #[error(
         "'{}' is not a symbol server: use ms, google, ntsymbolpath, an address (https://...) \
          or a symbol path (srv*folder*https://...)",

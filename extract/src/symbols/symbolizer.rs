@@ -1,4 +1,4 @@
-//! The symbolizer: what it was asked and what it found, for one module or for the frames of many, side by side.
+//! The symbolizer: it resolves addresses of a module, or of many modules in parallel, and reports the outcome.
 
 use std::fmt;
 use std::iter;
@@ -29,7 +29,7 @@ pub struct Symbolizer {
 }
 
 impl Symbolizer {
-    /// Looks nothing up yet.
+    /// Creates a symbolizer; nothing is looked up yet.
     pub fn new(path: SymbolPath, options: SymbolizerOptions) -> Self {
         Self { search: Search::new(&path, options), path, requested: RequestedModules::default() }
     }
@@ -47,7 +47,7 @@ impl Symbolizer {
         let watch = Watch { observer: &NoSymbolObserver, cancel: &Cancel::default() };
         let limits = SearchLimits { may_download: true, watch };
         let addresses: Vec<CodeAddress> = rvas.iter().copied().map(CodeAddress::from).collect();
-        let chains = self.resolve_one(module, &addresses, limits);
+        let chains = self.resolve_module(module, &addresses, limits);
         chains.unwrap_or_else(|| vec![FrameChain::default(); rvas.len()])
     }
 
@@ -84,7 +84,7 @@ impl Symbolizer {
     }
 
     /// `None` if the limits do not allow what it takes.
-    pub(super) fn resolve_one(
+    pub(super) fn resolve_module(
         &self,
         module: &ModuleIdentity,
         addresses: &[CodeAddress],
@@ -125,7 +125,7 @@ fn in_order(
     indexes.map(|index| chains.get(index?).cloned()).map(Option::unwrap_or_default).collect()
 }
 
-/// The requests, and how far they are.
+/// The requests and their progress.
 struct Batch<'a> {
     symbolizer: &'a Symbolizer,
     requests: &'a [(ModuleIdentity, Vec<CodeAddress>)],
@@ -205,7 +205,7 @@ impl Batch<'_> {
             return;
         };
         let limits = SearchLimits { may_download, watch: self.watch };
-        if let Some(chains) = self.symbolizer.resolve_one(module, addresses, limits) {
+        if let Some(chains) = self.symbolizer.resolve_module(module, addresses, limits) {
             // An index is handed out once only.
             let _ = slot.set(chains);
             let done = self.done.fetch_add(1, Ordering::Relaxed) + 1;
@@ -214,7 +214,7 @@ impl Batch<'_> {
     }
 }
 
-/// Modules in the order they were first asked for.
+/// Modules in the order of their first request.
 #[derive(Default)]
 pub(super) struct RequestedModules(Mutex<Modules>);
 
@@ -246,7 +246,7 @@ impl RequestedModules {
         }
     }
 
-    /// The modules, how many distinct frames of each were wanted, and how many of these were named.
+    /// The modules with the numbers of their distinct frames that were requested and named.
     pub(super) fn all(&self) -> Vec<(ModuleIdentity, usize, usize)> {
         let modules = lock(&self.0);
         let entries = modules.order.iter();

@@ -113,9 +113,9 @@ fn c_names_of_a_32_bit_module_lose_their_decoration() {
 
 #[test]
 fn a_pdb_of_another_build_is_refused_and_the_matching_pdb_behind_it_taken() {
-    let other = TestPdb { guid: uuid::Uuid::from_u128(1), ..pdb() };
+    let rebuilt = TestPdb { guid: uuid::Uuid::from_u128(1), ..pdb() };
     let module = pdb().module("a.pdb");
-    let folders = SymbolFolders::new().with(&pdb().store_path("a.pdb"), &other.bytes());
+    let folders = SymbolFolders::new().with(&pdb().store_path("a.pdb"), &rebuilt.bytes());
     let symbolizer = folders.symbolizer();
     assert_eq!(names(&symbolizer, &module, &[0x1010]), ["-"]);
     let refusal = report(&symbolizer);
@@ -175,15 +175,15 @@ fn a_damaged_symcache_is_built_again() {
 
 #[test]
 fn a_symcache_does_not_vouch_for_a_pdb_that_was_replaced() {
-    let other = TestPdb { guid: uuid::Uuid::from_u128(1), ..pdb() };
+    let rebuilt = TestPdb { guid: uuid::Uuid::from_u128(1), ..pdb() };
     let folders = SymbolFolders::new().with("a.pdb", &pdb().bytes());
     let module = pdb().module("a.pdb");
     assert_eq!(names(&folders.symbolizer(), &module, &[0x1010]), ["NtOpen+0x0"]);
     fs::remove_file(folders.path("plain/a.pdb")).expect("pdb removed");
     assert_eq!(names(&folders.symbolizer(), &module, &[0x1010]), ["-"]);
-    assert_eq!(other.bytes().len(), pdb().bytes().len());
+    assert_eq!(rebuilt.bytes().len(), pdb().bytes().len());
     std::thread::sleep(Duration::from_millis(20));
-    let folders = folders.with("a.pdb", &other.bytes());
+    let folders = folders.with("a.pdb", &rebuilt.bytes());
     assert_eq!(names(&folders.symbolizer(), &module, &[0x1010]), ["-"]);
 }
 

@@ -12,8 +12,8 @@ const CHUNK: usize = 32 << 10;
 /// Bytes by which UTF-16 without byte order mark is recognized.
 const START: u64 = 64;
 
-/// Whether a file that starts so may be a text in an encoding that [`utf8`] or a code page of one byte reads:
-/// it has no control characters but those of lines and of terminals.
+/// Whether a file with this start may be a text in an encoding that [`utf8`] or a code page of one byte reads:
+/// it has no control characters except line breaks and terminal codes.
 pub(crate) fn may_be_text(start: &[u8]) -> bool {
     start.starts_with(b"\xFF\xFE")
         || start.starts_with(b"\xFE\xFF")
@@ -64,14 +64,14 @@ pub(crate) fn utf8<'a>(
     })
 }
 
-/// Translates UTF-16; what is not a character becomes the replacement character, and is counted.
+/// Translates UTF-16; invalid characters become the replacement character, and are counted.
 struct Utf16<'a, R> {
     inner: R,
     progress: Rc<Progress<'a>>,
     big_endian: bool,
     /// Bytes that were read and do not make a character yet.
     rest: Vec<u8>,
-    /// Translated text, of which so many bytes were given away.
+    /// Translated text, and the number of its bytes that were handed out.
     text: Vec<u8>,
     position: usize,
 }

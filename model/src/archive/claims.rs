@@ -60,8 +60,8 @@ pub(super) enum TableProblem {
     PageHeader,
     #[error("a column is larger than {0} bytes")]
     ColumnSize(u64),
-    #[error("a column has {found} values instead of {expected}")]
-    Values { found: i64, expected: i64 },
+    #[error("a column has {actual} values instead of {expected}")]
+    Values { actual: i64, expected: i64 },
     #[error("a column has {values} values, more than the limit of {limit}")]
     TooManyValues { values: u64, limit: u64 },
     #[error("it has {rows} rows, and had {written} when the archive was written")]
@@ -144,7 +144,7 @@ pub(super) fn check_pages(
             left = rest.ok_or(TableProblem::ColumnSize(most))?;
         }
         if seen != values {
-            return Err(TableProblem::Values { found: seen, expected: values });
+            return Err(TableProblem::Values { actual: seen, expected: values });
         }
     }
     Ok(())

@@ -34,8 +34,8 @@ pub enum ArchiveError {
     #[error("{}: no member trace.parquet, so this is not a handlescope extract", Untrusted(.path))]
     NotAnExtract { path: PathBuf },
     /// The archive was made by a newer version.
-    #[error("{}: layout version {found}, this program reads up to {supported}; use a newer handlescope", Untrusted(.path))]
-    NewerSchema { path: PathBuf, found: u32, supported: u32 },
+    #[error("{}: layout version {version}, this program reads up to {supported}; use a newer handlescope", Untrusted(.path))]
+    NewerSchema { path: PathBuf, version: u32, supported: u32 },
     /// A table could not be encoded.
     #[error("table {table}: cannot be written: {}", PolarsReason(.source))]
     Encode { table: &'static str, source: PolarsError },

@@ -158,7 +158,7 @@ mod tests {
 
     #[test]
     fn any_difference_gives_another_id_and_a_reason() {
-        let (mut other, before) = (whole(), whole().get(Table::Objects).unwrap());
+        let (mut changed, before) = (whole(), whole().get(Table::Objects).unwrap());
         for (now, reason) in [
             (
                 Content { bytes: 1, ..before.content },
@@ -167,11 +167,11 @@ mod tests {
             (Content { crc32: 1, ..before.content }, ContentProblem::Checksum),
         ] {
             assert_eq!(before.check(now), Err(reason));
-            other.insert(Table::Objects, Stored { content: now, ..before });
-            assert_ne!(other.id(), whole().id());
+            changed.insert(Table::Objects, Stored { content: now, ..before });
+            assert_ne!(changed.id(), whole().id());
         }
         assert_eq!(before.check(before.content), Ok(()));
-        other.insert(Table::Objects, before);
-        assert_eq!(other.id(), whole().id(), "in whatever order they were written");
+        changed.insert(Table::Objects, before);
+        assert_eq!(changed.id(), whole().id(), "in whatever order they were written");
     }
 }

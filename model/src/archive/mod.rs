@@ -75,7 +75,7 @@ mod tests {
         write_small(&path, SCHEMA_VERSION + 1).unwrap();
         let error = Trace::open(&path).unwrap_err();
         assert!(
-            matches!(error, ArchiveError::NewerSchema { found, .. } if found == SCHEMA_VERSION + 1),
+            matches!(error, ArchiveError::NewerSchema { version, .. } if version == SCHEMA_VERSION + 1),
             "{error}"
         );
     }

@@ -335,7 +335,7 @@ impl Trace {
         if version > SCHEMA_VERSION {
             return Err(ArchiveError::NewerSchema {
                 path: self.path.clone(),
-                found: version,
+                version,
                 supported: SCHEMA_VERSION,
             });
         }
@@ -497,19 +497,19 @@ fn open_archive(
 ) -> Result<ArchiveReader<BufReader<File>>, ArchiveError> {
     let Container { archive, source, packed } = Container::open(path, limits)?;
     let tables = Table::ALL.map(Table::member);
-    let is_own =
+    let is_member_of_extract =
         |entry: &&ArchiveEntry| tables.contains(&entry.name) || entry.name == manifest::MEMBER;
     let trace = Table::Trace.member();
     if !archive.files.iter().any(|entry| entry.name == trace) {
         let path = path.to_path_buf();
         // Tables without a trace are what is left of an extract.
-        return Err(match archive.files.iter().any(|entry| is_own(&entry)) {
+        return Err(match archive.files.iter().any(|entry| is_member_of_extract(&entry)) {
             true => ArchiveError::Missing { path, member: trace },
             false => ArchiveError::NotAnExtract { path },
         });
     }
     let content = archive.files.iter().fold(0_u64, |sum, file| sum.saturating_add(file.size));
-    for entry in archive.files.iter().filter(is_own) {
+    for entry in archive.files.iter().filter(is_member_of_extract) {
         limits.check_size(path, &entry.name, entry.size)?;
     }
     limits.check_content(path, packed, content)?;

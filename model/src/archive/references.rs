@@ -14,10 +14,10 @@ use crate::table::Table;
 pub(super) enum Misfit {
     #[error("{name} adds up to {claimed}, but {counted} has {rows} rows")]
     Count { name: &'static str, claimed: u64, counted: &'static str, rows: u64 },
-    #[error("{name} refers to row {last} of {others}, which has {rows} rows")]
-    Row { name: &'static str, last: u64, others: &'static str, rows: u64 },
-    #[error("{name} refers to rows of {others}, which has none")]
-    Key { name: &'static str, others: &'static str },
+    #[error("{name} refers to row {last} of {target}, which has {rows} rows")]
+    Row { name: &'static str, last: u64, target: &'static str, rows: u64 },
+    #[error("{name} refers to rows of {target}, which has none")]
+    Key { name: &'static str, target: &'static str },
     #[error("it has {rows} rows, of which other tables refer to {named}")]
     Unnamed { rows: u64, named: u64 },
     #[error("a frame is at offset {offset:#x} of a module of {size:#x} bytes")]
@@ -39,7 +39,7 @@ pub(super) fn columns_of_rows(table: Table) -> impl Iterator<Item = (Table, &'st
 pub(super) fn compared_with(spec: &ColumnSpec, is_strict: bool) -> Option<Table> {
     match spec.refers_to {
         Some(Reference::Count(counted)) => Some(counted),
-        Some(Reference::Row(others) | Reference::Key(others, _)) if is_strict => Some(others),
+        Some(Reference::Row(target) | Reference::Key(target, _)) if is_strict => Some(target),
         _ => None,
     }
 }
@@ -54,10 +54,10 @@ pub(super) fn check(
 ) -> Result<(), Misfit> {
     match spec.refers_to {
         Some(Reference::Count(counted)) => check_counts(spec, column, counted, rows, is_strict),
-        Some(Reference::Row(others)) => check_rows(table, spec, column, others, rows),
+        Some(Reference::Row(target)) => check_rows(table, spec, column, target, rows),
         // Output of !htrace knows no types, and its objects have 0.
-        Some(Reference::Key(others, _)) if rows == 0 && largest(spec, column)? > Some(0) => {
-            Err(Misfit::Key { name: spec.name, others: others.name() })
+        Some(Reference::Key(target, _)) if rows == 0 && largest(spec, column)? > Some(0) => {
+            Err(Misfit::Key { name: spec.name, target: target.name() })
         }
         _ => Ok(()),
     }
@@ -94,7 +94,7 @@ fn check_rows(
     if last < rows || (begins && last == rows) {
         return Ok(());
     }
-    Err(Misfit::Row { name: spec.name, last, others: target.name(), rows })
+    Err(Misfit::Row { name: spec.name, last, target: target.name(), rows })
 }
 
 /// Compares the last row of a table that other tables name with its number of rows.

@@ -138,7 +138,7 @@ mod tests {
     #[test]
     fn every_kind_is_described_in_distinct_words() {
         for kind in ResourceKind::ALL {
-            let alike = ResourceKind::ALL.into_iter().filter(|other| about(*other) == about(kind));
+            let alike = ResourceKind::ALL.into_iter().filter(|known| about(*known) == about(kind));
             assert_eq!(alike.count(), 1, "{kind:?}");
         }
     }

@@ -57,17 +57,17 @@ impl Element {
 }
 
 fn profile(events: Events) -> Element {
-    profile_with(events, &OtherProviders::default())
+    profile_with(events, &ProviderSelection::default())
 }
 
-fn profile_with(events: Events, others: &OtherProviders) -> Element {
-    document(events, others, None)
+fn profile_with(events: Events, selection: &ProviderSelection) -> Element {
+    document(events, selection, None)
 }
 
-fn document(events: Events, others: &OtherProviders, count: Option<BufferCount>) -> Element {
+fn document(events: Events, selection: &ProviderSelection, count: Option<BufferCount>) -> Element {
     let mut bytes = Vec::new();
     let size = BufferSize::new(512 << 10).expect("a size");
-    wpr_profile(events, others, size, count, &mut bytes).expect("written");
+    wpr_profile(events, selection, size, count, &mut bytes).expect("written");
     let text = String::from_utf8(bytes).expect("UTF-8");
     assert!(text.starts_with("<?xml version=\"1.0\" encoding=\"utf-8\"?>\n<Windows"), "{text}");
     let mut reader = Reader::from_str(&text);
@@ -182,8 +182,8 @@ fn buffers_keywords_and_stacks_are_as_requested() {
 
 #[test]
 fn heaps_and_handles_of_gdi_and_user_have_separate_collectors() {
-    let others = OtherProviders { heap_pids: vec![4711, 8], gdi_user: true, dot_net: false };
-    let document = profile_with(Events::default(), &others);
+    let selection = ProviderSelection { heap_pids: vec![4711, 8], gdi_user: true, dot_net: false };
+    let document = profile_with(Events::default(), &selection);
     let profiles = document.at(&["WindowsPerformanceRecorder", "Profiles"]);
     let order = [
         "SystemCollector",
@@ -213,9 +213,9 @@ fn heaps_and_handles_of_gdi_and_user_have_separate_collectors() {
 
 #[test]
 fn a_collector_has_the_buffers_of_mso_or_as_many_as_are_given() {
-    let others = OtherProviders { heap_pids: vec![4711], gdi_user: true, dot_net: false };
+    let selection = ProviderSelection { heap_pids: vec![4711], gdi_user: true, dot_net: false };
     let buffers = |count: Option<BufferCount>| {
-        let document = document(Events::default(), &others, count);
+        let document = document(Events::default(), &selection, count);
         let profiles = document.at(&["WindowsPerformanceRecorder", "Profiles"]);
         ["SystemCollector", "EventCollector", "HeapEventCollector"]
             .map(|collector| profiles.at(&[collector, "Buffers"]).attribute("Value").to_owned())
@@ -227,8 +227,9 @@ fn a_collector_has_the_buffers_of_mso_or_as_many_as_are_given() {
 
 #[test]
 fn methods_of_dot_net_are_recorded_by_wprs_provider_beside_the_kernels() {
-    let others = OtherProviders { gdi_user: true, dot_net: true, ..OtherProviders::default() };
-    let document = profile_with(Events::default(), &others);
+    let selection =
+        ProviderSelection { gdi_user: true, dot_net: true, ..ProviderSelection::default() };
+    let document = profile_with(Events::default(), &selection);
     let profiles = document.at(&["WindowsPerformanceRecorder", "Profiles"]);
     let mut providers = profiles.children.iter().filter(|child| child.name == "EventProvider");
     let dot_net = providers.next_back().expect("a provider");

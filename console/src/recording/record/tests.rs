@@ -250,7 +250,7 @@ fn a_session_that_is_lost_ends_the_recording_with_an_error() {
 fn a_trace_that_cannot_be_replaced_has_its_reason_in_plain_words() {
     let full = io::Error::from(io::ErrorKind::StorageFull);
     assert_eq!(
-        why(&MergeError::Place(full)),
+        why(&MergeError::Replace(full)),
         "the trace cannot be replaced by the merged one: the disk is full"
     );
     let library = "KernelTraceControl.dll";

@@ -13,20 +13,20 @@ use crate::members::{SevenZipMembers, temporary};
 use crate::options::ExtractObserver;
 use crate::text::Progress;
 
-/// The parts of an extract; those it lacks are missing.
+/// The parts that an extract has.
 pub(super) struct Parts(Vec<(Member, Document)>);
 
 impl Parts {
     /// Takes a part out.
     pub(super) fn take(&mut self, member: Member) -> Option<Document> {
-        let index = self.0.iter().position(|(other, _)| *other == member)?;
+        let index = self.0.iter().position(|(part, _)| *part == member)?;
         Some(self.0.swap_remove(index).1)
     }
 }
 
 /// The files that an extract consists of: the archive, or the main part and those beside it.
 ///
-/// Any part of the plain form stands for all of them.
+/// Any part of the plain form selects all parts.
 pub fn import_sources(input: &Path) -> Vec<PathBuf> {
     if !is_plain(input) {
         return vec![input.to_path_buf()];
@@ -36,7 +36,7 @@ pub fn import_sources(input: &Path) -> Vec<PathBuf> {
     paths.into_iter().filter(|path| path.is_file()).collect()
 }
 
-/// Whether the name is that of the uncompressed form.
+/// Whether the name is of the uncompressed form.
 fn is_plain(input: &Path) -> bool {
     input.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("json"))
 }

@@ -1,4 +1,4 @@
-//! One member of an extract, read as a stream.
+//! A member of an extract, read as a stream.
 //!
 //! On the way to the parser the JSON is repaired where other programs wrote names that are not text (bytes that are not
 //! UTF-8, halves of surrogate pairs), and what would cost too much to parse is stopped.
@@ -21,7 +21,7 @@ const BUFFER: usize = 128 << 10;
 /// Longest text about an error; the parser quotes what it did not expect.
 const MAX_REASON_LENGTH: usize = 200;
 
-/// A member, in a file of its own: the one of the plain form, or an unnamed temporary one.
+/// A member in a file: the file of the plain form, or an unnamed temporary file.
 pub(super) struct Document {
     /// The extract it belongs to.
     pub(super) path: PathBuf,
@@ -87,7 +87,7 @@ pub(super) struct Guard<'a, R> {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Position {
     Outside,
-    /// In a string of so many bytes so far.
+    /// In a string, and its bytes so far.
     String(u64),
     /// In a string, after a backslash.
     Escape(u64),
@@ -146,25 +146,25 @@ fn refused(reason: &str, at: u64) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, format!("{reason}, at byte {at}"))
 }
 
-/// Bytes that are looked at together.
+/// Bytes that are examined at once.
 const CHUNK: usize = 32 << 10;
 
 /// Replacement for half a surrogate pair, of equal length.
 const ESCAPED: &[u8] = b"\\uFFFD";
 
-/// Bytes that one step looks at, so that many steps do not look at the same ones again and again.
+/// Most bytes that a step examines, so that many steps do not examine the same bytes again and again.
 const MAX_PIECE: usize = 256;
 
 /// Bytes of `\uD800`.
 const ESCAPE: usize = 6;
 
-/// Passes UTF-8 on, with U+FFFD in place of what is not a character, and counts that.
+/// Passes UTF-8 on, with U+FFFD in place of invalid characters, and counts these.
 pub(super) struct Repair<'a, R> {
     inner: R,
     progress: Rc<Progress<'a>>,
-    /// Bytes that were read and not looked at yet.
+    /// Bytes that were read and not examined yet.
     rest: Vec<u8>,
-    /// Repaired text, of which so many bytes were given away.
+    /// Repaired text, and the number of its bytes that were handed out.
     text: Vec<u8>,
     position: usize,
 }
@@ -175,7 +175,7 @@ enum Peeked {
     Text(usize),
     /// Number of invalid bytes and their replacement.
     Broken(usize, &'static [u8]),
-    /// The start of something.
+    /// The start of a character or an escape.
     Unfinished,
 }
 

@@ -1,4 +1,4 @@
-//! The main part: what it says of the session, the processes by their numbers in the file, and what was counted.
+//! The main part: the session, the processes by their numbers in the file, and counts.
 //!
 //! Times are as ETWAnalyzer writes them: ISO 8601 with the offset of the recording machine.
 
@@ -19,13 +19,13 @@ impl Main {
     }
 
     /// Whether a version of this program has written the extract whose tables are known here.
-    pub(super) fn is_own(&self) -> bool {
+    pub(super) fn is_by_handlescope(&self) -> bool {
         let version = self.handlescope.trace.as_ref().map(|trace| trace.schema_version);
         version.is_some_and(|version| version <= SCHEMA_VERSION)
             && self.handlescope.processes.0.len() <= self.processes().len()
     }
 
-    /// Whether a newer version has written it: its tables are not read, the rest is.
+    /// Whether a newer version has written it: its tables are not read, all further members are.
     pub(super) fn is_newer(&self) -> bool {
         self.handlescope.trace.as_ref().is_some_and(|trace| trace.schema_version > SCHEMA_VERSION)
     }
@@ -76,7 +76,7 @@ pub(super) fn info(input: &Path, main: &Main, stats: &TraceStats) -> TraceInfo {
     let offset = start.map_or(0, Time::offset);
     let name = main.source.as_deref().and_then(|path| path.rsplit(['/', '\\']).next());
     let name = name.filter(|name| !name.is_empty()).map(str::to_owned);
-    if let Some(trace) = main.handlescope.trace.as_ref().filter(|_| main.is_own()) {
+    if let Some(trace) = main.handlescope.trace.as_ref().filter(|_| main.is_by_handlescope()) {
         return TraceInfo { schema_version: SCHEMA_VERSION, ..trace.clone() };
     }
     TraceInfo {
@@ -116,14 +116,14 @@ pub(super) fn info(input: &Path, main: &Main, stats: &TraceStats) -> TraceInfo {
     }
 }
 
-/// The rows of a table of our own, if the extract is.
-pub(super) fn own_rows<R: Clone, T: FromIterator<R>>(main: &Main, rows: &Rows<R>) -> T {
-    rows.0.iter().filter(|_| main.is_own()).cloned().collect()
+/// The rows of a table, if this program wrote the extract.
+pub(super) fn handlescope_rows<R: Clone, T: FromIterator<R>>(main: &Main, rows: &Rows<R>) -> T {
+    rows.0.iter().filter(|_| main.is_by_handlescope()).cloned().collect()
 }
 
 /// Warnings about the import, after those recorded in our own extract.
 pub(super) fn warnings(main: &Main, findings: &[Warning]) -> Warnings {
-    let recorded = main.handlescope.warnings.0.iter().filter(|_| main.is_own());
+    let recorded = main.handlescope.warnings.0.iter().filter(|_| main.is_by_handlescope());
     recorded.chain(findings).cloned().collect()
 }
 
@@ -144,7 +144,7 @@ impl ProcessRows {
             start: process.start_ns,
             end: process.end_ns,
         };
-        let lifetimes: Vec<Lifetime> = if main.is_own() {
+        let lifetimes: Vec<Lifetime> = if main.is_by_handlescope() {
             main.handlescope.processes.0.iter().map(exact).collect()
         } else {
             main.processes()
@@ -187,7 +187,7 @@ impl ProcessRows {
     }
 
     pub(super) fn table(&self, main: &Main) -> Processes {
-        if main.is_own() {
+        if main.is_by_handlescope() {
             return main.handlescope.processes.0.iter().cloned().collect();
         }
         let row = |(record, lifetime): (&ProcessRecord, &Lifetime)| Process {
@@ -206,10 +206,10 @@ impl ProcessRows {
     }
 }
 
-/// FILETIME of 1602: what is before is ETWAnalyzer's "never" in some time zone.
+/// FILETIME of 1602: earlier times are ETWAnalyzer's "never" in some time zone.
 const EARLIEST: i64 = 366 * 24 * 3600 * PER_SECOND;
 
-/// FILETIME of 9000; what is after is its "for ever".
+/// FILETIME of 9000: later times are ETWAnalyzer's "never ended".
 const LATEST: i64 = 2_335_000_000_000_000_000;
 
 /// A point in time.
@@ -222,12 +222,12 @@ pub(super) struct Time {
 }
 
 impl Time {
-    /// A time that was written; one that cannot be read is unknown.
+    /// Reads a time that may be missing; a time that cannot be read is unknown.
     pub(super) fn of(text: &Option<String>) -> Option<Time> {
         text.as_deref().and_then(Time::parse)
     }
 
-    /// Reads a time; the minimum and maximum that stand for "unknown" are none.
+    /// Reads a time; the minimum and maximum, which mean that it is unknown, are `None`.
     fn parse(text: &str) -> Option<Time> {
         let pieces = Pieces::parse(text).ok()?;
         let offset = pieces.to_numeric_offset().map(|offset| offset.seconds() / 60);
@@ -241,7 +241,7 @@ impl Time {
         self.offset.unwrap_or(0)
     }
 
-    /// 100 ns since 1601, UTC. A time without offset has that of the session.
+    /// 100 ns since 1601, UTC. A time without offset has the offset of the session.
     pub(super) fn utc(self, session: Time) -> i64 {
         let missing = if self.offset.is_some() { 0 } else { session.offset() };
         self.filetime.saturating_sub(minutes(missing))

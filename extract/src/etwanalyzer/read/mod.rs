@@ -1,10 +1,10 @@
 //! ETWAnalyzer's extracts → the tables of a trace.
 //!
-//! One file per part of an extract (`main_part`, `modules_part`, `stacks_part`, `objects`),
+//! Each part of an extract has a module (`main`, `modules`, `stacks`, `objects`),
 //! which only knows how the part is written. [`import`] puts the parts together. The large part is
 //! read object by object and written as it comes; nothing holds a document as a whole.
 //!
-//! What the files do not hold stays unknown: the process that got a duplicated handle, addresses
+//! Data that the files do not have stays unknown: the process that got a duplicated handle, addresses
 //! of modules and frames, counts of other events, the clock.
 
 mod container;
@@ -37,13 +37,13 @@ pub use container::import_sources;
 pub use error::{ImportError, ImportLimits};
 
 use self::container::Parts;
-use self::main_part::{ProcessRows, Time, TraceStats, own_rows};
+use self::main_part::{ProcessRows, Time, TraceStats, handlescope_rows};
 use self::modules_part::ModuleTables;
 use self::objects::{HandlePart, ObjectRows, Stats, Stream};
 use self::stacks_part::StackTexts;
 use super::members::Member;
 use super::record;
-use super::records::{Main, ModulesPart, OWN_OPTIONS, OwnStartHandle};
+use super::records::{HANDLESCOPE_OPTIONS, Main, ModulesPart, NamedStartHandle};
 use crate::etl::{Diagnostics, WarningKind};
 use crate::options::{ExtractObserver, ExtractSummary};
 use crate::text::Progress;
@@ -118,7 +118,7 @@ impl Reading<'_> {
         if start.is_none() && main.processes.is_none() {
             return Err(not_an_extract("its main member has neither SessionStart nor Processes"));
         }
-        if start.is_none() && !main.is_own() {
+        if start.is_none() && !main.is_by_handlescope() {
             self.count(WarningKind::NoStart);
         }
         if main.is_newer() {
@@ -132,8 +132,9 @@ impl Reading<'_> {
         let names = main.processes().iter();
         let names =
             names.map(|process| (process.pid(), process.name.as_deref().unwrap_or_default()));
-        let modules = ModuleTables::new(&mut modules, &names.collect::<Vec<_>>(), main.is_own());
-        let mut stacks = StackTexts::new(modules.is_own());
+        let modules =
+            ModuleTables::new(&mut modules, &names.collect::<Vec<_>>(), main.is_by_handlescope());
+        let mut stacks = StackTexts::new(modules.is_by_handlescope());
         let document = parts.take(Member::HandleStacks);
         let has_stacks = document.is_some();
         if let Some(document) = document {
@@ -168,8 +169,8 @@ impl Reading<'_> {
         writer.table(Table::Processes, processes.table(&main).into_frame())?;
         writer.table(Table::StartHandles, objects.start_handles.into_frame())?;
         let stats = objects.stats;
-        let counts: EventCounts = match main.is_own() {
-            true => own_rows(&main, &main.handlescope.event_counts),
+        let counts: EventCounts = match main.is_by_handlescope() {
+            true => handlescope_rows(&main, &main.handlescope.event_counts),
             false => stats.event_counts(objects.existing),
         };
         writer.table(Table::EventCounts, counts.into_frame())?;
@@ -177,11 +178,11 @@ impl Reading<'_> {
         self.findings.borrow_mut().add(WarningKind::NoText, replaced, None);
         let warnings = self.findings.borrow().warnings();
         // Only our own extract has drive letters, threads, and when events may be missing.
-        let volumes: Volumes = own_rows(&main, &main.handlescope.volumes);
+        let volumes: Volumes = handlescope_rows(&main, &main.handlescope.volumes);
         writer.table(Table::Volumes, volumes.into_frame())?;
-        let threads: Threads = own_rows(&main, &main.handlescope.threads);
+        let threads: Threads = handlescope_rows(&main, &main.handlescope.threads);
         writer.table(Table::Threads, threads.into_frame())?;
-        let losses: Losses = own_rows(&main, &main.handlescope.losses);
+        let losses: Losses = handlescope_rows(&main, &main.handlescope.losses);
         writer.table(Table::Losses, losses.into_frame())?;
         writer.table(Table::Warnings, main_part::warnings(&main, &warnings).into_frame())?;
         let source_size = source_size(self.input);
@@ -222,7 +223,7 @@ impl Reading<'_> {
     ) -> Result<ObjectsWritten, ImportError> {
         let document = parts.take(Member::Handle);
         match &document {
-            None if main.is_own() => {}
+            None if main.is_by_handlescope() => {}
             None => self.count(WarningKind::NoHandles),
             Some(_) if !has_stacks => self.count(WarningKind::NoStacks),
             Some(_) => {}
@@ -232,10 +233,10 @@ impl Reading<'_> {
             let mut rows = ObjectRows {
                 processes,
                 stacks: stacks.numbers(!has_stacks),
-                is_own: main
+                is_by_handlescope: main
                     .options
                     .as_deref()
-                    .is_some_and(|options| options.starts_with(OWN_OPTIONS)),
+                    .is_some_and(|options| options.starts_with(HANDLESCOPE_OPTIONS)),
                 objects: Stream::start(scope, encoder.clone(), Objects::into_frame),
                 events: Stream::start(scope, encoder.clone(), Events::into_frame),
                 existing: Stream::start(scope, encoder.clone(), ExistingHandles::into_frame),
@@ -278,7 +279,7 @@ struct ObjectsWritten {
 
 /// The handles that were open when the trace began, if this program has written the extract.
 fn start_handles(main: &Main, names: &mut objects::Names) -> StartHandles {
-    let row = |handle: &OwnStartHandle| StartHandle {
+    let row = |handle: &NamedStartHandle| StartHandle {
         pointer: handle.pointer,
         process: handle.process,
         pid: handle.pid,
@@ -287,7 +288,7 @@ fn start_handles(main: &Main, names: &mut objects::Names) -> StartHandles {
         name: handle.name.as_deref().and_then(|name| names.row(name)),
         closed: handle.closed,
     };
-    main.handlescope.start_handles.0.iter().filter(|_| main.is_own()).map(row).collect()
+    main.handlescope.start_handles.0.iter().filter(|_| main.is_by_handlescope()).map(row).collect()
 }
 
 fn write_names(writer: &mut ArchiveWriter, names: &objects::Names) -> Result<(), ArchiveError> {

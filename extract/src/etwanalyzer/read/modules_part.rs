@@ -5,7 +5,9 @@ use std::collections::HashMap;
 use handlescope_model::tables::{Module, ModuleLoad, ModuleLoads, Modules};
 use handlescope_model::{ModuleIdx, ProcessIdx};
 
-use super::super::records::{ModuleRecord, ModulesPart, NO_VERSION, OwnModules, PdbRecord, SYSTEM};
+use super::super::records::{
+    HandlescopeModules, ModuleRecord, ModulesPart, NO_VERSION, PdbRecord, SYSTEM,
+};
 
 /// The modules tables, to which stacks may add modules.
 #[derive(Debug, Default)]
@@ -14,9 +16,9 @@ pub(super) struct ModuleTables {
     loads: ModuleLoads,
     /// For each name in lower case its row; nothing when several modules have it.
     by_name: HashMap<String, Option<u32>>,
-    /// Rows of modules of which nothing but the name is known.
+    /// Rows of modules of which only the name is known.
     only_named: HashMap<String, u32>,
-    is_own: bool,
+    is_by_handlescope: bool,
 }
 
 /// Notes the row of a module by its name, unless another one has it.
@@ -25,10 +27,14 @@ fn note_name(by_name: &mut HashMap<String, Option<u32>>, name: &str, row: u32) {
 }
 
 impl ModuleTables {
-    /// Makes the tables. `processes` has pid and name of each process; `is_own` says that tables of
+    /// Makes the tables. `processes` has pid and name of each process; `is_by_handlescope` says that tables of
     /// our own are believed.
-    pub(super) fn new(part: &mut ModulesPart, processes: &[(u32, &str)], is_own: bool) -> Self {
-        if let Some(tables) = part.handlescope.take().filter(|_| is_own) {
+    pub(super) fn new(
+        part: &mut ModulesPart,
+        processes: &[(u32, &str)],
+        is_by_handlescope: bool,
+    ) -> Self {
+        if let Some(tables) = part.handlescope.take().filter(|_| is_by_handlescope) {
             return Self::of(tables);
         }
         let mut tables = Self::default();
@@ -38,21 +44,21 @@ impl ModuleTables {
         tables
     }
 
-    fn of(OwnModules { modules, loads }: OwnModules) -> Self {
+    fn of(HandlescopeModules { modules, loads }: HandlescopeModules) -> Self {
         let mut by_name = HashMap::new();
         for (row, module) in (0..).zip(&modules.0) {
             note_name(&mut by_name, &module.name, row);
         }
         let (modules, loads) = (modules.0.into_iter().collect(), loads.0.into_iter().collect());
-        Self { modules, loads, by_name, is_own: true, ..Self::default() }
+        Self { modules, loads, by_name, is_by_handlescope: true, ..Self::default() }
     }
 
-    /// Whether the rows are those of this program, to which frames of our own refer.
-    pub(super) fn is_own(&self) -> bool {
-        self.is_own
+    /// Whether the rows are of an extract of this program, whose frames refer to them.
+    pub(super) fn is_by_handlescope(&self) -> bool {
+        self.is_by_handlescope
     }
 
-    /// A record that makes no sense is left out.
+    /// Adds a module; a record that cannot be read is left out.
     fn add(&mut self, part: &ModulesPart, record: &ModuleRecord, processes: &[(u32, &str)]) {
         let mut words = record.module_and_pid.as_deref().unwrap_or_default().split(' ');
         let mut text = || {
@@ -88,7 +94,7 @@ impl ModuleTables {
             else {
                 continue;
             };
-            // Pid 0 stands for the kernel, whose modules every process sees.
+            // Pid 0 is the kernel, whose modules every process sees.
             let is_kernel = *name == SYSTEM;
             self.loads.push(ModuleLoad {
                 module: ModuleIdx(row),
@@ -99,8 +105,8 @@ impl ModuleTables {
         }
     }
 
-    /// The row of a module that a stack names. Where several have the name, the text does not say
-    /// which of them is meant, so that it is one of which only the name is known.
+    /// The row of a module that a stack names. When several modules have the name, the text does not say
+    /// which module it is, so that the row has only a name.
     pub(super) fn row(&mut self, name: &str) -> u32 {
         let key = name.to_lowercase();
         if let Some(Some(row)) = self.by_name.get(&key) {

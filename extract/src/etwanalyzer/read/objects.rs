@@ -31,15 +31,15 @@ use crate::intern::ByteInterner;
 
 /// ETWAnalyzer's text between two names of one object. It also writes it where the second name is
 /// empty, which is not a name.
-const NO_OTHER_NAME: &str = " -- Other Name -- ";
+const EMPTY_SECOND_NAME: &str = " -- Other Name -- ";
 
 /// Results of the handle part.
 pub(super) struct ObjectRows<'a, 'scope> {
     pub(super) processes: &'a ProcessRows,
     pub(super) stacks: StackNumbers<'a>,
-    /// Whether this program wrote the extract. Then an offset of 0 is one, whereas ETWAnalyzer
+    /// Whether this program wrote the extract. Then an offset of 0 is real, whereas ETWAnalyzer
     /// always writes 0, and everything is written that ETWAnalyzer does not know.
-    pub(super) is_own: bool,
+    pub(super) is_by_handlescope: bool,
     pub(super) objects: Stream<'scope, Objects>,
     pub(super) events: Stream<'scope, Events>,
     pub(super) existing: Stream<'scope, ExistingHandles>,
@@ -56,7 +56,7 @@ pub(super) struct Names(pub(super) ByteInterner);
 impl Names {
     pub(super) fn row(&mut self, name: &str) -> Option<NameIdx> {
         let mut name = name;
-        while let Some(first) = name.strip_suffix(NO_OTHER_NAME) {
+        while let Some(first) = name.strip_suffix(EMPTY_SECOND_NAME) {
             name = first;
         }
         if name.is_empty() {
@@ -121,19 +121,19 @@ struct Owners {
     inherited_by: Option<ProcessIdx>,
 }
 
-/// The events of one object in time order, with their processes.
-struct OneObject<'a> {
+/// The events of an object in time order, with their processes.
+struct EventsOfObject<'a> {
     events: &'a [(EventKind, EventRecord)],
     owners: &'a [Owners],
 }
 
-impl OneObject<'_> {
+impl EventsOfObject<'_> {
     fn owners(&self, row: u32) -> Owners {
         self.owners.get(row as usize).copied().unwrap_or_default()
     }
 }
 
-impl ObjectEvents for OneObject<'_> {
+impl ObjectEvents for EventsOfObject<'_> {
     fn kind(&self, row: u32) -> EventKind {
         self.events.get(row as usize).map_or(EventKind::Reference, |(kind, _)| *kind)
     }
@@ -176,7 +176,7 @@ impl ObjectRows<'_, '_> {
         scratch.owners.extend(events.iter().map(|(kind, event)| self.owners(*kind, event)));
         scratch.rows.clear();
         scratch.rows.extend(0..events.len() as u32);
-        let object_events = OneObject { events: &events, owners: &scratch.owners };
+        let object_events = EventsOfObject { events: &events, owners: &scratch.owners };
         let derived = derive(&object_events, &scratch.rows, &mut scratch.derive);
         scratch.by_exit.clear();
         let of_event = events.iter().zip(&scratch.owners);
@@ -218,7 +218,7 @@ impl ObjectRows<'_, '_> {
         });
     }
 
-    /// Whether the end of a process made a close: we wrote so, its stack shows it, or it comes later.
+    /// Whether the end of a process made a close: an extract of this program says so, its stack shows it, or it comes later.
     fn is_by_exit(&self, (kind, event): &(EventKind, EventRecord), owners: Owners) -> bool {
         *kind == EventKind::HandleClose
             && (event.is_by_exit == Some(true)
@@ -231,14 +231,14 @@ impl ObjectRows<'_, '_> {
     /// The process of a number, if there is one.
     fn process(&self, number: Option<i64>) -> Option<ProcessIdx> {
         let process = self.processes.row(number);
-        if process.is_none() && !(self.is_own && number == Some(-1)) {
+        if process.is_none() && !(self.is_by_handlescope && number == Some(-1)) {
             self.findings.borrow_mut().count(WarningKind::UnknownProcess, None);
         }
         process
     }
 
     /// The processes of an event. ETWAnalyzer does not write which process got a duplicated handle, so that
-    /// it is that of the caller, as for ETWAnalyzer; we write the caller where it is another one.
+    /// it is the process of the caller, as for ETWAnalyzer; extracts of this program have a caller that differs.
     fn owners(&self, kind: EventKind, event: &EventRecord) -> Owners {
         let process = self.process(event.process);
         if kind != EventKind::HandleDuplicate {
@@ -275,7 +275,7 @@ impl ObjectRows<'_, '_> {
         let is_handle = WITH_HANDLE.contains(kind);
         let is_reference = REFERENCE_CHANGES.contains(kind);
         let leaked = is_leak(kind, closed.by.is_some());
-        let stack = self.stacks.own_row(event.stack_row);
+        let stack = self.stacks.handlescope_row(event.stack_row);
         let stack = stack.or_else(|| self.stacks.row(event.stack)).map(StackIdx);
         if stack.is_none()
             && event.stack.is_some_and(|number| number != -1 && !self.stacks.has(number))
@@ -326,21 +326,21 @@ impl ObjectRows<'_, '_> {
     /// ETWAnalyzer writes 0 for both, always; then nothing is known.
     fn has_offset(&self, event: &EventRecord) -> bool {
         let is_zero = |value: Option<i64>| value.unwrap_or(0) == 0;
-        self.is_own || !is_zero(event.byte_offset) || !is_zero(event.misc_info)
+        self.is_by_handlescope || !is_zero(event.byte_offset) || !is_zero(event.misc_info)
     }
 }
 
-/// Puts events into an order of our own: the places of the events as they are. One that does not fit
-/// them is none.
-fn reorder<T>(events: &mut Vec<T>, places: Vec<usize>) {
-    let mut ordered = places.clone();
+/// Puts events into the order that an extract of this program has: the position of each event. An order that does not
+/// fit is ignored.
+fn reorder<T>(events: &mut Vec<T>, positions: Vec<usize>) {
+    let mut ordered = positions.clone();
     ordered.sort_unstable();
-    if places.is_empty() || !ordered.into_iter().eq(0..events.len()) {
+    if positions.is_empty() || !ordered.into_iter().eq(0..events.len()) {
         return;
     }
-    let mut placed: Vec<(usize, T)> = places.into_iter().zip(std::mem::take(events)).collect();
-    placed.sort_by_key(|(place, _)| *place);
-    events.extend(placed.into_iter().map(|(_, event)| event));
+    let mut sorted: Vec<(usize, T)> = positions.into_iter().zip(std::mem::take(events)).collect();
+    sorted.sort_by_key(|(position, _)| *position);
+    events.extend(sorted.into_iter().map(|(_, event)| event));
 }
 
 /// A process that is not known points to no row.

@@ -10,17 +10,16 @@ use handlescope_model::{FrameIdx, ModuleIdx};
 use serde::de::MapAccess;
 
 use super::super::record::{Elements, Fill, Member, Record, Rows, members};
-use super::super::records::{OWN, UNKNOWN_METHOD, UNKNOWN_MODULE};
+use super::super::records::{HANDLESCOPE_MEMBER, UNKNOWN_METHOD, UNKNOWN_MODULE};
 use super::modules_part::ModuleTables;
 use crate::intern::ByteInterner;
-use crate::lifecycle::NONE;
 
 /// The stacks that events refer to by number.
 #[derive(Default)]
 pub(super) struct StackTexts {
-    /// For each number the row of the stacks table, or [`NONE`] for an empty text.
-    rows: Vec<u32>,
-    /// For each number whether the stack is one of a process that ends.
+    /// Row of the stacks table for each number; `None` for an empty text.
+    rows: Vec<Option<u32>>,
+    /// Whether the stack of each number is of a process that ends.
     of_exits: Vec<bool>,
     table: Stacks,
     frames: FrameTexts,
@@ -28,10 +27,10 @@ pub(super) struct StackTexts {
     handlescope: Option<StackTables>,
 }
 
-/// The tables that come of the stacks, or as this program wrote them.
+/// The tables made of the stacks, or as this program wrote them.
 #[derive(Default)]
 pub(super) struct StackTables {
-    /// For each number in the file the row of the stacks table, in tables of our own.
+    /// Row of the stacks table for each number in the file, in an extract of this program.
     rows: Rows<Option<u32>>,
     pub(super) stacks: Stacks,
     pub(super) frames: Frames,
@@ -41,14 +40,14 @@ pub(super) struct StackTables {
 }
 
 impl Record for StackTexts {
-    const MEMBERS: &'static [&'static str] = &["StackList", OWN];
+    const MEMBERS: &'static [&'static str] = &["StackList", HANDLESCOPE_MEMBER];
 
     fn member<'de, A: MapAccess<'de>>(
         &mut self,
         name: &'static str,
         map: &mut A,
     ) -> Result<(), A::Error> {
-        if name != OWN {
+        if name != HANDLESCOPE_MEMBER {
             return map.next_value_seed(Fill(&mut Elements(EachText(self))));
         }
         let mut tables = None;
@@ -67,7 +66,7 @@ members! { StackTables {
     "StackEvents" => stack_events,
 } }
 
-/// Takes the texts of the stacks one by one; null is the empty text.
+/// Takes the texts of the stacks in sequence; null is the empty text.
 struct EachText<'a>(&'a mut StackTexts);
 
 impl Member for EachText<'_> {
@@ -85,7 +84,7 @@ impl Member for EachText<'_> {
 }
 
 impl StackTexts {
-    /// Takes stacks. `trusts_handlescope` says that tables of our own count.
+    /// Creates an empty collection. `trusts_handlescope` says that the tables of this program count.
     pub(super) fn new(trusts_handlescope: bool) -> Self {
         Self { trusts_handlescope, ..Self::default() }
     }
@@ -99,9 +98,8 @@ impl StackTexts {
         let lines = lines.filter(|line| !line.is_empty());
         self.of_exits.push(lines.clone().any(is_of_exit));
         let frames: Vec<FrameIdx> = lines.map(|line| self.frames.row(line)).collect();
-        let row = if frames.is_empty() { NONE } else { self.table.len() as u32 };
-        self.rows.push(row);
-        if row != NONE {
+        self.rows.push((!frames.is_empty()).then_some(self.table.len() as u32));
+        if !frames.is_empty() {
             self.table.push(Stack { frames });
         }
     }
@@ -111,13 +109,19 @@ impl StackTexts {
     pub(super) fn numbers(&mut self, is_missing: bool) -> StackNumbers<'_> {
         if let Some(tables) = &mut self.handlescope {
             let heights = tables.stacks.len() as u32;
-            let known = |row: &Option<u32>| row.filter(|row| *row < heights).unwrap_or(NONE);
+            let known = |row: &Option<u32>| row.filter(|row| *row < heights);
             self.rows = tables.rows.0.iter().map(known).collect();
         }
-        let is_own = self.handlescope.is_some();
+        let is_by_handlescope = self.handlescope.is_some();
         let table = self.handlescope.as_mut().map_or(&mut self.table, |tables| &mut tables.stacks);
         let without_text = is_missing.then(HashMap::new);
-        StackNumbers { rows: &self.rows, of_exits: &self.of_exits, table, is_own, without_text }
+        StackNumbers {
+            rows: &self.rows,
+            of_exits: &self.of_exits,
+            table,
+            is_by_handlescope,
+            without_text,
+        }
     }
 
     /// The tables. Modules that only stacks name are added to those that are known.
@@ -136,15 +140,15 @@ fn is_of_exit(frame: &str) -> bool {
 
 /// The stacks by their numbers in the file.
 pub(super) struct StackNumbers<'a> {
-    rows: &'a [u32],
+    rows: &'a [Option<u32>],
     of_exits: &'a [bool],
     table: &'a mut Stacks,
-    is_own: bool,
+    is_by_handlescope: bool,
     without_text: Option<HashMap<i64, u32>>,
 }
 
 impl StackNumbers<'_> {
-    /// The row of a stack; none for the empty text and for numbers that mean nothing.
+    /// The row of a stack; `None` for the empty text and for unknown numbers.
     pub(super) fn row(&mut self, number: Option<i64>) -> Option<u32> {
         let number = number.filter(|number| *number >= 0)?;
         if let Some(known) = &mut self.without_text {
@@ -154,8 +158,7 @@ impl StackNumbers<'_> {
                 table.len() as u32 - 1
             }));
         }
-        let row = self.rows.get(usize::try_from(number).ok()?)?;
-        Some(*row).filter(|row| *row != NONE)
+        self.rows.get(usize::try_from(number).ok()?).copied().flatten()
     }
 
     /// Whether the text of a stack shows that its process ends.
@@ -164,12 +167,12 @@ impl StackNumbers<'_> {
         number.and_then(|number| self.of_exits.get(number)).copied().unwrap_or_default()
     }
 
-    /// The row that our own extract has.
-    pub(super) fn own_row(&self, row: Option<u32>) -> Option<u32> {
-        row.filter(|row| self.is_own && (*row as usize) < self.table.len())
+    /// The row that an extract of this program has.
+    pub(super) fn handlescope_row(&self, row: Option<u32>) -> Option<u32> {
+        row.filter(|row| self.is_by_handlescope && (*row as usize) < self.table.len())
     }
 
-    /// Whether a number is that of a stack, if only of an empty one.
+    /// Whether a stack has the number, even if its text is empty.
     pub(super) fn has(&self, number: i64) -> bool {
         self.without_text.is_some()
             || usize::try_from(number).is_ok_and(|number| number < self.rows.len())

@@ -129,7 +129,7 @@ fn a_damaged_extract_of_this_program_is_read_or_refused() {
     damage(&written, 56);
 }
 
-/// Imports members in which every so many bytes one was another.
+/// Imports members with a damaged byte in every `step` bytes.
 fn damage(members: &[(String, Vec<u8>)], step: usize) {
     let folder = tempfile::tempdir().unwrap();
     let write = |members: &[(String, Vec<u8>)]| {

@@ -34,7 +34,7 @@ impl Serialize for HandlePart<'_> {
     }
 }
 
-/// The objects of a trace one by one.
+/// The objects of a trace in sequence.
 struct ObjectRecords<'a> {
     objects: Window<'a, Objects>,
     events: Window<'a, Events>,

@@ -1,4 +1,4 @@
-//! JSON that is written while its content is read, without a tree in between, and what can go wrong with writing an
+//! JSON that is written while its content is read, without a tree in between, and errors of writing an
 //! extract.
 
 use std::cell::RefCell;

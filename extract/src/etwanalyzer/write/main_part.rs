@@ -11,8 +11,8 @@ use jiff::SignedDuration;
 
 use super::super::record::{Rows, Unread};
 use super::super::records::{
-    HandleShell, Header, Main, OWN_OPTIONS, OwnMain, OwnStartHandle, ProcessRecord, SYSTEM,
-    StacksShell, TypeMap, log_file_mode_names,
+    HANDLESCOPE_OPTIONS, HandleShell, HandlescopeMain, Header, Main, NamedStartHandle,
+    ProcessRecord, SYSTEM, StacksShell, TypeMap, log_file_mode_names,
 };
 use crate::filetime::date_time;
 
@@ -78,8 +78,8 @@ impl MainPart<'_> {
         }
     }
 
-    fn handlescope(&self) -> OwnMain {
-        let start_handle = |handle: StartHandle| OwnStartHandle {
+    fn handlescope(&self) -> HandlescopeMain {
+        let start_handle = |handle: StartHandle| NamedStartHandle {
             pointer: handle.pointer,
             process: handle.process,
             pid: handle.pid,
@@ -88,7 +88,7 @@ impl MainPart<'_> {
             name: handle.name.and_then(|name| self.names.get(name.row())).map(str::to_owned),
             closed: handle.closed,
         };
-        OwnMain {
+        HandlescopeMain {
             trace: Some(self.info.clone()),
             processes: Rows(self.processes.rows().collect()),
             event_counts: Rows(self.event_counts.rows().collect()),
@@ -110,7 +110,9 @@ impl MainPart<'_> {
         let boot = info.boot_filetime.map_or_else(|| MINIMUM.into(), |boot| clock.time(boot));
         Main {
             source: Some(source(info)),
-            options: Some(format!("{OWN_OPTIONS} {version} -extract ObjectRef -etwanalyzer")),
+            options: Some(format!(
+                "{HANDLESCOPE_OPTIONS} {version} -extract ObjectRef -etwanalyzer"
+            )),
             computer: info.computer.clone(),
             product: info.product.clone(),
             build: info.os_build_string.as_deref().map(|build| branch(build).to_owned()),
@@ -158,7 +160,7 @@ fn record(process: Process, clock: WallClock) -> ProcessRecord {
     }
 }
 
-/// The path of the trace. Of one in an archive it is that of the archive with its own name.
+/// The path of the trace. A trace in an archive has the path of the archive, with the name of the trace.
 fn source(info: &TraceInfo) -> String {
     let folder = info.source_path.rfind(['/', '\\']).and_then(|at| info.source_path.get(..=at));
     format!("{}{}", folder.unwrap_or_default(), info.source_name)

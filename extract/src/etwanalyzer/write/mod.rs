@@ -1,4 +1,4 @@
-//! The tables of a trace → an archive with the members of ETWAnalyzer beside those of our own.
+//! The tables of a trace → an archive with the members of ETWAnalyzer beside the tables.
 //!
 //! One file per part of an extract, as for reading. Every part is written as a stream: of objects,
 //! events and stacks only some are in memory beyond the columns of the trace.
@@ -47,7 +47,7 @@ pub struct SaveOptions {
 
 /// Writes a trace as an archive, and returns the size of the archive in bytes.
 ///
-/// The archive appears under its name only when it is complete; it may be the one that the trace was
+/// The archive appears under its name only when it is complete; it may be the archive that the trace was
 /// read from. An archive for ETWAnalyzer gets the time of the session start, which that program
 /// shows and sorts by.
 ///
@@ -202,7 +202,7 @@ impl Parts<'_> {
     }
 }
 
-/// The one row about the trace.
+/// The row of the trace table.
 fn info(trace: &Trace) -> Result<TraceInfo, ArchiveError> {
     Ok(TraceInfos::read(trace)?.row(0).unwrap_or_default())
 }

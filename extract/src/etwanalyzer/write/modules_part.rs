@@ -5,7 +5,7 @@ use handlescope_model::{FrameIdx, TableRows};
 
 use super::super::record::{Rows, Unread};
 use super::super::records::{
-    ModuleRecord, ModulesPart, NO_VERSION, OwnModules, PdbRecord, Strings,
+    HandlescopeModules, ModuleRecord, ModulesPart, NO_VERSION, PdbRecord, Strings,
 };
 use crate::intern::{ByteInterner, Interner};
 
@@ -75,7 +75,7 @@ impl ModulesPart {
                 .collect(),
             pdb_count: Unread(all.len()),
             strings: Strings { texts: (0..strings.0.len()).map(|id| strings.0.text(id)).collect() },
-            handlescope: Some(OwnModules {
+            handlescope: Some(HandlescopeModules {
                 modules: Rows(modules.rows().collect()),
                 loads: Rows(loads.rows().collect()),
             }),
@@ -93,7 +93,7 @@ fn pdb(modules: &Modules, row: usize) -> Option<Pdb<'_>> {
 fn processes_by_module(count: usize, loads: &ModuleLoads, system: usize) -> Vec<BTreeSet<usize>> {
     let mut processes = vec![BTreeSet::new(); count];
     for load in loads.rows() {
-        // Pid 0 stands for the kernel.
+        // Pid 0 is the kernel.
         let process = if load.pid == 0 { Some(system) } else { load.process.map(|row| row.row()) };
         if let (Some(process), Some(of_module)) = (process, processes.get_mut(load.module.row())) {
             of_module.insert(process);

@@ -1,4 +1,4 @@
-//! The stacks part: texts, each once, with a line for each frame.
+//! The stacks part: distinct texts with a line for each frame.
 
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -10,27 +10,26 @@ use serde::ser::{Serialize, Serializer};
 use super::super::records::{UNKNOWN_METHOD, UNKNOWN_MODULE};
 use super::json::{Each, SaveError, Window, rows_of};
 use crate::intern::{ByteInterner, Interner};
-use crate::lifecycle::NONE;
 
-/// Stacks between two looks at Ctrl-C.
+/// Stacks between two checks for Ctrl-C.
 const CHECK_EVERY: usize = 1 << 12;
 
 /// Line terminator. ETWAnalyzer on Windows ends lines with CR LF, which its own filters then find
-/// at the end of each frame, so that none matches a frame exactly; its reader takes either.
+/// at the end of each frame, so that no filter matches a frame exactly; its reader takes either.
 const LINE_END: &str = "\n";
 
 /// The texts of the stacks of a trace.
 ///
-/// The format wants each text once. Stacks that differ only in what the text does not hold, as in
-/// offsets after named functions, share one.
+/// The format wants each text once. Stacks that differ only in properties that the text lacks, as the offsets after
+/// named functions, share a text.
 pub(super) struct StackTexts {
     lines: FrameLines,
     /// Numbers of lines, for each text; the first one is empty, for events without stack.
     texts: Interner<u32>,
-    /// For each row of the stacks table the number of its text.
+    /// Number of the text of each row of the stacks table.
     of_row: Vec<u32>,
-    /// For each text the first row that has it, or [`NONE`].
-    first_row: Vec<u32>,
+    /// First row of each text; `None` for a text of no stack.
+    first_row: Vec<Option<u32>>,
 }
 
 impl StackTexts {
@@ -45,7 +44,7 @@ impl StackTexts {
         let lines = FrameLines::new(frames, modules, methods, symbols);
         let mut texts = Interner::default();
         texts.intern(&[]);
-        let (mut of_row, mut first_row, mut numbers) = (Vec::new(), vec![NONE], Vec::new());
+        let (mut of_row, mut first_row, mut numbers) = (Vec::new(), vec![None], Vec::new());
         let mut stacks = Window::<Stacks>::new(trace);
         while let Some(stack) = stacks.row(of_row.len())? {
             if of_row.len().is_multiple_of(CHECK_EVERY) {
@@ -55,19 +54,19 @@ impl StackTexts {
             numbers.extend(stack.frames.iter().flat_map(|frame| lines.of(*frame)));
             let text = texts.intern(&numbers);
             if text as usize == first_row.len() {
-                first_row.push(of_row.len() as u32);
+                first_row.push(Some(of_row.len() as u32));
             }
             of_row.push(text);
         }
         Ok(Self { lines, texts, of_row, first_row })
     }
 
-    /// The number of the text of an event's stack, and its row if that is not the first one with
+    /// The number of the text of an event's stack, and its row if that is not the first row with
     /// this text.
     pub(super) fn number(&self, stack: Option<StackIdx>) -> (u32, Option<u32>) {
         let Some(StackIdx(row)) = stack else { return (0, None) };
         let text = self.of_row.get(row as usize).copied().unwrap_or_default();
-        let first = self.first_row.get(text as usize).copied();
+        let first = self.first_row.get(text as usize).copied().flatten();
         (text, Some(row).filter(|row| Some(*row) != first))
     }
 
@@ -80,9 +79,9 @@ impl StackTexts {
         String::from_utf8_lossy(&text).into_owned()
     }
 
-    /// The first row of each text; null for a text that is not that of a stack.
+    /// The first row of each text; null for a text of no stack.
     fn rows(&self) -> impl Iterator<Item = Option<u32>> + '_ {
-        self.first_row.iter().map(|row| Some(*row).filter(|row| *row != NONE))
+        self.first_row.iter().copied()
     }
 }
 
@@ -132,13 +131,13 @@ impl Serialize for StacksPart<'_> {
 /// Endings of module names after which ETWAnalyzer writes an offset; only in lower case.
 const WITH_OFFSET: [&str; 3] = [".dll", ".exe", ".sys"];
 
-/// The lines of each frame: one, and one more for each function that is inlined there.
+/// The lines of each frame: a line for the frame, and a line for each function inlined there.
 #[derive(Default)]
 pub(super) struct FrameLines {
     texts: ByteInterner,
     /// Numbers of lines that belong together.
     lists: Interner<u32>,
-    /// For each frame its list.
+    /// List of each frame.
     of_frame: Vec<u32>,
 }
 

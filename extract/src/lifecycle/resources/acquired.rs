@@ -1,8 +1,8 @@
 //! Following of resources acquired and released by provider events, and of GDI and USER handles.
 //!
 //! A handle that is acquired means something in its process, with its provider and its allocator only. It may be acquired
-//! several times; a release then ends what was acquired last. A handle of GDI or USER is unique in its session. It belongs
-//! to the process that its events name, and may be given to another one and get another value while it is open.
+//! several times; a release then ends the last acquisition. A handle of GDI or USER is unique in its session. It belongs
+//! to the process that its events name, and may get a new owner and a new value while it is open.
 
 use handlescope_model::tables::{ResourceEnd, ResourceKind, ResourceMissKind};
 use hashbrown::HashMap;
@@ -21,12 +21,12 @@ pub(super) struct Acquired {
     allocators: HashMap<(Owner, u32, u32), u32>,
     /// The latest allocation by allocator and handle.
     latest: HashMap<(u32, u64), u32>,
-    /// For an allocation of a handle that was held already, the one before.
+    /// Previous allocation of a handle that was held already.
     before: HashMap<u32, u32>,
 }
 
 impl Acquired {
-    /// Takes an event of `owner` that acquires, releases, or says too little.
+    /// Takes an event of `owner` that acquires, releases, or lacks the handle.
     pub(super) fn event(
         &mut self,
         collected: &Collector,
@@ -145,7 +145,7 @@ impl GuiHandles {
         }
     }
 
-    /// Gives a value to a handle. The one that had it was destroyed, which was lost.
+    /// Gives a value to a handle. If a handle has the value already, its destruction was lost.
     fn put(&mut self, event: &GuiRow, allocation: u32, at: &mut AtRow<'_>) {
         if let Some(old) = self.open.insert(key(event, event.handle), allocation) {
             at.end(old, ResourceEnd::Replaced);

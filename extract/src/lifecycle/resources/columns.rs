@@ -1,4 +1,4 @@
-//! All allocations of a trace with their ends, in columns, and which process owns an allocation.
+//! Columns of all allocations of a trace with their ends, and the processes that own allocations.
 
 use handlescope_model::tables::{ResourceEnd, ResourceKind, ResourceMissKind};
 use hashbrown::{HashMap, HashSet};
@@ -33,7 +33,7 @@ pub struct Miss {
     pub row: u32,
 }
 
-/// Rarely set columns of an allocation; [`NONE`] where one is not set.
+/// Rarely set columns of an allocation; [`NONE`] where a column is not set, so that a row takes 16 bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Origin {
     /// The first part of the allocation that it is a part of.
@@ -61,11 +61,11 @@ pub struct AllocationStats {
     pub freed_at_exit: u64,
 }
 
-/// The allocations, in columns, by the time of their first event; rows are those of the timeline.
+/// The allocations, in columns, by the time of their first event; rows are rows of the timeline.
 #[derive(Default)]
 pub struct AllocationColumns {
     pub allocators: Vec<AllocatorRow>,
-    /// For each allocation the row of its allocator.
+    /// Row of the allocator of each allocation.
     pub allocator: Vec<u32>,
     pub key: Vec<u64>,
     /// Bytes.
@@ -231,7 +231,7 @@ pub(super) struct OwnerFinder<'a> {
     recent: [Recent; RECENT],
 }
 
-/// Lifetimes that are remembered.
+/// Number of lifetimes in the cache of [`OwnerFinder::recent`].
 const RECENT: usize = 64;
 
 /// The only lifetime of a pid.
@@ -244,14 +244,14 @@ struct Recent {
 }
 
 impl<'a> OwnerFinder<'a> {
-    /// A finder of these processes, whose times are of this clock.
+    /// Creates a finder of processes with the clock of their times.
     pub(super) fn new(index: &'a ProcessIndex, clock: &Clock) -> Self {
         let none = Recent { pid: UNKNOWN_ID, start: i64::MAX, end: i64::MIN, row: 0 };
         let (grace, ahead) = (clock.ticks_apart(EXIT_GRACE_NS), clock.ticks(START_AHEAD_NS));
         Self { index, grace, ahead, recent: [none; RECENT] }
     }
 
-    /// The process alive at a time, ends included, or else the one that ended up to 2 ms before.
+    /// The process alive at a time, ends included, or else the process that ended up to 2 ms before.
     pub(super) fn find(&mut self, pid: u32, time: i64) -> Owner {
         // Pids are multiples of four.
         let Some(recent) = self.recent.get_mut(pid as usize / 4 % RECENT) else {
@@ -267,7 +267,7 @@ impl<'a> OwnerFinder<'a> {
         self.known(pid, alive.or_else(|| self.ended(pid, time)))
     }
 
-    /// The process alive at a time, the one that starts within a second, or the one that ended up to 2 ms before.
+    /// The process alive at a time, or that starts within a second, or that ended up to 2 ms before.
     pub(super) fn find_for_memory(&mut self, pid: u32, time: i64) -> Owner {
         let alive = self.index.find(pid, time);
         let process = alive.or_else(|| self.index.starts_within(pid, time, self.ahead));

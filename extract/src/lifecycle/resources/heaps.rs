@@ -1,7 +1,7 @@
 //! Blocks of heaps.
 //!
-//! A heap is a handle in a process; its handle and addresses mean nothing in another one. Of what TraceEvent's reader
-//! of these events says of reallocations: one that moves its block may be accompanied by the events of an allocation
+//! A heap is known by its process and handle; its addresses are addresses of the process. According to TraceEvent's reader
+//! of these events, a reallocation that moves its block may be accompanied by the events of an allocation
 //! and a free, which then must not count twice.
 
 use handlescope_model::tables::{ResourceEnd, ResourceKind, ResourceMissKind};
@@ -22,33 +22,28 @@ pub(super) struct HeapBlocks {
     recent: HashMap<(u32, u32), [Recent; 2]>,
 }
 
-/// Heaps that are remembered.
+/// Number of heaps in the cache of [`HeapBlocks::last`].
 const LAST: usize = 64;
 
 /// A heap of a process.
+#[derive(Default)]
 struct Heap {
-    /// Row of the allocator; [`NONE`] before its first event.
-    allocator: u32,
+    /// Row of the allocator; `None` before its first event.
+    allocator: Option<u32>,
     is_destroyed: bool,
     /// Live blocks: numbers of allocations by address.
     blocks: HashMap<u64, u32>,
-}
-
-impl Default for Heap {
-    fn default() -> Self {
-        Self { allocator: NONE, is_destroyed: false, blocks: HashMap::new() }
-    }
 }
 
 /// An event of a block, as reallocations look back at it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum Recent {
     #[default]
-    Other,
-    /// Made a block; its allocation.
-    Alloc { heap: u64, address: u64, size: u64, allocation: u32 },
-    /// Freed an address; the allocation that ended, or [`NONE`].
-    Free { heap: u64, address: u64, allocation: u32 },
+    Neither,
+    /// Made a block; `None` for a call that failed.
+    Alloc { heap: u64, address: u64, size: u64, allocation: Option<u32> },
+    /// Freed an address; the allocation that ended, if there was one.
+    Free { heap: u64, address: u64, allocation: Option<u32> },
 }
 
 impl Default for HeapBlocks {
@@ -125,7 +120,7 @@ impl HeapBlocks {
                     size: moved.size,
                 };
                 heap.reallocate(allocator, &change, before, at);
-                Recent::Other
+                Recent::Neither
             }
         };
         if heaps.moves.is_empty() {
@@ -147,10 +142,11 @@ struct Reallocation {
 
 impl Heap {
     fn create(&mut self, owner: Owner, handle: u64, at: &mut AtRow<'_>) {
-        // A handle that is still in use: its destruction was lost.
+        // If the handle is still in use, its destruction was lost.
         self.end_all(at);
         let created = at.row as u32;
-        self.allocator = at.columns.add_allocator(AllocatorRow { created, ..of(owner, handle) });
+        let row = AllocatorRow { created, ..of(owner, handle) };
+        self.allocator = Some(at.columns.add_allocator(row));
         self.is_destroyed = false;
     }
 
@@ -164,13 +160,13 @@ impl Heap {
     }
 
     fn end_all(&mut self, at: &mut AtRow<'_>) {
-        // A map that is drained keeps its size, and to drain it again would take as long, for however few blocks.
+        // A new map, because a drained map keeps its capacity, and draining takes as long as the capacity is large.
         for (_, allocation) in std::mem::take(&mut self.blocks) {
             at.end(allocation, ResourceEnd::Destroyed);
         }
     }
 
-    /// The allocator of a new block: a heap that was destroyed is another one then, whose creation was lost.
+    /// The allocator of a new block. If the heap was destroyed, the handle is of a new heap whose creation was lost.
     fn allocator_for_block(
         &mut self,
         owner: Owner,
@@ -178,7 +174,7 @@ impl Heap {
         columns: &mut AllocationColumns,
     ) -> u32 {
         if self.is_destroyed {
-            self.allocator = NONE;
+            self.allocator = None;
             self.is_destroyed = false;
         }
         self.known_allocator(owner, handle, columns)
@@ -191,37 +187,40 @@ impl Heap {
         handle: u64,
         columns: &mut AllocationColumns,
     ) -> u32 {
-        if self.allocator == NONE {
-            self.allocator = columns.add_allocator(of(owner, handle));
-        }
-        self.allocator
+        *self.allocator.get_or_insert_with(|| columns.add_allocator(of(owner, handle)))
     }
 
-    /// Makes a block and returns its allocation, [`NONE`] for a call that failed.
-    fn alloc(&mut self, allocator: u32, address: u64, size: u64, at: &mut AtRow<'_>) -> u32 {
+    /// Makes a block and returns its allocation, `None` for a call that failed.
+    fn alloc(
+        &mut self,
+        allocator: u32,
+        address: u64,
+        size: u64,
+        at: &mut AtRow<'_>,
+    ) -> Option<u32> {
         if address == 0 {
             at.miss(ResourceMissKind::Ignored, allocator, address, bytes(size));
-            return NONE;
+            return None;
         }
         let allocation = at.open(allocator, address, bytes(size));
         if let Some(old) = self.blocks.insert(address, allocation) {
             at.end(old, ResourceEnd::Replaced);
         }
-        allocation
+        Some(allocation)
     }
 
-    /// Frees an address and returns the allocation that it ended, [`NONE`] for none.
-    fn free(&mut self, allocator: u32, address: u64, at: &mut AtRow<'_>) -> u32 {
+    /// Frees an address and returns the allocation that it ended, if there was one.
+    fn free(&mut self, allocator: u32, address: u64, at: &mut AtRow<'_>) -> Option<u32> {
         if address == 0 {
             at.miss(ResourceMissKind::Ignored, allocator, address, 0);
-            return NONE;
+            return None;
         }
         let Some(allocation) = self.blocks.remove(&address) else {
             at.miss(ResourceMissKind::OrphanFree, allocator, address, 0);
-            return NONE;
+            return None;
         };
         at.end(allocation, ResourceEnd::Freed);
-        allocation
+        Some(allocation)
     }
 
     fn reallocate(
@@ -246,14 +245,18 @@ impl Heap {
             _ => None,
         });
         let old = freed.unwrap_or_else(|| self.free(allocator, old_address, at));
-        if old != NONE {
+        if let Some(old) = old {
             at.columns.end[old as usize] = ResourceEnd::Reallocated;
         }
         let made = before.iter().rev().find_map(|recent| match *recent {
-            Recent::Alloc { heap: allocated_heap, address: made, size: made_size, allocation }
-                if is_moved
-                    && (allocated_heap, made, made_size) == (heap, address, size)
-                    && self.blocks.get(&made) == Some(&allocation) =>
+            Recent::Alloc {
+                heap: allocated_heap,
+                address: made,
+                size: made_size,
+                allocation: Some(allocation),
+            } if is_moved
+                && (allocated_heap, made, made_size) == (heap, address, size)
+                && self.blocks.get(&made) == Some(&allocation) =>
             {
                 Some(allocation)
             }
@@ -262,11 +265,11 @@ impl Heap {
         let allocation = match made {
             Some(allocation) => {
                 at.columns.row[allocation as usize] = at.row as u32;
-                allocation
+                Some(allocation)
             }
             None => self.alloc(allocator, address, size, at),
         };
-        if old != NONE && allocation != NONE {
+        if let (Some(old), Some(allocation)) = (old, allocation) {
             at.columns.origin_mut(allocation).grown_from = old;
         }
     }

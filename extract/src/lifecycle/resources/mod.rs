@@ -1,7 +1,7 @@
-//! Events → allocations: what was allocated, by which process, and how it ended.
+//! Events → allocations, with their processes and ends.
 //!
-//! A *process* is one lifetime of a pid. Nothing happens to an allocation when its process ends: what is left over
-//! then is known only when all events were seen.
+//! A *process* is one lifetime of a pid. Nothing happens to an allocation when its process ends: the allocations left over
+//! then are known only when all events were seen.
 
 mod acquired;
 mod columns;
@@ -48,7 +48,7 @@ pub fn follow_resources(
                 acquired.event(collected, change, finder.find(pid, time), at);
             }
             Subject::Gui(change) => gui.event(collected, change, &mut finder, at),
-            // Objects are followed elsewhere, and of what is not known there is nothing to follow.
+            // Objects are followed elsewhere, and unknown subjects cannot be followed.
             Subject::Object(_) | Subject::HandleAtEnd | Subject::Unknown => {}
         }
     }

@@ -1,8 +1,8 @@
 //! Reserved and committed pages, as ranges of addresses, each with the allocation that owns it.
 //!
-//! Pages belong to the process that the event names, whichever called. Flags are those of `VirtualAlloc` and
-//! `VirtualFree` (learn.microsoft.com). An allocation owns what it reserved or committed first; a part that ends by
-//! itself is counted by itself.
+//! Pages belong to the process that the event names, not to the process that called. Flags are from `VirtualAlloc` and
+//! `VirtualFree` (learn.microsoft.com). An allocation owns the pages that it reserved or committed first; a part that ends
+//! separately is counted separately.
 
 use std::collections::BTreeMap;
 
@@ -22,7 +22,7 @@ const MEM_RELEASE: u32 = 0x8000;
 
 const PAGE: u64 = 4096;
 
-/// The name of the one allocator of pages.
+/// The name of the only allocator of pages.
 const ALLOCATOR: &str = "VirtualAlloc";
 
 /// The pages of all processes.
@@ -54,7 +54,7 @@ struct PageAllocation {
     base: u64,
     row: u32,
     caller: u32,
-    /// Bytes that nothing owned before.
+    /// Bytes that had no owner before.
     size: u64,
 }
 
@@ -106,7 +106,7 @@ impl Pages {
             allocations.push(PageAllocation { allocator, base, row: row as u32, caller, size });
         };
         if range.flags & MEM_RESERVE != 0 {
-            // Whatever is there was released, and that was lost.
+            // If pages are there, their release was lost.
             let mut ends = Ends { how: ResourceEnd::Replaced, row, free_call: NONE, ended };
             for layer in [&mut space.reserved, &mut space.committed] {
                 layer.ranges.remove(from, to, |allocation, bytes| ends.add(allocation, bytes));
@@ -155,7 +155,7 @@ impl Pages {
     pub(super) fn finish(self, columns: &mut AllocationColumns) {
         let Self { allocations, mut ended, .. } = self;
         ended.sort_by_key(|part| part.allocation);
-        // What one event ended of an allocation is one part, though pages of others lay between.
+        // All pages of an allocation that an event ended are a single part, even if other pages lay between.
         ended.dedup_by(|later, part| {
             let is_same = (later.allocation, later.row) == (part.allocation, part.row);
             part.bytes += if is_same { later.bytes } else { 0 };
@@ -219,7 +219,7 @@ impl Ends<'_> {
     }
 }
 
-/// A range with the pages at its ends whole: its first address and the one after it.
+/// A range extended to whole pages: its first address and its end.
 fn pages(base: u64, size: u64) -> (u64, u64) {
     let from = base - base % PAGE;
     let end = base.saturating_add(size);
@@ -302,7 +302,7 @@ impl Ranges {
         }
     }
 
-    /// Gives what nothing owns of a range to an allocation, and returns how many bytes that are.
+    /// Gives the bytes of a range that have no owner to an allocation, and returns their number.
     pub(super) fn fill(&mut self, from: u64, to: u64, allocation: u32) -> u64 {
         let (mut all_from, mut all_to) = (from, to);
         let (mut at, mut bytes) = (to, 0);

@@ -42,7 +42,7 @@ const LF_ARGLIST: u16 = 0x1201;
 const LF_SUBSTR_LIST: u16 = 0x1604;
 
 /// Fails if the streams are much larger than the file: then they share pages, and a small file
-/// stands for any amount of data. Only the first stream, an old directory, may lie where others
+/// expands to any amount of data. Only the first stream, an old directory, may share pages with further streams.
 /// are. After "The MSF File Format" in LLVM's documentation.
 pub(in crate::symbols) fn check_streams(file: &[u8]) -> Result<(), BoundsError> {
     if !file.starts_with(MAGIC) {
@@ -144,7 +144,7 @@ pub(in crate::symbols) enum CheckError {
 /// Longest text of a type; several times what compilers allow for a name.
 const MAX_TYPE_BYTES: u32 = 256 << 10;
 /// Text that a type adds to those it is made of, such as ` const *`.
-const OWN_TEXT: u32 = 16;
+const RECORD_TEXT: u32 = 16;
 /// Types made of types; a thread's stack is enough for this many.
 const MAX_TYPE_DEPTH: u32 = 256;
 /// Functions and blocks within each other; the same.
@@ -174,7 +174,7 @@ pub(in crate::symbols) fn check_types(object: &PdbObject<'_>) -> Result<(), Chec
             continue;
         };
         let name = data.name().map_or(0, |name| u32::try_from(name.len()).unwrap_or(u32::MAX));
-        let mut text = Text { length: name.saturating_add(OWN_TEXT), depth: 0 };
+        let mut text = Text { length: name.saturating_add(RECORD_TEXT), depth: 0 };
         for target in references(&data) {
             ensure_earlier(target.0, index)?;
             let inner = target.0.checked_sub(first).and_then(|at| texts.get(at as usize));

@@ -38,9 +38,9 @@ impl PdbFile {
         Ok(Self { path: shown.to_owned(), bytes })
     }
 
-    /// Succeeds if GUID and age of the PDB are those of `expected`.
+    /// Succeeds if GUID and age of the PDB are as `expected`.
     ///
-    /// The age that counts is the one of the debug information stream: tools which post-process a
+    /// The age that counts is in the debug information stream: tools which post-process a
     /// PDB increase the other one, in the PDB information stream, and the image never learns of it.
     pub(in crate::symbols) fn verify(&self, expected: &PdbIdentity) -> Result<(), SymbolFileError> {
         let actual = self.guarded(|pdb| Ok(pdb.debug_id()))?;
@@ -50,7 +50,7 @@ impl PdbFile {
         Err(SymbolFileError::WrongIdentity {
             path: self.path.clone(),
             expected: expected.clone(),
-            found: PdbIdentity {
+            actual: PdbIdentity {
                 name: expected.name.clone(),
                 guid: actual.uuid(),
                 age: actual.appendix(),

@@ -35,9 +35,9 @@ const EXECUTABLE: u32 = 0x2000_0000;
 const MAX_EXPORTS: u32 = 0x2_0000;
 /// Windows loads no more.
 const MAX_SECTIONS: u16 = 96;
-/// Bytes of the list of functions; about two millions of them.
+/// Most bytes of the list of functions: about two million functions.
 const MAX_LIST_BYTES: u32 = 24 << 20;
-/// Longer names are cut off by no linker, but come from none either.
+/// Longest name of an export; linkers write no longer names.
 const MAX_NAME_LENGTH: usize = 4096;
 /// Parts of a function that are chained one to the other.
 const MAX_CHAIN_LENGTH: usize = 8;
@@ -88,7 +88,7 @@ impl Range {
 }
 
 impl ExportTable {
-    /// Reads an image, if it is the one that was asked for.
+    /// Reads an image, if it is the requested image.
     pub(in crate::symbols) fn open(
         path: &Path,
         expected: &ImageIdentity,
@@ -116,11 +116,11 @@ impl ExportTable {
         exports.ok_or_else(|| SymbolFileError::WrongImage {
             path: path.to_owned(),
             expected: (expected.timestamp, expected.size),
-            found: identity,
+            actual: identity,
         })
     }
 
-    /// The exported function at an address: that of the instruction in front of it, when a call returns there.
+    /// The exported function at an address: of the instruction in front of the address, when a call returns there.
     pub(in crate::symbols) fn at(&self, address: CodeAddress) -> Option<ResolvedFrame> {
         let CodeAddress { rva, is_return } = address;
         let before = u64::from(is_return);
@@ -255,7 +255,7 @@ impl<'a> Image<'a> {
         padding
     }
 
-    /// Exports by name, without those of other modules.
+    /// Exports by name, without forwarders.
     fn named_functions(&self) -> Result<Vec<(u32, Arc<str>)>, ParseError> {
         let Some(directory) = self.exports.filter(|directory| directory.virtual_address != 0)
         else {
@@ -317,8 +317,8 @@ impl<'a> Image<'a> {
     fn main_part(&self, data: &ExceptionData<'_>, function: RuntimeFunction) -> RuntimeFunction {
         let mut main = function;
         for _ in 0..MAX_CHAIN_LENGTH {
-            // An odd address is that of another entry. Compilers write none, and goblin follows
-            // such references for ever.
+            // An odd address refers to a further entry. Compilers write none, and goblin follows
+            // such references endlessly.
             let info = (main.unwind_info_address.is_multiple_of(2))
                 .then(|| data.get_unwind_info(main, &self.sections).ok());
             match info.flatten().and_then(|info| info.chained_info) {

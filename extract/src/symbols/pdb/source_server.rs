@@ -40,7 +40,7 @@ struct SourceLink {
 }
 
 /// A source server at work.
-pub(in crate::symbols) struct Places<'a> {
+pub(in crate::symbols) struct SourceLocations<'a> {
     links: &'a [(String, String)],
     stream: Option<SrcSrvStream<'a>>,
 }
@@ -56,14 +56,14 @@ impl SourceServer {
     }
 
     /// Reads what is needed to answer for many files.
-    pub(in crate::symbols) fn places(&self) -> Places<'_> {
+    pub(in crate::symbols) fn locations(&self) -> SourceLocations<'_> {
         let stream = Some(&self.stream).filter(|stream| !stream.is_empty());
         let stream = stream.and_then(|stream| SrcSrvStream::parse(stream).ok());
-        Places { links: &self.links, stream }
+        SourceLocations { links: &self.links, stream }
     }
 }
 
-impl Places<'_> {
+impl SourceLocations<'_> {
     /// The address of a source file, or the command that gets it.
     pub(in crate::symbols) fn of(&self, file: &str) -> Option<String> {
         self.linked(file).or_else(|| self.served(file))
@@ -155,7 +155,7 @@ fn stream<'b>(pdb: &mut pdb::PDB<'b, Cursor<&'b [u8]>>, name: &[u8]) -> Option<V
 mod tests {
     use super::*;
 
-    fn places_of(links: &[(&str, &str)], stream: &str) -> SourceServer {
+    fn server_with(links: &[(&str, &str)], stream: &str) -> SourceServer {
         let documents: BTreeMap<_, _> = links.iter().copied().collect();
         let json = serde_json::json!({ "documents": documents }).to_string();
         let links = links_of(json.as_bytes()).expect("it is well-formed");
@@ -164,7 +164,7 @@ mod tests {
 
     #[test]
     fn source_link_replaces_the_longest_start_of_a_path() {
-        let server = places_of(
+        let server = server_with(
             &[
                 (r"C:\src\*", "https://example.com/main/*"),
                 (r"C:\src\lib\*", "https://example.com/lib/*?raw=1"),
@@ -172,11 +172,11 @@ mod tests {
             ],
             "",
         );
-        let places = server.places();
-        assert_eq!(places.of(r"c:\SRC\a\b.cpp").unwrap(), "https://example.com/main/a/b.cpp");
-        assert_eq!(places.of(r"C:\src\lib\x.h").unwrap(), "https://example.com/lib/x.h?raw=1");
-        assert_eq!(places.of(r"D:\one.cpp").unwrap(), "https://example.com/one.cpp");
-        assert_eq!(places.of(r"D:\two.cpp"), None);
+        let locations = server.locations();
+        assert_eq!(locations.of(r"c:\SRC\a\b.cpp").unwrap(), "https://example.com/main/a/b.cpp");
+        assert_eq!(locations.of(r"C:\src\lib\x.h").unwrap(), "https://example.com/lib/x.h?raw=1");
+        assert_eq!(locations.of(r"D:\one.cpp").unwrap(), "https://example.com/one.cpp");
+        assert_eq!(locations.of(r"D:\two.cpp"), None);
     }
 
     fn with_variables(variables: &str) -> String {
@@ -190,19 +190,19 @@ mod tests {
     fn a_source_server_makes_an_address_or_a_command() {
         let by_address =
             with_variables("HOST=https://git.example\r\nSRCSRVTRG=%HOST%/%var3%/%var2%");
-        let server = places_of(&[], &by_address);
+        let server = server_with(&[], &by_address);
         assert_eq!(check(by_address.as_bytes()), Ok(()));
         assert_eq!(
-            server.places().of(r"C:\B\a.cpp").unwrap(),
+            server.locations().of(r"C:\B\a.cpp").unwrap(),
             "https://git.example/abc123/src/a.cpp"
         );
-        assert_eq!(server.places().of(r"C:\B\b.cpp"), None);
+        assert_eq!(server.locations().of(r"C:\B\b.cpp"), None);
 
         let by_command = with_variables(
             "SRCSRVTRG=%targ%\\%var3%\\%fnfile%(%var1%)\r\nSRCSRVCMD=git show %var3%:%var2%",
         );
-        let server = places_of(&[], &by_command);
-        assert_eq!(server.places().of(r"c:\b\a.cpp").unwrap(), "git show abc123:src/a.cpp");
+        let server = server_with(&[], &by_command);
+        assert_eq!(server.locations().of(r"c:\b\a.cpp").unwrap(), "git show abc123:src/a.cpp");
     }
 
     #[test]
@@ -218,7 +218,7 @@ mod tests {
 
     #[test]
     fn a_file_that_is_no_pdb_has_no_sources() {
-        assert_eq!(SourceServer::of(b"no PDB").places().of("a.cpp"), None);
+        assert_eq!(SourceServer::of(b"no PDB").locations().of("a.cpp"), None);
         assert!(check_source_server(b"no PDB").is_ok());
     }
 }

@@ -1,7 +1,7 @@
 //! The store of converted PDBs, so that every PDB is parsed once only.
 //!
 //! A symcache lies at `symcache-vN/NAME.pdb/INDEX/NAME.symcache` in our folder of the cache, N being
-//! symbolic's format version. After the bytes that symbolic wrote it ends in a footer of our own:
+//! symbolic's format version. After the bytes that symbolic wrote it ends in a footer of this program:
 //!
 //! | offset from the end | content (little endian)                             |
 //! |---------------------|-----------------------------------------------------|
@@ -23,7 +23,7 @@ use rustc_hash::FxHasher;
 use symbolic::common::ByteView;
 use symbolic::symcache::{SYMCACHE_VERSION, SymCache};
 
-use crate::symbols::identity::{PdbIdentity, StoreKey, own_folder};
+use crate::symbols::identity::{PdbIdentity, StoreKey, private_folder};
 use crate::symbols::report::SymbolFileError;
 
 /// Changes whenever the footer or the names that are put into a symcache change.
@@ -62,7 +62,7 @@ impl FileStamp {
 impl SymcacheStore {
     pub(in crate::symbols) fn new(folder: Option<PathBuf>) -> Self {
         let version = format!("symcache-v{SYMCACHE_VERSION}");
-        Self { folder: folder.map(|cache| own_folder(&cache).join(version)) }
+        Self { folder: folder.map(|cache| private_folder(&cache).join(version)) }
     }
 
     /// The symcache of a PDB, if there is one and it is intact.

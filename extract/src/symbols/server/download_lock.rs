@@ -1,4 +1,4 @@
-//! One download of a file at a time, whichever process does it, and a limit on how much is under way at once.
+//! A lock so that a single process downloads a file at a time, and a limit on the bytes under way at once.
 //!
 //! Who downloads a file has a lock on `NAME.INDEX.lock` in our folder of the cache, from before a server is
 //! asked until the file is unpacked, checked and renamed. The others wait, and take the file from the cache then.

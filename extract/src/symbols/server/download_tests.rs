@@ -73,12 +73,12 @@ fn the_next_session_fetches_only_missing_files() {
 
 #[test]
 fn a_server_that_can_not_continue_starts_again() {
-    let (file, other) = (pdb().bytes(), vec![b'x'; pdb().bytes().len() + 1]);
+    let (file, changed) = (pdb().bytes(), vec![b'x'; pdb().bytes().len() + 1]);
     let elsewhere = [("Content-Range", "bytes 0-9/9999")];
     let ways: [Reply; 4] = [
         Reply::ok(&file),
         Reply::new(416, &[], b""),
-        Reply::part(&other, file.len() / 2, &[("ETag", "\"v2\"")]),
+        Reply::part(&changed, file.len() / 2, &[("ETag", "\"v2\"")]),
         Reply::new(206, &elsewhere, b"0123456789"),
     ];
     for (number, way) in ways.into_iter().enumerate() {
@@ -185,12 +185,12 @@ fn all_downloads_of_a_run_share_a_budget_also_on_another_symbol_path() {
         assert!(names(20).iter().all(|name| cache.left_overs(name).is_empty()));
 
         let requests = server.requests();
-        let other = cache.with_options(&[&server.url, "http://127.0.0.1:1/"], options);
-        assert!(!is_named(&other, "a.pdb"));
-        assert!(last_report(&other).to_string().contains("100000 bytes"), "{:?}", other.report());
+        let second = cache.with_options(&[&server.url, "http://127.0.0.1:1/"], options);
+        assert!(!is_named(&second, "a.pdb"));
+        assert!(last_report(&second).to_string().contains("100000 bytes"), "{:?}", second.report());
         assert!(server.requests() <= requests + 1);
-        other.forget_missing();
-        assert!(is_named(&other, "a.pdb"), "a new budget");
+        second.forget_missing();
+        assert!(is_named(&second, "a.pdb"), "a new budget");
     }
 }
 
@@ -364,14 +364,14 @@ fn a_cancelled_download_goes_on_later() {
 fn stores_hold_pdbs_compressed_or_elsewhere() {
     let store = tempfile::tempdir().expect("temporary folder");
     let cache = Cache::new();
-    let place = |name: &str| store.path().join(pdb().store_path(name));
-    write(&place("a.pdb").with_extension("pd_"), &cabinet("x", &pdb().bytes()));
-    write(&place("b.pdb").with_extension("pd_"), b"MSCF and more");
+    let stored = |name: &str| store.path().join(pdb().store_path(name));
+    write(&stored("a.pdb").with_extension("pd_"), &cabinet("x", &pdb().bytes()));
+    write(&stored("b.pdb").with_extension("pd_"), b"MSCF and more");
     let elsewhere = store.path().join("elsewhere.pdb");
     write(&elsewhere, &pdb().bytes());
     let pointer = format!("PATH:{}", elsewhere.display());
-    write(&place("c.pdb").with_file_name("file.ptr"), pointer.as_bytes());
-    write(&place("d.pdb").with_file_name("file.ptr"), b"MSG: never stored");
+    write(&stored("c.pdb").with_file_name("file.ptr"), pointer.as_bytes());
+    write(&stored("d.pdb").with_file_name("file.ptr"), b"MSG: never stored");
 
     let path = format!("srv*{}*{}", cache.0.path().display(), store.path().display());
     let symbolizer = Symbolizer::new(SymbolPath::parse(&path), SymbolizerOptions::default());
@@ -383,6 +383,6 @@ fn stores_hold_pdbs_compressed_or_elsewhere() {
     assert!(!is_named(&symbolizer, "d.pdb"));
     assert!(last_refusal(&symbolizer).to_string().contains("never stored"));
     assert!(
-        fs::read_dir(place("a.pdb").parent().expect("store")).is_ok_and(|dir| dir.count() == 1)
+        fs::read_dir(stored("a.pdb").parent().expect("store")).is_ok_and(|dir| dir.count() == 1)
     );
 }

@@ -92,7 +92,7 @@ struct Client {
     runtime: Option<Runtime>,
 }
 
-/// A PDB that a server is asked for.
+/// A PDB that is requested of a server.
 #[derive(Clone, Copy)]
 struct Asking<'a> {
     server: &'a Server,
@@ -137,7 +137,7 @@ impl Downloads {
         self.servers.is_empty()
     }
 
-    /// Asks all servers for what none was asked for in this session.
+    /// Requests of all servers the files that were not requested in this session yet.
     pub(in crate::symbols) fn fetch(&self, requests: &[PdbRequest], watch: Watch<'_>) {
         if self.is_offline() {
             return;
@@ -156,7 +156,7 @@ impl Downloads {
         let Some(runtime) = &client.runtime else { return };
         watch.observer.planned(requests.len());
         let downloads = stream::iter(&requests)
-            .map(|request| self.fetch_one(&client.transfer, request, watch))
+            .map(|request| self.fetch_pdb(&client.transfer, request, watch))
             .buffer_unordered(PARALLEL)
             .collect::<()>();
         runtime.block_on(async {
@@ -180,7 +180,7 @@ impl Downloads {
         lock(&self.session).fetched.get(pdb).cloned()
     }
 
-    /// Asks for everything again that is not there, and every server.
+    /// Allows to request all missing files again, of every server.
     pub(in crate::symbols) fn forget_missing(&self) {
         self.missing.clear();
         let mut session = lock(&self.session);
@@ -190,7 +190,7 @@ impl Downloads {
         self.options.download_budget.renew();
     }
 
-    async fn fetch_one(&self, transfer: &Transfer, (key, pdb): &PdbRequest, watch: Watch<'_>) {
+    async fn fetch_pdb(&self, transfer: &Transfer, (key, pdb): &PdbRequest, watch: Watch<'_>) {
         if watch.cancel.is_cancelled() {
             return;
         }
@@ -214,7 +214,7 @@ impl Downloads {
         if let Some(file) = in_cache(asking) {
             return Some(file);
         }
-        if self.is_not_asked(server, key, notes) {
+        if self.is_skipped(server, key, notes) {
             return None;
         }
         let turn = match caches.first() {
@@ -231,7 +231,7 @@ impl Downloads {
         }
         if turn.has_waited {
             self.missing.reload();
-            if self.is_not_asked(server, key, notes) {
+            if self.is_skipped(server, key, notes) {
                 return None;
             }
         }
@@ -274,7 +274,7 @@ impl Downloads {
     }
 
     /// Whether a server is not asked, because it was given up or is known not to have the file.
-    fn is_not_asked(&self, server: &Server, key: &StoreKey, notes: &mut SearchNotes) -> bool {
+    fn is_skipped(&self, server: &Server, key: &StoreKey, notes: &mut SearchNotes) -> bool {
         if self.is_given_up(server) {
             notes.skipped.push(server.shown());
             return true;
@@ -354,7 +354,7 @@ impl Downloads {
         let Some(cache) = caches.first() else {
             return Err(Failure::Failed("there is no folder to keep downloads in".to_owned()));
         };
-        let place = asking.partial_place(cache, &name);
+        let partial = asking.partial_path(cache, &name);
         let progress = |bytes, total| {
             turn.iter().for_each(|turn| turn.progress());
             watch.observer.progress(pdb, bytes, total);
@@ -364,7 +364,7 @@ impl Downloads {
         let request = Request {
             url: &url,
             shown: &shown,
-            partial: &place,
+            partial: &partial,
             magic: form.magic(),
             is_given_up: &is_given_up,
         };
@@ -481,14 +481,14 @@ fn in_cache(asking: &Asking<'_>) -> Option<PathBuf> {
     let cache = caches.first()?;
     let file = cached(cache, key, pdb)?;
     for name in Form::ALL.iter().filter_map(|form| form.name(&key.name)) {
-        partial::remove(&asking.partial_place(cache, &name));
+        partial::remove(&asking.partial_path(cache, &name));
     }
     Some(file)
 }
 
 impl Asking<'_> {
     /// Path at which a file is received.
-    fn partial_place(&self, cache: &Path, name: &str) -> PathBuf {
+    fn partial_path(&self, cache: &Path, name: &str) -> PathBuf {
         match self.turn {
             Some(_) => partial::path(cache, self.key, name),
             // Another process may be writing there.

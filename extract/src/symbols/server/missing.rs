@@ -15,7 +15,7 @@ use handlescope_model::OutputFile;
 use handlescope_model::guard::lock;
 use rustc_hash::FxHashMap;
 
-use crate::symbols::identity::{StoreKey, own_folder};
+use crate::symbols::identity::{StoreKey, private_folder};
 use crate::symbols::options::SymbolizerOptions;
 use crate::symbols::path::without_secrets;
 
@@ -61,14 +61,14 @@ impl MissingFiles {
     /// With `folder`, the list outlives the session.
     pub(in crate::symbols) fn new(cache: Option<PathBuf>, options: &SymbolizerOptions) -> Self {
         Self {
-            file: cache.map(|cache| own_folder(&cache).join(FILE_NAME)),
+            file: cache.map(|cache| private_folder(&cache).join(FILE_NAME)),
             missing_for: options.missing_for,
             refused_for: options.refused_for,
             known: Mutex::default(),
         }
     }
 
-    /// Reason that the server is not asked for the file now.
+    /// Reason that the file is not requested of the server now.
     pub(in crate::symbols) fn get(&self, server: &str, key: &StoreKey) -> Option<Absence> {
         let mut known = lock(&self.known);
         let known = known.get_or_insert_with(|| self.load());
@@ -100,7 +100,7 @@ impl MissingFiles {
         known.get_or_insert_with(|| self.load()).insert(line, (absence, now));
     }
 
-    /// Asks for everything again.
+    /// Allows to request all files again.
     pub(in crate::symbols) fn clear(&self) {
         *lock(&self.known) = Some(FxHashMap::default());
         if let Some(file) = &self.file {
@@ -141,7 +141,7 @@ impl MissingFiles {
         new.persist(file)
     }
 
-    /// A time in the future is that of a clock set back since.
+    /// A time in the future comes from a clock that was set back since.
     fn is_fresh(&self, (absence, since): Known) -> bool {
         now().checked_sub(since).is_some_and(|age| age < self.age_of(absence).as_secs())
     }
@@ -210,7 +210,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("temporary folder");
         list(&folder).insert(SERVER, &key("a.pdb"), Absence::Refused);
         assert_eq!(list(&folder).get(SERVER, &key("a.pdb")), Some(Absence::Refused));
-        let file = own_folder(folder.path()).join(FILE_NAME);
+        let file = private_folder(folder.path()).join(FILE_NAME);
         let line = line(SERVER, &key("a.pdb"));
         for (minutes, is_known) in [(9, true), (11, false)] {
             fs::write(&file, entry(&line, (Absence::Refused, now() - minutes * 60))).expect("list");
@@ -221,7 +221,7 @@ mod tests {
     #[test]
     fn old_future_and_damaged_lines_count_for_nothing_and_go() {
         let folder = tempfile::tempdir().expect("temporary folder");
-        let file = own_folder(folder.path()).join(FILE_NAME);
+        let file = private_folder(folder.path()).join(FILE_NAME);
         fs::create_dir(file.parent().expect("a folder")).expect("our folder");
         let entry = |since, name| entry(&line(SERVER, &key(name)), (Absence::Missing, since));
         let (old, future) = (now() - 2 * DAY.as_secs(), now() + DAY.as_secs());

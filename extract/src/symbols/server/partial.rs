@@ -3,7 +3,7 @@
 //! The bytes lie in our folder of the cache as `NAME.INDEX.partial`, and where they come from in
 //! `NAME.INDEX.partial.source`. One process at a time has the right to write there
 //! ([`DownloadLock`](crate::symbols::server::download_lock::DownloadLock)), and where there are no such locks, one that finds the
-//! file locked gets a temporary one instead. What is not continued goes after a while ([`sweep`]).
+//! file locked gets a temporary file instead. Files that are not continued are removed after a while ([`sweep`]).
 
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
@@ -14,7 +14,7 @@ use std::time::{Duration, SystemTime};
 use handlescope_model::output::named_in;
 use tempfile::{NamedTempFile, TempPath};
 
-use crate::symbols::identity::{StoreKey, own_folder};
+use crate::symbols::identity::{StoreKey, private_folder};
 
 /// Source of the partial bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -157,7 +157,7 @@ impl Source {
 
 /// The folder of a cache for files that are not whole.
 pub(in crate::symbols) fn folder(cache: &Path) -> PathBuf {
-    own_folder(cache).join("partial")
+    private_folder(cache).join("partial")
 }
 
 /// The lock of a file of a store.

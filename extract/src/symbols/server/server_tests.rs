@@ -199,8 +199,8 @@ fn a_server_that_always_fails_is_given_up() {
 
 #[test]
 fn a_download_of_another_build_is_refused_and_not_kept() {
-    let other = TestPdb { age: 9, ..pdb() };
-    let server = Server::of_pdbs(move |_| Reply::ok(&other.bytes()));
+    let old_pdb = TestPdb { age: 9, ..pdb() };
+    let server = Server::of_pdbs(move |_| Reply::ok(&old_pdb.bytes()));
     let cache = Cache::new();
     let symbolizer = cache.session(&[&server]);
     assert!(!is_named(&symbolizer, "a.pdb"));

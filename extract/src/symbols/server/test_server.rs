@@ -37,7 +37,7 @@ impl ReceivedRequest {
         self.headers.get(name).map_or("", |value| value)
     }
 
-    /// First byte of the range that is asked for.
+    /// First byte of the requested range.
     pub(in crate::symbols) fn range_start(&self) -> Option<usize> {
         self.header("range").strip_prefix("bytes=")?.strip_suffix('-')?.parse().ok()
     }
@@ -112,7 +112,7 @@ impl Reply {
         Self::new(206, &all, &file[start..])
     }
 
-    /// Breaks off after so many bytes of the body.
+    /// Breaks off after this number of bytes of the body.
     pub(in crate::symbols) fn cut(mut self, len: usize) -> Self {
         self.body.truncate(len);
         self
@@ -288,14 +288,14 @@ pub(in crate::symbols) fn last_report(symbolizer: &Symbolizer) -> ModuleReport {
     symbolizer.report().pop().expect("a module was asked for")
 }
 
-/// The one failure of the module that was asked for last.
+/// The only failure of the module that was requested last.
 pub(in crate::symbols) fn last_failure(symbolizer: &Symbolizer) -> String {
     let report = last_report(symbolizer);
     let [failure] = report.failures.as_slice() else { panic!("one failure: {report}") };
     failure.reason.clone()
 }
 
-/// The one refused file of the module that was asked for last.
+/// The only refused file of the module that was requested last.
 pub(in crate::symbols) fn last_refusal(symbolizer: &Symbolizer) -> Arc<SymbolFileError> {
     let report = last_report(symbolizer);
     let [refused] = report.refused.as_slice() else { panic!("one refused file: {report}") };

@@ -1,4 +1,4 @@
-//! One file from one address into a partial file, going on where an earlier attempt broke off.
+//! Transfer of a file from an address into a partial file, continuing an earlier attempt.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -296,7 +296,7 @@ impl Transfer {
     }
 }
 
-/// Other hosts are fine, less security is not.
+/// Redirects to further hosts are followed, but not from HTTPS to HTTP.
 fn follow_redirect(attempt: Attempt<'_>) -> reqwest::redirect::Action {
     let was_secure = attempt.previous().iter().any(|url| url.scheme() == "https");
     if attempt.previous().len() > MAX_REDIRECTS {
@@ -321,7 +321,7 @@ fn is_whole(partial: &Partial) -> bool {
     partial.source().total == Some(partial.len())
 }
 
-/// Whether bytes of the one continue the other.
+/// Whether the bytes of the response continue the partial file.
 fn is_same(stored: &Source, now: &Source) -> bool {
     stored.encoding == now.encoding
         && stored.total.is_none_or(|total| now.total == Some(total))

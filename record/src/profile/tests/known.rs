@@ -1,6 +1,6 @@
 //! Elements and attributes that WPR accepts in a profile, and a check of each profile against them.
 
-use super::{Element, Events, OtherProviders, profile_with};
+use super::{Element, Events, ProviderSelection, profile_with};
 
 /// A name that a profile may have.
 struct Known {
@@ -161,11 +161,11 @@ fn the_wpr_of_windows_10_takes_every_profile() {
             virtual_alloc: is_set(2),
             drop_close_stacks: is_set(3),
         };
-        let others = OtherProviders {
+        let selection = ProviderSelection {
             heap_pids: Vec::from_iter(is_set(4).then_some(4711)),
             gdi_user: is_set(5),
             dot_net: is_set(6),
         };
-        check(&profile_with(events, &others), "");
+        check(&profile_with(events, &selection), "");
     }
 }

@@ -1,6 +1,6 @@
 //! Names of functions out of names that MSVC and clang decorate, in the spelling of the compiler and of DbgHelp.
 //!
-//! The grammar is that of `microsoftDemangle` in LLVM (`MicrosoftDemangle.cpp`); the spelling that of `UnDecorateSymbolName`
+//! The grammar is from `microsoftDemangle` in LLVM (`MicrosoftDemangle.cpp`); the spelling from `UnDecorateSymbolName`
 //! with `UNDNAME_NAME_ONLY`, without `class`, `struct`, `union` and `enum`, which names of private symbols lack.
 
 mod types;
@@ -13,7 +13,7 @@ const MAX_DEPTH: usize = 64;
 /// Length of a name; references within a symbol could spell one without end.
 const MAX_LENGTH: usize = 16 << 10;
 
-/// The name of a function out of a decorated one; `None` for what is none, or not known here.
+/// The name of a function from its decorated name; `None` for names that are not decorated, or not supported.
 pub(super) fn undecorated(symbol: &str) -> Option<String> {
     let mut parser = Parser { rest: symbol.strip_prefix('?')?, ..Parser::default() };
     // A name that was too long for the linker.
@@ -220,7 +220,7 @@ impl Parser<'_> {
         self.simple().map(Unqualified::Name)
     }
 
-    /// A template with its arguments, which has names and types of its own to refer to.
+    /// A template with its arguments. Back references in it refer to its names and types only.
     fn templated(&mut self, is_symbol: bool) -> Option<Unqualified> {
         let outer = (std::mem::take(&mut self.names), std::mem::take(&mut self.types));
         let name =

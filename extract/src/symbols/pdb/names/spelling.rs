@@ -39,7 +39,7 @@ fn conversion(name: &str) -> Option<String> {
         })
         .map_or(converted.len(), |(at, ..)| at);
     let (converted, arguments) = converted.split_at_checked(end)?;
-    // The arguments alone are those of a template without a name.
+    // Arguments without a name are of a template without a name.
     let (scope, converted) = (scoped(scope, 0)?, type_text(converted, 0)?);
     let arguments = scoped(&format!("f{arguments}"), 0)?;
     Some(format!("{scope}operator {converted}{}", arguments.strip_prefix('f')?))
@@ -118,7 +118,7 @@ fn brackets(text: &str) -> impl DoubleEndedIterator<Item = (usize, u8, usize)> {
     bytes.into_iter()
 }
 
-/// Index of the bracket that closes the one at the start of a text.
+/// Index of the bracket that closes the bracket at the start of a text.
 fn closing(text: &str) -> Option<usize> {
     brackets(text)
         .find(|&(at, byte, depth)| at > 0 && depth == 0 && b">)]".contains(&byte))

@@ -4,7 +4,7 @@ use super::super::spelling::{CONVENTIONS, Type};
 use super::{MAX_DEPTH, MAX_LENGTH, Parser};
 
 impl Parser<'_> {
-    /// `const` and `volatile`; `None` for what is not a letter of qualifiers.
+    /// `const` and `volatile`; `None` for a letter of no qualifiers.
     pub(super) fn qualifiers(&mut self) -> Option<&'static str> {
         while self.consume("E") || self.consume("F") || self.consume("I") {}
         Some(match self.next()? {
