@@ -146,7 +146,7 @@ fn maps(decoder: &Decoder) -> BTreeSet<String> {
         let flag = match map.kind {
             MapKind::Values => 1,
             MapKind::Bits => 2,
-            MapKind::Other => 0,
+            MapKind::Unsupported => 0,
         };
         let (value, text) = &map.entries[0];
         json!({

@@ -1,6 +1,6 @@
 //! ETWAnalyzer's extracts → the tables of a trace.
 //!
-//! Each part of an extract has a module (`main`, `modules`, `stacks`, `objects`),
+//! Each part of an extract has a module (`session`, `modules`, `stacks`, `objects`),
 //! which only knows how the part is written. [`import`] puts the parts together. The large part is
 //! read object by object and written as it comes; nothing holds a document as a whole.
 //!
@@ -10,10 +10,10 @@
 mod container;
 mod document;
 mod error;
-mod main_part;
-mod modules_part;
+mod modules;
 mod objects;
-mod stacks_part;
+mod session;
+mod stacks;
 #[cfg(test)]
 mod tests;
 
@@ -37,10 +37,10 @@ pub use container::import_sources;
 pub use error::{ImportError, ImportLimits};
 
 use self::container::Parts;
-use self::main_part::{ProcessRows, Time, TraceStats, handlescope_rows};
-use self::modules_part::ModuleTables;
+use self::modules::ModuleTables;
 use self::objects::{HandlePart, ObjectRows, Stats, Stream};
-use self::stacks_part::StackTexts;
+use self::session::{ProcessRows, Time, TraceStats, handlescope_rows};
+use self::stacks::StackTexts;
 use super::members::Member;
 use super::record;
 use super::records::{HANDLESCOPE_OPTIONS, Main, ModulesPart, NamedStartHandle};
@@ -184,7 +184,7 @@ impl Reading<'_> {
         writer.table(Table::Threads, threads.into_frame())?;
         let losses: Losses = handlescope_rows(&main, &main.handlescope.losses);
         writer.table(Table::Losses, losses.into_frame())?;
-        writer.table(Table::Warnings, main_part::warnings(&main, &warnings).into_frame())?;
+        writer.table(Table::Warnings, session::warnings(&main, &warnings).into_frame())?;
         let source_size = source_size(self.input);
         let in_trace = TraceStats {
             source_size,
@@ -192,7 +192,7 @@ impl Reading<'_> {
             frames_in_modules: in_modules,
             events: stats.kinds.iter().sum::<u64>() + objects.existing,
         };
-        let info = TraceInfos::from_iter([main_part::info(self.input, &main, &in_trace)]);
+        let info = TraceInfos::from_iter([session::info(self.input, &main, &in_trace)]);
         writer.table(Table::Trace, info.into_frame())?;
         self.progress.cancel.check()?;
         Ok(ExtractSummary {

@@ -24,8 +24,8 @@ use serde::de::MapAccess;
 
 use super::super::record::{Elements, Fill, Member, Record};
 use super::super::records::{EventRecord, ObjectRecord, rank};
-use super::main_part::ProcessRows;
-use super::stacks_part::StackNumbers;
+use super::session::ProcessRows;
+use super::stacks::StackNumbers;
 use crate::etl::{Diagnostics, WarningKind};
 use crate::intern::ByteInterner;
 

@@ -3,11 +3,11 @@
 //! One file per part of an extract, as for reading. Every part is written as a stream: of objects,
 //! events and stacks only some are in memory beyond the columns of the trace.
 
-mod handle_part;
+mod handles;
 mod json;
-mod main_part;
-mod modules_part;
-mod stacks_part;
+mod modules;
+mod session;
+mod stacks;
 #[cfg(test)]
 mod tests;
 
@@ -23,10 +23,10 @@ use serde::Serialize;
 
 pub use json::SaveError;
 
-use self::handle_part::{Context, HandlePart};
+use self::handles::{Context, HandlePart};
 use self::json::{MEMBER_LIMIT, document};
-use self::main_part::{MainPart, system_process};
-use self::stacks_part::{StackTexts, StacksPart};
+use self::session::{MainPart, system_process};
+use self::stacks::{StackTexts, StacksPart};
 use super::members::{Member, find};
 use super::records::ModulesPart;
 use crate::filetime::system_time;

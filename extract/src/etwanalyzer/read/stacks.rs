@@ -11,7 +11,7 @@ use serde::de::MapAccess;
 
 use super::super::record::{Elements, Fill, Member, Record, Rows, members};
 use super::super::records::{HANDLESCOPE_MEMBER, UNKNOWN_METHOD, UNKNOWN_MODULE};
-use super::modules_part::ModuleTables;
+use super::modules::ModuleTables;
 use crate::intern::ByteInterner;
 
 /// The stacks that events refer to by number.

@@ -8,7 +8,7 @@ use serde::ser::{SerializeMap, Serializer};
 use super::super::record::Rows;
 use super::super::records::{EventRecord, ExistingRecord, ObjectRecord, TypeMap, rank};
 use super::json::{TryEach, Window};
-use super::stacks_part::StackTexts;
+use super::stacks::StackTexts;
 
 pub(super) struct HandlePart<'a> {
     pub(super) trace: &'a Trace,
