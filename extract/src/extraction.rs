@@ -1,5 +1,6 @@
 //! Extraction of a trace file into an archive.
 
+use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::time::Instant;
@@ -55,7 +56,7 @@ pub fn extract(
     )?;
     cancel.check()?;
     observer.on_phase("writing");
-    let summary = write(&recording, collector, &selector.counter, output, cancel)?;
+    let summary = write(&recording, collector, &selector.counter, output, options.threads, cancel)?;
     Ok(ExtractSummary { bytes_read, elapsed: begin.elapsed(), ..summary })
 }
 
@@ -68,6 +69,7 @@ pub(crate) fn write(
     mut collector: Collector,
     counter: &EventCounter,
     output: &Path,
+    threads: NonZeroUsize,
     cancel: &Cancel,
 ) -> Result<ExtractSummary, ExtractError> {
     collector.finish();
@@ -75,5 +77,6 @@ pub(crate) fn write(
     if u32::try_from(rows).is_err() {
         return Err(ExtractError::TooLarge { path: recording.source.clone(), rows });
     }
-    assemble(recording, collector, counter, output, cancel).map_err(|error| cancel.or(error))
+    assemble(recording, collector, counter, output, threads, cancel)
+        .map_err(|error| cancel.or(error))
 }

@@ -1,5 +1,7 @@
 //! Options, progress and summary of an extraction.
 
+use std::num::NonZeroUsize;
+use std::thread;
 use std::time::Duration;
 
 use handlescope_model::ContainerLimits;
@@ -63,6 +65,8 @@ pub struct ExtractOptions {
     pub resources: Vec<ResourceMapping>,
     /// Limits on a trace inside an archive.
     pub limits: ContainerLimits,
+    /// Threads that share the work; the archive is the same for every number.
+    pub threads: NonZeroUsize,
 }
 
 /// Largest trace that is unpacked. Traces of some gigabytes are usual.
@@ -76,6 +80,7 @@ impl Default for ExtractOptions {
             events: EventChoice::default(),
             resources: Vec::new(),
             limits,
+            threads: thread::available_parallelism().unwrap_or(NonZeroUsize::MIN),
         }
     }
 }

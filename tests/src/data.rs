@@ -11,7 +11,11 @@ use tempfile::TempDir;
 use zip::ZipArchive;
 
 /// The folder of the published traces.
-fn shared_data() -> PathBuf {
+///
+/// # Panics
+/// When it is missing.
+#[must_use]
+pub fn shared_data() -> PathBuf {
     let folder = env::var_os("HANDLESCOPE_DATA").map(PathBuf::from);
     let folder = folder.expect("HANDLESCOPE_DATA is not set");
     assert!(folder.is_dir(), "HANDLESCOPE_DATA names {}, not a folder", folder.display());

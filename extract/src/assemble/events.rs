@@ -225,8 +225,7 @@ impl EventBatch<'_> {
     /// Resolves the stacks of the rows; returns how many have one.
     pub(super) fn resolve(&mut self, resolver: &mut StackResolver<'_>) -> u64 {
         let Collector { stacks, shared, .. } = self.columns.collected;
-        let of_row = |row: &u32| resolver.of_row(&stacks.events, &shared.timeline, *row as usize);
-        self.stack = self.row.iter().map(of_row).collect();
+        self.stack = resolver.of_rows(&stacks.events, &shared.timeline, &self.row);
         self.stack.iter().flatten().count() as u64
     }
 
@@ -336,7 +335,7 @@ pub(super) fn stack_events(
     let mut table = StackEvents::default();
     let Some(all) = &collected.stacks.all else { return Ok(table) };
     let mut poll = Poll::new(cancel);
-    let mut resolver = StackResolver::new(all.fragments(), spaces, methods, stacks);
+    let mut resolver = StackResolver::new(all.fragments(), spaces, methods, stacks, 1);
     let mut rows: Vec<_> = all.stacks().iter().collect();
     rows.sort_by_key(|stack| stack.event_time);
     for stack in rows {

@@ -9,6 +9,7 @@ mod provider_events;
 mod resources;
 mod trace;
 
+use std::num::NonZeroUsize;
 use std::panic::resume_unwind;
 use std::path::Path;
 use std::thread;
@@ -50,6 +51,7 @@ pub(crate) fn assemble(
     mut collected: Collector,
     counter: &EventCounter,
     output: &Path,
+    threads: NonZeroUsize,
     cancel: &Cancel,
 ) -> Result<ExtractSummary, ExtractError> {
     let clock = &recording.clock;
@@ -88,6 +90,7 @@ pub(crate) fn assemble(
         spaces: &spaces,
         methods: &methods,
         clock,
+        threads: threads.get(),
         cancel,
     };
     let mut stacks = StackTable::default();
@@ -213,6 +216,7 @@ struct Assembly<'a> {
     /// The managed methods that addresses may lie in.
     methods: &'a AddressSpaces,
     clock: &'a Clock,
+    threads: usize,
     cancel: &'a Cancel,
 }
 
@@ -229,7 +233,8 @@ impl Assembly<'_> {
         let Self { collected, owners, grouped, clock, cancel, .. } = *self;
         let fragments = collected.stacks.events.fragments();
         cancel.check()?;
-        let mut resolver = StackResolver::new(fragments, self.spaces, self.methods, stacks);
+        let mut resolver =
+            StackResolver::new(fragments, self.spaces, self.methods, stacks, self.threads);
         let Followed { tracked, exits, unseen, .. } = followed;
         let names = write_names(writer, collected, tracked)?;
         let columns = EventColumns { collected, owners, exits, unseen, clock, grouped };
@@ -275,7 +280,8 @@ impl Assembly<'_> {
             true => HashSet::new(),
             false => kept_rows.carried_events(event_stacks, &collected.shared.timeline),
         };
-        let resolver = &mut StackResolver::new(&kept.stacks.fragments, spaces, methods, stacks);
+        // One event after the other.
+        let resolver = &mut StackResolver::new(&kept.stacks.fragments, spaces, methods, stacks, 1);
         let provider_events =
             ProviderEventTables { kept, decoder, rows: &rows, index, clock, carried, resolver };
         let LeftOutAndStacks { left_out, stacks } = provider_events.write(writer, cancel)?;

@@ -17,7 +17,7 @@ use crate::lifecycle::{
     AllocationColumns, EventOwners, Lifetimes, MissingEvents, NONE, ProcessIndex, TrackedEvents,
     follow_resources, in_time_order, subject, track,
 };
-use crate::options::ExtractSummary;
+use crate::options::{ExtractOptions, ExtractSummary};
 use crate::raw::{RowKind, id_in_file};
 use crate::recording::Recording;
 use crate::stacks::{StackUse, carried_names};
@@ -139,7 +139,9 @@ impl LiveWindow {
         }
         cancel.check()?;
         self.fill(&mut collector);
-        extraction::write(&self.recording, collector, &self.selector.counter, output, cancel)
+        let threads = ExtractOptions::default().threads;
+        let counter = &self.selector.counter;
+        extraction::write(&self.recording, collector, counter, output, threads, cancel)
     }
 }
 

@@ -1,10 +1,15 @@
 //! Parts of stacks → rows of the stacks table, whose frames are distinct code locations.
 
+use std::collections::VecDeque;
+use std::hash::{Hash, Hasher};
 use std::num::NonZeroU32;
+use std::ops::Range;
+use std::thread;
 
 use handlescope_model::tables::{Frame, Frames, Stacks};
 use handlescope_model::{FrameIdx, MethodIdx, ModuleIdx};
 use hashbrown::{HashMap, HashSet};
+use rustc_hash::FxHasher;
 
 use super::events::EventStacks;
 use super::fragments::{FragmentRef, Fragments};
@@ -12,21 +17,39 @@ use super::modules::AddressSpaces;
 use crate::intern::Interner;
 use crate::raw::Timeline;
 
-/// Turns the parts of a stack into frames and numbers the distinct stacks.
+/// Turns the parts of stacks into frames and numbers the distinct stacks.
 ///
 /// The same parts have the same frames as long as no module involved is loaded or unloaded, so
 /// each answer is kept with the time range in which it holds. Kernel parts have the same frames in every
 /// process.
+///
+/// The answers lie in shards, by the part of a stack that is most its own and its process, so that several threads
+/// look up and resolve the stacks of many events at once. Shards number what they meet by themselves; the numbers of the
+/// tables are given in the order of the events, and so are the same for every number of shards.
 pub struct StackResolver<'a> {
+    context: Context<'a>,
+    table: &'a mut StackTable,
+    shards: Vec<Shard>,
+    rows: KeptRows,
+    notes_rows: bool,
+}
+
+/// What addresses are resolved with.
+#[derive(Clone, Copy)]
+struct Context<'a> {
     fragments: &'a Fragments,
     spaces: &'a AddressSpaces,
     methods: &'a AddressSpaces,
-    table: &'a mut StackTable,
-    parts: Memory<(FragmentRef, PartSpace)>,
-    stacks: Memory<(FragmentRef, FragmentRef, u32)>,
-    scratch: Vec<u32>,
-    rows: KeptRows,
-    notes_rows: bool,
+}
+
+/// A stack to be resolved: its parts, and the process and raw time that decide the modules.
+#[derive(Clone, Copy)]
+struct Query<'a> {
+    parts: [FragmentRef; 2],
+    /// Parts beyond the second.
+    more: &'a [FragmentRef],
+    pid: u32,
+    time: i64,
 }
 
 /// Process whose address space the addresses of a part lie in, or the kernel's, which all processes share.
@@ -87,8 +110,8 @@ impl StoredAnswer {
     }
 }
 
-impl<K: Copy + Eq + std::hash::Hash> Memory<K> {
-    fn new() -> Self {
+impl<K> Default for Memory<K> {
+    fn default() -> Self {
         Self {
             first: HashMap::new(),
             more: HashMap::new(),
@@ -96,7 +119,9 @@ impl<K: Copy + Eq + std::hash::Hash> Memory<K> {
             span_numbers: HashMap::new(),
         }
     }
+}
 
+impl<K: Copy + Eq + Hash> Memory<K> {
     fn get(&self, key: K, time: i64) -> Option<Answer> {
         let first = self.answer(*self.first.get(&key)?)?;
         if first.holds(time) {
@@ -127,24 +152,62 @@ impl<K: Copy + Eq + std::hash::Hash> Memory<K> {
 
 impl<'a> StackResolver<'a> {
     /// Creates a resolver of fragments, with the modules and the managed methods that addresses may
-    /// lie in.
+    /// lie in, which works on as many threads.
     pub fn new(
         fragments: &'a Fragments,
         spaces: &'a AddressSpaces,
         methods: &'a AddressSpaces,
         table: &'a mut StackTable,
+        threads: usize,
     ) -> Self {
         Self {
-            fragments,
-            spaces,
-            methods,
+            context: Context { fragments, spaces, methods },
             table,
-            parts: Memory::new(),
-            stacks: Memory::new(),
-            scratch: Vec::new(),
+            shards: (0..threads.max(1)).map(|_| Shard::default()).collect(),
             rows: KeptRows::default(),
             notes_rows: false,
         }
+    }
+
+    /// The stacks of rows of the timeline.
+    ///
+    /// `None` when the event has no stack, or there is no such row.
+    pub fn of_rows(
+        &mut self,
+        stacks: &EventStacks,
+        timeline: &Timeline,
+        rows: &[u32],
+    ) -> Vec<Option<u32>> {
+        let query = |row: usize| {
+            let (pid, time) = (*timeline.pid.get(row)?, *timeline.time.get(row)?);
+            Some(Query { parts: stacks.parts(row), more: stacks.more_parts(row), pid, time })
+        };
+        let (context, count) = (self.context, self.shards.len());
+        let resolve = |shard: &mut Shard, number: usize| {
+            for (position, row) in (0..).zip(rows) {
+                if let Some(query) =
+                    query(*row as usize).filter(|query| query.shard(count) == number)
+                {
+                    shard.look_up(position, &query, &context);
+                }
+            }
+        };
+        thread::scope(|scope| {
+            let mut shards = self.shards.iter_mut().enumerate();
+            let first = shards.next();
+            for (number, shard) in shards {
+                scope.spawn(move || resolve(shard, number));
+            }
+            if let Some((number, shard)) = first {
+                resolve(shard, number);
+            }
+        });
+        let stacks = self.number(rows.len());
+        if self.notes_rows {
+            let with_stack = rows.iter().zip(&stacks).filter(|(_, stack)| stack.is_some());
+            with_stack.for_each(|(row, _)| self.rows.add(*row as usize));
+        }
+        stacks
     }
 
     /// The stack of a row of the timeline.
@@ -152,7 +215,8 @@ impl<'a> StackResolver<'a> {
     /// `None` when the event has no stack, or there is no such row.
     pub fn of_row(&mut self, stacks: &EventStacks, timeline: &Timeline, row: usize) -> Option<u32> {
         let (pid, time) = (*timeline.pid.get(row)?, *timeline.time.get(row)?);
-        let stack = self.stack(stacks.parts(row), stacks.more_parts(row), pid, time)?;
+        let parts = stacks.parts(row);
+        let stack = self.resolve(&Query { parts, more: stacks.more_parts(row), pid, time })?;
         if self.notes_rows {
             self.rows.add(row);
         }
@@ -184,45 +248,154 @@ impl<'a> StackResolver<'a> {
         pid: u32,
         time: i64,
     ) -> Option<u32> {
-        if parts[0] == FragmentRef::NONE {
-            return None;
-        }
-        let key = (parts[0], parts[1], pid);
-        if more.is_empty()
-            && let Some(answer) = self.stacks.get(key, time)
+        self.resolve(&Query { parts, more, pid, time })
+    }
+
+    fn resolve(&mut self, query: &Query<'_>) -> Option<u32> {
+        let shard = query.shard(self.shards.len());
+        self.shards.get_mut(shard)?.look_up(0, query, &self.context);
+        self.number(1).into_iter().next().flatten()
+    }
+
+    /// Numbers the stacks that were looked up, and returns that of each position.
+    fn number(&mut self, positions: usize) -> Vec<Option<u32>> {
+        let Self { table, shards, .. } = self;
+        // In the order of the events, whichever shard they are in.
+        while let Some((_, shard)) = shards
+            .iter_mut()
+            .filter_map(|shard| Some((shard.next_position()?, shard)))
+            .min_by_key(|(position, _)| *position)
         {
-            return answer.list;
+            shard.number_next(table);
         }
+        let (mut stacks, mut methods) = (vec![None; positions], Vec::new());
+        for shard in shards {
+            for (position, stack) in shard.take_results(&mut methods) {
+                stacks[position as usize] = Some(stack);
+            }
+        }
+        methods.sort_by_key(|noted| noted.position);
+        for NotedMethod { frame, method, .. } in methods {
+            table.frames.note_method(frame, method);
+        }
+        stacks
+    }
+}
+
+impl Query<'_> {
+    /// The shard that has the answer.
+    ///
+    /// User parts differ most; the kernel parts of a call are the same everywhere.
+    fn shard(&self, count: usize) -> usize {
+        let [first, second] = self.parts;
+        let part = if second == FragmentRef::NONE { first } else { second };
+        let mut hasher = FxHasher::default();
+        (part, self.pid).hash(&mut hasher);
+        // The upper bits are the best mixed.
+        ((hasher.finish() >> 32) as usize) % count
+    }
+}
+
+/// Some of the answers, with numbers of their own for stacks and frames.
+#[derive(Default)]
+struct Shard {
+    parts: Memory<(FragmentRef, PartSpace)>,
+    stacks: Memory<(FragmentRef, FragmentRef, u32)>,
+    /// Frames of parts.
+    part_frames: Interner<u32>,
+    frames: FrameInterner,
+    /// Number of each frame in the table, once a stack with it has one.
+    frame_numbers: Vec<Option<u32>>,
+    /// Number of each stack in the table; those in `new` follow.
+    stack_numbers: Vec<u32>,
+    /// Stacks that have no number yet, in the order of their events.
+    new: VecDeque<NewStack>,
+    /// Their frames.
+    new_frames: Vec<u32>,
+    /// Position of each event that was looked up, and its stack.
+    results: Vec<(u32, u32)>,
+    methods: Vec<NotedMethod>,
+    scratch: Vec<u32>,
+}
+
+/// A stack that the table may not have.
+struct NewStack {
+    /// Position of the event that has it.
+    position: u32,
+    /// Range of its frames.
+    frames: Range<usize>,
+}
+
+/// A managed method at a location in a module.
+#[derive(Clone, Copy)]
+struct NotedMethod {
+    /// Position of the event that has it in its stack.
+    position: u32,
+    frame: u32,
+    method: u32,
+}
+
+impl Shard {
+    /// Looks up the stack of the event at a position, and resolves it if it is new.
+    fn look_up(&mut self, position: u32, query: &Query<'_>, context: &Context<'_>) {
+        let Query { parts: [first, second], more, pid, time } = *query;
+        if first == FragmentRef::NONE {
+            return;
+        }
+        let key = (first, second, pid);
+        let known = if more.is_empty() { self.stacks.get(key, time) } else { None };
+        let answer = known.unwrap_or_else(|| {
+            let answer = self.join(position, query, context);
+            if more.is_empty() {
+                self.stacks.put(key, answer);
+            }
+            answer
+        });
+        self.results.extend(answer.list.map(|stack| (position, stack)));
+    }
+
+    /// Joins the frames of the parts to a new stack.
+    fn join(&mut self, position: u32, query: &Query<'_>, context: &Context<'_>) -> Answer {
+        let Query { parts, more, pid, time } = *query;
         let mut joined = Answer { from: i64::MIN, to: i64::MAX, list: None };
-        let mut frames = std::mem::take(&mut self.scratch);
-        frames.clear();
+        let start = self.new_frames.len();
         for part in parts.iter().chain(more) {
-            let answer = self.part(*part, pid, time);
+            let answer = self.part(position, *part, pid, time, context);
             joined.from = joined.from.max(answer.from);
             joined.to = joined.to.min(answer.to);
-            frames.extend_from_slice(answer.list.map_or(&[], |list| self.table.parts.get(list)));
+            let frames = answer.list.map_or(&[][..], |list| self.part_frames.get(list));
+            self.new_frames.extend_from_slice(frames);
         }
-        joined.list = (!frames.is_empty()).then(|| self.table.stacks.intern(&frames));
-        self.scratch = frames;
-        if more.is_empty() {
-            self.stacks.put(key, joined);
+        let end = self.new_frames.len();
+        if end > start {
+            joined.list = Some((self.stack_numbers.len() + self.new.len()) as u32);
+            self.new.push_back(NewStack { position, frames: start..end });
         }
-        joined.list
+        joined
     }
 
     /// The frames of one part.
-    fn part(&mut self, part: FragmentRef, pid: u32, time: i64) -> Answer {
-        let addresses = self.fragments.addresses(part);
-        let is_kernel = addresses.clone().all(|address| self.spaces.is_kernel(address));
+    fn part(
+        &mut self,
+        position: u32,
+        part: FragmentRef,
+        pid: u32,
+        time: i64,
+        context: &Context<'_>,
+    ) -> Answer {
+        let Context { fragments, spaces, methods } = *context;
+        let addresses = fragments.addresses(part);
+        let is_kernel = addresses.clone().all(|address| spaces.is_kernel(address));
         let key = (part, if is_kernel { PartSpace::KERNEL } else { PartSpace(pid) });
         if let Some(answer) = self.parts.get(key, time) {
             return answer;
         }
         let (mut from, mut to) = (i64::MIN, i64::MAX);
-        let mut frames = Vec::new();
+        let mut frames = std::mem::take(&mut self.scratch);
+        frames.clear();
         for address in addresses {
-            let mut located = self.spaces.locate(pid, address, time);
-            let mut managed = self.methods.locate(pid, address, time);
+            let mut located = spaces.locate(pid, address, time);
+            let mut managed = methods.locate(pid, address, time);
             from = from.max(located.from).max(managed.from);
             to = to.min(located.to).min(managed.to);
             // Stacks have return addresses: when the last instruction of a module or method is a call, its return
@@ -230,28 +403,60 @@ impl<'a> StackResolver<'a> {
             if let (None, None, Some(call)) =
                 (located.location, managed.location, address.checked_sub(1))
             {
-                located = self.spaces.locate(pid, call, time);
+                located = spaces.locate(pid, call, time);
                 located.location = located.location.map(|(module, rva)| (module, rva + 1));
-                managed = self.methods.locate(pid, call, time);
+                managed = methods.locate(pid, call, time);
                 from = from.max(located.from).max(managed.from);
                 to = to.min(located.to).min(managed.to);
             }
             // Code compiled at run time may lie in the address range of an image that was unloaded.
             let module = located.location.filter(|_| located.is_live || managed.location.is_none());
             let method = managed.location.map(|(method, _)| method);
-            let frame = self.table.frames.intern(match (module, method) {
+            let frame = self.frames.intern(match (module, method) {
                 (Some((module, rva)), _) => FrameKey::InModule(module, rva),
                 (None, Some(method)) => FrameKey::InMethod(method, address),
                 (None, None) => FrameKey::Address(address),
             });
             if let (Some(_), Some(method)) = (module, method) {
-                self.table.frames.note_method(frame, method);
+                self.methods.push(NotedMethod { position, frame, method });
             }
             frames.push(frame);
         }
-        let answer = Answer { from, to, list: Some(self.table.parts.intern(&frames)) };
+        let answer = Answer { from, to, list: Some(self.part_frames.intern(&frames)) };
+        self.scratch = frames;
         self.parts.put(key, answer);
         answer
+    }
+
+    /// Position of the first event whose stack has no number yet.
+    fn next_position(&self) -> Option<u32> {
+        self.new.front().map(|stack| stack.position)
+    }
+
+    /// Gives the next stack its number.
+    fn number_next(&mut self, table: &mut StackTable) {
+        let Some(NewStack { frames, .. }) = self.new.pop_front() else { return };
+        self.frame_numbers.resize(self.frames.len(), None);
+        self.scratch.clear();
+        for frame in &self.new_frames[frames] {
+            let number = &mut self.frame_numbers[*frame as usize];
+            let number = number.get_or_insert_with(|| table.frames.intern(self.frames.key(*frame)));
+            self.scratch.push(*number);
+        }
+        self.stack_numbers.push(table.stacks.intern(&self.scratch));
+    }
+
+    /// Returns the stack of each position that was looked up, and the noted methods with the frames of the table.
+    fn take_results(
+        &mut self,
+        methods: &mut Vec<NotedMethod>,
+    ) -> impl Iterator<Item = (u32, u32)> + '_ {
+        let Self { frame_numbers, stack_numbers, .. } = self;
+        methods.extend(self.methods.drain(..).filter_map(|noted| {
+            Some(NotedMethod { frame: (*frame_numbers.get(noted.frame as usize)?)?, ..noted })
+        }));
+        self.new_frames.clear();
+        self.results.drain(..).map(|(position, stack)| (position, stack_numbers[stack as usize]))
     }
 }
 
@@ -259,8 +464,6 @@ impl<'a> StackResolver<'a> {
 #[derive(Default)]
 pub struct StackTable {
     frames: FrameInterner,
-    /// Frames of parts.
-    parts: Interner<u32>,
     /// Frames of stacks; the number is the row of the stacks table.
     stacks: Interner<u32>,
 }
@@ -317,6 +520,15 @@ impl FrameInterner {
             keys.push(key);
         }
         id
+    }
+
+    fn len(&self) -> usize {
+        self.keys.len()
+    }
+
+    /// The location with a number that was given.
+    fn key(&self, id: u32) -> FrameKey {
+        self.keys[id as usize]
     }
 
     /// Number of locations that lie in a module.
@@ -457,7 +669,7 @@ mod tests {
         let in_7 = fragments.intern(&frames(&[0x1010]), 8, true);
         let in_8 = fragments.intern(&frames(&[0x2010]), 8, true);
         let mut table = StackTable::default();
-        let mut resolver = StackResolver::new(&fragments, &spaces, &methods, &mut table);
+        let mut resolver = StackResolver::new(&fragments, &spaces, &methods, &mut table, 2);
         let first = resolver.stack([kernel, in_7], &[], 7, 50);
         assert_eq!(resolver.stack([kernel, in_8], &[], 8, 50), first);
         assert_eq!(resolver.stack([kernel, in_7], &[], 7, 60), first);
@@ -469,7 +681,7 @@ mod tests {
         let (spaces, methods, mut fragments) = (spaces(), no_methods(), Fragments::default());
         let user = fragments.intern(&frames(&[0x1010]), 8, true);
         let mut table = StackTable::default();
-        let mut resolver = StackResolver::new(&fragments, &spaces, &methods, &mut table);
+        let mut resolver = StackResolver::new(&fragments, &spaces, &methods, &mut table, 2);
         let before = resolver.stack([user, FragmentRef::NONE], &[], 7, 50);
         let after = resolver.stack([user, FragmentRef::NONE], &[], 7, 150);
         assert_ne!(before, after);
@@ -482,7 +694,7 @@ mod tests {
         let (spaces, methods, mut fragments) = (spaces(), no_methods(), Fragments::default());
         let lost = fragments.refer(1, false);
         let mut table = StackTable::default();
-        let mut resolver = StackResolver::new(&fragments, &spaces, &methods, &mut table);
+        let mut resolver = StackResolver::new(&fragments, &spaces, &methods, &mut table, 2);
         assert_eq!(resolver.stack([lost, FragmentRef::NONE], &[], 7, 50), None);
         assert_eq!(resolver.stack([FragmentRef::NONE; 2], &[], 7, 50), None);
     }

@@ -13,6 +13,7 @@ mod container;
 mod error;
 mod header;
 mod manifest;
+mod parquet;
 mod reader;
 mod references;
 mod replace;

@@ -5,23 +5,14 @@ use std::thread;
 
 use super::error::ArchiveError;
 use super::manifest::{self, Content, Manifest, Stored};
+use super::parquet::ParquetFile;
 use crate::cancel::Cancel;
 use crate::noting::{Noting, Reason, is_full, plain};
 use crate::output::{OutputFile, folder_of};
 use crate::table::Table;
-use polars::polars_utils::compression::ZstdLevel;
-use polars::prelude::{
-    Column, DataFrame, ParquetCompression, ParquetWriter, PolarsResult, Schema, StatisticsOptions,
-};
-use polars_io::parquet::write::{BatchedWriter, KeyValueMetadata};
+use polars::prelude::{Column, DataFrame, PolarsResult, Schema};
 use sevenz_rust::encoder_options::Lzma2Options;
 use sevenz_rust::{ArchiveEntry, EncoderConfiguration, EncoderMethod};
-
-/// Rows per Parquet row group: large enough for good compression, small enough to build in parts.
-const ROW_GROUP_ROWS: usize = 1 << 18;
-
-/// The zstd level: higher ones cost much more time for a few per cent of size.
-const ZSTD_LEVEL: i32 = 1;
 
 /// Compression level of JSON: level 3 takes three times the time for 12 % less, and packing is nine
 /// tenths of the time that JSON takes as it is.
@@ -291,51 +282,29 @@ pub fn write_parquet(table: Table, frame: DataFrame, out: impl Write) -> PolarsR
 pub fn write_parquet_with(
     frame: &DataFrame,
     pairs: Vec<(String, String)>,
-    mut out: impl Write,
+    out: impl Write,
 ) -> PolarsResult<()> {
-    let pairs = (!pairs.is_empty()).then(|| KeyValueMetadata::from_static(pairs));
-    let mut parquet =
-        encoder(&mut out).with_key_value_metadata(pairs).batched(frame.schema().as_ref())?;
-    write_rows(&mut parquet, frame)?;
-    parquet.finish()?;
-    drop(parquet);
-    Ok(out.flush()?)
+    let mut file = ParquetFile::new(frame.schema(), out)?;
+    file.write(frame)?;
+    file.finish(pairs)
 }
 
 /// Returns the number of rows.
 fn write_batches(
     table: Table,
     next: &mut dyn FnMut() -> Option<PolarsResult<DataFrame>>,
-    mut out: impl Write,
+    out: impl Write,
 ) -> PolarsResult<u64> {
     let schema: Schema = table.columns().iter().map(|c| (c.name.into(), c.dtype.dtype())).collect();
-    let mut parquet = encoder(&mut out).batched(&schema)?;
+    let mut file = ParquetFile::new(&schema, out)?;
     let mut rows = 0;
     while let Some(batch) = next() {
         let batch = conform(table, &batch?)?;
         rows += batch.height() as u64;
-        write_rows(&mut parquet, &batch)?;
+        file.write(&batch)?;
     }
-    parquet.finish()?;
-    drop(parquet);
-    out.flush()?;
+    file.finish(Vec::new())?;
     Ok(rows)
-}
-
-fn encoder<W: Write>(out: W) -> ParquetWriter<W> {
-    ParquetWriter::new(out)
-        .with_compression(ParquetCompression::Zstd(ZstdLevel::try_new(ZSTD_LEVEL).ok()))
-        .with_statistics(StatisticsOptions::empty())
-}
-
-fn write_rows<W: Write>(parquet: &mut BatchedWriter<W>, frame: &DataFrame) -> PolarsResult<()> {
-    let mut start = 0;
-    while start < frame.height() {
-        let rows = frame.slice(start as i64, ROW_GROUP_ROWS);
-        start += rows.height();
-        parquet.write_batch(&rows)?;
-    }
-    Ok(())
 }
 
 /// Puts the columns of a part into the table's order and adds those it lacks.

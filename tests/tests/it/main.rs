@@ -31,6 +31,7 @@ mod every_screen;
 mod expansion;
 mod export;
 #[cfg(unix)]
+mod extraction_threads;
 mod failing_places;
 mod formats;
 mod fuzz_bodies;

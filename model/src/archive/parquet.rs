@@ -1,0 +1,203 @@
+//! Frames to Parquet, with an encoding for each column of each row group.
+//!
+//! polars' own writer makes a dictionary of every column of numbers, or writes it plain. Most numbers of a trace are rows
+//! of other tables, which lie near those before them: as deltas (DELTA_BINARY_PACKED,
+//! <https://parquet.apache.org/docs/file-format/data-pages/encodings/>) little is left of them, and no hash table
+//! of their values has to be made.
+
+use std::io::Write;
+
+use polars::polars_utils::compression::ZstdLevel;
+use polars::prelude::{
+    ArrowDataType, CompatLevel, DataFrame, PlHashSet, PolarsError, PolarsResult, Schema, SchemaExt,
+};
+use polars_arrow::array::{Array, PrimitiveArray};
+use polars_arrow::types::NativeType;
+use polars_parquet::write::{
+    CompressedPage, CompressionOptions, Compressor, DynIter, DynStreamingIterator, Encoding,
+    FileWriter, KeyValue, Page, ParquetType, StatisticsOptions, Version, WriteOptions,
+    array_to_columns, fallible_streaming_iterator, get_dtype_encoding, schema_to_metadata_key,
+};
+use rayon::prelude::*;
+
+/// Rows per row group: large enough for good compression, small enough to build in parts.
+const ROW_GROUP_ROWS: usize = 1 << 18;
+
+/// The zstd level: higher ones cost much more time for a few per cent of size.
+const ZSTD_LEVEL: i32 = 1;
+
+/// Bytes of a page before compression, about.
+const PAGE_BYTES: usize = 1 << 20;
+
+/// A Parquet file that is being written.
+pub(super) struct ParquetFile<W: Write> {
+    writer: FileWriter<W>,
+    options: WriteOptions,
+}
+
+impl<W: Write> ParquetFile<W> {
+    /// Starts a file with these columns.
+    ///
+    /// # Errors
+    /// When Parquet has no such type.
+    pub(super) fn new(schema: &Schema, out: W) -> PolarsResult<Self> {
+        let options = WriteOptions {
+            statistics: StatisticsOptions::empty(),
+            version: Version::V1,
+            compression: CompressionOptions::Zstd(ZstdLevel::try_new(ZSTD_LEVEL).ok()),
+            data_page_size: Some(PAGE_BYTES),
+        };
+        let schema = schema.to_arrow(CompatLevel::newest());
+        Ok(Self { writer: FileWriter::try_new(out, schema, options)?, options })
+    }
+
+    /// Writes rows, which have the columns of the file in their order.
+    ///
+    /// # Errors
+    /// When they cannot be encoded or written.
+    pub(super) fn write(&mut self, frame: &DataFrame) -> PolarsResult<()> {
+        let mut start = 0;
+        while start < frame.height() {
+            let rows = frame.slice(start as i64, ROW_GROUP_ROWS);
+            start += rows.height();
+            for batch in rows.iter_chunks(CompatLevel::newest(), false) {
+                let types = self.writer.parquet_schema().fields();
+                let columns = batch.columns().par_iter().zip(types);
+                let columns: PolarsResult<Vec<_>> = columns
+                    .map(|(array, of_type)| encode(array.as_ref(), of_type, self.options))
+                    .collect();
+                let columns: Vec<_> = columns?.into_iter().flatten().collect();
+                self.write_group(batch.len() as u64, &columns)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn write_group(&mut self, rows: u64, columns: &[Vec<CompressedPage>]) -> PolarsResult<()> {
+        let columns = columns.iter().map(|pages| {
+            let pages = pages.iter().map(PolarsResult::Ok);
+            Ok(DynStreamingIterator::new(fallible_streaming_iterator::convert(pages)))
+        });
+        self.writer.write(rows, DynIter::new(columns))
+    }
+
+    /// Writes the footer, with pairs of keys and values.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub(super) fn finish(mut self, pairs: Vec<(String, String)>) -> PolarsResult<()> {
+        let pairs = pairs.into_iter().map(|(key, value)| KeyValue::new(key, Some(value)));
+        let schema = schema_to_metadata_key(self.writer.schema());
+        self.writer.end(Some([schema].into_iter().chain(pairs).collect()))?;
+        self.writer.into_inner().flush()?;
+        Ok(())
+    }
+}
+
+/// The compressed pages of a column, or of each column that lies within it.
+fn encode(
+    array: &dyn Array,
+    of_type: &ParquetType,
+    options: WriteOptions,
+) -> PolarsResult<Vec<Vec<CompressedPage>>> {
+    let encodings = match is_better_as_deltas(array) {
+        true => vec![Encoding::DeltaBinaryPacked],
+        false => get_dtype_encoding(array.dtype()),
+    };
+    let columns = array_to_columns(array.to_boxed(), of_type.clone(), options, &encodings)?;
+    let compressed = columns.into_iter().map(|pages| {
+        let pages: Vec<Page> = pages.collect::<PolarsResult<_>>()?;
+        let pages = pages.into_iter().map(Ok);
+        let compressed = Compressor::new(pages, options.compression, Vec::new());
+        compressed.map(|page| page.map_err(PolarsError::from)).collect()
+    });
+    compressed.collect()
+}
+
+/// Numbers that the encoder puts into one block, whose widest delta decides how wide all are.
+const BLOCK: usize = 256;
+
+/// Numbers below which a column stays as it is.
+const MIN_NUMBERS: usize = 1 << 10;
+
+/// Bits of a delta up to which deltas are better than anything else.
+const FEW_BITS: u64 = 4;
+
+/// Numbers that are looked at to see how often they repeat.
+const SAMPLE: usize = 1 << 12;
+
+/// Steps of an estimate, which is exact enough after a few.
+const ROUNDS: usize = 16;
+
+/// Whether numbers take fewer bytes as deltas than in a dictionary or plain.
+fn is_better_as_deltas(array: &dyn Array) -> bool {
+    fn numbers<T: NativeType>(array: &dyn Array) -> impl Iterator<Item = T> + Clone {
+        array
+            .as_any()
+            .downcast_ref::<PrimitiveArray<T>>()
+            .into_iter()
+            .flat_map(PrimitiveArray::non_null_values_iter)
+    }
+    match array.dtype() {
+        // Parquet has signed numbers of 32 bits, whose deltas have to fit, too.
+        ArrowDataType::UInt32 => {
+            numbers::<u32>(array).all(|number| number <= i32::MAX as u32)
+                && are_better_as_deltas(numbers::<u32>(array).map(i64::from), u32::BITS)
+        }
+        ArrowDataType::UInt64 => {
+            are_better_as_deltas(numbers::<u64>(array).map(|number| number as i64), u64::BITS)
+        }
+        ArrowDataType::Int64 => are_better_as_deltas(numbers::<i64>(array), i64::BITS),
+        _ => false,
+    }
+}
+
+fn are_better_as_deltas(numbers: impl Iterator<Item = i64> + Clone, bits: u32) -> bool {
+    let (count, delta_bits) = delta_bits(numbers.clone());
+    count >= MIN_NUMBERS
+        && (delta_bits <= count as u64 * FEW_BITS
+            || delta_bits < count as u64 * dictionary_bits(numbers, count, bits))
+}
+
+/// The number of numbers, and bits of their deltas.
+fn delta_bits(numbers: impl Iterator<Item = i64>) -> (usize, u64) {
+    let (mut count, mut bits) = (0, 0);
+    let (mut last, mut least, mut greatest) = (0_i64, i64::MAX, i64::MIN);
+    for number in numbers {
+        if count > 0 {
+            let delta = number.wrapping_sub(last);
+            (least, greatest) = (least.min(delta), greatest.max(delta));
+        }
+        last = number;
+        count += 1;
+        if count % BLOCK == 0 {
+            bits += BLOCK as u64 * width(least, greatest);
+            (least, greatest) = (i64::MAX, i64::MIN);
+        }
+    }
+    bits += (count % BLOCK) as u64 * width(least, greatest);
+    (count, bits)
+}
+
+fn width(least: i64, greatest: i64) -> u64 {
+    if greatest < least { 0 } else { (u64::BITS - greatest.abs_diff(least).leading_zeros()).into() }
+}
+
+/// Bits that each of the numbers takes in a dictionary, estimated from a sample; those of a plain one where a dictionary
+/// is not worth it.
+fn dictionary_bits(numbers: impl Iterator<Item = i64>, count: usize, bits: u32) -> u64 {
+    let mut distinct = PlHashSet::default();
+    let mut sampled = 0_u32;
+    for number in numbers.step_by((count / SAMPLE).max(1)) {
+        sampled += 1;
+        distinct.insert(number);
+    }
+    // The number of all for which so many of a sample are expected to be distinct.
+    let (sampled, seen) = (f64::from(sampled), distinct.len() as f64);
+    let mut values = seen;
+    for _ in 0..ROUNDS {
+        values = seen / (1.0 - (-sampled / values).exp());
+    }
+    let entry = f64::from(bits) * values / count as f64;
+    (values.log2().ceil() + entry).min(f64::from(bits)) as u64
+}

@@ -1,0 +1,85 @@
+//! An archive does not depend on the number of threads that made it.
+
+use std::fs;
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+
+use handlescope_extract::{ExtractOptions, NoObserver, StackChoice, extract};
+use handlescope_model::Cancel;
+use handlescope_tests::bench::{LargeTrace, write_large_trace};
+use handlescope_tests::binary::sample_trace;
+use handlescope_tests::data::{hostile, shared_data};
+use handlescope_tests::needs_data;
+
+/// The bytes of the archive, or the reason why there is none.
+fn extracted(trace: &Path, stacks: StackChoice, threads: usize) -> Result<Vec<u8>, String> {
+    let folder = tempfile::tempdir().unwrap();
+    let output = folder.path().join("a.json7z");
+    let threads = NonZeroUsize::new(threads).unwrap();
+    let options = ExtractOptions { stacks, threads, ..ExtractOptions::default() };
+    extract(trace, &output, options, &NoObserver, &Cancel::default())
+        .map(|_| fs::read(&output).unwrap())
+        .map_err(|error| error.to_string())
+}
+
+fn assert_same_for_any_number_of_threads(trace: &Path, stacks: StackChoice) {
+    let alone = extracted(trace, stacks, 1);
+    for threads in [2, 3, 8] {
+        let is_same = extracted(trace, stacks, threads) == alone;
+        assert!(is_same, "{} {stacks:?}: {threads} threads", trace.display());
+    }
+}
+
+#[test]
+fn a_trace_with_many_stacks_and_processes_becomes_the_same_archive() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("large.etl");
+    let trace = LargeTrace {
+        handle_events: 30_000,
+        heap_events: 10_000,
+        cpus: 4,
+        distinct_stacks: 3_000,
+        stack_depth: 12,
+        leak_percent: 2,
+        processes: 7,
+        seed: 11,
+        compressed: true,
+    };
+    write_large_trace(&path, &trace).unwrap();
+    assert_same_for_any_number_of_threads(&path, StackChoice::HandleEvents);
+    assert_same_for_any_number_of_threads(&path, StackChoice::All);
+}
+
+#[test]
+fn the_sample_becomes_the_same_archive() {
+    assert_same_for_any_number_of_threads(&sample_trace(), StackChoice::All);
+}
+
+/// Files of a folder of published traces with these endings.
+fn traces(folder: &Path, endings: &[&str]) -> Vec<PathBuf> {
+    let files = fs::read_dir(folder).unwrap().map(|file| file.unwrap().path());
+    let has_ending = |path: &PathBuf| {
+        let name = path.to_string_lossy();
+        !name.contains("pdbs") && endings.iter().any(|ending| name.ends_with(ending))
+    };
+    let traces: Vec<PathBuf> = files.filter(has_ending).collect();
+    assert!(!traces.is_empty(), "{} has no traces", folder.display());
+    traces
+}
+
+#[needs_data]
+fn published_and_hostile_traces_become_the_same_archives() {
+    for path in traces(&shared_data().join("synthetic"), &[".etl.7z"])
+        .into_iter()
+        .chain(traces(&hostile(), &[".etl", ".zip"]))
+    {
+        assert_same_for_any_number_of_threads(&path, StackChoice::HandleEvents);
+    }
+}
+
+#[needs_data]
+fn real_traces_become_the_same_archives() {
+    for path in traces(&shared_data().join("real"), &[".zip", ".7z"]) {
+        assert_same_for_any_number_of_threads(&path, StackChoice::All);
+    }
+}
