@@ -161,7 +161,10 @@ fn run(
     if let Some(Action::Mcp(args)) = action {
         return mcp::run(console, &args, messages);
     }
-    console.is_interactive = io::stdin().is_terminal();
+    if console.session.settings.command_line.symbol_path.is_some() {
+        console.session.warn_of_symbol_folders(messages);
+    }
+    console.is_interactive = io::stdin().is_terminal() && cli.commands.is_empty();
     let loaded = match load {
         Some(load) => load_first(&mut console, &load, cli.keep_going, messages)?,
         None => Outcome::Worked,

@@ -52,7 +52,7 @@ mod text;
 pub use collect::check_mappings;
 pub use complete::{CompleteError, Completed, Locate, complete, image_file_name};
 pub use error::ExtractError;
-pub use etl::{is_loss, is_loss_of_provider};
+pub use etl::{finding_nouns, is_loss, is_loss_of_provider};
 pub use etwanalyzer::{
     ImportError, ImportLimits, SaveError, SaveOptions, import, import_sources, is_for_etwanalyzer,
     save,

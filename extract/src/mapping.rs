@@ -225,8 +225,8 @@ pub enum MappingError {
     )]
     UnknownField { text: String, word: String },
     #[error(
-        "{}: events of this provider are those of the kernel, which handlescope decodes itself, so that they cannot be mapped; \
-         .dump Resource has what it follows of them",
+        "{}: events of this kernel provider cannot be mapped, because handlescope decodes them itself; .dump Resource \
+         shows what they allocate",
         Untrusted(event)
     )]
     OfKernel { event: String },

@@ -15,7 +15,7 @@ pub enum OptionError {
     )]
     TooManyTypes { count: usize },
     /// Nothing between two `;`.
-    #[error("an object type is empty; write their names with ; between them, as in Event;File")]
+    #[error("an object type is empty; separate the types with ;, as in Event;File")]
     EmptyType,
     /// A name that no object type of Windows has.
     #[error(

@@ -8,6 +8,7 @@ use std::fmt::{self, Debug};
 
 use super::context::{Context, DumpContext, Invocation, Redirected, SharedArgs, answer};
 use super::error::CommandError;
+use super::help::Syntax;
 use super::shared::options::{SHARED, check_output};
 use super::topics::TopicSpec;
 use crate::grammar::{
@@ -124,11 +125,8 @@ pub struct Entered<'a> {
     pub registry: &'static Registry,
     /// The aliases of the session.
     pub aliases: &'a Aliases,
-}
-
-/// The line that lists the options of a command or a kind.
-fn help_on(topic: &str) -> String {
-    format!(".help {topic}")
+    /// Place where the line was typed.
+    pub(crate) syntax: Syntax,
 }
 
 /// A [`Command`] of any type.
@@ -251,7 +249,7 @@ impl<K: Kind> AnyKind for K {
     }
 
     fn parse(&self, entered: &Entered<'_>) -> Result<Box<dyn Invocation>, ParseError> {
-        let help = help_on(K::SIGNATURE.name);
+        let help = entered.syntax.page(entered.name, Some(K::SIGNATURE.name));
         let (args, mut shared) =
             parse::options_and_shared(&help, entered.tokens, K::OPTIONS, SHARED)?;
         shared.text = entered.line.to_owned();
@@ -349,7 +347,7 @@ impl Registry {
             return Ok(None);
         }
         let line = aliases.expand(line).map_err(ParseError::refused)?;
-        self.parse_tokens(&line, &split(&line), aliases)
+        self.parse_tokens(&line, &split(&line), aliases, Syntax::Prompt)
     }
 
     /// Reads words that a shell has cut: they may hold spaces and quotes.
@@ -361,7 +359,7 @@ impl Registry {
         words: &[String],
     ) -> Result<Option<Box<dyn Invocation>>, ParseError> {
         let (line, tokens) = join(words);
-        self.parse_tokens(&line, &tokens, Aliases::NONE)
+        self.parse_tokens(&line, &tokens, Aliases::NONE, Syntax::Shell)
     }
 
     fn parse_tokens(
@@ -369,6 +367,7 @@ impl Registry {
         line: &str,
         tokens: &[Token],
         aliases: &Aliases,
+        syntax: Syntax,
     ) -> Result<Option<Box<dyn Invocation>>, ParseError> {
         let Some((first, rest)) = tokens.split_first() else { return Ok(None) };
         let Some(command) = self.command(&first.text) else {
@@ -384,8 +383,9 @@ impl Registry {
             let command = arrow.to_owned();
             return Err(ParseError::MissingArgument { command, argument: "a file name" });
         }
+        let name = &first.text;
         let command =
-            command.parse(&Entered { line, name: &first.text, tokens, registry: self, aliases })?;
+            command.parse(&Entered { line, name, tokens, registry: self, aliases, syntax })?;
         match file {
             None => Ok(Some(command)),
             Some(file) => Redirected::boxed(command, file).map(Some),
@@ -415,7 +415,8 @@ impl Registry {
         line: &'a str,
         tokens: &'a [Token],
     ) -> Entered<'a> {
-        Entered { line, name, tokens, registry: self, aliases: Aliases::NONE }
+        let (aliases, syntax) = (Aliases::NONE, Syntax::Prompt);
+        Entered { line, name, tokens, registry: self, aliases, syntax }
     }
 
     pub(super) fn unknown_command(&self, name: &str, aliases: &Aliases) -> ParseError {
@@ -437,7 +438,7 @@ impl Registry {
 impl<'a> Entered<'a> {
     /// The line that lists its options.
     pub(super) fn help(&self) -> String {
-        help_on(self.name)
+        self.syntax.page(self.name, None)
     }
 
     pub(super) fn texts(&self) -> Vec<String> {

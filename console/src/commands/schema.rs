@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use std::sync::Arc;
 
 use handlescope_model::{SCHEMA_VERSION, Table, Untrusted};
+use thiserror::Error;
 
 use super::shared::groups;
 use super::{Command, CommandError, Context, Entered, Signature};
@@ -60,10 +61,21 @@ impl Command for Schema {
     }
 }
 
+/// A name that neither a table nor a view has.
+#[derive(Debug, Error)]
+#[error("no table or view is named '{}'{hint}", Untrusted(.name))]
+struct UnknownRelation {
+    name: String,
+    /// The nearest name, or how to list them.
+    hint: String,
+}
+
 fn relation<'a>(views: &'a Views, word: &Token) -> Result<Relation<'a>, ParseError> {
     views.relation(&word.text).ok_or_else(|| {
         let names = views.relations().map(Relation::name);
-        ParseError::unexpected(word, suggest::hint(&word.text, names))
+        let hint = suggest::nearest(&word.text, names)
+            .map_or_else(|| "; .schema alone lists them".to_owned(), suggest::did_you_mean);
+        ParseError::refused(UnknownRelation { name: word.text.clone(), hint })
     })
 }
 
@@ -184,6 +196,18 @@ mod tests {
     fn the_document_is_what_is_printed() {
         let document = include_str!("../../../docs/tables.md").replace("\r\n", "\n");
         assert_eq!(printed(&[], true), document, "print it again: handlescope schema --markdown");
+    }
+
+    #[test]
+    fn an_unknown_table_names_the_nearest_or_how_to_list_them() {
+        let views = Views::with(None).expect("views");
+        let error = |name: &str| {
+            let (_, tokens) = crate::grammar::join(&[name.to_owned()]);
+            relation(&views, &tokens[0]).map(drop).expect_err("unknown").to_string()
+        };
+        assert_eq!(error("objekts"), "no table or view is named 'objekts', did you mean objects?");
+        let listed = "no table or view is named 'nothere'; .schema alone lists them";
+        assert_eq!(error("nothere"), listed);
     }
 
     #[test]

@@ -24,7 +24,7 @@ impl Command for List {
         usage: "",
         arguments: Arguments::None,
         summary: "list the loaded traces",
-        details: "The number is the file index in JSON output.",
+        details: "The index counts from 0, as file_index does in JSON and .sql.",
         examples: &[".list"],
     };
 

@@ -193,8 +193,8 @@ pub(crate) static PAGER: SettingCommand = SettingCommand {
         arguments: Arguments::Word(|| vec![("1", "on"), ("0", "off")]),
         summary: "show long answers in a pager, or not",
         details: "On a terminal, an answer longer than the screen goes through the program in the \
-             environment variable PAGER, or less; an empty PAGER means none. Without an argument \
-             the setting is printed.",
+             environment variable PAGER, or less; an empty PAGER means none. Commands of -c and of a \
+             pipe are never paged. Without an argument the setting is printed.",
         examples: &[".pager 0", ".pager"],
     },
     keys: &[Key::Pager],

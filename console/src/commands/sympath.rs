@@ -71,7 +71,10 @@ impl Command for SymPath {
     fn run(args: SymbolPathArgs, context: &mut Context<'_, '_>) -> Result<(), CommandError> {
         let Context { session, out, messages, .. } = context;
         match args.symbols.symbol_path(&session.settings)? {
-            Some(path) => session.set_symbol_path(&path),
+            Some(path) => {
+                session.set_symbol_path(&path);
+                session.warn_of_symbol_folders(messages);
+            }
             None if args.retry => {}
             None if session.settings.symbol_path().is_empty() => {
                 writeln!(out, "No symbol path is set; .sympath PATH sets one.")?;

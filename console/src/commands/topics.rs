@@ -18,6 +18,17 @@ impl TopicSpec {
     pub fn rows(&self) -> Vec<(&'static str, &'static str)> {
         [self.rows, &(self.causes)()].concat()
     }
+
+    /// Words that it explains, without the signs and phrases.
+    pub fn terms(&self) -> impl Iterator<Item = &'static str> {
+        let labels = self.rows().into_iter().flat_map(|(label, _)| label.split(", "));
+        labels.filter(|label| label.chars().all(|c| c.is_ascii_lowercase() || c == '_'))
+    }
+
+    /// The word of this spelling, in any case.
+    pub fn term(&self, name: &str) -> Option<&'static str> {
+        self.terms().find(|term| term.eq_ignore_ascii_case(name))
+    }
 }
 
 /// All topics, in the order of the help.
@@ -47,11 +58,17 @@ pub static TOPICS: &[TopicSpec] = &[
         rows: &[
             ("leaked", "a handle that its program never closes, or only process exit"),
             ("kept", "a leaked handle older than closed handles of its group ever get"),
-            ("steady", "keeps handles at one rate, to the end: a leak, with its rate"),
+            (
+                "steady",
+                "keeps handles at one rate until the end of the trace or process exit: a leak",
+            ),
             ("burst", "kept handles within a very short time, none before or after"),
             ("once", "filled at the start and kept: a cache, a warm-up, a pool of threads"),
-            ("balanced", "closes what it opens; what is open at the end is young"),
-            ("short", "too few handles, or too short a time, to judge"),
+            (
+                "balanced",
+                "closes what it opens; what is open at the end of the trace or process is young",
+            ),
+            ("short", "too few handles, or too short a time, to say how the group grows"),
         ],
         causes: Vec::new,
     },

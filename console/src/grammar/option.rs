@@ -11,7 +11,7 @@ use crate::filter::{Filter, FilterError, ProcessFilter};
 use crate::paths::with_home;
 use crate::values::{
     ColumnChoice, CountRange, CountUnit, FormatSpec, NamesFile, ProcessFormat, RequestedFormat,
-    SuspectId, TimeDigits, TimeFormat, TimeRange, TopN, ValueError, address, bytes, nanoseconds,
+    SuspectId, TimeDigits, TimeFormat, TimeRange, TopN, ValueError, address, bytes, length,
     no_choice, number, process_format, process_words, time_format, time_words,
 };
 
@@ -105,7 +105,7 @@ pub enum Take<A: 'static> {
     Suspect(fn(&mut A) -> &mut Option<SuspectId>),
     /// `min [max]` in seconds.
     Seconds(fn(&mut A) -> &mut Option<TimeRange>),
-    /// A length of time in nanoseconds.
+    /// A length of time in nanoseconds, not negative.
     Length(fn(&mut A) -> &mut Option<i64>),
     /// `min [max]` of a count.
     Count(CountUnit, fn(&mut A) -> &mut Option<CountRange>),
@@ -172,6 +172,25 @@ pub enum Texts {
     LoadedFiles,
     /// Values without completion: addresses, handle values, command lines.
     Other,
+}
+
+impl Texts {
+    /// Compiles a filter for such texts.
+    fn filter(self, text: &str) -> Result<Filter, ValueError> {
+        // An object may have no name, and an event no stack: a lone `!` excludes these.
+        if matches!(self, Self::ObjectTypes | Self::AllocationKinds | Self::LoadedFiles) {
+            check_exclusions(text)?;
+        }
+        Filter::new(text).map_err(refused)
+    }
+}
+
+/// Refuses a part of a filter that excludes the empty text, where no text is empty.
+fn check_exclusions(filter: &str) -> Result<(), ValueError> {
+    match filter.split(';').any(|part| part == "!") {
+        true => Err(ValueError::NothingExcluded { filter: filter.to_owned() }),
+        false => Ok(()),
+    }
 }
 
 /// Words with their meanings, and what each stands for.
@@ -387,15 +406,16 @@ impl<A> Opt<A> {
         match &self.take {
             Take::Switch(field) => *field(args) = true,
             Take::Set(set) => set(args),
-            Take::Filter(_, field) => *field(args) = Some(Filter::new(first).map_err(refused)?),
-            Take::Filters(_, field) => field(args).push(Filter::new(first).map_err(refused)?),
+            Take::Filter(texts, field) => *field(args) = Some(texts.filter(first)?),
+            Take::Filters(texts, field) => field(args).push(texts.filter(first)?),
             Take::Processes(field) => {
+                check_exclusions(first)?;
                 *field(args) = Some(ProcessFilter::new(first).map_err(refused)?);
             }
             Take::Suspect(field) => *field(args) = Some(SuspectId::new(first)?),
             Take::Seconds(field) => *field(args) = Some(TimeRange::parse(first, second)?),
             Take::Length(field) => {
-                *field(args) = Some(nanoseconds(first)?);
+                *field(args) = Some(length(first)?);
             }
             Take::Count(unit, field) => {
                 *field(args) = Some(CountRange::parse(*unit, first, second)?);

@@ -339,7 +339,20 @@ fn check_two(name: &str, queries: &[String]) -> Result<(), ParseError> {
 /// The command of the console.
 fn command(form: Form, words: &[String]) -> Result<Option<Box<dyn Invocation>>, ParseError> {
     let name = std::iter::once(form.command().to_owned());
-    REGISTRY.parse_words(&name.chain(words.iter().cloned()).collect::<Vec<_>>())
+    REGISTRY
+        .parse_words(&name.chain(words.iter().cloned()).collect::<Vec<_>>())
+        .map_err(with_program_options)
+}
+
+/// An error about an option that none of the command is like, but one of the program.
+fn with_program_options(error: ParseError) -> ParseError {
+    let ParseError::UnknownOption { name, hint, help } = error else { return error };
+    let program = Cli::command();
+    let options = program.get_arguments().filter_map(|option| option.get_long());
+    let options: Vec<String> = options.map(|option| format!("--{option}")).collect();
+    let nearest = suggest::nearest(&name, options.iter().map(String::as_str));
+    let hint = nearest.filter(|_| help.is_empty()).map_or(hint, suggest::did_you_mean);
+    ParseError::UnknownOption { name, hint, help }
 }
 
 /// Arguments of the load before the first prompt.

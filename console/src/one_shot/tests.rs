@@ -172,6 +172,15 @@ fn a_wrong_line_says_why() {
             &["-extract", "cpu", "disk", "-fd", "a"],
             ".extract: CPU, Disk: not extracted; an extract",
         ),
+        (&["why", "-x"], "unknown option -x; handlescope why --help lists the options"),
+        (
+            &["dump", "ObjectRef", "-x"],
+            "unknown option -x; handlescope dump ObjectRef --help lists the options",
+        ),
+        (
+            &["why", "a.etl", "--symbolpath", "s"],
+            "unknown option --symbolpath, did you mean --symbol-path?",
+        ),
         (&["-mcp"], "-mcp: the MCP server is started with handlescope mcp"),
         (&["-LoadSymbol", "-fd", "x", "-Indent"], "unknown option -Indent"),
         (&["-convert", "-fd", "x"], "-convert: other formats"),

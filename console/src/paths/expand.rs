@@ -25,14 +25,14 @@ pub enum ExpandError {
         hint: String,
     },
     /// A folder without traces.
-    #[error("{}: no trace or extract lies in this folder{hint}", Untrusted(.folder))]
+    #[error("{}: no trace or extract in this folder{hint}", Untrusted(.folder))]
     NothingIn {
         folder: PathBuf,
         /// Hint how to look below it, unless that was done.
         hint: &'static str,
     },
     /// The wildcards match nothing.
-    #[error("{}: no trace or extract with such a name found", Untrusted(.pattern))]
+    #[error("{}: no trace or extract has such a name", Untrusted(.pattern))]
     NothingMatches { pattern: PathBuf },
     /// A wildcard in the folder part.
     #[error("{}: wildcards are allowed only in the file name, not in the folder", Untrusted(.pattern))]

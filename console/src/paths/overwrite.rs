@@ -39,8 +39,7 @@ fn is_device(full_path: &Path) -> bool {
 pub enum OverwriteError {
     /// The file is loaded.
     #[error(
-        "{}: is the trace or extract that is queried, or the trace of it, and is never replaced; name \
-         another file",
+        "{}: is loaded, or the trace of a loaded extract, so it is never replaced; name another file",
         Untrusted(.path)
     )]
     Source { path: PathBuf },

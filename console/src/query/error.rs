@@ -35,7 +35,7 @@ pub enum QueryError {
         what: &'static str,
     },
     /// Ids of several suspects begin as the one that is asked for.
-    #[error("{id} is how several ids of suspects begin: {ids}; write more of its digits")]
+    #[error("several suspect ids begin with {id}: {ids}; write more digits")]
     SeveralSuspects {
         id: SuspectId,
         /// The ids, separated by commas.

@@ -80,7 +80,7 @@ impl Counted {
     /// Words for the handles, in titles and sums alike.
     pub fn text(self) -> &'static str {
         match self {
-            Self::OpenAtEnd | Self::OpenByEvents { .. } => "handles open at the end",
+            Self::OpenAtEnd | Self::OpenByEvents { .. } => "handles open at the end of the trace",
             Self::Leaked => "leaked handles and views",
             Self::ClosedAtExit => "handles closed only by process exit",
             Self::LeakedOrAtExit => "handles and views leaked or closed only by process exit",

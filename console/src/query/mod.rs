@@ -82,7 +82,7 @@ pub use self::frame_names::{FrameNames, FrameStats};
 pub use self::group_columns::GroupKey;
 pub use self::groups::{GroupColumn, GroupTree, Groups, GroupsLeftOut, NodeIdx, Stats};
 pub use self::growth::{
-    Change, Evidence, Growth, Lifetime, Rate, Verdict, Window, long_sparkline, most_at_once,
+    Change, Evidence, Growth, Lifetime, Rate, Verdict, Window, Words, long_sparkline, most_at_once,
     most_in_order, outstanding, sparkline,
 };
 pub use self::gui_handles::GuiHandles;
@@ -110,7 +110,7 @@ pub use self::tables::{ProcessInfo, ProcessList, TypeNames};
 pub use self::totals::Totals;
 pub use self::volumes::Volumes;
 pub use self::why::{
-    Diagnosis, ObjectNames, Suspect, SuspectProcess, WhyAnswer, causes_of_allocations,
+    Diagnosis, LeakedNames, ObjectNames, Suspect, SuspectProcess, WhyAnswer, causes_of_allocations,
     causes_of_handles, why,
 };
 

@@ -261,15 +261,9 @@ fn minutes(text: &str) -> Result<u32, ArgError> {
     Ok(in_u32(number(text), text)?)
 }
 
-/// A whole number; its errors do not suggest a decimal point.
+/// A number that a configuration of the session can hold.
 fn in_u32(number: Result<u64, ValueError>, text: &str) -> Result<u32, ValueError> {
-    let value = || text.to_owned();
-    match number.map(u32::try_from) {
-        Ok(Ok(number)) => Ok(number),
-        Ok(Err(_)) => Err(ValueError::TooLarge { value: value() }),
-        Err(ValueError::NoNumber { .. }) => Err(ValueError::NotWhole { value: value() }),
-        Err(error) => Err(error),
-    }
+    u32::try_from(number?).map_err(|_| ValueError::TooLarge { value: text.to_owned() })
 }
 
 fn duration(text: &str) -> Result<Duration, ArgError> {

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use handlescope_extract::etl::{Event, EventId, Guid};
 use handlescope_extract::live::{EventReceiver, EventSender, WhenFull, live_queue};
 use handlescope_extract::{CompleteError, Completed, complete, image_file_name};
-use handlescope_model::{OutputFile, Reason, Untrusted};
+use handlescope_model::{OutputFile, Reason, Trace, Untrusted};
 use handlescope_record::{
     EventSink, FurtherTraces, MergeError, Recorder, Running, SessionEvent, SessionPlan, Stats,
     Stopped,
@@ -26,8 +26,8 @@ use crate::cancel::Cancel;
 use crate::commands::CommandError;
 use crate::paths::{Output, Overwrite};
 use crate::terminal::{Messages, Progress};
-use crate::trace::LoadError;
 use crate::trace::extraction::{self, beside, line, options, prepare_folder, warn};
+use crate::trace::{Caveat, LoadError, warn_of};
 use crate::values::Counted;
 
 /// Replaces a trace that was just recorded by one with the identities of its images and with the further traces;
@@ -317,6 +317,7 @@ fn extract(
     let summary = extraction::run(trace, &output, options(None), cancel, messages)
         .map_err(LoadError::from)?;
     warn(trace, summary.warnings.iter().cloned(), messages);
+    warn_of(trace, &Caveat::of_load(&Trace::open(&output)?)?, messages);
     writeln!(out, "{}", line(&output, &summary))?;
     Ok(())
 }

@@ -132,10 +132,19 @@ mod tests {
             ("pn leaky handles 5", form),
             ("pn leaky threads > 5", form),
             ("pn a b handles > 5", form),
-            ("pn leaky handles >= 5", "handles: '= 5' is not a number"),
+            (
+                "pn leaky handles >= 5",
+                "handles: '= 5' is not a whole number; write digits only, as in 20",
+            ),
             ("pn leaky handles > 0", "handles: must be at least 1"),
-            ("pn leaky handles > -5", "handles: '-5' is not a whole number"),
-            ("pn leaky handles >", "handles: '' is not a number"),
+            (
+                "pn leaky handles > -5",
+                "handles: '-5' is not a whole number; write digits only, as in 20",
+            ),
+            (
+                "pn leaky handles >",
+                "handles: '' is not a whole number; write digits only, as in 20",
+            ),
             (
                 "pn leaky handles > 99999999999999999999",
                 "handles: '99999999999999999999' is too large",

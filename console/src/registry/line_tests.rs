@@ -232,6 +232,21 @@ fn a_bad_value_names_its_option_and_what_that_takes() {
         error(".dump ObjectRef -handle -Leak"),
         "-handle needs a value\n  -Handle FILTER  only events of this handle value; no mappings"
     );
+    assert_eq!(
+        error(".why -RaceWindow -5"),
+        "-RaceWindow: '-5' is negative; write 0 or more, as in 500us\n  \
+         -RaceWindow SECONDS  maximum time between two opens of a race"
+    );
+    assert!(
+        error(".dump ObjectRef -TopN abc").starts_with("-TopN: 'abc' is not a whole number; write")
+    );
+    for line in [".dump ObjectRef -Type Thread;;!", ".why -pn !", ".dump Process -pn a;!;b"] {
+        assert!(error(line).contains("has a ! without a name; write what to exclude"), "{line}");
+    }
+    // Nothing between two ; is ignored, as by ETWAnalyzer, and some objects have no name.
+    for line in [".dump ObjectRef -Type Thread;;!Event;", ".dump ObjectRef -ObjectName !"] {
+        assert!(REGISTRY.parse(line).is_ok(), "{line}");
+    }
     // A maximum that may be missing takes whatever does not look like an option.
     assert!(
         error(".dump -MinMaxTime 1 ObjectRef")

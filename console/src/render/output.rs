@@ -22,6 +22,7 @@ pub(crate) const COLUMNS: &str = "-Columns";
 
 /// The columns that groups leave out where a screen is too narrow for all, in this order.
 pub(crate) const LEFT_OUT: [&str; 22] = [
+    "Numbers",
     "First",
     "Last",
     "Ids",
@@ -29,7 +30,6 @@ pub(crate) const LEFT_OUT: [&str; 22] = [
     "Free stack",
     "Objects",
     "Share",
-    "Numbers",
     "Duplicated",
     "Unmapped",
     "Closed",

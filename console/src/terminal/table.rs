@@ -255,6 +255,11 @@ fn words(line: &str) -> Box<dyn Iterator<Item = &str> + '_> {
 /// Returns the minimum width of a column for a word.
 fn least(word: &str, long: usize) -> usize {
     let width = measure_text_width(word);
+    // Numbers that belong together.
+    if word.contains('\u{a0}') && word.chars().all(|char| char.is_ascii_digit() || char == '\u{a0}')
+    {
+        return width;
+    }
     match width > MAX_WORD_LENGTH || word.contains(['\\', '/', '!']) || word.contains("::") {
         true => width.min(long),
         false => width,

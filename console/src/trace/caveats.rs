@@ -5,7 +5,7 @@ use std::path::Path;
 use handlescope_extract::is_loss;
 use handlescope_model::rules::{EXIT_FUNCTIONS, LossTimes, WITH_HANDLE};
 use handlescope_model::tables::{
-    EventCounts, Events, Processes, TraceInfo, TraceInfos, Warning, Warnings, is_ring,
+    EventCounts, Events, Processes, TraceInfo, TraceInfos, Warnings, is_ring,
 };
 use handlescope_model::{ArchiveError, EventKind, Table, TableRows, Trace, Untrusted};
 use indicatif::HumanCount;
@@ -13,7 +13,7 @@ use serde::Serialize;
 
 use super::losses::{has_end_rundown, knows_exits, loss_times, unseen_closes};
 use crate::terminal::Messages;
-use crate::values::{Counted, Length, kind_of};
+use crate::values::{Counted, Length, finding};
 
 /// Advice how to record what is missing.
 const RECORD: &str = "record with `wpr -start Handle`, reproduce the leak, `wpr -stop trace.etl`";
@@ -72,8 +72,8 @@ impl Caveat {
                 format!("no handle events: not recorded with handle tracing; {hint}{RECORD}");
             add(CaveatKind::NoHandleEvents, text);
         } else if !has_rundown {
-            let text = "no rundown of open handles at the end: handles older than the trace are \
-                 unknown, and open handles are derived from events";
+            let text = "no rundown of open handles at the end of the trace: handles older than the trace \
+                 are unknown, and open handles are derived from events";
             add(CaveatKind::NoEndRundown, text.to_owned());
         }
         caveats.extend(Caveat::of_ring(trace)?);
@@ -140,17 +140,17 @@ impl Caveat {
     fn of_unseen_closes(trace: &Trace) -> Result<Option<Caveat>, ArchiveError> {
         let count = unseen_closes(trace)?;
         let times = loss_times(trace)?;
+        let (handles, values) = match count {
+            1 => ("1 handle or view was".to_owned(), "its value was"),
+            _ => (format!("{} handles and views were", HumanCount(count)), "their values were"),
+        };
+        let reason = match times.is_empty() {
+            true => "as the ring overwrote closes".to_owned(),
+            false => format!("as events are missing{}", times_text(&times)),
+        };
         let text = format!(
-            "{} closed unseen, {}: reused, missing at the end, or not closed by process exit, so \
-             not leaked",
-            match count {
-                1 => "1 handle or view was".to_owned(),
-                _ => format!("{} handles and views were", HumanCount(count)),
-            },
-            match times.is_empty() {
-                true => "as the ring overwrote closes".to_owned(),
-                false => format!("as events are missing{}", times_text(&times)),
-            }
+            "{handles} closed unseen, {reason}: {values} reused, or no longer open at process exit \
+             or at the end of the trace, so not counted as leaked"
         );
         Ok((count > 0).then_some(Caveat { kind: CaveatKind::ClosedUnseen, text }))
     }
@@ -179,7 +179,7 @@ impl Caveat {
         let percent = without.saturating_mul(100).checked_div(opened)?;
         let text = match percent {
             0 => return None,
-            100 => format!("no stacks of creates, duplicates and maps; {RECORD}"),
+            100 => format!("creates, duplicates and maps have no stacks; {RECORD}"),
             _ => format!("stacks are missing for {percent} % of creates, duplicates and maps"),
         };
         Some(Caveat { kind: CaveatKind::StacksMissing, text })
@@ -317,11 +317,8 @@ pub(super) fn counted(
 ) -> Result<Option<String>, ArchiveError> {
     let warnings = Warnings::read(trace)?;
     let counted_warnings = warnings.rows().filter(|warning| is_counted(&warning.kind));
-    let lines = counted_warnings.map(|Warning { count, kind, .. }| {
-        format!("{} x {}", HumanCount(count), kind_of(count, &kind))
-    });
-    let lines: Vec<String> = lines.collect();
-    Ok((!lines.is_empty()).then(|| lines.join(", ")))
+    let lines: Vec<String> = counted_warnings.map(|warning| finding(&warning)).collect();
+    Ok((!lines.is_empty()).then(|| lines.join("; ")))
 }
 
 #[cfg(test)]

@@ -115,7 +115,7 @@ impl Loading {
         let same = SameTrace::of(&path);
         if let Some(first) = self.seen.get(&same).filter(|_| !args.as_named) {
             let (path, first) = (Untrusted(path), Untrusted(first));
-            messages.note(format_args!("{path} is not loaded again, it is the trace {first}"));
+            messages.note(format_args!("{path} is already loaded as {first}"));
             return Ok(());
         }
         self.seen.insert(same, path.clone());

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::path::{Path, PathBuf, absolute};
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use handlescope_extract::import_sources;
 use handlescope_extract::symbols::{
@@ -123,6 +123,11 @@ impl Session {
         self.forget_symbols();
     }
 
+    /// Names the folders of the symbol path that are not there, once.
+    pub fn warn_of_symbol_folders(&self, messages: &mut Messages<'_>) {
+        self.symbol_notes.warn_of_folders(&self.settings.symbol_path(), messages);
+    }
+
     /// Forgets what was found so far, as symbols are looked for elsewhere from now on.
     pub(crate) fn forget_symbols(&mut self) {
         self.symbolizer = OnceLock::new();
@@ -181,6 +186,8 @@ const MAX_NAMES: usize = 8;
 pub(crate) struct SymbolNotes {
     /// Modules of the symbolizer's report that are done with.
     seen: AtomicUsize,
+    /// Whether missing folders of the symbol path were named.
+    has_folders: AtomicBool,
 }
 
 impl SymbolNotes {
@@ -197,16 +204,24 @@ impl SymbolNotes {
         let reports = symbolizer.report();
         let seen = self.seen.swap(reports.len(), Ordering::Relaxed);
         if seen == 0 && missing(&reports, &is_served).next().is_some() {
-            for folder in symbolizer.path().missing_folders() {
-                let folder = Untrusted(folder);
-                messages.warning(format_args!(
-                    "{folder}: no such folder in the symbol path; change it with .sympath or \
-                     --symbol-path"
-                ));
-            }
+            self.warn_of_folders(symbolizer.path(), messages);
         }
         for text in texts(reports.get(seen..).unwrap_or_default(), &is_served) {
             messages.warning(text);
+        }
+    }
+
+    /// Names the folders of a symbol path that are not there, once.
+    fn warn_of_folders(&self, path: &SymbolPath, messages: &mut Messages<'_>) {
+        if self.has_folders.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        for folder in path.missing_folders() {
+            let folder = Untrusted(folder);
+            messages.warning(format_args!(
+                "{folder}: no such folder in the symbol path; change it with .sympath or \
+                 --symbol-path"
+            ));
         }
     }
 

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use handlescope_extract::finding_nouns;
+use handlescope_model::tables::Warning;
 use indicatif::{HumanBytes, HumanCount};
 
 /// Count of something: with separators between thousands, and the plural that fits.
@@ -18,12 +20,21 @@ impl Counted {
     }
 }
 
-/// The kind of a warning, as it stands behind a number: archives hold two kinds as plurals.
-pub(crate) fn kind_of(count: u64, kind: &str) -> &str {
-    match (count, kind) {
-        (1, "missing buffers") => "missing buffer",
-        (1, "too many overlapping buffers") => "overlap of too many buffers",
-        _ => kind,
+/// The finding of a warning with its number and the place of the first, as in "3 truncated buffers, first at offset
+/// 0x4000".
+pub(crate) fn finding(warning: &Warning) -> String {
+    let Warning { kind, count, first_offset, first_line } = warning;
+    let shown = HumanCount(*count);
+    let text = match finding_nouns(kind) {
+        Some((["", text], rest)) => format!("{text}{rest}"),
+        Some(([one, _], rest)) if *count == 1 => format!("{shown} {one}{rest}"),
+        Some(([_, many], rest)) => format!("{shown} {many}{rest}"),
+        None => format!("{shown} x {kind}"),
+    };
+    match (first_offset, first_line) {
+        (Some(offset), _) => format!("{text}, first at offset 0x{offset:X}"),
+        (None, Some(line)) => format!("{text}, first in line {}", HumanCount(*line)),
+        (None, None) => text,
     }
 }
 
@@ -84,6 +95,30 @@ mod tests {
         let texts = [(0, "free"), (1, "free"), (1200, "free"), (1, "process"), (2, "process")]
             .map(|(count, noun)| Counted(count, noun).to_string());
         assert_eq!(texts, ["0 frees", "1 free", "1,200 frees", "1 process", "2 processes"]);
+    }
+
+    #[test]
+    fn a_finding_has_its_number_and_the_noun_that_fits() {
+        let text = |kind: &str, count| {
+            finding(&Warning { kind: kind.to_owned(), count, ..Warning::default() })
+        };
+        let late = "event left out because its description came too late and there are too many";
+        assert_eq!(
+            [
+                text("truncated buffer", 1),
+                text("handle event of pid 0", 1_200),
+                text("no stacks in this extract", 1),
+                text(&format!("{late}: Contoso"), 2),
+                text("a kind of the future", 3),
+            ],
+            [
+                "1 truncated buffer",
+                "1,200 handle events with process id 0, skipped",
+                "no stacks in this extract",
+                "2 events skipped, because there are too many and their descriptions came late: Contoso",
+                "3 x a kind of the future",
+            ]
+        );
     }
 
     #[test]

@@ -113,8 +113,8 @@ pub enum ValueError {
         /// The kind of value with its units.
         expected: &'static str,
     },
-    /// A fraction or a sign where neither makes sense.
-    #[error("'{}' is not a whole number", Untrusted(.value))]
+    /// Anything but digits, where a number of things is needed.
+    #[error("'{}' is not a whole number; write digits only, as in 20", Untrusted(.value))]
     NotWhole { value: String },
     /// More than the machine can count.
     #[error("'{}' is too large", Untrusted(.value))]
@@ -122,6 +122,9 @@ pub enum ValueError {
     /// Zero, where at least one is needed.
     #[error("must be at least 1")]
     Zero,
+    /// A length of time below zero.
+    #[error("'{}' is negative; write 0 or more, as in 500us", Untrusted(.value))]
+    Negative { value: String },
     /// The minimum is larger than the maximum.
     #[error("'{}' ends before it begins", Untrusted(.value))]
     Backwards { value: String },
@@ -146,6 +149,9 @@ pub enum ValueError {
     /// A filter that cannot be compiled.
     #[error("{reason}")]
     Filter { reason: String },
+    /// An exclusion without a name.
+    #[error("'{}' has a ! without a name; write what to exclude, as in *;!System", Untrusted(.filter))]
+    NothingExcluded { filter: String },
     /// A word that stands for no symbol server.
     #[error("{reason}")]
     Server {
@@ -230,6 +236,14 @@ pub(crate) fn nanoseconds(text: &str) -> Result<i64, ValueError> {
     Ok(ns.clamp(i64::MIN.into(), i64::MAX.into()) as i64)
 }
 
+/// A length of time, which is not negative, in nanoseconds.
+pub(crate) fn length(text: &str) -> Result<i64, ValueError> {
+    match nanoseconds(text)? {
+        ..0 => Err(ValueError::Negative { value: text.to_owned() }),
+        ns => Ok(ns),
+    }
+}
+
 /// Cuts the unit off a number and returns its scale, if it has one.
 fn split_unit<'a, T: Copy>(
     text: &'a str,
@@ -272,7 +286,6 @@ pub(crate) fn whole(text: &str) -> Result<u64, ValueError> {
     if !text.is_empty() && text.chars().all(|c| c.is_ascii_digit()) {
         return text.parse().map_err(|_| ValueError::TooLarge { value: text.to_owned() });
     }
-    decimal(text, text)?;
     Err(ValueError::NotWhole { value: text.to_owned() })
 }
 
@@ -291,7 +304,8 @@ pub(crate) fn bytes(text: &str) -> Result<u64, ValueError> {
     let Some(scale) = scale.filter(|scale| *scale != 1.0) else { return whole(number) };
     let bytes = decimal(number, text)? * scale;
     if bytes < 0.0 || bytes.fract() != 0.0 {
-        return Err(ValueError::NotWhole { value: text.to_owned() });
+        let expected = "a whole number of bytes";
+        return Err(ValueError::NoUnit { value: text.to_owned(), expected });
     }
     if bytes > EXACT {
         return Err(ValueError::TooLarge { value: text.to_owned() });
@@ -436,6 +450,14 @@ mod tests {
     }
 
     #[test]
+    fn a_length_of_time_is_not_negative() {
+        assert_eq!(length("500us"), Ok(500_000));
+        assert_eq!(length("0"), Ok(0));
+        let error = length("-5").expect_err("negative");
+        assert_eq!(error.to_string(), "'-5' is negative; write 0 or more, as in 500us");
+    }
+
+    #[test]
     fn sizes_take_decimal_and_binary_units() {
         for (text, expected) in [
             ("4096", 4096),
@@ -457,16 +479,13 @@ mod tests {
     #[test]
     fn a_bad_count_says_why() {
         for (unit, text, message) in [
-            (CountUnit::Bytes, "0.5B", "'0.5' is not a whole number"),
-            (CountUnit::Bytes, "1.0001KB", "'1.0001KB' is not a whole number"),
+            (CountUnit::Bytes, "0.5B", "'0.5' is not a whole number; write digits only, as in 20"),
+            (CountUnit::Bytes, "1.0001KB", "'1.0001KB' is not a whole number of bytes"),
             (CountUnit::Bytes, "10ms", "'10ms' is not a valid size (B, KB, KiB, MB, MiB, GB, GiB)"),
             (CountUnit::Bytes, "99999999TB", "'99999999TB' is too large"),
-            (CountUnit::None, "-5", "'-5' is not a whole number"),
-            (
-                CountUnit::None,
-                "1KB",
-                "'1KB' is not a number (write 0.5 with a point, without separators)",
-            ),
+            (CountUnit::None, "-5", "'-5' is not a whole number; write digits only, as in 20"),
+            (CountUnit::None, "1KB", "'1KB' is not a whole number; write digits only, as in 20"),
+            (CountUnit::None, "abc", "'abc' is not a whole number; write digits only, as in 20"),
             (CountUnit::None, "99999999999999999999", "'99999999999999999999' is too large"),
         ] {
             let error = CountRange::parse(unit, text, None).expect_err(text);

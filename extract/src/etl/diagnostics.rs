@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use handlescope_model::tables::Warning;
 
 macro_rules! warning_kinds {
-    ($($(#[$doc:meta])* $kind:ident => $text:literal,)+) => {
+    ($($(#[$doc:meta])* $kind:ident => $text:literal, $one:literal, $many:literal,)+) => {
         /// Kinds of damage, loss and omission.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum WarningKind {
@@ -14,10 +14,20 @@ macro_rules! warning_kinds {
         }
 
         impl WarningKind {
-            /// The kind in words, as it is stored and printed.
+            /// All kinds, in the order in which they are stored.
+            const ALL: &[Self] = &[$(Self::$kind,)+];
+
+            /// The kind in words, as it is stored: these stay as they are.
             pub fn text(self) -> &'static str {
                 match self {
                     $(Self::$kind => $text,)+
+                }
+            }
+
+            /// Nouns for one finding and for several; the first is empty where findings are not counted.
+            fn nouns(self) -> [&'static str; 2] {
+                match self {
+                    $(Self::$kind => [$one, $many],)+
                 }
             }
         }
@@ -26,103 +36,103 @@ macro_rules! warning_kinds {
 
 warning_kinds! {
     /// The last buffer is cut; its complete events were read.
-    TruncatedBuffer => "truncated buffer",
+    TruncatedBuffer => "truncated buffer", "truncated buffer", "truncated buffers",
     /// A buffer header that makes no sense; the reader went on at the next buffer.
-    BadBuffer => "bad buffer",
+    BadBuffer => "bad buffer", "buffer with an invalid header", "buffers with invalid headers",
     /// The rest of a compressed file after a buffer header that makes no sense.
-    UnreadableRest => "unreadable rest of file",
+    UnreadableRest => "unreadable rest of file", "unreadable rest of a compressed file", "unreadable rests of compressed files",
     /// A buffer of zeros in a file that was not preallocated.
-    EmptyBuffer => "empty buffer",
+    EmptyBuffer => "empty buffer", "buffer of zeros", "buffers of zeros",
     /// A buffer that is in the file more than once; the copies were left out.
-    DuplicateBuffer => "copy of a buffer left out",
+    DuplicateBuffer => "copy of a buffer left out", "duplicate buffer, skipped", "duplicate buffers, skipped",
     /// A compressed buffer that claims to hold more than a buffer of the session; it was left out.
-    OversizedBuffer => "compressed buffer larger than the session's buffers, left out",
+    OversizedBuffer => "compressed buffer larger than the session's buffers, left out", "compressed buffer larger than the session's buffers, skipped", "compressed buffers larger than the session's buffers, skipped",
     /// A buffer type that holds no events this program reads.
-    UnknownBufferType => "buffer of unknown type",
+    UnknownBufferType => "buffer of unknown type", "buffer of an unknown type", "buffers of unknown types",
     /// A compressed buffer that does not expand as it should; its complete events were read.
-    BadCompression => "badly compressed buffer",
+    BadCompression => "badly compressed buffer", "buffer that cannot be decompressed completely", "buffers that cannot be decompressed completely",
     /// An event that cannot be framed; the rest of its buffer was left out.
-    BadEvent => "bad event, rest of buffer left out",
+    BadEvent => "bad event, rest of buffer left out", "invalid event, the rest of its buffer skipped", "invalid events, the rest of their buffers skipped",
     /// An event older than one that was read before it.
-    OutOfOrder => "event out of order",
+    OutOfOrder => "event out of order", "event out of order", "events out of order",
     /// Buffers overlap in time so widely that they could not all be merged.
-    MergeOverflow => "too many overlapping buffers",
+    MergeOverflow => "too many overlapping buffers", "overlap of too many buffers", "overlaps of too many buffers",
     /// Fewer buffers in the file than the session wrote.
-    MissingBuffers => "missing buffers",
+    MissingBuffers => "missing buffers", "missing buffer", "missing buffers",
     /// The session was never closed, so its end is unknown.
-    NotClosed => "session was not closed",
+    NotClosed => "session was not closed", "", "the session was never stopped, so its end time is unknown",
     /// A payload shorter than its event needs.
-    ShortPayload => "undecodable event",
+    ShortPayload => "undecodable event", "event too short to decode", "events too short to decode",
     /// A schema, map or manifest of events that lies about its size, is not well-formed, or one too many.
-    BadMetadata => "metadata of events that cannot be read, left out",
+    BadMetadata => "metadata of events that cannot be read, left out", "unreadable event description, skipped", "unreadable event descriptions, skipped",
     /// Single events that were left out because there are too many.
-    TooManyEvents => "event of a provider left out because there are too many",
+    TooManyEvents => "event of a provider left out because there are too many", "provider event skipped, because there are too many", "provider events skipped, because there are too many",
     /// Events whose description came too late, so that they were not kept until it came.
-    TooManyUndescribed => "event left out because its description came too late and there are too many",
+    TooManyUndescribed => "event left out because its description came too late and there are too many", "event skipped, because there are too many and its description came late", "events skipped, because there are too many and their descriptions came late",
     /// Events that a window forgot before their description came.
-    ForgottenUndescribed => "event forgotten before its description came, because the window is shorter",
+    ForgottenUndescribed => "event forgotten before its description came, because the window is shorter", "event that left the window before its description came", "events that left the window before their descriptions came",
     /// Names of allocators beyond the limit.
-    TooManyAllocators => "event of an allocator that is not named because there are too many",
+    TooManyAllocators => "event of an allocator that is not named because there are too many", "event without the name of its allocator, because there are too many", "events without the names of their allocators, because there are too many",
     /// A buffer marked as having lost events.
-    LossFlag => "buffer marked with loss",
+    LossFlag => "buffer marked with loss", "buffer marked as having lost events", "buffers marked as having lost events",
     /// A record of lost events.
-    LossRecord => "record of lost events",
+    LossRecord => "record of lost events", "record of lost events", "records of lost events",
     /// Stacks of a key whose frames were never written.
-    UnresolvedStackKey => "stack key without frames",
+    UnresolvedStackKey => "stack key without frames", "stack key without frames", "stack keys without frames",
     /// A stack that belongs to a later event than any in the file.
-    StackFromFuture => "stack of an unknown event",
+    StackFromFuture => "stack of an unknown event", "stack of an unknown event", "stacks of unknown events",
     /// Events of pid 0.
-    PidZero => "handle event of pid 0",
+    PidZero => "handle event of pid 0", "handle event with process id 0, skipped", "handle events with process id 0, skipped",
     /// An extract of ETWAnalyzer without the handle part.
-    NoHandles => "no handle data in this extract",
+    NoHandles => "no handle data in this extract", "", "no handle data in this extract",
     /// An extract of ETWAnalyzer without the stacks part, though it has handles.
-    NoStacks => "no stacks in this extract",
+    NoStacks => "no stacks in this extract", "", "no stacks in this extract",
     /// An extract of ETWAnalyzer without the start of the session.
-    NoStart => "no session start in this extract, so that absolute times are unknown",
+    NoStart => "no session start in this extract, so that absolute times are unknown", "", "no session start in this extract, so absolute times are unknown",
     /// Events of a process that is not known, with no System process to take them.
-    UnknownProcess => "handle event of an unknown process",
+    UnknownProcess => "handle event of an unknown process", "handle event of an unknown process", "handle events of unknown processes",
     /// Events with a stack number that is not in the extract.
-    UnknownStack => "handle event with an unknown stack",
+    UnknownStack => "handle event with an unknown stack", "handle event with an unknown stack", "handle events with unknown stacks",
     /// Objects that were left out because row numbers end.
-    TooMany => "object left out because there are too many events",
+    TooMany => "object left out because there are too many events", "object skipped, because there are too many events", "objects skipped, because there are too many events",
     /// Bytes of an extract that are not UTF-8, and halves of surrogate pairs.
-    NoText => "no character in a text of this extract, replaced by U+FFFD",
+    NoText => "no character in a text of this extract, replaced by U+FFFD", "invalid character in a text of this extract, replaced by U+FFFD", "invalid characters in texts of this extract, replaced by U+FFFD",
     /// An extract that a newer version of this program wrote.
-    Newer => "written by a newer handlescope; what ETWAnalyzer does not support is left out",
+    Newer => "written by a newer handlescope; what ETWAnalyzer does not support is left out", "", "written by a newer handlescope; what ETWAnalyzer does not support is left out",
     /// A reference to a handle that was not open, in text of `!htrace`.
-    BadReference => "reference to an invalid handle (BAD REF); .dump Stack has its stack",
+    BadReference => "reference to an invalid handle (BAD REF); .dump Stack has its stack", "reference to an invalid handle (BAD REF); .dump Stack has its stack", "references to invalid handles (BAD REF); .dump Stack has their stacks",
     /// An entry of `!htrace` without frames.
-    EntryWithoutStack => "entry of !htrace without a stack",
+    EntryWithoutStack => "entry of !htrace without a stack", "!htrace entry without a stack", "!htrace entries without a stack",
     /// An entry of `!htrace` without thread and process; the kernel debugger prints none.
-    EntryWithoutIds => "entry of !htrace without thread and process",
+    EntryWithoutIds => "entry of !htrace without thread and process", "!htrace entry without thread and process", "!htrace entries without thread and process",
     /// A stack in text with more frames than are read.
-    DeepStack => "frame of a stack of more than 1024, left out",
+    DeepStack => "frame of a stack of more than 1024, left out", "stack frame beyond the limit of 1024, skipped", "stack frames beyond the limit of 1024, skipped",
     /// A first line of an entry that makes no sense.
-    BadLine => "entry of !htrace that cannot be read, left out",
+    BadLine => "entry of !htrace that cannot be read, left out", "unreadable !htrace entry, skipped", "unreadable !htrace entries, skipped",
     /// The last line of a text that looks cut.
-    CutLine => "line cut at the end of the text, left out",
+    CutLine => "line cut at the end of the text, left out", "line cut off at the end of the text, skipped", "lines cut off at the end of the text, skipped",
     /// A listing of `!htrace` without its last line.
-    CutListing => "output of !htrace without its last line, perhaps cut",
+    CutListing => "output of !htrace without its last line, perhaps cut", "!htrace output without its last line, perhaps cut off", "!htrace outputs without their last lines, perhaps cut off",
     /// A listing of `!htrace` whose last line counts other entries.
-    EntryCountMismatch => "output of !htrace with another number of entries than it says",
+    EntryCountMismatch => "output of !htrace with another number of entries than it says", "!htrace output with another number of entries than its last line says", "!htrace outputs with another number of entries than their last lines say",
     /// A line in a listing that is too long.
-    LongLine => "line longer than 64 KiB, its rest left out",
+    LongLine => "line longer than 64 KiB, its rest left out", "line longer than 64 KiB, its rest skipped", "lines longer than 64 KiB, their rest skipped",
     /// Bytes in a text that are not characters.
-    LossyText => "line with bytes that are not characters, replaced by U+FFFD",
+    LossyText => "line with bytes that are not characters, replaced by U+FFFD", "line with invalid characters, replaced by U+FFFD", "lines with invalid characters, replaced by U+FFFD",
     /// A snapshot of `!htrace` that the text allows at several places.
-    UncertainSnapshot => "snapshot of !htrace that may stand at several places, the last of which was taken",
+    UncertainSnapshot => "snapshot of !htrace that may stand at several places, the last of which was taken", "!htrace snapshot with several possible places, of which the last was taken", "!htrace snapshots with several possible places, of which the last was taken",
     /// A handle value that was opened twice in a row.
-    ReopenedHandle => "handle value opened again without a close, so that the close is missing",
+    ReopenedHandle => "handle value opened again without a close, so that the close is missing", "handle value opened again without a close, so that a close is missing", "handle values opened again without a close, so that closes are missing",
     /// A close whose object was never seen.
-    CloseWithoutObject => "close of a handle opened before the trace",
+    CloseWithoutObject => "close of a handle opened before the trace", "close of a handle opened before the trace", "closes of handles opened before the trace",
     /// A delete whose object was never seen or already complete.
-    DeleteWithoutObject => "delete of an unknown object",
+    DeleteWithoutObject => "delete of an unknown object", "delete of an unknown object", "deletes of unknown objects",
     /// A reference change whose object was never seen or already complete.
-    ReferenceWithoutObject => "reference change of an unknown object",
+    ReferenceWithoutObject => "reference change of an unknown object", "reference change of an unknown object", "reference changes of unknown objects",
     /// An unmap without its map.
-    UnmapWithoutMap => "unmap of a view mapped before the trace",
+    UnmapWithoutMap => "unmap of a view mapped before the trace", "unmap of a view mapped before the trace", "unmaps of views mapped before the trace",
     /// Image identity records without their image event.
-    IdentityWithoutImage => "image identity without image",
+    IdentityWithoutImage => "image identity without image", "image identity without an image event", "image identities without image events",
 }
 
 /// Kinds that mean that events are missing. Archives have their texts, which must not change.
@@ -160,6 +170,15 @@ const LOSSES_OF_PROVIDERS: [WarningKind; 2] =
 pub fn is_loss_of_provider(kind: &str) -> bool {
     let rest = |loss: &WarningKind| kind.strip_prefix(loss.text());
     LOSSES_OF_PROVIDERS.iter().any(|loss| rest(loss).is_some_and(|rest| rest.starts_with(':')))
+}
+
+/// Nouns for one finding of a warning, as it is stored, and for several: the first is empty where findings are not
+/// counted. Behind them stands the rest of the kind, which names a provider. `None` for a kind of another version.
+pub fn finding_nouns(kind: &str) -> Option<([&'static str; 2], &str)> {
+    WarningKind::ALL.iter().find_map(|known| {
+        let rest = kind.strip_prefix(known.text())?;
+        (rest.is_empty() || rest.starts_with(": ")).then_some((known.nouns(), rest))
+    })
 }
 
 /// Number of occurrences and the location of the first.

@@ -138,15 +138,16 @@ fn one_missing_buffer_is_singular_and_more_are_plural() {
     let whole = trace.to_bytes();
     let places = buffers(&whole);
     for (missing, expected) in [
-        (1, ["1 missing buffer\n", "(1 x missing buffer)", " 1 x missing buffer\n"]),
-        (2, ["2 x missing buffers\n", "(2 x missing buffers)", " 2 x missing buffers\n"]),
+        (1, ["(1 missing buffer)", "  1 missing buffer\n"]),
+        (2, ["(2 missing buffers)", "  2 missing buffers\n"]),
     ] {
         let shell = Shell::new();
         let end = places[places.len() - missing].start;
         fs::write(shell.path("cut.etl"), &whole[..end]).unwrap();
         let run = shell.run(&["cut.etl", "-c", ".dump Stats"]).ok();
-        let [at_load, caveat, stats] = expected;
-        assert!(run.stderr.contains(at_load) && run.stderr.contains(caveat), "{}", run.stderr);
+        let [at_load, stats] = expected;
+        assert!(run.stderr.contains(at_load), "{}", run.stderr);
+        assert!(!run.stderr.contains("cut.etl: 1 missing"), "said twice: {}", run.stderr);
         assert!(run.stdout.contains(stats), "{}", run.stdout);
     }
 }

@@ -154,7 +154,7 @@ fn metadata_that_lies_is_left_out_and_counted() {
         trace.raw_event(20 * MS, 0, chunk);
     }
     let Run { stdout, .. } = run_over(&trace, ".dump Stats\n.dump Events -Provider 4444*\n").ok();
-    let warning = "metadata of events that cannot be read, left out";
+    let warning = "unreadable event descriptions, skipped";
     assert!(stdout.contains(warning), "{stdout}");
     assert!(!stdout.contains("Unnamed"), "{stdout}");
 }

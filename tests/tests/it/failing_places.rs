@@ -182,9 +182,9 @@ fn a_name_that_is_no_text_is_replaced_and_counted() {
         pack(&shell.path(&file), &members);
         let run = shell.run(&[&file, "-c", ".dump ObjectRef", "-c", ".dump Stats"]).ok();
         assert!(run.stdout.contains("\\BaseNamedObjects\\Demo\u{FFFD}0 "), "{run:?}");
-        let warning = "1 no character in a text of this extract, replaced by U+FFFD";
+        let warning = "1 invalid character in a text of this extract, replaced by U+FFFD";
         assert!(run.stderr.contains(warning), "{run:?}");
-        assert!(run.stdout.contains("1 x no character in a text of this extract"), "{run:?}");
+        assert!(run.stdout.contains("1 invalid character in a text of this extract"), "{run:?}");
     }
 }
 

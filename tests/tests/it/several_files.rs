@@ -145,7 +145,11 @@ fn sums_over_all_files_stand_below_a_heading_of_their_own() {
         let mut command = handlescope(traces.home.path());
         let shown =
             run_script(command.args(files), ".dump ObjectRef -ShowTotal File\n").ok().stdout;
-        assert_eq!(shown.matches("\nAll 2 files\nNot closed ").count(), headings, "{shown}");
+        assert_eq!(
+            shown.matches("\nAll 2 files\nHandles not closed ").count(),
+            headings,
+            "{shown}"
+        );
     }
 }
 

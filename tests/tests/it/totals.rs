@@ -94,7 +94,7 @@ fn without_a_rundown_at_the_end_events_and_the_rundown_at_the_start_are_counted(
     let late = not_closed(&trace, "-ShowTotal Total -MinMaxTime 0.0025");
     assert_eq!(late["rows"], json!([["Event", 1]]), "older handles have no events");
     let text = run_over(&trace, ".dump ObjectRef -ShowTotal Total\n").ok().stdout;
-    assert!(text.contains("from the events and the rundown at the start"), "{text}");
+    assert!(text.contains("by its events and the rundown at its start"), "{text}");
 }
 
 #[test]

@@ -278,7 +278,7 @@ fn a_trace_is_loaded_once_however_it_is_named() {
     let script = ".load leaky.etl\n.load+ leaky.etl Extract\n.load+ Extract/leaky.json7z\n.list\n";
     let run = shell.script(&[], script).ok();
     assert_eq!(run.stdout.lines().count(), 2, "{run:?}");
-    assert!(run.stderr.contains("is not loaded again, it is the trace leaky.etl"), "{run:?}");
+    assert!(run.stderr.contains("is already loaded as leaky.etl"), "{run:?}");
 }
 
 #[test]

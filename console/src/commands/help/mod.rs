@@ -9,7 +9,7 @@ use handlescope_model::Untrusted;
 use thiserror::Error;
 
 use self::page::Page;
-use self::syntax::Syntax;
+pub(crate) use self::syntax::Syntax;
 use super::command::invocation;
 use super::shared::groups;
 use super::topics::TopicSpec;
@@ -58,7 +58,8 @@ impl Command for Help {
         usage: "[TOPIC]",
         arguments: Arguments::Topic,
         summary: "list commands, or explain one",
-        details: "TOPIC is a command, a kind of .dump, an option, or an alias.",
+        details: "TOPIC is a command, a kind of .dump, an option, an alias, or a word that .why prints, such as \
+             steady or race.",
         examples: &[".help", ".help ObjectRef", ".help ObjectRef -Leak", ".help .load"],
     };
 
@@ -84,6 +85,7 @@ fn write(topic: Topic, aliases: &Aliases, page: Page<'_>) -> Result<(), CommandE
         Topic::Kind(kind) => page.kind(kind),
         Topic::Option(option) => page.option(option),
         Topic::Other(topic) => page.topic(topic),
+        Topic::Term(topic, term) => page.term(topic, term),
         Topic::Alias { name, line } => page.alias(&name, &line),
     }
 }
@@ -97,6 +99,7 @@ impl fmt::Debug for HelpArgs {
             Topic::Kind(kind) => kind.name(),
             Topic::Option(option) => option.name(),
             Topic::Other(topic) => topic.name,
+            Topic::Term(_, term) => term,
         });
         write!(f, "help on {}", name.unwrap_or_default())
     }
@@ -108,7 +111,12 @@ enum Topic {
     Kind(&'static dyn AnyKind),
     Option(&'static dyn OptionSpec),
     Other(&'static TopicSpec),
-    Alias { name: String, line: String },
+    /// A row of a topic.
+    Term(&'static TopicSpec, &'static str),
+    Alias {
+        name: String,
+        line: String,
+    },
 }
 
 /// A topic without a page.
@@ -158,6 +166,10 @@ fn topic(words: &[String], registry: &Registry, aliases: &Aliases) -> Result<Top
                     let (name, line) = aliases.get(name)?;
                     Some(Topic::Alias { name: format!(".{name}"), line: line.to_owned() })
                 })
+                .or_else(|| {
+                    let mut topics = registry.topics.iter();
+                    topics.find_map(|topic| Some(Topic::Term(topic, topic.term(name)?)))
+                })
                 .ok_or_else(unknown)
         }
     }
@@ -175,6 +187,7 @@ fn unknown_topic(topic: &str, registry: &Registry, aliases: &Aliases) -> ParseEr
         .flat_map(|command| command.signature().names.iter().copied())
         .chain(registry.kinds.iter().map(|kind| kind.name()))
         .chain(registry.topics.iter().map(|topic| topic.name))
+        .chain(registry.topics.iter().flat_map(|topic| topic.terms().map(|term| -> &str { term })))
         .chain(aliases.iter().map(|(name, _)| name));
     let hint = suggest::nearest(topic, names)
         .map_or_else(|| "; .help lists what there is".to_owned(), suggest::did_you_mean);

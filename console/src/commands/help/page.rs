@@ -132,6 +132,16 @@ impl<'a> Page<'a> {
         self.aligned(&rows.collect::<Vec<_>>(), width.unwrap_or_default())
     }
 
+    /// The row of a topic that explains a word.
+    pub(super) fn term(mut self, topic: &TopicSpec, term: &str) -> Result<(), CommandError> {
+        let is_of_term = |label: &str| label.split(", ").any(|word| word == term);
+        for (_, text) in topic.rows().into_iter().filter(|(label, _)| is_of_term(label)) {
+            self.title(term, text)?;
+        }
+        let line = self.syntax.line(&format!(".help {}", topic.name));
+        self.line(&format!("\n{line} has the other {}.", topic.summary))
+    }
+
     pub(super) fn option(mut self, option: &dyn OptionSpec) -> Result<(), CommandError> {
         writeln!(self.out, "{}", self.bold(option.usage()))?;
         self.paragraph(option.doc().help)?;

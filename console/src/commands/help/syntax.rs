@@ -36,7 +36,7 @@ const SAMPLE: &str = "examples/leaky.etl";
 
 /// Syntax of the commands of a page: those of the prompt, or of a shell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Syntax {
+pub(crate) enum Syntax {
     Prompt,
     Shell,
 }
@@ -47,6 +47,17 @@ impl Syntax {
         match self {
             Syntax::Prompt => line.to_owned(),
             Syntax::Shell => shell_line(line, [SAMPLE; 4], quoted),
+        }
+    }
+
+    /// The line that shows the page of a command, or of its kind of `.dump`.
+    pub(crate) fn page(self, command: &str, kind: Option<&str>) -> String {
+        let name = IN_SHELL.iter().find(|(name, ..)| *name == command).map(|(_, name, _)| *name);
+        match (self, name, kind) {
+            (Syntax::Prompt, _, kind) => format!(".help {}", kind.unwrap_or(command)),
+            (Syntax::Shell, Some("dump"), Some(kind)) => format!("handlescope dump {kind} --help"),
+            (Syntax::Shell, Some(name), _) => format!("handlescope {name} --help"),
+            (Syntax::Shell, None, _) => format!("handlescope -c '.help {command}'"),
         }
     }
 

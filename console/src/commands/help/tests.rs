@@ -91,6 +91,20 @@ fn an_unknown_topic_names_the_nearest() {
     assert_eq!(error.to_string(), "no help on 'objectreff', did you mean ObjectRef?");
 }
 
+#[test]
+fn a_word_of_an_answer_is_explained() {
+    assert_eq!(
+        page(&["STEADY"], USUAL),
+        "steady  keeps handles at one rate until the end of the trace or process exit: a leak\n\n\
+         .help growth has the other words for how a group of handles grows.\n"
+    );
+    for topic in TOPICS.iter().filter(|topic| ["growth", "causes"].contains(&topic.name)) {
+        for (word, meaning) in topic.rows() {
+            assert!(page(&[word], Screen::PLAIN).contains(meaning), "{word}");
+        }
+    }
+}
+
 /// Long enough for a sentence, short enough for an eye.
 const USUAL: Screen = Screen { width: Some(100), color: false };
 

@@ -31,7 +31,7 @@ const COLUMN_CHOICE: Opt<SharedArgs> = Opt {
     details: "Names as for -SortBy, separated by commas: -Columns process,pid. Documents always \
          have all columns, and multi-line rows become a table. If a terminal is too narrow for a \
          table of groups, columns are left out until the rest fits, and a line below names them: \
-         First, Last, Ids, Stack, Free stack, Objects, Share, Numbers, Duplicated, Unmapped, \
+         Numbers, First, Last, Ids, Stack, Free stack, Objects, Share, Duplicated, Unmapped, \
          Closed, End, Allocated by, Orphan frees, Frees, Allocs, Allocated, Created, Open, At exit, Bytes \
          at exit, Allocator, in this order, but none that -GroupBy or -SortBy names. With all, or \
          if the rest does not fit either, a group takes several lines.",

@@ -116,7 +116,7 @@ impl Groups {
         let Some(timed) = &self.timed else { return Vec::new() };
         let handles = timed.handles(&self.tree, node);
         let mut changes = Vec::with_capacity(2 * handles.len());
-        for lifetime in handles.iter().filter_map(|handle| timed.lifetime(*handle)) {
+        for lifetime in timed.open_times(&handles) {
             changes.push((lifetime.opened_ns, 1));
             let closed_ns = lifetime.closed_ns.map(|closed| closed.max(lifetime.opened_ns));
             changes.extend(closed_ns.map(|closed| (closed, -1)));

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
-use handlescope_model::tables::{Events, TraceInfo};
+use handlescope_model::tables::{Events, Processes, TraceInfo};
 use handlescope_model::{Flags, Numbers, ProcessIdx, Trace};
 
 use super::counted::Opened;
@@ -19,6 +19,8 @@ pub(crate) struct TimedGroups {
     handles: Vec<Opened>,
     time_ns: Numbers<i64>,
     owners: Owners,
+    /// When each process ended, by its row.
+    process_end_ns: Numbers<i64>,
     closed_at_exit: Flags,
     /// Time from which the trace has all events; 0 unless a ring overwrote older ones.
     from_ns: i64,
@@ -37,6 +39,7 @@ impl TimedGroups {
             handles,
             time_ns: trace.values(Events::time_ns)?,
             owners: Owners::load(trace)?,
+            process_end_ns: trace.values(Processes::end_ns)?,
             closed_at_exit: trace.values(Events::closed_at_exit)?,
             from_ns: info.recorded_ns().map_or(0, |time| *time.start()),
             closed_before_ns: unseen_values(trace, Events::closed_before_ns)?,
@@ -90,17 +93,31 @@ impl TimedGroups {
         handles.chunk_by(move |one, next| owner(one) == owner(next))
     }
 
-    /// Times at which the handles of a group were opened and closed, whatever closed them.
+    /// Times at which the handles of a group were opened and were open no more: the close, whatever made it, or the
+    /// end of their process, which leaves none open even where the trace has no close.
     pub(super) fn open_times(&self, handles: &[Opened]) -> Vec<growth::Lifetime> {
-        self.times(handles, |_| true)
+        let open_time = |handle: &Opened| {
+            let lifetime = self.lifetime(*handle)?;
+            let end_ns = || {
+                let owner = self.owners.of(handle.opened.row())?;
+                self.process_end_ns.get(owner.row())
+            };
+            Some(growth::Lifetime { closed_ns: lifetime.closed_ns.or_else(end_ns), ..lifetime })
+        };
+        handles.iter().filter_map(open_time).collect()
     }
 
-    /// Like [`Self::open_times`], but without closes by the end of the process, and only for handles opened when the
-    /// trace has all events: of older ones a ring has only some, and not all of their closes.
+    /// Times at which the handles of a group were opened and closed, without closes by the end of the process, and only
+    /// for handles opened when the trace has all events: of older ones a ring has only some, and not all of their
+    /// closes.
     pub(crate) fn program_times(&self, handles: &[Opened]) -> Vec<growth::Lifetime> {
-        let mut times = self.times(handles, |handle| !self.is_closed_at_exit(handle));
-        times.retain(|lifetime| !self.is_before(lifetime));
-        times
+        let program_time = |handle: &Opened| {
+            let lifetime = self.lifetime(*handle)?;
+            let closed_ns = lifetime.closed_ns.filter(|_| !self.is_closed_at_exit(*handle));
+            Some(growth::Lifetime { closed_ns, ..lifetime })
+        };
+        let times = handles.iter().filter_map(program_time);
+        times.filter(|lifetime| !self.is_before(lifetime)).collect()
     }
 
     /// Number of handles that leaked and were opened before the trace has all events.
@@ -145,21 +162,6 @@ impl TimedGroups {
     /// Whether nothing closed a handle.
     pub(crate) fn is_leaked(&self, handle: Opened) -> bool {
         handle.closed().is_none() && self.closed_before_ns.get(handle.opened.row()).is_none()
-    }
-
-    fn times(
-        &self,
-        handles: &[Opened],
-        is_closed: impl Fn(Opened) -> bool,
-    ) -> Vec<growth::Lifetime> {
-        let lifetimes = handles.iter().filter_map(|handle| {
-            let lifetime = self.lifetime(*handle)?;
-            Some(growth::Lifetime {
-                closed_ns: lifetime.closed_ns.filter(|_| is_closed(*handle)),
-                ..lifetime
-            })
-        });
-        lifetimes.collect()
     }
 
     /// Time of the last event, nanoseconds.

@@ -5,7 +5,7 @@ use std::fmt;
 use indicatif::HumanCount;
 
 use super::kept::Kept;
-use super::lifetime::{Lifetime, Window};
+use super::lifetime::{Bounds, Lifetime, Window};
 use super::rate::Rate;
 use super::verdict::Verdict;
 use crate::values::Length;
@@ -31,6 +31,21 @@ const MIN_REQUESTS: usize = 8;
 
 /// Handles leaked before a steady leak that are worth words, at least.
 const MIN_EARLIER: usize = 5;
+
+/// Words for what becomes of handles, or of allocations.
+#[derive(Debug, Clone, Copy)]
+pub struct Words<'a> {
+    /// Those that the program releases, as in "closed".
+    pub closed: &'a str,
+    /// The others, as in "leaked".
+    pub leaked: &'a str,
+}
+
+impl Default for Words<'_> {
+    fn default() -> Self {
+        Self { closed: "closed", leaked: "leaked" }
+    }
+}
 
 /// The figures of a verdict.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -61,6 +76,8 @@ pub struct Evidence {
     pub rate: Option<Rate>,
     /// The time in which the group was seen.
     pub window: Window,
+    /// Words for its start and its end.
+    pub bounds: Bounds,
     /// Processes that leaked some of them.
     pub processes: usize,
     /// Requests that these processes began from the first to the last open that the verdict speaks of, as far as the trace
@@ -86,6 +103,7 @@ impl Evidence {
             earlier_until_ns: None,
             rate: None,
             window: Window { start_ns: 0, end_ns: 0 },
+            bounds: Bounds::TRACE,
             processes: 1,
             requests: 0,
         }
@@ -117,6 +135,7 @@ impl Evidence {
             earlier_until_ns: earlier.checked_sub(1).map(|last| kept.opens[last]),
             rate,
             window,
+            bounds: Bounds::TRACE,
             processes: 1,
             requests: 0,
         }
@@ -138,9 +157,9 @@ impl Evidence {
     }
 
     /// The evidence for a verdict as a sentence without a full stop.
-    pub(super) fn sentence(&self, verdict: Verdict, word: &str, opened: u64) -> String {
-        let closed = (self.closed > 0).then(|| self.closes(word, opened));
-        let leaks = self.leaks(verdict);
+    pub(super) fn sentence(&self, verdict: Verdict, words: Words<'_>, opened: u64) -> String {
+        let closed = (self.closed > 0).then(|| self.closes(words.closed, opened));
+        let leaks = self.leaks(verdict, words.leaked);
         match (closed, verdict, self.kept) {
             (None, ..) => leaks,
             (Some(closed), Verdict::Balanced, 0) => format!("{closed}, {leaks}"),
@@ -176,18 +195,18 @@ impl Evidence {
     }
 
     /// Number of those leaked before a leak became steady, where that is more than a few: a warm-up, or another rate.
-    fn before_it(&self) -> Option<String> {
+    fn before_it(&self, leaked: &str) -> Option<String> {
         let until_ns = self.earlier_until_ns.filter(|_| self.earlier >= MIN_EARLIER)?;
         let phase = if self.window.is_start(until_ns) { " (warm-up)" } else { "" };
         let until_ns = until_ns.saturating_sub(self.window.start_ns).max(0);
-        Some(format!("{} leaked in the first {}{phase}", self.earlier, Length(until_ns)))
+        Some(format!("{} {leaked} in the first {}{phase}", self.earlier, Length(until_ns)))
     }
 
     /// Text for the time since which a leak is steady, where it began late.
     fn since(&self) -> String {
         let since_ns = self.first_ns.map_or(0, |ns| ns.saturating_sub(self.window.start_ns));
         match since_ns >= self.window.length_ns() / 4 && since_ns > 0 {
-            true => format!(", since {} after the start", Length(since_ns)),
+            true => format!(", since {} {}", Length(since_ns), self.bounds.after_start()),
             false => String::new(),
         }
     }
@@ -201,21 +220,22 @@ impl Evidence {
     }
 
     /// Number and times of those that are leaked.
-    fn leaks(&self, verdict: Verdict) -> String {
-        let (in_verdict, leaked) =
+    fn leaks(&self, verdict: Verdict, leaked: &str) -> String {
+        let (in_verdict, unreleased) =
             (HumanCount(self.count as u64), HumanCount(self.unreleased as u64));
-        let mut count = match self.unreleased {
-            unreleased if unreleased == self.count => format!("{leaked} leaked"),
-            _ => format!("{in_verdict} of {leaked} leaked"),
+        let mut count = match self.unreleased == self.count {
+            true => format!("{unreleased} {leaked}"),
+            false => format!("{in_verdict} of {unreleased} {leaked}"),
         };
         if self.processes > 1 {
             count.push_str(&self.by_process());
         }
         let (width, quiet) = (Length(self.width_ns()), Length(self.quiet_ns()));
+        let (after_start, end) = (self.bounds.after_start(), self.bounds.end());
         match verdict {
             Verdict::Steady => {
                 let rate = self.rates();
-                match self.before_it() {
+                match self.before_it(leaked) {
                     Some(before) if self.processes > 1 => {
                         format!("{before}, then {count} over {width}{rate}")
                     }
@@ -230,24 +250,24 @@ impl Evidence {
                 match self.last_open_ns.filter(|_| self.has_stopped(verdict)) {
                     Some(last_ns) => {
                         let last = Length(last_ns.saturating_sub(self.window.start_ns));
-                        format!("{count} within {width}, nothing opened after {last}")
-                    }
-                    None => {
                         format!(
-                            "{count} within {width}, {since} after the start, {quiet} before the end"
+                            "{count} within {width}, nothing opened later than {last} {after_start}"
                         )
                     }
+                    None => format!(
+                        "{count} within {width}, {since} {after_start}, {quiet} before {end}"
+                    ),
                 }
             }
             _ if self.kept > 0 && self.last_ns.is_none() => format!("{count}, at unknown times"),
             Verdict::Balanced | Verdict::Short if self.kept > 0 => {
                 let last = if self.count > 1 { "the last one " } else { "" };
-                format!("{count}, {last}{quiet} before the end")
+                format!("{count}, {last}{quiet} before {end}")
             }
             Verdict::Balanced | Verdict::Short if self.unreleased > 0 => {
-                format!("{leaked} still open")
+                format!("{unreleased} still open at {end}")
             }
-            Verdict::Balanced | Verdict::Short => "none leaked".to_owned(),
+            Verdict::Balanced | Verdict::Short => format!("none {leaked}"),
         }
     }
 }
@@ -263,6 +283,6 @@ impl fmt::Display for Rate {
             [self.per_minute, self.low, self.high].map(|per_minute| per_minute * minutes);
         let about = if high > 2.0 * low { "about " } else { "" };
         let [rate, low, high] = [rate, low, high].map(|number| rounded(number, (high - low) / 4.0));
-        write!(f, "{about}{rate} per {unit} (95 %: {low} to {high})")
+        write!(f, "{about}{rate} per {unit} (95 % confidence: {low} to {high})")
     }
 }

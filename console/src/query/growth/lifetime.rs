@@ -44,8 +44,50 @@ impl Window {
         }
     }
 
+    /// Words for where it starts and ends, if it is that of processes in a trace; `several` of them have one together.
+    pub(super) fn bounds(self, trace: Self, several: bool) -> Bounds {
+        Bounds {
+            starts_in_trace: self.start_ns > trace.start_ns,
+            ends_in_trace: self.end_ns < trace.end_ns,
+            several,
+        }
+    }
+
     /// Length in nanoseconds; 0 when it ends before it starts.
     pub fn length_ns(self) -> i64 {
         self.end_ns.saturating_sub(self.start_ns).max(0)
+    }
+}
+
+/// Start and end of a [`Window`]: those of the trace, or of the process if it starts or ends in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Bounds {
+    starts_in_trace: bool,
+    ends_in_trace: bool,
+    /// Whether several processes share the window: the start of the first and the end of the last bound it.
+    several: bool,
+}
+
+impl Bounds {
+    /// The start and the end of the trace.
+    pub(super) const TRACE: Self =
+        Self { starts_in_trace: false, ends_in_trace: false, several: false };
+
+    /// Words behind the time since the start.
+    pub(super) fn after_start(self) -> &'static str {
+        match (self.starts_in_trace, self.several) {
+            (false, _) => "into the trace",
+            (true, false) => "after process start",
+            (true, true) => "after the first process started",
+        }
+    }
+
+    /// The end as a noun.
+    pub(super) fn end(self) -> &'static str {
+        match (self.ends_in_trace, self.several) {
+            (false, _) => "the end of the trace",
+            (true, false) => "process exit",
+            (true, true) => "the last process exit",
+        }
     }
 }

@@ -31,7 +31,7 @@ mod tests;
 mod time_parts;
 mod verdict;
 
-pub use self::evidence::Evidence;
+pub use self::evidence::{Evidence, Words};
 pub(crate) use self::lifetime::ProcessLifetimes;
 pub use self::lifetime::{Lifetime, Window};
 pub use self::most::{Change, most_at_once, most_in_order};
@@ -68,10 +68,9 @@ impl Growth {
         }
     }
 
-    /// The evidence as a sentence without a full stop; `closed` is what becomes of the others, and `opened` how many
-    /// there are in all.
-    pub fn sentence(&self, closed: &str, opened: u64) -> String {
-        self.evidence.sentence(self.verdict, closed, opened)
+    /// The evidence as a sentence without a full stop; there are `opened` in all.
+    pub fn sentence(&self, words: Words<'_>, opened: u64) -> String {
+        self.evidence.sentence(self.verdict, words, opened)
     }
 
     /// Judges a group of handles, in any order.
@@ -84,6 +83,7 @@ impl Growth {
     pub fn within(lifetimes: &[Lifetime], window: Window, trace: Window) -> Self {
         let mut growth = Self::judge(lifetimes.len(), &Kept::of(lifetimes, window), window, trace);
         growth.evidence.last_open_ns = lifetimes.iter().map(|lifetime| lifetime.opened_ns).max();
+        growth.evidence.bounds = window.bounds(trace, false);
         growth
     }
 
@@ -118,6 +118,7 @@ impl Growth {
             process.lifetimes.iter().any(|lifetime| lifetime.closed_ns.is_none())
         });
         growth.evidence.processes = leaking.count();
+        growth.evidence.bounds = window.bounds(trace, true);
         growth
     }
 
@@ -137,6 +138,6 @@ impl Growth {
 /// The evidence as a sentence without a full stop.
 impl fmt::Display for Growth {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.sentence("closed", self.evidence.opened as u64))
+        f.write_str(&self.sentence(Words::default(), self.evidence.opened as u64))
     }
 }

@@ -411,18 +411,18 @@ fn the_evidence_is_one_sentence() {
         let growth = Growth::of(&lifetimes, window);
         format!("{}: {growth}", growth.verdict.word())
     });
-    let leaked = "steady: 101 leaked over 8.33 min, 12 per minute (95 %: 10 to 15)";
+    let leaked = "steady: 101 leaked over 8.33 min, 12 per minute (95 % confidence: 10 to 15)";
     let expected = [
         leaked,
         &format!("{leaked}; 400 of 501 closed after 250 ms on average"),
-        "burst: 40 leaked within 1.95 s, 5.00 min after the start, 4.97 min before the end",
-        "once: 40 leaked within 39.0 s, 0 s after the start, 9.35 min before the end",
-        "steady: 60 leaked in the first 59.0 s (warm-up), then 20 over 8.55 min, about 2.2 per minute (95 %: 1.4 to 3.5)",
-        "steady: 20 leaked over 95.0 s, about 12 per minute (95 %: 8 to 19), since 8.33 min after the start",
-        "burst: 8 leaked within 10.0 ms, 5.00 min after the start, 5.00 min before the end",
+        "burst: 40 leaked within 1.95 s, 5.00 min into the trace, 4.97 min before the end of the trace",
+        "once: 40 leaked within 39.0 s, 0 s into the trace, 9.35 min before the end of the trace",
+        "steady: 60 leaked in the first 59.0 s (warm-up), then 20 over 8.55 min, about 2.2 per minute (95 % confidence: 1.4 to 3.5)",
+        "steady: 20 leaked over 95.0 s, about 12 per minute (95 % confidence: 8 to 19), since 8.33 min into the trace",
+        "burst: 8 leaked within 10.0 ms, 5.00 min into the trace, 5.00 min before the end of the trace",
         "balanced: 400 of 400 closed after 250 ms on average, none leaked",
-        "balanced: 400 of 401 closed after 250 ms on average, 1 still open",
-        "short: 2 leaked, the last one 6.67 min before the end",
+        "balanced: 400 of 401 closed after 250 ms on average, 1 still open at the end of the trace",
+        "short: 2 leaked, the last one 6.67 min before the end of the trace",
         "short: none leaked",
     ];
     assert_eq!(texts, expected);
@@ -433,12 +433,12 @@ fn a_rate_has_the_unit_of_a_person_and_no_digit_that_says_nothing() {
     let text = |per_minute, factor| {
         Rate { per_minute, low: per_minute / factor, high: per_minute * factor }.to_string()
     };
-    assert_eq!(text(42_000.0, 2.1), "about 700 per second (95 %: 300 to 1,500)");
-    assert_eq!(text(2_520_000.0, 1.01), "42,000 per second (95 %: 41,600 to 42,400)");
-    assert_eq!(text(29.99, 1.12), "30 per minute (95 %: 27 to 34)");
-    assert_eq!(text(0.4, 1.6), "about 24 per hour (95 %: 15 to 38)");
-    assert_eq!(text(0.001, 1.5), "about 1.4 per day (95 %: 1.0 to 2.2)");
-    assert_eq!(text(1e-5, 1.3), "0.014 per day (95 %: 0.011 to 0.019)");
+    assert_eq!(text(42_000.0, 2.1), "about 700 per second (95 % confidence: 300 to 1,500)");
+    assert_eq!(text(2_520_000.0, 1.01), "42,000 per second (95 % confidence: 41,600 to 42,400)");
+    assert_eq!(text(29.99, 1.12), "30 per minute (95 % confidence: 27 to 34)");
+    assert_eq!(text(0.4, 1.6), "about 24 per hour (95 % confidence: 15 to 38)");
+    assert_eq!(text(0.001, 1.5), "about 1.4 per day (95 % confidence: 1.0 to 2.2)");
+    assert_eq!(text(1e-5, 1.3), "0.014 per day (95 % confidence: 0.011 to 0.019)");
 }
 
 #[test]
@@ -469,9 +469,9 @@ fn strays_are_no_part_of_a_burst_or_a_fill_that_goes_on() {
     assert_eq!(
         [text(&burst), text(&fill), text(&batches)],
         [
-            "burst: 40 of 42 leaked within 3.90 s, 5.00 min after the start, 4.93 min before the end",
-            "once: 40 of 41 leaked within 3.90 s, 0 s after the start, 9.94 min before the end",
-            "burst: 8 of 24 leaked within 700 ms, 3.00 min after the start, 6.99 min before the end",
+            "burst: 40 of 42 leaked within 3.90 s, 5.00 min into the trace, 4.93 min before the end of the trace",
+            "once: 40 of 41 leaked within 3.90 s, 0 s into the trace, 9.94 min before the end of the trace",
+            "burst: 8 of 24 leaked within 700 ms, 3.00 min into the trace, 6.99 min before the end of the trace",
         ]
     );
 }

@@ -27,6 +27,14 @@ impl Verdict {
         }
     }
 
+    /// The word in texts for people.
+    pub fn shown(self) -> &'static str {
+        match self {
+            Self::Short => "too short to say",
+            Self::Steady | Self::Burst | Self::Once | Self::Balanced => self.word(),
+        }
+    }
+
     /// The title of a line about it; `closed` is what becomes of handles that are not leaked.
     pub fn title(self, closed: &str) -> String {
         match self {
@@ -34,7 +42,7 @@ impl Verdict {
             Self::Burst => "Burst".to_owned(),
             Self::Once => "Filled once".to_owned(),
             Self::Balanced => format!("Mostly {closed}"),
-            Self::Short => "Too little to judge growth".to_owned(),
+            Self::Short => "Too little data to judge growth".to_owned(),
         }
     }
 }

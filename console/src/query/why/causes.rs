@@ -7,7 +7,7 @@ use indicatif::HumanCount;
 
 use super::columns::EventColumns;
 use super::exits::OwnerEnds;
-use super::names::ObjectNames;
+use super::names::LeakedNames;
 use super::targets::{Ended, Target, Targets};
 use crate::query::context::FileContext;
 use crate::query::groups::Opened;
@@ -169,7 +169,7 @@ impl Diagnosis {
 pub(super) struct Findings {
     pub(super) diagnoses: Vec<Diagnosis>,
     /// The most frequent names of the leaked objects.
-    pub(super) names: Vec<ObjectNames>,
+    pub(super) names: LeakedNames,
     /// Number of different stacks that opened the handles, with equal functions; `None` of allocations.
     pub(super) create_stacks: Option<usize>,
     /// Bytes of blocks that only grew, and how many more they get each minute.

@@ -20,7 +20,7 @@ use rayon::prelude::*;
 
 pub use self::allocations::causes_of_allocations;
 pub use self::causes::{Diagnosis, causes_of_handles};
-pub use self::names::ObjectNames;
+pub use self::names::{LeakedNames, ObjectNames};
 pub use self::suspect::{Suspect, SuspectProcess};
 
 use self::allocations::{SiteCauses, drop_backed};
@@ -197,7 +197,7 @@ fn suspects_of_handles(
         // Handles of an object are adjacent.
         let objects =
             unreleased.chunk_by(|a, b| a.object == b.object).map(|handles| handles[0].object);
-        let names = names.most_frequent(objects);
+        let names = names.names(objects);
         let stacks: HashSet<_> = handles_of_group
             .iter()
             .filter_map(|handle| columns.stack.get(handle.opened.row()))

@@ -21,6 +21,17 @@ pub struct ObjectNames {
     pub count: u64,
 }
 
+/// Names of the objects of a suspect.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct LeakedNames {
+    /// The most frequent ones.
+    pub frequent: Vec<ObjectNames>,
+    /// Number of objects with other names.
+    pub others: u64,
+    /// Number of objects without a name.
+    pub unnamed: u64,
+}
+
 /// The names of all objects.
 pub(super) struct NameTable {
     name: Numbers<NameIdx>,
@@ -32,23 +43,21 @@ impl NameTable {
         Ok(Self { name: trace.values(Objects::name)?, texts: trace.values(Names::name)? })
     }
 
-    /// The most frequent names of some distinct objects; objects without a name are left out.
-    pub(super) fn most_frequent(
-        &self,
-        objects: impl Iterator<Item = ObjectIdx>,
-    ) -> Vec<ObjectNames> {
-        let mut by_name: HashMap<NameIdx, u64> = HashMap::new();
-        for name in objects.filter_map(|object| self.name.get(object.row())) {
+    /// The names of some distinct objects.
+    pub(super) fn names(&self, objects: impl Iterator<Item = ObjectIdx>) -> LeakedNames {
+        let mut by_name: HashMap<Option<NameIdx>, u64> = HashMap::new();
+        for object in objects {
+            let name = self.name.get(object.row());
+            let name = name.filter(|name| !self.texts.text(name.row()).is_empty());
             *by_name.entry(name).or_default() += 1;
         }
+        let unnamed = by_name.remove(&None).unwrap_or_default();
         let mut by_pattern: HashMap<String, (u64, Vec<NameIdx>)> = HashMap::new();
-        for (name, count) in by_name {
-            let text = self.texts.text(name.row());
-            if !text.is_empty() {
-                let (sum, names) = by_pattern.entry(NamePattern.of(text)).or_default();
-                *sum += count;
-                names.push(name);
-            }
+        for (name, count) in by_name.into_iter().filter_map(|(name, count)| Some((name?, count))) {
+            let pattern = NamePattern.of(self.texts.text(name.row()));
+            let (sum, names) = by_pattern.entry(pattern).or_default();
+            *sum += count;
+            names.push(name);
         }
         let mut names: Vec<ObjectNames> = by_pattern
             .into_iter()
@@ -58,7 +67,8 @@ impl NameTable {
             })
             .collect();
         names.sort_by(|a, b| (Reverse(a.count), &a.name).cmp(&(Reverse(b.count), &b.name)));
-        names.truncate(MAX_PATTERNS);
-        names
+        let others = names.split_off(names.len().min(MAX_PATTERNS));
+        let others = others.iter().map(|names| names.count).sum();
+        LeakedNames { frequent: names, others, unnamed }
     }
 }

@@ -5,11 +5,11 @@ use std::cmp::Reverse;
 use handlescope_model::{ProcessIdx, StackIdx};
 
 use super::causes::{Diagnosis, Findings, RACE};
-use super::names::ObjectNames;
+use super::names::LeakedNames;
 use super::score;
 use crate::query::acquired::{Acquired, Ends, ProgramGroup, Share};
 use crate::query::amounts::{Bytes, Counts};
-use crate::query::growth::{Growth, Lifetime, ProcessLifetimes, Verdict};
+use crate::query::growth::{Growth, Lifetime, ProcessLifetimes, Verdict, Words};
 use crate::query::requests::Requests;
 use crate::query::tables::ProcessList;
 use crate::values::SuspectId;
@@ -50,8 +50,8 @@ pub struct Suspect {
     pub(super) ended: String,
     /// Causes of the leak, as far as the events say.
     pub diagnoses: Vec<Diagnosis>,
-    /// The most frequent names of the objects whose handles leak; allocations have none.
-    pub names: Vec<ObjectNames>,
+    /// Names of the objects whose handles leak; allocations have none.
+    pub names: LeakedNames,
     /// The representative frame of the create stack, as stack filters see it.
     pub function: Option<String>,
     /// A filter on processes that keeps its own and no others of their program, where only some are asked for.
@@ -218,6 +218,8 @@ impl Suspect {
             Some(_) => self.counts.opened,
             None => self.growth.evidence.opened as u64,
         };
-        self.growth.sentence(&self.ended, total)
+        // Those that process exit released are not among the leaked ones of the counts.
+        let leaked = if self.counts.closed_at_exit > 0 { "unreleased" } else { "leaked" };
+        self.growth.sentence(Words { closed: &self.ended, leaked }, total)
     }
 }

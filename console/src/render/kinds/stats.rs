@@ -18,7 +18,7 @@ use crate::render::table::{Columns, FileRows, RowOf, Show, Table};
 use crate::render::time::{Seconds, Utc7};
 use crate::settings::Display;
 use crate::terminal::Role;
-use crate::values::{Counted, Length, TimeDigits, kind_of};
+use crate::values::{Counted, Length, TimeDigits, finding};
 
 /// A kind of events, with the number of its file.
 pub(crate) type EventCountRow<'a> = (u32, &'a EventCount);
@@ -299,15 +299,9 @@ fn write_warnings(warnings: &[Warning], display: &Display, out: &mut String) -> 
         return writeln!(out, "Nothing was damaged or left out.");
     }
     writeln!(out, "{}", display.screen.paint(Role::Alarm, "Warnings:"))?;
-    for Warning { kind, count, first_offset, first_line } in warnings {
-        let location = match (first_offset, first_line) {
-            (Some(offset), _) => format!(", first at byte {offset}"),
-            (None, Some(line)) => format!(", first in line {line}"),
-            (None, None) => String::new(),
-        };
-        let (number, kind) = (HumanCount(*count).to_string(), kind_of(*count, kind));
-        let text = display.whole(&format!("{}{location}", Untrusted(kind)));
-        writeln!(out, "{number:>12} x {text}")?;
+    for warning in warnings {
+        let text = display.whole(&format!("  {}", Untrusted(finding(warning))));
+        writeln!(out, "{text}")?;
     }
     Ok(())
 }

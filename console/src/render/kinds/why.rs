@@ -8,7 +8,9 @@ use serde::Serialize;
 
 use super::{index, no_match_line};
 use crate::{
-    query::{Diagnosis, ObjectNames, Suspect, SuspectProcess, Totals, Verdict, WhyAnswer},
+    query::{
+        Diagnosis, LeakedNames, ObjectNames, Suspect, SuspectProcess, Totals, Verdict, WhyAnswer,
+    },
     render::{
         json::{Document, StackNumbers, traces},
         table::{Columns, FileRows, Table},
@@ -78,7 +80,7 @@ pub(crate) fn why_columns<'a>() -> Columns<'a, SuspectRow<'a>> {
     columns.nest("growth", "string", SuspectRow::growth);
     columns.nest("calls", "string?", SuspectRow::calls);
     columns.nest("is_small", "boolean", SuspectRow::is_small);
-    columns.nest("object_names", "array", |row| &row.suspect.names);
+    columns.nest("object_names", "array", |row| &row.suspect.names.frequent);
     columns.nest("diagnoses", "array", SuspectRow::diagnoses);
     columns.add("causes", SuspectRow::causes).title("Causes").rows_only();
     let function = columns.add("function", |row| row.suspect.function.as_deref());
@@ -214,12 +216,20 @@ fn in_processes(processes: &[SuspectProcess]) -> Option<String> {
     Some(text)
 }
 
-/// The most frequent names of leaked objects.
-fn named_objects(names: &[ObjectNames]) -> Option<String> {
-    let shown = names.iter().take(NAMES);
+/// The most frequent names of leaked objects, and the number of the others.
+fn named_objects(names: &LeakedNames) -> Option<String> {
+    let (shown, more) = names.frequent.split_at(names.frequent.len().min(NAMES));
+    let others = names.others + more.iter().map(|names| names.count).sum::<u64>();
+    let shown = shown.iter();
     let shown = shown.map(|ObjectNames { name, count }| format!("{name} ({})", HumanCount(*count)));
-    let shown: Vec<String> = shown.collect();
-    (!shown.is_empty()).then(|| format!("Objects: {}", shown.join(", ")))
+    let mut parts: Vec<String> = shown.collect();
+    if parts.is_empty() {
+        return None;
+    }
+    let rest = [(others, "with other names"), (names.unnamed, "without a name")].into_iter();
+    let rest = rest.filter(|(count, _)| *count > 0);
+    parts.extend(rest.map(|(count, text)| format!("{} {text}", HumanCount(count))));
+    Some(format!("Objects: {}", parts.join(", ")))
 }
 
 /// A process of a suspect in a document.
@@ -325,7 +335,7 @@ impl SuspectRow<'_> {
         let suspect = self.suspect;
         let paint = |role, text: &str| display.screen.paint(role, display.whole(text)).to_string();
         let (process, amounts) = (Untrusted(&suspect.process), amounts(suspect));
-        let heading = format!("{:<2} {}   {process}", suspect.rank, Untrusted(&amounts));
+        let heading = format!("{}  {}   {process}", suspect.rank, Untrusted(&amounts));
         writeln!(out, "{}", paint(Role::Heading, &heading))?;
         let mut line = |text: String| writeln!(out, "{INDENT}{text}");
         match (suspect.create_stack, all_frames) {

@@ -93,7 +93,7 @@ fn stats_begin_with_lost_events() {
     demo.etl
     LOST while recording: 1,234 events, 5 buffers. A handle whose close event was lost looks leaked, unless it is counted as closed unseen: record again with more or larger buffers before trusting counts.
     Warnings:
-               1 x buffer cut short, first at byte 4096
+      1 x buffer cut short, first at offset 0x1000
     Source                      (0 bytes)
     Computer                   unknown
     Windows                     build 0

@@ -68,7 +68,7 @@ fn stacks_are_numbers_or_frames_on_lines_of_their_own() {
 fn tables_replace_objects_and_none_replaces_sums() {
     insta::assert_snapshot!(text(&mixed(), "-ShowTotal Total"), @r"
     2024-05-10 12:46:34    demo
-    Not closed Handle counts for 2 processes (rundown at trace end)
+    Handles not closed at the end of the trace, of 2 processes (rundown):
     Event                                                       :       1
     Key                                                         :       3
     =====================================================================
@@ -79,7 +79,7 @@ fn tables_replace_objects_and_none_replaces_sums() {
     ");
     insta::assert_snapshot!(text(&mixed(), "-ShowTotal Process -TopN 1"), @r"
     2024-05-10 12:46:34    demo
-    Not closed handles at trace end (rundown):
+    Handles not closed at the end of the trace (rundown):
     app.exe(100)                                                :       2
     =====================================================================
     Sum                                                         :       2
@@ -118,7 +118,7 @@ fn open_handles_of_several_traces_get_a_table_over_all() {
     assert!(sums[2].ends_with(":       6"), "{shown}");
     assert!(
         shown.contains(
-            "\nAll 2 files\nNot closed Handle counts for 4 processes (rundown at trace end)\n"
+            "\nAll 2 files\nHandles not closed at the end of the trace, of 4 processes (rundown):\n"
         ),
         "{shown}"
     );
@@ -138,7 +138,7 @@ fn tables_are_drawn_on_a_terminal() {
     let shown = printed(&[&mixed()], ".dump ObjectRef -ShowTotal Process -Map 0", screen);
     insta::assert_snapshot!(shown, @r"
     2024-05-10 12:46:34    demo
-    Not closed handles at trace end (rundown):
+    Handles not closed at the end of the trace (rundown):
      Process        ┆ Handles
     ════════════════╪═════════
      other.exe(300) ┆       2

@@ -234,12 +234,17 @@ impl Writer<'_> {
             TreeColumn::Share => share(self.groups.share(node)),
             TreeColumn::Ids => joined(&mut stats.sample_ids().map(|id| id.to_string())),
             TreeColumn::OpenOverTime => sparkline(open),
-            TreeColumn::Numbers => joined(&mut open.iter().map(u32::to_string)),
+            TreeColumn::Numbers => {
+                let numbers: Vec<String> = open.iter().map(u32::to_string).collect();
+                // On a terminal the numbers stay in one line, or the column is left out.
+                let gap = if self.display.screen.is_terminal() { "\u{a0}" } else { " " };
+                numbers.join(gap)
+            }
             TreeColumn::Growth => {
                 let growth = self.groups.growth(node);
                 let text = growth.map(|growth| match growth.evidence.rate {
-                    Some(rate) => format!("{} {rate}", growth.verdict.word()),
-                    None => growth.verdict.word().to_owned(),
+                    Some(rate) => format!("{} {rate}", growth.verdict.shown()),
+                    None => growth.verdict.shown().to_owned(),
                 });
                 text.unwrap_or_default()
             }

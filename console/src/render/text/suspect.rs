@@ -105,13 +105,14 @@ fn sentence(suspects: &[&Suspect]) -> String {
     format!("{bytes}{acquired} leaked by {}{}{rest}", call_sites(&shown), named(&programs))
 }
 
-/// The number of stacks, of those that are known, as in "3 call sites of ".
+/// The number of stacks and of groups without one, as in "3 call sites (and 1 group without stack) of ".
 fn call_sites(suspects: &[&Suspect]) -> String {
     let known = suspects.iter().filter(|suspect| suspect.create_stack.is_some()).count();
-    let least = if known < suspects.len() { "at least " } else { "" };
-    match known {
-        0 => String::new(),
-        _ => format!("{least}{} of ", Counted(known as u64, "call site")),
+    let unknown = Counted((suspects.len() - known) as u64, "group");
+    match (known, unknown.0) {
+        (0, _) => String::new(),
+        (_, 0) => format!("{} of ", Counted(known as u64, "call site")),
+        _ => format!("{} (and {unknown} without stack) of ", Counted(known as u64, "call site")),
     }
 }
 

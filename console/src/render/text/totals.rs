@@ -105,7 +105,11 @@ impl LeakLines<'_> {
                 "\n{count} {objects} for {their} creation or end alone: no leak is left of {them}"
             )?;
         }
-        if let Some(ExitStacks { closes, confirmed, .. }) = self.exit_stacks {
+        if self.criteria.suspect.is_some() {
+            f.write_str("\nClosed handles of the suspect are left out; .why counts them")?;
+        }
+        let exit_stacks = self.exit_stacks.filter(|stacks| stacks.closes > 0);
+        if let Some(ExitStacks { closes, confirmed, .. }) = exit_stacks {
             let functions = EXIT_FUNCTIONS.join(", ");
             write!(f, "\nConfirmed by their stacks ({functions}): {confirmed} of {closes} closes")?;
         }
@@ -162,19 +166,19 @@ impl CountTable<'_> {
         let processes = if count == 1 { "process" } else { "processes" };
         match (self.counts.counted, self.by) {
             (Counted::OpenAtEnd, CountBy::Type) => {
-                format!("Not closed Handle counts for {count} {processes} (rundown at trace end)")
+                format!("Handles not closed at the end of the trace, of {count} {processes} (rundown):")
             }
             (Counted::OpenAtEnd, _) => {
-                "Not closed handles at trace end (rundown):".to_owned()
+                "Handles not closed at the end of the trace (rundown):".to_owned()
             }
             (Counted::OpenByEvents { has_start: true }, _) => {
-                "Not closed handles, from the events and the rundown at the start (the trace has no \
-                 rundown at the end):"
+                "Handles not closed at the end of the trace, by its events and the rundown at its start (it \
+                 has no rundown at its end):"
                     .to_owned()
             }
             (Counted::OpenByEvents { has_start: false }, _) => {
-                "Not closed handles of those that were opened in the trace (it has no rundown, so that \
-                 older handles are unknown):"
+                "Handles opened and not closed in the trace (it has no rundown, so older handles are \
+                 unknown):"
                     .to_owned()
             }
             (counted, _) => format!("{} ({count} {processes}):", capitalized(counted.text())),

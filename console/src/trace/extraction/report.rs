@@ -1,36 +1,26 @@
 //! Messages about an extraction.
 
 use std::fmt;
-use std::fmt::Write;
 use std::path::Path;
 use std::time::Duration;
 
-use handlescope_extract::ExtractSummary;
+use handlescope_extract::{ExtractSummary, is_loss};
 use handlescope_model::Untrusted;
 use handlescope_model::tables::Warning;
 use indicatif::{HumanBytes, HumanCount};
 
 use crate::terminal::Messages;
-use crate::values::{Counted, kind_of};
+use crate::values::{Counted, finding};
 
-/// Warns of everything that was counted while a trace was read.
+/// Warns of what was counted while a trace was read, but for losses: a caveat says what they make doubtful.
 pub(crate) fn warn(
     input: &Path,
     warnings: impl IntoIterator<Item = Warning>,
     messages: &mut Messages<'_>,
 ) {
-    for warning in warnings {
-        let times = if warning.count == 1 { "" } else { " x" };
-        let (input, count) = (Untrusted(input), HumanCount(warning.count));
-        let kind = Untrusted(kind_of(warning.count, &warning.kind));
-        let mut text = format!("{input}: {count}{times} {kind}");
-        if let Some(offset) = warning.first_offset {
-            let _ = write!(text, ", first at offset 0x{offset:X}");
-        }
-        if let Some(line) = warning.first_line {
-            let _ = write!(text, ", first in line {}", HumanCount(line));
-        }
-        messages.warning(text);
+    for warning in warnings.into_iter().filter(|warning| !is_loss(&warning.kind)) {
+        let (input, finding) = (Untrusted(input), Untrusted(finding(&warning)));
+        messages.warning(format_args!("{input}: {finding}"));
     }
 }
 

@@ -68,9 +68,9 @@ fn a_mapping_that_makes_no_sense_is_refused_before_a_trace_is_read() {
         ("bad.toml", "bad.toml: not a list of mappings: line 1: missing field `action`"),
         (
             "3d6fa8d0-fe05-11d0-9dda-00c04fd7ba7c/1 acquire",
-            "-resource: 3d6fa8d0-fe05-11d0-9dda-00c04fd7ba7c/1: events of this provider are those of the kernel",
+            "-resource: 3d6fa8d0-fe05-11d0-9dda-00c04fd7ba7c/1: events of this kernel provider cannot be mapped",
         ),
-        ("kernel.toml", "kernel.toml: Windows Kernel/Process: events of this provider"),
+        ("kernel.toml", "kernel.toml: Windows Kernel/Process: events of this kernel provider"),
         ("missing.toml", "-resource takes a file with a list in TOML, or mappings in words"),
     ] {
         let run = shell.run(&["extract", "a.etl", "-resource", given, "-outdir", "out"]);

@@ -15,42 +15,34 @@ fn a_cut_text_is_read_and_reported_with_its_line() {
         (
             at("Open+0x0000016f\n"),
             1,
-            "output of !htrace without its last line, perhaps cut, first in line 7",
+            "!htrace output without its last line, perhaps cut off, first in line 7",
         ),
-        (
-            at("Handle = 0x00000034 - CLOSE\n"),
-            2,
-            "entry of !htrace without a stack, first in line 9",
-        ),
-        (
-            at("Handle = 0x00000034 - CL"),
-            1,
-            "entry of !htrace that cannot be read, left out, first in line 9",
-        ),
+        (at("Handle = 0x00000034 - CLOSE\n"), 2, "!htrace entry without a stack, first in line 9"),
+        (at("Handle = 0x00000034 - CL"), 1, "unreadable !htrace entry, skipped, first in line 9"),
         (
             at("Thread ID = 0x000017f0, Proc"),
             1,
-            "line cut at the end of the text, left out, first in line 10",
+            "line cut off at the end of the text, skipped, first in line 10",
         ),
         (
             at("0x77ca2e4c: ntdll!ZwCl"),
             2,
-            "line cut at the end of the text, left out, first in line 12",
+            "line cut off at the end of the text, skipped, first in line 12",
         ),
         (
             at("Parsed 0x3 stack traces.\n"),
             3,
-            "output of !htrace without its last line, perhaps cut, first in line",
+            "!htrace output without its last line, perhaps cut off, first in line",
         ),
     ] {
         let (answer, messages) = answer(text);
         assert_eq!(events(&answer).len(), left, "{text}");
-        assert!(messages.contains(&format!("session.log: 1 {message}")), "{messages}");
+        assert!(messages.contains(&format!("1 {message}")), "{messages}");
         assert!(messages.contains("objects, closes and leaks may be wrong"), "{messages}");
     }
     let (_, messages) = answer(SESSION.replace("Dumped 0x3", "Dumped 0x5"));
     let message =
-        "1 output of !htrace with another number of entries than it says, first in line 20";
+        "1 !htrace output with another number of entries than its last line says, first in line 20";
     assert!(messages.contains(message), "{messages}");
 }
 

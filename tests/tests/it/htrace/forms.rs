@@ -127,7 +127,7 @@ fn the_kernel_debugger_names_neither_thread_nor_pid() {
             "close 0x7CC null/null ntoskrnl!ExDestroyHandle+0x103"
         ]
     );
-    assert!(messages.contains("2 x entry of !htrace without thread and process, first in line 5"));
+    assert!(messages.contains("2 !htrace entries without thread and process, first in line 5"));
 }
 
 #[test]
@@ -149,7 +149,7 @@ fn every_encoding_is_read() {
     ] {
         let (answer, messages) = answer(bytes);
         assert_eq!(events(&answer), EVENTS, "{what}");
-        let is_lossy = messages.contains("3 x line with bytes that are not characters");
+        let is_lossy = messages.contains("3 lines with invalid characters");
         assert_eq!(is_lossy, what.starts_with("code page"), "{what}: {messages}");
     }
 }

@@ -128,5 +128,5 @@ fn a_suspect_names_its_objects_by_what_they_share() {
     let names = json!([{"name": "\\Work_#", "count": 5}, {"name": "\\Stop7", "count": 1}]);
     assert_eq!(suspect["object_names"], names);
     let text = run_over(&trace, ".why\n").ok().stdout;
-    assert!(text.contains("\n   Objects: \\Work_# (5), \\Stop7 (1)\n"), "{text}");
+    assert!(text.contains("\n   Objects: \\Work_# (5), \\Stop7 (1), 1 without a name\n"), "{text}");
 }

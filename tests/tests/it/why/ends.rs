@@ -68,6 +68,22 @@ fn a_process_that_crashed_or_ended_before_it_closed_a_handle_says_when_and_how()
 }
 
 #[test]
+fn a_handle_of_a_process_that_ended_is_open_no_more() {
+    for (status, open_at_end) in [(Some(3), 0), (None, 1)] {
+        let command = ".dump ObjectRef -pn worker -GroupBy process -ShowTime 10 -json\n";
+        let run = run_over(&ended(status), command).ok();
+        let document: Value = serde_json::from_str(&run.stdout).unwrap();
+        let open = document["groups"][0]["outstanding"].as_array().unwrap();
+        assert_eq!((&open[0], &open[9]), (&open_at_end.into(), &open_at_end.into()), "{open:?}");
+        assert_eq!(document["groups"][0]["leaked"], 1, "the trace has no close");
+    }
+    let text = run_over(&ended(Some(3)), ".why\n").ok().stdout;
+    assert!(text.contains("1 leaked, 30.0 ms before process exit"), "{text}");
+    let text = run_over(&ended(None), ".why\n").ok().stdout;
+    assert!(text.contains("1 leaked, 891 ms before the end of the trace"), "{text}");
+}
+
+#[test]
 fn a_pid_that_is_used_again_is_named_with_the_process_that_has_it() {
     let reused = |pid: u32| {
         let mut trace = ended(Some(0));

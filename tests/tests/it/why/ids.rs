@@ -121,9 +121,7 @@ fn the_beginning_of_an_id_is_enough_where_it_is_that_of_no_other() {
     let (beginning, found) = several.expect("some ids that begin alike");
     let refused = run(&format!(".dump ObjectRef -Suspect {beginning}"));
     let list = found.iter().copied().collect::<Vec<_>>().join(", ");
-    let expected = format!(
-        "{beginning} is how several ids of suspects begin: {list}; write more of its digits"
-    );
+    let expected = format!("several suspect ids begin with {beginning}: {list}; write more digits");
     assert!(refused.stderr.contains(&expected), "{}", refused.stderr);
     assert!(refused.status != Some(0) && refused.stdout.is_empty(), "{}", refused.stdout);
     let longer =

@@ -36,12 +36,12 @@ pub(crate) struct DiffCommand;
 const SUMMARY: &str = "compare two points in time, or two traces";
 
 const DETAILS: &str = "With one trace, or with a point in time: handles and views that were \
-     opened after A (default: the start) and are still open at B (default: the end), by process, \
+     opened after A (default: the start of the trace) and are still open at B (default: its end), by process, \
      type and create stack, like !htrace -diff. A and B are .snapshot names or times; in text of \
      !htrace, A defaults to the last !htrace -snapshot. With two traces and no point: groups that \
      leak more in the trace recorded later, by process name, type and functions of the create \
      stack. Handles closed only by process exit count as leaked. A group is new or gone if one \
-     trace leaks nothing of it, worse or better if a test of the rates (95 % for all groups \
+     trace leaks nothing of it, worse or better if a test of the rates (95 % confidence for all groups \
      together) and a factor of 1.5 agree, else same. A new group got worse only by that test, and \
      a balanced one never: .help growth. If anything got worse, the exit status of handlescope is \
      1, with a warning; if lost events may explain it, 2. handlescope diff also fails with 2. \

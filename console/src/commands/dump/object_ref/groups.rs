@@ -17,7 +17,7 @@ pub(super) static GROUPS: &[Opt<ObjectRefArgs>] = &[
              each level. Other filters apply first. A handle belongs to the process that opened \
              it, got it as a duplicate, or inherited it. Stacks are equal if their functions are. \
              Stats add up to the totals, but an object whose handles are in several groups \
-             counts in each. Open: listed by the rundown at the end or, without one, opened and \
+             counts in each. Open: listed by the rundown at the end of the trace or, without one, opened and \
              not closed in the trace.",
         example: "-GroupBy process,type,createstack",
         take: Take::List(GroupColumn::words, |args, index| {

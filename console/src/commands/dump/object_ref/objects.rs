@@ -47,7 +47,7 @@ pub(super) static CHOICE: &[Opt<ObjectRefArgs>] = &[
     process_option(
         "objects created by these processes",
         "The creating process, not the owners of handles (-RelatedProcess); for an object older \
-         than the trace, any process that still has a handle at the end. Of allocations (.flame, \
+         than the trace, any process that still has a handle at the end of the trace. Of allocations (.flame, \
          .plot, .report), the owner. The name may go without .exe; a number is a pid; ! in front \
          excludes.",
         |args| &mut args.criteria.creator.name,

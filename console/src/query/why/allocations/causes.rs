@@ -8,6 +8,7 @@ use handlescope_model::{Numbers, ResourceIdx};
 use indicatif::HumanCount;
 
 use super::super::causes::{Cause, Diagnosis, Findings, proved};
+use super::super::names::LeakedNames;
 use super::super::suspect::Sums;
 use super::commits::Commits;
 use crate::query::acquired::{Allocations, Group, PRIVATE_HEAP};
@@ -82,7 +83,7 @@ impl<'a> SiteCauses<'a> {
         let type_name = groups.first()?.type_name;
         if type_name == PRIVATE_HEAP {
             let diagnoses = proved(&Sums::CAUSES_OF_HEAPS, sums);
-            let (names, ended) = (Vec::new(), "destroyed".to_owned());
+            let (names, ended) = (LeakedNames::default(), "destroyed".to_owned());
             return Some(Findings { diagnoses, names, create_stacks: None, grown: None, ended });
         }
         ResourceKind::ALL.iter().find(|kind| kind.name() == type_name)?;
@@ -95,7 +96,7 @@ impl<'a> SiteCauses<'a> {
             growths.reduce(|sum, growth| (i64::saturating_add(sum.0, growth.0), sum.1 + growth.1));
         let site = Site { causes: self, rows: &rows, sums, leaked, chains };
         let diagnoses = proved(&Site::CAUSES, &site);
-        let (names, ended) = (Vec::new(), sums.ends.words());
+        let (names, ended) = (LeakedNames::default(), sums.ends.words());
         Some(Findings { diagnoses, names, create_stacks: None, grown, ended })
     }
 
