@@ -8,6 +8,7 @@ use handlescope_model::{
     Cancel, Cancelled, EventIdx, EventKind, ObjectIdx, Poll, ProcessIdx, StackIdx,
 };
 use polars::prelude::{DataFrame, PolarsResult};
+use rustc_hash::FxHashSet;
 
 use super::known;
 use crate::collect::Collector;
@@ -229,8 +230,11 @@ impl EventBatch<'_> {
         self.stack.iter().flatten().count() as u64
     }
 
-    /// Values of a column about unseen closes.
+    /// Values of a column about unseen closes; none where there are none.
     fn of_unseen<T: Clone>(&self, value: impl Fn(UnseenClose) -> T) -> Vec<Option<T>> {
+        if self.unseen.is_empty() {
+            return Vec::new();
+        }
         let mut column = vec![None; self.row.len()];
         for (at, unseen) in &self.unseen {
             if let Some(slot) = column.get_mut(*at) {
@@ -248,73 +252,74 @@ impl EventBatch<'_> {
         let rows: Vec<usize> = self.row.iter().map(|row| *row as usize).collect();
         let kind = |row: usize| timeline.kind[row];
         let at = |row: usize| timeline.row[row] as usize;
-        let each = |value: &dyn Fn(usize) -> u32| rows.iter().map(|row| value(*row)).collect();
-        let duplicate = |row: usize| match kind(row) {
+        // Most traces have events of few kinds: a column of the others is left empty, and is one of nulls.
+        let kinds: FxHashSet<RowKind> = rows.iter().map(|row| kind(*row)).collect();
+        let rows_with = |of: &[RowKind]| match of.iter().any(|kind| kinds.contains(kind)) {
+            true => rows.as_slice(),
+            false => &[],
+        };
+        let duplicates_at = rows_with(&[RowKind::HandleDuplicate]).iter();
+        let duplicate = |row: &usize| match kind(*row) {
             RowKind::HandleDuplicate => {
-                Some((duplicates.rows[at(row)], owners.duplicates[at(row)]))
+                Some((duplicates.rows[at(*row)], owners.duplicates[at(*row)]))
             }
             _ => None,
         };
-        let view = |row: usize| match kind(row) {
-            RowKind::Map | RowKind::Unmap => Some(views.rows[at(row)]),
+        let duplicated = duplicates_at.map(duplicate);
+        let view = |row: &usize| match kind(*row) {
+            RowKind::Map | RowKind::Unmap => Some(views.rows[at(*row)]),
             _ => None,
         };
-        let handle = |row: usize| match kind(row) {
+        let viewed = rows_with(&[RowKind::Map, RowKind::Unmap]).iter().map(view);
+        let handle = |row: &usize| match kind(*row) {
             RowKind::HandleCreate | RowKind::HandleClose => {
-                Some(u64::from(handles.handle[at(row)]))
+                Some(u64::from(handles.handle[at(*row)]))
             }
-            RowKind::HandleDuplicate => Some(u64::from(duplicates.rows[at(row)].target_handle)),
+            RowKind::HandleDuplicate => Some(u64::from(duplicates.rows[at(*row)].target_handle)),
             _ => None,
         };
         // References are counted in 32 bits without sign; no real count comes near the limit.
         let count = |row: usize| i32::try_from(references.count[at(row)]).unwrap_or(i32::MAX);
-        let ref_delta = |row: usize| match kind(row) {
-            RowKind::Reference => Some(count(row)),
-            RowKind::Dereference => Some(-count(row)),
+        let ref_delta = |row: &usize| match kind(*row) {
+            RowKind::Reference => Some(count(*row)),
+            RowKind::Dereference => Some(-count(*row)),
             _ => None,
         };
-        let of_duplicate = |process: &dyn Fn(DuplicateOwners) -> u32| {
-            rows.iter()
-                .map(|row| duplicate(*row).and_then(|(_, owners)| known(process(owners))))
-                .map(|process| process.map(ProcessIdx))
-                .collect()
+        let of_owner = |process: fn(DuplicateOwners) -> u32| {
+            let process = duplicated.clone().map(|raw| raw.and_then(|(_, of)| known(process(of))));
+            process.map(|process| process.map(ProcessIdx)).collect()
         };
+        let of_duplicate = duplicated.clone().map(|duplicate| duplicate.map(|(raw, _)| raw));
         let of_view =
-            |value: &dyn Fn(ViewRow) -> u64| rows.iter().map(|row| view(*row).map(value)).collect();
-        let closed_unseen = self.of_unseen(|unseen| unseen.evidence.code());
-        let closed_after_ns = self.of_unseen(|unseen| clock.ns(unseen.after));
-        let closed_before_ns = self.of_unseen(|unseen| clock.ns(unseen.before));
+            |value: fn(ViewRow) -> u64| viewed.clone().map(|view| view.map(value)).collect();
         Events {
-            kind: each(&|row| event_kind(kind(row)).map_or(0, EventKind::code)),
+            kind: rows
+                .iter()
+                .map(|row| event_kind(kind(*row)).map_or(0, EventKind::code))
+                .collect(),
             time_ns: rows.iter().map(|row| clock.ns(timeline.time[*row])).collect(),
             process: rows.iter().map(|row| ProcessIdx(owners.process[*row])).collect(),
-            tid: each(&|row| known(timeline.tid[row]).unwrap_or(0)),
-            handle: rows.iter().map(|row| handle(*row)).collect(),
-            ref_delta: rows.iter().map(|row| ref_delta(*row)).collect(),
-            source_process: of_duplicate(&|owners| owners.source),
-            source_pid: rows
+            tid: rows.iter().map(|row| known(timeline.tid[*row]).unwrap_or(0)).collect(),
+            handle: rows.iter().map(handle).collect(),
+            ref_delta: rows_with(&[RowKind::Reference, RowKind::Dereference])
                 .iter()
-                .map(|row| duplicate(*row).and_then(|(raw, _)| raw.source_pid))
+                .map(ref_delta)
                 .collect(),
-            source_handle: rows
-                .iter()
-                .map(|row| duplicate(*row).map(|(raw, _)| u64::from(raw.source_handle)))
-                .collect(),
-            caller_process: of_duplicate(&|owners| owners.caller),
-            inherited_by: of_duplicate(&|owners| owners.inherited_by),
-            view_base: of_view(&|view| view.base),
-            view_size: of_view(&|view| view.size),
-            byte_offset: rows
-                .iter()
-                .map(|row| view(*row).and_then(|view| view.byte_offset))
-                .collect(),
-            file_object: of_view(&|view| view.file),
+            source_process: of_owner(|owners| owners.source),
+            source_pid: of_duplicate.clone().map(|raw| raw?.source_pid).collect(),
+            source_handle: of_duplicate.map(|raw| Some(u64::from(raw?.source_handle))).collect(),
+            caller_process: of_owner(|owners| owners.caller),
+            inherited_by: of_owner(|owners| owners.inherited_by),
+            view_base: of_view(|view| view.base),
+            view_size: of_view(|view| view.size),
+            byte_offset: viewed.clone().map(|view| view?.byte_offset).collect(),
+            file_object: of_view(|view| view.file),
+            closed_unseen: self.of_unseen(|unseen| unseen.evidence.code()),
+            closed_after_ns: self.of_unseen(|unseen| clock.ns(unseen.after)),
+            closed_before_ns: self.of_unseen(|unseen| clock.ns(unseen.before)),
             object: self.object,
             leaked: self.leaked,
             closed_at_exit: self.closed_at_exit.into_iter().map(Some).collect(),
-            closed_unseen,
-            closed_after_ns,
-            closed_before_ns,
             closing_event: self.closing.into_iter().map(|row| known(row).map(EventIdx)).collect(),
             stack: self.stack.into_iter().map(|stack| stack.map(StackIdx)).collect(),
         }

@@ -36,7 +36,7 @@ pub(crate) use event_families;
 macro_rules! row_kinds {
     ($($field:ident: $family:ident in $module:ident [$($kind:ident),*],)*) => {
         /// Kind of a timeline row; each kind belongs to one family.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         #[repr(u8)]
         pub enum RowKind {
             $($($kind,)*)*

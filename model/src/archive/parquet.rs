@@ -36,18 +36,25 @@ pub(super) struct ParquetFile<W: Write> {
 }
 
 impl<W: Write> ParquetFile<W> {
-    /// Starts a file with these columns.
+    /// Starts a file with these columns; `is_nullable` says which may have nulls.
     ///
     /// # Errors
     /// When Parquet has no such type.
-    pub(super) fn new(schema: &Schema, out: W) -> PolarsResult<Self> {
+    pub(super) fn new(
+        schema: &Schema,
+        is_nullable: impl Fn(&str) -> bool,
+        out: W,
+    ) -> PolarsResult<Self> {
         let options = WriteOptions {
             statistics: StatisticsOptions::empty(),
             version: Version::V1,
             compression: CompressionOptions::Zstd(ZstdLevel::try_new(ZSTD_LEVEL).ok()),
             data_page_size: Some(PAGE_BYTES),
         };
-        let schema = schema.to_arrow(CompatLevel::newest());
+        let mut schema = schema.to_arrow(CompatLevel::newest());
+        for field in schema.iter_values_mut() {
+            field.is_nullable = is_nullable(&field.name);
+        }
         Ok(Self { writer: FileWriter::try_new(out, schema, options)?, options })
     }
 
@@ -100,10 +107,7 @@ fn encode(
     of_type: &ParquetType,
     options: WriteOptions,
 ) -> PolarsResult<Vec<Vec<CompressedPage>>> {
-    let encodings = match is_better_as_deltas(array) {
-        true => vec![Encoding::DeltaBinaryPacked],
-        false => get_dtype_encoding(array.dtype()),
-    };
+    let encodings = encodings(array);
     let columns = array_to_columns(array.to_boxed(), of_type.clone(), options, &encodings)?;
     let compressed = columns.into_iter().map(|pages| {
         let pages: Vec<Page> = pages.collect::<PolarsResult<_>>()?;
@@ -129,75 +133,81 @@ const SAMPLE: usize = 1 << 12;
 /// Steps of an estimate, which is exact enough after a few.
 const ROUNDS: usize = 16;
 
-/// Whether numbers take fewer bytes as deltas than in a dictionary or plain.
-fn is_better_as_deltas(array: &dyn Array) -> bool {
-    fn numbers<T: NativeType>(array: &dyn Array) -> impl Iterator<Item = T> + Clone {
-        array
-            .as_any()
-            .downcast_ref::<PrimitiveArray<T>>()
-            .into_iter()
-            .flat_map(PrimitiveArray::non_null_values_iter)
-    }
+/// The encoding of a column, or of each column that lies within it.
+fn encodings(array: &dyn Array) -> Vec<Encoding> {
+    let is_of_nulls = array.null_count() == array.len();
     match array.dtype() {
+        ArrowDataType::UInt32 | ArrowDataType::UInt64 | ArrowDataType::Int64 if is_of_nulls => {
+            vec![Encoding::Plain]
+        }
         // Parquet has signed numbers of 32 bits, whose deltas have to fit, too.
         ArrowDataType::UInt32 => {
-            numbers::<u32>(array).all(|number| number <= i32::MAX as u32)
-                && are_better_as_deltas(numbers::<u32>(array).map(i64::from), u32::BITS)
+            let numbers = numbers(array, |number: u32| i64::from(number));
+            let are_small = numbers.iter().all(|number| *number <= i32::MAX.into());
+            vec![encoding(are_small.then_some(&numbers), u32::BITS)]
         }
         ArrowDataType::UInt64 => {
-            are_better_as_deltas(numbers::<u64>(array).map(|number| number as i64), u64::BITS)
+            vec![encoding(Some(&numbers(array, |number: u64| number as i64)), u64::BITS)]
         }
-        ArrowDataType::Int64 => are_better_as_deltas(numbers::<i64>(array), i64::BITS),
-        _ => false,
+        ArrowDataType::Int64 => {
+            vec![encoding(Some(&numbers(array, |number: i64| number)), i64::BITS)]
+        }
+        dtype => get_dtype_encoding(dtype),
     }
 }
 
-fn are_better_as_deltas(numbers: impl Iterator<Item = i64> + Clone, bits: u32) -> bool {
-    let (count, delta_bits) = delta_bits(numbers.clone());
-    count >= MIN_NUMBERS
-        && (delta_bits <= count as u64 * FEW_BITS
-            || delta_bits < count as u64 * dictionary_bits(numbers, count, bits))
+/// The numbers of a column without its nulls.
+fn numbers<T: NativeType>(array: &dyn Array, number: impl Fn(T) -> i64) -> Vec<i64> {
+    let array = array.as_any().downcast_ref::<PrimitiveArray<T>>();
+    match array {
+        Some(array) if array.null_count() == 0 => {
+            array.values().iter().map(|value| number(*value)).collect()
+        }
+        Some(array) => array.non_null_values_iter().map(number).collect(),
+        None => Vec::new(),
+    }
 }
 
-/// The number of numbers, and bits of their deltas.
-fn delta_bits(numbers: impl Iterator<Item = i64>) -> (usize, u64) {
-    let (mut count, mut bits) = (0, 0);
-    let (mut last, mut least, mut greatest) = (0_i64, i64::MAX, i64::MIN);
-    for number in numbers {
-        if count > 0 {
+/// The encoding in which numbers of a size take the fewest bytes.
+fn encoding(numbers: Option<&Vec<i64>>, bits: u32) -> Encoding {
+    let is_better_as_deltas = |numbers: &&Vec<i64>| {
+        let (count, delta_bits) = (numbers.len() as u64, delta_bits(numbers));
+        delta_bits <= count * FEW_BITS || delta_bits < count * dictionary_bits(numbers, bits)
+    };
+    match numbers.filter(|numbers| numbers.len() >= MIN_NUMBERS).filter(is_better_as_deltas) {
+        Some(_) => Encoding::DeltaBinaryPacked,
+        None => Encoding::RleDictionary,
+    }
+}
+
+/// Bits that numbers take as deltas.
+fn delta_bits(numbers: &[i64]) -> u64 {
+    let mut bits = 0;
+    let mut last = numbers.first().copied().unwrap_or_default();
+    for block in numbers.chunks(BLOCK) {
+        let (mut least, mut greatest) = (i64::MAX, i64::MIN);
+        for number in block {
             let delta = number.wrapping_sub(last);
             (least, greatest) = (least.min(delta), greatest.max(delta));
+            last = *number;
         }
-        last = number;
-        count += 1;
-        if count % BLOCK == 0 {
-            bits += BLOCK as u64 * width(least, greatest);
-            (least, greatest) = (i64::MAX, i64::MIN);
-        }
+        let width = u64::BITS - greatest.abs_diff(least).leading_zeros();
+        bits += block.len() as u64 * u64::from(width);
     }
-    bits += (count % BLOCK) as u64 * width(least, greatest);
-    (count, bits)
-}
-
-fn width(least: i64, greatest: i64) -> u64 {
-    if greatest < least { 0 } else { (u64::BITS - greatest.abs_diff(least).leading_zeros()).into() }
+    bits
 }
 
 /// Bits that each of the numbers takes in a dictionary, estimated from a sample; those of a plain one where a dictionary
 /// is not worth it.
-fn dictionary_bits(numbers: impl Iterator<Item = i64>, count: usize, bits: u32) -> u64 {
-    let mut distinct = PlHashSet::default();
-    let mut sampled = 0_u32;
-    for number in numbers.step_by((count / SAMPLE).max(1)) {
-        sampled += 1;
-        distinct.insert(number);
-    }
+fn dictionary_bits(numbers: &[i64], bits: u32) -> u64 {
+    let sample = numbers.iter().step_by((numbers.len() / SAMPLE).max(1));
+    let sampled = sample.len() as f64;
+    let seen = sample.collect::<PlHashSet<_>>().len() as f64;
     // The number of all for which so many of a sample are expected to be distinct.
-    let (sampled, seen) = (f64::from(sampled), distinct.len() as f64);
     let mut values = seen;
     for _ in 0..ROUNDS {
         values = seen / (1.0 - (-sampled / values).exp());
     }
-    let entry = f64::from(bits) * values / count as f64;
+    let entry = f64::from(bits) * values / numbers.len() as f64;
     (values.log2().ceil() + entry).min(f64::from(bits)) as u64
 }

@@ -7,6 +7,7 @@ use super::error::ArchiveError;
 use super::manifest::{self, Content, Manifest, Stored};
 use super::parquet::ParquetFile;
 use crate::cancel::Cancel;
+use crate::column::ColumnType;
 use crate::noting::{Noting, Reason, is_full, plain};
 use crate::output::{OutputFile, folder_of};
 use crate::table::Table;
@@ -284,7 +285,7 @@ pub fn write_parquet_with(
     pairs: Vec<(String, String)>,
     out: impl Write,
 ) -> PolarsResult<()> {
-    let mut file = ParquetFile::new(frame.schema(), out)?;
+    let mut file = ParquetFile::new(frame.schema(), |_| true, out)?;
     file.write(frame)?;
     file.finish(pairs)
 }
@@ -296,7 +297,11 @@ fn write_batches(
     out: impl Write,
 ) -> PolarsResult<u64> {
     let schema: Schema = table.columns().iter().map(|c| (c.name.into(), c.dtype.dtype())).collect();
-    let mut file = ParquetFile::new(&schema, out)?;
+    // Lists are one column within another, in which nothing is gained.
+    let is_nullable = |name: &str| {
+        table.column(name).is_none_or(|spec| spec.nullable || spec.dtype == ColumnType::U32List)
+    };
+    let mut file = ParquetFile::new(&schema, is_nullable, out)?;
     let mut rows = 0;
     while let Some(batch) = next() {
         let batch = conform(table, &batch?)?;

@@ -5,6 +5,7 @@ use polars::prelude::{
     ListPrimitiveChunkedBuilder, NewChunkedArray, PolarsResult, StringChunked, UInt32Type,
     polars_ensure,
 };
+use polars_arrow::bitmap::Bitmap;
 use serde::{Deserialize, Serialize};
 
 use super::number::Number;
@@ -61,8 +62,11 @@ impl<T: Number> Cell for Option<T> {
     type Values = Numbers<T>;
 
     fn column(name: &str, values: Vec<Self>) -> Column {
-        let natives = values.into_iter().map(|value| value.map(T::into_native));
-        T::into_column(ChunkedArray::from_iter_options(name.into(), natives))
+        let known = values.iter().filter(|value| value.is_some()).count();
+        let validity = (known < values.len())
+            .then(|| Bitmap::from_trusted_len_iter(values.iter().map(Option::is_some)));
+        let natives = values.into_iter().map(|value| value.unwrap_or_default().into_native());
+        T::into_column(ChunkedArray::from_vec_validity(name.into(), natives.collect(), validity))
     }
 
     fn values(column: &Column) -> PolarsResult<Numbers<T>> {

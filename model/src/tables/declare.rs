@@ -53,14 +53,20 @@ macro_rules! table {
                 self.len() == 0
             }
 
-            /// The rows as a frame whose columns are [`Self::COLUMNS`].
+            /// The rows as a frame whose columns are [`Self::COLUMNS`]. A column that may have nulls, and has no values
+            /// though there are rows, is one of nulls.
             ///
             /// # Errors
             /// When columns were filled to different lengths.
             pub fn into_frame(self) -> polars::prelude::PolarsResult<polars::prelude::DataFrame> {
                 let height = self.len();
                 polars::prelude::DataFrame::new(height, vec![
-                    $( <$ty as $crate::column::Cell>::column(stringify!($column), self.$column), )+
+                    $( match <$ty as $crate::column::Cell>::NULLABLE && self.$column.is_empty() {
+                        true => Self::$column.spec().nulls(height),
+                        false => {
+                            <$ty as $crate::column::Cell>::column(stringify!($column), self.$column)
+                        }
+                    }, )+
                 ])
             }
         }
