@@ -71,8 +71,8 @@ impl Command for Sql {
              'leaky.exe' AND NOT leaked ORDER BY ms DESC LIMIT 10",
             ".sql SELECT kind_name, count(*) AS n FROM events GROUP BY kind_name ORDER BY n DESC \
              -json",
-            ".sql SELECT p.name, h.process, h.handle FROM processes p JOIN handles h ON h.pointer = \
-             p.key WHERE h.handle <> 0xC0",
+            ".sql SELECT o.id, o.type, h.process, h.handle FROM objects o JOIN open_handles h ON \
+             h.pointer = o.pointer WHERE h.handle < 0x120 ORDER BY o.id LIMIT 3",
             ".sql SELECT m.name, l.base FROM module_loads l JOIN modules m ON m.row = l.module \
              WHERE l.pid = 0 -csv modules.csv",
         ],

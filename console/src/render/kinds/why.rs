@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use handlescope_model::Untrusted;
+use handlescope_model::{FILE_MAPPING_NAME, Untrusted};
 use indicatif::HumanCount;
 use serde::Serialize;
 
@@ -215,11 +215,12 @@ fn in_processes(processes: &[SuspectProcess]) -> Option<String> {
 }
 
 /// The most frequent names of leaked objects.
-fn named_objects(names: &[ObjectNames]) -> Option<String> {
-    let shown = names.iter().take(NAMES);
+fn named_objects(suspect: &Suspect) -> Option<String> {
+    let shown = suspect.names.iter().take(NAMES);
     let shown = shown.map(|ObjectNames { name, count }| format!("{name} ({})", HumanCount(*count)));
     let shown: Vec<String> = shown.collect();
-    (!shown.is_empty()).then(|| format!("Objects: {}", shown.join(", ")))
+    let title = if suspect.type_name == FILE_MAPPING_NAME { "Files" } else { "Objects" };
+    (!shown.is_empty()).then(|| format!("{title}: {}", shown.join(", ")))
 }
 
 /// A process of a suspect in a document.
@@ -349,7 +350,7 @@ impl SuspectRow<'_> {
         if let Some(processes) = in_processes(&suspect.processes) {
             line(display.whole(&Untrusted(&processes).to_string()))?;
         }
-        if let Some(names) = named_objects(&suspect.names) {
+        if let Some(names) = named_objects(suspect) {
             line(display.whole(&Untrusted(&names).to_string()))?;
         }
         let telling = with_telling(&suspect.diagnoses).filter(|(_, is_shown)| *is_shown);
