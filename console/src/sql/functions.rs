@@ -14,14 +14,8 @@ use polars::{
 use polars_plan::prelude::FunctionOptions;
 
 use super::columns::{TableColumn, Values};
-use super::hex::{hex_of, number_of};
+use super::hex::{HEX, NUMBER, hex_of, number_of};
 use super::tables::Tables;
-
-/// The function that writes addresses as they are written everywhere else.
-pub(crate) const HEX: &str = "hex";
-
-/// The function that reads them back, to compare and to calculate.
-pub(crate) const NUMBER: &str = "number";
 
 /// The function that says when the event of a row happened, where its trace has a clock.
 const EVENT_TIME: &str = "event_time";

@@ -18,7 +18,12 @@ use sqlparser::{
 };
 
 use super::columns::RelationColumn;
-use super::functions::{HEX, NUMBER};
+
+/// The function that writes addresses as they are written everywhere else.
+pub(crate) const HEX: &str = "hex";
+
+/// The function that reads them back, to compare and to calculate.
+pub(crate) const NUMBER: &str = "number";
 
 /// Numbers as text like `0xC0`.
 pub(super) fn hex_of(numbers: &Column) -> PolarsResult<Column> {

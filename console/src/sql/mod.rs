@@ -24,7 +24,7 @@ mod views;
 pub use self::answer::sql;
 pub use self::columns::RelationColumn;
 pub use self::error::SqlError;
-pub(crate) use self::functions::{HEX, NUMBER};
+pub(crate) use self::hex::{HEX, NUMBER};
 pub use self::memory::MemoryLimit;
 pub use self::relations::Relation;
 pub use self::view_file::ViewError;
