@@ -144,9 +144,12 @@ pub struct Views {
 /// Names of files by their kernel keys, which are used again.
 #[derive(Default)]
 pub struct Files {
-    /// Raw times of events with names in UTF-16, in the order they came.
-    names: FxHashMap<u64, Vec<(i64, Box<[u8]>)>>,
+    /// Names of each key, in the order they came.
+    names: FxHashMap<u64, Vec<NamedAt>>,
 }
+
+/// The raw time of an event, and the name that it has, in UTF-16.
+type NamedAt = (i64, Box<[u8]>);
 
 impl Files {
     fn add(&mut self, key: u64, time: i64, name: &[u8]) {
