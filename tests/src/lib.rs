@@ -11,6 +11,7 @@
 //! * [`scenario`]: processes, modules, handles and stacks stated in nanoseconds,
 //! * [`bench`](mod@bench): large traces written in bounded memory, with the counts to expect,
 //! * [`allocations`]: a trace with allocations,
+//! * [`planted`]: traces with planted leaks of any seed, and the truth about them,
 //! * [`corrupt`]: repeatable damage,
 //! * [`data`]: the published traces, for tests that are marked [`needs_data`],
 //! * [`documents`]: what `-json` prints,
@@ -45,6 +46,7 @@ pub mod header;
 pub mod mcp;
 pub mod pairs;
 pub mod payload;
+pub mod planted;
 pub mod published;
 pub mod rng;
 pub mod scenario;

@@ -145,6 +145,8 @@ fn markdown(relations: &[Relation<'_>], out: &mut dyn Write) -> io::Result<()> {
          prints.\n\n\
          * A type with `?` has values that are unknown or do not apply: they are null.\n\
          * A unit like `row of objects` means that the number counts rows of that table from 0.\n\
+         * The unit `hex` is that of addresses, keys of the kernel and handles. `.sql` has them as text like \
+         `0xFFFF810008BE66F0` in tables and views alike, so that `objects.pointer = processes.key` joins.\n\
          * Times that end in `_ns` are nanoseconds since the session start.\n\
          * Columns in italics are there in `.sql` only, as are the views. There every table has a \
          column `row` in front, which other tables point to, and `file_index`, the number of the \
@@ -169,9 +171,12 @@ fn markdown_row(column: &RelationColumn, name: &str, out: &mut dyn Write) -> io:
     writeln!(out, "| {name} | {} | {} | {doc} |", column.type_text(), column.unit)
 }
 
-/// The columns in the archive; of a view all.
-fn stored_columns(relation: Relation<'_>) -> impl Iterator<Item = RelationColumn> {
-    relation.columns().into_iter().skip(relation.added().count())
+/// The columns in the archive, as it has them; of a view all.
+fn stored_columns(relation: Relation<'_>) -> Vec<RelationColumn> {
+    match relation {
+        Relation::Table(table) => table.columns().iter().map(RelationColumn::of).collect(),
+        Relation::View(_) => relation.columns(),
+    }
 }
 
 /// Suffix for a relation that is not a table.

@@ -51,7 +51,10 @@ impl Command for Sql {
              to, and file_index, the number of the trace. Views have names instead of row \
              numbers: leaks and handles one row per handle, resource_leaks and allocations one \
              per allocation, provider_values one per value of a kept event, and stacks the text \
-             of each stack. hex(x) formats an address like 0xC0, and TABLE_COLUMN(row), as in \
+             of each stack. Addresses, kernel keys and handles are text like 0xC0 everywhere, so that \
+             they join, and are compared with literals: WHERE pointer = 0xffffad8f1234. number(x) \
+             makes them numbers to calculate with, hex(x) makes text of a number, and \
+             TABLE_COLUMN(row), as in \
              processes_name(process), looks up a column of another table. Files in the folder \
              named by the setting sql-views add views: .schema leaks shows what one looks like. \
              The dialect is that of polars: joins, groups, WITH, window functions, LIKE, ~ for \
@@ -68,8 +71,10 @@ impl Command for Sql {
              'leaky.exe' AND NOT leaked ORDER BY ms DESC LIMIT 10",
             ".sql SELECT kind_name, count(*) AS n FROM events GROUP BY kind_name ORDER BY n DESC \
              -json",
-            ".sql SELECT m.name, hex(l.base) AS base FROM module_loads l JOIN modules m ON m.row = \
-             l.module WHERE l.pid = 0 -csv modules.csv",
+            ".sql SELECT o.id, o.type, h.process, h.handle FROM objects o JOIN open_handles h ON \
+             h.pointer = o.pointer WHERE h.handle < 0x120 ORDER BY o.id LIMIT 3",
+            ".sql SELECT m.name, l.base FROM module_loads l JOIN modules m ON m.row = l.module \
+             WHERE l.pid = 0 -csv modules.csv",
         ],
     };
     const OPTIONS: &'static [OptionGroup<SqlArgs>] = &[

@@ -4,7 +4,7 @@
 use std::ops::Range;
 
 use super::paths::starts_with;
-use crate::sql::{HEX, Relation, Views};
+use crate::sql::{HEX, NUMBER, Relation, Views};
 
 /// Words that are worth a key; the first of a pair of words stands for both.
 const KEYWORDS: &str = "\
@@ -88,8 +88,9 @@ fn relations(views: &Views) -> Vec<SqlCandidate> {
 }
 
 fn keyword_candidates() -> Vec<SqlCandidate> {
-    let hex = SqlCandidate::new(HEX, "a number like 0xC0");
-    keywords().map(|word| SqlCandidate::new(word, "SQL")).chain([hex]).collect()
+    let functions = [(HEX, "a number like 0xC0"), (NUMBER, "the number of a text like 0xC0")];
+    let functions = functions.map(|(name, meaning)| SqlCandidate::new(name, meaning));
+    keywords().map(|word| SqlCandidate::new(word, "SQL")).chain(functions).collect()
 }
 
 /// The relations of a query, each with the name it goes by.

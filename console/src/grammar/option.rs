@@ -105,6 +105,8 @@ pub enum Take<A: 'static> {
     Suspect(fn(&mut A) -> &mut Option<SuspectId>),
     /// `min [max]` in seconds.
     Seconds(fn(&mut A) -> &mut Option<TimeRange>),
+    /// A time from which on, in seconds.
+    From(fn(&mut A) -> &mut Option<TimeRange>),
     /// A length of time in nanoseconds, not negative.
     Length(fn(&mut A) -> &mut Option<i64>),
     /// `min [max]` of a count.
@@ -366,7 +368,7 @@ impl<A: Default> OptionSpec for Opt<A> {
             Take::Processes(_) => ValueKind::Processes,
             Take::Suspect(_) => ValueKind::Suspect,
             Take::Seconds(_) => ValueKind::Seconds,
-            Take::Length(_) => ValueKind::Length,
+            Take::From(_) | Take::Length(_) => ValueKind::Length,
             Take::Count(unit, _) => ValueKind::Count(*unit),
             Take::Top(_) => ValueKind::Top,
             Take::Address(_) => ValueKind::Address,
@@ -414,6 +416,7 @@ impl<A> Opt<A> {
             }
             Take::Suspect(field) => *field(args) = Some(SuspectId::new(first)?),
             Take::Seconds(field) => *field(args) = Some(TimeRange::parse(first, second)?),
+            Take::From(field) => *field(args) = Some(TimeRange::parse(first, None)?),
             Take::Length(field) => {
                 *field(args) = Some(length(first)?);
             }

@@ -77,7 +77,12 @@ pub(super) fn translate(tool: &Tool, value: &mut Value) {
 }
 
 /// The call that shows more of a row.
-pub(super) fn next_of_row(tool: &Tool, row: &Value, files: Option<&str>) -> Option<Value> {
+pub(super) fn next_of_row(
+    tool: &Tool,
+    row: &Value,
+    files: Option<&str>,
+    since: Option<&str>,
+) -> Option<Value> {
     let (next, mut arguments) = match tool.brief {
         Brief::Suspects if row["bytes"].is_null() => ("objects", json!({"suspect": row["id"]})),
         Brief::Suspects => {
@@ -86,8 +91,9 @@ pub(super) fn next_of_row(tool: &Tool, row: &Value, files: Option<&str>) -> Opti
         Brief::Rows if tool.name == "groups" => ("objects", objects_of(&row["keys"])?),
         _ => return None,
     };
-    if let Some((files, arguments)) = files.zip(arguments.as_object_mut()) {
-        arguments.insert(FILES.to_owned(), files.into());
+    if let Some(arguments) = arguments.as_object_mut() {
+        arguments.extend(files.map(|files| (FILES.to_owned(), files.into())));
+        arguments.extend(since.map(|since| ("time".to_owned(), json!({"from": since}))));
     }
     Some(json!({"tool": next, "arguments": arguments}))
 }

@@ -399,12 +399,13 @@ fn briefed(
 ) -> Answer {
     let has_detail = inputs.flag(DETAIL);
     let has_names = !inputs.texts("tables").is_empty();
+    let since = inputs.text("since");
     let document = |document: &mut Map<String, Value>| {
         brief::document(document);
         document.get_mut("no_match").into_iter().for_each(|value| translate(tool, value));
     };
     answer.map(rows, document, |row| {
-        let next = next_of_row(tool, row, inputs.text(FILES));
+        let next = next_of_row(tool, row, inputs.text(FILES), since);
         match tool.brief {
             Brief::Suspects if !has_detail => brief::suspect(row),
             Brief::Modules if !has_detail => brief::module(row),

@@ -18,6 +18,7 @@ use polars::{
 use super::{
     columns::RelationColumn,
     error::SqlError,
+    hex::with_literals,
     joins::{Refused, TooLarge, collect},
     memory::{Memory, MemoryLimit},
     names::{POLARS_COUNT, names_of_with, with_names},
@@ -126,6 +127,10 @@ fn planned(
     for name in names_of_with(query) {
         context.unregister(&name);
     }
+    let columns: Vec<RelationColumn> =
+        named.iter().filter_map(|name| views.relation(name)).flat_map(Relation::columns).collect();
+    let converted = with_literals(query, &columns);
+    let query = converted.as_deref().unwrap_or(query);
     let mut execute = |text: &str| collect(context.execute(text)?, refused);
     let answer = execute(query);
     let may_be_named = answer.is_err() && refused.get().is_none();

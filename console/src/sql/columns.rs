@@ -28,6 +28,8 @@ pub(super) enum Values {
     Archive,
     /// The time in the archive; null in a trace without a clock.
     Time,
+    /// Numbers in the archive as hex text.
+    Hex,
     FileIndex,
     Row,
     ObjectId,
@@ -99,8 +101,17 @@ pub(super) fn added(table: Table) -> impl Iterator<Item = &'static Added> {
 }
 
 /// All columns of a table in queries.
-pub(super) fn specs(table: Table) -> impl Iterator<Item = &'static ColumnSpec> {
-    added(table).map(|(.., spec)| spec).chain(table.columns())
+pub(super) fn specs(table: Table) -> impl Iterator<Item = ColumnSpec> {
+    columns(table).map(|column| column.spec)
+}
+
+fn columns(table: Table) -> impl Iterator<Item = TableColumn> {
+    let added = added(table).map(|(_, values, spec)| (*values, *spec));
+    let stored = table.columns().iter().map(|spec| match spec.is_hex() {
+        true => (Values::Hex, ColumnSpec { dtype: ColumnType::Text, ..*spec }),
+        false => (Values::Archive, *spec),
+    });
+    added.chain(stored).map(move |(values, spec)| TableColumn { table, spec, values })
 }
 
 /// The description of a column of a table or view.
@@ -140,10 +151,7 @@ impl RelationColumn {
 impl TableColumn {
     /// The column of a table that has a name.
     pub(super) fn named(table: Table, name: &str) -> Option<TableColumn> {
-        let added = added(table).map(|(_, values, spec)| (*values, *spec));
-        let mut columns = added.chain(table.columns().iter().map(|spec| (Values::Archive, *spec)));
-        let (values, spec) = columns.find(|(_, spec)| spec.name == name)?;
-        Some(TableColumn { table, spec, values })
+        columns(table).find(|column| column.spec.name == name)
     }
 
     /// A column of the archive.

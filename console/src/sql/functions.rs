@@ -6,17 +6,16 @@ use std::sync::Arc;
 use handlescope_model::Table;
 use polars::{
     prelude::{
-        BaseColumnUdf, ChunkAgg, Column, DataType, Field, IdxCa, IntoColumn, NewChunkedArray,
-        PolarsResult, Schema, StringChunked, UserDefinedFunction, polars_bail, polars_ensure,
+        BaseColumnUdf, ChunkAgg, Column, DataType, Field, IdxCa, NewChunkedArray, PolarsResult,
+        Schema, UserDefinedFunction, polars_bail, polars_ensure,
     },
     sql::FunctionRegistry,
 };
 use polars_plan::prelude::FunctionOptions;
 
-use super::{columns::TableColumn, tables::Tables};
-
-/// The function that writes addresses as they are written everywhere else.
-pub(crate) const HEX: &str = "hex";
+use super::columns::{TableColumn, Values};
+use super::hex::{HEX, NUMBER, hex_of, number_of};
+use super::tables::Tables;
 
 /// The function that says when the event of a row happened, where its trace has a clock.
 const EVENT_TIME: &str = "event_time";
@@ -26,10 +25,12 @@ pub(super) struct Functions {
     pub(super) tables: Arc<Tables>,
 }
 
-/// A function of one number.
+/// A function of one value.
 #[derive(Debug, Clone, Copy)]
 enum Function {
     Hex,
+    /// The number of a hex text.
+    Number,
     /// The value that a column has in the row of this number.
     InRow(TableColumn),
 }
@@ -45,7 +46,7 @@ impl FunctionRegistry for Functions {
         let called = name.clone();
         let run = move |arguments: &mut [Column]| match arguments {
             [numbers] => function.run(numbers, &tables),
-            _ => polars_bail!(SQLInterface: "{called} takes one number"),
+            _ => polars_bail!(SQLInterface: "{called} takes one value"),
         };
         let called = name.clone();
         let field = move |_: &Schema, arguments: &[Field]| function.field(&called, arguments);
@@ -59,10 +60,13 @@ impl FunctionRegistry for Functions {
 }
 
 impl Function {
-    /// `hex`, `event_time`, or table and column like `processes_name`.
+    /// `hex`, `number`, `event_time`, or table and column like `processes_name`.
     fn named(name: &str) -> Option<Function> {
         if name.eq_ignore_ascii_case(HEX) {
             return Some(Function::Hex);
+        }
+        if name.eq_ignore_ascii_case(NUMBER) {
+            return Some(Function::Number);
         }
         if name.eq_ignore_ascii_case(EVENT_TIME) {
             return Some(Function::InRow(TableColumn::TIME));
@@ -75,38 +79,40 @@ impl Function {
 
     fn run(self, numbers: &Column, tables: &Tables) -> PolarsResult<Column> {
         match self {
-            Function::Hex => hex_of(numbers),
+            Function::Hex => hex_of(&number_of(numbers)?),
+            Function::Number => number_of(numbers),
             Function::InRow(column) => {
                 // No row has a number that is negative or too large.
                 let rows = numbers.cast(&DataType::UInt32)?;
                 let rows = within(rows.u32()?, tables.height(column.table)?);
-                Ok(tables.column(column)?.take(&rows)?.with_name(numbers.name().clone()))
+                let name = numbers.name().clone();
+                if !matches!(column.values, Values::Hex) {
+                    return Ok(tables.column(column)?.take(&rows)?.with_name(name));
+                }
+                // Only the values of these rows become text.
+                let stored = TableColumn { values: Values::Archive, ..column };
+                Ok(hex_of(&tables.column(stored)?.take(&rows)?)?.with_name(name))
             }
         }
     }
 
     fn field(self, called: &str, arguments: &[Field]) -> PolarsResult<Field> {
         let [number] = arguments else {
-            polars_bail!(SQLInterface: "{called} takes one number");
+            polars_bail!(SQLInterface: "{called} takes one value");
         };
         let (name, dtype) = (number.name(), number.dtype());
+        let is_hex = matches!(self, Function::Hex | Function::Number) && dtype.is_string();
         polars_ensure!(
-            dtype.is_integer() || dtype.is_null() || dtype.is_unknown(),
+            is_hex || dtype.is_integer() || dtype.is_null() || dtype.is_unknown(),
             SQLInterface: "{called} takes a number, and {name} is {dtype}"
         );
         let dtype = match self {
             Function::Hex => DataType::String,
+            Function::Number => DataType::UInt64,
             Function::InRow(column) => column.spec.dtype.dtype(),
         };
         Ok(Field::new(name.clone(), dtype))
     }
-}
-
-/// Numbers as text like `0xC0`.
-fn hex_of(numbers: &Column) -> PolarsResult<Column> {
-    let numbers = numbers.cast(&DataType::UInt64)?;
-    let texts = numbers.u64()?.iter().map(|number| number.map(|number| format!("0x{number:X}")));
-    Ok(StringChunked::from_iter_options(numbers.name().clone(), texts).into_column())
 }
 
 /// Row numbers, without those that a damaged file makes up.

@@ -10,6 +10,7 @@ use polars::prelude::{
 };
 
 use super::columns::{TableColumn, Values, failed};
+use super::hex::hex_of;
 use crate::{cancel::Cancel, query::trace_info};
 
 /// A trace that is queried.
@@ -106,6 +107,7 @@ impl Tables {
                     false => Column::full_null(name, column.len(), column.dtype()),
                 }
             }
+            Values::Hex => hex_of(&trace.trace.column(table, spec.name).map_err(failed)?)?,
             Values::OfFrames => polars_bail!(ColumnNotFound: "{name}"),
         })
     }

@@ -182,10 +182,46 @@ fn an_address_is_written_as_everywhere_else() {
         rows(&files, "SELECT hex(handle), HEX(source_handle) AS none, hex(tid) AS tid FROM events"),
         ["0xFFFFFFFFFFFFFFFF,,0x7"]
     );
-    let error = answer(&files, "SELECT hex(name) FROM modules").expect_err("text");
+    let error = answer(&files, "SELECT hex(leaked) FROM events").expect_err("a flag");
     assert!(error.contains("hex takes a number"), "{error}");
     let error = answer(&files, "SELECT hex(tid, tid) FROM events").expect_err("two");
-    assert!(error.contains("hex takes one number"), "{error}");
+    assert!(error.contains("hex takes one value"), "{error}");
+}
+
+#[test]
+fn addresses_have_one_form_in_tables_and_views_and_are_compared_with_literals() {
+    let mut fixture = Fixture::new();
+    fixture.object(NewObject {
+        events: vec![create(APP, 1, 0xC0), close(APP, 2, 0xC0)],
+        ..NewObject::default()
+    });
+    let files = [loaded(fixture)];
+    for condition in [
+        "o.pointer = 0xffff810000000000",
+        "o.pointer = '0xffff810000000000'",
+        "o.pointer IN (0x1, 0xFFFF810000000000)",
+        "h.pointer > 0xFFFF000000000000",
+        "number(o.pointer) + 0x78 = number('0xFFFF810000000078')",
+        "h.handle = 192",
+        "h.handle BETWEEN 0x9 AND 0x100",
+        "h.pid <> 0xFFFF",
+    ] {
+        let query = format!(
+            "SELECT o.pointer, h.handle FROM objects o JOIN handles h ON h.pointer = o.pointer \
+             WHERE {condition}"
+        );
+        assert_eq!(rows(&files, &query), ["0xFFFF810000000000,0xC0"], "{condition}");
+        let none = format!("{query} AND h.handle <> 0xc0");
+        assert_eq!(rows(&files, &none), [""; 0], "{condition}");
+    }
+    let calculated = "SELECT number(handle) + 0x10 AS n, hex(handle) AS h FROM events LIMIT 1";
+    assert_eq!(rows(&files, calculated), ["208,0xC0"]);
+    let error = answer(&files, "SELECT number(process) FROM handles").expect_err("a name");
+    assert!(error.contains("'app.exe' is none"), "{error}");
+    assert!(
+        rows(&files, "DESCRIBE events")
+            .contains(&"handle,text,hex,Handle value (handle events).".into())
+    );
 }
 
 #[test]
@@ -386,7 +422,7 @@ fn a_view_that_cannot_be_is_named_with_its_line() {
         ),
         (&[("a.sql", "")], "a.sql: line 1: a query is one statement"),
         (&[("a.sql", "DROP TABLE leaks")], "a.sql: line 1: "),
-        (&[("a.sql", "SELECT hex(type) AS x FROM leaks")], "a.sql: line 1: hex takes a number"),
+        (&[("a.sql", "SELECT hex(leaked) AS x FROM leaks")], "a.sql: line 1: hex takes a number"),
         (
             &[("a.sql", "SELECT objects_typ(object) AS x FROM events")],
             "a.sql: line 1: unsupported function 'objects_typ'",

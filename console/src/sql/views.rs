@@ -15,6 +15,7 @@ use polars::{
 
 use super::{
     columns::{RelationColumn, specs},
+    hex::with_literals,
     planner::{context, with_stack},
     view_file::{ViewError, ViewFile},
 };
@@ -54,6 +55,8 @@ pub struct View {
     pub(super) columns: Vec<RelationColumn>,
     /// The text of its file.
     pub(super) sql: String,
+    /// The text with its literals as polars reads them.
+    planned: String,
     /// Names of the relations that it selects from.
     uses: Vec<String>,
     /// File of the view, if it is one of the user.
@@ -119,7 +122,9 @@ impl Views {
             *slot = views.planned.len();
             let known: Vec<RelationColumn> =
                 file.uses.iter().flat_map(|name| columns_of(name, &views.planned)).collect();
-            let planned = context.execute(&file.text).and_then(|mut frame| {
+            let text = with_literals(&file.text, &known);
+            let text = text.unwrap_or_else(|| file.text.clone());
+            let planned = context.execute(&text).and_then(|mut frame| {
                 let schema = frame.collect_schema()?;
                 context.register(&file.name, frame);
                 Ok(schema)
@@ -132,7 +137,7 @@ impl Views {
                 };
                 file.wrong(&error, &names)
             })?;
-            views.planned.push(View::of(file, &schema, &known)?);
+            views.planned.push(View::of(file, text, &schema, &known)?);
         }
         Ok(views)
     }
@@ -160,7 +165,7 @@ impl Views {
         let used = self.used(named);
         for view in &self.planned {
             let frame = match used.contains(&view.name) {
-                true => context.execute(&view.sql)?,
+                true => context.execute(&view.planned)?,
                 false if view.is_hidden() => continue,
                 // Errors only list its name.
                 false => DataFrame::empty().lazy(),
@@ -179,7 +184,12 @@ impl View {
 
     /// Builds a view; a column that its file does not describe means what it means where it comes
     /// from.
-    fn of(file: &ViewFile, schema: &Schema, known: &[RelationColumn]) -> Result<View, ViewError> {
+    fn of(
+        file: &ViewFile,
+        planned: String,
+        schema: &Schema,
+        known: &[RelationColumn],
+    ) -> Result<View, ViewError> {
         if let Some(doc) = file.columns.iter().find(|doc| !schema.contains(&doc.name)) {
             let problem = format!("the query has no column '{}'", doc.name);
             return Err(file.wrong_in(doc.line, problem));
@@ -203,6 +213,7 @@ impl View {
             doc: file.doc.clone(),
             columns: columns.collect(),
             sql: file.text.clone(),
+            planned,
             uses: file.uses.clone(),
             file: file.is_of_user.then(|| file.path.clone()),
         })
@@ -266,5 +277,5 @@ fn columns_of(name: &str, planned: &[View]) -> Vec<RelationColumn> {
         return view.columns.clone();
     }
     let table = Table::ALL.into_iter().find(|table| table.name().eq_ignore_ascii_case(name));
-    table.into_iter().flat_map(specs).map(RelationColumn::of).collect()
+    table.into_iter().flat_map(specs).map(|spec| RelationColumn::of(&spec)).collect()
 }

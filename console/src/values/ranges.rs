@@ -33,6 +33,23 @@ impl TimeRange {
     }
 }
 
+impl fmt::Display for TimeRange {
+    /// Formats the range as an option has it, exactly: `1.5s`, or `1.5s 2s`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let seconds = |ns: i64| {
+            let (sign, ns) = (if ns < 0 { "-" } else { "" }, ns.unsigned_abs());
+            let (whole, fraction) = (ns / NS_PER_SECOND as u64, ns % NS_PER_SECOND as u64);
+            let text = format!("{sign}{whole}.{fraction:09}");
+            format!("{}s", text.trim_end_matches('0').trim_end_matches('.'))
+        };
+        f.write_str(&seconds(self.min_ns))?;
+        match self.max_ns {
+            i64::MAX => Ok(()),
+            max_ns => write!(f, " {}", seconds(max_ns)),
+        }
+    }
+}
+
 /// A range of whole numbers (ids, bytes), both ends inclusive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CountRange {
@@ -404,6 +421,22 @@ mod tests {
                 assert_eq!(times(&text, None), Ok((ns, i64::MAX)), "{text}");
                 assert_eq!(times(&format!("-{text}"), None), Ok((-ns, i64::MAX)), "-{text}");
             }
+        }
+    }
+
+    #[test]
+    fn a_range_of_times_is_written_as_it_may_be_given() {
+        for (text, min, max) in [
+            ("1s", "1000ms", None),
+            ("0.25s 12.000000001s", "250ms", Some("12000000001ns")),
+            ("-0.5s", "-500ms", None),
+            ("0s", "0", None),
+        ] {
+            let range = TimeRange::parse(min, max).expect(min);
+            assert_eq!(range.to_string(), text);
+            let (min, max) =
+                text.split_once(' ').map_or((text, None), |(min, max)| (min, Some(max)));
+            assert_eq!(TimeRange::parse(min, max), Ok(range));
         }
     }
 

@@ -1,5 +1,6 @@
 //! The events table, object by object, the objects derived from it, and the names table.
 
+use std::collections::HashMap;
 use std::thread;
 
 use handlescope_model::rules::{DeriveScratch, derive, is_leaked_handle, is_leaked_view};
@@ -154,6 +155,21 @@ impl ObjectNames {
     }
 }
 
+/// Rows of the names table with names of files that views map.
+#[derive(Default)]
+struct FileNames<'a>(HashMap<&'a str, NameIdx>);
+
+impl<'a> FileNames<'a> {
+    fn row(&mut self, name: Option<&'a String>, table: &mut Names) -> Option<NameIdx> {
+        let name = name?;
+        let row = *self.0.entry(name).or_insert_with(|| {
+            table.push(Name { name: name.clone() });
+            NameIdx(table.len() as u32 - 1)
+        });
+        Some(row)
+    }
+}
+
 /// ETWAnalyzer's text between two names of one object.
 const NAME_SEPARATOR: &str = " -- Other Name -- ";
 
@@ -177,9 +193,12 @@ pub(super) fn write_names(
         });
         Some(*row)
     };
+    let mut files = FileNames::default();
     let mut objects = Vec::with_capacity(tracked.objects.rows.len());
     for (object, row) in tracked.objects.rows.iter().enumerate() {
-        objects.push(match tracked.objects.more_names.get(&(object as u32)) {
+        let object = object as u32;
+        objects.push(match tracked.objects.more_names.get(&object) {
+            None if row.name == 0 => files.row(tracked.objects.files.get(&object), &mut table),
             None => row_of(row.name, &mut table),
             Some(more) => {
                 let mut joined = collected.handles.names.text(row.name);

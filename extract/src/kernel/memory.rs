@@ -5,9 +5,10 @@
 //! `kerneltraceeventparser.mof` and TraceEvent's `HeapTraceProvider`.
 
 use handlescope_model::{EventKind, Table};
+use rustc_hash::FxHashMap;
 
 use crate::etl::{Event, EventId};
-use crate::payload::{Field, Payload};
+use crate::payload::{Field, Payload, utf16_bytes, utf16_text};
 use crate::raw::{EventFamily, RowKind, Shared};
 
 const CREATE: EventId = EventId::Hook(0x1020);
@@ -126,12 +127,47 @@ impl EventFamily for VirtualMemory {
 const MAP: EventId = EventId::Hook(0x0425);
 const UNMAP: EventId = EventId::Hook(0x0426);
 const VIEW_RUNDOWN: EventId = EventId::Hook(0x0428);
+/// The events that name the key of a file (MOF class FileIo_Name).
+const FILE_NAME: EventId = EventId::Hook(0x0400);
+const FILE_CREATE: EventId = EventId::Hook(0x0420);
+const FILE_DELETE: EventId = EventId::Hook(0x0423);
+const FILE_RUNDOWN: EventId = EventId::Hook(0x0424);
 
 #[derive(Default)]
 pub struct Views {
     pub rows: Vec<ViewRow>,
     /// Views listed at the end.
     pub at_end: Vec<ViewAtEnd>,
+    pub files: Files,
+}
+
+/// Names of files by their kernel keys, which are used again.
+#[derive(Default)]
+pub struct Files {
+    /// Names of each key, in the order they came.
+    names: FxHashMap<u64, Vec<NamedAt>>,
+}
+
+/// The raw time of an event, and the name that it has, in UTF-16.
+type NamedAt = (i64, Box<[u8]>);
+
+impl Files {
+    fn add(&mut self, key: u64, time: i64, name: &[u8]) {
+        let names = self.names.entry(key).or_default();
+        if names.last().is_none_or(|(_, last)| **last != *name) {
+            names.push((time, name.into()));
+        }
+    }
+
+    /// Name of the file that a key stood for at a time: the last one before it, else the first after it, as the
+    /// rundown names files that were open before the trace.
+    pub fn name(&self, key: u64, time: i64) -> Option<String> {
+        let names = self.names.get(&key)?;
+        let before =
+            names.iter().filter(|(named, _)| *named <= time).max_by_key(|(named, _)| *named);
+        let (_, name) = before.or_else(|| names.iter().min_by_key(|(named, _)| *named))?;
+        Some(utf16_text(name))
+    }
 }
 
 /// A view in the rundown at the end.
@@ -166,16 +202,33 @@ impl EventFamily for Views {
         (MAP, EventKind::Map.event_name()),
         (UNMAP, EventKind::Unmap.event_name()),
         (VIEW_RUNDOWN, "MapFileDCEnd"),
+        (FILE_NAME, "FileName"),
+        (FILE_CREATE, "FileCreate"),
+        (FILE_DELETE, "FileDelete"),
+        (FILE_RUNDOWN, "FileRundown"),
     ];
-    const TABLES: &'static [Table] = &[Table::Events];
+    const TABLES: &'static [Table] = &[Table::Events, Table::Names];
 
-    fn fields(_: &Event<'_>) -> &'static [Field] {
-        &[Field::Pointers(2), Field::Bytes(8), Field::Pointers(1), Field::Bytes(12)]
+    fn fields(event: &Event<'_>) -> &'static [Field] {
+        match event.id {
+            MAP | UNMAP | VIEW_RUNDOWN => {
+                &[Field::Pointers(2), Field::Bytes(8), Field::Pointers(1), Field::Bytes(12)]
+            }
+            _ => &[Field::Pointers(1), Field::Utf16],
+        }
     }
 
     /// Offset and process id are there in version 3 and whenever the payload is long enough.
     fn take(&mut self, event: &Event<'_>, shared: &mut Shared) -> Option<()> {
         let mut p = Payload::of(event);
+        if matches!(event.id, FILE_NAME | FILE_CREATE | FILE_DELETE | FILE_RUNDOWN) {
+            let key = p.pointer()?;
+            let name = utf16_bytes(p.rest());
+            if !name.is_empty() {
+                self.files.add(key, event.time, name);
+            }
+            return Some(());
+        }
         let (base, file) = (p.pointer()?, p.pointer()?);
         p.u64()?; // miscellaneous information: section type and protection
         let size = p.pointer()?;

@@ -51,6 +51,8 @@ pub struct Objects {
     pub rows: Vec<ObjectRow>,
     /// Further names of objects with more than one, in the order they came.
     pub more_names: HashMap<u32, Vec<u32>>,
+    /// Files of views, where the trace names them.
+    pub files: HashMap<u32, String>,
     open: hashbrown::HashMap<Key, u32>,
     last_completed: hashbrown::HashMap<Key, u32>,
     completed: u32,
@@ -209,7 +211,12 @@ impl Objects {
             Subject::Object(EventKind::Map) => {
                 let (pid, base) = (view_pid(collected, row, process), views.rows[at].base);
                 let pointer = base | u64::from(pid).wrapping_shl(42);
-                Ok(self.open_or_new((pid, base), pointer, FILE_MAPPING_TYPE))
+                let object = self.open_or_new((pid, base), pointer, FILE_MAPPING_TYPE);
+                if let Some(name) = views.files.name(views.rows[at].file, shared.timeline.time[row])
+                {
+                    self.files.entry(object).or_insert(name);
+                }
+                Ok(object)
             }
             Subject::Object(EventKind::Unmap) => {
                 let key = (view_pid(collected, row, process), views.rows[at].base);

@@ -105,6 +105,11 @@ impl ColumnSpec {
         }
     }
 
+    /// Whether the values are addresses, keys of the kernel or handles, which are written as hex text.
+    pub fn is_hex(&self) -> bool {
+        self.unit == "hex"
+    }
+
     /// The table whose rows the values are numbers of.
     pub const fn rows_of(&self) -> Option<Table> {
         match self.refers_to {

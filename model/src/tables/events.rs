@@ -77,7 +77,7 @@ table! {
         /// Thread that made the call.
         tid: u32,
         /// Handle value (handle events).
-        handle: Option<u64>,
+        ["hex"] handle: Option<u64>,
         /// Whether nothing in the trace closes what a create, duplicate or map opened, and nothing shows that it was closed.
         leaked: bool,
         /// Whether the end of the process made this close; of a create or duplicate, whether that alone closed it (not: an inherited handle).
@@ -99,19 +99,19 @@ table! {
         /// Process id the handle was duplicated from, as in the event.
         source_pid: Option<u32>,
         /// Handle value in the source process.
-        source_handle: Option<u64>,
+        ["hex"] source_handle: Option<u64>,
         /// Process that called for the duplicate.
         caller_process: Option<ProcessIdx>,
         /// Child process that inherited the handle.
         inherited_by: Option<ProcessIdx>,
         /// First address of the view (map and unmap).
-        view_base: Option<u64>,
+        ["hex"] view_base: Option<u64>,
         /// Size of the view.
         ["bytes"] view_size: Option<u64>,
         /// Offset of the view in the file.
         ["bytes"] byte_offset: Option<u64>,
         /// Kernel key of the mapped file.
-        file_object: Option<u64>,
+        ["hex"] file_object: Option<u64>,
     }
 }
 

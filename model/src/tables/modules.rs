@@ -50,7 +50,7 @@ table! {
         /// The process.
         process: Option<ProcessIdx>,
         /// First address; null where the source does not have it.
-        base: Option<u64>,
+        ["hex"] base: Option<u64>,
         /// Load; null when it was there before the trace.
         ["ns since session start"] load_ns: Option<i64>,
         /// Unload; null when it stayed.

@@ -12,7 +12,7 @@ table! {
     /// One lifetime of one kernel object, or of one mapped view.
     Object {
         /// Kernel address of the object, reused after its deletion. View: base | pid << 42.
-        pointer: u64,
+        ["hex"] pointer: u64,
         /// Type id.
         type_id: TypeId,
         /// Name; null when the object has none or it is not known.
@@ -77,7 +77,7 @@ table! {
         /// The process that owns the handle.
         process: ProcessIdx,
         /// Handle value.
-        handle: u64,
+        ["hex"] handle: u64,
     }
 }
 
@@ -87,13 +87,13 @@ table! {
     /// A handle open at the start of the trace.
     StartHandle {
         /// Kernel address of the object.
-        pointer: u64,
+        ["hex"] pointer: u64,
         /// The process that owns the handle, where known.
         process: Option<ProcessIdx>,
         /// Process id as in the event.
         pid: u32,
         /// Handle value.
-        handle: u64,
+        ["hex"] handle: u64,
         /// Type id.
         type_id: TypeId,
         /// Object name.

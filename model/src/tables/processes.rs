@@ -13,7 +13,7 @@ table! {
         /// Process id of the parent.
         parent_pid: u32,
         /// Unique process key (kernel address of the process object).
-        key: u64,
+        ["hex"] key: u64,
         /// Image file name without path, as the kernel reports it.
         name: String,
         /// Path of the executable, where an image event names it.
@@ -53,6 +53,6 @@ table! {
         /// Thread that started it; null when that was not seen.
         creator_tid: Option<u32>,
         /// Address of the function that it was started with; null where no event has it.
-        start_address: Option<u64>,
+        ["hex"] start_address: Option<u64>,
     }
 }

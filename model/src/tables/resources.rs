@@ -84,7 +84,7 @@ table! {
         /// Allocator, which has the process and kind.
         allocator: AllocatorIdx,
         /// The address of the block, the first address of the allocation, or the handle.
-        key: u64,
+        ["hex"] key: u64,
         /// Size of the allocation, or of the part where it ended in parts. Signed, because events may have such values.
         ["bytes"] size: i64,
         /// The first part of the same allocation; null for this one and for an allocation that ended as a whole.
@@ -122,7 +122,7 @@ table! {
         /// 0 orphan_free, 1 ignored.
         what: u32,
         /// The address or handle that it names.
-        key: u64,
+        ["hex"] key: u64,
         /// The bytes that it names; 0 where it names none.
         ["bytes"] size: i64,
         /// Time of the event.

@@ -45,7 +45,7 @@ table! {
         /// Offset from the module's base (relative virtual address); null where the source has only a name.
         ["bytes"] rva: Option<u64>,
         /// The raw address, where there is no module, and where text of !htrace has it.
-        address: Option<u64>,
+        ["hex"] address: Option<u64>,
         /// The managed method, in or outside of a module; null for native code.
         method: Option<MethodIdx>,
     }
@@ -71,7 +71,7 @@ table! {
         /// The process its code is in; null for code in an image, which processes share.
         process: Option<ProcessIdx>,
         /// First address of code that was compiled at run time.
-        address: Option<u64>,
+        ["hex"] address: Option<u64>,
         /// Size of the code.
         ["bytes"] size: u32,
         /// Load time of code compiled at run time; null when it was there before the trace.

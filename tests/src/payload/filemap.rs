@@ -60,6 +60,16 @@ impl ViewRecord {
     }
 }
 
+/// The rundown event that names the kernel key of a file.
+#[must_use]
+pub fn file_name(key: u64, name: &str, ptr: PointerSize) -> KernelPayload {
+    KernelPayload {
+        hook: 0x0424,
+        version: 2,
+        bytes: Bytes::new().ptr(ptr, key).utf16z(name).into_vec(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -17,7 +17,7 @@ mod system;
 mod thread;
 mod trace_header;
 
-pub use filemap::{ViewEvent, ViewRecord};
+pub use filemap::{ViewEvent, ViewRecord, file_name};
 pub use identity::{DebugId, IDENTITY_GUID, file_version, image_id, no_debug_data, rsds};
 pub use image::{ImageEvent, ImageRecord};
 pub use managed::{CLR_PROVIDER, CLR_RUNDOWN_PROVIDER, ManagedModule, MethodEvent, MethodRecord};

@@ -19,7 +19,7 @@ use crate::query::{self, PRIVATE_HEAP, StackTrims, Suspect, WhyAnswer, WhyCriter
 use crate::render;
 use crate::settings::StackDisplayArgs;
 use crate::trace::{NamedSuspect, Session, filter_of};
-use crate::values::{Format, TimeRange, TopN};
+use crate::values::{Format, TopN};
 
 /// The kind, which has every option and format that kinds have.
 pub(crate) struct Why;
@@ -82,8 +82,6 @@ impl Kind for Why {
         let mut criteria = criteria.clone();
         let output = &dump.shared.output;
         criteria.handles.with_identities = output.is_document();
-        criteria.handles.time =
-            criteria.since_ns.map(|min_ns| TimeRange { min_ns, max_ns: i64::MAX });
         let display = dump.display();
         let commands = Commands::of(dump.session, &criteria);
         let command = |file, suspect: &_| commands.show(file, suspect);
@@ -138,8 +136,8 @@ pub(crate) struct Commands {
     files: Vec<Option<String>>,
     /// Options that leave frames out of stacks, on which the ids depend.
     trims: Vec<String>,
-    /// Option that leaves out what was opened earlier.
-    since: Option<String>,
+    /// Option that leaves out what was opened at other times.
+    time: Option<String>,
 }
 
 impl Commands {
@@ -154,7 +152,7 @@ impl Commands {
         Commands {
             files: numbers.map(|number| filter_of(files, number)).collect(),
             trims: trims.collect(),
-            since: criteria.since_ns.map(|ns| format!("-MinMaxTime {ns}ns")),
+            time: criteria.handles.time.map(|time| format!("-MinMaxTime {time}")),
         }
     }
 
@@ -171,7 +169,7 @@ impl Commands {
         words.push(format!("-Suspect {}", suspect.id));
         words.extend(suspect.filter.iter().map(|filter| format!("{process} {}", quoted(filter))));
         words.extend(self.trims.iter().filter(|_| is_of_handles).cloned());
-        words.extend(self.since.clone());
+        words.extend(self.time.clone());
         let is_of_heaps = suspect.type_name == PRIVATE_HEAP;
         words.extend(is_of_heaps.then(|| "-GroupBy allocator,createstack".to_owned()));
         words.push("-ShowStack".to_owned());
@@ -215,7 +213,7 @@ static WHICH: &[Opt<WhyCriteria>] = &[
         details: "Handles and allocations opened earlier are left out of counts, growth and \
              causes. Units: s, ms, us, ns.",
         example: "-Since 1.5s",
-        take: Take::Length(|criteria| &mut criteria.since_ns),
+        take: Take::From(|criteria| &mut criteria.handles.time),
     },
     Opt {
         names: &["-ByProcess"],

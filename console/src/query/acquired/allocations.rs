@@ -23,7 +23,7 @@ use crate::query::groups::TrimmedStacks;
 use crate::query::growth::{Lifetime, ProcessLifetimes, Window};
 use crate::query::info::{recorded, trace_info};
 use crate::query::no_match::NoMatch;
-use crate::query::resources::{AllocatorList, Needed, Origin, ResourceTable, choose, kind_name};
+use crate::query::resources::{AllocatorList, Origin, ResourceTable, choose, kind_name};
 use crate::query::tables::{ProcessInfo, ProcessList};
 
 /// The allocations of a trace.
@@ -42,22 +42,6 @@ pub(crate) struct Allocations<'a> {
 }
 
 impl<'a> Allocations<'a> {
-    /// Reads the allocations that the criteria choose, and keeps sites that leak; `None` where the trace has none.
-    ///
-    /// # Errors
-    /// When the archive is damaged, or the query is cancelled.
-    pub(crate) fn leaking(
-        origin: Origin<'a>,
-        criteria: ResourceCriteria,
-        is_plain: bool,
-    ) -> Result<Option<Self>, QueryError> {
-        // Causes of leaks name stacks that free.
-        let needed = Needed { end_time: true, end_stack: true };
-        let allocators = Arc::new(AllocatorList::load(origin.trace)?);
-        let table = Arc::new(ResourceTable::load(origin.trace, needed)?);
-        Self::of(origin, allocators, table, criteria, is_plain, Kept::Leaking)
-    }
-
     /// Groups the allocations that the criteria choose, whose columns were read; `None` where the trace has none.
     ///
     /// # Errors
@@ -108,11 +92,6 @@ impl<'a> Allocations<'a> {
     /// Number of chosen allocations, in parts.
     pub(crate) fn selected_count(&self) -> usize {
         self.sites.selected_count
-    }
-
-    /// Number of allocations, in parts.
-    pub(super) fn height(&self) -> usize {
-        self.table.len()
     }
 
     /// Reason why no allocation matches; `None` when the trace has none, or some match.

@@ -1,18 +1,21 @@
 //! Acquisitions of the suspect that is asked for by its id: groups are made as for all suspects, and those whose ids begin as
 //! that one are chosen.
 
+use std::sync::Arc;
+
 use rayon::prelude::*;
 
 use super::allocations::Allocations;
 use super::group::Acquired;
 use super::handles::Handles;
 use super::program_groups::ProgramGroup;
+use super::sites::Kept;
 use crate::query::context::FileContext;
 use crate::query::criteria::{GroupCriteria, ObjectCriteria, ResourceCriteria, StackTrims};
 use crate::query::error::QueryError;
 use crate::query::filters;
 use crate::query::groups::Groups;
-use crate::query::resources::Origin;
+use crate::query::resources::{AllocatorList, Origin, ResourceTable};
 use crate::query::suspect_rows::SuspectRows;
 use crate::values::SuspectId;
 
@@ -62,33 +65,20 @@ pub(crate) fn events_of_suspect(
     Ok(rows)
 }
 
-/// Allocations of these suspects, freed or not, of a trace whose stacks are loaded.
+/// Allocations of these suspects, freed or not, of a trace whose stacks and columns of allocations are loaded.
 ///
 /// # Errors
 /// When the archive is damaged, or it is asked to stop.
 pub(crate) fn allocations_of_suspect(
-    file: &FileContext<'_>,
-    id: &SuspectId,
-) -> Result<SuspectRows, QueryError> {
-    match Origin::of(file) {
-        Some(origin) => allocations_of_suspect_from(origin, id),
-        None => Ok(SuspectRows::new(0)),
-    }
-}
-
-/// Like [`allocations_of_suspect`], reading the allocations from `origin`.
-///
-/// # Errors
-/// When the archive is damaged, or it is asked to stop.
-pub(crate) fn allocations_of_suspect_from(
     origin: Origin<'_>,
+    (allocators, table): (Arc<AllocatorList>, Arc<ResourceTable>),
     id: &SuspectId,
 ) -> Result<SuspectRows, QueryError> {
-    let criteria = ResourceCriteria::default();
-    let Some(allocations) = Allocations::leaking(origin, criteria, false)? else {
-        return Ok(SuspectRows::new(0));
-    };
-    let mut rows = SuspectRows::new(allocations.height());
-    add_suspects(&mut rows, &allocations, id)?;
+    let (criteria, height) = (ResourceCriteria::default(), table.len());
+    let allocations = Allocations::of(origin, allocators, table, criteria, false, Kept::Leaking)?;
+    let mut rows = SuspectRows::new(height);
+    if let Some(allocations) = allocations {
+        add_suspects(&mut rows, &allocations, id)?;
+    }
     Ok(rows)
 }

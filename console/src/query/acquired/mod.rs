@@ -15,9 +15,7 @@ mod sites;
 
 pub(crate) use self::allocations::Allocations;
 pub use self::between::{Between, Span};
-pub(crate) use self::by_id::{
-    allocations_of_suspect, allocations_of_suspect_from, events_of_suspect,
-};
+pub(crate) use self::by_id::{allocations_of_suspect, events_of_suspect};
 pub use self::group::PRIVATE_HEAP;
 pub(crate) use self::group::{Acquired, Group, Share};
 pub(crate) use self::handles::Handles;

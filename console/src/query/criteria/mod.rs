@@ -74,7 +74,7 @@ criteria! {
 /// Criteria of `.why`.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct WhyCriteria {
-    /// Criteria that choose handles, and options for showing stacks and processes.
+    /// Criteria that choose handles, `-Since` as a range of times, and options for showing stacks and processes.
     pub handles: ObjectCriteria,
     /// `-ProcessName`: handles that these processes own.
     pub process: Option<ProcessFilter>,
@@ -82,8 +82,6 @@ pub struct WhyCriteria {
     pub race_window_ns: Option<i64>,
     /// `-MinLeaked`: only suspects that leaked at least so many handles or allocations.
     pub min_leaked: Option<u64>,
-    /// `-Since`: only what was opened from this time on, nanoseconds since session start; `handles` has it as a range.
-    pub since_ns: Option<i64>,
     /// `-ByProcess`: suspects are groups of one process, not of a program.
     pub by_process: bool,
     /// `-All`: the text has the suspects, too, that are small beside the worst.

@@ -187,6 +187,7 @@ impl ResourceCriteria {
     /// Whether the frames of stacks are needed.
     pub(in crate::query) fn needs_frames(&self) -> bool {
         self.is_compared
+            || self.suspect.is_some()
             || self.has_stacks()
             || self.create_stack.is_some()
             || self.free_stack.is_some()

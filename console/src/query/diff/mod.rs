@@ -18,7 +18,7 @@ pub(crate) use self::traces::compare_traces;
 pub use self::traces::{ComparedGroup, Side, State, TracesDiff};
 
 use super::acquired::{
-    Acquired, Allocations, Handles, Kept, allocations_of_suspect_from, events_of_suspect,
+    Acquired, Allocations, Handles, Kept, allocations_of_suspect, events_of_suspect,
 };
 use super::answer::TraceAnswer;
 use super::criteria::{DiffCriteria, GroupCriteria, ObjectCriteria, ResourceCriteria, StackTrims};
@@ -157,7 +157,10 @@ impl<'a> Compared<'a> for ResourcesAnswer<'a> {
     }
 
     fn rows_of_suspect(&self, id: &SuspectId) -> Result<SuspectRows, QueryError> {
-        allocations_of_suspect_from(origin(self), id)
+        match self.tables() {
+            Some(tables) => allocations_of_suspect(origin(self), tables, id),
+            None => Ok(SuspectRows::new(0)),
+        }
     }
 
     fn show_stacks(&mut self, stacks: Vec<StackIdx>) -> Result<(), QueryError> {

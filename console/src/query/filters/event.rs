@@ -7,10 +7,11 @@ use handlescope_model::tables::Events;
 use handlescope_model::{EventIdx, EventKind};
 
 use crate::cancel::Poll;
-use crate::filter::Filter;
+use crate::filter::{Filter, ProcessFilter};
 use crate::query::context::FileContext;
 use crate::query::error::QueryError;
 use crate::query::filters::object::HexFilter;
+use crate::query::owners::Owners;
 use crate::query::selection::{EventMask, Selected, Selection};
 use crate::query::stacks::{StackSet, StackVerdicts};
 use crate::trace::unseen_values;
@@ -79,6 +80,18 @@ pub(in crate::query) fn keep_suspect(
 ) -> Result<(), QueryError> {
     let Some(rows) = &file.suspect_events else { return Ok(()) };
     remove_events(file, selection, |event| rows.has(event))
+}
+
+/// `-ProcessName` of `.why`: removes what others opened than the processes that own the handles, and what others did.
+pub(in crate::query) fn keep_owners(
+    filter: &ProcessFilter,
+    is_plain: bool,
+    file: &FileContext<'_>,
+    selection: &mut Selection,
+) -> Result<(), QueryError> {
+    let verdicts = file.processes.each(|process| process.matches(filter, is_plain));
+    let owners = Owners::load(file.trace)?;
+    remove_events(file, selection, |event| *verdicts.get(owners.of(event)))
 }
 
 /// `-MinMaxTime`: removes what happened outside of the time.

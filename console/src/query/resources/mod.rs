@@ -36,7 +36,6 @@ pub(super) use self::tables::{AllocatorList, Needed, ResourceTable};
 use self::tables::{MissTable, Tables};
 use super::acquired::allocations_of_suspect;
 use super::answer::{About, Domain, TraceAnswer};
-use super::context::FileContext;
 use super::error::QueryError;
 use super::frame_names::{FrameNames, Frames};
 use super::frame_view::ModuleBases;
@@ -110,19 +109,20 @@ impl<'a> ResourcesAnswer<'a> {
             check_clock(trace, source.path, Criterion::MinMaxTime)?;
         }
         let info = trace_info(trace)?;
-        let (allocators, processes) = (AllocatorList::load(trace)?, ProcessList::load(trace)?);
-        let needed = criteria.needed();
-        let (resources, misses) = (ResourceTable::load(trace, needed)?, MissTable::load(trace)?);
+        let processes = ProcessList::load(trace)?;
+        let allocators = Arc::new(AllocatorList::load(trace)?);
+        let resources = Arc::new(ResourceTable::load(trace, criteria.needed())?);
+        let misses = MissTable::load(trace)?;
         let frames = match criteria.needs_frames() {
             true => Frames::load(trace, names, source.frames, cancel)?,
             false => Frames::none(trace, names, source.frames, cancel)?,
         };
         let frames = frames.with_system_modules(source.system);
-        let suspect = criteria
-            .suspect
-            .as_ref()
-            .map(|id| allocations_of_suspect(&FileContext::load(source, true, names, cancel)?, id));
-        let suspect = suspect.transpose()?;
+        let origin =
+            Origin { trace, processes: &processes, frames: &frames, suspect: None, cancel };
+        let tables = || (Arc::clone(&allocators), Arc::clone(&resources));
+        let suspect = criteria.suspect.as_ref();
+        let suspect = suspect.map(|id| allocations_of_suspect(origin, tables(), id)).transpose()?;
         let tables = Tables {
             suspect: suspect.as_ref(),
             allocators: &allocators,
@@ -173,8 +173,8 @@ impl<'a> ResourcesAnswer<'a> {
             window,
             is_without_match,
             suspect,
-            allocators: Arc::new(allocators),
-            table: criteria.is_compared.then(|| Arc::new(resources)),
+            allocators,
+            table: criteria.is_compared.then_some(resources),
             processes,
             frames,
         })

@@ -176,6 +176,8 @@ pub(super) struct Findings {
     pub(super) grown: Option<(i64, f64)>,
     /// Word for the end of those that are not leaked, as in "closed".
     pub(super) ended: String,
+    /// Owners of handles that process exit closed, though no close counts as theirs: one for each.
+    pub(super) closed_after_exit: Vec<ProcessIdx>,
 }
 
 /// A group of handles, and what causes are found in.

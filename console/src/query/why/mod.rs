@@ -15,7 +15,9 @@ mod suspect;
 mod targets;
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
+use handlescope_model::Trace;
 use rayon::prelude::*;
 
 pub use self::allocations::causes_of_allocations;
@@ -30,18 +32,20 @@ use self::exits::OwnerEnds;
 use self::names::NameTable;
 use self::suspect::Sums;
 use self::targets::Targets;
-use super::acquired::{Acquired, Allocations, Handles, ProgramGroup, allocations_of_suspect};
+use super::acquired::{Acquired, Allocations, Handles, Kept, ProgramGroup, allocations_of_suspect};
 use super::criteria::{GroupCriteria, ObjectCriteria, WhyCriteria};
 use super::error::QueryError;
+use super::filters::event::keep_owners;
 use super::frame_names::FrameNames;
 use super::groups::Opened;
 use super::info::trace_info;
 use super::no_owner::note_owners;
 use super::object_ref::{FileAnswer, unchecked_object_ref};
 use super::requests::Requests;
-use super::resources::Origin;
+use super::resources::{AllocatorList, Needed, Origin, ResourceTable};
 use super::source::Source;
 use super::suspect_rows::check;
+use super::totals::Totals;
 use crate::cancel::{Cancel, Cancelled};
 use crate::trace::Caveat;
 
@@ -76,9 +80,14 @@ pub fn why<'a>(
     let groups = GroupCriteria { trims, ..GroupCriteria::of_create_stacks() };
     let object_criteria = ObjectCriteria { groups, ..criteria.handles.clone() };
     let mut files = unchecked_object_ref(sources, &object_criteria, names, cancel)?.files;
+    let is_read = criteria.handles.suspect.is_some() || criteria.allocations().is_some();
+    let tables = files.iter().map(|answer| is_read.then(|| tables(answer.file.trace)).transpose());
+    let tables = tables.collect::<Result<Vec<Option<AllocationTables>>, QueryError>>()?;
     if let Some(id) = &criteria.handles.suspect {
-        for FileAnswer { file, .. } in &mut files {
-            file.suspect_allocations = Some(allocations_of_suspect(file, id)?);
+        for (FileAnswer { file, .. }, tables) in files.iter_mut().zip(&tables) {
+            let origin = Origin::of(file).zip(tables.clone());
+            let rows = origin.map(|(origin, tables)| allocations_of_suspect(origin, tables, id));
+            file.suspect_allocations = rows.transpose()?;
         }
         let rows = files.iter().flat_map(|FileAnswer { file, .. }| {
             file.suspect_events.iter().chain(&file.suspect_allocations)
@@ -87,15 +96,33 @@ pub fn why<'a>(
     }
     if let Some(filter) = &criteria.process {
         note_owners(&mut files, filter, criteria.is_plain());
+        for FileAnswer { file, selection, totals, .. } in &mut files {
+            keep_owners(filter, criteria.is_plain(), file, selection)?;
+            *totals = Totals::of(file, selection)?;
+        }
     }
-    files.into_iter().map(|file| WhyAnswer::new(file, criteria)).collect()
+    let files = files.into_iter().zip(tables);
+    files.map(|(file, tables)| WhyAnswer::new(file, tables, criteria)).collect()
+}
+
+/// The columns of allocations of a trace.
+type AllocationTables = (Arc<AllocatorList>, Arc<ResourceTable>);
+
+fn tables(trace: &Trace) -> Result<AllocationTables, QueryError> {
+    // Causes of leaks name stacks that free.
+    let needed = Needed { end_time: true, end_stack: true };
+    Ok((Arc::new(AllocatorList::load(trace)?), Arc::new(ResourceTable::load(trace, needed)?)))
 }
 
 impl<'a> WhyAnswer<'a> {
-    fn new(mut file: FileAnswer<'a>, criteria: &WhyCriteria) -> Result<Self, QueryError> {
+    fn new(
+        mut file: FileAnswer<'a>,
+        tables: Option<AllocationTables>,
+        criteria: &WhyCriteria,
+    ) -> Result<Self, QueryError> {
         let (mut suspects, young_groups) = suspects_of_handles(&file, criteria)?;
         let (mut allocation_count, mut no_match) = (0, file.about.no_match.clone());
-        if let Some(allocations) = allocations(&file, criteria)? {
+        if let Some(allocations) = allocations(&file, tables, criteria)? {
             suspects.extend(suspects_of_allocations(&allocations, criteria)?);
             allocation_count = allocations.selected_count();
             if allocation_count > 0 {
@@ -149,14 +176,12 @@ impl<'a> WhyAnswer<'a> {
 /// The allocations that are asked for, if any are and the trace has some.
 fn allocations<'f>(
     file: &'f FileAnswer<'_>,
+    tables: Option<AllocationTables>,
     criteria: &WhyCriteria,
 ) -> Result<Option<Allocations<'f>>, QueryError> {
-    match Origin::of(&file.file).zip(criteria.allocations()) {
-        None => Ok(None),
-        Some((origin, resource_criteria)) => {
-            Allocations::leaking(origin, resource_criteria, criteria.is_plain())
-        }
-    }
+    let chosen = Origin::of(&file.file).zip(tables).zip(criteria.allocations());
+    let Some(((origin, (allocators, table)), chosen)) = chosen else { return Ok(None) };
+    Allocations::of(origin, allocators, table, chosen, criteria.is_plain(), Kept::Leaking)
 }
 
 /// The suspects among handles, and the number of groups that leak but are no suspects.
@@ -203,7 +228,8 @@ fn suspects_of_handles(
             .filter_map(|handle| columns.stack.get(handle.opened.row()))
             .collect();
         let (create_stacks, ended) = (Some(stacks.len()), "closed".to_owned());
-        Some(Findings { diagnoses, names, create_stacks, grown: None, ended })
+        let closed_after_exit = causes.owners_of_late_closes();
+        Some(Findings { diagnoses, names, create_stacks, grown: None, ended, closed_after_exit })
     })
 }
 

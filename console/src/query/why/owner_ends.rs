@@ -79,15 +79,25 @@ impl Causes<'_> {
         self.diagnosis(cause, &reused, facts)
     }
 
+    /// Leaked handles that the exit of their process closed, after its end event.
+    fn late_closes(&self) -> Vec<Opened> {
+        self.of_ended(|handle, _, end_ns| self.close_after_end(handle, end_ns).is_some())
+    }
+
+    /// Their owners, one for each.
+    pub(super) fn owners_of_late_closes(&self) -> Vec<ProcessIdx> {
+        let closed = self.late_closes().into_iter();
+        closed.filter_map(|handle| Some(self.owner(handle)?.0)).collect()
+    }
+
     pub(super) fn closed_after_exit(&self, cause: &'static str) -> Option<Diagnosis> {
-        let closed =
-            self.of_ended(|handle, _, end_ns| self.close_after_end(handle, end_ns).is_some());
+        let closed = self.late_closes();
         let first = *closed.first()?;
         let end_ns = self.owner(first)?.1.end_ns?;
         let close = self.close_after_end(first, end_ns)?;
         let after_ns = self.columns.time_ns.get(close)?.saturating_sub(end_ns);
         let facts = format!(
-            "closed by the exit of the process, {:.1} ms after it ended: by its own thread {}",
+            "not leaked: closed by the exit of the process, {:.1} ms after it ended, by its own thread {}",
             after_ns as f64 / 1e6,
             self.columns.tid.get(close)?
         );

@@ -130,7 +130,7 @@ impl Suspect {
         let shares: Vec<Share> = shares.collect();
         let sums = Sums::of(&shares);
         let process = |share| SuspectProcess::of(share, acquired.processes(), is_plain);
-        let processes: Vec<SuspectProcess> = shares.iter().map(process).collect();
+        let mut processes: Vec<SuspectProcess> = shares.iter().map(process).collect();
         let lifetimes: Vec<ProcessLifetimes> =
             shares.into_iter().map(|share| share.lifetimes).collect();
         let growth = match acquired.window() {
@@ -141,8 +141,15 @@ impl Suspect {
             }
         };
         let is_beyond_chance = acquired.window().is_some() && growth.evidence.kept > 0;
-        let sums = Sums { is_beyond_chance, ..sums };
-        let Findings { diagnoses, names, create_stacks, grown, ended } = findings(group, &sums)?;
+        let mut sums = Sums { is_beyond_chance, ..sums };
+        let findings = findings(group, &sums)?;
+        let Findings { diagnoses, names, create_stacks, grown, ended, closed_after_exit } =
+            findings;
+        for owner in closed_after_exit {
+            let process = processes.iter_mut().find(|process| process.row == Some(owner));
+            let counts = process.map(|process| &mut process.counts).into_iter();
+            counts.chain([&mut sums.counts]).for_each(Counts::move_to_exit);
+        }
         let races = diagnoses.iter().find(|diagnosis| diagnosis.cause == RACE);
         let Sums { counts, bytes, .. } = sums;
         // Of allocations with bytes, the score counts the mean bytes of each.

@@ -2,15 +2,13 @@
 
 use std::io::{self, Write};
 
-use handlescope_model::Untrusted;
+use handlescope_model::{FILE_MAPPING_NAME, Untrusted};
 use indicatif::HumanCount;
 use serde::Serialize;
 
 use super::{index, no_match_line};
 use crate::{
-    query::{
-        Diagnosis, LeakedNames, ObjectNames, Suspect, SuspectProcess, Totals, Verdict, WhyAnswer,
-    },
+    query::{Diagnosis, ObjectNames, Suspect, SuspectProcess, Totals, Verdict, WhyAnswer},
     render::{
         json::{Document, StackNumbers, traces},
         table::{Columns, FileRows, Table},
@@ -217,7 +215,8 @@ fn in_processes(processes: &[SuspectProcess]) -> Option<String> {
 }
 
 /// The most frequent names of leaked objects, and the number of the others.
-fn named_objects(names: &LeakedNames) -> Option<String> {
+fn named_objects(suspect: &Suspect) -> Option<String> {
+    let names = &suspect.names;
     let (shown, more) = names.frequent.split_at(names.frequent.len().min(NAMES));
     let others = names.others + more.iter().map(|names| names.count).sum::<u64>();
     let shown = shown.iter();
@@ -229,7 +228,8 @@ fn named_objects(names: &LeakedNames) -> Option<String> {
     let rest = [(others, "with other names"), (names.unnamed, "without a name")].into_iter();
     let rest = rest.filter(|(count, _)| *count > 0);
     parts.extend(rest.map(|(count, text)| format!("{} {text}", HumanCount(count))));
-    Some(format!("Objects: {}", parts.join(", ")))
+    let title = if suspect.type_name == FILE_MAPPING_NAME { "Files" } else { "Objects" };
+    Some(format!("{title}: {}", parts.join(", ")))
 }
 
 /// A process of a suspect in a document.
@@ -359,7 +359,7 @@ impl SuspectRow<'_> {
         if let Some(processes) = in_processes(&suspect.processes) {
             line(display.whole(&Untrusted(&processes).to_string()))?;
         }
-        if let Some(names) = named_objects(&suspect.names) {
+        if let Some(names) = named_objects(suspect) {
             line(display.whole(&Untrusted(&names).to_string()))?;
         }
         let telling = with_telling(&suspect.diagnoses).filter(|(_, is_shown)| *is_shown);

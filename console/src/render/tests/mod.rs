@@ -7,6 +7,7 @@ mod stacks;
 mod symbols;
 mod tables;
 mod text;
+mod why;
 
 use std::io;
 

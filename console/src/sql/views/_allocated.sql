@@ -9,7 +9,7 @@
 -- pid?: Its process id.
 -- allocated_by?: Executable that allocated it, where that is not the owner.
 -- by?: Old name of allocated_by, to be removed in the next version.
--- key: Address or handle like 0xC0.
+-- key [hex]: Address or handle like 0xC0.
 -- size [bytes]: Its bytes; those of the part where an allocation ended in parts.
 -- time_ns [ns since session start]: When it was allocated.
 -- tid?: Thread that allocated it.
@@ -33,7 +33,7 @@ SELECT
     allocators_pid(allocator) AS pid,
     processes_name(caller) AS allocated_by,
     processes_name(caller) AS "by",
-    hex(key) AS key,
+    key,
     size,
     time_ns,
     tid,

@@ -6,7 +6,7 @@
 -- type: Type of the object, as in Event.
 -- name?: Name of the object.
 -- kind: handle_create, handle_duplicate or map.
--- handle?: Handle value like 0xC0; null for a mapped view.
+-- handle? [hex]: Handle value like 0xC0; null for a mapped view.
 -- process?: Executable that owns the handle; the parent, if a child inherited it.
 -- pid?: Its process id.
 -- tid: Thread that opened it.
@@ -25,7 +25,7 @@
 -- close_process?: Executable that closed it.
 -- source_process?: Executable it was duplicated from.
 -- inherited_by?: Child that inherited it.
--- pointer: Kernel address of the object.
+-- pointer [hex]: Kernel address of the object.
 -- object [row of objects]: The object.
 -- event [row of events]: The event that opened it.
 -- process_row [row of processes]: The process.
@@ -35,7 +35,7 @@ SELECT
     objects_type(object) AS type,
     names_name(objects_name(object)) AS name,
     kind_name AS kind,
-    hex(handle) AS handle,
+    handle,
     processes_name(process) AS process,
     processes_pid(process) AS pid,
     tid,
@@ -58,7 +58,7 @@ SELECT
     processes_name(events_process(closing_event)) AS close_process,
     processes_name(source_process) AS source_process,
     processes_name(inherited_by) AS inherited_by,
-    hex(objects_pointer(object)) AS pointer,
+    objects_pointer(object) AS pointer,
     object,
     row AS event,
     process AS process_row,

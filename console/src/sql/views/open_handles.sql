@@ -4,10 +4,10 @@
 -- id: Number of the object, as answers about objects show it.
 -- type: Type of the object, as in Event.
 -- name?: Name of the object.
--- handle: Handle value like 0xC0.
+-- handle [hex]: Handle value like 0xC0.
 -- process?: Executable that owns the handle.
 -- pid?: Its process id.
--- pointer: Kernel address of the object.
+-- pointer [hex]: Kernel address of the object.
 -- object [row of objects]: The object.
 -- process_row [row of processes]: The process.
 SELECT
@@ -15,10 +15,10 @@ SELECT
     objects_id(object) AS id,
     objects_type(object) AS type,
     names_name(objects_name(object)) AS name,
-    hex(handle) AS handle,
+    handle,
     processes_name(process) AS process,
     processes_pid(process) AS pid,
-    hex(objects_pointer(object)) AS pointer,
+    objects_pointer(object) AS pointer,
     object,
     process AS process_row
 FROM existing_handles

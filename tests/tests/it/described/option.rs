@@ -35,7 +35,7 @@ fn open_in(shell: &Shell, file: &str) -> String {
 fn the_option_takes_words_and_files() {
     let shell = Shell::new();
     pool().trace.write(shell.path("a.etl")).unwrap();
-    let expected = "\"Secret,\"\"Tag\"\"\",Contoso.Pool,2,64";
+    let expected = "\"Secret,\"\"Tag\"\"\",Contoso.Pool,0x2,64";
     let words = format!("{TAKE};{GIVE}");
     let _ = shell.run(&["extract", "a.etl", "-resource", &words, "-outdir", "words"]).ok();
     let found = open_in(&shell, "words/a.json7z");

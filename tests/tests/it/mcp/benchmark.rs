@@ -11,23 +11,27 @@ use handlescope_tests::needs_data;
 use serde_json::{Value, json};
 
 /// Most calls, and bytes of their answers, for a trace.
-const MAX_CALLS: usize = 4;
-const MAX_BYTES: usize = 15 << 10;
+pub(super) const MAX_CALLS: usize = 4;
+pub(super) const MAX_BYTES: usize = 15 << 10;
 
 /// Bytes of the answer to `why` that an agent asks for: all suspects of most traces.
-const WHY_BYTES: usize = 13 << 10;
+pub(super) const WHY_BYTES: usize = 13 << 10;
 
 /// A session of an agent, and what it paid.
-struct Agent {
+pub(super) struct Agent {
     server: McpServer,
-    calls: usize,
-    bytes: usize,
+    pub(super) calls: usize,
+    pub(super) bytes: usize,
     /// All that it read.
     heard: String,
 }
 
 impl Agent {
-    fn call(&mut self, tool: &str, arguments: &Value) -> Value {
+    pub(super) fn new(server: McpServer) -> Self {
+        Self { server, calls: 0, bytes: 0, heard: String::new() }
+    }
+
+    pub(super) fn call(&mut self, tool: &str, arguments: &Value) -> Value {
         let params = json!({"name": tool, "arguments": arguments});
         let answer = self.server.request("tools/call", &params);
         assert_ne!(answer["result"]["isError"], true, "{tool} {arguments}: {answer}");
@@ -44,8 +48,7 @@ fn ask(name: &str) -> Agent {
     fs::create_dir(shell.path("traces")).unwrap();
     fs::copy(trace.etl(), shell.path("traces/trace.etl")).unwrap();
     copy_folder(trace.pdbs().path(), &shell.path("traces/symbols"));
-    let server = McpServer::start(&shell.path("traces"), &[]);
-    let mut agent = Agent { server, calls: 0, bytes: 0, heard: String::new() };
+    let mut agent = Agent::new(McpServer::start(&shell.path("traces"), &[]));
     agent.call("load", &json!({"paths": ["trace.etl"], "symbols": ["symbols"]}));
     let why = agent.call("why", &json!({"max_bytes": WHY_BYTES}));
     if let Some(next) = why.get("next") {

@@ -4,6 +4,7 @@ mod answers;
 mod benchmark;
 mod pages;
 mod protocol;
+mod seeds;
 
 use std::fs;
 use std::path::Path;

@@ -106,11 +106,17 @@ fn a_close_by_the_own_thread_after_the_end_of_the_process_is_of_its_exit() {
         close(&mut trace, 90 * MS, (900, tid), OBJECT, 0x10);
         trace
     };
-    let expected =
-        "closed by the exit of the process, 50.0 ms after it ended: by its own thread 901";
+    let expected = "not leaked: closed by the exit of the process, 50.0 ms after it ended, by its own thread 901";
     assert_eq!(text(&closed_by(901), "closed_after_exit").as_deref(), Some(expected));
     assert_eq!(text(&closed_by(901), "owner_ended"), None, "it was closed");
     assert_eq!(text(&closed_by(777), "closed_after_exit"), None, "another thread");
+    let counts = |tid: u32| {
+        let document = asked(&closed_by(tid), "");
+        ["leaked", "closed_at_exit"].map(|count| suspects(&document)[0][count].as_u64().unwrap())
+    };
+    assert_eq!((counts(901), counts(777)), ([0, 1], [1, 0]));
+    let printed = run_over(&closed_by(901), ".why\n").ok().stdout;
+    assert!(printed.contains("1 of 1 Event handle closed only by process exit"), "{printed}");
 }
 
 #[test]

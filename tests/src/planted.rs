@@ -1,0 +1,312 @@
+//! Traces with planted leaks, as the published ones have, of any seed, and the truth about them.
+
+use crate::bytes::PointerSize;
+use crate::payload::{DuplicateRecord, file_name};
+use crate::rng::Rng;
+use crate::scenario::{TraceBuilder, View};
+
+const MS: i64 = 1_000_000;
+const SECOND: i64 = 1_000 * MS;
+
+/// Length of each trace.
+const END: i64 = 600 * SECOND;
+
+const EVENT: u16 = 16;
+const THREAD: u16 = 8;
+
+const KERNEL: [u64; 1] = [0xffff_f800_0000_1000];
+
+/// Place of a program in memory, the same for all.
+const PROGRAM: u64 = 0x7ff6_0000_0000;
+
+const NAMES: [&str; 6] =
+    ["archiver.exe", "builder.exe", "courier.exe", "indexer.exe", "mailer.exe", "scanner.exe"];
+
+/// A leak that the script of a trace plants.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Planted {
+    /// `name.exe(pid)`.
+    pub process: String,
+    /// Type of the objects.
+    pub kind: &'static str,
+    /// The program's function that opens them.
+    pub function: String,
+    /// Word of the cause.
+    pub cause: &'static str,
+    /// Handles that are leaked, and all that the function opens.
+    pub leaked: u64,
+    pub opened: u64,
+    /// Rate of a steady leak.
+    pub per_minute: Option<f64>,
+}
+
+/// A trace and what is planted in it.
+#[derive(Debug)]
+pub struct PlantedTrace {
+    pub trace: TraceBuilder,
+    pub leaks: Vec<Planted>,
+}
+
+/// The scenarios, named like the published traces that they correspond to.
+pub const SCENARIOS: [&str; 5] = ["eventleak", "threadleak", "growth", "duplicates", "filemap"];
+
+/// The trace of a scenario and a seed.
+///
+/// # Panics
+/// When there is no such scenario.
+#[must_use]
+pub fn planted(scenario: &str, seed: u64) -> PlantedTrace {
+    let mut script = Script::new(seed);
+    match scenario {
+        "eventleak" => script.races(),
+        "threadleak" => script.threads(),
+        "growth" => (0..5).for_each(|_| script.groups()),
+        "duplicates" => script.duplicates(),
+        "filemap" => script.views(),
+        _ => panic!("there is no scenario {scenario}"),
+    }
+    script.healthy_work();
+    PlantedTrace { trace: script.trace, leaks: script.leaks }
+}
+
+/// A program and its process.
+#[derive(Debug, Clone)]
+struct Program {
+    name: String,
+    pid: u32,
+}
+
+struct Script {
+    trace: TraceBuilder,
+    rng: Rng,
+    leaks: Vec<Planted>,
+    programs: usize,
+    /// Number of the next object and handle.
+    next: u64,
+}
+
+impl Script {
+    fn new(seed: u64) -> Self {
+        let mut trace = TraceBuilder::new();
+        trace.process(4, "System");
+        trace
+            .module(0, r"\SystemRoot\ntoskrnl.exe", 0xffff_f800_0000_0000, 0x10_0000)
+            .rundown_only();
+        trace.object_type(EVENT, "Event").object_type(THREAD, "Thread");
+        trace.end(END);
+        let mut rng = Rng::new(seed);
+        let programs = rng.index(NAMES.len());
+        Self { trace, rng, leaks: Vec::new(), programs, next: 0 }
+    }
+
+    fn program(&mut self) -> Program {
+        let name = NAMES[self.programs % NAMES.len()].to_owned();
+        let pid = 1000 + 4 * self.rng.below(4000) as u32 + 20_000 * self.programs as u32;
+        self.programs += 1;
+        self.trace.process(pid, &name);
+        self.trace.module(pid, &format!(r"C:\demo\{name}"), PROGRAM, 0x10_0000).rundown_only();
+        Program { name, pid }
+    }
+
+    /// A function of a program, by its offset.
+    fn function(&mut self) -> u64 {
+        0x1000 + 0x10 * self.rng.below(0xe000)
+    }
+
+    /// A new object and handle.
+    fn object(&mut self) -> (u64, u32) {
+        self.next += 1;
+        (0xffff_8100_0000_0000 + 0x100 * self.next, 4 * self.next as u32)
+    }
+
+    /// So many times from one second to another, one after the other at about equal distances.
+    fn times(&mut self, count: u64, from_s: i64, to_s: i64) -> Vec<i64> {
+        let step = (to_s - from_s) * SECOND / count as i64;
+        let times = (0..count as i64)
+            .map(|number| from_s * SECOND + number * step + self.rng.below(step as u64 / 2) as i64);
+        times.collect()
+    }
+
+    fn open(
+        &mut self,
+        ns: i64,
+        program: &Program,
+        tid: u32,
+        kind: u16,
+        function: u64,
+    ) -> (u64, u32) {
+        let (object, handle) = self.object();
+        let created = self.trace.create_handle(ns, (program.pid, tid), object, handle, kind);
+        created.stack(&KERNEL, &[PROGRAM + function, PROGRAM + 0xf_fff0]);
+        (object, handle)
+    }
+
+    fn close(
+        &mut self,
+        ns: i64,
+        program: &Program,
+        tid: u32,
+        (object, handle): (u64, u32),
+        kind: u16,
+    ) {
+        let closed = self.trace.close_handle(ns, (program.pid, tid), object, handle, kind, "");
+        closed.stack(&KERNEL, &[PROGRAM + 0xf_0000]);
+    }
+
+    fn plant(
+        &mut self,
+        program: &Program,
+        kind: &'static str,
+        function: u64,
+        cause: &'static str,
+        (leaked, opened): (&[i64], u64),
+        is_steady: bool,
+    ) {
+        let minutes = leaked.first().zip(leaked.last());
+        let minutes = minutes.map_or(0.0, |(first, last)| (last - first) as f64 / 60e9);
+        let count = leaked.len() as u64;
+        self.leaks.push(Planted {
+            process: format!("{}({})", program.name, program.pid),
+            kind,
+            function: format!("{}+0x{function:X}", program.name),
+            cause,
+            leaked: count,
+            opened,
+            per_minute: is_steady.then(|| (count - 1) as f64 / minutes),
+        });
+    }
+
+    /// Two threads open one object at nearly the same time, and one of the handles is closed.
+    fn races(&mut self) {
+        let (program, function) = (self.program(), self.function());
+        let tids = [program.pid + 1, program.pid + 2];
+        let count = 30 + self.rng.below(40);
+        let times = self.times(count, 20, 580);
+        for ns in &times {
+            let (object, handle) = self.open(*ns, &program, tids[0], EVENT, function);
+            let apart = 10_000 + self.rng.below(200_000) as i64;
+            self.next += 1;
+            let second = 4 * self.next as u32;
+            let caller = (program.pid, tids[1]);
+            let created = self.trace.create_handle(ns + apart, caller, object, second, EVENT);
+            created.stack(&KERNEL, &[PROGRAM + function, PROGRAM + 0xf_fff0]);
+            self.close(ns + 20 * MS, &program, tids[1], (object, second), EVENT);
+            let _ = handle;
+        }
+        self.plant(&program, "Event", function, "race", (&times, 2 * count), true);
+    }
+
+    /// Threads that end while their handles stay open.
+    fn threads(&mut self) {
+        let (program, function) = (self.program(), self.function());
+        let (creator, count) = (program.pid + 1, 24 + self.rng.below(60));
+        let times = self.times(count, 15, 590);
+        for (number, ns) in (0..).zip(&times) {
+            let _ = self.open(*ns, &program, creator, THREAD, function);
+            let thread = self.trace.thread(program.pid, 300_000 + 4 * number);
+            thread.creator(program.pid, creator).started(ns + 5_000).ended(ns + 300 * MS);
+        }
+        let leaked = (times.as_slice(), count);
+        self.plant(&program, "Thread", function, "thread_or_process_handle", leaked, true);
+    }
+
+    /// A steady leak, an error path, a burst and a cache, each of a program.
+    fn groups(&mut self) {
+        let (program, function) = (self.program(), self.function());
+        let count = 40 + self.rng.below(80);
+        let times = self.times(count, 10, 590);
+        for ns in &times {
+            let _ = self.open(*ns, &program, program.pid + 1, EVENT, function);
+        }
+        self.plant(&program, "Event", function, "never_closed", (&times, count), true);
+
+        let (program, function) = (self.program(), self.function());
+        let (count, every) = (300 + self.rng.below(200), 5 + self.rng.below(4));
+        let times = self.times(count, 5, 590);
+        let mut leaked = Vec::new();
+        for (number, ns) in (0..).zip(&times) {
+            let opened = self.open(*ns, &program, program.pid + 1, EVENT, function);
+            match number % every {
+                0 => leaked.push(*ns),
+                _ => self.close(ns + 30 * MS, &program, program.pid + 1, opened, EVENT),
+            }
+        }
+        self.plant(&program, "Event", function, "sometimes_closed", (&leaked, count), true);
+
+        let (program, function) = (self.program(), self.function());
+        let start = 200 * SECOND + self.rng.below(200) as i64 * SECOND;
+        let times: Vec<i64> =
+            (0..40 + self.rng.below(30) as i64).map(|n| start + 20 * MS * n).collect();
+        for ns in &times {
+            let _ = self.open(*ns, &program, program.pid + 1, EVENT, function);
+        }
+        let count = times.len() as u64;
+        self.plant(&program, "Event", function, "never_closed", (&times, count), false);
+    }
+
+    /// Handles that one process duplicates into another, which never closes them.
+    fn duplicates(&mut self) {
+        let (source, target, function) = (self.program(), self.program(), self.function());
+        let count = 25 + self.rng.below(40);
+        let times = self.times(count, 10, 585);
+        for ns in &times {
+            let opened = self.open(*ns, &source, source.pid + 1, EVENT, 0xe_0000);
+            let (object, source_handle) = opened;
+            let record = DuplicateRecord {
+                object,
+                source_handle,
+                target_handle: source_handle,
+                target_pid: target.pid,
+                source_pid: Some(source.pid),
+                type_id: EVENT,
+            };
+            let duplicated =
+                self.trace.duplicate_handle(ns + MS, (source.pid, source.pid + 1), record);
+            duplicated.stack(&KERNEL, &[PROGRAM + function, PROGRAM + 0xf_fff0]);
+            self.close(ns + 50 * MS, &source, source.pid + 1, opened, EVENT);
+        }
+        let leaked = (times.as_slice(), count);
+        self.plant(&target, "Event", function, "duplicate_not_closed", leaked, true);
+        if let Some(planted) = self.leaks.last_mut() {
+            // The source's stack.
+            planted.function = format!("{}+0x{function:X}", source.name);
+        }
+    }
+
+    /// Views of a file of which some are never unmapped.
+    fn views(&mut self) {
+        let (program, function) = (self.program(), self.function());
+        let (count, every) = (100 + self.rng.below(60), 3 + self.rng.below(3));
+        let times = self.times(count, 10, 590);
+        let file_key = 0xffff_a000_0000_0000 + 0x1000 * self.rng.below(1000);
+        let name = r"\Device\HarddiskVolume3\data\cache.bin";
+        let named = file_name(file_key, name, PointerSize::Eight);
+        self.trace.kernel_event(END - SECOND, (4, 8), &named);
+        let mut leaked = Vec::new();
+        for (number, ns) in (1..).zip(&times) {
+            let base = 0x1_0000_0000 + 0x100_0000 * number;
+            let view =
+                View { base, size: 0x10_0000, file_key, pid: program.pid, ..View::default() };
+            let caller = (program.pid, program.pid + 1);
+            let mapped = self.trace.map(*ns, caller, view);
+            mapped.stack(&KERNEL, &[PROGRAM + function, PROGRAM + 0xf_fff0]);
+            match number % every {
+                0 => leaked.push(*ns),
+                _ => {
+                    self.trace.unmap(ns + 200 * MS, caller, view);
+                }
+            }
+        }
+        self.plant(&program, "FileMapping", function, "view_not_unmapped", (&leaked, count), true);
+    }
+
+    /// Handles that are closed soon, of a program without leaks.
+    fn healthy_work(&mut self) {
+        let (program, function) = (self.program(), self.function());
+        for ns in self.times(400, 2, 598) {
+            let opened = self.open(ns, &program, program.pid + 1, EVENT, function);
+            let life = MS + self.rng.below(50) as i64 * MS;
+            self.close(ns + life, &program, program.pid + 1, opened, EVENT);
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! What `.why` claims only with evidence, and what it counts instead of listing it.
+
+use handlescope_tests::binary::run_over;
+use handlescope_tests::scenario::TraceBuilder;
+use serde_json::Value;
+
+use super::{KERNEL, MS, OBJECT, USER, asked, close, open, suspects, trace};
+
+const SECOND: i64 = 1000 * MS;
+
+/// A minute in which the server opens `count` handles on one stack, one each half second, and closes those that `lives`
+/// gives a life.
+fn opened(count: u32, lives: impl Fn(u32) -> Option<i64>) -> TraceBuilder {
+    let mut trace = trace();
+    trace.end(60 * SECOND);
+    for number in 0..count {
+        let (ns, object) = (SECOND / 2 * i64::from(number + 1), OBJECT + 0x100 * u64::from(number));
+        open(&mut trace, ns, (700, 701), object, 4 * number + 4);
+        if let Some(life) = lives(number) {
+            close(&mut trace, ns + life, (700, 701), object, 4 * number + 4);
+        }
+    }
+    trace
+}
+
+fn text(document: &Value, cause: &str) -> Option<String> {
+    let diagnoses = suspects(document).first()?["diagnoses"].as_array()?.iter();
+    let mut texts = diagnoses.filter(|diagnosis| diagnosis["cause"] == cause);
+    Some(texts.next()?["text"].as_str()?.to_owned())
+}
+
+#[test]
+fn error_paths_are_advised_where_closing_is_the_rule_and_chance_does_not_explain_the_rest() {
+    let closed = |trace: &TraceBuilder| text(&asked(trace, ""), "sometimes_closed");
+    let all_but = |every: u32| move |number: u32| (number % every != 0).then_some(50 * MS);
+    let advised = closed(&opened(20, all_but(5)));
+    assert_eq!(advised.as_deref(), Some("usually closed (16 of 20): check the error paths"));
+    let few = closed(&opened(4, all_but(4)));
+    assert_eq!(few.as_deref(), Some("usually closed (3 of 4)"));
+    let exception = closed(&opened(20, |number| (number % 4 == 0).then_some(50 * MS)));
+    assert_eq!(exception.as_deref(), Some("sometimes closed (5 of 20)"));
+    // Each lives for ten seconds, and the trace ends before the last ones do.
+    let young = opened(110, |number| (number < 98).then_some(10 * SECOND));
+    let document = asked(&young, "");
+    assert_eq!((suspects(&document).len(), &document["young_groups"]), (0, &1.into()));
+}
+
+#[test]
+fn a_workload_that_stopped_is_no_fill_of_a_cache() {
+    let leaks = |number: u32| (number >= 48 || number % 4 != 0).then_some(8 * MS);
+    let stopped = run_over(&opened(48, leaks), ".why\n").ok().stdout;
+    assert!(stopped.contains("\n   Stopped: 12 leaked within "), "{stopped}");
+    assert!(stopped.contains(", nothing opened after 24.0 s"), "{stopped}");
+    let goes_on = run_over(&opened(118, leaks), ".why\n").ok().stdout;
+    assert!(goes_on.contains("12 leaked within "), "{goes_on}");
+    assert!(!goes_on.contains("Stopped") && !goes_on.contains("nothing opened"), "{goes_on}");
+}
+
+#[test]
+fn stacks_that_are_shown_as_one_are_counted() {
+    let with_places = |places: u64| {
+        let mut trace = trace();
+        for number in 0..8 {
+            let object = OBJECT + 0x100 * number;
+            let place = USER[0] + 0x10 * (number % places);
+            trace
+                .create_handle(
+                    SECOND * number as i64,
+                    (700, 701),
+                    object,
+                    4 * number as u32 + 4,
+                    super::EVENT,
+                )
+                .stack(&KERNEL, &[place]);
+        }
+        (asked(&trace, "")["suspects"].clone(), run_over(&trace, ".why\n").ok().stdout)
+    };
+    let line = "\n   3 create stacks with these functions, at different addresses\n";
+    let (several, text) = with_places(3);
+    assert_eq!((several.as_array().unwrap().len(), &several[0]["create_stacks"]), (1, &3.into()));
+    assert!(text.contains(line), "{text}");
+    let (single, text) = with_places(1);
+    assert_eq!(&single[0]["create_stacks"], 1);
+    assert!(!text.contains("create stacks"), "{text}");
+}
+
+#[test]
+fn of_several_processes_or_threads_that_ended_the_first_three_are_named() {
+    const PROCESS: u16 = 7;
+    const THREAD: u16 = 8;
+    let mut trace = trace();
+    trace.object_type(PROCESS, "Process").object_type(THREAD, "Thread");
+    for number in 0..5_u32 {
+        let (at, object) = (i64::from(number) * MS, OBJECT + 0x100 * u64::from(number));
+        let child = trace.process(900 + 4 * number, "child.exe");
+        child.started(10 * MS + at).ended(40 * MS + at).key(object);
+        trace.thread(700, 720 + number).creator(700, 701).started(60 * MS + at).ended(80 * MS + at);
+        for (ns, object, kind, place) in [
+            (11 * MS + at, object, PROCESS, 0x100),
+            (60 * MS + at - 5_000, object + 0x1000, THREAD, 0x200),
+        ] {
+            let handle = 4 * (2 * number + u32::from(kind == THREAD)) + 4;
+            let created = trace.create_handle(ns, (700, 701), object, handle, kind);
+            created.stack(&KERNEL, &[USER[0] + place]);
+        }
+    }
+    close(&mut trace, 200 * MS, (800, 801), OBJECT + 0x9000, 0x99);
+    let text = run_over(&trace, ".why -All\n").ok().stdout;
+    let processes = "Still open after the process itself ended (child.exe(900) at 0.040 s, child.exe(904) at \
+                     0.041 s, child.exe(908) at 0.042 s, and 2 more)";
+    let threads = "Still open after the thread itself ended (720 at 0.080 s, 721 at 0.081 s, 722 at 0.082 s, and 2 \
+                   more)";
+    assert!(text.contains(processes) && text.contains(threads), "{text}");
+}
