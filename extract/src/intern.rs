@@ -4,6 +4,8 @@ use std::hash::{BuildHasher, Hash};
 
 use hashbrown::{DefaultHashBuilder, HashTable};
 
+use crate::etl::Fingerprint;
+
 /// Numbers lists in the order they are first seen, from 0.
 ///
 /// Lists are compared by content: the hash only finds candidates. They lie in one piece of memory,
@@ -68,6 +70,43 @@ impl ByteInterner {
     }
 }
 
+/// Numbers byte strings by their fingerprints, which were made elsewhere.
+///
+/// Of one that is known nothing is read but an entry of the table: strings lie anywhere in hundreds of megabytes.
+#[derive(Default)]
+pub(crate) struct FingerprintInterner {
+    bytes: Vec<u8>,
+    /// End of each string, which is the start of the next.
+    ends: Vec<usize>,
+    /// Hash of each string, so that growing does not need the strings.
+    hashes: Vec<u64>,
+    /// The number of each string, and the half of its fingerprint that distinguishes it from those with its hash.
+    table: HashTable<(u64, u32)>,
+}
+
+impl FingerprintInterner {
+    /// The number of a string with a fingerprint.
+    pub(crate) fn intern(&mut self, string: &[u8], fingerprint: Fingerprint) -> u32 {
+        let Self { bytes, ends, hashes, table } = self;
+        let Fingerprint { hash, check } = fingerprint;
+        if let Some((_, id)) = table.find(hash, |(known, _)| *known == check) {
+            return *id;
+        }
+        let id = ends.len() as u32;
+        bytes.extend_from_slice(string);
+        ends.push(bytes.len());
+        hashes.push(hash);
+        let hash_of = |(_, id): &(u64, u32)| hashes.get(*id as usize).copied().unwrap_or_default();
+        table.insert_unique(hash, (check, id), hash_of);
+        id
+    }
+
+    /// The string with a number; empty for a number never given.
+    pub(crate) fn get(&self, id: u32) -> &[u8] {
+        slice(&self.bytes, &self.ends, id)
+    }
+}
+
 fn slice<'a, T>(items: &'a [T], ends: &[usize], id: u32) -> &'a [T] {
     let id = id as usize;
     let start = id.checked_sub(1).and_then(|before| ends.get(before)).copied().unwrap_or(0);
@@ -78,6 +117,22 @@ fn slice<'a, T>(items: &'a [T], ends: &[usize], id: u32) -> &'a [T] {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn strings_differ_by_either_half_of_their_fingerprints() {
+        let mut strings = FingerprintInterner::default();
+        let print = |hash, check| Fingerprint { hash, check };
+        let ids = [(1, 1), (1, 2), (2, 1), (1, 1)]
+            .map(|(hash, check)| strings.intern(&[hash as u8, check as u8], print(hash, check)));
+        assert_eq!(ids, [0, 1, 2, 0]);
+        assert_eq!(strings.get(1), [1, 2]);
+        let made: Vec<u32> = (0..1000_u32)
+            .map(|number| {
+                strings.intern(&number.to_le_bytes(), Fingerprint::of(&number.to_le_bytes()))
+            })
+            .collect();
+        assert_eq!(made, (3..1003).collect::<Vec<_>>());
+    }
 
     #[test]
     fn equal_strings_share_a_number_and_the_empty_string_has_a_number() {

@@ -8,7 +8,7 @@ use crate::etl::{Event, EventId, Guid, Selector};
 use crate::intern::ByteInterner;
 use crate::mapping::ResourceMapping;
 use crate::metadata::{event_name, provider_name, schema_item, traits_item};
-use crate::stacks::KeptStacks;
+use crate::stacks::{KeptStacks, repeated_frames};
 
 /// Number and time range of the events of one kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -178,6 +178,10 @@ impl Selector for KernelSelector {
         let is_of_provider = matches!(event.id, EventId::Manifest { .. } | EventId::Classic { .. });
         self.index.family(event.id).is_some()
             || is_of_provider && (self.has_providers || self.interest.may_be(event))
+    }
+
+    fn repeated<'a>(&self, event: &Event<'a>) -> Option<&'a [u8]> {
+        repeated_frames(event)
     }
 }
 

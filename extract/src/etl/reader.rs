@@ -14,7 +14,7 @@ use std::thread;
 
 use super::buffer::{BUFFER_HEADER_SIZE, BufferTimes, IndexedBuffer};
 use super::diagnostics::{Diagnostics, WarningKind};
-use super::event::{Event, frame, is_end};
+use super::event::{Event, Fingerprint, frame, is_end};
 use super::file::EtlFile;
 use super::index::BufferIndex;
 use super::losses::ReadBuffer;
@@ -26,6 +26,11 @@ use super::lz77::decompress;
 pub trait Selector: Send {
     /// Whether the event is to be handed out.
     fn select(&mut self, event: &Event<'_>) -> bool;
+
+    /// Bytes of a selected event that are likely to be those of others, too, of which it gets a fingerprint.
+    fn repeated<'a>(&self, _event: &Event<'a>) -> Option<&'a [u8]> {
+        None
+    }
 }
 
 /// Decoded buffers that wait for the merge.
@@ -198,7 +203,8 @@ impl Decoder<'_> {
             let event = Event { processor: target.processor, ..framed.event };
             times.add(&event);
             if self.selector.select(&event) {
-                target.events.push((time, at as u32));
+                let fingerprint = self.selector.repeated(&event).map(Fingerprint::of);
+                target.events.push(SelectedEvent { time, position: at as u32, fingerprint });
             }
             at += framed.stride;
         }
@@ -300,8 +306,8 @@ impl<P: FnMut(u64) -> ControlFlow<()>, S: FnMut(&Event<'_>)> Merger<'_, P, S> {
 
     fn hand_out(&mut self) {
         let Self { merge, last_time, diagnostics, sink, .. } = self;
-        let done = merge.next(|buffer, at| {
-            let Some(event) = event_at(buffer, at, *last_time) else { return };
+        let done = merge.next(|buffer, selected| {
+            let Some(event) = event_at(buffer, selected, *last_time) else { return };
             if event.time < *last_time {
                 diagnostics.count(WarningKind::OutOfOrder, Some(event.offset));
             } else {
@@ -322,10 +328,17 @@ impl<P: FnMut(u64) -> ControlFlow<()>, S: FnMut(&Event<'_>)> Merger<'_, P, S> {
 }
 
 /// Frames an event again at the position that the decoder noted.
-fn event_at(buffer: &DecodedBuffer, at: usize, inherited_time: i64) -> Option<Event<'_>> {
+fn event_at(
+    buffer: &DecodedBuffer,
+    selected: SelectedEvent,
+    inherited_time: i64,
+) -> Option<Event<'_>> {
+    let SelectedEvent { position, fingerprint, .. } = selected;
+    let at = position as usize;
     let framed = frame(buffer.data.get(at..buffer.valid)?, inherited_time).ok()?;
     let offset = if buffer.expanded { 0 } else { at as u64 };
-    Some(Event { processor: buffer.processor, offset: buffer.offset + offset, ..framed.event })
+    let DecodedBuffer { processor, offset: of_buffer, .. } = *buffer;
+    Some(Event { processor, offset: of_buffer + offset, fingerprint, ..framed.event })
 }
 
 /// A decoded buffer: its bytes and where its selected events are.
@@ -343,8 +356,18 @@ pub(super) struct DecodedBuffer {
     pub(super) data: Vec<u8>,
     /// Valid bytes of `data`.
     pub(super) valid: usize,
-    /// Raw time and position of each selected event.
-    pub(super) events: Vec<(i64, u32)>,
+    /// The selected events.
+    pub(super) events: Vec<SelectedEvent>,
+}
+
+/// A selected event of a buffer.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct SelectedEvent {
+    /// Raw time.
+    pub(super) time: i64,
+    /// Position in the buffer.
+    pub(super) position: u32,
+    pub(super) fingerprint: Option<Fingerprint>,
 }
 
 /// Sort key of the next event of a buffer among the events of all buffers.
@@ -387,9 +410,11 @@ impl Merge {
 
     /// Takes a buffer in; gives it back when it has no events.
     pub(super) fn add(&mut self, buffer: DecodedBuffer) -> Option<DecodedBuffer> {
-        let Some((time, _)) = buffer.events.first() else { return Some(buffer) };
+        let Some(SelectedEvent { time, .. }) = buffer.events.first().copied() else {
+            return Some(buffer);
+        };
         let DecodedBuffer { processor, sequence, offset, .. } = buffer;
-        let key = Key { time: *time, processor, sequence, offset };
+        let key = Key { time, processor, sequence, offset };
         let slot = self.free.pop().unwrap_or_else(|| {
             self.slots.push(Slot::default());
             self.slots.len() - 1
@@ -402,17 +427,17 @@ impl Merge {
     /// Hands out the next event; returns its buffer when that was its last event.
     pub(super) fn next(
         &mut self,
-        event: impl FnOnce(&DecodedBuffer, usize),
+        take: impl FnOnce(&DecodedBuffer, SelectedEvent),
     ) -> Option<DecodedBuffer> {
         let mut top = self.heap.peek_mut()?;
         let Reverse((_, index)) = *top;
         let Slot { buffer, next } = &mut self.slots[index];
-        if let Some((_, position)) = buffer.events.get(*next) {
-            event(buffer, *position as usize);
+        if let Some(event) = buffer.events.get(*next) {
+            take(buffer, *event);
         }
         *next += 1;
-        if let Some((time, _)) = buffer.events.get(*next) {
-            top.0.0.time = *time;
+        if let Some(event) = buffer.events.get(*next) {
+            top.0.0.time = event.time;
             return None;
         }
         PeekMut::pop(top);
@@ -434,6 +459,10 @@ mod tests {
         }
     }
 
+    fn selected(time: i64, position: u32) -> SelectedEvent {
+        SelectedEvent { time, position, fingerprint: None }
+    }
+
     #[test]
     fn too_many_overlapping_buffers_are_merged_down_to_half_the_limit() {
         for (buffers, bytes) in [(4, usize::MAX), (usize::MAX, 400)] {
@@ -451,7 +480,7 @@ mod tests {
             };
             let mut left = Vec::new();
             for offset in 0..6 {
-                let (data, events) = (vec![0; 100], vec![(1, 72)]);
+                let (data, events) = (vec![0; 100], vec![selected(1, 72)]);
                 merger.add(DecodedBuffer { offset, data, events, ..DecodedBuffer::default() });
                 assert!(merger.catch_up(0, MergeLimits { buffers, bytes }).is_continue());
                 left.push(merger.merge.len());
@@ -480,7 +509,7 @@ mod tests {
     fn buffer(offset: u64, times: &[i64]) -> DecodedBuffer {
         DecodedBuffer {
             offset,
-            events: times.iter().map(|t| (*t, offset as u32)).collect(),
+            events: times.iter().map(|time| selected(*time, offset as u32)).collect(),
             ..DecodedBuffer::default()
         }
     }

@@ -205,6 +205,7 @@ impl PackedEvents {
                 payload,
                 extended,
                 offset: head.offset,
+                fingerprint: None,
             }
         })
     }

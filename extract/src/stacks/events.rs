@@ -9,7 +9,7 @@ use rustc_hash::FxHashMap;
 
 use super::fragments::{FragmentRef, Fragments};
 use super::parts::{
-    KEY_DELETE, KEY_RUNDOWN, Part, PartFrames, USER_PART, carried_parts, key_frames,
+    FrameBytes, KEY_DELETE, KEY_RUNDOWN, Part, PartFrames, USER_PART, carried_parts, key_frames,
 };
 use crate::etl::Event;
 use crate::raw::{IdSource, Timeline, UNKNOWN_ID};
@@ -65,7 +65,7 @@ impl EventStacks {
         &self.fragments
     }
 
-    pub(super) fn define_key(&mut self, key: u64, frames: &[u8], pointer_size: usize) {
+    pub(super) fn define_key(&mut self, key: u64, frames: FrameBytes<'_>, pointer_size: usize) {
         self.fragments.define(key, frames, pointer_size);
     }
 

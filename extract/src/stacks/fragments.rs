@@ -2,8 +2,9 @@
 
 use hashbrown::HashMap;
 
-use super::parts::PartFrames;
-use crate::intern::ByteInterner;
+use super::parts::{FrameBytes, PartFrames};
+use crate::etl::Fingerprint;
+use crate::intern::FingerprintInterner;
 
 /// Number of a part of a stack: of its frames, or of the key whose frames are still to come.
 ///
@@ -45,7 +46,7 @@ impl FragmentRef {
 /// known copies nothing.
 #[derive(Default)]
 pub struct Fragments {
-    lists: ByteInterner,
+    lists: FingerprintInterner,
     widened: Vec<u8>,
     /// Fragment with the frames of each key that was referred to, once they came.
     keyed: Vec<Option<u32>>,
@@ -64,7 +65,10 @@ impl Fragments {
         is_user: bool,
     ) -> FragmentRef {
         match frames {
-            PartFrames::Here(frames) => self.intern(frames, pointer_size, is_user),
+            PartFrames::Here(frames) => {
+                let index = self.intern_frames(frames, pointer_size);
+                FragmentRef::new(index as usize, false, is_user)
+            }
             PartFrames::Key(key) => self.refer(key, is_user),
         }
     }
@@ -72,8 +76,8 @@ impl Fragments {
     /// The fragment with these addresses, given as a stack event of a system with pointers of `pointer_size` bytes has
     /// them. A cut last address is left out.
     pub fn intern(&mut self, frames: &[u8], pointer_size: usize, is_user: bool) -> FragmentRef {
-        let index = self.intern_frames(frames, pointer_size);
-        FragmentRef::new(index as usize, false, is_user)
+        let frames = FrameBytes { bytes: frames, fingerprint: None };
+        self.add(PartFrames::Here(frames), pointer_size, is_user)
     }
 
     /// The fragment that a key refers to from now until its frames come.
@@ -91,7 +95,7 @@ impl Fragments {
     /// Takes the frames of a key.
     ///
     /// They are given as for [`Self::intern`].
-    pub fn define(&mut self, key: u64, frames: &[u8], pointer_size: usize) {
+    pub(super) fn define(&mut self, key: u64, frames: FrameBytes<'_>, pointer_size: usize) {
         if let Some(index) = self.open_keys.remove(&key) {
             let fragment = self.intern_frames(frames, pointer_size);
             if let Some(slot) = self.keyed.get_mut(index as usize) {
@@ -131,17 +135,20 @@ impl Fragments {
         list.as_chunks().0.iter().map(|bytes| u64::from_le_bytes(*bytes))
     }
 
-    fn intern_frames(&mut self, frames: &[u8], pointer_size: usize) -> u32 {
+    fn intern_frames(&mut self, frames: FrameBytes<'_>, pointer_size: usize) -> u32 {
+        let FrameBytes { bytes, fingerprint } = frames;
         if pointer_size == 8 {
-            return self.lists.intern(&frames[..frames.len() / 8 * 8]);
+            let addresses = bytes.as_chunks::<8>().0.as_flattened();
+            let fingerprint = fingerprint.unwrap_or_else(|| Fingerprint::of(addresses));
+            return self.lists.intern(addresses, fingerprint);
         }
         let mut widened = std::mem::take(&mut self.widened);
         widened.clear();
-        for address in frames.as_chunks::<4>().0 {
+        for address in bytes.as_chunks::<4>().0 {
             widened.extend_from_slice(address);
             widened.extend_from_slice(&[0; 4]);
         }
-        let index = self.lists.intern(&widened);
+        let index = self.lists.intern(&widened, Fingerprint::of(&widened));
         self.widened = widened;
         index
     }
@@ -154,6 +161,11 @@ pub(crate) mod tests {
     /// Addresses as a stack event of a 64-bit system has them.
     pub(crate) fn frames(addresses: &[u64]) -> Vec<u8> {
         addresses.iter().flat_map(|address| address.to_le_bytes()).collect()
+    }
+
+    fn define(fragments: &mut Fragments, key: u64, addresses: &[u64]) {
+        let frames = FrameBytes { bytes: &frames(addresses), fingerprint: None };
+        fragments.define(key, frames, 8);
     }
 
     fn addresses(fragments: &Fragments, fragment: FragmentRef) -> Vec<u64> {
@@ -186,12 +198,12 @@ pub(crate) mod tests {
     #[test]
     fn a_reference_means_the_first_frames_after_it() {
         let mut fragments = Fragments::default();
-        fragments.define(7, &frames(&[9]), 8);
+        define(&mut fragments, 7, &[9]);
         let before = fragments.refer(7, false);
-        fragments.define(7, &frames(&[1]), 8);
+        define(&mut fragments, 7, &[1]);
         let after = fragments.refer(7, false);
-        fragments.define(7, &frames(&[2]), 8);
-        fragments.define(7, &frames(&[3]), 8);
+        define(&mut fragments, 7, &[2]);
+        define(&mut fragments, 7, &[3]);
         assert_eq!(addresses(&fragments, before), [1]);
         assert_eq!(addresses(&fragments, after), [2]);
     }
@@ -200,10 +212,10 @@ pub(crate) mod tests {
     fn frames_that_may_be_of_the_next_use_of_a_key_are_not_taken() {
         let mut fragments = Fragments::default();
         let [defined, open] = [7, 8].map(|key| fragments.refer(key, false));
-        fragments.define(7, &frames(&[1]), 8);
+        define(&mut fragments, 7, &[1]);
         fragments.forget_keys();
         let after = fragments.refer(8, false);
-        fragments.define(8, &frames(&[2]), 8);
+        define(&mut fragments, 8, &[2]);
         assert!([defined, open].iter().all(|key| addresses(&fragments, *key).is_empty()));
         assert_eq!((addresses(&fragments, after), fragments.unresolved_keys()), (vec![2], 2));
     }

@@ -6,7 +6,8 @@ use hashbrown::HashMap;
 use super::events::EventStacks;
 use super::fragments::{FragmentRef, Fragments};
 use super::parts::{
-    KEY_DELETE, KEY_KERNEL, KEY_RUNDOWN, KEY_USER, Part, PartFrames, USER_PART, WALK, key_frames,
+    FrameBytes, KEY_DELETE, KEY_KERNEL, KEY_RUNDOWN, KEY_USER, Part, PartFrames, USER_PART, WALK,
+    key_frames,
 };
 use crate::etl::{Event, EventId, WarningKind};
 use crate::payload::Field;
@@ -147,7 +148,7 @@ impl AllStacks {
         self.fragments.forget_keys();
     }
 
-    pub(super) fn define_key(&mut self, key: u64, frames: &[u8], pointer_size: usize) {
+    pub(super) fn define_key(&mut self, key: u64, frames: FrameBytes<'_>, pointer_size: usize) {
         self.fragments.define(key, frames, pointer_size);
     }
 

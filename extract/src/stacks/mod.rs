@@ -18,5 +18,5 @@ pub use events::{CarriedStacks, EventStacks};
 pub use fragments::{FragmentRef, Fragments};
 pub use kept::{AllStacks, JoinedStack, KeptStacks};
 pub use modules::{AddressSpaces, Located, Mapping};
-pub(crate) use parts::{StackUse, carried_names, item_fields};
+pub(crate) use parts::{StackUse, carried_names, item_fields, repeated_frames};
 pub use resolver::{FrameInterner, FrameKey, KeptRows, StackResolver, StackTable};

@@ -3,7 +3,7 @@
 
 use uuid::uuid;
 
-use crate::etl::{Event, EventId, Guid};
+use crate::etl::{Event, EventId, Fingerprint, Guid};
 use crate::metadata::extended_items;
 use crate::payload::{Field, Payload};
 
@@ -25,10 +25,17 @@ pub(super) struct Part {
     pub(super) is_user: bool,
 }
 
+/// Addresses, innermost first, as wide as the pointers of the system.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct FrameBytes<'a> {
+    pub(super) bytes: &'a [u8],
+    /// Fingerprint of those that [`repeated_frames`] returns of their event.
+    pub(super) fingerprint: Option<Fingerprint>,
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PartFrames<'a> {
-    /// Addresses, innermost first, as wide as the pointers of the system.
-    Here(&'a [u8]),
+    Here(FrameBytes<'a>),
     /// Written later, under this key.
     Key(u64),
 }
@@ -41,7 +48,8 @@ impl Part {
         let (frames, is_user) = if event.id == WALK {
             let first = p.rest().get(..event.pointer_size).unwrap_or_default();
             // Little-endian: the top bit of the address is in its last byte.
-            (PartFrames::Here(p.rest()), first.last().is_some_and(|byte| byte & 0x80 == 0))
+            let frames = FrameBytes { bytes: p.rest(), fingerprint: event.fingerprint };
+            (PartFrames::Here(frames), first.last().is_some_and(|byte| byte & 0x80 == 0))
         } else {
             (PartFrames::Key(p.pointer()?), event.id == KEY_USER)
         };
@@ -50,9 +58,29 @@ impl Part {
 }
 
 /// A key and its frames, which are written after the references to it.
-pub(super) fn key_frames<'a>(event: &Event<'a>) -> Option<(u64, &'a [u8])> {
+pub(super) fn key_frames<'a>(event: &Event<'a>) -> Option<(u64, FrameBytes<'a>)> {
     let mut p = Payload::of(event);
-    Some((p.pointer()?, p.rest()))
+    let key = p.pointer()?;
+    Some((key, FrameBytes { bytes: p.rest(), fingerprint: event.fingerprint }))
+}
+
+/// The frames that an event has, as [`Fragments`] interns them; `None` for an event without, or with pointers that it makes
+/// wider.
+///
+/// [`Fragments`]: super::Fragments
+pub(crate) fn repeated_frames<'a>(event: &Event<'a>) -> Option<&'a [u8]> {
+    if event.pointer_size != 8 {
+        return None;
+    }
+    let frames = match event.id {
+        WALK => match Part::decode(event)? {
+            (_, PartFrames::Here(frames)) => frames,
+            (_, PartFrames::Key(_)) => return None,
+        },
+        KEY_DELETE | KEY_RUNDOWN => key_frames(event)?.1,
+        _ => return None,
+    };
+    Some(frames.bytes.as_chunks::<8>().0.as_flattened())
 }
 
 /// EVENT_HEADER_EXT_TYPE_STACK_TRACE32 and 64: a match id, then frames.
@@ -95,7 +123,9 @@ pub(super) fn carried_parts<'a>(event: &Event<'a>) -> impl Iterator<Item = Carri
         let mut p = Payload::new(item.data, pointer_size);
         let match_id = p.u64()?;
         let frames = match item.kind {
-            STACK_32 | STACK_64 => PartFrames::Here(p.rest()),
+            STACK_32 | STACK_64 => {
+                PartFrames::Here(FrameBytes { bytes: p.rest(), fingerprint: None })
+            }
             KEY_32 | KEY_64 => PartFrames::Key(p.pointer()?),
             _ => return None,
         };
@@ -167,12 +197,15 @@ mod tests {
         .concat();
         let event = Event { extended: &extended, ..Event::default() };
         let parts: Vec<_> = carried_parts(&event).collect();
+        fn here(bytes: &[u8]) -> PartFrames<'_> {
+            PartFrames::Here(FrameBytes { bytes, fingerprint: None })
+        }
         let part = |match_id, frames, pointer_size| CarriedPart { match_id, frames, pointer_size };
         assert_eq!(
             parts,
             [
-                part(0, PartFrames::Here(&[1; 16]), 8),
-                part(9, PartFrames::Here(&[2; 4]), 4),
+                part(0, here(&[1; 16]), 8),
+                part(9, here(&[2; 4]), 4),
                 part(0, PartFrames::Key(3), 4),
                 part(0, PartFrames::Key(0x0100_0000_0000_0004), 8),
             ]
