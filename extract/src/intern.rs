@@ -1,10 +1,9 @@
 //! Distinct byte strings and other lists, by number.
 
 use std::hash::{BuildHasher, Hash};
+use std::sync::LazyLock;
 
 use hashbrown::{DefaultHashBuilder, HashTable};
-
-use crate::etl::Fingerprint;
 
 /// Numbers lists in the order they are first seen, from 0.
 ///
@@ -70,6 +69,26 @@ impl ByteInterner {
     }
 }
 
+/// 128 bits of hashes of bytes, with keys that are random in each process. That two different strings of bytes share them is
+/// less likely than a fault of the memory, and cannot be brought about by a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Fingerprint {
+    /// Hash that finds an entry.
+    hash: u64,
+    /// Hash that says whether it is the one.
+    check: u64,
+}
+
+static KEYS: LazyLock<[DefaultHashBuilder; 2]> = LazyLock::new(Default::default);
+
+impl Fingerprint {
+    /// The fingerprint of bytes.
+    pub fn of(bytes: &[u8]) -> Self {
+        let [hash, check] = KEYS.each_ref().map(|key| key.hash_one(bytes));
+        Self { hash, check }
+    }
+}
+
 /// Numbers byte strings by their fingerprints, which were made elsewhere.
 ///
 /// Of one that is known nothing is read but an entry of the table: strings lie anywhere in hundreds of megabytes.
@@ -80,8 +99,16 @@ pub(crate) struct FingerprintInterner {
     ends: Vec<usize>,
     /// Hash of each string, so that growing does not need the strings.
     hashes: Vec<u64>,
-    /// The number of each string, and the half of its fingerprint that distinguishes it from those with its hash.
-    table: HashTable<(u64, u32)>,
+    /// The number of each string.
+    table: HashTable<FingerprintEntry>,
+}
+
+/// An entry of 16 bytes: fewer than the fingerprint has, whose lower bits are the position of the entry.
+struct FingerprintEntry {
+    check: u64,
+    /// Upper half.
+    hash: u32,
+    id: u32,
 }
 
 impl FingerprintInterner {
@@ -89,15 +116,18 @@ impl FingerprintInterner {
     pub(crate) fn intern(&mut self, string: &[u8], fingerprint: Fingerprint) -> u32 {
         let Self { bytes, ends, hashes, table } = self;
         let Fingerprint { hash, check } = fingerprint;
-        if let Some((_, id)) = table.find(hash, |(known, _)| *known == check) {
-            return *id;
+        let upper = (hash >> u32::BITS) as u32;
+        let is_known = |entry: &FingerprintEntry| entry.check == check && entry.hash == upper;
+        if let Some(entry) = table.find(hash, is_known) {
+            return entry.id;
         }
         let id = ends.len() as u32;
         bytes.extend_from_slice(string);
         ends.push(bytes.len());
         hashes.push(hash);
-        let hash_of = |(_, id): &(u64, u32)| hashes.get(*id as usize).copied().unwrap_or_default();
-        table.insert_unique(hash, (check, id), hash_of);
+        let hash_of =
+            |entry: &FingerprintEntry| hashes.get(entry.id as usize).copied().unwrap_or_default();
+        table.insert_unique(hash, FingerprintEntry { check, hash: upper, id }, hash_of);
         id
     }
 
@@ -121,9 +151,10 @@ mod tests {
     #[test]
     fn strings_differ_by_either_half_of_their_fingerprints() {
         let mut strings = FingerprintInterner::default();
-        let print = |hash, check| Fingerprint { hash, check };
+        let print =
+            |hash: u8, check: u8| Fingerprint { hash: u64::from(hash) << 40, check: check.into() };
         let ids = [(1, 1), (1, 2), (2, 1), (1, 1)]
-            .map(|(hash, check)| strings.intern(&[hash as u8, check as u8], print(hash, check)));
+            .map(|(hash, check)| strings.intern(&[hash, check], print(hash, check)));
         assert_eq!(ids, [0, 1, 2, 0]);
         assert_eq!(strings.get(1), [1, 2]);
         let made: Vec<u32> = (0..1000_u32)

@@ -1,10 +1,8 @@
 //! Event framing: headers of every kind in front of payloads that are not decoded here.
 
 use std::fmt;
-use std::hash::BuildHasher;
-use std::sync::LazyLock;
 
-use hashbrown::DefaultHashBuilder;
+use crate::intern::Fingerprint;
 
 /// A GUID as it stands on disk: the first three groups little-endian.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -105,26 +103,6 @@ impl Default for Event<'_> {
             offset: 0,
             fingerprint: None,
         }
-    }
-}
-
-/// 128 bits of hashes of bytes, with keys that are random in each process. That two different strings of bytes share them is
-/// less likely than a fault of the memory, and cannot be brought about by a file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Fingerprint {
-    /// Hash that finds an entry.
-    pub(crate) hash: u64,
-    /// Hash that says whether it is the one.
-    pub(crate) check: u64,
-}
-
-static KEYS: LazyLock<[DefaultHashBuilder; 2]> = LazyLock::new(Default::default);
-
-impl Fingerprint {
-    /// The fingerprint of bytes.
-    pub fn of(bytes: &[u8]) -> Self {
-        let [hash, check] = KEYS.each_ref().map(|key| key.hash_one(bytes));
-        Self { hash, check }
     }
 }
 

@@ -16,7 +16,7 @@ mod reader;
 pub use buffer::{BUFFER_HEADER_SIZE, BufferHeader, BufferTimes, IndexedBuffer, Times};
 pub use clock::{Clock, ClockKind};
 pub use diagnostics::{Diagnostics, WarningKind, finding_nouns, is_loss, is_loss_of_provider};
-pub use event::{Event, EventId, Fingerprint, FrameError, Guid};
+pub use event::{Event, EventId, FrameError, Guid};
 pub(crate) use event::{Framed, frame, is_end};
 pub use file::{EtlFile, ScanError};
 pub use index::{BufferIndex, Session, SkippedRange};
@@ -24,3 +24,5 @@ pub use losses::{EventLoss, LossSpan, ReadBuffer, SessionClaims, losses};
 pub use lz77::{Lz77Error, decompress};
 pub(crate) use reader::load;
 pub use reader::{EventReader, Selector};
+
+pub use crate::intern::Fingerprint;

@@ -14,11 +14,12 @@ use std::thread;
 
 use super::buffer::{BUFFER_HEADER_SIZE, BufferTimes, IndexedBuffer};
 use super::diagnostics::{Diagnostics, WarningKind};
-use super::event::{Event, Fingerprint, frame, is_end};
+use super::event::{Event, frame, is_end};
 use super::file::EtlFile;
 use super::index::BufferIndex;
 use super::losses::ReadBuffer;
 use super::lz77::decompress;
+use crate::intern::Fingerprint;
 
 /// Chooses the events that are handed out; sees every event of the file.
 ///
