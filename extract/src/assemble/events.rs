@@ -10,13 +10,12 @@ use handlescope_model::{
 use polars::prelude::{DataFrame, PolarsResult};
 use rustc_hash::FxHashSet;
 
-use super::known;
 use crate::collect::Collector;
 use crate::etl::Clock;
 use crate::kernel::ViewRow;
 use crate::lifecycle::{
     DuplicateOwners, EventOwners, ExitCloses, Lifetimes, NONE, ProcessIndex, TrackedEvents,
-    UnseenClose, UnseenCloses, event_kind,
+    UnseenClose, UnseenCloses, event_kind, known,
 };
 use crate::raw::{RowKind, Timeline};
 use crate::stacks::{AddressSpaces, StackResolver, StackTable};

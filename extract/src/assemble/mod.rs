@@ -29,12 +29,11 @@ use crate::error::ExtractError;
 use crate::etl::{Clock, Diagnostics, WarningKind};
 use crate::lifecycle::{
     AllocationColumns, AllocationStats, EXIT_GRACE_NS, EventOwners, ExitCloses, Lifetimes,
-    MissingEvents, NONE, ProcessIndex, TrackedEvents, UnseenCloses, closed_start_handles,
+    MissingEvents, ProcessIndex, TrackedEvents, UnseenCloses, closed_start_handles,
     follow_resources, in_time_order, track, unnamed_pids,
 };
 use crate::metadata::Decoder;
 use crate::options::ExtractSummary;
-use crate::raw::UNKNOWN_ID;
 use crate::recording::Recording;
 use crate::stacks::{AddressSpaces, KeptRows, StackResolver, StackTable};
 
@@ -392,12 +391,6 @@ fn write_start_handles(
         });
     }
     writer.table(Table::StartHandles, table.into_frame())
-}
-
-/// The number, unless it is the largest: rows and ids have that for "none".
-fn known(number: u32) -> Option<u32> {
-    const { assert!(NONE == UNKNOWN_ID) };
-    Some(number).filter(|number| *number != NONE)
 }
 
 fn object_types(collected: &Collector) -> ObjectTypes {

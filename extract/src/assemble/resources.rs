@@ -10,11 +10,10 @@ use handlescope_model::{
 };
 
 use super::batches::{BatchesAhead, write_in_batches};
-use super::known;
 use crate::collect::Collector;
 use crate::error::ExtractError;
 use crate::etl::Clock;
-use crate::lifecycle::{AllocationColumns, AllocatorRow, Miss, Owner};
+use crate::lifecycle::{AllocationColumns, AllocatorRow, Miss, Owner, known};
 use crate::stacks::StackResolver;
 
 /// Rows of one part of a table.

@@ -15,6 +15,12 @@ pub const EXIT_GRACE_NS: i64 = 2_000_000;
 /// The number of no row, in columns with an entry for each event or allocation: an `Option` would double their size.
 pub const NONE: u32 = u32::MAX;
 
+/// The number, unless it is that of no row, or of no process or thread.
+pub fn known(number: u32) -> Option<u32> {
+    const { assert!(NONE == UNKNOWN_ID) };
+    Some(number).filter(|number| *number != NONE)
+}
+
 /// Process lifetimes, to be searched by pid and raw time.
 pub struct ProcessIndex {
     /// Lifetimes of each pid.

@@ -20,7 +20,7 @@ mod resources;
 mod same_time;
 mod unseen;
 
-pub use attribution::{Attribution, EXIT_GRACE_NS, Lifetime, NONE, ProcessIndex};
+pub use attribution::{Attribution, EXIT_GRACE_NS, Lifetime, NONE, ProcessIndex, known};
 pub use exits::{ExitCloses, closed_start_handles};
 pub use kinds::{event_kind, subject};
 pub use lifetimes::{Lifetimes, MissingEvents};
