@@ -32,7 +32,8 @@ pub fn extract(
     if is_htrace(input, cancel)? {
         return htrace::extract(input, output, observer, cancel);
     }
-    let open = OpenRecording::open_cancellable(input, &options.limits, cancel)?;
+    let open = OpenRecording::open_cancellable(input, &options.limits, cancel)?
+        .on_threads(options.threads);
     let bytes_read = open.len();
     observer.on_started(bytes_read);
     let mut selector = match options.events {

@@ -2,8 +2,10 @@
 
 use std::io;
 use std::io::Read as _;
+use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
+use std::thread;
 
 use handlescope_model::tables::{LossKind, is_ring};
 use handlescope_model::{Cancel, Cancelled, ContainerLimits, open_file, plain_content};
@@ -47,6 +49,7 @@ pub struct OpenRecording {
     file: EtlFile,
     pub(crate) index: BufferIndex,
     buffer_size: u32,
+    threads: NonZeroUsize,
 }
 
 /// Bytes in which the trace header event must lie; it has less than 400 and two short names.
@@ -125,7 +128,14 @@ impl OpenRecording {
             losses: Vec::new(),
             header,
         };
-        Ok(Self { recording, file, index, buffer_size: session.buffer_size })
+        let threads = thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
+        Ok(Self { recording, file, index, buffer_size: session.buffer_size, threads })
+    }
+
+    /// Shares the work of reading among so many threads, instead of as many as there are processors.
+    #[must_use]
+    pub fn on_threads(self, threads: NonZeroUsize) -> Self {
+        Self { threads, ..self }
     }
 
     /// Size of the `.etl`, bytes.
@@ -166,7 +176,9 @@ impl OpenRecording {
         stored: &mut Vec<u8>,
         bytes: &mut Vec<u8>,
     ) -> Result<(), ExtractError> {
-        let read = load(&mut self.file, buffer, stored, bytes);
+        let file = &mut self.file;
+        let read_at = |offset, size, bytes: &mut Vec<u8>| file.read_at(offset, size, bytes);
+        let read = load(read_at, buffer, stored, bytes);
         read.map(drop).map_err(|source| self.unreadable(source))
     }
 
@@ -197,8 +209,9 @@ impl OpenRecording {
         progress: impl FnMut(u64) -> ControlFlow<()>,
         sink: impl FnMut(&Event<'_>),
     ) -> Result<Recording, ExtractError> {
-        let Self { mut recording, file, index, buffer_size } = self;
-        let reader = EventReader::new(file, index, recording.header.cpu_count, buffer_size);
+        let Self { mut recording, file, index, buffer_size, threads } = self;
+        let reader = EventReader::new(file, index, recording.header.cpu_count, buffer_size)
+            .on_threads(threads.get());
         let (flow, buffers) = reader
             .read(selector, &mut recording.diagnostics, progress, sink)
             .map_err(|source| ExtractError::Read { path: recording.source.clone(), source })?;

@@ -1,7 +1,7 @@
 //! Events of a file in time order.
 //!
-//! Two threads share the work: one reads, expands and frames buffers ahead, the other merges them
-//! and hands out the events. Buffers are recycled, so memory depends on the number of buffers that
+//! Threads share the work: some read and expand buffers ahead, one frames them in the order of the index and selects their
+//! events, and one merges them and hands out the events. Buffers are recycled, so memory depends on the number of buffers that
 //! overlap in time (about one per processor) and not on the size of the file.
 
 use std::cmp::Reverse;
@@ -9,8 +9,11 @@ use std::collections::BinaryHeap;
 use std::collections::binary_heap::PeekMut;
 use std::io;
 use std::ops::ControlFlow;
+use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::thread;
+
+use handlescope_model::guard::lock;
 
 use super::buffer::{BUFFER_HEADER_SIZE, BufferTimes, IndexedBuffer};
 use super::diagnostics::{Diagnostics, WarningKind};
@@ -34,8 +37,11 @@ pub trait Selector: Send {
     }
 }
 
-/// Decoded buffers that wait for the merge.
+/// Expanded buffers that wait for the decoder, and decoded ones that wait for the merge.
 const READ_AHEAD: usize = 8;
+
+/// Most threads that expand: more would wait for the merge.
+const MAX_EXPANDERS: usize = 4;
 
 /// Bytes of buffers that may be merged at once when few processors recorded; two buffers of each processor
 /// when that is more. Only files with damaged time stamps come near the limit.
@@ -52,6 +58,8 @@ pub struct EventReader {
     file: EtlFile,
     index: BufferIndex,
     limits: MergeLimits,
+    /// Threads that read and expand buffers.
+    expanders: usize,
 }
 
 /// Limits on the data merged at once.
@@ -73,7 +81,15 @@ impl EventReader {
             buffers: 64 + 4 * processors,
             bytes: bytes.clamp(MERGE_BYTES, MAX_MERGE_BYTES),
         };
-        Self { file, index, limits }
+        Self { file, index, limits, expanders: 1 }
+    }
+
+    /// Shares the work among threads: half of them expand compressed buffers, the others decode and merge.
+    #[must_use]
+    pub fn on_threads(self, threads: usize) -> Self {
+        let is_compressed = self.index.buffers.iter().any(|buffer| buffer.header.is_compressed());
+        let expanders = if is_compressed { (threads / 2).clamp(1, MAX_EXPANDERS) } else { 1 };
+        Self { expanders, ..self }
     }
 
     /// Hands out the selected events in time order; events of equal time in the order of their
@@ -91,20 +107,29 @@ impl EventReader {
         progress: impl FnMut(u64) -> ControlFlow<()>,
         sink: impl FnMut(&Event<'_>),
     ) -> io::Result<(ControlFlow<()>, Vec<ReadBuffer>)> {
-        let Self { file, index, limits } = self;
+        let Self { file, index, limits, expanders } = self;
+        let (buffers, file) = (&index.buffers, &Mutex::new(file));
         let (decoded_tx, decoded_rx) = sync_channel(READ_AHEAD);
-        let (spare_tx, spare_rx) = channel();
         thread::scope(|scope| {
-            let buffers = &index.buffers;
+            let (mut expanded, mut spares) = (Vec::new(), Vec::new());
+            for first in 0..expanders {
+                let (expanded_tx, expanded_rx) = sync_channel(READ_AHEAD.div_ceil(expanders));
+                let (spare_tx, spare_rx) = channel();
+                expanded.push(expanded_rx);
+                spares.push(spare_tx);
+                let every = buffers.iter().skip(first).step_by(expanders);
+                scope.spawn(move || expand_all(file, every, &spare_rx, &expanded_tx));
+            }
             let decoder = scope.spawn(move || {
                 let diagnostics = Diagnostics::default();
-                let mut decoder = Decoder { file, selector, diagnostics, read: Vec::new() };
-                let result = decoder.run(buffers, &decoded_tx, &spare_rx);
+                let mut decoder = Decoder { selector, diagnostics, read: Vec::new() };
+                let result = decoder.run(buffers, &expanded, &decoded_tx);
                 (result, decoder.diagnostics, decoder.read)
             });
             let mut merger = Merger {
                 merge: Merge::default(),
-                spare: spare_tx,
+                spares,
+                recycled: 0,
                 bytes: 0,
                 last_time: i64::MIN,
                 handed_out: 0,
@@ -127,9 +152,33 @@ impl EventReader {
     }
 }
 
+/// The bytes of a buffer from its header on, expanded.
+struct ExpandedBuffer {
+    data: Vec<u8>,
+    /// Whether all of it could be read and expanded.
+    is_whole: bool,
+}
+
+/// Reads and expands buffers until the decoder takes no more, into the memory of earlier ones where there is some.
+fn expand_all<'a>(
+    file: &Mutex<EtlFile>,
+    buffers: impl Iterator<Item = &'a IndexedBuffer>,
+    spare: &Receiver<Vec<u8>>,
+    expanded: &SyncSender<io::Result<ExpandedBuffer>>,
+) {
+    let mut stored = Vec::new();
+    for buffer in buffers {
+        let mut data = spare.try_recv().unwrap_or_default();
+        let read = |offset, size, bytes: &mut Vec<u8>| lock(file).read_at(offset, size, bytes);
+        let is_whole = load(read, buffer, &mut stored, &mut data);
+        if expanded.send(is_whole.map(|is_whole| ExpandedBuffer { data, is_whole })).is_err() {
+            break;
+        }
+    }
+}
+
 /// The decoding side.
 struct Decoder<'a> {
-    file: EtlFile,
     selector: &'a mut dyn Selector,
     diagnostics: Diagnostics,
     /// The buffers read so far.
@@ -137,16 +186,17 @@ struct Decoder<'a> {
 }
 
 impl Decoder<'_> {
+    /// Decodes buffers, which come from the expanding threads in turns.
     fn run(
         &mut self,
         buffers: &[IndexedBuffer],
+        expanded: &[Receiver<io::Result<ExpandedBuffer>>],
         decoded: &SyncSender<DecodedBuffer>,
-        spare: &Receiver<DecodedBuffer>,
     ) -> io::Result<()> {
-        let mut stored = Vec::new();
-        for buffer in buffers {
-            let mut target = spare.try_recv().unwrap_or_default();
-            let is_expanded = self.load(buffer, &mut stored, &mut target)?;
+        for (buffer, expanded) in buffers.iter().zip(expanded.iter().cycle()) {
+            // Fails only when the thread panicked, which the scope passes on.
+            let Ok(expanded) = expanded.recv() else { break };
+            let (mut target, is_expanded) = self.target(buffer, expanded?);
             let (last, times, is_framed) = self.select(buffer, &mut target);
             let IndexedBuffer { header, first_time: first, .. } = *buffer;
             let is_whole = is_expanded && is_framed;
@@ -158,23 +208,28 @@ impl Decoder<'_> {
         Ok(())
     }
 
-    /// Reads a buffer and expands it if needed; returns whether all of it could be read.
-    fn load(
+    /// The buffer without its events, and whether all of it could be read.
+    fn target(
         &mut self,
         buffer: &IndexedBuffer,
-        stored: &mut Vec<u8>,
-        target: &mut DecodedBuffer,
-    ) -> io::Result<bool> {
-        (target.offset, target.sequence) = (buffer.offset, buffer.header.sequence);
-        target.processor = buffer.header.processor;
-        target.expanded = buffer.header.is_compressed();
-        let is_whole = load(&mut self.file, buffer, stored, &mut target.data)?;
+        expanded: ExpandedBuffer,
+    ) -> (DecodedBuffer, bool) {
+        let ExpandedBuffer { data, is_whole } = expanded;
         if !is_whole && !is_cut(buffer) {
             self.diagnostics.count(WarningKind::BadCompression, Some(buffer.offset));
         }
         let filled = buffer.header.filled as usize;
-        target.valid = target.data.len().min(filled);
-        Ok(is_whole && target.valid == filled)
+        let valid = data.len().min(filled);
+        let target = DecodedBuffer {
+            offset: buffer.offset,
+            sequence: buffer.header.sequence,
+            processor: buffer.header.processor,
+            expanded: buffer.header.is_compressed(),
+            data,
+            valid,
+            events: Vec::new(),
+        };
+        (target, is_whole && valid == filled)
     }
 
     /// Frames the events and notes the positions of the selected ones. Returns the raw time of the last event, the time
@@ -214,19 +269,19 @@ impl Decoder<'_> {
 }
 
 /// Reads a buffer, from its header on, and expands it if needed; returns whether it expanded to the size that its
-/// header claims.
+/// header claims. `read_at` reads up to so many bytes at an offset.
 pub(crate) fn load(
-    file: &mut EtlFile,
+    read_at: impl FnOnce(u64, usize, &mut Vec<u8>) -> io::Result<()>,
     buffer: &IndexedBuffer,
     stored: &mut Vec<u8>,
     data: &mut Vec<u8>,
 ) -> io::Result<bool> {
     let size = buffer.stored as usize;
     if !buffer.header.is_compressed() {
-        file.read_at(buffer.offset, size, data)?;
+        read_at(buffer.offset, size, data)?;
         return Ok(true);
     }
-    file.read_at(buffer.offset, size, stored)?;
+    read_at(buffer.offset, size, stored)?;
     data.clear();
     data.extend_from_slice(stored.get(..BUFFER_HEADER_SIZE).unwrap_or_default());
     let length = (buffer.header.filled as usize).saturating_sub(BUFFER_HEADER_SIZE);
@@ -243,7 +298,9 @@ fn is_cut(buffer: &IndexedBuffer) -> bool {
 /// The merging side.
 struct Merger<'a, P, S> {
     merge: Merge,
-    spare: Sender<DecodedBuffer>,
+    /// The expanding threads, which get the memory of merged buffers in turns.
+    spares: Vec<Sender<Vec<u8>>>,
+    recycled: usize,
     /// Bytes of the buffers that are being merged.
     bytes: usize,
     /// Raw time of the latest event handed out; the smallest number before the first, so that no event is out of order.
@@ -323,8 +380,11 @@ impl<P: FnMut(u64) -> ControlFlow<()>, S: FnMut(&Event<'_>)> Merger<'_, P, S> {
 
     fn recycle(&mut self, buffer: DecodedBuffer) {
         self.bytes = self.bytes.saturating_sub(buffer.data.len());
-        // Fails when the decoder has ended; then the buffer is dropped.
-        let _ = self.spare.send(buffer);
+        self.recycled += 1;
+        if let Some(spare) = self.spares.get(self.recycled % self.spares.len().max(1)) {
+            // Fails when all buffers are read; then the memory is freed.
+            let _ = spare.send(buffer.data);
+        }
     }
 }
 
@@ -470,7 +530,8 @@ mod tests {
             let mut diagnostics = Diagnostics::default();
             let mut merger = Merger {
                 merge: Merge::default(),
-                spare: channel().0,
+                spares: Vec::new(),
+                recycled: 0,
                 bytes: 0,
                 last_time: i64::MIN,
                 handed_out: 0,
@@ -495,9 +556,8 @@ mod tests {
     fn a_bad_event_counts_unless_the_file_ends_in_its_buffer() {
         let header = BufferHeader::of(0, 0, 0);
         for (stored, count) in [(header.size, 1), (header.size - 1, 0)] {
-            let file = EtlFile::new(tempfile::tempfile().unwrap()).unwrap();
             let (selector, diagnostics) = (&mut All, Diagnostics::default());
-            let mut decoder = Decoder { file, selector, diagnostics, read: Vec::new() };
+            let mut decoder = Decoder { selector, diagnostics, read: Vec::new() };
             let buffer = IndexedBuffer { offset: 0, stored, header, first_time: 0 };
             let (data, valid) = (vec![0xEE; stored as usize], stored as usize);
             let mut target = DecodedBuffer { data, valid, ..DecodedBuffer::default() };
