@@ -68,6 +68,7 @@ fn traces(folder: &Path, endings: &[&str]) -> Vec<PathBuf> {
 }
 
 #[needs_data]
+#[test]
 fn published_and_hostile_traces_become_the_same_archives() {
     for path in traces(&shared_data().join("synthetic"), &[".etl.7z"])
         .into_iter()
@@ -78,6 +79,7 @@ fn published_and_hostile_traces_become_the_same_archives() {
 }
 
 #[needs_data]
+#[test]
 fn real_traces_become_the_same_archives() {
     for path in traces(&shared_data().join("real"), &[".zip", ".7z"]) {
         assert_same_for_any_number_of_threads(&path, StackChoice::All);
