@@ -36,7 +36,7 @@ Examples:
   handlescope mcp --root examples --symbol-path examples/symbols
   handlescope mcp --root examples --allow-write     keep extracts and symbols
 
-Agents start the server themselves: put such a line into their configuration, as command and args.";
+Agents start the server themselves: put one of these lines into their configuration, as command and args.";
 
 const RECORD_EXAMPLES: &str = "\
 Examples:
@@ -291,7 +291,7 @@ pub enum Action {
     )]
     ConvertTime(Words),
 
-    /// Serve agents: a server of the Model Context Protocol (MCP) on standard input and output.
+    /// Run a Model Context Protocol (MCP) server for agents, on standard input and output.
     ///
     /// Reads only files below the roots, and writes nothing unless --allow-write is given.
     #[command(after_help = MCP_EXAMPLES)]
@@ -321,6 +321,10 @@ pub enum Action {
         /// Print Markdown.
         #[arg(long)]
         markdown: bool,
+
+        /// Describe the members of JSON documents instead, in Markdown.
+        #[arg(long, conflicts_with_all = ["tables", "markdown"])]
+        members: bool,
     },
 
     /// Print a completion script for a shell.

@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use clap::FromArgMatches;
 use handlescope_console::cancel::{self, Cancelled, ScriptInput};
 use handlescope_console::cli::{Action, Cli};
-use handlescope_console::commands::schema::{schema, views};
+use handlescope_console::commands::schema::{members, schema, views};
 use handlescope_console::commands::{CommandError, Flow};
 use handlescope_console::console::Console;
 use handlescope_console::grammar::ParseError;
@@ -195,7 +195,8 @@ fn act(
                 writeln!(out, "{}\t{}", candidate.value, candidate.description)?;
             }
         }
-        Action::Schema { tables, markdown } => {
+        Action::Schema { members: true, .. } => members(out)?,
+        Action::Schema { tables, markdown, .. } => {
             schema(tables, &*views(settings)?, *markdown, out, Screen::stdout(settings.color()))?;
         }
         Action::Record(args) => {

@@ -67,7 +67,7 @@ tables! {
     EventFields = "event_fields";
     /// Values of the fields of these events.
     EventValues = "event_values";
-    /// Heaps, and whatever else things are allocated from.
+    /// Heaps, and other sources of allocations.
     Allocators = "allocators";
     /// Allocations, one row per allocation or part of one.
     Resources = "resources";

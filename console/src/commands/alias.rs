@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_alias_is_an_error_at_once() {
+    fn a_wrong_alias_is_refused_at_once() {
         for (line, expected) in [
             (".alias list = .dump Stats", ".list is a command; choose another name for the alias"),
             (".alias a = .dmup Stats", "unknown command .dmup, did you mean .dump?"),

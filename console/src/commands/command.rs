@@ -441,6 +441,11 @@ impl<'a> Entered<'a> {
         self.syntax.page(self.name, None)
     }
 
+    /// The command as it is typed at the prompt, or in a shell.
+    pub(super) fn command(&self) -> String {
+        self.syntax.command(self.name)
+    }
+
     pub(super) fn texts(&self) -> Vec<String> {
         self.tokens.iter().map(|token| token.text.clone()).collect()
     }
@@ -485,11 +490,11 @@ impl<'a> Entered<'a> {
     }
 
     pub(super) fn missing(&self, argument: &'static str) -> ParseError {
-        ParseError::MissingArgument { command: self.name.to_owned(), argument }
+        ParseError::MissingArgument { command: self.command(), argument }
     }
 
     pub(super) fn too_many(&self, takes: &'static str, word: &Token) -> ParseError {
-        let (command, word) = (self.name.to_owned(), word.text.clone());
+        let (command, word) = (self.command(), word.text.clone());
         ParseError::TooManyArguments { command, takes, word }
     }
 

@@ -423,7 +423,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_time_is_refused() {
+    fn wrong_times_are_refused() {
         for text in ["", "soon", "12:99", "2024-13-01 00:00:00", "10MB", "1 2", "5.5.5"] {
             assert_eq!(When::parse(text), None, "{text}");
         }

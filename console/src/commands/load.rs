@@ -119,7 +119,7 @@ static OPTIONS: &[OptionGroup<LoadArgs>] = &[OptionGroup {
         max_size_option("-MaxSize 20GB examples", |args| &mut args.max_size),
         Opt {
             names: &["-fd", "-filedir"],
-            help: "may stand in front of a QUERY",
+            help: "optional in front of a QUERY",
             details: "Accepted because ETWAnalyzer has it; it has no effect.",
             example: "-fd examples",
             take: Take::Set(|_| ()),

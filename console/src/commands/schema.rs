@@ -10,6 +10,7 @@ use thiserror::Error;
 use super::shared::groups;
 use super::{Command, CommandError, Context, Entered, Signature};
 use crate::grammar::{Arguments, Opt, OptionGroup, ParseError, Take, Token};
+use crate::render::member_tables;
 use crate::settings::Settings;
 use crate::sql::{Relation, RelationColumn, SqlError, Views};
 use crate::suggest;
@@ -21,6 +22,8 @@ pub(crate) struct SchemaArgs {
     names: Vec<Token>,
     /// `-markdown`: as the document in docs/.
     markdown: bool,
+    /// `-members`: the members of JSON documents instead.
+    members: bool,
 }
 
 pub(crate) struct Schema;
@@ -39,21 +42,36 @@ impl Command for Schema {
     };
     const OPTIONS: &'static [OptionGroup<SchemaArgs>] = &[OptionGroup {
         title: "Options",
-        options: &[Opt {
-            names: &["-markdown"],
-            help: "print the document docs/tables.md",
-            details: "As Markdown, with headings and tables.",
-            example: "-markdown",
-            take: Take::Switch(|args| &mut args.markdown),
-        }],
+        options: &[
+            Opt {
+                names: &["-markdown"],
+                help: "print the document docs/tables.md",
+                details: "As Markdown, with headings and tables.",
+                example: "-markdown",
+                take: Take::Switch(|args| &mut args.markdown),
+            },
+            Opt {
+                names: &["-members"],
+                help: "describe the members of JSON documents instead",
+                details: "The tables of docs/dump-json.md, as Markdown: what -json prints.",
+                example: "-members",
+                take: Take::Switch(|args| &mut args.members),
+            },
+        ],
     }];
 
     fn parse(entered: &Entered<'_>) -> Result<SchemaArgs, ParseError> {
         let (args, words) = entered.options_and_words(Self::OPTIONS)?;
-        Ok(SchemaArgs { names: words.into_iter().cloned().collect(), ..args })
+        match words.first().filter(|_| args.members) {
+            Some(word) => Err(ParseError::unexpected(word, "; -members describes all documents")),
+            None => Ok(SchemaArgs { names: words.into_iter().cloned().collect(), ..args }),
+        }
     }
 
     fn run(args: SchemaArgs, context: &mut Context<'_, '_>) -> Result<(), CommandError> {
+        if args.members {
+            return Ok(members(context.out)?);
+        }
         let views = views(&context.session.settings)?;
         let relations: Result<Vec<Relation<'_>>, _> =
             args.names.iter().map(|word| relation(&views, word)).collect();
@@ -169,6 +187,26 @@ fn markdown(relations: &[Relation<'_>], out: &mut dyn Write) -> io::Result<()> {
 fn markdown_row(column: &RelationColumn, name: &str, out: &mut dyn Write) -> io::Result<()> {
     let doc = column.doc.replace('|', "\\|");
     writeln!(out, "| {name} | {} | {} | {doc} |", column.type_text(), column.unit)
+}
+
+/// Describes the members of JSON documents, in Markdown.
+///
+/// # Errors
+/// When `out` cannot be written.
+pub fn members(out: &mut dyn Write) -> io::Result<()> {
+    let mut document = String::new();
+    for table in member_tables() {
+        let (command, list) = table.headings();
+        if command != document {
+            writeln!(out, "## {command}\n")?;
+            document = command;
+        }
+        if !list.is_empty() {
+            writeln!(out, "### {list}\n")?;
+        }
+        writeln!(out, "{table}")?;
+    }
+    Ok(())
 }
 
 /// The columns in the archive, as it has them; of a view all.

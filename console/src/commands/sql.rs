@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_query_is_refused_with_an_example() {
+    fn a_text_that_is_no_query_is_refused_with_an_example() {
         assert!(error(".sql").contains("SELECT type, count(*) FROM leaks"), "{}", error(".sql"));
         assert!(error(".sql leaks").contains("starts with SELECT"), "{}", error(".sql leaks"));
         assert!(error(".sql DELETE FROM leaks").starts_with("unexpected 'DELETE', a query"));

@@ -57,7 +57,7 @@ pub static TOPICS: &[TopicSpec] = &[
         summary: "words for how a group of handles grows",
         rows: &[
             ("leaked", "a handle that its program never closes, or only process exit"),
-            ("kept", "a leaked handle older than closed handles of its group ever get"),
+            ("kept", "a leaked handle, older than any handle of its group was when closed"),
             (
                 "steady",
                 "keeps handles at one rate until the end of the trace or process exit: a leak",

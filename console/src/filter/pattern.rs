@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_filter_or_a_terminal_would_not_take_literally_is_covered_by_a_question_mark() {
+    fn characters_special_in_filters_or_terminals_become_question_marks() {
         assert_eq!(literal("a;b!c"), "a?b!c");
         assert_eq!(literal("!x"), "?x");
         assert_eq!(word("-a \"b*\" -c"), "?a ?b?? -c");

@@ -163,7 +163,9 @@ fn suspect_lines(row: &Value) -> String {
         text("id").unwrap_or_default()
     );
     let calls = calls.or_else(|| text("function").map(str::to_owned));
-    let facts = [calls, text("growth").map(str::to_owned), name].into_iter().flatten();
+    // The shortest form of the range: every suspect has one.
+    let growth = text("growth").map(|growth| growth.replace("95 % confidence: ", "95 %: "));
+    let facts = [calls, growth, name].into_iter().flatten();
     let diagnoses = row["diagnoses"].as_array().into_iter().flatten();
     let shown = diagnoses.filter(|diagnosis| diagnosis["is_shown"] == true);
     let causes = shown.map(|diagnosis| {

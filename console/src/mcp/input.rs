@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_refused_with_what_would() {
+    fn wrong_arguments_are_refused_with_the_right_ones() {
         for (tool, arguments, error) in [
             ("groups", json!({}), "the argument 'by' is missing"),
             ("groups", json!({"by": ["proces"]}), "a list of some of createstack"),

@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_refused_with_its_id_if_it_has_one() {
+    fn unreadable_messages_are_refused_with_their_id_if_there_is_one() {
         let half = br#"{"method":"ping","params":{"x":"\ud800"},"jsonrpc":"2.0","id":"a"}"#;
         let bytes = b"{\"id\":7,\"method\":\"p\xffng\"}";
         let deep = format!(r#"{{"id":7,"params":{}{}}}"#, "[".repeat(500), "]".repeat(500));

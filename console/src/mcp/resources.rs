@@ -65,8 +65,7 @@ pub(super) fn read(uri: &str) -> Result<String, ResourceError> {
     Ok(String::from_utf8_lossy(&page).into_owned())
 }
 
-/// The page about the members of documents, the only place with their meanings; their types in it
-/// are those of the columns that declare them.
+/// The page about the members of documents.
 const MEMBERS: &str = include_str!("../../../docs/dump-json.md");
 
 #[cfg(test)]
@@ -87,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_page_is_refused_and_writes_nothing() {
+    fn an_unknown_page_is_refused_and_nothing_is_written() {
         for uri in [
             "handlescope://help/nonsense",
             "handlescope://helpful",

@@ -319,14 +319,14 @@ fn read(
 fn page(name: &str, files: &mut Vec<String>) -> Result<String, ParseError> {
     let page = files.pop_if(|file| has_extension(Path::new(file), &["html", "htm"]));
     page.ok_or_else(|| ParseError::MissingArgument {
-        command: name.to_owned(),
+        command: format!("handlescope {name}"),
         argument: "NAME.html, the file to write, after the traces",
     })
 }
 
 /// Refuses to compare anything but two traces.
 fn check_two(name: &str, queries: &[String]) -> Result<(), ParseError> {
-    let (command, argument) = (name.to_owned(), "two traces, BEFORE and AFTER");
+    let (command, argument) = (format!("handlescope {name}"), "two traces, BEFORE and AFTER");
     match queries {
         [_, _] => Ok(()),
         [_, _, word, ..] => {

@@ -167,10 +167,10 @@ fn a_wrong_line_says_why() {
             &["-extract", "All", "-fd", "a", "-symServer", "syngo"],
             "--symserver: 'syngo' is not a symbol server",
         ),
-        (&["extract"], ".extract needs at least one trace"),
+        (&["extract"], "handlescope extract needs at least one trace"),
         (
             &["-extract", "cpu", "disk", "-fd", "a"],
-            ".extract: CPU, Disk: not extracted; an extract",
+            "handlescope extract: CPU, Disk: not extracted; an extract",
         ),
         (&["why", "-x"], "unknown option -x; handlescope why --help lists the options"),
         (

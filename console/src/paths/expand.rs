@@ -91,7 +91,7 @@ fn expanded(
                 Err(error) => problems.push(error),
             }
         }
-        let hint = if recursive { "" } else { "; -r looks into the folders below, too" };
+        let hint = if recursive { "" } else { "; -recursive searches subfolders, too" };
         return found_files(files).ok_or(ExpandError::NothingIn { folder: path, hint });
     }
     if let Some(file) = existing(&path) {

@@ -132,7 +132,7 @@ fn a_quotation_mark_that_windows_took_into_the_name_is_explained() {
 }
 
 #[test]
-fn what_stands_for_no_file_says_why() {
+fn a_path_without_a_file_is_refused_with_the_reason() {
     let folder = folder(&["a.etl", "empty/x.txt"]);
     let error = |query: &str| problem(folder.path(), query);
     assert!(matches!(error("b.etl"), ExpandError::Missing { .. }));

@@ -238,12 +238,13 @@ impl<'a> FileAnswer<'a> {
         if let Some(id) = &args.suspect {
             file.suspect_events = Some(events_of_suspect(&file, id, &args.groups.trims)?);
         }
-        let Filtered { mut selection, at_exit, unseen, survivors } = filters::select(&file, args)?;
-        let mut totals = Totals::of(&file, &selection)?;
+        let Filtered { mut selection, at_exit, unseen, suspect, survivors } =
+            filters::select(&file, args)?;
+        let mut totals = Totals::of(&file, suspect.as_ref().unwrap_or(&selection))?;
         if let Some(at_exit) = &at_exit {
             totals.closed_at_exit += Totals::of(&file, at_exit)?.closed_at_exit;
         }
-        if let Some(unseen) = &unseen {
+        if let Some(unseen) = unseen.as_ref().filter(|_| suspect.is_none()) {
             totals.closed_unseen += Totals::of(&file, unseen)?.closed_unseen;
         }
         let is_counted = CountBy::of(args).is_some();

@@ -438,7 +438,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_stays() {
+    fn unknown_messages_stay() {
         for text in ["unsupported function 'foo'", "expected Categorical type, got: struct[2]"] {
             assert_eq!(computed(text), text);
         }

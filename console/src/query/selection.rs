@@ -50,7 +50,7 @@ impl Selected {
 }
 
 /// The objects that passed, in id order, and the events that are left of them.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Selection {
     pub(crate) objects: Vec<Selected>,
     pub(crate) events: EventMask,
@@ -118,7 +118,7 @@ impl Selection {
 }
 
 /// Events that are left.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub enum EventMask {
     /// No filter removed any.
     All,

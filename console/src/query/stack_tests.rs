@@ -232,7 +232,7 @@ fn a_cancelled_query_has_no_answer() {
 }
 
 #[test]
-fn what_one_trace_answered_says_nothing_about_another() {
+fn frames_that_match_in_one_trace_do_not_count_in_another() {
     let (one, two) = (trace(&[(&["a.dll+0x1"], EXIT)]), trace(&[(&["b.dll+0x1"], EXIT)]));
     let sources = [one.source(), two.source()];
     let args = arguments("-CreateStack a.dll*");

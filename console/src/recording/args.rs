@@ -34,7 +34,7 @@ pub struct SessionArgs {
     #[arg(long, help_heading = EVENTS)]
     pub virtual_alloc: bool,
 
-    /// Record no stacks of closes: 30 to 40 % less data, but -DestroyStack finds nothing.
+    /// Do not record stacks of closes: 30 to 40 % less data, but -DestroyStack finds nothing.
     #[arg(long, help_heading = EVENTS)]
     pub drop_close_stacks: bool,
 
@@ -51,7 +51,7 @@ pub struct SessionArgs {
 /// Which handles `record` and `live` record.
 #[derive(Debug, Clone, Default, Args)]
 pub struct TypeArgs {
-    /// Only handles of these types of objects, at most four, as in Event;File: 90 % of handle events are of Event.
+    /// Only handles of these object types, at most four, as in Event;File; 90 % of handle events are of Event.
     #[arg(long = "type", value_name = "TYPE;…", value_parser = ObjectTypes::parse, help_heading = EVENTS)]
     pub types: Option<ObjectTypes>,
 }

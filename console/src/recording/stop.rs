@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_condition_says_how_one_is_written() {
+    fn a_wrong_condition_is_refused_with_the_syntax() {
         let form = "use pn PROCESSES handles > N, as in 'pn leaky.exe handles > 5000'";
         for (text, message) in [
             ("", form),

@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn what_means_nothing_is_wrong_before_enter() {
+    fn meaningless_words_are_marked_before_enter() {
         assert_eq!(of(".dump ObjectRef -Laek ", "-Laek"), Role::Wrong);
         assert_eq!(of(".dump ObjectRef -Laek", "-Laek"), Role::Wrong);
         assert_eq!(of(".dump ObjectRef Leak ", "Leak"), Role::Wrong);

@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn what_follows_an_alias_follows_its_line() {
+    fn words_after_an_alias_are_appended_to_its_command() {
         let aliases = of(&[("leaks", ".dump ObjectRef -Leak"), ("mine", " .Leaks -pn \"a b\" ")]);
         for (line, expected) in [
             (".leaks", ".dump ObjectRef -Leak"),

@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named_with_its_line() {
+    fn errors_in_the_file_name_the_line() {
         for (text, expected) in [
             ("clip = true\ncolour = 'auto'", "line 2: 'colour' is not one of symbol-path, "),
             ("colour = 'auto'", "did you mean color?; aliases are lines of the table [aliases]"),

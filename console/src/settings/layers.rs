@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_shown_is_what_counts() {
+    fn shown_settings_are_those_in_effect() {
         let settings = Settings {
             in_file: Choices {
                 display: DisplayArgs { clip: Some(false), ..DisplayArgs::default() },

@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fits_has_the_rows_that_it_has_without_a_limit() {
+    fn a_join_within_the_limit_has_all_its_rows() {
         for (query, expected) in [
             (joined(numbers(100, 10), numbers(50, 10), JoinType::Inner), 500),
             (joined(numbers(100, 100), numbers(50, 50), JoinType::Left), 100),

@@ -234,7 +234,7 @@ fn rows_that_a_damaged_file_makes_up_are_unknown() {
 }
 
 #[test]
-fn what_is_wrong_is_named_with_what_may_have_been_meant() {
+fn a_wrong_query_is_refused_with_the_nearest_names() {
     let files = [trace(vec![vec![create(APP, 1, 4)]])];
     let error = |query| answer(&files, query).expect_err(query);
     assert!(error("SELECT * FROM leak").contains("did you mean leaks?"));

@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn what_hides_moves_or_titles_is_no_color() {
+    fn hiding_moving_and_title_sequences_are_no_colors() {
         for (text, expected) in [
             ("\u{1b}[8mhidden", r"\u{1b}[8mhidden"),
             ("\u{1b}[30;40m", r"\u{1b}[30;40m"),

@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_copied_out_of_a_cell_lacks_nothing() {
+    fn text_copied_from_a_cell_is_complete() {
         let path =
             r"\Device\HarddiskVolume3\Program Files (x86)\日本語\App Data\Local\a,b!c::d.tmp";
         let widest = measure_text_width(r"Program Files (x86)\");

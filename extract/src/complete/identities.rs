@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn an_image_names_the_pdb_that_other_readers_find() {
+    fn the_pdb_of_an_image_is_that_of_other_readers() {
         for path in sample() {
             let bytes = fs::read(&path).unwrap();
             let expected = PeObject::parse(&bytes).unwrap().debug_id();

@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn a_buffer_without_events_stays_one() {
+    fn a_buffer_without_events_is_kept() {
         let mut writer = BufferWriter::new(Vec::new(), 128);
         writer.begin(&header());
         writer.end().unwrap();

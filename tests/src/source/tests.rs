@@ -111,7 +111,7 @@ fn an_upward_import_is_found_behind_a_re_export_and_in_front_of_one() {
 }
 
 #[test]
-fn what_only_tests_compile_may_import_anything() {
+fn test_code_may_import_anything() {
     let files = [
         ("low/mod.rs", "#[cfg(test)] mod tests { use crate::high::Top; }\n#[cfg(test)] mod apart;"),
         ("middle.rs", "impl S { #[cfg(test)] fn f() { crate::high::top() } }"),

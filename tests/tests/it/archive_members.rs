@@ -100,7 +100,7 @@ fn every_table_has_to_be_there_with_its_rows_and_of_the_same_trace() {
 }
 
 #[test]
-fn what_is_no_table_may_be_added_and_removed() {
+fn other_members_may_be_added_and_removed() {
     let (shell, sample, _) = extracts();
     let mut members = members_of(&sample);
     let answer = ask(&shell, &members).ok().stdout;
@@ -156,7 +156,7 @@ fn rows(archive: &Path, table: Table) -> DataFrame {
 }
 
 #[test]
-fn what_other_programs_wrote_has_its_rows_too_when_it_was_converted_to_an_older_layout() {
+fn members_of_other_programs_keep_their_rows_after_conversion_to_an_older_layout() {
     let shell = Shell::new();
     Members::default().pack(&shell.path("demo.json7z"), "demo");
     fs::copy(examples().join("htrace.log"), shell.path("htrace.log")).unwrap();

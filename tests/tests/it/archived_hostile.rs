@@ -67,7 +67,7 @@ fn a_trace_larger_than_the_limit_is_refused_by_what_it_claims() {
 }
 
 #[test]
-fn what_lies_before_the_trace_in_its_block_counts() {
+fn members_before_the_trace_in_its_block_count_towards_the_limit() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("solid.7z");
     write_solid(&path, &[("large.bin", vec![7; 1 << 20]), ("t.etl", trace())]);

@@ -59,7 +59,7 @@ fn the_session_counts_before_the_command_line_the_environment_and_the_file() {
 }
 
 #[test]
-fn what_the_file_says_counts_in_answers() {
+fn settings_in_the_file_apply_to_answers() {
     let symbols = sample_symbols().display().to_string();
     let shell = shell(&format!("time-format = 's'\ntime-digits = 1\nsymbol-path = '{symbols}'\n"));
     let answer = configured(&shell, &[".dump ObjectRef -MinMaxId 89 89 -ShowStack"]).ok().stdout;
@@ -144,7 +144,7 @@ fn a_setting_that_something_else_decides_is_written_and_that_is_said() {
 }
 
 #[test]
-fn what_cannot_be_a_value_is_refused_and_nothing_is_written() {
+fn a_wrong_value_is_refused_and_nothing_is_written() {
     let shell = shell("clip = true\n");
     for (command, expected) in [
         (".config time-format x", "'x' is not one of s, Local"),
@@ -230,7 +230,7 @@ fn a_bad_file_is_refused_with_its_line_by_everything_that_reads_it() {
 }
 
 #[test]
-fn what_is_no_configuration_file_is_refused_at_once() {
+fn a_wrong_configuration_file_is_refused_at_once() {
     let shell = shell("");
     fs::create_dir(shell.path("folder")).unwrap();
     fs::write(shell.path("binary"), b"clip = \xFF").unwrap();
@@ -298,7 +298,7 @@ mod places {
 }
 
 #[test]
-fn what_several_processes_write_at_once_is_all_kept() {
+fn settings_written_by_several_processes_at_once_are_all_kept() {
     const PROCESSES: usize = 12;
     let shell = shell("# mine\ntime-digits = 3\n");
     let start = |number: usize| {

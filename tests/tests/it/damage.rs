@@ -227,7 +227,7 @@ fn a_buffer_that_was_overwritten_costs_only_itself() {
 }
 
 #[test]
-fn what_is_not_a_trace_is_refused_with_its_name_and_the_place() {
+fn a_file_that_is_no_trace_is_refused_with_its_name_and_the_place() {
     let folder = tempfile::tempdir().unwrap();
     let input = folder.path().join("notes.etl");
     let no_header = "not an .etl trace: no buffer header at offset 0";

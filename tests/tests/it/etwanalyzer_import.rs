@@ -177,7 +177,7 @@ fn byte_order_marks_indentation_order_and_case_make_no_difference() {
 }
 
 #[test]
-fn what_is_missing_is_reported_and_the_rest_is_there() {
+fn missing_members_are_reported_and_the_rest_is_imported() {
     let shell = Shell::new();
     let members = Members::default();
     let without = |part: &str| {
@@ -235,7 +235,7 @@ fn old_versions_new_versions_and_damaged_numbers_are_read() {
 }
 
 #[test]
-fn what_an_extract_was_converted_to_is_made_again_when_it_is_damaged_anywhere() {
+fn a_damaged_conversion_of_an_extract_is_made_again() {
     let shell = Shell::new();
     Members::default().pack(&shell.path("Demo.json7z"), "Demo");
     let run = || shell.run(&["Demo.json7z", "-c", QUESTION]).ok();

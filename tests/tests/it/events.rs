@@ -109,7 +109,7 @@ fn events_are_counted_by_provider_and_by_their_names_in_the_metadata() {
 }
 
 #[test]
-fn what_nothing_names_goes_by_guid_and_id() {
+fn unnamed_events_go_by_guid_and_id() {
     let text = ask(".dump Events -Provider 4444*");
     assert!(text.contains(&format!("1  {UNNAMED}  9 ")), "{text}");
     let of_id = rows(&document(".dump Events -Event 9 -json"));
@@ -320,7 +320,7 @@ fn a_redacted_copy_has_the_counts_without_the_names() {
 }
 
 #[test]
-fn what_no_trace_has_is_said_and_fails() {
+fn a_filter_that_no_trace_matches_is_reported_and_fails() {
     let shell = Shell::new();
     fs::copy(sample_trace(), shell.path("leaky.etl")).unwrap();
     for (option, value, message) in [

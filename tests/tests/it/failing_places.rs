@@ -83,7 +83,7 @@ fn a_trace_on_a_full_disk_is_extracted_for_the_session() {
 }
 
 #[test]
-fn what_the_system_denies_is_said_in_plain_words() {
+fn denied_access_is_reported_in_plain_words() {
     let shell = Shell::new();
     let mut cases = vec![
         (

@@ -155,7 +155,7 @@ fn the_close_of_a_reused_address_goes_to_the_object_that_is_there() {
 }
 
 #[test]
-fn what_comes_after_the_last_close_is_counted_and_reported() {
+fn events_after_the_last_close_are_counted_and_reported() {
     let mut trace = trace();
     trace.create_object(MS, (700, 1), OBJECT, EVENT);
     trace.create_handle(MS + 1000, (700, 1), OBJECT, 4, EVENT);

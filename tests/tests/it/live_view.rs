@@ -113,7 +113,7 @@ fn write_named_at_the_end(shell: &Shell) {
 }
 
 #[test]
-fn what_records_at_the_end_name_has_its_names_before_it_and_what_nothing_names_is_counted() {
+fn names_from_records_at_the_end_apply_to_earlier_events_and_unnamed_ones_are_counted() {
     let shell = Shell::new();
     write_named_at_the_end(&shell);
     let arguments = ["live", "--replay", "server.etl"];
@@ -140,7 +140,7 @@ fn a_trace_without_handles_says_so() {
 }
 
 #[test]
-fn what_cannot_be_replayed_is_an_error_and_wrong_values_are_wrong_usage() {
+fn a_file_that_cannot_be_replayed_is_an_error_and_wrong_values_are_wrong_usage() {
     let shell = Shell::new();
     let run = shell.run(&["live", "--replay", "none.etl"]);
     assert_eq!((run.status, run.stdout.as_str()), (Some(1), ""));

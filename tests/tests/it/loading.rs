@@ -154,7 +154,7 @@ fn archives_of_all_sorts_in_a_folder_are_one_note_and_a_few_are_named() {
 }
 
 #[test]
-fn what_is_no_trace_is_named_for_what_it_is() {
+fn a_file_of_another_kind_is_refused_with_its_kind() {
     let shell = Shell::new();
     fs::write(shell.path("text.etl"), "time,pid\n1,2\n").unwrap();
     fs::write(shell.path("text.zip"), "not packed").unwrap();

@@ -122,7 +122,7 @@ fn a_filter_that_no_process_module_or_stack_passes_is_named() {
 }
 
 #[test]
-fn what_passes_in_another_trace_is_no_reason() {
+fn a_filter_that_passes_in_another_trace_is_no_reason() {
     let shell = Shell::new();
     let mut other = TraceBuilder::new();
     other.process(900, "other.exe");
@@ -135,7 +135,7 @@ fn what_passes_in_another_trace_is_no_reason() {
 }
 
 #[test]
-fn what_leads_to_the_same_answer_is_not_proposed() {
+fn filters_with_the_same_answer_are_not_proposed() {
     for (options, option) in [
         (".dump Resource -Leak -pn tool.exe -Kind heap", "-pn tool.exe"),
         (".dump Resource -Kind heap -CreateStack *tool*", "-CreateStack *tool*"),
@@ -262,7 +262,7 @@ fn the_page_and_pictures_name_it_by_their_own_options() {
 }
 
 #[test]
-fn what_matches_allocations_alone_does_match() {
+fn a_filter_that_matches_only_allocations_matches() {
     let mut both = trace();
     both.object_type(EVENT, "Event");
     both.create_handle(5 * MS, (700, 701), 0xffff_8100_0000_1000, 4, EVENT);

@@ -84,7 +84,7 @@ fn an_extraction_replaces_extracts_only() {
 }
 
 #[test]
-fn what_handlescope_wrote_is_replaced_until_it_is_changed() {
+fn files_of_handlescope_are_replaced_until_they_are_changed() {
     let shell = shell();
     for (at, writer) in WRITERS.iter().enumerate() {
         let name = format!("{at}.txt");
@@ -132,7 +132,7 @@ fn a_trace_and_an_extract_are_replaced_by_force_only() {
 }
 
 #[test]
-fn what_is_loaded_is_never_replaced_under_any_name() {
+fn loaded_files_are_never_replaced_under_any_name() {
     let shell = shell();
     fs::create_dir(shell.path("sub")).unwrap();
     let mut names = vec!["leaky.etl", "./leaky.etl", "sub/../leaky.etl"];

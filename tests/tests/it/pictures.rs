@@ -107,7 +107,7 @@ fn speedscope_has_the_stacks_with_their_numbers_and_lines() {
 }
 
 #[test]
-fn what_cannot_be_drawn_is_an_error_and_leaves_no_file() {
+fn a_picture_that_cannot_be_drawn_is_an_error_and_leaves_no_file() {
     let shell = Shell::new();
     for (command, error) in [
         (".flame leaks.png", "leaks.png: the extension selects the format"),
@@ -246,7 +246,7 @@ fn most_bytes_are_those_at_any_time() {
 }
 
 #[test]
-fn what_is_open_for_a_moment_counts_as_most_and_is_shown_first() {
+fn handles_open_for_a_moment_count_in_the_peak_and_are_shown_first() {
     let shell = Shell::new();
     let mut trace = TraceBuilder::new();
     trace.object_type(16, "Event");

@@ -87,7 +87,7 @@ fn the_last_closes_of_a_process_on_frames_of_a_sweep_leak_at_its_exit() {
 }
 
 #[test]
-fn what_is_closed_after_the_end_leaks_at_the_exit_whatever_its_stack() {
+fn closes_after_the_end_of_the_process_are_closes_at_exit_with_any_stack() {
     let mut trace = trace();
     create(&mut trace, 10 * MS, 800, 1);
     create(&mut trace, 11 * MS, 800, 2);

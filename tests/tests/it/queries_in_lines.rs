@@ -119,7 +119,7 @@ mod at_the_prompt {
     }
 
     #[test]
-    fn what_describes_tables_and_what_has_options_behind_it_runs_at_once() {
+    fn schema_queries_and_queries_with_options_run_at_once() {
         let shell = Shell::new();
         let terminal = open(&shell);
         terminal.run(PROMPT, ".sql SHOW TABLES");

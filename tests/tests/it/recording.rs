@@ -191,7 +191,7 @@ fn where_nothing_can_be_recorded_the_command_lines_that_record_the_same_are_prin
 
 #[cfg(unix)]
 #[test]
-fn what_the_tools_of_windows_cannot_do_is_said_and_live_needs_windows_too() {
+fn limits_of_the_windows_tools_are_reported_and_live_needs_windows() {
     let shell = Shell::new();
     let run = shell.run(&["record", "--ring", "--type", "Event", "--duration", "5"]);
     assert_eq!(run.status, Some(1));

@@ -122,7 +122,7 @@ fn the_page_is_one_file_that_asks_for_nothing() {
 }
 
 #[test]
-fn what_the_page_says_is_what_why_says() {
+fn the_page_has_the_suspects_of_why() {
     let shell = sample();
     let data = data(&shell);
     let file = &data["files"][0];
@@ -319,15 +319,15 @@ fn the_command_line_writes_the_page_of_some_traces() {
     for (words, message, status) in [
         (
             &["report", "leaky.etl"][..],
-            "report needs NAME.html, the file to write, after the traces",
+            "handlescope report needs NAME.html, the file to write, after the traces",
             2,
         ),
         (
             &["report", "page.html", "leaky.etl"],
-            "report needs NAME.html, the file to write, after",
+            "handlescope report needs NAME.html, the file to write, after",
             2,
         ),
-        (&["report"], "report needs NAME.html, the file", 2),
+        (&["report"], "handlescope report needs NAME.html, the file", 2),
         (&["report", "missing.etl", "x.html"], "missing.etl", 1),
         (&["report", "leaky.etl", "mine.html"], "use -Force to replace it", 1),
     ] {

@@ -120,7 +120,7 @@ fn frames(stacks: &Value, stack: &Value) -> Value {
 
 #[needs_data]
 #[test]
-fn what_nothing_freed_in_published_traces_is_that_of_the_script_frame_for_frame() {
+fn leaked_allocations_of_published_traces_match_the_script_frame_by_frame() {
     for (name, known) in published() {
         let document = document(&name, ".dump Resource -ShowStack -json");
         for member in ["outstanding", "at_exit"] {
@@ -311,7 +311,7 @@ fn an_extract_from_before_there_were_allocations_says_so() {
 }
 
 #[test]
-fn what_speaks_against_the_answer_is_said() {
+fn caveats_of_the_answer_are_printed() {
     let kinds = |document: &Value| -> Vec<String> {
         let caveats = list(document, "caveats").iter();
         caveats.map(|caveat| caveat["kind"].as_str().unwrap().to_owned()).collect()

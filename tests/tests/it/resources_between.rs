@@ -37,7 +37,7 @@ fn sum(groups: &[Value], member: &str) -> i64 {
 }
 
 #[test]
-fn what_is_left_at_the_second_point_is_what_sql_sums() {
+fn bytes_left_at_the_second_point_are_those_of_sql() {
     for (points, from, to) in [
         ("", -1, i64::MAX),
         ("0.005s", 5 * MS, i64::MAX),

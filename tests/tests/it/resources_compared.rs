@@ -96,7 +96,7 @@ fn differences(before: &TraceBuilder, after: &TraceBuilder) -> (Vec<Value>, Opti
 }
 
 #[test]
-fn what_the_second_of_two_traces_leaves_more_of_is_worse() {
+fn groups_that_leak_more_in_the_second_trace_are_worse() {
     use serde_json::json;
     let before = || leaks(1, 10, 10_000, 2);
     let same = (vec![json!(["same", 10, 10, 100_000, false])], Some(0));

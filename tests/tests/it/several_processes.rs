@@ -164,7 +164,7 @@ fn output_of_other_programs_is_converted_by_all() {
 }
 
 #[test]
-fn what_one_wrote_the_next_may_replace() {
+fn a_file_of_one_process_may_be_replaced_by_the_next() {
     let shell = Shell::new();
     let _ = shell.run(&["extract", "leaky.etl"]).ok();
     let dump = |file: usize| format!(".dump Process -csv {file}.csv");
@@ -248,7 +248,7 @@ fn a_packed_symbol_file_is_unpacked_once_and_all_have_its_names() {
 }
 
 #[test]
-fn what_a_server_does_not_have_is_asked_for_once_and_noted_in_whole_lines() {
+fn symbols_missing_on_a_server_are_requested_once_and_noted_in_whole_lines() {
     let server = SymbolServer::start(|_| {
         thread::sleep(Duration::from_millis(300));
         Answer::Status(404)

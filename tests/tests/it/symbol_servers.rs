@@ -72,7 +72,7 @@ fn symbols_are_downloaded_once_and_kept_for_every_session() {
 }
 
 #[test]
-fn what_a_server_does_wrong_is_reported_and_nothing_of_it_is_kept() {
+fn wrong_answers_of_a_server_are_reported_and_not_kept() {
     let other = "kernel32.pdb/2B106654F53474234C4C44205044422E1/kernel32.pdb";
     let other = fs::read(sample_symbols().join(other)).expect("a PDB of the sample");
     let cases: [(Answer, &str, &str); 5] = [
@@ -137,7 +137,7 @@ fn a_redirect_leads_to_the_symbols() {
 }
 
 #[test]
-fn what_is_missing_is_not_asked_for_again_until_it_is_wanted() {
+fn missing_symbols_are_not_requested_again_until_retried() {
     let (shell, server) = (Shell::new(), SymbolServer::start(|_| Answer::Status(404)));
     let first = ask(&shell, &server.url, &[STACK]);
     assert!(first.stderr.contains("no symbols for "), "{first:?}");

@@ -275,7 +275,7 @@ fn a_session_with_one_output_in_a_file_has_its_prompt_on_the_terminal_and_only_t
             ">" => [text, screen.join("\n")],
             _ => [screen.join("\n"), text],
         };
-        assert!(results.contains(" leaky.etl ") && results.contains("one\n"), "{results}");
+        assert!(results.contains(" leaky.etl") && results.contains("one\n"), "{results}");
         assert!(messages.contains("error: unknown command .nothing"), "{messages}");
     }
 }

@@ -114,7 +114,7 @@ fn view(base: u64) -> View {
 }
 
 #[test]
-fn what_is_left_out_counts_handles_of_the_rundown_and_views_as_what_they_are() {
+fn omitted_handles_of_the_rundown_and_views_are_counted_separately() {
     let mut trace = trace();
     create(&mut trace, 1, 700, 4);
     create(&mut trace, 2, 700, 8);

@@ -190,7 +190,7 @@ fn a_wrong_command_line_is_status_two_and_a_missing_file_status_one() {
     let shell = Shell::new();
     for (line, status, message) in [
         ("-dump ObjectRef -fd leaky.etl -Laek", 2, "did you mean -Leak?\n  -Leak"),
-        ("dump -fd leaky.etl", 2, ".dump needs a kind: ObjectRef"),
+        ("dump -fd leaky.etl", 2, "handlescope dump needs a kind: ObjectRef"),
         ("-mcp", 2, "handlescope mcp --root"),
         ("-extract ObjectRef -fd leaky.etl -NoCompress", 2, "an extract is one archive"),
         ("-extract ObjectRef -fd leaky.etl -NoOverwrit", 2, "did you mean -NoOverwrite?"),
@@ -301,7 +301,7 @@ fn the_current_folder_changes_and_what_is_loaded_stays() {
     let script = ".load leaky.etl\n.cd below\n.load+ ../leaky.etl\n.list\n.cd\n.dir ..\n";
     let run = shell.script(&[], script).ok();
     let lines: Vec<&str> = run.stdout.lines().collect();
-    assert!(lines[1].starts_with("0  ") && lines[1].contains("leaky.etl"), "{run:?}");
+    assert!(lines[1].trim_start().starts_with("0  ") && lines[1].contains("leaky.etl"), "{run:?}");
     assert!(lines[2].ends_with("below"), "{run:?}");
     assert!(run.stdout.contains("<DIR>") && run.stdout.contains("  extracted  "), "{run:?}");
 }

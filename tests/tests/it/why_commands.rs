@@ -51,7 +51,7 @@ fn the_first_of_a_sorted_list_are_those_of_the_whole_list_with_their_commands() 
 
 #[needs_data]
 #[test]
-fn what_was_opened_earlier_or_leaked_less_is_left_out_of_suspects_and_their_commands() {
+fn since_and_min_leaked_restrict_suspects_and_their_commands() {
     for (name, since) in [("growth", "200s"), ("heap", "2s")] {
         let trace = Published::open(name);
         let ask = |options: &str| -> Value {

@@ -67,7 +67,7 @@ impl AnyCommand for Dump {
     fn parse(&self, entered: &Entered<'_>) -> Result<Box<dyn Invocation>, ParseError> {
         let Entered { tokens, registry, .. } = *entered;
         let words = DumpWords::of(tokens, registry);
-        let command = entered.name.to_owned();
+        let command = entered.command();
         let Some(word) = words.word else {
             kind_taken_as_value(entered)?;
             let kinds = kinds(registry);

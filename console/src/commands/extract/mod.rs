@@ -57,9 +57,9 @@ impl Command for Extract {
         usage: "QUERY…",
         arguments: Arguments::Files,
         summary: "extract traces without loading them",
-        details: "QUERY is written as for .load. ETWAnalyzer's keywords may stand between: \
-             ObjectRef, All, Default and Module are always extracted; others are named in a note, \
-             and refused on their own.",
+        details: "QUERY is written as for .load. ETWAnalyzer's keywords are accepted, too: \
+             ObjectRef, All, Default and Module are always extracted; others are skipped with a \
+             note, and an error if there are no other keywords.",
         examples: &[
             ".extract examples/leaky.etl",
             ".extract ObjectRef -fd examples -NoOverwrite",
@@ -83,7 +83,7 @@ impl Command for Extract {
         }
         if !has_known && !args.unknown_extractors.is_empty() {
             return Err(ParseError::refused(NothingToExtract {
-                command: entered.name.to_owned(),
+                command: entered.command(),
                 names: args.unknown_extractors.join(", "),
             }));
         }

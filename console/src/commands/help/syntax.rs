@@ -50,6 +50,15 @@ impl Syntax {
         }
     }
 
+    /// A command as it is typed here.
+    pub(crate) fn command(self, command: &str) -> String {
+        let name = IN_SHELL.iter().find(|(name, ..)| *name == command).map(|(_, name, _)| *name);
+        match (self, name) {
+            (Syntax::Shell, Some(name)) => format!("handlescope {name}"),
+            _ => command.to_owned(),
+        }
+    }
+
     /// The line that shows the page of a command, or of its kind of `.dump`.
     pub(crate) fn page(self, command: &str, kind: Option<&str>) -> String {
         let name = IN_SHELL.iter().find(|(name, ..)| *name == command).map(|(_, name, _)| *name);

@@ -138,7 +138,7 @@ pub(crate) const fn format_options<A: AsMut<SharedArgs>>() -> [Opt<A>; FORMATS.l
 pub(crate) const fn files_option<A>(field: fn(&mut A) -> &mut Vec<Filter>) -> Opt<A> {
     Opt {
         names: &["-fd", "-filedir"],
-        help: "only loaded files whose path matches",
+        help: "only files whose path matches; in a shell, traces to load",
         details: "Compared with the full path and with the file name. Given twice, both must \
              match. On the command line of a shell it names the files to load.",
         example: "-fd *leaky*",

@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_said_becomes_a_symbol_path() {
+    fn symbol_options_become_a_symbol_path() {
         let path = |server: Option<&str>, folder: Option<&str>, cache: Option<&str>| {
             let servers = server.map(|server| ServerChoice::parse_list(server).expect(server));
             let args = SymbolArgs {

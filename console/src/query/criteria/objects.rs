@@ -80,6 +80,8 @@ pub struct ObjectCriteria {
     pub plain_process_names: bool,
     /// Processes go by the names of their executables and modules have their addresses, however they are displayed.
     pub with_identities: bool,
+    /// Totals count all handles of the suspect, though only the leaked ones are listed.
+    pub sums_suspect: bool,
     /// `-GroupBy` and what belongs to it.
     pub groups: GroupCriteria,
 }
@@ -88,6 +90,7 @@ impl ObjectCriteria {
     /// Narrows a suspect that is asked for to what it leaked, which is what it counts, unless it is said which part.
     pub(crate) fn narrowed_to_leaks_of_suspect(mut self) -> Self {
         let is_narrowed = self.suspect.is_some() && !self.leak && !self.leak_at_exit;
+        self.sums_suspect = is_narrowed;
         self.leak |= is_narrowed;
         self.leak_at_exit |= is_narrowed;
         self

@@ -20,6 +20,7 @@ impl ResourceCriteria {
             suspect: handles.suspect.clone(),
             leak: handles.leak,
             leak_at_exit: handles.leak_at_exit,
+            sums_suspect: handles.sums_suspect,
             groups: GroupCriteria {
                 trims: handles.groups.trims.clone(),
                 ..GroupCriteria::default()

@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_filled_once_differs_from_run_to_run() {
+    fn caches_differ_from_run_to_run() {
         let tally = |handles| Tally::of_counts(handles);
         let is_more = |more, less, kind| {
             let chances = Chances::new([&tally(more), &tally(less)], 0.5, kind);

@@ -33,6 +33,8 @@ pub(super) struct Filtered {
     /// The objects with handles that were closed unseen, which `-Leak` and `-LeakAtExit` leave out; `None` where there
     /// are none.
     pub(super) unseen: Option<Selection>,
+    /// The objects with all handles of the suspect, if these are what totals count.
+    pub(super) suspect: Option<Selection>,
     /// Number of objects that each criterion leaves.
     pub(super) survivors: Survivors,
 }
@@ -66,13 +68,16 @@ pub(super) fn select(
     })?;
     let mut survivors = Survivors::of(file.objects.len());
     tests.into_iter().for_each(|(criterion, _, count)| survivors.note(criterion, count));
-    let mut filtered = Filtered { selection, at_exit: None, unseen: None, survivors };
+    let mut filtered =
+        Filtered { selection, at_exit: None, unseen: None, suspect: None, survivors };
     for (criterion, effect) in steps {
-        let Filtered { selection, at_exit, unseen, survivors } = &mut filtered;
-        for selection in [&mut *selection].into_iter().chain(&mut *at_exit).chain(&mut *unseen) {
+        let Filtered { selection, at_exit, unseen, suspect, survivors } = &mut filtered;
+        let beside = at_exit.iter_mut().chain(&mut *unseen).chain(&mut *suspect);
+        for selection in [&mut *selection].into_iter().chain(beside) {
             keep(effect, args, file, selection)?;
         }
         if matches!(effect, Effect::Leaks) {
+            *suspect = args.sums_suspect.then(|| selection.clone());
             (*at_exit, *unseen) = event::keep_leaks(args.leak, args.leak_at_exit, file, selection)?;
         }
         survivors.note(criterion, selection.objects().len());

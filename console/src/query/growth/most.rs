@@ -26,7 +26,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_there_between_two_changes_counts_in_any_order_of_these() {
+    fn the_peak_does_not_depend_on_the_order_of_changes() {
         assert_eq!(most_at_once(vec![(5, 1), (1, 1), (3, -1), (2, 1), (9, -1)]), 2);
         assert_eq!(most_at_once(vec![(1, 4096), (2, 512), (3, -4096)]), 4608);
         assert_eq!(most_at_once(Vec::new()), 0);

@@ -78,7 +78,7 @@ fn runs_that_lose_a_few_handles_at_any_age_leak_steadily() {
 }
 
 #[test]
-fn what_each_run_opens_at_its_start_is_filled_once() {
+fn handles_opened_at_the_start_of_each_run_are_filled_once() {
     for kept in [1, 3, 30] {
         assert_all_but(0, &[Verdict::Once], |program| {
             program.run(40, 0.02);
@@ -89,7 +89,7 @@ fn what_each_run_opens_at_its_start_is_filled_once() {
 }
 
 #[test]
-fn what_is_open_when_a_run_ends_is_young() {
+fn handles_open_when_a_run_ends_are_young() {
     for mean in [0.01, 0.05, 0.15, 0.3] {
         assert_all_but(0, &NOT_STEADY, |program| {
             program.run(40, 0.02);

@@ -290,7 +290,7 @@ fn a_leak_that_begins_late_is_steady_since_then() {
 }
 
 #[test]
-fn what_closes_the_last_one_opened_neither_leaks_steadily_nor_in_a_burst() {
+fn closing_the_last_opened_handle_is_neither_steady_nor_a_burst() {
     for mean in [0.01, 0.03, 0.1, 0.2, 0.4] {
         let accepted = [Verdict::Once, Verdict::Balanced, Verdict::Short];
         assert_all_but(0, &accepted, |group| group.stack(300, mean));
@@ -442,7 +442,7 @@ fn a_rate_has_the_unit_of_a_person_and_no_digit_that_says_nothing() {
 }
 
 #[test]
-fn what_a_process_of_a_moment_loses_is_a_burst_of_its_trace() {
+fn leaks_of_a_short_process_are_a_burst_of_the_trace() {
     let window = |start_ns, end_ns| Window { start_ns, end_ns };
     let lifetimes: Vec<Lifetime> =
         (0..8).map(|n| Lifetime { opened_ns: n * 1_250_000, closed_ns: None }).collect();

@@ -199,18 +199,30 @@ pub(super) struct Causes<'a> {
 impl Causes<'_> {
     /// Causes of leaked handles, in the order in which they are reported.
     pub(super) const ALL: [Cause<Self>; 15] = [
-        (RACE, "two threads opened one object within 1 ms; one closed it", Self::race),
-        ("opened_twice", "one thread opened one object twice and closed one", Self::opened_twice),
+        (RACE, "two threads opened one object within 1 ms; only one handle was closed", Self::race),
+        (
+            "opened_twice",
+            "one thread opened one object twice and closed it once",
+            Self::opened_twice,
+        ),
         (
             "duplicate_not_closed",
-            "another process or thread duplicated it into the process",
+            "another process or thread duplicated the handle into the process",
             Self::duplicates,
         ),
-        ("inherited_not_closed", "the process inherited it from its parent", Self::inherited),
+        (
+            "inherited_not_closed",
+            "the process inherited the handle from its parent",
+            Self::inherited,
+        ),
         ("thread_or_process_handle", "the thread or process it refers to has ended", Self::targets),
         ("view_not_unmapped", "a view of a file was never unmapped", Self::views),
-        (CLOSED_AFTER_EXIT, "closed by process exit, after its end event", Self::closed_after_exit),
-        ("owner_crashed", "the process crashed before it closed it", Self::crashes),
+        (
+            CLOSED_AFTER_EXIT,
+            "closed by process exit, after the end event of the process",
+            Self::closed_after_exit,
+        ),
+        ("owner_crashed", "the process crashed before it closed the handle", Self::crashes),
         ("owner_ended", "the process ended, and no close was recorded", Self::owners_ended),
         (PID_REUSED, "the process ended, and another one got its pid", Self::pids_reused),
         (

@@ -57,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn what_goes_on_comes_before_what_was_filled_once() {
+    fn steady_leaks_rank_before_caches() {
         let steady = score((0..40).map(|at| at * 15 * SECOND), None);
         let burst = score((0..40).map(|at| 300 * SECOND + at * SECOND / 40), None);
         let once = score((0..40).map(|at| at * SECOND / 4), None);
@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_closed_is_no_suspect() {
+    fn groups_that_close_everything_are_no_suspects() {
         assert_eq!(score((0..40).map(|at| at * 15 * SECOND), Some(SECOND)), None);
     }
 

@@ -4,6 +4,7 @@ use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
 use super::file::{StackNumbers, StacksJson, TraceJson, Traces};
+use super::meanings::Meanings;
 use crate::query::{GroupKey, NoMatch};
 
 /// A value of any type in a document.
@@ -132,3 +133,25 @@ impl<R: Serialize> Serialize for Rows<'_, R> {
         map.end()
     }
 }
+
+/// Meanings of the members of `no_match` in `.dump ObjectRef`.
+pub(in crate::render) const NO_MATCH_MEMBERS: Meanings = &[
+    ("file", "the first file for which this is known"),
+    (
+        "option",
+        "the option with its filter as given, as in `\"-Type Evnt\"`; options that are not text \
+         filters without their value, as in `\"-MinMaxTime\"`. No object or allocation passes \
+         this filter and those before it, in filter order",
+    ),
+    (
+        "before",
+        "number of objects or allocations that pass the filters before it; for other lists, \
+         number of rows",
+    ),
+    ("nearest", "what may have been meant, as options"),
+    (
+        "existing",
+        "if nothing is near: some of the existing names of processes and types, for allocations \
+         also of kinds and allocators",
+    ),
+];

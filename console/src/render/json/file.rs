@@ -8,6 +8,7 @@ use handlescope_model::tables::TraceInfo;
 use serde::{Serialize, Serializer};
 
 use super::Shown;
+use super::meanings::Meanings;
 use super::stack::StackJson;
 use crate::query::{ExitStacks, Frames, ModuleBases, NoMatch, Totals, TraceAnswer, TrimmedStacks};
 use crate::render::time::Utc7;
@@ -139,3 +140,54 @@ pub(super) struct CaveatJson<'a> {
     #[serde(flatten)]
     caveat: &'a Caveat,
 }
+
+/// Meanings of the members of `files` in `.dump ObjectRef`.
+pub(in crate::render) const FILE_MEMBERS: Meanings = &[
+    ("file", "index"),
+    ("path", "the file name as given when it was loaded"),
+    (
+        "session_start_utc, session_end_utc",
+        "start and end of the recording; null, like all times, in a trace without a clock",
+    ),
+    (
+        "events_lost, buffers_lost",
+        "what the recording lost; if closes were lost, leaks are doubtful",
+    ),
+    ("totals", "sums over the objects and events of this trace that passed, see below"),
+    (
+        "exit_stacks",
+        "only with `-LeakAtExit` and function names (`-ShowStack` or a stack filter): what the \
+         stacks of closes at process exit prove:",
+    ),
+    ("exit_stacks.closes", "all such closes of the objects that passed"),
+    (
+        "exit_stacks.confirmed",
+        "those with `ExSweepHandleTable`, `ObKillProcess` or `PspExitProcess` on the stack",
+    ),
+    (
+        "exit_stacks.doubtful",
+        "those before the process end whose kernel frames all have names, but none of these",
+    ),
+];
+
+/// Meanings of the members of `caveats` in `.dump ObjectRef`.
+pub(in crate::render) const CAVEAT_MEMBERS: Meanings = &[
+    ("file", "the file, as in `files.file`"),
+    (
+        "kind",
+        "`\"no_handle_events\"`, `\"no_clock\"` (text of `!htrace`: [htrace.md](htrace.md)), \
+         `\"coarse_clock\"` (the system clock; events with equal timestamps are ordered by what \
+         they do), `\"lost_while_recording\"`, `\"missing_in_file\"`, `\"closed_unseen\"` \
+         (handles and views whose closes are missing, but which other events show to be closed), \
+         `\"no_end_rundown\"`, `\"part_of_session\"` (a ring overwrote older events), \
+         `\"exits_unknown\"` (an extract of an older version does not record which closes came \
+         from process exits), `\"exits_doubtful\"` (see `exit_stacks.doubtful`), \
+         `\"builds_differ\"` (comparisons only: frames of modules with different builds and \
+         without names are compared by module), `\"stacks_missing\"` (stacks of creates are \
+         missing, if stacks are shown or filtered), `\"symbols_missing\"` (for a stack filter); \
+         only in `.dump Resource`: `\"no_resource_events\"` (nothing requested was recorded), \
+         `\"older_unknown\"` (a process is older than the trace), `\"processes_unknown\"` (of \
+         allocators)",
+    ),
+    ("text", "the same in words, as on standard error"),
+];

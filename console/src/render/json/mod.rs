@@ -3,6 +3,7 @@
 mod document;
 mod file;
 mod lines;
+mod meanings;
 mod stack;
 
 use std::fmt::Display;
@@ -14,9 +15,12 @@ use serde_json::ser::{PrettyFormatter, Serializer as JsonSerializer};
 use crate::terminal::Neutral;
 use crate::values::JsonMode;
 
-pub(super) use self::document::{Document, Rows};
-pub(super) use self::file::{StackNumbers, TraceJson, Traces, traces};
-pub(super) use self::stack::StackJson;
+pub(super) use self::document::{Document, NO_MATCH_MEMBERS, Rows};
+pub(super) use self::file::{
+    CAVEAT_MEMBERS, FILE_MEMBERS, StackNumbers, TraceJson, Traces, traces,
+};
+pub(super) use self::meanings::Meanings;
+pub(super) use self::stack::{FRAME_MEMBERS, StackJson};
 
 use self::lines::LineFormatter;
 

@@ -5,6 +5,7 @@ use serde::{Serialize, Serializer};
 use handlescope_model::StackIdx;
 
 use super::Hex;
+use super::meanings::Meanings;
 use crate::query::{FrameView, Frames, ModuleBases, NamedFrames, TrimmedStacks};
 
 pub(in crate::render) struct StackJson<'a> {
@@ -51,3 +52,36 @@ impl Serialize for StackJson<'_> {
         }))
     }
 }
+
+/// Meanings of the members of `stacks` in `.dump ObjectRef`.
+pub(in crate::render) const FRAME_MEMBERS: Meanings = &[
+    ("module", "file name, as in `\"ntdll.dll\"`; null outside of all modules"),
+    (
+        "function",
+        "name without parameters, demangled, with templates spelled as by DbgHelp \
+         (`std::vector<int,std::allocator<int> >`); null without symbols. It is the function of \
+         the call, that is of the instruction before the address; if an innermost frame is the \
+         start of a function, it is that function",
+    ),
+    (
+        "offset",
+        "bytes from the start of the function; null without symbols and for inlined functions",
+    ),
+    ("rva", "address relative to the module; null if ETWAnalyzer's extract has only a name"),
+    (
+        "address",
+        "absolute address; null if the module has different addresses in different processes",
+    ),
+    (
+        "managed",
+        "`true` for a .NET method, omitted for other frames. `module` is then the assembly, and \
+         `function` is `Namespace.Type.Method`",
+    ),
+    ("inlined", "whether the function was inlined into the frame after it"),
+    ("file, line", "source of the call, if the symbols have it"),
+    (
+        "source",
+        "where to get `file`, if its PDB says so (Source Link, source server): a URL, or the \
+         command of a version control system",
+    ),
+];

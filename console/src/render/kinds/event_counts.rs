@@ -7,6 +7,7 @@ use indicatif::HumanCount;
 
 use super::index;
 use crate::query::{CountedEvent, EventsAnswer};
+use crate::render::json::Meanings;
 use crate::render::json::{self, Document};
 use crate::render::table::{Columns, FileRows, Members, RowsOf, Show, Table};
 use crate::values::Counted;
@@ -85,3 +86,35 @@ fn provider<'a>(
     let rows = rows.to_vec();
     Some(document.with("events", RowsOf(Rc::clone(members), move || rows.clone().into_iter())))
 }
+
+/// Meanings of the members of the document of `.dump Events`.
+pub(in crate::render) const EVENTS_MEMBERS: Meanings = &[
+    ("kind", "always `Events`"),
+    ("providers", "the providers, by file, the one with the most events first"),
+    (
+        "no_match",
+        "only if nothing matches: the filter that removed everything, as in `.dump ObjectRef`; \
+         `before` counts kinds of events, or single events",
+    ),
+];
+
+/// Meanings of the members of `providers` in `.dump Events`.
+pub(in crate::render) const PROVIDER_MEMBERS: Meanings = &[
+    ("file", "index of the trace"),
+    ("provider", "name; `Windows Kernel` for kernel events; null if nothing names it"),
+    ("guid", "its GUID in lower case with dashes; null for kernel events and trace messages"),
+    ("count", "sum over `events`"),
+    ("events", "its events that passed the filters, the most frequent first"),
+];
+
+/// Meanings of the members of `providers.events` in `.dump Events`.
+pub(in crate::render) const EVENT_COUNT_MEMBERS: Meanings = &[
+    ("name", "task and opcode, or a name built into handlescope; null if nothing names it"),
+    ("kind", "`hook:GGTT`, `classic:{guid}:{opcode}`, `manifest:{guid}:{id}` or `message`"),
+    (
+        "count",
+        "number of such events in the source; with `-pn` and `-MinMaxTime` among the events that \
+         the extract keeps",
+    ),
+    ("first_ns, last_ns", "time of the first and last; null if the extract does not record it"),
+];

@@ -8,6 +8,7 @@ use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
 use super::index;
+use crate::render::json::Meanings;
 use crate::{
     cancel::{Cancel, Poll},
     query::{DuplicateRow, FileAnswer, Listing, ObjectRefAnswer, Selected},
@@ -42,7 +43,6 @@ pub(crate) struct EventRow<'a> {
 }
 
 /// Members of an event of an object in a document.
-#[cfg(test)]
 pub(crate) fn object_event_columns<'a>() -> Columns<'a, EventRow<'a>> {
     let mut columns = Columns::default();
     add_event(&mut columns);
@@ -101,7 +101,6 @@ fn table<'a>(rows: Vec<EventRow<'a>>, style: &ObjectRefStyle<'_>) -> io::Result<
 macro_rules! object_members {
     ($($target:ident $name:literal $(as $kind:literal)? => $value:expr;)+) => {
         /// Members of an object in a document.
-        #[cfg(test)]
         pub(crate) fn object_columns<'a>() -> Columns<'a, ObjectRow<'a>> {
             let mut columns = Columns::<ObjectRow<'a>>::default();
             $(object_members!(@document columns, $name, $value $(, $kind)?);)+
@@ -332,3 +331,86 @@ impl EventRow<'_> {
         Some(self.object.answer.file.processes.get(process).pid)
     }
 }
+
+/// Meanings of the members of `objects` in `.dump ObjectRef`.
+pub(in crate::render) const OBJECT_MEMBERS: Meanings = &[
+    ("file", "index of the trace"),
+    ("id", "number of the object in its trace, from 1; the same in every session"),
+    ("pointer", "kernel address; for a mapping `base OR (pid << 42)`"),
+    ("name", "name, or null"),
+    (
+        "type",
+        "name of the object type; `\"FileMapping\"` for views of files, `\"UnknownType\"` if no \
+         event names the type",
+    ),
+    ("lifetime_s", "time from creation to end; null if one of them is unknown"),
+    ("first_create_ns, last_destroy_ns", "time of creation and end"),
+    ("creator", "process that created it; null without a creation"),
+    (
+        "creator.pid, creator.name, creator.start_ns",
+        "its id, name and start; a null start: it ran before the trace",
+    ),
+    (
+        "creator.pretty_name",
+        "a better name, as in `\"svchost RDP Service\"`; omitted if there is none",
+    ),
+    ("is_multiprocess", "more than one process created, duplicated, referenced or mapped it"),
+    ("is_overlapped", "two of its handles were open at the same time"),
+    ("existing_handles", "its handles in the rundown"),
+    ("existing_handles.pid, existing_handles.handle", "process id and value of such a handle"),
+    ("events", "its events that passed the filters, in time order"),
+];
+
+/// Meanings of the members of `objects.events` in `.dump ObjectRef`.
+pub(in crate::render) const EVENT_MEMBERS: Meanings = &[
+    (
+        "kind",
+        "`\"handle_create\"`, `\"handle_duplicate\"`, `\"handle_close\"`, `\"object_create\"`, \
+         `\"object_delete\"`, `\"reference\"`, `\"dereference\"`, `\"map\"`, `\"unmap\"`",
+    ),
+    ("time_ns", "time"),
+    (
+        "pid, process",
+        "id and name of the process that owns the handle (for an inherited handle the parent, see \
+         `inherited_by_pid`); for other events the process that acted; null if unknown",
+    ),
+    ("tid", "thread that made the call; for a duplicate it may belong to the caller"),
+    ("handle", "only in handle events: handle value"),
+    (
+        "leaked",
+        "only in creates, duplicates and maps: nothing in the trace closes it, and nothing shows \
+         that it was closed",
+    ),
+    (
+        "closed_at_exit",
+        "only in handle events; for a close: the end of the process made it; for a create or \
+         duplicate: nothing else closed it, and the process had not inherited it; null: the \
+         extract does not record it",
+    ),
+    (
+        "closed_unseen",
+        "only in creates, duplicates and maps: the trace lost its close \
+         ([design.md](design.md#events-that-are-missing)), but something else shows it: \
+         `\"reused\"`, `\"not_in_rundown\"`, `\"process_ended\"`; null: it was not closed unseen",
+    ),
+    (
+        "closed_after_ns, closed_before_ns",
+        "only in creates, duplicates and maps: it was closed between these times; null: it was \
+         not closed unseen",
+    ),
+    (
+        "source_pid, source_handle",
+        "only in duplicates: what was duplicated; `source_pid` is null if no process with that id \
+         was known at the time",
+    ),
+    ("caller_pid", "only in duplicates: process that made the call"),
+    ("inherited_by_pid", "only in duplicates: child process that inherited the handle"),
+    ("ref_delta", "only in references and dereferences: signed change of the reference count"),
+    (
+        "view_base, view_size",
+        "only in maps and unmaps: first address and size of the view in bytes",
+    ),
+    ("byte_offset", "only in maps and unmaps: offset of the view in the file"),
+    ("file_object", "only in maps and unmaps: kernel key of the file"),
+    ("stack", "number of the stack, or null"),
+];

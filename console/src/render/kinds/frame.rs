@@ -4,6 +4,7 @@ use std::io::{self, Write};
 
 use polars::prelude::DataFrame;
 
+use crate::render::json::Meanings;
 use crate::{
     cancel::Cancel,
     render::{json::Document, table::Table},
@@ -38,3 +39,10 @@ pub(crate) fn write_frame(
 ) -> io::Result<()> {
     Table::of_frame("rows", frame).write_as(format, &Display::default(), cancel, out)
 }
+
+/// Meanings of the members of the document of `.sql`.
+pub(in crate::render) const QUERY_MEMBERS: Meanings = &[
+    ("command", "the command as typed"),
+    ("columns", "the names of the columns, in order"),
+    ("rows", "one object per row, whose members are named and ordered like the columns"),
+];

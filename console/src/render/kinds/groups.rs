@@ -5,6 +5,7 @@ use std::{io, rc::Rc};
 use serde::Serialize;
 
 use super::index;
+use crate::render::json::Meanings;
 use crate::{
     query::{
         FileAnswer, GroupCriteria, GroupKey, Groups, GroupsLeftOut, Growth, NodeIdx,
@@ -174,3 +175,69 @@ impl GroupRow<'_> {
         ids.sample_ids().filter_map(|id| u32::try_from(id).ok()).collect()
     }
 }
+
+/// Meanings of the members of the document of `.dump ObjectRef -GroupBy`.
+pub(in crate::render) const GROUPS_MEMBERS: Meanings = &[
+    ("kind", "`\"ObjectRefGroups\"`"),
+    ("command, files, totals, caveats, no_match", "as in `.dump ObjectRef`"),
+    ("group_by", "the columns as typed, at most `-Depth` of them"),
+    ("groups", "the groups, see below"),
+    ("left_out", "what `-TopN` and `-MinCount` omit"),
+    (
+        "left_out.groups, left_out.handles",
+        "number of omitted groups, and of the handles and views in them",
+    ),
+    (
+        "stacks",
+        "the stacks used as keys, without the frames removed by `-FoldStack` and `-StackFrom`, as \
+         in `.dump ObjectRef`",
+    ),
+];
+
+/// Meanings of the members of `groups` in `.dump ObjectRef -GroupBy`.
+pub(in crate::render) const GROUP_MEMBERS: Meanings = &[
+    ("file", "index"),
+    (
+        "keys",
+        "for each column, the value shared by the handles of the group; null for nothing (no \
+         name, no stack, not closed)",
+    ),
+    (
+        "keys.process, keys.type, keys.name, keys.namepattern, keys.module, keys.function, \
+         keys.lifetime",
+        "text",
+    ),
+    ("keys.createstack, keys.closestack", "number of a stack: one of those with equal functions"),
+    ("keys.thread", "thread id"),
+    ("leaked", "handles and views that nothing in the trace closes"),
+    (
+        "closed_at_exit",
+        "handles that only the end of their process closed; with `-Leak`, those that \
+         `-LeakAtExit` would keep",
+    ),
+    (
+        "closed_unseen",
+        "handles and views whose closes the trace lost; 0 with `-Leak` and `-LeakAtExit`, which \
+         omit them",
+    ),
+    (
+        "open_at_end",
+        "handles in the rundown at the end; without a rundown, those opened and not closed",
+    ),
+    ("created, duplicated, closed, mapped, unmapped", "events"),
+    ("objects", "distinct objects"),
+    ("first_ns, last_ns", "times of the first and last of these events; null if there are none"),
+    (
+        "share",
+        "share of this group, 0 to 1, in the leaked handles of all groups; if nothing leaked, in \
+         their handles",
+    ),
+    ("sample_ids", "ids of up to three objects"),
+    ("outstanding", "only with `-ShowTime`: handles open at the end of each part of the trace"),
+    (
+        "verdict",
+        "only with `-ShowTime`: `steady`, `burst`, `once`, `balanced` or `short`, see \
+         [growth.md](growth.md)",
+    ),
+    ("rate_per_minute", "only with `-ShowTime`: the rate of a steady leak"),
+];

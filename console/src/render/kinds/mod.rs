@@ -6,6 +6,7 @@ mod events;
 mod frame;
 mod groups;
 mod loaded;
+pub(super) mod members;
 mod module;
 mod object_ref;
 mod objects;
@@ -23,6 +24,7 @@ pub(crate) use self::{
     event_counts::event_columns,
     frame::write_frame,
     groups::add_stats,
+    members::member_tables,
     module::module_columns,
     objects::OBJECT_COLUMNS,
     process::process_columns,
@@ -47,12 +49,6 @@ pub use self::{
     symbols::symbols,
     version::versions,
     why::why,
-};
-#[cfg(test)]
-pub(crate) use self::{
-    events::{object_columns, object_event_columns},
-    groups::group_columns,
-    stats::trace_facts,
 };
 use crate::query::{NoMatch, Subject};
 use handlescope_model::Untrusted;

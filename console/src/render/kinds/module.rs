@@ -6,6 +6,7 @@ use handlescope_model::tables::{Module, ModuleLoad};
 use serde::Serialize;
 
 use super::index;
+use crate::render::json::Meanings;
 use crate::{
     query::{LoadedModule, ModuleAnswer},
     render::{
@@ -135,3 +136,31 @@ fn pdb(module: &Module) -> Option<String> {
     let (name, guid) = (module.pdb_name.as_ref()?, module.pdb_guid.as_ref()?);
     Some(format!("{name} {guid} {}", module.pdb_age.unwrap_or_default()))
 }
+
+/// Meanings of the members of the document of `.dump Module` and `.dump Version`.
+pub(in crate::render) const MODULES_MEMBERS: Meanings = &[
+    ("modules", "the modules, by file, then name (ignoring case), then path"),
+    (
+        "no_match",
+        "only if nothing matches: the filter that removed everything, as in `.dump ObjectRef`; \
+         `before` counts modules",
+    ),
+];
+
+/// Meanings of the members of `modules` in `.dump Module` and `.dump Version`.
+pub(in crate::render) const MODULE_MEMBERS: Meanings = &[
+    ("file", "index of the trace"),
+    ("name", "last part of the path"),
+    ("path", "path as in the trace, usually an NT path"),
+    ("size", "mapped bytes"),
+    ("timestamp, checksum", "from the PE header"),
+    ("pdb_name, pdb_guid, pdb_age", "identity of the PDB; the GUID in lower case with dashes"),
+    (
+        "file_version, original_name, product_name, description, company",
+        "from the version resource; null if the trace does not have them",
+    ),
+    ("loads", "where and when it was mapped"),
+    ("loads.pid", "process id; 0: kernel, in every process"),
+    ("loads.base", "first address; null if unknown"),
+    ("loads.load_ns, loads.unload_ns", "times; null outside of the trace"),
+];

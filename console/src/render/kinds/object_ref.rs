@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use super::events::objects;
 use crate::query::{CountBy, Counted, GuiHandles, HandleCounts, LeftOut, ObjectRefAnswer};
+use crate::render::json::Meanings;
 use crate::render::json::{self, Document, Rows, traces};
 use crate::render::style::ObjectRefStyle;
 use crate::values::JsonMode;
@@ -88,3 +89,102 @@ fn not_closed<'a>(
         .with("left_out", left_out)
         .with("process_count", counts.process_count())
 }
+
+/// Meanings of the members of the document of `.dump ObjectRef`.
+pub(in crate::render) const OBJECT_REF_MEMBERS: Meanings = &[
+    ("command", "the command as typed"),
+    ("files", "the traces, see below"),
+    (
+        "totals",
+        "sums over the objects and events that passed the filters, over all files; with `-Suspect`, \
+         and neither `-Leak` nor `-LeakAtExit`, over all handles of the suspect, though `objects` \
+         has only the leaked ones",
+    ),
+    (
+        "caveats",
+        "what makes the answer wrong or incomplete, see below; `[]` if nothing is known to",
+    ),
+    ("no_match", "only if nothing matches: the filter that removed everything, see below"),
+    (
+        "gui_handles",
+        "only if the options also select GDI or USER handles and a trace has some: one object per \
+         trace and kind, see below",
+    ),
+    (
+        "not_closed",
+        "only with `-ShowTotal Total`, `Process` or `File`: handles open at the end, or leaked",
+    ),
+    ("left_out", "only with `-TopN` and without these options: what `objects` omits"),
+    (
+        "left_out.objects, left_out.handles",
+        "number of omitted objects, and of the handles and views that their events opened",
+    ),
+    ("left_out.views", "the views among these"),
+    (
+        "left_out.existing_handles",
+        "further handles of those objects that the rundown at the end lists and no event opened \
+         or closed",
+    ),
+    ("objects", "the objects that passed; `[]` with `-ShowTotal Total`, `Process` or `File`"),
+    ("stacks", "only with `-ShowStack`: the stacks of the events in `objects`"),
+];
+
+/// Meanings of the members of `totals` and `files.totals` in `.dump ObjectRef`.
+pub(in crate::render) const TOTALS_MEMBERS: Meanings = &[
+    (
+        "objects_created, objects_destroyed",
+        "objects with a creation, and with an end, after the filters",
+    ),
+    ("handles_created, handles_duplicated, handles_closed", "handle events"),
+    ("ref_changes", "reference and dereference events"),
+    ("map_count, unmap_count", "views mapped and unmapped"),
+    ("map_size, unmap_size", "their bytes"),
+    ("leaked_handles", "creates, duplicates and maps with `leaked` true"),
+    ("leaked_views", "the maps among these"),
+    (
+        "closed_at_exit",
+        "creates and duplicates with `closed_at_exit` true; with `-Leak`, which omits them, those \
+         that `-LeakAtExit` would keep",
+    ),
+    (
+        "closed_unseen",
+        "creates, duplicates and maps with `closed_unseen` not null; with `-Leak` and \
+         `-LeakAtExit`, which omit them, those that would be listed otherwise",
+    ),
+];
+
+/// Meanings of the members of `gui_handles` in `.dump ObjectRef`.
+pub(in crate::render) const GUI_HANDLE_MEMBERS: Meanings = &[
+    ("file", "the index of the trace"),
+    ("kind", "`\"gdi\"` or `\"user\"`"),
+    ("created, closed", "number of handles created and closed"),
+    ("leaked", "number that nothing closed"),
+    ("closed_at_exit", "number that only the end of their process closed"),
+    ("leaked_by_type", "`[type, count]` pairs of both, by name"),
+];
+
+/// Meanings of the members of `not_closed` in `.dump ObjectRef`.
+pub(in crate::render) const NOT_CLOSED_MEMBERS: Meanings = &[
+    (
+        "by",
+        "`\"type\"` (`-ShowTotal Total`), `\"process\"` (`-ShowTotal Process`) or `\"file\"` \
+         (`-ShowTotal File`)",
+    ),
+    ("counted", "see above"),
+    (
+        "order",
+        "`\"largest_last\"`; `\"largest_first\"` with `-SortBy Handles`; `\"name\"` with `-SortBy \
+         Type`, `Process` or `File`",
+    ),
+    (
+        "rows",
+        "`[name, count]` pairs in that order. By process with several files: `[name, count, \
+         file]`, because a process belongs to one trace. A process is `name.exe(pid)`, a file is \
+         its `path`, even without open handles. With `-TopN n skip`, the n largest after the \
+         `skip` largest",
+    ),
+    ("sum", "sum of the rows shown"),
+    ("left_out", "rows that `-TopN` omits:"),
+    ("left_out.rows, left_out.count", "number of rows, and of the handles they count"),
+    ("process_count", "number of processes among all counted handles, including those not shown"),
+];

@@ -5,6 +5,7 @@ use std::{io, rc::Rc};
 use handlescope_model::tables::Process;
 
 use super::index;
+use crate::render::json::Meanings;
 use crate::{
     query::{ListedProcess, ProcessAnswer, pretty_name},
     render::{
@@ -104,3 +105,28 @@ impl<'a> ProcessRow<'a> {
         time_ns.map_or_else(String::new, |ns| self.clock.at(ns).to_string())
     }
 }
+
+/// Meanings of the members of the document of `.dump Process`.
+pub(in crate::render) const PROCESSES_MEMBERS: Meanings = &[
+    ("processes", "the processes, by file, then pid, then start; a reused pid has several"),
+    (
+        "no_match",
+        "only if nothing matches: the filter that removed everything, as in `.dump ObjectRef`; \
+         `before` counts processes",
+    ),
+];
+
+/// Meanings of the members of `processes` in `.dump Process`.
+pub(in crate::render) const PROCESS_MEMBERS: Meanings = &[
+    ("file", "index of the trace"),
+    ("pid, parent_pid", "process ids"),
+    ("name", "executable, as in `\"cmd.exe\"`"),
+    ("pretty_name", "a better name, as in `\"svchost RDP Service\"`; omitted if there is none"),
+    ("image_path", "path of the executable"),
+    ("command_line", "command line; Windows cuts it at 1024 characters"),
+    ("session_id", "Windows session"),
+    ("sid", "security identifier of the user; in ETWAnalyzer's extracts it may be the name"),
+    ("start_ns, end_ns", "start and end; null outside of the trace"),
+    ("exit_code", "exit code, signed"),
+    ("is_new, has_ended", "whether the trace contains its start, and its end"),
+];

@@ -8,6 +8,7 @@ use std::{
 use indicatif::HumanCount;
 
 use super::index;
+use crate::render::json::Meanings;
 use crate::{
     query::{FrameStats, StackRow, StacksAnswer},
     render::{
@@ -140,3 +141,35 @@ fn file_rows(answer: &StacksAnswer<'_>) -> FileRows {
         ));
     if answer.has_every_stack { file_rows } else { file_rows.below(ONLY_HANDLES.to_owned()) }
 }
+
+/// Meanings of the members of the document of `.dump Stack`.
+pub(in crate::render) const STACKS_MEMBERS: Meanings = &[
+    ("frames_total", "all frames"),
+    ("frames_in_modules", "frames in an image, managed or not"),
+    ("frames_managed", "frames outside all images but in a managed method compiled at run time"),
+    ("frames_unknown", "the remaining frames"),
+    (
+        "has_every_stack",
+        "whether the traces have the stacks of every event, or only of handle events; \
+         `handlescope extract -stacks all` keeps all. Stacks carried by provider events exist if \
+         the extract has these events (`-events`)",
+    ),
+    ("stacks", "the stacks, by file, then the most frequent first"),
+    (
+        "no_match",
+        "only if nothing matches: the filter that removed everything, as in `.dump ObjectRef`; \
+         `before` counts stacks",
+    ),
+];
+
+/// Meanings of the members of `stacks` in `.dump Stack`.
+pub(in crate::render) const STACK_MEMBERS: Meanings = &[
+    ("file", "index of the trace"),
+    ("count", "events with this stack in this process"),
+    ("pid, process", "process id and name"),
+    (
+        "frames",
+        "list of frames, innermost first; their members are those of the [stacks](#stacks) of \
+         `.dump ObjectRef`",
+    ),
+];

@@ -14,6 +14,7 @@ use crate::cancel::Cancel;
 use crate::filter::Filter;
 use crate::query::StatsAnswer;
 use crate::render::json::Document;
+use crate::render::json::Meanings;
 use crate::render::table::{Columns, FileRows, RowOf, Show, Table};
 use crate::render::time::{Seconds, Utc7};
 use crate::settings::Display;
@@ -378,3 +379,110 @@ fn write_attribution(info: &TraceInfo, out: &mut String) -> fmt::Result {
     }
     Ok(())
 }
+
+/// Meanings of the members of the document of `.dump Stats`.
+pub(in crate::render) const STATS_MEMBERS: Meanings = &[
+    ("files", "one element per trace"),
+    (
+        "properties",
+        "with `-Properties`, instead of `files`: the chosen members of its elements that are \
+         single values",
+    ),
+];
+
+/// Meanings of the members of `properties` in `.dump Stats`.
+pub(in crate::render) const PROPERTY_MEMBERS: Meanings =
+    &[("file", "index"), ("name, value", "the member, and its value as text; null: unknown")];
+
+/// Meanings of the members of `files` in `.dump Stats`.
+pub(in crate::render) const TRACE_MEMBERS: Meanings = &[
+    ("file, path", "index, and the file name as given"),
+    (
+        "source_etl, source_size",
+        "name of the recorded file when it was extracted, and its size in bytes",
+    ),
+    ("computer", "name of the recording machine"),
+    ("os_version, os_build, os_build_string, product", "its Windows"),
+    (
+        "session_start_utc, session_end_utc, boot_time_utc",
+        "start and end of the recording, boot of the machine",
+    ),
+    (
+        "recorded_from_ns, recorded_to_ns",
+        "the time whose events the trace has; it begins after the session start if a ring \
+         overwrote older events; null without a clock, and if unknown",
+    ),
+    ("tz_bias_minutes", "its time zone, UTC = local time + bias, without daylight saving time"),
+    ("utc_offset_minutes", "local time - UTC at the session start, with daylight saving time"),
+    ("cpu_count, pointer_size", "processors, and bytes of a pointer"),
+    ("cpu_mhz, memory_mb", "processor clock in MHz, and memory in MB"),
+    (
+        "clock, perf_freq",
+        "`\"qpc\"`, `\"system_time\"` or `\"cpu_cycles\"` (`\"unknown\"` and 0 for ETWAnalyzer's \
+         extracts), and ticks per second of the performance counter",
+    ),
+    ("buffers, buffer_size", "buffers found in the file, and the bytes of each"),
+    ("events_total", "events found in the file"),
+    ("events_lost, buffers_lost", "what the recording lost"),
+    ("warnings", "what was damaged or left out"),
+    (
+        "warnings.kind, warnings.count, warnings.first_offset, warnings.first_line",
+        "what, how often, and where first: byte offset in the file, or line of a text",
+    ),
+    ("events", "every event of the file, kept or not, by kind"),
+    (
+        "events.kind, events.name, events.count",
+        "the kind, see below, its name and its count; TraceLogging events of one kind with \
+         different names have separate rows",
+    ),
+    (
+        "events.provider, events.first_ns, events.last_ns",
+        "its provider, and its first and last time, as in `.dump Events`",
+    ),
+    ("stack_fragments", "stack events of any kind"),
+    (
+        "stacks_total, stacks_distinct",
+        "stacks that were joined and kept, one per event that has one (handles, allocations and \
+         kept provider events; every event with `extract -stacks all`), and the distinct ones \
+         among them",
+    ),
+    (
+        "frames_distinct, frames_in_modules",
+        "distinct frames of these stacks, and frames of the stacks inside a module",
+    ),
+    ("objects", "objects and mappings"),
+    ("handle_events", "creates, duplicates and closes of these objects"),
+    (
+        "leaked_handles, leaked_views",
+        "creates and duplicates that nothing closes, and views that nothing unmaps; \
+         `totals.leaked_handles` of `.dump ObjectRef` is their sum",
+    ),
+    (
+        "closed_at_exit",
+        "creates and duplicates that only the end of their process closed; null: the extract does \
+         not record it",
+    ),
+    (
+        "closed_unseen",
+        "creates, duplicates and maps whose closes the trace lost, while other events show that \
+         they were closed; null: the extract does not record it",
+    ),
+    ("losses", "times in which events may be missing"),
+    (
+        "losses.what",
+        "`\"missing_buffers\"`, `\"damaged_buffer\"`, `\"loss_flag\"`, `\"loss_record\"`, \
+         `\"events_lost\"`, `\"buffers_lost\"`, `\"overwritten\"`: older events of a ring, which \
+         are missing before its recorded time",
+    ),
+    ("losses.from_ns, losses.to_ns", "from when to when; null: anywhere in the trace"),
+    (
+        "losses.count",
+        "number of buffers at most, or of events; null: unknown, or counted in another row, since \
+         a missing buffer may belong to any of several processors",
+    ),
+    ("attribution", "number of object events by the source of their process"),
+    ("attribution.header, attribution.stack", "their own header, their stack"),
+    ("attribution.before_exit", "a process that ended up to 2 ms before"),
+    ("attribution.system, attribution.dropped", "none: assigned to System, or dropped"),
+    ("extractor, schema_version", "the program that made the extract, and its layout"),
+];

@@ -8,6 +8,7 @@ use indicatif::HumanCount;
 use serde::Serialize;
 
 use super::index;
+use crate::render::json::Meanings;
 use crate::{
     query::{ModuleSymbols, SymbolsAnswer},
     render::table::{Columns, FileRows, Show, Table},
@@ -163,3 +164,46 @@ fn outcome(report: &ModuleReport) -> String {
     let steps = std::iter::once(outcome).chain(missing).chain(report.troubles());
     steps.collect::<Vec<_>>().join("; ")
 }
+
+/// Meanings of the members of the document of `.dump Symbols`.
+pub(in crate::render) const SYMBOLS_MEMBERS: Meanings = &[(
+    "symbols",
+    "one row per module that contains frames of the trace, those with the most unnamed frames \
+         first",
+)];
+
+/// Meanings of the members of `symbols` in `.dump Symbols`.
+pub(in crate::render) const SYMBOL_MEMBERS: Meanings = &[
+    ("file", "index of the trace"),
+    ("module, path", "file name and path of the image"),
+    ("pdb_name, pdb_guid, pdb_age", "its PDB; null if the trace does not have it"),
+    ("frames, frames_named", "distinct frames in the module, and those with a name"),
+    (
+        "status",
+        "`pdb`: names found; `exports`: only exported names; `stored`: only names stored in the \
+         extract; else the reason: `not_found`, `no_pdb_identity`, `unusable_name`, \
+         `no_symbol_path`",
+    ),
+    ("symbol_file", "the file that the names come from, or null"),
+    ("found_in", "where that file was; null if there is none"),
+    (
+        "found_in.kind, found_in.place",
+        "`\"folder\"`, `\"cache\"`, `\"server\"` or `\"symcache\"`, and the folder or address",
+    ),
+    ("missing_at", "servers without the PDB"),
+    (
+        "missing_at.server, missing_at.remembered",
+        "the server, and whether this is known from an earlier request",
+    ),
+    (
+        "missing_at.refused",
+        "it sent a damaged file or one of another build minutes ago, and is asked again later",
+    ),
+    (
+        "skipped",
+        "servers that got no more requests after failures: no answer, too slow, or only errors",
+    ),
+    ("failures", "places that could not be searched"),
+    ("failures.place, failures.reason", "the folder or server, and the reason"),
+    ("refused", "files that were found and not used, with the reason"),
+];

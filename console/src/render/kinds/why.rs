@@ -7,6 +7,7 @@ use indicatif::HumanCount;
 use serde::Serialize;
 
 use super::{index, no_match_line};
+use crate::render::json::Meanings;
 use crate::{
     query::{Diagnosis, ObjectNames, Suspect, SuspectProcess, Totals, Verdict, WhyAnswer},
     render::{
@@ -392,3 +393,117 @@ fn with_telling(diagnoses: &[Diagnosis]) -> impl Iterator<Item = (&Diagnosis, bo
         (diagnosis, diagnosis.count > before || diagnosis.is_beside())
     })
 }
+
+/// Meanings of the members of the document of `.dump Why`.
+pub(in crate::render) const WHY_MEMBERS: Meanings = &[
+    ("kind", "`\"Why\"`"),
+    ("files, caveats, no_match", "as in `.dump ObjectRef`; `-pn` selects the owners of handles"),
+    ("left_out", "only if `-TopN` omits something"),
+    ("left_out.suspects", "number of omitted suspects"),
+    (
+        "young_groups",
+        "number of groups of handles that leak only a few young ones, and are no suspects",
+    ),
+    (
+        "suspects",
+        "groups of handles that leak, ranked within each file, see below; `[]` if nothing leaks",
+    ),
+    ("stacks", "their stacks, as in `.dump ObjectRef`"),
+];
+
+/// Meanings of the members of `suspects` in `.dump Why`.
+pub(in crate::render) const SUSPECT_MEMBERS: Meanings = &[
+    ("file, rank", "index of the file, and rank among its suspects, from 1"),
+    (
+        "id",
+        "`-Suspect` with this id selects what leaked; the same in every run, see \
+         [why.md](why.md#the-command)",
+    ),
+    (
+        "process, pid",
+        "owner of the handles, `name.exe(pid)`; for several processes of one program its name, as \
+         in `worker.exe`; the pid is null if unknown or if there are several",
+    ),
+    ("process_start_ns", "start of the owner; null: before the trace, unknown, or several owners"),
+    ("processes", "the processes that leak, the one that leaks most first"),
+    ("processes.process, processes.pid, processes.process_start_ns", "the process, as above"),
+    ("processes.leaked, processes.closed_at_exit, processes.created", "its share of these counts"),
+    (
+        "type",
+        "type of the objects; for allocations their kind (`heap`, `commit`, …), or `private heap`",
+    ),
+    (
+        "allocator",
+        "the allocator, if it is more specific than the kind: the name in acquire events, or the \
+         type of a GDI or USER handle; else null",
+    ),
+    ("create_stack", "number of the stack that opened them, null without one"),
+    (
+        "create_stacks",
+        "number of create stacks with these functions, at different addresses, that are shown as \
+         one; null for allocations",
+    ),
+    (
+        "function",
+        "the function of the program in the stack ([why.md](why.md#the-function)), as stack \
+         filters see it",
+    ),
+    (
+        "created, leaked, closed_at_exit",
+        "handles and views opened, never closed, and closed only by the end of the process; for \
+         allocations: allocated, never freed, and ended with their process",
+    ),
+    (
+        "bytes, allocated_bytes",
+        "bytes of the allocations never freed, and of all of them; null for handles",
+    ),
+    (
+        "verdict, rate_per_minute",
+        "how the group grows, see [growth.md](growth.md); the rate of a steady leak, else null",
+    ),
+    (
+        "rate_per_request",
+        "handles or allocations that a steady leak adds per request that its processes began, if \
+         the extract has request events; else null",
+    ),
+    ("bytes_per_minute", "the rate in bytes, for allocations"),
+    ("evidence", "the basis of the verdict, as a sentence"),
+    ("amount, growth", "the counts, and the verdict with its evidence, as the text shows them"),
+    (
+        "calls",
+        "the first functions of the stack outside of the system, in one line; null without a stack",
+    ),
+    ("is_small", "whether the text only counts it, unless `-All` is given"),
+    (
+        "object_names",
+        "the most frequent names of leaked objects, at most three; none for allocations",
+    ),
+    (
+        "object_names.name",
+        "the name, or the pattern that several names share, with `#` for numbers and GUIDs",
+    ),
+    ("object_names.count", "number of leaked objects with such a name"),
+    ("diagnoses", "causes that the events prove, see [why.md](why.md)"),
+    (
+        "diagnoses.cause",
+        "`race`, `duplicate_not_closed`, `inherited_not_closed`, `thread_or_process_handle`, \
+         `view_not_unmapped`, `sometimes_closed`, `never_closed`, `exit_only`, `handle_reuse`, \
+         `opened_twice`, `closed_after_exit`, `owner_crashed`, `owner_ended`, `pid_reused`, \
+         `other_side_open`, `never_freed`, `sometimes_freed`, `realloc_growth`, \
+         `reserve_without_commit` or `heap_not_destroyed`",
+    ),
+    ("diagnoses.count", "number of leaked handles or allocations that it explains"),
+    ("diagnoses.objects", "number of their objects; 0 for allocations"),
+    ("diagnoses.object_ids", "ids of up to five of their objects; none for allocations"),
+    (
+        "diagnoses.close_stacks",
+        "stacks that close or free others of the group, the most frequent first",
+    ),
+    ("diagnoses.text", "a sentence"),
+    (
+        "diagnoses.is_shown",
+        "whether the text of `.why` has it: the others explain no more than those before",
+    ),
+    ("score", "what the suspects are ranked by"),
+    ("command", "the command that shows the leaked handles or allocations"),
+];

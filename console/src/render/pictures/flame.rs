@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_counted_of_file_mappings_is_views() {
+    fn file_mappings_are_counted_by_views() {
         let (handles, views) =
             ((&["p", "[Event]"][..], None, 2), (&["p", "[FileMapping]"][..], None, 1));
         for (stacks, expected) in [

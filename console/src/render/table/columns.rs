@@ -254,7 +254,6 @@ impl<'a, R> Columns<'a, R> {
 
     /// The members of the rows of a document: their names, and their types as in JSON Schema with `?` where they may
     /// be null.
-    #[cfg(test)]
     pub(crate) fn members(self) -> Vec<(&'static str, &'static str)> {
         self.in_document().0.iter().map(|column| (column.name, column.kind)).collect()
     }

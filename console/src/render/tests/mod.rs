@@ -2,7 +2,7 @@
 
 mod csv;
 mod json;
-mod member_types;
+mod member_tables;
 mod stacks;
 mod symbols;
 mod tables;

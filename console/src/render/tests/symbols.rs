@@ -66,7 +66,7 @@ fn saved() -> Saved {
 }
 
 #[test]
-fn what_misses_most_comes_first_with_the_reason() {
+fn modules_with_most_unnamed_frames_come_first_with_the_reason() {
     insta::assert_snapshot!(printed(&[&saved()], ".dump Symbols", Screen::PLAIN), @r"
     demo.etl
     Name   Frames  Named  Pdb                                           Symbols

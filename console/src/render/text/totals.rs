@@ -105,8 +105,10 @@ impl LeakLines<'_> {
                 "\n{count} {objects} for {their} creation or end alone: no leak is left of {them}"
             )?;
         }
-        if self.criteria.suspect.is_some() {
-            f.write_str("\nClosed handles of the suspect are left out; .why counts them")?;
+        if self.criteria.sums_suspect {
+            f.write_str(
+                "\nTotals count all handles of the suspect; only the leaked ones are listed",
+            )?;
         }
         let exit_stacks = self.exit_stacks.filter(|stacks| stacks.closes > 0);
         if let Some(ExitStacks { closes, confirmed, .. }) = exit_stacks {

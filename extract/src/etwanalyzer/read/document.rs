@@ -298,14 +298,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_within_the_limits_passes_as_it_is() {
+    fn a_document_within_the_limits_passes_unchanged() {
         for text in ["", r#"{"a":[1,2]}"#, r#""[[[[""#, r#"["\"[[","12345"]"#] {
             assert_eq!(pass(text).as_deref(), Ok(text));
         }
     }
 
     #[test]
-    fn what_exceeds_them_is_refused_with_its_place() {
+    fn a_document_beyond_the_limits_is_refused_with_the_place() {
         assert_eq!(pass("[[[").unwrap_err(), "nested deeper than 2 levels, at byte 2");
         assert_eq!(pass(r#"["123456""#).unwrap_err(), "a string of more than 5 bytes, at byte 7");
     }
@@ -344,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_character_is_replaced_and_counted() {
+    fn invalid_characters_are_replaced_and_counted() {
         for (bytes, text, count) in [
             (&b"a\xFFb"[..], "a\u{FFFD}b", 1),
             (b"\"\xC3\"", "\"\u{FFFD}\"", 1),

@@ -92,7 +92,7 @@ fn every_allocation_that_is_left_over_is_known() {
 
 #[needs_data]
 #[test]
-fn what_ends_does_so_later_and_parts_point_to_the_first() {
+fn allocations_end_after_they_start_and_parts_point_to_the_first() {
     for name in TRACES {
         let tables = Tables::of(SharedTrace::open(&format!("synthetic/{name}")).etl());
         for own in &tables.resources {
@@ -112,7 +112,7 @@ fn what_ends_does_so_later_and_parts_point_to_the_first() {
 
 #[needs_data]
 #[test]
-fn what_is_left_over_and_what_processes_left_has_known_times_and_bytes() {
+fn leaked_allocations_and_those_freed_at_exit_have_known_times_and_bytes() {
     let trace = SharedTrace::open("synthetic/generic");
     let (tables, expected) = (Tables::of(trace.etl()), expected(&trace));
     for (name, end) in [("outstanding", ResourceEnd::Open), ("at_exit", ResourceEnd::AtExit)] {

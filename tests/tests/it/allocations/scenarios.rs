@@ -175,7 +175,7 @@ fn a_free_without_a_size_frees_nothing_where_nothing_is_known_to_be_reserved() {
 }
 
 #[test]
-fn what_lies_at_the_end_of_the_address_space_or_in_no_process_is_followed_too() {
+fn allocations_at_the_end_of_the_address_space_or_in_no_process_are_followed() {
     let mut trace = Scenario::new(PointerSize::Eight);
     let all = u64::MAX;
     trace.event(9, &range(all - 1, all, 8, MEM_COMMIT | MEM_RESERVE, PointerSize::Eight));

@@ -14,7 +14,7 @@ fn still_open(document: &Value) -> u64 {
 }
 
 #[test]
-fn what_was_opened_after_one_point_and_is_open_at_another_is_what_sql_counts() {
+fn handles_opened_after_one_point_and_open_at_another_are_those_of_sql() {
     for (points, from, to) in [
         ("", -1, i64::MAX),
         ("0.5s", SECOND / 2, i64::MAX),
@@ -117,7 +117,7 @@ fn snapshots_go_with_their_trace() {
 }
 
 #[test]
-fn what_is_no_point_is_refused() {
+fn wrong_points_are_refused() {
     for (line, message) in [
         (".diff 1s 0.5s", "'1s' is not before '0.5s'"),
         (".diff 99s", "'99s' is neither a snapshot of leaky.etl nor a time in it"),

@@ -70,7 +70,7 @@ fn rates_count_and_not_how_long_was_recorded() {
 }
 
 #[test]
-fn what_is_opened_as_often_and_closed_less_often_is_worse() {
+fn groups_opened_as_often_and_closed_less_often_are_worse() {
     let leak = |lost, closed| {
         let recording = Recording::new(700, 0x7ff6_0000_0000, 60).opens(0x300, lost, None);
         recording.opens(0x300, closed, Some(100 * MS))
@@ -165,8 +165,8 @@ fn a_reader_that_leaves_early_does_not_change_the_status() {
 fn anything_but_two_traces_is_wrong_usage() {
     let shell = Shell::new();
     for (files, message) in [
-        (&["diff"][..], "diff needs two traces, BEFORE and AFTER"),
-        (&["diff", "leaky.etl"], "diff needs two traces, BEFORE and AFTER"),
+        (&["diff"][..], "handlescope diff needs two traces, BEFORE and AFTER"),
+        (&["diff", "leaky.etl"], "handlescope diff needs two traces, BEFORE and AFTER"),
         (&["diff", "leaky.etl", "leaky.etl", "x.etl"], "unexpected 'x.etl'"),
     ] {
         let run = shell.run(files);
@@ -429,7 +429,7 @@ fn lost_buffers_explain_as_many_handles_as_they_have_room_for() {
 }
 
 #[test]
-fn what_leaks_before_a_loss_is_no_less_sure_than_what_leaks_after_it() {
+fn leaks_before_a_loss_are_as_certain_as_leaks_after_it() {
     // The last of several buffers is marked; how many events it lost, nothing says.
     let marked = |leaks| lossy(leaks, FileOptions { loss_flags: 2, ..Default::default() });
     let whole = |leaks| lossy(leaks, FileOptions::default());

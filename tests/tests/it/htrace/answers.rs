@@ -85,7 +85,7 @@ fn filters_on_times_say_that_there_is_no_clock() {
 }
 
 #[test]
-fn what_the_text_does_not_say_is_said_at_load_with_answers_and_in_stats() {
+fn limits_of_the_text_are_reported_at_load_with_answers_and_in_stats() {
     let shell = with(SESSION);
     let run = shell.run(&["session.log", "-c", ".dump Stats -json"]).ok();
     let expected = "session.log: it is text of !htrace, so times, lifetimes, object types and names, \

@@ -106,7 +106,7 @@ fn a_name_of_a_snapshot_of_the_debugger_may_get_another_point() {
 
 #[needs_data]
 #[test]
-fn what_differences_and_a_listing_of_all_repeat_counts_once() {
+fn handles_repeated_in_differences_and_listings_count_once() {
     let text = fs::read(faults().join("dup2.log")).unwrap();
     let shell = with(text);
     let run = shell.run(&["session.log", "-c", ".dump ObjectRef -ShowTotal File"]).ok();

@@ -66,7 +66,7 @@ fn a_healthy_trace_says_that_nothing_leaks_and_one_without_handles_that_it_does_
 }
 
 #[test]
-fn what_hides_the_truth_comes_first() {
+fn missing_symbols_are_reported_first() {
     let shell = Shell::new();
     let run = shell.run(&["why", "leaky.etl"]).ok();
     assert!(run.stderr.contains("no symbols of leaky.exe"), "{}", run.stderr);

@@ -172,7 +172,7 @@ fn a_suspect_is_searched_for_in_each_trace() {
 }
 
 #[test]
-fn other_options_choose_among_what_a_suspect_lost() {
+fn other_options_choose_among_the_leaks_of_a_suspect_whose_totals_count_all() {
     let shell = Shell::new();
     let symbols = sample_symbols();
     let run = |line: &str| {
@@ -196,6 +196,13 @@ fn other_options_choose_among_what_a_suspect_lost() {
             let events = events.flat_map(|object| object["events"].as_array().unwrap());
             assert_eq!(events.count() as u64, count, "{line}: {shown}");
         }
+        let line = format!(".dump ObjectRef -Suspect {id} -json");
+        let totals = document(&run(&line).stdout)["totals"].clone();
+        let total = |name: &str| totals[name].as_u64().unwrap();
+        let opened = total("handles_created") + total("handles_duplicated") + total("map_count");
+        assert_eq!(opened, suspect["created"].as_u64().unwrap(), "{line}: {totals}");
+        assert_eq!(opened - total("handles_closed") - total("unmap_count"), leaked);
+        assert_eq!((total("leaked_handles"), total("closed_at_exit")), (leaked, exits));
         let groups =
             format!(".dump ObjectRef -Suspect {id} -GroupBy process,type,createstack -json");
         let groups = document(&run(&groups).stdout);

@@ -129,7 +129,7 @@ fn a_trace_with_handles_and_allocations_answers_both() {
 }
 
 #[test]
-fn what_is_freed_in_part_is_not_counted_as_freed() {
+fn an_allocation_freed_in_part_is_not_counted_as_freed() {
     let mut trace = memory_trace();
     for step in 0..30_u64 {
         let ns = (100 + 1000 * step as i64) * MS;

@@ -92,7 +92,7 @@ fn by_process_each_run_is_a_suspect() {
 }
 
 #[test]
-fn what_each_run_opens_at_its_start_and_keeps_is_no_steady_leak() {
+fn handles_kept_from_the_start_of_each_run_are_no_steady_leak() {
     let document = asked(&runs([1, 2, 3]), "");
     let [suspect] = suspects(&document) else { panic!("{document}") };
     assert_eq!((&suspect["leaked"], &suspect["verdict"]), (&json!(120), &json!("once")));

@@ -83,7 +83,7 @@ fn assert_group(suspect: &Value, group: &Value) {
 
 #[needs_data]
 #[test]
-fn what_leaks_memory_in_the_published_traces_comes_first() {
+fn memory_leaks_of_the_published_traces_come_first() {
     for name in ["heap", "valloc"] {
         let trace = SharedTrace::open(&format!("synthetic/{name}"));
         let known: Value = serde_json::from_slice(&fs::read(trace.expected()).unwrap()).unwrap();

@@ -127,7 +127,7 @@ fn each_trace_has_its_own_headline_and_last_line() {
 }
 
 #[test]
-fn what_the_end_of_a_process_closes_of_the_system_is_counted_unless_there_is_nothing_else() {
+fn handles_of_system_stacks_closed_at_exit_are_only_counted_beside_others() {
     let mut trace = trace();
     open(&mut trace, 800, 2, NTDLL + 0x1000);
     let text = why(&trace, "");

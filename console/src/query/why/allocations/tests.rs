@@ -92,7 +92,7 @@ fn an_allocation_in_parts_has_one_life_that_ends_with_the_last_of_them() {
 }
 
 #[test]
-fn what_the_end_of_a_process_takes_in_parts_counts_once() {
+fn an_allocation_freed_in_parts_by_process_exit_counts_once() {
     let mut pages = Pages::new();
     for n in 0..3 {
         let parts = [(1, Freed, n + 2), (1, AtExit, 50), (1, AtExit, 50)];

@@ -7,6 +7,7 @@ use handlescope_model::tables::ResourceEnd;
 
 use super::columns::{add_amounts, add_owner};
 use super::row::{AllocationRow, FileStyle};
+use crate::render::json::Meanings;
 use crate::{
     query::{ResourceColumn, ResourceCriteria, ResourceGroups, ResourcesAnswer},
     render::{
@@ -30,6 +31,16 @@ fn columns<'a>(
     let over_time = columns.nest("over_time", "array", |row| row.group.over_time.as_ref());
     over_time.omit_unknown(|row| row.group.over_time.is_some());
     columns
+}
+
+/// Declares the members of the totals.
+pub(in crate::render) fn total_columns<'a>() -> Columns<'a, AllocationRow<'a>> {
+    columns(|columns| add_amounts(columns, AllocationRow::stats))
+}
+
+/// Declares the members of allocations that were never freed.
+pub(in crate::render) fn leak_columns<'a>() -> Columns<'a, AllocationRow<'a>> {
+    columns(add_leaks)
 }
 
 /// Adds the counts of allocations that were never freed.
@@ -60,15 +71,14 @@ pub(super) fn with_lists<'d, 'a: 'd>(
             rows_of(file, groups_of(file.answer), criteria, file_rows)
         })
     };
-    let unreleased = Rc::new(columns(add_leaks).in_document());
+    let unreleased = Rc::new(leak_columns().in_document());
     let of_end = |end: ResourceEnd| {
         RowsOf(Rc::clone(&unreleased), move || {
             let rows = rows(|answer| answer.unreleased.as_ref());
             rows.filter(move |row| row.group.end() == Some(end))
         })
     };
-    let totals =
-        Rc::new(columns(|columns| add_amounts(columns, AllocationRow::stats)).in_document());
+    let totals = Rc::new(total_columns().in_document());
     document
         .with("totals", RowsOf(totals, move || rows(|answer| answer.totals.as_ref())))
         .with("outstanding", of_end(ResourceEnd::Open))
@@ -93,3 +103,95 @@ fn rows_of<'a>(
     let groups = order.into_iter().filter_map(|row| rows.get(row));
     groups.map(move |group| AllocationRow { file: Rc::clone(&file), group })
 }
+
+/// Meanings of the members of the document of `.dump Resource`.
+pub(in crate::render) const RESOURCE_MEMBERS: Meanings = &[
+    ("kind", "`\"Resource\"`"),
+    ("command", "the command as typed"),
+    (
+        "totals",
+        "sums by kind, allocator and process, see below; also with `-Leak` and `-LeakAtExit`, \
+         over everything that passed the other filters",
+    ),
+    (
+        "leaked",
+        "what nothing freed while its process ran, by allocating stack, see below; `[]` with \
+         `-LeakAtExit` alone",
+    ),
+    (
+        "closed_at_exit",
+        "the same for what only the end of its process freed; `[]` with `-Leak` alone",
+    ),
+    (
+        "outstanding, at_exit",
+        "old names of `leaked` and `closed_at_exit`, to be removed in the next version; columns \
+         of tables and files, and `-SortBy`, have the old names in this version",
+    ),
+    (
+        "stacks",
+        "only with `-ShowStack`: their stacks without the frames removed by `-FoldStack` and \
+         `-StackFrom`, as in `.dump ObjectRef`",
+    ),
+    (
+        "caveats, no_match",
+        "as in `.dump ObjectRef`; with `-Leak` and `-LeakAtExit` nothing matches if nothing that \
+         they select does",
+    ),
+];
+
+/// Meanings of the members of `totals` in `.dump Resource`.
+pub(in crate::render) const RESOURCE_TOTALS_MEMBERS: Meanings = &[
+    ("file", "index of the trace"),
+    ("kind", "`\"heap\"`, `\"commit\"`, `\"reserve\"`, `\"resource\"`, `\"gdi\"` or `\"user\"`"),
+    (
+        "allocator",
+        "the handle of the heap in hex, `\"VirtualAlloc\"`, the name in the event, or the type of \
+         the handle",
+    ),
+    ("process", "the owner, `name.exe(pid)`; null if not even its id is known"),
+    (
+        "pid, process_start_ns",
+        "its id, and its start; null: it ran before the trace, or is unknown",
+    ),
+    (
+        "allocs, alloc_bytes",
+        "allocations; the bytes of pages count once, however often they are committed",
+    ),
+    (
+        "frees, freed_bytes",
+        "calls that freed some of them, per kind; a reallocation is a free and an allocation",
+    ),
+    (
+        "replaced, replaced_bytes",
+        "allocations replaced by another one at the same place, because a free was lost; for \
+         pages only bytes are counted",
+    ),
+    ("destroyed, destroyed_bytes", "blocks whose heap was destroyed"),
+    (
+        "orphan_frees, orphan_bytes",
+        "frees of what is not allocated: freed twice, allocated elsewhere or before the trace; \
+         the bytes that they name",
+    ),
+    ("ignored", "events that failed or contain nothing to follow"),
+    (
+        "closed_at_exit, closed_at_exit_bytes",
+        "allocations that only the end of their process freed",
+    ),
+    ("leaked, leaked_bytes", "allocations that nothing freed"),
+    (
+        "at_exit, at_exit_bytes, outstanding, outstanding_bytes",
+        "old names of these, to be removed in the next version",
+    ),
+    ("over_time", "only with `-ShowTime`: bytes allocated at the end of each part of the trace"),
+];
+
+/// Meanings of the members of `leaked` and `closed_at_exit` and `outstanding` and `at_exit` in `.dump Resource`.
+pub(in crate::render) const RESOURCE_LEAK_MEMBERS: Meanings = &[
+    ("file, kind, allocator, process, pid, process_start_ns", "as in `totals`"),
+    ("stack", "number of the allocating stack: one of those with equal functions; null for none"),
+    ("allocated_by", "process that allocated, `name.exe(pid)`; null if it is the owner"),
+    ("by", "old name of `allocated_by`, to be removed in the next version"),
+    ("count, bytes", "allocations, and their remaining bytes"),
+    ("first_ns, last_ns", "time of the first and last allocation"),
+    ("over_time", "only with `-ShowTime`: bytes allocated at the end of each part of the trace"),
+];

@@ -10,8 +10,12 @@ use indicatif::HumanCount;
 
 pub(crate) use self::columns::add_amounts;
 use self::columns::add_owner;
+pub(in crate::render) use self::document::{
+    RESOURCE_LEAK_MEMBERS, RESOURCE_MEMBERS, RESOURCE_TOTALS_MEMBERS, leak_columns, total_columns,
+};
 use self::row::{AllocationRow, FileStyle};
 use super::index;
+use crate::render::json::Meanings;
 use crate::{
     query::{
         KeyKind, ResourceColumn, ResourceCriteria, ResourceGroup, ResourceStats, ResourcesAnswer,
@@ -188,3 +192,44 @@ fn file_rows(answer: &ResourcesAnswer<'_>, criteria: &ResourceCriteria) -> FileR
         Counted(sum.orphan_frees, "orphan free")
     ))
 }
+
+/// Meanings of the members of the document of `.dump Resource -GroupBy`.
+pub(in crate::render) const RESOURCE_GROUPS_MEMBERS: Meanings = &[
+    ("kind", "`\"ResourceGroups\"`"),
+    ("command, stacks, caveats, no_match", "as in `.dump Resource`"),
+    ("group_by", "the columns"),
+    ("groups", "the groups: those with the most bytes that nothing freed first"),
+];
+
+/// Meanings of the members of `groups` in `.dump Resource -GroupBy`.
+pub(in crate::render) const RESOURCE_GROUP_MEMBERS: Meanings = &[
+    ("file", "index of the trace"),
+    ("keys", "for each column, the value shared by the allocations of the group; null for nothing"),
+    ("keys.kind, keys.allocator, keys.process, keys.allocated_by", "as in `totals` and `leaked`"),
+    ("keys.by", "old name of `keys.allocated_by`, to be removed in the next version"),
+    ("keys.createstack, keys.freestack", "number of a stack: one of those with equal functions"),
+    ("keys.thread", "id of the thread that allocated"),
+    (
+        "keys.end",
+        "`\"open\"`, `\"freed\"`, `\"reallocated\"`, `\"replaced\"`, `\"destroyed\"`, \
+         `\"at_exit\"` or `\"empty\"` (everything in it was already allocated)",
+    ),
+    ("keys.size", "bytes of each"),
+    (
+        "pid, process_start_ns",
+        "only if `process` is a column: as in `totals`; processes of one name may have had one id \
+         in turn",
+    ),
+    (
+        "allocs, alloc_bytes, frees, freed_bytes, replaced, replaced_bytes, destroyed, \
+         destroyed_bytes, orphan_frees, orphan_bytes, ignored, closed_at_exit, \
+         closed_at_exit_bytes, leaked, leaked_bytes",
+        "as in `totals`",
+    ),
+    (
+        "at_exit, at_exit_bytes, outstanding, outstanding_bytes",
+        "old names of these, to be removed in the next version",
+    ),
+    ("first_ns, last_ns", "time of the first and last allocation; null if there are none"),
+    ("over_time", "only with `-ShowTime`: bytes allocated at the end of each part of the trace"),
+];
