@@ -1,6 +1,6 @@
 //! The command line of the program.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::error::ErrorKind;
 use clap::{Args, Command, CommandFactory, Parser, Subcommand};
@@ -145,7 +145,7 @@ pub struct Cli {
 }
 
 impl Cli {
-    /// Refuses options that would be ignored beside another action.
+    /// Refuses options that would be ignored beside another action, and an action behind its files.
     ///
     /// # Errors
     /// When there are some.
@@ -163,8 +163,21 @@ impl Cli {
             }
             Some(Action::Wprp(_) | Action::Record(_)) => self.check_beside(false, false, true),
             Some(_) => self.check_beside(false, false, false),
-            None => Ok(()),
+            None => self.check_files(),
         }
+    }
+
+    /// Refuses a file that does not exist and has the name of an action: those come first.
+    fn check_files(&self) -> Result<(), clap::Error> {
+        let action = |file: &str| file.strip_prefix('.').unwrap_or(file).to_owned();
+        let is_misplaced =
+            |file: &&String| Self::is_subcommand(&action(file)) && !Path::new(file).exists();
+        let Some(misplaced) = self.files.iter().find(is_misplaced) else { return Ok(()) };
+        let files = self.files.iter().filter(|file| *file != misplaced);
+        let files: Vec<&str> = files.map(String::as_str).collect();
+        let line = format!("handlescope {} {}", action(misplaced), files.join(" "));
+        let text = format!("'{misplaced}' is no file; write {}", line.trim_end());
+        Err(Cli::command().error(ErrorKind::ArgumentConflict, text))
     }
 
     /// Refuses options that would be ignored beside an action that runs no other `commands`, or that
@@ -463,5 +476,17 @@ mod tests {
             }
         }
         assert!(Cli::is_subcommand("complete") && !Cli::is_subcommand("a.etl"));
+    }
+
+    #[test]
+    fn an_action_behind_its_file_is_refused_with_the_right_order() {
+        for (line, expected) in [
+            (["handlescope", "a.etl", "why"], "handlescope why a.etl"),
+            (["handlescope", "a.etl", ".why"], "handlescope why a.etl"),
+        ] {
+            let error = parsed(&line).check().unwrap_err().to_string();
+            assert!(error.contains(expected), "{error}");
+        }
+        assert!(parsed(&["handlescope", "a.etl", "b.etl"]).check().is_ok());
     }
 }

@@ -198,8 +198,8 @@ impl Caveat {
     /// Caveat about leaking functions without names.
     pub(crate) fn of_unnamed_suspects(modules: &[String]) -> Option<Caveat> {
         let text = format!(
-            "no symbols of {}: functions there are printed as module+0xOFFSET, and each offset \
-             counts as its own function; see .help .sympath",
+            "no symbols for {}: frames there appear as module+0xOFFSET, and each offset counts as a \
+             function of its own; set the symbol path with .sympath or --symbol-path",
             few(modules)
         );
         (!modules.is_empty()).then_some(Caveat { kind: CaveatKind::SymbolsMissing, text })

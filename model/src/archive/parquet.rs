@@ -14,6 +14,7 @@ use polars::prelude::{
 use polars_arrow::array::{Array, PrimitiveArray};
 use polars_arrow::record_batch::RecordBatch;
 use polars_arrow::types::NativeType;
+use polars_core::runtime::RAYON;
 use polars_parquet::write::{
     CompressedPage, CompressionOptions, Compressor, DynIter, DynStreamingIterator, Encoding,
     FileWriter, KeyValue, Page, ParquetType, StatisticsOptions, Version, WriteOptions,
@@ -74,8 +75,11 @@ impl<W: Write> ParquetFile<W> {
                 .flat_map(|rows| rows.iter_chunks(CompatLevel::newest(), false).collect::<Vec<_>>())
                 .collect();
             let (types, options) = (self.writer.parquet_schema().fields(), self.options);
-            let encoded: PolarsResult<Vec<_>> =
-                groups.par_iter().map(|group| encode_group(group, types, options)).collect();
+            let encode = || {
+                groups.par_iter().map(|group| encode_group(group, types, options)).collect()
+            };
+            // The threads of polars, instead of as many more.
+            let encoded: PolarsResult<Vec<_>> = RAYON.install(encode);
             for (group, columns) in groups.iter().zip(encoded?) {
                 self.write_group(group.len() as u64, &columns)?;
             }

@@ -77,12 +77,19 @@ fn allocations_are_written_as_the_tables_that_sql_reads() {
         let query = format!(".sql SELECT * FROM {table} -ndjson");
         let run = shell.run(&["memory.etl", "-c", &query]).ok();
         let read = Deserializer::from_str(&run.stdout).into_iter().map(Result::unwrap);
-        // SQL adds columns of its own to every table: numbers of file and row, and names of codes.
-        let own = written[0].as_object().unwrap();
+        // SQL adds columns to every table (numbers of file and row, names of codes), and shows addresses as hex text.
+        let stored = written[0].as_object().unwrap();
         let read: Vec<Value> = read
             .map(|mut row: Value| {
                 let members = row.as_object_mut().unwrap();
-                members.retain(|name, _| own.contains_key(name));
+                members.retain(|name, _| stored.contains_key(name));
+                for member in members.values_mut() {
+                    let address = member.as_str().and_then(|text| text.strip_prefix("0x"));
+                    if let Some(number) = address.and_then(|hex| u64::from_str_radix(hex, 16).ok())
+                    {
+                        *member = number.into();
+                    }
+                }
                 row
             })
             .collect();

@@ -65,7 +65,7 @@ impl Causes<'_> {
         let close = closes.iter().min().map(|ns| match reused.len() {
             1 => format!(", which closed a handle with the same value at {}", at(*ns)),
             _ => format!(
-                "; it closed a handle with the value of {} of them, first at {}",
+                ", which closed {} of the same handle values, the first at {}",
                 HumanCount(closes.len() as u64),
                 at(*ns)
             ),
@@ -97,9 +97,9 @@ impl Causes<'_> {
         let close = self.close_after_end(first, end_ns)?;
         let after_ns = self.columns.time_ns.get(close)?.saturating_sub(end_ns);
         let facts = format!(
-            "not leaked: closed by the exit of the process, {:.1} ms after it ended, by its own thread {}",
-            after_ns as f64 / 1e6,
-            self.columns.tid.get(close)?
+            "not leaked: closed by process teardown on thread {}, {:.1} ms after the process ended",
+            self.columns.tid.get(close)?,
+            after_ns as f64 / 1e6
         );
         self.diagnosis(cause, &closed, facts)
     }

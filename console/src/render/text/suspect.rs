@@ -93,7 +93,7 @@ fn sentence(suspects: &[&Suspect]) -> String {
     };
     let acquired = counted(first, count, has_views(&shown));
     let (programs, of_exits) = (programs(&shown), programs(&of_exits));
-    let exit = match of_exits == programs {
+    let exit = match of_exits == programs || of_exits.len() > 1 {
         true => "process exit".to_owned(),
         false => format!("the exit of {}", named(&of_exits)),
     };

@@ -106,7 +106,8 @@ fn a_close_by_the_own_thread_after_the_end_of_the_process_is_of_its_exit() {
         close(&mut trace, 90 * MS, (900, tid), OBJECT, 0x10);
         trace
     };
-    let expected = "not leaked: closed by the exit of the process, 50.0 ms after it ended, by its own thread 901";
+    let expected =
+        "not leaked: closed by process teardown on thread 901, 50.0 ms after the process ended";
     assert_eq!(text(&closed_by(901), "closed_after_exit").as_deref(), Some(expected));
     assert_eq!(text(&closed_by(901), "owner_ended"), None, "it was closed");
     assert_eq!(text(&closed_by(777), "closed_after_exit"), None, "another thread");

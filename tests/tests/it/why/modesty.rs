@@ -32,7 +32,8 @@ fn text(document: &Value, cause: &str) -> Option<String> {
 #[test]
 fn error_paths_are_advised_where_closing_is_the_rule_and_chance_does_not_explain_the_rest() {
     let closed = |trace: &TraceBuilder| text(&asked(trace, ""), "sometimes_closed");
-    let all_but = |every: u32| move |number: u32| (number % every != 0).then_some(50 * MS);
+    let all_but =
+        |every: u32| move |number: u32| (!number.is_multiple_of(every)).then_some(50 * MS);
     let advised = closed(&opened(20, all_but(5)));
     assert_eq!(advised.as_deref(), Some("usually closed (16 of 20): check the error paths"));
     let few = closed(&opened(4, all_but(4)));
@@ -47,7 +48,7 @@ fn error_paths_are_advised_where_closing_is_the_rule_and_chance_does_not_explain
 
 #[test]
 fn a_workload_that_stopped_is_no_fill_of_a_cache() {
-    let leaks = |number: u32| (number >= 48 || number % 4 != 0).then_some(8 * MS);
+    let leaks = |number: u32| (number >= 48 || !number.is_multiple_of(4)).then_some(8 * MS);
     let stopped = run_over(&opened(48, leaks), ".why\n").ok().stdout;
     assert!(stopped.contains("\n   Stopped: 12 leaked within "), "{stopped}");
     assert!(stopped.contains(", nothing opened after 24.0 s"), "{stopped}");
