@@ -31,10 +31,7 @@ fn a_script_has_results_on_stdout_and_nothing_else() {
     assert_eq!(ended.status, Some(0), "{ended:?}");
     let lines: Vec<&str> = ended.stdout.lines().collect();
     assert_eq!(lines.len(), 2, "{ended:?}");
-    assert!(
-        lines[0].starts_with("Index  File") && lines[1].trim_start().starts_with("0  leaky.etl"),
-        "{ended:?}"
-    );
+    assert!(lines[0].starts_with("#  File") && lines[1].starts_with("0  leaky.etl"), "{ended:?}");
     assert!(!ended.stdout.contains('\u{1b}') && !ended.stderr.contains('\u{1b}'), "{ended:?}");
 }
 
@@ -76,7 +73,7 @@ fn a_file_that_cannot_be_loaded_is_named_with_the_reason() {
     fs::write(shell.path("noise.txt"), "").unwrap();
     for (file, reason) in [
         ("no.etl", "file not found"),
-        ("*.7z", "no trace or extract has such a name"),
+        ("*.7z", "no trace or extract with such a name found"),
         ("noise.etl", "is a text file, not a trace"),
         ("noise.json7z", "is a text file, not a 7z archive"),
         ("noise.txt", "neither an extract (.json7z) nor a trace"),

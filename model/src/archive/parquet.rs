@@ -75,9 +75,8 @@ impl<W: Write> ParquetFile<W> {
                 .flat_map(|rows| rows.iter_chunks(CompatLevel::newest(), false).collect::<Vec<_>>())
                 .collect();
             let (types, options) = (self.writer.parquet_schema().fields(), self.options);
-            let encode = || {
-                groups.par_iter().map(|group| encode_group(group, types, options)).collect()
-            };
+            let encode =
+                || groups.par_iter().map(|group| encode_group(group, types, options)).collect();
             // The threads of polars, instead of as many more.
             let encoded: PolarsResult<Vec<_>> = RAYON.install(encode);
             for (group, columns) in groups.iter().zip(encoded?) {

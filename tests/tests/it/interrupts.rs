@@ -275,7 +275,7 @@ fn the_holes_of_a_sparse_file_are_counted_at_once() {
     file.set_len(200 << 30).unwrap();
     let run = shell.run(&["extract", "sparse.etl"]).ok();
     // 3.3 million places, of which each takes microseconds to look at.
-    let said = format!(" x empty buffer, first at offset 0x{size:X}");
+    let said = format!(" buffers of zeros, first at offset 0x{size:X}");
     assert!(run.stderr.contains("sparse.etl: 3,276,"), "{run:?}");
     assert!(run.stderr.contains(&said), "{run:?}");
 }

@@ -68,7 +68,7 @@ fn an_archive_named_after_its_trace_is_shown_by_the_name_of_the_trace() {
     }
     assert!(!before.contains(".etl.7z") && !before.contains("x.etl"), "{before}");
     assert!(document.contains(r#""path":"in/x.etl.7z""#), "{document}");
-    let list = before.rsplit("Index  File").next().unwrap();
+    let list = before.rsplit("#  File").next().unwrap();
     assert!(list.contains("in/x") && !list.contains("in/y"), "{list}");
 }
 

@@ -88,7 +88,7 @@ fn on_a_narrow_screen_sums_and_titles_go_on_in_the_next_line() {
     }
     let totals = on_screen(&shell, 50, ".dump ObjectRef -ShowTotal Total");
     let title: Vec<&str> = totals.iter().flat_map(|line| line.split_whitespace()).collect();
-    assert!(title.join(" ").contains("(rundown at trace end)"), "{totals:#?}");
+    assert!(title.join(" ").contains("Handles not closed at the end of the trace"), "{totals:#?}");
     // Columns that do not fit beside each other have lines of their own.
     let files = on_screen(&shell, 50, ".list");
     for value in ["File leaky.etl", "Seconds 2.1", "Windows 10.0 (26100)", "Events 738", "Lost 0"] {

@@ -40,7 +40,7 @@ fn a_thread_is_a_lifetime_of_its_id_with_its_process_and_creator() {
         json!({
             "name": name, "pid": ids[0], "tid": ids[1], "start_ns": start, "end_ns": end,
             "creator_pid": creator_pid, "creator_tid": creator_tid,
-            "start_address": 0x7ff8_bf15_21f0_u64,
+            "start_address": "0x7FF8BF1521F0",
         })
     };
     let null = || Value::Null;

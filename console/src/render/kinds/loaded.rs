@@ -22,7 +22,7 @@ const UNKNOWN: &str = "unknown";
 /// None that a caller could do anything about.
 pub fn loaded<'a>(files: &[(&'a Path, &'a TraceInfo)]) -> io::Result<Table<'a>> {
     let mut columns = Columns::<(usize, &Path, &TraceInfo)>::default();
-    columns.add("index", |(number, ..)| index(*number)).title("Index");
+    columns.add("index", |(number, ..)| index(*number)).title("#");
     let path = |path: &Path| shown(path).to_string_lossy().into_owned();
     columns.add("path", move |(_, file, _)| path(file)).title("File");
     columns.add("recorded", |(.., info)| Clock::recorded_start(info)).title("Recorded");
