@@ -73,7 +73,7 @@ fn a_file_that_cannot_be_loaded_is_named_with_the_reason() {
     fs::write(shell.path("noise.txt"), "").unwrap();
     for (file, reason) in [
         ("no.etl", "file not found"),
-        ("*.7z", "no trace or extract with such a name found"),
+        ("*.7z", "no trace or extract has such a name"),
         ("noise.etl", "is a text file, not a trace"),
         ("noise.json7z", "is a text file, not a 7z archive"),
         ("noise.txt", "neither an extract (.json7z) nor a trace"),
