@@ -155,21 +155,6 @@ impl ObjectNames {
     }
 }
 
-/// Rows of the names table with names of files that views map.
-#[derive(Default)]
-struct FileNames<'a>(HashMap<&'a str, NameIdx>);
-
-impl<'a> FileNames<'a> {
-    fn row(&mut self, name: Option<&'a String>, table: &mut Names) -> Option<NameIdx> {
-        let name = name?;
-        let row = *self.0.entry(name).or_insert_with(|| {
-            table.push(Name { name: name.clone() });
-            NameIdx(table.len() as u32 - 1)
-        });
-        Some(row)
-    }
-}
-
 /// ETWAnalyzer's text between two names of one object.
 const NAME_SEPARATOR: &str = " -- Other Name -- ";
 
@@ -193,12 +178,20 @@ pub(super) fn write_names(
         });
         Some(*row)
     };
-    let mut files = FileNames::default();
+    let mut file_rows = HashMap::new();
+    let mut row_of_file = |object: u32, table: &mut Names| {
+        let file = *tracked.objects.files.get(&object)?;
+        let row = *file_rows.entry(file).or_insert_with(|| {
+            table.push(Name { name: collected.views.files.names.text(file) });
+            NameIdx(table.len() as u32 - 1)
+        });
+        Some(row)
+    };
     let mut objects = Vec::with_capacity(tracked.objects.rows.len());
     for (object, row) in tracked.objects.rows.iter().enumerate() {
         let object = object as u32;
         objects.push(match tracked.objects.more_names.get(&object) {
-            None if row.name == 0 => files.row(tracked.objects.files.get(&object), &mut table),
+            None if row.name == 0 => row_of_file(object, &mut table),
             None => row_of(row.name, &mut table),
             Some(more) => {
                 let mut joined = collected.handles.names.text(row.name);

@@ -8,8 +8,8 @@ use handlescope_model::{EventKind, Table};
 use rustc_hash::FxHashMap;
 
 use crate::etl::{Event, EventId};
-use crate::payload::{Field, Payload, utf16_bytes, utf16_text};
-use crate::raw::{EventFamily, RowKind, Shared};
+use crate::payload::{Field, Payload, utf16_bytes};
+use crate::raw::{EventFamily, NameInterner, RowKind, Shared};
 
 const CREATE: EventId = EventId::Hook(0x1020);
 const ALLOC: EventId = EventId::Hook(0x1021);
@@ -144,29 +144,29 @@ pub struct Views {
 /// Names of files by their kernel keys, which are used again.
 #[derive(Default)]
 pub struct Files {
-    /// Names of each key, in the order they came.
-    names: FxHashMap<u64, Vec<NamedAt>>,
+    /// Raw times and names of each key, in the order they came.
+    keys: FxHashMap<u64, Vec<(i64, u32)>>,
+    pub names: NameInterner,
 }
 
-/// The raw time of an event, and the name that it has, in UTF-16.
-type NamedAt = (i64, Box<[u8]>);
-
 impl Files {
+    /// Takes the name of a key, in UTF-16.
     fn add(&mut self, key: u64, time: i64, name: &[u8]) {
-        let names = self.names.entry(key).or_default();
-        if names.last().is_none_or(|(_, last)| **last != *name) {
-            names.push((time, name.into()));
+        let name = self.names.intern(name);
+        let names = self.keys.entry(key).or_default();
+        if names.last().is_none_or(|(_, last)| *last != name) {
+            names.push((time, name));
         }
     }
 
     /// Name of the file that a key stood for at a time: the last one before it, else the first after it, as the
     /// rundown names files that were open before the trace.
-    pub fn name(&self, key: u64, time: i64) -> Option<String> {
-        let names = self.names.get(&key)?;
+    pub fn name(&self, key: u64, time: i64) -> Option<u32> {
+        let names = self.keys.get(&key)?;
         let before =
             names.iter().filter(|(named, _)| *named <= time).max_by_key(|(named, _)| *named);
         let (_, name) = before.or_else(|| names.iter().min_by_key(|(named, _)| *named))?;
-        Some(utf16_text(name))
+        Some(*name)
     }
 }
 

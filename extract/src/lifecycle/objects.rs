@@ -51,8 +51,10 @@ pub struct Objects {
     pub rows: Vec<ObjectRow>,
     /// Further names of objects with more than one, in the order they came.
     pub more_names: HashMap<u32, Vec<u32>>,
-    /// Files of views, where the trace names them.
-    pub files: HashMap<u32, String>,
+    /// Names of the files of views, numbers of [`Views::files`], where the trace names them.
+    ///
+    /// [`Views::files`]: crate::kernel::Views::files
+    pub files: HashMap<u32, u32>,
     open: hashbrown::HashMap<Key, u32>,
     last_completed: hashbrown::HashMap<Key, u32>,
     completed: u32,

@@ -115,6 +115,17 @@ pub(in crate::render) const DIFF_MEMBERS: Meanings = &[
     ("no_match", "only if nothing matches: the filter that removed everything"),
 ];
 
+// Members of groups of handles and of allocations.
+const CREATE_STACK_MEMBER: (&str, &str) = (
+    "create_stack",
+    "number of the stack in `stacks`; of two traces that of the trace after, else of the \
+     trace before; null: none",
+);
+const FUNCTION_MEMBER: (&str, &str) =
+    ("function", "the function of the program in that stack ([why.md](why.md#the-function))");
+const OWNER_MEMBER: (&str, &str) =
+    ("file, pid", "only between points: index of the trace, process id of the owner");
+
 /// Meanings of the members of `groups` in `.dump Diff`.
 pub(in crate::render) const DIFF_GROUP_MEMBERS: Meanings = &[
     (
@@ -122,13 +133,9 @@ pub(in crate::render) const DIFF_GROUP_MEMBERS: Meanings = &[
         "between points: the owner, as in `leaky.exe(7316)`; of two traces: the name of the owners",
     ),
     ("type", "type of the objects"),
-    (
-        "create_stack",
-        "number of the stack in `stacks`; of two traces that of the trace after, else of the \
-         trace before; null: none",
-    ),
-    ("function", "the function of the program in that stack ([why.md](why.md#the-function))"),
-    ("file, pid", "only between points: index of the trace, process id of the owner"),
+    CREATE_STACK_MEMBER,
+    FUNCTION_MEMBER,
+    OWNER_MEMBER,
     ("opened", "only between points: handles and views opened after `a` and not after `b`"),
     ("still_open", "only between points: those of them that are open at `b`"),
     (
@@ -201,13 +208,9 @@ pub(in crate::render) const DIFF_KIND_GROUP_MEMBERS: Meanings = &[
         "allocator",
         "as in `.dump Resource`; of two traces it is null for heaps, whose handles differ",
     ),
-    (
-        "create_stack",
-        "number of the stack in `stacks`; of two traces that of the trace after, else of the \
-         trace before; null: none",
-    ),
-    ("function", "the function of the program in that stack ([why.md](why.md#the-function))"),
-    ("file, pid", "only between points: index of the trace, process id of the owner"),
+    CREATE_STACK_MEMBER,
+    FUNCTION_MEMBER,
+    OWNER_MEMBER,
     ("allocated, allocated_bytes", "only between points: allocations after `a` and not after `b`"),
     (
         "outstanding, outstanding_bytes",
