@@ -24,6 +24,7 @@ use handlescope_console::terminal::{
 };
 use handlescope_console::trace::LoadArgs;
 use handlescope_console::{live, mcp, recording, repl, shell};
+use handlescope_extract::SpillingAllocator;
 use handlescope_model::Reason;
 
 /// The exit status of a command line that means nothing.
@@ -51,6 +52,10 @@ fn limit_arenas() {
     // SAFETY: the call takes two numbers; whether it succeeds decides nothing.
     unsafe { libc::mallopt(libc::M_ARENA_MAX, arenas) };
 }
+
+/// Lets an extraction keep to its limit of memory, whatever the trace has.
+#[global_allocator]
+static ALLOCATOR: SpillingAllocator = SpillingAllocator;
 
 fn main() -> ExitCode {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]

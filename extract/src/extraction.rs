@@ -6,6 +6,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use handlescope_model::Cancel;
+use handlescope_model::output::folder_of;
 
 use crate::assemble::assemble;
 use crate::collect::{Collector, EventCounter, KernelSelector};
@@ -13,6 +14,7 @@ use crate::error::ExtractError;
 use crate::htrace::{self, is_htrace};
 use crate::options::{EventChoice, ExtractObserver, ExtractOptions, ExtractSummary, StackChoice};
 use crate::recording::{OpenRecording, Recording};
+use crate::spill::Spill;
 use crate::stacks::KeptStacks;
 
 /// Extracts the trace `input`, or the handles of a text of `!htrace`, into the archive `output`, whose folder must exist.
@@ -29,6 +31,7 @@ pub fn extract(
     cancel: &Cancel,
 ) -> Result<ExtractSummary, ExtractError> {
     let begin = Instant::now();
+    let _spill = Spill::start(folder_of(output), options.max_memory);
     if is_htrace(input, cancel)? {
         return htrace::extract(input, output, observer, cancel);
     }

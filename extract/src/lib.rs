@@ -45,6 +45,7 @@ mod recorded;
 mod recording;
 mod redact;
 mod source;
+mod spill;
 pub mod stacks;
 pub mod symbols;
 mod text;
@@ -61,8 +62,10 @@ pub use extraction::extract;
 pub use htrace::is_htrace;
 pub use mapping::{MappingError, ResourceAction, ResourceFields, ResourceMapping};
 pub use options::{
-    EventChoice, ExtractObserver, ExtractOptions, ExtractSummary, NoObserver, StackChoice,
+    DEFAULT_MEMORY, EventChoice, ExtractObserver, ExtractOptions, ExtractSummary, MIN_MEMORY,
+    NoObserver, StackChoice,
 };
 pub use recording::{OpenRecording, Recording, is_trace};
 pub use redact::{RedactError, redact};
 pub use source::SourceIdentity;
+pub use spill::SpillingAllocator;

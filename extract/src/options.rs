@@ -67,7 +67,18 @@ pub struct ExtractOptions {
     pub limits: ContainerLimits,
     /// Threads that share the work; the archive is the same for every number.
     pub threads: NonZeroUsize,
+    /// Memory that the process is to keep to, bytes, at least [`MIN_MEMORY`]. It has an effect in a program with the
+    /// [`SpillingAllocator`], where what has no room lies in temporary files beside the archive.
+    ///
+    /// [`SpillingAllocator`]: crate::SpillingAllocator
+    pub max_memory: u64,
 }
+
+/// Smallest limit of memory: buffers, parts of tables and the program itself need as much.
+pub const MIN_MEMORY: u64 = 256 << 20;
+
+/// Limit of memory unless another one is given.
+pub const DEFAULT_MEMORY: u64 = 1 << 30;
 
 /// Largest trace that is unpacked. Traces of some gigabytes are usual.
 const TRACE_BYTES: u64 = 64 << 30;
@@ -81,6 +92,7 @@ impl Default for ExtractOptions {
             resources: Vec::new(),
             limits,
             threads: thread::available_parallelism().unwrap_or(NonZeroUsize::MIN),
+            max_memory: DEFAULT_MEMORY,
         }
     }
 }

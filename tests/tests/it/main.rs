@@ -5,6 +5,7 @@ mod architecture;
 mod archive_members;
 mod archived_hostile;
 mod archived_traces;
+mod bounded_memory;
 mod call_stacks;
 mod cancelled;
 #[cfg(unix)]

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::io::Write;
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
 use handlescope_extract::{EventChoice, ExtractOptions, ResourceMapping};
@@ -18,6 +19,9 @@ use crate::trace::extraction::{
     beside, file_name, is_foreign, line, mappings, options, prepare_folder, run, warn,
 };
 use crate::trace::{Caveat, LoadError, warn_of};
+
+/// Most threads for a trace: more only take memory.
+const MAX_THREADS: u64 = 64;
 
 /// Adds to an extract what the trace alone does not give, and returns a line about it.
 pub(super) type Finish<'a> = dyn Fn(&Path, &mut Messages<'_>) -> Result<String, CommandError> + 'a;
@@ -59,7 +63,16 @@ pub(super) fn extract_files(
     let stacks = args.stacks.unwrap_or_default();
     let resources = mappings(args.resource.as_deref())?;
     let mut requested = RequestedEvents::of(&events, &resources);
-    let options = ExtractOptions { stacks, events, resources, ..options(args.max_size) };
+    let usual = options(args.max_size);
+    let threads = args.threads.map(|threads| threads.min(MAX_THREADS) as usize);
+    let options = ExtractOptions {
+        stacks,
+        events,
+        resources,
+        threads: threads.and_then(NonZeroUsize::new).unwrap_or(usual.threads),
+        max_memory: args.max_memory.unwrap_or(usual.max_memory),
+        ..usual
+    };
     for (index, input) in inputs.iter().enumerate() {
         if args.dry_run {
             writeln!(out, "{}", Untrusted(input))?;

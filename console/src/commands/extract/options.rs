@@ -4,12 +4,12 @@ use std::path::PathBuf;
 
 use handlescope_extract::StackChoice;
 
-use crate::commands::shared::fields;
 use crate::commands::shared::options::{
     Notes, SELECTION, etwanalyzer_option, force_option, ignored, ignored_everywhere,
     max_size_option, recursive_queries_option,
 };
 use crate::commands::shared::symbols::{SymbolArgs, symbol_options, symbol_path_option};
+use crate::commands::shared::{fields, groups};
 use crate::grammar::{Choices, Opt, OptionGroup, Take, choice, words};
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -34,6 +34,10 @@ pub(crate) struct ExtractArgs {
     pub(crate) force: bool,
     /// `-MaxSize`: largest trace in an archive that is unpacked, bytes.
     pub(crate) max_size: Option<u64>,
+    /// `-MaxMemory`: memory to keep to, bytes.
+    pub(crate) max_memory: Option<u64>,
+    /// `-Concurrency`: threads that share the work on a trace.
+    pub(crate) threads: Option<u64>,
     /// `-DryRun`: only list the traces.
     pub(crate) dry_run: bool,
     /// `-symbols`: store the names of all frames.
@@ -53,6 +57,7 @@ pub(super) static OPTIONS: &[OptionGroup<ExtractArgs>] = &[
     OptionGroup { title: "What is extracted", options: CONTENT },
     OptionGroup { title: "Where extracts are written", options: WHERE },
     OptionGroup { title: "Symbols", options: SYMBOLS },
+    OptionGroup { title: groups::LIMITS, options: LIMITS },
     OptionGroup { title: "For ETWAnalyzer compatibility", options: COMPATIBILITY },
 ];
 
@@ -146,6 +151,24 @@ static SYMBOLS: &[Opt<ExtractArgs>] = &{
     [symbol_path_option(), server, cache, folder]
 };
 
+static LIMITS: &[Opt<ExtractArgs>] = &[
+    Opt {
+        names: &["-MaxMemory", "--max-memory"],
+        help: "memory limit; the rest goes to temporary files",
+        details: "1 GiB by default, at least 256 MiB. What does not fit is kept in files beside \
+             the extract, which are deleted at the end. Units: KB, KiB, MB, MiB, GB, GiB.",
+        example: "-fd examples/leaky.etl -MaxMemory 512MiB",
+        take: Take::Size(|args| &mut args.max_memory),
+    },
+    Opt {
+        names: &["-Concurrency", "--threads"],
+        help: "threads per trace",
+        details: "By default one for each processor. The extract is the same.",
+        example: "-fd examples/leaky.etl -Concurrency 1",
+        take: Take::Number(|args| &mut args.threads),
+    },
+];
+
 static COMPATIBILITY: &[Opt<ExtractArgs>] = &{
     let [no_color, debug, days, runs, skip, index, count] = ignored_everywhere();
     [
@@ -163,7 +186,6 @@ static COMPATIBILITY: &[Opt<ExtractArgs>] = &{
         ),
         ignored(&["-nThreads"], "-nThreads 1", 1, THREADS),
         ignored(&["-pThreads"], "-pThreads 1", 1, THREADS),
-        ignored(&["-Concurrency"], "-Concurrency 1", 1, THREADS),
         ignored(&["-child"], "-child", 0, "-child does nothing; everything runs in this process"),
         ignored(&["-timeLine"], "-timeLine 1", 1, "-timeLine does nothing; it is about CPU data"),
         ignored(&["-allCPU"], "-allCPU", 0, "-allCPU does nothing; it is about CPU data"),
@@ -202,7 +224,8 @@ static COMPATIBILITY: &[Opt<ExtractArgs>] = &{
     ]
 };
 
-const THREADS: &str = "the number of threads cannot be set; traces are extracted one by one";
+const THREADS: &str =
+    "traces are extracted one by one in this process; -Concurrency sets the threads of each";
 
 const fn refused(
     names: &'static [&'static str],

@@ -1,0 +1,449 @@
+//! Memory in temporary files, for extractions whose columns and hash tables outgrow the memory that they may have.
+//!
+//! A program that installs [`SpillingAllocator`] and holds a [`Spill`] gets its large blocks from the memory of the process
+//! up to half of the limit, and beyond that from mapped temporary files. The system writes pages of files back and drops
+//! them when memory is short; [`Spill`] drops them when the process has more than its limit. So the limit holds for all
+//! that grows with a trace, whichever library keeps it, and nothing that reads or writes it knows.
+//!
+//! Only on Linux and Windows: macOS cannot reserve the space of a mapped file, and a full disk would end the program.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::ptr;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use handlescope_model::guard::lock;
+use memmap2::MmapMut;
+
+use crate::options::MIN_MEMORY;
+
+/// Smallest block that may lie in a file.
+const LARGE: usize = 4 << 20;
+
+/// Time between two looks at the memory of the process. It grows by some megabytes in between.
+const INTERVAL: Duration = Duration::from_millis(10);
+
+/// The blocks of the process that are large.
+struct Blocks {
+    /// Bytes of large blocks that may lie in memory.
+    limit: AtomicUsize,
+    /// Bytes of large blocks that do lie in memory.
+    in_memory: AtomicUsize,
+    /// Folder of the files; `None` while no block goes to a file.
+    folder: Mutex<Option<PathBuf>>,
+    /// The blocks in files, by address.
+    mapped: Mutex<BTreeMap<usize, MappedBlock>>,
+}
+
+static BLOCKS: Blocks = Blocks::new();
+
+/// A block that is the content of an unnamed temporary file.
+struct MappedBlock {
+    map: MmapMut,
+    file: File,
+}
+
+impl MappedBlock {
+    /// A block of zeros; `None` where the folder or the system has no room for it.
+    #[allow(unsafe_code, reason = "a mapping of a file is unsafe")]
+    fn new(folder: &Path, size: usize) -> Option<Self> {
+        let file = tempfile::tempfile_in(folder).ok()?;
+        reserve(&file, size).ok()?;
+        // SAFETY: the file has no name, so that no other program changes or cuts it.
+        let map = unsafe { MmapMut::map_mut(&file) }.ok()?;
+        Some(Self { map, file })
+    }
+
+    /// The same content in a block of another size.
+    #[allow(unsafe_code, reason = "a mapping of a file is unsafe")]
+    fn resized(self, size: usize) -> Result<Self, Self> {
+        if reserve(&self.file, size).is_err() {
+            return Err(self);
+        }
+        // SAFETY: as in `new`. The old mapping of the same pages is dropped before the new one is handed out.
+        match unsafe { MmapMut::map_mut(&self.file) } {
+            Ok(map) => Ok(Self { map, file: self.file }),
+            Err(_) => Err(self),
+        }
+    }
+
+    fn address(&self) -> usize {
+        self.map.as_ptr() as usize
+    }
+
+    fn start(&mut self) -> *mut u8 {
+        self.map.as_mut_ptr()
+    }
+}
+
+/// Makes a file at least so long, with room on the disk: a page without room would end the program when it is written.
+#[cfg(target_os = "linux")]
+fn reserve(file: &File, size: usize) -> io::Result<()> {
+    rustix::fs::fallocate(file, rustix::fs::FallocateFlags::empty(), 0, size as u64)?;
+    Ok(())
+}
+
+/// Makes a file so long. NTFS reserves the room of a file that is not sparse.
+#[cfg(windows)]
+fn reserve(file: &File, size: usize) -> io::Result<()> {
+    file.set_len(size as u64)
+}
+
+#[cfg(not(any(target_os = "linux", windows)))]
+fn reserve(_: &File, _: usize) -> io::Result<()> {
+    Err(io::ErrorKind::Unsupported.into())
+}
+
+impl Blocks {
+    const fn new() -> Self {
+        Self {
+            limit: AtomicUsize::new(usize::MAX),
+            in_memory: AtomicUsize::new(0),
+            folder: Mutex::new(None),
+            mapped: Mutex::new(BTreeMap::new()),
+        }
+    }
+
+    /// A block of the system's allocator, or a large one in a file. Null when there is neither.
+    fn allocate(&self, layout: Layout, in_system: impl FnOnce() -> *mut u8) -> *mut u8 {
+        let size = layout.size();
+        if is_small(size, layout) {
+            return in_system();
+        }
+        let in_memory = self.in_memory.fetch_add(size, Ordering::Relaxed) + size;
+        let mapped = self.map(size, in_memory);
+        let start = mapped.unwrap_or_else(in_system);
+        if mapped.is_some() || start.is_null() {
+            self.in_memory.fetch_sub(size, Ordering::Relaxed);
+        }
+        start
+    }
+
+    /// A block in a file, if large blocks have no more room in memory.
+    fn map(&self, size: usize, in_memory: usize) -> Option<*mut u8> {
+        if in_memory <= self.limit.load(Ordering::Relaxed) {
+            return None;
+        }
+        let folder = lock(&self.folder).clone()?;
+        let mut block = MappedBlock::new(&folder, size)?;
+        let start = block.start();
+        lock(&self.mapped).insert(block.address(), block);
+        Some(start)
+    }
+
+    /// Takes a block that lies in a file.
+    fn take(&self, start: *mut u8) -> Option<MappedBlock> {
+        lock(&self.mapped).remove(&(start as usize))
+    }
+
+    /// Drops the pages of all files from the process; they stay in the cache of the system, and in the files. Windows takes
+    /// pages from a process when it needs them.
+    #[allow(unsafe_code, reason = "advice on private pages would lose them")]
+    fn drop_pages(&self) {
+        #[cfg(unix)]
+        for block in lock(&self.mapped).values() {
+            // SAFETY: the mapping is shared, so that a page that is read again comes from the file with what was written.
+            // An error means that the pages stay.
+            let _ = unsafe { block.map.unchecked_advise(memmap2::UncheckedAdvice::DontNeed) };
+        }
+    }
+}
+
+#[allow(unsafe_code, reason = "allocators are unsafe")]
+// SAFETY: a block is from the system's allocator and goes back to it with the same layout, or it is a mapping of at least
+// its size that lives until it is freed; mappings begin at a page, whose size no alignment of a large block exceeds.
+unsafe impl GlobalAlloc for Blocks {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: the caller's.
+        self.allocate(layout, || unsafe { System.alloc(layout) })
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: the caller's. A new file has zeros, too.
+        self.allocate(layout, || unsafe { System.alloc_zeroed(layout) })
+    }
+
+    unsafe fn dealloc(&self, start: *mut u8, layout: Layout) {
+        if !is_small(layout.size(), layout) {
+            if self.take(start).is_some() {
+                return;
+            }
+            self.in_memory.fetch_sub(layout.size(), Ordering::Relaxed);
+        }
+        // SAFETY: the caller's; the block is not mapped, so it is of the system's allocator.
+        unsafe { System.dealloc(start, layout) }
+    }
+
+    unsafe fn realloc(&self, start: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        let (was_small, is_small) = (is_small(layout.size(), layout), is_small(size, layout));
+        if was_small && is_small {
+            // SAFETY: the caller's.
+            return unsafe { System.realloc(start, layout, size) };
+        }
+        if !was_small && !is_small {
+            if let Some(block) = self.take(start) {
+                let (mut block, is_resized) = match block.resized(size) {
+                    Ok(block) => (block, true),
+                    Err(block) => (block, false),
+                };
+                let start = block.start();
+                lock(&self.mapped).insert(block.address(), block);
+                return if is_resized { start } else { ptr::null_mut() };
+            }
+            let others = self.in_memory.load(Ordering::Relaxed).saturating_sub(layout.size());
+            if others.saturating_add(size) <= self.limit.load(Ordering::Relaxed) {
+                // SAFETY: the caller's; the block is not mapped, so it is of the system's allocator.
+                let resized = unsafe { System.realloc(start, layout, size) };
+                if !resized.is_null() {
+                    self.in_memory.fetch_add(size, Ordering::Relaxed);
+                    self.in_memory.fetch_sub(layout.size(), Ordering::Relaxed);
+                }
+                return resized;
+            }
+        }
+        // From memory into a file, or between the sizes of small and large blocks.
+        // SAFETY: the size is not 0 and not too large, by the caller's contract.
+        let new = unsafe { self.alloc(Layout::from_size_align_unchecked(size, layout.align())) };
+        if !new.is_null() {
+            // SAFETY: both blocks have at least so many bytes and do not overlap; the old one is freed once.
+            unsafe {
+                ptr::copy_nonoverlapping(start, new, size.min(layout.size()));
+                self.dealloc(start, layout);
+            }
+        }
+        new
+    }
+}
+
+/// Whether a block of a size always lies in memory. Mappings begin at pages, of at least 4096 bytes.
+fn is_small(size: usize, layout: Layout) -> bool {
+    size < LARGE || layout.align() > 4096
+}
+
+/// Allocator of a program whose extractions keep to a limit of memory: `#[global_allocator]`.
+///
+/// It is the system's allocator unless a [`Spill`] is held.
+pub struct SpillingAllocator;
+
+#[allow(unsafe_code, reason = "allocators are unsafe")]
+// SAFETY: all is left to an allocator.
+unsafe impl GlobalAlloc for SpillingAllocator {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: the caller's.
+        unsafe { BLOCKS.alloc(layout) }
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: the caller's.
+        unsafe { BLOCKS.alloc_zeroed(layout) }
+    }
+
+    unsafe fn dealloc(&self, start: *mut u8, layout: Layout) {
+        // SAFETY: the caller's.
+        unsafe { BLOCKS.dealloc(start, layout) }
+    }
+
+    unsafe fn realloc(&self, start: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        // SAFETY: the caller's.
+        unsafe { BLOCKS.realloc(start, layout, size) }
+    }
+}
+
+/// A limit of memory for as long as it is held, in a program that installs [`SpillingAllocator`].
+///
+/// One at a time: while one is held, further ones have no effect.
+pub(crate) struct Spill {
+    trimmer: Option<Trimmer>,
+}
+
+impl Spill {
+    /// Lets blocks that do not fit into so many bytes of memory lie in unnamed files in this folder.
+    pub(crate) fn start(folder: &Path, max_memory: u64) -> Self {
+        let mut current = lock(&BLOCKS.folder);
+        if current.is_some() {
+            return Self { trimmer: None };
+        }
+        *current = Some(folder.to_path_buf());
+        drop(current);
+        let max_memory = max_memory.max(MIN_MEMORY);
+        let in_memory = usize::try_from(max_memory / 2).unwrap_or(usize::MAX);
+        BLOCKS.limit.store(in_memory, Ordering::Relaxed);
+        Self { trimmer: Some(Trimmer::start(max_memory)) }
+    }
+}
+
+impl Drop for Spill {
+    fn drop(&mut self) {
+        if let Some(trimmer) = self.trimmer.take() {
+            BLOCKS.limit.store(usize::MAX, Ordering::Relaxed);
+            *lock(&BLOCKS.folder) = None;
+            trimmer.stop();
+        }
+    }
+}
+
+/// Thread that keeps the process below its limit.
+struct Trimmer {
+    /// The thread ends when nothing else holds it.
+    alive: Arc<()>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Trimmer {
+    fn start(max_memory: u64) -> Self {
+        let alive = Arc::new(());
+        let held = Arc::downgrade(&alive);
+        let trim = move || {
+            let mut left = 0;
+            while held.strong_count() > 0
+                && let Some(resident) = Resident::now()
+            {
+                if resident.needs_trim(max_memory, left) {
+                    BLOCKS.drop_pages();
+                    left = Resident::now().map_or(0, |resident| resident.of_files);
+                }
+                left = left.min(resident.of_files);
+                thread::park_timeout(INTERVAL);
+            }
+        };
+        // Without it, the system drops pages when it is short of memory.
+        let thread = thread::Builder::new().name("memory limit".into()).spawn(trim).ok();
+        Self { alive, thread }
+    }
+
+    fn stop(self) {
+        let Self { alive, thread } = self;
+        drop(alive);
+        if let Some(thread) = thread {
+            thread.thread().unpark();
+            // It has nothing to say.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Resident memory of the process, bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Resident {
+    all: u64,
+    /// Pages of files, those of programs and libraries included.
+    of_files: u64,
+}
+
+impl Resident {
+    /// Memory of this process at this time; `None` where the system does not say it.
+    fn now() -> Option<Self> {
+        // <https://docs.kernel.org/filesystems/proc.html>
+        let status = fs::read_to_string("/proc/self/status").ok()?;
+        let bytes = |field: &str| {
+            let line = status.lines().find_map(|line| line.strip_prefix(field))?;
+            let kilobytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+            Some(kilobytes << 10)
+        };
+        Some(Self { all: bytes("VmRSS:")?, of_files: bytes("RssFile:")? })
+    }
+
+    /// Whether the process comes near its limit, and pages of files are a part of it that is worth the work: those that
+    /// were left when they were dropped last (`left`) are in use, or of programs.
+    fn needs_trim(self, max_memory: u64, left: u64) -> bool {
+        let Self { all, of_files } = self;
+        all > max_memory / 8 * 7 && of_files.saturating_sub(left) > max_memory / 8
+    }
+}
+
+#[cfg(all(test, target_os = "linux"))]
+#[allow(unsafe_code, reason = "allocators are unsafe")]
+mod tests {
+    use super::*;
+
+    /// Blocks of which at most this many bytes lie in memory, and the folder of their files.
+    fn blocks(limit: usize) -> (Blocks, tempfile::TempDir) {
+        let folder = tempfile::tempdir().unwrap();
+        let blocks = Blocks::new();
+        blocks.limit.store(limit, Ordering::Relaxed);
+        *lock(&blocks.folder) = Some(folder.path().to_path_buf());
+        (blocks, folder)
+    }
+
+    fn mapped(blocks: &Blocks) -> usize {
+        lock(&blocks.mapped).len()
+    }
+
+    fn layout(size: usize) -> Layout {
+        Layout::from_size_align(size, 8).unwrap()
+    }
+
+    #[test]
+    fn a_growing_block_moves_into_a_file_and_keeps_its_content() {
+        let (blocks, _folder) = blocks(3 * LARGE);
+        // SAFETY: the layouts are those of the block at the time, and all that is read was written.
+        unsafe {
+            let mut size = 1000;
+            let mut start = blocks.alloc(layout(size));
+            let mut value = 1_u8;
+            start.write_bytes(value, size);
+            let mut moved = Vec::new();
+            while size < 20 * LARGE {
+                let larger = size * 3;
+                start = blocks.realloc(start, layout(size), larger);
+                assert!((0..size).step_by(511).all(|at| *start.add(at) != 0), "{size}");
+                assert_eq!(*start.add(size - 1), value);
+                value += 1;
+                start.add(size).write_bytes(value, larger - size);
+                size = larger;
+                moved.push(mapped(&blocks));
+            }
+            assert_eq!((moved.first(), moved.last()), (Some(&0), Some(&1)));
+            blocks.drop_pages();
+            assert_eq!((*start, *start.add(size - 1)), (1, value), "after its pages were dropped");
+            start = blocks.realloc(start, layout(size), LARGE - 1);
+            assert_eq!((mapped(&blocks), *start), (0, 1), "small again");
+            blocks.dealloc(start, layout(LARGE - 1));
+        }
+        assert_eq!(blocks.in_memory.load(Ordering::Relaxed), 0);
+    }
+
+    #[test]
+    fn large_blocks_lie_in_memory_until_the_limit_and_in_files_beyond() {
+        let (blocks, _folder) = blocks(2 * LARGE);
+        // SAFETY: each block is freed once, with its layout.
+        unsafe {
+            let all: Vec<*mut u8> = (0..4).map(|_| blocks.alloc_zeroed(layout(LARGE))).collect();
+            assert_eq!(mapped(&blocks), 2);
+            assert!(all.iter().all(|start| *start.add(LARGE - 1) == 0));
+            all.into_iter().for_each(|start| blocks.dealloc(start, layout(LARGE)));
+        }
+        assert_eq!((mapped(&blocks), blocks.in_memory.load(Ordering::Relaxed)), (0, 0));
+    }
+
+    #[test]
+    fn where_no_file_can_be_made_memory_is_used() {
+        let (blocks, folder) = blocks(0);
+        folder.close().unwrap();
+        // SAFETY: the block is freed once, with its layout.
+        unsafe {
+            let start = blocks.alloc(layout(LARGE));
+            start.write_bytes(1, LARGE);
+            blocks.dealloc(start, layout(LARGE));
+        }
+        assert_eq!(blocks.in_memory.load(Ordering::Relaxed), 0);
+    }
+
+    #[test]
+    fn a_second_limit_has_no_effect_while_one_is_held() {
+        let folder = tempfile::tempdir().unwrap();
+        let first = Spill::start(folder.path(), 0);
+        let limit = BLOCKS.limit.load(Ordering::Relaxed);
+        assert_eq!(limit as u64, MIN_MEMORY / 2);
+        drop(Spill::start(folder.path(), 1 << 40));
+        assert_eq!(BLOCKS.limit.load(Ordering::Relaxed), limit);
+        drop(first);
+        assert_eq!(BLOCKS.limit.load(Ordering::Relaxed), usize::MAX);
+    }
+}

@@ -1,0 +1,59 @@
+//! An extraction keeps to its limit of memory, and makes the same archive.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use handlescope_tests::bench::{LargeTrace, write_large_trace};
+use handlescope_tests::binary::handlescope_path;
+
+/// Extracts a trace with at most so many KiB of memory that is no file.
+fn extract(trace: &Path, kilobytes: u64, options: &[&str]) -> Output {
+    Command::new("sh")
+        .args(["-c", &format!("ulimit -d {kilobytes}; exec \"$@\""), "sh"])
+        .arg(handlescope_path())
+        .args(["extract", "-o"])
+        .arg(trace.with_extension("out"))
+        .args(options)
+        .arg(trace)
+        // Stacks of threads count as memory, and Cargo sets large ones.
+        .env("RUST_MIN_STACK", "4194304")
+        .output()
+        .unwrap()
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_trace_that_needs_more_memory_than_it_may_have_is_extracted_with_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("large.etl");
+    let trace = LargeTrace {
+        handle_events: 300_000,
+        heap_events: 0,
+        cpus: 4,
+        distinct_stacks: 280_000,
+        stack_depth: 70,
+        leak_percent: 2,
+        processes: 7,
+        seed: 12,
+        compressed: false,
+    };
+    write_large_trace(&path, &trace).unwrap();
+    let archive = folder.path().join("large.out/large.json7z");
+
+    let unlimited = extract(&path, 16 << 20, &["-MaxMemory", "16GB"]);
+    assert!(unlimited.status.success(), "{unlimited:?}");
+    let expected = fs::read(&archive).unwrap();
+    fs::remove_file(&archive).unwrap();
+
+    let kilobytes = 450 << 10;
+    let without_files = extract(&path, kilobytes, &["-MaxMemory", "16GB"]);
+    assert!(!without_files.status.success(), "the trace is too small for this test");
+    assert!(!archive.exists());
+
+    let with_files = extract(&path, kilobytes, &["-MaxMemory", "256MiB"]);
+    assert!(with_files.status.success(), "{with_files:?}");
+    assert!(fs::read(&archive).unwrap() == expected);
+    let names: Vec<_> = fs::read_dir(archive.parent().unwrap()).unwrap().collect();
+    assert_eq!(names.len(), 1, "no temporary file is left: {names:?}");
+}
