@@ -29,6 +29,9 @@ const LARGE: usize = 4 << 20;
 /// Time between two looks at the memory of the process. It grows by some megabytes in between.
 const INTERVAL: Duration = Duration::from_millis(10);
 
+/// Bytes of the stack of the thread that looks.
+const TRIMMER_STACK: usize = 256 << 10;
+
 /// The blocks of the process that are large.
 struct Blocks {
     /// Bytes of large blocks that may lie in memory.
@@ -313,7 +316,7 @@ impl Trimmer {
             }
         };
         // Without it, the system drops pages when it is short of memory.
-        let thread = thread::Builder::new().name("memory limit".into()).spawn(trim).ok();
+        let thread = thread::Builder::new().stack_size(TRIMMER_STACK).spawn(trim).ok();
         Self { alive, thread }
     }
 

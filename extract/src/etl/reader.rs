@@ -1,8 +1,8 @@
 //! Events of a file in time order.
 //!
-//! Threads share the work: some read and expand buffers ahead, one frames them in the order of the index and selects their
-//! events, and one merges them and hands out the events. Buffers are recycled, so memory depends on the number of buffers that
-//! overlap in time (about one per processor) and not on the size of the file.
+//! Threads share the work: one reads buffers, frames them in the order of the index and selects their events, and one merges
+//! them and hands out the events. Compressed buffers are read and expanded ahead by further threads. Buffers are recycled, so
+//! memory depends on the number of buffers that overlap in time (about one per processor) and not on the size of the file.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -17,7 +17,7 @@ use handlescope_model::guard::lock;
 
 use super::buffer::{BUFFER_HEADER_SIZE, BufferTimes, IndexedBuffer};
 use super::diagnostics::{Diagnostics, WarningKind};
-use super::event::{Event, frame, is_end};
+use super::event::{Event, Framed, frame, is_end};
 use super::file::EtlFile;
 use super::index::BufferIndex;
 use super::losses::ReadBuffer;
@@ -37,8 +37,11 @@ pub trait Selector: Send {
     }
 }
 
-/// Expanded buffers that wait for the decoder, and decoded ones that wait for the merge.
+/// Expanded buffers that wait for the decoder, and groups of decoded ones that wait for the merge.
 const READ_AHEAD: usize = 8;
+
+/// Bytes of decoded buffers that go to the merge together: waking its thread for each takes more time than a buffer.
+const GROUP_BYTES: usize = 512 << 10;
 
 /// Most threads that expand: more would wait for the merge.
 const MAX_EXPANDERS: usize = 4;
@@ -58,7 +61,7 @@ pub struct EventReader {
     file: EtlFile,
     index: BufferIndex,
     limits: MergeLimits,
-    /// Threads that read and expand buffers.
+    /// Threads that read and expand compressed buffers; 0 where the decoding thread reads them itself.
     expanders: usize,
 }
 
@@ -81,14 +84,14 @@ impl EventReader {
             buffers: 64 + 4 * processors,
             bytes: bytes.clamp(MERGE_BYTES, MAX_MERGE_BYTES),
         };
-        Self { file, index, limits, expanders: 1 }
+        Self { file, index, limits, expanders: 0 }
     }
 
     /// Shares the work among threads: half of them expand compressed buffers, the others decode and merge.
     #[must_use]
     pub fn on_threads(self, threads: usize) -> Self {
         let is_compressed = self.index.buffers.iter().any(|buffer| buffer.header.is_compressed());
-        let expanders = if is_compressed { (threads / 2).clamp(1, MAX_EXPANDERS) } else { 1 };
+        let expanders = if is_compressed { (threads / 2).clamp(1, MAX_EXPANDERS) } else { 0 };
         Self { expanders, ..self }
     }
 
@@ -117,13 +120,23 @@ impl EventReader {
                 let (spare_tx, spare_rx) = channel();
                 expanded.push(expanded_rx);
                 spares.push(spare_tx);
+                let mut expander = Expander { file, spare: spare_rx, stored: Vec::new() };
                 let every = buffers.iter().skip(first).step_by(expanders);
-                scope.spawn(move || expand_all(file, every, &spare_rx, &expanded_tx));
+                scope.spawn(move || expander.run(every, &expanded_tx));
             }
+            let source = match expanders {
+                0 => {
+                    let (spare_tx, spare) = channel();
+                    spares.push(spare_tx);
+                    Source::File(Expander { file, spare, stored: Vec::new() })
+                }
+                _ => Source::Expanders(expanded),
+            };
             let decoder = scope.spawn(move || {
                 let diagnostics = Diagnostics::default();
-                let mut decoder = Decoder { selector, diagnostics, read: Vec::new() };
-                let result = decoder.run(buffers, &expanded, &decoded_tx);
+                let mut decoder =
+                    Decoder { selector, diagnostics, read: Vec::new(), last_selected: 0 };
+                let result = decoder.run(buffers, source, &decoded_tx);
                 (result, decoder.diagnostics, decoder.read)
             });
             let mut merger = Merger {
@@ -159,20 +172,53 @@ struct ExpandedBuffer {
     is_whole: bool,
 }
 
-/// Reads and expands buffers until the decoder takes no more, into the memory of earlier ones where there is some.
-fn expand_all<'a>(
-    file: &Mutex<EtlFile>,
-    buffers: impl Iterator<Item = &'a IndexedBuffer>,
-    spare: &Receiver<Vec<u8>>,
-    expanded: &SyncSender<io::Result<ExpandedBuffer>>,
-) {
-    let mut stored = Vec::new();
-    for buffer in buffers {
-        let mut data = spare.try_recv().unwrap_or_default();
-        let read = |offset, size, bytes: &mut Vec<u8>| lock(file).read_at(offset, size, bytes);
-        let is_whole = load(read, buffer, &mut stored, &mut data);
-        if expanded.send(is_whole.map(|is_whole| ExpandedBuffer { data, is_whole })).is_err() {
-            break;
+/// Reads and expands buffers, into the memory of earlier ones where there is some.
+struct Expander<'a> {
+    file: &'a Mutex<EtlFile>,
+    /// Memory of merged buffers.
+    spare: Receiver<Vec<u8>>,
+    stored: Vec<u8>,
+}
+
+impl Expander<'_> {
+    fn load(&mut self, buffer: &IndexedBuffer) -> io::Result<ExpandedBuffer> {
+        let mut data = self.spare.try_recv().unwrap_or_default();
+        let read = |offset, size, bytes: &mut Vec<u8>| lock(self.file).read_at(offset, size, bytes);
+        let is_whole = load(read, buffer, &mut self.stored, &mut data)?;
+        Ok(ExpandedBuffer { data, is_whole })
+    }
+
+    /// Expands buffers until the decoder takes no more.
+    fn run<'b>(
+        &mut self,
+        buffers: impl Iterator<Item = &'b IndexedBuffer>,
+        expanded: &SyncSender<io::Result<ExpandedBuffer>>,
+    ) {
+        for buffer in buffers {
+            if expanded.send(self.load(buffer)).is_err() {
+                break;
+            }
+        }
+    }
+}
+
+/// Source of expanded buffers.
+enum Source<'a> {
+    File(Expander<'a>),
+    /// Threads that expand, each in turn one buffer.
+    Expanders(Vec<Receiver<io::Result<ExpandedBuffer>>>),
+}
+
+impl Source<'_> {
+    /// The buffer at this position in the index; `None` when its thread panicked, which the scope passes on.
+    fn load(
+        &mut self,
+        position: usize,
+        buffer: &IndexedBuffer,
+    ) -> Option<io::Result<ExpandedBuffer>> {
+        match self {
+            Self::File(file) => Some(file.load(buffer)),
+            Self::Expanders(expanders) => expanders.get(position % expanders.len())?.recv().ok(),
         }
     }
 }
@@ -183,26 +229,35 @@ struct Decoder<'a> {
     diagnostics: Diagnostics,
     /// The buffers read so far.
     read: Vec<ReadBuffer>,
+    /// Number of events that were selected in the last buffer.
+    last_selected: usize,
 }
 
 impl Decoder<'_> {
-    /// Decodes buffers, which come from the expanding threads in turns.
+    /// Decodes all buffers, and hands them on in groups.
     fn run(
         &mut self,
         buffers: &[IndexedBuffer],
-        expanded: &[Receiver<io::Result<ExpandedBuffer>>],
-        decoded: &SyncSender<DecodedBuffer>,
+        mut source: Source<'_>,
+        decoded: &SyncSender<Vec<DecodedBuffer>>,
     ) -> io::Result<()> {
-        for (buffer, expanded) in buffers.iter().zip(expanded.iter().cycle()) {
-            // Fails only when the thread panicked, which the scope passes on.
-            let Ok(expanded) = expanded.recv() else { break };
+        let (mut group, mut bytes) = (Vec::new(), 0);
+        for (position, buffer) in buffers.iter().enumerate() {
+            let Some(expanded) = source.load(position, buffer) else { break };
             let (mut target, is_expanded) = self.target(buffer, expanded?);
             let (last, times, is_framed) = self.select(buffer, &mut target);
+            self.last_selected = target.events.len();
             let IndexedBuffer { header, first_time: first, .. } = *buffer;
             let is_whole = is_expanded && is_framed;
             self.read.push(ReadBuffer { header, first, last, times, is_whole });
-            if decoded.send(target).is_err() {
-                break;
+            bytes += target.data.len();
+            group.push(target);
+            if bytes >= GROUP_BYTES || position + 1 == buffers.len() {
+                bytes = 0;
+                // Fails when the merge has stopped.
+                if decoded.send(std::mem::take(&mut group)).is_err() {
+                    break;
+                }
             }
         }
         Ok(())
@@ -227,7 +282,7 @@ impl Decoder<'_> {
             expanded: buffer.header.is_compressed(),
             data,
             valid,
-            events: Vec::new(),
+            events: Vec::with_capacity(self.last_selected),
         };
         (target, is_whole && valid == filled)
     }
@@ -239,7 +294,6 @@ impl Decoder<'_> {
         buffer: &IndexedBuffer,
         target: &mut DecodedBuffer,
     ) -> (i64, BufferTimes, bool) {
-        target.events.clear();
         let mut at = BUFFER_HEADER_SIZE;
         let mut time = buffer.first_time;
         let (mut last, mut times) = (time, BufferTimes::of(buffer));
@@ -254,15 +308,17 @@ impl Decoder<'_> {
                 }
                 return (last, times, false);
             };
-            time = framed.event.time;
+            // Set in place: an event is large, and copied where the processor has just written it, which stalls.
+            let Framed { mut event, stride, .. } = framed;
+            event.processor = target.processor;
+            time = event.time;
             last = last.max(time);
-            let event = Event { processor: target.processor, ..framed.event };
             times.add(&event);
             if self.selector.select(&event) {
                 let fingerprint = self.selector.repeated(&event).map(Fingerprint::of);
                 target.events.push(SelectedEvent { time, position: at as u32, fingerprint });
             }
-            at += framed.stride;
+            at += stride;
         }
         (last, times, true)
     }
@@ -319,11 +375,12 @@ impl<P: FnMut(u64) -> ControlFlow<()>, S: FnMut(&Event<'_>)> Merger<'_, P, S> {
         &mut self,
         buffers: &[IndexedBuffer],
         limits: MergeLimits,
-        decoded: &Receiver<DecodedBuffer>,
+        decoded: &Receiver<Vec<DecodedBuffer>>,
     ) -> ControlFlow<()> {
+        let mut decoded = decoded.iter().flatten();
         for buffer in buffers {
             self.catch_up(buffer.first_time, limits)?;
-            let Ok(decoded) = decoded.recv() else { break };
+            let Some(decoded) = decoded.next() else { break };
             self.add(decoded);
             self.read += u64::from(buffer.stored);
             (self.progress)(self.read)?;
@@ -396,10 +453,12 @@ fn event_at(
 ) -> Option<Event<'_>> {
     let SelectedEvent { position, fingerprint, .. } = selected;
     let at = position as usize;
-    let framed = frame(buffer.data.get(at..buffer.valid)?, inherited_time).ok()?;
-    let offset = if buffer.expanded { 0 } else { at as u64 };
-    let DecodedBuffer { processor, offset: of_buffer, .. } = *buffer;
-    Some(Event { processor, offset: of_buffer + offset, fingerprint, ..framed.event })
+    let Framed { mut event, .. } =
+        frame(buffer.data.get(at..buffer.valid)?, inherited_time).ok()?;
+    event.processor = buffer.processor;
+    event.offset = buffer.offset + if buffer.expanded { 0 } else { at as u64 };
+    event.fingerprint = fingerprint;
+    Some(event)
 }
 
 /// A decoded buffer: its bytes and where its selected events are.
