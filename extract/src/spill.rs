@@ -356,7 +356,7 @@ impl Resident {
     /// were left when they were dropped last (`left`) are in use, or of programs.
     fn needs_trim(self, max_memory: u64, left: u64) -> bool {
         let Self { all, of_files } = self;
-        all > max_memory / 8 * 7 && of_files.saturating_sub(left) > max_memory / 8
+        all > max_memory / 4 * 3 && of_files.saturating_sub(left) > max_memory / 8
     }
 }
 
