@@ -9,7 +9,10 @@ use handlescope_model::Cancel;
 use handlescope_tests::bench::{LargeTrace, write_large_trace};
 use handlescope_tests::binary::sample_trace;
 use handlescope_tests::data::{hostile, shared_data};
-use handlescope_tests::needs_data;
+use handlescope_tests::{needs_data, thorough};
+use proptest::collection::vec;
+use proptest::prelude::{Strategy, any};
+use proptest::test_runner::{Config, TestRng, TestRunner};
 
 /// The bytes of the archive, or the reason why there is none.
 fn extracted(trace: &Path, stacks: StackChoice, threads: usize) -> Result<Vec<u8>, String> {
@@ -83,5 +86,53 @@ fn published_and_hostile_traces_become_the_same_archives() {
 fn real_traces_become_the_same_archives() {
     for path in traces(&shared_data().join("real"), &[".zip", ".7z"]) {
         assert_same_for_any_number_of_threads(&path, StackChoice::All);
+    }
+}
+
+/// Traces of few or many processors, stacks and processes.
+fn traces_of_any_shape() -> impl Strategy<Value = LargeTrace> {
+    let sizes = (0..3_000_u64, 0..600_u64, 1..7_u16, 1..400_usize, 4..20_usize);
+    (sizes, 0..20_u32, 1..9_u32, any::<u64>(), any::<bool>()).prop_map(
+        |(sizes, leak_percent, processes, seed, compressed)| {
+            let (handle_events, heap_events, cpus, distinct_stacks, stack_depth) = sizes;
+            LargeTrace {
+                handle_events,
+                heap_events,
+                cpus,
+                distinct_stacks,
+                stack_depth,
+                leak_percent,
+                processes,
+                seed,
+                compressed,
+            }
+        },
+    )
+}
+
+#[test]
+fn any_trace_becomes_the_same_archive_damaged_ones_too() {
+    let cases = if thorough::one_of(2) == 1 { 120 } else { 12 };
+    let config = Config { cases, failure_persistence: None, ..Config::default() };
+    // The same traces in every run.
+    let rng = TestRng::deterministic_rng(config.rng_algorithm);
+    let damage = vec((any::<u64>(), any::<u8>()), 0..6);
+    let input = (traces_of_any_shape(), damage, 2..9_usize);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("any.etl");
+    let result = TestRunner::new_with_rng(config, rng).run(&input, |(trace, damage, threads)| {
+        write_large_trace(&path, &trace).unwrap();
+        let mut bytes = fs::read(&path).unwrap();
+        let length = bytes.len() as u64;
+        for (position, value) in damage {
+            bytes[(position % length) as usize] = value;
+        }
+        fs::write(&path, bytes).unwrap();
+        let alone = extracted(&path, StackChoice::All, 1);
+        assert!(extracted(&path, StackChoice::All, threads) == alone);
+        Ok(())
+    });
+    if let Err(failure) = result {
+        panic!("{failure}");
     }
 }
