@@ -213,7 +213,7 @@ mod unix {
         Ok(())
     }
 
-    /// Ends the program, says so where a script ran, and leaves the terminal as it was.
+    /// Ends the program, reports it in a script, and restores the terminal.
     #[expect(clippy::disallowed_methods, reason = "only ends a line, or is one word")]
     pub(super) fn end() -> ! {
         let mut stderr = io::stderr();

@@ -232,7 +232,7 @@ fn act(
 }
 
 /// Loads what the command line names. What cannot be loaded ends the program if nothing else is, or two traces were to
-/// be compared, unless it goes on whatever fails.
+/// be compared, unless it continues after failures.
 fn load_first(
     console: &mut Console,
     load: &LoadArgs,

@@ -34,7 +34,7 @@ pub fn commands(lines: &[String]) -> impl Iterator<Item = io::Result<Step>> {
     })
 }
 
-/// The commands of a script, one a line; a query goes on (`is_query_open`) until the next command at most.
+/// The commands of a script, one a line; a query continues (`is_query_open`) until the next command at most.
 pub fn steps(input: impl BufRead) -> impl Iterator<Item = io::Result<Step>> {
     let mut lines = lines(input).peekable();
     std::iter::from_fn(move || {
@@ -148,7 +148,7 @@ pub enum Outcome {
 /// Options for running a script.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct RunOptions {
-    /// Whether to go on after commands that fail.
+    /// Whether to continue after commands that fail.
     pub keep_going: bool,
     /// Each command is first printed as a comment.
     pub echo: bool,

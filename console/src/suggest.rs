@@ -1,5 +1,7 @@
 //! The nearest known name to an unknown one.
 
+use std::fmt::Display;
+
 /// Below this similarity a suggestion would puzzle more than it helps.
 const LIKE_ENOUGH: f64 = 0.75;
 
@@ -33,6 +35,16 @@ pub(crate) fn hint<'a>(unknown: &str, names: impl IntoIterator<Item = &'a str>) 
 /// The end of a message that names the nearest.
 pub(crate) fn did_you_mean(name: &str) -> String {
     format!(", did you mean {name}?")
+}
+
+/// A message with a further clause: a sentence of its own behind a question.
+pub(crate) fn followed_by(message: impl Display, clause: &str) -> String {
+    let message = message.to_string();
+    let mut letters = clause.chars();
+    match letters.next().filter(|_| message.ends_with('?')) {
+        Some(first) => format!("{message} {}{}", first.to_uppercase(), letters.as_str()),
+        None => format!("{message}; {clause}"),
+    }
 }
 
 fn bare(name: &str) -> String {

@@ -1,17 +1,18 @@
-//! The time of which a file has the events, where a ring overwrote older events.
+//! The time range whose events a file has, if a ring overwrote older events.
 //!
-//! A session whose buffers are a ring (circular file, or buffers in memory) keeps what was flushed last. From the first
-//! event that is left on each processor on, nothing of it is missing; the trace as a whole is complete from the latest of
-//! them on; xperf's dumper prints a `FirstReliableEventTimeStamp`, too. Three kinds of processors say nothing of that:
+//! A session with a ring of buffers (a circular file, or buffers in memory) keeps the buffers that were flushed last. The
+//! events of a processor are complete from its first remaining event on, and the trace from the latest of these times on,
+//! which xperf's dumper prints as `FirstReliableEventTimeStamp`. Three kinds of processors do not count for that:
 //!
-//! * one whose first buffer of the session is still there, because it was never full: its events are an hour old;
-//! * one that begins later, or has no events: it may have had nothing to do until the oldest buffer of another processor
-//!   was full, and nothing was overwritten after that;
-//! * one that only listed what there is, in the rundown at the end (see [`BufferTimes`]).
+//! * one whose first buffer of the session remains because it was never full: its events may be an hour old;
+//! * one that begins later, or has no events: it may have been idle until the oldest buffer of another processor was full,
+//!   and nothing was overwritten after that;
+//! * one whose only events are the rundown at the end (see [`BufferTimes`]).
 //!
-//! A processor whose ring is its own is complete from its first event on. Whether anything was overwritten is known by the log file mode and by the numbers of the buffers, which start at 0 and
-//! of which the lowest are missing. A merge (`wpr -stop`, `xperf -merge`) gives new numbers and a mode of its own, so
-//! that in a merged file only times tell: nothing happened for an eighth of the session after its start.
+//! A processor with its own ring is complete from its first event on. The log file mode shows whether buffers were
+//! overwritten, and so do the buffer numbers, which start at 0: the lowest are missing. A merge (`wpr -stop`,
+//! `xperf -merge`) renumbers the buffers and sets another mode, so in a merged file only the times show it: the first
+//! eighth of the session has no events.
 
 use std::collections::HashSet;
 
@@ -20,17 +21,17 @@ use handlescope_model::tables::is_ring;
 use crate::etl::{BufferTimes, Clock, Times};
 use crate::payload::TraceHeader;
 
-/// The time of which a file has the events, nanoseconds since session start.
+/// The time range whose events a file has, in nanoseconds since session start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RecordedTime {
     pub from_ns: i64,
     pub to_ns: i64,
 }
 
-/// The part of a session without events at its start that is not taken for chance.
+/// Fraction of the session: if its start has no events for this long, they were overwritten.
 const QUIET_PART: i64 = 8;
 
-/// The time at its start that a session may be without events in any case: WPR starts several sessions in sequence.
+/// Time without events that is normal at the start of a session, because WPR starts several sessions in sequence.
 const QUIET_NS: i64 = 1_000_000_000;
 
 /// Largest part of all buffers that a processor may have if its buffers are left over from the session's start.
@@ -43,16 +44,16 @@ const IDLE_PART: u64 = 4;
 struct Processor {
     /// Time of its first event, nanoseconds since session start.
     first_ns: i64,
-    /// The number of the buffer with that.
+    /// The number of the buffer with this event.
     number: u64,
-    /// Begin of its second buffer, and its number: the first one was full then.
+    /// Start and number of its second buffer: by then, the first one was full.
     second: Option<(i64, u64)>,
     buffers: usize,
     bytes: u64,
 }
 
 impl RecordedTime {
-    /// The time of a file with such buffers; `None` when it has no events that say it.
+    /// The time range of a file with such buffers; `None` if no events show it.
     pub(crate) fn of(buffers: &[BufferTimes], header: &TraceHeader, clock: &Clock) -> Option<Self> {
         let has_kernel =
             buffers.iter().any(|buffer| buffer.kernel.is_some_and(|of| of.first.is_some()));
@@ -149,8 +150,8 @@ fn first_of_all(
     first_ns.unwrap_or_default()
 }
 
-/// Whether the first events come so late that older ones must have been overwritten. A processor with few buffers does
-/// not say that: it may have its first one still.
+/// Whether the first events come so late that older ones must have been overwritten. A processor with few buffers is no
+/// evidence, because it may still have its first one.
 fn is_late(processors: &[Processor], last_ns: i64) -> bool {
     let mut firsts: Vec<(i64, usize)> =
         processors.iter().map(|processor| (processor.first_ns, processor.buffers)).collect();

@@ -232,7 +232,7 @@ impl OpenRecording {
 
 impl Recording {
     /// A session that runs, by the TRACE_LOGFILE_HEADER of a 64-bit system that it shows, and the raw time at which
-    /// it started; `None` when that makes no sense.
+    /// it started; `None` when that is malformed.
     pub fn of_session(name: &str, header: &[u8], base: i64) -> Option<Self> {
         let event =
             Event { id: TraceHeader::EVENT, time: base, payload: header, ..Event::default() };

@@ -1,13 +1,13 @@
-//! Asking work that runs to stop.
+//! Cancellation of running work.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-/// A request to stop, shared by all clones. Looking at it is cheap, so that loops can do it often.
+/// A request to stop, shared by all clones. Checking it is cheap, so loops can check often.
 #[derive(Debug, Clone, Default)]
 pub struct Cancel {
     flag: Arc<AtomicBool>,
-    /// Looks until it cancels itself.
+    /// Checks left until it cancels itself.
     looks: Option<Arc<AtomicU32>>,
 }
 
@@ -17,8 +17,7 @@ pub struct Cancel {
 pub struct Cancelled;
 
 impl Cancel {
-    /// A request that comes by itself after so many looks at it, so that a test can stop work at
-    /// every place where it can be stopped.
+    /// A request that occurs after a number of checks, so that a test can stop work wherever it checks.
     pub fn after(looks: u32) -> Self {
         Self { looks: Some(Arc::new(AtomicU32::new(looks))), ..Self::default() }
     }
@@ -28,7 +27,7 @@ impl Cancel {
         self.flag.store(true, Ordering::Relaxed);
     }
 
-    /// Takes the request back, before the next command.
+    /// Clears the request, before the next command.
     pub fn reset(&self) {
         self.flag.store(false, Ordering::Relaxed);
     }
@@ -51,8 +50,7 @@ impl Cancel {
         if self.is_cancelled() { Err(Cancelled) } else { Ok(()) }
     }
 
-    /// The error of work that failed: that it was stopped, if it was, because what it did not finish then may
-    /// have any error.
+    /// The error of failed work: `Cancelled` if it was stopped, because unfinished work may report any error.
     pub fn or<E: From<Cancelled>>(&self, error: E) -> E {
         self.check().err().map_or(error, E::from)
     }
@@ -63,10 +61,10 @@ impl Cancel {
     }
 }
 
-/// Rounds between two looks: some milliseconds of work.
+/// Iterations between two checks: some milliseconds of work.
 const EVERY: u32 = 4096;
 
-/// Looks at a [`Cancel`] every few thousand rounds of a loop.
+/// Checks a [`Cancel`] every few thousand iterations of a loop.
 #[derive(Debug)]
 pub struct Poll<'a> {
     cancel: &'a Cancel,
@@ -74,12 +72,12 @@ pub struct Poll<'a> {
 }
 
 impl<'a> Poll<'a> {
-    /// Nothing was looked at yet.
+    /// Before the first check.
     pub fn new(cancel: &'a Cancel) -> Self {
         Self { cancel, rounds: 0 }
     }
 
-    /// To be called in each round, the first of which looks.
+    /// To be called in each iteration; the first one checks.
     ///
     /// # Errors
     /// [`Cancelled`], when asked to stop.

@@ -27,11 +27,11 @@ use crate::{
 /// Context of the callback.
 struct Receiver {
     sink: EventSink,
-    /// The extended items of an event, used again for each.
+    /// The extended items of an event, a buffer reused for each.
     items: Vec<u8>,
 }
 
-/// A thread that hands out the events of a session.
+/// A thread that delivers the events of a session.
 pub(crate) struct Consumer {
     handle: PROCESSTRACE_HANDLE,
     thread: Option<JoinHandle<()>>,
@@ -83,7 +83,7 @@ impl Consumer {
 }
 
 impl Drop for Consumer {
-    /// Ends the thread also when the session goes on: closed, its handle has no more events (learn, `CloseTrace`).
+    /// Ends the thread even if the session continues: after `CloseTrace`, no more events arrive (learn, `CloseTrace`).
     fn drop(&mut self) {
         // SAFETY: the handle was opened by `start` and is closed once.
         let _ = unsafe { CloseTrace(self.handle) };
@@ -158,22 +158,22 @@ fn bytes_of(guid: &GUID) -> [u8; 16] {
     bytes
 }
 
-/// Bytes at a pointer of Windows, which is null when there are none.
+/// Bytes at a pointer from Windows, which is null if there are none.
 ///
 /// # Safety
-/// So many bytes are there while the result is used.
+/// This many bytes must be valid while the result is used.
 unsafe fn bytes_at<'a>(pointer: *const c_void, size: u16) -> &'a [u8] {
     if pointer.is_null() {
         return &[];
     }
-    // SAFETY: the caller says so.
+    // SAFETY: guaranteed by the caller.
     unsafe { slice::from_raw_parts(pointer.cast(), size.into()) }
 }
 
 /// Hands an event to the sink.
 ///
 /// # Safety
-/// Only ProcessTrace calls it, with a record that is whole until it returns, and one at a time.
+/// To be called by ProcessTrace only, with a record that is valid until it returns, one at a time.
 unsafe extern "system" fn on_event(record: *mut EVENT_RECORD) {
     // SAFETY: see above; UserContext is the Context that `start` gave, which nothing else uses meanwhile.
     let (record, receiver) = unsafe {

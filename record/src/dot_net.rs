@@ -1,14 +1,14 @@
 //! The sessions that record the names of .NET's methods beside the kernel's session.
 //!
 //! Keywords and levels are those of learn, "CLR ETW Keywords and Levels" and "Method ETW Events": events with names have the
-//! level verbose. A rundown lists what is there when its provider is switched on, so this one comes at the end (learn, "CLR
+//! level verbose. A rundown lists the existing methods when its provider is enabled, so this one comes at the end (learn, "CLR
 //! ETW Providers").
 
 use serde::{Serialize, Serializer};
 
 use crate::family::Guid;
 
-/// Who logs events, and which of them.
+/// A provider, and which of its events it logs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Provider {
     pub name: &'static str,
@@ -59,7 +59,7 @@ pub struct ProviderSession {
 /// `LOG_VERBOSE`, which method events with names have.
 const VERBOSE: u8 = 5;
 
-/// A rundown logs as fast as it can.
+/// Buffers for a rundown, which logs as fast as it can.
 const BUFFER_KIB: u32 = 1024;
 const BUFFERS: u32 = 64;
 

@@ -1,11 +1,10 @@
-//! Errors of configuring, starting and merging a session, and of losing it, and the limits that
-//! Windows sets.
+//! Errors of configuring, starting, losing and merging a session, and the limits set by Windows.
 
 use std::io;
 
 use thiserror::Error;
 
-/// A value of an option that no session takes.
+/// An invalid value of an option.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum OptionError {
     /// More object types than the kernel's filter has places for.
@@ -32,7 +31,7 @@ pub enum OptionError {
     BufferCount { count: u32 },
 }
 
-/// Reasons that Windows did not merge a trace.
+/// Reasons why Windows did not merge a trace.
 #[derive(Debug, Error)]
 pub enum MergeError {
     /// The merging library is not installed.
@@ -41,7 +40,7 @@ pub enum MergeError {
     /// It is not the library it should be.
     #[error("{library} has no CreateMergedTraceFile")]
     NoFunction { library: &'static str },
-    /// It says why by a code of Windows.
+    /// It returned an error code of Windows.
     #[error("CreateMergedTraceFile failed with {code:#x}")]
     Failed { code: u32 },
     /// The trace cannot be replaced; the reason is that of the source.
@@ -83,7 +82,7 @@ pub enum SessionError {
          logman stop \"NT Kernel Logger\" -ets"
     )]
     Active,
-    /// No session more.
+    /// The maximum number of sessions is reached.
     #[error(
         "Windows has reached its limit of sessions; logman query -ets lists those that could be stopped"
     )]

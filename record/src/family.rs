@@ -65,7 +65,7 @@ impl Mask {
     }
 }
 
-/// Events that are switched on together.
+/// Events that are enabled together.
 pub(crate) struct Family {
     pub(crate) masks: &'static [Mask],
     /// The keyword of a system provider of WPR.

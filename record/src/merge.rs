@@ -36,14 +36,14 @@ const EVERYTHING: u32 = 0x000F_FFFF;
 /// learn, `CreateMergedTraceFile`: the merged file, the files and their number, what is added.
 type CreateMergedTraceFile = unsafe extern "system" fn(PCWSTR, *const PCWSTR, u32, u32) -> u32;
 
-/// Merges a trace with the further ones, which adds what the session does not write, too. The error says what did not
-/// work; the trace is as it was then.
+/// Merges a trace with further ones and adds data that the session does not write. If it fails, the trace is
+/// unchanged.
 pub(crate) fn merged(trace: &Path, further: &FurtherTraces) -> Result<(), MergeError> {
     let library = load().ok_or(MergeError::NoLibrary { library: LIBRARY })?;
     let merged = trace.with_extension("merged.etl");
     let traces = once(trace).chain(further.files().iter().map(PathBuf::as_path));
     let result = merge(library, traces, &merged);
-    // SAFETY: it was loaded by `load` and nothing of it is used any more.
+    // SAFETY: it was loaded by `load` and is no longer used.
     let _ = unsafe { FreeLibrary(library) };
     let done = result.and_then(|()| Ok(fs::rename(&merged, trace)?));
     if done.is_err() {

@@ -121,7 +121,7 @@ pub enum Target {
 }
 
 impl Target {
-    /// The file that there is in the end; for events that are read now one that other tools can write.
+    /// The resulting file; for events read in real time, one that other tools can write.
     pub fn file(&self) -> &Path {
         match self {
             Target::File(path) | Target::Ring(path) => path,
@@ -150,7 +150,7 @@ pub struct RecordOptions {
     pub buffer_size: BufferSize,
     pub buffers: BufferCount,
     pub target: Target,
-    /// Until when; none for no end.
+    /// The end; `None` if it has none.
     pub duration: Option<Duration>,
     /// The recording ends when one of them holds.
     pub stop_when: Vec<StopCondition>,

@@ -297,6 +297,9 @@ impl<K: Kind> Invocation for TableInvocation<K> {
     }
 }
 
+/// Commands and kinds that an error names for an option, at most.
+const MAX_PLACES: usize = 3;
+
 /// Word that asks for the page of the command it follows.
 const HELP: &str = "-help";
 
@@ -383,13 +386,55 @@ impl Registry {
             let command = arrow.to_owned();
             return Err(ParseError::MissingArgument { command, argument: "a file name" });
         }
-        let name = &first.text;
+        let entered = Entered { line, name: &first.text, tokens, registry: self, aliases, syntax };
         let command =
-            command.parse(&Entered { line, name, tokens, registry: self, aliases, syntax })?;
+            command.parse(&entered).map_err(|error| self.with_places(error, command, &entered))?;
         match file {
             None => Ok(Some(command)),
             Some(file) => Redirected::boxed(command, file).map(Some),
         }
+    }
+
+    /// The error, with the commands and kinds that have the option that it is about.
+    fn with_places(
+        &self,
+        error: ParseError,
+        command: &dyn AnyCommand,
+        entered: &Entered<'_>,
+    ) -> ParseError {
+        let ParseError::UnknownOption { name, .. } = &error else { return error };
+        let has_option = |options: &[&'static dyn OptionSpec]| {
+            options.iter().any(|option| option.is_named(name) && option.has_effect())
+        };
+        let is_command = |kind: &str| self.command(&format!(".{kind}")).is_some();
+        let dump = |kind: &str| format!("{} {kind}", entered.syntax.command(".dump"));
+        let kinds = self.kinds.iter().filter(|kind| !is_command(kind.name()));
+        let kinds = kinds.filter(|kind| has_option(&kind.options()));
+        let commands = self.commands.iter().filter(|command| has_option(&command.options()));
+        let places: Vec<String> = kinds
+            .map(|kind| dump(kind.name()))
+            .chain(commands.map(|command| entered.syntax.command(command.name())))
+            .collect();
+        if places.is_empty() {
+            return error;
+        }
+        let kind = entered.tokens.iter().find_map(|token| self.kind(&token.text));
+        let command = match (command.signature().arguments, kind) {
+            (Arguments::Kind, Some(kind)) => dump(kind.name()),
+            _ => entered.command(),
+        };
+        let places = match places.as_slice() {
+            [place] => place.clone(),
+            // One more takes no more room than its count.
+            [first @ .., last] if first.len() <= MAX_PLACES => {
+                format!("{} and {last}", first.join(", "))
+            }
+            places => {
+                let (shown, rest) = places.split_at(MAX_PLACES);
+                format!("{} and {} more", shown.join(", "), rest.len())
+            }
+        };
+        ParseError::OptionElsewhere { name: name.clone(), command, places }
     }
 
     /// The page of a command, or of its kind of `.dump`, if `-help` follows it.

@@ -92,7 +92,7 @@ impl DumpContext<'_, '_> {
         self.session.overwrite(self.shared.output.force)
     }
 
-    /// Lets `content` write into a file instead, and says so.
+    /// Lets `content` write into a file instead, and reports it.
     ///
     /// # Errors
     /// When the file cannot be written or may not be replaced.

@@ -17,6 +17,7 @@ use crate::query::{NoMatch, QueryError};
 use crate::render::{self, OutputError};
 use crate::settings::{AliasError, ConfigError};
 use crate::sql::SqlError;
+use crate::suggest::followed_by;
 use crate::trace::{LoadError, MappingsError, NoFile};
 use crate::values::SuspectId;
 
@@ -49,7 +50,7 @@ pub enum CommandError {
     #[error(transparent)]
     Archive(#[from] ArchiveError),
     /// A query of `.sql` that has no answer.
-    #[error("{}{}", .0, advice(.0))]
+    #[error("{}", with_advice(.0))]
     Sql(#[from] SqlError),
     /// An interruption by Ctrl-C.
     #[error(transparent)]
@@ -120,7 +121,7 @@ pub enum CommandError {
     /// `.diff -Kind` of a trace that says nothing about such allocations.
     #[error("{}: has no events of such allocations, so that nothing can be compared", Untrusted(.path))]
     NoAllocations { path: PathBuf },
-    /// Traces that could not be extracted; each was reported by itself.
+    /// Traces that could not be extracted; each was reported separately.
     #[error("{failed} of {files} traces could not be extracted")]
     NotExtracted { failed: usize, files: usize },
     /// `.redact` of a trace that cannot be read.
@@ -231,7 +232,7 @@ pub enum CommandError {
     /// An archive that cannot be written.
     #[error(transparent)]
     Save(#[from] SaveError),
-    /// A command that panicked. The session goes on.
+    /// A command that panicked. The session continues.
     #[error(
         "this is a bug in handlescope ({location}: {message}); please report it with the command line"
     )]
@@ -302,18 +303,18 @@ fn lines(errors: &[LoadError]) -> String {
     errors.iter().map(LoadError::to_string).collect::<Vec<_>>().join("\n")
 }
 
-/// Advice on an error, appended to its message.
-fn advice(error: &SqlError) -> &'static str {
+/// The message of an error, with advice.
+fn with_advice(error: &SqlError) -> String {
     match error {
-        SqlError::Query { .. } => "; .help sql lists the tables and has examples",
+        SqlError::Query { .. } => followed_by(error, ".help sql lists the tables and has examples"),
         SqlError::TooManyRows => {
-            "; choose some with -fd; .help sql lists the tables and has examples"
+            format!("{error}; choose some with -fd; .help sql lists the tables and has examples")
         }
-        SqlError::TooMuchMemory { .. } => ", or raise the limit with -MaxMemory",
+        SqlError::TooMuchMemory { .. } => format!("{error}, or raise the limit with -MaxMemory"),
         SqlError::JoinTooLarge { .. }
         | SqlError::View(_)
         | SqlError::Archive(_)
-        | SqlError::Cancelled(_) => "",
+        | SqlError::Cancelled(_) => error.to_string(),
     }
 }
 

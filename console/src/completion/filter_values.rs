@@ -102,7 +102,7 @@ impl<'a> Typed<'a> {
     }
 }
 
-/// Limits values to those that a menu can show; the last one says so.
+/// Limits values to those that fit in a menu; the last one shows that there are more.
 fn capped(mut values: Vec<FilterValue>) -> Vec<FilterValue> {
     if values.len() > MAX_VALUES {
         values.truncate(MAX_VALUES);

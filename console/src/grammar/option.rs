@@ -342,6 +342,11 @@ pub trait OptionSpec: Sync {
         self.doc().names.iter().any(|known| known.eq_ignore_ascii_case(name))
     }
 
+    /// Whether it does anything, and is not only accepted.
+    fn has_effect(&self) -> bool {
+        !matches!(self.value(), ValueKind::Ignored(_))
+    }
+
     /// Names and value: `-pn, -ProcessName PROCESSES`.
     fn usage(&self) -> String {
         let names = self.doc().names.join(", ");

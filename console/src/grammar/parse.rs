@@ -36,6 +36,14 @@ pub enum ParseError {
         /// The help line of the nearest option on a line of its own, or nothing.
         help: String,
     },
+    /// An option of other commands.
+    #[error("{} is an option of {places}, not of {command}", Untrusted(.name))]
+    OptionElsewhere {
+        name: String,
+        command: String,
+        /// The commands, and kinds of `.dump`, that have it.
+        places: String,
+    },
     /// A word where only options are expected.
     #[error("unexpected '{}'{hint}{help}", Untrusted(.word))]
     UnexpectedWord {
@@ -290,7 +298,8 @@ fn specs<A: Default>(groups: &'static [OptionGroup<A>]) -> Vec<&'static dyn Opti
 
 /// The error about a token that belongs to no option.
 fn unknown(page: &str, token: &Token, known: &[&'static dyn OptionSpec]) -> ParseError {
-    let names = known.iter().flat_map(|option| option.doc().names).copied();
+    let effective = known.iter().filter(|option| option.has_effect());
+    let names = effective.flat_map(|option| option.doc().names).copied();
     let nearest = suggest::nearest(&token.text, names)
         .and_then(|name| Some((name, known.iter().find(|option| option.is_named(name))?)));
     let (hint, help) = match nearest {

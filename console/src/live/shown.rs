@@ -108,7 +108,7 @@ impl Shown {
     }
 }
 
-/// The first of so many lines on the screen after a key.
+/// The first line on a screen of this many after a key.
 fn scrolled(first: usize, count: usize, key: Pressed) -> usize {
     let last = count.saturating_sub(1);
     match key {

@@ -9,7 +9,7 @@ use super::text;
 /// The largest answer that may be requested, bytes.
 pub(super) const MAX_BYTES: usize = 128 << 10;
 
-/// Part of an answer, one in so many bytes, for everything outside the rows: totals, traces, warnings.
+/// Part of an answer, one byte in this many, for everything outside the rows: totals, traces, warnings.
 const MAX_SHARE_BESIDE: usize = 4;
 
 /// Bytes of an answer around its rows.
@@ -82,7 +82,7 @@ impl Answer {
         Answer { document, names, rows, stacks, at, total }
     }
 
-    /// Changes what stands beside the rows, and the rows that a page of so many may have.
+    /// Changes what stands beside the rows, and the rows that a page of this size may have.
     pub(super) fn map(
         mut self,
         rows: usize,
@@ -95,7 +95,7 @@ impl Answer {
         self
     }
 
-    /// Builds a page of as many rows as fit in so many bytes of JSON and text, with the stacks they refer to. `next`
+    /// Builds a page of as many rows as fit in this many bytes of JSON and text, with the stacks they refer to. `next`
     /// makes the call of the next page from its position.
     ///
     /// # Errors

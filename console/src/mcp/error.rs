@@ -3,13 +3,17 @@
 use thiserror::Error;
 
 use crate::commands::CommandError;
+use crate::suggest::followed_by;
 use crate::trace::NoFile;
 
 /// The reason why a tool has no answer, for the agent that called it.
 #[derive(Debug, Error)]
 pub(super) enum ToolError {
     /// Arguments that the tool does not take.
-    #[error("there is no argument '{name}'{hint}; the arguments are {known}")]
+    #[error(
+        "{}",
+        followed_by(format!("there is no argument '{name}'{hint}"), &format!("the arguments are {known}"))
+    )]
     Unknown { name: String, hint: String, known: String },
     /// A required argument that is missing.
     #[error("the argument '{name}' is missing")]

@@ -31,7 +31,7 @@ pub(super) enum Shape {
     },
     /// A whole number from 0.
     Index,
-    /// Whole numbers from 0, each by itself.
+    /// Whole numbers from 0, each separately.
     Indices,
     /// Whole numbers, `from` and `to`, of which one may be left out.
     Range,

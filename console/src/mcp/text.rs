@@ -21,7 +21,7 @@ pub(super) fn take(answer: &mut Value, rows: &str) {
 /// Members that begin a line.
 const FIRST: [&str; 6] = ["file", "id", "name", "module", "time_ns", "kind"];
 
-/// The text of a whole answer: rows, stacks, and where to go on.
+/// The text of a whole answer: rows, stacks, and where to continue.
 pub(super) fn of_answer(answer: &Value, rows: &str) -> String {
     let mut text = String::new();
     let empty = Map::new();

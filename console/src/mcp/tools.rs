@@ -17,7 +17,7 @@ pub(super) struct Tool {
     pub(super) name: &'static str,
     about: &'static str,
     pub(super) work: Work,
-    /// The member of the document that is answered page by page, and the list of its rows that may go on.
+    /// The member of the document that is answered page by page, and the list of its rows that may continue.
     pub(super) names: Names,
     pub(super) brief: Brief,
     /// Size of an answer by default, bytes.

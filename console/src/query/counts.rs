@@ -90,7 +90,7 @@ impl NameCounts {
         Self::of_parts(parts, &[NAME])
     }
 
-    /// The counts of several traces, each by itself.
+    /// The counts of several traces, each separately.
     pub(super) fn of_each<'a>(parts: impl Iterator<Item = &'a Self>) -> PolarsResult<Self> {
         Self::of_parts(parts, &[NAME, FILE])
     }

@@ -171,7 +171,7 @@ fn loader<'p>(load: &ModuleLoad, processes: &'p ProcessList) -> Cow<'p, ProcessI
     }
 }
 
-/// Whether a filter means a module by its path or by one of the texts about its version, each by itself
+/// Whether a filter means a module by its path or by one of the texts about its version, each separately
 /// or all of them in one line.
 fn is_version(filter: &Filter, module: &Module, volumes: &Volumes) -> bool {
     let Module { path, file_version, product_name, description, company, .. } = module;

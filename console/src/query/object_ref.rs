@@ -331,7 +331,7 @@ impl<'a> FileAnswer<'a> {
         LeftOut { objects: 1, handles, views, existing }
     }
 
-    /// Shows some stacks and no others, and says so when the functions that say most about them have no names.
+    /// Shows some stacks and no others, with a caveat if their representative functions have no names.
     pub(super) fn show_named_stacks(&mut self, stacks: Vec<StackIdx>) -> Result<(), QueryError> {
         let Some(frames) = &self.file.frames else { return Ok(()) };
         let mut shown_stacks = StackSet::new(frames.stacks.len());

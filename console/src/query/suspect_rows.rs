@@ -17,7 +17,7 @@ pub(crate) struct SuspectRows {
 }
 
 impl SuspectRows {
-    /// No rows of a table with so many.
+    /// No rows, of a table with this many.
     pub(super) fn new(height: usize) -> Self {
         Self { has: vec![false; height], ids: BTreeSet::new(), has_groups: false }
     }

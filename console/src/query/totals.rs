@@ -47,6 +47,11 @@ pub struct Totals {
 }
 
 impl Totals {
+    /// Handles and views that nothing but the end of a process closed.
+    pub fn unreleased(&self) -> u64 {
+        self.leaked_handles.saturating_add(self.closed_at_exit)
+    }
+
     pub(crate) fn of(file: &FileContext<'_>, selection: &Selection) -> Result<Self, QueryError> {
         let columns = Columns::load(file)?;
         let parts = selection.objects().par_chunks(PART);
@@ -80,7 +85,7 @@ impl Totals {
     }
 }
 
-/// Objects that one thread takes at once.
+/// Objects that one thread processes at a time.
 const PART: usize = 1 << 18;
 
 /// The columns that say what is counted.

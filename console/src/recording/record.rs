@@ -111,10 +111,10 @@ fn on_this_system(path: &str, windows: &str) -> Option<PathBuf> {
 /// Bytes of events that may wait to be counted.
 const QUEUE: usize = 64 << 20;
 
-/// Longest time that a recording goes on after it was asked to end.
+/// Maximum time that a recording continues after it was asked to end.
 const TICK: Duration = Duration::from_millis(100);
 
-/// Time between two looks at what was written and lost.
+/// Time between two checks of the written and lost events.
 const LOOK: Duration = Duration::from_secs(1);
 
 /// Reason why a recording ended.
@@ -198,7 +198,7 @@ pub(super) fn run(
     }
 }
 
-/// Sink that counts the events, and sends them on if they are looked at.
+/// Sink that counts the events, and passes them on if they are examined.
 fn sink(counted: Arc<AtomicU64>, sender: Option<EventSender>) -> EventSink {
     Box::new(move |event| {
         counted.fetch_add(1, Relaxed);
@@ -254,7 +254,7 @@ impl Recording {
         }
     }
 
-    /// Waits a moment, and looks at the events that come.
+    /// Waits a moment, and examines the events that arrive.
     fn tick(&mut self) -> Option<Reached> {
         if self.watch.is_idle() {
             std::thread::sleep(TICK);

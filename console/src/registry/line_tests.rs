@@ -255,6 +255,27 @@ fn a_bad_value_names_its_option_and_what_that_takes() {
 }
 
 #[test]
+fn an_option_of_other_commands_is_answered_with_these() {
+    for (line, expected) in [
+        (
+            ".why -Leak",
+            "-Leak is an option of .dump ObjectRef, .dump Resource, .plot and .flame, not of .why",
+        ),
+        (".dump ObjectRef -MinLeaked 3", "-MinLeaked is an option of .why, not of .dump ObjectRef"),
+        (".dump -RaceWindow 1ms Process", "-RaceWindow is an option of .why, not of .dump Process"),
+        (
+            ".dump Module -ShowStack",
+            "-ShowStack is an option of .dump ObjectRef, .dump Resource, .dump Stack and 2 more, \
+             not of .dump Module",
+        ),
+    ] {
+        assert_eq!(error(line), expected);
+    }
+    let without_effect = error(".dump Process -ShowUsr");
+    assert!(!without_effect.contains("-ShowUser"), "{without_effect}");
+}
+
+#[test]
 fn an_unknown_command_or_kind_names_the_nearest() {
     let kinds: Vec<_> = REGISTRY.kinds.iter().map(|kind| kind.name()).collect();
     let kinds = kinds.join(", ");
@@ -266,9 +287,10 @@ fn an_unknown_command_or_kind_names_the_nearest() {
         (".dump Process >", "> needs a file name"),
         (".list >>", ">> needs a file name"),
         ("xyzzy", "unknown command xyzzy; .help lists them"),
-        (".dump", ".dump needs a kind: KINDS"),
-        (".dump -pn Process", ".dump needs a kind: KINDS"),
-        (".dump Object", ".dump cannot dump 'Object', only KINDS, did you mean ObjectRef?"),
+        (".dump", ".dump needs a kind, as in .dump ObjectRef; the kinds are KINDS"),
+        (".dump -pn Process", ".dump needs a kind, as in .dump ObjectRef; the kinds are KINDS"),
+        (".dump -Leak", ".dump needs a kind, as in .dump ObjectRef -Leak; the kinds are KINDS"),
+        (".dump Object", ".dump has no kind 'Object', did you mean ObjectRef? The kinds are KINDS"),
         (".load", ".load needs at least one file, folder or pattern; .unload empties the session"),
         (".quit now", ".quit takes no argument; unexpected 'now'"),
     ] {

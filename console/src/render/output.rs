@@ -12,7 +12,7 @@ use crate::{
     cancel::{Cancel, Cancelled},
     paths::{Overwrite, OverwriteError, write_whole},
     settings::Display,
-    suggest,
+    suggest::{self, followed_by},
     terminal::Screen,
     values::{ColumnChoice, CsvText, Format, RequestedFormat, TopN},
 };
@@ -70,7 +70,10 @@ pub struct OutputOptions {
 #[derive(Debug, Error)]
 pub enum OutputError {
     /// `-SortBy` or `-Columns` with a column that the answer does not have.
-    #[error("{option}: no column '{name}'{hint}; the columns are {columns}")]
+    #[error(
+        "{}",
+        followed_by(format!("{option}: no column '{name}'{hint}"), &format!("the columns are {columns}"))
+    )]
     UnknownColumn {
         option: &'static str,
         name: String,
@@ -223,7 +226,7 @@ impl OutputOptions {
 }
 
 impl Target<'_> {
-    /// Lets `content` write into the file, which appears under its name when it is complete, and says so.
+    /// Lets `content` write into the file, which appears under its name when it is complete, and reports it.
     ///
     /// # Errors
     /// When the file cannot be written or may not be replaced, or `cancel` asks to stop.

@@ -78,7 +78,7 @@ impl Display {
         text.replace(' ', &format!(" {}", self.line_break()))
     }
 
-    /// Break after which a line may go on in the next one if the screen is too narrow for it.
+    /// Break after which a line may continue on the next one if the screen is too narrow for it.
     pub(crate) fn line_break(&self) -> &'static str {
         if self.clip { BREAK } else { "" }
     }

@@ -13,6 +13,7 @@ use super::aliases::{AliasError, Aliases};
 use super::key::{Choices, FILE_NAME, Key};
 use crate::cancel::Cancel;
 use crate::paths::{Overwrite, OverwriteError, exclusive_lock, write_whole};
+use crate::suggest::followed_by;
 use crate::values::ValueError;
 
 /// The table of the aliases.
@@ -51,7 +52,7 @@ pub enum ConfigError {
 pub enum Problem {
     #[error("{0}")]
     Syntax(String),
-    #[error("{0}; aliases are lines of the table [{ALIASES}]")]
+    #[error("{}", followed_by(.0, &format!("aliases are lines of the table [{ALIASES}]")))]
     Name(ValueError),
     #[error("{}: {source}", Untrusted(.name))]
     Value { name: String, source: ValueError },
@@ -300,7 +301,7 @@ mod tests {
     fn errors_in_the_file_name_the_line() {
         for (text, expected) in [
             ("clip = true\ncolour = 'auto'", "line 2: 'colour' is not one of symbol-path, "),
-            ("colour = 'auto'", "did you mean color?; aliases are lines of the table [aliases]"),
+            ("colour = 'auto'", "did you mean color? Aliases are lines of the table [aliases]"),
             ("\n\ntime-format = 'x'", "line 3: time-format: 'x' is not one of s, Local"),
             ("clip = [true]", "line 1: clip: is neither text, nor a number, nor true or false"),
             ("clip = true\r\nclip = true", "line 2: duplicate key"),

@@ -79,8 +79,8 @@ impl Function {
 
     fn run(self, numbers: &Column, tables: &Tables) -> PolarsResult<Column> {
         match self {
-            Function::Hex => hex_of(&number_of(numbers)?),
-            Function::Number => number_of(numbers),
+            Function::Hex => hex_of(&number_of(HEX, numbers)?),
+            Function::Number => number_of(NUMBER, numbers),
             Function::InRow(column) => {
                 // No row has a number that is negative or too large.
                 let rows = numbers.cast(&DataType::UInt32)?;
@@ -104,7 +104,7 @@ impl Function {
         let is_hex = matches!(self, Function::Hex | Function::Number) && dtype.is_string();
         polars_ensure!(
             is_hex || dtype.is_integer() || dtype.is_null() || dtype.is_unknown(),
-            SQLInterface: "{called} takes a number, and {name} is {dtype}"
+            SQLInterface: "{called} takes a number, but {name} is {dtype}"
         );
         let dtype = match self {
             Function::Hex => DataType::String,

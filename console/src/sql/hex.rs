@@ -39,14 +39,14 @@ pub(super) fn hex_of(numbers: &Column) -> PolarsResult<Column> {
     Ok(texts.finish().into_column())
 }
 
-/// The numbers of texts like `0xC0`; numbers as they are.
+/// The numbers of texts like `0xC0`, for a function; numbers as they are.
 ///
 /// # Errors
 /// When a text is none like that.
-pub(super) fn number_of(column: &Column) -> PolarsResult<Column> {
+pub(super) fn number_of(function: &str, column: &Column) -> PolarsResult<Column> {
     let Ok(texts) = column.str() else { return column.cast(&DataType::UInt64) };
     let numbers = texts.iter().map(|text| {
-        let wrong = |text| polars_err!(SQLInterface: "hex takes a number, and '{text}' is none");
+        let wrong = |text| polars_err!(SQLInterface: "{function} takes a number or text like 0xC0, not '{text}'");
         text.map(|text| parsed(text).ok_or_else(|| wrong(text))).transpose()
     });
     let numbers = numbers.collect::<PolarsResult<Vec<Option<u64>>>>()?;

@@ -17,7 +17,7 @@ use crate::{
 /// Frames in the text of a stack. ETW records 199 at most; a hostile extract may claim millions.
 const MAX_FRAMES: u32 = 512;
 
-/// Bytes of text between two looks at the memory.
+/// Bytes of text between two checks of memory.
 const CHECK_EVERY: usize = 16 << 20;
 
 /// `depth`, `function` and `text` of every stack of some traces, one after the other. Looks for the names of all

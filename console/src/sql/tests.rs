@@ -184,6 +184,11 @@ fn an_address_is_written_as_everywhere_else() {
     );
     let error = answer(&files, "SELECT hex(leaked) FROM events").expect_err("a flag");
     assert!(error.contains("hex takes a number"), "{error}");
+    for function in ["hex", "number"] {
+        let error = answer(&files, &format!("SELECT {function}('x') FROM events"));
+        let expected = format!("{function} takes a number or text like 0xC0, not 'x'");
+        assert!(error.as_ref().is_err_and(|error| error.contains(&expected)), "{error:?}");
+    }
     let error = answer(&files, "SELECT hex(tid, tid) FROM events").expect_err("two");
     assert!(error.contains("hex takes one value"), "{error}");
 }
@@ -217,7 +222,7 @@ fn addresses_have_one_form_in_tables_and_views_and_are_compared_with_literals() 
     let calculated = "SELECT number(handle) + 0x10 AS n, hex(handle) AS h FROM events LIMIT 1";
     assert_eq!(rows(&files, calculated), ["208,0xC0"]);
     let error = answer(&files, "SELECT number(process) FROM handles").expect_err("a name");
-    assert!(error.contains("'app.exe' is none"), "{error}");
+    assert!(error.contains("number takes a number or text like 0xC0, not 'app.exe'"), "{error}");
     assert!(
         rows(&files, "DESCRIBE events")
             .contains(&"handle,text,hex,Handle value (handle events).".into())

@@ -24,7 +24,7 @@ const INDENT: usize = 4;
 /// Number of bytes at which a line is cut, even if its end has not come yet.
 const MAX_BYTES: usize = 1 << 16;
 
-/// Passes lines on, fitted to a width: a line that is longer goes on in the next one where it has a
+/// Passes lines on, fitted to a width: a line that is longer continues on the next one where it has a
 /// [`BREAK`], and is cut where it has none. Colours count for nothing and end where a cut line ends, a wide
 /// character counts for two.
 pub(crate) struct Clip<W: Write> {

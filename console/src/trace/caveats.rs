@@ -188,9 +188,8 @@ impl Caveat {
     /// Caveat about symbols that a filter on stacks needs and that are missing.
     pub(crate) fn of_missing_symbols(modules: &[String]) -> Option<Caveat> {
         let text = format!(
-            "the filter on stacks needs symbols of {}; without them no function there has a name: see \
-             .help .sympath",
-            few(modules)
+            "{}, and the filter on stacks cannot match functions there; see .help .sympath",
+            no_symbols(&few(modules))
         );
         (!modules.is_empty()).then_some(Caveat { kind: CaveatKind::SymbolsMissing, text })
     }
@@ -198,12 +197,17 @@ impl Caveat {
     /// Caveat about leaking functions without names.
     pub(crate) fn of_unnamed_suspects(modules: &[String]) -> Option<Caveat> {
         let text = format!(
-            "no symbols for {}: frames there appear as module+0xOFFSET, and each offset counts as a \
-             function of its own; set the symbol path with .sympath or --symbol-path",
-            few(modules)
+            "{}, each counted as a function of its own; .dump Symbols lists why, .sympath or \
+             --symbol-path sets where to look",
+            no_symbols(&few(modules))
         );
         (!modules.is_empty()).then_some(Caveat { kind: CaveatKind::SymbolsMissing, text })
     }
+}
+
+/// Text about modules without symbols, which clauses may follow.
+pub(super) fn no_symbols(modules: &str) -> String {
+    format!("no symbols for {modules}: frames there appear as module+0xOFFSET")
 }
 
 /// Says what makes answers about a trace wrong or incomplete.
@@ -340,9 +344,9 @@ mod tests {
         let modules = ["a", "b", "c", "d", "e"].map(str::to_owned);
         let text = |modules| Caveat::of_missing_symbols(modules).map(|caveat| caveat.text);
         assert_eq!(text(&[]), None);
-        assert!(text(&modules[..1]).is_some_and(|text| text.contains("symbols of a;")));
+        assert!(text(&modules[..1]).is_some_and(|text| text.contains("symbols for a: ")));
         assert!(
-            text(&modules).is_some_and(|text| text.contains("symbols of a, b, c, d and 1 more;"))
+            text(&modules).is_some_and(|text| text.contains("symbols for a, b, c, d and 1 more: "))
         );
     }
 

@@ -13,6 +13,7 @@ use handlescope_extract::symbols::{
 use handlescope_model::tables::TraceInfos;
 use handlescope_model::{ArchiveError, TableRows, Trace, Untrusted};
 
+use super::caveats::no_symbols;
 use super::frame_name_cache::FrameNameCache;
 use super::loaded::LoadedTrace;
 use crate::paths::Overwrite;
@@ -170,6 +171,11 @@ impl Session {
         }
     }
 
+    /// Leaves out warnings of modules without symbols in the next answer: a caveat names those that matter.
+    pub(crate) fn name_no_missing_symbols(&self) {
+        self.symbol_notes.names_none.store(true, Ordering::Relaxed);
+    }
+
     /// Leaves out warnings of what is missing now: an answer has said so.
     pub(crate) fn skip_missing_symbols(&self) {
         if let Some(symbolizer) = self.symbolizer.get() {
@@ -188,6 +194,8 @@ pub(crate) struct SymbolNotes {
     seen: AtomicUsize,
     /// Whether missing folders of the symbol path were named.
     has_folders: AtomicBool,
+    /// Whether the next warnings leave out modules that are merely missing.
+    names_none: AtomicBool,
 }
 
 impl SymbolNotes {
@@ -206,7 +214,9 @@ impl SymbolNotes {
         if seen == 0 && missing(&reports, &is_served).next().is_some() {
             self.warn_of_folders(symbolizer.path(), messages);
         }
-        for text in texts(reports.get(seen..).unwrap_or_default(), &is_served) {
+        let names_none = self.names_none.swap(false, Ordering::Relaxed);
+        let is_left_out = |module: &ModuleIdentity| names_none || is_served(module);
+        for text in texts(reports.get(seen..).unwrap_or_default(), is_left_out) {
             messages.warning(text);
         }
     }
@@ -242,7 +252,7 @@ fn missing<'r>(
 fn texts(reports: &[ModuleReport], is_served: impl Fn(&ModuleIdentity) -> bool) -> Vec<String> {
     if missing(reports, &is_served).any(|report| report.outcome == Outcome::NoSymbolPath) {
         return vec![
-            "no symbol path is set, so frames are printed as module+0xOFFSET; see .help .sympath"
+            "no symbol path is set: frames appear as module+0xOFFSET; see .help .sympath"
                 .to_owned(),
         ];
     }
@@ -263,7 +273,7 @@ fn texts(reports: &[ModuleReport], is_served: impl Fn(&ModuleIdentity) -> bool) 
         .map(|report| report.module.name.as_str())
         .collect();
     if !absent.is_empty() {
-        texts.push(format!("no symbols for {}; .dump Symbols lists why", listed(&absent)));
+        texts.push(format!("{}; .dump Symbols lists why", no_symbols(&listed(&absent))));
     }
     texts
 }
@@ -316,7 +326,7 @@ mod tests {
         assert_eq!(
             texts(&reports, |_| false),
             ["no symbols for m0.dll, m1.dll, m2.dll, m3.dll, m4.dll, m5.dll, m6.dll, m7.dll and \
-                 2 more; .dump Symbols lists why"]
+                 2 more: frames there appear as module+0xOFFSET; .dump Symbols lists why"]
         );
     }
 
@@ -334,7 +344,12 @@ mod tests {
         let reports = [report("a.dll", Outcome::NotFound), report("b.dll", Outcome::NoSymbolPath)];
         assert!(texts(&reports, |_| true).is_empty());
         let texts = texts(&reports, |module| module.name == "b.dll");
-        assert_eq!(texts, ["no symbols for a.dll; .dump Symbols lists why"]);
+        assert_eq!(
+            texts,
+            [
+                "no symbols for a.dll: frames there appear as module+0xOFFSET; .dump Symbols lists why"
+            ]
+        );
     }
 
     #[test]

@@ -44,7 +44,7 @@ impl fmt::Display for Counted {
     }
 }
 
-/// Number of bytes, in a unit that fits; negative where events say so.
+/// Number of bytes, in a unit that fits; negative if events say so.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Size(pub(crate) i64);
 

@@ -206,7 +206,7 @@ static NDJSON: FormatSpec = FormatSpec {
     extension: "ndjson",
     option: FormatOption {
         names: ["-ndjson"],
-        help: "print the rows as JSON, one object a line",
+        help: "print the rows as JSON, one object per line",
         details: "For programs that read line by line. > FILE at the end of the command \
                       writes a file, whatever the format.",
         example: "-ndjson",

@@ -11,7 +11,7 @@ const FILLER: u8 = 0xFF;
 /// Flag of a buffer header: the events are compressed.
 const COMPRESSED: u16 = 0x40;
 
-/// Writes buffers. Events that do not fit into a buffer go on in a further buffer with the same header.
+/// Writes buffers. Events that do not fit into a buffer continue in a further buffer with the same header.
 pub(super) struct BufferWriter<W> {
     out: W,
     /// Bytes of every buffer.

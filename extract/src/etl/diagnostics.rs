@@ -37,9 +37,9 @@ macro_rules! warning_kinds {
 warning_kinds! {
     /// The last buffer is cut; its complete events were read.
     TruncatedBuffer => "truncated buffer", "truncated buffer", "truncated buffers",
-    /// A buffer header that makes no sense; the reader went on at the next buffer.
+    /// A malformed buffer header; the reader continued at the next buffer.
     BadBuffer => "bad buffer", "buffer with an invalid header", "buffers with invalid headers",
-    /// The rest of a compressed file after a buffer header that makes no sense.
+    /// The rest of a compressed file after a malformed buffer header.
     UnreadableRest => "unreadable rest of file", "unreadable rest of a compressed file", "unreadable rests of compressed files",
     /// A buffer of zeros in a file that was not preallocated.
     EmptyBuffer => "empty buffer", "buffer of zeros", "buffers of zeros",
@@ -107,7 +107,7 @@ warning_kinds! {
     EntryWithoutIds => "entry of !htrace without thread and process", "!htrace entry without thread and process", "!htrace entries without thread and process",
     /// A stack in text with more frames than are read.
     DeepStack => "frame of a stack of more than 1024, left out", "stack frame beyond the limit of 1024, skipped", "stack frames beyond the limit of 1024, skipped",
-    /// A first line of an entry that makes no sense.
+    /// A malformed first line of an entry.
     BadLine => "entry of !htrace that cannot be read, left out", "unreadable !htrace entry, skipped", "unreadable !htrace entries, skipped",
     /// The last line of a text that looks cut.
     CutLine => "line cut at the end of the text, left out", "line cut off at the end of the text, skipped", "lines cut off at the end of the text, skipped",

@@ -69,7 +69,7 @@ const LEADING_COMPRESSED: usize = 256;
 impl BufferIndex {
     /// Walks over the buffer headers of a file.
     ///
-    /// A header that makes no sense is counted; an uncompressed file is then continued at the next
+    /// A malformed header is counted; an uncompressed file is then continued at the next
     /// multiple of the session's buffer size, a compressed one is left there because nothing says
     /// where the next buffer starts.
     ///
@@ -163,7 +163,7 @@ fn count_defects(buffer: &IndexedBuffer, session: Session, diagnostics: &mut Dia
     true
 }
 
-/// Counts a range that is not a buffer; returns the offset at which to go on, at most the end of the file.
+/// Counts a range that is not a buffer; returns the offset at which to continue, at most the end of the file.
 ///
 /// All empty ranges in a hole of the file are passed over, and counted, at once.
 fn skip_bad(

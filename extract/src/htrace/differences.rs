@@ -1,19 +1,19 @@
 //! Placement of snapshots and `-diff` listings among the events.
 //!
-//! `0x5 new stack traces since the previous snapshot` gives the distance of a difference from the previous snapshot, which
-//! a difference may have taken, too. So snapshots and differences are chains of known lengths with an unknown start. The
-//! start is bounded by the listings around the chain, and by the opens that the differences print: all opens among their
-//! events that are not closed again. Of the possible starts that need the fewest events which no listing of all has, the
-//! last is taken.
+//! `0x5 new stack traces since the previous snapshot` is the distance of a difference from the previous snapshot, which may
+//! have been taken by a difference itself. So snapshots and differences form chains of known length and unknown start. The
+//! listings around a chain bound its start, and so do the opens that the differences print: all opens among their events
+//! that are not closed again. The chosen start needs the fewest events that no full listing has; of several such starts,
+//! it is the last.
 
 use super::output::{Entry, Fact, Output};
 use super::timeline::{END, Position, START, Span, Timeline, distance};
 use super::window::{Unknown, Window};
 
-/// Most starts of a chain that are tried, so that no text takes hours.
+/// Maximum number of starts tried for a chain, so that no text takes hours.
 const STARTS: i64 = 1 << 20;
 
-/// Most events of windows that are examined in a text, for the same reason.
+/// Maximum number of events examined in the windows of a text, for the same reason.
 const LOOKS: u64 = 500_000_000;
 
 /// The positions of all facts.

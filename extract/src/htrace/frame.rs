@@ -2,12 +2,12 @@
 
 use super::grammar::{hex, without_quote};
 
-/// A return address, and what the debugger knew of it.
+/// A return address, with the names that the debugger printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct FrameLine<'a> {
     pub(super) address: u64,
     pub(super) location: Location<'a>,
-    /// Characters of the offset, which are as many in all lines of a debugger.
+    /// Number of characters of the offset, the same in all lines of a debugger.
     pub(super) offset_digits: usize,
 }
 
@@ -49,7 +49,7 @@ impl<'a> FrameLine<'a> {
     }
 }
 
-/// Reads what follows the address.
+/// Parses the text after the address.
 fn location(text: &str) -> (Location<'_>, usize) {
     let text = without_comment(text);
     let is_module = |name: &str| !name.is_empty() && !name.contains([' ', '+']);
@@ -87,7 +87,7 @@ fn split_offset(text: &str) -> (&str, Option<u64>, usize) {
     (text, None, 0)
 }
 
-/// A text without what is a comment after it, or a place in a source file. Names have single spaces only.
+/// The text without a comment or source location after it. Names contain single spaces only.
 fn without_comment(text: &str) -> &str {
     let marks = ["  ", "\t", " <-", " //", " ;"].iter().filter_map(|mark| text.find(mark));
     let text = text.get(..marks.min().unwrap_or(text.len())).unwrap_or(text).trim_end();

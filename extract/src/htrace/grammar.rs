@@ -1,8 +1,8 @@
 //! Grammar of the lines about handles in a debugger's text.
 //!
 //! The forms are from the debuggers' documentation of `!htrace` and from published transcripts:
-//! user mode (`Handle = 0x00000034 - OPEN`), kernel mode (`Handle 0x34 - OPEN:`), and what pages do to them
-//! (other dashes, quote marks, comments).
+//! user mode (`Handle = 0x00000034 - OPEN`), kernel mode (`Handle 0x34 - OPEN:`), and variants from web pages (other
+//! dashes, quote marks, comments).
 
 /// Operation of an `!htrace` entry (PROCESS_HANDLE_TRACING_ENTRY, `Type`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,7 +26,7 @@ pub(super) struct Typed {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Listing {
     All,
-    /// The entries of one handle value, perhaps not more than some.
+    /// The entries of one handle value, possibly limited in number.
     Handle {
         is_limited: bool,
     },
@@ -37,17 +37,17 @@ pub(super) enum Listing {
 pub(super) enum Statement<'a> {
     /// The first line of an entry, and what follows the operation.
     Entry { handle: u64, operation: Operation, rest: &'a str },
-    /// It looks like one and makes no sense.
+    /// A malformed line of this kind.
     BadEntry,
     /// The thread and process of an entry, each `None` when it is not there.
     Ids { thread: Option<u32>, process: Option<u32> },
-    /// It looks like one and makes no sense.
+    /// A malformed line of this kind.
     BadIds,
     /// A line of dashes, between entries.
     Rule,
     /// Number of entries that tracing holds, printed before the last line of a listing.
     Parsed(u64),
-    /// The last lines of a listing: how many entries tracing holds, if they say so, and how many it has.
+    /// The last lines of a listing: the number of traced entries, if printed, and of those in the listing.
     Count { parsed: Option<u64>, count: u64 },
     /// `!htrace` of the kernel debugger names the kernel address of the process whose handles follow.
     KernelProcess(u64),
@@ -61,12 +61,12 @@ pub(super) enum Statement<'a> {
     SincePrevious { new: Option<u64> },
     /// A prompt, and what was typed there.
     Prompt(Typed),
-    /// A line in front of a listing: no listing goes on after it.
+    /// A line before a listing: it ends any previous listing.
     Break,
 }
 
 impl<'a> Statement<'a> {
-    /// Reads a line; `None` when it says nothing about handles.
+    /// Parses a line; `None` if it is not about handles.
     pub(super) fn parse(line: &'a str) -> Option<Self> {
         let line = without_quote(line);
         if let Some(statement) = word(line, "Handle").and_then(entry) {
@@ -125,7 +125,7 @@ fn word<'a>(line: &'a str, word: &str) -> Option<&'a str> {
     rest.starts_with([' ', '\t', '=']).then(|| rest.trim_start())
 }
 
-/// ` = 0x34 - OPEN`, or without `=`. A line that names a handle for another reason is none.
+/// ` = 0x34 - OPEN`, or without `=`. Other lines that name a handle do not match.
 fn entry(rest: &str) -> Option<Statement<'_>> {
     let has_sign = rest.starts_with('=');
     let rest = rest.trim_start_matches(['=', ' ', '\t']);

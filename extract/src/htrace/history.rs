@@ -14,10 +14,10 @@ use super::output::{Entry, Fact, Output, Step};
 use super::timeline::{Position, Timeline};
 use super::window;
 
-/// Most events that may be missing between two listings.
+/// Maximum number of events that may be missing between two listings.
 const WIDEST: i64 = 1 << 12;
 
-/// Most events whose positions are computed again for that, so that no text takes hours.
+/// Maximum number of events whose positions are computed again for that, so that no text takes hours.
 const TRIALS: usize = 20_000_000;
 
 /// The events of all listings in the order they happened.
@@ -25,7 +25,7 @@ const TRIALS: usize = 20_000_000;
 pub(super) struct History {
     events: Vec<Entry>,
     snapshots: Vec<u32>,
-    /// Snapshots whose position the text leaves open.
+    /// Snapshots whose position is ambiguous.
     pub(super) uncertain: u64,
 }
 
@@ -62,7 +62,7 @@ impl History {
         }
         events.sort_by_key(|&(step, process, number, _)| (step, process, number));
         snapshots.sort_unstable();
-        // Of other processes those came before a snapshot that are known before it.
+        // Events of other processes came before a snapshot if they are known before it.
         let position = |(step, process, before): (usize, u32, usize)| {
             let known = events.partition_point(|event| event.0 < step);
             let steps = steps_of.get(&process).map_or(&[][..], |steps| steps);
@@ -154,7 +154,7 @@ fn facts_of_processes(mut steps: Vec<Step>) -> BTreeMap<u32, Vec<Fact>> {
     let entries = steps.iter().flat_map(|step| step.output.entries());
     let processes: BTreeSet<u32> = entries.map(|entry| entry.process).collect();
     if processes.len() > 1 {
-        // How many entries of each tracing holds is not said.
+        // The text does not give the number of traced entries of each.
         for step in &mut steps {
             if let Output::Some { traced, .. } = &mut step.output {
                 *traced = None;

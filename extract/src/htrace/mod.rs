@@ -101,7 +101,7 @@ pub(crate) fn extract(
     observer.on_phase("writing");
     let writer = ArchiveWriter::create(output)?.stopped_by(cancel);
     let summary = write(writer, input, &identity, entries, findings);
-    // What was not written because of it has some other error.
+    // Tables that were not written because of it report another error.
     let summary = summary.map_err(|error| cancel.check().err().map_or(error, Into::into))?;
     Ok(ExtractSummary { elapsed: begin.elapsed(), ..summary })
 }
@@ -110,7 +110,7 @@ fn opened(path: &Path, source: io::Error) -> ExtractError {
     ExtractError::Open { path: path.to_path_buf(), source }
 }
 
-/// Error for a text that could not be read to its end.
+/// A text that could not be read completely.
 fn unreadable(path: &Path, source: io::Error, cancel: &Cancel) -> ExtractError {
     match cancel.check() {
         Err(cancelled) => ExtractError::Cancelled(cancelled),
@@ -118,7 +118,7 @@ fn unreadable(path: &Path, source: io::Error, cancel: &Cancel) -> ExtractError {
     }
 }
 
-/// The entries of a text, and what was odd in it, by line.
+/// The entries of a text, and its anomalies by line.
 fn read(
     input: &Path,
     observer: &dyn ExtractObserver,

@@ -51,8 +51,7 @@ pub(super) enum Output {
         entries: Vec<Option<Entry>>,
         is_cut: bool,
     },
-    /// Some of it: all entries of each handle value that is in it; how many entries tracing holds, if the text
-    /// says so.
+    /// A part: all entries of each handle value in it, and the number of traced entries, if the text has it.
     Some {
         entries: Vec<Entry>,
         traced: Option<u64>,
@@ -69,14 +68,14 @@ impl Output {
         all.iter().flatten().chain(some)
     }
 
-    /// Takes the part of one process out of an output of several.
+    /// Extracts the part of one process from an output about several.
     pub(super) fn of_process(&self, process: u32) -> Self {
         let is_of = |entry: &&Entry| entry.process == process;
         let of = |entries: &[Entry]| entries.iter().filter(is_of).copied().collect();
         match self {
             Self::Enabled => Self::Enabled,
             Self::Snapshot => Self::Snapshot,
-            // How many of the new events are of this process is not said.
+            // The text does not say how many of the new events are of this process.
             Self::Difference { opens, .. } => Self::Difference { new: None, opens: of(opens) },
             Self::All { entries, is_cut } => {
                 let entries = entries.iter().flatten().filter(is_of).copied().map(Some);

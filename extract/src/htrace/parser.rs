@@ -49,7 +49,7 @@ enum Taking {
     Beginning,
     /// A snapshot was taken, and nothing followed yet.
     Taken,
-    /// The listing is what was opened since the previous one; of how many events since, if the text says so.
+    /// A listing of handles opened since the previous snapshot, with the number of events since, if the text has it.
     Difference(Option<u64>),
 }
 
@@ -187,7 +187,7 @@ impl Parser {
         self.taking = Taking::Nothing;
     }
 
-    /// Ends a snapshot that was taken for no difference.
+    /// Ends a snapshot that was not taken by a difference.
     fn end_snapshot(&mut self) {
         if self.taking == Taking::Taken {
             self.step(Output::Snapshot);
@@ -207,7 +207,7 @@ impl Parser {
         self.findings.count(kind, Some(self.number));
     }
 
-    /// Gives up the entry, which a line that makes no sense belongs to.
+    /// Discards the entry, which has a malformed line.
     fn leave_out(&mut self, kind: WarningKind) {
         self.find(kind);
         self.entry = None;
@@ -227,7 +227,7 @@ impl Parser {
             Some(before) => before == digits,
             None => OFFSET_DIGITS.contains(&digits),
         };
-        // A line that has no end may be cut: then it is not like those in front of it.
+        // A line without a line break may be cut; then it differs from the lines before.
         if !line.is_ended && !is_usual {
             return self.find(WarningKind::CutLine);
         }

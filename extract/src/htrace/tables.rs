@@ -30,7 +30,7 @@ struct Life {
     /// Positions in the history.
     open: Option<u32>,
     close: Option<u32>,
-    /// The value was opened again, so that it was closed, though that is not in the text.
+    /// The value was opened again, so it had been closed, though the text lacks the close.
     is_reopened: bool,
     at_exit: bool,
 }
@@ -45,7 +45,7 @@ pub(super) struct Handles {
 }
 
 impl Handles {
-    /// Gives each life of a handle value an object: tracing does not say which handles are of one object.
+    /// Gives each lifetime of a handle value its object, because tracing does not show which handles share one.
     pub(super) fn of(entries: &Entries, findings: &mut Diagnostics) -> Self {
         let history: Vec<&Entry> = entries.history.events().collect();
         let mut handles = Self::default();
@@ -101,8 +101,7 @@ impl Handles {
     }
 }
 
-/// The lives of all handle values in the order of their ends; those without an end follow, in the order of their
-/// starts.
+/// The lifetimes of all handle values in order of their ends; those without an end follow in order of their starts.
 fn lives(history: &[&Entry], entries: &Entries, findings: &mut Diagnostics) -> Vec<Life> {
     let (mut ended, mut open) = (Vec::new(), HashMap::<(u32, u64), Life>::new());
     for (index, entry) in (0..).zip(history) {
@@ -186,7 +185,7 @@ pub(super) fn info(
         clock: NO_CLOCK.to_owned(),
         snapshots: Some(entries.history.snapshots().to_vec())
             .filter(|snapshots| !snapshots.is_empty()),
-        // Programs of 32 bits run on systems of 64.
+        // 32-bit programs run on 64-bit systems.
         pointer_size: if entries.has_wide_address { 8 } else { 0 },
         events_total: entries.history.len() as u64,
         stacks_total,
@@ -315,7 +314,7 @@ impl Entries {
     pub(super) fn program(&mut self, pid: u32, path: &str) {
         let path = path.to_owned();
         let known = self.programs.entry(pid).or_insert_with(|| Some(path.clone()));
-        // A pid that was used again belongs to both of them.
+        // A reused pid belongs to both programs.
         *known = known.take().filter(|known| *known == path);
     }
 

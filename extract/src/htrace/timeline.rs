@@ -1,9 +1,9 @@
-//! The listings of all that is traced, on one axis of event numbers.
+//! Full listings on one axis of event numbers.
 //!
-//! Such a listing is the end of the axis at its time, as far back as tracing remembers. So it continues the previous listing
-//! by a number of events for which the common part of both is equal: the smallest that the rest of the text allows. The rest are
-//! the events counted by `-diff`, prompts between which the program did not run, and that a handle
-//! value is not opened while it is open.
+//! A full listing shows the end of the axis at its time, as far back as tracing remembers. So it continues the previous
+//! listing by some number of events for which the common part of both is equal: the smallest that the rest of the text
+//! allows, that is, the event counts of `-diff`, prompts between which the program did not run, and the fact that an open
+//! handle value is not opened again.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -25,7 +25,7 @@ fn may_be_full(count: u64) -> bool {
     count >= MIN_CAPACITY && count.is_power_of_two()
 }
 
-/// Comparisons of entries for all of a text, so that no text takes hours.
+/// Maximum number of comparisons of entries in a text, so that no text takes hours.
 const COMPARISONS: u64 = 2_000_000_000;
 
 /// Range of event counts, both ends included.
@@ -57,7 +57,7 @@ impl Span {
 
 /// A count that a text claims, as a distance on the axis.
 pub(super) fn distance(count: u64) -> i64 {
-    // No more than this fits into memory, far from the ends of the axis.
+    // More would not fit into memory; this is far from the ends of the axis.
     i64::try_from(count).unwrap_or(i64::MAX).min(1 << 40)
 }
 
@@ -102,7 +102,7 @@ struct Placed {
     is_cut: bool,
 }
 
-/// Knowledge of the time while the facts are visited.
+/// State of the time while the facts are visited.
 struct Clock {
     now: Span,
     /// The last snapshot.
@@ -213,7 +213,7 @@ impl Timeline {
     /// Time of a listing that follows another one.
     fn time_of(&mut self, entries: &[Option<Entry>], last: Placed, allowed: Span) -> i64 {
         let length = entries.len() as i64;
-        // Tracing does not remember what it had forgotten.
+        // Tracing cannot show events again that it dropped.
         let earliest = if last.is_cut { last.time } else { last.time.max(last.start + length) };
         let behind = last.time + length;
         let times = Span { first: earliest, last: behind };
@@ -230,7 +230,7 @@ impl Timeline {
         behind + 1
     }
 
-    /// Whether a listing can end at a time, behind all that is known.
+    /// Whether a listing can end at a time after all known events.
     fn continues(&mut self, entries: &[Option<Entry>], last: Placed, time: i64) -> bool {
         let start = time - entries.len() as i64;
         let common = (last.time - start).max(0) as usize;
@@ -242,7 +242,7 @@ impl Timeline {
                 return false;
             }
         }
-        // Its order alternates with that of the events in front of it, unless some are missing between.
+        // Opens and closes alternate with the events before, unless some are missing in between.
         self.comparisons < COMPARISONS && self.alternates(common, new, start, last.time)
     }
 

@@ -78,7 +78,7 @@ impl<'a> Window<'a> {
             .map(|(_, entry)| (entry.handle, entry.thread, entry.addresses))
             .collect();
         let is_new = |open: &&Entry| !known.contains(&(open.handle, open.thread, open.addresses));
-        // Behind what is known there.
+        // After the known events there.
         let position = (self.last.max(self.first) - 1, 1);
         let opens = opens.iter().filter(is_new).map(|open| (position, *open)).collect();
         Unknown { opens, closes: 0 }
@@ -219,7 +219,7 @@ pub(super) fn add_entries(step: usize, entries: &[Entry], span: Span, timeline: 
                 (None, Some(next)) => Span::at(next.0),
                 (Some(_), Some(next)) => Span { first: after, last: next.0 },
             };
-            // Where all is known, nothing can be new.
+            // Where all events are known, none can be new.
             let Some(number) = timeline.unknown(room).filter(|number| *number >= after) else {
                 continue;
             };
@@ -236,8 +236,8 @@ fn ends_with(known: Option<&[Entry]>, printed: &[Entry]) -> bool {
     last.is_some_and(|last| last.iter().zip(printed).all(|(known, entry)| known.is_same(entry)))
 }
 
-/// The place in `known` of each printed event: of all that is known, or else of the last of it, in front of which
-/// tracing has forgotten.
+/// The position in `known` of each printed event: among all known events, or else among the last of them, before which
+/// tracing dropped entries.
 fn common(known: &[Entry], printed: &[Entry]) -> Vec<Option<usize>> {
     let mut rest = known.iter().enumerate().peekable();
     let next = |entry: &Entry| Some(rest.next_if(|(_, known)| known.is_same(entry))?.0);

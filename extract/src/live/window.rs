@@ -1,5 +1,4 @@
-//! The events of a session that are kept, copied one after the other, which of them are still needed, and the tables that
-//! they make.
+//! Copies of a running session's events, which of them are still needed, and the tables made of them.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -22,16 +21,16 @@ use crate::raw::{RowKind, id_in_file};
 use crate::recording::Recording;
 use crate::stacks::{StackUse, carried_names};
 
-/// Bytes of events below which nothing is forgotten.
+/// Bytes of events below which none are dropped.
 const MIN_MEMORY: usize = 4 << 20;
 
 /// State of a running session.
 ///
-/// Events are kept as they are, and each set of tables is made of all of them, by what makes those of a file. With a
-/// limit, events of objects that were closed before the last so much time are forgotten, so that memory depends on
-/// what is open and on what happened in that time.
+/// Events are kept unchanged, and each set of tables is made from all of them by the code that makes those of a file. With
+/// a limit, events of objects that were closed longer ago are dropped, so memory depends on the open objects and on recent
+/// activity.
 pub struct LiveWindow {
-    /// The session. Tables have what it says when they are made.
+    /// The session; tables get its state at the time they are made.
     pub recording: Recording,
     selector: KernelSelector,
     events: PackedEvents,
@@ -39,11 +38,11 @@ pub struct LiveWindow {
     limit: Option<Duration>,
     /// Raw time of the latest event.
     newest: i64,
-    /// Events that were forgotten before anything described them.
+    /// Events that were dropped before anything described them.
     forgotten: UndescribedKinds,
-    /// Memory of the events at which old ones are looked for.
+    /// Bytes of events at which old ones are dropped.
     full: usize,
-    /// Bytes of all events that came.
+    /// Bytes of all events received.
     bytes: u64,
     /// Inventory of the system known beforehand.
     inventory: Option<Inventory>,
@@ -72,7 +71,7 @@ impl LiveWindow {
         Self { inventory: Some(inventory), ..self }
     }
 
-    /// Takes an event; kernel events may have the ids of files or of sessions.
+    /// Adds an event; kernel events may have the ids that files use, or those of sessions.
     pub fn event(&mut self, event: &Event<'_>) {
         let event = Event { id: id_in_file(event.id), ..*event };
         self.newest = self.newest.max(event.time);
@@ -85,7 +84,7 @@ impl LiveWindow {
         }
     }
 
-    /// Number of events that came, kept or not.
+    /// Number of events received, kept or not.
     pub fn events(&self) -> u64 {
         self.selector.counter.total()
     }
@@ -105,8 +104,8 @@ impl LiveWindow {
         self.recording.clock.ns(self.newest)
     }
 
-    /// Forgets what is older than the limit and closed. As it goes over all events, it is done when their memory has
-    /// doubled.
+    /// Drops events of objects that were closed before the limit. Because it visits all events, it runs only when their
+    /// memory has doubled.
     fn forget(&mut self) {
         if let Some(limit) = self.limit {
             let ns = i64::try_from(limit.as_nanos()).unwrap_or(i64::MAX);
@@ -120,7 +119,7 @@ impl LiveWindow {
         self.full = (2 * self.events.memory()).max(MIN_MEMORY);
     }
 
-    /// Adds what is known of the system beforehand.
+    /// Adds the inventory of the system.
     fn fill(&self, collected: &mut Collector) {
         if let Some(inventory) = &self.inventory {
             inventory.fill(collected, self.newest);
@@ -224,7 +223,7 @@ impl PackedEvents {
         self.bytes.len() + self.heads.len() * size_of::<Head>()
     }
 
-    /// Forgets all events, and keeps the memory for others.
+    /// Drops all events, and keeps the memory for new ones.
     pub fn clear(&mut self) {
         self.heads.clear();
         self.bytes.clear();
@@ -251,9 +250,9 @@ impl PackedEvents {
     }
 }
 
-/// For each event whether it is needed: all but those of objects and allocations of which nothing is open and nothing
-/// happened since the raw time `before`, and their stacks. What is not needed though a description that is still to
-/// come may say otherwise is counted in `forgotten`; `fill` adds what is known of the system beforehand.
+/// Whether each event is needed: all but those of objects and allocations that have been closed, without any event, since
+/// the raw time `before`, and their stacks. `forgotten` counts dropped events that a later description might have made
+/// necessary; `fill` adds the inventory of the system.
 pub(super) fn kept_events(
     events: &PackedEvents,
     before: i64,
@@ -277,7 +276,7 @@ pub(super) fn kept_events(
     let is_old = |row: &usize| old.get(*row).copied().unwrap_or(false);
     let of_kept = rows.iter().flatten().filter(|row| !is_old(row)).map(|row| times[*row]);
     let kept_times: HashSet<i64> = of_kept.collect();
-    // Keys whose frames are still to come, and stacks whose user part is.
+    // Keys whose frames are still missing, and stacks whose user part is.
     let (mut keys, mut unfinished) = (HashSet::new(), HashSet::new());
     let families = FamilyIndex::default();
     let keeps = events.iter().zip(&rows).map(|(event, row)| match (row, StackUse::of(&event)) {
@@ -301,14 +300,14 @@ pub(super) fn kept_events(
             is_kept
         }
         (None, Some(StackUse::Frames { key })) => keys.remove(&key) || event.time >= before,
-        // Of an event without a row its family has what it says; one of no family is not followed.
+        // The family has the data of an event without a row; events of no family are not tracked.
         (None, None) => event.time >= before || families.family(event.id).is_some(),
     });
     let keeps: Vec<bool> = keeps.collect();
     let decoder = &mut collected.metadata.decoder;
     for ((event, _), row) in events.iter().zip(&keeps).zip(&rows).filter(|((_, keeps), _)| !**keeps)
     {
-        // Those that there was no room for have no row.
+        // Events beyond the limit have no row.
         let may_wait = match row {
             Some(row) => collected.shared.timeline.kind.get(*row) == Some(&RowKind::Undescribed),
             None => families.family(event.id).is_none() && StackUse::of(&event).is_none(),
@@ -320,8 +319,7 @@ pub(super) fn kept_events(
     keeps
 }
 
-/// For each row of the timeline whether it is of an object or allocation that is done with; `None` when that is not
-/// known.
+/// For each row of the timeline, whether its object or allocation has ended; `None` if unknown.
 fn old_rows(collected: &mut Collector, before: i64, clock: &Clock) -> Option<Vec<bool>> {
     let cancel = Cancel::default();
     let mut unused = Diagnostics::default();

@@ -1,9 +1,9 @@
 //! Checks of the claims of a Parquet table before its decoder trusts them, and limits on an
 //! archive.
 //!
-//! The decoder takes the memory that a footer or a page asks for at once, and the program ends when there
-//! is not so much. So footers and the headers of pages are read here first, with the bytes they have as
-//! the limit; contents are left to the decoder.
+//! The decoder allocates the memory that a footer or page claims at once, and the process aborts if it is not available.
+//! So footers and page headers are parsed here first, limited by the bytes they really have; contents are left to the
+//! decoder.
 
 use std::io::Cursor;
 use std::ops::Range;
@@ -21,7 +21,7 @@ use crate::noting::PolarsReason;
 /// Size of the trailer after the footer: the footer's length and the format's name.
 const TRAILER: usize = 8;
 
-/// A footer below this size may be as large as it likes; above, it is a part of the file.
+/// Size below which a footer is not limited; above, it must be a fraction of the file.
 const SMALL_FOOTER: usize = 1 << 20;
 
 /// Minimum ratio of the file to the footer. It is some hundred in ours.
@@ -39,7 +39,7 @@ const COLUMNS: usize = 1000;
 /// Columns within each other: lists have three.
 const DEPTH: usize = 8;
 
-/// Reasons that a table is not decoded.
+/// Reasons why a table is not decoded.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum TableProblem {
     #[error("it is not a Parquet file")]
@@ -96,7 +96,7 @@ fn check_schema(schema: &[SchemaElement]) -> Result<(), TableProblem> {
     if schema.len() > COLUMNS {
         return Err(TableProblem::Columns(schema.len()));
     }
-    // How many columns are still to come at each level.
+    // Number of columns left at each level.
     let mut open: Vec<i32> = Vec::new();
     for element in schema {
         if matches!(element.type_, Some(Type::FIXED_LEN_BYTE_ARRAY | Type::INT96)) {
@@ -159,7 +159,7 @@ struct Page {
 }
 
 impl Page {
-    /// Passes over a page; `None` if that is not possible.
+    /// Skips a page; `None` if that is not possible.
     fn next(pages: &mut &[u8]) -> Option<Self> {
         let mut protocol = TCompactInputProtocol::new(&mut *pages, PAGE_HEADER);
         let header = PageHeader::read_from_in_protocol(&mut protocol).ok()?;
@@ -212,7 +212,7 @@ impl Default for ArchiveLimits {
 }
 
 impl ArchiveLimits {
-    /// For an archive from a source that is trusted with members of a size.
+    /// Limits for a trusted source with members of this size.
     #[must_use]
     pub fn trusted_with(self, member_bytes: u64) -> Self {
         let container = self.container.trusted_with(member_bytes);
@@ -220,7 +220,7 @@ impl ArchiveLimits {
     }
 }
 
-/// Columns with fewer values may be compressed as well as they like.
+/// Number of values below which compression is not limited.
 const SMALL_VALUES: u64 = 1 << 20;
 
 impl ArchiveLimits {

@@ -1,5 +1,5 @@
-//! A 7z file from anywhere: opened, with its table of contents looked at before anything is unpacked, and files that are
-//! plainly no archive and no trace.
+//! 7z files from untrusted sources: the table of contents is checked before anything is unpacked. Also detects files that
+//! are neither an archive nor a trace.
 
 use std::collections::HashSet;
 use std::fs::File;
@@ -13,7 +13,7 @@ use crate::file::open_file;
 use crate::noting::Reason;
 use crate::untrusted::Untrusted;
 
-/// A file that is not unpacked because of what it claims or holds.
+/// Reasons why a file is not unpacked.
 #[derive(Debug, thiserror::Error)]
 pub enum ContainerError {
     /// The file cannot be opened.
@@ -28,7 +28,7 @@ pub enum ContainerError {
     /// A member has a name that leads out of the archive, or one that another has too.
     #[error("{}: member \"{}\" {reason}; the archive is refused", Untrusted(.path), Untrusted(.member))]
     Name { path: PathBuf, member: String, reason: &'static str },
-    /// A member is, or claims to be, larger than is read.
+    /// A member is, or claims to be, larger than the limit.
     #[error("{}: member {} has {size} bytes, more than the limit of {limit}", Untrusted(.path), Untrusted(.member))]
     TooLarge {
         path: PathBuf,
@@ -37,10 +37,10 @@ pub enum ContainerError {
         size: u64,
         limit: u64,
     },
-    /// More has to be unpacked than is.
+    /// More must be unpacked than the limit allows.
     #[error("{}: unpacks to {size} bytes, more than the limit of {limit}", Untrusted(.path))]
     TooMuch { path: PathBuf, size: u64, limit: u64 },
-    /// The content claims to be packed better than any trace or extract can be.
+    /// The content claims a higher compression ratio than any trace or extract can have.
     #[error("{}: compression ratio too high, refused: {packed} bytes claim to unpack to {content}", Untrusted(.path))]
     Ratio { path: PathBuf, packed: u64, content: u64 },
     /// A member cannot be unpacked: cut off, damaged, or not what the archive says.
@@ -60,7 +60,7 @@ impl ContainerError {
     }
 }
 
-/// Content below this size may be packed as well as it likes.
+/// Size of content below which the ratio is not limited.
 const SMALL_CONTENT: u64 = 64 << 20;
 
 /// Limits on an archive, so that a hostile one cannot exhaust memory or disk.
@@ -78,7 +78,7 @@ pub struct ContainerLimits {
 }
 
 impl ContainerLimits {
-    /// For members of some size, in an archive with not much else.
+    /// Limits for members of this size in an archive with little else.
     pub const fn for_members_of(member_bytes: u64) -> Self {
         let total_bytes = member_bytes.saturating_mul(4);
         Self { member_bytes, total_bytes, ratio: 1000, decoder_bytes: 2 << 30 }
@@ -92,7 +92,7 @@ impl ContainerLimits {
         Self { ratio, decoder_bytes, ..Self::for_members_of(member_bytes) }
     }
 
-    /// Refuses a member that is larger than is read.
+    /// Refuses a member that is larger than the limit.
     ///
     /// # Errors
     /// When it is.
@@ -110,7 +110,7 @@ impl ContainerLimits {
         packed.saturating_mul(self.ratio).max(SMALL_CONTENT)
     }
 
-    /// Refuses what has to be unpacked if it is too much, or packed too well for the size of its file.
+    /// Refuses content that is too large, or compressed too well for the size of its file.
     ///
     /// # Errors
     /// When it is.
@@ -235,7 +235,7 @@ fn suspicion(name: &str) -> Option<&'static str> {
     None
 }
 
-/// Bytes at the start of a file that are looked at.
+/// Bytes examined at the start of a file.
 const START: u64 = 512;
 
 /// Describes a file, as in `is a text file`, when it is empty or has nothing but text at its start.

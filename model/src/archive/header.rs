@@ -1,8 +1,8 @@
-//! Cost of a 7z file before anything of it can be known: the size of its table of contents.
+//! Size of a 7z file's table of contents, checked before it is read.
 //!
-//! The table is packed itself as a rule, and is kept as a list with a place for every member that it
-//! claims. A few kilobytes can claim hundreds of millions of members, so both sizes are looked at before
-//! the table is unpacked and read. Only the two headers of the format are parsed for that.
+//! The table is usually packed, and its reader allocates an entry for every member that it claims. A few kilobytes can
+//! claim hundreds of millions of members, so both sizes are checked before the table is unpacked and read. Only the two
+//! headers of the format are parsed for that.
 
 use std::io::{self, Read, Seek, SeekFrom};
 
@@ -29,7 +29,7 @@ mod id {
     pub(super) const PACKED_TABLE: u8 = 0x17;
 }
 
-/// Reasons that a table of contents is not read.
+/// Reasons why a table of contents is not read.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum HeaderProblem {
     #[error("{}", Reason(.0))]
@@ -48,7 +48,7 @@ pub(super) enum HeaderProblem {
 
 /// Refuses a table of contents that costs too much or cannot be judged.
 ///
-/// What is damaged otherwise is left to the reader of the table.
+/// Other damage is left to the reader of the table.
 pub(super) fn check(
     source: &mut (impl Read + Seek),
     decoder_bytes: u64,
@@ -63,7 +63,7 @@ pub(super) fn check(
         return Ok(());
     };
     if (offset, size) == (0, 0) {
-        // Some readers look for a table of contents at the end then.
+        // Some readers then look for a table of contents at the end.
         return Err(HeaderProblem::Unfinished);
     }
     if size > TABLE_BYTES {
@@ -90,7 +90,7 @@ fn u64_at(bytes: &[u8], offset: usize) -> Option<u64> {
 /// A packed table of contents.
 #[derive(Debug, PartialEq, Eq)]
 struct PackedTable {
-    /// Unpacked, bytes; of several steps the largest.
+    /// Unpacked size in bytes, the largest of several steps.
     size: u64,
     /// Memory that a decoder requests, bytes.
     memory: u64,
@@ -193,7 +193,7 @@ impl Bytes<'_> {
     }
 }
 
-/// Memory that a decoder asks for, as its properties in the archive say.
+/// Memory that a decoder allocates, according to its properties in the archive.
 pub(super) fn decoder_memory(method: &[u8], properties: &[u8]) -> u64 {
     const LZMA: &[u8] = &[3, 1, 1];
     const LZMA2: &[u8] = &[0x21];

@@ -1,9 +1,9 @@
 //! The member that ties the tables of an archive together: how many rows and bytes each has, and its checksum.
 //!
-//! It is text, a line for each table with its name, rows, bytes and CRC-32 in hexadecimal digits, divided by
-//! tabs. The checksums are those that the table of contents of a 7z file has of its members, so that one that is
-//! missing, of another trace or made empty is noticed when the archive is opened, before any of them is read.
-//! Members that are no tables are not in it: who adds or removes those changes no answer.
+//! It is text with a tab-separated line for each table: name, rows, bytes and CRC-32 in hexadecimal. A 7z file has the
+//! same checksums in its table of contents, so a table that is missing, from another trace or emptied is detected when
+//! the archive is opened, before any table is read. Members that are not tables are not listed, because they change no
+//! answer.
 
 use sevenz_rust::ArchiveEntry;
 
@@ -39,7 +39,7 @@ pub(super) struct Content {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Manifest(Vec<(Table, Stored)>);
 
-/// Reasons that a table differs from what was written.
+/// Reasons why a table differs from the one that was written.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub(super) enum ContentProblem {
     #[error("it has no checksum")]
@@ -60,7 +60,7 @@ impl Content {
 }
 
 impl Stored {
-    /// Compares what was written with a member of the archive.
+    /// Compares the entry with a member of the archive.
     pub(super) fn check(&self, now: Content) -> Result<(), ContentProblem> {
         let written = self.content;
         if now.bytes != written.bytes {

@@ -3,7 +3,7 @@
 //! * Members are named after their table (`objects.parquet`) and stored without 7z compression,
 //!   so that a reader can seek to one; Parquet itself compresses with zstd.
 //! * The `trace` table's `schema_version` says how to read the others.
-//! * The manifest says what each table has, so that one that is missing, empty or of another trace is noticed.
+//! * The manifest lists rows and checksums, so that a table that is missing, empty or from another trace is detected.
 //! * Unknown members are ignored: later versions add some.
 //! * A writer fills a temporary file beside the target and renames it at the very end, so that a
 //!   reader never sees half an archive.

@@ -1,9 +1,9 @@
 //! Frames to Parquet, with an encoding for each column of each row group.
 //!
-//! polars' own writer makes a dictionary of every column of numbers, or writes it plain. Most numbers of a trace are rows
-//! of other tables, which lie near those before them: as deltas (DELTA_BINARY_PACKED,
-//! <https://parquet.apache.org/docs/file-format/data-pages/encodings/>) little is left of them, and no hash table
-//! of their values has to be made.
+//! The writer of polars makes a dictionary of every column of numbers, or writes it plain. Most numbers of a trace are rows
+//! of other tables and close to the numbers before: as deltas (DELTA_BINARY_PACKED,
+//! <https://parquet.apache.org/docs/file-format/data-pages/encodings/>) they are small, and need no hash table of
+//! values.
 
 use std::io::Write;
 
@@ -77,7 +77,7 @@ impl<W: Write> ParquetFile<W> {
             let (types, options) = (self.writer.parquet_schema().fields(), self.options);
             let encode =
                 || groups.par_iter().map(|group| encode_group(group, types, options)).collect();
-            // The threads of polars, instead of as many more.
+            // Uses the threads of polars instead of creating more.
             let encoded: PolarsResult<Vec<_>> = RAYON.install(encode);
             for (group, columns) in groups.iter().zip(encoded?) {
                 self.write_group(group.len() as u64, &columns)?;

@@ -50,8 +50,8 @@ impl Member {
 
 /// A trace in an opened archive.
 ///
-/// Members are read when a column of theirs is first asked for; columns are decoded one by one
-/// and kept, so that a query pays for what it touches.
+/// Members are read when one of their columns is first requested. Columns are decoded one by one and cached, so a query
+/// pays only for the columns it uses.
 pub struct Trace {
     path: PathBuf,
     limits: ArchiveLimits,
@@ -165,7 +165,7 @@ impl Trace {
             let table = Table::ALL.into_iter().find(|table| table.member() == entry.name);
             let stored = table.and_then(|table| Some((table, self.manifest()?.get(table)?)));
             if let Some((table, stored)) = stored {
-                // More or less may be in the archive than it says.
+                // The archive may contain more or less than it claims.
                 stored
                     .check(copy)
                     .map_err(|problem| sevenz_rust::Error::Other(problem.to_string().into()))?;
@@ -179,7 +179,7 @@ impl Trace {
         })
     }
 
-    /// Reads all members, whose checksums are compared: for an archive that may be damaged and can be made again.
+    /// Reads all members and verifies their checksums, for an archive that may be damaged but can be made again.
     ///
     /// # Errors
     /// When one is damaged.
@@ -201,8 +201,7 @@ impl Trace {
 
     /// One column of a table, in one chunk and with the declared type.
     ///
-    /// A column the archive lacks reads as nulls if the table says it may, and a table the archive
-    /// lacks as empty.
+    /// A column that the archive lacks is read as nulls if the table allows it, and a missing table as empty.
     ///
     /// # Errors
     /// When the member is damaged, or the table has no such column.
@@ -271,7 +270,7 @@ impl Trace {
             .map_err(|misfit| self.damaged(table, &misfit))
     }
 
-    /// Refuses an archive whose tables lack rows that others count, whatever is asked.
+    /// Refuses an archive whose tables lack rows that others count, whatever the query.
     fn check_counted(&self) -> Result<(), ArchiveError> {
         for table in Table::ALL {
             for spec in table.columns() {
@@ -283,7 +282,7 @@ impl Trace {
         Ok(())
     }
 
-    /// Refuses an archive with rows that no other table refers to, in tables that are filled with what is referred to.
+    /// Refuses an archive with unreferenced rows in tables that only have referenced ones.
     fn check_referenced(&self) -> Result<(), ArchiveError> {
         for table in references::REFERENCED {
             let mut last = None;
@@ -421,7 +420,7 @@ impl Trace {
     /// The bytes of a member, which are all that the archive says it has; `None` when there is no such member.
     fn read_member(&self, name: &str) -> Result<Option<MemberBytes>, ArchiveError> {
         let Some(entry) = self.entry(name) else { return Ok(None) };
-        // Its checksum is looked at where it ends, so that one that ends before has to be refused here.
+        // The checksum is verified at the end of a member, so a member that ends early must be refused here.
         let problem = Content::of(&entry).err();
         if let Some(problem) = problem {
             return Err(self.damaged_member(name, &problem));
@@ -490,7 +489,7 @@ impl fmt::Debug for Trace {
     }
 }
 
-/// Opens an extract and looks at its table of contents before anything of it is unpacked.
+/// Opens an extract and checks its table of contents before anything is unpacked.
 fn open_archive(
     path: &Path,
     limits: &ContainerLimits,
@@ -502,7 +501,7 @@ fn open_archive(
     let trace = Table::Trace.member();
     if !archive.files.iter().any(|entry| entry.name == trace) {
         let path = path.to_path_buf();
-        // Tables without a trace are what is left of an extract.
+        // Tables without a trace are the remains of an extract.
         return Err(match archive.files.iter().any(|entry| is_member_of_extract(&entry)) {
             true => ArchiveError::Missing { path, member: trace },
             false => ArchiveError::NotAnExtract { path },
@@ -515,13 +514,13 @@ fn open_archive(
     limits.check_content(path, packed, content)?;
     limits.check_decoders(path, &archive.blocks)?;
     let mut reader = ArchiveReader::from_archive(archive, source, Password::empty());
-    // Members are stored as a rule; each thread more would take memory of its own.
+    // Members are usually stored uncompressed; each further thread would need its memory.
     reader.set_thread_count(1);
     Ok(reader)
 }
 
-/// Runs the Parquet decoder, which panics on some damaged tables. The checksum of a member catches
-/// accidental damage before.
+/// Runs the Parquet decoder, which panics on some damaged tables. Accidental damage is caught earlier by the member's
+/// checksum.
 fn decoded<T>(decode: impl FnOnce() -> Result<T, TableProblem>) -> Result<T, TableProblem> {
     quietly(decode)?
 }

@@ -1,7 +1,6 @@
 //! Whether a column fits the table that its numbers of rows belong to.
 //!
-//! Archives of older layouts have no manifest, so that this is all that shows there that a table is empty or of
-//! another trace.
+//! Archives of older layouts have no manifest, so only these checks detect a table that is empty or from another trace.
 
 use polars::prelude::{Column, PolarsError, PolarsResult, UInt32Chunked};
 
@@ -9,7 +8,7 @@ use crate::column::{ColumnSpec, ColumnType, Reference};
 use crate::noting::PolarsReason;
 use crate::table::Table;
 
-/// Reasons that a column does not fit.
+/// Reasons why a column does not fit.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Misfit {
     #[error("{name} adds up to {claimed}, but {counted} has {rows} rows")]
@@ -35,7 +34,7 @@ pub(super) fn columns_of_rows(table: Table) -> impl Iterator<Item = (Table, &'st
     columns.filter(move |(_, spec)| spec.rows_of() == Some(table))
 }
 
-/// The table that a column is compared with. Without `is_strict`, only what would cost too much is looked for.
+/// The table that a column is compared with. Without `is_strict`, only excessive costs are checked.
 pub(super) fn compared_with(spec: &ColumnSpec, is_strict: bool) -> Option<Table> {
     match spec.refers_to {
         Some(Reference::Count(counted)) => Some(counted),
@@ -63,8 +62,8 @@ pub(super) fn check(
     }
 }
 
-/// Refuses a table whose rows share more rows of another among them than that has, so that a reader
-/// passes over each row once.
+/// Refuses a table whose rows have more rows of another table in all than that has, so that a reader visits each row
+/// once.
 fn check_counts(
     spec: &ColumnSpec,
     column: &Column,

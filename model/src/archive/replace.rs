@@ -14,8 +14,7 @@ use crate::table::Table;
 /// Replaces one table of an archive and leaves everything else as it is, also members that this
 /// program does not know; returns the size of the file in bytes. `limits` are those it was opened within.
 ///
-/// The new archive is complete before it takes the place of the old one. A reader that has the old one
-/// open reads on in it.
+/// The new archive is complete before it replaces the old one. A reader that has the old one open continues to read it.
 ///
 /// # Errors
 /// When the archive cannot be read, or the frame could not be made, does not fit the table, or cannot

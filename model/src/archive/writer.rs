@@ -15,8 +15,8 @@ use polars::prelude::{Column, DataFrame, PolarsResult, Schema};
 use sevenz_rust::encoder_options::Lzma2Options;
 use sevenz_rust::{ArchiveEntry, EncoderConfiguration, EncoderMethod};
 
-/// Compression level of JSON: level 3 takes three times the time for 12 % less, and packing is nine
-/// tenths of the time that JSON takes as it is.
+/// Compression level of JSON: level 3 takes three times as long for 12 % less, and packing already takes nine tenths of
+/// the time of JSON.
 const LZMA_LEVEL: u32 = 1;
 
 /// Bytes of JSON that are compressed by themselves, so that several threads share the work, and
@@ -69,8 +69,7 @@ impl ArchiveWriter {
         Ok(Self { encoder, archive, manifest: Some(Manifest::default()) })
     }
 
-    /// Makes the writer fail when `cancel` asks to stop: at the next row group, and within a member
-    /// that is packed.
+    /// Makes the writer fail when `cancel` requests a stop: at the next row group, and within packed members.
     #[must_use]
     pub fn stopped_by(mut self, cancel: &Cancel) -> Self {
         self.encoder.cancel = cancel.clone();
@@ -87,7 +86,7 @@ impl ArchiveWriter {
         self.encoder.clone()
     }
 
-    /// Writes a table that is at hand as a whole.
+    /// Writes a complete table.
     ///
     /// # Errors
     /// When the frame could not be made, does not fit the table, or cannot be written.
@@ -111,7 +110,7 @@ impl ArchiveWriter {
         Ok(())
     }
 
-    /// Notes for the manifest what was written of a table.
+    /// Records a written table for the manifest.
     pub(super) fn note_table(&mut self, table: Table, stored: Stored) {
         if let Some(manifest) = &mut self.manifest {
             manifest.insert(table, stored);
@@ -141,7 +140,7 @@ impl ArchiveWriter {
             .map_err(|e| packing(&self.encoder.path, &e))
     }
 
-    /// Writes a member and says what the table of contents will say of it.
+    /// Writes a member and returns its entry of the table of contents.
     pub(super) fn push(
         &mut self,
         member: &str,
@@ -222,7 +221,7 @@ impl<T: Write> Write for Stopped<T> {
 }
 
 impl TableEncoder {
-    /// Encodes a table that is at hand as a whole.
+    /// Encodes a complete table.
     ///
     /// # Errors
     /// When the frame could not be made, does not fit the table, or cannot be written.
@@ -339,7 +338,7 @@ pub(super) fn packing(path: &Path, error: &sevenz_rust::Error) -> ArchiveError {
     }
 }
 
-/// Whether what failed is the writing, for lack of space.
+/// Whether writing failed for lack of space.
 pub(super) fn is_full_disk(error: &sevenz_rust::Error) -> bool {
     matches!(error, sevenz_rust::Error::Io(source, _) if is_full(source))
 }

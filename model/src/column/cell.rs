@@ -78,8 +78,8 @@ impl<T: Number> Cell for Option<T> {
     }
 }
 
-/// The text of a column that is read into rows, bytes: a text of which the table has one copy is copied for
-/// each row then. A sound table of so much text is read as [`Texts`].
+/// Maximum bytes of text in a column that is read into rows: a text that the table stores once is then copied for each
+/// row. A valid table with more text is read as [`Texts`].
 const MAX_TEXT: usize = 256 << 20;
 
 /// Refuses a column whose rows would take too much memory.
@@ -184,7 +184,7 @@ impl Cell for Option<bool> {
     type Values = Flags;
 
     fn column(name: &str, values: Vec<Self>) -> Column {
-        // Mostly all are known.
+        // Usually all are known.
         let known: Option<Vec<bool>> = values.iter().copied().collect();
         match known {
             Some(known) => bool::column(name, known),

@@ -81,7 +81,7 @@ fn open_handles_are_those_of_the_rundown() {
 }
 
 #[test]
-fn the_tree_has_what_loses_most_first_and_each_stack_once() {
+fn the_tree_has_what_leaks_most_first_and_each_stack_once() {
     let run = sample("-Leak -LeakAtExit -GroupBy process,type,createstack -TimeFmt s -ss").ok();
     insta::assert_snapshot!(run.stdout);
 }
@@ -231,10 +231,10 @@ fn columns_of_groups_are_chosen_by_name_or_heading_and_stand_in_their_order() {
     for (options, message) in [
         (
             "-Columns creatd",
-            "-Columns: no column 'creatd', did you mean created?; the columns are leaked, ",
+            "-Columns: no column 'creatd', did you mean created? The columns are leaked, ",
         ),
         ("-Columns growth", "-Columns: no column 'growth'"),
-        ("-Columns creatd -csv", "did you mean created?; the columns are file, type, leaked, "),
+        ("-Columns creatd -csv", "did you mean created? The columns are file, type, leaked, "),
     ] {
         let run = sample(&format!("-GroupBy type {options}"));
         assert!(run.stderr.contains(message), "{options}: {}", run.stderr);

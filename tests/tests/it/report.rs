@@ -360,7 +360,7 @@ fn filters_choose_what_the_page_is_about_and_it_says_so() {
     assert_ne!(lost(&some), lost(&all));
     // What closes handles must be in it: nothing could be said about causes.
     let run = shell.run(&["leaky.etl", "-c", ".report page.html -Leak"]);
-    assert!(run.stderr.contains("unknown option -Leak"), "{}", run.stderr);
+    assert!(run.stderr.contains("-Leak is an option of .dump ObjectRef"), "{}", run.stderr);
     let run = shell.run(&["leaky.etl", "-c", ".report page.html -Type Evnt"]).ok();
     assert_eq!(data(&shell)["files"][0]["suspects"], json!([]), "{}", run.stderr);
 }
@@ -372,7 +372,7 @@ fn the_page_says_in_a_browser_what_was_asked() {
     let line = ".report page.html -Type \"<b>Event;Event\"";
     assert_eq!(shell.run(&["leaky.etl", "-c", line]).status, Some(0));
     let found = look(&shell, "page.html", "return texts('main > p')[0];");
-    assert_eq!(found, json!(format!("Only what was chosen: {line}")));
+    assert_eq!(found, json!(format!("Limited to: {line}")));
 }
 
 #[test]

@@ -126,7 +126,7 @@ fn a_browser_shows_the_pictures_of_allocations_and_no_empty_sections_of_handles(
         "Flame graph of what was not freed: commit",
         "Allocated bytes over time: reserve",
         "Flame graph of what was not freed: reserve",
-        "Verdicts and stacks",
+        "Suspects in detail",
         "All groups of allocations",
     ];
     assert_eq!(headings, expected, "{page}");

@@ -190,7 +190,11 @@ fn a_wrong_command_line_is_status_two_and_a_missing_file_status_one() {
     let shell = Shell::new();
     for (line, status, message) in [
         ("-dump ObjectRef -fd leaky.etl -Laek", 2, "did you mean -Leak?\n  -Leak"),
-        ("dump -fd leaky.etl", 2, "handlescope dump needs a kind: ObjectRef"),
+        (
+            "dump -fd leaky.etl",
+            2,
+            "handlescope dump needs a kind, as in handlescope dump ObjectRef; the kinds are ObjectRef",
+        ),
         ("-mcp", 2, "handlescope mcp --root"),
         ("-extract ObjectRef -fd leaky.etl -NoCompress", 2, "an extract is one archive"),
         ("-extract ObjectRef -fd leaky.etl -NoOverwrit", 2, "did you mean -NoOverwrite?"),

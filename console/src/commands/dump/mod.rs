@@ -15,21 +15,29 @@ use thiserror::Error;
 use super::shared::groups;
 use super::{AnyCommand, AnyKind, Entered, Invocation, Registry, Signature};
 use crate::grammar::parse::{Item, known_items};
-use crate::grammar::{Arguments, GroupView, OptionSpec, ParseError, Token};
-use crate::suggest;
+use crate::grammar::{Arguments, GroupView, OptionSpec, ParseError, Token, ValueKind};
+use crate::suggest::{self, followed_by};
 
 pub(crate) struct Dump;
 
 /// A line that does not say what to dump.
 #[derive(Debug, Error)]
 enum KindError {
-    #[error("{command} needs a kind: {kinds}")]
+    #[error("{command} needs a kind, as in {example}; the kinds are {kinds}")]
     Missing {
         command: String,
+        /// The command with a kind.
+        example: String,
         /// Names of all kinds, joined by commas.
         kinds: String,
     },
-    #[error("{command} cannot dump '{}', only {kinds}{hint}", Untrusted(.kind))]
+    #[error(
+        "{}",
+        followed_by(
+            format!("{command} has no kind '{}'{hint}", Untrusted(.kind)),
+            &format!("the kinds are {kinds}")
+        )
+    )]
     Unknown {
         command: String,
         kind: String,
@@ -46,8 +54,8 @@ static SIGNATURE: Signature = Signature {
     usage: "KIND [OPTION…]",
     arguments: Arguments::Kind,
     summary: "print tables of the loaded traces",
-    details: "Each KIND has its own options; see .help KIND. Names of kinds and options are \
-         case-insensitive. > FILE at the end writes the output into a file, >> FILE appends it.",
+    details: "Each KIND has its own options: see .help KIND, or in a shell handlescope dump KIND \
+         --help. Names of kinds and options are case-insensitive. > FILE at the end writes the output into a file, >> FILE appends it.",
     examples: &[
         ".dump ObjectRef -Leak -ShowStack",
         ".dump Process",
@@ -70,8 +78,8 @@ impl AnyCommand for Dump {
         let command = entered.command();
         let Some(word) = words.word else {
             kind_taken_as_value(entered)?;
-            let kinds = kinds(registry);
-            return Err(ParseError::refused(KindError::Missing { command, kinds }));
+            let (example, kinds) = (example(&command, entered), kinds(registry));
+            return Err(ParseError::refused(KindError::Missing { command, example, kinds }));
         };
         let Some(kind) = words.kind else {
             let names = registry.kinds.iter().map(|kind| kind.name());
@@ -91,6 +99,22 @@ impl AnyCommand for Dump {
 fn kind_taken_as_value(entered: &Entered<'_>) -> Result<(), ParseError> {
     let kind = entered.tokens.iter().find_map(|token| entered.registry.kind(&token.text));
     kind.map_or(Ok(()), |kind| kind.parse(entered).map(drop))
+}
+
+/// The command with a kind that has the option that was typed, and with the option, if it is a switch.
+fn example(command: &str, entered: &Entered<'_>) -> String {
+    let Entered { tokens, registry, .. } = *entered;
+    let typed = registry.kinds.iter().find_map(|kind| {
+        let token = tokens.iter().find(|token| kind.option(&token.text).is_some())?;
+        Some((kind, kind.option(&token.text)?, token))
+    });
+    match typed {
+        Some((kind, option, token)) if option.value() == ValueKind::None => {
+            format!("{command} {} {}", kind.name(), token.text)
+        }
+        Some((kind, ..)) => format!("{command} {}", kind.name()),
+        None => format!("{command} {}", registry.kinds.first().map_or("", |kind| kind.name())),
+    }
 }
 
 /// The names of all kinds.

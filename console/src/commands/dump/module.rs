@@ -47,7 +47,7 @@ impl Kind for Version {
         examples: &[
             Example { goal: "all modules", line: ".dump Version" },
             Example { goal: "one module", line: ".dump Version -Dll leaky.exe" },
-            Example { goal: "those of Windows", line: ".dump Version -VersionFilter *system32*" },
+            Example { goal: "modules of Windows", line: ".dump Version -VersionFilter *system32*" },
         ],
     };
     const OPTIONS: &'static [OptionGroup<ModuleCriteria>] = MODULES;

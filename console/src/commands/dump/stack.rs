@@ -39,7 +39,7 @@ impl Kind for Stack {
         criteria.stacks.show |= args.ids.is_some();
         let answers = query::call_stacks(dump.sources, &criteria, dump.names, dump.cancel)?;
         dump.note_no_match(answers.iter().map(|answer| (answer.path, &answer.no_match)));
-        // The text says so itself.
+        // The text has them.
         if !is_text && answers.iter().any(|answer| !answer.has_every_stack) {
             dump.messages.note(
                 "note: only stacks of handle events, allocations and kept provider events; \
@@ -62,7 +62,7 @@ static EXAMPLES: &[Example] = &[
         line: ".dump Stack -pn leaky -TopN 3 -ShowStack",
     },
     Example { goal: "the frames of one stack", line: ".dump Stack -Id 18" },
-    Example { goal: "through one function", line: ".dump Stack -StackFilter *CreateEvent*" },
+    Example { goal: "stacks through one function", line: ".dump Stack -StackFilter *CreateEvent*" },
 ];
 
 /// All options, under the headings of the help.

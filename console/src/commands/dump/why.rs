@@ -18,7 +18,7 @@ use crate::grammar::{Arguments, Example, GroupView, Opt, OptionGroup, ParseError
 use crate::query::{self, PRIVATE_HEAP, StackTrims, Suspect, WhyAnswer, WhyCriteria};
 use crate::render;
 use crate::settings::StackDisplayArgs;
-use crate::trace::{NamedSuspect, Session, filter_of};
+use crate::trace::{CaveatKind, NamedSuspect, Session, filter_of};
 use crate::values::{Format, TopN};
 
 /// The kind, which has every option and format that kinds have.
@@ -32,8 +32,8 @@ const DETAILS: &str = "Lists call sites that leak handles or allocations: groups
      type and create stack, with the program's functions, how they grow, the cause as far as the \
      events prove it, and the .dump command that shows the leaked handles. Ranked by handles that \
      are never closed: a steady leak counts in full, a burst half, a few handles a quarter, and a \
-     cache filled at the start a tenth. Groups that are small beside the worst are only counted, \
-     unless -All is given. .help growth, causes and allocations explain the words.";
+     cache filled at the start a tenth. Groups much smaller than the worst are only counted; \
+     -All lists them. .help growth, causes and allocations explain the words.";
 
 static SIGNATURE: Signature = Signature {
     names: &[".why"],
@@ -110,6 +110,10 @@ impl Kind for Why {
             }
         }
         answers.iter().for_each(|answer| write_caveats(&answer.file, dump.messages));
+        let mut caveats = answers.iter().flat_map(|answer| &answer.file.about.caveats);
+        if caveats.any(|caveat| caveat.kind == CaveatKind::SymbolsMissing) {
+            dump.session.name_no_missing_symbols();
+        }
         let table = render::why(&answers, &command, all_command, stacks, &display)?;
         dump.write(table)
     }
@@ -120,8 +124,8 @@ pub(crate) fn note_suspects(session: &Session, answers: &[WhyAnswer<'_>]) {
     for answer in answers {
         let named = answer.suspects.iter().map(|suspect| {
             let Suspect { id, counts, type_name, process, .. } = suspect;
-            let leaked = HumanCount(counts.unreleased());
-            let description = format!("{type_name}, {process}, {leaked} leaked");
+            let (count, leaked) = (HumanCount(counts.unreleased()), suspect.unreleased());
+            let description = format!("{type_name}, {process}, {count} {leaked}");
             NamedSuspect { id: id.clone(), description }
         });
         if let Some(file) = session.files.get(answer.file.about.index) {
@@ -209,7 +213,7 @@ static WHICH: &[Opt<WhyCriteria>] = &[
     },
     Opt {
         names: &["-Since"],
-        help: "only what was opened from this time on, since session start",
+        help: "only handles and allocations opened at this time or later, since session start",
         details: "Handles and allocations opened earlier are left out of counts, growth and \
              causes. Units: s, ms, us, ns.",
         example: "-Since 1.5s",
@@ -217,7 +221,7 @@ static WHICH: &[Opt<WhyCriteria>] = &[
     },
     Opt {
         names: &["-ByProcess"],
-        help: "judge each process by itself, not all of a program together",
+        help: "judge each process separately, not all processes of a program together",
         details: "By default all processes of a program (same executable and, for svchost.exe, \
              same service) that leak one type on one stack are one suspect, with the processes \
              listed.",
@@ -237,11 +241,12 @@ static WHICH: &[Opt<WhyCriteria>] = &[
 static DISPLAY: &[Opt<WhyCriteria>] = &[
     Opt {
         names: &["-All"],
-        help: "include suspects that are small beside the worst",
-        details: "By default the text only counts them in its last line: suspects that are \
-             neither a steady leak nor a burst and have less than a tenth of the worst score, and \
-             one or two handles closed only by process exit whose stack has only system frames. \
-             Other formats always have all suspects.",
+        help: "include suspects much smaller than the worst",
+        details: "By default the text only counts them below the others: suspects that are \
+             neither a steady leak nor a burst and have less than a tenth of the largest score and \
+             amount, if all suspects below them are small, too; and one or two handles closed only \
+             by process exit whose stack has only system frames. Other formats always have all \
+             suspects.",
         example: "-All",
         take: Take::Switch(|criteria| &mut criteria.all),
     },

@@ -209,7 +209,7 @@ impl<'a> Page<'a> {
         self.line(&format!("{}  {summary}", self.bold(name)))
     }
 
-    /// A text with its own indentation, which goes on further indented.
+    /// A text with its own indentation, which continues further indented.
     fn line(&mut self, text: &str) -> Result<(), CommandError> {
         writeln!(self.out, "{}", wrapped(text, self.screen.width))?;
         Ok(())

@@ -95,7 +95,7 @@ fn an_unknown_topic_names_the_nearest() {
 fn a_word_of_an_answer_is_explained() {
     assert_eq!(
         page(&["STEADY"], USUAL),
-        "steady  keeps handles at one rate until the end of the trace or process exit: a leak\n\n\
+        "steady  kept handles, opened at one rate to the end of trace or process: a leak\n\n\
          .help growth has the other words for how a group of handles grows.\n"
     );
     for topic in TOPICS.iter().filter(|topic| ["growth", "causes"].contains(&topic.name)) {

@@ -33,7 +33,7 @@ pub(crate) struct PictureOptions {
     pub(crate) shared: SharedArgs,
     /// `-GroupBy`: what the handles are divided by.
     pub(crate) by: Option<GroupColumn>,
-    /// `-TopN`: groups that are shown by themselves.
+    /// `-TopN`: groups that are shown separately.
     pub(crate) top: Option<u64>,
     /// `-Kind`: allocations of such kinds instead of handles.
     pub(crate) kind: Option<Filter>,

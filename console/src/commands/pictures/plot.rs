@@ -19,7 +19,7 @@ use crate::render::pictures::{Measure, Timeline, columns, write_plot_svg, write_
 /// Number of time intervals in a picture.
 const BUCKETS: usize = 400;
 
-/// Default number of groups that are shown by themselves.
+/// Default number of groups that are shown separately.
 const MAX_GROUPS: u64 = 8;
 
 pub(crate) struct Plot;

@@ -93,7 +93,7 @@ pub(crate) struct NameSearch<'a> {
     pub(crate) cancel: &'a Cancel,
 }
 
-/// Finds the names of all frames of a trace, writes them into its extract and says so in a line.
+/// Finds the names of all frames of a trace, writes them into its extract and prints a line about it.
 /// Without any name the extract stays as it is. What ETWAnalyzer reads of it has the names, too.
 ///
 /// # Errors

@@ -11,7 +11,7 @@ use crate::query::tables::ProcessList;
 pub(crate) struct Owners {
     /// Known processes, each once.
     processes: Vec<ProcessIdx>,
-    /// Whether they are one process by itself, whatever others run its program.
+    /// Whether they are one process by itself, whichever other processes run its program.
     by_process: bool,
     /// The id of the process, if they are one, or had one id after another.
     pub(crate) pid: Option<u32>,

@@ -7,7 +7,7 @@ use handlescope_model::ProcessIdx;
 
 use crate::query::tables::{ProcessInfo, ProcessList};
 
-/// Puts what has one key together, in the order of the first of each; what has none stays by itself.
+/// Groups by key, in the order of the first of each; items without a key stay separate.
 pub(super) fn united<K: Eq + Hash, T>(
     items: impl IntoIterator<Item = (Option<K>, T)>,
 ) -> Vec<Vec<T>> {

@@ -1,5 +1,5 @@
 //! Allocations grouped by what their process allocates of one kind on one stack: in a loop, which keeps the rows of
-//! each group in order, because their times are looked at next.
+//! each group in order, because their times are examined next.
 
 use std::cmp::Reverse;
 
@@ -31,7 +31,7 @@ pub(crate) enum Kept {
     /// Sites of which anything was never freed.
     Leaking,
     All,
-    /// All, those of each allocator by themselves.
+    /// All, those of each allocator separately.
     ByAllocator,
 }
 

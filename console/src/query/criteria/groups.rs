@@ -9,11 +9,11 @@ pub struct GroupCriteria {
     pub by: Vec<GroupColumn>,
     /// `-MinCount`: the fewest handles of a group that is shown.
     pub min_count: u64,
-    /// `-Depth`: so many columns are shown.
+    /// `-Depth`: number of columns that are shown.
     pub depth: Option<usize>,
     /// `-FoldStack` and `-StackFrom`
     pub(crate) trims: StackTrims,
-    /// `-ShowTime`: into so many parts time is divided.
+    /// `-ShowTime`: number of parts that time is divided into.
     pub buckets: Option<usize>,
     /// Whether the handles of groups are kept, for what depends on their times.
     pub keeps_handles: bool,

@@ -80,7 +80,7 @@ pub struct WhyCriteria {
     pub process: Option<ProcessFilter>,
     /// `-RaceWindow`: how far apart the opens of a race are at most, nanoseconds.
     pub race_window_ns: Option<i64>,
-    /// `-MinLeaked`: only suspects that leaked at least so many handles or allocations.
+    /// `-MinLeaked`: only suspects that leaked at least this many handles or allocations.
     pub min_leaked: Option<u64>,
     /// `-ByProcess`: suspects are groups of one process, not of a program.
     pub by_process: bool,

@@ -39,7 +39,7 @@ pub struct ResourceCriteria {
     /// `-GroupBy` and `-ShowTotal`: the columns, which may be none for one sum; `None` for totals and leaks, which
     /// have columns of their own.
     pub by: Option<Vec<ResourceColumn>>,
-    /// `-ShowTime`: into so many parts time is divided.
+    /// `-ShowTime`: number of parts that time is divided into.
     pub buckets: Option<usize>,
     /// Whether allocations, not their bytes, are counted over time.
     pub by_count: bool,
@@ -53,7 +53,7 @@ pub struct ResourceCriteria {
     pub(crate) options: ResourceOptions,
     /// Whether both the totals and all that was never freed are requested.
     pub with_totals_and_leaks: bool,
-    /// Whether the allocations are compared: stacks are looked at, and the columns are kept, whatever is grouped by.
+    /// Whether the allocations are compared: stacks are examined, and the columns are kept, whatever is grouped by.
     pub(crate) is_compared: bool,
 }
 

@@ -66,7 +66,7 @@ pub(crate) trait Compared<'a>: TraceAnswer<'a> + Sized {
     /// Rows that belong to the suspects whose ids begin with the given one.
     fn rows_of_suspect(&self, id: &SuspectId) -> Result<SuspectRows, QueryError>;
 
-    /// Shows some stacks and no others, and says so when the functions that say most about them have no names.
+    /// Shows some stacks and no others, with a caveat if their representative functions have no names.
     fn show_stacks(&mut self, stacks: Vec<StackIdx>) -> Result<(), QueryError>;
 
     /// Whether the trace has what is asked for although nothing of it passes, as it should be.

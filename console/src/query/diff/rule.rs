@@ -54,12 +54,12 @@ impl Chances {
         Self { more: more.amount * scale, less: less.amount * scale, share }
     }
 
-    /// The probability of so many in the one trace, or even more, if nothing changed.
+    /// The probability of this many or more in one trace, if nothing changed.
     pub(super) fn p_value(self) -> f64 {
         at_least(self.more, self.more + self.less, self.share)
     }
 
-    /// The least one that so many chances can have: when all are of one trace.
+    /// The lowest probability for this many chances: all are of one trace.
     fn least_p_value(self) -> f64 {
         self.share.powf(self.more + self.less)
     }

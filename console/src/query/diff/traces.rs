@@ -56,7 +56,7 @@ pub struct ComparedGroup {
     pub got_worse: bool,
     /// Whether lost events explain that it seems to have got worse, or that it does not.
     pub is_uncertain: bool,
-    /// The probability that the trace after leaks so much or more, if nothing changed.
+    /// The probability that the trace after leaks this much or more, if nothing changed.
     pub p_value: f64,
     /// Number that the trace after is expected to leak if nothing changed. For what does not leak at a rate, that is
     /// a range, and this is the number in it nearest to what the trace leaks.

@@ -11,7 +11,7 @@ use super::nodes::OuterGroups;
 use crate::cancel::{Cancel, Cancelled, Poll};
 use crate::query::selection::{EventMask, Selected, Selection};
 
-/// Objects that one thread takes at once.
+/// Objects that one thread processes at a time.
 const PART: usize = 1 << 14;
 /// Objects whose handles are in memory with all that they have in the columns.
 const WAVE: usize = 1 << 19;

@@ -19,7 +19,7 @@ use crate::query::program_frames::representative;
 use crate::query::selection::Selection;
 use crate::query::stacks::StackSet;
 
-/// Objects that one thread takes at once.
+/// Objects that one thread processes at a time.
 const PART: usize = 1 << 20;
 
 /// Frames that are left out of stacks before they are compared and shown.

@@ -39,11 +39,13 @@ pub struct Words<'a> {
     pub closed: &'a str,
     /// The others, as in "leaked".
     pub leaked: &'a str,
+    /// How the program got them, as in "opened".
+    pub opened: &'a str,
 }
 
 impl Default for Words<'_> {
     fn default() -> Self {
-        Self { closed: "closed", leaked: "leaked" }
+        Self { closed: "closed", leaked: "leaked", opened: "opened" }
     }
 }
 
@@ -159,7 +161,7 @@ impl Evidence {
     /// The evidence for a verdict as a sentence without a full stop.
     pub(super) fn sentence(&self, verdict: Verdict, words: Words<'_>, opened: u64) -> String {
         let closed = (self.closed > 0).then(|| self.closes(words.closed, opened));
-        let leaks = self.leaks(verdict, words.leaked);
+        let leaks = self.leaks(verdict, words);
         match (closed, verdict, self.kept) {
             (None, ..) => leaks,
             (Some(closed), Verdict::Balanced, 0) => format!("{closed}, {leaks}"),
@@ -219,8 +221,38 @@ impl Evidence {
         format!(" in {} processes ({mean} per process)", HumanCount(self.processes as u64))
     }
 
+    /// How long it took to open those that the verdict speaks of, as in "opened within 10.0 ms".
+    fn opened_within(&self, opened: &str) -> String {
+        match self.width_ns() {
+            ..=0 if self.count == 1 => opened.to_owned(),
+            ..=0 => format!("{opened} at once"),
+            width => format!("{opened} within {}", Length(width)),
+        }
+    }
+
+    /// When the first and the last of them were opened, as in ", 11.0 ms after process start and 6.92 ms before process
+    /// exit".
+    fn from_to(&self) -> String {
+        // A handle may be inherited just before its process starts.
+        let since = self.first_ns.map_or(0, |ns| ns.saturating_sub(self.window.start_ns));
+        let (after_start, to) = (self.bounds.after_start(), self.before_end());
+        match since {
+            ..=0 => format!(" {}, {to}", self.bounds.at_start()),
+            since => format!(", {} {after_start} and {to}", Length(since)),
+        }
+    }
+
+    /// When the last of them was opened, as in "6.92 ms before process exit".
+    fn before_end(&self) -> String {
+        match self.quiet_ns() {
+            ..=0 => format!("at {}", self.bounds.end()),
+            quiet => format!("{} before {}", Length(quiet), self.bounds.end()),
+        }
+    }
+
     /// Number and times of those that are leaked.
-    fn leaks(&self, verdict: Verdict, leaked: &str) -> String {
+    fn leaks(&self, verdict: Verdict, words: Words<'_>) -> String {
+        let Words { leaked, opened, .. } = words;
         let (in_verdict, unreleased) =
             (HumanCount(self.count as u64), HumanCount(self.unreleased as u64));
         let mut count = match self.unreleased == self.count {
@@ -230,11 +262,9 @@ impl Evidence {
         if self.processes > 1 {
             count.push_str(&self.by_process());
         }
-        let (width, quiet) = (Length(self.width_ns()), Length(self.quiet_ns()));
-        let (after_start, end) = (self.bounds.after_start(), self.bounds.end());
         match verdict {
             Verdict::Steady => {
-                let rate = self.rates();
+                let (width, rate) = (Length(self.width_ns()), self.rates());
                 match self.before_it(leaked) {
                     Some(before) if self.processes > 1 => {
                         format!("{before}, then {count} over {width}{rate}")
@@ -244,28 +274,30 @@ impl Evidence {
                 }
             }
             Verdict::Burst | Verdict::Once => {
-                // A handle may be inherited just before its process starts.
-                let since = self.first_ns.map_or(0, |ns| ns.saturating_sub(self.window.start_ns));
-                let since = Length(since.max(0));
+                let within = self.opened_within(opened);
                 match self.last_open_ns.filter(|_| self.has_stopped(verdict)) {
                     Some(last_ns) => {
                         let last = Length(last_ns.saturating_sub(self.window.start_ns));
+                        let after_start = self.bounds.after_start();
                         format!(
-                            "{count} within {width}, nothing opened later than {last} {after_start}"
+                            "{count}, {within}; nothing {opened} later than {last} {after_start}"
                         )
                     }
-                    None => format!(
-                        "{count} within {width}, {since} {after_start}, {quiet} before {end}"
-                    ),
+                    None => format!("{count}, {within}{}", self.from_to()),
                 }
             }
             _ if self.kept > 0 && self.last_ns.is_none() => format!("{count}, at unknown times"),
             Verdict::Balanced | Verdict::Short if self.kept > 0 => {
                 let last = if self.count > 1 { "the last one " } else { "" };
-                format!("{count}, {last}{quiet} before {end}")
+                format!("{count}, {last}{opened} {}", self.before_end())
             }
             Verdict::Balanced | Verdict::Short if self.unreleased > 0 => {
-                format!("{unreleased} still open at {end}")
+                let state = match opened {
+                    "opened" => "open",
+                    "mapped" => "mapped",
+                    _ => "allocated",
+                };
+                format!("{unreleased} still {state} at {}", self.bounds.end())
             }
             Verdict::Balanced | Verdict::Short => format!("none {leaked}"),
         }

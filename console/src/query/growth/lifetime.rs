@@ -82,6 +82,15 @@ impl Bounds {
         }
     }
 
+    /// The start, as a place in time.
+    pub(super) fn at_start(self) -> &'static str {
+        match (self.starts_in_trace, self.several) {
+            (false, _) => "at the start of the trace",
+            (true, false) => "at process start",
+            (true, true) => "at the start of the first process",
+        }
+    }
+
     /// The end as a noun.
     pub(super) fn end(self) -> &'static str {
         match (self.ends_in_trace, self.several) {

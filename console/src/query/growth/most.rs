@@ -1,4 +1,4 @@
-//! The most that there is at once.
+//! The maximum at any one time.
 
 /// Time of a change, in nanoseconds since session start, and the amount of the change.
 pub type Change = (i64, i64);

@@ -86,7 +86,7 @@ impl Time {
     }
 
     /// The leaked handles of the last part of the time that lasts, if handles leak in it: a part without any lasts for a
-    /// quarter of the time, others for a tenth. It leaks if it goes on, with leaked handles in the last quarter.
+    /// quarter of the time, others for a tenth. It leaks if it continues, with leaked handles in the last quarter.
     fn steady(&self, opens: &[i64]) -> Option<Range<usize>> {
         let parts = segments(opens, self.window.start_ns, self.horizon_ns);
         let until = parts.iter().rposition(|part| match part.opens.len() < MIN_STEADY {
@@ -122,7 +122,7 @@ impl Time {
         } else if self.window.end_ns.saturating_sub(*last) < self.length_ns / 20
             || self.quiet_after(*last) < self.length_ns / 200
         {
-            // The leak may go on, after the end or with the oldest young handles.
+            // The leak may continue, after the end or with the oldest young handles.
             Verdict::Short
         } else {
             Verdict::Burst

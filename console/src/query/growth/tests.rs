@@ -415,14 +415,14 @@ fn the_evidence_is_one_sentence() {
     let expected = [
         leaked,
         &format!("{leaked}; 400 of 501 closed after 250 ms on average"),
-        "burst: 40 leaked within 1.95 s, 5.00 min into the trace, 4.97 min before the end of the trace",
-        "once: 40 leaked within 39.0 s, 0 s into the trace, 9.35 min before the end of the trace",
+        "burst: 40 leaked, opened within 1.95 s, 5.00 min into the trace and 4.97 min before the end of the trace",
+        "once: 40 leaked, opened within 39.0 s at the start of the trace, 9.35 min before the end of the trace",
         "steady: 60 leaked in the first 59.0 s (warm-up), then 20 over 8.55 min, about 2.2 per minute (95 % confidence: 1.4 to 3.5)",
         "steady: 20 leaked over 95.0 s, about 12 per minute (95 % confidence: 8 to 19), since 8.33 min into the trace",
-        "burst: 8 leaked within 10.0 ms, 5.00 min into the trace, 5.00 min before the end of the trace",
+        "burst: 8 leaked, opened within 10.0 ms, 5.00 min into the trace and 5.00 min before the end of the trace",
         "balanced: 400 of 400 closed after 250 ms on average, none leaked",
         "balanced: 400 of 401 closed after 250 ms on average, 1 still open at the end of the trace",
-        "short: 2 leaked, the last one 6.67 min before the end of the trace",
+        "short: 2 leaked, the last one opened 6.67 min before the end of the trace",
         "short: none leaked",
     ];
     assert_eq!(texts, expected);
@@ -469,9 +469,9 @@ fn strays_are_no_part_of_a_burst_or_a_fill_that_goes_on() {
     assert_eq!(
         [text(&burst), text(&fill), text(&batches)],
         [
-            "burst: 40 of 42 leaked within 3.90 s, 5.00 min into the trace, 4.93 min before the end of the trace",
-            "once: 40 of 41 leaked within 3.90 s, 0 s into the trace, 9.94 min before the end of the trace",
-            "burst: 8 of 24 leaked within 700 ms, 3.00 min into the trace, 6.99 min before the end of the trace",
+            "burst: 40 of 42 leaked, opened within 3.90 s, 5.00 min into the trace and 4.93 min before the end of the trace",
+            "once: 40 of 41 leaked, opened within 3.90 s at the start of the trace, 9.94 min before the end of the trace",
+            "burst: 8 of 24 leaked, opened within 700 ms, 3.00 min into the trace and 6.99 min before the end of the trace",
         ]
     );
 }

@@ -13,7 +13,7 @@ impl TimeParts {
         Self { window, parts }
     }
 
-    /// Parts, and one for what comes later.
+    /// Parts, and one for later events.
     pub(crate) fn width(&self) -> usize {
         self.parts + 1
     }

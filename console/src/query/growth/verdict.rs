@@ -41,7 +41,7 @@ impl Verdict {
             Self::Steady => "Steady leak".to_owned(),
             Self::Burst => "Burst".to_owned(),
             Self::Once => "Filled once".to_owned(),
-            Self::Balanced => format!("Mostly {closed}"),
+            Self::Balanced => format!("Usually {closed}"),
             Self::Short => "Too little data to judge growth".to_owned(),
         }
     }

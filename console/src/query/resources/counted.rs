@@ -47,7 +47,7 @@ pub(super) struct Counts {
     pub(super) moments: Vec<(u32, Change)>,
     /// Changes of the bytes that are allocated, for each group and part of time.
     pub(super) changes: Vec<i64>,
-    /// Parts of time, and one for what comes later.
+    /// Parts of time, and one for later events.
     width: usize,
 }
 

@@ -52,7 +52,7 @@ impl ResourcesAnswer<'_> {
     }
 }
 
-/// Asks for them, in so many parts of time; `None` for a trace without any that are chosen.
+/// Asks for them, in this many parts of time; `None` for a trace without any that are chosen.
 ///
 /// # Errors
 /// When the archive is damaged, a time is asked for that the trace does not have, or `cancel` asks to stop.

@@ -23,7 +23,7 @@ use crate::query::stacks::{StackSet, StackVerdicts};
 use crate::query::suspect_rows::SuspectRows;
 use crate::query::tables::ProcessList;
 
-/// Rows that one thread takes at once.
+/// Rows that one thread processes at a time.
 pub(super) const PART: usize = 1 << 18;
 
 /// Source from which allocations are read.

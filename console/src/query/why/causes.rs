@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use handlescope_model::{EventKind, ObjectIdx, ProcessIdx, StackIdx};
+use handlescope_model::{EventKind, FILE_MAPPING_NAME, ObjectIdx, ProcessIdx, StackIdx};
 use indicatif::HumanCount;
 
 use super::columns::EventColumns;
@@ -33,7 +33,7 @@ const THREAD: &str = "Thread";
 pub(super) const RACE: &str = "race";
 
 /// Causes with facts beside those of the others, which the text always has.
-const CLOSED_AFTER_EXIT: &str = "closed_after_exit";
+pub(super) const CLOSED_AFTER_EXIT: &str = "closed_after_exit";
 const PID_REUSED: &str = "pid_reused";
 const OTHER_SIDE_OPEN: &str = "other_side_open";
 const FACTS_BESIDE: [&str; 3] = [CLOSED_AFTER_EXIT, PID_REUSED, OTHER_SIDE_OPEN];
@@ -149,7 +149,7 @@ impl Diagnosis {
     pub fn sentence(&self, closers: &[String]) -> String {
         let mut details = self.counts.clone();
         if !closers.is_empty() {
-            details.push_str(&format!(", by {}", closers.join(" and ")));
+            details.push_str(&format!(", by {}", joined(closers)));
         }
         if !self.others.is_empty() {
             details.push_str(&format!("; {}", self.others));
@@ -222,8 +222,12 @@ impl Causes<'_> {
             "closed by process exit, after the end event of the process",
             Self::closed_after_exit,
         ),
-        ("owner_crashed", "the process crashed before it closed the handle", Self::crashes),
-        ("owner_ended", "the process ended, and no close was recorded", Self::owners_ended),
+        ("owner_crashed", "the process crashed with the handle open", Self::crashes),
+        (
+            "owner_ended",
+            "the process ended, and the trace has no close of the handle",
+            Self::owners_ended,
+        ),
         (PID_REUSED, "the process ended, and another one got its pid", Self::pids_reused),
         (
             OTHER_SIDE_OPEN,
@@ -317,12 +321,19 @@ impl Causes<'_> {
         });
         let event = duplicated.first()?.opened.row();
         let (source, caller) = self.columns.duplicated(event);
-        let (source, caller) = (self.process(source), self.process(caller));
-        let facts = match source == caller {
-            true => format!("duplicated into the process by {caller} and never closed"),
-            false => {
-                format!("duplicated into the process from {source} by {caller} and never closed")
-            }
+        let owner = self.columns.owners.of(event);
+        let by = match caller {
+            Some(_) if caller == owner => "the process itself".to_owned(),
+            caller => self.process(caller),
+        };
+        let from = match source {
+            Some(_) if source == owner => "within the process".to_owned(),
+            Some(_) if source == caller => "into the process".to_owned(),
+            source => format!("from {}", self.process(source)),
+        };
+        let facts = match source == owner && caller == owner {
+            true => "duplicated within the process and never closed".to_owned(),
+            false => format!("duplicated {from} by {by} and never closed"),
         };
         self.diagnosis(cause, &duplicated, facts)
     }
@@ -413,10 +424,20 @@ impl Causes<'_> {
             leaked,
             closes,
             opened,
-            "closed",
+            self.ended(),
             self.is_beyond_chance,
         )?;
         Some(Diagnosis { objects, object_ids, stacks, ..diagnosis })
+    }
+
+    /// The verb for the end of a handle, or of a view.
+    pub(super) fn ended(&self) -> &'static str {
+        let object = self.handles.first().map(|handle| handle.object);
+        let type_id = object.map(|object| self.file.objects.type_id(object));
+        match type_id.map(|type_id| self.file.types.get(type_id)) {
+            Some(FILE_MAPPING_NAME) => "unmapped",
+            _ => "closed",
+        }
     }
 
     fn none_closed(&self, cause: &'static str) -> Option<Diagnosis> {
@@ -481,6 +502,14 @@ impl Causes<'_> {
             Some(_) => self.file.processes.known_or_invalid(process).shown_label(false),
             None => "an unknown process".to_owned(),
         }
+    }
+}
+
+/// Names as a list, as in "a, b and c".
+fn joined(names: &[String]) -> String {
+    match names {
+        [first @ .., last] if !first.is_empty() => format!("{} and {last}", first.join(", ")),
+        names => names.concat(),
     }
 }
 

@@ -62,6 +62,8 @@ pub struct WhyAnswer<'a> {
     pub allocations: usize,
     /// Number of groups of handles that leak only a few young ones, and are no suspects.
     pub young_groups: usize,
+    /// Number of handles and views that they leak.
+    pub young_handles: u64,
     /// Caveats that do not depend on which suspects are shown.
     caveats: usize,
 }
@@ -121,6 +123,8 @@ impl<'a> WhyAnswer<'a> {
         criteria: &WhyCriteria,
     ) -> Result<Self, QueryError> {
         let (mut suspects, young_groups) = suspects_of_handles(&file, criteria)?;
+        let of_suspects: u64 = suspects.iter().map(Suspect::leaked_in_totals).sum();
+        let young_handles = file.totals.leaked_handles.saturating_sub(of_suspects);
         let (mut allocation_count, mut no_match) = (0, file.about.no_match.clone());
         if let Some(allocations) = allocations(&file, tables, criteria)? {
             suspects.extend(suspects_of_allocations(&allocations, criteria)?);
@@ -142,8 +146,14 @@ impl<'a> WhyAnswer<'a> {
         }
         suspects.retain(|suspect| suspect.counts.unreleased() >= least);
         let caveats = file.about.caveats.len();
-        let mut answer =
-            Self { file, suspects, allocations: allocation_count, young_groups, caveats };
+        let mut answer = Self {
+            file,
+            suspects,
+            allocations: allocation_count,
+            young_groups,
+            young_handles,
+            caveats,
+        };
         answer.show(|index| criteria.shown.is_none_or(|count| index < count))?;
         Ok(answer)
     }
@@ -164,12 +174,6 @@ impl<'a> WhyAnswer<'a> {
         file.show_named_stacks(stacks.collect())?;
         file.about.caveats.extend(Caveat::of_unknown_exits(file.file.trace)?);
         Ok(())
-    }
-
-    /// Handles and views that nothing but the end of a process closed, of all groups.
-    pub fn unreleased(&self) -> u64 {
-        let totals = self.file.totals;
-        totals.leaked_handles.saturating_add(totals.closed_at_exit)
     }
 }
 
@@ -227,7 +231,7 @@ fn suspects_of_handles(
             .iter()
             .filter_map(|handle| columns.stack.get(handle.opened.row()))
             .collect();
-        let (create_stacks, ended) = (Some(stacks.len()), "closed".to_owned());
+        let (create_stacks, ended) = (Some(stacks.len()), causes.ended().to_owned());
         let closed_after_exit = causes.owners_of_late_closes();
         Some(Findings { diagnoses, names, create_stacks, grown: None, ended, closed_after_exit })
     })

@@ -7,13 +7,16 @@ use super::causes::{Causes, Diagnosis};
 use crate::query::groups::Opened;
 use crate::query::tables::ProcessInfo;
 
+/// The reason why a handle of a process that ended is leaked all the same.
+const COUNTED: &str = "counted as leaked, because the trace has no close";
+
 impl Causes<'_> {
     fn owner(&self, handle: Opened) -> Option<(ProcessIdx, &ProcessInfo)> {
         let owner = self.columns.owners.of(handle.opened.row())?;
         Some((owner, self.file.processes.get(owner)))
     }
 
-    /// Leaked handles with the owner that ended, if `is_meant` says so.
+    /// Leaked handles with the owner that ended, if `is_meant` is true.
     fn of_ended(&self, is_meant: impl Fn(Opened, ProcessIdx, i64) -> bool) -> Vec<Opened> {
         self.leaked_where(|handle| {
             let owner = self.owner(handle).and_then(|(row, owner)| Some((row, owner.end_ns?)));
@@ -25,9 +28,23 @@ impl Causes<'_> {
         let crashed = self.of_ended(|_, owner, _| self.ends.crash(owner).is_some());
         let (row, owner) = self.owner(*crashed.first()?)?;
         let (status, meaning) = self.ends.crash(row)?;
+        let end_ns = owner.end_ns?;
+        let is_closed = |handle: &&Opened| {
+            handle.closed().is_some() || self.close_after_end(**handle, end_ns).is_some()
+        };
+        let closed = crashed.iter().filter(is_closed).count();
+        let counted = match crashed.len() - closed {
+            0 => "closed by process exit, so not counted as leaked".to_owned(),
+            _ if closed == 0 => COUNTED.to_owned(),
+            open => format!(
+                "{} closed by process exit, {} counted as leaked",
+                HumanCount(closed as u64),
+                HumanCount(open as u64)
+            ),
+        };
         let facts = format!(
-            "the process crashed at {} (exit status 0x{status:X}, {meaning}) before it closed them",
-            at(owner.end_ns?)
+            "the process crashed at {} (exit status 0x{status:X}, {meaning}): {counted}",
+            at(end_ns)
         );
         self.diagnosis(cause, &crashed, facts)
     }
@@ -41,8 +58,7 @@ impl Causes<'_> {
         let (row, owner) = self.owner(*ended.first()?)?;
         let code = self.ends.exit_code.get(row.row());
         let code = code.map_or_else(String::new, |code| format!(" with exit code {code}"));
-        let facts =
-            format!("the process ended at {}{code}, and the trace has no close", at(owner.end_ns?));
+        let facts = format!("the process ended at {}{code}: {COUNTED}", at(owner.end_ns?));
         self.diagnosis(cause, &ended, facts)
     }
 
@@ -62,16 +78,16 @@ impl Causes<'_> {
             self.columns.time_ns.get(close)
         };
         let closes: Vec<i64> = reused.iter().filter_map(closes).collect();
-        let close = closes.iter().min().map(|ns| match reused.len() {
+        let close = closes.iter().min().map(|ns| match closes.len() {
             1 => format!(", which closed a handle with the same value at {}", at(*ns)),
             _ => format!(
-                ", which closed {} of the same handle values, the first at {}",
+                ", which closed {} handles with the same values, the first at {}",
                 HumanCount(closes.len() as u64),
                 at(*ns)
             ),
         });
         let facts = format!(
-            "the pid was used again after the process ended: {} since {}{}",
+            "the pid was reused after the process ended, by {} at {}{}",
             later_process.shown_label(false),
             at(later_process.start_ns?),
             close.unwrap_or_default()
@@ -97,14 +113,14 @@ impl Causes<'_> {
         let close = self.close_after_end(first, end_ns)?;
         let after_ns = self.columns.time_ns.get(close)?.saturating_sub(end_ns);
         let facts = format!(
-            "not leaked: closed by process teardown on thread {}, {:.1} ms after the process ended",
+            "closed by process exit on thread {}, {:.1} ms after the process ended: not counted as leaked",
             self.columns.tid.get(close)?,
             after_ns as f64 / 1e6
         );
         self.diagnosis(cause, &closed, facts)
     }
 
-    /// The close of a handle by the thread that opened it, after the end of its process: the exit goes on after the
+    /// The close of a handle by the thread that opened it, after the end of its process: the exit continues after the
     /// event of the process's end, and so late that the close counts as another process's.
     fn close_after_end(&self, handle: Opened, end_ns: i64) -> Option<usize> {
         let tid = self.columns.tid.get(handle.opened.row())?;

@@ -2,13 +2,13 @@
 
 use crate::query::growth::{Growth, ProcessLifetimes, Verdict};
 
-/// A leaked handle outlived its group when it got so many times as old as any handle that was closed.
+/// A leaked handle outlived its group when it is this many times as old as any handle that was closed.
 const OUTLIVED: i64 = 10;
 
-/// The score of a group: how many handles it keeps for ever, weighted by how likely it is to go on. `None`
+/// The score of a group: how many handles it keeps for ever, weighted by how likely it is to continue. `None`
 /// for a group that is not a suspect.
 ///
-/// A steady leak goes on, a burst may happen again, a few handles are no evidence, and a fill at the start is more often
+/// A steady leak continues, a burst may happen again, a few handles are no evidence, and a fill at the start is more often
 /// a cache than a leak. Of an otherwise balanced group, handles that `raced` leaked or that outlived it by far count.
 pub(super) fn of(growth: &Growth, processes: &[ProcessLifetimes], raced: u64) -> Option<f64> {
     let kept = growth.evidence.kept as u64;

@@ -2,12 +2,12 @@
 
 use std::cmp::Reverse;
 
-use handlescope_model::{ProcessIdx, StackIdx};
+use handlescope_model::{FILE_MAPPING_NAME, ProcessIdx, StackIdx};
 
-use super::causes::{Diagnosis, Findings, RACE};
+use super::causes::{CLOSED_AFTER_EXIT, Diagnosis, Findings, RACE};
 use super::names::LeakedNames;
 use super::score;
-use crate::query::acquired::{Acquired, Ends, ProgramGroup, Share};
+use crate::query::acquired::{Acquired, Ends, PRIVATE_HEAP, ProgramGroup, Share};
 use crate::query::amounts::{Bytes, Counts};
 use crate::query::growth::{Growth, Lifetime, ProcessLifetimes, Verdict, Words};
 use crate::query::requests::Requests;
@@ -198,6 +198,22 @@ impl Suspect {
         name.unwrap_or(&self.process)
     }
 
+    /// Number of its handles that count as leaked in the totals, even if process exit closed them after the end of their
+    /// process.
+    pub(super) fn leaked_in_totals(&self) -> u64 {
+        let late = self.diagnoses.iter().filter(|diagnosis| diagnosis.cause == CLOSED_AFTER_EXIT);
+        self.counts.leaked + late.map(|diagnosis| diagnosis.count).sum::<u64>()
+    }
+
+    /// The end of those that are not leaked, in a word.
+    pub fn ended(&self) -> &str {
+        match (self.ended.contains(' '), self.bytes) {
+            (false, _) => &self.ended,
+            (true, None) => "closed",
+            (true, Some(_)) => "freed",
+        }
+    }
+
     /// Rate of a steady leak, per minute.
     pub fn rate_per_minute(&self) -> Option<f64> {
         let rate = self.growth.evidence.rate.filter(|_| self.growth.verdict == Verdict::Steady);
@@ -225,8 +241,27 @@ impl Suspect {
             Some(_) => self.counts.opened,
             None => self.growth.evidence.opened as u64,
         };
-        // Those that process exit released are not among the leaked ones of the counts.
-        let leaked = if self.counts.closed_at_exit > 0 { "unreleased" } else { "leaked" };
-        self.growth.sentence(Words { closed: &self.ended, leaked }, total)
+        let words = Words { closed: &self.ended, leaked: self.unreleased(), opened: self.opened() };
+        self.growth.sentence(words, total)
+    }
+
+    /// The predicate of all that the program did not close or free. What process exit released is not *leaked*.
+    pub fn unreleased(&self) -> &'static str {
+        match (self.counts.closed_at_exit, self.bytes) {
+            (0, _) => "leaked",
+            (_, None) if self.type_name == FILE_MAPPING_NAME => "not unmapped by the program",
+            (_, None) => "not closed by the program",
+            (_, Some(_)) => "not freed by the program",
+        }
+    }
+
+    /// The predicate of how the program got them.
+    fn opened(&self) -> &'static str {
+        match (self.bytes, self.type_name.as_str()) {
+            (None, FILE_MAPPING_NAME) => "mapped",
+            (None, _) => "opened",
+            (_, PRIVATE_HEAP) => "created",
+            _ => "allocated",
+        }
     }
 }

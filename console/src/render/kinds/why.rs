@@ -13,7 +13,7 @@ use crate::{
     render::{
         json::{Document, StackNumbers, traces},
         table::{Columns, FileRows, Table},
-        text::{StackStyle, amounts, capitalized, headline, more, verdict},
+        text::{StackStyle, amounts, capitalized, handles_and_views, headline, more, verdict},
     },
     settings::{Display, StackDisplayArgs},
     terminal::Role,
@@ -24,7 +24,7 @@ use crate::{
 /// Returns the command that shows the handles of a suspect of the file with this number.
 type CommandOf<'a> = &'a dyn Fn(usize, &Suspect) -> String;
 
-/// Share of the worst score below which a suspect is small.
+/// Share of the worst score, and of the largest amount, below which a suspect is small.
 const SMALL: f64 = 0.1;
 
 /// Maximum number of handles that a stack of the system opens and the end of the process closes in
@@ -47,6 +47,8 @@ pub(crate) struct SuspectRow<'a> {
     numbers: StackNumbers,
     stacks: StackStyle<'a>,
     command: String,
+    /// Whether the text only counts it.
+    is_small: bool,
 }
 
 /// Declares the columns of a suspect.
@@ -78,7 +80,7 @@ pub(crate) fn why_columns<'a>() -> Columns<'a, SuspectRow<'a>> {
     columns.nest("amount", "string", |row| amounts(row.suspect));
     columns.nest("growth", "string", SuspectRow::growth);
     columns.nest("calls", "string?", SuspectRow::calls);
-    columns.nest("is_small", "boolean", SuspectRow::is_small);
+    columns.nest("is_small", "boolean", |row| row.is_small);
     columns.nest("object_names", "array", |row| &row.suspect.names.frequent);
     columns.nest("diagnoses", "array", SuspectRow::diagnoses);
     columns.add("causes", SuspectRow::causes).title("Causes").rows_only();
@@ -105,11 +107,17 @@ pub fn why<'a>(
     let traces = traces(answers.iter().map(|answer| &answer.file));
     let shown = StackDisplayArgs { show: true, line: true, ..stacks };
     let rows = answers.iter().zip(traces.iter()).flat_map(|(answer, trace)| {
-        answer.suspects.iter().map(move |suspect| {
+        let rows = answer.suspects.iter().map(|suspect| {
             let command = command(answer.file.about.index, suspect);
             let (numbers, stacks) = (trace.numbers, StackStyle::of(&answer.file, shown));
-            SuspectRow { answer, suspect, numbers, stacks, command }
-        })
+            SuspectRow { answer, suspect, numbers, stacks, command, is_small: false }
+        });
+        let mut rows: Vec<SuspectRow<'a>> = rows.collect();
+        let handles = rows.partition_point(|row| row.suspect.bytes.is_none());
+        let (of_handles, of_allocations) = rows.split_at_mut(handles);
+        mark_small(of_handles);
+        mark_small(of_allocations);
+        rows
     });
     let rows: Vec<SuspectRow<'a>> = rows.collect();
     let mut rest = rows.as_slice();
@@ -140,30 +148,62 @@ fn part(
     }
     let bold = |line: &String| display.screen.paint(Role::Heading, display.whole(line)).to_string();
     let headline: Vec<String> = headline(&answer.suspects).iter().map(bold).collect();
-    let part = part.above(format!("{}\n\n", headline.join("\n")));
-    let Some(command) = all else { return part };
-    let is_shown = |place: &usize| !rows.get(*place).is_some_and(|row| row.is_small());
+    let mut part = part.above(format!("{}\n\n", headline.join("\n")));
+    let mut lines = Vec::new();
+    if let Some(command) = all {
+        let (shown, left_out) = shown_and_left_out(rows);
+        lines = lines_of_left_out(answer, rows, &left_out, command);
+        part = part.only(shown);
+    }
+    lines.extend(line_of_young(answer));
+    if lines.is_empty() { part } else { part.below(lines.join("\n")) }
+}
+
+/// Places of the rows that the text shows, and of those that it only counts.
+fn shown_and_left_out(rows: &[SuspectRow<'_>]) -> (Vec<usize>, Vec<usize>) {
+    let is_shown = |place: &usize| !rows.get(*place).is_some_and(|row| row.is_small);
     let (mut shown, mut left_out): (Vec<usize>, Vec<usize>) = (0..rows.len()).partition(is_shown);
     if shown.is_empty() {
         shown.push(left_out.remove(0));
     }
-    if left_out.is_empty() {
-        return part;
-    }
+    (shown, left_out)
+}
+
+/// Lines that count the rows that are left out, with the command that shows them.
+fn lines_of_left_out(
+    answer: &WhyAnswer<'_>,
+    rows: &[SuspectRow<'_>],
+    left_out: &[usize],
+    command: &str,
+) -> Vec<String> {
     let is_start = |place: &usize| rows.get(*place).is_some_and(SuspectRow::is_of_process_start);
-    let (starts, others): (Vec<usize>, Vec<usize>) = left_out.into_iter().partition(is_start);
-    let others: Vec<&Suspect> =
-        others.iter().filter_map(|place| answer.suspects.get(*place)).collect();
+    let (starts, others): (Vec<usize>, Vec<usize>) = left_out.iter().copied().partition(is_start);
+    let others = others.iter().filter_map(|place| answer.suspects.get(*place));
+    let others: Vec<&Suspect> = others.collect();
     let mut lines = Vec::new();
     if !others.is_empty() {
-        lines.push(format!("and {}: {}", more(&others), Untrusted(command)));
+        lines.push(format!("and {}; list them with {}", more(&others), Untrusted(command)));
     }
     if !starts.is_empty() {
         let groups = Counted(starts.len() as u64, "more group");
-        let handles = "of handles that process start opens";
-        lines.push(format!("and {groups} {handles}: {}", Untrusted(command)));
+        let handles = "of handles opened at process start";
+        lines.push(format!("and {groups} {handles}; list them with {}", Untrusted(command)));
     }
-    part.only(shown).below(lines.join("\n"))
+    lines
+}
+
+/// A line about handles that are leaked, but of no suspect.
+fn line_of_young(answer: &WhyAnswer<'_>) -> Option<String> {
+    let WhyAnswer { young_groups, young_handles, .. } = *answer;
+    let handles = handles_and_views(young_handles, answer.file.totals.map_count > 0, true);
+    let groups = Counted(young_groups as u64, "group");
+    let verb = if young_groups == 1 { "closes" } else { "close" };
+    (young_handles > 0).then(|| {
+        format!(
+            "not counted: {handles} leaked by {groups} that usually {verb} theirs, opened shortly before \
+             the end; list them with .dump ObjectRef -Leak"
+        )
+    })
 }
 
 /// Adds the reason why there are no suspects.
@@ -190,7 +230,7 @@ fn without_suspects(part: FileRows, answer: &WhyAnswer<'_>) -> FileRows {
         true => format!(
             "Nothing leaks: {opened} opened, {} not closed by their programs, none older than \
              closed ones of their groups",
-            HumanCount(answer.unreleased())
+            HumanCount(answer.file.totals.unreleased())
         ),
         false => "Unknown whether anything leaks".to_owned(),
     })
@@ -305,20 +345,15 @@ impl SuspectRow<'_> {
         words.join(",")
     }
 
-    /// Whether it says next to nothing beside the others: it keeps little and does not go on, or is what the end of
-    /// each process closes.
-    fn is_small(&self) -> bool {
-        let Suspect { counts, growth, create_stack, score, bytes, .. } = self.suspect;
+    /// Whether each process has such handles: the loader opens them, or a stack of the system does, and process exit
+    /// closes them.
+    fn is_trivial(&self) -> bool {
+        let Suspect { counts, create_stack, bytes, .. } = self.suspect;
         let is_of_program = |stack| self.stacks.program_frames(stack).next().is_some();
         let is_of_exit = counts.leaked == 0
             && counts.closed_at_exit <= MIN_AT_EXIT
             && !create_stack.is_some_and(is_of_program);
-        let goes_on = matches!(growth.verdict, Verdict::Steady | Verdict::Burst);
-        let is_alike = |suspect: &&Suspect| suspect.bytes.is_some() == bytes.is_some();
-        // They stand in the order of their scores.
-        let worst = self.answer.suspects.iter().find(is_alike);
-        let is_below = worst.is_some_and(|worst| *score < SMALL * worst.score);
-        (is_of_exit && bytes.is_none()) || (is_below && !goes_on) || self.is_of_process_start()
+        (is_of_exit && bytes.is_none()) || self.is_of_process_start()
     }
 
     /// Whether the loader opened the handles when the process started, and no code of the program took part: each
@@ -380,6 +415,33 @@ impl SuspectRow<'_> {
             stacks.filter_map(|stack| self.stacks.representative(*stack, program)).collect();
         functions.dedup();
         functions
+    }
+}
+
+/// The bytes that a suspect leaks, or the handles.
+fn unreleased(suspect: &Suspect) -> i64 {
+    let count = || i64::try_from(suspect.counts.unreleased()).unwrap_or(i64::MAX);
+    suspect.bytes.map_or_else(count, |bytes| bytes.unreleased)
+}
+
+/// Marks rows, all of handles or all of allocations, that say next to nothing beside the others: those that each process
+/// has, and those at the end that leak little and do not go on.
+fn mark_small(rows: &mut [SuspectRow<'_>]) {
+    let scores = rows.iter().map(|row| row.suspect.score);
+    let min_score = SMALL * scores.fold(0.0, f64::max);
+    let largest_amount = rows.iter().map(|row| unreleased(row.suspect)).max().unwrap_or_default();
+    let min_amount = SMALL * largest_amount as f64;
+    for row in &mut *rows {
+        row.is_small = row.is_trivial();
+    }
+    let is_large = |row: &SuspectRow<'_>| {
+        let Suspect { score, growth, .. } = row.suspect;
+        let goes_on = matches!(growth.verdict, Verdict::Steady | Verdict::Burst);
+        goes_on || *score >= min_score || unreleased(row.suspect) as f64 >= min_amount
+    };
+    let last_large = rows.iter().rposition(|row| !row.is_small && is_large(row));
+    for row in rows.iter_mut().skip(last_large.map_or(0, |last| last + 1)) {
+        row.is_small = true;
     }
 }
 

@@ -32,7 +32,7 @@ impl Measure {
         }
     }
 
-    /// Returns the amount in this unit; sums of bytes may be negative where events say so.
+    /// Returns the amount in this unit; sums of bytes may be negative if events say so.
     pub(in crate::render) fn width(self, amount: Amount) -> u64 {
         match self {
             Self::Bytes => u64::try_from(amount.bytes).unwrap_or_default(),

@@ -11,7 +11,7 @@ const STACKS: usize = 5_000;
 /// Frames of a stack that are shown. Windows records 192 at most, a hostile file may claim any number.
 const FRAMES: usize = 200;
 
-/// Parts of the time, and processes that are shown by themselves.
+/// Parts of the time, and processes that are shown separately.
 pub(crate) const BUCKETS: usize = 300;
 pub(super) const PROCESSES: usize = 8;
 

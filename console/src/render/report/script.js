@@ -97,23 +97,23 @@ function stack(file, number) {
     frame.name, frame.source ? make("span", { class: "source" }, "  " + frame.source) : null)));
 }
 
-function suspect(file, own) {
-  const id = "suspect-" + file.index + "-" + own.rank;
-  const causes = own.causes.map((cause) => make("li", null,
+function suspectDetails(file, suspect) {
+  const id = "suspect-" + file.index + "-" + suspect.rank;
+  const causes = suspect.causes.map((cause) => make("li", null,
     cause.text,
     cause.objects.length ? make("span", { class: "dim" }, " (objects " + cause.objects.join(" ") + (cause.object_count > cause.objects.length ? ", " + cause.objects.length + " of " + cause.object_count : "") + ")") : null,
-    ...cause.close_stacks.map((number) => make("details", null, make("summary", null, own.bytes === null ? "a stack that closed" : "a stack that freed"), stack(file, number)))));
+    ...cause.close_stacks.map((number) => make("details", null, make("summary", null, suspect.bytes === null ? "closed on this stack" : "freed on this stack"), stack(file, number)))));
   return make("section", { class: "suspect", id },
-    make("h3", null, own.rank + ". " + own.process + " " + own.type),
-    make("p", null, own.amount),
-    make("p", null, make("b", null, own.verdict), ": " + own.evidence),
+    make("h3", null, suspect.rank + ". " + suspect.process + " " + suspect.type),
+    make("p", null, suspect.amount),
+    make("p", null, make("b", null, suspect.verdict), ": " + suspect.evidence),
     make("ul", null, ...causes),
-    make("p", null, make("b", null, own.bytes === null ? "Opened by" : "Allocated by")),
-    own.stack === null ? make("p", { class: "dim" }, "no create stack") : stack(file, own.stack),
-    make("p", null, make("code", null, own.command)));
+    make("p", null, make("b", null, suspect.bytes === null ? "Opened by" : "Allocated by")),
+    suspect.stack === null ? make("p", { class: "dim" }, "no create stack") : stack(file, suspect.stack),
+    make("p", null, make("code", null, suspect.command)));
 }
 
-/** Areas on each other: how many handles were open, or how much was allocated, over time. */
+/** Stacked areas of open handles, or of allocated memory, over time. */
 function timeline(data, unit, label) {
   const { start, end, series } = data;
   const [width, height, left, bottom] = [1200, 300, unit === "bytes" ? 84 : 60, 24];
@@ -149,7 +149,7 @@ function timeline(data, unit, label) {
   return make("div", { class: "timeline" }, picture, make("ul", { class: "legend" }, ...legend.reverse()));
 }
 
-/** A flame graph; a click shows what is above a frame in the whole width. */
+/** A flame graph; a click zooms into a frame. */
 function flame(stacks, unit, label) {
   const root = { name: "all", count: 0, children: new Map(), own: false };
   for (const { frames, count } of stacks) {
@@ -195,31 +195,31 @@ function flame(stacks, unit, label) {
     place.replaceChildren(picture);
   }
 
-  if (root.count === 0) return make("p", { class: "dim" }, unit === "handles" ? "nothing leaks" : "all of it was freed");
+  if (root.count === 0) return make("p", { class: "dim" }, unit === "handles" ? "nothing leaks" : "everything was freed");
   show(root);
   return place;
 }
 
-/** What there is of a kind of allocations, in a line. */
-function kindLine(own) {
-  const sized = (number, bytes) => number.toLocaleString("en") + (own.unit === "bytes" ? " (" + amount(bytes, "bytes") + ")" : "");
-  return own.kind + ": " + sized(own.allocated, own.allocated_bytes) + " allocated, " +
-    sized(own.outstanding, own.outstanding_bytes) + " leaked, " +
-    sized(own.at_exit, own.at_exit_bytes) + " freed only by process exit";
+/** The totals of a kind of allocations, in a line. */
+function kindLine(kind) {
+  const sized = (number, bytes) => number.toLocaleString("en") + (kind.unit === "bytes" ? " (" + amount(bytes, "bytes") + ")" : "");
+  return kind.kind + ": " + sized(kind.allocated, kind.allocated_bytes) + " allocated, " +
+    sized(kind.outstanding, kind.outstanding_bytes) + " leaked, " +
+    sized(kind.at_exit, kind.at_exit_bytes) + " freed only by process exit";
 }
 
 /** Pictures of handles, or of a kind of allocations. */
-function pictures(own, over, left, wide) {
+function pictures(subject, over, left, wide) {
   return [
-    ...(own.timeline ? [make("h2", null, over), timeline(own.timeline, own.unit, over)] : []),
-    make("h2", null, left), wide ? make("p", { class: "dim" }, wide) : null, flame(own.flame, own.unit, left)];
+    ...(subject.timeline ? [make("h2", null, over), timeline(subject.timeline, subject.unit, over)] : []),
+    make("h2", null, left), wide ? make("p", { class: "dim" }, wide) : null, flame(subject.flame, subject.unit, left)];
 }
 
 /** The pictures of a kind of allocations. */
-function kindPictures(own) {
-  const over = (own.unit === "bytes" ? "Allocated bytes" : "Allocations") + " over time: " + own.kind;
-  return pictures(own, over, "Flame graph of what was not freed: " + own.kind,
-    "as wide as " + (own.unit === "bytes" ? "its bytes" : "its allocations are many"));
+function kindPictures(kind) {
+  const over = (kind.unit === "bytes" ? "Allocated bytes" : "Allocations") + " over time: " + kind.kind;
+  return pictures(kind, over, "Flame graph of what was not freed: " + kind.kind,
+    "width: " + (kind.unit === "bytes" ? "bytes" : "number of allocations"));
 }
 
 /** All groups of handles, or of allocations. */
@@ -242,25 +242,25 @@ function section(file) {
     { key: "verdict", title: "Growth" },
     { key: "rate", title: "Per minute", number: true, show: (row) => row.rate === null ? "" : Number(row.rate.toPrecision(3)).toLocaleString("en") },
     { key: "words", title: "Cause" }, { key: "function", title: "Function", link },
-  ], file.suspects.map((own) => ({ ...own, words: own.causes.length ? own.causes[0].text : "" })), "suspects");
+  ], file.suspects.map((suspect) => ({ ...suspect, words: suspect.causes.length ? suspect.causes[0].text : "" })), "suspects");
   const { totals } = file;
-  const none = make("p", null, file.has_events ? "Nothing is suspected to leak." : "Whether anything leaks is unknown.");
+  const none = make("p", null, file.has_events ? "Nothing leaks." : "It is unknown whether anything leaks.");
   return make("article", { id: "file-" + file.index },
     make("h1", null, file.name),
     make("p", { class: "dim" }, file.path + (file.start ? ", started " + file.start : "") + (file.seconds === null ? "" : ", " + file.seconds.toPrecision(4) + " s")),
     ...(file.has_handles ? [make("p", null, count(totals.opened, "handle") + " opened, " + totals.closed.toLocaleString("en") + " closed, " +
       totals.leaked.toLocaleString("en") + " leaked, " + (totals.leaked_views ? count(totals.leaked_views, "leaked view") + ", " : "") + totals.at_exit.toLocaleString("en") + " closed only by process exit")] : []),
-    ...file.kinds.map((own) => make("p", null, kindLine(own))),
+    ...file.kinds.map((kind) => make("p", null, kindLine(kind))),
     ...file.caveats.map((text) => make("p", { class: "caveat" }, text)),
     make("h2", null, "Suspects"), ...(file.suspects.length ? [suspects] : [none]),
     file.suspects_left_out ? make("p", { class: "dim" }, count(file.suspects_left_out, "more suspect")) : null,
     ...(file.has_handles ? pictures(file, "Open handles over time", "Flame graph of leaked handles") : []),
     ...file.kinds.flatMap(kindPictures),
-    ...(file.suspects.length ? [make("h2", null, "Verdicts and stacks"), ...file.suspects.map((own) => suspect(file, own))] : []),
+    ...(file.suspects.length ? [make("h2", null, "Suspects in detail"), ...file.suspects.map((suspect) => suspectDetails(file, suspect))] : []),
     ...(file.has_handles ? groups(file, "groups", "All groups of handles", "groups") : []),
     ...(file.kinds.length ? groups(file, "allocated", "All groups of allocations", "allocations") : []));
 }
 
 document.title = "handlescope: " + data.files.map((file) => file.name).join(", ");
-const asked = data.asked === null ? [] : [make("p", { class: "dim" }, "Only what was chosen: " + data.asked)];
+const asked = data.asked === null ? [] : [make("p", { class: "dim" }, "Limited to: " + data.asked)];
 document.getElementById("report").append(...asked, ...data.files.map(section), make("p", { class: "dim" }, data.exporter));

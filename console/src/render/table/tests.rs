@@ -162,7 +162,7 @@ fn an_unknown_column_is_an_error_that_names_all() {
     let error = written(&by("coutn")).expect_err("no such column").to_string();
     assert_eq!(
         error,
-        "-SortBy: no column 'coutn', did you mean count?; the columns are name, address, count, label"
+        "-SortBy: no column 'coutn', did you mean count? The columns are name, address, count, label"
     );
 }
 

@@ -12,6 +12,7 @@ mod totals;
 
 pub(super) use self::groups::TreeColumns;
 pub(crate) use self::groups::tree_columns;
+pub(super) use self::numbers::handles_and_views;
 pub(super) use self::object_ref::object_ref;
 pub(super) use self::process::ProcessStyle;
 pub(super) use self::stack::StackStyle;

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
+use handlescope_model::tables::ResourceKind;
 use handlescope_model::{FILE_MAPPING_NAME, Untrusted};
 use indicatif::HumanCount;
 
@@ -10,11 +11,12 @@ use super::numbers::handles_and_views;
 use crate::query::{Bytes, Counts, PRIVATE_HEAP, Suspect};
 use crate::values::{Counted, Size};
 
-/// The verb for the end of a handle, or of an allocation.
+/// The verb for the end of a handle, of a view, or of an allocation.
 fn closed(suspect: &Suspect) -> &'static str {
-    match suspect.bytes {
-        Some(_) => "freed",
-        None => "closed",
+    match (suspect.bytes, suspect.type_name.as_str()) {
+        (Some(_), _) => "freed",
+        (None, FILE_MAPPING_NAME) => "unmapped",
+        (None, _) => "closed",
     }
 }
 
@@ -39,6 +41,8 @@ pub(in crate::render) fn amounts(suspect: &Suspect) -> String {
         (leaked, at_exit) => (leaked, format!("leaked, {} {exits}", HumanCount(at_exit))),
     };
     let name = match &suspect.allocator {
+        // The name of the function says enough.
+        Some(allocator) if suspect.type_name == ResourceKind::Resource.name() => allocator.clone(),
         Some(allocator) => format!("{} {allocator}", suspect.type_name),
         None => suspect.type_name.clone(),
     };
@@ -51,7 +55,7 @@ pub(in crate::render) fn amounts(suspect: &Suspect) -> String {
 
 /// The title of the line about the growth of a suspect.
 pub(in crate::render) fn verdict(suspect: &Suspect) -> String {
-    suspect.growth.title(closed(suspect))
+    suspect.growth.title(suspect.ended())
 }
 
 /// A sentence with its first letter in upper case.
@@ -87,22 +91,28 @@ fn sentence(suspects: &[&Suspect]) -> String {
     let bytes = bytes.fold(0_i64, |sum, bytes| sum.saturating_add(bytes.unreleased));
     let bytes = if bytes > 0 { format!("{} in ", Size(bytes)) } else { String::new() };
     // Bytes are known only of what leaked and what an exit freed together.
-    let (shown, count, more) = match first.bytes {
-        None if leaks > 0 => (of_leaks, leaks, "more"),
-        _ => (suspects.to_vec(), leaks + exits, "of them"),
+    let (shown, count) = match first.bytes {
+        None if leaks > 0 => (of_leaks, leaks),
+        _ => (suspects.to_vec(), leaks + exits),
     };
-    let acquired = counted(first, count, has_views(&shown));
+    let acquired = match shown.iter().all(|suspect| suspect.type_name == FILE_MAPPING_NAME) {
+        true => Counted(count, "view").to_string(),
+        false => counted(first, count, has_views(&shown)),
+    };
     let (programs, of_exits) = (programs(&shown), programs(&of_exits));
     let exit = match of_exits == programs || of_exits.len() > 1 {
         true => "process exit".to_owned(),
         false => format!("the exit of {}", named(&of_exits)),
     };
-    let rest = match (leaks, exits) {
-        (_, 0) => String::new(),
-        (0, _) => format!(", {closed} only by {exit}"),
-        _ => format!("; {} {more} {closed} only by {exit}", HumanCount(exits)),
+    let exits_shown = HumanCount(exits);
+    let (verb, rest) = match (leaks, exits, first.bytes) {
+        (_, 0, _) => ("leaked", String::new()),
+        (0, _, None) => ("opened", format!(", {closed} only by {exit}")),
+        (0, _, Some(_)) => ("allocated", format!(", {closed} only by {exit}")),
+        (_, _, None) => ("leaked", format!("; {exits_shown} more {closed} only by {exit}")),
+        (..) => ("leaked", format!(", including {exits_shown} {closed} only by {exit}")),
     };
-    format!("{bytes}{acquired} leaked by {}{}{rest}", call_sites(&shown), named(&programs))
+    format!("{bytes}{acquired} {verb} by {}{}{rest}", call_sites(&shown), named(&programs))
 }
 
 /// The number of stacks and of groups without one, as in "3 call sites (and 1 group without stack) of ".

@@ -12,7 +12,7 @@ mod spelling;
 use symbolic::common::{Arch, CpuFamily, Language, Name, NameMangling};
 use symbolic_demangle::{Demangle, DemangleOptions};
 
-/// The name to show for a name out of a symcache.
+/// The displayed form of a name from a symcache.
 pub(in crate::symbols) fn readable(name: &str) -> String {
     if let Some(name) = decorated::undecorated(name) {
         return name;

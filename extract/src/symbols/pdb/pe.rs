@@ -1,4 +1,4 @@
-//! Names out of the image itself, for modules without a PDB: its exports.
+//! Names from the exports of an image, for modules without a PDB.
 //!
 //! An export has a start and no end, and most functions are not exported. So the nearest export
 //! before an address names it only if both lie in the same function as the image itself bounds them:
@@ -33,11 +33,11 @@ use crate::symbols::report::SymbolFileError;
 const EXECUTABLE: u32 = 0x2000_0000;
 /// Ordinals have 16 bits, so there cannot be more functions; several names of one are rare.
 const MAX_EXPORTS: u32 = 0x2_0000;
-/// Windows loads no more.
+/// The limit of Windows.
 const MAX_SECTIONS: u16 = 96;
-/// Most bytes of the list of functions: about two million functions.
+/// Maximum bytes of the list of functions, about two million functions.
 const MAX_LIST_BYTES: u32 = 24 << 20;
-/// Longest name of an export; linkers write no longer names.
+/// Maximum length of an export's name; linkers write no longer ones.
 const MAX_NAME_LENGTH: usize = 4096;
 /// Parts of a function that are chained one to the other.
 const MAX_CHAIN_LENGTH: usize = 8;
@@ -108,7 +108,7 @@ impl ExportTable {
             let exports = if is_right { Some(image.exports()?) } else { None };
             Ok(((image.timestamp, u64::from(image.size)), exports))
         };
-        // The parser calculates with what a damaged file says.
+        // The parser trusts the numbers in a damaged file.
         let result: Result<_, ParseError> =
             quietly(read).unwrap_or_else(|_| Err("the parser cannot read it".into()));
         let (identity, exports) = result
@@ -313,7 +313,7 @@ impl<'a> Image<'a> {
         Ok(functions)
     }
 
-    /// Follows the chain of a part to that which the function starts with.
+    /// Follows the chain from a part to the start of its function.
     fn main_part(&self, data: &ExceptionData<'_>, function: RuntimeFunction) -> RuntimeFunction {
         let mut main = function;
         for _ in 0..MAX_CHAIN_LENGTH {

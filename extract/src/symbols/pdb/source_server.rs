@@ -15,8 +15,8 @@ use thiserror::Error;
 
 /// The largest stream that is read. Chrome's, with 80,000 files, has about 10 MiB.
 const MAX_BYTES: usize = 64 << 20;
-/// Bytes of all variables of a source server, of what it says of one file, and how often a value can be in another
-/// one at most: what is made of them is no longer than the product.
+/// Maximum bytes of all variables of a source server and of its entry for one file, and maximum uses of a value in
+/// another: the result is no longer than their product.
 const MAX_VARIABLES: usize = 16 << 10;
 const MAX_LINE: usize = 4 << 10;
 const MAX_COPIES: usize = 1024;
@@ -28,7 +28,7 @@ const MAX_SHOWN: usize = 1024;
 /// Locations of source files in a PDB.
 #[derive(Default)]
 pub(in crate::symbols) struct SourceServer {
-    /// Paths that begin so, in lower case, and what takes the place of that; the longest first.
+    /// Prefixes of paths in lower case with their replacements, the longest first.
     links: Vec<(String, String)>,
     /// The stream of a source server, which was checked.
     stream: Vec<u8>,
@@ -39,7 +39,7 @@ struct SourceLink {
     documents: BTreeMap<String, String>,
 }
 
-/// A source server at work.
+/// A source server being evaluated.
 pub(in crate::symbols) struct SourceLocations<'a> {
     links: &'a [(String, String)],
     stream: Option<SrcSrvStream<'a>>,
@@ -55,7 +55,7 @@ impl SourceServer {
         Self { links: links.unwrap_or_default(), stream: server.unwrap_or_default() }
     }
 
-    /// Reads what is needed to answer for many files.
+    /// Reads the data needed for many files.
     pub(in crate::symbols) fn locations(&self) -> SourceLocations<'_> {
         let stream = Some(&self.stream).filter(|stream| !stream.is_empty());
         let stream = stream.and_then(|stream| SrcSrvStream::parse(stream).ok());
@@ -91,7 +91,7 @@ impl SourceLocations<'_> {
     }
 }
 
-/// Reasons that a source server is not used.
+/// Reasons why a source server is not used.
 #[derive(Debug, PartialEq, Eq, Error)]
 pub(in crate::symbols) enum SourceServerError {
     #[error("its source server stream is too large")]
@@ -104,13 +104,13 @@ pub(in crate::symbols) enum SourceServerError {
     EndlessTexts,
 }
 
-/// Fails if the PDB has a source server whose text nothing should evaluate.
+/// Fails if the PDB has a source server whose text must not be evaluated.
 pub(in crate::symbols) fn check_source_server(bytes: &[u8]) -> Result<(), SourceServerError> {
     let Ok(mut pdb) = pdb::PDB::open(Cursor::new(bytes)) else { return Ok(()) };
     stream(&mut pdb, b"srcsrv").map_or(Ok(()), |stream| check(&stream))
 }
 
-/// Fails if values could become much longer than the text, or calls lie too deep in one another.
+/// Fails if values could become much longer than the text, or calls are nested too deeply.
 fn check(stream: &[u8]) -> Result<(), SourceServerError> {
     if stream.len() > MAX_BYTES {
         return Err(SourceServerError::TooLarge);
@@ -134,7 +134,7 @@ fn check(stream: &[u8]) -> Result<(), SourceServerError> {
     Ok(())
 }
 
-/// The content of the stream `sourcelink`, if that makes sense.
+/// The content of the stream `sourcelink`, if it is valid.
 fn links_of(bytes: &[u8]) -> Option<Vec<(String, String)>> {
     let bytes = bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(bytes);
     let SourceLink { documents } = serde_json::from_slice(bytes).ok()?;

@@ -1,7 +1,7 @@
-//! The store of converted PDBs, so that every PDB is parsed once only.
+//! The cache of converted PDBs, so that every PDB is parsed only once.
 //!
-//! A symcache lies at `symcache-vN/NAME.pdb/INDEX/NAME.symcache` in our folder of the cache, N being
-//! symbolic's format version. After the bytes that symbolic wrote it ends in a footer of this program:
+//! A symcache lies at `symcache-vN/NAME.pdb/INDEX/NAME.symcache` in our cache folder; N is
+//! symbolic's format version. This program appends a footer to symbolic's bytes:
 //!
 //! | offset from the end | content (little endian)                             |
 //! |---------------------|-----------------------------------------------------|
@@ -10,7 +10,7 @@
 //! | -16                 | modification time of the PDB, ns since 1970         |
 //! | -8                  | checksum of everything before, so that a damaged file is noticed |
 //!
-//! Files are written beside and renamed, never changed; they may be mapped at any time.
+//! Files are written under a temporary name and renamed, never changed, because they may be mapped at any time.
 
 use std::fs;
 use std::hash::Hasher;
@@ -30,7 +30,7 @@ use crate::symbols::report::SymbolFileError;
 const MAGIC: &[u8; 8] = b"HSYMC001";
 const FOOTER: usize = 32;
 
-/// The folder with all symcaches; without one, they live in memory.
+/// The folder of all symcaches; without one, they are kept in memory.
 pub(in crate::symbols) struct SymcacheStore {
     folder: Option<PathBuf>,
 }
@@ -79,7 +79,7 @@ impl SymcacheStore {
         is_right.then_some(StoredSymcache { path, bytes, source })
     }
 
-    /// Keeps a new symcache and maps it; with the bytes themselves where it can not be kept.
+    /// Stores a new symcache and maps it; uses the bytes in memory if it cannot be stored.
     pub(in crate::symbols) fn save(
         &self,
         key: &StoreKey,
@@ -126,7 +126,7 @@ fn footer(symcache: &[u8], source: FileStamp) -> [u8; FOOTER] {
     footer
 }
 
-/// The stamp out of an intact footer.
+/// The stamp from an intact footer.
 fn read_footer(bytes: &[u8]) -> Option<FileStamp> {
     let (symcache, stored_footer) = bytes.split_last_chunk::<FOOTER>()?;
     let field = |at: usize| stored_footer.get(at..at + 8)?.try_into().ok().map(u64::from_le_bytes);

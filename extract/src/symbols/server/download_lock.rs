@@ -1,11 +1,11 @@
 //! A lock so that a single process downloads a file at a time, and a limit on the bytes under way at once.
 //!
-//! Who downloads a file has a lock on `NAME.INDEX.lock` in our folder of the cache, from before a server is
-//! asked until the file is unpacked, checked and renamed. The others wait, and take the file from the cache then.
-//! The lock is the operating system's, so that it goes with its process however that ends.
+//! The downloading process holds a lock on `NAME.INDEX.lock` in our cache folder from before the first request until
+//! the file is unpacked, checked and renamed. Other processes wait and then take the file from the cache. It is a lock of
+//! the operating system, so it is released however the process ends.
 //!
-//! A process that was stopped (Ctrl-Z), or whose server is silent, must not stop the others: as long as there is
-//! progress, the lock file grows. Where it does not, the others stop waiting, and download beside it.
+//! A suspended process (Ctrl-Z), or one with a silent server, must not block the others. The lock file grows as long as
+//! the download makes progress; when it stops growing, the others stop waiting and download the file themselves.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -33,7 +33,7 @@ impl DownloadLock {
     /// Takes the lock; `None` when another process has it.
     ///
     /// # Errors
-    /// When there can be no lock in this place.
+    /// When files in this folder cannot be locked.
     pub(in crate::symbols) fn take(path: &Path) -> io::Result<Option<Self>> {
         fs::create_dir_all(path.parent().ok_or(io::ErrorKind::InvalidInput)?)?;
         let file = OpenOptions::new().append(true).create(true).open(path)?;
@@ -42,7 +42,7 @@ impl DownloadLock {
             Err(fs::TryLockError::WouldBlock) => return Ok(None),
             Err(fs::TryLockError::Error(error)) => return Err(error),
         }
-        // The last owner removed it in between, and another process may have made a new one.
+        // The previous owner removed it meanwhile, and another process may have created a new one.
         let is_there = Handle::from_path(path).ok() == Some(Handle::from_file(file.try_clone()?)?);
         if !is_there {
             return Ok(None);
@@ -53,7 +53,7 @@ impl DownloadLock {
         Ok(Some(Self { file, path, last_sign, is_installing: AtomicBool::new(false) }))
     }
 
-    /// Shows the others that the download goes on.
+    /// Signals progress to waiting processes.
     pub(in crate::symbols) fn progress(&self) {
         let mut last = lock(&self.last_sign);
         if last.elapsed() >= SIGN_OF_LIFE {
@@ -62,7 +62,7 @@ impl DownloadLock {
         }
     }
 
-    /// Notes that the file is there and is being unpacked and checked, which takes its time.
+    /// Marks the file as received; unpacking and checking it may take long.
     pub(in crate::symbols) fn installs(&self) {
         self.is_installing.store(true, Relaxed);
     }
@@ -73,7 +73,7 @@ impl DownloadLock {
 }
 
 impl Drop for DownloadLock {
-    /// Removes the file before the lock goes with it.
+    /// Removes the lock file while the lock is still held.
     fn drop(&mut self) {
         let _ = fs::remove_file(&self.path);
     }
@@ -101,14 +101,14 @@ impl Waiting {
     }
 }
 
-/// A weighted semaphore: the weights of the permits that are given out stay below a limit.
+/// A weighted semaphore: the weights of all outstanding permits stay below a limit.
 pub(in crate::symbols) struct Semaphore {
     limit: u64,
     inside: Mutex<u64>,
     left: Condvar,
 }
 
-/// Given back when it is dropped.
+/// A permit, returned on drop.
 pub(in crate::symbols) struct Permit<'a> {
     semaphore: &'a Semaphore,
     weight: u64,
@@ -119,7 +119,7 @@ impl Semaphore {
         Self { limit, inside: Mutex::new(0), left: Condvar::new() }
     }
 
-    /// Waits for a permit. What is heavier than the limit goes alone.
+    /// Waits for a permit. A permit heavier than the limit is granted alone.
     pub(in crate::symbols) fn acquire(&self, weight: u64) -> Permit<'_> {
         let inside = self.left.wait_while(lock(&self.inside), |inside| {
             *inside != 0 && inside.saturating_add(weight) > self.limit

@@ -1,9 +1,8 @@
-//! PDBs from symbol servers: many at once, each once a session.
+//! Concurrent downloads of PDBs from symbol servers, each file once per session.
 //!
-//! A server that can not be reached, is silent for the whole time-out or sends too slowly, is given
-//! up: it is not asked again, and threads that still wait for its answer stop. A session looks for
-//! hundreds of modules and must not wait for each of them; so each dead server costs its time-out
-//! once, however many modules there are and wherever it is in the path.
+//! A server that cannot be reached, is silent for the whole timeout or sends too slowly is given up: it gets no more
+//! requests, and threads waiting for its response stop. A session looks for hundreds of modules, so a dead server must
+//! cost its timeout only once, wherever it is in the path.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -30,14 +29,14 @@ use crate::symbols::server::missing::{Absence, MissingFiles};
 use crate::symbols::server::partial;
 use crate::symbols::server::transfer::{Failure, Request, Transfer};
 
-/// Downloads at once.
+/// Maximum number of concurrent downloads.
 const PARALLEL: usize = 8;
 /// Interval at which cancellation is checked.
 const TICK: Duration = Duration::from_millis(100);
-/// A server that fails so often in a row fails for a reason.
+/// Consecutive failures after which a server is given up.
 const MAX_FAILURES: usize = 8;
 
-/// Reasons that no server can be asked.
+/// Reasons why no server can be used.
 #[derive(Debug, thiserror::Error)]
 enum ConnectError {
     #[error("{}", Reason(.0))]
@@ -53,19 +52,19 @@ pub(in crate::symbols) struct Downloads {
     options: SymbolizerOptions,
     missing: MissingFiles,
     session: Mutex<Session>,
-    /// For downloads that no cache takes.
+    /// Folder for downloads if no cache is writable.
     spare: OnceLock<Option<TempDir>>,
-    /// Made for the first download. The downloading thread holds the lock.
+    /// Created for the first download. The downloading thread holds the lock.
     client: Mutex<Option<Client>>,
 }
 
-/// Knowledge collected so far.
+/// State collected so far.
 #[derive(Default)]
 struct Session {
     fetched: FxHashMap<PdbIdentity, Arc<Fetched>>,
     /// Servers by address.
     servers: FxHashMap<String, ServerState>,
-    /// Hosts that get no more requests, for no path on them.
+    /// Hosts that get no more requests, whatever the path.
     given_up_hosts: FxHashSet<String>,
     /// Locks of the downloads in progress.
     locks: Vec<Weak<DownloadLock>>,
@@ -143,7 +142,7 @@ impl Downloads {
             return;
         }
         let mut slot = lock(&self.client);
-        // Only now, as another thread may have been asking for the same.
+        // Checked under the lock, because another thread may have requested the same file.
         let requests: Vec<&PdbRequest> =
             requests.iter().filter(|(_, pdb)| self.fetched(pdb).is_none()).collect();
         if requests.is_empty() {
@@ -180,7 +179,7 @@ impl Downloads {
         lock(&self.session).fetched.get(pdb).cloned()
     }
 
-    /// Allows to request all missing files again, of every server.
+    /// Allows all missing files to be requested again from every server.
     pub(in crate::symbols) fn forget_missing(&self) {
         self.missing.clear();
         let mut session = lock(&self.session);
@@ -222,7 +221,7 @@ impl Downloads {
             None => Turn::default(),
         };
         let asking = &Asking { turn: turn.lock.as_ref(), ..*asking };
-        // Another process may have been faster, also without that this one had to wait.
+        // Another process may have finished first, even if this one did not wait.
         if let Some(file) = in_cache(asking) {
             if turn.has_waited {
                 self.note_wait(key);
@@ -236,7 +235,7 @@ impl Downloads {
             }
         }
         let answer = self.forms(asking).await;
-        // A process that was stopped has lost its connection, and others went on meanwhile.
+        // A suspended process has lost its connection, and others may have continued meanwhile.
         if answer.is_err()
             && let Some(file) = in_cache(asking)
         {
@@ -258,7 +257,7 @@ impl Downloads {
             }
             Err(Failure::File(error)) => {
                 self.note_answer(&server.url);
-                // What could not be written here is not a fault of the server.
+                // A local write error is not the server's fault.
                 if !matches!(error, SymbolFileError::Io { .. }) {
                     self.missing.insert(&server.url, key, Absence::Refused);
                 }
@@ -336,7 +335,7 @@ impl Downloads {
     /// Asks for the file in all forms that it can have on a server, until there is one.
     async fn forms(&self, asking: &Asking<'_>) -> Result<PathBuf, Failure> {
         for form in Form::ALL {
-            // The server may have taken its time to say that it does not have the last one.
+            // The server may have been slow to report that it lacks the previous form.
             asking.turn.iter().for_each(|turn| turn.progress());
             match self.form(form, asking).await {
                 Err(Failure::Missing) => {}
@@ -386,8 +385,8 @@ impl Downloads {
             shown: PathBuf::from(shown),
         };
         let turn = turn.cloned();
-        // Unpacking and checking take their time, in which other downloads go on. The lock goes along, as this
-        // is not interrupted.
+        // Unpacking and checking are slow, so other downloads continue meanwhile. This thread keeps the lock, because it
+        // cannot be interrupted.
         let installed = tokio::task::spawn_blocking(move || {
             turn.iter().for_each(|turn| turn.installs());
             install.received(received)
@@ -421,7 +420,7 @@ impl Downloads {
         }
     }
 
-    /// Counts a failure and gives back what to say about it.
+    /// Counts a failure and returns its message.
     fn note_failure(&self, url: &str, reason: String) -> String {
         let mut session = lock(&self.session);
         let server = session.servers.entry(url.to_owned()).or_default();
@@ -433,7 +432,7 @@ impl Downloads {
         format!("{reason}, {MAX_FAILURES} times in a row; it gets no more requests")
     }
 
-    /// Asks the host for nothing more. Of several requests that wait for it, the first one says so.
+    /// Stops all requests to the host. Of several waiting requests, only the first reports it.
     fn give_up(&self, server: &Server, reason: String, notes: &mut SearchNotes) {
         let location = server.shown();
         match lock(&self.session).given_up_hosts.insert(server.host()) {
@@ -467,7 +466,7 @@ impl Downloads {
 }
 
 impl Drop for Client {
-    /// Does not wait for what still blocks, such as the resolution of a server's name.
+    /// Does not wait for blocked calls, such as name resolution.
     fn drop(&mut self) {
         if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_background();
@@ -475,7 +474,7 @@ impl Drop for Client {
     }
 }
 
-/// The file in the first cache, if it is the right one. What this process received of it is removed then.
+/// The file in the first cache, if it is the right one. The part that this process received is then removed.
 fn in_cache(asking: &Asking<'_>) -> Option<PathBuf> {
     let Asking { key, pdb, caches, .. } = *asking;
     let cache = caches.first()?;

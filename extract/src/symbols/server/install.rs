@@ -1,4 +1,4 @@
-//! The last steps of a PDB's way into the cache: unpacked within limits, checked, renamed, copied.
+//! Installation of a downloaded PDB in the cache: unpacked within limits, checked, renamed, copied.
 
 use std::fs::{self, File};
 use std::io::{self, BufReader, Read, Seek, Write};
@@ -61,7 +61,7 @@ pub(in crate::symbols) fn folder(cache: &Path, key: &StoreKey) -> PathBuf {
     cache.join(&key.name).join(&key.index)
 }
 
-/// A PDB on its way.
+/// A PDB being installed.
 pub(in crate::symbols) struct Install {
     pub(in crate::symbols) form: Form,
     /// Folders to store it in: the first gets the file, the others get copies.
@@ -102,7 +102,7 @@ impl Install {
         file.map(Received::from)
     }
 
-    /// Unpacks into the folder of files that are not whole, where what an interruption leaves is removed.
+    /// Unpacks into the folder for partial files, where the remains of interrupted sessions are removed.
     fn unpack(&self, packed: &Path, packing: Packing) -> Result<NamedTempFile, SymbolFileError> {
         let folder = partial::folder(self.cache()?);
         let spend = |bytes| match &self.budget {
@@ -120,13 +120,13 @@ impl Install {
         }
         let file = folder(self.cache()?, &self.key).join(&self.key.name);
         if let Err(error) = source.persist(&file)
-            // Another session may have been faster; on Windows its file can not be replaced.
+            // Another session may have finished first; on Windows its file cannot be replaced.
             && !file.is_file()
         {
             return Err(SymbolFileError::Io { action: "write", path: file, source: error });
         }
         for cache in self.caches.iter().skip(1) {
-            // A shared cache that may only be read is usual.
+            // Shared caches are often read-only.
             let _ = copy(&file, cache, &self.key);
         }
         Ok(file)
@@ -152,8 +152,8 @@ fn copy(file: &Path, cache: &Path, key: &StoreKey) -> io::Result<()> {
     Received::from(copy).persist(&target)
 }
 
-/// PDBs shrink to a fifth. What grows more than this, and to more than [`SMALL`], is meant to fill
-/// the disk.
+/// Maximum expansion of content larger than [`SMALL`]; PDBs compress to a fifth. Anything beyond is meant to fill the
+/// disk.
 const MAX_RATIO: u64 = 100;
 const SMALL: u64 = 1 << 26;
 
@@ -181,7 +181,7 @@ pub(in crate::symbols) fn unpack(
     fs::create_dir_all(folder).map_err(SymbolFileError::io("write", folder))?;
     let mut output = named_in(folder).map_err(SymbolFileError::io("write", folder))?;
     let input = BufReader::new(input);
-    // The cab crate indexes into what a damaged cabinet says.
+    // The cab crate trusts the indexes in a cabinet, and panics on a damaged one.
     let result = quietly(|| match packing {
         Packing::Cabinet => from_cabinet(input, &mut output, limit, watch),
         Packing::Gzip => {
@@ -223,7 +223,7 @@ fn from_cabinet(
     if size > limit {
         return Err(CopyError::TooLong);
     }
-    // The name is only a key into the cabinet; it never becomes one of a file.
+    // The name is only a key into the cabinet, never a file name.
     let mut file = cabinet.read_file(&name).map_err(CopyError::Read)?;
     copy_expected(&mut file, output, limit, Some(size), watch)
 }
@@ -314,7 +314,7 @@ mod tests {
             };
             for _ in 0..=round % 5 {
                 random = random.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7f);
-                // Most of what can go wrong is in the header.
+                // Most errors show in the header.
                 let len = if round % 3 == 0 { bytes.len() } else { bytes.len().min(80) };
                 let at = (random >> 33) as usize % len;
                 match round % 7 {

@@ -1,9 +1,7 @@
-//! Cache of files that servers do not have, or have in no usable form, so that they are not
-//! requested at every start.
+//! Cache of files that servers lack, or have in no usable form, so that not every session requests them again.
 //!
-//! A text file in our folder of the cache, one line each: seconds since 1970, `missing` or `refused`,
-//! address of the server, file name, index, divided by tabs. Lines are appended, several sessions may do so
-//! at once.
+//! A text file in our cache folder with tab-separated lines: seconds since 1970, `missing` or `refused`, server address,
+//! file name, index. Lines are appended, possibly by several sessions at once.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
@@ -20,15 +18,15 @@ use crate::symbols::options::SymbolizerOptions;
 use crate::symbols::path::without_secrets;
 
 const FILE_NAME: &str = "missing.tsv";
-/// A longer file is not ours, or has grown for years; it is begun anew.
+/// Maximum size of the file. A longer one is not ours, or has grown for years, and is replaced.
 const MAX_BYTES: u64 = 1 << 26;
 
-/// Reasons that a server is not asked.
+/// Reasons why a server gets no request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::symbols) enum Absence {
     /// It does not have the file.
     Missing,
-    /// The file it sent was damaged, or of another build. That may be fixed soon.
+    /// It sent a damaged file, or one of another build. That may be fixed soon.
     Refused,
 }
 
@@ -82,7 +80,7 @@ impl MissingFiles {
         lock(&self.known).get_or_insert_default().extend(added);
     }
 
-    /// Records an absence. A failure to keep it for the next session is not worth a message.
+    /// Records a missing file. A failure to save it for the next session is not reported.
     pub(in crate::symbols) fn insert(&self, server: &str, key: &StoreKey, absence: Absence) {
         if self.age_of(absence).is_zero() {
             return;
@@ -100,7 +98,7 @@ impl MissingFiles {
         known.get_or_insert_with(|| self.load()).insert(line, (absence, now));
     }
 
-    /// Allows to request all files again.
+    /// Allows all files to be requested again.
     pub(in crate::symbols) fn clear(&self) {
         *lock(&self.known) = Some(FxHashMap::default());
         if let Some(file) = &self.file {
@@ -132,7 +130,7 @@ impl MissingFiles {
         known
     }
 
-    /// Drops what is out of date.
+    /// Drops expired entries.
     fn rewrite(&self, known: &FxHashMap<String, Known>) -> io::Result<()> {
         let file = self.file.as_deref().ok_or(io::ErrorKind::NotFound)?;
         let mut new = OutputFile::beside(file)?;

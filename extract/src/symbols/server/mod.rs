@@ -1,4 +1,4 @@
-//! Symbols from servers: each file is downloaded once, whichever process asks for it, checked, and put into the cache.
+//! Symbols from servers: each file is downloaded by one process at a time, checked, and put into the cache.
 
 pub(super) mod download_lock;
 #[cfg(test)]

@@ -1,8 +1,8 @@
-//! A file on its way from a server, which may break off and go on in another session.
+//! A partially downloaded file, which another session may continue.
 //!
-//! The bytes lie in our folder of the cache as `NAME.INDEX.partial`, and where they come from in
-//! `NAME.INDEX.partial.source`. One process at a time has the right to write there
-//! ([`DownloadLock`](crate::symbols::server::download_lock::DownloadLock)), and where there are no such locks, one that finds the
+//! The bytes are in our cache folder as `NAME.INDEX.partial`, and their source is in `NAME.INDEX.partial.source`. One
+//! process at a time may write there
+//! ([`DownloadLock`](crate::symbols::server::download_lock::DownloadLock)), and without such locks, a process that finds the
 //! file locked gets a temporary file instead. Files that are not continued are removed after a while ([`sweep`]).
 
 use std::ffi::OsString;
@@ -22,7 +22,7 @@ pub(in crate::symbols) struct Source {
     pub(in crate::symbols) url: String,
     /// `ETag`, else `Last-Modified`: changes with the file on the server. May be empty.
     pub(in crate::symbols) validator: String,
-    /// `Content-Encoding`. Mostly empty.
+    /// `Content-Encoding`, usually empty.
     pub(in crate::symbols) encoding: String,
     /// Bytes in all, as sent, if the server says so.
     pub(in crate::symbols) total: Option<u64>,
@@ -37,12 +37,12 @@ pub(in crate::symbols) struct Partial {
 }
 
 enum Location {
-    /// Stays when the download breaks off.
+    /// Kept when the download breaks off.
     Kept(PathBuf),
     Temporary(TempPath),
 }
 
-/// A file in full, under its temporary name until it is checked.
+/// A complete file under its temporary name, not yet checked.
 pub(in crate::symbols) struct Received {
     pub(in crate::symbols) source: Source,
     location: Location,
@@ -70,7 +70,7 @@ impl Partial {
         let path = path.to_owned();
         let file =
             OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path)?;
-        // The file is gone if another session finished it in between.
+        // The file is gone if another session has finished it meanwhile.
         if file.try_lock().is_err() || !path.exists() {
             let (file, path) = named_in(folder)?.into_parts();
             return Ok(Self { file, location: Location::Temporary(path), source, len: 0 });
@@ -94,7 +94,7 @@ impl Partial {
         &self.source
     }
 
-    /// Removes what can not be gone on with.
+    /// Removes a file that cannot be continued.
     pub(in crate::symbols) fn discard(self) {
         self.finish().discard();
     }
@@ -155,7 +155,7 @@ impl Source {
     }
 }
 
-/// The folder of a cache for files that are not whole.
+/// The folder of a cache for partial files.
 pub(in crate::symbols) fn folder(cache: &Path) -> PathBuf {
     private_folder(cache).join("partial")
 }
@@ -182,8 +182,8 @@ fn source_path(partial: &Path) -> PathBuf {
     path.into()
 }
 
-/// Removes what was not written to for so long, and the oldest of the rest beyond so many bytes. What a
-/// session writes now stays.
+/// Removes files that were not written to for a while, and the oldest others beyond a number of bytes. Files being
+/// written are kept.
 pub(in crate::symbols) fn sweep(cache: &Path, max_age: Duration, max_bytes: u64) {
     let entries = fs::read_dir(folder(cache)).into_iter().flatten().flatten();
     let file = |entry: fs::DirEntry| {
@@ -240,7 +240,7 @@ mod tests {
             names
         };
         let [_a, _b, _c, d] = keep;
-        // Dropping the others ends their locks.
+        // Dropping the remaining files releases their locks.
         drop((_a, _b, _c));
         let notes = 1000;
         sweep(cache.path(), Duration::from_hours(24), 1000 + notes);

@@ -1,21 +1,20 @@
-//! Whether a download is fast enough to be waited for.
+//! Minimum speed of a download.
 //!
-//! A server that sends a byte now and then is no better than one that is silent, but it never runs
-//! into a time-out. So bytes are counted, too, and go on being counted when a download breaks off
-//! and is continued.
+//! A server that sends a byte now and then is no better than a silent one, but never runs into a timeout. So bytes are
+//! counted, too, and the count goes on when a download breaks off and is continued.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// The slowest download that is waited for.
+/// The minimum speed of a download.
 ///
-/// A slower one is ended, what came is kept for the next time, and its server is given up.
+/// A slower one is aborted, the received part is kept for the next session, and the server is given up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MinSpeed {
-    /// Bytes per second on average, as they are sent. 0 waits for everything that is not silent.
+    /// Average bytes per second, as sent. 0 accepts any speed, but not silence.
     pub bytes_per_second: u64,
-    /// The time over which that is measured.
+    /// The time over which the average is taken.
     pub over: Duration,
 }
 
@@ -45,8 +44,8 @@ pub(in crate::symbols) enum GivenUp {
 
 /// The progress of one download.
 ///
-/// The time starts anew with every portion that is as large as what has to come within it. So a
-/// download that is always fast enough is never ended, and one that gets too slow ends in time.
+/// The time restarts after each portion as large as the bytes due within it. So a download that is always fast enough is
+/// never aborted, and one that becomes too slow is aborted in time.
 pub(in crate::symbols) struct SpeedCheck {
     min_speed: MinSpeed,
     /// Maximum time without any data.
@@ -62,7 +61,7 @@ impl SpeedCheck {
         Self { min_speed, silence_timeout, portion_start: now, portion: 0, last_sign: now }
     }
 
-    /// The server answered, and has yet to send something.
+    /// The server has responded, but has not sent any content yet.
     pub(in crate::symbols) fn answered(&mut self) {
         self.last_sign = Instant::now();
     }
@@ -75,12 +74,12 @@ impl SpeedCheck {
         }
     }
 
-    /// Until when something has to come.
+    /// Deadline of the next bytes.
     pub(in crate::symbols) fn deadline(&self) -> Instant {
         self.portion_ends().map_or(self.silence_ends(), |end| end.min(self.silence_ends()))
     }
 
-    /// Whether it is worth waiting on.
+    /// Whether to continue waiting.
     pub(in crate::symbols) fn check(&self) -> Result<(), GivenUp> {
         let Self { min_speed: MinSpeed { over, .. }, portion: bytes, .. } = *self;
         let now = Instant::now();

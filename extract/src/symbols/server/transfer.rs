@@ -17,12 +17,12 @@ use crate::symbols::report::{Chain, SymbolFileError};
 use crate::symbols::server::partial::{Partial, Received, Source};
 use crate::symbols::server::speed::{GivenUp, MinSpeed, SpeedCheck, after};
 
-/// Requests for one file, as long as each brings it on.
+/// Maximum number of requests for one file, each of which continues it.
 const MAX_REQUESTS: usize = 8;
-/// A machine that is there takes a connection at once.
+/// Timeout of connections: a running machine accepts one at once.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 const MAX_REDIRECTS: usize = 10;
-/// Interval at which a waiting thread checks whether others gave the server up.
+/// Interval at which a waiting thread checks whether another one gave up the server.
 const TICK: Duration = Duration::from_millis(100);
 
 const NO_ANSWER: &str = "no answer in time";
@@ -37,25 +37,25 @@ pub(in crate::symbols) struct Transfer {
     budget: DownloadBudget,
 }
 
-/// Reasons that there is no file.
+/// Reasons why there is no file.
 #[derive(Debug)]
 pub(in crate::symbols) enum Failure {
     /// The server has no such file.
     Missing,
-    /// The server answered, and not as hoped.
+    /// The server sent an unexpected response.
     Failed(String),
-    /// The server gave no answer, or sends too little to wait for it.
+    /// The server does not respond, or sends too slowly.
     Silent(String),
-    /// The file is of no use, or could not be written.
+    /// The file is unusable, or could not be written.
     File(SymbolFileError),
 }
 
-/// Reasons that a body broke off, so that the rest is to be requested.
+/// Reasons why a body broke off, so that the rest must be requested.
 #[derive(Debug, thiserror::Error)]
 enum Cut {
     #[error("{}", Chain(.0))]
     Broken(reqwest::Error),
-    /// It ended, and should not have, in bytes.
+    /// It ended too early, after this many bytes.
     #[error("{sent} of {total} bytes were sent")]
     Short { sent: u64, total: u64 },
 }
@@ -78,7 +78,7 @@ pub(in crate::symbols) struct Request<'a> {
     pub(in crate::symbols) partial: &'a Path,
     /// The first bytes of every such file, so that a web page is not taken for one.
     pub(in crate::symbols) magic: &'a [u8],
-    /// Whether others waited for the server long enough.
+    /// Whether another thread has given up the server.
     pub(in crate::symbols) is_given_up: &'a dyn Fn() -> bool,
 }
 
@@ -109,7 +109,7 @@ impl Transfer {
     ) -> Result<Received, Failure> {
         let mut partial = Partial::left_over(request.partial, request.shown);
         let mut cut = None;
-        // Of all requests together, as else each could bring one byte.
+        // Measured over all requests together; otherwise each could deliver one byte.
         let mut speed = None;
         for _ in 0..MAX_REQUESTS {
             if let Some(whole) = partial.take_if(|partial| is_whole(partial)) {
@@ -130,7 +130,7 @@ impl Transfer {
                     speed.check()?;
                 }
                 Err(Failure::File(error)) => {
-                    // A later session goes on with what has an end.
+                    // A later session continues a file whose size is known.
                     let is_useful = matches!(error, SymbolFileError::TooManyDownloads { .. })
                         && open.source().total.is_some();
                     if !is_useful {
@@ -173,7 +173,7 @@ impl Transfer {
     }
 
     fn request(&self, url: &str, partial: Option<&Partial>) -> RequestBuilder {
-        // Asked for, because Google's storage else unpacks files at its end and knows no ranges.
+        // Without this header, Google's storage unpacks files itself and supports no ranges.
         let mut request = self.client.get(url).header(ACCEPT_ENCODING, "gzip");
         if let Some(partial) = partial {
             request = request.header(RANGE, format!("bytes={}-", partial.len()));
@@ -206,7 +206,7 @@ impl Transfer {
         }
     }
 
-    /// The file that the body belongs into and its length before; `None` to ask again, for all.
+    /// The file to append the body to and its previous length; `None` to request the whole file again.
     fn begin(
         &self,
         response: &Response,
@@ -243,7 +243,7 @@ impl Transfer {
         Ok(Some((partial, 0)))
     }
 
-    /// Takes the body of a response; says why it broke off, if it did.
+    /// Reads the body of a response; returns the reason if it broke off.
     async fn body(
         &self,
         mut response: Response,
@@ -311,7 +311,7 @@ fn follow_redirect(attempt: Attempt<'_>) -> reqwest::redirect::Action {
 fn check_status(status: StatusCode) -> Result<(), Failure> {
     match status {
         StatusCode::OK => Ok(()),
-        // 410 Gone says the same as 404 Not Found.
+        // 410 Gone means the same as 404 Not Found.
         StatusCode::NOT_FOUND | StatusCode::GONE => Err(Failure::Missing),
         status => Err(Failure::Failed(format!("the server returned status code {status}"))),
     }
@@ -329,7 +329,7 @@ fn is_same(stored: &Source, now: &Source) -> bool {
 }
 
 fn source(url: &str, headers: &HeaderMap, total: Option<u64>) -> Source {
-    // Neither line breaks nor other control characters can be in the text of a header.
+    // The text of a header cannot contain line breaks or other control characters.
     let text = |name| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let validator = if headers.contains_key(ETAG) { text(ETAG) } else { text(LAST_MODIFIED) };
     Source {
@@ -344,7 +344,7 @@ fn number(headers: &HeaderMap, name: &HeaderName) -> Option<u64> {
     headers.get(name)?.to_str().ok()?.parse().ok()
 }
 
-/// First byte and number of all bytes out of `bytes FIRST-LAST/ALL`.
+/// First byte and total size from `bytes FIRST-LAST/ALL`.
 fn content_range(headers: &HeaderMap) -> Option<(u64, u64)> {
     let (range, total) =
         headers.get(CONTENT_RANGE)?.to_str().ok()?.strip_prefix("bytes ")?.split_once('/')?;

@@ -80,7 +80,7 @@ fn groups_opened_as_often_and_closed_less_often_are_worse() {
 }
 
 #[test]
-fn of_groups_that_got_worse_the_one_that_loses_most_more_is_first() {
+fn of_groups_that_got_worse_the_one_that_leaks_most_more_is_first() {
     let recording = |one, two| {
         let recording = Recording::new(700, 0x7ff6_0000_0000, 60).opens(0x300, one, None);
         recording.opens(0x400, two, None)

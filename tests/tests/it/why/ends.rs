@@ -56,11 +56,11 @@ fn one_thread_that_opens_an_object_twice_and_closes_one_handle() {
 fn a_process_that_crashed_or_ended_before_it_closed_a_handle_says_when_and_how() {
     const ACCESS_VIOLATION: i32 = -1_073_741_819;
     let crashed = ended(Some(ACCESS_VIOLATION));
-    let expected = "the process crashed at 0.040 s (exit status 0xC0000005, access violation) before it closed them";
+    let expected = "the process crashed at 0.040 s (exit status 0xC0000005, access violation): counted as leaked, because the trace has no close";
     assert_eq!(text(&crashed, "owner_crashed").as_deref(), Some(expected));
     assert_eq!(text(&crashed, "owner_ended"), None);
     let exited = ended(Some(3));
-    let expected = "the process ended at 0.040 s with exit code 3, and the trace has no close";
+    let expected = "the process ended at 0.040 s with exit code 3: counted as leaked, because the trace has no close";
     assert_eq!(text(&exited, "owner_ended").as_deref(), Some(expected));
     assert_eq!(text(&exited, "owner_crashed"), None);
     let running = ended(None);
@@ -78,9 +78,9 @@ fn a_handle_of_a_process_that_ended_is_open_no_more() {
         assert_eq!(document["groups"][0]["leaked"], 1, "the trace has no close");
     }
     let text = run_over(&ended(Some(3)), ".why\n").ok().stdout;
-    assert!(text.contains("1 leaked, 30.0 ms before process exit"), "{text}");
+    assert!(text.contains("1 leaked, opened 30.0 ms before process exit"), "{text}");
     let text = run_over(&ended(None), ".why\n").ok().stdout;
-    assert!(text.contains("1 leaked, 891 ms before the end of the trace"), "{text}");
+    assert!(text.contains("1 leaked, opened 891 ms before the end of the trace"), "{text}");
 }
 
 #[test]
@@ -91,12 +91,12 @@ fn a_pid_that_is_used_again_is_named_with_the_process_that_has_it() {
         close(&mut trace, 200 * MS, (pid, pid + 2), OBJECT, 0x10);
         trace
     };
-    let expected = "the pid was used again after the process ended: helper.exe(900) since 0.100 s, \
+    let expected = "the pid was reused after the process ended, by helper.exe(900) at 0.100 s, \
                     which closed a handle with the same value at 0.200 s";
     assert_eq!(text(&reused(900), "pid_reused").as_deref(), Some(expected));
     assert_eq!(text(&reused(904), "pid_reused"), None, "another pid");
     let printed = run_over(&reused(900), ".why\n").ok().stdout;
-    assert!(printed.contains("\n   The pid was used again"), "beside the end: {printed}");
+    assert!(printed.contains("\n   The pid was reused"), "beside the end: {printed}");
 }
 
 #[test]
@@ -106,8 +106,7 @@ fn a_close_by_the_own_thread_after_the_end_of_the_process_is_of_its_exit() {
         close(&mut trace, 90 * MS, (900, tid), OBJECT, 0x10);
         trace
     };
-    let expected =
-        "not leaked: closed by process teardown on thread 901, 50.0 ms after the process ended";
+    let expected = "closed by process exit on thread 901, 50.0 ms after the process ended: not counted as leaked";
     assert_eq!(text(&closed_by(901), "closed_after_exit").as_deref(), Some(expected));
     assert_eq!(text(&closed_by(901), "owner_ended"), None, "it was closed");
     assert_eq!(text(&closed_by(777), "closed_after_exit"), None, "another thread");

@@ -50,10 +50,10 @@ fn error_paths_are_advised_where_closing_is_the_rule_and_chance_does_not_explain
 fn a_workload_that_stopped_is_no_fill_of_a_cache() {
     let leaks = |number: u32| (number >= 48 || !number.is_multiple_of(4)).then_some(8 * MS);
     let stopped = run_over(&opened(48, leaks), ".why\n").ok().stdout;
-    assert!(stopped.contains("\n   Stopped: 12 leaked within "), "{stopped}");
-    assert!(stopped.contains(", nothing opened later than 24.0 s into the trace"), "{stopped}");
+    assert!(stopped.contains("\n   Stopped: 12 leaked, opened within "), "{stopped}");
+    assert!(stopped.contains("; nothing opened later than 24.0 s into the trace"), "{stopped}");
     let goes_on = run_over(&opened(118, leaks), ".why\n").ok().stdout;
-    assert!(goes_on.contains("12 leaked within "), "{goes_on}");
+    assert!(goes_on.contains("12 leaked, opened within "), "{goes_on}");
     assert!(!goes_on.contains("Stopped") && !goes_on.contains("nothing opened"), "{goes_on}");
 }
 

@@ -19,7 +19,7 @@ fn id(suspect: &Value) -> &str {
 
 /// Two hours in which `worker.exe` runs 40 times, for a minute each. In each run it opens three handles that it does
 /// not close, at these seconds of its life, and ten that it does.
-fn runs(lost_at: [i64; 3]) -> TraceBuilder {
+fn runs(leaked_at: [i64; 3]) -> TraceBuilder {
     let mut trace = TraceBuilder::new();
     trace.process(4, "System");
     trace.process(900, "quiet.exe");
@@ -28,7 +28,7 @@ fn runs(lost_at: [i64; 3]) -> TraceBuilder {
         let (start, pid) = (run * 180 * SECOND, 1_000 + 4 * run as u32);
         trace.process(pid, "worker.exe").started(start).ended(start + 60 * SECOND);
         let object = |number: i64| OBJECT + (run * 100 + number) as u64 * 0x100;
-        for (number, second) in (0..).zip(lost_at) {
+        for (number, second) in (0..).zip(leaked_at) {
             open(
                 &mut trace,
                 start + second * SECOND,

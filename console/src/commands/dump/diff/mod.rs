@@ -40,11 +40,12 @@ const DETAILS: &str = "With one trace, or with a point in time: handles and view
      type and create stack, like !htrace -diff. A and B are .snapshot names or times; in text of \
      !htrace, A defaults to the last !htrace -snapshot. With two traces and no point: groups that \
      leak more in the trace recorded later, by process name, type and functions of the create \
-     stack. Handles closed only by process exit count as leaked. A group is new or gone if one \
-     trace leaks nothing of it, worse or better if a test of the rates (95 % confidence for all groups \
-     together) and a factor of 1.5 agree, else same. A new group got worse only by that test, and \
-     a balanced one never: .help growth. If anything got worse, the exit status of handlescope is \
-     1, with a warning; if lost events may explain it, 2. handlescope diff also fails with 2. \
+     stack, including handles closed only by process exit. A group is new or gone if only one \
+     trace leaks it, and worse or better if its rates differ by a factor of 1.5 and by more than \
+     chance (95 % confidence for all groups together). A new group counts as worse only if it is \
+     beyond chance, and a balanced one never does (.help growth). If anything got worse, a warning \
+     says so and the exit status of handlescope is 1; if lost events may explain it, 2. \
+     handlescope diff also fails with 2. \
      -Kind compares allocations instead.";
 
 static SIGNATURE: Signature = Signature {

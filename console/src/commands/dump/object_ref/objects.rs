@@ -23,7 +23,7 @@ pub(super) static LEAKS: &[Opt<ObjectRefArgs>] = &[
     },
     Opt {
         names: &["-LeakAtExit"],
-        help: "only handles closed by nothing but process exit",
+        help: "only handles closed only by process exit",
         details: "A program that ends without closing a handle has leaked it, too. Such a close \
              comes after the process end event, or is one of the last closes of the process, on \
              one thread and on kernel frames on which no running program closes a handle. \
@@ -95,7 +95,7 @@ pub(super) static CHOICE: &[Opt<ObjectRefArgs>] = &[
     },
     Opt {
         names: &["-Id"],
-        help: "objects with these ids, one by one",
+        help: "objects with these ids",
         details: "The id at the start of each object line. It is the same in every query and \
              counts per file. ; separates ids, ! in front excludes.",
         example: "-Id 73;89",

@@ -49,7 +49,7 @@ pub(super) static MAPPINGS: &[Opt<ObjectRefArgs>] = &[
     },
     Opt {
         names: &["-PtrInMap"],
-        help: "mappings whose view holds this address",
+        help: "mappings whose view contains this address",
         details: "A hexadecimal address, with or without 0x. The end of the view is included.",
         example: "-PtrInMap 0x1B544000010",
         take: Take::Address(|args| &mut args.criteria.ptr_in_map),

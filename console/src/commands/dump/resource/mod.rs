@@ -17,7 +17,7 @@ impl Kind for Resource {
     type Args = ResourceArgs;
     const SIGNATURE: KindSignature = KindSignature {
         name: "Resource",
-        summary: "allocations: heap blocks, virtual memory, and what else is acquired and released",
+        summary: "allocations: heap blocks, virtual memory and other acquired resources",
         details: "Counts allocations and frees by kind, allocator and process, leaks first. With \
              -Leak, lists leaked allocations by their stacks. Allocations from before the trace \
              are not included; their frees are orphan frees. See docs/resources.md.",
@@ -86,7 +86,7 @@ fn column(criteria: &ResourceCriteria, word: Option<&str>) -> Option<String> {
 
 /// Questions with the command lines that answer them.
 static EXAMPLES: &[Example] = &[
-    Example { goal: "allocations, and what is left of them", line: ".dump Resource" },
+    Example { goal: "allocations, and how many are left", line: ".dump Resource" },
     Example {
         goal: "leaked memory, and the code that allocated it",
         line: ".dump Resource -Leak -ShowStack -TopN 10",

@@ -60,7 +60,7 @@ static LEAKS: &[Opt<ResourceArgs>] = &[
     },
     Opt {
         names: &["-LeakAtExit"],
-        help: "only allocations freed by nothing but process exit",
+        help: "only allocations freed only by process exit",
         details: "In the same groups. With -Leak, both are shown.",
         example: "-LeakAtExit",
         take: Take::Switch(|args| &mut args.criteria.leak_at_exit),

@@ -1,4 +1,4 @@
-//! Names of functions out of names that MSVC and clang decorate, in the spelling of the compiler and of DbgHelp.
+//! Function names from names decorated by MSVC and clang, in the spelling of the compiler and of DbgHelp.
 //!
 //! The grammar is from `microsoftDemangle` in LLVM (`MicrosoftDemangle.cpp`); the spelling from `UnDecorateSymbolName`
 //! with `UNDNAME_NAME_ONLY`, without `class`, `struct`, `union` and `enum`, which names of private symbols lack.
@@ -7,16 +7,16 @@ mod types;
 
 use super::spelling::template;
 
-/// Names and types within each other; symbols of compilers have fewer.
+/// Maximum nesting of names and types; symbols of compilers have less.
 const MAX_DEPTH: usize = 64;
 
-/// Length of a name; references within a symbol could spell one without end.
+/// Maximum length of a name; references within a symbol could make it endless.
 const MAX_LENGTH: usize = 16 << 10;
 
 /// The name of a function from its decorated name; `None` for names that are not decorated, or not supported.
 pub(super) fn undecorated(symbol: &str) -> Option<String> {
     let mut parser = Parser { rest: symbol.strip_prefix('?')?, ..Parser::default() };
-    // A name that was too long for the linker.
+    // A hashed name, too long for the linker.
     if parser.rest.starts_with("?@") {
         return None;
     }
@@ -47,7 +47,7 @@ impl Parser<'_> {
         Some(next)
     }
 
-    /// Does something within something else, unless that is too deep.
+    /// Parses one level deeper, unless that is too deep.
     fn within<T>(&mut self, parse: impl FnOnce(&mut Self) -> Option<T>) -> Option<T> {
         if self.depth >= MAX_DEPTH {
             return None;
