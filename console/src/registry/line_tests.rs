@@ -208,7 +208,7 @@ fn an_unknown_option_names_itself_the_nearest_and_what_that_does() {
     );
     assert_eq!(
         error(".dump Process -Leak"),
-        "unknown option -Leak; .help Process lists the options"
+        "-Leak is an option of .dump ObjectRef, .dump Resource, .plot and .flame, not of .dump Process"
     );
     assert_eq!(
         error(".dump ObjectRef Leak"),

@@ -616,7 +616,7 @@ mod tests {
         let header = BufferHeader::of(0, 0, 0);
         for (stored, count) in [(header.size, 1), (header.size - 1, 0)] {
             let (selector, diagnostics) = (&mut All, Diagnostics::default());
-            let mut decoder = Decoder { selector, diagnostics, read: Vec::new() };
+            let mut decoder = Decoder { selector, diagnostics, read: Vec::new(), last_selected: 0 };
             let buffer = IndexedBuffer { offset: 0, stored, header, first_time: 0 };
             let (data, valid) = (vec![0xEE; stored as usize], stored as usize);
             let mut target = DecodedBuffer { data, valid, ..DecodedBuffer::default() };
