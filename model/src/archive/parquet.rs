@@ -51,7 +51,8 @@ impl<W: Write> ParquetFile<W> {
         out: W,
     ) -> PolarsResult<Self> {
         let options = WriteOptions {
-            statistics: StatisticsOptions::empty(),
+            // Other readers skip row groups by them.
+            statistics: StatisticsOptions::default(),
             version: Version::V1,
             compression: CompressionOptions::Zstd(ZstdLevel::try_new(ZSTD_LEVEL).ok()),
             data_page_size: Some(PAGE_BYTES),

@@ -157,3 +157,19 @@ fn the_leak_query_has_the_same_answer_in_duckdb() {
     assert_eq!(leaks.len(), 19);
     assert_eq!(leaks, leaks_of_console(&shell));
 }
+
+#[needs_duckdb]
+#[test]
+fn duckdb_skips_row_groups_by_the_ranges_of_columns() {
+    const QUERY: &str = "import duckdb, sys
+print(duckdb.sql(f\"\"\"
+    SELECT (SELECT (min(stats_min_value::BIGINT), max(stats_max_value::BIGINT))
+            FROM parquet_metadata('{sys.argv[1]}') WHERE path_in_schema = 'time_ns')
+         = (SELECT (min(time_ns), max(time_ns)) FROM '{sys.argv[1]}')\"\"\").fetchall()[0][0])";
+    let python = std::env::var_os("HANDLESCOPE_PYTHON").expect("HANDLESCOPE_PYTHON is set");
+    let shell = Shell::new();
+    let _ = shell.run(&["leaky.etl", "-c", ".export tables"]).ok();
+    let events = shell.path("tables").join("events.parquet");
+    let output = Command::new(python).args(["-c", QUERY]).arg(events).output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), "True", "{output:?}");
+}
