@@ -163,8 +163,11 @@ fn suspect_lines(row: &Value) -> String {
         text("id").unwrap_or_default()
     );
     let calls = calls.or_else(|| text("function").map(str::to_owned));
-    // The shortest form of the range: every suspect has one.
-    let growth = text("growth").map(|growth| growth.replace("95 % confidence: ", "95 %: "));
+    // The shortest forms: every suspect has them.
+    let growth = text("growth").map(|growth| {
+        let growth = growth.replace("95 % confidence: ", "95 %: ");
+        growth.replace("before the end of the trace", "before the end")
+    });
     let facts = [calls, growth, name].into_iter().flatten();
     let diagnoses = row["diagnoses"].as_array().into_iter().flatten();
     let shown = diagnoses.filter(|diagnosis| diagnosis["is_shown"] == true);
