@@ -206,10 +206,10 @@ impl<'a> Frames<'a> {
 
     fn without_repeats(&self, frames: impl Iterator<Item = FrameIdx>) -> Vec<FrameIdx> {
         let mut is_new = vec![true; self.height()];
-        let mut is_first = |frame: &FrameIdx| {
+        let distinct = frames.filter(|frame| {
             is_new.get_mut(frame.row()).is_some_and(|is_new| std::mem::replace(is_new, false))
-        };
-        frames.filter(|frame| is_first(frame)).collect()
+        });
+        distinct.collect()
     }
 
     /// Finds the names of some frames, as [`Self::resolve`] does.

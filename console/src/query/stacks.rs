@@ -66,14 +66,14 @@ impl StackVerdicts {
         let named = frames.named();
         let needs_symbols = named.without_names(&distinct);
         let lines = line_matches(filter, &distinct, &named);
-        let judged = |stack: usize| {
-            let lines =
-                frames.stacks.get(stack).filter_map(|frame| lines.get(frame.row()).copied());
-            let line = lines.reduce(LineMatch::or);
-            line.map_or(without_stack, |line| filter.accepts(line))
-        };
         let is_needed = stacks.0.par_iter().enumerate();
-        let by_stack = is_needed.map(|(stack, is_needed)| *is_needed && judged(stack)).collect();
+        let by_stack = is_needed.map(|(stack, is_needed)| {
+            let frames = is_needed.then(|| frames.stacks.get(stack)).into_iter().flatten();
+            let lines = frames.filter_map(|frame| lines.get(frame.row()).copied());
+            let line = lines.reduce(LineMatch::or);
+            *is_needed && line.map_or(without_stack, |line| filter.accepts(line))
+        });
+        let by_stack = by_stack.collect();
         Ok(Self { by_stack, without_stack, needs_symbols })
     }
 

@@ -135,9 +135,10 @@ pub(super) fn check_pages(
     while seen < values {
         let page = Page::next(&mut pages).ok_or(TableProblem::PageHeader)?;
         seen += i64::from(page.values);
-        let rest = |left: u64| left.checked_sub(page.unpacked.into());
-        let taken = left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, rest);
-        taken.map_err(|_| TableProblem::ColumnSize(most))?;
+        left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| {
+            left.checked_sub(page.unpacked.into())
+        })
+        .map_err(|_| TableProblem::ColumnSize(most))?;
     }
     if seen != values {
         return Err(TableProblem::Values { actual: seen, expected: values });

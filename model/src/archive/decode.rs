@@ -13,7 +13,6 @@ use polars::prelude::{
 };
 use polars_arrow::array::{Array, PrimitiveArray};
 use polars_arrow::bitmap::{Bitmap, MutableBitmap};
-use polars_core::runtime::RAYON;
 use polars_io::parquet::metadata::FileMetadataRef;
 use polars_parquet::read::{
     BasicDecompressor, ColumnChunkMetadata, Filter, PageReader, RowGroupMetadata,
@@ -59,17 +58,15 @@ impl<F: Fn(Range<u64>) -> Result<Vec<u8>, TableProblem> + Sync> ParquetTable<'_,
         let left = AtomicU64::new(self.most);
         let decoder = Decoder { table: self, field, left: &left };
         let parts = self.parts(rows);
-        // The threads of polars, instead of as many more.
-        RAYON
-            .install(|| match DataType::from_arrow_field(field) {
-                DataType::Int32 => decoder.numbers::<Int32Type>(&parts),
-                DataType::Int64 => decoder.numbers::<Int64Type>(&parts),
-                DataType::UInt32 => decoder.numbers::<UInt32Type>(&parts),
-                DataType::UInt64 => decoder.numbers::<UInt64Type>(&parts),
-                DataType::Float64 => decoder.numbers::<Float64Type>(&parts),
-                _ => decoder.others(&parts),
-            })
-            .map(Some)
+        match DataType::from_arrow_field(field) {
+            DataType::Int32 => decoder.numbers::<Int32Type>(&parts),
+            DataType::Int64 => decoder.numbers::<Int64Type>(&parts),
+            DataType::UInt32 => decoder.numbers::<UInt32Type>(&parts),
+            DataType::UInt64 => decoder.numbers::<UInt64Type>(&parts),
+            DataType::Float64 => decoder.numbers::<Float64Type>(&parts),
+            _ => decoder.others(&parts),
+        }
+        .map(Some)
     }
 
     fn parts(&self, rows: Option<&Bitmap>) -> Vec<Part<'_>> {
@@ -101,18 +98,19 @@ impl<F: Fn(Range<u64>) -> Result<Vec<u8>, TableProblem> + Sync> Decoder<'_, F> {
     where
         ChunkedArray<T>: IntoColumn,
     {
-        let unsupported = || TableProblem::ColumnType(self.field.name.to_string());
         let height = parts.iter().map(|part| part.height).sum();
         let mut values = vec![T::Native::default(); height];
         let mut left = values.as_mut_slice();
         let slices: Vec<&mut [T::Native]> =
             parts.iter().filter_map(|part| left.split_off_mut(..part.height)).collect();
-        let validities = parts.par_iter().zip(slices).map(|(part, slice)| {
+        let targets: Vec<_> = parts.iter().zip(slices).collect();
+        let validities = side_by_side(targets, |(part, slice)| {
             let mut filled = 0;
             let mut validity: Option<MutableBitmap> = None;
             for array in self.arrays(part)? {
                 let array = array.as_any().downcast_ref::<PrimitiveArray<T::Native>>();
-                let array = array.ok_or_else(unsupported)?;
+                let array =
+                    array.ok_or_else(|| TableProblem::ColumnType(self.field.name.to_string()))?;
                 let target = slice.get_mut(filled..filled + array.len());
                 let target = target.ok_or_else(|| part.problem(filled + array.len()))?;
                 // Of nulls there is nothing to be copied.
@@ -134,7 +132,7 @@ impl<F: Fn(Range<u64>) -> Result<Vec<u8>, TableProblem> + Sync> Decoder<'_, F> {
                 false => Err(part.problem(filled)),
             }
         });
-        let validities = validities.collect::<Result<Vec<_>, TableProblem>>()?;
+        let validities = validities?;
         let nulls: usize = validities.iter().flatten().map(Bitmap::unset_bits).sum();
         let validity = (nulls > 0).then(|| {
             let mut whole = MutableBitmap::with_capacity(height);
@@ -152,13 +150,12 @@ impl<F: Fn(Range<u64>) -> Result<Vec<u8>, TableProblem> + Sync> Decoder<'_, F> {
 
     /// A column of something else, in one chunk.
     fn others(&self, parts: &[Part<'_>]) -> Result<Column, TableProblem> {
-        let arrays = parts.par_iter().map(|part| {
+        let arrays = side_by_side(parts.iter().collect(), |part| {
             let arrays = self.arrays(part)?;
             let height: usize = arrays.iter().map(|array| array.len()).sum();
             if height == part.height { Ok(arrays) } else { Err(part.problem(height)) }
         });
-        let arrays = arrays.collect::<Result<Vec<_>, TableProblem>>()?;
-        let arrays: Vec<Box<dyn Array>> = arrays.into_iter().flatten().collect();
+        let arrays: Vec<Box<dyn Array>> = arrays?.into_iter().flatten().collect();
         let series = match arrays.is_empty() {
             true => {
                 Series::new_empty(self.field.name.clone(), &DataType::from_arrow_field(self.field))
@@ -188,4 +185,18 @@ impl<F: Fn(Range<u64>) -> Result<Vec<u8>, TableProblem> + Sync> Decoder<'_, F> {
         let (arrays, _) = column_iter_to_arrays(columns, types, self.field.clone(), Some(rows))?;
         Ok(arrays)
     }
+}
+
+/// Decodes parts of a column, several at once; most columns have only one.
+///
+/// Not on the threads of polars: all of these may wait for a thread that needs a column, as those of a query in SQL do for
+/// the texts of stacks.
+fn side_by_side<P: Send, T: Send>(
+    mut parts: Vec<P>,
+    decode: impl Fn(P) -> Result<T, TableProblem> + Send + Sync,
+) -> Result<Vec<T>, TableProblem> {
+    if parts.len() > 1 {
+        return parts.into_par_iter().map(decode).collect();
+    }
+    parts.pop().into_iter().map(decode).collect()
 }

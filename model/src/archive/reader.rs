@@ -400,8 +400,9 @@ impl Trace {
             return Ok(member.clone());
         }
         let checked = |content: Content| {
-            let read = |range| self.bytes(&content, range);
-            let metadata = Arc::new(self.limits.checked_metadata(content.len(), read)?);
+            let metadata =
+                self.limits.checked_metadata(content.len(), |range| self.bytes(&content, range))?;
+            let metadata = Arc::new(metadata);
             match self.manifest().and_then(|manifest| manifest.get(table)) {
                 Some(stored) if stored.rows != metadata.num_rows as u64 => {
                     Err(TableProblem::Rows { rows: metadata.num_rows, written: stored.rows })

@@ -84,7 +84,7 @@ impl RowSet {
     /// Whether every row of another set over the same table is in this one.
     pub(crate) fn has_all(&self, rows: &Self) -> bool {
         let words = self.words.iter().zip(&rows.words);
-        self.height == rows.height && words.into_iter().all(|(word, other)| other & !word == 0)
+        self.height == rows.height && words.into_iter().all(|(has, needs)| needs & !has == 0)
     }
 
     /// Place of a row among those of the set; `None` of one that is not in it.
